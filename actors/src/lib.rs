@@ -1,0 +1,1 @@
+//! The engine, the topology language and the hardware units.
