@@ -1,1 +1,20 @@
-//! XX
+//! What hardware units say to each other, and the vocabulary they share.
+//!
+//! Simulated time and clocks ([`time`]), sizes and rates with their strict parsers ([`quantity`]), the messages of each
+//! protocol ([`cuda`], [`cta`], [`memory`], [`translation`], [`copy`]) and the statistic definitions ([`statistics`]).
+//!
+//! **Invariant:** nothing here knows a unit, a program or the engine; no message carries an address of the host process.
+
+pub mod copy;
+pub mod cta;
+pub mod cuda;
+pub mod memory;
+pub mod message;
+pub mod quantity;
+pub mod statistics;
+pub mod time;
+pub mod translation;
+
+pub use message::{Message, Payload, PortId, Protocol, UnitId};
+pub use quantity::{Bandwidth, Bytes, Frequency, QuantityError};
+pub use time::{Clock, SimTime};

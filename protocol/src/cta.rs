@@ -1,0 +1,40 @@
+//! The CTA protocol: the scheduler places a CTA into a slot of an SM; the SM reports its end.
+
+use crate::cuda::{KernelFault, KernelLaunch, LaunchId};
+use crate::statistics::KernelCounters;
+use std::sync::Arc;
+
+/// One CTA for one slot.
+#[derive(Clone, Debug)]
+pub struct CtaLaunch {
+    /// The launch it belongs to.
+    pub launch: Arc<KernelLaunch>,
+    /// Its place in the grid.
+    pub cta: [u32; 3],
+    /// The SM's slot it goes to.
+    pub slot: u16,
+}
+
+/// The end of one CTA.
+#[derive(Clone, Debug)]
+pub struct CtaCompletion {
+    /// The launch it belonged to.
+    pub launch: LaunchId,
+    /// The slot that is free again.
+    pub slot: u16,
+    /// What the CTA did.
+    pub counters: KernelCounters,
+    /// Why it failed, if it did.
+    pub fault: Option<KernelFault>,
+}
+
+/// Messages of the CTA protocol.
+#[derive(Debug)]
+pub enum CtaMessage {
+    /// Scheduler to SM.
+    Launch(Box<CtaLaunch>),
+    /// SM to scheduler.
+    Completed(Box<CtaCompletion>),
+    /// Scheduler to SM: drop every CTA of this launch without a completion; its kernel has failed.
+    Abort(LaunchId),
+}

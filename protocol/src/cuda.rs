@@ -1,0 +1,145 @@
+//! The CUDA protocol: kernel launches from the host to the CTA scheduler, and what became of them.
+
+use std::fmt;
+use std::sync::Arc;
+
+/// A kernel launch's number, counted from 1 within a run. 0 means "no launch".
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct LaunchId(pub u32);
+
+/// A loaded kernel: its index in the node's module table.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ProgramId(pub u32);
+
+/// One launch of a kernel.
+#[derive(Clone, Debug)]
+pub struct KernelLaunch {
+    /// Its number.
+    pub id: LaunchId,
+    /// Which code.
+    pub program: ProgramId,
+    /// The kernel's name as the program gives it.
+    pub name: Arc<str>,
+    /// CTAs in x, y, z.
+    pub grid: [u32; 3],
+    /// Threads of a CTA in x, y, z.
+    pub block: [u32; 3],
+    /// Dynamic shared memory, bytes.
+    pub dynamic_shared_bytes: u32,
+    /// Static and dynamic shared memory, bytes.
+    pub shared_bytes: u32,
+    /// Registers of a thread (for the SM's register file).
+    pub registers_per_thread: u32,
+    /// Local memory of a thread, bytes.
+    pub local_bytes: u32,
+    /// Parameter block as the kernel reads it.
+    pub parameters: Arc<[u8]>,
+    /// Stream it was launched into.
+    pub stream: u32,
+}
+
+impl KernelLaunch {
+    /// CTAs of the grid.
+    pub fn cta_count(&self) -> u64 {
+        self.grid.iter().map(|&n| u64::from(n)).product()
+    }
+
+    /// Threads of a CTA.
+    pub fn threads_per_cta(&self) -> u32 {
+        self.block.iter().product()
+    }
+
+    /// Warps of a CTA.
+    pub fn warps_per_cta(&self) -> u32 {
+        self.threads_per_cta().div_ceil(32)
+    }
+}
+
+/// What ended a kernel before its time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FaultCause {
+    /// An access outside every allocation.
+    IllegalAddress {
+        /// The address.
+        address: u64,
+        /// Bytes accessed.
+        bytes: u32,
+        /// "load", "store", "atomic".
+        access: &'static str,
+        /// "global", "shared", "local", "const".
+        space: &'static str,
+    },
+    /// An address that is not a multiple of the access size.
+    MisalignedAddress {
+        /// The address.
+        address: u64,
+        /// Bytes accessed.
+        bytes: u32,
+        /// "load", "store", "atomic".
+        access: &'static str,
+        /// "global", "shared", "local", "const".
+        space: &'static str,
+    },
+    /// A `trap` instruction, or a failed assertion.
+    Trap,
+    /// An instruction that the simulator does not execute; the text names it.
+    Unsupported(String),
+}
+
+impl fmt::Display for FaultCause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            FaultCause::IllegalAddress { address, bytes, access, space } => {
+                write!(f, "illegal address {address:#x} in a {bytes}-byte {space} {access}")
+            }
+            FaultCause::MisalignedAddress { address, bytes, access, space } => {
+                write!(f, "misaligned address {address:#x} in a {bytes}-byte {space} {access}")
+            }
+            FaultCause::Trap => f.write_str("trap"),
+            FaultCause::Unsupported(what) => write!(f, "unsupported instruction {what}"),
+        }
+    }
+}
+
+/// Where and why a kernel failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KernelFault {
+    /// What happened.
+    pub cause: FaultCause,
+    /// The kernel.
+    pub kernel: Arc<str>,
+    /// The launch.
+    pub launch: LaunchId,
+    /// The CTA in the grid.
+    pub cta: [u32; 3],
+    /// The thread in the CTA (the first lane that failed).
+    pub thread: [u32; 3],
+    /// The instruction: its place in the source, or its index.
+    pub instruction: String,
+}
+
+impl fmt::Display for KernelFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [bx, by, bz] = self.cta;
+        let [tx, ty, tz] = self.thread;
+        write!(
+            f,
+            "{} by kernel {} (launch {}), block ({bx}, {by}, {bz}), thread ({tx}, {ty}, {tz}), at {}",
+            self.cause, self.kernel, self.launch.0, self.instruction
+        )
+    }
+}
+
+/// Messages of the CUDA protocol.
+#[derive(Debug)]
+pub enum CudaMessage {
+    /// Host to CTA scheduler: run this kernel after the earlier ones of its stream.
+    Launch(Arc<KernelLaunch>),
+    /// CTA scheduler to host: the last CTA has ended, or the kernel failed.
+    LaunchCompleted {
+        /// Which launch.
+        launch: LaunchId,
+        /// Why it failed, if it did.
+        fault: Option<Box<KernelFault>>,
+    },
+}

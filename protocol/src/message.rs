@@ -1,0 +1,124 @@
+//! The envelope every message travels in, and the list of protocols.
+
+use crate::copy::CopyMessage;
+use crate::cta::CtaMessage;
+use crate::cuda::CudaMessage;
+use crate::memory::MemoryMessage;
+use crate::time::SimTime;
+use crate::translation::TranslationMessage;
+use std::fmt;
+
+/// A unit of the node, numbered in the order of the expanded topology.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct UnitId(pub u32);
+
+/// A port of a unit: the index in the unit's own list of wired ports. Ports are duplex.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PortId(pub u16);
+
+/// A stamped message. An inbox is ordered by (`time`, `source`, `sequence`), which is a total order.
+#[derive(Debug)]
+pub struct Message {
+    /// When it arrives.
+    pub time: SimTime,
+    /// Who sent it.
+    pub source: UnitId,
+    /// The sender's running number.
+    pub sequence: u64,
+    /// The receiver's port it arrives at.
+    pub port: PortId,
+    /// What it says.
+    pub payload: Payload,
+}
+
+impl Message {
+    /// The key of the total order.
+    #[inline]
+    pub fn order(&self) -> (SimTime, UnitId, u64) {
+        (self.time, self.source, self.sequence)
+    }
+}
+
+/// What a message says, by protocol.
+#[derive(Debug)]
+pub enum Payload {
+    /// Host to GPU commands and their completions.
+    Cuda(CudaMessage),
+    /// CTA scheduler and SM.
+    Cta(CtaMessage),
+    /// Loads, stores and atomics between SM, crossbar, L2 and memory.
+    Memory(MemoryMessage),
+    /// Virtual to physical addresses between SM and GMMU.
+    Translation(TranslationMessage),
+    /// Bulk transfers between host memory and device memory.
+    Copy(CopyMessage),
+    /// A protocol of a user's own: three words that the simulator only carries.
+    Custom([u64; 3]),
+}
+
+/// The protocols a port can speak.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Protocol {
+    /// [`Payload::Cuda`].
+    Cuda,
+    /// [`Payload::Cta`].
+    Cta,
+    /// [`Payload::Memory`].
+    Memory,
+    /// [`Payload::Translation`].
+    Translation,
+    /// [`Payload::Copy`].
+    Copy,
+    /// [`Payload::Custom`].
+    Custom,
+}
+
+impl Protocol {
+    /// Every protocol, in the order of [`Payload`].
+    pub const ALL: [Protocol; 6] =
+        [Protocol::Cuda, Protocol::Cta, Protocol::Memory, Protocol::Translation, Protocol::Copy, Protocol::Custom];
+
+    /// Its name in messages to the user.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Protocol::Cuda => "cuda",
+            Protocol::Cta => "cta",
+            Protocol::Memory => "memory",
+            Protocol::Translation => "translation",
+            Protocol::Copy => "copy",
+            Protocol::Custom => "custom",
+        }
+    }
+}
+
+impl fmt::Display for Protocol {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl Payload {
+    /// The protocol it belongs to.
+    pub const fn protocol(&self) -> Protocol {
+        match self {
+            Payload::Cuda(_) => Protocol::Cuda,
+            Payload::Cta(_) => Protocol::Cta,
+            Payload::Memory(_) => Protocol::Memory,
+            Payload::Translation(_) => Protocol::Translation,
+            Payload::Copy(_) => Protocol::Copy,
+            Payload::Custom(_) => Protocol::Custom,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_stays_small() {
+        // Messages are moved through inboxes by the million.
+        assert!(size_of::<Payload>() <= 40, "{}", size_of::<Payload>());
+        assert!(size_of::<Message>() <= 72, "{}", size_of::<Message>());
+    }
+}

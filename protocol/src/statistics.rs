@@ -1,0 +1,284 @@
+//! Statistic definitions: a unit declares its counters in one table, and every output is made from it.
+
+use crate::cuda::LaunchId;
+
+/// One counter as a unit declares it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StatisticDefinition {
+    /// Its name, the same everywhere.
+    pub name: &'static str,
+    /// Its unit of measure: "instruction", "cycle", "byte", "sector", "message".
+    pub unit: &'static str,
+    /// One line of meaning.
+    pub meaning: &'static str,
+}
+
+/// One row of the result.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StatisticRow {
+    /// Path of the unit, or of a part of it: "gpu.sm\[3\]".
+    pub location: String,
+    /// Name of the counter.
+    pub what: &'static str,
+    /// Its value.
+    pub value: u64,
+    /// Its unit of measure.
+    pub unit: &'static str,
+}
+
+/// What a kernel launch did, as the CTA scheduler saw it.
+#[derive(Clone, Debug)]
+pub struct KernelRecord {
+    /// The launch.
+    pub launch: LaunchId,
+    /// The kernel's name.
+    pub name: String,
+    /// Its stream.
+    pub stream: u32,
+    /// Path of the GPU it ran on.
+    pub gpu: String,
+    /// CTAs in x, y, z.
+    pub grid: [u32; 3],
+    /// Threads of a CTA in x, y, z.
+    pub block: [u32; 3],
+    /// Registers of a thread.
+    pub registers_per_thread: u32,
+    /// Shared memory of a CTA, bytes.
+    pub shared_bytes: u32,
+    /// When the scheduler started it, ps.
+    pub start_ps: u64,
+    /// When its last CTA ended, ps.
+    pub end_ps: u64,
+    /// SM-clock cycles from start to end.
+    pub cycles: u64,
+    /// Did it end as it should?
+    pub completed: bool,
+    /// Sums over its CTAs.
+    pub counters: KernelCounters,
+}
+
+/// Whether the simulated program's result is right.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Verification {
+    /// The program has no check, or did not get as far.
+    #[default]
+    NotChecked,
+    /// The result equals the host's computation.
+    Passed,
+    /// It does not; the text says where.
+    Failed(String),
+}
+
+/// How the simulated program ended, as the host CPU saw it.
+#[derive(Clone, Debug, Default)]
+pub struct ProgramOutcome {
+    /// Did the program reach its end?
+    pub finished: bool,
+    /// Is its result right?
+    pub verification: Verification,
+    /// The error that ended it: a CUDA error with its cause.
+    pub error: Option<String>,
+    /// Values the program reports of itself: (name, value, unit).
+    pub results: Vec<(String, f64, String)>,
+}
+
+/// Where units write their statistics to. Zeros are written too.
+#[derive(Debug, Default)]
+pub struct StatisticSink {
+    location: String,
+    /// Rows in the order of writing.
+    pub rows: Vec<StatisticRow>,
+    /// Kernel launches, of every GPU.
+    pub kernels: Vec<KernelRecord>,
+    /// How the simulated program ended.
+    pub outcome: Option<ProgramOutcome>,
+}
+
+impl StatisticSink {
+    /// Rows that follow belong to `location`. The engine calls it with each unit's path.
+    pub fn set_location(&mut self, location: &str) {
+        self.location.clear();
+        self.location.push_str(location);
+    }
+
+    /// The location rows are written for.
+    pub fn location(&self) -> &str {
+        &self.location
+    }
+
+    /// Adds a row for the unit itself.
+    pub fn row(&mut self, definition: &StatisticDefinition, value: u64) {
+        let location = self.location.clone();
+        self.rows.push(StatisticRow { location, what: definition.name, value, unit: definition.unit });
+    }
+
+    /// Adds a row for a part of the unit: "channel\[2\]".
+    pub fn row_of(&mut self, part: &str, definition: &StatisticDefinition, value: u64) {
+        let location = format!("{}.{part}", self.location);
+        self.rows.push(StatisticRow { location, what: definition.name, value, unit: definition.unit });
+    }
+}
+
+/// Declares a struct of `u64` counters with their units and meanings.
+///
+/// ```
+/// balar_protocol::counters! {
+///     /// What a queue counts.
+///     pub struct QueueCounters {
+///         /// entries taken in
+///         entries: "entry",
+///     }
+/// }
+/// let mut counters = QueueCounters::default();
+/// counters.entries += 1;
+/// assert_eq!(QueueCounters::DEFINITIONS[0].meaning, "entries taken in");
+/// ```
+#[macro_export]
+macro_rules! counters {
+    (
+        $(#[doc = $about:expr])*
+        $visibility:vis struct $name:ident {
+            $( #[doc = $meaning:expr] $counter:ident : $unit:literal ),* $(,)?
+        }
+    ) => {
+        $(#[doc = $about])*
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+        $visibility struct $name {
+            $( #[doc = $meaning] pub $counter: u64, )*
+        }
+
+        impl $name {
+            /// The counters in the order of declaration.
+            pub const DEFINITIONS: &'static [$crate::statistics::StatisticDefinition] = &[
+                $( $crate::statistics::StatisticDefinition {
+                    name: stringify!($counter),
+                    unit: $unit,
+                    meaning: $meaning.trim_ascii(),
+                }, )*
+            ];
+
+            /// The values in the order of declaration.
+            pub fn values(&self) -> impl Iterator<Item = u64> {
+                [$( self.$counter ),*].into_iter()
+            }
+
+            /// Writes every counter, zeros included, for the unit itself.
+            pub fn write(&self, sink: &mut $crate::statistics::StatisticSink) {
+                for (definition, value) in Self::DEFINITIONS.iter().zip(self.values()) {
+                    sink.row(definition, value);
+                }
+            }
+
+            /// Writes every counter, zeros included, for a part of the unit.
+            pub fn write_of(&self, part: &str, sink: &mut $crate::statistics::StatisticSink) {
+                for (definition, value) in Self::DEFINITIONS.iter().zip(self.values()) {
+                    sink.row_of(part, definition, value);
+                }
+            }
+
+            /// Adds the other's counts to this one's.
+            pub fn add(&mut self, other: &Self) {
+                $( self.$counter += other.$counter; )*
+            }
+        }
+    };
+}
+
+counters! {
+    /// What the CTAs of a kernel did, summed over its warps; an SM keeps the same counters over all kernels.
+    pub struct KernelCounters {
+        /// warps started
+        warps_launched: "warp",
+        /// CTAs started
+        ctas_launched: "CTA",
+        /// warp instructions executed
+        inst_executed: "instruction",
+        /// thread instructions executed, lanes inside the active mask
+        thread_inst_executed: "instruction",
+        /// thread instructions executed whose guard was true
+        thread_inst_executed_pred_on: "instruction",
+        /// integer thread instructions
+        inst_integer: "instruction",
+        /// single-precision additions by threads
+        flop_sp_add: "operation",
+        /// single-precision multiplications by threads
+        flop_sp_mul: "operation",
+        /// single-precision fused multiply-adds by threads (one each)
+        flop_sp_fma: "operation",
+        /// double-precision additions by threads
+        flop_dp_add: "operation",
+        /// double-precision multiplications by threads
+        flop_dp_mul: "operation",
+        /// double-precision fused multiply-adds by threads (one each)
+        flop_dp_fma: "operation",
+        /// half-precision operations by threads
+        flop_hp: "operation",
+        /// thread instructions that convert between types
+        inst_bit_convert: "instruction",
+        /// control-flow warp instructions
+        inst_control: "instruction",
+        /// branches whose active threads all went the same way
+        branches_uniform: "instruction",
+        /// branches whose active threads parted
+        branches_divergent: "instruction",
+        /// warp instructions that load from global memory
+        inst_global_loads: "instruction",
+        /// warp instructions that store to global memory
+        inst_global_stores: "instruction",
+        /// warp instructions that load from shared memory
+        inst_shared_loads: "instruction",
+        /// warp instructions that store to shared memory
+        inst_shared_stores: "instruction",
+        /// warp instructions that load from local memory
+        inst_local_loads: "instruction",
+        /// warp instructions that store to local memory
+        inst_local_stores: "instruction",
+        /// atomics that return a value
+        inst_atomics: "instruction",
+        /// atomics that return nothing
+        inst_reductions: "instruction",
+        /// barriers that warps arrived at
+        inst_barriers: "instruction",
+        /// shared-memory wavefronts of loads
+        shared_wavefronts_load: "wavefront",
+        /// shared-memory wavefronts of stores
+        shared_wavefronts_store: "wavefront",
+        /// shared-memory wavefronts beyond the least possible
+        shared_memory_bank_conflicts: "wavefront",
+        /// sectors that global loads asked L1 for
+        l1_sectors_load: "sector",
+        /// sectors that global stores sent through L1
+        l1_sectors_store: "sector",
+        /// sectors of loads that hit in L1
+        l1_sector_hits_load: "sector",
+        /// sectors of loads that this SM asked the L2 for
+        l2_sectors_load: "sector",
+        /// sectors of loads that hit in L2
+        l2_sector_hits_load: "sector",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn zeros_are_written() {
+        let mut sink = StatisticSink::default();
+        sink.set_location("gpu.sm[0]");
+        KernelCounters::default().write(&mut sink);
+        assert_eq!(sink.rows.len(), KernelCounters::DEFINITIONS.len());
+        assert_eq!(sink.rows[2].what, "inst_executed");
+        assert_eq!(sink.rows[2].location, "gpu.sm[0]");
+        assert_eq!(sink.rows[2].value, 0);
+    }
+
+    #[test]
+    fn parts_have_their_own_location() {
+        let mut sink = StatisticSink::default();
+        sink.set_location("gpu.hbm[1]");
+        let counters = KernelCounters { warps_launched: 3, ..Default::default() };
+        counters.write_of("channel[2]", &mut sink);
+        assert_eq!((sink.rows[0].location.as_str(), sink.rows[0].value), ("gpu.hbm[1].channel[2]", 3));
+    }
+}

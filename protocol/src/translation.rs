@@ -1,0 +1,60 @@
+//! The translation protocol: virtual to physical page addresses, between the TLBs of an SM and the GMMU.
+
+/// Why the GMMU could not answer with a translation at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FaultKind {
+    /// No mapping exists: an illegal address.
+    Unmapped,
+    /// The page is not resident in device memory and is being migrated: a far fault.
+    NotResident,
+    /// The page is mapped, but not for this access.
+    Protection,
+}
+
+/// Messages of the translation protocol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TranslationMessage {
+    /// A TLB asks for the page that holds `address`.
+    Request {
+        /// Virtual address, any byte of the page.
+        address: u64,
+        /// The requester's own number, echoed.
+        id: u32,
+        /// Does the access write?
+        write: bool,
+    },
+    /// The page is resident: the TLB may cache it.
+    Response {
+        /// The request's number.
+        id: u32,
+        /// Virtual address of the page.
+        page: u64,
+        /// Physical address of the page.
+        frame: u64,
+        /// Page size in bytes.
+        page_bytes: u64,
+    },
+    /// The page cannot be used now; a `Response` follows where the fault can be served.
+    Fault {
+        /// The request's number.
+        id: u32,
+        /// The faulting virtual address.
+        address: u64,
+        /// Why.
+        kind: FaultKind,
+    },
+    /// Drop every translation inside the range: a TLB shootdown.
+    Invalidate {
+        /// First virtual address.
+        address: u64,
+        /// Bytes from there.
+        bytes: u64,
+        /// The GMMU's number, echoed.
+        id: u32,
+    },
+    /// The range has been dropped and no access to it is under way.
+    Invalidated {
+        /// The GMMU's number.
+        id: u32,
+    },
+}
