@@ -1,0 +1,9 @@
+// Element-wise sum of two vectors: one thread an element.
+
+extern "C" __global__ void vectorAdd(const float *a, const float *b, float *c, int n)
+{
+    int i = blockDim.x * blockIdx.x + threadIdx.x;
+    if (i < n) {
+        c[i] = a[i] + b[i];
+    }
+}
