@@ -1,1 +1,6 @@
-//! The engine, the topology language and the hardware units.
+//! The engine, the topology language and the hardware units of balar-actors.
+
+pub mod catalogue;
+pub mod device_memory;
+pub mod engine;
+pub mod units;

@@ -1,1 +1,1 @@
-//! XX
+//! Benchmarks.

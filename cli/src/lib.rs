@@ -1,1 +1,1 @@
-//! XX
+//! The balar-actors command line.

@@ -1,1 +1,1 @@
-//! XX
+//! A unit to copy.

@@ -1,1 +1,8 @@
-//! XX
+//! Programs and what instructions mean: front ends, control flow, warp state, instruction semantics.
+//!
+//! **Invariant:** this crate knows no time. An instruction names its pipe and latency class; how many cycles these are is the
+//! topology's to say.
+
+pub mod execution;
+pub mod program;
+pub mod ptx;

@@ -1,1 +1,1 @@
-//! XX
+//! Tests across crates.

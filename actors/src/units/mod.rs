@@ -1,0 +1,1 @@
+//! The hardware units, one file or folder each.

@@ -1,0 +1,259 @@
+//! Between an SM and the meaning of instructions: what a step asks of memory, and what it tells the SM.
+
+use crate::program::LANES;
+use balar_protocol::cuda::FaultCause;
+
+/// Memory spaces a program names. Generic addresses are resolved to one of these, lane by lane, before the SM sees them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Space {
+    /// Device memory, cached in L1 and L2.
+    Global,
+    /// The CTA's shared memory.
+    Shared,
+    /// The thread's private memory.
+    Local,
+    /// Constant banks.
+    Constant,
+    /// The kernel's parameter block.
+    Parameter,
+}
+
+/// What an access does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum AccessKind {
+    /// Reads.
+    Load,
+    /// Writes.
+    Store,
+    /// Reads, modifies, writes and returns the old value.
+    Atomic,
+    /// The same, returning nothing.
+    Reduction,
+}
+
+/// Where a load or store may be cached.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(u8)]
+pub enum CacheOperator {
+    /// All levels.
+    #[default]
+    All,
+    /// L2 only.
+    L2Only,
+    /// Streaming: likely used once.
+    Streaming,
+    /// Volatile or synchronising: not from L1.
+    Volatile,
+}
+
+/// Operations of atomics.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum AtomicOperation {
+    /// Integer or floating-point sum, by `AtomicType`.
+    Add,
+    /// Smaller.
+    Minimum,
+    /// Larger.
+    Maximum,
+    /// Bitwise and.
+    And,
+    /// Bitwise or.
+    Or,
+    /// Bitwise exclusive or.
+    Xor,
+    /// Store, return the old value.
+    Exchange,
+    /// Compare with the first operand, store the second where equal.
+    CompareAndSwap,
+    /// `old >= operand ? 0 : old + 1`.
+    Increment,
+    /// `old == 0 || old > operand ? operand : old - 1`.
+    Decrement,
+}
+
+/// Types of atomics.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+#[expect(missing_docs, reason = "the names are the PTX types")]
+pub enum AtomicType {
+    U32,
+    S32,
+    U64,
+    S64,
+    F32,
+    F64,
+    F16x2,
+    B16,
+    F16,
+    Bf16,
+    Bf16x2,
+}
+
+/// One warp's access to memory: filled by a step, timed by the SM.
+#[derive(Clone, Debug)]
+pub struct MemoryAccess {
+    /// Which memory.
+    pub space: Space,
+    /// What it does.
+    pub kind: AccessKind,
+    /// Caching.
+    pub cache: CacheOperator,
+    /// Bytes of each lane: 1, 2, 4, 8 or 16 (vectors are one access of their whole width).
+    pub bytes: u8,
+    /// Lanes that take part.
+    pub mask: u32,
+    /// Byte addresses: device addresses for `Global`, offsets into the CTA's, the thread's or the bank's memory otherwise.
+    pub addresses: [u64; LANES],
+}
+
+impl Default for MemoryAccess {
+    fn default() -> Self {
+        MemoryAccess {
+            space: Space::Global,
+            kind: AccessKind::Load,
+            cache: CacheOperator::All,
+            bytes: 4,
+            mask: 0,
+            addresses: [0; LANES],
+        }
+    }
+}
+
+/// Values of an access: up to 16 bytes a lane as two 64-bit halves (`low` holds the first 8 bytes, little endian).
+#[derive(Clone, Debug)]
+pub struct LaneValues {
+    /// Bytes 0 to 7 of each lane, zero-extended.
+    pub low: [u64; LANES],
+    /// Bytes 8 to 15 of each lane.
+    pub high: [u64; LANES],
+}
+
+impl Default for LaneValues {
+    fn default() -> Self {
+        LaneValues { low: [0; LANES], high: [0; LANES] }
+    }
+}
+
+/// Why memory could not do an access.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum MemoryProblem {
+    /// The value is not known before the next window; the step has no effect and is repeated.
+    Later,
+    /// The access is not allowed. `lane` is the first offender.
+    Fault {
+        /// First lane at fault.
+        lane: u8,
+        /// What is wrong.
+        cause: FaultCause,
+    },
+}
+
+/// When an atomic's old values are known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AtomicCompletion {
+    /// They are in the values passed.
+    Now,
+    /// The SM writes them to the destination register later, through `WarpState::write_atomic_result`.
+    Deferred,
+}
+
+/// The memory an SM gives to its warps: one call a warp instruction, never one a lane.
+pub trait LaneMemory {
+    /// Reads `access.bytes` bytes for each lane of `access.mask` into `values`; other lanes' values are left as they are.
+    fn load(&mut self, access: &MemoryAccess, values: &mut LaneValues) -> Result<(), MemoryProblem>;
+
+    /// Writes the values of the lanes in the mask. Lanes that write the same address: the highest lane wins.
+    fn store(&mut self, access: &MemoryAccess, values: &LaneValues) -> Result<(), MemoryProblem>;
+
+    /// Lane by lane, in lane order: old = memory; memory = operation(old, operands). `operands.low` is the operand (of a
+    /// compare-and-swap: the comparand), `operands.high` the new value of a compare-and-swap.
+    fn atomic(
+        &mut self,
+        access: &MemoryAccess,
+        operation: AtomicOperation,
+        data_type: AtomicType,
+        operands: &LaneValues,
+        old: &mut LaneValues,
+    ) -> Result<AtomicCompletion, MemoryProblem>;
+}
+
+/// What a step needs beyond the warp's own state.
+pub struct StepContext<'a> {
+    /// Memory of the warp's CTA and thread.
+    pub memory: &'a mut dyn LaneMemory,
+    /// The SM's cycle counter (`%clock`, `%clock64`).
+    pub cycle: u64,
+    /// Simulated time in nanoseconds (`%globaltimer`).
+    pub nanoseconds: u64,
+}
+
+/// Kind of a barrier arrival.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BarrierKind {
+    /// Waits for the others.
+    Sync,
+    /// Arrives and goes on.
+    Arrive,
+    /// Waits and reduces a predicate over all threads: population count.
+    ReducePopulation,
+    /// Waits and reduces: all true.
+    ReduceAnd,
+    /// Waits and reduces: any true.
+    ReduceOr,
+}
+
+/// An arrival at a CTA barrier.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BarrierArrival {
+    /// Which of the CTA's 16 barriers.
+    pub barrier: u8,
+    /// What it waits for.
+    pub kind: BarrierKind,
+    /// Threads that the barrier expects; `None` = all of the CTA.
+    pub threads: Option<u32>,
+    /// Lanes that arrive.
+    pub mask: u32,
+    /// Of a reduction: lanes whose predicate is true.
+    pub predicate: u32,
+}
+
+/// What a step did, for the SM to time. The program counter has moved on unless said otherwise.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// Nothing beyond registers.
+    Plain,
+    /// A branch; did the active lanes part?
+    Branch {
+        /// The lanes went different ways.
+        divergent: bool,
+    },
+    /// A memory access was made; it is described in the `MemoryAccess` passed to the step.
+    /// An access whose guard leaves no lane has an empty mask.
+    Memory {
+        /// Old values of an atomic come later; see [`AtomicCompletion::Deferred`].
+        deferred: bool,
+    },
+    /// The current lanes wait (unless the kind is `Arrive`) at a CTA barrier until `WarpState::release_barrier`.
+    Barrier(BarrierArrival),
+    /// A memory fence: wait until the warp's own stores are acknowledged.
+    Fence,
+    /// Lanes ended; `WarpState::is_finished` says whether all have. The mask tells which.
+    Exit {
+        /// Lanes that ended.
+        mask: u32,
+    },
+    /// The lanes sleep for at least this many nanoseconds.
+    Sleep(u32),
+    /// Nothing happened: repeat the step in the next window.
+    Retry,
+    /// The warp cannot go on.
+    Fault {
+        /// First lane at fault.
+        lane: u8,
+        /// What is wrong.
+        cause: FaultCause,
+    },
+}

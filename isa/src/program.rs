@@ -1,0 +1,192 @@
+//! A decoded kernel: what an SM runs, wherever the code came from.
+
+use std::sync::Arc;
+
+/// Lanes of a warp.
+pub const LANES: usize = 32;
+
+/// The functional unit an instruction issues to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum Pipe {
+    /// Single-precision arithmetic.
+    Fp32,
+    /// Integer arithmetic, logic, moves, comparisons.
+    Int,
+    /// Double-precision arithmetic.
+    Fp64,
+    /// Half-precision arithmetic.
+    Fp16,
+    /// Special functions: reciprocal, square root, sine, exponential; conversions.
+    Sfu,
+    /// Tensor cores.
+    Tensor,
+    /// Loads, stores, atomics, shuffles, barriers.
+    Memory,
+    /// Branches, exits, convergence.
+    Branch,
+    /// Issues without a functional unit: what the GPU's own code folds into operands (parameter loads, address-space casts).
+    Free,
+}
+
+impl Pipe {
+    /// Pipes in order.
+    pub const ALL: [Pipe; 9] = [
+        Pipe::Fp32,
+        Pipe::Int,
+        Pipe::Fp64,
+        Pipe::Fp16,
+        Pipe::Sfu,
+        Pipe::Tensor,
+        Pipe::Memory,
+        Pipe::Branch,
+        Pipe::Free,
+    ];
+}
+
+/// How long a result takes; the topology gives each class its cycles.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum LatencyClass {
+    /// 32-bit integer and logic.
+    Integer,
+    /// 32-bit integer multiply and multiply-add.
+    IntegerMultiply,
+    /// Single precision add, multiply, fused multiply-add.
+    Single,
+    /// Half precision.
+    Half,
+    /// Double precision.
+    Double,
+    /// One pass through the special-function unit.
+    Special,
+    /// Conversions between types that the special-function unit does.
+    Conversion,
+    /// Tensor-core operation.
+    Tensor,
+    /// Comparison into a predicate.
+    Predicate,
+    /// A read of constant or parameter memory.
+    Constant,
+    /// Branches.
+    Branch,
+    /// Shuffle, vote, match: lanes exchange values through the memory pipe.
+    Exchange,
+    /// The memory system says when.
+    Variable,
+    /// No latency: folded into the consumer.
+    Zero,
+}
+
+impl LatencyClass {
+    /// Classes in order.
+    pub const COUNT: usize = LatencyClass::Zero as usize + 1;
+}
+
+/// What an instruction is counted as; see `KernelCounters`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum CountClass {
+    /// Nothing more than an instruction.
+    Other,
+    /// Integer arithmetic, logic, comparison.
+    Integer,
+    /// Single-precision add or subtract.
+    SingleAdd,
+    /// Single-precision multiply.
+    SingleMultiply,
+    /// Single-precision fused multiply-add.
+    SingleFma,
+    /// Double-precision add or subtract.
+    DoubleAdd,
+    /// Double-precision multiply.
+    DoubleMultiply,
+    /// Double-precision fused multiply-add.
+    DoubleFma,
+    /// Half-precision arithmetic.
+    Half,
+    /// Conversion.
+    Conversion,
+    /// Branch, exit, call.
+    Control,
+    /// Load, store, atomic: counted by the SM from the access.
+    Memory,
+    /// Barrier.
+    Barrier,
+}
+
+/// Guard of an instruction.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Guard {
+    /// Predicate register plus one; 0 = unguarded.
+    pub predicate_plus_one: u8,
+    /// Lanes run where the predicate is false.
+    pub negated: bool,
+}
+
+/// The registers an instruction waits for, as indices into the warp's scoreboard.
+///
+/// Index space: 32-bit register slots first (a 64-bit register marks both its slots when written and is read by its first), then predicates.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Dependencies {
+    /// What is read: sources, guard, addresses.
+    pub reads: [u16; 8],
+    /// What is written.
+    pub writes: [u16; 8],
+    /// Used entries of `reads`.
+    pub read_count: u8,
+    /// Used entries of `writes`.
+    pub write_count: u8,
+}
+
+/// Where an instruction stands in its source.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SourcePosition {
+    /// Line of the PTX (or offset of the SASS) text, counted from 1.
+    pub line: u32,
+    /// The instruction's text.
+    pub text: Box<str>,
+}
+
+/// A parameter of a kernel.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ParameterSlot {
+    /// Offset in the parameter block, bytes.
+    pub offset: u32,
+    /// Size, bytes.
+    pub bytes: u32,
+}
+
+/// What the SM needs of one instruction to time it. The semantics live beside it, private to this crate.
+#[derive(Clone, Copy, Debug)]
+pub struct Timing {
+    /// Unit it issues to.
+    pub pipe: Pipe,
+    /// When its result can be read.
+    pub latency: LatencyClass,
+    /// What it counts as.
+    pub count: CountClass,
+    /// Instructions of the GPU's own that this one stands for (a PTX division is a sequence): it occupies its pipe that often,
+    /// and its result takes that many dependent passes of `latency`. At least 1.
+    pub passes: u8,
+    /// What it waits for.
+    pub dependencies: Dependencies,
+}
+
+/// What a kernel asks of an SM.
+#[derive(Clone, Debug, Default)]
+pub struct Resources {
+    /// 32-bit registers of a thread, the estimate that limits occupancy.
+    pub registers_per_thread: u32,
+    /// Static shared memory, bytes.
+    pub shared_bytes: u32,
+    /// Local memory of a thread, bytes.
+    pub local_bytes: u32,
+    /// `.maxntid`, where given.
+    pub maximum_threads: Option<u32>,
+    /// `.reqntid`, where given.
+    pub required_block: Option<[u32; 3]>,
+}
+
+/// A kernel's name, shared.
+pub type KernelName = Arc<str>;
