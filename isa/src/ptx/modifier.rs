@@ -1,0 +1,172 @@
+//! The dotted words that qualify an instruction, other than types.
+
+use super::types::{StateSpace, spelled_enum};
+
+spelled_enum! {
+    /// One dotted word of an instruction. A word with two meanings (`.lo` of `mul` and of `setp`) is one value:
+    /// the opcode says which is meant.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+    #[repr(u16)]
+    Modifier {
+        // State spaces.
+        Const = "const", Global = "global", Local = "local", Param = "param", ParamEntry = "param::entry",
+        ParamFunc = "param::func", Shared = "shared", SharedCta = "shared::cta", SharedCluster = "shared::cluster",
+        // Rounding.
+        Rn = "rn", Rna = "rna", Rz = "rz", Rm = "rm", Rp = "rp", Rs = "rs",
+        Rni = "rni", Rzi = "rzi", Rmi = "rmi", Rpi = "rpi",
+        // Arithmetic.
+        Ftz = "ftz", Noftz = "noftz", Sat = "sat", Satfinite = "satfinite", Relu = "relu", XorSign = "xorsign",
+        AbsoluteValue = "abs", NaN = "NaN", Approx = "approx", Full = "full", Hi = "hi", Lo = "lo", Wide = "wide",
+        Cc = "cc", Pack = "pack",
+        // Comparison.
+        Eq = "eq", Ne = "ne", Lt = "lt", Le = "le", Gt = "gt", Ge = "ge", Ls = "ls", Hs = "hs", Equ = "equ",
+        Neu = "neu", Ltu = "ltu", Leu = "leu", Gtu = "gtu", Geu = "geu", Num = "num", Nan = "nan",
+        // Boolean, atomic and reduction operations.
+        And = "and", Or = "or", Xor = "xor", Popc = "popc", Add = "add", Inc = "inc", Dec = "dec", Min = "min",
+        Max = "max", Exch = "exch", Cas = "cas",
+        // Classes that testp knows.
+        Finite = "finite", Infinite = "infinite", Number = "number", NotANumber = "notanumber", Normal = "normal",
+        Subnormal = "subnormal",
+        // Shifts, bit fields, byte permutation.
+        Wrap = "wrap", Clamp = "clamp", L = "l", R = "r", ShiftAmount = "shiftamt",
+        F4e = "f4e", B4e = "b4e", Rc8 = "rc8", Ecl = "ecl", Ecr = "ecr", Rc16 = "rc16",
+        // Video instructions.
+        PlusOne = "po", Shr7 = "shr7", Shr15 = "shr15",
+        // Cache operators and eviction.
+        Ca = "ca", Cg = "cg", Cs = "cs", Lu = "lu", Cv = "cv", Wb = "wb", Wt = "wt", Nc = "nc",
+        L1 = "L1", L2 = "L2", L1EvictNormal = "L1::evict_normal", L1EvictUnchanged = "L1::evict_unchanged",
+        L1EvictFirst = "L1::evict_first", L1EvictLast = "L1::evict_last", L1NoAllocate = "L1::no_allocate",
+        L2EvictNormal = "L2::evict_normal", L2EvictUnchanged = "L2::evict_unchanged",
+        L2EvictFirst = "L2::evict_first", L2EvictLast = "L2::evict_last", L2CacheHint = "L2::cache_hint",
+        L2Prefetch64 = "L2::64B", L2Prefetch128 = "L2::128B", L2Prefetch256 = "L2::256B",
+        Fractional = "fractional", Range = "range",
+        // Memory order and scope.
+        Weak = "weak", Relaxed = "relaxed", Acquire = "acquire", Release = "release", AcquireRelease = "acq_rel",
+        SequentiallyConsistent = "sc", Volatile = "volatile", Mmio = "mmio", Unified = "unified",
+        Cta = "cta", Cluster = "cluster", Gpu = "gpu", Sys = "sys", Gl = "gl",
+        Proxy = "proxy", ProxyAlias = "proxy::alias", Alias = "alias", Async = "async", AsyncGlobal = "async::global",
+        AsyncGeneric = "async::generic", GenericAsync = "generic::async", ProxyAsync = "proxy::async",
+        TensormapGeneric = "tensormap::generic", MbarrierInitFence = "mbarrier_init",
+        SyncRestrictSharedCta = "sync_restrict::shared::cta",
+        SyncRestrictSharedCluster = "sync_restrict::shared::cluster",
+        // Vectors.
+        V2 = "v2", V4 = "v4", V8 = "v8",
+        // Addresses.
+        To = "to",
+        // Warp-wide operations, barriers, control.
+        Up = "up", Down = "down", Bfly = "bfly", Idx = "idx", Sync = "sync", All = "all", Any = "any", Uni = "uni",
+        Ballot = "ballot", Warp = "warp", Arrive = "arrive", Red = "red", Aligned = "aligned", Wait = "wait",
+        Mask = "mask",
+        // Asynchronous copies and mbarrier.
+        CommitGroup = "commit_group", WaitGroup = "wait_group", WaitAll = "wait_all", Bulk = "bulk",
+        Prefetch = "prefetch", Tensor = "tensor", Reduce = "reduce", Mbarrier = "mbarrier", Noinc = "noinc",
+        Init = "init", Inval = "inval", ExpectTx = "expect_tx", CompleteTx = "complete_tx",
+        ArriveDrop = "arrive_drop", TestWait = "test_wait", TryWait = "try_wait", PendingCount = "pending_count",
+        NoComplete = "noComplete", Parity = "parity", CompleteTxBytes = "mbarrier::complete_tx::bytes",
+        MulticastCluster = "multicast::cluster", BulkGroup = "bulk_group", Read = "read", CpMask = "cp_mask",
+        IgnoreOutOfBounds = "ignore_oob", Tile = "tile", Im2col = "im2col", Tensormap = "tensormap",
+        // Textures and surfaces.
+        D1 = "1d", D2 = "2d", D3 = "3d", D4 = "4d", D5 = "5d", A1d = "a1d", A2d = "a2d", Cube = "cube",
+        Acube = "acube", D2ms = "2dms", A2dms = "a2dms", Base = "base", Level = "level", Grad = "grad",
+        G = "g", Trap = "trap", Zero = "zero", P = "p",
+        Width = "width", Height = "height", Depth = "depth", ChannelDataType = "channel_data_type",
+        ChannelOrder = "channel_order", NormalizedCoords = "normalized_coords", ArraySize = "array_size",
+        NumMipmapLevels = "num_mipmap_levels", NumSamples = "num_samples",
+        ForceUnnormalizedCoords = "force_unnormalized_coords", FilterMode = "filter_mode",
+        AddrMode0 = "addr_mode_0", AddrMode1 = "addr_mode_1", AddrMode2 = "addr_mode_2",
+        MemoryLayout = "memory_layout",
+        // Matrices. `.a` and `.b` are also components of a texel.
+        Load = "load", Store = "store", Mma = "mma", A = "a", B = "b", C = "c", D = "d", Row = "row", Col = "col",
+        Sp = "sp", SpOrderedMetadata = "sp::ordered_metadata", BlockScale = "block_scale",
+        KindF8f6f4 = "kind::f8f6f4", KindMxf8f6f4 = "kind::mxf8f6f4", KindMxf4 = "kind::mxf4",
+        KindMxf4nvf4 = "kind::mxf4nvf4", ScaleVec1x = "scale_vec::1X", ScaleVec2x = "scale_vec::2X",
+        ScaleVec4x = "scale_vec::4X", Trans = "trans", X1 = "x1", X2 = "x2", X4 = "x4",
+        B8x16 = "b8x16", B6x16P32 = "b6x16_p32", B4x16P64 = "b4x16_p64",
+        M8n8 = "m8n8", M8n16 = "m8n16", M16n8 = "m16n8", M16n16 = "m16n16",
+        M8n8k4 = "m8n8k4", M8n8k16 = "m8n8k16", M8n8k32 = "m8n8k32", M8n8k64 = "m8n8k64", M8n8k128 = "m8n8k128",
+        M16n8k4 = "m16n8k4", M16n8k8 = "m16n8k8", M16n8k16 = "m16n8k16", M16n8k32 = "m16n8k32",
+        M16n8k64 = "m16n8k64", M16n8k128 = "m16n8k128", M16n8k256 = "m16n8k256",
+        M16n16k8 = "m16n16k8", M16n16k16 = "m16n16k16", M8n32k16 = "m8n32k16", M32n8k16 = "m32n8k16",
+        // Others.
+        LaunchDependents = "launch_dependents", ScaledN2Ue8m0 = "scaled::n2::ue8m0",
+        LdReduce = "ld_reduce", St = "st", AccF32 = "acc::f32", AccF16 = "acc::f16",
+        // Any word of an instruction whose words are not checked yet (`tcgen05`, `wgmma` and such); its text is
+        // in the source at the instruction's span.
+        Other = "?",
+    }
+}
+
+impl Modifier {
+    /// The state space that it names.
+    pub const fn state_space(self) -> Option<StateSpace> {
+        Some(match self {
+            Self::Const => StateSpace::Constant,
+            Self::Global => StateSpace::Global,
+            Self::Local => StateSpace::Local,
+            Self::Param => StateSpace::Parameter,
+            Self::ParamEntry => StateSpace::KernelParameter,
+            Self::ParamFunc => StateSpace::FunctionParameter,
+            Self::Shared => StateSpace::Shared,
+            Self::SharedCta => StateSpace::SharedCta,
+            Self::SharedCluster => StateSpace::SharedCluster,
+            _ => return None,
+        })
+    }
+
+    /// How many elements a vector access has: 2, 4 or 8.
+    pub const fn vector_length(self) -> Option<u32> {
+        match self {
+            Self::V2 => Some(2),
+            Self::V4 => Some(4),
+            Self::V8 => Some(8),
+            _ => None,
+        }
+    }
+
+    /// Whether it compares (`setp`, `set`). `lo` and `hi` compare too, where the opcode does.
+    pub const fn is_comparison(self) -> bool {
+        matches!(
+            self,
+            Self::Eq
+                | Self::Ne
+                | Self::Lt
+                | Self::Le
+                | Self::Gt
+                | Self::Ge
+                | Self::Lo
+                | Self::Ls
+                | Self::Hi
+                | Self::Hs
+                | Self::Equ
+                | Self::Neu
+                | Self::Ltu
+                | Self::Leu
+                | Self::Gtu
+                | Self::Geu
+                | Self::Num
+                | Self::Nan
+        )
+    }
+
+    /// Whether it sets the rounding of a result (to a float or to an integral value).
+    pub const fn is_rounding(self) -> bool {
+        matches!(
+            self,
+            Self::Rn
+                | Self::Rna
+                | Self::Rz
+                | Self::Rm
+                | Self::Rp
+                | Self::Rs
+                | Self::Rni
+                | Self::Rzi
+                | Self::Rmi
+                | Self::Rpi
+        )
+    }
+
+    /// Whether it names a scope of threads (`.gl` is the scope of `membar` that `.gpu` is elsewhere).
+    pub const fn is_scope(self) -> bool {
+        matches!(self, Self::Cta | Self::Cluster | Self::Gpu | Self::Sys | Self::Gl)
+    }
+}
