@@ -3,6 +3,7 @@
 //! **Invariant:** this crate knows no time. An instruction names its pipe and latency class; how many cycles these are is the
 //! topology's to say.
 
+pub mod atomic;
 pub mod execution;
 pub mod program;
 pub mod ptx;

@@ -1,0 +1,118 @@
+//! The arena and its logs.
+
+use super::write_log::read_lanes;
+use super::*;
+use balar_isa::execution::{AtomicOperation, AtomicType, LaneValues, MemoryAccess};
+use balar_protocol::SimTime;
+
+const A: u64 = DeviceMemory::BASE;
+
+fn memory() -> Arc<DeviceMemory> {
+    let memory = DeviceMemory::new(1 << 20).expect("1 MiB can be mapped");
+    let mut log = WriteLog::default();
+    log.map(SimTime(0), A, 4096);
+    memory.apply(&mut log);
+    Arc::new(memory)
+}
+
+fn word(memory: &DeviceMemory, address: u64) -> u32 {
+    let mut bytes = [0; 4];
+    assert!(memory.read(address, &mut bytes));
+    u32::from_le_bytes(bytes)
+}
+
+fn access(mask: u32, address: impl Fn(usize) -> u64) -> MemoryAccess {
+    MemoryAccess { mask, addresses: std::array::from_fn(address), ..MemoryAccess::default() }
+}
+
+fn values(value: impl Fn(usize) -> u64) -> LaneValues {
+    LaneValues { low: std::array::from_fn(value), ..LaneValues::default() }
+}
+
+#[test]
+fn stores_become_visible_at_the_end_of_the_window_in_order_of_time() {
+    let memory = memory();
+    let (mut early, mut late) = (WriteLog::default(), WriteLog::default());
+    early.store(SimTime(10), &access(1, |_| A), &values(|_| 1));
+    late.store(SimTime(11), &access(1, |_| A), &values(|_| 2));
+    assert_eq!(word(&memory, A), 0);
+    // The unit with the later store comes first in the list: time decides.
+    let mut logs = [(0, UnitId(1), late), (0, UnitId(2), early)];
+    commit(std::slice::from_ref(&memory), &mut logs);
+    assert_eq!(word(&memory, A), 2);
+}
+
+#[test]
+fn equal_times_are_ordered_by_unit() {
+    for swap in [false, true] {
+        let memory = memory();
+        let mut logs = [(0, UnitId(1), WriteLog::default()), (0, UnitId(2), WriteLog::default())];
+        logs[0].2.store(SimTime(10), &access(1, |_| A), &values(|_| 1));
+        logs[1].2.store(SimTime(10), &access(1, |_| A), &values(|_| 2));
+        if swap {
+            logs.swap(0, 1);
+        }
+        commit(std::slice::from_ref(&memory), &mut logs);
+        assert_eq!(word(&memory, A), 2);
+    }
+}
+
+#[test]
+fn own_stores_are_seen_before_the_window_ends() {
+    let memory = memory();
+    let mut log = WriteLog::default();
+    log.store(SimTime(1), &access(u32::MAX, |lane| A + 4 * lane as u64), &values(|lane| lane as u64 + 100));
+    let load = MemoryAccess { bytes: 8, ..access(0b11, |lane| A + 4 + 8 * lane as u64) };
+    assert!(log.may_touch(&load));
+    let mut loaded = LaneValues::default();
+    read_lanes(&memory.view(), &load, &mut loaded);
+    assert!(log.overlay(&load, &mut loaded));
+    assert_eq!(loaded.low[0], 101 | 102 << 32);
+    assert_eq!(loaded.low[1], 103 | 104 << 32);
+    assert!(!log.may_touch(&access(1, |_| A + 2048)));
+}
+
+#[test]
+fn atomics_return_old_values_and_block_own_loads() {
+    let memory = memory();
+    let mut log = WriteLog::default();
+    let all = access(u32::MAX, |_| A);
+    log.atomic(SimTime(1), &all, AtomicOperation::Add, AtomicType::U32, &values(|_| 1), 7);
+    assert!(!log.overlay(&access(1, |_| A), &mut LaneValues::default()));
+    assert!(log.overlay(&access(1, |_| A + 4), &mut LaneValues::default()));
+    let mut logs = [(0, UnitId(1), log)];
+    commit(std::slice::from_ref(&memory), &mut logs);
+    let result = logs[0].2.atomic_results().next().expect("one atomic was logged");
+    assert_eq!((result.token, result.mask), (7, u32::MAX));
+    assert_eq!(result.values().low, std::array::from_fn(|lane| lane as u64));
+    assert_eq!(word(&memory, A), 32);
+}
+
+#[test]
+fn allocations_bound_what_is_legal() {
+    let memory = memory();
+    let view = memory.view();
+    assert_eq!(view.allocation_of(A + 4095), Some((A, A + 4096)));
+    assert_eq!(view.allocation_of(A + 4096), None);
+    assert_eq!(view.allocation_of(A - 1), None);
+    drop(view);
+    assert!(!memory.read(A + 4090, &mut [0; 8]));
+    let mut log = WriteLog::default();
+    log.unmap(SimTime(0), A);
+    memory.apply(&mut log);
+    assert!(!memory.read(A, &mut [0; 1]));
+}
+
+#[test]
+fn bulk_writes_fills_and_copies() {
+    let memory = memory();
+    let mut log = WriteLog::default();
+    let data: Arc<[u8]> = (0..64u8).collect();
+    log.write(SimTime(1), A, &data, 4..8);
+    log.fill(SimTime(2), A + 4, 4, 9);
+    log.copy(SimTime(3), A + 8, A, 8);
+    memory.apply(&mut log);
+    assert_eq!(word(&memory, A), u32::from_le_bytes([4, 5, 6, 7]));
+    assert_eq!(word(&memory, A + 8), word(&memory, A));
+    assert_eq!(word(&memory, A + 12), 0x0909_0909);
+}

@@ -1,0 +1,367 @@
+//! What one unit writes to device memory in one window.
+
+use super::{Arena, DeviceMemoryView};
+use balar_isa::atomic;
+use balar_isa::execution::{AtomicOperation, AtomicType, LaneValues, MemoryAccess};
+use balar_protocol::SimTime;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// Bits of the filter that tells quickly that no own write touches a sector.
+const FILTER_BITS: usize = 1024;
+
+/// A unit's writes to device memory within one window, and after the window the old values of its atomics.
+#[derive(Debug, Default)]
+pub struct WriteLog {
+    entries: Vec<Entry>,
+    runs: Vec<Run>,
+    data: Vec<u8>,
+    atomic_lanes: Vec<AtomicLane>,
+    /// One bit per hash of a 32-byte sector that an entry of this window writes.
+    filter: Filter,
+}
+
+#[derive(Debug)]
+struct Filter([u64; FILTER_BITS / 64]);
+
+impl Default for Filter {
+    fn default() -> Self {
+        Filter([0; FILTER_BITS / 64])
+    }
+}
+
+impl Filter {
+    #[inline]
+    fn bit(sector: u64) -> (usize, u64) {
+        let hash = sector.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 54;
+        ((hash >> 6) as usize, 1 << (hash & 63))
+    }
+
+    fn insert(&mut self, address: u64, bytes: u64) {
+        for sector in address >> 5..=(address + bytes - 1) >> 5 {
+            let (word, bit) = Filter::bit(sector);
+            self.0[word] |= bit;
+        }
+    }
+
+    #[inline]
+    fn may_contain(&self, sector: u64) -> bool {
+        let (word, bit) = Filter::bit(sector);
+        self.0[word] & bit != 0
+    }
+}
+
+#[derive(Debug)]
+struct Entry {
+    time: SimTime,
+    kind: EntryKind,
+}
+
+#[derive(Debug)]
+enum EntryKind {
+    /// Bytes from `data`, in runs of consecutive addresses.
+    Store {
+        first: u32,
+        count: u32,
+    },
+    /// Read-modify-writes, lane by lane.
+    Atomic {
+        first: u32,
+        count: u32,
+        mask: u32,
+        token: u32,
+        operation: AtomicOperation,
+        data_type: AtomicType,
+    },
+    Write {
+        address: u64,
+        data: Arc<[u8]>,
+        range: Range<usize>,
+    },
+    Fill {
+        address: u64,
+        bytes: u64,
+        value: u8,
+    },
+    Copy {
+        destination: u64,
+        source: u64,
+        bytes: u64,
+    },
+    Map {
+        address: u64,
+        bytes: u64,
+    },
+    Unmap {
+        address: u64,
+    },
+}
+
+/// Consecutive bytes of a store.
+#[derive(Clone, Copy, Debug)]
+struct Run {
+    address: u64,
+    offset: u32,
+    bytes: u32,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct AtomicLane {
+    address: u64,
+    operand: u64,
+    new: u64,
+    old: u64,
+}
+
+/// The old values an atomic of the last window returned.
+pub struct AtomicResult<'a> {
+    /// What the unit gave when it logged the atomic.
+    pub token: u32,
+    /// Lanes that took part.
+    pub mask: u32,
+    lanes: &'a [AtomicLane],
+}
+
+impl AtomicResult<'_> {
+    /// Spreads the old values over their lanes.
+    pub fn values(&self) -> LaneValues {
+        let mut values = LaneValues::default();
+        let lanes = (0..32).filter(|lane| self.mask >> lane & 1 == 1);
+        for (lane, entry) in lanes.zip(self.lanes) {
+            values.low[lane] = entry.old;
+        }
+        values
+    }
+}
+
+impl WriteLog {
+    /// Is there nothing to apply?
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    pub(super) fn time(&self, entry: usize) -> SimTime {
+        self.entries[entry].time
+    }
+
+    /// Forgets everything; a unit calls it at the start of its next window, after reading [`Self::atomic_results`].
+    pub fn clear(&mut self) {
+        if !self.entries.is_empty() {
+            self.entries.clear();
+            self.runs.clear();
+            self.data.clear();
+            self.atomic_lanes.clear();
+            self.filter = Filter::default();
+        }
+    }
+
+    /// Logs a warp's store.
+    pub fn store(&mut self, time: SimTime, access: &MemoryAccess, values: &LaneValues) {
+        let first = self.runs.len() as u32;
+        let bytes = u32::from(access.bytes);
+        let mut lanes = access.mask;
+        while lanes != 0 {
+            let lane = lanes.trailing_zeros() as usize;
+            lanes &= lanes - 1;
+            let address = access.addresses[lane];
+            let offset = self.data.len() as u32;
+            self.data.extend_from_slice(&values.low[lane].to_le_bytes()[..access.bytes.min(8) as usize]);
+            if bytes > 8 {
+                self.data.extend_from_slice(&values.high[lane].to_le_bytes()[..bytes as usize - 8]);
+            }
+            match self.runs[first as usize..].last_mut() {
+                Some(run) if run.address + u64::from(run.bytes) == address => run.bytes += bytes,
+                _ => self.runs.push(Run { address, offset, bytes }),
+            }
+        }
+        for run in &self.runs[first as usize..] {
+            self.filter.insert(run.address, u64::from(run.bytes));
+        }
+        let count = self.runs.len() as u32 - first;
+        self.entries.push(Entry { time, kind: EntryKind::Store { first, count } });
+    }
+
+    /// Logs a warp's atomic; after the window its old values come back under `token`.
+    pub fn atomic(
+        &mut self,
+        time: SimTime,
+        access: &MemoryAccess,
+        operation: AtomicOperation,
+        data_type: AtomicType,
+        operands: &LaneValues,
+        token: u32,
+    ) {
+        let first = self.atomic_lanes.len() as u32;
+        for lane in (0..32).filter(|lane| access.mask >> lane & 1 == 1) {
+            let address = access.addresses[lane];
+            let (operand, new) = (operands.low[lane], operands.high[lane]);
+            self.atomic_lanes.push(AtomicLane { address, operand, new, old: 0 });
+            self.filter.insert(address, u64::from(data_type.bytes()));
+        }
+        let count = self.atomic_lanes.len() as u32 - first;
+        let kind = EntryKind::Atomic { first, count, mask: access.mask, token, operation, data_type };
+        self.entries.push(Entry { time, kind });
+    }
+
+    /// At `time`, `bytes` from device address `address` become `value`.
+    pub fn fill(&mut self, time: SimTime, address: u64, bytes: u64, value: u8) {
+        self.entries.push(Entry { time, kind: EntryKind::Fill { address, bytes, value } });
+    }
+
+    /// At `time`, `data[range]` is written from device address `address` on.
+    pub fn write(&mut self, time: SimTime, address: u64, data: &Arc<[u8]>, range: Range<usize>) {
+        self.entries.push(Entry { time, kind: EntryKind::Write { address, data: Arc::clone(data), range } });
+    }
+
+    /// At `time`, `bytes` from `source` are copied to `destination`, as they are then.
+    pub fn copy(&mut self, time: SimTime, destination: u64, source: u64, bytes: u64) {
+        self.entries.push(Entry { time, kind: EntryKind::Copy { destination, source, bytes } });
+    }
+
+    /// At `time`, the range becomes an allocation: accesses to it are legal from the next window on.
+    pub fn map(&mut self, time: SimTime, address: u64, bytes: u64) {
+        self.entries.push(Entry { time, kind: EntryKind::Map { address, bytes } });
+    }
+
+    /// At `time`, the allocation at `address` ends.
+    pub fn unmap(&mut self, time: SimTime, address: u64) {
+        self.entries.push(Entry { time, kind: EntryKind::Unmap { address } });
+    }
+
+    /// The old values of the atomics logged in the window before.
+    pub fn atomic_results(&self) -> impl Iterator<Item = AtomicResult<'_>> {
+        self.entries.iter().filter_map(|entry| match entry.kind {
+            EntryKind::Atomic { first, count, mask, token, .. } => {
+                let lanes = &self.atomic_lanes[first as usize..(first + count) as usize];
+                Some(AtomicResult { token, mask, lanes })
+            }
+            _ => None,
+        })
+    }
+
+    /// May a write of this window touch the access? False is certain.
+    #[inline]
+    pub fn may_touch(&self, access: &MemoryAccess) -> bool {
+        if self.entries.is_empty() {
+            return false;
+        }
+        let mut lanes = access.mask;
+        while lanes != 0 {
+            let lane = lanes.trailing_zeros() as usize;
+            lanes &= lanes - 1;
+            if self.filter.may_contain(access.addresses[lane] >> 5) {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Lays this window's own stores over what `values` holds from the arena.
+    /// False where an own atomic of the window touches the access: the value is not known yet.
+    #[must_use]
+    pub fn overlay(&self, access: &MemoryAccess, values: &mut LaneValues) -> bool {
+        let bytes = u64::from(access.bytes);
+        for lane in (0..32).filter(|lane| access.mask >> lane & 1 == 1) {
+            let start = access.addresses[lane];
+            let overlaps = |address: u64, length: u64| address < start + bytes && start < address + length;
+            let mut value = u128::from(values.low[lane]) | u128::from(values.high[lane]) << 64;
+            for entry in &self.entries {
+                match entry.kind {
+                    EntryKind::Store { first, count } => {
+                        let runs = &self.runs[first as usize..(first + count) as usize];
+                        for run in runs.iter().filter(|run| overlaps(run.address, u64::from(run.bytes))) {
+                            let from = start.max(run.address);
+                            let to = (start + bytes).min(run.address + u64::from(run.bytes));
+                            for address in from..to {
+                                let byte = self.data[run.offset as usize + (address - run.address) as usize];
+                                let shift = (address - start) * 8;
+                                value = value & !(0xff << shift) | u128::from(byte) << shift;
+                            }
+                        }
+                    }
+                    EntryKind::Atomic { first, count, data_type, .. } => {
+                        let lanes = &self.atomic_lanes[first as usize..(first + count) as usize];
+                        if lanes.iter().any(|lane| overlaps(lane.address, u64::from(data_type.bytes()))) {
+                            return false;
+                        }
+                    }
+                    _ => {}
+                }
+            }
+            values.low[lane] = value as u64;
+            values.high[lane] = (value >> 64) as u64;
+        }
+        true
+    }
+
+    pub(super) fn apply(&mut self, entry: usize, arena: &mut Arena) {
+        match &self.entries[entry].kind {
+            EntryKind::Store { first, count } => {
+                for run in &self.runs[*first as usize..(first + count) as usize] {
+                    let data = &self.data[run.offset as usize..(run.offset + run.bytes) as usize];
+                    if let Some(bytes) = arena.bytes_mut(run.address, data.len()) {
+                        bytes.copy_from_slice(data);
+                    }
+                }
+            }
+            EntryKind::Atomic { first, count, operation, data_type, .. } => {
+                let (operation, data_type) = (*operation, *data_type);
+                for lane in &mut self.atomic_lanes[*first as usize..(first + count) as usize] {
+                    let length = usize::from(data_type.bytes());
+                    let Some(bytes) = arena.bytes_mut(lane.address, length) else { continue };
+                    let mut old = [0; 8];
+                    old[..length].copy_from_slice(bytes);
+                    lane.old = u64::from_le_bytes(old);
+                    let value = atomic::apply(operation, data_type, lane.old, lane.operand, lane.new);
+                    bytes.copy_from_slice(&value.to_le_bytes()[..length]);
+                }
+            }
+            EntryKind::Write { address, data, range } => {
+                if let Some(bytes) = arena.bytes_mut(*address, range.len()) {
+                    bytes.copy_from_slice(&data[range.clone()]);
+                }
+            }
+            EntryKind::Fill { address, bytes, value } => {
+                if let Some(bytes) = arena.bytes_mut(*address, *bytes as usize) {
+                    bytes.fill(*value);
+                }
+            }
+            EntryKind::Copy { destination, source, bytes } => arena.copy_within(*destination, *source, *bytes),
+            EntryKind::Map { address, bytes } => arena.map(*address, *bytes),
+            EntryKind::Unmap { address } => arena.unmap(*address),
+        }
+    }
+}
+
+/// Reads a warp's load from the state at the start of the window. The access must have been checked.
+#[inline]
+pub(crate) fn read_lanes(view: &DeviceMemoryView, access: &MemoryAccess, values: &mut LaneValues) {
+    let bytes = usize::from(access.bytes);
+    let mut lanes = access.mask;
+    while lanes != 0 {
+        let lane = lanes.trailing_zeros() as usize;
+        lanes &= lanes - 1;
+        let source = view.bytes(access.addresses[lane], bytes);
+        match bytes {
+            4 => values.low[lane] = u64::from(u32::from_le_bytes([source[0], source[1], source[2], source[3]])),
+            8 => values.low[lane] = read_u64(source),
+            16 => {
+                values.low[lane] = read_u64(&source[..8]);
+                values.high[lane] = read_u64(&source[8..]);
+            }
+            2 => values.low[lane] = u64::from(u16::from_le_bytes([source[0], source[1]])),
+            _ => values.low[lane] = u64::from(source[0]),
+        }
+    }
+}
+
+#[inline]
+fn read_u64(source: &[u8]) -> u64 {
+    let mut bytes = [0; 8];
+    bytes.copy_from_slice(&source[..8]);
+    u64::from_le_bytes(bytes)
+}
