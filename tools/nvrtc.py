@@ -65,7 +65,7 @@ def tidy(ptx, header):
     lines = [header]
     for line in ptx.splitlines():
         line = line.rstrip()
-        if line.lstrip().startswith("//") and "inline asm" not in line:
+        if line.lstrip().startswith("//"):
             continue
         if not line and not lines[-1]:
             continue

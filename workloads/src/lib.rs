@@ -1,2 +1,27 @@
 //! Built-in CUDA workloads: our own CUDA sources, the PTX built from them (`tools/build-workloads`), and the host
 //! programs that launch and check them.
+//!
+//! A host program is the sequence of CUDA calls that a host CPU makes ([`HostProgram`]); the simulated host CPU executes
+//! it and models what each call costs. Inputs are drawn from seeded generators; results are compared bit by bit with a
+//! host computation, unless the order of operations is not determined.
+
+mod call;
+mod numeric;
+mod parameters;
+mod registry;
+mod script;
+
+mod alu_latency;
+mod concurrent;
+mod gemm;
+mod hotspot;
+mod lud;
+mod pointer_chase;
+mod reduction;
+mod shared_chase;
+mod stream;
+mod vectoradd;
+
+pub use call::{Call, CallFailure, CallResult, CudaError, HostProgram, Measurement, Verification};
+pub use parameters::{Domain, Parameter, Parameters, Suggestion, Value, WorkloadError};
+pub use registry::{Descriptor, find, workloads};

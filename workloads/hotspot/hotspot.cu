@@ -1,0 +1,58 @@
+// Temperature of a chip over time: an explicit five-point stencil on a grid of cells, each with its own power.
+//
+// A block of 16x16 threads loads a tile of cells with a ghost zone of `steps` cells on each side, takes `steps` time
+// steps in shared memory, and writes the inner (16 - 2 * steps)^2 cells, which only depend on cells of the tile.
+// Cells at the edge of the chip see their own temperature beyond it. The operations are written as intrinsics, so that
+// the compiler cannot fuse them differently and a host can repeat every rounding.
+
+#define TILE 16
+
+extern "C" __global__ void hotspot(
+    const float *power, const float *temperature, float *result, int rows, int columns, int steps, float per_capacity,
+    float conductance_x, float conductance_y, float conductance_z, float ambient)
+{
+    __shared__ float now[TILE][TILE];
+    __shared__ float next[TILE][TILE];
+
+    const int x = threadIdx.x;
+    const int y = threadIdx.y;
+    const int inner = TILE - 2 * steps;
+    const int column = (int)blockIdx.x * inner - steps + x;
+    const int row = (int)blockIdx.y * inner - steps + y;
+    const bool on_chip = row >= 0 && row < rows && column >= 0 && column < columns;
+
+    float cell_power = 0.0f;
+    if (on_chip) {
+        now[y][x] = temperature[row * columns + column];
+        cell_power = power[row * columns + column];
+    }
+    __syncthreads();
+
+    // The neighbour beyond the chip's edge is the cell itself.
+    const int north = row > 0 ? y - 1 : y;
+    const int south = row < rows - 1 ? y + 1 : y;
+    const int west = column > 0 ? x - 1 : x;
+    const int east = column < columns - 1 ? x + 1 : x;
+
+    for (int step = 1; step <= steps; step++) {
+        const bool valid = on_chip && x >= step && x < TILE - step && y >= step && y < TILE - step;
+        if (valid) {
+            const float center = now[y][x];
+            const float vertical = __fmaf_rn(-2.0f, center, __fadd_rn(now[north][x], now[south][x]));
+            const float horizontal = __fmaf_rn(-2.0f, center, __fadd_rn(now[y][west], now[y][east]));
+            float flow = __fmaf_rn(vertical, conductance_y, cell_power);
+            flow = __fmaf_rn(horizontal, conductance_x, flow);
+            flow = __fmaf_rn(__fsub_rn(ambient, center), conductance_z, flow);
+            next[y][x] = __fmaf_rn(per_capacity, flow, center);
+        }
+        __syncthreads();
+        if (valid) {
+            now[y][x] = next[y][x];
+        }
+        __syncthreads();
+    }
+
+    if (on_chip && x >= steps && x < TILE - steps && y >= steps && y < TILE - steps) {
+        result[row * columns + column] = now[y][x];
+    }
+}

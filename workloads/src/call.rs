@@ -1,0 +1,304 @@
+//! The CUDA calls that a host program makes, what they return, and the trait of a host program.
+
+use std::fmt;
+use std::sync::Arc;
+
+/// A program of the host CPU: it makes one CUDA call after another.
+///
+/// The simulated host CPU asks for a call, models its cost, and hands back its result with the request for the next
+/// one. A call that blocks the host (a synchronous copy, a synchronisation) has its result when it is over; any other
+/// one at once.
+pub trait HostProgram: Send {
+    /// The next call. `previous` is the result of the call before, [`CallResult::Start`] the first time. After
+    /// [`Call::Exit`] it is not asked again.
+    fn next(&mut self, previous: CallResult) -> Call;
+
+    /// Takes the bytes of an asynchronous copy from the device, before the call that waits for it returns.
+    fn receive(&mut self, transfer: u32, data: Vec<u8>);
+
+    /// Compares what the device computed with a host computation. Meaningful after [`Call::Exit`]; the expected values
+    /// are computed here, once.
+    fn verification(&self) -> &Verification;
+
+    /// What the workload measured itself, in the order to show. Empty before [`Call::Exit`].
+    fn measurements(&self) -> Vec<Measurement>;
+}
+
+/// One CUDA call, or other act, of a host program.
+///
+/// Streams are numbered as [`CallResult::Stream`] gave them; 0 is the default stream. Pointers are device addresses.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Call {
+    /// `cudaMalloc`; gives [`CallResult::Pointer`].
+    Malloc {
+        /// Bytes wanted.
+        bytes: u64,
+    },
+    /// `cudaFree`.
+    Free {
+        /// What a `Malloc` gave.
+        pointer: u64,
+    },
+    /// `cudaMemcpy` or `cudaMemcpyAsync` from host to device.
+    MemcpyHostToDevice {
+        /// Device address of the first byte.
+        destination: u64,
+        /// The bytes.
+        data: Arc<[u8]>,
+        /// Stream that orders the copy.
+        stream: u32,
+        /// Whether the call returns before the copy is done.
+        asynchronous: bool,
+    },
+    /// `cudaMemcpy` or `cudaMemcpyAsync` from device to host. A synchronous one gives [`CallResult::Data`]; the bytes
+    /// of an asynchronous one go to [`HostProgram::receive`].
+    MemcpyDeviceToHost {
+        /// Device address of the first byte.
+        source: u64,
+        /// Bytes to copy.
+        bytes: u64,
+        /// The program's own number for this copy.
+        transfer: u32,
+        /// Stream that orders the copy.
+        stream: u32,
+        /// Whether the call returns before the copy is done.
+        asynchronous: bool,
+    },
+    /// `cudaMemcpy` or `cudaMemcpyAsync` within the device.
+    MemcpyDeviceToDevice {
+        /// Device address of the first byte written.
+        destination: u64,
+        /// Device address of the first byte read.
+        source: u64,
+        /// Bytes to copy.
+        bytes: u64,
+        /// Stream that orders the copy.
+        stream: u32,
+        /// Whether the call returns before the copy is done.
+        asynchronous: bool,
+    },
+    /// `cudaMemset` or `cudaMemsetAsync`.
+    Memset {
+        /// Device address of the first byte.
+        pointer: u64,
+        /// The value of every byte.
+        value: u8,
+        /// Bytes to set.
+        bytes: u64,
+        /// Stream that orders the operation.
+        stream: u32,
+        /// Whether the call returns before it is done.
+        asynchronous: bool,
+    },
+    /// `cudaLaunchKernel`: returns at once.
+    Launch {
+        /// The kernel's name in the PTX.
+        kernel: Arc<str>,
+        /// Thread blocks in x, y and z.
+        grid: [u32; 3],
+        /// Threads of a block in x, y and z.
+        block: [u32; 3],
+        /// Dynamic shared memory of a block.
+        shared_memory_bytes: u32,
+        /// Stream that orders the kernel.
+        stream: u32,
+        /// The kernel's parameters, laid out as its PTX declares them: each at the next multiple of its size.
+        parameters: Vec<u8>,
+    },
+    /// `cudaStreamCreate`; gives [`CallResult::Stream`].
+    StreamCreate,
+    /// `cudaStreamDestroy`.
+    StreamDestroy {
+        /// The stream.
+        stream: u32,
+    },
+    /// `cudaStreamSynchronize`: waits for everything in the stream.
+    StreamSynchronize {
+        /// The stream.
+        stream: u32,
+    },
+    /// `cudaDeviceSynchronize`: waits for everything on the device.
+    DeviceSynchronize,
+    /// The host computes by itself for a while.
+    Compute {
+        /// Host time it takes.
+        nanoseconds: u64,
+    },
+    /// Reads the host's clock, that is, simulated time; gives [`CallResult::Time`].
+    ReadClock,
+    /// The program ends. `error` names the CUDA error that it gave up on, if any.
+    Exit {
+        /// The call that failed, and how.
+        error: Option<CallFailure>,
+    },
+}
+
+impl Call {
+    /// The name of the CUDA function, or of the act.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Call::Malloc { .. } => "cudaMalloc",
+            Call::Free { .. } => "cudaFree",
+            Call::MemcpyHostToDevice { asynchronous: false, .. }
+            | Call::MemcpyDeviceToHost { asynchronous: false, .. }
+            | Call::MemcpyDeviceToDevice { asynchronous: false, .. } => "cudaMemcpy",
+            Call::MemcpyHostToDevice { .. } | Call::MemcpyDeviceToHost { .. } | Call::MemcpyDeviceToDevice { .. } => {
+                "cudaMemcpyAsync"
+            }
+            Call::Memset { asynchronous: false, .. } => "cudaMemset",
+            Call::Memset { .. } => "cudaMemsetAsync",
+            Call::Launch { .. } => "cudaLaunchKernel",
+            Call::StreamCreate => "cudaStreamCreate",
+            Call::StreamDestroy { .. } => "cudaStreamDestroy",
+            Call::StreamSynchronize { .. } => "cudaStreamSynchronize",
+            Call::DeviceSynchronize => "cudaDeviceSynchronize",
+            Call::Compute { .. } => "compute",
+            Call::ReadClock => "read clock",
+            Call::Exit { .. } => "exit",
+        }
+    }
+}
+
+/// What a call gives back.
+#[derive(Clone, Debug, PartialEq)]
+pub enum CallResult {
+    /// No call has been made yet.
+    Start,
+    /// The call succeeded and gives no value.
+    None,
+    /// The address of an allocation.
+    Pointer(u64),
+    /// The number of a new stream, not 0.
+    Stream(u32),
+    /// The bytes of a synchronous copy from the device.
+    Data(Vec<u8>),
+    /// Simulated time.
+    Time {
+        /// Since the start of the simulation.
+        picoseconds: u64,
+    },
+    /// The call failed, or reports that earlier work did.
+    Error(CudaError),
+}
+
+/// An error code of the CUDA runtime, with the number and name that `driver_types.h` gives it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum CudaError {
+    /// A parameter out of its range.
+    InvalidValue,
+    /// Device memory is exhausted.
+    MemoryAllocation,
+    /// A grid, block or shared memory size that the device cannot run.
+    InvalidConfiguration,
+    /// A pointer that no allocation holds.
+    InvalidDevicePointer,
+    /// No kernel of that name.
+    InvalidDeviceFunction,
+    /// No stream of that number.
+    InvalidResourceHandle,
+    /// A kernel accessed memory outside every allocation.
+    IllegalAddress,
+    /// A launch needs more registers or shared memory than an SM has.
+    LaunchOutOfResources,
+    /// A kernel ended by a trap.
+    LaunchFailure,
+    /// A kernel met an instruction that the device does not have.
+    IllegalInstruction,
+    /// A kernel accessed an address that is no multiple of the access's size.
+    MisalignedAddress,
+    /// The device does not do this.
+    NotSupported,
+}
+
+impl CudaError {
+    /// The code's number.
+    pub fn code(self) -> u32 {
+        match self {
+            CudaError::InvalidValue => 1,
+            CudaError::MemoryAllocation => 2,
+            CudaError::InvalidConfiguration => 9,
+            CudaError::InvalidDevicePointer => 17,
+            CudaError::InvalidDeviceFunction => 98,
+            CudaError::InvalidResourceHandle => 400,
+            CudaError::IllegalAddress => 700,
+            CudaError::LaunchOutOfResources => 701,
+            CudaError::IllegalInstruction => 715,
+            CudaError::MisalignedAddress => 716,
+            CudaError::LaunchFailure => 719,
+            CudaError::NotSupported => 801,
+        }
+    }
+
+    /// The code's name in C.
+    pub fn name(self) -> &'static str {
+        match self {
+            CudaError::InvalidValue => "cudaErrorInvalidValue",
+            CudaError::MemoryAllocation => "cudaErrorMemoryAllocation",
+            CudaError::InvalidConfiguration => "cudaErrorInvalidConfiguration",
+            CudaError::InvalidDevicePointer => "cudaErrorInvalidDevicePointer",
+            CudaError::InvalidDeviceFunction => "cudaErrorInvalidDeviceFunction",
+            CudaError::InvalidResourceHandle => "cudaErrorInvalidResourceHandle",
+            CudaError::IllegalAddress => "cudaErrorIllegalAddress",
+            CudaError::LaunchOutOfResources => "cudaErrorLaunchOutOfResources",
+            CudaError::IllegalInstruction => "cudaErrorIllegalInstruction",
+            CudaError::MisalignedAddress => "cudaErrorMisalignedAddress",
+            CudaError::LaunchFailure => "cudaErrorLaunchFailure",
+            CudaError::NotSupported => "cudaErrorNotSupported",
+        }
+    }
+}
+
+impl fmt::Display for CudaError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{} ({})", self.name(), self.code())
+    }
+}
+
+impl std::error::Error for CudaError {}
+
+/// A CUDA call that failed, as a host program reports it when it gives up.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{call} failed: {error}")]
+pub struct CallFailure {
+    /// The function, with what was asked of it.
+    pub call: String,
+    /// The error.
+    pub error: CudaError,
+}
+
+/// Whether a workload's result is right.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verification {
+    /// The workload has no result to check, or did not get as far as one.
+    NotChecked,
+    /// The result is what the host computes.
+    Passed,
+    /// The result is wrong.
+    Failed {
+        /// The first difference.
+        message: String,
+    },
+}
+
+impl Verification {
+    /// `true` and `false` where the result was checked, as the result format has it.
+    pub fn verified(&self) -> Option<bool> {
+        match self {
+            Verification::NotChecked => None,
+            Verification::Passed => Some(true),
+            Verification::Failed { .. } => Some(false),
+        }
+    }
+}
+
+/// A value that a workload measured itself.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Measurement {
+    /// Its name.
+    pub name: &'static str,
+    /// Its value.
+    pub value: f64,
+    /// Its unit.
+    pub unit: &'static str,
+}

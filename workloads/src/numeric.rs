@@ -1,0 +1,139 @@
+//! Deterministic inputs, host arithmetic with the device's roundings, and comparisons.
+
+use std::fmt::Debug;
+
+use rand_core::{Rng, SeedableRng};
+use rand_pcg::Pcg64Mcg;
+
+/// The generator of one of a workload's inputs: `stream` tells its inputs apart.
+fn generator(seed: u64, stream: u64) -> Pcg64Mcg {
+    Pcg64Mcg::seed_from_u64(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(stream))
+}
+
+/// Numbers drawn uniformly from [-1, 1), multiples of 2^-23.
+pub(crate) fn uniform_floats(seed: u64, stream: u64, count: usize) -> Vec<f32> {
+    let mut generator = generator(seed, stream);
+    let convert = |bits: u64| (bits & 0xff_ffff) as f32 * (1.0 / 8_388_608.0) - 1.0;
+    let mut values = Vec::with_capacity(count + 1);
+    while values.len() < count {
+        let bits = generator.next_u64();
+        values.push(convert(bits >> 40));
+        values.push(convert(bits >> 16));
+    }
+    values.truncate(count);
+    values
+}
+
+/// Numbers drawn uniformly from [-1, 1), multiples of 2^-52.
+pub(crate) fn uniform_doubles(seed: u64, stream: u64, count: usize) -> Vec<f64> {
+    let mut generator = generator(seed, stream);
+    let unit = 1.0 / (1u64 << 52) as f64;
+    (0..count).map(|_| (generator.next_u64() >> 11) as f64 * unit - 1.0).collect()
+}
+
+/// Any 32-bit numbers.
+pub(crate) fn integers(seed: u64, stream: u64, count: usize) -> Vec<u32> {
+    let mut generator = generator(seed, stream);
+    (0..count).map(|_| (generator.next_u64() >> 32) as u32).collect()
+}
+
+/// The numbers 0 to `count` - 1 in random order, 0 first.
+pub(crate) fn shuffled_from_zero(seed: u64, stream: u64, count: usize) -> Vec<usize> {
+    let mut generator = generator(seed, stream);
+    let mut order: Vec<usize> = (0..count).collect();
+    for index in (2..count).rev() {
+        let other = 1 + below(&mut generator, index as u64) as usize;
+        order.swap(index, other);
+    }
+    order
+}
+
+/// `count` of the numbers below `limit`, ascending and each at most once.
+pub(crate) fn sample(seed: u64, stream: u64, limit: usize, count: usize) -> Vec<usize> {
+    let mut generator = generator(seed, stream);
+    let mut chosen: Vec<usize> = (0..count).map(|_| below(&mut generator, limit as u64) as usize).collect();
+    chosen.sort_unstable();
+    chosen.dedup();
+    chosen
+}
+
+/// A number below `limit`; its bias, at most limit / 2^64, does not matter here.
+fn below(generator: &mut Pcg64Mcg, limit: u64) -> u64 {
+    ((u128::from(generator.next_u64()) * u128::from(limit)) >> 64) as u64
+}
+
+/// Runs `work` in code that has the processor's fused multiply-add, where it has one: `mul_add` is then one vector
+/// instruction instead of a library call. The result is the same either way.
+#[inline]
+pub(crate) fn with_fused_multiply_add<R>(work: impl FnOnce() -> R) -> R {
+    #[cfg(target_arch = "x86_64")]
+    {
+        #[target_feature(enable = "avx2,fma")]
+        fn accelerated<R>(work: impl FnOnce() -> R) -> R {
+            work()
+        }
+        if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
+            // SAFETY: the processor has both features that the function is compiled for, as just detected.
+            return unsafe { accelerated(work) };
+        }
+    }
+    work()
+}
+
+/// `target[i] = factor * row[i] + target[i]`, rounded once.
+#[inline(always)]
+pub(crate) fn multiply_add(target: &mut [f32], factor: f32, row: &[f32]) {
+    for (target, value) in target.iter_mut().zip(row) {
+        *target = factor.mul_add(*value, *target);
+    }
+}
+
+/// Values that are compared bit by bit.
+pub(crate) trait Bits: Copy + Debug {
+    fn same(self, other: Self) -> bool;
+}
+
+impl Bits for f32 {
+    fn same(self, other: Self) -> bool {
+        self.to_bits() == other.to_bits()
+    }
+}
+
+impl Bits for f64 {
+    fn same(self, other: Self) -> bool {
+        self.to_bits() == other.to_bits()
+    }
+}
+
+impl Bits for u32 {
+    fn same(self, other: Self) -> bool {
+        self == other
+    }
+}
+
+/// Compares bit by bit; an error names the first difference. `place` says where index `i` lies.
+pub(crate) fn compare_exactly<T: Bits>(
+    expected: impl ExactSizeIterator<Item = T>,
+    actual: &[T],
+    place: impl Fn(usize) -> String,
+) -> Result<(), String> {
+    if expected.len() != actual.len() {
+        return Err(format!("{} values instead of {}", actual.len(), expected.len()));
+    }
+    let count = actual.len();
+    let mut first = None;
+    let mut differences = 0usize;
+    for (index, (expected, actual)) in expected.zip(actual).enumerate() {
+        if !expected.same(*actual) {
+            differences += 1;
+            first.get_or_insert((index, expected, *actual));
+        }
+    }
+    match first {
+        None => Ok(()),
+        Some((index, expected, actual)) => Err(format!(
+            "{} is {actual:?} instead of {expected:?}; {differences} of {count} values differ",
+            place(index)
+        )),
+    }
+}

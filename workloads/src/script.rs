@@ -1,0 +1,414 @@
+//! Host programs written as lists of actions, and what they collect for the check of their result.
+
+use std::cell::OnceCell;
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use crate::call::{Call, CallFailure, CallResult, HostProgram, Measurement, Verification};
+use crate::parameters::WorkloadError;
+
+/// A device allocation of a script.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Buffer(usize);
+
+/// A copy from the device, of a script.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Transfer(usize);
+
+/// Where an operation is queued.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Queue {
+    /// The default stream; copies wait until they are done.
+    Default,
+    /// The stream that the n-th `create_stream` made; copies do not wait.
+    Stream(usize),
+}
+
+/// A kernel argument.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Argument {
+    Buffer(Buffer),
+    /// Address of a byte within a buffer.
+    BufferAt(Buffer, u64),
+    NullPointer,
+    U32(u32),
+    F32(f32),
+    F64(f64),
+}
+
+/// Size and place of a kernel launch.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Shape {
+    pub grid: [u32; 3],
+    pub block: [u32; 3],
+    pub shared_memory_bytes: u32,
+    pub queue: Queue,
+}
+
+impl Shape {
+    /// One-dimensional, on the default stream.
+    pub fn linear(blocks: u32, threads: u32) -> Self {
+        Shape::planar([blocks, 1], [threads, 1])
+    }
+
+    /// Two-dimensional, on the default stream.
+    pub fn planar(grid: [u32; 2], block: [u32; 2]) -> Self {
+        Shape {
+            grid: [grid[0], grid[1], 1],
+            block: [block[0], block[1], 1],
+            shared_memory_bytes: 0,
+            queue: Queue::Default,
+        }
+    }
+}
+
+enum Action {
+    Allocate { bytes: u64 },
+    Release(Buffer),
+    Upload { buffer: Buffer, data: Arc<[u8]>, queue: Queue },
+    UploadRing { buffer: Buffer, bytes: usize, links: Vec<(usize, u64)> },
+    CopyWithin { destination: Buffer, source: Buffer, bytes: u64, queue: Queue },
+    Fill { buffer: Buffer, value: u8, bytes: u64, queue: Queue },
+    Download { buffer: Buffer, bytes: u64, transfer: Transfer, queue: Queue },
+    Launch { kernel: Arc<str>, shape: Shape, arguments: Vec<Argument> },
+    CreateStream,
+    DestroyStream(usize),
+    SynchronizeStream(usize),
+    SynchronizeDevice,
+    Compute { nanoseconds: u64 },
+    ReadClock,
+}
+
+/// What a finished script collected.
+#[derive(Debug, Default)]
+pub(crate) struct Outcome {
+    addresses: Vec<u64>,
+    streams: Vec<u32>,
+    downloads: Vec<Option<Vec<u8>>>,
+    /// Readings of the clock, in order, in picoseconds.
+    pub times: Vec<u64>,
+}
+
+impl Outcome {
+    /// Device address of a buffer; 0 where it was never allocated.
+    pub fn address(&self, buffer: Buffer) -> u64 {
+        self.addresses.get(buffer.0).copied().unwrap_or(0)
+    }
+
+    /// What a transfer brought, as values. An error where it did not arrive or has another size than was asked for.
+    pub fn values<T: bytemuck::AnyBitPattern + bytemuck::NoUninit>(
+        &self,
+        transfer: Transfer,
+        count: usize,
+    ) -> Result<Vec<T>, String> {
+        let Some(Some(bytes)) = self.downloads.get(transfer.0) else {
+            return Err(format!("copy {} from the device never arrived", transfer.0));
+        };
+        let wanted = count * size_of::<T>();
+        if bytes.len() != wanted {
+            return Err(format!("copy {} from the device has {} bytes instead of {wanted}", transfer.0, bytes.len()));
+        }
+        Ok(bytes.chunks_exact(size_of::<T>()).map(bytemuck::pod_read_unaligned).collect())
+    }
+}
+
+/// Checks what a script collected.
+pub(crate) trait Check: Send {
+    /// Says what is wrong, where something is.
+    fn verify(&self, outcome: &Outcome) -> Result<(), String>;
+
+    /// What the workload measured; asked of a complete outcome only.
+    fn measurements(&self, _outcome: &Outcome) -> Vec<Measurement> {
+        Vec::new()
+    }
+}
+
+/// Collects the actions of a host program.
+#[derive(Default)]
+pub(crate) struct Script {
+    actions: VecDeque<Action>,
+    buffers: usize,
+    transfers: usize,
+    streams: usize,
+}
+
+impl Script {
+    pub fn allocate(&mut self, bytes: u64) -> Buffer {
+        self.actions.push_back(Action::Allocate { bytes });
+        self.buffers += 1;
+        Buffer(self.buffers - 1)
+    }
+
+    /// Allocates and fills.
+    pub fn allocate_with<T: bytemuck::NoUninit>(&mut self, values: &[T]) -> Buffer {
+        let data: Arc<[u8]> = bytemuck::cast_slice(values).into();
+        let buffer = self.allocate(data.len() as u64);
+        self.upload(buffer, data, Queue::Default);
+        buffer
+    }
+
+    pub fn release(&mut self, buffer: Buffer) {
+        self.actions.push_back(Action::Release(buffer));
+    }
+
+    pub fn upload(&mut self, buffer: Buffer, data: Arc<[u8]>, queue: Queue) {
+        self.actions.push_back(Action::Upload { buffer, data, queue });
+    }
+
+    /// Fills a buffer with zeros, and with pointers into itself: `links` has the index of each 64-bit word that holds
+    /// one, and the offset in bytes that it points to.
+    pub fn upload_ring(&mut self, buffer: Buffer, bytes: usize, links: Vec<(usize, u64)>) {
+        self.actions.push_back(Action::UploadRing { buffer, bytes, links });
+    }
+
+    pub fn copy_within(&mut self, destination: Buffer, source: Buffer, bytes: u64, queue: Queue) {
+        self.actions.push_back(Action::CopyWithin { destination, source, bytes, queue });
+    }
+
+    pub fn fill(&mut self, buffer: Buffer, value: u8, bytes: u64, queue: Queue) {
+        self.actions.push_back(Action::Fill { buffer, value, bytes, queue });
+    }
+
+    pub fn download(&mut self, buffer: Buffer, bytes: u64, queue: Queue) -> Transfer {
+        let transfer = Transfer(self.transfers);
+        self.transfers += 1;
+        self.actions.push_back(Action::Download { buffer, bytes, transfer, queue });
+        transfer
+    }
+
+    pub fn launch(&mut self, kernel: &str, shape: Shape, arguments: &[Argument]) {
+        self.actions.push_back(Action::Launch { kernel: kernel.into(), shape, arguments: arguments.to_vec() });
+    }
+
+    pub fn create_stream(&mut self) -> Queue {
+        self.actions.push_back(Action::CreateStream);
+        self.streams += 1;
+        Queue::Stream(self.streams - 1)
+    }
+
+    /// Waits for a stream, or for the whole device.
+    pub fn synchronize(&mut self, queue: Queue) {
+        self.actions.push_back(match queue {
+            Queue::Default => Action::SynchronizeDevice,
+            Queue::Stream(index) => Action::SynchronizeStream(index),
+        });
+    }
+
+    pub fn compute(&mut self, nanoseconds: u64) {
+        self.actions.push_back(Action::Compute { nanoseconds });
+    }
+
+    pub fn read_clock(&mut self) {
+        self.actions.push_back(Action::ReadClock);
+    }
+
+    /// Ends the script: destroys the streams, and gives the program.
+    pub fn finish(mut self, check: impl Check + 'static) -> Result<Box<dyn HostProgram>, WorkloadError> {
+        self.actions.extend((0..self.streams).map(Action::DestroyStream));
+        Ok(Box::new(ScriptedProgram {
+            actions: self.actions,
+            outcome: Outcome { downloads: vec![None; self.transfers], ..Outcome::default() },
+            check: Box::new(check),
+            pending: Pending::Start,
+            last_call: String::new(),
+            state: State::Running,
+            verification: OnceCell::new(),
+        }))
+    }
+}
+
+/// What the call in progress is to give.
+enum Pending {
+    Start,
+    Nothing,
+    Pointer,
+    Stream,
+    Data(Transfer),
+    Time,
+}
+
+enum State {
+    Running,
+    Complete,
+    /// A CUDA call failed.
+    GaveUp,
+    /// A call gave something else than it should.
+    Confused(String),
+}
+
+struct ScriptedProgram {
+    actions: VecDeque<Action>,
+    outcome: Outcome,
+    check: Box<dyn Check>,
+    pending: Pending,
+    /// The call in progress, as an error names it.
+    last_call: String,
+    state: State,
+    verification: OnceCell<Verification>,
+}
+
+/// A call, as an error names it.
+fn describe(call: &Call) -> String {
+    match call {
+        Call::Malloc { bytes } => format!("cudaMalloc of {bytes} bytes"),
+        Call::Launch { kernel, .. } => format!("cudaLaunchKernel of {kernel}"),
+        other => other.name().to_owned(),
+    }
+}
+
+impl ScriptedProgram {
+    /// Takes in the result of the previous call. An error text where it is of the wrong kind.
+    fn accept(&mut self, result: CallResult) -> Result<(), String> {
+        match (std::mem::replace(&mut self.pending, Pending::Nothing), result) {
+            (Pending::Start, CallResult::Start) | (Pending::Nothing, CallResult::None) => {}
+            (Pending::Pointer, CallResult::Pointer(address)) => self.outcome.addresses.push(address),
+            (Pending::Stream, CallResult::Stream(stream)) => self.outcome.streams.push(stream),
+            (Pending::Data(transfer), CallResult::Data(data)) => self.outcome.downloads[transfer.0] = Some(data),
+            (Pending::Time, CallResult::Time { picoseconds }) => self.outcome.times.push(picoseconds),
+            (_, other) => return Err(format!("a CUDA call gave an unexpected result: {other:?}")),
+        }
+        Ok(())
+    }
+
+    /// Number of a stream, and whether copies in it are asynchronous.
+    fn queue(&self, queue: Queue) -> (u32, bool) {
+        match queue {
+            Queue::Default => (0, false),
+            Queue::Stream(index) => (self.outcome.streams.get(index).copied().unwrap_or(0), true),
+        }
+    }
+
+    fn parameters(&self, arguments: &[Argument]) -> Vec<u8> {
+        let mut block = Vec::new();
+        for argument in arguments {
+            match *argument {
+                Argument::Buffer(buffer) => append(&mut block, &self.outcome.address(buffer).to_le_bytes()),
+                Argument::BufferAt(buffer, offset) => {
+                    append(&mut block, &(self.outcome.address(buffer) + offset).to_le_bytes());
+                }
+                Argument::NullPointer => append(&mut block, &0u64.to_le_bytes()),
+                Argument::U32(value) => append(&mut block, &value.to_le_bytes()),
+                Argument::F32(value) => append(&mut block, &value.to_le_bytes()),
+                Argument::F64(value) => append(&mut block, &value.to_le_bytes()),
+            }
+        }
+        block
+    }
+
+    /// The call of an action, and what it will give.
+    fn call(&self, action: Action) -> (Call, Pending) {
+        let address = |buffer| self.outcome.address(buffer);
+        match action {
+            Action::Allocate { bytes } => (Call::Malloc { bytes }, Pending::Pointer),
+            Action::Release(buffer) => (Call::Free { pointer: address(buffer) }, Pending::Nothing),
+            Action::Upload { buffer, data, queue } => {
+                let (stream, asynchronous) = self.queue(queue);
+                let call = Call::MemcpyHostToDevice { destination: address(buffer), data, stream, asynchronous };
+                (call, Pending::Nothing)
+            }
+            Action::UploadRing { buffer, bytes, links } => {
+                let destination = address(buffer);
+                let mut words = vec![0u64; bytes / size_of::<u64>()];
+                for (index, offset) in links {
+                    words[index] = destination + offset;
+                }
+                let data = bytemuck::cast_slice(&words).into();
+                (Call::MemcpyHostToDevice { destination, data, stream: 0, asynchronous: false }, Pending::Nothing)
+            }
+            Action::CopyWithin { destination, source, bytes, queue } => {
+                let (destination, source) = (address(destination), address(source));
+                let (stream, asynchronous) = self.queue(queue);
+                let call = Call::MemcpyDeviceToDevice { destination, source, bytes, stream, asynchronous };
+                (call, Pending::Nothing)
+            }
+            Action::Fill { buffer, value, bytes, queue } => {
+                let (stream, asynchronous) = self.queue(queue);
+                let call = Call::Memset { pointer: address(buffer), value, bytes, stream, asynchronous };
+                (call, Pending::Nothing)
+            }
+            Action::Download { buffer, bytes, transfer, queue } => {
+                let (stream, asynchronous) = self.queue(queue);
+                let (source, number) = (address(buffer), transfer.0 as u32);
+                let call = Call::MemcpyDeviceToHost { source, bytes, transfer: number, stream, asynchronous };
+                (call, if asynchronous { Pending::Nothing } else { Pending::Data(transfer) })
+            }
+            Action::Launch { kernel, shape, arguments } => {
+                let call = Call::Launch {
+                    kernel,
+                    grid: shape.grid,
+                    block: shape.block,
+                    shared_memory_bytes: shape.shared_memory_bytes,
+                    stream: self.queue(shape.queue).0,
+                    parameters: self.parameters(&arguments),
+                };
+                (call, Pending::Nothing)
+            }
+            Action::CreateStream => (Call::StreamCreate, Pending::Stream),
+            Action::DestroyStream(index) => {
+                (Call::StreamDestroy { stream: self.queue(Queue::Stream(index)).0 }, Pending::Nothing)
+            }
+            Action::SynchronizeStream(index) => {
+                (Call::StreamSynchronize { stream: self.queue(Queue::Stream(index)).0 }, Pending::Nothing)
+            }
+            Action::SynchronizeDevice => (Call::DeviceSynchronize, Pending::Nothing),
+            Action::Compute { nanoseconds } => (Call::Compute { nanoseconds }, Pending::Nothing),
+            Action::ReadClock => (Call::ReadClock, Pending::Time),
+        }
+    }
+}
+
+/// Appends a parameter at the next multiple of its size.
+fn append(block: &mut Vec<u8>, bytes: &[u8]) {
+    block.resize(block.len().next_multiple_of(bytes.len()), 0);
+    block.extend_from_slice(bytes);
+}
+
+impl HostProgram for ScriptedProgram {
+    fn next(&mut self, previous: CallResult) -> Call {
+        if let CallResult::Error(error) = previous {
+            self.state = State::GaveUp;
+            let call = std::mem::take(&mut self.last_call);
+            return Call::Exit { error: Some(CallFailure { call, error }) };
+        }
+        if let Err(message) = self.accept(previous) {
+            self.state = State::Confused(message);
+            return Call::Exit { error: None };
+        }
+        let Some(action) = self.actions.pop_front() else {
+            self.state = State::Complete;
+            return Call::Exit { error: None };
+        };
+        let (call, pending) = self.call(action);
+        self.pending = pending;
+        self.last_call = describe(&call);
+        call
+    }
+
+    fn receive(&mut self, transfer: u32, data: Vec<u8>) {
+        match self.outcome.downloads.get_mut(transfer as usize) {
+            Some(download) => *download = Some(data),
+            None => self.state = State::Confused(format!("a copy {transfer} that was never asked for arrived")),
+        }
+    }
+
+    fn verification(&self) -> &Verification {
+        if matches!(self.state, State::Running | State::GaveUp) {
+            return &Verification::NotChecked;
+        }
+        self.verification.get_or_init(|| match &self.state {
+            State::Running | State::GaveUp => Verification::NotChecked,
+            State::Confused(message) => Verification::Failed { message: message.clone() },
+            State::Complete => match self.check.verify(&self.outcome) {
+                Ok(()) => Verification::Passed,
+                Err(message) => Verification::Failed { message },
+            },
+        })
+    }
+
+    fn measurements(&self) -> Vec<Measurement> {
+        match self.state {
+            State::Complete => self.check.measurements(&self.outcome),
+            _ => Vec::new(),
+        }
+    }
+}

@@ -1,0 +1,401 @@
+//! Host programs against a device that copies memory but runs no kernel, or only `vectorAdd`.
+
+use std::collections::BTreeMap;
+
+use balar_workloads::{Call, CallResult, CudaError, HostProgram, Verification, WorkloadError, find, workloads};
+
+/// What a kernel does to the memory of the device.
+type Kernel = fn(&mut Device, &Call);
+
+/// A device with memory, without time.
+#[derive(Default)]
+struct Device {
+    memory: BTreeMap<u64, Vec<u8>>,
+    streams: u32,
+    clock: u64,
+    /// Fails calls of this name.
+    failing: Option<(&'static str, CudaError)>,
+}
+
+impl Device {
+    /// The bytes at an address: an allocation's bytes from there on.
+    fn at(&mut self, address: u64) -> &mut [u8] {
+        let (base, bytes) = self.memory.range_mut(..=address).next_back().expect("an allocated address");
+        &mut bytes[(address - base) as usize..]
+    }
+
+    fn run(&mut self, call: &Call, program: &mut dyn HostProgram, kernel: Kernel) -> CallResult {
+        if let Some((name, error)) = self.failing
+            && name == call.name()
+        {
+            return CallResult::Error(error);
+        }
+        match call {
+            Call::Malloc { bytes } => {
+                let next = self.memory.last_key_value().map_or(0x7000_0000, |(base, bytes)| base + bytes.len() as u64);
+                let address = next.next_multiple_of(256);
+                self.memory.insert(address, vec![0xcd; *bytes as usize]);
+                return CallResult::Pointer(address);
+            }
+            Call::Free { pointer } => assert!(self.memory.contains_key(pointer), "free of {pointer:#x}"),
+            Call::MemcpyHostToDevice { destination, data, .. } => {
+                self.at(*destination)[..data.len()].copy_from_slice(data);
+            }
+            Call::MemcpyDeviceToDevice { destination, source, bytes, .. } => {
+                let data = self.at(*source)[..*bytes as usize].to_vec();
+                self.at(*destination)[..data.len()].copy_from_slice(&data);
+            }
+            Call::Memset { pointer, value, bytes, .. } => self.at(*pointer)[..*bytes as usize].fill(*value),
+            Call::MemcpyDeviceToHost { source, bytes, transfer, asynchronous, .. } => {
+                let data = self.at(*source)[..*bytes as usize].to_vec();
+                if !asynchronous {
+                    return CallResult::Data(data);
+                }
+                program.receive(*transfer, data);
+            }
+            Call::Launch { .. } => kernel(self, call),
+            Call::StreamCreate => {
+                self.streams += 1;
+                return CallResult::Stream(self.streams);
+            }
+            Call::ReadClock => {
+                self.clock += 1_000_000;
+                return CallResult::Time { picoseconds: self.clock };
+            }
+            _ => {}
+        }
+        CallResult::None
+    }
+
+    /// Runs a program to its end; gives its calls, the last one an exit.
+    fn execute(&mut self, program: &mut dyn HostProgram, kernel: Kernel) -> Vec<Call> {
+        let mut calls = Vec::new();
+        let mut result = CallResult::Start;
+        loop {
+            let call = program.next(result);
+            calls.push(call.clone());
+            if matches!(call, Call::Exit { .. }) {
+                return calls;
+            }
+            result = self.run(&call, program, kernel);
+        }
+    }
+}
+
+fn no_kernel(_: &mut Device, _: &Call) {}
+
+fn vector_add(device: &mut Device, call: &Call) {
+    let Call::Launch { kernel, grid, block, parameters, .. } = call else {
+        panic!("not a launch: {call:?}");
+    };
+    assert_eq!(&**kernel, "vectorAdd");
+    let word = |index: usize| u64::from_le_bytes(parameters[8 * index..][..8].try_into().unwrap());
+    let count = u32::from_le_bytes(parameters[24..28].try_into().unwrap());
+    assert_eq!(parameters.len(), 28);
+    assert!(u64::from(grid[0]) * u64::from(block[0]) >= u64::from(count));
+    for index in 0..u64::from(count) {
+        let mut load = |base: u64| f32::from_le_bytes(device.at(base + 4 * index)[..4].try_into().unwrap());
+        let sum = load(word(0)) + load(word(1));
+        device.at(word(2) + 4 * index)[..4].copy_from_slice(&sum.to_le_bytes());
+    }
+}
+
+fn program(name: &str, parameters: &str) -> Box<dyn HostProgram> {
+    let workload = find(name).unwrap();
+    workload.program(&workload.parse_parameters(parameters).unwrap()).unwrap()
+}
+
+/// Small parameters for each workload.
+const SMALL: [(&str, &str); 10] = [
+    ("vectoradd", "elements=1000"),
+    ("lud", "size=32"),
+    ("reduction", "elements=1000,blocks=3,block=64"),
+    ("gemm", "m=17,n=33,k=5"),
+    ("hotspot", "size=20,iterations=3"),
+    ("concurrent", "streams=3,elements=100,rounds=2"),
+    ("pointer_chase", "working_set=4KiB,steps=64"),
+    ("stream", "elements=100,operation=triad"),
+    ("shared_chase", "steps=64"),
+    ("alu_latency", "steps=256"),
+];
+
+fn launches(calls: &[Call]) -> Vec<(&str, [u32; 3], [u32; 3])> {
+    let launch = |call| match call {
+        &Call::Launch { ref kernel, grid, block, .. } => Some((&**kernel, grid, block)),
+        _ => None,
+    };
+    calls.iter().filter_map(launch).collect()
+}
+
+#[test]
+fn a_right_result_passes() {
+    for parameters in ["elements=1", "elements=257", "elements=1000,block=32,seed=9"] {
+        let mut program = program("vectoradd", parameters);
+        assert_eq!(*program.verification(), Verification::NotChecked);
+        Device::default().execute(program.as_mut(), vector_add);
+        assert_eq!(*program.verification(), Verification::Passed);
+    }
+}
+
+#[test]
+fn a_kernel_that_does_nothing_fails_every_workload() {
+    assert_eq!(SMALL.map(|(name, _)| name).to_vec(), {
+        workloads().iter().map(|workload| workload.name).collect::<Vec<_>>()
+    });
+    for (name, parameters) in SMALL {
+        let mut program = program(name, parameters);
+        let calls = Device::default().execute(program.as_mut(), no_kernel);
+        assert_eq!(calls.last(), Some(&Call::Exit { error: None }), "{name}");
+        assert_eq!(program.verification().verified(), Some(false), "{name}");
+    }
+}
+
+#[test]
+fn one_wrong_bit_is_reported_with_its_place() {
+    fn almost(device: &mut Device, call: &Call) {
+        vector_add(device, call);
+        let Call::Launch { parameters, .. } = call else { unreachable!() };
+        let result = u64::from_le_bytes(parameters[16..24].try_into().unwrap());
+        device.at(result + 4 * 123)[0] ^= 1;
+    }
+    let mut program = program("vectoradd", "elements=1000");
+    Device::default().execute(program.as_mut(), almost);
+    let Verification::Failed { message } = program.verification() else {
+        panic!("passed");
+    };
+    assert!(message.starts_with("c[123] is ") && message.ends_with("1 of 1000 values differ"), "{message}");
+}
+
+#[test]
+fn every_kernel_launched_is_in_the_ptx_with_the_parameters_given() {
+    for workload in workloads() {
+        assert_eq!(workload.ptx.iter().map(|(capability, _)| *capability).collect::<Vec<_>>(), [60, 70]);
+        let (_, parameters) = SMALL.iter().find(|(name, _)| *name == workload.name).unwrap();
+        let calls = Device::default().execute(program(workload.name, parameters).as_mut(), no_kernel);
+        for call in &calls {
+            let Call::Launch { kernel, parameters, .. } = call else { continue };
+            for (_, ptx) in workload.ptx {
+                let entry = format!(".visible .entry {kernel}(");
+                let (_, rest) = ptx.split_once(&entry).unwrap_or_else(|| panic!("{} has no {kernel}", workload.name));
+                let (declarations, _) = rest.split_once(')').unwrap();
+                let sizes = declarations.split(',').map(|line| if line.contains("64 ") { 8 } else { 4 });
+                let size = sizes.fold(0usize, |end, size| end.next_multiple_of(size) + size);
+                assert_eq!(parameters.len(), size, "{kernel}");
+            }
+        }
+    }
+}
+
+#[test]
+fn device_memory_is_freed_and_streams_are_destroyed() {
+    for (name, parameters) in SMALL {
+        let calls = Device::default().execute(program(name, parameters).as_mut(), no_kernel);
+        let count = |name: &str| calls.iter().filter(|call| call.name() == name).count();
+        assert_eq!(count("cudaMalloc"), count("cudaFree"), "{name}");
+        assert_eq!(count("cudaStreamCreate"), count("cudaStreamDestroy"), "{name}");
+    }
+}
+
+#[test]
+fn lud_of_256_has_46_launches() {
+    let calls = Device::default().execute(program("lud", "size=256").as_mut(), no_kernel);
+    let launches = launches(&calls);
+    assert_eq!(launches.len(), 46);
+    let count = |name: &str| launches.iter().filter(|(kernel, _, _)| *kernel == name).count();
+    assert_eq!((count("lud_diagonal"), count("lud_perimeter"), count("lud_internal")), (16, 15, 15));
+    assert_eq!(launches[0], ("lud_diagonal", [1, 1, 1], [16, 1, 1]));
+    assert_eq!(launches[1], ("lud_perimeter", [15, 1, 1], [32, 1, 1]));
+    assert_eq!(launches[2], ("lud_internal", [15, 15, 1], [16, 16, 1]));
+    assert_eq!(launches[45], ("lud_diagonal", [1, 1, 1], [16, 1, 1]));
+}
+
+#[test]
+fn vectoradd_is_the_published_one_by_default() {
+    let calls = Device::default().execute(program("vectoradd", "").as_mut(), no_kernel);
+    assert_eq!(launches(&calls), [("vectorAdd", [640, 1, 1], [256, 1, 1])]);
+    let names: Vec<_> = calls.iter().map(Call::name).collect();
+    let expected = ["cudaMalloc", "cudaMemcpy", "cudaMalloc", "cudaMemcpy", "cudaMalloc", "cudaLaunchKernel"];
+    assert_eq!(names[..6], expected);
+    assert_eq!(names[6..], ["cudaMemcpy", "cudaFree", "cudaFree", "cudaFree", "exit"]);
+}
+
+#[test]
+fn concurrent_uses_every_stream_asynchronously() {
+    let calls = Device::default().execute(program("concurrent", "streams=3").as_mut(), no_kernel);
+    for wanted in 1..=3 {
+        let in_stream = |call: &&Call| match call {
+            Call::Launch { stream, .. } | Call::StreamSynchronize { stream } => *stream == wanted,
+            Call::MemcpyHostToDevice { stream, asynchronous, .. }
+            | Call::MemcpyDeviceToHost { stream, asynchronous, .. }
+            | Call::MemcpyDeviceToDevice { stream, asynchronous, .. }
+            | Call::Memset { stream, asynchronous, .. } => *stream == wanted && *asynchronous,
+            _ => false,
+        };
+        // Upload, memset, two kernels, copy within the device, download, synchronisation.
+        assert_eq!(calls.iter().filter(in_stream).count(), 7);
+    }
+}
+
+#[test]
+fn pointer_chase_uploads_one_cycle_through_all_nodes() {
+    for order in ["random", "sequential"] {
+        let parameters = format!("working_set=8KiB,stride=64,steps=128,warm_up_passes=0,order={order}");
+        let calls = Device::default().execute(program("pointer_chase", &parameters).as_mut(), no_kernel);
+        let upload = calls.iter().find_map(|call| match call {
+            Call::MemcpyHostToDevice { destination, data, .. } => Some((*destination, data.clone())),
+            _ => None,
+        });
+        let (base, data) = upload.unwrap();
+        assert_eq!(data.len(), 8192);
+        let mut offset = 0;
+        for step in 1..=128 {
+            offset = (u64::from_le_bytes(data[offset..][..8].try_into().unwrap()) - base) as usize;
+            assert_eq!(offset == 0, step == 128, "{order} after {step} steps");
+            assert!(order == "random" || offset == step % 128 * 64);
+        }
+    }
+}
+
+#[test]
+fn pointer_chase_reports_cycles_per_access() {
+    fn chase(device: &mut Device, call: &Call) {
+        let Call::Launch { parameters, .. } = call else { unreachable!() };
+        let word = |at: usize| u64::from_le_bytes(parameters[at..][..8].try_into().unwrap());
+        let steps = u32::from_le_bytes(parameters[8..12].try_into().unwrap())
+            + u32::from_le_bytes(parameters[12..16].try_into().unwrap());
+        let end = (0..steps).fold(word(0), |p, _| u64::from_le_bytes(device.at(p)[..8].try_into().unwrap()));
+        let output = device.at(word(16));
+        output[..8].copy_from_slice(&2800u64.to_le_bytes());
+        output[8..16].copy_from_slice(&end.to_le_bytes());
+    }
+    let mut program = program("pointer_chase", "working_set=1000,stride=40,steps=112");
+    assert!(program.measurements().is_empty());
+    Device::default().execute(program.as_mut(), chase);
+    assert_eq!(*program.verification(), Verification::Passed);
+    let measurements = program.measurements();
+    let found = measurements.iter().find(|measurement| measurement.name == "cycles_per_access").unwrap();
+    assert_eq!((found.value, found.unit), (25.0, "cycle"));
+}
+
+#[test]
+fn stream_reports_its_bandwidth() {
+    let mut program = program("stream", "operation=write,elements=1000,launches=4");
+    Device::default().execute(program.as_mut(), no_kernel);
+    // The device's clock moves by 1 us between two readings.
+    let measurements = program.measurements();
+    let value = |name| measurements.iter().find(|measurement| measurement.name == name).unwrap().value;
+    assert_eq!((value("bytes_per_launch"), value("host_time"), value("host_bandwidth")), (8000.0, 1000.0, 32.0));
+}
+
+#[test]
+fn a_cuda_error_ends_the_program() {
+    for (name, parameters) in SMALL {
+        for failing in ["cudaMalloc", "cudaLaunchKernel", "cudaFree"] {
+            let mut program = program(name, parameters);
+            let error = CudaError::MemoryAllocation;
+            let mut device = Device { failing: Some((failing, error)), ..Device::default() };
+            let calls = device.execute(program.as_mut(), no_kernel);
+            let Some(Call::Exit { error: Some(failure) }) = calls.last() else {
+                panic!("{name} did not exit with an error: {:?}", calls.last());
+            };
+            assert_eq!(failure.error, error);
+            assert!(failure.call.starts_with(failing), "{}", failure.call);
+            assert_eq!(*program.verification(), Verification::NotChecked);
+        }
+    }
+    let mut device = Device { failing: Some(("cudaMalloc", CudaError::MemoryAllocation)), ..Device::default() };
+    let calls = device.execute(program("vectoradd", "elements=16").as_mut(), no_kernel);
+    let Some(Call::Exit { error: Some(failure) }) = calls.last() else { unreachable!() };
+    assert_eq!(failure.to_string(), "cudaMalloc of 64 bytes failed: cudaErrorMemoryAllocation (2)");
+}
+
+#[test]
+fn a_result_of_the_wrong_kind_fails_the_program() {
+    let mut program = program("vectoradd", "elements=16");
+    assert!(matches!(program.next(CallResult::Start), Call::Malloc { bytes: 64 }));
+    assert_eq!(program.next(CallResult::None), Call::Exit { error: None });
+    assert_eq!(program.verification().verified(), Some(false));
+}
+
+#[test]
+fn wrong_parameters_are_errors() {
+    let error = |name: &str, parameters: &str| -> String {
+        let workload = find(name).unwrap();
+        let program = workload.parse_parameters(parameters).and_then(|parameters| workload.program(&parameters));
+        program.err().unwrap_or_else(|| panic!("{name}:{parameters} is accepted")).to_string()
+    };
+    let cases = [
+        (
+            "vectoradd",
+            "elemnts=5",
+            "workload vectoradd has no parameter `elemnts`; did you mean `elements`? known: elements, block, seed",
+        ),
+        ("lud", "columns=5", "workload lud has no parameter `columns`; known: size, seed"),
+        ("vectoradd", "elements", "workload vectoradd: `elements` is not of the form key=value"),
+        ("lud", "size=16,size=32", "workload lud: parameter size is given twice"),
+        ("vectoradd", "elements=0", "workload vectoradd: elements = `0`; expected a whole number from 1 to 1073741824"),
+        (
+            "vectoradd",
+            "elements=99999999999999999999",
+            "workload vectoradd: elements = `99999999999999999999`; expected a whole number from 1 to 1073741824",
+        ),
+        ("lud", "size=+32", "workload lud: size = `+32`; expected a whole number from 16 to 16384"),
+        ("lud", "size=40", "workload lud: size = 40 is not a multiple of 16"),
+        (
+            "pointer_chase",
+            "working_set=4KB",
+            "workload pointer_chase: working_set = `4KB`; expected bytes from 8 to 8589934592, \
+             as a whole number, or with KiB, MiB or GiB",
+        ),
+        ("pointer_chase", "cache=cs", "workload pointer_chase: cache = `cs`; expected one of ca, cg"),
+        ("pointer_chase", "steps=17", "workload pointer_chase: steps = 17 is not a multiple of 16"),
+        (
+            "pointer_chase",
+            "working_set=64,stride=128",
+            "workload pointer_chase: a working set of 64 bytes holds no node of 128 bytes",
+        ),
+        ("pointer_chase", "stride=12", "workload pointer_chase: stride = 12 is not a multiple of 8 bytes, a pointer"),
+        ("reduction", "block=48", "workload reduction: block = 48 is not a multiple of 32"),
+        (
+            "shared_chase",
+            "nodes=8192,stride=2",
+            "workload shared_chase: nodes * stride = 16384 exceeds the 8192 words of the ring",
+        ),
+        ("alu_latency", "steps=300", "workload alu_latency: steps = 300 is not a multiple of 256"),
+    ];
+    for (name, parameters, expected) in cases {
+        assert_eq!(error(name, parameters), expected);
+    }
+}
+
+#[test]
+fn workloads_are_found_by_either_spelling() {
+    assert_eq!(find("VectorAdd").unwrap().name, "vectoradd");
+    assert_eq!(find("PointerChase").unwrap().name, "pointer_chase");
+    let Err(WorkloadError::UnknownWorkload { suggestion, .. }) = find("vectorad") else {
+        panic!("found");
+    };
+    assert_eq!(suggestion.nearest, Some("vectoradd"));
+    assert!(find("").is_err());
+}
+
+#[test]
+fn sizes_take_binary_units() {
+    let chase = find("pointer_chase").unwrap();
+    let value = |text: &str| {
+        let parameters = chase.parse_parameters(text).unwrap();
+        parameters.iter().find(|(name, _)| *name == "working_set").unwrap().1.to_string()
+    };
+    assert_eq!(value("working_set=128KiB"), "131072");
+    assert_eq!(value(" working_set = 2 MiB , steps=16 "), "2097152");
+    assert_eq!(value(""), "65536");
+}
+
+#[test]
+fn the_ptx_of_the_nearest_older_architecture_is_taken() {
+    let vectoradd = find("vectoradd").unwrap();
+    assert!(vectoradd.ptx_for(60).unwrap().contains(".target sm_60"));
+    assert!(vectoradd.ptx_for(61).unwrap().contains(".target sm_60"));
+    assert!(vectoradd.ptx_for(90).unwrap().contains(".target sm_70"));
+    assert_eq!(vectoradd.ptx_for(52), None);
+}
