@@ -196,6 +196,31 @@ pub struct BuildContext<'a> {
     pub node: &'a crate::engine::node::Node,
 }
 
+impl BuildContext<'_> {
+    /// The single port `name`.
+    ///
+    /// # Errors
+    ///
+    /// Where it is not wired; the loader has refused that already for ports declared as required.
+    pub fn required_port(&self, name: &'static str) -> Result<PortId, BuildError> {
+        let problem = || BuildError::Parameters(vec![ParameterProblem::new(name, "port is not wired")]);
+        self.ports.get(name).ok_or_else(problem)
+    }
+
+    /// Number of the GPU whose part this unit belongs to.
+    ///
+    /// # Errors
+    ///
+    /// Where the unit is outside every GPU.
+    pub fn gpu_index(&self) -> Result<usize, BuildError> {
+        let problem = || {
+            let problem = format!("{} must be inside the part of a GPU", self.path);
+            BuildError::Parameters(vec![ParameterProblem::new("place", problem)])
+        };
+        self.node.gpu(self.part).map(|(index, _)| index).ok_or_else(problem)
+    }
+}
+
 /// A kind of unit.
 pub struct UnitDefinition {
     /// Its name in the topology: "L2Slice".

@@ -86,6 +86,8 @@ pub enum CopyMessage {
         copy: CopyId,
         /// Of device-to-host: what was read.
         data: Option<Box<Vec<u8>>>,
+        /// Why nothing was transferred: the range is not inside an allocation.
+        error: Option<Box<str>>,
     },
 }
 

@@ -71,10 +71,12 @@ pub enum Protocol {
     Copy,
     /// [`Payload::Custom`].
     Custom,
+    /// Of a port that forwards whatever it gets: it takes the protocol of the port at the other end. No message has it.
+    Any,
 }
 
 impl Protocol {
-    /// Every protocol, in the order of [`Payload`].
+    /// Every protocol that messages have, in the order of [`Payload`].
     pub const ALL: [Protocol; 6] =
         [Protocol::Cuda, Protocol::Cta, Protocol::Memory, Protocol::Translation, Protocol::Copy, Protocol::Custom];
 
@@ -87,6 +89,7 @@ impl Protocol {
             Protocol::Translation => "translation",
             Protocol::Copy => "copy",
             Protocol::Custom => "custom",
+            Protocol::Any => "any",
         }
     }
 }

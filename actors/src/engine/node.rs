@@ -1,6 +1,9 @@
 //! What the units of a node share: device memories, loaded programs, the workload.
 
 use crate::device_memory::DeviceMemory;
+use balar_isa::program::Resources;
+use balar_protocol::cuda::ProgramId;
+use dashmap::DashMap;
 use std::sync::Arc;
 
 /// A GPU as the host's driver knows it, taken from the topology.
@@ -16,6 +19,42 @@ pub struct GpuDescription {
     pub memory_bytes: u64,
 }
 
+/// What a launch needs to know of a loaded kernel.
+#[derive(Clone, Debug)]
+pub struct KernelInfo {
+    /// Its name in the PTX.
+    pub name: Arc<str>,
+    /// Which code.
+    pub program: ProgramId,
+    /// What it asks of an SM.
+    pub resources: Resources,
+    /// Size of its parameter block, bytes.
+    pub parameter_bytes: u32,
+}
+
+/// The kernels that are loaded, by GPU and name. The driver of the simulated host looks them up at each launch.
+#[derive(Debug, Default)]
+pub struct KernelTable {
+    /// By name: one entry a GPU, for each GPU has code of its own architecture.
+    kernels: DashMap<Arc<str>, Vec<Option<Arc<KernelInfo>>>>,
+}
+
+impl KernelTable {
+    /// Adds `kernel` to those of GPU number `gpu`; one of the same name is replaced.
+    pub fn insert(&self, gpu: usize, kernel: KernelInfo) {
+        let mut row = self.kernels.entry(kernel.name.clone()).or_default();
+        if row.len() <= gpu {
+            row.resize(gpu + 1, None);
+        }
+        row[gpu] = Some(Arc::new(kernel));
+    }
+
+    /// The kernel `name` of GPU number `gpu`.
+    pub fn find(&self, gpu: usize, name: &str) -> Option<Arc<KernelInfo>> {
+        self.kernels.get(name)?.get(gpu)?.clone()
+    }
+}
+
 /// State that belongs to the node as a whole. Units hold shared references to parts of it from their construction.
 #[derive(Default)]
 pub struct Node {
@@ -23,6 +62,8 @@ pub struct Node {
     pub gpus: Vec<GpuDescription>,
     /// Their device memories, in the same order.
     pub memories: Vec<Arc<DeviceMemory>>,
+    /// The kernels loaded for them.
+    pub kernels: Arc<KernelTable>,
 }
 
 impl Node {

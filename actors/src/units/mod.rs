@@ -1,1 +1,10 @@
 //! The hardware units, one file or folder each.
+
+use crate::catalogue::UnitDefinition;
+
+pub mod copy_engine;
+pub mod cta_scheduler;
+pub mod link;
+
+/// Every kind of unit that a topology can name.
+pub const UNITS: &[&UnitDefinition] = &[&link::DEFINITION, &cta_scheduler::DEFINITION, &copy_engine::DEFINITION];

@@ -1,0 +1,224 @@
+//! A link between host and GPU: PCI Express, say. It forwards the messages of one protocol and models what they occupy.
+//!
+//! The latency belongs to the two wires of the link (half of it each); the link itself serialises the messages of each
+//! direction, first come, first served.
+
+use crate::catalogue::{BuildContext, BuildError, ParameterSet, PortDefinition, Role, UnitDefinition};
+use crate::engine::{Inbox, NextWake, Outbox, Unit, Window};
+use balar_protocol::cuda::CudaMessage;
+use balar_protocol::memory::{MemoryMessage, SECTOR_BYTES};
+use balar_protocol::statistics::{StatisticDefinition, StatisticSink};
+use balar_protocol::{Bandwidth, Bytes, Payload, PortId, Protocol, SimTime};
+use std::collections::VecDeque;
+
+crate::parameters! {
+    /// A link between host and GPU.
+    pub struct LinkParameters {
+        /// time of a message from end to end on an idle link, beyond its own transfer time; the loader gives half to each wire
+        latency: SimTime,
+        /// rate of each direction
+        bandwidth: Bandwidth,
+        /// bytes that every message occupies beyond its data (PCI Express: 12 to 16 of TLP header, 8 of framing, sequence number and CRC)
+        header_bytes: Bytes = r#""24 B""#,
+        /// largest payload of one packet; each packet of a message has a header of its own
+        packet_bytes: Bytes = r#""256 B""#,
+    }
+}
+
+balar_protocol::counters! {
+    /// What a link counts, for each direction.
+    pub struct LinkCounters {
+        /// messages forwarded
+        messages: "message",
+        /// bytes transferred, headers included
+        bytes: "byte",
+        /// time a message was on the link
+        busy_time: "ps",
+        /// time messages waited for those before them
+        queue_time: "ps",
+        /// most messages waiting or under transfer at once
+        queue_maximum: "message",
+    }
+}
+
+/// The catalogue's entry.
+pub const DEFINITION: UnitDefinition = UnitDefinition {
+    name: "Link",
+    summary: "a serial link between host and GPU: bandwidth and packet headers of each direction",
+    parameters: LinkParameters::DEFINITIONS,
+    check: LinkParameters::check,
+    ports: &[
+        PortDefinition {
+            name: "up",
+            protocol: Protocol::Any,
+            role: Role::Server,
+            indexed: false,
+            required: true,
+            meaning: "towards the host, which sends requests",
+        },
+        PortDefinition {
+            name: "down",
+            protocol: Protocol::Any,
+            role: Role::Client,
+            indexed: false,
+            required: true,
+            meaning: "towards the GPU, of the same protocol as up",
+        },
+    ],
+    counters: COUNTERS,
+    build,
+};
+
+const COUNTERS: &[StatisticDefinition] = LinkCounters::DEFINITIONS;
+
+fn build(text: &str, context: &BuildContext) -> Result<Box<dyn Unit>, BuildError> {
+    let parameters: LinkParameters = ron::from_str(text)?;
+    let up = context.required_port("up")?;
+    let down = context.required_port("down")?;
+    Ok(Box::new(Link::new(&parameters, up, down)))
+}
+
+/// One direction of a link.
+#[derive(Debug, Default)]
+struct Direction {
+    counters: LinkCounters,
+    /// When each message that is waiting or under transfer has left, in order.
+    departures: VecDeque<SimTime>,
+    /// When the last of them has.
+    free_at: SimTime,
+}
+
+impl Direction {
+    /// A message of `bytes` arrives at `now`; returns when its last byte has left.
+    fn transfer(&mut self, now: SimTime, bytes: u64, occupancy: SimTime) -> SimTime {
+        while self.departures.front().is_some_and(|&departure| departure <= now) {
+            self.departures.pop_front();
+        }
+        let start = self.free_at.max(now);
+        let departure = start + occupancy;
+        self.free_at = departure;
+        self.departures.push_back(departure);
+        self.counters.messages += 1;
+        self.counters.bytes += bytes;
+        self.counters.busy_time += occupancy.0;
+        self.counters.queue_time += (start - now).0;
+        self.counters.queue_maximum = self.counters.queue_maximum.max(self.departures.len() as u64);
+        departure
+    }
+}
+
+/// The unit.
+struct Link {
+    bandwidth: Bandwidth,
+    header_bytes: u64,
+    packet_bytes: u64,
+    up: PortId,
+    down: PortId,
+    to_device: Direction,
+    to_host: Direction,
+}
+
+impl Link {
+    fn new(parameters: &LinkParameters, up: PortId, down: PortId) -> Link {
+        Link {
+            bandwidth: parameters.bandwidth,
+            header_bytes: parameters.header_bytes.0,
+            packet_bytes: parameters.packet_bytes.0.max(1),
+            up,
+            down,
+            to_device: Direction::default(),
+            to_host: Direction::default(),
+        }
+    }
+
+    /// Bytes of a message on the link: its data, and a header for each packet of it.
+    fn bytes(&self, payload: &Payload) -> u64 {
+        let data = data_bytes(payload);
+        data + self.header_bytes * data.div_ceil(self.packet_bytes).max(1)
+    }
+}
+
+/// Data that a message carries beyond its header.
+fn data_bytes(payload: &Payload) -> u64 {
+    match payload {
+        // A launch command: the queue metadata's 256 bytes, as much as the hardware's launch descriptor, and the parameters.
+        Payload::Cuda(CudaMessage::Launch(launch)) => 256 + launch.parameters.len() as u64,
+        Payload::Cuda(CudaMessage::LaunchCompleted { .. }) => 16,
+        Payload::Copy(message) => message.data_bytes(),
+        Payload::Memory(MemoryMessage::Request(request)) => u64::from(request.data_bytes),
+        Payload::Memory(MemoryMessage::Response(response)) if response.kind.returns_data() => {
+            u64::from(response.sectors.count_ones()) * SECTOR_BYTES
+        }
+        Payload::Memory(_) | Payload::Translation(_) => 0,
+        Payload::Cta(_) => 32,
+        Payload::Custom(words) => size_of_val(words) as u64,
+    }
+}
+
+impl Unit for Link {
+    fn advance(&mut self, _window: Window, inbox: &mut Inbox, out: &mut Outbox) -> NextWake {
+        while let Some(message) = inbox.take() {
+            let bytes = self.bytes(&message.payload);
+            let occupancy = self.bandwidth.time_for(bytes);
+            let (direction, port) =
+                if message.port == self.up { (&mut self.to_device, self.down) } else { (&mut self.to_host, self.up) };
+            let departure = direction.transfer(message.time, bytes, occupancy);
+            out.send(port, departure, message.payload);
+        }
+        NextWake::OnMessage
+    }
+
+    fn statistics(&self, sink: &mut StatisticSink) {
+        self.to_device.counters.write_of("to_device", sink);
+        self.to_host.counters.write_of("to_host", sink);
+    }
+
+    fn outstanding(&self) -> Option<String> {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::unit::Bench;
+    use balar_protocol::copy::{CopyId, CopyMessage};
+
+    const UP: PortId = PortId(0);
+    const DOWN: PortId = PortId(1);
+
+    fn link() -> Link {
+        let text = r#"(latency: "20 ns", bandwidth: "1 GB/s", header_bytes: "20 B")"#;
+        Link::new(&LinkParameters::from_ron(text).expect(text), UP, DOWN)
+    }
+
+    fn page(bytes: u32) -> Payload {
+        Payload::Copy(CopyMessage::Page { copy: CopyId(1), offset: 0, bytes, last: false })
+    }
+
+    #[test]
+    fn messages_of_one_direction_follow_each_other_and_directions_are_independent() {
+        let mut link = link();
+        let mut bench = Bench::new(&[SimTime(10_000); 2]);
+        bench.deliver(SimTime(5_000), UP, page(100));
+        bench.deliver(SimTime(6_000), UP, page(300));
+        bench.deliver(SimTime(7_000), DOWN, page(0));
+        bench.deliver(SimTime(900_000), UP, page(0));
+        let sent = bench.run(&mut link, SimTime(10_000), SimTime(1_000_000));
+        let times: Vec<_> = sent.iter().map(|(time, port, _)| (time.0, port.0)).collect();
+        // A byte takes 1 ns. 100 + 20 bytes end at 125 ns; 300 bytes are two packets, 340 bytes, after them.
+        assert_eq!(times, [(135_000, 1), (475_000, 1), (37_000, 0), (930_000, 1)]);
+        let mut sink = StatisticSink::default();
+        sink.set_location("data_link");
+        link.statistics(&mut sink);
+        let value = |location: &str, what: &str| {
+            sink.rows.iter().find(|row| row.location == location && row.what == what).map(|row| row.value)
+        };
+        assert_eq!(value("data_link.to_device", "messages"), Some(3));
+        assert_eq!(value("data_link.to_device", "bytes"), Some(120 + 340 + 20));
+        assert_eq!(value("data_link.to_device", "busy_time"), Some(480_000));
+        assert_eq!(value("data_link.to_device", "queue_time"), Some(119_000));
+        assert_eq!(value("data_link.to_device", "queue_maximum"), Some(2));
+        assert_eq!(value("data_link.to_host", "bytes"), Some(20));
+    }
+}
