@@ -78,7 +78,7 @@ impl Chain {
 
 impl Check for Chain {
     fn verify(&self, outcome: &Outcome) -> Result<(), String> {
-        let words: Vec<u64> = outcome.values(self.result, 2)?;
+        let words = outcome.values::<u64>(self.result, 2)?;
         let expected = self.expected();
         if words[1] != expected {
             return Err(format!("the chain ended with bits {:#x} instead of {expected:#x}", words[1]));

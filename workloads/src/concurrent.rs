@@ -78,7 +78,7 @@ impl Words {
 impl Check for Words {
     fn verify(&self, outcome: &Outcome) -> Result<(), String> {
         for (stream, (input, result)) in self.inputs.iter().zip(&self.results).enumerate() {
-            let actual: Vec<u32> = outcome.values(*result, input.len())?;
+            let actual = outcome.values::<u32>(*result, input.len())?;
             let expected = input.iter().map(|value| self.expected(*value));
             compare_exactly(expected, &actual, |index| format!("word {index} of stream {stream}"))?;
         }

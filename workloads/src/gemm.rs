@@ -67,11 +67,11 @@ fn build(parameters: &Parameters) -> Result<Box<dyn HostProgram>, WorkloadError>
     script.finish(Product { a, b, m: m as usize, n: n as usize, k: k as usize, seed, result })
 }
 
-impl Product {
+with_fused_multiply_add! {
     /// A row of the product, each element one chain of fused multiply-adds over ascending k, as in the kernel.
-    fn expected_row(&self, row: usize) -> Vec<f32> {
-        let mut sum = vec![0.0f32; self.n];
-        for (factor, line) in self.a[row * self.k..][..self.k].iter().zip(self.b.chunks_exact(self.n)) {
+        fn expected_row(product: &Product, row: usize) -> Vec<f32> {
+        let mut sum = vec![0.0f32; product.n];
+        for (factor, line) in product.a[row * product.k..][..product.k].iter().zip(product.b.chunks_exact(product.n)) {
             multiply_add(&mut sum, *factor, line);
         }
         sum
@@ -80,10 +80,10 @@ impl Product {
 
 impl Check for Product {
     fn verify(&self, outcome: &Outcome) -> Result<(), String> {
-        let actual: Vec<f32> = outcome.values(self.result, self.m * self.n)?;
+        let actual = outcome.values::<f32>(self.result, self.m * self.n)?;
         let rows = if self.m <= ALL_ROWS { (0..self.m).collect() } else { sample(self.seed, 2, self.m, SAMPLED_ROWS) };
         for row in rows {
-            let expected = with_fused_multiply_add(|| self.expected_row(row));
+            let expected = expected_row(self, row);
             let place = |column| format!("element ({row}, {column})");
             compare_exactly(expected.into_iter(), &actual[row * self.n..][..self.n], place)?;
         }

@@ -124,16 +124,17 @@ fn build(parameters: &Parameters) -> Result<Box<dyn HostProgram>, WorkloadError>
     script.finish(Temperatures { power, initial, size: size as usize, iterations, coefficients, result })
 }
 
-impl Temperatures {
-    fn expected(&self) -> Vec<f32> {
-        let size = self.size;
-        let mut now = self.initial.clone();
+with_fused_multiply_add! {
+    /// The temperatures after all iterations.
+    fn expected_temperatures(chip: &Temperatures) -> Vec<f32> {
+        let size = chip.size;
+        let mut now = chip.initial.clone();
         let mut next = vec![0.0f32; now.len()];
-        for _ in 0..self.iterations {
+        for _ in 0..chip.iterations {
             for row in 0..size {
                 let line = |row: usize| &now[row * size..][..size];
                 let lines = [line(row.saturating_sub(1)), line(row), line((row + 1).min(size - 1))];
-                self.coefficients.step(lines, &self.power[row * size..][..size], &mut next[row * size..][..size]);
+                chip.coefficients.step(lines, &chip.power[row * size..][..size], &mut next[row * size..][..size]);
             }
             std::mem::swap(&mut now, &mut next);
         }
@@ -144,8 +145,8 @@ impl Temperatures {
 impl Check for Temperatures {
     fn verify(&self, outcome: &Outcome) -> Result<(), String> {
         let size = self.size;
-        let actual: Vec<f32> = outcome.values(self.result, size * size)?;
-        let expected = with_fused_multiply_add(|| self.expected());
+        let actual = outcome.values::<f32>(self.result, size * size)?;
+        let expected = expected_temperatures(self);
         compare_exactly(expected.into_iter(), &actual, |index| format!("cell ({}, {})", index / size, index % size))
     }
 }

@@ -54,41 +54,43 @@ fn build(parameters: &Parameters) -> Result<Box<dyn HostProgram>, WorkloadError>
     script.finish(Decomposition { matrix, size: count, result })
 }
 
-/// The decomposition with the kernels' order of operations.
-fn decompose(matrix: &mut [f32], size: usize) {
-    let mut sum = vec![0.0f32; size];
-    for offset in (0..size).step_by(TILE) {
-        let end = offset + TILE;
-        // The tile on the diagonal and the tiles right of it: rows of U, and in the tile on the diagonal L.
-        for row in offset..end {
-            let (above, current) = matrix.split_at_mut(row * size);
-            let current = &mut current[..size];
-            for k in offset..row {
-                let pivot_row = &above[k * size..][..size];
-                // Column k of L is complete: subtracted products of the columns before it, then divided.
-                current[k] /= pivot_row[k];
-                let factor = -current[k];
-                multiply_add(&mut current[k + 1..], factor, &pivot_row[k + 1..]);
+with_fused_multiply_add! {
+    /// The decomposition with the kernels' order of operations.
+    fn decompose(matrix: &mut [f32], size: usize) {
+        let mut sum = vec![0.0f32; size];
+        for offset in (0..size).step_by(TILE) {
+            let end = offset + TILE;
+            // The tile on the diagonal and the tiles right of it: rows of U, and in the tile on the diagonal L.
+            for row in offset..end {
+                let (above, current) = matrix.split_at_mut(row * size);
+                let current = &mut current[..size];
+                for k in offset..row {
+                    let pivot_row = &above[k * size..][..size];
+                    // Column k of L is complete: subtracted products of the columns before it, then divided.
+                    current[k] /= pivot_row[k];
+                    let factor = -current[k];
+                    multiply_add(&mut current[k + 1..], factor, &pivot_row[k + 1..]);
+                }
             }
-        }
-        let (upper, below) = matrix.split_at_mut(end * size);
-        let upper = &upper[offset * size..];
-        for current in below.chunks_exact_mut(size) {
-            // The tiles below the diagonal: columns of L.
-            for k in 0..TILE {
-                let pivot_row = &upper[k * size..][..size];
-                current[offset + k] /= pivot_row[offset + k];
-                let factor = -current[offset + k];
-                multiply_add(&mut current[offset + k + 1..end], factor, &pivot_row[offset + k + 1..end]);
-            }
-            // The tiles right of and below it.
-            let sum = &mut sum[end..];
-            sum.fill(0.0);
-            for k in 0..TILE {
-                multiply_add(sum, current[offset + k], &upper[k * size + end..][..size - end]);
-            }
-            for (value, product) in current[end..].iter_mut().zip(sum.iter()) {
-                *value -= product;
+            let (upper, below) = matrix.split_at_mut(end * size);
+            let upper = &upper[offset * size..];
+            for current in below.chunks_exact_mut(size) {
+                // The tiles below the diagonal: columns of L.
+                for k in 0..TILE {
+                    let pivot_row = &upper[k * size..][..size];
+                    current[offset + k] /= pivot_row[offset + k];
+                    let factor = -current[offset + k];
+                    multiply_add(&mut current[offset + k + 1..end], factor, &pivot_row[offset + k + 1..end]);
+                }
+                // The tiles right of and below it.
+                let sum = &mut sum[end..];
+                sum.fill(0.0);
+                for k in 0..TILE {
+                    multiply_add(sum, current[offset + k], &upper[k * size + end..][..size - end]);
+                }
+                for (value, product) in current[end..].iter_mut().zip(sum.iter()) {
+                    *value -= product;
+                }
             }
         }
     }
@@ -97,9 +99,9 @@ fn decompose(matrix: &mut [f32], size: usize) {
 impl Check for Decomposition {
     fn verify(&self, outcome: &Outcome) -> Result<(), String> {
         let size = self.size;
-        let actual: Vec<f32> = outcome.values(self.result, size * size)?;
+        let actual = outcome.values::<f32>(self.result, size * size)?;
         let mut expected = self.matrix.clone();
-        with_fused_multiply_add(|| decompose(&mut expected, size));
+        decompose(&mut expected, size);
         compare_exactly(expected.into_iter(), &actual, |index| format!("element ({}, {})", index / size, index % size))
     }
 }

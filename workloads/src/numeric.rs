@@ -1,6 +1,7 @@
 //! Deterministic inputs, host arithmetic with the device's roundings, and comparisons.
 
 use std::fmt::Debug;
+use std::sync::Arc;
 
 use rand_core::{Rng, SeedableRng};
 use rand_pcg::Pcg64Mcg;
@@ -12,16 +13,34 @@ fn generator(seed: u64, stream: u64) -> Pcg64Mcg {
 
 /// Numbers drawn uniformly from [-1, 1), multiples of 2^-23.
 pub(crate) fn uniform_floats(seed: u64, stream: u64, count: usize) -> Vec<f32> {
-    let mut generator = generator(seed, stream);
-    let convert = |bits: u64| (bits & 0xff_ffff) as f32 * (1.0 / 8_388_608.0) - 1.0;
+    let mut pairs = float_pairs(seed, stream);
     let mut values = Vec::with_capacity(count + 1);
     while values.len() < count {
-        let bits = generator.next_u64();
-        values.push(convert(bits >> 40));
-        values.push(convert(bits >> 16));
+        values.extend(pairs());
     }
     values.truncate(count);
     values
+}
+
+/// The bytes of [`uniform_floats`], ready to be copied to the device.
+pub(crate) fn uniform_float_bytes(seed: u64, stream: u64, count: usize) -> Arc<[u8]> {
+    let mut pairs = float_pairs(seed, stream);
+    let mut bytes: Arc<[u8]> = std::iter::repeat_n(0, count * size_of::<f32>()).collect();
+    for pair in Arc::make_mut(&mut bytes).chunks_mut(8) {
+        let values = pairs().map(f32::to_le_bytes);
+        pair.copy_from_slice(&values.as_flattened()[..pair.len()]);
+    }
+    bytes
+}
+
+/// Draws two numbers at a time.
+fn float_pairs(seed: u64, stream: u64) -> impl FnMut() -> [f32; 2] {
+    let mut generator = generator(seed, stream);
+    let convert = |bits: u64| (bits & 0xff_ffff) as f32 * (1.0 / 8_388_608.0) - 1.0;
+    move || {
+        let bits = generator.next_u64();
+        [convert(bits >> 40), convert(bits >> 16)]
+    }
 }
 
 /// Numbers drawn uniformly from [-1, 1), multiples of 2^-52.
@@ -62,23 +81,35 @@ fn below(generator: &mut Pcg64Mcg, limit: u64) -> u64 {
     ((u128::from(generator.next_u64()) * u128::from(limit)) >> 64) as u64
 }
 
-/// Runs `work` in code that has the processor's fused multiply-add, where it has one: `mul_add` is then one vector
-/// instruction instead of a library call. The result is the same either way.
-#[inline]
-pub(crate) fn with_fused_multiply_add<R>(work: impl FnOnce() -> R) -> R {
-    #[cfg(target_arch = "x86_64")]
-    {
-        #[target_feature(enable = "avx2,fma")]
-        fn accelerated<R>(work: impl FnOnce() -> R) -> R {
-            work()
+/// Defines a function that is compiled twice: once for processors with a fused multiply-add, where `mul_add` is one
+/// vector instruction, and once for others, where it is a library call. The result is the same. (A closure run inside
+/// such a function would not do: the compiler need not inline it there.)
+macro_rules! with_fused_multiply_add {
+    (
+        $(#[$attribute:meta])*
+        fn $name:ident($($argument:ident: $type:ty),* $(,)?) $(-> $result:ty)? $body:block
+    ) => {
+        $(#[$attribute])*
+        fn $name($($argument: $type),*) $(-> $result)? {
+            #[inline(always)]
+            fn portable($($argument: $type),*) $(-> $result)? $body
+
+            #[cfg(target_arch = "x86_64")]
+            {
+                #[target_feature(enable = "avx2,fma")]
+                fn accelerated($($argument: $type),*) $(-> $result)? {
+                    portable($($argument),*)
+                }
+                if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
+                    // SAFETY: the processor has both features that the function is compiled for, as just detected.
+                    return unsafe { accelerated($($argument),*) };
+                }
+            }
+            portable($($argument),*)
         }
-        if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
-            // SAFETY: the processor has both features that the function is compiled for, as just detected.
-            return unsafe { accelerated(work) };
-        }
-    }
-    work()
+    };
 }
+pub(crate) use with_fused_multiply_add;
 
 /// `target[i] = factor * row[i] + target[i]`, rounded once.
 #[inline(always)]

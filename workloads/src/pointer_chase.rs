@@ -92,7 +92,7 @@ fn build(parameters: &Parameters) -> Result<Box<dyn HostProgram>, WorkloadError>
 
 impl Check for Chase {
     fn verify(&self, outcome: &Outcome) -> Result<(), String> {
-        let words: Vec<u64> = outcome.values(self.result, 2)?;
+        let words = outcome.values::<u64>(self.result, 2)?;
         let expected = outcome.address(self.buffer) + self.end;
         if words[1] != expected {
             return Err(format!("the chase ended at {:#x} instead of {expected:#x}", words[1]));

@@ -84,7 +84,7 @@ impl Totals {
 
 impl Check for Totals {
     fn verify(&self, outcome: &Outcome) -> Result<(), String> {
-        let words: Vec<u32> = outcome.values(self.result, 3)?;
+        let words = outcome.values::<u32>(self.result, 3)?;
         let sum = self.integers.iter().fold(0u32, |sum, value| sum.wrapping_add(*value));
         if words[0] != sum {
             return Err(format!("the sum of the integers is {} instead of {sum}", words[0]));

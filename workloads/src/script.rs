@@ -1,5 +1,6 @@
 //! Host programs written as lists of actions, and what they collect for the check of their result.
 
+use std::borrow::Cow;
 use std::cell::OnceCell;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -96,11 +97,7 @@ impl Outcome {
     }
 
     /// What a transfer brought, as values. An error where it did not arrive or has another size than was asked for.
-    pub fn values<T: bytemuck::AnyBitPattern + bytemuck::NoUninit>(
-        &self,
-        transfer: Transfer,
-        count: usize,
-    ) -> Result<Vec<T>, String> {
+    pub fn values<T: bytemuck::AnyBitPattern>(&self, transfer: Transfer, count: usize) -> Result<Cow<'_, [T]>, String> {
         let Some(Some(bytes)) = self.downloads.get(transfer.0) else {
             return Err(format!("copy {} from the device never arrived", transfer.0));
         };
@@ -108,7 +105,11 @@ impl Outcome {
         if bytes.len() != wanted {
             return Err(format!("copy {} from the device has {} bytes instead of {wanted}", transfer.0, bytes.len()));
         }
-        Ok(bytes.chunks_exact(size_of::<T>()).map(bytemuck::pod_read_unaligned).collect())
+        Ok(match bytemuck::try_cast_slice(bytes) {
+            Ok(values) => Cow::Borrowed(values),
+            // The bytes lie at an address that the type does not allow.
+            Err(_) => Cow::Owned(bytes.chunks_exact(size_of::<T>()).map(bytemuck::pod_read_unaligned).collect()),
+        })
     }
 }
 
@@ -141,7 +142,11 @@ impl Script {
 
     /// Allocates and fills.
     pub fn allocate_with<T: bytemuck::NoUninit>(&mut self, values: &[T]) -> Buffer {
-        let data: Arc<[u8]> = bytemuck::cast_slice(values).into();
+        self.allocate_with_bytes(bytemuck::cast_slice(values).into())
+    }
+
+    /// Allocates and fills.
+    pub fn allocate_with_bytes(&mut self, data: Arc<[u8]>) -> Buffer {
         let buffer = self.allocate(data.len() as u64);
         self.upload(buffer, data, Queue::Default);
         buffer

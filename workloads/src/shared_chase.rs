@@ -50,7 +50,7 @@ fn build(parameters: &Parameters) -> Result<Box<dyn HostProgram>, WorkloadError>
 
 impl Check for Chase {
     fn verify(&self, outcome: &Outcome) -> Result<(), String> {
-        let words: Vec<u64> = outcome.values(self.result, 2)?;
+        let words = outcome.values::<u64>(self.result, 2)?;
         if words[1] != u64::from(self.end) {
             return Err(format!("the chase ended at node {} instead of {}", words[1], self.end));
         }

@@ -89,23 +89,26 @@ impl Streams {
         };
         vectors * 8.0 * self.elements as f64
     }
+}
 
-    fn expected(&self) -> Vec<f64> {
-        let scalar = scalar(self.operation);
-        match self.operation {
-            "copy" => self.b.clone(),
-            "scale" => self.b.iter().map(|b| scalar * b).collect(),
-            "triad" => self.b.iter().zip(&self.c).map(|(b, c)| scalar.mul_add(*c, *b)).collect(),
-            "write" => vec![scalar; self.elements],
-            _ => vec![0.0; self.elements],
+with_fused_multiply_add! {
+    /// The vector a after the launches.
+    fn expected_vector(streams: &Streams) -> Vec<f64> {
+        let scalar = scalar(streams.operation);
+        match streams.operation {
+            "copy" => streams.b.clone(),
+            "scale" => streams.b.iter().map(|b| scalar * b).collect(),
+            "triad" => streams.b.iter().zip(&streams.c).map(|(b, c)| scalar.mul_add(*c, *b)).collect(),
+            "write" => vec![scalar; streams.elements],
+            _ => vec![0.0; streams.elements],
         }
     }
 }
 
 impl Check for Streams {
     fn verify(&self, outcome: &Outcome) -> Result<(), String> {
-        let actual: Vec<f64> = outcome.values(self.result, self.elements)?;
-        let expected = with_fused_multiply_add(|| self.expected());
+        let actual = outcome.values::<f64>(self.result, self.elements)?;
+        let expected = expected_vector(self);
         compare_exactly(expected.into_iter(), &actual, |index| format!("a[{index}]"))
     }
 

@@ -1,7 +1,9 @@
 //! `vectoradd`: element-wise sum of two vectors.
 
+use std::sync::Arc;
+
 use crate::call::HostProgram;
-use crate::numeric::{compare_exactly, uniform_floats};
+use crate::numeric::{compare_exactly, uniform_float_bytes};
 use crate::parameters::{Parameters, WorkloadError};
 use crate::registry::{Descriptor, SEED, integer, ptx};
 use crate::script::{Argument, Check, Outcome, Queue, Script, Shape, Transfer};
@@ -20,8 +22,10 @@ pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
 };
 
 struct Sum {
-    a: Vec<f32>,
-    b: Vec<f32>,
+    /// Bytes of the vectors, shared with the copies to the device.
+    a: Arc<[u8]>,
+    b: Arc<[u8]>,
+    elements: usize,
     result: Transfer,
 }
 
@@ -29,12 +33,12 @@ fn build(parameters: &Parameters) -> Result<Box<dyn HostProgram>, WorkloadError>
     let (elements, block) = (parameters.small("elements"), parameters.small("block"));
     let count = elements as usize;
     let bytes = u64::from(elements) * 4;
-    let a = uniform_floats(parameters.integer("seed"), 0, count);
-    let b = uniform_floats(parameters.integer("seed"), 1, count);
+    let a = uniform_float_bytes(parameters.integer("seed"), 0, count);
+    let b = uniform_float_bytes(parameters.integer("seed"), 1, count);
 
     let mut script = Script::default();
-    let device_a = script.allocate_with(&a);
-    let device_b = script.allocate_with(&b);
+    let device_a = script.allocate_with_bytes(a.clone());
+    let device_b = script.allocate_with_bytes(b.clone());
     let device_c = script.allocate(bytes);
     let arguments =
         [Argument::Buffer(device_a), Argument::Buffer(device_b), Argument::Buffer(device_c), Argument::U32(elements)];
@@ -43,13 +47,17 @@ fn build(parameters: &Parameters) -> Result<Box<dyn HostProgram>, WorkloadError>
     for buffer in [device_a, device_b, device_c] {
         script.release(buffer);
     }
-    script.finish(Sum { a, b, result })
+    script.finish(Sum { a, b, elements: count, result })
+}
+
+fn floats(bytes: &[u8]) -> impl ExactSizeIterator<Item = f32> {
+    bytes.chunks_exact(4).map(bytemuck::pod_read_unaligned)
 }
 
 impl Check for Sum {
     fn verify(&self, outcome: &Outcome) -> Result<(), String> {
-        let actual: Vec<f32> = outcome.values(self.result, self.a.len())?;
-        let expected = self.a.iter().zip(&self.b).map(|(a, b)| a + b);
+        let actual = outcome.values(self.result, self.elements)?;
+        let expected = floats(&self.a).zip(floats(&self.b)).map(|(a, b)| a + b);
         compare_exactly(expected, &actual, |index| format!("c[{index}]"))
     }
 }
