@@ -2,10 +2,15 @@
 
 pub mod ast;
 pub mod error;
+pub mod instruction_table;
+mod lexer;
 pub mod modifier;
 pub mod opcode;
+mod parser;
 pub mod source;
 pub mod special_register;
 pub mod types;
+mod words;
 
 pub use error::{PtxError, PtxErrorKind, PtxErrors};
+pub use parser::parse;

@@ -39,7 +39,7 @@ spelled_enum! {
         L2EvictNormal = "L2::evict_normal", L2EvictUnchanged = "L2::evict_unchanged",
         L2EvictFirst = "L2::evict_first", L2EvictLast = "L2::evict_last", L2CacheHint = "L2::cache_hint",
         L2Prefetch64 = "L2::64B", L2Prefetch128 = "L2::128B", L2Prefetch256 = "L2::256B",
-        Fractional = "fractional", Range = "range",
+        Fractional = "fractional", Range = "range", CvtPolicy = "cvt",
         // Memory order and scope.
         Weak = "weak", Relaxed = "relaxed", Acquire = "acquire", Release = "release", AcquireRelease = "acq_rel",
         SequentiallyConsistent = "sc", Volatile = "volatile", Mmio = "mmio", Unified = "unified",
