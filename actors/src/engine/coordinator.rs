@@ -1,0 +1,307 @@
+//! The coordinator: an actor that owns simulated time and moves the shards through it.
+
+use super::LiveBoard;
+use super::containment::contain;
+use super::placement::Seat;
+use super::run::{DeadlockReport, EngineError, LostStatistics, Outcome, RunReport, WaitingUnit};
+use super::shard::{
+    Batch, CollectStatistics, Failure, Logs, Report, RunWindows, Shard, ShardResult, Slot, Surroundings, UnitResult,
+};
+use crate::device_memory::{self, DeviceMemory};
+use actix::{Actor, Addr, ArbiterHandle, AsyncContext, Context, Handler};
+use balar_protocol::SimTime;
+use balar_protocol::statistics::StatisticSink;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+use tokio::sync::oneshot;
+
+/// What a coordinator is made from.
+pub(super) struct CoordinatorSetup {
+    pub lookahead: SimTime,
+    pub stop_at: SimTime,
+    pub deadline: Option<Instant>,
+    pub interrupt: Arc<AtomicBool>,
+    pub progress: Option<LiveBoard>,
+    pub memories: Arc<[Arc<DeviceMemory>]>,
+    pub paths: Vec<String>,
+    pub seats: Arc<[Seat]>,
+    /// The units of each shard.
+    pub slots: Vec<Vec<Slot>>,
+    /// Where each shard lives.
+    pub arbiters: Vec<ArbiterHandle>,
+    pub result: oneshot::Sender<Result<RunReport, EngineError>>,
+}
+
+/// What the coordinator knows of a shard.
+struct ShardState {
+    address: Addr<Shard>,
+    /// The earliest stamp or wake of its units when it last reported.
+    own_next: SimTime,
+    /// The earliest stamp of what is in `inbound`.
+    inbound_earliest: SimTime,
+    /// Buffers of its last report, for its next command.
+    buffers: Vec<Batch>,
+    /// Applied logs that go back with the next command.
+    logs: Logs,
+    /// Messages for it, by the shard they come from.
+    inbound: Vec<Batch>,
+    busy: Duration,
+}
+
+impl ShardState {
+    /// When it next has something to do.
+    fn next(&self) -> SimTime {
+        self.own_next.min(self.inbound_earliest)
+    }
+}
+
+/// Owns simulated time.
+pub(super) struct Coordinator {
+    shards: Vec<ShardState>,
+    surroundings: Surroundings,
+    paths: Vec<String>,
+    /// Shards that have not reported yet.
+    running: usize,
+    /// Logs of the window that has just been run.
+    logs: Logs,
+    last_event: SimTime,
+    windows: u64,
+    /// Windows that the shards of the present step ran: the same number for all of them.
+    step_windows: u64,
+    messages: u64,
+    failure: Option<Failure>,
+    /// Set when the run is over and statistics are being collected.
+    ending: Option<Ending>,
+    results: Vec<UnitResult>,
+    results_missing: usize,
+    result: Option<oneshot::Sender<Result<RunReport, EngineError>>>,
+}
+
+/// Why the run is over.
+#[derive(Clone, Copy, Debug)]
+enum Ending {
+    NothingLeft,
+    StoppedAt,
+    WallLimit,
+    Interrupted,
+    Failure,
+}
+
+impl Coordinator {
+    pub fn new(setup: CoordinatorSetup, context: &mut Context<Self>) -> Coordinator {
+        let count = setup.slots.len();
+        let surroundings = Surroundings {
+            lookahead: setup.lookahead,
+            stop_at: setup.stop_at,
+            deadline: setup.deadline,
+            interrupt: setup.interrupt,
+            progress: setup.progress,
+            memories: setup.memories,
+            seats: setup.seats,
+        };
+        let empty = || (0..count).map(|_| Batch::new()).collect::<Vec<Batch>>();
+        let start = |(index, (slots, arbiter)): (usize, (Vec<Slot>, ArbiterHandle))| {
+            let (surroundings, coordinator) = (surroundings.clone(), context.address());
+            let own_next = if slots.is_empty() { SimTime::MAX } else { SimTime::ZERO };
+            let start = move |_: &mut Context<Shard>| Shard::new(index, slots, surroundings, coordinator);
+            let address = Shard::start_in_arbiter(&arbiter, start);
+            ShardState {
+                address,
+                own_next,
+                inbound_earliest: SimTime::MAX,
+                buffers: empty(),
+                logs: Logs::new(),
+                inbound: empty(),
+                busy: Duration::ZERO,
+            }
+        };
+        let shards = setup.slots.into_iter().zip(setup.arbiters).enumerate().map(start).collect();
+        Coordinator {
+            shards,
+            surroundings,
+            paths: setup.paths,
+            running: 0,
+            logs: Logs::new(),
+            last_event: SimTime::ZERO,
+            windows: 0,
+            step_windows: 0,
+            messages: 0,
+            failure: None,
+            ending: None,
+            results: Vec::new(),
+            results_missing: 0,
+            result: Some(setup.result),
+        }
+    }
+
+    /// Starts the next window, or ends the run.
+    fn step(&mut self) {
+        let start = self.shards.iter().map(ShardState::next).min().unwrap_or(SimTime::MAX);
+        let ending = if self.failure.is_some() {
+            Some(Ending::Failure)
+        } else if start == SimTime::MAX {
+            Some(Ending::NothingLeft)
+        } else if start >= self.surroundings.stop_at {
+            Some(Ending::StoppedAt)
+        } else if self.surroundings.interrupted() {
+            Some(Ending::Interrupted)
+        } else if self.surroundings.out_of_time() {
+            Some(Ending::WallLimit)
+        } else {
+            None
+        };
+        if ending.is_some() {
+            self.ending = ending;
+            self.results_missing = self.shards.len();
+            for shard in &self.shards {
+                shard.address.do_send(CollectStatistics);
+            }
+            return;
+        }
+
+        let window = self.surroundings.window_at(start);
+        self.running = self.shards.iter().filter(|shard| shard.next() < window.until).count();
+        let alone = self.running == 1;
+        // What the others do next, where only one shard has work: it needs nobody until then.
+        let others = self.shards.iter().map(ShardState::next).filter(|&next| next >= window.until).min();
+        let horizon = if alone { others.unwrap_or(SimTime::MAX) } else { window.until };
+        // Shard 0 lives on this thread: the others start first.
+        for shard in self.shards.iter_mut().rev().filter(|shard| shard.next() < window.until) {
+            let mut inbound = std::mem::take(&mut shard.buffers);
+            std::mem::swap(&mut inbound, &mut shard.inbound);
+            shard.inbound_earliest = SimTime::MAX;
+            let logs = std::mem::take(&mut shard.logs);
+            shard.address.do_send(RunWindows { window, horizon, alone, inbound, logs });
+        }
+    }
+
+    fn take(&mut self, mut report: Report) {
+        self.last_event = self.last_event.max(report.last_event);
+        self.step_windows = self.step_windows.max(report.windows);
+        self.messages += report.messages;
+        if let Some(failure) = report.failure {
+            // Of several in one window, the first unit's: the same for any placement.
+            if self.failure.as_ref().is_none_or(|first| failure.unit < first.unit) {
+                self.failure = Some(failure);
+            }
+        }
+        for (to, batch) in report.outbound.iter_mut().enumerate().filter(|(_, batch)| !batch.is_empty()) {
+            let shard = &mut self.shards[to];
+            shard.inbound_earliest =
+                batch.iter().map(|(_, message)| message.time).fold(shard.inbound_earliest, SimTime::min);
+            let waiting = &mut shard.inbound[report.shard];
+            if waiting.is_empty() {
+                std::mem::swap(waiting, batch);
+            } else {
+                waiting.append(batch);
+            }
+        }
+        self.logs.append(&mut report.logs);
+        let shard = &mut self.shards[report.shard];
+        shard.buffers = report.outbound;
+        shard.logs = report.logs;
+        shard.busy += report.busy;
+        shard.own_next = report.next;
+        self.running -= 1;
+        if self.running > 0 {
+            return;
+        }
+
+        self.windows += std::mem::take(&mut self.step_windows);
+        if let Some(progress) = &self.surroundings.progress {
+            progress.reached(report.reached, self.windows, self.messages);
+        }
+        if !self.logs.is_empty() && self.failure.is_none() {
+            device_memory::commit(&self.surroundings.memories, &mut self.logs);
+            for log in self.logs.drain(..) {
+                self.shards[self.surroundings.seats[log.1.0 as usize].shard as usize].logs.push(log);
+            }
+        }
+        self.step();
+    }
+
+    /// The report, once every shard has handed in.
+    fn conclude(&mut self, ending: Ending) -> RunReport {
+        self.results.sort_by_key(|result| result.unit);
+        let path = |unit: balar_protocol::UnitId| self.paths[unit.0 as usize].clone();
+        let mut statistics = StatisticSink::default();
+        let mut lost_statistics = Vec::new();
+        let mut waiting = Vec::new();
+        for result in self.results.drain(..) {
+            match result.statistics {
+                Ok(mut sink) => {
+                    statistics.rows.append(&mut sink.rows);
+                    statistics.kernels.append(&mut sink.kernels);
+                    statistics.outcome = sink.outcome.or(statistics.outcome);
+                }
+                Err(message) => lost_statistics.push(LostStatistics { path: path(result.unit), message }),
+            }
+            waiting.extend(result.outstanding.map(|waits_for| WaitingUnit { path: path(result.unit), waits_for }));
+        }
+        let outcome = match (ending, self.failure.take()) {
+            (_, Some(Failure { unit, time, message })) => Outcome::UnitPanic { path: path(unit), time, message },
+            (Ending::NothingLeft, None) if !waiting.is_empty() => {
+                Outcome::Deadlock(DeadlockReport { time: self.last_event, waiting })
+            }
+            (Ending::NothingLeft | Ending::Failure, None) => Outcome::Finished,
+            (Ending::StoppedAt, None) => Outcome::StoppedAt,
+            (Ending::WallLimit, None) => Outcome::WallLimit,
+            (Ending::Interrupted, None) => Outcome::Interrupted,
+        };
+        RunReport {
+            end: if outcome == Outcome::StoppedAt { self.surroundings.stop_at } else { self.last_event },
+            outcome,
+            statistics,
+            lost_statistics,
+            windows: self.windows,
+            messages: self.messages,
+            shard_busy: self.shards.iter().map(|shard| shard.busy).collect(),
+        }
+    }
+
+    fn finish(&mut self, result: Result<RunReport, EngineError>) {
+        if let Some(sender) = self.result.take() {
+            // Nobody listens only where the run's thread is gone already.
+            let _ = sender.send(result);
+        }
+    }
+
+    /// Runs `work`; a panic in it ends the run with an error, because shards would wait for ever.
+    fn guarded(&mut self, work: impl FnOnce(&mut Self)) {
+        if let Err(message) = contain(|| work(self)) {
+            self.finish(Err(EngineError::Internal(message)));
+        }
+    }
+}
+
+impl Actor for Coordinator {
+    type Context = Context<Self>;
+
+    fn started(&mut self, _: &mut Context<Self>) {
+        self.guarded(Coordinator::step);
+    }
+}
+
+impl Handler<Report> for Coordinator {
+    type Result = ();
+
+    fn handle(&mut self, report: Report, _: &mut Context<Self>) {
+        self.guarded(|coordinator| coordinator.take(report));
+    }
+}
+
+impl Handler<ShardResult> for Coordinator {
+    type Result = ();
+
+    fn handle(&mut self, result: ShardResult, _: &mut Context<Self>) {
+        self.guarded(|coordinator| {
+            coordinator.results.extend(result.units);
+            coordinator.results_missing -= 1;
+            if let (0, Some(ending)) = (coordinator.results_missing, coordinator.ending) {
+                let report = coordinator.conclude(ending);
+                coordinator.finish(Ok(report));
+            }
+        });
+    }
+}

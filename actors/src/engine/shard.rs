@@ -1,0 +1,383 @@
+//! A shard: an actor that hosts units and runs them through windows.
+
+use super::LiveBoard;
+use super::containment::contain;
+use super::coordinator::Coordinator;
+use super::pending::Pending;
+use super::placement::Seat;
+use super::unit::{Inbox, NextWake, Outbox, Unit, Window};
+use crate::device_memory::{self, DeviceMemory, WriteLog};
+use actix::{Actor, Addr, Context, Handler};
+use balar_protocol::statistics::StatisticSink;
+use balar_protocol::{Message, SimTime, UnitId};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// Windows a shard runs by itself before it reports, where no other shard has work.
+const WINDOWS_PER_GRANT: u64 = 256;
+
+/// Messages from one shard to another.
+pub(super) type Batch = Vec<(UnitId, Message)>;
+
+/// Write logs with the memory and the unit each belongs to.
+pub(super) type Logs = Vec<(usize, UnitId, WriteLog)>;
+
+/// A unit in its shard.
+pub(super) struct Slot {
+    id: UnitId,
+    path: String,
+    unit: Box<dyn Unit>,
+    out: Outbox,
+    memory: usize,
+    wake: SimTime,
+    pending: Pending,
+    failed: bool,
+}
+
+impl Slot {
+    pub fn new(id: UnitId, path: String, unit: Box<dyn Unit>, out: Outbox, memory: usize) -> Slot {
+        // Every unit runs in the first window: it may have something to start with.
+        Slot { id, path, unit, out, memory, wake: SimTime::ZERO, pending: Pending::default(), failed: false }
+    }
+}
+
+/// A unit that panicked or broke a rule.
+#[derive(Clone, Debug)]
+pub(super) struct Failure {
+    pub unit: UnitId,
+    pub time: SimTime,
+    pub message: String,
+}
+
+/// Run this window, and then, up to the horizon, all that follow from the shard's own units.
+///
+/// The buffers travel back in the [`Report`]: nothing is allocated for them.
+#[derive(actix::Message)]
+#[rtype(result = "()")]
+pub(super) struct RunWindows {
+    pub window: Window,
+    /// No other shard has anything to do before this time.
+    pub horizon: SimTime,
+    /// No other shard runs: write logs may be applied here.
+    pub alone: bool,
+    /// Messages from each shard.
+    pub inbound: Vec<Batch>,
+    /// Write logs that were applied, to be returned to their units.
+    pub logs: Logs,
+}
+
+/// What came of [`RunWindows`].
+#[derive(actix::Message)]
+#[rtype(result = "()")]
+pub(super) struct Report {
+    pub shard: usize,
+    /// Messages for each shard.
+    pub outbound: Vec<Batch>,
+    /// Write logs to be applied.
+    pub logs: Logs,
+    /// The earliest stamp or wake of the shard's own units.
+    pub next: SimTime,
+    /// The last thing that happened here.
+    pub last_event: SimTime,
+    /// End of the last window run.
+    pub reached: SimTime,
+    pub windows: u64,
+    pub messages: u64,
+    pub busy: Duration,
+    pub failure: Option<Failure>,
+}
+
+/// The run is over: hand in the statistics.
+#[derive(actix::Message)]
+#[rtype(result = "()")]
+pub(super) struct CollectStatistics;
+
+/// What a unit has to say at the end. `Err` = it panicked while it said so.
+pub(super) struct UnitResult {
+    pub unit: UnitId,
+    pub statistics: Result<StatisticSink, String>,
+    pub outstanding: Option<String>,
+}
+
+/// The statistics of a shard's units.
+#[derive(actix::Message)]
+#[rtype(result = "()")]
+pub(super) struct ShardResult {
+    pub units: Vec<UnitResult>,
+}
+
+/// What all shards know.
+#[derive(Clone)]
+pub(super) struct Surroundings {
+    pub lookahead: SimTime,
+    pub stop_at: SimTime,
+    pub deadline: Option<Instant>,
+    pub interrupt: Arc<AtomicBool>,
+    pub progress: Option<LiveBoard>,
+    pub memories: Arc<[Arc<DeviceMemory>]>,
+    pub seats: Arc<[Seat]>,
+}
+
+impl Surroundings {
+    /// The window that starts with the earliest pending event.
+    pub fn window_at(&self, start: SimTime) -> Window {
+        Window { start, until: start.saturating_add(self.lookahead).min(self.stop_at) }
+    }
+
+    pub fn interrupted(&self) -> bool {
+        self.interrupt.load(Ordering::Relaxed)
+    }
+
+    pub fn out_of_time(&self) -> bool {
+        self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
+    }
+}
+
+/// Hosts units. It never looks at another shard's.
+pub(super) struct Shard {
+    index: usize,
+    slots: Vec<Slot>,
+    /// The earliest stamp or wake of each slot.
+    next: Vec<SimTime>,
+    inbox: Inbox,
+    sent: Batch,
+    outbound: Vec<Batch>,
+    outbound_earliest: SimTime,
+    logs: Logs,
+    last_event: SimTime,
+    messages: u64,
+    failure: Option<Failure>,
+    surroundings: Surroundings,
+    coordinator: Addr<Coordinator>,
+}
+
+impl Actor for Shard {
+    type Context = Context<Self>;
+}
+
+impl Shard {
+    pub fn new(index: usize, slots: Vec<Slot>, surroundings: Surroundings, coordinator: Addr<Coordinator>) -> Shard {
+        Shard {
+            index,
+            next: vec![SimTime::ZERO; slots.len()],
+            slots,
+            inbox: Inbox::default(),
+            sent: Vec::new(),
+            outbound: Vec::new(),
+            outbound_earliest: SimTime::MAX,
+            logs: Vec::new(),
+            last_event: SimTime::ZERO,
+            messages: 0,
+            failure: None,
+            surroundings,
+            coordinator,
+        }
+    }
+
+    /// Runs every unit that has something to do in the window.
+    fn run_window(&mut self, window: Window) {
+        for index in 0..self.slots.len() {
+            if self.next[index] < window.until {
+                self.run_unit(index, window);
+            }
+        }
+    }
+
+    fn run_unit(&mut self, index: usize, window: Window) {
+        let slot = &mut self.slots[index];
+        slot.pending.take_due(window.until, &mut self.inbox.due);
+        self.messages += self.inbox.due.len() as u64;
+        let latest = self.inbox.due.first().map_or(window.start, |message| message.time);
+        let woken = if slot.wake < window.until { slot.wake } else { window.start };
+        self.last_event = self.last_event.max(latest).max(woken);
+
+        slot.out.window_start = window.start;
+        std::mem::swap(&mut slot.out.sent, &mut self.sent);
+        let advanced = contain(|| slot.unit.advance(window, &mut self.inbox, &mut slot.out));
+        std::mem::swap(&mut slot.out.sent, &mut self.sent);
+
+        let problem = match advanced {
+            Err(message) => Some(message),
+            Ok(_) if !self.inbox.is_empty() => {
+                Some(format!("it left {} messages of the window in its inbox", self.inbox.due.len()))
+            }
+            Ok(NextWake::At(time)) if time < window.until => {
+                Some(format!("it wants to wake at {time}, before the window's end at {}", window.until))
+            }
+            Ok(NextWake::At(time)) => {
+                slot.wake = time;
+                None
+            }
+            Ok(NextWake::OnMessage) => {
+                slot.wake = SimTime::MAX;
+                None
+            }
+        };
+        self.next[index] = slot.wake.min(slot.pending.earliest());
+        let problem = problem.or_else(|| self.route(index, window));
+        if let Some(message) = problem {
+            self.fail(index, window.start, message);
+        } else if !self.slots[index].out.log.is_empty() {
+            let slot = &mut self.slots[index];
+            self.logs.push((slot.memory, slot.id, std::mem::take(&mut slot.out.log)));
+        }
+    }
+
+    /// Passes on what a unit sent; says which rule it broke.
+    #[inline]
+    fn route(&mut self, from: usize, window: Window) -> Option<String> {
+        let mut problem = None;
+        for (unit, message) in self.sent.drain(..) {
+            if message.time < window.until {
+                let path = &self.slots[from].path;
+                problem = Some(format!(
+                    "{path} sent a message that arrives at {}, before the window's end at {}",
+                    message.time, window.until
+                ));
+                continue;
+            }
+            let seat = self.surroundings.seats[unit.0 as usize];
+            if seat.shard as usize == self.index {
+                let slot = seat.slot as usize;
+                self.next[slot] = self.next[slot].min(message.time);
+                self.slots[slot].pending.push(message);
+            } else {
+                self.outbound_earliest = self.outbound_earliest.min(message.time);
+                self.outbound[seat.shard as usize].push((unit, message));
+            }
+        }
+        problem
+    }
+
+    #[cold]
+    fn fail(&mut self, index: usize, time: SimTime, message: String) {
+        let slot = &mut self.slots[index];
+        slot.failed = true;
+        slot.wake = SimTime::MAX;
+        self.next[index] = SimTime::MAX;
+        self.inbox.due.clear();
+        self.sent.clear();
+        // Slots are in the order of units: the first failure of a window is that of its first unit.
+        self.failure.get_or_insert(Failure { unit: slot.id, time, message });
+    }
+
+    fn earliest(&self) -> SimTime {
+        self.next.iter().copied().min().unwrap_or(SimTime::MAX)
+    }
+
+    fn return_logs(&mut self) {
+        for (_, unit, log) in self.logs.drain(..) {
+            let slot = self.surroundings.seats[unit.0 as usize].slot as usize;
+            self.slots[slot].out.log = log;
+        }
+    }
+
+    fn receive(&mut self, inbound: &mut [Batch]) {
+        for (unit, message) in inbound.iter_mut().flat_map(|batch| batch.drain(..)) {
+            let slot = self.surroundings.seats[unit.0 as usize].slot as usize;
+            self.next[slot] = self.next[slot].min(message.time);
+            self.slots[slot].pending.push(message);
+        }
+    }
+
+    /// May another window follow without the others' knowledge?
+    fn may_go_on(&self, window: Window, horizon: SimTime) -> bool {
+        window.start < self.surroundings.stop_at
+            && window.start < SimTime::MAX
+            && window.until <= horizon.min(self.outbound_earliest)
+            && self.failure.is_none()
+            && !self.surroundings.interrupted()
+            && !self.surroundings.out_of_time()
+    }
+
+    fn run_windows(&mut self, mut command: RunWindows) -> Report {
+        let start = Instant::now();
+        self.logs = command.logs;
+        self.return_logs();
+        self.receive(&mut command.inbound);
+        self.outbound = command.inbound;
+        self.outbound_earliest = SimTime::MAX;
+        self.messages = 0;
+        let mut window = command.window;
+        let mut windows = 0;
+        let next = loop {
+            self.run_window(window);
+            windows += 1;
+            let next = self.earliest();
+            let following = self.surroundings.window_at(next);
+            if windows == WINDOWS_PER_GRANT || !self.may_go_on(following, command.horizon) {
+                break next;
+            }
+            if !self.logs.is_empty() {
+                device_memory::commit(&self.surroundings.memories, &mut self.logs);
+                self.return_logs();
+            }
+            window = following;
+        };
+        if command.alone && self.failure.is_none() && !self.logs.is_empty() {
+            device_memory::commit(&self.surroundings.memories, &mut self.logs);
+            self.return_logs();
+        }
+        Report {
+            shard: self.index,
+            outbound: std::mem::take(&mut self.outbound),
+            logs: std::mem::take(&mut self.logs),
+            next,
+            last_event: self.last_event,
+            reached: window.until,
+            windows,
+            messages: self.messages,
+            busy: start.elapsed(),
+            failure: self.failure.take(),
+        }
+    }
+
+    fn failed_report(&self, window: Window, message: String) -> Report {
+        let unit = self.slots.first().map_or(UnitId(0), |slot| slot.id);
+        Report {
+            shard: self.index,
+            outbound: Vec::new(),
+            logs: Vec::new(),
+            next: SimTime::MAX,
+            last_event: self.last_event,
+            reached: window.until,
+            windows: 0,
+            messages: 0,
+            busy: Duration::ZERO,
+            failure: Some(Failure { unit, time: window.start, message }),
+        }
+    }
+}
+
+impl Handler<RunWindows> for Shard {
+    type Result = ();
+
+    fn handle(&mut self, command: RunWindows, _: &mut Context<Self>) {
+        let window = command.window;
+        // The coordinator waits for a report: it gets one even where the shard itself fails.
+        let report = contain(|| self.run_windows(command))
+            .unwrap_or_else(|message| self.failed_report(window, format!("shard {} failed: {message}", self.index)));
+        self.coordinator.do_send(report);
+    }
+}
+
+impl Handler<CollectStatistics> for Shard {
+    type Result = ();
+
+    fn handle(&mut self, _: CollectStatistics, _: &mut Context<Self>) {
+        let living = self.slots.iter().filter(|slot| !slot.failed);
+        let units = living.map(|slot| {
+            let statistics = contain(|| {
+                let mut sink = StatisticSink::default();
+                sink.set_location(&slot.path);
+                slot.unit.statistics(&mut sink);
+                sink
+            });
+            let outstanding = contain(|| slot.unit.outstanding());
+            let outstanding = outstanding.unwrap_or_else(|message| Some(format!("(it panicked: {message})")));
+            UnitResult { unit: slot.id, statistics, outstanding }
+        });
+        self.coordinator.do_send(ShardResult { units: units.collect() });
+    }
+}
