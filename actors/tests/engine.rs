@@ -1,8 +1,8 @@
 //! The engine, driven with small units that speak a protocol of their own.
 
 use balar_actors::engine::{
-    EngineError, Inbox, LiveBoard, NextWake, Outbox, Outcome, Placement, RunOptions, RunReport, Simulation, Unit, UnitEntry,
-    Window, Wire, run,
+    EngineError, Inbox, LiveBoard, NextWake, Outbox, Outcome, Placement, RunOptions, RunReport, Simulation, Unit,
+    UnitEntry, Window, Wire, run,
 };
 use balar_protocol::statistics::{StatisticDefinition, StatisticSink};
 use balar_protocol::{Payload, PortId, SimTime, UnitId};
@@ -209,7 +209,8 @@ fn random_network(seed: u64, units: u32) -> Network {
             for _ in 0..own.next_u64() % 3 {
                 let port = (own.next_u64() % ports) as u16;
                 // Some are sent at once, some far past the window.
-                let delay = if own.next_u64().is_multiple_of(8) { own.next_u64() % 200_000 } else { own.next_u64() % 64 };
+                let delay =
+                    if own.next_u64().is_multiple_of(8) { own.next_u64() % 200_000 } else { own.next_u64() % 64 };
                 let hash = words.map_or(0, |words| words[0].rotate_left(7) ^ words[1]);
                 actions.sends.push((port, actions.now + SimTime(delay), [own.next_u64(), hash, actions.now.0]));
             }
@@ -353,7 +354,8 @@ fn a_ring_whose_units_wait_for_each_other_is_a_deadlock() {
         let (report, _) = network.run(threads(shards));
         let Outcome::Deadlock(deadlock) = &report.outcome else { panic!("{:?}", report.outcome) };
         assert_eq!(deadlock.time, SimTime(2_050));
-        let waiting: Vec<_> = deadlock.waiting.iter().map(|unit| format!("{}: {}", unit.path, unit.waits_for)).collect();
+        let waiting: Vec<_> =
+            deadlock.waiting.iter().map(|unit| format!("{}: {}", unit.path, unit.waits_for)).collect();
         assert_eq!(
             waiting,
             ["unit[0]: a token from unit[2]", "unit[1]: a token from unit[0]", "unit[2]: a token from unit[1]"]
@@ -478,9 +480,8 @@ fn a_single_unit_without_wires_runs() {
 #[test]
 fn runs_at_the_same_time_do_not_disturb_each_other() {
     let (reference, traces) = random_network(11, 9).run(threads(1));
-    let workers: Vec<_> = (0..6)
-        .map(|index| std::thread::spawn(move || random_network(11, 9).run(threads(1 + index % 3))))
-        .collect();
+    let workers: Vec<_> =
+        (0..6).map(|index| std::thread::spawn(move || random_network(11, 9).run(threads(1 + index % 3)))).collect();
     for worker in workers {
         let (report, others) = worker.join().expect("a run does not panic");
         assert!(others == traces);

@@ -7,7 +7,7 @@ use super::run::{DeadlockReport, EngineError, LostStatistics, Outcome, RunReport
 use super::shard::{
     Batch, CollectStatistics, Failure, Logs, Report, RunWindows, Shard, ShardResult, Slot, Surroundings, UnitResult,
 };
-use crate::device_memory::{self, DeviceMemory};
+use crate::device_memory::DeviceMemory;
 use actix::{Actor, Addr, ArbiterHandle, AsyncContext, Context, Handler};
 use balar_protocol::SimTime;
 use balar_protocol::statistics::StatisticSink;
@@ -213,7 +213,7 @@ impl Coordinator {
             progress.reached(report.reached, self.windows, self.messages);
         }
         if !self.logs.is_empty() && self.failure.is_none() {
-            device_memory::commit(&self.surroundings.memories, &mut self.logs);
+            self.surroundings.commit(&mut self.logs);
             for log in self.logs.drain(..) {
                 self.shards[self.surroundings.seats[log.1.0 as usize].shard as usize].logs.push(log);
             }

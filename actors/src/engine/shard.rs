@@ -125,6 +125,17 @@ impl Surroundings {
         Window { start, until: start.saturating_add(self.lookahead).min(self.stop_at) }
     }
 
+    /// Applies the write logs of a window. Nobody runs meanwhile.
+    pub fn commit(&self, logs: &mut Logs) {
+        device_memory::commit(&self.memories, logs);
+        for (_, _, log) in logs {
+            // A unit clears a log with atomics itself, once it has read their old values; the others need not know of the rule.
+            if log.atomic_results().next().is_none() {
+                log.clear();
+            }
+        }
+    }
+
     pub fn interrupted(&self) -> bool {
         self.interrupt.load(Ordering::Relaxed)
     }
@@ -310,13 +321,13 @@ impl Shard {
                 break next;
             }
             if !self.logs.is_empty() {
-                device_memory::commit(&self.surroundings.memories, &mut self.logs);
+                self.surroundings.commit(&mut self.logs);
                 self.return_logs();
             }
             window = following;
         };
         if command.alone && self.failure.is_none() && !self.logs.is_empty() {
-            device_memory::commit(&self.surroundings.memories, &mut self.logs);
+            self.surroundings.commit(&mut self.logs);
             self.return_logs();
         }
         Report {
