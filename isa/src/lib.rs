@@ -4,6 +4,11 @@
 //! topology's to say.
 
 pub mod atomic;
+mod decode;
 pub mod execution;
+pub mod interpreter;
+pub mod module;
+mod operation;
 pub mod program;
 pub mod ptx;
+pub mod warp;

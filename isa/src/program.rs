@@ -1,5 +1,6 @@
 //! A decoded kernel: what an SM runs, wherever the code came from.
 
+use crate::operation::{Instruction, Row};
 use std::sync::Arc;
 
 /// Lanes of a warp.
@@ -190,3 +191,75 @@ pub struct Resources {
 
 /// A kernel's name, shared.
 pub type KernelName = Arc<str>;
+
+/// A decoded kernel.
+#[derive(Clone, Debug)]
+pub struct Program {
+    pub(crate) name: KernelName,
+    pub(crate) file_name: Arc<str>,
+    pub(crate) resources: Resources,
+    pub(crate) parameters: Vec<ParameterSlot>,
+    pub(crate) parameter_bytes: u32,
+    pub(crate) timings: Vec<Timing>,
+    pub(crate) positions: Vec<SourcePosition>,
+    pub(crate) instructions: Vec<Instruction>,
+    /// Immediates, one value in all lanes.
+    pub(crate) constants: Vec<Row>,
+    /// 128-byte rows of a warp's register file.
+    pub(crate) register_rows: u16,
+    /// Predicate slots of a warp, the two reserved ones included.
+    pub(crate) predicate_slots: u16,
+}
+
+impl Program {
+    /// The kernel's name as its source gives it.
+    pub fn name(&self) -> &KernelName {
+        &self.name
+    }
+
+    /// The file it came from.
+    pub fn file_name(&self) -> &str {
+        &self.file_name
+    }
+
+    /// What it asks of an SM.
+    pub fn resources(&self) -> &Resources {
+        &self.resources
+    }
+
+    /// Its parameters, in order.
+    pub fn parameters(&self) -> &[ParameterSlot] {
+        &self.parameters
+    }
+
+    /// Bytes of the parameter block.
+    pub fn parameter_bytes(&self) -> u32 {
+        self.parameter_bytes
+    }
+
+    /// Instructions.
+    pub fn len(&self) -> usize {
+        self.instructions.len()
+    }
+
+    /// Whether it has no instruction; never so for a decoded kernel, which ends with an exit at least.
+    pub fn is_empty(&self) -> bool {
+        self.instructions.is_empty()
+    }
+
+    /// What the SM needs to time the instruction at `pc`, which is less than [`Program::len`].
+    #[inline(always)]
+    pub fn timing(&self, pc: u32) -> &Timing {
+        &self.timings[pc as usize]
+    }
+
+    /// Where the instruction at `pc` stands in the source.
+    pub fn position(&self, pc: u32) -> &SourcePosition {
+        &self.positions[pc as usize]
+    }
+
+    /// Entries of a warp's scoreboard: what [`Dependencies`] index.
+    pub fn scoreboard_size(&self) -> usize {
+        usize::from(self.register_rows) + usize::from(self.predicate_slots)
+    }
+}
