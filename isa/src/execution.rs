@@ -105,7 +105,7 @@ pub struct MemoryAccess {
     pub bytes: u8,
     /// Lanes that take part.
     pub mask: u32,
-    /// Byte addresses: device addresses for `Global`, offsets into the CTA's, the thread's or the bank's memory otherwise.
+    /// Byte addresses: device addresses for `Global` and `Constant` (a module gets its constants placed in device memory), offsets into the CTA's, the thread's or the bank's memory otherwise.
     pub addresses: [u64; LANES],
 }
 
@@ -257,3 +257,10 @@ pub enum Effect {
         cause: FaultCause,
     },
 }
+
+/// First generic address of the CTA's shared memory: the window's offset 0.
+pub const SHARED_WINDOW: u64 = 0x0100_0000_0000;
+/// First generic address of the thread's local memory.
+pub const LOCAL_WINDOW: u64 = 0x0200_0000_0000;
+/// Bytes of each of the two windows. Generic addresses outside them are device addresses.
+pub const WINDOW_BYTES: u64 = 1 << 32;

@@ -4,6 +4,7 @@
 //! topology's to say.
 
 pub mod atomic;
+mod convergence;
 mod decode;
 pub mod execution;
 pub mod interpreter;

@@ -1,11 +1,19 @@
 //! The decoded form of an instruction: operands are rows of the register file, targets are indices.
 
+use crate::execution::{AtomicOperation, AtomicType, BarrierKind, CacheOperator, Space};
+use crate::interpreter::registers::Registers;
 use crate::program::LANES;
 
 /// One 32-bit register of all lanes. A 64-bit register is two adjacent rows, lane `i` in bytes `8 * i` to `8 * i + 7` of the pair.
+/// Narrower values are zero-extended to 32 bits.
 #[derive(Clone, Copy, Debug)]
 #[repr(C, align(64))]
 pub(crate) struct Row(pub [u32; LANES]);
+
+// SAFETY: 128 bytes of plain integers, a multiple of the alignment: no padding, every bit pattern valid.
+unsafe impl bytemuck::Zeroable for Row {}
+// SAFETY: as above.
+unsafe impl bytemuck::Pod for Row {}
 
 impl Row {
     pub const ZERO: Row = Row([0; LANES]);
@@ -24,16 +32,140 @@ impl Source {
 pub(crate) const TRUE_PREDICATE: u8 = 0;
 /// A predicate slot that is written and never read.
 pub(crate) const SINK_PREDICATE: u8 = 1;
+/// First slot of the program's own predicates.
+pub(crate) const FIRST_PREDICATE: u8 = 2;
+/// Rows that are written and never read, so that `_` is an operand like any other.
+pub(crate) const SINK_ROW: u16 = 0;
+/// First row of the program's own registers.
+pub(crate) const FIRST_ROW: u16 = 2;
+
+/// Computes registers from registers in the lanes of a mask.
+///
+/// # Safety
+/// The instruction comes from a decoded program, `Registers` from a warp of that program, the slice is its constants; and the
+/// processor has the features that the function was compiled for.
+pub(crate) type LaneFunction = unsafe fn(&Instruction, &mut Registers, &[Row], u32);
+
+/// What an instruction does beyond registers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Kind {
+    /// Nothing: the lane function says it all.
+    Lanes,
+    /// Reads the cycle counter or the timer: `immediate` is a `Counter`.
+    Counter,
+    /// Reads memory.
+    Load,
+    /// Writes memory.
+    Store,
+    /// Atomic or reduction.
+    Atomic,
+    /// Goes to `target` in the lanes of the guard.
+    Branch,
+    /// Ends lanes.
+    Exit,
+    /// Arrives at a CTA barrier.
+    Barrier(BarrierKind),
+    /// Memory fence.
+    Fence,
+    /// Lanes exchange values: the lane function does it once they are together.
+    Collective,
+    /// Waits until the lanes of a mask are together.
+    WarpBarrier,
+    /// Sleeps.
+    Sleep,
+    /// Ends the kernel with an error.
+    Trap,
+}
+
+/// Counters that an instruction of kind `Counter` reads.
+pub(crate) mod counter {
+    /// Low half of the cycle counter.
+    pub const CYCLE_LOW: u32 = 0;
+    /// High half of the cycle counter.
+    pub const CYCLE_HIGH: u32 = 1;
+    /// The cycle counter, 64 bits.
+    pub const CYCLE: u32 = 2;
+    /// Nanoseconds, low half.
+    pub const TIMER_LOW: u32 = 3;
+    /// Nanoseconds, high half.
+    pub const TIMER_HIGH: u32 = 4;
+    /// Nanoseconds, 64 bits.
+    pub const TIMER: u32 = 5;
+}
+
+/// What a memory instruction accesses.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct MemoryForm {
+    /// `None` = generic: resolved for each lane.
+    pub space: Option<Space>,
+    /// Caching.
+    pub cache: CacheOperator,
+    /// Bytes of an element: 1, 2, 4 or 8.
+    pub element_bytes: u8,
+    /// Elements.
+    pub elements: u8,
+    /// Loads: whether elements are sign-extended.
+    pub signed: bool,
+    /// Whether a register of an element is 64 bits wide.
+    pub wide: [bool; 4],
+    /// Addresses are 32 bits wide.
+    pub short_address: bool,
+    /// Of atomics.
+    pub operation: AtomicOperation,
+    /// Of atomics.
+    pub data_type: AtomicType,
+    /// Atomics that return nothing.
+    pub is_reduction: bool,
+}
+
+impl MemoryForm {
+    pub const NONE: MemoryForm = MemoryForm {
+        space: None,
+        cache: CacheOperator::All,
+        element_bytes: 4,
+        elements: 1,
+        signed: false,
+        wide: [false; 4],
+        short_address: false,
+        operation: AtomicOperation::Add,
+        data_type: AtomicType::U32,
+        is_reduction: false,
+    };
+}
+
+/// A pc that is never reached: branches that do not reconverge before the threads end.
+pub(crate) const NEVER: u32 = u32::MAX;
 
 /// A decoded instruction.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Instruction {
+    /// The lane function: portable, and with the processor's vector features.
+    pub functions: [LaneFunction; 2],
+    /// What else it does.
+    pub kind: Kind,
     /// Guard: a predicate slot.
     pub guard: u8,
+    /// Predicate slots written.
+    pub predicate_destinations: [u8; 2],
+    /// Predicate slots read.
+    pub predicate_sources: [u8; 2],
     /// All ones where the guard is negated.
     pub guard_flip: u32,
-    /// First row of the destination.
-    pub destination: u16,
-    /// Rows of the sources.
-    pub sources: [Source; 4],
+    /// All ones where a predicate source is negated.
+    pub predicate_flips: [u32; 2],
+    /// First rows of the destinations.
+    pub destinations: [u16; 4],
+    /// Rows of the sources. Of memory instructions, the first is the address.
+    pub sources: [Source; 5],
+    /// What the lane function wants to know: a table of `lop3`, an offset, a mode.
+    pub immediate: u32,
+    /// Where a branch goes.
+    pub target: u32,
+    /// Where its lanes meet again.
+    pub reconvergence: u32,
+    /// Added to addresses.
+    pub offset: i64,
+    /// Of memory instructions.
+    pub memory: MemoryForm,
 }

@@ -207,6 +207,8 @@ pub struct Program {
     pub(crate) constants: Vec<Row>,
     /// 128-byte rows of a warp's register file.
     pub(crate) register_rows: u16,
+    /// Whether `%tid` is read.
+    pub(crate) uses_thread_index: bool,
     /// Predicate slots of a warp, the two reserved ones included.
     pub(crate) predicate_slots: u16,
 }

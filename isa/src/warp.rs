@@ -1,8 +1,11 @@
 //! The state of a warp: registers, predicates, which lanes are where.
 
 use crate::execution::LaneValues;
-use crate::operation::Row;
-use crate::program::Program;
+use crate::convergence::{Control, ReductionTarget};
+use crate::interpreter::bodies::write_element;
+use crate::interpreter::registers::{Lane, Registers, special};
+use crate::operation::{Row, TRUE_PREDICATE};
+use crate::program::{LANES, Program};
 use std::sync::Arc;
 
 /// Where a warp stands in its launch, and what its special registers say.
@@ -37,69 +40,129 @@ pub struct WarpShape {
 /// A warp's registers and control flow.
 #[derive(Clone, Debug)]
 pub struct WarpState {
-    pub(crate) rows: Vec<Row>,
-    pub(crate) shape: WarpShape,
-    pub(crate) pc: u32,
-    pub(crate) mask: u32,
-    pub(crate) live: u32,
+    pub(crate) registers: Registers,
+    pub(crate) control: Control,
+    /// Loaded and stored values on their way.
+    pub(crate) values: Box<LaneValues>,
+    /// Operands of atomics.
+    pub(crate) operands: Box<LaneValues>,
 }
 
 impl WarpState {
     /// A warp about to run its first instruction, with the lanes that the block's size gives it.
     pub fn new(program: &Program, shape: WarpShape) -> Self {
-        let mut warp = WarpState { rows: Vec::new(), shape: shape.clone(), pc: 0, mask: 0, live: 0 };
+        let registers = Registers {
+            rows: Vec::new(),
+            predicates: Vec::new(),
+            carry: 0,
+            special: [0; special::COUNT],
+            thread: [Row::ZERO; 3],
+            parameters: Arc::clone(&shape.parameters),
+        };
+        let mut warp =
+            WarpState { registers, control: Control::default(), values: Box::default(), operands: Box::default() };
         warp.reset(program, shape);
         warp
     }
 
     /// The same as [`WarpState::new`] in the memory of a warp that has ended.
     pub fn reset(&mut self, program: &Program, shape: WarpShape) {
-        self.rows.clear();
-        self.rows.resize(usize::from(program.register_rows), Row::ZERO);
-        let threads = shape.block.iter().product::<u32>().saturating_sub(32 * shape.warp_in_cta);
-        self.live = if threads >= 32 { u32::MAX } else { (1 << threads) - 1 };
-        self.mask = self.live;
-        self.pc = 0;
-        self.shape = shape;
+        let registers = &mut self.registers;
+        registers.rows.clear();
+        registers.rows.resize(usize::from(program.register_rows), Row::ZERO);
+        registers.predicates.clear();
+        registers.predicates.resize(usize::from(program.predicate_slots), 0);
+        registers.predicates[usize::from(TRUE_PREDICATE)] = u32::MAX;
+        registers.carry = 0;
+        let threads = shape.block.iter().product::<u32>();
+        for axis in 0..3 {
+            registers.special[special::BLOCK + axis] = shape.block[axis];
+            registers.special[special::CTA + axis] = shape.cta[axis];
+            registers.special[special::GRID + axis] = shape.grid[axis];
+        }
+        registers.special[special::SM] = shape.sm;
+        registers.special[special::SM_COUNT] = shape.sm_count;
+        registers.special[special::WARP] = shape.warp_slot;
+        registers.special[special::WARP_COUNT] = shape.warp_slots;
+        registers.special[special::GRID_ID_LOW] = shape.grid_id as u32;
+        registers.special[special::GRID_ID_LOW + 1] = (shape.grid_id >> 32) as u32;
+        registers.special[special::DYNAMIC_SHARED] = shape.dynamic_shared_bytes;
+        registers.special[special::TOTAL_SHARED] = shape.shared_bytes;
+        registers.special[special::ZERO] = 0;
+        registers.special[special::ONE] = 1;
+        let first = 32 * shape.warp_in_cta;
+        if program.uses_thread_index {
+            let width = shape.block[0].max(1);
+            let height = shape.block[1].max(1);
+            let mut x = first % width;
+            let mut y = first / width % height;
+            let mut z = first / width / height;
+            for lane in 0..LANES {
+                registers.thread[0].0[lane] = x;
+                registers.thread[1].0[lane] = y;
+                registers.thread[2].0[lane] = z;
+                x += 1;
+                if x == width {
+                    x = 0;
+                    y += 1;
+                    if y == height {
+                        y = 0;
+                        z += 1;
+                    }
+                }
+            }
+        }
+        registers.parameters = shape.parameters;
+        let lanes = threads.saturating_sub(first);
+        self.control.reset(if lanes >= 32 { u32::MAX } else { (1 << lanes) - 1 });
     }
 
     /// The instruction to issue next. Meaningless once finished or blocked.
     #[inline(always)]
     pub fn pc(&self) -> u32 {
-        self.pc
+        self.control.pc
     }
 
     /// Lanes that the next instruction runs in, its guard aside.
     #[inline(always)]
     pub fn active_mask(&self) -> u32 {
-        self.mask
+        self.control.mask
     }
 
     /// Lanes that have not ended.
     #[inline(always)]
     pub fn live_mask(&self) -> u32 {
-        self.live
+        self.control.live
     }
 
     /// Whether all lanes have ended.
     #[inline(always)]
     pub fn is_finished(&self) -> bool {
-        self.live == 0
+        self.control.live == 0
     }
 
     /// Whether there is no lane to run: those that live wait at barriers of the CTA.
     #[inline(always)]
     pub fn is_blocked(&self) -> bool {
-        self.live != 0 && self.mask == 0
+        self.control.live != 0 && self.control.mask == 0
     }
 
     /// Lets the lanes that wait at this barrier go on. A reduction's result (population count, or 0 and 1) is the same for all.
     pub fn release_barrier(&mut self, barrier: u8, reduction: Option<u32>) {
-        let _ = (barrier, reduction);
+        let registers = &mut self.registers;
+        let value = reduction.unwrap_or(0);
+        self.control.release_barrier(barrier, |target, mask| match target {
+            ReductionTarget::None => {}
+            ReductionTarget::Row(row) => u32::write(registers, row, &[value; LANES], mask),
+            ReductionTarget::Predicate(slot) => registers.set_predicate(slot, if value != 0 { u32::MAX } else { 0 }, mask),
+        });
     }
 
     /// Writes the old values of a deferred atomic at `pc` to its destination, in these lanes.
     pub fn write_atomic_result(&mut self, program: &Program, pc: u32, values: &LaneValues, mask: u32) {
-        let _ = (program, pc, values, mask);
+        let instruction = &program.instructions[pc as usize];
+        if !instruction.memory.is_reduction {
+            write_element(&mut self.registers, instruction.destinations[0], instruction.memory.wide[0], &values.low, mask);
+        }
     }
 }

@@ -1,8 +1,20 @@
 //! Runs instructions.
 
-use crate::execution::{Effect, MemoryAccess, StepContext};
-use crate::program::Program;
+pub(crate) mod bodies;
+pub(crate) mod collective;
+pub(crate) mod float;
+pub(crate) mod half;
+pub(crate) mod integer;
+pub(crate) mod memory;
+pub(crate) mod registers;
+
+use crate::convergence::ReductionTarget;
+use crate::execution::{BarrierArrival, BarrierKind, Effect, MemoryAccess, StepContext};
+use crate::operation::{Instruction, Kind, counter};
+use crate::program::{LANES, Program};
 use crate::warp::WarpState;
+use balar_protocol::cuda::FaultCause;
+use registers::{Lane, Registers};
 
 /// Runs the instruction at `warp.pc()` in the lanes of `warp.active_mask()`: registers, memory, control flow. The warp is
 /// neither finished nor blocked. `access` is filled where the effect is `Effect::Memory`.
@@ -10,10 +22,141 @@ pub type StepFunction = fn(&Program, &mut WarpState, &mut StepContext, &mut Memo
 
 /// The step function for this processor. All of them give the same results, bit for bit; choose once.
 pub fn step_function() -> StepFunction {
+    if bodies::has_vector_features() { step_vectorised } else { step_portable }
+}
+
+/// The step function that runs on any processor: for comparison.
+pub fn portable_step_function() -> StepFunction {
     step_portable
 }
 
 fn step_portable(program: &Program, warp: &mut WarpState, context: &mut StepContext, access: &mut MemoryAccess) -> Effect {
-    let _ = (program, warp, context, access);
-    Effect::Fault { lane: 0, cause: balar_protocol::cuda::FaultCause::Trap }
+    step::<0>(program, warp, context, access)
+}
+
+/// Only for processors that `has_vector_features`: `step_function` alone hands it out.
+fn step_vectorised(program: &Program, warp: &mut WarpState, context: &mut StepContext, access: &mut MemoryAccess) -> Effect {
+    step::<1>(program, warp, context, access)
+}
+
+#[inline(always)]
+fn step<const VERSION: usize>(
+    program: &Program,
+    warp: &mut WarpState,
+    context: &mut StepContext,
+    access: &mut MemoryAccess,
+) -> Effect {
+    let pc = warp.control.pc;
+    let instruction = &program.instructions[pc as usize];
+    let active = warp.control.mask;
+    let mask = active & warp.registers.predicate(instruction.guard, instruction.guard_flip);
+    match instruction.kind {
+        Kind::Lanes => {
+            if mask != 0 {
+                run_lanes::<VERSION>(program, instruction, &mut warp.registers, mask);
+            }
+            warp.control.advance();
+            Effect::Plain
+        }
+        Kind::Load => memory::load(program, instruction, warp, context, access, mask),
+        Kind::Store => memory::store(program, instruction, warp, context, access, mask),
+        Kind::Atomic => memory::atomic(program, instruction, warp, context, access, mask),
+        Kind::Branch => Effect::Branch { divergent: warp.control.branch(instruction.target, instruction.reconvergence, mask) },
+        Kind::Exit => {
+            warp.control.exit(mask);
+            Effect::Exit { mask }
+        }
+        Kind::Collective => {
+            if mask == 0 {
+                warp.control.advance();
+                return Effect::Plain;
+            }
+            let members = u32::read(&warp.registers, &program.constants, instruction.sources[3])[mask.trailing_zeros() as usize];
+            if let Some(together) = warp.control.gather(mask, members, true) {
+                run_lanes::<VERSION>(program, instruction, &mut warp.registers, together);
+                warp.control.scatter();
+            }
+            Effect::Plain
+        }
+        Kind::WarpBarrier => {
+            if mask == 0 {
+                warp.control.advance();
+                return Effect::Plain;
+            }
+            let members = u32::read(&warp.registers, &program.constants, instruction.sources[3])[mask.trailing_zeros() as usize];
+            if warp.control.gather(mask, members, false).is_some() {
+                warp.control.scatter();
+            }
+            Effect::Plain
+        }
+        Kind::Counter => {
+            read_counter(instruction, &mut warp.registers, context, mask);
+            warp.control.advance();
+            Effect::Plain
+        }
+        Kind::Barrier(kind) => {
+            let first = mask.trailing_zeros() as usize;
+            if mask == 0 {
+                warp.control.advance();
+                return Effect::Plain;
+            }
+            let barrier = u32::read(&warp.registers, &program.constants, instruction.sources[0])[first];
+            let threads = u32::read(&warp.registers, &program.constants, instruction.sources[1])[first];
+            if barrier >= 16 {
+                let cause = FaultCause::Unsupported(format!("barrier {barrier} of 16"));
+                return Effect::Fault { lane: first as u8, cause };
+            }
+            let predicate = warp.registers.predicate(instruction.predicate_sources[0], instruction.predicate_flips[0]);
+            let target = match kind {
+                BarrierKind::ReducePopulation => ReductionTarget::Row(instruction.destinations[0]),
+                BarrierKind::ReduceAnd | BarrierKind::ReduceOr => {
+                    ReductionTarget::Predicate(instruction.predicate_destinations[0])
+                }
+                BarrierKind::Sync | BarrierKind::Arrive => ReductionTarget::None,
+            };
+            warp.control.arrive_at_barrier(barrier as u8, kind, target, mask);
+            let threads = (threads != 0).then_some(threads);
+            Effect::Barrier(BarrierArrival { barrier: barrier as u8, kind, threads, mask, predicate: predicate & mask })
+        }
+        Kind::Fence => {
+            warp.control.advance();
+            Effect::Fence
+        }
+        Kind::Sleep => {
+            if mask == 0 {
+                warp.control.advance();
+                return Effect::Plain;
+            }
+            let nanoseconds = u32::read(&warp.registers, &program.constants, instruction.sources[0]);
+            let longest = (0..LANES).filter(|lane| (mask >> lane) & 1 != 0).map(|lane| nanoseconds[lane]).max();
+            warp.control.advance();
+            Effect::Sleep(longest.unwrap_or(0))
+        }
+        Kind::Trap => {
+            if mask == 0 {
+                warp.control.advance();
+                return Effect::Plain;
+            }
+            Effect::Fault { lane: mask.trailing_zeros() as u8, cause: FaultCause::Trap }
+        }
+    }
+}
+
+#[inline(always)]
+fn run_lanes<const VERSION: usize>(program: &Program, instruction: &Instruction, registers: &mut Registers, mask: u32) {
+    // SAFETY: the instruction, the registers and the constants are of one decoded program; version 1 is only reached through
+    // `step_vectorised`, which `step_function` hands out after it has checked the processor's features.
+    unsafe { instruction.functions[VERSION](instruction, registers, &program.constants, mask) }
+}
+
+fn read_counter(instruction: &Instruction, registers: &mut Registers, context: &StepContext, mask: u32) {
+    let (value, wide) = match instruction.immediate {
+        counter::CYCLE_LOW => (context.cycle & 0xffff_ffff, false),
+        counter::CYCLE_HIGH => (context.cycle >> 32, false),
+        counter::CYCLE => (context.cycle, true),
+        counter::TIMER_LOW => (context.nanoseconds & 0xffff_ffff, false),
+        counter::TIMER_HIGH => (context.nanoseconds >> 32, false),
+        _ => (context.nanoseconds, true),
+    };
+    bodies::write_element(registers, instruction.destinations[0], wide, &[value; LANES], mask);
 }

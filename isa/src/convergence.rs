@@ -1,0 +1,342 @@
+//! Which lanes of a warp are where, and where they meet again.
+//!
+//! Lanes that part at a branch meet at its immediate post-dominator. A `Point` collects them there; a `Split` is a set of lanes
+//! with one program counter. One split runs at a time. Splits take turns at backward branches, and lanes that wait at a point
+//! while others spin are let go, so that every lane makes progress.
+
+use crate::execution::BarrierKind;
+use crate::operation::NEVER;
+
+/// Backward branches after which another split runs.
+const TURN: u32 = 8;
+/// Backward branches without a meeting of lanes after which those that wait at a point go on alone.
+const PATIENCE: u32 = 4_096;
+/// What an atomic or a volatile load counts for: a loop of those may wait for the lanes at the point.
+const SYNCHRONISING_STEP: u32 = 256;
+
+const NO_POINT: u16 = u16::MAX;
+
+/// Where lanes wait for those they parted from.
+#[derive(Clone, Copy, Debug)]
+struct Point {
+    pc: u32,
+    /// Lanes that are here.
+    waiting: u32,
+    /// Lanes that may still come.
+    outstanding: u32,
+    parent: u16,
+}
+
+/// What a barrier's reduction writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ReductionTarget {
+    None,
+    Row(u16),
+    Predicate(u8),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Runnable,
+    /// At a barrier of the CTA.
+    Barrier(u8, ReductionTarget),
+    /// At an instruction that wants other lanes of the warp, at the same instruction where true.
+    Gathering(bool),
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Split {
+    pc: u32,
+    mask: u32,
+    point: u16,
+    state: State,
+}
+
+/// Control flow of one warp.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Control {
+    /// The running split's program counter.
+    pub pc: u32,
+    /// Its lanes; 0 = none can run.
+    pub mask: u32,
+    /// Lanes that have not ended.
+    pub live: u32,
+    point: u16,
+    /// Where the running split meets others.
+    reconvergence: u32,
+    turn: u32,
+    patience: u32,
+    /// Nothing else can run: do not wait for other lanes.
+    alone: bool,
+    splits: Vec<Split>,
+    points: Vec<Point>,
+    free_points: Vec<u16>,
+}
+
+impl Control {
+    /// All lanes of a mask at the first instruction.
+    pub fn reset(&mut self, mask: u32) {
+        self.pc = 0;
+        self.mask = mask;
+        self.live = mask;
+        self.point = NO_POINT;
+        self.reconvergence = NEVER;
+        self.turn = 0;
+        self.patience = 0;
+        self.alone = false;
+        self.splits.clear();
+        self.points.clear();
+        self.free_points.clear();
+    }
+
+    /// The running split goes to the next instruction.
+    #[inline(always)]
+    pub fn advance(&mut self) {
+        self.pc += 1;
+        if self.pc == self.reconvergence {
+            self.meet();
+        }
+    }
+
+    /// Counts an access by which lanes may wait for each other.
+    pub fn synchronising_step(&mut self) {
+        self.patience = self.patience.saturating_add(SYNCHRONISING_STEP);
+    }
+
+    /// The running split's lanes of `taken` go to `target`; they meet the others at `reconvergence`. True where they part.
+    pub fn branch(&mut self, target: u32, reconvergence: u32, taken: u32) -> bool {
+        let backward = target <= self.pc;
+        let others = self.mask & !taken;
+        if others == 0 {
+            self.pc = target;
+        } else if taken == 0 {
+            self.pc += 1;
+        } else {
+            if reconvergence != NEVER && reconvergence != self.reconvergence {
+                self.point = self.new_point(reconvergence);
+                self.reconvergence = reconvergence;
+            }
+            let next = self.pc + 1;
+            if target == self.reconvergence {
+                self.leave_at_point(taken);
+                (self.pc, self.mask) = (next, others);
+            } else if next == self.reconvergence {
+                self.leave_at_point(others);
+                (self.pc, self.mask) = (target, taken);
+            } else {
+                self.splits.push(Split { pc: target, mask: taken, point: self.point, state: State::Runnable });
+                (self.pc, self.mask) = (next, others);
+            }
+        }
+        if self.pc == self.reconvergence {
+            self.meet();
+        }
+        if backward {
+            self.take_turns();
+        }
+        others != 0 && taken != 0
+    }
+
+    /// Lanes of the running split end; the others go on.
+    pub fn exit(&mut self, mask: u32) {
+        self.live &= !mask;
+        let mut point = self.point;
+        while point != NO_POINT {
+            let here = &mut self.points[usize::from(point)];
+            here.outstanding &= !mask;
+            point = here.parent;
+        }
+        if mask != 0 {
+            for split in &mut self.splits {
+                if let State::Gathering(_) = split.state {
+                    split.state = State::Runnable;
+                }
+            }
+        }
+        self.mask &= !mask;
+        if self.mask != 0 {
+            self.advance();
+            return;
+        }
+        // The last lanes that a point waited for may have gone.
+        while self.point != NO_POINT {
+            let here = self.points[usize::from(self.point)];
+            if here.outstanding != 0 {
+                break;
+            }
+            self.free_points.push(self.point);
+            self.point = here.parent;
+            if here.waiting != 0 {
+                self.splits.push(Split { pc: here.pc, mask: here.waiting, point: here.parent, state: State::Runnable });
+                break;
+            }
+        }
+        self.select();
+    }
+
+    /// Lanes of the running split arrive at a barrier of the CTA and wait there, unless they only announce themselves.
+    pub fn arrive_at_barrier(&mut self, barrier: u8, kind: BarrierKind, target: ReductionTarget, mask: u32) {
+        if kind == BarrierKind::Arrive {
+            self.advance();
+            return;
+        }
+        self.suspend(mask, State::Barrier(barrier, target));
+        self.select();
+    }
+
+    /// Lets the lanes at a barrier go on; calls back with the target and the lanes of each reduction.
+    pub fn release_barrier(&mut self, barrier: u8, mut write: impl FnMut(ReductionTarget, u32)) {
+        for index in 0..self.splits.len() {
+            let Split { pc, mask, point, state } = self.splits[index];
+            let State::Barrier(at, target) = state else { continue };
+            if at != barrier {
+                continue;
+            }
+            write(target, mask);
+            self.splits[index].state = State::Runnable;
+            self.splits[index].pc = pc + 1;
+            // Those that came here apart go on together.
+            let same = |other: &Split| other.state == State::Runnable && other.pc == pc + 1 && other.point == point;
+            if let Some(earlier) = self.splits[..index].iter().position(same) {
+                self.splits[earlier].mask |= mask;
+                self.splits[index].mask = 0;
+            }
+        }
+        self.splits.retain(|split| split.mask != 0);
+        if self.mask == 0 {
+            self.select();
+        }
+    }
+
+    /// Waits until the lanes of `members` that live are at this instruction (`same_pc`), or at any that gathers. Gives the lanes
+    /// that run it now, or `None` where the running split waits; [`Control::scatter`] must follow.
+    pub fn gather(&mut self, mask: u32, members: u32, same_pc: bool) -> Option<u32> {
+        let needed = members & self.live;
+        if needed & !mask == 0 {
+            self.alone = false;
+            return Some(mask);
+        }
+        let pc = self.pc;
+        let joins = |split: &Split| split.state == State::Gathering(same_pc) && (!same_pc || split.pc == pc);
+        let together = self.splits.iter().filter(|split| joins(split)).fold(mask, |lanes, split| lanes | split.mask);
+        if needed & !together == 0 || std::mem::take(&mut self.alone) {
+            self.alone = false;
+            for split in self.splits.iter_mut().filter(|split| joins(split)) {
+                split.state = State::Runnable;
+                split.pc += 1;
+            }
+            return Some(together);
+        }
+        self.suspend(mask, State::Gathering(same_pc));
+        self.select();
+        None
+    }
+
+    /// The running split goes on after [`Control::gather`] gave it lanes.
+    pub fn scatter(&mut self) {
+        self.advance();
+    }
+
+    /// Lanes of `rest` take the running instruction later, apart from the others.
+    pub fn postpone(&mut self, rest: u32) {
+        self.splits.push(Split { pc: self.pc, mask: rest, point: self.point, state: State::Runnable });
+        self.mask &= !rest;
+    }
+
+    /// Puts lanes of the running split aside at this instruction; its others will go on with the next.
+    fn suspend(&mut self, mask: u32, state: State) {
+        let others = self.mask & !mask;
+        if others != 0 {
+            self.splits.push(Split { pc: self.pc + 1, mask: others, point: self.point, state: State::Runnable });
+        }
+        self.splits.push(Split { pc: self.pc, mask, point: self.point, state });
+        self.mask = 0;
+    }
+
+    fn new_point(&mut self, pc: u32) -> u16 {
+        let point = Point { pc, waiting: 0, outstanding: self.mask, parent: self.point };
+        if let Some(index) = self.free_points.pop() {
+            self.points[usize::from(index)] = point;
+            return index;
+        }
+        self.points.push(point);
+        // At most one point for each lane and level of the post-dominator tree that it is in.
+        (self.points.len() - 1) as u16
+    }
+
+    fn leave_at_point(&mut self, mask: u32) {
+        let point = &mut self.points[usize::from(self.point)];
+        point.waiting |= mask;
+        point.outstanding &= !mask;
+    }
+
+    /// The running split is where it meets others: joins them if it is the last, else waits.
+    fn meet(&mut self) {
+        while self.point != NO_POINT && self.pc == self.reconvergence {
+            self.leave_at_point(self.mask);
+            let point = self.points[usize::from(self.point)];
+            if point.outstanding != 0 {
+                self.mask = 0;
+                self.select();
+                return;
+            }
+            self.free_points.push(self.point);
+            self.patience = 0;
+            self.mask = point.waiting;
+            self.enter_point(point.parent);
+        }
+    }
+
+    fn enter_point(&mut self, point: u16) {
+        self.point = point;
+        self.reconvergence = if point == NO_POINT { NEVER } else { self.points[usize::from(point)].pc };
+    }
+
+    /// Runs another split, the present one having none to run.
+    fn select(&mut self) {
+        self.turn = 0;
+        self.alone = false;
+        let mut index = self.splits.iter().rposition(|split| split.state == State::Runnable);
+        if index.is_none() {
+            // Lanes that wait for others which cannot come go on without them.
+            index = self.splits.iter().rposition(|split| matches!(split.state, State::Gathering(_)));
+            self.alone = index.is_some();
+        }
+        let Some(index) = index else {
+            self.mask = 0;
+            return;
+        };
+        let split = self.splits.remove(index);
+        (self.pc, self.mask) = (split.pc, split.mask);
+        self.enter_point(split.point);
+        if self.pc == self.reconvergence {
+            self.meet();
+        }
+    }
+
+    /// At a backward branch: lets other lanes run if these have had their turn.
+    fn take_turns(&mut self) {
+        if self.mask == 0 || (self.splits.is_empty() && self.points.len() == self.free_points.len()) {
+            return;
+        }
+        self.turn += 1;
+        self.patience = self.patience.saturating_add(1);
+        if self.patience >= PATIENCE {
+            self.patience = 0;
+            for index in 0..self.points.len() {
+                let point = self.points[index];
+                if self.free_points.contains(&(index as u16)) || point.waiting == 0 {
+                    continue;
+                }
+                self.points[index].waiting = 0;
+                self.splits.push(Split { pc: point.pc, mask: point.waiting, point: point.parent, state: State::Runnable });
+            }
+        }
+        if self.turn >= TURN && self.splits.iter().any(|split| split.state == State::Runnable) {
+            let present = Split { pc: self.pc, mask: self.mask, point: self.point, state: State::Runnable };
+            self.splits.insert(0, present);
+            self.mask = 0;
+            self.select();
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! Operations in which lanes read each other: shuffle, vote, match, reduction.
+
+use super::bodies::Body;
+use super::registers::{Lane, Registers};
+use crate::operation::{Instruction, Row};
+use crate::program::LANES;
+
+/// Modes of `shfl`: the low byte of the immediate.
+pub(crate) mod shuffle {
+    pub const UP: u32 = 0;
+    pub const DOWN: u32 = 1;
+    pub const BUTTERFLY: u32 = 2;
+    pub const INDEX: u32 = 3;
+}
+
+/// `shfl.sync`: sources are value, lane and clamp with segment mask (PTX ISA, shfl: the pseudocode there).
+pub(crate) struct Shuffle;
+
+impl Body for Shuffle {
+    #[inline(always)]
+    fn run(instruction: &Instruction, registers: &mut Registers, constants: &[Row], mask: u32) {
+        let values = u32::read(registers, constants, instruction.sources[0]);
+        let lanes = u32::read(registers, constants, instruction.sources[1]);
+        let clamps = u32::read(registers, constants, instruction.sources[2]);
+        let mut result = [0; LANES];
+        let mut inside = 0;
+        for lane in 0..LANES as u32 {
+            let place = lane as usize;
+            let amount = lanes[place] & 31;
+            let clamp = clamps[place] & 31;
+            let segment = (clamps[place] >> 8) & 31;
+            let limit = (lane & segment) | (clamp & !segment);
+            let first = lane & segment;
+            let (from, in_range) = match instruction.immediate {
+                shuffle::UP => (lane.wrapping_sub(amount), lane as i32 - amount as i32 >= limit as i32),
+                shuffle::DOWN => (lane + amount, lane + amount <= limit),
+                shuffle::BUTTERFLY => (lane ^ amount, lane ^ amount <= limit),
+                _ => {
+                    let from = first | (amount & !segment);
+                    (from, from <= limit)
+                }
+            };
+            let from = if in_range { from } else { lane };
+            result[place] = values[(from & 31) as usize];
+            inside |= u32::from(in_range) << lane;
+        }
+        u32::write(registers, instruction.destinations[0], &result, mask);
+        registers.set_predicate(instruction.predicate_destinations[0], inside, mask);
+    }
+}
+
+/// What `vote` asks: the immediate.
+pub(crate) mod vote {
+    pub const ALL: u32 = 0;
+    pub const ANY: u32 = 1;
+    pub const UNIFORM: u32 = 2;
+    pub const BALLOT: u32 = 3;
+}
+
+/// `vote.sync`
+pub(crate) struct Vote;
+
+impl Body for Vote {
+    #[inline(always)]
+    fn run(instruction: &Instruction, registers: &mut Registers, _: &[Row], mask: u32) {
+        let truth = registers.predicate(instruction.predicate_sources[0], instruction.predicate_flips[0]) & mask;
+        let answer = match instruction.immediate {
+            vote::ALL => truth == mask,
+            vote::ANY => truth != 0,
+            vote::UNIFORM => truth == mask || truth == 0,
+            _ => {
+                u32::write(registers, instruction.destinations[0], &[truth; LANES], mask);
+                return;
+            }
+        };
+        registers.set_predicate(instruction.predicate_destinations[0], if answer { u32::MAX } else { 0 }, mask);
+    }
+}
+
+/// `match.sync`: the immediate is 1 for `.all`. `WIDE` values have 64 bits.
+pub(crate) struct Match<const WIDE: bool>;
+
+impl<const WIDE: bool> Body for Match<WIDE> {
+    #[inline(always)]
+    fn run(instruction: &Instruction, registers: &mut Registers, constants: &[Row], mask: u32) {
+        let values: [u64; LANES] = if WIDE {
+            u64::read(registers, constants, instruction.sources[0])
+        } else {
+            u32::read(registers, constants, instruction.sources[0]).map(u64::from)
+        };
+        let equal: [u32; LANES] = std::array::from_fn(|lane| {
+            (0..LANES).fold(0, |equal, other| equal | u32::from(values[other] == values[lane]) << other) & mask
+        });
+        if instruction.immediate == 1 {
+            let all = equal[mask.trailing_zeros() as usize % LANES] == mask;
+            u32::write(registers, instruction.destinations[0], &[if all { mask } else { 0 }; LANES], mask);
+            registers.set_predicate(instruction.predicate_destinations[0], if all { u32::MAX } else { 0 }, mask);
+        } else {
+            u32::write(registers, instruction.destinations[0], &equal, mask);
+        }
+    }
+}
+
+/// Operations of `redux`: the immediate.
+pub(crate) mod reduction {
+    pub const ADD: u32 = 0;
+    pub const AND: u32 = 1;
+    pub const OR: u32 = 2;
+    pub const XOR: u32 = 3;
+    pub const MINIMUM_UNSIGNED: u32 = 4;
+    pub const MAXIMUM_UNSIGNED: u32 = 5;
+    pub const MINIMUM_SIGNED: u32 = 6;
+    pub const MAXIMUM_SIGNED: u32 = 7;
+}
+
+/// `redux.sync`
+pub(crate) struct Reduce;
+
+impl Body for Reduce {
+    #[inline(always)]
+    fn run(instruction: &Instruction, registers: &mut Registers, constants: &[Row], mask: u32) {
+        let values = u32::read(registers, constants, instruction.sources[0]);
+        let taken = (0..LANES).filter(|lane| (mask >> lane) & 1 != 0).map(|lane| values[lane]);
+        let result = taken.reduce(|a, b| match instruction.immediate {
+            reduction::ADD => a.wrapping_add(b),
+            reduction::AND => a & b,
+            reduction::OR => a | b,
+            reduction::XOR => a ^ b,
+            reduction::MINIMUM_UNSIGNED => a.min(b),
+            reduction::MAXIMUM_UNSIGNED => a.max(b),
+            reduction::MINIMUM_SIGNED => (a as i32).min(b as i32) as u32,
+            _ => (a as i32).max(b as i32) as u32,
+        });
+        u32::write(registers, instruction.destinations[0], &[result.unwrap_or(0); LANES], mask);
+    }
+}

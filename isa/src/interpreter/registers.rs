@@ -1,0 +1,152 @@
+//! The registers of a warp, and rows read and written as lanes of a type.
+
+use crate::operation::{Row, Source, TRUE_PREDICATE};
+use crate::program::LANES;
+use std::sync::Arc;
+
+/// Registers, predicates and what special registers say.
+#[derive(Clone, Debug)]
+pub(crate) struct Registers {
+    /// The register file.
+    pub rows: Vec<Row>,
+    /// Predicates, a bit a lane.
+    pub predicates: Vec<u32>,
+    /// The carry flag, a bit a lane.
+    pub carry: u32,
+    /// Special registers that are the same in all lanes, by `special` index.
+    pub special: [u32; special::COUNT],
+    /// `%tid.x`, `.y` and `.z`.
+    pub thread: [Row; 3],
+    /// The launch's parameter block.
+    pub parameters: Arc<[u8]>,
+}
+
+/// Places in [`Registers::special`].
+pub(crate) mod special {
+    pub const BLOCK: usize = 0;
+    pub const CTA: usize = 3;
+    pub const GRID: usize = 6;
+    pub const SM: usize = 9;
+    pub const SM_COUNT: usize = 10;
+    pub const WARP: usize = 11;
+    pub const WARP_COUNT: usize = 12;
+    pub const GRID_ID_LOW: usize = 13;
+    pub const DYNAMIC_SHARED: usize = 15;
+    pub const TOTAL_SHARED: usize = 16;
+    pub const ZERO: usize = 17;
+    pub const ONE: usize = 18;
+    pub const COUNT: usize = 19;
+}
+
+impl Registers {
+    /// The rows from an operand's first.
+    #[inline(always)]
+    pub fn source<'a>(&'a self, constants: &'a [Row], source: Source, rows: usize) -> &'a [Row] {
+        let table = if source.0 & Source::CONSTANT != 0 { constants } else { &self.rows };
+        let first = usize::from(source.0 & !Source::CONSTANT);
+        &table[first..first + rows]
+    }
+
+    /// The value of a predicate operand.
+    #[inline(always)]
+    pub fn predicate(&self, slot: u8, flip: u32) -> u32 {
+        self.predicates[usize::from(slot)] ^ flip
+    }
+
+    /// Sets a predicate in the lanes of a mask.
+    #[inline(always)]
+    pub fn set_predicate(&mut self, slot: u8, value: u32, mask: u32) {
+        debug_assert_ne!(slot, TRUE_PREDICATE);
+        let predicate = &mut self.predicates[usize::from(slot)];
+        *predicate = (*predicate & !mask) | (value & mask);
+    }
+}
+
+/// A type that a lane's part of a row, or of two, can hold.
+pub(crate) trait Lane: Copy {
+    /// Reads all lanes of an operand.
+    fn read(registers: &Registers, constants: &[Row], source: Source) -> [Self; LANES];
+    /// Writes the lanes of a mask.
+    fn write(registers: &mut Registers, destination: u16, values: &[Self; LANES], mask: u32);
+}
+
+#[inline(always)]
+fn read32(registers: &Registers, constants: &[Row], source: Source) -> [u32; LANES] {
+    registers.source(constants, source, 1)[0].0
+}
+
+#[inline(always)]
+fn write32(registers: &mut Registers, destination: u16, values: &[u32; LANES], mask: u32) {
+    let row = &mut registers.rows[usize::from(destination)].0;
+    if mask == u32::MAX {
+        *row = *values;
+    } else {
+        for lane in 0..LANES {
+            let keep = ((mask >> lane) & 1).wrapping_sub(1);
+            row[lane] = (row[lane] & keep) | (values[lane] & !keep);
+        }
+    }
+}
+
+#[inline(always)]
+fn read64(registers: &Registers, constants: &[Row], source: Source) -> [u64; LANES] {
+    let rows = registers.source(constants, source, 2);
+    bytemuck::cast([rows[0], rows[1]])
+}
+
+#[inline(always)]
+fn write64(registers: &mut Registers, destination: u16, values: &[u64; LANES], mask: u32) {
+    let first = usize::from(destination);
+    let rows = &mut registers.rows[first..first + 2];
+    let row: &mut [u64] = bytemuck::cast_slice_mut(rows);
+    if mask == u32::MAX {
+        row.copy_from_slice(values);
+    } else {
+        for (lane, (old, value)) in row.iter_mut().zip(values).enumerate() {
+            let keep = u64::from((mask >> lane) & 1).wrapping_sub(1);
+            *old = (*old & keep) | (*value & !keep);
+        }
+    }
+}
+
+macro_rules! lane {
+    ($type:ty, $read:ident, $write:ident, |$from:ident| $load:expr, |$to:ident| $store:expr) => {
+        impl Lane for $type {
+            #[inline(always)]
+            fn read(registers: &Registers, constants: &[Row], source: Source) -> [Self; LANES] {
+                $read(registers, constants, source).map(
+                    #[inline(always)]
+                    |$from| $load,
+                )
+            }
+            #[inline(always)]
+            fn write(registers: &mut Registers, destination: u16, values: &[Self; LANES], mask: u32) {
+                let values = values.map(
+                    #[inline(always)]
+                    |$to| $store,
+                );
+                $write(registers, destination, &values, mask);
+            }
+        }
+    };
+}
+lane!(u8, read32, write32, |from| from as u8, |to| u32::from(to));
+lane!(i8, read32, write32, |from| from as i8, |to| to as u32);
+lane!(u16, read32, write32, |from| from as u16, |to| u32::from(to));
+lane!(i16, read32, write32, |from| from as i16, |to| u32::from(to as u16));
+lane!(u32, read32, write32, |from| from, |to| to);
+lane!(i32, read32, write32, |from| from as i32, |to| to as u32);
+lane!(f32, read32, write32, |from| f32::from_bits(from), |to| to.to_bits());
+lane!(u64, read64, write64, |from| from, |to| to);
+lane!(i64, read64, write64, |from| from as i64, |to| to as u64);
+lane!(f64, read64, write64, |from| f64::from_bits(from), |to| to.to_bits());
+
+/// No operand.
+impl Lane for () {
+    #[inline(always)]
+    fn read(_: &Registers, _: &[Row], _: Source) -> [Self; LANES] {
+        [(); LANES]
+    }
+    #[inline(always)]
+    fn write(_: &mut Registers, _: u16, _: &[Self; LANES], _: u32) {}
+}
