@@ -1,0 +1,79 @@
+//! `--output DIR`: all artefacts of a run.
+
+use crate::output::{comma_separated, json, summary};
+use crate::result::RunRecord;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// A file or folder that could not be written.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot write {}: {cause}", .path.display())]
+pub struct WriteError {
+    /// What was to be written.
+    pub path: PathBuf,
+    /// Why it was not.
+    pub cause: io::Error,
+}
+
+/// Makes `folder` and its parents where they are missing.
+///
+/// # Errors
+///
+/// If that fails. It is worth knowing before a long run.
+pub fn prepare(folder: &Path) -> Result<(), WriteError> {
+    fs::create_dir_all(folder).map_err(|cause| WriteError { path: folder.to_owned(), cause })
+}
+
+/// Writes stats.json, stats.csv, kernels.csv, summary.txt, and topology.ron, the topology as it was simulated, with its
+/// parts, ranges and defaults written out.
+///
+/// # Errors
+///
+/// The first file that could not be written.
+pub fn write(folder: &Path, record: &RunRecord, expanded_topology: &str) -> Result<(), WriteError> {
+    prepare(folder)?;
+    for (name, text) in [
+        ("stats.json", json::text(record)),
+        ("stats.csv", comma_separated::statistics(record)),
+        ("kernels.csv", comma_separated::kernels(record)),
+        ("summary.txt", summary::text(record, None)),
+        ("topology.ron", expanded_topology.to_owned()),
+    ] {
+        write_file(&folder.join(name), &text)?;
+    }
+    Ok(())
+}
+
+/// Writes one file.
+///
+/// # Errors
+///
+/// If that fails.
+pub fn write_file(path: &Path, text: &str) -> Result<(), WriteError> {
+    fs::write(path, text).map_err(|cause| WriteError { path: path.to_owned(), cause })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::result::tests::record;
+
+    #[test]
+    fn every_artefact_is_written() {
+        let parent = tempfile::tempdir().expect("a folder");
+        let folder = parent.path().join("deep/out");
+        write(&folder, &record(), "Topology()\n").expect("written");
+        let mut names: Vec<_> = fs::read_dir(&folder).expect("made").map(|f| f.expect("entry").file_name()).collect();
+        names.sort();
+        assert_eq!(names, ["kernels.csv", "stats.csv", "stats.json", "summary.txt", "topology.ron"]);
+        assert_eq!(fs::read_to_string(folder.join("stats.json")).expect("text"), json::text(&record()));
+    }
+
+    #[test]
+    fn a_folder_that_cannot_be_made_is_named() {
+        let file = tempfile::NamedTempFile::new().expect("a file");
+        let error = prepare(&file.path().join("out")).expect_err("below a file").to_string();
+        assert!(error.contains("cannot write") && error.contains("out"), "{error}");
+    }
+}

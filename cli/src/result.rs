@@ -1,0 +1,414 @@
+//! The result document: what a run says, in the shape that `--format json` has.
+
+use crate::exit::ExitStatus;
+use crate::rollup::{RollUp, roll_up};
+use balar_protocol::SimTime;
+use balar_protocol::statistics::{KernelCounters, KernelRecord, StatisticRow, StatisticSink, Verification};
+use serde::ser::{SerializeMap, Serializer};
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+
+/// Why a run ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// Nothing is left to do.
+    Completed,
+    /// At `--stop-at`.
+    StopTime,
+    /// By Ctrl-C.
+    Interrupted,
+    /// At `--max-wall`.
+    WallLimit,
+    /// Units wait for each other; the text names them.
+    Deadlock(String),
+    /// A unit panicked; the text names it, the time and the panic.
+    UnitPanic(String),
+}
+
+impl Ending {
+    /// Its name in the result document.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Ending::Completed => "completed",
+            Ending::StopTime => "stop_time",
+            Ending::Interrupted => "interrupted",
+            Ending::WallLimit => "wall_limit",
+            Ending::Deadlock(_) => "deadlock",
+            Ending::UnitPanic(_) => "unit_panic",
+        }
+    }
+}
+
+/// Everything that is known of a run when it has ended.
+#[derive(Debug)]
+pub struct RunRecord {
+    /// Name of the topology.
+    pub topology: String,
+    /// Name of the workload; empty where the node runs none.
+    pub workload: String,
+    /// All its parameters, defaults included.
+    pub parameters: Vec<(String, String)>,
+    /// The code that ran: "ptx" or "sass".
+    pub isa: &'static str,
+    /// Why it ended.
+    pub ending: Ending,
+    /// Simulated time at the end.
+    pub sim_time: SimTime,
+    /// Real time it took.
+    pub wall: Duration,
+    /// Threads that simulated.
+    pub threads: usize,
+    /// What the units wrote.
+    pub statistics: StatisticSink,
+}
+
+impl RunRecord {
+    /// Did the simulated program reach its end without an error?
+    pub fn completed(&self) -> bool {
+        let finished =
+            self.statistics.outcome.as_ref().is_none_or(|program| program.finished && program.error.is_none());
+        self.ending == Ending::Completed && finished
+    }
+
+    /// Is the result right? `None` where nothing was checked.
+    pub fn verified(&self) -> Option<bool> {
+        match self.statistics.outcome.as_ref()?.verification {
+            Verification::NotChecked => None,
+            Verification::Passed => Some(true),
+            Verification::Failed(_) => Some(false),
+        }
+    }
+
+    /// The exit code that the run deserves.
+    pub fn status(&self) -> ExitStatus {
+        let program = self.statistics.outcome.as_ref();
+        match self.ending {
+            Ending::UnitPanic(_) => ExitStatus::Bug,
+            _ if program.is_some_and(|program| program.error.is_some()) => ExitStatus::ProgramFailed,
+            _ if self.verified() == Some(false) => ExitStatus::Wrong,
+            Ending::Deadlock(_) | Ending::WallLimit => ExitStatus::DeadlockOrLimit,
+            Ending::Interrupted => ExitStatus::Interrupted,
+            Ending::StopTime => ExitStatus::Done,
+            Ending::Completed if program.is_some_and(|program| !program.finished) => ExitStatus::DeadlockOrLimit,
+            Ending::Completed => ExitStatus::Done,
+        }
+    }
+
+    /// What went wrong, in words; `None` where nothing did.
+    pub fn problem(&self) -> Option<String> {
+        let program = self.statistics.outcome.as_ref();
+        if let Ending::UnitPanic(text) = &self.ending {
+            return Some(text.clone());
+        }
+        if let Some(error) = program.and_then(|program| program.error.as_ref()) {
+            return Some(error.clone());
+        }
+        if let Some(Verification::Failed(text)) = program.map(|program| &program.verification) {
+            return Some(format!("the result of {} is wrong: {text}", self.workload));
+        }
+        match &self.ending {
+            Ending::Deadlock(text) => Some(text.clone()),
+            Ending::WallLimit => {
+                Some(format!("ended by --max-wall at {} of simulated time; the statistics are partial", self.sim_time))
+            }
+            Ending::Interrupted => {
+                Some(format!("interrupted at {} of simulated time; the statistics are partial", self.sim_time))
+            }
+            Ending::Completed if program.is_some_and(|program| !program.finished) => {
+                Some(format!("nothing is left to happen at {}, but the program has not ended", self.sim_time))
+            }
+            _ => None,
+        }
+    }
+
+    /// Warp instructions of all kernels for each second of real time.
+    pub fn warp_instructions_per_second(&self) -> f64 {
+        let instructions: u64 = self.statistics.kernels.iter().map(|kernel| kernel.counters.inst_executed).sum();
+        ratio(instructions as f64, self.wall.as_secs_f64()).unwrap_or(0.0)
+    }
+
+    /// The document.
+    pub fn document(&self) -> ResultDocument<'_> {
+        let program = self.statistics.outcome.as_ref();
+        ResultDocument {
+            schema: 1,
+            program: "balar-actors",
+            version: env!("CARGO_PKG_VERSION"),
+            topology: &self.topology,
+            workload: WorkloadEntry { name: &self.workload, parameters: Parameters(&self.parameters) },
+            isa: self.isa,
+            completed: self.completed(),
+            verified: self.verified(),
+            ended_by: self.ending.name(),
+            problem: self.problem(),
+            sim_time_ps: self.sim_time.picoseconds(),
+            wall_seconds: self.wall.as_secs_f64(),
+            threads: self.threads,
+            warp_instructions_per_second: self.warp_instructions_per_second(),
+            results: program
+                .map(|program| &program.results[..])
+                .unwrap_or_default()
+                .iter()
+                .map(|(name, value, unit)| ProgramResult { name, value: *value, unit })
+                .collect(),
+            kernels: self.statistics.kernels.iter().map(KernelEntry).collect(),
+            statistics: self.statistics.rows.iter().map(StatisticEntry::from).collect(),
+            roll_ups: roll_up(&self.statistics.rows),
+        }
+    }
+}
+
+/// `numerator / denominator`, `None` where that means nothing.
+pub fn ratio(numerator: f64, denominator: f64) -> Option<f64> {
+    (denominator > 0.0).then(|| numerator / denominator)
+}
+
+/// The result document, schema 1. Wall-clock fields and `threads` are the only ones that may differ between two runs of
+/// the same input.
+#[derive(Debug, Serialize)]
+pub struct ResultDocument<'a> {
+    /// Version of this shape.
+    pub schema: u32,
+    /// "balar-actors".
+    pub program: &'static str,
+    /// Version of the program.
+    pub version: &'static str,
+    /// Name of the topology.
+    pub topology: &'a str,
+    /// The workload.
+    pub workload: WorkloadEntry<'a>,
+    /// The code that ran.
+    pub isa: &'static str,
+    /// Did the simulated program reach its end?
+    pub completed: bool,
+    /// Is its result right? `null` where it was not checked.
+    pub verified: Option<bool>,
+    /// Why the run ended.
+    pub ended_by: &'static str,
+    /// What went wrong.
+    pub problem: Option<String>,
+    /// Simulated time at the end.
+    pub sim_time_ps: u64,
+    /// Real time it took.
+    pub wall_seconds: f64,
+    /// Threads that simulated.
+    pub threads: usize,
+    /// Speed of the simulation.
+    pub warp_instructions_per_second: f64,
+    /// What the program says of itself.
+    pub results: Vec<ProgramResult<'a>>,
+    /// Kernel launches.
+    pub kernels: Vec<KernelEntry<'a>>,
+    /// Every counter of every unit.
+    pub statistics: Vec<StatisticEntry<'a>>,
+    /// The same over all units of a row: "gpu.sm\[*\]".
+    pub roll_ups: Vec<RollUp>,
+}
+
+/// The workload of a run.
+#[derive(Debug, Serialize)]
+pub struct WorkloadEntry<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// Its parameters.
+    pub parameters: Parameters<'a>,
+}
+
+/// Parameters of a workload: an object whose values are numbers where their text is one.
+#[derive(Debug)]
+pub struct Parameters<'a>(pub &'a [(String, String)]);
+
+impl Serialize for Parameters<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(self.0.len()))?;
+        for (key, text) in self.0 {
+            match (text.parse::<u64>(), text.parse::<f64>(), text.parse::<bool>()) {
+                (Ok(number), ..) => map.serialize_entry(key, &number)?,
+                (_, Ok(number), _) if number.is_finite() => map.serialize_entry(key, &number)?,
+                (.., Ok(truth)) => map.serialize_entry(key, &truth)?,
+                _ => map.serialize_entry(key, text)?,
+            }
+        }
+        map.end()
+    }
+}
+
+/// A value that the program reports of itself.
+#[derive(Debug, Serialize)]
+pub struct ProgramResult<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// Its value.
+    pub value: f64,
+    /// Its unit of measure.
+    pub unit: &'a str,
+}
+
+/// A kernel launch: the fields of its record, every counter under its own name, and what follows from them.
+#[derive(Debug)]
+pub struct KernelEntry<'a>(pub &'a KernelRecord);
+
+impl KernelEntry<'_> {
+    /// What follows from the counters: (name, value); `None` where the divisor is zero.
+    pub fn derived(&self) -> [(&'static str, Option<f64>); 4] {
+        let KernelRecord { counters, cycles, .. } = self.0;
+        let of = |part: u64, whole: u64| ratio(part as f64, whole as f64);
+        [
+            ("inst_executed_per_cycle", of(counters.inst_executed, *cycles)),
+            ("thread_inst_executed_per_inst_executed", of(counters.thread_inst_executed, counters.inst_executed)),
+            ("l1_hit_rate_load", of(counters.l1_sector_hits_load, counters.l1_sectors_load)),
+            ("l2_hit_rate_load", of(counters.l2_sector_hits_load, counters.l2_sectors_load)),
+        ]
+    }
+}
+
+impl Serialize for KernelEntry<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let kernel = self.0;
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("launch", &kernel.launch.0)?;
+        map.serialize_entry("name", &kernel.name)?;
+        map.serialize_entry("stream", &kernel.stream)?;
+        map.serialize_entry("gpu", &kernel.gpu)?;
+        map.serialize_entry("grid", &kernel.grid)?;
+        map.serialize_entry("block", &kernel.block)?;
+        map.serialize_entry("registers_per_thread", &kernel.registers_per_thread)?;
+        map.serialize_entry("shared_bytes", &kernel.shared_bytes)?;
+        map.serialize_entry("completed", &kernel.completed)?;
+        map.serialize_entry("start_ps", &kernel.start_ps)?;
+        map.serialize_entry("end_ps", &kernel.end_ps)?;
+        map.serialize_entry("cycles", &kernel.cycles)?;
+        for (definition, value) in KernelCounters::DEFINITIONS.iter().zip(kernel.counters.values()) {
+            map.serialize_entry(definition.name, &value)?;
+        }
+        for (name, value) in self.derived() {
+            map.serialize_entry(name, &value)?;
+        }
+        map.end()
+    }
+}
+
+/// One counter of one unit.
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
+pub struct StatisticEntry<'a> {
+    /// Path of the unit.
+    pub location: &'a str,
+    /// Name of the counter.
+    pub what: &'a str,
+    /// Its value.
+    pub value: u64,
+    /// Its unit of measure.
+    pub unit: &'a str,
+}
+
+impl<'a> From<&'a StatisticRow> for StatisticEntry<'a> {
+    fn from(row: &'a StatisticRow) -> Self {
+        StatisticEntry { location: &row.location, what: row.what, value: row.value, unit: row.unit }
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use balar_protocol::cuda::LaunchId;
+    use balar_protocol::statistics::{ProgramOutcome, StatisticDefinition};
+
+    /// A run with two kernels of three launches on a GPU of two SMs.
+    pub(crate) fn record() -> RunRecord {
+        const HITS: StatisticDefinition = StatisticDefinition { name: "read_hits", unit: "sector", meaning: "" };
+        let mut statistics = StatisticSink::default();
+        for (index, warps) in [(0, 8), (1, 5)] {
+            statistics.set_location(&format!("gpu.sm[{index}]"));
+            KernelCounters { warps_launched: warps, inst_executed: 10 * warps, ..KernelCounters::default() }
+                .write(&mut statistics);
+        }
+        statistics.set_location("gpu.l2[0]");
+        statistics.row_of("bank[0]", &HITS, 7);
+        statistics.row_of("bank[1]", &HITS, 0);
+        for (launch, name, cycles) in [(0, "lud_diagonal", 100), (1, "lud_internal", 400), (2, "lud_diagonal", 140)] {
+            statistics.kernels.push(KernelRecord {
+                launch: LaunchId(launch),
+                name: name.to_owned(),
+                stream: 0,
+                gpu: "gpu".to_owned(),
+                grid: [4, 2, 1],
+                block: [16, 16, 1],
+                registers_per_thread: 32,
+                shared_bytes: 2048,
+                start_ps: 1_000_000 * u64::from(launch),
+                end_ps: 1_000_000 * u64::from(launch) + cycles * 762,
+                cycles,
+                completed: true,
+                counters: KernelCounters {
+                    warps_launched: 64,
+                    inst_executed: 2 * cycles,
+                    thread_inst_executed: 48 * cycles,
+                    ..KernelCounters::default()
+                },
+            });
+        }
+        statistics.outcome = Some(ProgramOutcome {
+            finished: true,
+            verification: Verification::Passed,
+            error: None,
+            results: vec![("bandwidth".to_owned(), 12.5, "GB/s".to_owned())],
+        });
+        RunRecord {
+            topology: "v100_node".to_owned(),
+            workload: "lud".to_owned(),
+            parameters: vec![("size".to_owned(), "32".to_owned()), ("mode".to_owned(), "fast".to_owned())],
+            isa: "ptx",
+            ending: Ending::Completed,
+            sim_time: SimTime(3_000_000),
+            wall: Duration::from_millis(250),
+            threads: 1,
+            statistics,
+        }
+    }
+
+    fn program(record: &mut RunRecord) -> &mut ProgramOutcome {
+        record.statistics.outcome.as_mut().expect("the record has a program")
+    }
+
+    #[test]
+    fn exit_codes() {
+        let status = |change: &dyn Fn(&mut RunRecord)| {
+            let mut record = record();
+            change(&mut record);
+            (record.status().code(), record.completed(), record.problem().is_some())
+        };
+        assert_eq!(status(&|_| ()), (0, true, false));
+        assert_eq!(status(&|r| program(r).verification = Verification::NotChecked), (0, true, false));
+        assert_eq!(status(&|r| program(r).verification = Verification::Failed("c[3]".into())), (1, true, true));
+        assert_eq!(status(&|r| program(r).error = Some("illegal address".into())), (3, false, true));
+        assert_eq!(status(&|r| program(r).finished = false), (4, false, true));
+        assert_eq!(status(&|r| r.ending = Ending::StopTime), (0, false, false));
+        assert_eq!(status(&|r| r.ending = Ending::WallLimit), (4, false, true));
+        assert_eq!(status(&|r| r.ending = Ending::Deadlock("cpu waits".into())), (4, false, true));
+        assert_eq!(status(&|r| r.ending = Ending::Interrupted), (130, false, true));
+        assert_eq!(status(&|r| r.ending = Ending::UnitPanic("gpu.sm[0]".into())), (70, false, true));
+        assert_eq!(status(&|r| r.statistics.outcome = None), (0, true, false));
+    }
+
+    #[test]
+    fn the_document_has_the_documented_fields() {
+        let record = record();
+        let text = crate::output::json::text(&record);
+        let json: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+        assert_eq!(json["schema"], 1);
+        assert_eq!(json["program"], "balar-actors");
+        assert_eq!(json["workload"], serde_json::json!({"name": "lud", "parameters": {"size": 32, "mode": "fast"}}));
+        assert_eq!((&json["completed"], &json["verified"]), (&true.into(), &true.into()));
+        assert_eq!((&json["sim_time_ps"], &json["threads"]), (&3_000_000.into(), &1.into()));
+        assert_eq!(json["warp_instructions_per_second"], 5120.0);
+        let kernel = &json["kernels"][1];
+        assert_eq!(kernel["name"], "lud_internal");
+        assert_eq!(kernel["grid"], serde_json::json!([4, 2, 1]));
+        assert_eq!((&kernel["warps_launched"], &kernel["cycles"]), (&64.into(), &400.into()));
+        assert_eq!(kernel["thread_inst_executed_per_inst_executed"], 24.0);
+        assert_eq!(kernel["l1_hit_rate_load"], serde_json::Value::Null);
+        let row = serde_json::json!({"location": "gpu.sm[0]", "what": "warps_launched", "value": 8, "unit": "warp"});
+        assert_eq!(json["statistics"][0], row);
+        assert_eq!(json["statistics"].as_array().map(Vec::len), Some(record.statistics.rows.len()));
+    }
+}

@@ -1,0 +1,101 @@
+//! Roll-ups: one counter over all units of a row.
+
+use balar_protocol::statistics::StatisticRow;
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// One counter over all units whose paths differ by their indices alone.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct RollUp {
+    /// Their path, with "\[*\]" for each index.
+    pub location: String,
+    /// Name of the counter.
+    pub what: &'static str,
+    /// Units.
+    pub instances: u64,
+    /// Sum over them; saturates.
+    pub sum: u64,
+    /// The least.
+    pub min: u64,
+    /// The mean.
+    pub avg: f64,
+    /// The greatest.
+    pub max: u64,
+    /// Unit of measure.
+    pub unit: &'static str,
+}
+
+/// `location` with "\[*\]" for each index: "gpu.sm\[3\]" becomes "gpu.sm\[*\]".
+pub fn pattern(location: &str) -> String {
+    let mut text = String::with_capacity(location.len());
+    let mut inside = false;
+    for character in location.chars() {
+        match character {
+            '[' => {
+                inside = true;
+                text.push_str("[*]");
+            }
+            ']' => inside = false,
+            _ if inside => {}
+            _ => text.push(character),
+        }
+    }
+    text
+}
+
+/// Rolls rows up, in the order in which they first appear; units without an index too.
+pub fn roll_up(rows: &[StatisticRow]) -> Vec<RollUp> {
+    let mut roll_ups: Vec<RollUp> = Vec::new();
+    let mut known: BTreeMap<(String, &'static str), usize> = BTreeMap::new();
+    for row in rows {
+        let location = pattern(&row.location);
+        let next = roll_ups.len();
+        let index = *known.entry((location.clone(), row.what)).or_insert(next);
+        if index == next {
+            let (what, unit, value) = (row.what, row.unit, row.value);
+            roll_ups.push(RollUp { location, what, instances: 0, sum: 0, min: value, avg: 0.0, max: value, unit });
+        }
+        let roll_up = &mut roll_ups[index];
+        roll_up.instances += 1;
+        roll_up.sum = roll_up.sum.saturating_add(row.value);
+        roll_up.min = roll_up.min.min(row.value);
+        roll_up.max = roll_up.max.max(row.value);
+    }
+    for roll_up in &mut roll_ups {
+        roll_up.avg = roll_up.sum as f64 / roll_up.instances as f64;
+    }
+    roll_ups
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_that_differ_by_index_roll_up() {
+        let rows: Vec<StatisticRow> =
+            [("gpu.hbm[0].channel[0]", 4), ("gpu.hbm[0].channel[1]", 1), ("gpu.hbm[1].channel[0]", 4)]
+                .into_iter()
+                .map(|(location, value)| StatisticRow {
+                    location: location.to_owned(),
+                    what: "reads",
+                    value,
+                    unit: "sector",
+                })
+                .collect();
+        let rolled = roll_up(&rows);
+        assert_eq!(rolled.len(), 1);
+        assert_eq!(rolled[0].location, "gpu.hbm[*].channel[*]");
+        assert_eq!((rolled[0].instances, rolled[0].sum, rolled[0].min, rolled[0].max), (3, 9, 1, 4));
+        assert_eq!(rolled[0].avg, 3.0);
+    }
+
+    #[test]
+    fn the_order_is_that_of_the_rows() {
+        let record = crate::result::tests::record();
+        let rolled = roll_up(&record.statistics.rows);
+        assert_eq!((rolled[0].location.as_str(), rolled[0].what, rolled[0].sum), ("gpu.sm[*]", "warps_launched", 13));
+        let last = rolled.last().expect("rows");
+        assert_eq!((last.location.as_str(), last.instances), ("gpu.l2[*].bank[*]", 2));
+    }
+}
