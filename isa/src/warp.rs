@@ -129,6 +129,12 @@ impl WarpState {
         self.control.mask
     }
 
+    /// Lanes in which the last instruction took effect: its guard was true.
+    #[inline(always)]
+    pub fn executed_mask(&self) -> u32 {
+        self.mask
+    }
+
     /// Lanes that have not ended.
     #[inline(always)]
     pub fn live_mask(&self) -> u32 {

@@ -5,6 +5,7 @@
 
 mod write_log;
 
+pub(crate) use write_log::read_lanes;
 pub use write_log::{AtomicResult, WriteLog};
 
 use balar_protocol::UnitId;

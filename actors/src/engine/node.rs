@@ -1,10 +1,30 @@
 //! What the units of a node share: device memories, loaded programs, the workload.
 
 use crate::device_memory::DeviceMemory;
-use balar_isa::program::Resources;
+use balar_isa::program::{Program, Resources};
 use balar_protocol::cuda::ProgramId;
 use dashmap::DashMap;
 use std::sync::Arc;
+
+/// The decoded kernels of the node, by number. SMs look them up when a CTA arrives.
+#[derive(Debug, Default)]
+pub struct ProgramTable {
+    programs: DashMap<ProgramId, Arc<Program>>,
+}
+
+impl ProgramTable {
+    /// Adds a program and returns its number.
+    pub fn add(&self, program: Arc<Program>) -> ProgramId {
+        let id = ProgramId(self.programs.len() as u32 + 1);
+        self.programs.insert(id, program);
+        id
+    }
+
+    /// Program number `id`.
+    pub fn get(&self, id: ProgramId) -> Option<Arc<Program>> {
+        self.programs.get(&id).map(|program| Arc::clone(&program))
+    }
+}
 
 /// A GPU as the host's driver knows it, taken from the topology.
 #[derive(Clone, Debug)]
@@ -64,6 +84,8 @@ pub struct Node {
     pub memories: Vec<Arc<DeviceMemory>>,
     /// The kernels loaded for them.
     pub kernels: Arc<KernelTable>,
+    /// The decoded kernels.
+    pub programs: Arc<ProgramTable>,
 }
 
 impl Node {

@@ -5,6 +5,8 @@ use crate::catalogue::UnitDefinition;
 pub mod copy_engine;
 pub mod cta_scheduler;
 pub mod link;
+pub mod sm;
 
 /// Every kind of unit that a topology can name.
-pub const UNITS: &[&UnitDefinition] = &[&link::DEFINITION, &cta_scheduler::DEFINITION, &copy_engine::DEFINITION];
+pub const UNITS: &[&UnitDefinition] =
+    &[&link::DEFINITION, &cta_scheduler::DEFINITION, &copy_engine::DEFINITION, &sm::DEFINITION];

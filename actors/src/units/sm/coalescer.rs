@@ -1,0 +1,197 @@
+//! From the addresses of a warp to the lines and sectors they touch, and to wavefronts of shared memory.
+
+use balar_isa::execution::MemoryAccess;
+use balar_protocol::memory::{LINE_BYTES, SECTOR_BYTES};
+
+/// One line that a warp's access touches.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LineAccess {
+    /// Address of the line.
+    pub line: u64,
+    /// Bytes the lanes name in it (lanes that name the same bytes count each).
+    pub bytes: u16,
+    /// Sectors touched.
+    pub sectors: u8,
+    /// Of a store: sectors all of whose bytes are named.
+    pub full_sectors: u8,
+    /// Lanes that fall into it.
+    pub lanes: u8,
+}
+
+/// The lines of a warp's access, in the order of the first lane that touches each.
+#[derive(Clone, Debug)]
+pub struct Lines {
+    lines: [LineAccess; 32],
+    count: usize,
+}
+
+impl Default for Lines {
+    fn default() -> Self {
+        Lines { lines: [LineAccess::default(); 32], count: 0 }
+    }
+}
+
+impl Lines {
+    /// The lines.
+    pub fn as_slice(&self) -> &[LineAccess] {
+        &self.lines[..self.count]
+    }
+
+    /// Groups the active lanes' bytes by line. Accesses are aligned to their size, so none straddles a line.
+    pub fn gather(&mut self, access: &MemoryAccess) {
+        self.count = 0;
+        let bytes = u64::from(access.bytes);
+        // Bytes named in each sector of a line, as a mask of 4-byte words: enough to tell full sectors for aligned accesses of
+        // 4 bytes and more; narrower stores count as partial.
+        let mut words = [0u32; 32];
+        let mut last = 0;
+        let mut lanes = access.mask;
+        while lanes != 0 {
+            let lane = lanes.trailing_zeros() as usize;
+            lanes &= lanes - 1;
+            let address = access.addresses[lane];
+            let line = address & !(LINE_BYTES - 1);
+            if self.count == 0 || self.lines[last].line != line {
+                last = match self.lines[..self.count].iter().position(|entry| entry.line == line) {
+                    Some(at) => at,
+                    None => {
+                        self.lines[self.count] = LineAccess { line, ..LineAccess::default() };
+                        self.count += 1;
+                        self.count - 1
+                    }
+                };
+            }
+            let offset = address % LINE_BYTES;
+            let entry = &mut self.lines[last];
+            entry.sectors |= 1 << (offset / SECTOR_BYTES);
+            entry.bytes += bytes as u16;
+            entry.lanes += 1;
+            if bytes >= 4 {
+                words[last] |= ((1u32 << (bytes / 4)) - 1) << (offset / 4);
+            }
+        }
+        for (entry, words) in self.lines[..self.count].iter_mut().zip(words) {
+            for sector in 0..4 {
+                if words >> (8 * sector) & 0xff == 0xff {
+                    entry.full_sectors |= 1 << sector;
+                }
+            }
+            entry.bytes = entry.bytes.min(LINE_BYTES as u16);
+        }
+    }
+
+    /// Sectors touched, over all lines.
+    pub fn sectors(&self) -> u32 {
+        self.as_slice().iter().map(|line| line.sectors.count_ones()).sum()
+    }
+}
+
+/// Wavefronts of a shared-memory access: (needed, least possible for its width and lanes).
+///
+/// 32 banks of 4 bytes. A wavefront serves each bank with one word, which any number of lanes may read. Accesses of 8 and 16 bytes
+/// are done by half and quarter warps.
+pub fn shared_wavefronts(access: &MemoryAccess) -> (u32, u32) {
+    let lanes_at_once = match access.bytes {
+        0..=4 => 32,
+        8 => 16,
+        _ => 8,
+    };
+    let words_per_lane = u64::from(access.bytes.max(4)) / 4;
+    let (mut needed, mut least) = (0, 0);
+    let mut first = 0;
+    while first < 32 {
+        let group = access.mask >> first & (u32::MAX >> (32 - lanes_at_once));
+        if group != 0 {
+            needed += group_wavefronts(access, first, group, words_per_lane);
+            least += 1;
+        }
+        first += lanes_at_once;
+    }
+    (needed.max(1), least.max(1))
+}
+
+fn group_wavefronts(access: &MemoryAccess, first: u32, group: u32, words_per_lane: u64) -> u32 {
+    let mut remaining = group;
+    let mut wavefronts = 0;
+    while remaining != 0 {
+        let mut taken = 0u32;
+        let mut words = [0u64; 32];
+        let mut lanes = remaining;
+        while lanes != 0 {
+            let bit = lanes.trailing_zeros();
+            lanes &= lanes - 1;
+            let word = access.addresses[(first + bit) as usize] / 4;
+            let fits = (word..word + words_per_lane).all(|word| {
+                let bank = (word % 32) as usize;
+                taken >> bank & 1 == 0 || words[bank] == word
+            });
+            if fits {
+                for word in word..word + words_per_lane {
+                    let bank = (word % 32) as usize;
+                    taken |= 1 << bank;
+                    words[bank] = word;
+                }
+                remaining &= !(1 << bit);
+            }
+        }
+        wavefronts += 1;
+    }
+    wavefronts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn access(bytes: u8, mask: u32, address: impl Fn(usize) -> u64) -> MemoryAccess {
+        MemoryAccess { bytes, mask, addresses: std::array::from_fn(address), ..MemoryAccess::default() }
+    }
+
+    #[test]
+    fn consecutive_words_are_one_line() {
+        let mut lines = Lines::default();
+        lines.gather(&access(4, u32::MAX, |lane| 0x1000 + 4 * lane as u64));
+        let expected = LineAccess { line: 0x1000, bytes: 128, sectors: 0b1111, full_sectors: 0b1111, lanes: 32 };
+        assert_eq!(lines.as_slice(), [expected]);
+    }
+
+    #[test]
+    fn strides_and_widths() {
+        for (name, bytes, stride, expected_lines, expected_sectors) in [
+            ("same word", 4, 0, 1, 1),
+            ("stride of two words", 4, 8, 2, 8),
+            ("stride of a sector", 4, 32, 8, 32),
+            ("stride of a line", 4, 128, 32, 32),
+            ("doubles", 8, 8, 2, 8),
+            ("vectors of four", 16, 16, 4, 16),
+        ] {
+            let mut lines = Lines::default();
+            lines.gather(&access(bytes, u32::MAX, |lane| 0x4000 + stride * lane as u64));
+            assert_eq!((lines.as_slice().len(), lines.sectors()), (expected_lines, expected_sectors), "{name}");
+        }
+    }
+
+    #[test]
+    fn partial_sectors_are_told_from_full_ones() {
+        let mut lines = Lines::default();
+        lines.gather(&access(4, 0x0000_01ff, |lane| 4 * lane as u64));
+        assert_eq!((lines.as_slice()[0].sectors, lines.as_slice()[0].full_sectors), (0b11, 0b01));
+    }
+
+    #[test]
+    fn bank_conflicts() {
+        for (name, bytes, mask, expected, address) in [
+            ("consecutive", 4, u32::MAX, (1, 1), &(|lane| 4 * lane) as &dyn Fn(u64) -> u64),
+            ("broadcast", 4, u32::MAX, (1, 1), &|_| 64),
+            ("two-way", 4, u32::MAX, (2, 1), &|lane| 8 * lane),
+            ("one bank", 4, u32::MAX, (32, 1), &|lane| 128 * lane),
+            ("padded column", 4, u32::MAX, (1, 1), &|lane| 132 * lane),
+            ("doubles", 8, u32::MAX, (2, 2), &|lane| 8 * lane),
+            ("vectors", 16, u32::MAX, (4, 4), &|lane| 16 * lane),
+            ("half a warp", 4, 0xffff, (1, 1), &|lane| 4 * lane),
+            ("no lane", 4, 0, (1, 1), &|lane| 4 * lane),
+        ] {
+            assert_eq!(shared_wavefronts(&access(bytes, mask, |lane| address(lane as u64))), expected, "{name}");
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! What an SM counts beyond its kernels' own counters.
+
+balar_protocol::counters! {
+    /// An SM's cycles, and where its warps spent theirs.
+    pub struct SmCounters {
+        /// cycles with at least one warp resident
+        cycles_active: "cycle",
+        /// warp-cycles: resident warps summed over cycles
+        warp_cycles_active: "warp-cycle",
+        /// warp instructions issued by the schedulers
+        inst_issued: "instruction",
+        /// CTAs completed
+        ctas_completed: "CTA",
+        /// warp-cycles in which the warp issued
+        stall_none_selected: "warp-cycle",
+        /// warp-cycles ready to issue while the scheduler chose another warp
+        stall_not_selected: "warp-cycle",
+        /// warp-cycles waiting for a fixed-latency result
+        stall_wait: "warp-cycle",
+        /// warp-cycles waiting for global or local memory
+        stall_long_scoreboard: "warp-cycle",
+        /// warp-cycles waiting for shared memory or an exchange between lanes
+        stall_short_scoreboard: "warp-cycle",
+        /// warp-cycles waiting at a CTA barrier
+        stall_barrier: "warp-cycle",
+        /// warp-cycles waiting at a memory fence
+        stall_membar: "warp-cycle",
+        /// warp-cycles waiting for an arithmetic pipe
+        stall_math_pipe_throttle: "warp-cycle",
+        /// warp-cycles waiting for room in the memory pipe
+        stall_lg_throttle: "warp-cycle",
+        /// warp-cycles waiting for a branch to resolve
+        stall_branch_resolve: "warp-cycle",
+        /// warp-cycles after the last instruction, waiting for outstanding stores
+        stall_drain: "warp-cycle",
+        /// warp-cycles asleep
+        stall_sleeping: "warp-cycle",
+        /// warp-cycles from a CTA's arrival to its first instruction
+        stall_no_instruction: "warp-cycle",
+        /// lines requested from L2 by loads
+        l1_requests_load: "request",
+        /// lines sent to L2 by stores
+        l1_requests_store: "request",
+        /// sectors of loads that joined a request already under way
+        l1_mshr_merges: "sector",
+        /// lines replaced in L1
+        l1_evictions: "line",
+        /// first-level TLB lookups
+        tlb_lookups: "lookup",
+        /// first-level TLB misses
+        tlb_misses: "lookup",
+        /// second-level TLB misses, sent to the GMMU
+        tlb_second_level_misses: "lookup",
+        /// cycles between L1-miss requests and their responses, summed
+        l2_round_trip_cycles: "cycle",
+    }
+}
+
+/// Why a warp does not issue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Stall {
+    /// Fixed-latency result.
+    Wait,
+    /// Global or local memory.
+    LongScoreboard,
+    /// Shared memory or exchange.
+    ShortScoreboard,
+    /// CTA barrier.
+    Barrier,
+    /// Fence.
+    Membar,
+    /// Arithmetic pipe taken.
+    MathPipeThrottle,
+    /// Memory pipe full.
+    LgThrottle,
+    /// Branch.
+    BranchResolve,
+    /// Outstanding stores at the end.
+    Drain,
+    /// `nanosleep`.
+    Sleeping,
+    /// CTA start.
+    NoInstruction,
+}
+
+impl Stall {
+    /// Charges `cycles` warp-cycles to this reason.
+    pub fn charge(self, counters: &mut SmCounters, cycles: u64) {
+        let counter = match self {
+            Stall::Wait => &mut counters.stall_wait,
+            Stall::LongScoreboard => &mut counters.stall_long_scoreboard,
+            Stall::ShortScoreboard => &mut counters.stall_short_scoreboard,
+            Stall::Barrier => &mut counters.stall_barrier,
+            Stall::Membar => &mut counters.stall_membar,
+            Stall::MathPipeThrottle => &mut counters.stall_math_pipe_throttle,
+            Stall::LgThrottle => &mut counters.stall_lg_throttle,
+            Stall::BranchResolve => &mut counters.stall_branch_resolve,
+            Stall::Drain => &mut counters.stall_drain,
+            Stall::Sleeping => &mut counters.stall_sleeping,
+            Stall::NoInstruction => &mut counters.stall_no_instruction,
+        };
+        *counter += cycles;
+    }
+}

@@ -1,0 +1,162 @@
+//! A CTA slot of an SM: the CTA's shared memory, barriers and counters.
+
+use balar_isa::execution::{BarrierArrival, BarrierKind};
+use balar_protocol::cuda::KernelLaunch;
+use balar_protocol::statistics::KernelCounters;
+use std::sync::Arc;
+
+/// Barriers of a CTA.
+pub const BARRIERS: usize = 16;
+
+/// One barrier: who has arrived, and what their predicates reduce to.
+#[derive(Clone, Copy, Debug, Default)]
+struct Barrier {
+    arrived: u32,
+    waiting: bool,
+    expected: Option<u32>,
+    population: u32,
+    kind: Option<BarrierKind>,
+}
+
+/// One CTA slot.
+#[derive(Debug, Default)]
+pub struct CtaSlot {
+    /// The launch; `None` where the slot is free.
+    pub launch: Option<Arc<KernelLaunch>>,
+    /// Place in the grid.
+    pub cta: [u32; 3],
+    /// Its warp slots.
+    pub warps: Vec<u16>,
+    /// Warps that have not left yet.
+    pub live_warps: u32,
+    /// Threads that have not ended.
+    pub live_threads: u32,
+    /// Shared memory.
+    pub shared: Vec<u8>,
+    /// What it has done so far.
+    pub counters: KernelCounters,
+    barriers: [Barrier; BARRIERS],
+}
+
+/// A barrier whose last thread has arrived.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Completion {
+    /// Which barrier.
+    pub barrier: u8,
+    /// Of a reduction: its result.
+    pub reduction: Option<u32>,
+}
+
+impl CtaSlot {
+    /// Clears what a CTA before left, without giving memory back.
+    pub fn start(&mut self, launch: Arc<KernelLaunch>, cta: [u32; 3]) {
+        self.shared.clear();
+        self.shared.resize(launch.shared_bytes as usize, 0);
+        self.live_threads = launch.threads_per_cta();
+        self.live_warps = launch.warps_per_cta();
+        self.counters = KernelCounters::default();
+        self.counters.ctas_launched = 1;
+        self.counters.warps_launched = u64::from(self.live_warps);
+        self.barriers = [Barrier::default(); BARRIERS];
+        self.warps.clear();
+        self.cta = cta;
+        self.launch = Some(launch);
+    }
+
+    /// Threads arrive; tells whether they were the last.
+    pub fn arrive(&mut self, arrival: &BarrierArrival) -> Option<Completion> {
+        let barrier = &mut self.barriers[usize::from(arrival.barrier) % BARRIERS];
+        barrier.arrived += arrival.mask.count_ones();
+        barrier.waiting |= arrival.kind != BarrierKind::Arrive;
+        barrier.expected = arrival.threads;
+        barrier.population += (arrival.predicate & arrival.mask).count_ones();
+        if arrival.kind != BarrierKind::Arrive {
+            barrier.kind = Some(arrival.kind);
+        }
+        self.complete(arrival.barrier)
+    }
+
+    /// Threads end: barriers that waited for all of the CTA may be complete now.
+    pub fn exit(&mut self, threads: u32) -> impl Iterator<Item = Completion> + '_ {
+        self.live_threads = self.live_threads.saturating_sub(threads);
+        (0..BARRIERS as u8).filter_map(|barrier| {
+            let waits = self.barriers[usize::from(barrier)].waiting;
+            waits.then(|| self.complete(barrier)).flatten()
+        })
+    }
+
+    fn complete(&mut self, barrier: u8) -> Option<Completion> {
+        let live_threads = self.live_threads;
+        let state = &mut self.barriers[usize::from(barrier) % BARRIERS];
+        // A count names whole warps; the last warp of a CTA may be smaller.
+        let expected = state.expected.map_or(live_threads, |threads| threads.min(live_threads));
+        if state.arrived < expected {
+            return None;
+        }
+        let reduction = match state.kind {
+            Some(BarrierKind::ReducePopulation) => Some(state.population),
+            Some(BarrierKind::ReduceAnd) => Some(u32::from(state.population == state.arrived)),
+            Some(BarrierKind::ReduceOr) => Some(u32::from(state.population > 0)),
+            _ => None,
+        };
+        *state = Barrier::default();
+        Some(Completion { barrier, reduction })
+    }
+
+    /// Threads that wait at barriers, for the deadlock report.
+    pub fn waiting_at_barriers(&self) -> u32 {
+        self.barriers.iter().map(|barrier| barrier.arrived).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cta(threads: u32) -> CtaSlot {
+        CtaSlot { live_threads: threads, ..CtaSlot::default() }
+    }
+
+    fn arrival(kind: BarrierKind, threads: Option<u32>, mask: u32, predicate: u32) -> BarrierArrival {
+        BarrierArrival { barrier: 3, kind, threads, mask, predicate }
+    }
+
+    #[test]
+    fn the_last_thread_completes_the_barrier() {
+        let mut cta = cta(64);
+        assert_eq!(cta.arrive(&arrival(BarrierKind::Sync, None, u32::MAX, 0)), None);
+        let completion = Some(Completion { barrier: 3, reduction: None });
+        assert_eq!(cta.arrive(&arrival(BarrierKind::Sync, None, u32::MAX, 0)), completion);
+        // and it can be used again
+        assert_eq!(cta.arrive(&arrival(BarrierKind::Sync, None, u32::MAX, 0)), None);
+    }
+
+    #[test]
+    fn threads_that_end_are_not_waited_for() {
+        let mut cta = cta(64);
+        assert_eq!(cta.arrive(&arrival(BarrierKind::Sync, None, u32::MAX, 0)), None);
+        assert_eq!(cta.exit(31).count(), 0);
+        assert_eq!(cta.exit(1).collect::<Vec<_>>(), [Completion { barrier: 3, reduction: None }]);
+    }
+
+    #[test]
+    fn reductions() {
+        for (kind, predicate, expected) in [
+            (BarrierKind::ReducePopulation, 0b101, 2),
+            (BarrierKind::ReduceAnd, 0b101, 0),
+            (BarrierKind::ReduceAnd, u32::MAX, 1),
+            (BarrierKind::ReduceOr, 0b101, 1),
+            (BarrierKind::ReduceOr, 0, 0),
+        ] {
+            let completion = cta(32).arrive(&arrival(kind, None, u32::MAX, predicate));
+            assert_eq!(completion, Some(Completion { barrier: 3, reduction: Some(expected) }), "{kind:?}");
+        }
+    }
+
+    #[test]
+    fn a_named_count_with_a_producer() {
+        let mut cta = cta(128);
+        assert_eq!(cta.arrive(&arrival(BarrierKind::Arrive, Some(64), u32::MAX, 0)), None);
+        assert!(cta.arrive(&arrival(BarrierKind::Sync, Some(64), u32::MAX, 0)).is_some());
+    }
+}

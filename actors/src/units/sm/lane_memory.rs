@@ -1,0 +1,203 @@
+//! Values: what the warps of an SM read and write.
+
+use crate::device_memory::{DeviceMemoryView, WriteLog, read_lanes};
+use balar_isa::atomic;
+use balar_isa::execution::{
+    AccessKind, AtomicCompletion, AtomicOperation, AtomicType, LaneMemory, LaneValues, MemoryAccess, MemoryProblem,
+    Space,
+};
+use balar_protocol::SimTime;
+use balar_protocol::cuda::FaultCause;
+
+/// The memory of one warp for one step.
+pub struct SmMemory<'a> {
+    /// Device memory at the start of the window.
+    pub view: &'a DeviceMemoryView<'a>,
+    /// The SM's writes of this window.
+    pub log: &'a mut WriteLog,
+    /// When the step happens.
+    pub time: SimTime,
+    /// The CTA's shared memory.
+    pub shared: &'a mut [u8],
+    /// The warp's local memory, lane by lane.
+    pub local: &'a mut [u8],
+    /// Bytes of local memory of a lane.
+    pub local_bytes: usize,
+    /// The allocation the SM used last.
+    pub recent_allocation: &'a mut (u64, u64),
+    /// Names the warp of a deferred atomic.
+    pub token: u32,
+}
+
+fn name(kind: AccessKind) -> &'static str {
+    match kind {
+        AccessKind::Load => "load",
+        AccessKind::Store => "store",
+        AccessKind::Atomic | AccessKind::Reduction => "atomic",
+    }
+}
+
+fn space_name(space: Space) -> &'static str {
+    match space {
+        Space::Global => "global",
+        Space::Shared => "shared",
+        Space::Local => "local",
+        Space::Constant => "const",
+        Space::Parameter => "param",
+    }
+}
+
+fn lanes(mask: u32) -> impl Iterator<Item = usize> {
+    (0..32).filter(move |lane| mask >> lane & 1 == 1)
+}
+
+impl SmMemory<'_> {
+    /// Is the access aligned, and inside its memory?
+    fn check(&mut self, access: &MemoryAccess) -> Result<(), MemoryProblem> {
+        let bytes = u64::from(access.bytes);
+        let (mut all, mut low, mut high) = (0, u64::MAX, 0);
+        let mut mask = access.mask;
+        while mask != 0 {
+            let address = access.addresses[mask.trailing_zeros() as usize];
+            mask &= mask - 1;
+            all |= address;
+            low = low.min(address);
+            high = high.max(address);
+        }
+        if access.mask == 0 {
+            return Ok(());
+        }
+        if all & (bytes - 1) != 0 {
+            return Err(self.fault(
+                access,
+                |address| address & (bytes - 1) != 0,
+                |address| {
+                    let (access, space) = (name(access.kind), space_name(access.space));
+                    FaultCause::MisalignedAddress { address, bytes: bytes as u32, access, space }
+                },
+            ));
+        }
+        let illegal = |address| FaultCause::IllegalAddress {
+            address,
+            bytes: bytes as u32,
+            access: name(access.kind),
+            space: space_name(access.space),
+        };
+        let limit = match access.space {
+            Space::Global => {
+                let (start, end) = *self.recent_allocation;
+                if low >= start && high < end && end - high >= bytes {
+                    return Ok(());
+                }
+                for lane in lanes(access.mask) {
+                    let address = access.addresses[lane];
+                    match self.view.allocation_of(address) {
+                        Some((start, end)) if end - address >= bytes => *self.recent_allocation = (start, end),
+                        _ => return Err(MemoryProblem::Fault { lane: lane as u8, cause: illegal(address) }),
+                    }
+                }
+                return Ok(());
+            }
+            Space::Shared => self.shared.len() as u64,
+            Space::Local => self.local_bytes as u64,
+            // The front end resolves these itself.
+            Space::Constant | Space::Parameter => 0,
+        };
+        if high < limit && limit - high >= bytes {
+            return Ok(());
+        }
+        Err(self.fault(access, |address| address >= limit || limit - address < bytes, illegal))
+    }
+
+    fn fault(
+        &self,
+        access: &MemoryAccess,
+        offends: impl Fn(u64) -> bool,
+        cause: impl Fn(u64) -> FaultCause,
+    ) -> MemoryProblem {
+        let lane = lanes(access.mask).find(|&lane| offends(access.addresses[lane])).unwrap_or(0);
+        MemoryProblem::Fault { lane: lane as u8, cause: cause(access.addresses[lane]) }
+    }
+
+    fn private(&mut self, access: &MemoryAccess, lane: usize) -> &mut [u8] {
+        let address = access.addresses[lane] as usize;
+        let memory = match access.space {
+            Space::Local => &mut self.local[lane * self.local_bytes..][..self.local_bytes],
+            _ => &mut *self.shared,
+        };
+        &mut memory[address..address + usize::from(access.bytes)]
+    }
+}
+
+impl LaneMemory for SmMemory<'_> {
+    fn load(&mut self, access: &MemoryAccess, values: &mut LaneValues) -> Result<(), MemoryProblem> {
+        self.check(access)?;
+        if access.space == Space::Global {
+            read_lanes(self.view, access, values);
+            if self.log.may_touch(access) && !self.log.overlay(access, values) {
+                return Err(MemoryProblem::Later);
+            }
+            return Ok(());
+        }
+        if access.space == Space::Shared && access.bytes == 4 {
+            let mut mask = access.mask;
+            while mask != 0 {
+                let lane = mask.trailing_zeros() as usize;
+                mask &= mask - 1;
+                let address = access.addresses[lane] as usize;
+                let word = &self.shared[address..address + 4];
+                values.low[lane] = u64::from(u32::from_le_bytes([word[0], word[1], word[2], word[3]]));
+            }
+            return Ok(());
+        }
+        for lane in lanes(access.mask) {
+            let source = self.private(access, lane);
+            let mut bytes = [0; 16];
+            bytes[..source.len()].copy_from_slice(source);
+            let value = u128::from_le_bytes(bytes);
+            values.low[lane] = value as u64;
+            values.high[lane] = (value >> 64) as u64;
+        }
+        Ok(())
+    }
+
+    fn store(&mut self, access: &MemoryAccess, values: &LaneValues) -> Result<(), MemoryProblem> {
+        self.check(access)?;
+        if access.space == Space::Global {
+            self.log.store(self.time, access, values);
+            return Ok(());
+        }
+        for lane in lanes(access.mask) {
+            let value = u128::from(values.low[lane]) | u128::from(values.high[lane]) << 64;
+            let destination = self.private(access, lane);
+            let length = destination.len();
+            destination.copy_from_slice(&value.to_le_bytes()[..length]);
+        }
+        Ok(())
+    }
+
+    fn atomic(
+        &mut self,
+        access: &MemoryAccess,
+        operation: AtomicOperation,
+        data_type: AtomicType,
+        operands: &LaneValues,
+        old: &mut LaneValues,
+    ) -> Result<AtomicCompletion, MemoryProblem> {
+        self.check(access)?;
+        if access.space == Space::Global {
+            self.log.atomic(self.time, access, operation, data_type, operands, self.token);
+            return Ok(AtomicCompletion::Deferred);
+        }
+        for lane in lanes(access.mask) {
+            let memory = self.private(access, lane);
+            let mut bytes = [0; 8];
+            bytes[..memory.len()].copy_from_slice(memory);
+            old.low[lane] = u64::from_le_bytes(bytes);
+            let value = atomic::apply(operation, data_type, old.low[lane], operands.low[lane], operands.high[lane]);
+            let length = memory.len();
+            memory.copy_from_slice(&value.to_le_bytes()[..length]);
+        }
+        Ok(AtomicCompletion::Now)
+    }
+}

@@ -1,0 +1,217 @@
+//! What a topology says of an SM.
+
+use crate::catalogue::ParameterProblem;
+use balar_isa::program::{LatencyClass, Pipe};
+use balar_protocol::{Bytes, Frequency};
+use serde::Deserialize;
+
+/// Which ready warp a sub-core issues.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+pub enum SchedulerPolicy {
+    /// The warp that issued last while it can, then the one longest in the SM.
+    GreedyThenOldest,
+    /// The next ready warp after the one that issued last.
+    LooseRoundRobin,
+    /// Round robin within a group of `active_warps`; another group's turn when none of it is ready.
+    TwoLevel,
+}
+
+/// Cycles from issue until a dependent instruction can issue, by latency class.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Latencies {
+    /// 32-bit integer and logic.
+    pub integer: u32,
+    /// 32-bit integer multiply-add.
+    pub integer_multiply: u32,
+    /// Single precision.
+    pub single: u32,
+    /// Half precision.
+    pub half: u32,
+    /// Double precision.
+    pub double: u32,
+    /// Special functions.
+    pub special: u32,
+    /// Conversions in the special-function unit.
+    pub conversion: u32,
+    /// Tensor cores.
+    pub tensor: u32,
+    /// Comparison into a predicate.
+    pub predicate: u32,
+    /// Constant cache hit.
+    pub constant: u32,
+    /// From a branch to the next instruction of the warp.
+    pub branch: u32,
+    /// Shuffle, vote, match.
+    pub exchange: u32,
+    /// From the last arrival at a barrier to the next instruction of its warps.
+    pub barrier: u32,
+}
+
+impl Latencies {
+    /// Cycles by class; memory (`Variable`) and `Zero` have none of their own.
+    pub fn table(&self) -> [u32; LatencyClass::COUNT] {
+        let mut table = [0; LatencyClass::COUNT];
+        for (class, cycles) in [
+            (LatencyClass::Integer, self.integer),
+            (LatencyClass::IntegerMultiply, self.integer_multiply),
+            (LatencyClass::Single, self.single),
+            (LatencyClass::Half, self.half),
+            (LatencyClass::Double, self.double),
+            (LatencyClass::Special, self.special),
+            (LatencyClass::Conversion, self.conversion),
+            (LatencyClass::Tensor, self.tensor),
+            (LatencyClass::Predicate, self.predicate),
+            (LatencyClass::Constant, self.constant),
+            (LatencyClass::Branch, self.branch),
+            (LatencyClass::Exchange, self.exchange),
+        ] {
+            table[class as usize] = cycles;
+        }
+        table
+    }
+}
+
+/// Cycles a sub-core's pipe is taken by one warp instruction: 32 lanes over the pipe's width.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct InitiationIntervals {
+    /// Single precision.
+    pub fp32: u32,
+    /// Integer.
+    pub int: u32,
+    /// Double precision.
+    pub fp64: u32,
+    /// Half precision.
+    pub fp16: u32,
+    /// Special functions.
+    pub sfu: u32,
+    /// Tensor cores.
+    pub tensor: u32,
+    /// Address generation of the memory pipe.
+    pub memory: u32,
+    /// Branches.
+    pub branch: u32,
+}
+
+impl InitiationIntervals {
+    /// Cycles by pipe.
+    pub fn table(&self) -> [u32; Pipe::ALL.len()] {
+        let mut table = [0; Pipe::ALL.len()];
+        for (pipe, cycles) in [
+            (Pipe::Fp32, self.fp32),
+            (Pipe::Int, self.int),
+            (Pipe::Fp64, self.fp64),
+            (Pipe::Fp16, self.fp16),
+            (Pipe::Sfu, self.sfu),
+            (Pipe::Tensor, self.tensor),
+            (Pipe::Memory, self.memory),
+            (Pipe::Branch, self.branch),
+        ] {
+            table[pipe as usize] = cycles;
+        }
+        table
+    }
+}
+
+/// Address translation inside the SM.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TlbParameters {
+    /// Bytes one entry translates.
+    pub page: Bytes,
+    /// Entries of the first level, fully associative.
+    pub entries: u32,
+    /// Bytes one entry of the second level translates.
+    pub second_level_page: Bytes,
+    /// Entries of the second level, which the SM reaches without the GMMU.
+    pub second_level_entries: u32,
+    /// Cycles that a first-level miss adds when the second level hits.
+    pub second_level_latency: u32,
+}
+
+crate::parameters! {
+    /// A streaming multiprocessor: sub-cores, memory pipe, L1 and shared memory, first TLB levels.
+    pub struct SmParameters {
+        /// clock of the SM
+        clock: Frequency,
+        /// sub-cores, each with a scheduler that issues one warp instruction a cycle
+        sub_cores: u32 = "4",
+        /// which ready warp issues: GreedyThenOldest, LooseRoundRobin or TwoLevel
+        scheduler: SchedulerPolicy = "GreedyThenOldest",
+        /// warps in a group of the TwoLevel scheduler
+        active_warps: u32 = "4",
+        /// warp slots
+        warps: u32,
+        /// CTA slots
+        ctas: u32,
+        /// 32-bit registers
+        registers: u32,
+        /// L1 data cache and shared memory together
+        unified_memory: Bytes,
+        /// sizes that shared memory can be given out of the unified memory; the rest is L1
+        shared_carve_outs: Vec<Bytes>,
+        /// cycles from issue to a dependent issue, by class
+        latencies: Latencies,
+        /// cycles a pipe is taken by a warp instruction
+        initiation_intervals: InitiationIntervals,
+        /// cycles from a CTA's arrival to its first instruction
+        cta_start_latency: u32,
+        /// cycles from the issue of a shared-memory load to a dependent issue
+        shared_latency: u32,
+        /// cycles from the issue of a load that hits in L1 to a dependent issue
+        l1_hit_latency: u32,
+        /// cycles from the issue of a load that misses in L1 to its request leaving the SM
+        l1_miss_latency: u32,
+        /// cycles from a response's arrival to a dependent issue
+        l1_fill_latency: u32,
+        /// sets of the L1; its ways follow from its size
+        l1_sets: u32,
+        /// do global loads go through L1 by default (Volta) or not (Pascal)?
+        l1_caches_global_loads: bool = "true",
+        /// lines of tags that the L1 looks up in a cycle
+        l1_tags_per_cycle: u32 = "4",
+        /// sectors that the L1 delivers in a cycle
+        l1_sectors_per_cycle: u32 = "4",
+        /// lines that can be outstanding below the L1
+        l1_mshrs: u32,
+        /// cycles of work that the memory pipe takes in before its warps must wait
+        memory_queue_cycles: u32,
+        /// stores and atomics that can be outstanding below the L1
+        store_queue: u32,
+        /// address translation
+        tlb: TlbParameters,
+    }
+}
+
+impl SmParameters {
+    /// What contradicts itself.
+    pub fn problems(&self) -> Vec<ParameterProblem> {
+        let mut problems = Vec::new();
+        let mut check = |holds: bool, key, problem: &str| {
+            if !holds {
+                problems.push(ParameterProblem::new(key, problem));
+            }
+        };
+        check((1..=8).contains(&self.sub_cores), "sub_cores", "expected 1 to 8");
+        check((1..=128).contains(&self.warps), "warps", "expected 1 to 128");
+        let per_sub_core = self.warps.div_ceil(self.sub_cores.max(1));
+        check(per_sub_core <= 64, "warps", "a sub-core has at most 64 warps");
+        check((1..=self.warps).contains(&self.active_warps), "active_warps", "expected 1 to the number of warps");
+        check((1..=64).contains(&self.ctas), "ctas", "expected 1 to 64");
+        check(self.registers >= 256, "registers", "expected at least 256");
+        check(self.l1_sets.is_power_of_two(), "l1_sets", "expected a power of two");
+        check(self.l1_mshrs >= 32, "l1_mshrs", "expected at least 32, the lines one warp can touch");
+        check(self.store_queue >= 32, "store_queue", "expected at least 32, the lines one warp can touch");
+        check(self.l1_tags_per_cycle > 0, "l1_tags_per_cycle", "must not be zero");
+        check(self.l1_sectors_per_cycle > 0, "l1_sectors_per_cycle", "must not be zero");
+        check(self.memory_queue_cycles > 0, "memory_queue_cycles", "must not be zero");
+        check(!self.shared_carve_outs.is_empty(), "shared_carve_outs", "expected at least one size");
+        let fits = self.shared_carve_outs.iter().all(|&size| size <= self.unified_memory);
+        check(fits, "shared_carve_outs", "a size is larger than the unified memory");
+        let pages = self.tlb.page.0.is_power_of_two() && self.tlb.second_level_page.0.is_power_of_two();
+        check(pages && self.tlb.page.0 >= 4096, "tlb", "pages must be powers of two of at least 4 KiB");
+        check(self.tlb.entries > 0, "tlb", "entries must not be zero");
+        problems
+    }
+}
