@@ -329,7 +329,12 @@ impl Control {
                     continue;
                 }
                 self.points[index].waiting = 0;
-                self.splits.push(Split { pc: point.pc, mask: point.waiting, point: point.parent, state: State::Runnable });
+                self.splits.push(Split {
+                    pc: point.pc,
+                    mask: point.waiting,
+                    point: point.parent,
+                    state: State::Runnable,
+                });
             }
         }
         if self.turn >= TURN && self.splits.iter().any(|split| split.state == State::Runnable) {

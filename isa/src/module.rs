@@ -1,8 +1,8 @@
 //! Loading a PTX text: its kernels, and the variables that need a place in device memory.
 
 use crate::program::Program;
-use crate::ptx::ast;
 use crate::ptx::PtxErrors;
+use crate::ptx::ast;
 use std::sync::Arc;
 
 /// A variable of a module that lives in device memory: `.global` or `.const`.
@@ -45,7 +45,11 @@ impl PtxModule {
 
     /// Names of the kernels, in the order of the text.
     pub fn kernels(&self) -> impl Iterator<Item = &str> {
-        self.tree.functions.iter().filter(|function| function.is_entry && function.body.is_some()).map(|function| &*function.name)
+        self.tree
+            .functions
+            .iter()
+            .filter(|function| function.is_entry && function.body.is_some())
+            .map(|function| &*function.name)
     }
 
     /// Decodes one kernel. `addresses[i]` is the device address of `variables()[i]`.

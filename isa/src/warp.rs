@@ -1,7 +1,7 @@
 //! The state of a warp: registers, predicates, which lanes are where.
 
-use crate::execution::LaneValues;
 use crate::convergence::{Control, ReductionTarget};
+use crate::execution::LaneValues;
 use crate::interpreter::bodies::write_element;
 use crate::interpreter::registers::{Lane, Registers, special};
 use crate::operation::{Row, TRUE_PREDICATE};
@@ -42,6 +42,8 @@ pub struct WarpShape {
 pub struct WarpState {
     pub(crate) registers: Registers,
     pub(crate) control: Control,
+    /// Lanes in which the last instruction took effect.
+    pub(crate) executed: u32,
     /// Loaded and stored values on their way.
     pub(crate) values: Box<LaneValues>,
     /// Operands of atomics.
@@ -59,8 +61,13 @@ impl WarpState {
             thread: [Row::ZERO; 3],
             parameters: Arc::clone(&shape.parameters),
         };
-        let mut warp =
-            WarpState { registers, control: Control::default(), values: Box::default(), operands: Box::default() };
+        let mut warp = WarpState {
+            registers,
+            control: Control::default(),
+            executed: 0,
+            values: Box::default(),
+            operands: Box::default(),
+        };
         warp.reset(program, shape);
         warp
     }
@@ -132,7 +139,7 @@ impl WarpState {
     /// Lanes in which the last instruction took effect: its guard was true.
     #[inline(always)]
     pub fn executed_mask(&self) -> u32 {
-        self.mask
+        self.executed
     }
 
     /// Lanes that have not ended.
@@ -160,7 +167,9 @@ impl WarpState {
         self.control.release_barrier(barrier, |target, mask| match target {
             ReductionTarget::None => {}
             ReductionTarget::Row(row) => u32::write(registers, row, &[value; LANES], mask),
-            ReductionTarget::Predicate(slot) => registers.set_predicate(slot, if value != 0 { u32::MAX } else { 0 }, mask),
+            ReductionTarget::Predicate(slot) => {
+                registers.set_predicate(slot, if value != 0 { u32::MAX } else { 0 }, mask)
+            }
         });
     }
 
@@ -168,7 +177,13 @@ impl WarpState {
     pub fn write_atomic_result(&mut self, program: &Program, pc: u32, values: &LaneValues, mask: u32) {
         let instruction = &program.instructions[pc as usize];
         if !instruction.memory.is_reduction {
-            write_element(&mut self.registers, instruction.destinations[0], instruction.memory.wide[0], &values.low, mask);
+            write_element(
+                &mut self.registers,
+                instruction.destinations[0],
+                instruction.memory.wide[0],
+                &values.low,
+                mask,
+            );
         }
     }
 }

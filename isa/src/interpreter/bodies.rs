@@ -164,7 +164,8 @@ pub(crate) struct PredicateLogic;
 impl Body for PredicateLogic {
     #[inline(always)]
     fn run(instruction: &Instruction, registers: &mut Registers, _: &[Row], mask: u32) {
-        let [a, b] = [0, 1].map(|n| registers.predicate(instruction.predicate_sources[n], instruction.predicate_flips[n]));
+        let [a, b] =
+            [0, 1].map(|n| registers.predicate(instruction.predicate_sources[n], instruction.predicate_flips[n]));
         let value = combined(instruction.immediate, a, b);
         registers.set_predicate(instruction.predicate_destinations[0], value, mask);
     }
@@ -229,7 +230,8 @@ impl Body for LoadParameter {
                 [parameter(registers, form.element_bytes, form.signed, base); LANES]
             } else {
                 let addresses = u64::read(registers, constants, instruction.sources[0]);
-                addresses.map(|address| parameter(registers, form.element_bytes, form.signed, base.wrapping_add(address)))
+                addresses
+                    .map(|address| parameter(registers, form.element_bytes, form.signed, base.wrapping_add(address)))
             };
             write_element(registers, instruction.destinations[element], form.wide[element], &values, mask);
         }
@@ -274,7 +276,11 @@ impl<const IN: bool, const OUT: bool, const SUBTRACT: bool, const WIDE: bool> Bo
     #[inline(always)]
     fn run(instruction: &Instruction, registers: &mut Registers, constants: &[Row], mask: u32) {
         let widen = |source| {
-            if WIDE { u64::read(registers, constants, source) } else { u32::read(registers, constants, source).map(u64::from) }
+            if WIDE {
+                u64::read(registers, constants, source)
+            } else {
+                u32::read(registers, constants, source).map(u64::from)
+            }
         };
         let (a, b) = (widen(instruction.sources[0]), widen(instruction.sources[1]));
         add_with_carry::<IN, OUT, SUBTRACT, WIDE>(instruction, registers, &a, &b, mask);
@@ -312,7 +318,9 @@ fn add_with_carry<const IN: bool, const OUT: bool, const SUBTRACT: bool, const W
 /// `mad` and `madc` of 32 bits with carry: the low or, where `HIGH`, the high half of the product, plus the third source.
 pub(crate) struct MultiplyCarry<const IN: bool, const OUT: bool, const HIGH: bool, const SIGNED: bool>;
 
-impl<const IN: bool, const OUT: bool, const HIGH: bool, const SIGNED: bool> Body for MultiplyCarry<IN, OUT, HIGH, SIGNED> {
+impl<const IN: bool, const OUT: bool, const HIGH: bool, const SIGNED: bool> Body
+    for MultiplyCarry<IN, OUT, HIGH, SIGNED>
+{
     #[inline(always)]
     fn run(instruction: &Instruction, registers: &mut Registers, constants: &[Row], mask: u32) {
         let a = u32::read(registers, constants, instruction.sources[0]);

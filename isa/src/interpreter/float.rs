@@ -287,7 +287,11 @@ fn to_odd(value: f64, error: f64) -> f64 {
     if error == 0.0 || !value.is_finite() || value.to_bits() & 1 != 0 {
         return value;
     }
-    if (error > 0.0) == (value > 0.0) { f64::from_bits(value.to_bits() + 1) } else { f64::from_bits(value.to_bits() - 1) }
+    if (error > 0.0) == (value > 0.0) {
+        f64::from_bits(value.to_bits() + 1)
+    } else {
+        f64::from_bits(value.to_bits() - 1)
+    }
 }
 
 /// a + b rounded to odd; exact error by Knuth's two-sum.
@@ -420,7 +424,13 @@ float_conversions! { u8 i8 u16 i16 u32 i32 u64 i64 }
 fn direct(exact: i128, nearest: f32, rounding: u32) -> f32 {
     let back = nearest as i128;
     match rounding {
-        rounding::ZERO if back.abs() > exact.abs() => if exact > 0 { nearest.next_down() } else { nearest.next_up() },
+        rounding::ZERO if back.abs() > exact.abs() => {
+            if exact > 0 {
+                nearest.next_down()
+            } else {
+                nearest.next_up()
+            }
+        }
         rounding::DOWN if back > exact => nearest.next_down(),
         rounding::UP if back < exact => nearest.next_up(),
         _ => nearest,
@@ -430,7 +440,13 @@ fn direct(exact: i128, nearest: f32, rounding: u32) -> f32 {
 fn direct_double(exact: i128, nearest: f64, rounding: u32) -> f64 {
     let back = nearest as i128;
     match rounding {
-        rounding::ZERO if back.abs() > exact.abs() => if exact > 0 { nearest.next_down() } else { nearest.next_up() },
+        rounding::ZERO if back.abs() > exact.abs() => {
+            if exact > 0 {
+                nearest.next_down()
+            } else {
+                nearest.next_up()
+            }
+        }
         rounding::DOWN if back > exact => nearest.next_down(),
         rounding::UP if back < exact => nearest.next_up(),
         _ => nearest,

@@ -458,7 +458,12 @@ macro_rules! comparisons {
         }
     )*};
 }
-#[allow(clippy::eq_op, clippy::allow_attributes, clippy::neg_cmp_op_on_partial_ord, reason = "a NaN differs from itself")]
+#[allow(
+    clippy::eq_op,
+    clippy::allow_attributes,
+    clippy::neg_cmp_op_on_partial_ord,
+    reason = "a NaN differs from itself"
+)]
 mod compare {
     use super::*;
     comparisons! {

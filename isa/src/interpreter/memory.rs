@@ -23,7 +23,13 @@ fn space_of(address: u64) -> Space {
 
 /// Fills in the access. Of generic addresses, those that are not in the first lane's space are left for a step of their own;
 /// gives the mask of the others.
-fn describe(instruction: &Instruction, warp: &mut WarpState, constants: &[Row], access: &mut MemoryAccess, mask: u32) -> u32 {
+fn describe(
+    instruction: &Instruction,
+    warp: &mut WarpState,
+    constants: &[Row],
+    access: &mut MemoryAccess,
+    mask: u32,
+) -> u32 {
     let form = &instruction.memory;
     let offset = instruction.offset as u64;
     if form.short_address {

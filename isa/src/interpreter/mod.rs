@@ -30,12 +30,22 @@ pub fn portable_step_function() -> StepFunction {
     step_portable
 }
 
-fn step_portable(program: &Program, warp: &mut WarpState, context: &mut StepContext, access: &mut MemoryAccess) -> Effect {
+fn step_portable(
+    program: &Program,
+    warp: &mut WarpState,
+    context: &mut StepContext,
+    access: &mut MemoryAccess,
+) -> Effect {
     step::<0>(program, warp, context, access)
 }
 
 /// Only for processors that `has_vector_features`: `step_function` alone hands it out.
-fn step_vectorised(program: &Program, warp: &mut WarpState, context: &mut StepContext, access: &mut MemoryAccess) -> Effect {
+fn step_vectorised(
+    program: &Program,
+    warp: &mut WarpState,
+    context: &mut StepContext,
+    access: &mut MemoryAccess,
+) -> Effect {
     step::<1>(program, warp, context, access)
 }
 
@@ -50,6 +60,7 @@ fn step<const VERSION: usize>(
     let instruction = &program.instructions[pc as usize];
     let active = warp.control.mask;
     let mask = active & warp.registers.predicate(instruction.guard, instruction.guard_flip);
+    warp.executed = mask;
     match instruction.kind {
         Kind::Lanes => {
             if mask != 0 {
@@ -61,7 +72,9 @@ fn step<const VERSION: usize>(
         Kind::Load => memory::load(program, instruction, warp, context, access, mask),
         Kind::Store => memory::store(program, instruction, warp, context, access, mask),
         Kind::Atomic => memory::atomic(program, instruction, warp, context, access, mask),
-        Kind::Branch => Effect::Branch { divergent: warp.control.branch(instruction.target, instruction.reconvergence, mask) },
+        Kind::Branch => {
+            Effect::Branch { divergent: warp.control.branch(instruction.target, instruction.reconvergence, mask) }
+        }
         Kind::Exit => {
             warp.control.exit(mask);
             Effect::Exit { mask }
@@ -71,7 +84,8 @@ fn step<const VERSION: usize>(
                 warp.control.advance();
                 return Effect::Plain;
             }
-            let members = u32::read(&warp.registers, &program.constants, instruction.sources[3])[mask.trailing_zeros() as usize];
+            let members =
+                u32::read(&warp.registers, &program.constants, instruction.sources[3])[mask.trailing_zeros() as usize];
             if let Some(together) = warp.control.gather(mask, members, true) {
                 run_lanes::<VERSION>(program, instruction, &mut warp.registers, together);
                 warp.control.scatter();
@@ -83,7 +97,8 @@ fn step<const VERSION: usize>(
                 warp.control.advance();
                 return Effect::Plain;
             }
-            let members = u32::read(&warp.registers, &program.constants, instruction.sources[3])[mask.trailing_zeros() as usize];
+            let members =
+                u32::read(&warp.registers, &program.constants, instruction.sources[3])[mask.trailing_zeros() as usize];
             if warp.control.gather(mask, members, false).is_some() {
                 warp.control.scatter();
             }
