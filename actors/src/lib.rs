@@ -3,4 +3,5 @@
 pub mod catalogue;
 pub mod device_memory;
 pub mod engine;
+pub mod topology;
 pub mod units;

@@ -1,0 +1,144 @@
+//! From an expanded topology to units that run: ports, wires, the GPUs of the node, construction.
+
+use super::error::{ErrorKind, TopologyError, TopologyErrors};
+use super::parameter::Origin;
+use super::{Topology, WireEnd};
+use crate::catalogue::{BuildContext, BuildError, ParameterProblem, PortMap};
+use crate::engine::Unit;
+use crate::engine::node::{GpuDescription, Node};
+use crate::engine::unit::Wire;
+use balar_protocol::{Bytes, PortId, UnitId};
+use std::collections::BTreeMap;
+
+/// The unit kind that makes a part a GPU.
+const CTA_SCHEDULER: &str = "CtaScheduler";
+const STREAMING_MULTIPROCESSOR: &str = "StreamingMultiprocessor";
+const HBM_STACK: &str = "HbmStack";
+
+/// A unit with its path and where its ports lead, in the order of its `PortId`s.
+pub type BuiltUnit = (String, Box<dyn Unit>, Vec<Wire>);
+
+impl Topology {
+    /// The ends at each unit, in the order of its `PortId`s, with the wire and the other end.
+    fn ends(&self) -> Vec<Vec<(WireEnd, WireEnd, usize)>> {
+        let mut ends = vec![Vec::new(); self.units.len()];
+        for (index, wire) in self.wires.iter().enumerate() {
+            ends[wire.a.unit.0 as usize].push((wire.a, wire.b, index));
+            ends[wire.b.unit.0 as usize].push((wire.b, wire.a, index));
+        }
+        ends
+    }
+
+    /// The wired ports of each unit.
+    pub fn port_maps(&self) -> Vec<PortMap> {
+        let ends = self.ends();
+        let map = |ends: &Vec<(WireEnd, WireEnd, usize)>| {
+            PortMap::new(ends.iter().map(|(end, _, _)| (end.port.to_owned(), end.index.unwrap_or(0))))
+        };
+        ends.iter().map(map).collect()
+    }
+
+    /// Where the ports of each unit lead, in the order of its `PortId`s.
+    pub fn unit_wires(&self) -> Vec<Vec<Wire>> {
+        let ends = self.ends();
+        let mut ports = BTreeMap::new();
+        for unit in &ends {
+            for (port, (end, _, _)) in unit.iter().enumerate() {
+                ports.insert(*end, PortId(port as u16));
+            }
+        }
+        let wire = |(_, other, index): &(WireEnd, WireEnd, usize)| Wire {
+            unit: other.unit,
+            port: ports[other],
+            latency: self.wires[*index].latency,
+        };
+        ends.iter().map(|unit| unit.iter().map(wire).collect()).collect()
+    }
+
+    /// The GPUs: the prefixes that hold a CTA scheduler, in the order of the topology.
+    pub fn gpus(&self) -> Vec<GpuDescription> {
+        let schedulers = self.units.iter().filter(|unit| unit.kind.name == CTA_SCHEDULER);
+        schedulers
+            .map(|scheduler| {
+                let members = |kind: &'static str| {
+                    self.units.iter().filter(move |unit| unit.part == scheduler.part && unit.kind.name == kind)
+                };
+                let capability = scheduler.parameter("compute_capability");
+                let capacity = members(HBM_STACK).filter_map(|stack| stack.parameter("capacity"));
+                GpuDescription {
+                    part: scheduler.part.clone(),
+                    compute_capability: capability.and_then(|text| ron::from_str(text).ok()).unwrap_or((7, 0)),
+                    sm_count: members(STREAMING_MULTIPROCESSOR).count() as u32,
+                    memory_bytes: capacity.filter_map(|text| ron::from_str::<Bytes>(text).ok()).map(|bytes| bytes.0).sum(),
+                }
+            })
+            .collect()
+    }
+}
+
+/// Builds every unit, in the order of [`Topology::units`].
+///
+/// # Errors
+///
+/// Every value that a unit refuses, at its place in the topology.
+pub fn build(topology: &Topology, node: &Node) -> Result<Vec<BuiltUnit>, TopologyErrors> {
+    let (maps, wires) = (topology.port_maps(), topology.unit_wires());
+    let mut built = Vec::new();
+    let mut refused: Vec<(UnitId, ParameterProblem)> = Vec::new();
+    for (index, (unit, wires)) in topology.units.iter().zip(wires).enumerate() {
+        let context = BuildContext {
+            path: &unit.path,
+            part: &unit.part,
+            index: unit.index,
+            row_length: unit.row.unwrap_or(1),
+            ports: &maps[index],
+            node,
+        };
+        match (unit.kind.build)(&unit.ron(), &context) {
+            Ok(unit_built) => built.push((unit.path.clone(), unit_built, wires)),
+            Err(BuildError::Parameters(problems)) => {
+                refused.extend(problems.into_iter().map(|problem| (UnitId(index as u32), problem)));
+            }
+            Err(BuildError::Ron(error)) => {
+                refused.push((UnitId(index as u32), ParameterProblem::new("", error.to_string())));
+            }
+        }
+    }
+    if refused.is_empty() {
+        return Ok(built);
+    }
+    // The members of a row refuse the same value: one report for all of them.
+    let mut errors: Vec<TopologyError> = Vec::new();
+    for (unit, problem) in refused {
+        let error = refusal(topology, unit, &problem);
+        let same = |other: &TopologyError| {
+            other.location.span == error.location.span
+                && other.location.file.name == error.location.file.name
+                && other.label == error.label
+        };
+        if !errors.iter().any(same) {
+            errors.push(error);
+        }
+    }
+    Err(TopologyErrors { topology: topology.name.clone(), errors })
+}
+
+fn refusal(topology: &Topology, unit: UnitId, problem: &ParameterProblem) -> TopologyError {
+    let unit = &topology.units[unit.0 as usize];
+    let parameter = unit.parameters.iter().find(|parameter| parameter.definition.name == problem.key);
+    let given = parameter.and_then(|parameter| match &parameter.origin {
+        Origin::Given(location) => Some(location.clone()),
+        Origin::Default => None,
+    });
+    let label = match (&given, parameter) {
+        (None, Some(parameter)) => format!("`{}` has its default {}: {}", problem.key, parameter.text, problem.problem),
+        _ => problem.problem.clone(),
+    };
+    let location = given.unwrap_or_else(|| unit.location.clone());
+    let message = format!("{} {}: {problem}", unit.kind.name, unit.path);
+    let error = TopologyError::new(ErrorKind::ParameterOutOfBounds, location, message, label);
+    match parameter {
+        Some(parameter) => error.help(format!("{} is: {}", problem.key, parameter.definition.meaning)),
+        None => error,
+    }
+}

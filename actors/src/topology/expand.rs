@@ -1,0 +1,383 @@
+//! Expands the units of a topology and its parts: rows into members, parts into units under their prefix.
+
+use super::error::{ErrorKind, TopologyError};
+use super::load::{Errors, Fields, LoadOptions};
+use super::nearest::suggestion;
+use super::parameter::{self, Origin, Parameter};
+use super::pattern::{self, Index, PatternError};
+use super::source::{self, Location, LookupError, SourceFile};
+use super::syntax::{Item, Name, Span, Value, ValueKind};
+use super::{ExpandedUnit, overrides};
+use crate::catalogue::UnitDefinition;
+use balar_protocol::UnitId;
+use indexmap::IndexMap;
+use std::sync::Arc;
+
+/// Parts nest at most this deep.
+const MAXIMUM_DEPTH: usize = 16;
+/// A row, and a whole node, hold at most this many units.
+const MAXIMUM_UNITS: usize = 1 << 20;
+
+/// The names of one prefix: the whole node, or one part.
+#[derive(Debug, Default)]
+pub(crate) struct Scope {
+    /// Names in the order of the file.
+    pub(crate) rows: IndexMap<String, Row>,
+    /// The links as written.
+    pub(crate) links: Vec<(Arc<SourceFile>, Value)>,
+    /// A later member of a row of parts: its mistakes are those of the first.
+    pub(crate) repeated: bool,
+}
+
+/// One name: a single unit or part, or a row.
+#[derive(Debug)]
+pub(crate) struct Row {
+    /// Is it `name` and not `name[...]`?
+    pub(crate) single: bool,
+    /// Its members by index.
+    pub(crate) members: Vec<Member>,
+    location: Location,
+}
+
+/// One member of a row.
+#[derive(Debug)]
+pub(crate) enum Member {
+    /// A unit.
+    Unit(UnitId),
+    /// A part.
+    Part(Scope),
+    /// Something with a mistake, reported already.
+    Broken,
+}
+
+/// The expansion under way.
+pub(crate) struct Expander<'a> {
+    options: &'a LoadOptions<'a>,
+    pub(crate) errors: &'a mut Errors,
+    /// The units so far.
+    pub(crate) units: Vec<ExpandedUnit>,
+    /// The part files that are being expanded: (identity, name).
+    including: Vec<(String, String)>,
+}
+
+fn at(file: &Arc<SourceFile>, span: &Span) -> Location {
+    Location { file: file.clone(), span: span.clone() }
+}
+
+/// A place inside a string value.
+pub(crate) fn inside(file: &Arc<SourceFile>, value: &Value, span: &Span) -> Location {
+    let start = value.span.start + 1;
+    let whole = start..value.span.end.saturating_sub(1).max(start);
+    let exact = start + span.start..start + span.end;
+    // Escapes shift the text: then the whole string is meant.
+    if exact.end <= whole.end && file.text.is_char_boundary(exact.start) && file.text.is_char_boundary(exact.end) {
+        at(file, &exact)
+    } else {
+        at(file, &whole)
+    }
+}
+
+impl<'a> Expander<'a> {
+    pub(crate) fn new(options: &'a LoadOptions<'a>, errors: &'a mut Errors) -> Expander<'a> {
+        Expander { options, errors, units: Vec::new(), including: Vec::new() }
+    }
+
+    /// Expands a map of units into `scope`, whose path is `prefix`.
+    pub(crate) fn expand(&mut self, units: &Value, file: &Arc<SourceFile>, prefix: &str, scope: &mut Scope) {
+        let ValueKind::Map(entries) = &units.kind else {
+            let message = format!("`units` is {}", units.describe());
+            let label = "expected a map: {\"name\": Kind(...), ...}";
+            self.errors.push(TopologyError::new(ErrorKind::WrongShape, at(file, &units.span), message, label));
+            return;
+        };
+        if entries.is_empty() {
+            let message = "there is no unit";
+            let label = "expected at least one unit: {\"name\": Kind(...)}";
+            self.errors.push(TopologyError::new(ErrorKind::Empty, at(file, &units.span), message, label));
+        }
+        let first_unit = self.units.len();
+        for (key, value) in entries {
+            let Some((name, range)) = self.unit_name(key, file, scope) else { continue };
+            let before = self.errors.list.len();
+            let start = range.as_ref().map_or(0, |range| range.start);
+            let count = range.as_ref().map_or(1, |range| range.end - range.start);
+            let members = self.members(value, file, prefix, &name, range.is_none(), start, count);
+            let broken = self.errors.list.len() > before && members.is_empty();
+            let row = scope.rows.entry(name).or_insert_with(|| Row {
+                single: range.is_none(),
+                members: Vec::new(),
+                location: at(file, &key.span),
+            });
+            if broken {
+                row.members.extend((0..count).map(|_| Member::Broken));
+            } else {
+                row.members.extend(members);
+            }
+        }
+        self.set_row_lengths(first_unit, prefix, scope);
+    }
+
+    /// Tells the units of this scope how long their rows are: a row may be given in pieces.
+    fn set_row_lengths(&mut self, first_unit: usize, prefix: &str, scope: &Scope) {
+        for row in scope.rows.values().filter(|row| !row.single) {
+            for member in &row.members {
+                if let Member::Unit(unit) = member {
+                    self.units[unit.0 as usize].row = Some(row.members.len() as u32);
+                }
+            }
+        }
+        debug_assert!(self.units[first_unit..].iter().all(|unit| unit.path.starts_with(prefix)));
+    }
+
+    /// Reads the key of a unit: its name, and the members it stands for.
+    fn unit_name(
+        &mut self,
+        key: &Value,
+        file: &Arc<SourceFile>,
+        scope: &Scope,
+    ) -> Option<(String, Option<std::ops::Range<u32>>)> {
+        let bad = |message: String, span: Location| {
+            TopologyError::new(ErrorKind::BadUnitName, span, message, "expected \"name\" or \"name[0..8]\"")
+        };
+        let Some(text) = key.string() else {
+            self.errors.push(bad(format!("a unit's name is {}", key.describe()), at(file, &key.span)));
+            return None;
+        };
+        let segment = match pattern::parse(text).map(<[_; 1]>::try_from) {
+            Ok(Ok([segment])) => segment,
+            Ok(Err(_)) => {
+                self.errors.push(bad(format!("the unit name `{text}` holds a dot"), at(file, &key.span)));
+                return None;
+            }
+            Err(PatternError { kind, message, span }) => {
+                let place = inside(file, key, &span);
+                let error = match kind {
+                    ErrorKind::BadRange => TopologyError::new(kind, place, message, "expected `[start..end]`, start < end"),
+                    _ => bad(format!("bad unit name: {message}"), place),
+                };
+                self.errors.push(error);
+                return None;
+            }
+        };
+        let range = match segment.index {
+            Index::None => None,
+            Index::One(index) => Some(index..index.saturating_add(1)),
+            Index::Range(start, end) => Some(start..end),
+            Index::All => {
+                self.errors.push(bad(format!("the row `{text}` has no length"), at(file, &key.span)));
+                return None;
+            }
+        };
+        let name = segment.name;
+        if name == overrides::WORKLOAD {
+            self.errors.push(bad(format!("the name `{name}` is taken by the workload"), at(file, &key.span)));
+            return None;
+        }
+        if range.as_ref().is_some_and(|range| range.end as usize > MAXIMUM_UNITS) {
+            let message = format!("the row `{text}` is longer than {MAXIMUM_UNITS} units");
+            self.errors.push(TopologyError::new(ErrorKind::BadRange, at(file, &key.span), message, "too long"));
+            return None;
+        }
+        let present = scope.rows.get(&name);
+        let length = present.map_or(0, |row| row.members.len() as u32);
+        let clash = present.is_some_and(|row| row.single || range.as_ref().is_none_or(|range| range.start < length));
+        if let Some(row) = present.filter(|_| clash) {
+            let message = format!("the name `{name}` is given twice");
+            let error = TopologyError::new(ErrorKind::NameGivenTwice, at(file, &key.span), message, "given again");
+            self.errors.push(error.other(row.location.clone(), "given before"));
+            return None;
+        }
+        if let Some(range) = range.as_ref().filter(|range| range.start > length) {
+            let message = format!("the row `{name}` has no member {length}");
+            let label = format!("expected `{name}[{length}..{}]`", range.end);
+            let error = TopologyError::new(ErrorKind::RowGap, at(file, &key.span), message, label);
+            self.errors.push(error.help("a row begins at 0 and has no gap"));
+            return None;
+        }
+        Some((name, range))
+    }
+
+    /// Expands one entry; empty where it has a mistake that leaves nothing to wire.
+    #[expect(clippy::too_many_arguments, reason = "one entry of the map, taken apart")]
+    fn members(
+        &mut self,
+        value: &Value,
+        file: &Arc<SourceFile>,
+        prefix: &str,
+        name: &str,
+        single: bool,
+        start: u32,
+        count: u32,
+    ) -> Vec<Member> {
+        let ValueKind::Call(kind, items) = &value.kind else {
+            let message = format!("`{name}` is {}, not a unit", value.describe());
+            let label = "expected `Kind(...)` or `Part(\"parts/...\")`";
+            self.errors.push(TopologyError::new(ErrorKind::WrongShape, at(file, &value.span), message, label));
+            return Vec::new();
+        };
+        let path = |index: u32| {
+            let dot = if prefix.is_empty() { "" } else { "." };
+            let index = if single { String::new() } else { format!("[{index}]") };
+            format!("{prefix}{dot}{name}{index}")
+        };
+        if kind.text == "Part" {
+            return (start..start + count)
+                .map_while(|index| {
+                    let muted = u32::from(index > start);
+                    self.errors.muted += muted;
+                    let part = self.part(items, kind, file, &path(index));
+                    self.errors.muted -= muted;
+                    part.map(|scope| Member::Part(Scope { repeated: index > start, ..scope }))
+                })
+                .collect();
+        }
+        let Some(&definition) = self.options.kinds.iter().find(|known| known.name == kind.text) else {
+            let names = self.options.kinds.iter().map(|known| known.name).chain(std::iter::once("Part"));
+            let message = format!("there is no kind of unit `{}`", kind.text);
+            let error = TopologyError::new(ErrorKind::UnknownUnitKind, at(file, &kind.span), message, "not a kind of unit");
+            self.errors.push(error.help(suggestion(&kind.text, names)));
+            return Vec::new();
+        };
+        let parameters = Arc::new(self.parameters(definition, items, kind, file));
+        let location = at(file, &kind.span);
+        (start..start + count)
+            .map(|index| {
+                let unit = UnitId(self.units.len() as u32);
+                self.units.push(ExpandedUnit {
+                    path: path(index),
+                    part: prefix.to_owned(),
+                    index,
+                    row: None,
+                    kind: definition,
+                    parameters: parameters.clone(),
+                    location: location.clone(),
+                });
+                Member::Unit(unit)
+            })
+            .collect()
+    }
+
+    /// The parameters of a unit, complete, in the order of its definition.
+    fn parameters(
+        &mut self,
+        kind: &'static UnitDefinition,
+        items: &[Item],
+        name: &Name,
+        file: &Arc<SourceFile>,
+    ) -> Vec<Parameter> {
+        let mut given: IndexMap<&str, &Item> = IndexMap::new();
+        for item in items {
+            let Some(key) = &item.key else {
+                let message = format!("a parameter of {} has no name", kind.name);
+                let location = at(file, &item.value.span);
+                self.errors.push(TopologyError::new(ErrorKind::WrongShape, location, message, "expected `key: value`"));
+                continue;
+            };
+            if !kind.parameters.iter().any(|definition| definition.name == key.text) {
+                self.errors.push(parameter::unknown_parameter(kind, &key.text, at(file, &key.span)));
+            } else if let Some(first) = given.get(key.text.as_str()) {
+                let message = format!("the parameter `{}` of {} is given twice", key.text, kind.name);
+                let error = TopologyError::new(ErrorKind::KeyGivenTwice, at(file, &key.span), message, "given again");
+                self.errors.push(error.other(at(file, &first.span()), "given before"));
+            } else {
+                given.insert(&key.text, item);
+            }
+        }
+        let mut parameters = Vec::new();
+        for definition in kind.parameters {
+            if let Some(item) = given.get(definition.name) {
+                let text = &file.text[item.value.span.clone()];
+                if let Err(error) = parameter::check_value(kind, definition, text) {
+                    let location = at(file, &item.value.span);
+                    self.errors.push(parameter::bad_value(kind.name, definition, error, location));
+                }
+                let origin = Origin::Given(at(file, &item.span()));
+                parameters.push(Parameter { definition, text: text.to_owned(), origin });
+            } else if let Some(default) = definition.default {
+                parameters.push(Parameter { definition, text: default.to_owned(), origin: Origin::Default });
+            } else {
+                let message = format!("{} lacks its parameter `{}`", kind.name, definition.name);
+                let label = format!("expected `{}: {}` ({})", definition.name, definition.kind, definition.meaning);
+                self.errors.push(TopologyError::new(ErrorKind::MissingParameter, at(file, &name.span), message, label));
+            }
+        }
+        parameters
+    }
+
+    /// Expands `Part("file", set: {...})`, or a part written in place: `Part(units: {...}, links: [...])`.
+    fn part(&mut self, items: &[Item], name: &Name, file: &Arc<SourceFile>, path: &str) -> Option<Scope> {
+        let here = at(file, &name.span);
+        if self.including.len() == MAXIMUM_DEPTH {
+            let message = format!("parts nest deeper than {MAXIMUM_DEPTH} levels");
+            self.errors.push(TopologyError::new(ErrorKind::IncludeCycle, here, message, "one part too deep"));
+            return None;
+        }
+        let included = items.first().filter(|item| item.key.is_none());
+        let named = if included.is_some() { &items[1..] } else { items };
+        let keys: &[&str] = if included.is_some() { &["set"] } else { &["name", "units", "links", "set"] };
+        let outer = Fields::from_items("Part", here, named, file, keys, self.errors);
+        let (body, body_file) = match included {
+            Some(item) => {
+                let part_file = self.find_part(&item.value, file)?;
+                let body = Fields::read(&part_file, "Part", &["name", "units", "links"], self.errors)?;
+                self.including.push((part_file.identity.clone(), part_file.name.clone()));
+                (Some(body), part_file)
+            }
+            None => {
+                self.including.push((String::new(), path.to_owned()));
+                (None, file.clone())
+            }
+        };
+        let fields = body.as_ref().unwrap_or(&outer);
+        let mut scope = Scope::default();
+        if let Some(units) = fields.required("units", self.errors) {
+            self.expand(units, &body_file, path, &mut scope);
+        }
+        scope.links = fields.list("links", self.errors).unwrap_or_default();
+        self.including.pop();
+        if let Some(set) = outer.get("set") {
+            if let ValueKind::Map(entries) = &set.kind {
+                for (key, value) in entries {
+                    overrides::apply_entry(key, value, file, &mut self.units, &scope, self.errors);
+                }
+            } else {
+                outer.wrong_shape("set", set, "a map: {\"sm[*].clock\": \"1530 MHz\"}", self.errors);
+            }
+        }
+        Some(scope)
+    }
+
+    fn find_part(&mut self, value: &Value, file: &Arc<SourceFile>) -> Option<Arc<SourceFile>> {
+        let place = at(file, &value.span);
+        let Some(name) = value.string() else {
+            let message = format!("the file of a Part is {}", value.describe());
+            self.errors.push(TopologyError::new(ErrorKind::WrongShape, place, message, "expected \"parts/...\""));
+            return None;
+        };
+        let found = match source::find(name, Some(file), self.options.library) {
+            Ok(found) => found,
+            Err(LookupError::NotFound) => {
+                let message = format!("there is no part `{name}`");
+                let label = "neither a file nor a built-in part";
+                let built_in = self.options.library.files.iter().map(|(key, _)| *key).filter(|key| key.contains('/'));
+                let error = TopologyError::new(ErrorKind::PartNotFound, place, message, label);
+                self.errors.push(error.help(suggestion(name, built_in)));
+                return None;
+            }
+            Err(LookupError::Unreadable(problem)) => {
+                let message = format!("the part `{name}` cannot be read: {problem}");
+                let label = "a file that cannot be read";
+                self.errors.push(TopologyError::new(ErrorKind::Unreadable, place, message, label));
+                return None;
+            }
+        };
+        if let Some(first) = self.including.iter().position(|(identity, _)| *identity == found.identity) {
+            let names = self.including[first..].iter().map(|(_, name)| name.as_str());
+            let cycle: Vec<&str> = names.chain(std::iter::once(found.name.as_str())).collect();
+            let message = format!("the part `{name}` includes itself: {}", cycle.join(" -> "));
+            self.errors.push(TopologyError::new(ErrorKind::IncludeCycle, place, message, "included again"));
+            return None;
+        }
+        Some(found)
+    }
+}

@@ -1,0 +1,17 @@
+//! The files under `topologies/`, embedded, so that the program works from any folder.
+
+macro_rules! files {
+    ($($name:literal),* $(,)?) => {
+        &[$(($name, include_str!(concat!("../../../topologies/", $name)))),*]
+    };
+}
+
+/// (name, text).
+pub const FILES: &[(&str, &str)] = files![
+    "v100_node.ron",
+    "v100_sxm2_node.ron",
+    "p100_node.ron",
+    "parts/v100.ron",
+    "parts/v100_sxm2.ron",
+    "parts/p100.ron",
+];

@@ -1,0 +1,140 @@
+//! The topology language: a node's units, their parameters and the wires between them, read from RON.
+//!
+//! A topology file holds `Topology(name, workload, units, links)`, a part file `Part(name, units, links)` whose names are
+//! relative to the prefix it is included with. [`load`] reads both, expands rows (`"sm[0..84]"`) and wires (`"sm[*].memory"`),
+//! and reports every mistake it finds with its place ([`TopologyErrors`]).
+//!
+//! **Invariant:** a [`Topology`] that [`load`] returned holds: every parameter has its type, every required port is wired, every
+//! wire joins a client to a server of one protocol and takes longer than zero.
+
+mod build;
+
+mod error;
+mod expand;
+
+mod library;
+mod load;
+mod nearest;
+mod parameter;
+mod pattern;
+mod overrides;
+mod source;
+mod syntax;
+mod wiring;
+mod workload;
+
+pub use build::build;
+
+pub use error::{ErrorKind, TopologyError, TopologyErrors};
+pub use load::{LoadOptions, load};
+pub use nearest::nearest;
+pub use parameter::{Origin, Parameter};
+pub use source::{Location, PartLibrary, SourceFile, TopologySource};
+pub use workload::{WorkloadCatalogue, WorkloadSpec};
+
+use crate::catalogue::UnitDefinition;
+use balar_protocol::{SimTime, UnitId};
+use std::sync::Arc;
+
+/// The unit kind whose wires take their latency from the unit.
+pub const LINK: &str = "Link";
+
+/// One override from the command line: "gpu.sm[*].clock=1800MHz".
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Override(pub String);
+
+/// A node, expanded: every unit and every wire by itself.
+#[derive(Clone, Debug)]
+pub struct Topology {
+    /// Its name.
+    pub name: String,
+    /// The workload it runs unless another is asked for.
+    pub workload: Option<WorkloadSpec>,
+    /// The units; a unit's place here is its [`UnitId`].
+    pub units: Vec<ExpandedUnit>,
+    /// The wires.
+    pub wires: Vec<ExpandedWire>,
+}
+
+/// One unit.
+#[derive(Clone)]
+pub struct ExpandedUnit {
+    /// Its full path: "gpu.sm\[3\]".
+    pub path: String,
+    /// Path of its part: "gpu"; empty at top level.
+    pub part: String,
+    /// Its index in its row, 0 for a single unit.
+    pub index: u32,
+    /// Units of its row; `None` for a single unit.
+    pub row: Option<u32>,
+    /// Its kind.
+    pub kind: &'static UnitDefinition,
+    /// Its parameters in the order of the kind's definition, defaults filled in.
+    pub parameters: Arc<Vec<Parameter>>,
+    /// Where its kind is named.
+    pub location: Location,
+}
+
+impl std::fmt::Debug for ExpandedUnit {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}: {}{}", self.path, self.kind.name, self.ron())
+    }
+}
+
+impl ExpandedUnit {
+    /// Its parameters as a complete RON struct.
+    pub fn ron(&self) -> String {
+        let fields = self.parameters.iter().map(|parameter| format!("{}: {}", parameter.definition.name, parameter.text));
+        format!("({})", fields.collect::<Vec<_>>().join(", "))
+    }
+
+    /// The value of a parameter as RON text.
+    pub fn parameter(&self, name: &str) -> Option<&str> {
+        self.parameters.iter().find(|parameter| parameter.definition.name == name).map(|parameter| parameter.text.as_str())
+    }
+
+    /// Its name without its part: "sm\[3\]".
+    pub fn local_name(&self) -> &str {
+        if self.part.is_empty() { &self.path } else { &self.path[self.part.len() + 1..] }
+    }
+}
+
+/// One end of a wire.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct WireEnd {
+    /// The unit.
+    pub unit: UnitId,
+    /// The port's name.
+    pub port: &'static str,
+    /// The port's index in its row; `None` for a single port.
+    pub index: Option<u32>,
+}
+
+/// One wire.
+#[derive(Clone, Debug)]
+pub struct ExpandedWire {
+    /// The end named first.
+    pub a: WireEnd,
+    /// The end named second.
+    pub b: WireEnd,
+    /// Time a message takes, in each direction.
+    pub latency: SimTime,
+    /// Where it is written.
+    pub location: Location,
+}
+
+impl Topology {
+    /// An end as it is written: "gpu.crossbar.sm\[3\]".
+    pub fn end_name(&self, end: WireEnd) -> String {
+        let path = &self.units[end.unit.0 as usize].path;
+        match end.index {
+            Some(index) => format!("{path}.{}[{index}]", end.port),
+            None => format!("{path}.{}", end.port),
+        }
+    }
+
+    /// The smallest latency of any wire: the length of the engine's windows. `None` without wires.
+    pub fn minimum_latency(&self) -> Option<SimTime> {
+        self.wires.iter().map(|wire| wire.latency).min()
+    }
+}

@@ -1,0 +1,55 @@
+//! The right name nearest to a wrong one.
+
+/// Insertions, deletions, substitutions and swaps of neighbours that lead from `a` to `b`; a change of case counts as none.
+fn edit_distance(a: &str, b: &str) -> usize {
+    let a: Vec<char> = a.to_lowercase().chars().collect();
+    let b: Vec<char> = b.to_lowercase().chars().collect();
+    let mut before_last: Vec<usize> = Vec::new();
+    let mut last: Vec<usize> = (0..=b.len()).collect();
+    for (i, &x) in a.iter().enumerate() {
+        let mut row = vec![i + 1];
+        for (j, &y) in b.iter().enumerate() {
+            let mut best = (last[j] + usize::from(x != y)).min(last[j + 1] + 1).min(row[j] + 1);
+            if i > 0 && j > 0 && x == b[j - 1] && a[i - 1] == y {
+                best = best.min(before_last[j - 1] + 1);
+            }
+            row.push(best);
+        }
+        before_last = std::mem::replace(&mut last, row);
+    }
+    last[b.len()]
+}
+
+/// The candidate nearest to `name`, if one is near enough to be meant.
+pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let limit = (name.chars().count() / 2).max(2);
+    let rated = candidates.into_iter().map(|candidate| (edit_distance(name, candidate), candidate));
+    rated.filter(|(distance, _)| *distance <= limit).min_by_key(|(distance, _)| *distance).map(|(_, candidate)| candidate)
+}
+
+/// "the nearest name is `x`" where there is one, else the list of all names.
+pub fn suggestion<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> String {
+    let candidates: Vec<&str> = candidates.into_iter().collect();
+    match nearest(name, candidates.iter().copied()) {
+        Some(near) => format!("the nearest name is `{near}`"),
+        None if candidates.is_empty() => "there is none".to_owned(),
+        None => format!("there are: {}", candidates.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn distances() {
+        for (a, b, distance) in [("", "abc", 3), ("clock", "clok", 1), ("ways", "wyas", 1), ("L2slice", "L2Slice", 0), ("a", "b", 1)]
+        {
+            assert_eq!(edit_distance(a, b), distance, "{a} {b}");
+            assert_eq!(edit_distance(b, a), distance, "{b} {a}");
+        }
+        assert_eq!(nearest("clok", ["ways", "clock", "lock"]), Some("clock"));
+        assert_eq!(nearest("bandwidth", ["ways", "clock"]), None);
+        assert_eq!(suggestion("zzzzzz", ["a", "b"]), "there are: a, b");
+    }
+}

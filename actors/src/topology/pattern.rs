@@ -1,0 +1,122 @@
+//! Paths of the topology language: "gpu.sm[*].memory", "l2[0..8].memory", "workload.elements".
+
+use super::error::ErrorKind;
+use super::syntax::Span;
+
+/// Which members of a row are meant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Index {
+    /// `name`.
+    None,
+    /// `name[3]`.
+    One(u32),
+    /// `name[0..8]`, the end not included.
+    Range(u32, u32),
+    /// `name[*]`.
+    All,
+}
+
+/// One step of a path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Segment {
+    /// The name.
+    pub name: String,
+    /// The members.
+    pub index: Index,
+    /// Its place in the path, bytes.
+    pub span: Span,
+}
+
+/// A mistake in a path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PatternError {
+    /// [`ErrorKind::BadPath`] or [`ErrorKind::BadRange`].
+    pub kind: ErrorKind,
+    /// What is wrong.
+    pub message: String,
+    /// Its place in the path, bytes.
+    pub span: Span,
+}
+
+/// Reads a path.
+pub fn parse(text: &str) -> Result<Vec<Segment>, PatternError> {
+    let mut segments = Vec::new();
+    let mut start = 0;
+    // A dot inside brackets belongs to a range.
+    let mut open = false;
+    for (i, c) in text.char_indices().chain(std::iter::once((text.len(), '.'))) {
+        match c {
+            '[' => open = true,
+            ']' => open = false,
+            '.' if !open || i == text.len() => {
+                segments.push(segment(&text[start..i], start)?);
+                start = i + 1;
+            }
+            _ => {}
+        }
+    }
+    Ok(segments)
+}
+
+fn segment(text: &str, offset: usize) -> Result<Segment, PatternError> {
+    let span = offset..offset + text.len();
+    let bad = |message: String| PatternError { kind: ErrorKind::BadPath, message, span: span.clone() };
+    let (name, index) = match text.split_once('[') {
+        None => (text, None),
+        Some((name, rest)) => {
+            let index = rest.strip_suffix(']').ok_or_else(|| bad(format!("`{text}` lacks its closing `]`")))?;
+            (name, Some(index))
+        }
+    };
+    let mut characters = name.chars();
+    let starts = characters.next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_');
+    if !starts || !characters.all(|c| c.is_ascii_alphanumeric() || c == '_') {
+        return Err(bad(format!("`{name}` is not a name: letters, digits and `_`, no digit first")));
+    }
+    let number = |text: &str| {
+        text.trim().parse::<u32>().map_err(|_| bad(format!("`{}` is not an index", text.trim())))
+    };
+    let index = match index.map(str::trim) {
+        None => Index::None,
+        Some("*") => Index::All,
+        Some(index) => match index.split_once("..") {
+            None => Index::One(number(index)?),
+            Some((start, end)) => {
+                let (start, end) = (number(start)?, number(end)?);
+                if start >= end {
+                    let what = if start == end { "holds nothing" } else { "runs backwards" };
+                    let message = format!("the range `{start}..{end}` {what}");
+                    return Err(PatternError { kind: ErrorKind::BadRange, message, span: span.clone() });
+                }
+                Index::Range(start, end)
+            }
+        },
+    };
+    Ok(Segment { name: name.to_owned(), index, span })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths() {
+        let path = parse("gpu[*].l2[0..8].memory[3].x").expect("a path");
+        let read: Vec<_> = path.iter().map(|segment| (segment.name.as_str(), segment.index.clone())).collect();
+        let expected =
+            [("gpu", Index::All), ("l2", Index::Range(0, 8)), ("memory", Index::One(3)), ("x", Index::None)];
+        assert_eq!(read, expected);
+        assert_eq!(path[1].span, 7..15);
+        for (text, message) in [
+            ("", "`` is not a name: letters, digits and `_`, no digit first"),
+            ("a..b", "`` is not a name: letters, digits and `_`, no digit first"),
+            ("a[3", "`a[3` lacks its closing `]`"),
+            ("a[x]", "`x` is not an index"),
+            ("a[5..5]", "the range `5..5` holds nothing"),
+            ("a[5..2]", "the range `5..2` runs backwards"),
+            ("3a", "`3a` is not a name: letters, digits and `_`, no digit first"),
+        ] {
+            assert_eq!(parse(text).expect_err(text).message, message);
+        }
+    }
+}
