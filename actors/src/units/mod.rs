@@ -6,7 +6,20 @@ pub mod copy_engine;
 pub mod cta_scheduler;
 pub mod link;
 pub mod sm;
+pub mod crossbar;
+pub mod l2_slice;
+pub mod hbm_stack;
+
+#[cfg(test)]
+mod memory_test_support;
 
 /// Every kind of unit that a topology can name.
-pub const UNITS: &[&UnitDefinition] =
-    &[&link::DEFINITION, &cta_scheduler::DEFINITION, &copy_engine::DEFINITION, &sm::DEFINITION];
+pub const UNITS: &[&UnitDefinition] = &[
+    &link::DEFINITION,
+    &cta_scheduler::DEFINITION,
+    &copy_engine::DEFINITION,
+    &sm::DEFINITION,
+    &crossbar::DEFINITION,
+    &l2_slice::DEFINITION,
+    &hbm_stack::DEFINITION,
+];

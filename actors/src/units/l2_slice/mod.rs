@@ -1,0 +1,578 @@
+//! An L2 slice: a sectored, write-back cache with its miss handling and atomics unit.
+//!
+//! Requests wait in order in the input queue and look up tags one after the other. A load that hits answers after
+//! [`L2SliceParameters::hit_latency`]; one that misses waits at its line until the fill arrives. A store writes whole sectors without
+//! fetching them (write-validate); a sector written in part is fetched first. Dirty sectors leave when their line is replaced, and stay
+//! at the end of a run.
+//!
+//! **Invariant:** a line with a fill under way is never replaced.
+
+mod sets;
+
+use crate::catalogue::{BuildContext, BuildError, ParameterProblem, ParameterSet, PortDefinition, Role, UnitDefinition};
+use crate::engine::{Inbox, NextWake, Outbox, Unit, Window};
+use balar_protocol::memory::{
+    LINE_BYTES, MemoryKind, MemoryMessage, MemoryRequest, MemoryResponse, SECTOR_BYTES, ServedBy,
+};
+use balar_protocol::statistics::StatisticSink;
+use balar_protocol::{Bytes, Clock, Frequency, Payload, PortId, Protocol};
+use sets::{NO_WAITER, Sets};
+use std::collections::VecDeque;
+
+crate::parameters! {
+    /// An L2 slice.
+    pub struct L2SliceParameters {
+        /// clock of the slice
+        clock: Frequency,
+        /// data capacity (V100: 6 MiB in 32 slices)
+        capacity: Bytes = r#""192 KiB""#,
+        /// lines of a set (Accel-Sim configuration of the QV100)
+        ways: u32 = "24",
+        /// cycles from the tag lookup of a hit to its response (calibrated: 212-cycle L2 hit of the V100)
+        hit_latency: u32 = "44",
+        /// cycles from the tag lookup of a miss to the request to memory (calibrated: 425-cycle random access of the V100)
+        miss_latency: u32 = "12",
+        /// cycles from the arrival of a fill to the responses that waited for it (calibrated: as miss_latency)
+        fill_latency: u32 = "32",
+        /// tag lookups a cycle
+        lookups_per_cycle: u32 = "1",
+        /// data bytes a cycle (32 slices x 64 B of the V100 give 2048 B a cycle, of which 1775 were measured)
+        bytes_per_cycle: u32 = "64",
+        /// bytes a load miss fetches around the sectors it needs: 32, 64 or 128 (64: a sequential 32-byte chase on a TITAN V takes 313 cycles, the mean of an L2 hit and a DRAM access)
+        fetch_granularity: Bytes = r#""64 B""#,
+        /// lines that may have fills under way
+        mshr_entries: u32 = "128",
+        /// requests that may wait for one line
+        mshr_merges: u32 = "32",
+        /// evicted lines that may be on their way to memory
+        write_back_entries: u32 = "64",
+        /// further cycles an atomic takes (TITAN V: 243.6 cycles against 211.1 of a load)
+        atomic_latency: u32 = "32",
+        /// operations of one request the atomics unit does in a cycle
+        atomic_operations_per_cycle: u32 = "8",
+        /// least cycles between two atomics on the same line
+        same_line_atomic_interval: u32 = "2",
+    }
+}
+
+balar_protocol::counters! {
+    /// What an L2 slice counts. Sectors are counted at the port, before merging.
+    pub struct L2SliceCounters {
+        /// requests taken from the input queue
+        requests: "request",
+        /// sectors that loads asked for
+        sectors_read: "sector",
+        /// sectors that stores wrote
+        sectors_written: "sector",
+        /// sectors of loads that were valid
+        sector_hits_read: "sector",
+        /// sectors of stores that were valid or were written in full
+        sector_hits_written: "sector",
+        /// sectors of loads that were not valid, those under way included
+        sector_misses_read: "sector",
+        /// sectors of stores that had to be fetched
+        sector_misses_written: "sector",
+        /// sectors that atomics and reductions touched
+        sectors_atomic: "sector",
+        /// sectors of atomics and reductions that were valid
+        sector_hits_atomic: "sector",
+        /// requests that were atomics
+        atomics: "request",
+        /// requests that were reductions
+        reductions: "request",
+        /// operations of atomics and reductions
+        atomic_operations: "operation",
+        /// data bytes from and to the crossbar
+        bytes: "byte",
+        /// lines replaced
+        evictions: "line",
+        /// lines replaced that had dirty sectors
+        write_backs: "line",
+        /// dirty sectors sent to memory
+        sectors_written_back: "sector",
+        /// fill requests sent to memory
+        fills: "request",
+        /// sectors fetched from memory
+        sectors_filled: "sector",
+        /// requests that waited for a fill already under way
+        mshr_merges: "request",
+        /// most lines that had fills under way
+        mshr_maximum: "line",
+        /// most requests in the input queue
+        queue_maximum: "request",
+        /// cycles requests waited in the input queue, summed
+        queue_cycles: "cycle",
+        /// cycles the queue stood because every MSHR was in use
+        stall_cycles_mshr: "cycle",
+        /// cycles the queue stood because too many requests waited for one line
+        stall_cycles_merge: "cycle",
+        /// cycles the queue stood because every line of the set had a fill under way
+        stall_cycles_set: "cycle",
+        /// cycles the queue stood because too many write-backs were under way
+        stall_cycles_write_back: "cycle",
+        /// cycles the data array was busy
+        data_busy_cycles: "cycle",
+    }
+}
+
+/// The L2 slice in the catalogue of units.
+pub const DEFINITION: UnitDefinition = UnitDefinition {
+    name: "L2Slice",
+    summary: "sectored write-back slice of the L2 cache",
+    parameters: L2SliceParameters::DEFINITIONS,
+    check: L2SliceParameters::check,
+    ports: &[
+        PortDefinition {
+            name: "crossbar",
+            protocol: Protocol::Memory,
+            role: Role::Server,
+            indexed: false,
+            required: true,
+            meaning: "requests for the lines of this slice",
+        },
+        PortDefinition {
+            name: "memory",
+            protocol: Protocol::Memory,
+            role: Role::Client,
+            indexed: false,
+            required: true,
+            meaning: "device memory",
+        },
+    ],
+    counters: L2SliceCounters::DEFINITIONS,
+    build: |text, context| Ok(Box::new(L2Slice::new(ron::from_str(text)?, context)?)),
+};
+
+/// The number of write-backs in the protocol to memory; fills carry the number of their line.
+const WRITE_BACK_ID: u32 = u32::MAX;
+
+/// Why the head of the input queue cannot be served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stall {
+    Mshr,
+    Merge,
+    Set,
+    WriteBack,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Waiter {
+    request: MemoryRequest,
+    hits: u8,
+    /// The next of the same line, or of the free list.
+    next: u32,
+}
+
+/// An L2 slice.
+#[derive(Debug)]
+pub struct L2Slice {
+    clock: Clock,
+    parameters: L2SliceParameters,
+    crossbar: PortId,
+    memory: PortId,
+    sets: Sets,
+    queue: VecDeque<(u64, MemoryRequest)>,
+    /// First free lookup slot (cycle x lookups a cycle).
+    lookup_free: u64,
+    /// First free byte slot of the data array (cycle x bytes a cycle).
+    data_free: u64,
+    /// First cycle the atomics unit is free, and the line it worked on last with the cycle it may take that again.
+    atomic_free: u64,
+    last_atomic: (u64, u64),
+    blocked: Option<(Stall, u64)>,
+    waiters: Vec<Waiter>,
+    free_waiter: u32,
+    mshr_used: u32,
+    write_backs: u32,
+    /// Queue entries freed in this window, and the cycle of the last.
+    credits: u16,
+    credit_cycle: u64,
+    counters: L2SliceCounters,
+}
+
+impl L2Slice {
+    /// A slice with the wired ports of `context`; the slices of its row share the lines.
+    pub fn new(parameters: L2SliceParameters, context: &BuildContext) -> Result<L2Slice, BuildError> {
+        let mut problems = Vec::new();
+        for (key, value) in [
+            ("ways", parameters.ways),
+            ("lookups_per_cycle", parameters.lookups_per_cycle),
+            ("bytes_per_cycle", parameters.bytes_per_cycle),
+            ("mshr_entries", parameters.mshr_entries),
+            ("mshr_merges", parameters.mshr_merges),
+            ("write_back_entries", parameters.write_back_entries),
+            ("atomic_operations_per_cycle", parameters.atomic_operations_per_cycle),
+        ] {
+            if value == 0 {
+                problems.push(ParameterProblem::new(key, "expected at least 1, found 0"));
+            }
+        }
+        let set_bytes = u64::from(parameters.ways.max(1)) * LINE_BYTES;
+        if parameters.capacity.0 == 0 || !parameters.capacity.0.is_multiple_of(set_bytes) {
+            let problem = format!(
+                "expected a multiple of {} ways x {LINE_BYTES} B = {}, found {}",
+                parameters.ways,
+                Bytes(set_bytes),
+                parameters.capacity
+            );
+            problems.push(ParameterProblem::new("capacity", problem));
+        }
+        if parameters.capacity.0 > 1 << 36 {
+            problems.push(ParameterProblem::new("capacity", "expected at most 64 GiB"));
+        }
+        if ![32, 64, 128].contains(&parameters.fetch_granularity.0) {
+            let problem = format!("expected 32 B, 64 B or 128 B, found {}", parameters.fetch_granularity);
+            problems.push(ParameterProblem::new("fetch_granularity", problem));
+        }
+        let port = |name| context.ports.get(name).ok_or(ParameterProblem::new(name, "expected a wire to this port"));
+        let (crossbar, memory) = match (port("crossbar"), port("memory")) {
+            (Ok(crossbar), Ok(memory)) if problems.is_empty() => (crossbar, memory),
+            (crossbar, memory) => {
+                problems.extend([crossbar.err(), memory.err()].into_iter().flatten());
+                return Err(BuildError::Parameters(problems));
+            }
+        };
+        let sets = (parameters.capacity.0 / set_bytes) as u32;
+        Ok(L2Slice {
+            clock: Clock::new(parameters.clock),
+            sets: Sets::new(sets, parameters.ways, context.row_length.max(1)),
+            crossbar,
+            memory,
+            queue: VecDeque::with_capacity(64),
+            lookup_free: 0,
+            data_free: 0,
+            atomic_free: 0,
+            last_atomic: (u64::MAX, 0),
+            blocked: None,
+            waiters: Vec::new(),
+            free_waiter: NO_WAITER,
+            mshr_used: 0,
+            write_backs: 0,
+            credits: 0,
+            credit_cycle: 0,
+            counters: L2SliceCounters::default(),
+            parameters,
+        })
+    }
+
+    /// Looks up queued requests in cycles before `limit`.
+    fn serve(&mut self, limit: u64, out: &mut Outbox) {
+        let rate = u64::from(self.parameters.lookups_per_cycle);
+        while self.blocked.is_none() {
+            let Some(&(arrived, request)) = self.queue.front() else { return };
+            let slot = self.lookup_free.max(arrived * rate);
+            let cycle = slot / rate;
+            if cycle >= limit {
+                return;
+            }
+            if let Err(stall) = self.look_up(cycle, &request, out) {
+                self.blocked = Some((stall, cycle));
+                return;
+            }
+            self.queue.pop_front();
+            self.lookup_free = slot + 1;
+            self.credits += 1;
+            self.credit_cycle = cycle;
+            self.counters.requests += 1;
+            self.counters.queue_cycles += cycle - arrived;
+        }
+    }
+
+    /// Serves one request, or changes nothing and says what it lacks.
+    fn look_up(&mut self, cycle: u64, request: &MemoryRequest, out: &mut Outbox) -> Result<(), Stall> {
+        let wanted = request.sectors;
+        let found = self.sets.find(request.line);
+        let (valid, pending, waiting) = match found {
+            Some(index) => {
+                let line = self.sets.line(index);
+                (line.valid, line.pending, line.waiting)
+            }
+            None => (0, 0, 0),
+        };
+        // Sectors that must be valid before the request is done.
+        let needed = match request.kind {
+            MemoryKind::Store => wanted & !request.full_sectors,
+            _ => wanted,
+        } & !valid;
+        let fetch = match request.kind {
+            MemoryKind::Load => self.widen(needed & !pending) & !valid & !pending,
+            _ => needed & !pending,
+        };
+        if fetch != 0 && pending == 0 && self.mshr_used == self.parameters.mshr_entries {
+            return Err(Stall::Mshr);
+        }
+        let waits = needed != 0 && request.kind != MemoryKind::Store;
+        if waits && u32::from(waiting) >= self.parameters.mshr_merges {
+            return Err(Stall::Merge);
+        }
+        let index = match found {
+            Some(index) => index,
+            None => self.allocate(cycle, request, out)?,
+        };
+        self.count(request, valid, needed);
+        self.sets.touch(index);
+        let line = self.sets.line_mut(index);
+        match request.kind {
+            MemoryKind::Load => {}
+            MemoryKind::Store => {
+                line.valid |= wanted & request.full_sectors;
+                line.dirty |= wanted;
+            }
+            MemoryKind::Atomic | MemoryKind::Reduction => line.dirty |= wanted,
+        }
+        if fetch != 0 {
+            let first = line.pending == 0;
+            line.pending |= fetch;
+            self.mshr_used += u32::from(first);
+            self.counters.mshr_maximum = self.counters.mshr_maximum.max(u64::from(self.mshr_used));
+            self.counters.fills += 1;
+            self.counters.sectors_filled += u64::from(fetch.count_ones());
+            let fill = MemoryRequest {
+                line: request.line,
+                id: index,
+                launch: request.launch,
+                return_port: 0,
+                data_bytes: 0,
+                sectors: fetch,
+                full_sectors: 0,
+                operations: 0,
+                kind: MemoryKind::Load,
+            };
+            let depart = self.clock.time_of(cycle + u64::from(self.parameters.miss_latency));
+            out.send(self.memory, depart, Payload::Memory(MemoryMessage::Request(fill)));
+        }
+        if waits {
+            self.counters.mshr_merges += u64::from(fetch == 0);
+            self.wait(index, *request, wanted & valid);
+        } else {
+            self.finish(cycle + u64::from(self.parameters.hit_latency), request, wanted & !needed, out);
+        }
+        Ok(())
+    }
+
+    /// `sectors` and their neighbours within the fetch granularity.
+    fn widen(&self, sectors: u8) -> u8 {
+        match self.parameters.fetch_granularity.0 {
+            128 if sectors != 0 => 0b1111,
+            64 => {
+                let pairs = (sectors | sectors >> 1) & 0b0101;
+                pairs | pairs << 1
+            }
+            _ => sectors,
+        }
+    }
+
+    /// Makes room for the line of `request`.
+    fn allocate(&mut self, cycle: u64, request: &MemoryRequest, out: &mut Outbox) -> Result<u32, Stall> {
+        let victim = self.sets.victim(request.line).ok_or(Stall::Set)?;
+        let line = *self.sets.line(victim);
+        if line.dirty != 0 {
+            if self.write_backs >= self.parameters.write_back_entries {
+                return Err(Stall::WriteBack);
+            }
+            self.write_back(cycle, line.address, line.dirty, out);
+        }
+        self.counters.evictions += u64::from(line.valid | line.dirty != 0);
+        self.sets.install(victim, request.line);
+        Ok(victim)
+    }
+
+    fn write_back(&mut self, cycle: u64, address: u64, sectors: u8, out: &mut Outbox) {
+        self.write_backs += 1;
+        self.counters.write_backs += 1;
+        self.counters.sectors_written_back += u64::from(sectors.count_ones());
+        let request = MemoryRequest {
+            line: address,
+            id: WRITE_BACK_ID,
+            launch: 0,
+            return_port: 0,
+            data_bytes: (sectors.count_ones() * SECTOR_BYTES as u32) as u16,
+            sectors,
+            full_sectors: sectors,
+            operations: 0,
+            kind: MemoryKind::Store,
+        };
+        let depart = self.clock.time_of(cycle + u64::from(self.parameters.miss_latency));
+        out.send(self.memory, depart, Payload::Memory(MemoryMessage::Request(request)));
+    }
+
+    fn count(&mut self, request: &MemoryRequest, valid: u8, needed: u8) {
+        let sectors = u64::from(request.sectors.count_ones());
+        let hits = u64::from((request.sectors & valid).count_ones());
+        let missing = u64::from(needed.count_ones());
+        let counters = &mut self.counters;
+        match request.kind {
+            MemoryKind::Load => {
+                counters.sectors_read += sectors;
+                counters.sector_hits_read += hits;
+                counters.sector_misses_read += missing;
+                counters.bytes += sectors * SECTOR_BYTES;
+            }
+            MemoryKind::Store => {
+                counters.sectors_written += sectors;
+                counters.sector_hits_written += sectors - missing;
+                counters.sector_misses_written += missing;
+                counters.bytes += u64::from(request.data_bytes);
+            }
+            MemoryKind::Atomic | MemoryKind::Reduction => {
+                counters.sectors_atomic += sectors;
+                counters.sector_hits_atomic += hits;
+                counters.atomic_operations += u64::from(request.operations);
+                counters.bytes += u64::from(request.data_bytes);
+                if request.kind == MemoryKind::Atomic {
+                    counters.atomics += 1;
+                    counters.bytes += sectors * SECTOR_BYTES;
+                } else {
+                    counters.reductions += 1;
+                }
+            }
+        }
+    }
+
+    fn wait(&mut self, index: u32, request: MemoryRequest, hits: u8) {
+        let waiter = Waiter { request, hits, next: NO_WAITER };
+        let slot = if self.free_waiter == NO_WAITER {
+            self.waiters.push(waiter);
+            (self.waiters.len() - 1) as u32
+        } else {
+            let slot = self.free_waiter;
+            self.free_waiter = self.waiters[slot as usize].next;
+            self.waiters[slot as usize] = waiter;
+            slot
+        };
+        let line = self.sets.line_mut(index);
+        line.waiting += 1;
+        if line.first_waiter == NO_WAITER {
+            line.first_waiter = slot;
+        } else {
+            self.waiters[line.last_waiter as usize].next = slot;
+        }
+        line.last_waiter = slot;
+    }
+
+    /// Answers `request`, whose sectors are all there, with the data ready in cycle `ready`.
+    fn finish(&mut self, mut ready: u64, request: &MemoryRequest, hits: u8, out: &mut Outbox) {
+        let sector_bytes = u64::from(request.sectors.count_ones()) * SECTOR_BYTES;
+        if matches!(request.kind, MemoryKind::Atomic | MemoryKind::Reduction) {
+            let mut start = ready.max(self.atomic_free);
+            if self.last_atomic.0 == request.line {
+                start = start.max(self.last_atomic.1);
+            }
+            let cycles = u64::from(u32::from(request.operations).div_ceil(self.parameters.atomic_operations_per_cycle));
+            self.atomic_free = start + cycles.max(1);
+            self.last_atomic = (request.line, start + u64::from(self.parameters.same_line_atomic_interval));
+            ready = self.atomic_free - 1 + u64::from(self.parameters.atomic_latency);
+        }
+        let rate = u64::from(self.parameters.bytes_per_cycle);
+        let slot = (ready * rate).max(self.data_free);
+        self.data_free = slot + sector_bytes.max(SECTOR_BYTES);
+        self.counters.data_busy_cycles += sector_bytes.div_ceil(rate);
+        let served_by = if hits == request.sectors { ServedBy::L2 } else { ServedBy::DeviceMemory };
+        let depart = self.clock.time_of(slot / rate);
+        out.send(self.crossbar, depart, Payload::Memory(MemoryMessage::Response(request.response(hits, served_by))));
+    }
+
+    /// A fill or the acknowledgement of a write-back arrives.
+    fn receive(&mut self, cycle: u64, response: &MemoryResponse, out: &mut Outbox) {
+        if response.id == WRITE_BACK_ID {
+            self.write_backs = self.write_backs.saturating_sub(1);
+        } else if (response.id as usize) < self.sets.len() {
+            self.fill(cycle, response.id, response.sectors, out);
+        }
+        if let Some((stall, since)) = self.blocked.take() {
+            let counters = &mut self.counters;
+            *match stall {
+                Stall::Mshr => &mut counters.stall_cycles_mshr,
+                Stall::Merge => &mut counters.stall_cycles_merge,
+                Stall::Set => &mut counters.stall_cycles_set,
+                Stall::WriteBack => &mut counters.stall_cycles_write_back,
+            } += cycle.saturating_sub(since);
+            self.lookup_free = self.lookup_free.max(cycle * u64::from(self.parameters.lookups_per_cycle));
+        }
+    }
+
+    fn fill(&mut self, cycle: u64, index: u32, sectors: u8, out: &mut Outbox) {
+        let line = self.sets.line_mut(index);
+        let was_pending = line.pending != 0;
+        line.pending &= !sectors;
+        line.valid |= sectors;
+        if was_pending && line.pending == 0 {
+            self.mshr_used -= 1;
+        }
+        let pending = line.pending;
+        let mut slot = line.first_waiter;
+        line.first_waiter = NO_WAITER;
+        line.last_waiter = NO_WAITER;
+        line.waiting = 0;
+        while slot != NO_WAITER {
+            let waiter = self.waiters[slot as usize];
+            self.waiters[slot as usize].next = self.free_waiter;
+            self.free_waiter = slot;
+            if waiter.request.sectors & pending == 0 {
+                self.finish(cycle + u64::from(self.parameters.fill_latency), &waiter.request, waiter.hits, out);
+            } else {
+                self.wait(index, waiter.request, waiter.hits);
+            }
+            slot = waiter.next;
+        }
+    }
+
+    /// Writes back every dirty line and drops what is valid.
+    fn invalidate(&mut self, cycle: u64, out: &mut Outbox) {
+        for index in 0..self.sets.len() as u32 {
+            let line = *self.sets.line(index);
+            let dirty = line.dirty & line.valid;
+            if dirty != 0 {
+                self.write_back(cycle, line.address, dirty, out);
+            }
+            let line = self.sets.line_mut(index);
+            line.dirty &= line.pending;
+            line.valid = 0;
+        }
+    }
+}
+
+impl Unit for L2Slice {
+    fn advance(&mut self, window: Window, inbox: &mut Inbox, out: &mut Outbox) -> NextWake {
+        while let Some(message) = inbox.take() {
+            let cycle = self.clock.cycle_at_or_after(message.time);
+            self.serve(cycle, out);
+            match message.payload {
+                Payload::Memory(MemoryMessage::Request(request)) => {
+                    self.queue.push_back((cycle, request));
+                    self.counters.queue_maximum = self.counters.queue_maximum.max(self.queue.len() as u64);
+                }
+                Payload::Memory(MemoryMessage::Response(response)) => self.receive(cycle, &response, out),
+                Payload::Memory(MemoryMessage::Invalidate) => self.invalidate(cycle, out),
+                _ => {}
+            }
+        }
+        self.serve(self.clock.cycle_at_or_after(window.until), out);
+        if self.credits > 0 {
+            let at = self.clock.time_of(self.credit_cycle);
+            let count = std::mem::take(&mut self.credits);
+            out.send(self.crossbar, at, Payload::Memory(MemoryMessage::Credit { count }));
+        }
+        match self.queue.front() {
+            Some(&(arrived, _)) if self.blocked.is_none() => {
+                let rate = u64::from(self.parameters.lookups_per_cycle);
+                NextWake::At(self.clock.time_of((self.lookup_free / rate).max(arrived)))
+            }
+            _ => NextWake::OnMessage,
+        }
+    }
+
+    fn statistics(&self, sink: &mut StatisticSink) {
+        self.counters.write(sink);
+    }
+
+    fn outstanding(&self) -> Option<String> {
+        (!self.queue.is_empty() || self.mshr_used > 0).then(|| {
+            let blocked = self.blocked.map(|(stall, _)| format!(", blocked for want of: {stall:?}")).unwrap_or_default();
+            format!("{} requests queued, {} lines with fills under way{blocked}", self.queue.len(), self.mshr_used)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,129 @@
+//! Tags, sector masks and replacement order of a slice.
+
+use crate::units::crossbar::fold;
+use balar_protocol::memory::LINE_BYTES;
+
+/// No waiter.
+pub(super) const NO_WAITER: u32 = u32::MAX;
+
+/// A line and its sectors, one mask bit each.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Line {
+    /// Its address in device memory.
+    pub address: u64,
+    last_use: u64,
+    /// Requests that wait for sectors of it, a list.
+    pub first_waiter: u32,
+    pub last_waiter: u32,
+    pub waiting: u16,
+    /// Sectors whose data is here.
+    pub valid: u8,
+    /// Sectors that memory has not got yet; not valid while the rest of a sector written in part is fetched.
+    pub dirty: u8,
+    /// Sectors being fetched.
+    pub pending: u8,
+}
+
+/// The sets of a slice.
+#[derive(Debug)]
+pub(super) struct Sets {
+    sets: u32,
+    set_bits: u32,
+    ways: u32,
+    slices: u64,
+    /// Low bits of each line's number within the slice, to be compared many at once; `Line::address` decides.
+    tags: Vec<u32>,
+    lines: Vec<Line>,
+    uses: u64,
+}
+
+/// The address of a way that holds nothing: no multiple of the line size.
+const EMPTY: u64 = u64::MAX;
+
+impl Sets {
+    pub fn new(sets: u32, ways: u32, slices: u32) -> Sets {
+        let count = sets as usize * ways as usize;
+        let empty = Line {
+            address: EMPTY,
+            last_use: 0,
+            first_waiter: NO_WAITER,
+            last_waiter: NO_WAITER,
+            waiting: 0,
+            valid: 0,
+            dirty: 0,
+            pending: 0,
+        };
+        Sets {
+            sets,
+            set_bits: sets.next_power_of_two().trailing_zeros().max(1),
+            ways,
+            slices: u64::from(slices),
+            tags: vec![u32::MAX; count],
+            lines: vec![empty; count],
+            uses: 0,
+        }
+    }
+
+    /// First way of the line's set, and its tag. Lines that lie one slice count apart follow each other in the sets, and higher bits
+    /// are folded in: any run of lines fills the sets evenly, and power-of-two strides do not share one.
+    #[inline]
+    fn place(&self, address: u64) -> (usize, u32) {
+        let number = address / LINE_BYTES;
+        let local =
+            if self.slices.is_power_of_two() { number >> self.slices.trailing_zeros() } else { number / self.slices };
+        let count = u64::from(self.sets);
+        let set = if self.sets.is_power_of_two() {
+            (local ^ fold(local >> count.trailing_zeros(), self.set_bits)) & (count - 1)
+        } else {
+            let high = fold(local / count, self.set_bits) & ((1 << self.set_bits) - 1);
+            (local % count + high) % count
+        };
+        (set as usize * self.ways as usize, local as u32)
+    }
+
+    /// The way that holds the line at `address`.
+    #[inline]
+    pub fn find(&self, address: u64) -> Option<u32> {
+        let (first, tag) = self.place(address);
+        let tags = &self.tags[first..first + self.ways as usize];
+        let mut matches = tags.iter().enumerate().filter(|(_, t)| **t == tag).map(|(way, _)| first + way);
+        matches.find(|&index| self.lines[index].address == address).map(|index| index as u32)
+    }
+
+    /// The least recently used way of the line's set that has no fill under way.
+    pub fn victim(&self, address: u64) -> Option<u32> {
+        let (first, _) = self.place(address);
+        let ways = self.lines[first..first + self.ways as usize].iter().enumerate();
+        let idle = ways.filter(|(_, line)| line.pending == 0);
+        idle.min_by_key(|(_, line)| line.last_use).map(|(way, _)| (first + way) as u32)
+    }
+
+    /// Gives way `index` to the line at `address`, with no sector valid.
+    pub fn install(&mut self, index: u32, address: u64) {
+        let (_, tag) = self.place(address);
+        self.tags[index as usize] = tag;
+        let line = &mut self.lines[index as usize];
+        (line.address, line.valid, line.dirty) = (address, 0, 0);
+    }
+
+    /// Makes way `index` the most recently used.
+    #[inline]
+    pub fn touch(&mut self, index: u32) {
+        self.uses += 1;
+        self.lines[index as usize].last_use = self.uses;
+    }
+
+    #[inline]
+    pub fn line(&self, index: u32) -> &Line {
+        &self.lines[index as usize]
+    }
+
+    #[inline]
+    pub fn line_mut(&mut self, index: u32) -> &mut Line {
+        &mut self.lines[index as usize]
+    }
+
+    pub fn len(&self) -> usize {
+        self.lines.len()
+    }
+}
