@@ -31,7 +31,7 @@ fn kernel(body: &str) -> Function {
 fn instructions(function: &Function) -> Vec<&Instruction> {
     let body = function.body.as_ref().expect("a body");
     let instruction = |statement| match statement {
-        &Statement::Instruction(ref instruction) => Some(instruction),
+        Statement::Instruction(instruction) => Some(instruction),
         _ => None,
     };
     body.statements.iter().filter_map(instruction).collect()
