@@ -29,12 +29,13 @@ fn kernel(body: &str) -> Function {
 }
 
 fn instructions(function: &Function) -> Vec<&Instruction> {
-    let body = function.body.as_ref().expect("a body");
-    let instruction = |statement| match statement {
-        Statement::Instruction(instruction) => Some(instruction),
-        _ => None,
-    };
-    body.statements.iter().filter_map(instruction).collect()
+    let mut found = Vec::new();
+    for statement in &function.body.as_ref().expect("a body").statements {
+        if let Statement::Instruction(instruction) = statement {
+            found.push(instruction);
+        }
+    }
+    found
 }
 
 /// The operands of a single instruction, with registers by name.
