@@ -34,18 +34,14 @@ impl Pending {
         if self.earliest >= until {
             return;
         }
-        let mut earliest = SimTime::MAX;
-        let mut index = 0;
-        while index < self.future.len() {
-            let time = self.future[index].time;
-            if time < until {
-                due.push(self.future.swap_remove(index));
-            } else {
-                earliest = earliest.min(time);
-                index += 1;
-            }
+        // Both ways keep the order of arrival: what one sender sends is often sorted already.
+        if self.future.iter().all(|message| message.time < until) {
+            std::mem::swap(&mut self.future, due);
+            self.earliest = SimTime::MAX;
+        } else {
+            due.extend(self.future.extract_if(.., |message| message.time < until));
+            self.earliest = self.future.iter().map(|message| message.time).min().unwrap_or(SimTime::MAX);
         }
-        self.earliest = earliest;
         due.sort_unstable_by(|a, b| b.order().cmp(&a.order()));
     }
 }

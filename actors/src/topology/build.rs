@@ -69,7 +69,10 @@ impl Topology {
                     part: scheduler.part.clone(),
                     compute_capability: capability.and_then(|text| ron::from_str(text).ok()).unwrap_or((7, 0)),
                     sm_count: members(STREAMING_MULTIPROCESSOR).count() as u32,
-                    memory_bytes: capacity.filter_map(|text| ron::from_str::<Bytes>(text).ok()).map(|bytes| bytes.0).sum(),
+                    memory_bytes: capacity
+                        .filter_map(|text| ron::from_str::<Bytes>(text).ok())
+                        .map(|bytes| bytes.0)
+                        .sum(),
                 }
             })
             .collect()

@@ -152,7 +152,9 @@ impl<'a> Expander<'a> {
             Err(PatternError { kind, message, span }) => {
                 let place = inside(file, key, &span);
                 let error = match kind {
-                    ErrorKind::BadRange => TopologyError::new(kind, place, message, "expected `[start..end]`, start < end"),
+                    ErrorKind::BadRange => {
+                        TopologyError::new(kind, place, message, "expected `[start..end]`, start < end")
+                    }
                     _ => bad(format!("bad unit name: {message}"), place),
                 };
                 self.errors.push(error);
@@ -234,7 +236,8 @@ impl<'a> Expander<'a> {
         let Some(&definition) = self.options.kinds.iter().find(|known| known.name == kind.text) else {
             let names = self.options.kinds.iter().map(|known| known.name).chain(std::iter::once("Part"));
             let message = format!("there is no kind of unit `{}`", kind.text);
-            let error = TopologyError::new(ErrorKind::UnknownUnitKind, at(file, &kind.span), message, "not a kind of unit");
+            let error =
+                TopologyError::new(ErrorKind::UnknownUnitKind, at(file, &kind.span), message, "not a kind of unit");
             self.errors.push(error.help(suggestion(&kind.text, names)));
             return Vec::new();
         };

@@ -76,8 +76,7 @@ fn load_file(file: &Arc<SourceFile>, options: &LoadOptions, errors: &mut Errors)
     }
     scope.links = fields.list("links", expander.errors).unwrap_or_default();
     let units = std::mem::take(&mut expander.units);
-    let mut topology =
-        Topology { name: name.unwrap_or_default(), workload, units, wires: Vec::new() };
+    let mut topology = Topology { name: name.unwrap_or_default(), workload, units, wires: Vec::new() };
     for given in options.overrides {
         overrides::apply_argument(&given.0, &mut topology, &scope, options.workloads, errors);
     }
@@ -116,8 +115,12 @@ impl Fields {
         let value = match syntax::parse(&file.text) {
             Ok(value) => value,
             Err(error) => {
-                let mut report =
-                    TopologyError::new(ErrorKind::Syntax, at(&error.span), error.message.clone(), "the text is not RON here");
+                let mut report = TopologyError::new(
+                    ErrorKind::Syntax,
+                    at(&error.span),
+                    error.message.clone(),
+                    "the text is not RON here",
+                );
                 if let Some(opened) = &error.opened {
                     report = report.other(at(opened), "opened here");
                 }
@@ -160,7 +163,8 @@ impl Fields {
             let at = |span: &syntax::Span| Location { file: file.clone(), span: span.clone() };
             let Some(key) = &item.key else {
                 let message = format!("a value of {what} has no key");
-                let error = TopologyError::new(ErrorKind::WrongShape, at(&item.value.span), message, "expected `key: value`");
+                let error =
+                    TopologyError::new(ErrorKind::WrongShape, at(&item.value.span), message, "expected `key: value`");
                 errors.push(error.help(format!("the keys are: {}", keys.join(", "))));
                 continue;
             };

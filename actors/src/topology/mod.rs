@@ -15,9 +15,9 @@ mod expand;
 mod library;
 mod load;
 mod nearest;
+mod overrides;
 mod parameter;
 mod pattern;
-mod overrides;
 mod source;
 mod syntax;
 mod wiring;
@@ -84,13 +84,17 @@ impl std::fmt::Debug for ExpandedUnit {
 impl ExpandedUnit {
     /// Its parameters as a complete RON struct.
     pub fn ron(&self) -> String {
-        let fields = self.parameters.iter().map(|parameter| format!("{}: {}", parameter.definition.name, parameter.text));
+        let fields =
+            self.parameters.iter().map(|parameter| format!("{}: {}", parameter.definition.name, parameter.text));
         format!("({})", fields.collect::<Vec<_>>().join(", "))
     }
 
     /// The value of a parameter as RON text.
     pub fn parameter(&self, name: &str) -> Option<&str> {
-        self.parameters.iter().find(|parameter| parameter.definition.name == name).map(|parameter| parameter.text.as_str())
+        self.parameters
+            .iter()
+            .find(|parameter| parameter.definition.name == name)
+            .map(|parameter| parameter.text.as_str())
     }
 
     /// Its name without its part: "sm\[3\]".

@@ -24,7 +24,10 @@ fn edit_distance(a: &str, b: &str) -> usize {
 pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let limit = (name.chars().count() / 2).max(2);
     let rated = candidates.into_iter().map(|candidate| (edit_distance(name, candidate), candidate));
-    rated.filter(|(distance, _)| *distance <= limit).min_by_key(|(distance, _)| *distance).map(|(_, candidate)| candidate)
+    rated
+        .filter(|(distance, _)| *distance <= limit)
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, candidate)| candidate)
 }
 
 /// "the nearest name is `x`" where there is one, else the list of all names.
@@ -43,7 +46,8 @@ mod tests {
 
     #[test]
     fn distances() {
-        for (a, b, distance) in [("", "abc", 3), ("clock", "clok", 1), ("ways", "wyas", 1), ("L2slice", "L2Slice", 0), ("a", "b", 1)]
+        for (a, b, distance) in
+            [("", "abc", 3), ("clock", "clok", 1), ("ways", "wyas", 1), ("L2slice", "L2Slice", 0), ("a", "b", 1)]
         {
             assert_eq!(edit_distance(a, b), distance, "{a} {b}");
             assert_eq!(edit_distance(b, a), distance, "{b} {a}");

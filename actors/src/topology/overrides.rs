@@ -118,7 +118,12 @@ impl Setting<'_> {
         if path.is_empty() {
             let message = format!("`{}` names no parameter of a unit", key.name);
             let names = scope.rows.keys().map(String::as_str);
-            let error = TopologyError::new(ErrorKind::BadPath, (self.place)(key.span.clone()), message, "expected unit.parameter");
+            let error = TopologyError::new(
+                ErrorKind::BadPath,
+                (self.place)(key.span.clone()),
+                message,
+                "expected unit.parameter",
+            );
             errors.push(error.help(suggestion(&key.name, names)));
             return;
         }

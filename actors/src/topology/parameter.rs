@@ -70,8 +70,7 @@ pub(crate) fn check_value(
 pub(crate) fn unknown_parameter(kind: &UnitDefinition, key: &str, location: Location) -> TopologyError {
     let names = kind.parameters.iter().map(|definition| definition.name);
     let message = format!("{} has no parameter `{key}`", kind.name);
-    TopologyError::new(ErrorKind::UnknownParameter, location, message, "not a parameter")
-        .help(suggestion(key, names))
+    TopologyError::new(ErrorKind::UnknownParameter, location, message, "not a parameter").help(suggestion(key, names))
 }
 
 /// The error of a value that is not of the parameter's type.

@@ -73,9 +73,7 @@ fn segment(text: &str, offset: usize) -> Result<Segment, PatternError> {
     if !starts || !characters.all(|c| c.is_ascii_alphanumeric() || c == '_') {
         return Err(bad(format!("`{name}` is not a name: letters, digits and `_`, no digit first")));
     }
-    let number = |text: &str| {
-        text.trim().parse::<u32>().map_err(|_| bad(format!("`{}` is not an index", text.trim())))
-    };
+    let number = |text: &str| text.trim().parse::<u32>().map_err(|_| bad(format!("`{}` is not an index", text.trim())));
     let index = match index.map(str::trim) {
         None => Index::None,
         Some("*") => Index::All,
@@ -103,8 +101,7 @@ mod tests {
     fn paths() {
         let path = parse("gpu[*].l2[0..8].memory[3].x").expect("a path");
         let read: Vec<_> = path.iter().map(|segment| (segment.name.as_str(), segment.index.clone())).collect();
-        let expected =
-            [("gpu", Index::All), ("l2", Index::Range(0, 8)), ("memory", Index::One(3)), ("x", Index::None)];
+        let expected = [("gpu", Index::All), ("l2", Index::Range(0, 8)), ("memory", Index::One(3)), ("x", Index::None)];
         assert_eq!(read, expected);
         assert_eq!(path[1].span, 7..15);
         for (text, message) in [

@@ -107,7 +107,11 @@ impl PartLibrary {
 
     /// Names of whole topologies, without `.ron`.
     pub fn topologies(&self) -> impl Iterator<Item = &'static str> + '_ {
-        self.files.iter().map(|(name, _)| *name).filter(|name| !name.contains('/')).map(|name| name.trim_end_matches(".ron"))
+        self.files
+            .iter()
+            .map(|(name, _)| *name)
+            .filter(|name| !name.contains('/'))
+            .map(|name| name.trim_end_matches(".ron"))
     }
 
     fn get(&self, name: &str) -> Option<(&'static str, &'static str)> {

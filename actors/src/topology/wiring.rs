@@ -65,7 +65,8 @@ pub(crate) fn select(
                 (Index::All, false) => 0..length,
             };
             if range.end > length {
-                let message = format!("`{name}` has {length} members, its last is {name}[{}]", length.saturating_sub(1));
+                let message =
+                    format!("`{name}` has {length} members, its last is {name}[{}]", length.saturating_sub(1));
                 return Err(error(ErrorKind::BadIndex, message, "beyond the row"));
             }
             if position == 0 && matches!(segment.index, Index::All | Index::Range(..)) {
@@ -135,7 +136,8 @@ impl Side {
 
 /// Expands every link of `scope` and the parts in it, then checks what is left unwired.
 pub(crate) fn wire(topology: &mut Topology, scope: &Scope, errors: &mut Errors) {
-    let mut wiring = Wiring { topology, errors, taken: BTreeMap::new(), excused: BTreeSet::new(), excused_names: BTreeSet::new() };
+    let mut wiring =
+        Wiring { topology, errors, taken: BTreeMap::new(), excused: BTreeSet::new(), excused_names: BTreeSet::new() };
     wiring.scope(scope);
     wiring.check_link_protocols();
     wiring.check_single_index_rows();
@@ -173,7 +175,12 @@ impl Wiring<'_> {
         let at = |span: &Span| Location { file: file.clone(), span: span.clone() };
         let location = at(&link.span);
         let shape = |message: String, span: &Span| {
-            TopologyError::new(ErrorKind::WrongShape, at(span), message, "expected (\"unit.port\", \"unit.port\", latency: \"15 ns\")")
+            TopologyError::new(
+                ErrorKind::WrongShape,
+                at(span),
+                message,
+                "expected (\"unit.port\", \"unit.port\", latency: \"15 ns\")",
+            )
         };
         let ValueKind::Tuple(items) = &link.kind else {
             self.errors.push(shape(format!("a link is {}", link.describe()), &link.span));
@@ -187,7 +194,12 @@ impl Wiring<'_> {
                 Some(key) if key.text == "latency" && latency.is_none() => latency = Some(&item.value),
                 Some(key) if key.text == "latency" => {
                     let message = "the link's latency is given twice";
-                    self.errors.push(TopologyError::new(ErrorKind::KeyGivenTwice, at(&key.span), message, "given before"));
+                    self.errors.push(TopologyError::new(
+                        ErrorKind::KeyGivenTwice,
+                        at(&key.span),
+                        message,
+                        "given before",
+                    ));
                 }
                 Some(key) => {
                     let message = format!("a link has no key `{}`", key.text);
@@ -226,14 +238,24 @@ impl Wiring<'_> {
         let place = Location { file: file.clone(), span: value.span.clone() };
         let Some(text) = value.string() else {
             let message = format!("a latency is {}", value.describe());
-            self.errors.push(TopologyError::new(ErrorKind::WrongType, place, message, "expected a time, such as \"15 ns\""));
+            self.errors.push(TopologyError::new(
+                ErrorKind::WrongType,
+                place,
+                message,
+                "expected a time, such as \"15 ns\"",
+            ));
             return None;
         };
         match text.parse::<SimTime>() {
             Ok(latency) => Some(latency),
             Err(error) => {
                 let (kind, message, help) = quantity_error(&error);
-                let mut report = TopologyError::new(kind, place, format!("latency: {message}"), "expected a time, such as \"15 ns\"");
+                let mut report = TopologyError::new(
+                    kind,
+                    place,
+                    format!("latency: {message}"),
+                    "expected a time, such as \"15 ns\"",
+                );
                 report.help = help;
                 self.errors.push(report);
                 None
@@ -258,9 +280,14 @@ impl Wiring<'_> {
         let mut segments = match pattern::parse(text) {
             Ok(segments) => segments,
             Err(PatternError { kind, message, span }) => {
-                let label = if kind == ErrorKind::BadRange { "expected `[start..end]`, start < end" } else { "expected unit.port" };
+                let label = if kind == ErrorKind::BadRange {
+                    "expected `[start..end]`, start < end"
+                } else {
+                    "expected unit.port"
+                };
                 self.errors.push(TopologyError::new(kind, place(span), message, label));
-                self.excused_names.extend(text.rsplit('.').next().map(|port| port.split('[').next().unwrap_or(port).to_owned()));
+                self.excused_names
+                    .extend(text.rsplit('.').next().map(|port| port.split('[').next().unwrap_or(port).to_owned()));
                 return None;
             }
         };
@@ -285,7 +312,8 @@ impl Wiring<'_> {
             let Some(definition) = kind.ports.iter().find(|port| port.name == name) else {
                 let names = kind.ports.iter().map(|port| port.name);
                 let message = format!("{} has no port `{name}`", kind.name);
-                let error = TopologyError::new(ErrorKind::UnknownPort, place(side.port.span.clone()), message, "not a port");
+                let error =
+                    TopologyError::new(ErrorKind::UnknownPort, place(side.port.span.clone()), message, "not a port");
                 self.errors.push(error.help(suggestion(name, names.clone())));
                 if let Some(meant) = nearest(name, names) {
                     self.excused.extend(side.selected.units.iter().flatten().map(|unit| (*unit, meant)));
@@ -311,7 +339,13 @@ impl Wiring<'_> {
         let (Some(first), Some(second)) = (a.definition, b.definition) else { return };
         let agnostic = first.protocol == Protocol::Any || second.protocol == Protocol::Any;
         if first.protocol != second.protocol && !agnostic {
-            let message = format!("{} speaks {}, {} speaks {}", a.location.text(), first.protocol, b.location.text(), second.protocol);
+            let message = format!(
+                "{} speaks {}, {} speaks {}",
+                a.location.text(),
+                first.protocol,
+                b.location.text(),
+                second.protocol
+            );
             let label = format!("expected a port of the protocol {}", first.protocol);
             let error = TopologyError::new(ErrorKind::ProtocolMismatch, b.location.clone(), message, label);
             self.errors.push(error.other(a.location.clone(), format!("speaks {}", first.protocol)));
@@ -320,7 +354,12 @@ impl Wiring<'_> {
                 Role::Client => ("clients", "server"),
                 Role::Server => ("servers", "client"),
             };
-            let message = format!("{} and {} are both {role} of the protocol {}", a.location.text(), b.location.text(), first.protocol);
+            let message = format!(
+                "{} and {} are both {role} of the protocol {}",
+                a.location.text(),
+                b.location.text(),
+                first.protocol
+            );
             let label = format!("two {role}: expected one to be a {other}");
             self.errors.push(TopologyError::new(ErrorKind::RoleMismatch, location.clone(), message, label));
         }
@@ -336,7 +375,8 @@ impl Wiring<'_> {
         location: &Location,
     ) {
         let lengths = |message: String, help: String| {
-            TopologyError::new(ErrorKind::RowLengths, location.clone(), message, "the two ends differ in length").help(help)
+            TopologyError::new(ErrorKind::RowLengths, location.clone(), message, "the two ends differ in length")
+                .help(help)
         };
         let length = match (a.length(), b.length()) {
             (Some(length), _) | (None, Some(length)) => length,
@@ -413,7 +453,8 @@ impl Wiring<'_> {
             (Some(link), Some(_)) => {
                 let message = format!("{wire} has a latency of its own beside that of the {LINK} {}", unit(link).path);
                 let place = given_place.unwrap_or(location).clone();
-                let error = TopologyError::new(ErrorKind::LatencyOnLinkWire, place, message, "expected no latency here");
+                let error =
+                    TopologyError::new(ErrorKind::LatencyOnLinkWire, place, message, "expected no latency here");
                 self.errors.push(error.help(format!("a {LINK}'s two wires take half of its latency each")));
                 return None;
             }
@@ -438,7 +479,9 @@ impl Wiring<'_> {
             let place = given_place.unwrap_or(location).clone();
             let message = format!("{wire} takes no time");
             let error = TopologyError::new(ErrorKind::ZeroLatency, place, message, "expected a latency above zero");
-            self.errors.push(error.help("units act at the same time in windows as long as the smallest latency between any two"));
+            self.errors.push(
+                error.help("units act at the same time in windows as long as the smallest latency between any two"),
+            );
             return None;
         }
         Some(latency)
@@ -454,7 +497,8 @@ impl Wiring<'_> {
                 let protocol_of = |kind: &UnitDefinition, name: &str| {
                     kind.ports.iter().find(|port| port.name == name).map(|port| port.protocol)
                 };
-                let (Some(Protocol::Any), Some(protocol)) = (protocol_of(link_kind, link.port), protocol_of(other_kind, other.port))
+                let (Some(Protocol::Any), Some(protocol)) =
+                    (protocol_of(link_kind, link.port), protocol_of(other_kind, other.port))
                 else {
                     continue;
                 };
@@ -467,7 +511,8 @@ impl Wiring<'_> {
                 };
                 if *carried != protocol {
                     let path = &units[link.unit.0 as usize].path;
-                    let message = format!("{} {path} carries {carried} on one side and {protocol} on the other", link_kind.name);
+                    let message =
+                        format!("{} {path} carries {carried} on one side and {protocol} on the other", link_kind.name);
                     let label = format!("expected a port of the protocol {carried}");
                     let error = TopologyError::new(ErrorKind::ProtocolMismatch, wire.location.clone(), message, label);
                     self.errors.push(error.other(before.clone(), format!("carries {carried}")));
@@ -491,7 +536,8 @@ impl Wiring<'_> {
             let bare = |place: &&&Location| place.text().contains(&format!(".{port}\""));
             if let Some(place) = places.iter().find(bare).filter(|_| places.len() > 1) {
                 let message = format!("the port `{port}` of {path} is a row of {} ports", places.len());
-                let error = TopologyError::new(ErrorKind::BadPortIndex, (*place).clone(), message, "an index is missing");
+                let error =
+                    TopologyError::new(ErrorKind::BadPortIndex, (*place).clone(), message, "an index is missing");
                 found.push(error.help(format!("write `{port}[0]`")));
             }
         }
@@ -516,7 +562,8 @@ impl Wiring<'_> {
         }
         for ((_, _, name), (units, port)) in groups {
             let first = &self.topology.units[units[0].0 as usize];
-            let others = if units.len() > 1 { format!(" (and {} more of its kind)", units.len() - 1) } else { String::new() };
+            let others =
+                if units.len() > 1 { format!(" (and {} more of its kind)", units.len() - 1) } else { String::new() };
             let message = format!("the port `{name}` of {} {}{others} is not wired", first.kind.name, first.path);
             let (role, other) = match port.role {
                 Role::Client => ("client", "server"),
@@ -524,7 +571,8 @@ impl Wiring<'_> {
             };
             let label = format!("its port `{name}` ({role} of the protocol {}) must be wired", port.protocol);
             let error = TopologyError::new(ErrorKind::UnconnectedPort, first.location.clone(), message, label);
-            self.errors.push(error.help(format!("link it to a {other} of the protocol {}: {}", port.protocol, port.meaning)));
+            self.errors
+                .push(error.help(format!("link it to a {other} of the protocol {}: {}", port.protocol, port.meaning)));
         }
     }
 }

@@ -66,9 +66,12 @@ pub(crate) fn read(
     for item in items {
         let Some(key) = &item.key else {
             let message = format!("a parameter of workload {} has no name", spec.name);
-            errors.push(
-                TopologyError::new(ErrorKind::WrongShape, at(&item.value.span), message, "expected `key: value`"),
-            );
+            errors.push(TopologyError::new(
+                ErrorKind::WrongShape,
+                at(&item.value.span),
+                message,
+                "expected `key: value`",
+            ));
             continue;
         };
         if spec.parameters.iter().any(|(given, _)| *given == key.text) {

@@ -3,12 +3,12 @@
 use crate::catalogue::UnitDefinition;
 
 pub mod copy_engine;
+pub mod crossbar;
 pub mod cta_scheduler;
+pub mod hbm_stack;
+pub mod l2_slice;
 pub mod link;
 pub mod sm;
-pub mod crossbar;
-pub mod l2_slice;
-pub mod hbm_stack;
 
 #[cfg(test)]
 mod memory_test_support;

@@ -12,7 +12,9 @@ mod plane;
 pub(crate) use address_hash::fold;
 pub use address_hash::{AddressHash, SliceMap};
 
-use crate::catalogue::{BuildContext, BuildError, ParameterProblem, ParameterSet, PortDefinition, Role, UnitDefinition};
+use crate::catalogue::{
+    BuildContext, BuildError, ParameterProblem, ParameterSet, PortDefinition, Role, UnitDefinition,
+};
 use crate::engine::{Inbox, NextWake, Outbox, Unit, Window};
 use balar_protocol::memory::{LINE_BYTES, MemoryMessage, MemoryRequest, MemoryResponse, SECTOR_BYTES};
 use balar_protocol::statistics::StatisticSink;
@@ -291,7 +293,9 @@ impl Unit for Crossbar {
     fn outstanding(&self) -> Option<String> {
         let (requests, responses) = (self.requests.in_flight(), self.responses.in_flight());
         (requests + responses > 0).then(|| {
-            format!("{requests} requests wait for a slice's credit or port, {responses} responses for a requester's port")
+            format!(
+                "{requests} requests wait for a slice's credit or port, {responses} responses for a requester's port"
+            )
         })
     }
 }

@@ -8,8 +8,7 @@ const NS: u64 = 1000;
 
 /// Two SMs (ports 0, 1), a copy engine (2) and four slices (3 to 6); a clock of 1 GHz makes a cycle 1 ns.
 fn crossbar(parameters: &str) -> (Crossbar, Bench) {
-    let ports =
-        [("sm", 0), ("sm", 1), ("copy", 0), ("slice", 0), ("slice", 1), ("slice", 2), ("slice", 3)];
+    let ports = [("sm", 0), ("sm", 1), ("copy", 0), ("slice", 0), ("slice", 1), ("slice", 2), ("slice", 3)];
     let parameters = CrossbarParameters::from_ron(parameters).expect("parameters");
     let unit = with_context(&ports, 1, |context| Crossbar::new(parameters, context)).expect("crossbar");
     (unit, Bench::new(&[SimTime(NS); 7]))

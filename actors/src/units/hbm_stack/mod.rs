@@ -4,7 +4,9 @@
 
 mod simple;
 
-use crate::catalogue::{BuildContext, BuildError, ParameterProblem, ParameterSet, PortDefinition, Role, UnitDefinition};
+use crate::catalogue::{
+    BuildContext, BuildError, ParameterProblem, ParameterSet, PortDefinition, Role, UnitDefinition,
+};
 use crate::engine::{Inbox, NextWake, Outbox, Unit, Window};
 use balar_protocol::memory::{MemoryKind, MemoryMessage, MemoryRequest, ServedBy};
 use balar_protocol::statistics::StatisticSink;

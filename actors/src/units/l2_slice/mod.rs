@@ -9,7 +9,9 @@
 
 mod sets;
 
-use crate::catalogue::{BuildContext, BuildError, ParameterProblem, ParameterSet, PortDefinition, Role, UnitDefinition};
+use crate::catalogue::{
+    BuildContext, BuildError, ParameterProblem, ParameterSet, PortDefinition, Role, UnitDefinition,
+};
 use crate::engine::{Inbox, NextWake, Outbox, Unit, Window};
 use balar_protocol::memory::{
     LINE_BYTES, MemoryKind, MemoryMessage, MemoryRequest, MemoryResponse, SECTOR_BYTES, ServedBy,
@@ -568,7 +570,8 @@ impl Unit for L2Slice {
 
     fn outstanding(&self) -> Option<String> {
         (!self.queue.is_empty() || self.mshr_used > 0).then(|| {
-            let blocked = self.blocked.map(|(stall, _)| format!(", blocked for want of: {stall:?}")).unwrap_or_default();
+            let blocked =
+                self.blocked.map(|(stall, _)| format!(", blocked for want of: {stall:?}")).unwrap_or_default();
             format!("{} requests queued, {} lines with fills under way{blocked}", self.queue.len(), self.mshr_used)
         })
     }
