@@ -3,8 +3,9 @@
 use crate::device_memory::DeviceMemory;
 use balar_isa::program::{Program, Resources};
 use balar_protocol::cuda::ProgramId;
+use balar_workloads::HostProgram;
 use dashmap::DashMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 /// The decoded kernels of the node, by number. SMs look them up when a CTA arrives.
 #[derive(Debug, Default)]
@@ -86,6 +87,8 @@ pub struct Node {
     pub kernels: Arc<KernelTable>,
     /// The decoded kernels.
     pub programs: Arc<ProgramTable>,
+    /// The program of the host CPU; the first one that is built takes it.
+    pub workload: Mutex<Option<Box<dyn HostProgram>>>,
 }
 
 impl Node {

@@ -6,6 +6,7 @@ pub mod copy_engine;
 pub mod crossbar;
 pub mod cta_scheduler;
 pub mod hbm_stack;
+pub mod host_cpu;
 pub mod l2_slice;
 pub mod link;
 pub mod sm;
@@ -15,6 +16,7 @@ mod memory_test_support;
 
 /// Every kind of unit that a topology can name.
 pub const UNITS: &[&UnitDefinition] = &[
+    &host_cpu::DEFINITION,
     &link::DEFINITION,
     &cta_scheduler::DEFINITION,
     &copy_engine::DEFINITION,

@@ -5,7 +5,7 @@ use balar_protocol::{Clock, SimTime};
 
 /// The part of an address range for which no request was made yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct LineRange {
+pub(in crate::units) struct LineRange {
     next: u64,
     end: u64,
 }

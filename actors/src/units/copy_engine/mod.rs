@@ -5,7 +5,7 @@
 //! after another. Towards the device, the engine asks the host for pages and writes them, line by line, through the
 //! crossbar, so that copied lines are found in L2 as on hardware. Back, it loads lines and sends pages.
 
-mod lines;
+pub(in crate::units) mod lines;
 #[cfg(test)]
 mod tests;
 

@@ -1,0 +1,193 @@
+//! What each CUDA call costs and does.
+
+use super::launch::{LaunchRequest, validate};
+use super::streams::Work;
+use super::{HostCpu, State, Wait};
+use crate::engine::Outbox;
+use balar_protocol::SimTime;
+use balar_protocol::copy::{CopyId, CopyOperation};
+use balar_protocol::cuda::LaunchId;
+use balar_workloads::{Call, CallResult, CudaError};
+use std::sync::Arc;
+
+/// What becomes of a call when its host time is over.
+enum Outcome {
+    Returns(CallResult),
+    Waits(Wait),
+}
+
+type CallOutcome = Result<Outcome, (CudaError, String)>;
+
+const NOTHING: CallOutcome = Ok(Outcome::Returns(CallResult::None));
+
+impl HostCpu {
+    /// When a call made at `now` has done its host part.
+    pub(super) fn call_ends(&mut self, now: SimTime, call: &Call) -> SimTime {
+        let costs = &self.costs;
+        let counters = &mut self.counters;
+        let (counter, cycles) = match call {
+            Call::Compute { nanoseconds } => return now.saturating_add(SimTime(nanoseconds.saturating_mul(1000))),
+            Call::ReadClock => return self.after(now, costs.clock_cost),
+            Call::Exit { .. } => return now,
+            Call::Malloc { .. } => (&mut counters.calls_memory, costs.malloc_cost),
+            Call::Free { .. } => (&mut counters.calls_memory, costs.free_cost),
+            Call::Launch { .. } => (&mut counters.calls_launch, costs.launch_cost),
+            Call::StreamCreate | Call::StreamDestroy { .. } => (&mut counters.calls_stream, costs.call_cost),
+            Call::StreamSynchronize { .. } | Call::DeviceSynchronize => {
+                (&mut counters.calls_synchronize, costs.call_cost)
+            }
+            Call::MemcpyHostToDevice { .. }
+            | Call::MemcpyDeviceToHost { .. }
+            | Call::MemcpyDeviceToDevice { .. }
+            | Call::Memset { .. } => (&mut counters.calls_copy, costs.copy_cost),
+        };
+        *counter += 1;
+        counters.calls += 1;
+        self.after(now, cycles)
+    }
+
+    /// The host part of `call` is over.
+    pub(super) fn end_call(&mut self, now: SimTime, call: Call, out: &mut Outbox) {
+        let name = call.name();
+        let outcome = match call {
+            Call::Compute { .. } => NOTHING,
+            Call::ReadClock => Ok(Outcome::Returns(CallResult::Time { picoseconds: now.picoseconds() })),
+            _ if self.sticky.is_some() => Ok(Outcome::Returns(self.sticky_error())),
+            call => self.perform(now, call, out),
+        };
+        self.dispatch(now, out);
+        self.state = match outcome {
+            Ok(Outcome::Returns(result)) => State::Returning { at: now, result },
+            Ok(Outcome::Waits(wait)) if self.is_over(&wait) => {
+                if let Wait::DeviceThenFree(address) = wait {
+                    self.end_allocation(now, address, out);
+                }
+                State::Returning { at: now, result: CallResult::None }
+            }
+            Ok(Outcome::Waits(wait)) => State::Waiting { since: now, call: name, wait },
+            Err((error, text)) => {
+                self.last_error = Some((error, text));
+                State::Returning { at: now, result: CallResult::Error(error) }
+            }
+        };
+    }
+
+    /// The error of the failed context, as a call's result.
+    pub(super) fn sticky_error(&mut self) -> CallResult {
+        match &self.sticky {
+            Some((error, text)) => {
+                self.last_error = Some((*error, text.clone()));
+                CallResult::Error(*error)
+            }
+            None => CallResult::None,
+        }
+    }
+
+    /// An allocation ends, now that nothing uses it.
+    pub(super) fn end_allocation(&mut self, now: SimTime, address: u64, out: &mut Outbox) {
+        if self.allocator.free(address) {
+            out.log.unmap(now, address);
+        }
+    }
+
+    fn perform(&mut self, now: SimTime, call: Call, out: &mut Outbox) -> CallOutcome {
+        match call {
+            Call::Malloc { bytes } => self.malloc(now, bytes, out),
+            Call::Free { pointer: 0 } => NOTHING,
+            Call::Free { pointer } if self.allocator.is_allocation(pointer) => {
+                Ok(Outcome::Waits(Wait::DeviceThenFree(pointer)))
+            }
+            Call::Free { pointer } => {
+                Err((CudaError::InvalidDevicePointer, format!("no allocation begins at {pointer:#x}")))
+            }
+            Call::MemcpyHostToDevice { destination, data, stream, asynchronous } => {
+                self.counters.bytes_host_to_device += data.len() as u64;
+                self.copy(CopyOperation::HostToDevice { destination, data }, None, stream, asynchronous)
+            }
+            Call::MemcpyDeviceToHost { source, bytes, transfer, stream, asynchronous } => {
+                let transfer = asynchronous.then_some(transfer);
+                self.copy(CopyOperation::DeviceToHost { source, bytes }, transfer, stream, asynchronous)
+            }
+            Call::MemcpyDeviceToDevice { destination, source, bytes, stream, asynchronous } => {
+                self.copy(CopyOperation::DeviceToDevice { destination, source, bytes }, None, stream, asynchronous)
+            }
+            Call::Memset { pointer, value, bytes, stream, asynchronous } => {
+                self.copy(CopyOperation::Fill { destination: pointer, value, bytes }, None, stream, asynchronous)
+            }
+            Call::Launch { kernel, grid, block, shared_memory_bytes, stream, parameters } => {
+                let dynamic_shared_bytes = shared_memory_bytes;
+                self.launch(&kernel, LaunchRequest { grid, block, dynamic_shared_bytes, stream, parameters })
+            }
+            Call::StreamCreate => Ok(Outcome::Returns(CallResult::Stream(self.streams.create()))),
+            Call::StreamDestroy { stream } if self.streams.destroy(stream) => NOTHING,
+            Call::StreamDestroy { stream } => Err(no_stream(stream)),
+            Call::StreamSynchronize { stream } => {
+                self.check_stream(stream)?;
+                Ok(Outcome::Waits(Wait::Stream(stream)))
+            }
+            Call::DeviceSynchronize => Ok(Outcome::Waits(Wait::Device)),
+            Call::Compute { .. } | Call::ReadClock | Call::Exit { .. } => NOTHING,
+        }
+    }
+
+    fn malloc(&mut self, now: SimTime, bytes: u64, out: &mut Outbox) -> CallOutcome {
+        if bytes == 0 {
+            return Ok(Outcome::Returns(CallResult::Pointer(0)));
+        }
+        let address =
+            self.allocator.allocate(bytes).map_err(|error| (CudaError::MemoryAllocation, error.to_string()))?;
+        out.log.map(now, address, bytes);
+        self.counters.device_memory_maximum = self.counters.device_memory_maximum.max(self.allocator.reserved());
+        Ok(Outcome::Returns(CallResult::Pointer(address)))
+    }
+
+    fn copy(
+        &mut self,
+        operation: CopyOperation,
+        transfer: Option<u32>,
+        stream: u32,
+        asynchronous: bool,
+    ) -> CallOutcome {
+        self.check_stream(stream)?;
+        let bytes = operation.bytes();
+        let (first, second) = match operation {
+            CopyOperation::HostToDevice { destination, .. } | CopyOperation::Fill { destination, .. } => {
+                (destination, None)
+            }
+            CopyOperation::DeviceToHost { source, .. } => (source, None),
+            CopyOperation::DeviceToDevice { destination, source, .. } => (destination, Some(source)),
+        };
+        if bytes > 0 {
+            for address in std::iter::once(first).chain(second) {
+                if !self.allocator.contains(address, bytes) {
+                    let text = format!("{bytes} bytes at {address:#x} are not inside one allocation");
+                    return Err((CudaError::InvalidValue, text));
+                }
+            }
+        }
+        let id = CopyId(self.next_copy);
+        self.next_copy += 1;
+        let number = self.streams.push(stream, Work::Copy { id, operation, transfer });
+        if asynchronous { NOTHING } else { Ok(Outcome::Waits(Wait::Operation { stream, number })) }
+    }
+
+    fn launch(&mut self, kernel: &Arc<str>, request: LaunchRequest) -> CallOutcome {
+        let stream = request.stream;
+        self.check_stream(stream)?;
+        let Some(kernel) = self.kernels.find(0, kernel) else {
+            return Err((CudaError::InvalidDeviceFunction, format!("no kernel named {kernel} is loaded")));
+        };
+        let launch = validate(&kernel, request, LaunchId(self.next_launch), self.compute_capability)?;
+        self.next_launch += 1;
+        self.streams.push(stream, Work::Kernel(Arc::new(launch)));
+        if self.is_over(&Wait::QueueRoom) { NOTHING } else { Ok(Outcome::Waits(Wait::QueueRoom)) }
+    }
+
+    fn check_stream(&self, stream: u32) -> Result<(), (CudaError, String)> {
+        if self.streams.exists(stream) { Ok(()) } else { Err(no_stream(stream)) }
+    }
+}
+
+fn no_stream(stream: u32) -> (CudaError, String) {
+    (CudaError::InvalidResourceHandle, format!("there is no stream {stream}"))
+}

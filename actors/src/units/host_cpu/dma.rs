@@ -1,0 +1,118 @@
+//! Pages of host memory that the copy engines read and write, without the program's part.
+
+use super::HostCpu;
+use crate::engine::Outbox;
+use crate::units::copy_engine::lines::LineRange;
+use balar_protocol::copy::{CopyId, CopyMessage, CopyOperation};
+use balar_protocol::memory::{MemoryKind, MemoryMessage};
+use balar_protocol::{Payload, SimTime};
+
+/// Host buffers begin at multiples of this, bytes: a page of the host's operating system.
+const HOST_PAGE: u64 = 4096;
+
+/// The id of stores to host memory, whose acknowledgements nothing waits for.
+const STORE_ID: u32 = u32::MAX;
+
+/// A page being read from host memory.
+#[derive(Clone, Copy, Debug)]
+struct PageRead {
+    copy: CopyId,
+    offset: u64,
+    bytes: u32,
+    last: bool,
+    unanswered: u32,
+}
+
+/// Pages under way, and where the buffers of transfers lie in host memory.
+#[derive(Debug, Default)]
+pub(super) struct HostPages {
+    /// By slot, the `id` of its line requests.
+    reads: Vec<PageRead>,
+    free: Vec<u32>,
+    /// Host address of the buffer of each transfer under way.
+    buffers: Vec<(CopyId, u64)>,
+    next_buffer: u64,
+}
+
+impl HostPages {
+    /// Host address of a transfer's buffer. Each transfer has a buffer of its own: only timing depends on it.
+    fn buffer(&mut self, copy: CopyId, bytes: u64) -> u64 {
+        if let Some((_, address)) = self.buffers.iter().find(|(id, _)| *id == copy) {
+            return *address;
+        }
+        let address = self.next_buffer;
+        self.next_buffer += bytes.next_multiple_of(HOST_PAGE);
+        self.buffers.push((copy, address));
+        address
+    }
+
+    /// The transfer is over.
+    pub fn forget(&mut self, copy: CopyId) {
+        self.buffers.retain(|(id, _)| *id != copy);
+    }
+
+    fn open(&mut self, read: PageRead) -> u32 {
+        match self.free.pop() {
+            Some(slot) => {
+                self.reads[slot as usize] = read;
+                slot
+            }
+            None => {
+                self.reads.push(read);
+                (self.reads.len() - 1) as u32
+            }
+        }
+    }
+}
+
+impl HostCpu {
+    /// The copy engine asks for a page of a host-to-device transfer.
+    pub(super) fn page_requested(&mut self, now: SimTime, copy: CopyId, offset: u64, bytes: u32, out: &mut Outbox) {
+        let Some(operation @ CopyOperation::HostToDevice { .. }) = self.streams.copy_under_way(copy) else { return };
+        let total = operation.bytes();
+        let last = offset + u64::from(bytes) >= total;
+        let Some(port) = self.ports.memory else {
+            let page = CopyMessage::Page { copy, offset, bytes, last };
+            out.send(self.ports.data, now + self.costs.page_latency, Payload::Copy(page));
+            return;
+        };
+        let address = self.pages.buffer(copy, total) + offset;
+        let slot = self.pages.open(PageRead { copy, offset, bytes, last, unanswered: 0 });
+        let mut lines = LineRange::new(address, u64::from(bytes));
+        let mut count = 0;
+        while let Some(request) = lines.next_request(MemoryKind::Load, slot) {
+            out.send(port, now, Payload::Memory(MemoryMessage::Request(request)));
+            count += 1;
+        }
+        self.pages.reads[slot as usize].unanswered = count;
+        self.counters.host_memory_loads += u64::from(count);
+    }
+
+    /// A line of a page has come from host memory.
+    pub(super) fn host_line_answered(&mut self, now: SimTime, slot: u32, out: &mut Outbox) {
+        if slot == STORE_ID {
+            return;
+        }
+        let Some(read) = self.pages.reads.get_mut(slot as usize).filter(|read| read.unanswered > 0) else { return };
+        read.unanswered -= 1;
+        if read.unanswered == 0 {
+            let PageRead { copy, offset, bytes, last, .. } = *read;
+            self.pages.free.push(slot);
+            let page = CopyMessage::Page { copy, offset, bytes, last };
+            out.send(self.ports.data, now, Payload::Copy(page));
+        }
+    }
+
+    /// The copy engine brings a page of a device-to-host transfer.
+    pub(super) fn page_received(&mut self, now: SimTime, copy: CopyId, offset: u64, bytes: u32, out: &mut Outbox) {
+        let Some(port) = self.ports.memory else { return };
+        let Some(operation @ CopyOperation::DeviceToHost { .. }) = self.streams.copy_under_way(copy) else { return };
+        let total = operation.bytes();
+        let address = self.pages.buffer(copy, total) + offset;
+        let mut lines = LineRange::new(address, u64::from(bytes));
+        while let Some(request) = lines.next_request(MemoryKind::Store, STORE_ID) {
+            out.send(port, now, Payload::Memory(MemoryMessage::Request(request)));
+            self.counters.host_memory_stores += 1;
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! What the CUDA driver checks of a launch before the GPU sees it.
+
+use crate::engine::node::KernelInfo;
+use balar_protocol::cuda::{FaultCause, KernelLaunch, LaunchId};
+use balar_workloads::CudaError;
+use std::sync::Arc;
+
+/// Threads of a block (CUDA C++ Programming Guide, all compute capabilities).
+const MAXIMUM_BLOCK_THREADS: u64 = 1024;
+/// Extent of a block in x, y, z (CUDA C++ Programming Guide).
+const MAXIMUM_BLOCK: [u32; 3] = [1024, 1024, 64];
+/// Extent of a grid in x, y, z (CUDA C++ Programming Guide).
+const MAXIMUM_GRID: [u32; 3] = [i32::MAX as u32, 65_535, 65_535];
+/// Registers of a block (CUDA C++ Programming Guide, 6.0, 7.0 and later).
+const MAXIMUM_BLOCK_REGISTERS: u64 = 65_536;
+
+/// A launch as the program asked for it.
+pub(super) struct LaunchRequest {
+    pub grid: [u32; 3],
+    pub block: [u32; 3],
+    pub dynamic_shared_bytes: u32,
+    pub stream: u32,
+    pub parameters: Vec<u8>,
+}
+
+/// Shared memory that a block can have, bytes (CUDA C++ Programming Guide, table of technical specifications).
+pub(super) const fn maximum_shared_bytes(compute_capability: (u32, u32)) -> u64 {
+    let kibibytes = match compute_capability {
+        (..=6, _) => 48,
+        (7, ..=4) => 96,
+        (7, _) => 64,
+        (8, 0 | 7) => 163,
+        (8, _) => 99,
+        _ => 227,
+    };
+    kibibytes << 10
+}
+
+/// The launch, or the CUDA error with its cause in words.
+pub(super) fn validate(
+    kernel: &KernelInfo,
+    request: LaunchRequest,
+    id: LaunchId,
+    compute_capability: (u32, u32),
+) -> Result<KernelLaunch, (CudaError, String)> {
+    let name = &kernel.name;
+    let resources = &kernel.resources;
+    let LaunchRequest { grid, block, dynamic_shared_bytes, stream, parameters } = request;
+    let configuration = |text: String| Err((CudaError::InvalidConfiguration, format!("kernel {name}: {text}")));
+    let out_of_resources = |text: String| {
+        Err((CudaError::LaunchOutOfResources, format!("kernel {name}: a launch too large for the SM: {text}")))
+    };
+    for (what, extent, maximum) in [("grid", grid, MAXIMUM_GRID), ("block", block, MAXIMUM_BLOCK)] {
+        for ((axis, extent), maximum) in ["x", "y", "z"].iter().zip(extent).zip(maximum) {
+            if extent == 0 || extent > maximum {
+                return configuration(format!("{what}.{axis} is {extent}, expected 1 to {maximum}"));
+            }
+        }
+    }
+    let threads: u64 = block.iter().map(|&extent| u64::from(extent)).product();
+    if threads > MAXIMUM_BLOCK_THREADS {
+        return configuration(format!("a block of {threads} threads, the limit is {MAXIMUM_BLOCK_THREADS}"));
+    }
+    if let Some(maximum) = resources.maximum_threads.filter(|&maximum| threads > u64::from(maximum)) {
+        return configuration(format!("a block of {threads} threads, the kernel is compiled for at most {maximum}"));
+    }
+    if let Some(required) = resources.required_block.filter(|&required| required != block) {
+        return configuration(format!("a block of {block:?}, the kernel is compiled for {required:?}"));
+    }
+    if parameters.len() != kernel.parameter_bytes as usize {
+        let (given, wanted) = (parameters.len(), kernel.parameter_bytes);
+        return Err((
+            CudaError::InvalidValue,
+            format!("kernel {name}: {given} bytes of parameters, expected {wanted}"),
+        ));
+    }
+    let shared_bytes = u64::from(resources.shared_bytes) + u64::from(dynamic_shared_bytes);
+    let maximum = maximum_shared_bytes(compute_capability);
+    if shared_bytes > maximum {
+        let text = format!(
+            "{shared_bytes} bytes of shared memory ({} static, {dynamic_shared_bytes} dynamic), the limit is {maximum}",
+            resources.shared_bytes
+        );
+        return out_of_resources(text);
+    }
+    let registers = u64::from(resources.registers_per_thread) * threads.next_multiple_of(32);
+    if registers > MAXIMUM_BLOCK_REGISTERS {
+        return out_of_resources(format!(
+            "{threads} threads of {} registers take {registers}, the limit is {MAXIMUM_BLOCK_REGISTERS}",
+            resources.registers_per_thread
+        ));
+    }
+    Ok(KernelLaunch {
+        id,
+        program: kernel.program,
+        name: Arc::clone(name),
+        grid,
+        block,
+        dynamic_shared_bytes,
+        shared_bytes: shared_bytes as u32,
+        registers_per_thread: resources.registers_per_thread,
+        local_bytes: resources.local_bytes,
+        parameters: parameters.into(),
+        stream,
+    })
+}
+
+/// The CUDA error that a kernel's fault becomes.
+pub(super) fn error_of(cause: &FaultCause) -> CudaError {
+    match cause {
+        FaultCause::IllegalAddress { .. } => CudaError::IllegalAddress,
+        FaultCause::MisalignedAddress { .. } => CudaError::MisalignedAddress,
+        FaultCause::Trap => CudaError::LaunchFailure,
+        FaultCause::Unsupported(_) => CudaError::IllegalInstruction,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use balar_isa::program::Resources;
+
+    fn outcome(change: impl Fn(&mut Resources, &mut LaunchRequest)) -> Result<u32, (CudaError, String)> {
+        let mut resources =
+            Resources { registers_per_thread: 32, shared_bytes: 1024, local_bytes: 8, ..Resources::default() };
+        let mut request = LaunchRequest {
+            grid: [10, 1, 1],
+            block: [256, 1, 1],
+            dynamic_shared_bytes: 0,
+            stream: 0,
+            parameters: vec![0; 28],
+        };
+        change(&mut resources, &mut request);
+        let kernel = KernelInfo { name: "k".into(), program: Default::default(), resources, parameter_bytes: 28 };
+        validate(&kernel, request, LaunchId(1), (7, 0)).map(|launch| launch.shared_bytes)
+    }
+
+    #[test]
+    fn a_launch_within_the_limits_passes() {
+        assert_eq!(outcome(|_, request| request.dynamic_shared_bytes = 95 << 10), Ok(96 << 10));
+        assert_eq!(outcome(|_, request| request.grid = MAXIMUM_GRID), Ok(1024));
+    }
+
+    #[test]
+    fn each_limit_has_its_error() {
+        type Change = fn(&mut Resources, &mut LaunchRequest);
+        let cases: [(Change, CudaError, &str); 11] = [
+            (|_, r| r.grid[1] = 0, CudaError::InvalidConfiguration, "grid.y is 0, expected 1 to 65535"),
+            (|_, r| r.grid[2] = 65_536, CudaError::InvalidConfiguration, "grid.z is 65536"),
+            (|_, r| r.block = [32, 32, 2], CudaError::InvalidConfiguration, "a block of 2048 threads"),
+            (|_, r| r.block = [1, 1, 65], CudaError::InvalidConfiguration, "block.z is 65, expected 1 to 64"),
+            (|_, r| r.block = [u32::MAX; 3], CudaError::InvalidConfiguration, "block.x is 4294967295"),
+            (|k, _| k.maximum_threads = Some(128), CudaError::InvalidConfiguration, "compiled for at most 128"),
+            (|k, _| k.required_block = Some([8, 8, 1]), CudaError::InvalidConfiguration, "compiled for [8, 8, 1]"),
+            (|_, r| r.parameters.clear(), CudaError::InvalidValue, "0 bytes of parameters, expected 28"),
+            (|_, r| r.dynamic_shared_bytes = 96 << 10, CudaError::LaunchOutOfResources, "99328 bytes of shared memory"),
+            (|k, _| k.shared_bytes = 97 << 10, CudaError::LaunchOutOfResources, "a launch too large for the SM: 99328"),
+            (|k, r| (k.registers_per_thread, r.block[0]) = (128, 1024), CudaError::LaunchOutOfResources, "take 131072"),
+        ];
+        for (change, error, text) in cases {
+            let (found, message) = outcome(change).expect_err(text);
+            assert_eq!(found, error, "{message}");
+            assert!(message.contains(text), "{message}");
+        }
+    }
+}
