@@ -10,6 +10,9 @@ pub mod host_cpu;
 pub mod l2_slice;
 pub mod link;
 pub mod sm;
+pub mod dram;
+pub mod host_memory;
+pub mod gmmu;
 
 #[cfg(test)]
 mod memory_test_support;
@@ -24,4 +27,6 @@ pub const UNITS: &[&UnitDefinition] = &[
     &crossbar::DEFINITION,
     &l2_slice::DEFINITION,
     &hbm_stack::DEFINITION,
+    &host_memory::DEFINITION,
+    &gmmu::DEFINITION,
 ];

@@ -8,7 +8,7 @@ use balar_protocol::{Bandwidth, SimTime};
 #[derive(Clone, Debug)]
 pub(crate) struct SimpleChannel {
     latency: SimTime,
-    /// Time that 1, 2, 3 and 4 sectors occupy the bus.
+    /// Time that 0 to 4 sectors occupy the bus.
     occupancy: [SimTime; 5],
     free: SimTime,
     pub(crate) counters: ChannelCounters,
