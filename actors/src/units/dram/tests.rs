@@ -31,7 +31,7 @@ fn channel(timing: &DramTiming) -> BankTimedChannel {
 
 /// The address of some line in (bank, row).
 fn line_in(channel: &BankTimedChannel, bank: u32, row: u32) -> u64 {
-    let mut lines = (0..1 << 16).map(|number| number * 128);
+    let mut lines = (0..1u64 << 16).map(|number| number * 128);
     lines.find(|line| channel.place(*line) == (bank, row)).expect("every bank and low row has lines")
 }
 
