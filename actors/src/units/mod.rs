@@ -5,14 +5,14 @@ use crate::catalogue::UnitDefinition;
 pub mod copy_engine;
 pub mod crossbar;
 pub mod cta_scheduler;
+pub mod dram;
+pub mod gmmu;
 pub mod hbm_stack;
 pub mod host_cpu;
+pub mod host_memory;
 pub mod l2_slice;
 pub mod link;
 pub mod sm;
-pub mod dram;
-pub mod host_memory;
-pub mod gmmu;
 
 #[cfg(test)]
 mod memory_test_support;
@@ -20,13 +20,13 @@ mod memory_test_support;
 /// Every kind of unit that a topology can name.
 pub const UNITS: &[&UnitDefinition] = &[
     &host_cpu::DEFINITION,
+    &host_memory::DEFINITION,
     &link::DEFINITION,
     &cta_scheduler::DEFINITION,
     &copy_engine::DEFINITION,
     &sm::DEFINITION,
+    &gmmu::DEFINITION,
     &crossbar::DEFINITION,
     &l2_slice::DEFINITION,
     &hbm_stack::DEFINITION,
-    &host_memory::DEFINITION,
-    &gmmu::DEFINITION,
 ];

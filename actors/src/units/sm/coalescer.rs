@@ -181,7 +181,7 @@ mod tests {
     #[test]
     fn bank_conflicts() {
         for (name, bytes, mask, expected, address) in [
-            ("consecutive", 4, u32::MAX, (1, 1), &(|lane| 4 * lane) as &dyn Fn(u64) -> u64),
+            ("consecutive", 4, u32::MAX, (1, 1), &(|lane: u64| 4 * lane) as &dyn Fn(u64) -> u64),
             ("broadcast", 4, u32::MAX, (1, 1), &|_| 64),
             ("two-way", 4, u32::MAX, (2, 1), &|lane| 8 * lane),
             ("one bank", 4, u32::MAX, (32, 1), &|lane| 128 * lane),
