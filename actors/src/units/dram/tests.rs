@@ -138,7 +138,7 @@ fn refresh_takes_its_banks_away() {
 }
 
 /// Bandwidth of a channel of the V100 as a share of its peak, with `outstanding` line requests in flight;
-/// of each `1 + writes_of_read` requests one reads. `next` gives the line number of request i.
+/// `next` says whether request i writes, and the number of its line.
 fn efficiency(outstanding: u32, requests: u32, next: impl Fn(u32) -> (bool, u64)) -> f64 {
     let clock = Clock::new(Frequency::from_hertz(877_000_000));
     let mut channel = BankTimedChannel::new(clock, &DramTiming::default(), SimTime::from_nanoseconds(72), 1);
@@ -170,7 +170,8 @@ fn efficiency(outstanding: u32, requests: u32, next: impl Fn(u32) -> (bool, u64)
 #[test]
 fn streams_reach_the_share_of_the_peak_that_was_measured() {
     let read = efficiency(96, 20_000, |i| (false, u64::from(i)));
-    assert!((0.93..=0.995).contains(&read), "read {read:.3}; measured 867 of 898 GB/s = 0.965");
+    // One stream in perfect order is the upper end: 80 SMs out of step meet more row conflicts.
+    assert!((0.95..1.0).contains(&read), "read {read:.3}; measured 867 of 898 GB/s = 0.965");
     let write = efficiency(96, 20_000, |i| (true, u64::from(i)));
     assert!((0.93..=1.0).contains(&write), "write {write:.3}; measured 897 of 898 GB/s");
     let copy = efficiency(96, 20_000, |i| (i % 2 == 1, u64::from(i / 2) + u64::from(i % 2) * (1 << 20)));
