@@ -3,5 +3,6 @@
 pub mod catalogue;
 pub mod device_memory;
 pub mod engine;
+pub mod simulation;
 pub mod topology;
 pub mod units;

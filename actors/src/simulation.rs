@@ -1,0 +1,284 @@
+//! From a topology and a workload to a result: builds the node, runs it, collects what came of it.
+
+use crate::device_memory::{DeviceMemory, WriteLog};
+use crate::engine::node::{KernelInfo, Node};
+use crate::engine::{self, EngineError, Outcome, RunOptions, RunReport, UnitEntry};
+use crate::topology::{self, Topology, TopologyErrors, WorkloadCatalogue};
+use balar_isa::module::PtxModule;
+use balar_isa::ptx::{self, PtxErrors};
+use balar_protocol::SimTime;
+use balar_protocol::statistics::{ProgramOutcome, StatisticSink, Verification};
+use balar_workloads::{Descriptor, Parameters, WorkloadError};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// What to simulate.
+#[derive(Clone, Debug)]
+pub struct SimulationRequest {
+    /// The node.
+    pub topology: Topology,
+    /// The workload instead of the topology's own: its name and `key=value` parameters.
+    pub workload: Option<(String, Vec<(String, String)>)>,
+    /// PTX text (name, text) to take the kernels from, instead of the workload's own.
+    pub ptx: Option<(String, String)>,
+    /// How to run it.
+    pub options: RunOptions,
+}
+
+/// Why nothing was simulated.
+#[derive(Debug, thiserror::Error)]
+pub enum SimulationError {
+    /// The topology has no workload and none was asked for.
+    #[error("topology {0} has no workload of its own; name one, such as vectoradd")]
+    NoWorkload(String),
+    /// The workload, or a parameter of it.
+    #[error(transparent)]
+    Workload(#[from] WorkloadError),
+    /// No GPU to run on.
+    #[error("topology {0} has no GPU: no part holds a CtaScheduler")]
+    NoGpu(String),
+    /// There is no code for the GPU.
+    #[error("workload {workload} has no code that compute capability {major}.{minor} of {gpu} can run")]
+    NoCode {
+        /// The workload.
+        workload: &'static str,
+        /// The GPU.
+        gpu: String,
+        /// Its compute capability.
+        major: u32,
+        /// Its compute capability, second digit.
+        minor: u32,
+    },
+    /// The PTX text.
+    #[error(transparent)]
+    Ptx(#[from] Box<PtxErrors>),
+    /// A unit could not be built.
+    #[error(transparent)]
+    Topology(#[from] Box<TopologyErrors>),
+    /// The host cannot map the simulated device memory.
+    #[error("cannot map {bytes} bytes for the device memory of {gpu}: {source}")]
+    DeviceMemory {
+        /// The GPU.
+        gpu: String,
+        /// Its memory size.
+        bytes: u64,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The module's variables do not fit.
+    #[error("the variables of {file} need {bytes} bytes, more than the device memory of {gpu}")]
+    Variables {
+        /// The PTX file.
+        file: String,
+        /// The GPU.
+        gpu: String,
+        /// What they need.
+        bytes: u64,
+    },
+    /// The engine refused the node.
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+}
+
+/// What came of a simulation.
+#[derive(Debug)]
+pub struct RunResult {
+    /// The topology's name.
+    pub topology: String,
+    /// The workload's name.
+    pub workload: &'static str,
+    /// Its parameters, defaults included.
+    pub parameters: Vec<(String, String)>,
+    /// Which code ran.
+    pub isa: &'static str,
+    /// How the run ended.
+    pub outcome: Outcome,
+    /// How the simulated program ended; `None` where the run ended before.
+    pub program: Option<ProgramOutcome>,
+    /// When the last thing happened.
+    pub sim_time: SimTime,
+    /// Wall-clock time of the run, building the node included.
+    pub wall: Duration,
+    /// Shards used.
+    pub threads: usize,
+    /// Rows of all units, and kernel launches.
+    pub statistics: StatisticSink,
+    /// Windows run.
+    pub windows: u64,
+    /// Messages delivered.
+    pub messages: u64,
+}
+
+impl RunResult {
+    /// Did the run go to the end of the simulated program?
+    pub fn completed(&self) -> bool {
+        self.outcome == Outcome::Finished && self.program.as_ref().is_some_and(|program| program.finished)
+    }
+
+    /// Is the program's result right? `None` where it has no check or did not get there.
+    pub fn verified(&self) -> Option<bool> {
+        match self.program.as_ref().map(|program| &program.verification)? {
+            Verification::NotChecked => None,
+            Verification::Passed => Some(true),
+            Verification::Failed(_) => Some(false),
+        }
+    }
+
+    /// Warp instructions executed, over all GPUs.
+    pub fn warp_instructions(&self) -> u64 {
+        self.statistics.rows.iter().filter(|row| row.what == "inst_executed").map(|row| row.value).sum()
+    }
+}
+
+/// The built-in workloads, for the topology loader.
+pub struct BuiltInWorkloads;
+
+impl WorkloadCatalogue for BuiltInWorkloads {
+    fn names(&self) -> Vec<String> {
+        balar_workloads::workloads().iter().map(|workload| workload.name.to_owned()).collect()
+    }
+
+    fn parameters(&self, workload: &str) -> Vec<String> {
+        let descriptor = balar_workloads::find(workload);
+        descriptor.map_or(Vec::new(), |found| found.parameters.iter().map(|key| key.name.to_owned()).collect())
+    }
+
+    fn check(&self, workload: &str, parameter: &str, value: &str) -> Result<(), String> {
+        let descriptor = balar_workloads::find(workload).map_err(|error| error.to_string())?;
+        descriptor.parameters_from([(parameter, value)]).map(drop).map_err(|error| error.to_string())
+    }
+}
+
+/// Runs a simulation to its end.
+///
+/// # Errors
+///
+/// Where nothing could be simulated. A simulated program that fails, a deadlock or a time limit is a result, not an error.
+pub fn simulate(request: SimulationRequest) -> Result<RunResult, SimulationError> {
+    let start = Instant::now();
+    let (descriptor, parameters) = workload(&request)?;
+    let topology = &request.topology;
+    let node = prepare_node(topology, descriptor, &parameters, request.ptx.as_ref())?;
+    let built = topology::build(topology, &node).map_err(Box::new)?;
+    let mut units = Vec::with_capacity(built.len());
+    for ((path, unit, wires), expanded) in built.into_iter().zip(&topology.units) {
+        let memory = node.gpu(&expanded.part).map_or(0, |(index, _)| index);
+        units.push(UnitEntry { path, unit, wires, weight: weight(expanded.kind.name), memory });
+    }
+    let simulation = engine::Simulation { units, memories: node.memories.clone() };
+    let threads = request.options.threads.max(1);
+    let RunReport { end, outcome, mut statistics, windows, messages, .. } = engine::run(simulation, request.options)?;
+    Ok(RunResult {
+        topology: topology.name.clone(),
+        workload: descriptor.name,
+        parameters: parameters.iter().map(|(name, value)| (name.to_owned(), value.to_string())).collect(),
+        isa: "ptx",
+        outcome,
+        program: statistics.outcome.take(),
+        sim_time: end,
+        wall: start.elapsed(),
+        threads,
+        statistics,
+        windows,
+        messages,
+    })
+}
+
+fn workload(request: &SimulationRequest) -> Result<(&'static Descriptor, Parameters), SimulationError> {
+    let (name, given) = match (&request.workload, &request.topology.workload) {
+        (Some((name, given)), _) => (name, given),
+        (None, Some(own)) => (&own.name, &own.parameters),
+        (None, None) => return Err(SimulationError::NoWorkload(request.topology.name.clone())),
+    };
+    let descriptor = balar_workloads::find(name)?;
+    let parameters = descriptor.parameters_from(given.iter().map(|(key, value)| (key.as_str(), value.as_str())))?;
+    Ok((descriptor, parameters))
+}
+
+/// How much work a kind of unit is to simulate, relative to the others.
+fn weight(kind: &str) -> u32 {
+    match kind {
+        "StreamingMultiprocessor" => 16,
+        "Crossbar" => 32,
+        "L2Slice" => 4,
+        "HbmStack" => 8,
+        _ => 2,
+    }
+}
+
+fn prepare_node(
+    topology: &Topology,
+    descriptor: &'static Descriptor,
+    parameters: &Parameters,
+    ptx: Option<&(String, String)>,
+) -> Result<Node, SimulationError> {
+    let mut node = Node { gpus: topology.gpus(), ..Node::default() };
+    if node.gpus.is_empty() {
+        return Err(SimulationError::NoGpu(topology.name.clone()));
+    }
+    for index in 0..node.gpus.len() {
+        let gpu = &node.gpus[index];
+        let memory = DeviceMemory::new(gpu.memory_bytes).map_err(|source| SimulationError::DeviceMemory {
+            gpu: gpu.part.clone(),
+            bytes: gpu.memory_bytes,
+            source,
+        })?;
+        node.memories.push(Arc::new(memory));
+        let (major, minor) = gpu.compute_capability;
+        let (file, text) = match ptx {
+            Some((file, text)) => (file.clone(), text.as_str()),
+            None => {
+                let capability = major * 10 + minor;
+                let text = descriptor.ptx_for(capability).ok_or_else(|| SimulationError::NoCode {
+                    workload: descriptor.name,
+                    gpu: gpu.part.clone(),
+                    major,
+                    minor,
+                })?;
+                (format!("{}.ptx", descriptor.name), text)
+            }
+        };
+        load_module(&mut node, index, &file, text)?;
+    }
+    node.workload = std::sync::Mutex::new(Some(descriptor.program(parameters)?));
+    Ok(node)
+}
+
+/// Reads a PTX text for one GPU: its variables get the end of the device memory, its kernels go to the tables.
+fn load_module(node: &mut Node, gpu: usize, file: &str, text: &str) -> Result<(), SimulationError> {
+    let tree = ptx::parse(file, text).map_err(Box::new)?;
+    let module = PtxModule::from_tree(tree).map_err(Box::new)?;
+    let mut end = DeviceMemory::BASE + node.gpus[gpu].memory_bytes;
+    let mut addresses = Vec::new();
+    let mut log = WriteLog::default();
+    for variable in module.variables() {
+        let alignment = variable.alignment.max(256).next_power_of_two();
+        let start = end.checked_sub(variable.bytes).map(|start| start & !(alignment - 1));
+        let Some(start) = start.filter(|&start| start >= DeviceMemory::BASE) else {
+            let bytes = module.variables().iter().map(|variable| variable.bytes).sum();
+            let gpu = node.gpus[gpu].part.clone();
+            return Err(SimulationError::Variables { file: file.to_owned(), gpu, bytes });
+        };
+        log.map(SimTime::ZERO, start, variable.bytes.max(1));
+        addresses.push(start);
+        end = start;
+    }
+    for (index, &address) in addresses.iter().enumerate() {
+        if let Some(bytes) = module.initial_value(index, &addresses) {
+            let bytes: Arc<[u8]> = bytes.into();
+            log.write(SimTime::ZERO, address, &bytes, 0..bytes.len());
+        }
+    }
+    node.memories[gpu].apply(&mut log);
+    node.gpus[gpu].memory_bytes = end - DeviceMemory::BASE;
+    for program in module.programs(&addresses).map_err(Box::new)? {
+        let info = KernelInfo {
+            name: program.name().clone(),
+            resources: program.resources().clone(),
+            parameter_bytes: program.parameter_bytes(),
+            program: node.programs.add(program),
+        };
+        node.kernels.insert(gpu, info);
+    }
+    Ok(())
+}
