@@ -41,6 +41,7 @@ impl Unit for Idler {
 }
 
 /// Runs `windows` windows, and returns the wall-clock time of the run.
+#[expect(clippy::disallowed_types, reason = "a benchmark measures wall-clock time")]
 fn windows(windows: u64, threads: usize, awake: u32, messages: u32) -> Duration {
     let every = UNITS / awake;
     let units = (0..UNITS).map(|unit| {

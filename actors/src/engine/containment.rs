@@ -26,7 +26,9 @@ pub(super) fn install() {
 }
 
 fn describe(info: &PanicHookInfo) -> String {
-    let text = info.payload_as_str().unwrap_or("a panic without text");
+    let payload = info.payload();
+    let text = payload.downcast_ref::<&str>().copied().or_else(|| payload.downcast_ref::<String>().map(String::as_str));
+    let text = text.unwrap_or("a panic without text");
     match info.location() {
         Some(place) => format!("{text} ({}:{})", place.file(), place.line()),
         None => text.to_owned(),

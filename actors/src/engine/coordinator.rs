@@ -7,20 +7,21 @@ use super::run::{DeadlockReport, EngineError, LostStatistics, Outcome, RunReport
 use super::shard::{
     Batch, CollectStatistics, Failure, Logs, Report, RunWindows, Shard, ShardResult, Slot, Surroundings, UnitResult,
 };
+use super::wall_clock::Deadline;
 use crate::device_memory::DeviceMemory;
 use actix::{Actor, Addr, ArbiterHandle, AsyncContext, Context, Handler};
 use balar_protocol::SimTime;
 use balar_protocol::statistics::StatisticSink;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tokio::sync::oneshot;
 
 /// What a coordinator is made from.
 pub(super) struct CoordinatorSetup {
     pub lookahead: SimTime,
     pub stop_at: SimTime,
-    pub deadline: Option<Instant>,
+    pub deadline: Deadline,
     pub interrupt: Arc<AtomicBool>,
     pub progress: Option<LiveBoard>,
     pub memories: Arc<[Arc<DeviceMemory>]>,

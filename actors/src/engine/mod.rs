@@ -24,6 +24,7 @@ mod placement;
 mod run;
 mod shard;
 pub mod unit;
+mod wall_clock;
 
 pub use live::{Gauge, LiveBoard};
 pub use placement::Placement;

@@ -3,6 +3,7 @@
 use super::coordinator::{Coordinator, CoordinatorSetup};
 use super::shard::Slot;
 use super::unit::{Outbox, Unit, Wire};
+use super::wall_clock::Deadline;
 use super::{LiveBoard, Placement, containment};
 use crate::device_memory::DeviceMemory;
 use actix::{Actor, Arbiter, System};
@@ -10,7 +11,7 @@ use balar_protocol::statistics::StatisticSink;
 use balar_protocol::{SimTime, UnitId};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// The window where no unit has a wire.
 const WINDOW_WITHOUT_WIRES: SimTime = SimTime::from_nanoseconds(1000);
@@ -226,7 +227,7 @@ fn run_system(simulation: Simulation, options: RunOptions, lookahead: SimTime) -
     let setup = CoordinatorSetup {
         lookahead,
         stop_at: options.stop_at.unwrap_or(SimTime::MAX),
-        deadline: options.max_wall.and_then(|limit| Instant::now().checked_add(limit)),
+        deadline: Deadline::after(options.max_wall),
         interrupt: options.interrupt,
         progress: options.progress,
         memories: simulation.memories.into(),

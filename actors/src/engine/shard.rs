@@ -6,13 +6,14 @@ use super::coordinator::Coordinator;
 use super::pending::Pending;
 use super::placement::Seat;
 use super::unit::{Inbox, NextWake, Outbox, Unit, Window};
+use super::wall_clock::{Deadline, Stopwatch};
 use crate::device_memory::{self, DeviceMemory, WriteLog};
 use actix::{Actor, Addr, Context, Handler};
 use balar_protocol::statistics::StatisticSink;
 use balar_protocol::{Message, SimTime, UnitId};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Windows a shard runs by itself before it reports, where no other shard has work.
 const WINDOWS_PER_GRANT: u64 = 256;
@@ -112,7 +113,7 @@ pub(super) struct ShardResult {
 pub(super) struct Surroundings {
     pub lookahead: SimTime,
     pub stop_at: SimTime,
-    pub deadline: Option<Instant>,
+    pub deadline: Deadline,
     pub interrupt: Arc<AtomicBool>,
     pub progress: Option<LiveBoard>,
     pub memories: Arc<[Arc<DeviceMemory>]>,
@@ -141,7 +142,7 @@ impl Surroundings {
     }
 
     pub fn out_of_time(&self) -> bool {
-        self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
+        self.deadline.is_over()
     }
 }
 
@@ -303,7 +304,7 @@ impl Shard {
     }
 
     fn run_windows(&mut self, mut command: RunWindows) -> Report {
-        let start = Instant::now();
+        let start = Stopwatch::start();
         self.logs = command.logs;
         self.return_logs();
         self.receive(&mut command.inbound);
