@@ -1,6 +1,7 @@
 //! What the units of a node share: device memories, loaded programs, the workload.
 
 use crate::device_memory::DeviceMemory;
+use crate::engine::LiveBoard;
 use balar_isa::program::{Program, Resources};
 use balar_protocol::cuda::ProgramId;
 use balar_workloads::HostProgram;
@@ -89,6 +90,8 @@ pub struct Node {
     pub programs: Arc<ProgramTable>,
     /// The program of the host CPU; the first one that is built takes it.
     pub workload: Mutex<Option<Box<dyn HostProgram>>>,
+    /// What units show of their progress while they run: the same board that the run's options name.
+    pub board: LiveBoard,
 }
 
 impl Node {

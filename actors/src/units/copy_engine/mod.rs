@@ -339,7 +339,8 @@ impl CopyEngine {
         if with_host && transfer.open_pages >= outstanding_pages {
             return false;
         }
-        if !from_host && !(state.sending.is_empty() && lines_free) {
+        let can_send = state.sending.is_empty() && lines_free;
+        if !from_host && !can_send {
             return false;
         }
         let at = state.next_page.max(now);

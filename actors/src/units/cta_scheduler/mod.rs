@@ -11,7 +11,8 @@ mod tests;
 use crate::catalogue::{
     BuildContext, BuildError, ParameterProblem, ParameterSet, PortDefinition, Role, UnitDefinition,
 };
-use crate::engine::{Inbox, NextWake, Outbox, Unit, Window};
+
+use crate::engine::{Gauge, Inbox, LiveBoard, NextWake, Outbox, Unit, Window};
 use balar_protocol::cta::{CtaCompletion, CtaLaunch, CtaMessage};
 use balar_protocol::cuda::{CudaMessage, FaultCause, KernelFault, KernelLaunch, LaunchId};
 use balar_protocol::statistics::{KernelCounters, KernelRecord, StatisticSink};
@@ -116,7 +117,9 @@ fn build(text: &str, context: &BuildContext) -> Result<Box<dyn Unit>, BuildError
     }
     let command = context.required_port("command")?;
     let ports = context.ports.row("sm").map(|(_, port)| port);
-    Ok(Box::new(CtaScheduler::new(&parameters, context.part, command, ports)))
+    let mut scheduler = CtaScheduler::new(&parameters, context.part, command, ports);
+    scheduler.progress = Progress::on(&context.node.board, context.path);
+    Ok(Box::new(scheduler))
 }
 
 /// A kernel whose CTAs are being placed or run.
@@ -162,6 +165,26 @@ struct EndingKernel {
     stream: u32,
 }
 
+/// What the scheduler shows on the live board, under its path: CTAs done and in all, and the kernel that started last.
+#[derive(Default)]
+struct Progress {
+    ctas_done: Gauge,
+    ctas_total: Gauge,
+    board: LiveBoard,
+    kernel_name: String,
+}
+
+impl Progress {
+    fn on(board: &LiveBoard, path: &str) -> Progress {
+        Progress {
+            ctas_done: board.gauge(&format!("{path}.ctas_done")),
+            ctas_total: board.gauge(&format!("{path}.ctas_total")),
+            board: board.clone(),
+            kernel_name: format!("{path}.kernel"),
+        }
+    }
+}
+
 /// The launches of one stream, oldest first.
 #[derive(Default)]
 struct StreamQueue {
@@ -200,6 +223,7 @@ struct CtaScheduler {
     active_since: Option<SimTime>,
     counters: CtaSchedulerCounters,
     records: Vec<KernelRecord>,
+    progress: Progress,
 }
 
 impl CtaScheduler {
@@ -237,6 +261,7 @@ impl CtaScheduler {
             active_since: None,
             counters: CtaSchedulerCounters::default(),
             records: Vec::new(),
+            progress: Progress::default(),
         }
     }
 
@@ -284,6 +309,7 @@ impl CtaScheduler {
             return;
         }
         self.counters.ctas_completed += 1;
+        self.progress.ctas_done.add(1);
         self.retry_placement(now);
         let Some(index) = self.resident.iter().position(|kernel| kernel.launch.id == completion.launch) else { return };
         let kernel = &mut self.resident[index];
@@ -331,6 +357,8 @@ impl CtaScheduler {
             let Some(queue) = self.streams.get_mut(&stream) else { continue };
             let Some((_, launch)) = queue.waiting.pop_front() else { continue };
             queue.busy = true;
+            self.progress.ctas_total.add(launch.cta_count());
+            self.progress.board.set_text(&self.progress.kernel_name, &launch.name);
             let first_cycle = self.clock.cycle_at_or_after(now) + self.launch_latency;
             self.resident.push(ResidentKernel {
                 cta_resources: SmResources::of_cta(&launch),

@@ -51,18 +51,16 @@ impl FreeRanges {
     /// Returns the joined range.
     fn give(&mut self, mut start: u64, mut length: u64, boundary: Option<u64>) -> (u64, u64) {
         let joins = |at: u64| boundary.is_none_or(|boundary| !at.is_multiple_of(boundary));
-        if let Some((&before, &bytes)) = self.0.range(..start).next_back() {
-            if before + bytes == start && joins(start) {
-                self.0.remove(&before);
-                start = before;
-                length += bytes;
-            }
+        let before = self.0.range(..start).next_back().map(|(start, length)| (*start, *length));
+        if let Some((before, bytes)) = before.filter(|(before, bytes)| before + bytes == start && joins(start)) {
+            self.0.remove(&before);
+            start = before;
+            length += bytes;
         }
         let end = start + length;
-        if joins(end) {
-            if let Some(bytes) = self.0.remove(&end) {
-                length += bytes;
-            }
+        if let Some(bytes) = self.0.get(&end).copied().filter(|_| joins(end)) {
+            self.0.remove(&end);
+            length += bytes;
         }
         self.0.insert(start, length);
         (start, length)
