@@ -4,6 +4,8 @@
 //! topology's to say.
 
 pub mod atomic;
+mod allocation;
+mod control_flow;
 mod convergence;
 mod decode;
 pub mod execution;

@@ -1,0 +1,181 @@
+//! From unlimited virtual registers to a compact register file: liveness, then a linear scan.
+//!
+//! Rows of the register file are per lane, so the liveness of one thread is that of the warp. A write under a guard may leave the
+//! old value and so does not end its life.
+
+use crate::control_flow::Graph;
+use crate::operation::{FIRST_PREDICATE, FIRST_ROW};
+
+/// What a virtual register takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Width {
+    Predicate,
+    /// 32 bits or fewer.
+    One,
+    /// 64 bits.
+    Two,
+}
+
+/// The virtual registers that an instruction reads and writes.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Uses {
+    pub reads: Vec<u32>,
+    pub writes: Vec<u32>,
+    /// Whether the writes may not happen.
+    pub guarded: bool,
+}
+
+/// Where the virtual registers are.
+#[derive(Clone, Debug)]
+pub(crate) struct Allocation {
+    /// Row or predicate slot of each register that is used; 0 for the others.
+    pub places: Vec<u16>,
+    /// Rows in all.
+    pub rows: usize,
+    /// Predicate slots in all.
+    pub predicates: usize,
+    /// Most rows that hold a live value at one instruction.
+    pub pressure: usize,
+}
+
+#[derive(Clone, Copy)]
+struct Interval {
+    register: u32,
+    first: u32,
+    last: u32,
+}
+
+/// Finds a place for every register.
+pub(crate) fn allocate(graph: &Graph, uses: &[Uses], widths: &[Width]) -> Allocation {
+    let intervals = intervals(graph, uses, widths.len());
+    let mut places = vec![0u16; widths.len()];
+    let mut busy_rows: Vec<u32> = Vec::new();
+    let mut busy_predicates: Vec<u32> = Vec::new();
+    let mut pressure_changes = vec![0i64; uses.len() + 2];
+    for interval in intervals {
+        // A place is free again after the last instruction that reads it; that instruction may write to it already.
+        let free = |last: u32| last <= interval.first;
+        let register = interval.register as usize;
+        let last = interval.last.max(interval.first + 1);
+        let (size, place) = match widths[register] {
+            Width::Predicate => {
+                let slot = first_fit(&mut busy_predicates, 1, free);
+                busy_predicates[slot] = last;
+                (0, slot + usize::from(FIRST_PREDICATE))
+            }
+            Width::One => {
+                let row = first_fit(&mut busy_rows, 1, free);
+                busy_rows[row] = last;
+                (1, row + usize::from(FIRST_ROW))
+            }
+            Width::Two => {
+                let row = first_fit(&mut busy_rows, 2, free);
+                busy_rows[row] = last;
+                busy_rows[row + 1] = last;
+                (2, row + usize::from(FIRST_ROW))
+            }
+        };
+        places[register] = u16::try_from(place).unwrap_or(u16::MAX);
+        pressure_changes[interval.first as usize] += size;
+        pressure_changes[last as usize] -= size;
+    }
+    let mut live = 0;
+    let mut pressure = 0;
+    for change in pressure_changes {
+        live += change;
+        pressure = pressure.max(live);
+    }
+    Allocation {
+        places,
+        rows: busy_rows.len() + usize::from(FIRST_ROW),
+        predicates: busy_predicates.len() + usize::from(FIRST_PREDICATE),
+        pressure: pressure as usize,
+    }
+}
+
+fn first_fit(busy: &mut Vec<u32>, size: usize, free: impl Fn(u32) -> bool) -> usize {
+    let mut place = 0;
+    while place + size <= busy.len() {
+        if busy[place..place + size].iter().all(|last| free(*last)) {
+            return place;
+        }
+        place += size;
+    }
+    busy.resize(place + size, 0);
+    place
+}
+
+/// From where to where in the text each register must keep its value, by first instruction.
+fn intervals(graph: &Graph, uses: &[Uses], registers: usize) -> Vec<Interval> {
+    let blocks = graph.len();
+    let words = registers.div_ceil(64);
+    let mut read_first = vec![0u64; blocks * words];
+    let mut written = vec![0u64; blocks * words];
+    for block in 0..blocks {
+        let sets = block * words;
+        for pc in graph.starts[block]..graph.starts[block + 1] {
+            let instruction = &uses[pc as usize];
+            for &register in &instruction.reads {
+                let (word, bit) = (sets + register as usize / 64, 1 << (register % 64));
+                if written[word] & bit == 0 {
+                    read_first[word] |= bit;
+                }
+            }
+            if !instruction.guarded {
+                for &register in &instruction.writes {
+                    written[sets + register as usize / 64] |= 1 << (register % 64);
+                }
+            }
+        }
+    }
+    let mut live_in = read_first.clone();
+    let mut live_out = vec![0u64; blocks * words];
+    let mut changed = true;
+    while changed {
+        changed = false;
+        for block in (0..blocks).rev() {
+            for word in 0..words {
+                let place = block * words + word;
+                let mut out = 0;
+                for &successor in &graph.successors[block] {
+                    if successor < blocks {
+                        out |= live_in[successor * words + word];
+                    }
+                }
+                live_out[place] = out;
+                let before = read_first[place] | (out & !written[place]);
+                if before != live_in[place] {
+                    live_in[place] = before;
+                    changed = true;
+                }
+            }
+        }
+    }
+    let mut found: Vec<Option<Interval>> = vec![None; registers];
+    let mut extend = |register: usize, pc: u32| {
+        let interval = found[register].get_or_insert(Interval { register: register as u32, first: pc, last: pc });
+        interval.first = interval.first.min(pc);
+        interval.last = interval.last.max(pc);
+    };
+    for block in 0..blocks {
+        let (first, after) = (graph.starts[block], graph.starts[block + 1]);
+        for word in 0..words {
+            let place = block * words + word;
+            for (set, pc) in [(live_in[place], first), (live_out[place], after)] {
+                let mut rest = set;
+                while rest != 0 {
+                    extend(word * 64 + rest.trailing_zeros() as usize, pc);
+                    rest &= rest - 1;
+                }
+            }
+        }
+        for pc in first..after {
+            for &register in uses[pc as usize].reads.iter().chain(&uses[pc as usize].writes) {
+                extend(register as usize, pc);
+            }
+        }
+    }
+    let mut intervals: Vec<Interval> = found.into_iter().flatten().collect();
+    intervals.sort_by_key(|interval| (interval.first, interval.register));
+    intervals
+}

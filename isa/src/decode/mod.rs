@@ -1,0 +1,371 @@
+//! From the syntax tree of a kernel to a [`Program`].
+
+mod arithmetic;
+mod control;
+mod convert;
+mod memory;
+mod operands;
+mod timing;
+
+use crate::allocation::{Uses, Width, allocate};
+use crate::control_flow::{Flow, Graph};
+use crate::interpreter::bodies::{Nothing, functions};
+use crate::module::Layout;
+use crate::operation::*;
+use crate::program::{Dependencies, ParameterSlot, Program, Resources, SourcePosition, Timing};
+use crate::ptx::ast::{self, Module, Statement};
+use crate::ptx::error::RawError;
+use crate::ptx::opcode::Opcode;
+use crate::ptx::source::Span;
+use crate::ptx::types::ScalarType;
+use crate::ptx::{PtxErrorKind, PtxErrors};
+use std::collections::BTreeMap;
+
+/// Registers that the machine's calling convention takes beyond the program's own (stack pointer, spare pair).
+const RESERVED_REGISTERS: u32 = 4;
+
+/// An operand before registers have places.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Slot {
+    #[default]
+    None,
+    Register(u32),
+    /// First row of the constants.
+    Constant(u16),
+}
+
+/// An instruction before registers have places.
+struct Pending {
+    instruction: Instruction,
+    guard: Option<u32>,
+    destinations: [Slot; 4],
+    sources: [Slot; 5],
+    predicate_destinations: [Slot; 2],
+    predicate_sources: [Slot; 2],
+    label: Option<u32>,
+    flow: Flow,
+    cost: timing::Cost,
+    span: Span,
+}
+
+/// The state of decoding one kernel.
+struct Decoder<'a> {
+    module: &'a Module,
+    function: &'a ast::Function,
+    layout: Layout,
+    widths: Vec<Width>,
+    constants: Vec<Row>,
+    known_constants: BTreeMap<(u64, bool), u16>,
+    pending: Vec<Pending>,
+    uses_thread_index: bool,
+}
+
+type Decoded<T> = Result<T, RawError>;
+
+impl Program {
+    /// Decodes one kernel of a module; `addresses` are those of the module's device-memory variables, see
+    /// [`crate::module::PtxModule::variables`].
+    pub fn from_ptx(module: &Module, kernel: &str, addresses: &[u64]) -> Result<Program, PtxErrors> {
+        let fail = |errors| PtxErrors::new(&module.source, errors, false);
+        let function = module.function(kernel).filter(|function| function.is_entry && function.body.is_some());
+        let Some(function) = function else {
+            let message = format!("there is no kernel {kernel}");
+            return Err(fail(vec![RawError::new(PtxErrorKind::UnknownSymbol, Span::default(), message)]));
+        };
+        let layout = Layout::new(module, function, addresses).map_err(|error| fail(vec![error]))?;
+        let mut decoder = Decoder {
+            module,
+            function,
+            layout,
+            widths: function.register_types.iter().map(|scalar_type| width_of(*scalar_type)).collect(),
+            constants: Vec::new(),
+            known_constants: BTreeMap::new(),
+            pending: Vec::new(),
+            uses_thread_index: false,
+        };
+        decoder.program().map_err(fail)
+    }
+}
+
+fn width_of(scalar_type: ScalarType) -> Width {
+    match scalar_type {
+        ScalarType::Pred => Width::Predicate,
+        other if other.bits() > 32 => Width::Two,
+        _ => Width::One,
+    }
+}
+
+impl Decoder<'_> {
+    fn program(&mut self) -> Result<Program, Vec<RawError>> {
+        let mut errors = Vec::new();
+        let mut labels = vec![u32::MAX; self.function.labels.len()];
+        let function = self.function;
+        let statements = function.body.as_ref().map(|body| &body.statements[..]).unwrap_or_default();
+        let mut end = function.span;
+        for statement in statements {
+            match statement {
+                Statement::Label(label) => labels[label.index()] = self.pending.len() as u32,
+                Statement::Instruction(instruction) => {
+                    end = instruction.span;
+                    if let Err(error) = self.instruction(instruction) {
+                        errors.push(error);
+                    }
+                }
+                _ => {}
+            }
+        }
+        // Threads that run off the text end.
+        self.start(end, (crate::program::Pipe::Branch, crate::program::LatencyClass::Branch, crate::program::CountClass::Control, 1));
+        self.last().instruction.kind = Kind::Exit;
+        self.last().flow = Flow::Exit { conditional: false };
+        for register in function.register_types.iter().filter(|scalar_type| scalar_type.bits() > 64) {
+            errors.push(self.unsupported(function.span, &format!("a register of type .{register}")));
+        }
+        if !errors.is_empty() {
+            return Err(errors);
+        }
+        for pending in &mut self.pending {
+            if let Some(label) = pending.label {
+                let target = labels[label as usize];
+                pending.instruction.target = target;
+                if let Flow::Branch { target: place, .. } = &mut pending.flow {
+                    *place = target;
+                }
+            }
+        }
+        self.assemble()
+    }
+
+    /// Gives registers their places and branches their meeting points.
+    fn assemble(&mut self) -> Result<Program, Vec<RawError>> {
+        let flows: Vec<Flow> = self.pending.iter().map(|pending| pending.flow).collect();
+        let graph = Graph::new(&flows);
+        for (block, meeting) in graph.reconvergence().into_iter().enumerate() {
+            self.pending[graph.starts[block + 1] as usize - 1].instruction.reconvergence = meeting;
+        }
+        let uses: Vec<Uses> = self.pending.iter().map(Pending::uses).collect();
+        let allocation = allocate(&graph, &uses, &self.widths);
+        let limit = usize::from(Source::CONSTANT);
+        if allocation.rows >= limit || self.constants.len() >= limit || allocation.predicates > 255 {
+            let message = format!(
+                "kernel {} needs {} registers and {} predicates at once",
+                self.function.name, allocation.rows, allocation.predicates
+            );
+            return Err(vec![RawError::new(PtxErrorKind::Limit, self.function.span, message)]);
+        }
+        let place = |slot: Slot| match slot {
+            Slot::Register(register) => Some(allocation.places[register as usize]),
+            _ => None,
+        };
+        let mut instructions = Vec::with_capacity(self.pending.len());
+        let mut timings = Vec::with_capacity(self.pending.len());
+        let mut positions = Vec::with_capacity(self.pending.len());
+        let source = &self.module.source;
+        for pending in &self.pending {
+            let mut instruction = pending.instruction;
+            let mut dependencies = Dependencies::default();
+            let predicate_base = allocation.rows as u16;
+            for index in 0..5 {
+                instruction.sources[index] = match pending.sources[index] {
+                    Slot::None => Source(SINK_ROW),
+                    Slot::Constant(row) => Source(row | Source::CONSTANT),
+                    Slot::Register(register) => {
+                        let row = allocation.places[register as usize];
+                        read(&mut dependencies, row);
+                        Source(row)
+                    }
+                };
+            }
+            for index in 0..4 {
+                instruction.destinations[index] = place(pending.destinations[index]).unwrap_or(SINK_ROW);
+                if let Slot::Register(register) = pending.destinations[index] {
+                    let row = allocation.places[register as usize];
+                    write(&mut dependencies, row);
+                    if self.widths[register as usize] == Width::Two {
+                        write(&mut dependencies, row + 1);
+                    }
+                }
+            }
+            for index in 0..2 {
+                if let Some(slot) = place(pending.predicate_destinations[index]) {
+                    instruction.predicate_destinations[index] = slot as u8;
+                    write(&mut dependencies, predicate_base + slot);
+                }
+                if let Some(slot) = place(pending.predicate_sources[index]) {
+                    instruction.predicate_sources[index] = slot as u8;
+                    read(&mut dependencies, predicate_base + slot);
+                }
+            }
+            if let Some(guard) = pending.guard {
+                let slot = allocation.places[guard as usize];
+                instruction.guard = slot as u8;
+                read(&mut dependencies, predicate_base + slot);
+            }
+            let (pipe, latency, count, passes) = pending.cost;
+            timings.push(Timing { pipe, latency, count, passes, dependencies });
+            let line = source.line_column(pending.span.start).line;
+            positions.push(SourcePosition { line, text: pending.span.text(source.text()).into() });
+            instructions.push(instruction);
+        }
+        let performance = &self.function.performance;
+        let registers = (allocation.pressure as u32 + RESERVED_REGISTERS).next_multiple_of(8).clamp(16, 255);
+        let resources = Resources {
+            registers_per_thread: registers.min(performance.maximum_registers.unwrap_or(255).max(16)),
+            shared_bytes: self.layout.shared_bytes,
+            local_bytes: self.layout.local_bytes,
+            maximum_threads: performance.maximum_threads.map(|sizes| sizes.iter().product()),
+            required_block: performance.required_threads,
+        };
+        Ok(Program {
+            name: (&*self.function.name).into(),
+            file_name: source.name().into(),
+            resources,
+            parameters: self.layout.parameters.clone(),
+            parameter_bytes: self.layout.parameter_bytes,
+            timings,
+            positions,
+            instructions,
+            constants: std::mem::take(&mut self.constants),
+            register_rows: allocation.rows as u16,
+            uses_thread_index: self.uses_thread_index,
+            predicate_slots: allocation.predicates as u16,
+        })
+    }
+
+    /// Begins an instruction: one that does nothing yet.
+    fn start(&mut self, span: Span, cost: timing::Cost) {
+        let instruction = Instruction {
+            functions: functions::<Nothing>(),
+            kind: Kind::Lanes,
+            guard: TRUE_PREDICATE,
+            predicate_destinations: [SINK_PREDICATE; 2],
+            predicate_sources: [TRUE_PREDICATE; 2],
+            guard_flip: 0,
+            predicate_flips: [0; 2],
+            destinations: [SINK_ROW; 4],
+            sources: [Source(SINK_ROW); 5],
+            immediate: 0,
+            target: 0,
+            reconvergence: NEVER,
+            offset: 0,
+            memory: MemoryForm::NONE,
+        };
+        self.pending.push(Pending {
+            instruction,
+            guard: None,
+            destinations: Default::default(),
+            sources: Default::default(),
+            predicate_destinations: Default::default(),
+            predicate_sources: Default::default(),
+            label: None,
+            flow: Flow::Next,
+            cost,
+            span,
+        });
+    }
+
+    /// The instruction that is being decoded.
+    fn last(&mut self) -> &mut Pending {
+        let index = self.pending.len() - 1;
+        &mut self.pending[index]
+    }
+
+    fn unsupported(&self, span: Span, what: &str) -> RawError {
+        RawError::new(PtxErrorKind::UnknownInstruction, span, format!("{what} is not supported by the simulator"))
+    }
+
+    fn instruction(&mut self, instruction: &ast::Instruction) -> Decoded<()> {
+        // Operands that need instructions of their own are computed first: the destination's place in the list is kept.
+        let refused = || {
+            let text = instruction.span.text(self.module.source.text());
+            let head = text.split(|c: char| c == ';' || c == '\n').next().unwrap_or(text).trim();
+            RawError::new(PtxErrorKind::UnknownInstruction, instruction.span, format!("`{head}` is not supported by the simulator"))
+        };
+        let refused_error = refused();
+        let before = self.pending.len();
+        let known = match instruction.opcode {
+            Opcode::Ld | Opcode::Ldu | Opcode::St | Opcode::Atom | Opcode::Red | Opcode::Prefetch | Opcode::Prefetchu => {
+                self.memory(instruction)?
+            }
+            Opcode::Bra
+            | Opcode::Exit
+            | Opcode::Ret
+            | Opcode::Trap
+            | Opcode::Brkpt
+            | Opcode::Bar
+            | Opcode::Barrier
+            | Opcode::Membar
+            | Opcode::Fence
+            | Opcode::Shfl
+            | Opcode::Vote
+            | Opcode::Match
+            | Opcode::Redux
+            | Opcode::Activemask
+            | Opcode::Pmevent
+            | Opcode::Nanosleep => self.control(instruction)?,
+            Opcode::Cvt | Opcode::Cvta | Opcode::Mov => self.conversion(instruction)?,
+            _ => self.arithmetic(instruction)?,
+        };
+        if !known {
+            return Err(refused_error);
+        }
+        if let Some(guard) = instruction.guard {
+            for pending in &mut self.pending[before..] {
+                pending.guard = Some(guard.register.0);
+                pending.instruction.guard_flip = if guard.negated { u32::MAX } else { 0 };
+                match &mut pending.flow {
+                    Flow::Branch { conditional, .. } | Flow::Exit { conditional } => *conditional = true,
+                    Flow::Next => {}
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Pending {
+    fn uses(&self) -> Uses {
+        let registers = |slots: &[Slot]| -> Vec<u32> {
+            slots.iter().filter_map(|slot| if let Slot::Register(register) = slot { Some(*register) } else { None }).collect()
+        };
+        let mut reads = registers(&self.sources);
+        reads.extend(registers(&self.predicate_sources));
+        reads.extend(self.guard);
+        let mut writes = registers(&self.destinations);
+        writes.extend(registers(&self.predicate_destinations));
+        Uses { reads, writes, guarded: self.guard.is_some() }
+    }
+}
+
+fn read(dependencies: &mut Dependencies, index: u16) {
+    let count = usize::from(dependencies.read_count);
+    if count < dependencies.reads.len() && !dependencies.reads[..count].contains(&index) {
+        dependencies.reads[count] = index;
+        dependencies.read_count += 1;
+    }
+}
+
+fn write(dependencies: &mut Dependencies, index: u16) {
+    let count = usize::from(dependencies.write_count);
+    if count < dependencies.writes.len() && !dependencies.writes[..count].contains(&index) {
+        dependencies.writes[count] = index;
+        dependencies.write_count += 1;
+    }
+}
+
+/// The parameter slots of a kernel: each at a multiple of its alignment.
+pub(crate) fn parameter_slots(function: &ast::Function) -> (Vec<ParameterSlot>, u32) {
+    let mut offset = 0u32;
+    let slots = function
+        .parameters
+        .iter()
+        .map(|parameter| {
+            let bytes = u32::try_from(parameter.bytes().unwrap_or(0)).unwrap_or(u32::MAX);
+            offset = offset.next_multiple_of(parameter.alignment.max(1));
+            let slot = ParameterSlot { offset, bytes };
+            offset = offset.saturating_add(bytes);
+            slot
+        })
+        .collect();
+    (slots, offset)
+}

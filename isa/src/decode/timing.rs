@@ -1,0 +1,90 @@
+//! Which pipe an instruction takes, what its result waits for, and what it counts as.
+//!
+//! Passes of sequences are from measured latencies of a TITAN V (NMSU-PEARL GPUs-ISA-Latencies, HPEC 2019) over the latency of one
+//! pass of the class: div.s32 71 cycles of 4 to 5, rcp.rn.f32 60, sqrt.rn.f32 60, rcp.rn.f64 57 of 8, sqrt.rn.f64 106. Divisions of
+//! floats were measured on slow paths (504 and 606 cycles); the common path's instruction count is taken instead (8 and 12).
+
+use crate::program::{CountClass, LatencyClass, Pipe};
+use crate::ptx::ast::Instruction;
+use crate::ptx::modifier::Modifier as M;
+use crate::ptx::opcode::Opcode as O;
+use crate::ptx::types::ScalarType as T;
+
+pub(super) type Cost = (Pipe, LatencyClass, CountClass, u8);
+
+/// What an instruction costs.
+pub(super) fn cost(instruction: &Instruction) -> Cost {
+    use CountClass as C;
+    use LatencyClass as L;
+    let data_type = instruction.types.first().copied().unwrap_or(T::B32);
+    let integer_passes = if data_type.bits() == 64 { 2 } else { 1 };
+    let integer = (Pipe::Int, L::Integer, C::Integer, integer_passes);
+    let half = matches!(data_type, T::F16 | T::F16x2 | T::Bf16 | T::Bf16x2);
+    match instruction.opcode {
+        O::Add | O::Sub | O::Mul | O::Fma | O::Mad if half => (Pipe::Fp16, L::Half, C::Half, 1),
+        O::Add | O::Sub if data_type == T::F32 => (Pipe::Fp32, L::Single, C::SingleAdd, 1),
+        O::Add | O::Sub if data_type == T::F64 => (Pipe::Fp64, L::Double, C::DoubleAdd, 1),
+        O::Mul if data_type == T::F32 => (Pipe::Fp32, L::Single, C::SingleMultiply, 1),
+        O::Mul if data_type == T::F64 => (Pipe::Fp64, L::Double, C::DoubleMultiply, 1),
+        O::Fma | O::Mad if data_type == T::F32 => (Pipe::Fp32, L::Single, C::SingleFma, 1),
+        O::Fma | O::Mad if data_type == T::F64 => (Pipe::Fp64, L::Double, C::DoubleFma, 1),
+        O::Min | O::Max | O::Abs | O::Neg if data_type == T::F32 => (Pipe::Int, L::Integer, C::Other, 1),
+        O::Min | O::Max | O::Abs | O::Neg if data_type == T::F64 => (Pipe::Fp64, L::Double, C::Other, 1),
+        O::Mul | O::Mad | O::Madc if data_type.bits() == 64 && !instruction.has(M::Wide) => {
+            (Pipe::Int, L::IntegerMultiply, C::Integer, if instruction.has(M::Hi) { 8 } else { 4 })
+        }
+        O::Mul | O::Mad | O::Madc | O::Dp4a | O::Dp2a => (Pipe::Int, L::IntegerMultiply, C::Integer, 1),
+        O::Mul24 | O::Mad24 => (Pipe::Int, L::IntegerMultiply, C::Integer, 2),
+        O::Div if data_type == T::F32 => {
+            if instruction.has(M::Approx) || instruction.has(M::Full) {
+                (Pipe::Sfu, L::Special, C::Other, 2)
+            } else {
+                (Pipe::Fp32, L::Single, C::Other, 10)
+            }
+        }
+        O::Div if data_type == T::F64 => (Pipe::Fp64, L::Double, C::Other, 12),
+        O::Div | O::Rem => (Pipe::Int, L::IntegerMultiply, C::Integer, if data_type.bits() == 64 { 40 } else { 14 }),
+        O::Rcp | O::Sqrt | O::Rsqrt if data_type == T::F64 => {
+            let passes = match instruction.opcode {
+                _ if instruction.has(M::Approx) => 1,
+                O::Sqrt => 13,
+                _ => 7,
+            };
+            (Pipe::Fp64, L::Double, C::Other, passes)
+        }
+        O::Rcp | O::Sqrt if !instruction.has(M::Approx) => (Pipe::Sfu, L::Special, C::Other, 3),
+        O::Sin | O::Cos | O::Ex2 => (Pipe::Sfu, L::Special, C::Other, 2),
+        O::Rcp | O::Sqrt | O::Rsqrt | O::Lg2 | O::Tanh => (Pipe::Sfu, L::Special, C::Other, 1),
+        O::Setp | O::Set if data_type_of_comparison(instruction) == T::F64 => (Pipe::Fp64, L::Double, C::Other, 1),
+        O::Setp => (Pipe::Int, L::Predicate, C::Integer, integer_passes),
+        O::And | O::Or | O::Xor | O::Not if data_type == T::Pred => (Pipe::Int, L::Predicate, C::Integer, 1),
+        O::Cvt => conversion(instruction),
+        O::Popc | O::Clz | O::Bfind | O::Brev => (Pipe::Sfu, L::Conversion, C::Integer, 1),
+        O::Cvta => (Pipe::Free, L::Zero, C::Other, 1),
+        O::Mov => (Pipe::Int, L::Integer, C::Other, 1),
+        O::Ld if instruction.has(M::Param) => (Pipe::Free, L::Zero, C::Memory, 1),
+        O::Ld | O::Ldu | O::St | O::Atom | O::Red | O::Prefetch | O::Prefetchu => (Pipe::Memory, L::Variable, C::Memory, 1),
+        O::Shfl | O::Vote | O::Match | O::Redux | O::Activemask => (Pipe::Memory, L::Exchange, C::Other, 1),
+        O::Bar | O::Barrier if instruction.has(M::Warp) => (Pipe::Branch, L::Branch, C::Other, 1),
+        O::Bar | O::Barrier => (Pipe::Memory, L::Variable, C::Barrier, 1),
+        O::Membar | O::Fence => (Pipe::Memory, L::Variable, C::Other, 1),
+        O::Bra | O::Exit | O::Ret | O::Trap | O::Brkpt | O::Call => (Pipe::Branch, L::Branch, C::Control, 1),
+        O::Nanosleep => (Pipe::Branch, L::Branch, C::Other, 1),
+        _ => integer,
+    }
+}
+
+fn data_type_of_comparison(instruction: &Instruction) -> T {
+    instruction.types.last().copied().unwrap_or(T::B32)
+}
+
+fn conversion(instruction: &Instruction) -> Cost {
+    let [to, from] = [0, 1].map(|index| instruction.types.get(index).copied().unwrap_or(T::B32));
+    if !to.is_float() && !from.is_float() {
+        return (Pipe::Int, LatencyClass::Integer, CountClass::Conversion, 1);
+    }
+    if to.bits() == 64 || from.bits() == 64 {
+        return (Pipe::Sfu, LatencyClass::Conversion, CountClass::Conversion, 2);
+    }
+    (Pipe::Sfu, LatencyClass::Conversion, CountClass::Conversion, 1)
+}
