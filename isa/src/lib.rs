@@ -14,4 +14,6 @@ pub mod module;
 mod operation;
 pub mod program;
 pub mod ptx;
+#[cfg(test)]
+mod tests;
 pub mod warp;

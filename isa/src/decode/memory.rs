@@ -165,26 +165,25 @@ impl Decoder<'_> {
                 }
             }
         }
+        let is_parameter = matches!(opcode, O::Ld | O::Ldu) && space == Some(Space::Parameter);
+        // Where it is the same offset in all lanes.
+        let mut place = None;
+        if let (true, Slot::Constant(row)) = (is_parameter, base) {
+            let rows = &self.constants[usize::from(row)..usize::from(row) + 2];
+            let values: &[u64] = bytemuck::cast_slice(rows);
+            place = Some(values[0] as i64);
+            sources[0] = Slot::None;
+        }
         self.start(instruction.span, cost(instruction));
         let last = self.last();
         last.sources = sources;
         last.destinations = destinations;
-        last.instruction.offset = offset;
+        last.instruction.offset = offset.wrapping_add(place.unwrap_or(0));
         last.instruction.memory = form;
         last.instruction.kind = match opcode {
-            O::Ld | O::Ldu if space == Some(Space::Parameter) => {
+            _ if is_parameter => {
                 last.instruction.functions = functions::<LoadParameter>();
-                last.instruction.immediate = 1;
-                if let (Slot::Constant(row), false) = (base, short) {
-                    // Same offset in all lanes.
-                    let rows = &self.constants[usize::from(row)..usize::from(row) + 2];
-                    let values: &[u64] = bytemuck::cast_slice(rows);
-                    let place = values[0] as i64;
-                    let last = self.last();
-                    last.instruction.offset = place.wrapping_add(offset);
-                    last.instruction.immediate = 0;
-                    last.sources[0] = Slot::None;
-                }
+                last.instruction.immediate = u32::from(place.is_none());
                 Kind::Lanes
             }
             O::Ld | O::Ldu => Kind::Load,

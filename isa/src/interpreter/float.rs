@@ -3,7 +3,6 @@
 
 use super::bodies::LaneOperation;
 use super::integer::fixed_operations;
-use super::registers::Lane;
 use std::marker::PhantomData;
 
 /// What single-precision operations return for not-a-number on NVIDIA's GPUs (CUDA C programming guide, floating point).
@@ -450,18 +449,5 @@ fn direct_double(exact: i128, nearest: f64, rounding: u32) -> f64 {
         rounding::DOWN if back > exact => nearest.next_down(),
         rounding::UP if back < exact => nearest.next_up(),
         _ => nearest,
-    }
-}
-
-/// A type whose lanes are only moved.
-pub(crate) struct Keep<T>(PhantomData<T>);
-impl<T: Lane> LaneOperation for Keep<T> {
-    type A = T;
-    type B = ();
-    type C = ();
-    type D = T;
-    #[inline(always)]
-    fn apply(a: T, _: (), _: (), _: u32) -> T {
-        a
     }
 }

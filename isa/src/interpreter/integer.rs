@@ -43,7 +43,6 @@ pub(crate) use fixed_operations;
 
 /// What integer operations need of a type. Division by zero gives all ones, its remainder the dividend, as GPUs give.
 pub(crate) trait Integer: Lane + PartialOrd {
-    const BITS: u32;
     fn add(self, other: Self) -> Self;
     fn sub(self, other: Self) -> Self;
     fn mul(self, other: Self) -> Self;
@@ -69,7 +68,6 @@ macro_rules! integer {
     ($($type:ty, $double:ty, $signed:expr;)*) => {$(
         #[allow(unused_comparisons, clippy::allow_attributes, reason = "one text for signed and unsigned types")]
         impl Integer for $type {
-            const BITS: u32 = <$type>::BITS;
             #[inline(always)]
             fn add(self, other: Self) -> Self { self.wrapping_add(other) }
             #[inline(always)]
@@ -77,7 +75,7 @@ macro_rules! integer {
             #[inline(always)]
             fn mul(self, other: Self) -> Self { self.wrapping_mul(other) }
             #[inline(always)]
-            fn mul_high(self, other: Self) -> Self { ((self as $double * other as $double) >> Self::BITS) as $type }
+            fn mul_high(self, other: Self) -> Self { ((self as $double * other as $double) >> <$type>::BITS) as $type }
             #[inline(always)]
             fn div(self, other: Self) -> Self { if other == 0 { !0 } else { self.wrapping_div(other) } }
             #[inline(always)]
@@ -99,10 +97,10 @@ macro_rules! integer {
             #[inline(always)]
             fn one_if(truth: bool) -> Self { truth as $type }
             #[inline(always)]
-            fn shl(self, count: u32) -> Self { if count < Self::BITS { self << count } else { 0 } }
+            fn shl(self, count: u32) -> Self { if count < <$type>::BITS { self << count } else { 0 } }
             #[inline(always)]
             fn shr(self, count: u32) -> Self {
-                if $signed { self >> count.min(Self::BITS - 1) } else if count < Self::BITS { self >> count } else { 0 }
+                if $signed { self >> count.min(<$type>::BITS - 1) } else if count < <$type>::BITS { self >> count } else { 0 }
             }
             #[inline(always)]
             fn abs_diff(self, other: Self) -> Self {
@@ -342,16 +340,6 @@ fixed_operations! {
         }
         sum
     };
-    /// `mov.b32 d, {a, b}` of 16-bit halves.
-    Pack16(a: u32, b: u32, _c: (), _i) -> u32 = (a & 0xffff) | (b << 16);
-    /// `mov.b64 d, {a, b}` of 32-bit halves.
-    Pack32(a: u32, b: u32, _c: (), _i) -> u64 = u64::from(a) | (u64::from(b) << 32);
-    /// A 32-bit half of a 64-bit value, shifted down by the immediate.
-    Part64(a: u64, _b: (), _c: (), i) -> u32 = (a >> i) as u32;
-    /// A 16-bit half of a 32-bit value, shifted down by the immediate.
-    Part32(a: u32, _b: (), _c: (), i) -> u16 = (a >> i) as u16;
-    /// A 16-bit quarter of a 64-bit value, shifted down by the immediate.
-    Quarter64(a: u64, _b: (), _c: (), i) -> u16 = (a >> i) as u16;
     /// One past the lane, bits below it and so on: `%lanemask_*` from the lane number; the immediate says which.
     LaneMask(a: u32, _b: (), _c: (), i) -> u32 = match i {
         0 => 1 << a,

@@ -1,0 +1,315 @@
+//! Kernels run step by step on a small memory, under both step functions.
+
+use crate::atomic;
+use crate::execution::*;
+use crate::interpreter::{StepFunction, portable_step_function, step_function};
+use crate::module::PtxModule;
+use crate::program::{LANES, Program};
+use crate::warp::{WarpShape, WarpState};
+use std::sync::Arc;
+
+/// Device memory from address 0; shared and local memory alike.
+struct Memory {
+    global: Vec<u8>,
+    shared: Vec<u8>,
+}
+
+impl Memory {
+    fn bytes(&mut self, space: Space) -> &mut Vec<u8> {
+        if space == Space::Shared { &mut self.shared } else { &mut self.global }
+    }
+}
+
+impl LaneMemory for Memory {
+    fn load(&mut self, access: &MemoryAccess, values: &mut LaneValues) -> Result<(), MemoryProblem> {
+        let memory = self.bytes(access.space);
+        for lane in (0..LANES).filter(|lane| (access.mask >> lane) & 1 != 0) {
+            let mut value = [0; 16];
+            let first = access.addresses[lane] as usize;
+            value[..usize::from(access.bytes)].copy_from_slice(&memory[first..first + usize::from(access.bytes)]);
+            let value = u128::from_le_bytes(value);
+            (values.low[lane], values.high[lane]) = (value as u64, (value >> 64) as u64);
+        }
+        Ok(())
+    }
+
+    fn store(&mut self, access: &MemoryAccess, values: &LaneValues) -> Result<(), MemoryProblem> {
+        let memory = self.bytes(access.space);
+        for lane in (0..LANES).filter(|lane| (access.mask >> lane) & 1 != 0) {
+            let value = (u128::from(values.high[lane]) << 64 | u128::from(values.low[lane])).to_le_bytes();
+            let first = access.addresses[lane] as usize;
+            memory[first..first + usize::from(access.bytes)].copy_from_slice(&value[..usize::from(access.bytes)]);
+        }
+        Ok(())
+    }
+
+    fn atomic(
+        &mut self,
+        access: &MemoryAccess,
+        operation: AtomicOperation,
+        data_type: AtomicType,
+        operands: &LaneValues,
+        old: &mut LaneValues,
+    ) -> Result<AtomicCompletion, MemoryProblem> {
+        let width = usize::from(access.bytes);
+        let memory = self.bytes(access.space);
+        for lane in (0..LANES).filter(|lane| (access.mask >> lane) & 1 != 0) {
+            let first = access.addresses[lane] as usize;
+            let mut bytes = [0; 8];
+            bytes[..width].copy_from_slice(&memory[first..first + width]);
+            let before = u64::from_le_bytes(bytes);
+            let after = atomic::apply(operation, data_type, before, operands.low[lane], operands.high[lane]);
+            memory[first..first + width].copy_from_slice(&after.to_le_bytes()[..width]);
+            old.low[lane] = before;
+        }
+        Ok(AtomicCompletion::Now)
+    }
+}
+
+fn load(text: &str) -> Program {
+    let module = PtxModule::parse("test.ptx", text).unwrap_or_else(|errors| panic!("{errors}"));
+    let addresses: Vec<u64> = module.variables().iter().map(|_| 0).collect();
+    let name = module.kernels().next().unwrap_or_else(|| panic!("no kernel")).to_string();
+    module.program(&name, &addresses).unwrap_or_else(|errors| panic!("{errors}"))
+}
+
+/// Runs one warp of a kernel whose first parameter is address 0 of `global`.
+fn run_with(step: StepFunction, program: &Program, parameters: &[u8], threads: u32, global: &[u8]) -> Vec<u8> {
+    let mut memory = Memory { global: global.to_vec(), shared: vec![0; 4096] };
+    let shape = WarpShape {
+        block: [threads, 1, 1],
+        grid: [1, 1, 1],
+        cta: [0, 0, 0],
+        warp_in_cta: 0,
+        sm: 3,
+        sm_count: 80,
+        warp_slot: 5,
+        warp_slots: 64,
+        grid_id: 1,
+        dynamic_shared_bytes: 0,
+        shared_bytes: program.resources().shared_bytes,
+        parameters: Arc::from(parameters),
+    };
+    let mut warp = WarpState::new(program, shape);
+    let mut access = MemoryAccess::default();
+    let mut arrived = 0;
+    for cycle in 0..200_000 {
+        if warp.is_finished() {
+            return memory.global;
+        }
+        if warp.is_blocked() {
+            assert_eq!(arrived, warp.live_mask(), "all lanes wait at the barrier");
+            arrived = 0;
+            warp.release_barrier(0, Some(7));
+            continue;
+        }
+        let pc = warp.pc();
+        let mut context = StepContext { memory: &mut memory, cycle, nanoseconds: 0 };
+        match step(program, &mut warp, &mut context, &mut access) {
+            Effect::Barrier(arrival) => arrived |= arrival.mask,
+            Effect::Fault { cause, .. } => panic!("{cause} at {}", program.position(pc).text),
+            _ => {}
+        }
+    }
+    panic!("the warp does not end: at {}", program.position(warp.pc()).text);
+}
+
+fn run(program: &Program, parameters: &[u8], threads: u32, global: &[u8]) -> Vec<u8> {
+    let fast = run_with(step_function(), program, parameters, threads, global);
+    let portable = run_with(portable_step_function(), program, parameters, threads, global);
+    assert!(fast == portable, "both step functions give the same values");
+    fast
+}
+
+fn words(bytes: &[u8]) -> Vec<u32> {
+    bytes.chunks_exact(4).map(|word| u32::from_le_bytes([word[0], word[1], word[2], word[3]])).collect()
+}
+
+/// A kernel around a body; `%r0` is the lane, `%rd0` the address of the lane's result word.
+fn kernel(body: &str) -> Program {
+    load(&format!(
+        ".version 8.8\n.target sm_70\n.address_size 64\n.visible .entry k(.param .u64 p) {{\n\
+         .reg .pred %p<20>; .reg .b16 %h<20>; .reg .b32 %r<40>; .reg .b64 %rd<20>; .reg .f32 %f<20>; .reg .f64 %d<20>;\n\
+         .shared .align 8 .b8 s[1024];\n\
+         mov.u32 %r0, %tid.x; ld.param.u64 %rd1, [p]; mul.wide.u32 %rd2, %r0, 4; add.s64 %rd0, %rd1, %rd2;\n{body}\n}}\n"
+    ))
+}
+
+fn results(body: &str, threads: u32) -> Vec<u32> {
+    words(&run(&kernel(body), &[0; 8], threads, &[0; 256]))
+}
+
+#[test]
+fn vectoradd_adds() {
+    let text = include_str!("../../workloads/vectoradd/vectoradd.sm_70.ptx");
+    let program = load(text);
+    let mut global = vec![0; 1024];
+    for index in 0..32u32 {
+        global[index as usize * 4..][..4].copy_from_slice(&(index as f32).to_le_bytes());
+        global[256 + index as usize * 4..][..4].copy_from_slice(&(0.5f32).to_le_bytes());
+    }
+    let mut parameters = Vec::new();
+    for address in [0u64, 256, 512] {
+        parameters.extend(address.to_le_bytes());
+    }
+    parameters.extend(20u32.to_le_bytes());
+    parameters.resize(program.parameter_bytes() as usize, 0);
+    let sums = words(&run(&program, &parameters, 32, &global));
+    for index in 0..32usize {
+        let expected = if index < 20 { index as f32 + 0.5 } else { 0.0 };
+        assert_eq!(f32::from_bits(sums[128 + index]), expected, "element {index}");
+    }
+}
+
+#[test]
+fn values_of_single_operations() {
+    let cases: [(&str, u32); 34] = [
+        ("mov.u32 %r1, 5; shl.b32 %r2, %r1, 32;", 0),
+        ("mov.u32 %r1, 0x80000000; shr.s32 %r2, %r1, 99;", 0xffff_ffff),
+        ("mov.u32 %r1, 0x80000000; shr.u32 %r2, %r1, 99;", 0),
+        ("mov.u32 %r1, 7; div.u32 %r2, %r1, 0;", 0xffff_ffff),
+        ("mov.u32 %r1, 0x80000000; div.s32 %r2, %r1, -1;", 0x8000_0000),
+        ("mov.u32 %r1, 0x80000000; rem.s32 %r2, %r1, -1;", 0),
+        ("mov.u32 %r1, -5; mul.hi.s32 %r2, %r1, 7;", 0xffff_ffff),
+        ("mov.u32 %r1, -5; mul.hi.u32 %r2, %r1, 7;", 6),
+        ("mov.u32 %r1, 3; mad.lo.s32 %r2, %r1, 4, -13;", 0xffff_ffff),
+        ("mov.f32 %f1, 0f7fc00001; cvt.rzi.s32.f32 %r2, %f1;", 0),
+        ("mov.f32 %f1, 0f4f800000; cvt.rzi.s32.f32 %r2, %f1;", 0x7fff_ffff),
+        ("mov.f32 %f1, 0fbf800000; cvt.rzi.u32.f32 %r2, %f1;", 0),
+        ("mov.f32 %f1, 0f40200000; cvt.rni.s32.f32 %r2, %f1;", 2),
+        ("mov.f32 %f1, 0fc0200000; cvt.rmi.s32.f32 %r2, %f1;", 0xffff_fffd),
+        ("mov.u32 %r1, 16777217; cvt.rn.f32.u32 %f1, %r1; mov.b32 %r2, %f1;", 0x4b80_0000),
+        ("mov.u32 %r1, 16777217; cvt.rp.f32.u32 %f1, %r1; mov.b32 %r2, %f1;", 0x4b80_0001),
+        ("mov.f32 %f1, 0f7f800000; sub.f32 %f2, %f1, %f1; mov.b32 %r2, %f2;", 0x7fff_ffff),
+        ("mov.f32 %f1, 0f00000001; mul.ftz.f32 %f2, %f1, 0f3f800000; mov.b32 %r2, %f2;", 0),
+        ("mov.f32 %f1, 0f40000000; add.sat.f32 %f2, %f1, %f1; mov.b32 %r2, %f2;", 0x3f80_0000),
+        ("mov.f32 %f1, 0f3f800000; add.rz.f32 %f2, %f1, 0fa0000000; mov.b32 %r2, %f2;", 0x3f7f_ffff),
+        ("mov.f32 %f1, 0f3f800000; add.rp.f32 %f2, %f1, 0f20000000; mov.b32 %r2, %f2;", 0x3f80_0001),
+        ("mov.f32 %f1, 0f3f800000; div.rm.f32 %f2, %f1, 0f40400000; mov.b32 %r2, %f2;", 0x3eaa_aaaa),
+        ("mov.f32 %f1, 0f3f800000; div.rn.f32 %f2, %f1, 0f40400000; mov.b32 %r2, %f2;", 0x3eaa_aaab),
+        ("mov.f32 %f1, 0f7fc00000; min.f32 %f2, %f1, 0f3f800000; mov.b32 %r2, %f2;", 0x3f80_0000),
+        ("mov.f32 %f1, 0f80000000; max.f32 %f2, %f1, 0f00000000; mov.b32 %r2, %f2;", 0),
+        ("mov.f32 %f1, 0f3f800000; cvt.rn.f16.f32 %h1, %f1; cvt.u32.u16 %r2, %h1;", 0x3c00),
+        ("mov.b16 %h1, 0xfc00; cvt.f32.f16 %f1, %h1; mov.b32 %r2, %f1;", 0xff80_0000),
+        ("mov.u32 %r1, 0x12345678; prmt.b32 %r2, %r1, 0, 0x0123;", 0x7856_3412),
+        ("mov.u32 %r1, 0xf0; lop3.b32 %r2, %r1, 0xcc, 0xaa, 0x80;", 0x80),
+        ("mov.u32 %r1, 0xff00; bfe.s32 %r2, %r1, 8, 8;", 0xffff_ffff),
+        ("mov.u32 %r1, 0xab; bfi.b32 %r2, %r1, 0xffffffff, 4, 8;", 0xffff_fabf),
+        ("mov.u32 %r1, 0; clz.b32 %r2, %r1;", 32),
+        ("mov.u32 %r1, 0xffffffff; add.cc.u32 %r3, %r1, 1; addc.u32 %r2, 0, 0;", 1),
+        ("mov.b64 %rd5, 0x1122334455667788; mov.b64 {%r3, %r2}, %rd5;", 0x1122_3344),
+    ];
+    for (body, expected) in cases {
+        let found = results(&format!("{body} st.global.u32 [%rd0], %r2; ret;"), 32);
+        assert_eq!(found[0], expected, "{body}: {:#x}", found[0]);
+        assert_eq!(found[31], expected, "{body}: last lane");
+    }
+}
+
+#[test]
+fn lanes_part_and_meet() {
+    let found = results(
+        "mov.u32 %r2, 0; mov.u32 %r3, 0;\n\
+         LOOP: add.u32 %r2, %r2, %r3; add.u32 %r3, %r3, 1;\n\
+         and.b32 %r4, %r3, 1; setp.eq.u32 %p2, %r4, 1; @%p2 bra ODD; add.u32 %r2, %r2, 100; bra.uni NEXT;\n\
+         ODD: add.u32 %r2, %r2, 1;\n\
+         NEXT: setp.le.u32 %p1, %r3, %r0; @%p1 bra LOOP;\n\
+         activemask.b32 %r5; setp.ne.u32 %p3, %r5, -1; @%p3 mov.u32 %r2, 0;\n\
+         st.global.u32 [%rd0], %r2; ret;",
+        32,
+    );
+    for lane in 0..32u32 {
+        let trips = lane + 1;
+        let expected = (0..trips).sum::<u32>() + trips.div_ceil(2) + 100 * (trips / 2);
+        assert_eq!(found[lane as usize], expected, "lane {lane}");
+    }
+}
+
+#[test]
+fn early_exit_leaves_the_others() {
+    let found = results(
+        "setp.lt.u32 %p1, %r0, 10; @%p1 ret; st.global.u32 [%rd0], 9; setp.lt.u32 %p1, %r0, 20; @%p1 exit;\n\
+         st.global.u32 [%rd0], 8; ret;",
+        32,
+    );
+    for (lane, &value) in found.iter().enumerate().take(32) {
+        assert_eq!(value, [0, 9, 8, 8][lane / 10], "lane {lane}");
+    }
+}
+
+#[test]
+fn a_spin_lock_between_lanes_ends() {
+    let found = results(
+        "LOOP: atom.global.cas.b32 %r1, [%rd1+128], 0, 1; setp.ne.u32 %p1, %r1, 0; @%p1 bra LOOP;\n\
+         ld.volatile.global.u32 %r2, [%rd1+132]; add.u32 %r2, %r2, 1; st.volatile.global.u32 [%rd1+132], %r2; membar.gl;\n\
+         atom.global.exch.b32 %r1, [%rd1+128], 0; ret;",
+        32,
+    );
+    assert_eq!(found[33], 32);
+}
+
+#[test]
+fn barriers_in_diverged_code() {
+    let found = results(
+        "setp.lt.u32 %p1, %r0, 16; mov.u32 %r3, s; shl.b32 %r4, %r0, 2; add.u32 %r3, %r3, %r4; @%p1 bra LOW;\n\
+         st.shared.u32 [%r3], %r0; bar.sync 0; bra END;\n\
+         LOW: bar.sync 0; ld.shared.u32 %r2, [%r3+64];\n\
+         END: st.global.u32 [%rd0], %r2; ret;",
+        32,
+    );
+    for lane in 0..16 {
+        assert_eq!(found[lane], lane as u32 + 16, "lane {lane}");
+    }
+}
+
+#[test]
+fn lanes_exchange_values() {
+    let found = results("shfl.sync.down.b32 %r2|%p1, %r0, 4, 0x1f, 0xffffffff; st.global.u32 [%rd0], %r2; ret;", 32);
+    assert_eq!((found[0], found[27], found[28], found[31]), (4, 31, 28, 31));
+    let found = results("shfl.sync.bfly.b32 %r2, %r0, 1, 0x1f, -1; st.global.u32 [%rd0], %r2; ret;", 32);
+    assert_eq!((found[0], found[1], found[30]), (1, 0, 31));
+    let found = results("shfl.sync.up.b32 %r2, %r0, 3, 0, -1; st.global.u32 [%rd0], %r2; ret;", 32);
+    assert_eq!((found[0], found[2], found[3], found[31]), (0, 2, 0, 28));
+    let found = results(
+        "setp.gt.u32 %p1, %r0, 29; vote.sync.ballot.b32 %r2, %p1, -1; st.global.u32 [%rd0], %r2; ret;",
+        32,
+    );
+    assert_eq!(found[7], 0xc000_0000);
+}
+
+#[test]
+fn generic_addresses_reach_both_memories() {
+    let found = results(
+        "mov.u64 %rd3, s; cvta.shared.u64 %rd4, %rd3; add.s64 %rd4, %rd4, %rd2; setp.lt.u32 %p1, %r0, 8;\n\
+         selp.b64 %rd5, %rd4, %rd0, %p1; add.u32 %r1, %r0, 100; st.u32 [%rd5], %r1; ld.shared.u32 %r2, [s+4];\n\
+         setp.eq.u32 %p2, %r0, 0; @%p2 st.global.u32 [%rd0], %r2; ret;",
+        32,
+    );
+    assert_eq!((found[0], found[1], found[8], found[31]), (101, 0, 108, 131));
+}
+
+#[test]
+fn unsupported_instructions_are_named() {
+    let text = ".version 8.8\n.target sm_70\n.address_size 64\n.entry k() {\n.reg .f64 %d<3>;\nadd.rz.f64 %d1, %d2, %d2;\nret;\n}\n";
+    let module = PtxModule::parse("bad.ptx", text).unwrap_or_else(|errors| panic!("{errors}"));
+    let message = module.program("k", &[]).map(|_| ()).expect_err("directed rounding of doubles is refused").to_string();
+    assert!(message.contains("bad.ptx:6:1") && message.contains("add.rz.f64"), "{message}");
+}
+
+#[test]
+fn the_workloads_decode() {
+    for text in [
+        include_str!("../../workloads/lud/lud.sm_60.ptx"),
+        include_str!("../../workloads/lud/lud.sm_70.ptx"),
+        include_str!("../../workloads/gemm/gemm.sm_60.ptx"),
+        include_str!("../../workloads/gemm/gemm.sm_70.ptx"),
+        include_str!("../../workloads/vectoradd/vectoradd.sm_60.ptx"),
+    ] {
+        let module = PtxModule::parse("workload.ptx", text).unwrap_or_else(|errors| panic!("{errors}"));
+        let programs = module.programs(&[]).unwrap_or_else(|errors| panic!("{errors}"));
+        assert!(!programs.is_empty());
+        for program in programs {
+            assert!(program.resources().registers_per_thread >= 16 && program.len() > 10);
+        }
+    }
+}
