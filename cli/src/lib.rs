@@ -2,10 +2,17 @@
 //!
 //! **Invariant:** nothing here changes what is simulated; stdout carries the result alone, everything else is on stderr.
 
+pub mod app;
 pub mod arguments;
 pub mod catalogue;
 pub mod exit;
+pub mod failure;
+pub mod graph;
+pub mod interrupt;
+pub mod node;
 pub mod output;
+pub mod progress;
 pub mod result;
 pub mod rollup;
+pub mod simulate;
 pub mod snapshot;

@@ -1,0 +1,203 @@
+//! From the command line to the exit code.
+
+use crate::arguments::{Arguments, CatalogueFormat, Command, RunOptions, SnapshotCommand, TopologyCommand};
+use crate::exit::ExitStatus;
+use crate::failure::{BUG, Failure, say};
+use crate::output::{self, folder};
+use crate::result::RunRecord;
+use crate::snapshot::{Difference, Snapshot};
+use crate::{catalogue, node, simulate};
+use balar_actors::catalogue::UnitDefinition;
+use balar_actors::topology::nearest;
+use balar_actors::units::UNITS;
+use balar_workloads::Descriptor;
+use clap::Parser;
+use std::fs;
+use std::io::{self, IsTerminal};
+use std::panic::{self, AssertUnwindSafe};
+use std::path::Path;
+use tracing_subscriber::filter::{LevelFilter, Targets};
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
+
+/// Runs the program that the arguments of this process ask for.
+pub fn main() -> ExitStatus {
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) => {
+            // Help and version go to stdout with code 0, mistakes to stderr with code 2. Where nobody reads them, nobody minds.
+            let _ = error.print();
+            return if error.use_stderr() { ExitStatus::BadInput } else { ExitStatus::Done };
+        }
+    };
+    report_panics();
+    start_log();
+    match panic::catch_unwind(AssertUnwindSafe(|| run(&arguments))) {
+        Ok(Ok(status)) => status,
+        Ok(Err(failure)) => {
+            failure.show();
+            failure.status
+        }
+        // The hook has said what and where.
+        Err(_) => ExitStatus::Bug,
+    }
+}
+
+/// A panic is a bug of ours: says so, and where to take it.
+fn report_panics() {
+    let standard = panic::take_hook();
+    panic::set_hook(Box::new(move |panic| {
+        standard(panic);
+        say(BUG);
+    }));
+}
+
+/// Logs go to stderr. `RUST_LOG` is a level ("debug") or levels by module ("balar_actors::engine=trace").
+fn start_log() {
+    let wanted = std::env::var("RUST_LOG").unwrap_or_default();
+    let filter = match wanted.parse::<Targets>() {
+        Ok(filter) if !wanted.is_empty() => filter,
+        Ok(_) => Targets::new().with_default(LevelFilter::WARN),
+        Err(error) => {
+            say(format_args!("RUST_LOG is ignored: {error}"));
+            Targets::new().with_default(LevelFilter::WARN)
+        }
+    };
+    let layer = tracing_subscriber::fmt::layer().with_writer(io::stderr).with_ansi(io::stderr().is_terminal());
+    // Fails only where a log is set already, in a program that embeds this one.
+    let _ = tracing_subscriber::registry().with(layer).with(filter).try_init();
+}
+
+fn run(arguments: &Arguments) -> Result<ExitStatus, Failure> {
+    match &arguments.command {
+        None => main_job(&arguments.run),
+        Some(Command::Units { name, format }) => print(&units(name.as_deref(), *format)?),
+        Some(Command::Workloads { name, format }) => print(&workloads(name.as_deref(), *format)?),
+        Some(Command::Topology(TopologyCommand::Check(options))) => {
+            let checked = node::check(options)?;
+            print(&checked)
+        }
+        Some(Command::Topology(TopologyCommand::Show(options))) => print(&node::show(options)?),
+        Some(Command::Topology(TopologyCommand::Graph { topology, format })) => print(&node::graph(topology, *format)?),
+        Some(Command::Snapshot(SnapshotCommand::Check(options))) => snapshot_check(&options.run, &options.file),
+        Some(Command::Snapshot(SnapshotCommand::Accept(options))) => snapshot_accept(&options.run, &options.file),
+    }
+}
+
+/// Width to fold tables at: that of the terminal, where stdout is one.
+fn width() -> Option<u16> {
+    comfy_table::Table::new().width()
+}
+
+fn print(text: &str) -> Result<ExitStatus, Failure> {
+    output::print(text).map_err(|error| Failure::input(format_args!("cannot write the result: {error}")))?;
+    Ok(ExitStatus::Done)
+}
+
+fn units(name: Option<&str>, format: CatalogueFormat) -> Result<String, Failure> {
+    let chosen: Vec<&UnitDefinition> =
+        UNITS.iter().copied().filter(|kind| name.is_none_or(|n| n == kind.name)).collect();
+    match name {
+        Some(name) if chosen.is_empty() => {
+            let help = nearest(name, UNITS.iter().map(|kind| kind.name)).map(|near| format!("did you mean `{near}`?"));
+            let help = help.unwrap_or_else(|| "`balar-actors units` lists them".to_owned());
+            Err(Failure::sentence(ExitStatus::BadInput, format_args!("there is no unit `{name}`"), Some(help)))
+        }
+        _ => Ok(catalogue::units(&chosen, name.is_some(), format, width())),
+    }
+}
+
+fn workloads(name: Option<&str>, format: CatalogueFormat) -> Result<String, Failure> {
+    let chosen: Vec<&Descriptor> = match name {
+        Some(name) => vec![balar_workloads::find(name).map_err(Failure::input)?],
+        None => balar_workloads::workloads().iter().collect(),
+    };
+    Ok(catalogue::workloads(&chosen, name.is_some(), format, width()))
+}
+
+fn main_job(options: &RunOptions) -> Result<ExitStatus, Failure> {
+    let record = simulated(options)?;
+    output::print(&output::text(&record, options.format, width()))
+        .map_err(|error| Failure::input(format_args!("cannot write the result: {error}")))?;
+    Ok(record.status())
+}
+
+/// Runs, writes the artefacts that were asked for, and says on stderr what went wrong.
+fn simulated(options: &RunOptions) -> Result<RunRecord, Failure> {
+    if let Some(path) = &options.output {
+        folder::prepare(path).map_err(Failure::input)?;
+    }
+    let (record, expanded) = simulate::run(options)?;
+    if let Some(path) = &options.output {
+        folder::write(path, &record, &expanded).map_err(Failure::input)?;
+    }
+    if let Some(problem) = record.problem() {
+        say(format_args!("error: {problem}"));
+    }
+    if record.status() == ExitStatus::Bug {
+        say(BUG);
+    }
+    Ok(record)
+}
+
+/// A run that may be compared: one that ended by itself, or at a simulated time.
+fn comparable(options: &RunOptions) -> Result<Result<RunRecord, ExitStatus>, Failure> {
+    let record = simulated(options)?;
+    match record.status() {
+        ExitStatus::Bug | ExitStatus::Interrupted => Ok(Err(record.status())),
+        _ if record.ending == crate::result::Ending::WallLimit => Ok(Err(record.status())),
+        _ => Ok(Ok(record)),
+    }
+}
+
+fn snapshot_check(options: &RunOptions, file: &Path) -> Result<ExitStatus, Failure> {
+    let text = fs::read_to_string(file).map_err(|error| {
+        let help = "`balar-actors snapshot accept` with the same options writes it".to_owned();
+        Failure::sentence(ExitStatus::BadInput, format_args!("cannot read {}: {error}", file.display()), Some(help))
+    })?;
+    let pinned = Snapshot::parse(&text)
+        .map_err(|error| Failure::input(format_args!("{} is not a snapshot: {error}", file.display())))?;
+    let record = match comparable(options)? {
+        Ok(record) => record,
+        Err(status) => return Ok(status),
+    };
+    let differences = pinned.differences(&Snapshot::of(&record));
+    let text = if differences.is_empty() {
+        format!("{}: nothing moved\n", file.display())
+    } else {
+        format!("{}: {} moved\n{}", file.display(), differences.len(), moved(&differences))
+    };
+    print(&text)?;
+    Ok(if differences.is_empty() { ExitStatus::Done } else { ExitStatus::Wrong })
+}
+
+/// The differences in a table.
+fn moved(differences: &[Difference]) -> String {
+    let mut table = output::summary::table(&["location", "what", "pinned", "now", "%"], width());
+    for difference in differences {
+        let shown = |value: &Option<String>| value.clone().unwrap_or_else(|| "(absent)".to_owned());
+        let percent = difference.percent().map(|percent| format!("{percent:+.2}")).unwrap_or_default();
+        let cells = [
+            difference.location.clone(),
+            difference.what.clone(),
+            shown(&difference.old),
+            shown(&difference.new),
+            percent,
+        ];
+        output::summary::add(&mut table, cells, &[0, 1]);
+    }
+    output::summary::lines(&table)
+}
+
+fn snapshot_accept(options: &RunOptions, file: &Path) -> Result<ExitStatus, Failure> {
+    let record = match comparable(options)? {
+        Ok(record) => record,
+        Err(status) => return Ok(status),
+    };
+    if record.status() == ExitStatus::Wrong {
+        say("the result is wrong: the snapshot is not written");
+        return Ok(ExitStatus::Wrong);
+    }
+    folder::write_file(file, &Snapshot::of(&record).text()).map_err(Failure::input)?;
+    print(&format!("{}: written\n", file.display()))
+}

@@ -1,0 +1,110 @@
+//! What ends the program without a result, and how it is said on stderr.
+
+use crate::exit::ExitStatus;
+use miette::{Diagnostic, GraphicalReportHandler, NarratableReportHandler};
+use std::fmt;
+use std::io::{self, IsTerminal, Write};
+
+/// A reason to end without a result.
+#[derive(Debug)]
+pub struct Failure {
+    /// The exit code it has.
+    pub status: ExitStatus,
+    report: Box<dyn Diagnostic + Send + Sync>,
+}
+
+/// A sentence, with a way out where there is one.
+#[derive(Debug, thiserror::Error)]
+#[error("{message}")]
+struct Sentence {
+    message: String,
+    help: Option<String>,
+}
+
+impl Diagnostic for Sentence {
+    fn help<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
+        self.help.as_ref().map(|help| Box::new(help) as Box<dyn fmt::Display>)
+    }
+}
+
+impl Failure {
+    /// A mistake of the user that is a sentence.
+    pub fn input(message: impl fmt::Display) -> Failure {
+        Failure::sentence(ExitStatus::BadInput, message, None)
+    }
+
+    /// A mistake of the user with places in files.
+    pub fn diagnosed(report: impl Diagnostic + Send + Sync + 'static) -> Failure {
+        Failure { status: ExitStatus::BadInput, report: Box::new(report) }
+    }
+
+    /// A bug of ours.
+    pub fn bug(message: impl fmt::Display) -> Failure {
+        Failure::sentence(ExitStatus::Bug, message, Some(BUG.to_owned()))
+    }
+
+    /// A sentence with the exit code it has.
+    pub fn sentence(status: ExitStatus, message: impl fmt::Display, help: Option<String>) -> Failure {
+        Failure { status, report: Box::new(Sentence { message: message.to_string(), help }) }
+    }
+
+    /// Says it on stderr: with colours and frames on a terminal, plainly elsewhere.
+    pub fn show(&self) {
+        let mut stderr = io::stderr().lock();
+        let mut text = String::new();
+        let rendered = if stderr.is_terminal() {
+            GraphicalReportHandler::new().render_report(&mut text, &*self.report)
+        } else {
+            text = plain(&*self.report);
+            Ok(())
+        };
+        if rendered.is_err() {
+            text = format!("error: {}\n", self.report);
+        }
+        // Nobody is left to tell where stderr is gone.
+        let _ = stderr.write_all(text.as_bytes());
+    }
+}
+
+/// What to do about a bug.
+pub const BUG: &str =
+    "this is a bug of balar-actors: please report it with the command line, the topology and this text";
+
+/// A report as plain lines, without colours.
+fn plain(report: &dyn Diagnostic) -> String {
+    let located = report.related().is_some() || report.labels().is_some();
+    let mut text = String::new();
+    let handler = NarratableReportHandler::new().with_context_lines(0);
+    if located && handler.render_report(&mut text, report).is_ok() {
+        return text;
+    }
+    text = format!("error: {report}\n");
+    let mut source = report.source();
+    while let Some(cause) = source {
+        text.push_str(&format!("cause: {cause}\n"));
+        source = cause.source();
+    }
+    if let Some(help) = report.help() {
+        text.push_str(&format!("help: {help}\n"));
+    }
+    text
+}
+
+/// Says `text` on stderr.
+pub fn say(text: impl fmt::Display) {
+    // Nobody is left to tell where stderr is gone.
+    let _ = writeln!(io::stderr(), "{text}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sentences_are_plain_lines() {
+        let failure = Failure::bug("the coordinator ended without a report");
+        assert_eq!(failure.status, ExitStatus::Bug);
+        let text = plain(&*failure.report);
+        assert!(text.starts_with("error: the coordinator ended without a report\nhelp: this is a bug"), "{text}");
+    }
+}
