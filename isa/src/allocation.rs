@@ -95,13 +95,12 @@ pub(crate) fn allocate(graph: &Graph, uses: &[Uses], widths: &[Width]) -> Alloca
 
 fn first_fit(busy: &mut Vec<u32>, size: usize, free: impl Fn(u32) -> bool) -> usize {
     let mut place = 0;
-    while place + size <= busy.len() {
-        if busy[place..place + size].iter().all(|last| free(*last)) {
-            return place;
-        }
+    while !(place..place + size).all(|index| busy.get(index).is_none_or(|last| free(*last))) {
         place += size;
     }
-    busy.resize(place + size, 0);
+    if busy.len() < place + size {
+        busy.resize(place + size, 0);
+    }
     place
 }
 
