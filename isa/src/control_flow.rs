@@ -173,7 +173,7 @@ mod tests {
     #[test]
     fn lanes_meet_at_the_immediate_post_dominator() {
         let exit = Flow::Exit { conditional: false };
-        let cases: [(&str, Vec<Flow>, Vec<(u32, u32)>); 6] = [
+        let cases = [
             ("if", vec![branch(2, true), Flow::Next, exit], vec![(0, 2)]),
             ("if and else", vec![branch(3, true), Flow::Next, branch(4, false), Flow::Next, exit], vec![(0, 4)]),
             ("loop", vec![Flow::Next, branch(0, true), exit], vec![(0, 2)]),

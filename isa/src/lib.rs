@@ -3,8 +3,8 @@
 //! **Invariant:** this crate knows no time. An instruction names its pipe and latency class; how many cycles these are is the
 //! topology's to say.
 
-pub mod atomic;
 mod allocation;
+pub mod atomic;
 mod control_flow;
 mod convergence;
 mod decode;

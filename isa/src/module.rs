@@ -3,7 +3,7 @@
 use crate::decode::parameter_slots;
 use crate::execution::SHARED_WINDOW;
 use crate::program::{ParameterSlot, Program};
-use crate::ptx::ast::{self, AddressBase, Initializer, InitialValue, Operand, OperandKind, SymbolReference};
+use crate::ptx::ast::{self, AddressBase, InitialValue, Initializer, Operand, OperandKind, SymbolReference};
 use crate::ptx::error::RawError;
 use crate::ptx::types::StateSpace;
 use crate::ptx::{PtxErrorKind, PtxErrors};
@@ -75,7 +75,8 @@ impl PtxModule {
                 InitialValue::Integer(bits) | InitialValue::Float64(bits) => bits,
                 InitialValue::Float32(bits) => u64::from(bits),
                 InitialValue::Address { symbol, offset, byte, .. } => {
-                    let address = device_address(&self.tree, symbol, addresses).unwrap_or(0).wrapping_add(offset as u64);
+                    let address =
+                        device_address(&self.tree, symbol, addresses).unwrap_or(0).wrapping_add(offset as u64);
                     byte.map_or(address, |byte| (address >> (8 * u32::from(byte & 7))) & 0xff)
                 }
             };
@@ -88,7 +89,11 @@ impl PtxModule {
 
     /// Names of the kernels, in the order of the text.
     pub fn kernels(&self) -> impl Iterator<Item = &str> {
-        self.tree.functions.iter().filter(|function| function.is_entry && function.body.is_some()).map(|function| &*function.name)
+        self.tree
+            .functions
+            .iter()
+            .filter(|function| function.is_entry && function.body.is_some())
+            .map(|function| &*function.name)
     }
 
     /// Decodes one kernel. `addresses[i]` is the device address of `variables()[i]`.

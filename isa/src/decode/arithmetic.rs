@@ -100,7 +100,14 @@ pub(super) fn rounding_of(instruction: &Instruction) -> u32 {
 
 impl Decoder<'_> {
     /// Emits an instruction of a lane function: sources of the given types from operand 1 on, destination from operand 0.
-    pub(super) fn emit(&mut self, instruction: &Instruction, lanes: Lanes, immediate: u32, to: T, from: &[T]) -> Decoded<()> {
+    pub(super) fn emit(
+        &mut self,
+        instruction: &Instruction,
+        lanes: Lanes,
+        immediate: u32,
+        to: T,
+        from: &[T],
+    ) -> Decoded<()> {
         let mut sources = [Slot::None; 5];
         for (index, scalar_type) in from.iter().enumerate() {
             let operand = self.operand(instruction, index + 1)?;
@@ -186,7 +193,9 @@ impl Decoder<'_> {
         let lanes = match instruction.opcode {
             O::Add if has(M::Sat) && data_type == T::S32 => functions::<Map<i::AddSaturating<i32>>>(),
             O::Sub if has(M::Sat) && data_type == T::S32 => functions::<Map<i::SubtractSaturating<i32>>>(),
-            O::Mad if has(M::Sat) && has(M::Hi) && data_type == T::S32 => functions::<Map<i::MultiplyHighAddSaturating>>(),
+            O::Mad if has(M::Sat) && has(M::Hi) && data_type == T::S32 => {
+                functions::<Map<i::MultiplyHighAddSaturating>>()
+            }
             _ if has(M::Sat) => return None,
             O::Add => by_integer!(data_type, Add)?,
             O::Sub => by_integer!(data_type, Subtract)?,
@@ -261,7 +270,8 @@ impl Decoder<'_> {
                 return Some((functions::<Map<i::Logic3>>(), table as u32 & 0xff));
             }
             O::Shf => {
-                let lanes = if has(M::L) { functions::<Map<i::FunnelLeft>>() } else { functions::<Map<i::FunnelRight>>() };
+                let lanes =
+                    if has(M::L) { functions::<Map<i::FunnelLeft>>() } else { functions::<Map<i::FunnelRight>>() };
                 return Some((lanes, u32::from(has(M::Wrap))));
             }
             O::Prmt => {
@@ -290,10 +300,8 @@ impl Decoder<'_> {
     fn comparison(&mut self, instruction: &Instruction) -> Decoded<bool> {
         let is_set = instruction.opcode == O::Set;
         let Some(&data_type) = instruction.types.last() else { return Ok(false) };
-        let Some(&comparison) = instruction
-            .modifiers
-            .iter()
-            .find(|modifier| modifier.is_comparison() || matches!(modifier, M::Lo | M::Hi))
+        let Some(&comparison) =
+            instruction.modifiers.iter().find(|modifier| modifier.is_comparison() || matches!(modifier, M::Lo | M::Hi))
         else {
             return Ok(false);
         };
@@ -338,7 +346,9 @@ impl Decoder<'_> {
         if is_set {
             self.set_destination(destination, T::U32)?;
         } else {
-            let slot = |register: Option<crate::ptx::ast::RegisterId>| register.map_or(Slot::None, |register| Slot::Register(register.0));
+            let slot = |register: Option<crate::ptx::ast::RegisterId>| {
+                register.map_or(Slot::None, |register| Slot::Register(register.0))
+            };
             self.last().predicate_destinations = match destination.kind {
                 OperandKind::Pair(first, second) => [slot(first), slot(second)],
                 OperandKind::Register(register) => [slot(Some(register)), Slot::None],

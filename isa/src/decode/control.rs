@@ -148,7 +148,8 @@ impl Decoder<'_> {
             }
             O::Match => {
                 sources[0] = self.source(self.operand(instruction, 1)?, data_type)?;
-                let lanes = if data_type.bits() == 64 { functions::<Match<true>>() } else { functions::<Match<false>>() };
+                let lanes =
+                    if data_type.bits() == 64 { functions::<Match<true>>() } else { functions::<Match<false>>() };
                 (lanes, u32::from(instruction.has(M::All)))
             }
             O::Redux => {

@@ -32,14 +32,38 @@ fn integer_of(scalar_type: T) -> Option<T> {
 macro_rules! by_type {
     ($type:expr, |$t:ident| $value:expr) => {
         match $type {
-            T::U8 => { type $t = u8; $value }
-            T::S8 => { type $t = i8; $value }
-            T::U16 => { type $t = u16; $value }
-            T::S16 => { type $t = i16; $value }
-            T::U32 => { type $t = u32; $value }
-            T::S32 => { type $t = i32; $value }
-            T::U64 => { type $t = u64; $value }
-            _ => { type $t = i64; $value }
+            T::U8 => {
+                type $t = u8;
+                $value
+            }
+            T::S8 => {
+                type $t = i8;
+                $value
+            }
+            T::U16 => {
+                type $t = u16;
+                $value
+            }
+            T::S16 => {
+                type $t = i16;
+                $value
+            }
+            T::U32 => {
+                type $t = u32;
+                $value
+            }
+            T::S32 => {
+                type $t = i32;
+                $value
+            }
+            T::U64 => {
+                type $t = u64;
+                $value
+            }
+            _ => {
+                type $t = i64;
+                $value
+            }
         }
     };
 }
@@ -62,7 +86,8 @@ fn conversion_lanes(instruction: &Instruction, to: T, from: T) -> Option<(Lanes,
     if instruction.has(M::Relu) || instruction.has(M::Satfinite) || instruction.has(M::Rna) || instruction.has(M::Rs) {
         return None;
     }
-    let integral = instruction.has(M::Rni) || instruction.has(M::Rzi) || instruction.has(M::Rmi) || instruction.has(M::Rpi);
+    let integral =
+        instruction.has(M::Rni) || instruction.has(M::Rzi) || instruction.has(M::Rmi) || instruction.has(M::Rpi);
     let directed = rounding | u32::from(flush) << 2;
     Some(match (integer_of(to), integer_of(from)) {
         (Some(to), Some(from)) if saturating => {
@@ -106,7 +131,9 @@ fn conversion_lanes(instruction: &Instruction, to: T, from: T) -> Option<(Lanes,
                 u32::from(saturating),
             ),
             (T::F64, T::F32) if !saturating => (functions::<Map<Widen>>(), u32::from(flush)),
-            (T::F32, T::F64) if rounding == rounding::NEAREST && !flush && !saturating => (functions::<Map<Narrow>>(), 0),
+            (T::F32, T::F64) if rounding == rounding::NEAREST && !flush && !saturating => {
+                (functions::<Map<Narrow>>(), 0)
+            }
             (T::F32, T::F64) => (functions::<Map<NarrowDirected>>(), directed | u32::from(saturating) << 3),
             _ if saturating => return None,
             (T::F32, T::F16) => (functions::<Map<HalfToSingle>>(), 0),

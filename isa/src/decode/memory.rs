@@ -29,7 +29,9 @@ fn cache_operator(instruction: &Instruction) -> CacheOperator {
 impl Decoder<'_> {
     /// The space, the register (if any) and the offset of an address.
     fn address(&mut self, operand: &Operand) -> Decoded<(Slot, bool, i64)> {
-        let OperandKind::Address(address) = operand.kind else { return Err(self.bad(operand, "an address in brackets is expected here")) };
+        let OperandKind::Address(address) = operand.kind else {
+            return Err(self.bad(operand, "an address in brackets is expected here"));
+        };
         Ok(match address.base {
             AddressBase::Absolute => (self.constant(0, true), false, address.offset),
             AddressBase::Register(register) => match self.widths[register.index()] {

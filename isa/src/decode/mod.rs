@@ -115,7 +115,15 @@ impl Decoder<'_> {
             }
         }
         // Threads that run off the text end.
-        self.start(end, (crate::program::Pipe::Branch, crate::program::LatencyClass::Branch, crate::program::CountClass::Control, 1));
+        self.start(
+            end,
+            (
+                crate::program::Pipe::Branch,
+                crate::program::LatencyClass::Branch,
+                crate::program::CountClass::Control,
+                1,
+            ),
+        );
         self.last().instruction.kind = Kind::Exit;
         self.last().flow = Flow::Exit { conditional: false };
         for register in function.register_types.iter().filter(|scalar_type| scalar_type.bits() > 64) {
@@ -278,15 +286,23 @@ impl Decoder<'_> {
         // Operands that need instructions of their own are computed first: the destination's place in the list is kept.
         let refused = || {
             let text = instruction.span.text(self.module.source.text());
-            let head = text.split(|c: char| c == ';' || c == '\n').next().unwrap_or(text).trim();
-            RawError::new(PtxErrorKind::UnknownInstruction, instruction.span, format!("`{head}` is not supported by the simulator"))
+            let head = text.split([';', '\n']).next().unwrap_or(text).trim();
+            RawError::new(
+                PtxErrorKind::UnknownInstruction,
+                instruction.span,
+                format!("`{head}` is not supported by the simulator"),
+            )
         };
         let refused_error = refused();
         let before = self.pending.len();
         let known = match instruction.opcode {
-            Opcode::Ld | Opcode::Ldu | Opcode::St | Opcode::Atom | Opcode::Red | Opcode::Prefetch | Opcode::Prefetchu => {
-                self.memory(instruction)?
-            }
+            Opcode::Ld
+            | Opcode::Ldu
+            | Opcode::St
+            | Opcode::Atom
+            | Opcode::Red
+            | Opcode::Prefetch
+            | Opcode::Prefetchu => self.memory(instruction)?,
             Opcode::Bra
             | Opcode::Exit
             | Opcode::Ret
@@ -326,7 +342,10 @@ impl Decoder<'_> {
 impl Pending {
     fn uses(&self) -> Uses {
         let registers = |slots: &[Slot]| -> Vec<u32> {
-            slots.iter().filter_map(|slot| if let Slot::Register(register) = slot { Some(*register) } else { None }).collect()
+            slots
+                .iter()
+                .filter_map(|slot| if let Slot::Register(register) = slot { Some(*register) } else { None })
+                .collect()
         };
         let mut reads = registers(&self.sources);
         reads.extend(registers(&self.predicate_sources));

@@ -10,8 +10,8 @@ use crate::program::{CountClass, LANES, LatencyClass, Pipe};
 use crate::ptx::PtxErrorKind;
 use crate::ptx::ast::{Instruction, Operand, OperandKind};
 use crate::ptx::error::RawError;
-use crate::ptx::special_register::{SpecialRegister, SpecialRegisterName as S};
 use crate::ptx::source::Span;
+use crate::ptx::special_register::{SpecialRegister, SpecialRegisterName as S};
 use crate::ptx::types::ScalarType as T;
 
 impl Decoder<'_> {

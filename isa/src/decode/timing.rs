@@ -63,7 +63,9 @@ pub(super) fn cost(instruction: &Instruction) -> Cost {
         O::Cvta => (Pipe::Free, L::Zero, C::Other, 1),
         O::Mov => (Pipe::Int, L::Integer, C::Other, 1),
         O::Ld if instruction.has(M::Param) => (Pipe::Free, L::Zero, C::Memory, 1),
-        O::Ld | O::Ldu | O::St | O::Atom | O::Red | O::Prefetch | O::Prefetchu => (Pipe::Memory, L::Variable, C::Memory, 1),
+        O::Ld | O::Ldu | O::St | O::Atom | O::Red | O::Prefetch | O::Prefetchu => {
+            (Pipe::Memory, L::Variable, C::Memory, 1)
+        }
         O::Shfl | O::Vote | O::Match | O::Redux | O::Activemask => (Pipe::Memory, L::Exchange, C::Other, 1),
         O::Bar | O::Barrier if instruction.has(M::Warp) => (Pipe::Branch, L::Branch, C::Other, 1),
         O::Bar | O::Barrier => (Pipe::Memory, L::Variable, C::Barrier, 1),

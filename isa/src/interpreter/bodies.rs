@@ -394,7 +394,11 @@ impl<const WIDE: bool> Body for Insert<WIDE> {
     fn run(instruction: &Instruction, registers: &mut Registers, constants: &[Row], mask: u32) {
         let [a, b]: [[u64; LANES]; 2] = [0, 1].map(|index| {
             let source = instruction.sources[index];
-            if WIDE { u64::read(registers, constants, source) } else { u32::read(registers, constants, source).map(u64::from) }
+            if WIDE {
+                u64::read(registers, constants, source)
+            } else {
+                u32::read(registers, constants, source).map(u64::from)
+            }
         });
         let positions = u32::read(registers, constants, instruction.sources[2]);
         let lengths = u32::read(registers, constants, instruction.sources[3]);

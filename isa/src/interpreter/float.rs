@@ -188,9 +188,9 @@ single! {
     /// `tanh.approx`
     HyperbolicTangentF32, |a, _b, _c, _i| libm::tanhf(a);
     /// `min`: a number wins over not-a-number, -0 is less than +0.
-    MinimumF32, |a, b, _c, _i| if a.is_nan() { b } else if b.is_nan() { a } else if a < b || (a == b && a.is_sign_negative()) { a } else { b };
+    MinimumF32, |a, b, _c, _i| if a.is_nan() { b } else if b.is_nan() || a < b || (a == b && a.is_sign_negative()) { a } else { b };
     /// `max`
-    MaximumF32, |a, b, _c, _i| if a.is_nan() { b } else if b.is_nan() { a } else if a > b || (a == b && a.is_sign_positive()) { a } else { b };
+    MaximumF32, |a, b, _c, _i| if a.is_nan() { b } else if b.is_nan() || a > b || (a == b && a.is_sign_positive()) { a } else { b };
     /// `min.NaN`
     MinimumNanF32, |a, b, _c, _i| if a.is_nan() || b.is_nan() { SINGLE_NAN } else if a < b || (a == b && a.is_sign_negative()) { a } else { b };
     /// `max.NaN`
@@ -233,9 +233,9 @@ double! {
     /// `rsqrt.approx.ftz`
     ReciprocalRootHighF64, 1, |a, _b, _c| high_word(1.0 / flush_double(a).sqrt());
     /// `min`
-    MinimumF64, 2, |a, b, _c| if a.is_nan() { b } else if b.is_nan() { a } else if a < b || (a == b && a.is_sign_negative()) { a } else { b };
+    MinimumF64, 2, |a, b, _c| if a.is_nan() { b } else if b.is_nan() || a < b || (a == b && a.is_sign_negative()) { a } else { b };
     /// `max`
-    MaximumF64, 2, |a, b, _c| if a.is_nan() { b } else if b.is_nan() { a } else if a > b || (a == b && a.is_sign_positive()) { a } else { b };
+    MaximumF64, 2, |a, b, _c| if a.is_nan() { b } else if b.is_nan() || a > b || (a == b && a.is_sign_positive()) { a } else { b };
     /// To an integral value: nearest even.
     RoundF64, 1, |a, _b, _c| a.round_ties_even();
     /// Towards zero.

@@ -68,9 +68,9 @@ half! {
     /// `fma`
     FusedF16, |a, b, c| add_to_odd(a * b, c);
     /// `min`
-    MinimumF16, |a, b, _c| if a.is_nan() { b } else if b.is_nan() { a } else if a < b || (a == b && a.is_sign_negative()) { a } else { b };
+    MinimumF16, |a, b, _c| if a.is_nan() { b } else if b.is_nan() || a < b || (a == b && a.is_sign_negative()) { a } else { b };
     /// `max`
-    MaximumF16, |a, b, _c| if a.is_nan() { b } else if b.is_nan() { a } else if a > b || (a == b && a.is_sign_positive()) { a } else { b };
+    MaximumF16, |a, b, _c| if a.is_nan() { b } else if b.is_nan() || a > b || (a == b && a.is_sign_positive()) { a } else { b };
 }
 
 /// Runs a [`HalfFunction`]. The immediate is 1 to saturate.

@@ -448,6 +448,7 @@ macro_rules! comparisons {
 }
 #[allow(
     clippy::eq_op,
+    clippy::double_comparisons,
     clippy::allow_attributes,
     clippy::neg_cmp_op_on_partial_ord,
     reason = "a NaN differs from itself"

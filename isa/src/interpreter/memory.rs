@@ -34,14 +34,10 @@ fn describe(
     let offset = instruction.offset as u64;
     if form.short_address {
         let addresses = u32::read(&warp.registers, constants, instruction.sources[0]);
-        for lane in 0..LANES {
-            access.addresses[lane] = u64::from(addresses[lane].wrapping_add(offset as u32));
-        }
+        access.addresses = addresses.map(|address| u64::from(address.wrapping_add(offset as u32)));
     } else {
         let addresses = u64::read(&warp.registers, constants, instruction.sources[0]);
-        for lane in 0..LANES {
-            access.addresses[lane] = addresses[lane].wrapping_add(offset);
-        }
+        access.addresses = addresses.map(|address| address.wrapping_add(offset));
     }
     access.cache = form.cache;
     access.bytes = form.element_bytes * form.elements;
@@ -157,9 +153,7 @@ pub(super) fn store(
     let keep = if form.element_bytes == 8 { u64::MAX } else { (1 << (8 * u32::from(form.element_bytes))) - 1 };
     if form.elements == 1 {
         let values = read_element(&warp.registers, &program.constants, instruction.sources[1], form.wide[0]);
-        for lane in 0..LANES {
-            warp.values.low[lane] = values[lane] & keep;
-        }
+        warp.values.low = values.map(|value| value & keep);
     } else {
         warp.values.low = [0; LANES];
         warp.values.high = [0; LANES];
@@ -169,8 +163,8 @@ pub(super) fn store(
             let first = element * usize::from(form.element_bytes);
             let half = if first >= 8 { &mut warp.values.high } else { &mut warp.values.low };
             let shift = 8 * (first % 8) as u32;
-            for lane in 0..LANES {
-                half[lane] |= (values[lane] & keep) << shift;
+            for (old, value) in half.iter_mut().zip(values) {
+                *old |= (value & keep) << shift;
             }
         }
     }
