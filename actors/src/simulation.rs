@@ -10,7 +10,7 @@ use balar_protocol::SimTime;
 use balar_protocol::statistics::{ProgramOutcome, StatisticSink, Verification};
 use balar_workloads::{Descriptor, Parameters, WorkloadError};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// What to simulate.
 #[derive(Clone, Debug)]
@@ -154,11 +154,13 @@ impl WorkloadCatalogue for BuiltInWorkloads {
 /// # Errors
 ///
 /// Where nothing could be simulated. A simulated program that fails, a deadlock or a time limit is a result, not an error.
+#[expect(clippy::disallowed_types, reason = "how long a run took is reported, not simulated")]
 pub fn simulate(request: SimulationRequest) -> Result<RunResult, SimulationError> {
-    let start = Instant::now();
+    let start = std::time::Instant::now();
     let (descriptor, parameters) = workload(&request)?;
     let topology = &request.topology;
-    let node = prepare_node(topology, descriptor, &parameters, request.ptx.as_ref())?;
+    let mut node = prepare_node(topology, descriptor, &parameters, request.ptx.as_ref())?;
+    node.board = request.options.progress.clone().unwrap_or_default();
     let built = topology::build(topology, &node).map_err(Box::new)?;
     let mut units = Vec::with_capacity(built.len());
     for ((path, unit, wires), expanded) in built.into_iter().zip(&topology.units) {

@@ -248,7 +248,7 @@ impl FromStr for Override {
 
 fn seconds(text: &str) -> Result<Duration, String> {
     let seconds: f64 = text.parse().map_err(|_| format!("expected seconds, such as 60 or 0.5, found '{text}'"))?;
-    if !(seconds > 0.0) {
+    if seconds.is_nan() || seconds <= 0.0 {
         return Err("must be more than zero".to_owned());
     }
     Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string())

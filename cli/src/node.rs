@@ -2,31 +2,11 @@
 
 use crate::arguments::{GraphFormat, Override, TopologyOptions};
 use crate::failure::Failure;
-use balar_actors::topology::{
-    self, ExpandedUnit, LINK, LoadOptions, PartLibrary, Topology, TopologySource, WorkloadCatalogue,
-};
+use balar_actors::simulation::BuiltInWorkloads;
+use balar_actors::topology::{self, ExpandedUnit, LINK, LoadOptions, PartLibrary, Topology, TopologySource};
 use balar_actors::units::UNITS;
 use std::collections::BTreeSet;
 use std::fmt::Write;
-
-/// The built-in workloads, as the topology language asks for them.
-struct Workloads;
-
-impl WorkloadCatalogue for Workloads {
-    fn names(&self) -> Vec<String> {
-        balar_workloads::workloads().iter().map(|workload| workload.name.to_owned()).collect()
-    }
-
-    fn parameters(&self, workload: &str) -> Vec<String> {
-        let found = balar_workloads::find(workload).ok();
-        found.into_iter().flat_map(|found| found.parameters).map(|parameter| parameter.name.to_owned()).collect()
-    }
-
-    fn check(&self, workload: &str, parameter: &str, value: &str) -> Result<(), String> {
-        let found = balar_workloads::find(workload).map_err(|error| error.to_string())?;
-        found.parameters_from([(parameter, value)]).map(drop).map_err(|error| error.to_string())
-    }
-}
 
 /// Reads a topology by path or by name, with overrides applied.
 ///
@@ -37,7 +17,8 @@ pub fn load(name: &str, overrides: &[Override]) -> Result<Topology, Failure> {
     let overrides: Vec<topology::Override> =
         overrides.iter().map(|Override { path, value }| topology::Override(format!("{path}={value}"))).collect();
     let library = PartLibrary::built_in();
-    let options = LoadOptions { kinds: UNITS, library: &library, workloads: Some(&Workloads), overrides: &overrides };
+    let options =
+        LoadOptions { kinds: UNITS, library: &library, workloads: Some(&BuiltInWorkloads), overrides: &overrides };
     topology::load(&TopologySource::from(name), &options).map_err(Failure::diagnosed)
 }
 

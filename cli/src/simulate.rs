@@ -6,12 +6,8 @@ use crate::failure::Failure;
 use crate::node;
 use crate::progress::Progress;
 use crate::result::{Ending, RunRecord};
-use balar_actors::device_memory::DeviceMemory;
-use balar_actors::engine::node::Node;
-use balar_actors::engine::{self, EngineError, LiveBoard, Outcome, RunReport, Simulation, UnitEntry};
-use balar_actors::topology::{self, Topology};
-use std::sync::Arc;
-use std::time::Duration;
+use balar_actors::engine::{self, EngineError, LiveBoard, Outcome};
+use balar_actors::simulation::{RunResult, SimulationError, SimulationRequest, simulate};
 
 /// Runs what the options ask for; returns what came of it, and the topology with everything written out.
 ///
@@ -25,82 +21,64 @@ pub fn run(options: &RunOptions) -> Result<(RunRecord, String), Failure> {
         return Err(Failure::sentence(ExitStatus::BadInput, message, Some(help)));
     }
     let topology = node::load(options.topology.as_deref().unwrap_or_default(), &options.set)?;
-    let (workload, parameters) = workload(options, &topology)?;
-    let simulation = simulation(&topology)?;
     let interrupt = crate::interrupt::listen()
         .map_err(|error| Failure::input(format_args!("cannot listen for Ctrl-C: {error}")))?;
     let board = LiveBoard::default();
-    let run_options = engine::RunOptions {
-        threads: usize::from(options.threads),
-        stop_at: options.stop_at,
-        max_wall: options.max_wall,
-        interrupt,
-        progress: Some(board.clone()),
-        ..engine::RunOptions::default()
+    let request = SimulationRequest {
+        topology: topology.clone(),
+        workload: options.workload.as_ref().map(|choice| (choice.name.clone(), choice.parameters.clone())),
+        ptx: None,
+        options: engine::RunOptions {
+            threads: usize::from(options.threads),
+            stop_at: options.stop_at,
+            max_wall: options.max_wall,
+            interrupt,
+            progress: Some(board.clone()),
+            ..engine::RunOptions::default()
+        },
     };
     let progress = Progress::show(&board, options.quiet);
-    let (report, wall) = timed(|| engine::run(simulation, run_options));
+    tracing::debug!(topology = topology.name, threads = options.threads, "the simulation begins");
+    let result = simulate(request);
     drop(progress);
-    let report: RunReport = report.map_err(|error| match error {
-        EngineError::Internal(_) => Failure::bug(error),
-        EngineError::ZeroLatencyWire { .. } | EngineError::UnknownUnit { .. } => Failure::bug(error),
-        EngineError::Threads(cause) => Failure::input(format_args!("cannot start the simulation's threads: {cause}")),
-    })?;
-    for lost in &report.lost_statistics {
-        crate::failure::say(format_args!("the statistics of {} are missing: {}", lost.path, lost.message));
-    }
-    let record = RunRecord {
-        topology: topology.name.clone(),
-        workload,
-        parameters,
-        isa: "ptx",
-        ending: Ending::from(&report.outcome),
-        sim_time: report.end,
-        wall,
-        threads: usize::from(options.threads),
-        statistics: report.statistics,
-    };
-    let workload = (!record.workload.is_empty()).then_some((record.workload.as_str(), &record.parameters[..]));
-    let expanded = node::expanded(&topology, workload);
+    let record = RunRecord::from(result.map_err(Failure::from)?);
+    let expanded = node::expanded(&topology, Some((&record.workload, &record.parameters)));
     Ok((record, expanded))
 }
 
-/// The workload of a run with all its parameters, defaults included.
-type Workload = (String, Vec<(String, String)>);
-
-/// What the command line asks for, or else the topology; nothing where neither does.
-fn workload(options: &RunOptions, topology: &Topology) -> Result<Workload, Failure> {
-    let chosen = options.workload.as_ref().map(|choice| (&choice.name, &choice.parameters));
-    let chosen = chosen.or_else(|| topology.workload.as_ref().map(|spec| (&spec.name, &spec.parameters)));
-    let Some((name, settings)) = chosen else { return Ok(Workload::default()) };
-    let descriptor = balar_workloads::find(name).map_err(Failure::input)?;
-    let settings = settings.iter().map(|(key, value)| (key.as_str(), value.as_str()));
-    let parameters = descriptor.parameters_from(settings).map_err(Failure::input)?;
-    let shown = parameters.iter().map(|(key, value)| (key.to_owned(), value.to_string()));
-    Ok((descriptor.name.to_owned(), shown.collect()))
+impl From<RunResult> for RunRecord {
+    fn from(result: RunResult) -> RunRecord {
+        let mut statistics = result.statistics;
+        statistics.outcome = result.program;
+        // The host numbers its launches from 1, the result from 0, in the order of launching.
+        for kernel in &mut statistics.kernels {
+            kernel.launch.0 = kernel.launch.0.saturating_sub(1);
+        }
+        statistics.kernels.sort_by_key(|kernel| kernel.launch);
+        RunRecord {
+            topology: result.topology,
+            workload: result.workload.to_owned(),
+            parameters: result.parameters,
+            isa: result.isa,
+            ending: Ending::from(&result.outcome),
+            sim_time: result.sim_time,
+            wall: result.wall,
+            threads: result.threads,
+            statistics,
+        }
+    }
 }
 
-/// The units of a topology, built and wired.
-fn simulation(topology: &Topology) -> Result<Simulation, Failure> {
-    let gpus = topology.gpus();
-    let memories = gpus.iter().map(|gpu| DeviceMemory::new(gpu.memory_bytes).map(Arc::new));
-    let memories = memories
-        .collect::<Result<Vec<_>, _>>()
-        .map_err(|error| Failure::input(format_args!("cannot reserve the device memory: {error}")))?;
-    let node = Node { gpus, memories: memories.clone(), ..Node::default() };
-    let built = topology::build(topology, &node).map_err(Failure::diagnosed)?;
-    let units = built.into_iter().zip(&topology.units).map(|((path, unit, wires), expanded)| {
-        let memory = node.gpu(&expanded.part).map_or(0, |(index, _)| index);
-        UnitEntry { path, unit, wires, weight: 1, memory }
-    });
-    Ok(Simulation { units: units.collect(), memories })
-}
-
-#[expect(clippy::disallowed_types, reason = "how long a run took is reported, and redacted where runs are compared")]
-fn timed<R>(work: impl FnOnce() -> R) -> (R, Duration) {
-    let start = std::time::Instant::now();
-    let result = work();
-    (result, start.elapsed())
+impl From<SimulationError> for Failure {
+    fn from(error: SimulationError) -> Failure {
+        match error {
+            SimulationError::Topology(errors) => Failure::diagnosed(*errors),
+            SimulationError::Ptx(errors) => Failure::diagnosed(*errors),
+            SimulationError::Engine(EngineError::Threads(_)) => Failure::input(error),
+            SimulationError::Engine(_) => Failure::bug(error),
+            _ => Failure::input(error),
+        }
+    }
 }
 
 impl From<&Outcome> for Ending {

@@ -1,10 +1,14 @@
 //! The binary from outside: arguments, exit codes, formats, error texts.
 
 use std::fs;
+use std::io::{BufRead, BufReader, Read};
 use std::process::{Command, Stdio};
 use tempfile::TempDir;
 
 const RING: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/ring.ron");
+
+/// A small run on a real node: 8 CTAs.
+const SMALL: [&str; 4] = ["--topology", "v100_node", "--workload", "vectoradd:elements=2048"];
 
 /// What came of a call.
 struct Called {
@@ -17,6 +21,15 @@ fn command(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_balar-actors"));
     command.args(arguments).env_remove("RUST_LOG").stdin(Stdio::null());
     command
+}
+
+/// The small run with more options.
+fn small<'a>(options: &[&'a str]) -> Vec<&'a str> {
+    SMALL.iter().chain(options).copied().collect()
+}
+
+fn json(text: &str) -> serde_json::Value {
+    serde_json::from_str(text).expect("JSON")
 }
 
 fn call(arguments: &[&str]) -> Called {
@@ -42,10 +55,10 @@ fn mistakes_in_arguments_end_with_2_and_say_what_is_right() {
         (&["--topology", RING, "--thread", "3"][..], "'--threads'"),
         (&["--topology", RING, "--threads", "0"], "0 is not in 1..=1024"),
         (&["--topology", RING, "--format", "yaml"], "table, json, csv"),
-        (&["--topology", RING, "--isa", "sass"], "runs no SASS"),
+        (&["--topology", "v100_node", "--isa", "sass"], "runs no SASS"),
         (&["--topology", RING, "--set", "a.latency"], "expected PATH=VALUE"),
-        (&["--topology", RING, "--workload", "vectorad"], "vectoradd"),
-        (&["--topology", RING, "--workload", "lud:siz=3"], "size"),
+        (&["--topology", "v100_node", "--workload", "vectorad"], "vectoradd"),
+        (&["--topology", "v100_node", "--workload", "lud:siz=3"], "size"),
         (&["--topology", "v100_nod"], "v100_node"),
         (&["snapshot", "check", "--topology", RING, "/nonexistent/pinned"], "snapshot accept"),
         (&["units", "crosbar"], "did you mean `Crossbar`?"),
@@ -102,30 +115,38 @@ fn topologies_are_drawn() {
 
 #[test]
 fn stdout_carries_the_result_alone() {
-    let called = call(&["--topology", RING, "--format", "json"]);
+    let called = call(&small(&["--format", "json"]));
     assert_eq!((called.code, called.stderr.as_str()), (0, ""));
-    let json: serde_json::Value = serde_json::from_str(&called.stdout).expect("JSON");
-    assert_eq!(json["schema"], 1);
-    assert_eq!(json["topology"], "ring");
-    assert_eq!(json["completed"], true);
-    assert_eq!(json["statistics"][0]["location"], "a.to_device");
+    let json = json(&called.stdout);
+    assert_eq!((&json["schema"], &json["program"]), (&1.into(), &"balar-actors".into()));
+    assert_eq!((&json["topology"], &json["isa"]), (&"v100_node".into(), &"ptx".into()));
+    assert_eq!(json["workload"]["name"], "vectoradd");
+    assert_eq!(json["workload"]["parameters"]["elements"], 2048);
+    assert_eq!((&json["completed"], &json["verified"]), (&true.into(), &true.into()));
+    let kernel = &json["kernels"][0];
+    assert_eq!((&kernel["launch"], &kernel["name"], &kernel["gpu"]), (&0.into(), &"vectorAdd".into(), &"gpu".into()));
+    assert_eq!((&kernel["grid"], &kernel["block"]), (&serde_json::json!([8, 1, 1]), &serde_json::json!([256, 1, 1])));
+    // 2048 threads are 64 warps.
+    assert_eq!(kernel["warps_launched"], 64);
+    let of = |key: &str| kernel[key].as_u64().unwrap_or_else(|| panic!("{key}"));
+    assert_eq!(of("thread_inst_executed"), 32 * of("inst_executed"));
+    assert!(of("end_ps") > of("start_ps") && of("cycles") > 0);
 }
 
 #[test]
 fn results_are_the_same_bytes_but_for_the_wall_clock() {
     for format in ["table", "json", "csv"] {
-        let one = call(&["--topology", RING, "--format", format]).stdout;
-        let two = call(&["--topology", RING, "--format", format, "--threads", "2"]).stdout;
+        let one = call(&small(&["--format", format])).stdout;
+        let two = call(&small(&["--format", format, "--threads", "2"])).stdout;
         assert_eq!(redacted(&one), redacted(&two));
-        assert!(redacted(&one).len() > 20, "{format}: {one}");
+        assert!(redacted(&one).len() > 100, "{format}: {one}");
     }
 }
 
 #[test]
 fn csv_has_a_line_for_each_statistic() {
-    let csv = call(&["--topology", RING, "--format", "csv"]).stdout;
-    let json: serde_json::Value =
-        serde_json::from_str(&call(&["--topology", RING, "--format", "json"]).stdout).expect("JSON");
+    let csv = call(&small(&["--format", "csv"])).stdout;
+    let json = json(&call(&small(&["--format", "json"])).stdout);
     let mut lines = csv.lines();
     assert_eq!(lines.next(), Some("location,what,value,unit"));
     for row in json["statistics"].as_array().expect("a list") {
@@ -140,48 +161,117 @@ fn csv_has_a_line_for_each_statistic() {
 fn the_folder_holds_every_artefact() {
     let folder = folder();
     let path = folder.path().join("new/out");
-    let called = call(&["--topology", RING, "--format", "csv", "--output", path.to_str().expect("UTF-8")]);
+    let called = call(&small(&["--format", "csv", "--output", path.to_str().expect("UTF-8")]));
     assert_eq!(called.code, 0, "{}", called.stderr);
     let read = |name: &str| fs::read_to_string(path.join(name)).unwrap_or_else(|error| panic!("{name}: {error}"));
     assert_eq!(read("stats.csv"), called.stdout);
-    assert!(read("summary.txt").starts_with("topology   ring\n"));
-    assert!(read("kernels.csv").starts_with("launch,name,stream,gpu,grid,block,"));
-    assert!(read("stats.json").starts_with("{\n  \"schema\": 1,\n"));
-    assert_eq!(read("topology.ron"), call(&["topology", "show", RING]).stdout);
+    assert!(read("summary.txt").starts_with("topology   v100_node\nworkload   vectoradd elements=2048"));
+    assert_eq!(read("kernels.csv").lines().count(), 2);
+    assert_eq!(json(&read("stats.json"))["completed"], true);
+    let expanded = path.join("topology.ron");
+    let again = call(&["--topology", expanded.to_str().expect("UTF-8"), "--format", "csv"]);
+    assert_eq!(again.stdout, called.stdout, "the topology that is written is the one that ran: {}", again.stderr);
 }
 
 #[test]
 fn a_folder_that_cannot_be_made_ends_before_the_run() {
-    let called = call(&["--topology", RING, "--output", &format!("{RING}/out")]);
+    let called = call(&small(&["--output", &format!("{RING}/out")]));
     assert_eq!((called.code, called.stdout.as_str()), (2, ""));
     assert!(called.stderr.contains("cannot write"), "{}", called.stderr);
 }
 
 #[test]
+fn a_topology_without_a_workload_or_gpu_is_refused() {
+    let called = call(&["--topology", RING]);
+    assert_eq!((called.code, called.stdout.as_str()), (2, ""));
+    assert!(called.stderr.contains("no workload"), "{}", called.stderr);
+    let called = call(&["--topology", RING, "--workload", "vectoradd"]);
+    assert_eq!((called.code, called.stdout.as_str()), (2, ""));
+    assert!(called.stderr.contains("no GPU"), "{}", called.stderr);
+}
+
+#[test]
+fn a_run_can_stop_at_a_simulated_time() {
+    let called = call(&small(&["--stop-at", "10 us", "--format", "json"]));
+    assert_eq!((called.code, called.stderr.as_str()), (0, ""));
+    let json = json(&called.stdout);
+    assert_eq!((&json["completed"], &json["verified"]), (&false.into(), &serde_json::Value::Null));
+    assert_eq!((&json["ended_by"], &json["sim_time_ps"]), (&"stop_time".into(), &10_000_000.into()));
+}
+
+#[test]
+fn a_run_that_takes_too_long_ends_with_4_and_its_statistics() {
+    let called =
+        call(&["--topology", "v100_node", "--workload", "gemm:size=1024", "--max-wall", "0.2", "--format", "json"]);
+    assert_eq!(called.code, 4, "{}", called.stderr);
+    assert!(called.stderr.contains("--max-wall"), "{}", called.stderr);
+    let json = json(&called.stdout);
+    assert_eq!((&json["completed"], &json["ended_by"]), (&false.into(), &"wall_limit".into()));
+    assert!(json["statistics"].as_array().is_some_and(|rows| rows.len() > 1000));
+}
+
+#[test]
+fn a_program_that_fails_ends_with_3_and_its_statistics() {
+    let called = call(&["--topology", "v100_node", "--set", "gpu.hbm[*].capacity=256 KiB", "--format", "json"]);
+    assert_eq!(called.code, 3, "{}", called.stderr);
+    assert!(called.stderr.contains("cudaMalloc"), "{}", called.stderr);
+    let json = json(&called.stdout);
+    assert_eq!(json["completed"], false);
+    assert!(json["problem"].as_str().is_some_and(|problem| problem.contains("cudaMalloc")));
+}
+
+#[cfg(unix)]
+#[test]
+fn ctrl_c_ends_a_run_with_its_statistics() {
+    let arguments = ["--topology", "v100_node", "--workload", "gemm:size=1024", "--format", "json"];
+    let mut command = command(&arguments);
+    command.env("RUST_LOG", "balar_cli=debug").stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().expect("the binary runs");
+    let mut stderr = BufReader::new(child.stderr.take().expect("piped"));
+    let mut line = String::new();
+    while !line.contains("the simulation begins") {
+        line.clear();
+        assert!(stderr.read_line(&mut line).expect("UTF-8") > 0, "it ended before the simulation began");
+    }
+    let sent = Command::new("kill").args(["-INT", &child.id().to_string()]).status().expect("kill runs");
+    assert!(sent.success());
+    let output = child.wait_with_output().expect("it ends");
+    let mut said = String::new();
+    stderr.read_to_string(&mut said).expect("UTF-8");
+    assert_eq!(output.status.code(), Some(130), "{said}");
+    assert!(said.contains("interrupted"), "{said}");
+    let json = json(std::str::from_utf8(&output.stdout).expect("UTF-8"));
+    assert_eq!((&json["completed"], &json["ended_by"]), (&false.into(), &"interrupted".into()));
+}
+
+#[test]
 fn snapshots_pin_and_tell_what_moved() {
     let folder = folder();
-    let path = folder.path().join("ring.snapshot");
+    let path = folder.path().join("vectoradd.snapshot");
     let file = path.to_str().expect("UTF-8");
-    let accepted = call(&["snapshot", "accept", "--topology", RING, file]);
+    let snapshot = |action, options: &[&str]| call(&[&["snapshot", action][..], &small(options), &[file]].concat());
+    let accepted = snapshot("accept", &[]);
     assert_eq!(accepted.code, 0, "{}", accepted.stderr);
-    let checked = call(&["snapshot", "check", "--topology", RING, "--threads", "3", file]);
+    let checked = snapshot("check", &["--threads", "3"]);
     assert_eq!(checked.code, 0, "{}", checked.stdout);
     let pinned = fs::read_to_string(&path).expect("written");
-    fs::write(&path, pinned.replace("to_host bytes = 0 x3", "to_host bytes = 0, 64, 0")).expect("written");
-    let checked = call(&["snapshot", "check", "--topology", RING, file]);
+    let changed =
+        pinned.replace("\ngpu.sm[0..84] inst_barriers = 0 x84 ", "\ngpu.sm[0..84] inst_barriers = 0 x82, 64, 0 ");
+    assert_ne!(changed, pinned);
+    fs::write(&path, changed).expect("written");
+    let checked = snapshot("check", &[]);
     assert_eq!(checked.code, 1, "{}", checked.stderr);
-    let line = checked.stdout.lines().find(|line| line.contains("bytes")).expect("a line");
-    let cells: Vec<&str> = line.split_whitespace().collect();
-    assert_eq!(cells, ["box.b[1].to_host", "bytes", "64", "byte", "0", "byte", "-100.00"]);
+    let lines: Vec<Vec<&str>> = checked.stdout.lines().skip(3).map(|line| line.split_whitespace().collect()).collect();
+    assert_eq!(lines, [["gpu.sm[82]", "inst_barriers", "64", "instruction", "0", "instruction", "-100.00"]]);
     fs::write(&path, "something else\n").expect("written");
-    let checked = call(&["snapshot", "check", "--topology", RING, file]);
+    let checked = snapshot("check", &[]);
     assert_eq!(checked.code, 2);
     assert!(checked.stderr.contains("is not a snapshot: line 1"), "{}", checked.stderr);
 }
 
 #[test]
 fn a_reader_that_leaves_is_no_error() {
-    for arguments in [&["--topology", RING, "--format", "json"][..], &["units"], &["workloads"], &["--help"]] {
+    for arguments in [&small(&["--format", "json"])[..], &["units"], &["workloads"], &["--help"]] {
         let mut child =
             command(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the binary runs");
         drop(child.stdout.take());
@@ -203,8 +293,7 @@ fn catalogues_list_what_there_is() {
     for word in ["latency", "bandwidth", "up", "down", "queue_maximum"] {
         assert!(link.contains(word), "{word}: {link}");
     }
-    let workloads = call(&["workloads", "--format", "json"]).stdout;
-    let json: serde_json::Value = serde_json::from_str(&workloads).expect("JSON");
+    let json = json(&call(&["workloads", "--format", "json"]).stdout);
     assert!(json.as_array().is_some_and(|list| list.iter().any(|workload| workload["name"] == "lud")));
 }
 
@@ -219,7 +308,7 @@ fn help_names_the_exit_codes() {
 
 #[test]
 fn logs_go_to_stderr() {
-    let output = command(&["--topology", RING, "--format", "csv"]).env("RUST_LOG", "what=?").output().expect("it runs");
+    let output = command(&small(&["--format", "csv"])).env("RUST_LOG", "what=?").output().expect("it runs");
     assert!(String::from_utf8_lossy(&output.stderr).contains("RUST_LOG is ignored"));
     assert!(output.stdout.starts_with(b"location,what,value,unit\n"));
 }
