@@ -49,7 +49,10 @@ struct Interval {
 pub(crate) fn allocate(graph: &Graph, uses: &[Uses], widths: &[Width]) -> Allocation {
     let intervals = intervals(graph, uses, widths.len());
     let mut places = vec![0u16; widths.len()];
-    let mut busy_rows: Vec<u32> = Vec::new();
+    // A lane of a wide register is not where the same lane of a narrow one would be: lanes that have parted would overwrite each
+    // other's values if registers of different width shared rows. So each width has rows of its own.
+    let mut busy_narrow: Vec<u32> = Vec::new();
+    let mut busy_wide: Vec<u32> = Vec::new();
     let mut busy_predicates: Vec<u32> = Vec::new();
     let mut pressure_changes = vec![0i64; uses.len() + 2];
     for interval in intervals {
@@ -59,25 +62,30 @@ pub(crate) fn allocate(graph: &Graph, uses: &[Uses], widths: &[Width]) -> Alloca
         let last = interval.last.max(interval.first + 1);
         let (size, place) = match widths[register] {
             Width::Predicate => {
-                let slot = first_fit(&mut busy_predicates, 1, free);
+                let slot = first_fit(&mut busy_predicates, free);
                 busy_predicates[slot] = last;
                 (0, slot + usize::from(FIRST_PREDICATE))
             }
             Width::One => {
-                let row = first_fit(&mut busy_rows, 1, free);
-                busy_rows[row] = last;
-                (1, row + usize::from(FIRST_ROW))
+                let row = first_fit(&mut busy_narrow, free);
+                busy_narrow[row] = last;
+                (1, row)
             }
             Width::Two => {
-                let row = first_fit(&mut busy_rows, 2, free);
-                busy_rows[row] = last;
-                busy_rows[row + 1] = last;
-                (2, row + usize::from(FIRST_ROW))
+                let pair = first_fit(&mut busy_wide, free);
+                busy_wide[pair] = last;
+                (2, 2 * pair + usize::from(FIRST_ROW))
             }
         };
         places[register] = u16::try_from(place).unwrap_or(u16::MAX);
         pressure_changes[interval.first as usize] += size;
         pressure_changes[last as usize] -= size;
+    }
+    let first_narrow = 2 * busy_wide.len() + usize::from(FIRST_ROW);
+    for (place, width) in places.iter_mut().zip(widths) {
+        if *width == Width::One {
+            *place = u16::try_from(usize::from(*place) + first_narrow).unwrap_or(u16::MAX);
+        }
     }
     let mut live = 0;
     let mut pressure = 0;
@@ -87,21 +95,17 @@ pub(crate) fn allocate(graph: &Graph, uses: &[Uses], widths: &[Width]) -> Alloca
     }
     Allocation {
         places,
-        rows: busy_rows.len() + usize::from(FIRST_ROW),
+        rows: first_narrow + busy_narrow.len(),
         predicates: busy_predicates.len() + usize::from(FIRST_PREDICATE),
         pressure: pressure as usize,
     }
 }
 
-fn first_fit(busy: &mut Vec<u32>, size: usize, free: impl Fn(u32) -> bool) -> usize {
-    let mut place = 0;
-    while !(place..place + size).all(|index| busy.get(index).is_none_or(|last| free(*last))) {
-        place += size;
-    }
-    if busy.len() < place + size {
-        busy.resize(place + size, 0);
-    }
-    place
+fn first_fit(busy: &mut Vec<u32>, free: impl Fn(u32) -> bool) -> usize {
+    busy.iter().position(|last| free(*last)).unwrap_or_else(|| {
+        busy.push(0);
+        busy.len() - 1
+    })
 }
 
 /// From where to where in the text each register must keep its value, by first instruction.
