@@ -2,7 +2,7 @@
 //!
 //! Each body is compiled twice, portably and with vector features; see [`functions`].
 
-use super::registers::{Lane, Registers};
+use super::registers::{Lane, Registers, each_lane};
 use crate::operation::{Instruction, LaneFunction, Row};
 use crate::program::LANES;
 use std::marker::PhantomData;
@@ -69,10 +69,10 @@ impl<O: LaneOperation> Body for Map<O> {
         let b = O::B::read(registers, constants, instruction.sources[1]);
         let c = O::C::read(registers, constants, instruction.sources[2]);
         let immediate = instruction.immediate;
-        let result: [O::D; LANES] = std::array::from_fn(
-            #[inline(always)]
-            |lane| O::apply(a[lane], b[lane], c[lane], immediate),
-        );
+        let mut result = [O::apply(a[0], b[0], c[0], immediate); LANES];
+        for lane in 1..LANES {
+            result[lane] = O::apply(a[lane], b[lane], c[lane], immediate);
+        }
         O::D::write(registers, instruction.destinations[0], &result, mask);
     }
 }
@@ -150,10 +150,10 @@ impl<T: Lane> Body for Select<T> {
         let a = T::read(registers, constants, instruction.sources[0]);
         let b = T::read(registers, constants, instruction.sources[1]);
         let truth = registers.predicate(instruction.predicate_sources[0], instruction.predicate_flips[0]);
-        let values = std::array::from_fn(
-            #[inline(always)]
-            |lane| if (truth >> lane) & 1 != 0 { a[lane] } else { b[lane] },
-        );
+        let mut values = b;
+        for lane in 0..LANES {
+            values[lane] = if (truth >> lane) & 1 != 0 { a[lane] } else { b[lane] };
+        }
         T::write(registers, instruction.destinations[0], &values, mask);
     }
 }
@@ -244,7 +244,7 @@ pub(crate) fn write_element(registers: &mut Registers, destination: u16, wide: b
     if wide {
         u64::write(registers, destination, values, mask);
     } else {
-        u32::write(registers, destination, &values.map(|value| value as u32), mask);
+        u32::write(registers, destination, &each_lane!(values, |value| value as u32), mask);
     }
 }
 

@@ -109,23 +109,34 @@ fn write64(registers: &mut Registers, destination: u16, values: &[u64; LANES], m
     }
 }
 
+/// Applies an expression to all lanes. A plain loop: closures passed to library functions may stay calls, compiled without the
+/// processor's vector features.
+macro_rules! each_lane {
+    ($values:expr, |$value:ident| $result:expr) => {{
+        let values = $values;
+        let mut results = [{
+            let $value = values[0];
+            $result
+        }; LANES];
+        for lane in 1..LANES {
+            let $value = values[lane];
+            results[lane] = $result;
+        }
+        results
+    }};
+}
+pub(crate) use each_lane;
+
 macro_rules! lane {
     ($type:ty, $read:ident, $write:ident, |$from:ident| $load:expr, |$to:ident| $store:expr) => {
         impl Lane for $type {
             #[inline(always)]
             fn read(registers: &Registers, constants: &[Row], source: Source) -> [Self; LANES] {
-                $read(registers, constants, source).map(
-                    #[inline(always)]
-                    |$from| $load,
-                )
+                each_lane!($read(registers, constants, source), |$from| $load)
             }
             #[inline(always)]
             fn write(registers: &mut Registers, destination: u16, values: &[Self; LANES], mask: u32) {
-                let values = values.map(
-                    #[inline(always)]
-                    |$to| $store,
-                );
-                $write(registers, destination, &values, mask);
+                $write(registers, destination, &each_lane!(values, |$to| $store), mask);
             }
         }
     };
