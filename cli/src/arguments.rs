@@ -123,6 +123,9 @@ pub struct RunOptions {
     /// Run this workload instead of the topology's, with the given parameters
     #[arg(long, value_name = "NAME[:key=value,...]")]
     pub workload: Option<WorkloadChoice>,
+    /// Take the workload's kernels from this PTX file instead of the built-in one
+    #[arg(long, value_name = "FILE")]
+    pub ptx: Option<PathBuf>,
     /// Override one parameter: 'gpu.sm[*].clock=1800 MHz' (repeatable)
     #[arg(long = "set", value_name = "PATH=VALUE")]
     pub set: Vec<Override>,

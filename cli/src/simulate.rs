@@ -8,6 +8,8 @@ use crate::progress::Progress;
 use crate::result::{Ending, RunRecord};
 use balar_actors::engine::{self, EngineError, LiveBoard, Outcome};
 use balar_actors::simulation::{RunResult, SimulationError, SimulationRequest, simulate};
+use std::fs;
+use std::path::Path;
 
 /// Runs what the options ask for; returns what came of it, and the topology with everything written out.
 ///
@@ -21,13 +23,14 @@ pub fn run(options: &RunOptions) -> Result<(RunRecord, String), Failure> {
         return Err(Failure::sentence(ExitStatus::BadInput, message, Some(help)));
     }
     let topology = node::load(options.topology.as_deref().unwrap_or_default(), &options.set)?;
+    let ptx = options.ptx.as_deref().map(ptx).transpose()?;
     let interrupt = crate::interrupt::listen()
         .map_err(|error| Failure::input(format_args!("cannot listen for Ctrl-C: {error}")))?;
     let board = LiveBoard::default();
     let request = SimulationRequest {
         topology: topology.clone(),
         workload: options.workload.as_ref().map(|choice| (choice.name.clone(), choice.parameters.clone())),
-        ptx: None,
+        ptx,
         options: engine::RunOptions {
             threads: usize::from(options.threads),
             stop_at: options.stop_at,
@@ -44,6 +47,13 @@ pub fn run(options: &RunOptions) -> Result<(RunRecord, String), Failure> {
     let record = RunRecord::from(result.map_err(Failure::from)?);
     let expanded = node::expanded(&topology, Some((&record.workload, &record.parameters)));
     Ok((record, expanded))
+}
+
+/// Name and text of a PTX file.
+fn ptx(path: &Path) -> Result<(String, String), Failure> {
+    let text = fs::read_to_string(path)
+        .map_err(|error| Failure::input(format_args!("cannot read {}: {error}", path.display())))?;
+    Ok((path.display().to_string(), text))
 }
 
 impl From<RunResult> for RunRecord {

@@ -191,6 +191,28 @@ fn a_topology_without_a_workload_or_gpu_is_refused() {
 }
 
 #[test]
+fn kernels_can_come_from_a_ptx_file_and_its_mistakes_have_lines() {
+    let folder = folder();
+    let path = folder.path().join("kernel.ptx");
+    let file = path.to_str().expect("UTF-8");
+    let built_in = concat!(env!("CARGO_MANIFEST_DIR"), "/../workloads/vectoradd/vectoradd.sm_70.ptx");
+    let text = fs::read_to_string(built_in).expect("the workload's PTX");
+    fs::write(&path, &text).expect("written");
+    let called = call(&small(&["--ptx", file, "--format", "csv"]));
+    assert_eq!((called.code, called.stdout), (0, call(&small(&["--format", "csv"])).stdout), "{}", called.stderr);
+    let line = 1 + text.lines().position(|line| line.contains("add.f32")).expect("it adds floats");
+    fs::write(&path, text.replace("add.f32", "frobnicate.f32")).expect("written");
+    let called = call(&small(&["--ptx", file]));
+    assert_eq!((called.code, called.stdout.as_str()), (2, ""));
+    for said in ["kernel.ptx", "frobnicate", &format!("line {line}")] {
+        assert!(called.stderr.contains(said), "{said}: {}", called.stderr);
+    }
+    let called = call(&small(&["--ptx", "/nonexistent.ptx"]));
+    assert_eq!(called.code, 2);
+    assert!(called.stderr.contains("cannot read /nonexistent.ptx"), "{}", called.stderr);
+}
+
+#[test]
 fn a_run_can_stop_at_a_simulated_time() {
     let called = call(&small(&["--stop-at", "10 us", "--format", "json"]));
     assert_eq!((called.code, called.stderr.as_str()), (0, ""));

@@ -227,6 +227,16 @@ mod tests {
     }
 
     #[test]
+    fn the_summary_as_it_is_printed() {
+        let mut settings = insta::Settings::clone_current();
+        settings.set_snapshot_path(concat!(env!("CARGO_MANIFEST_DIR"), "/../snapshots/cli"));
+        settings.set_prepend_module_to_snapshot(false);
+        let mut record = record();
+        record.statistics.rows.retain(|row| row.what.starts_with("inst_") || row.what == "read_hits");
+        settings.bind(|| insta::assert_snapshot!("summary", text(&record, None)));
+    }
+
+    #[test]
     fn units_are_rolled_up() {
         let text = text(&record(), None);
         let line = text.lines().find(|line| line.contains("gpu.sm[*]")).expect("a line for the SMs");
