@@ -19,6 +19,8 @@ Exit codes:
 
 A topology is a path or the name of one that is built in (v100_node). RUST_LOG=debug shows what happens on stderr.";
 
+const OVERRIDE_HELP: &str = "Override one parameter: 'gpu.sm[*].clock=1800 MHz' (repeatable)";
+
 /// Simulates a node of CPUs and GPUs and the CUDA program that runs on it.
 ///
 /// Without a subcommand: runs the topology's own workload and prints what each unit did.
@@ -90,8 +92,8 @@ pub struct TopologyOptions {
     /// File, or name of a built-in topology
     #[arg(value_name = "FILE|NAME")]
     pub topology: String,
-    /// Override one parameter: 'gpu.sm[*].clock=1800 MHz' (repeatable)
-    #[arg(long = "set", value_name = "PATH=VALUE")]
+    /// Overrides of single parameters.
+    #[arg(long = "set", value_name = "PATH=VALUE", help = OVERRIDE_HELP)]
     pub set: Vec<Override>,
 }
 
@@ -126,8 +128,8 @@ pub struct RunOptions {
     /// Take the workload's kernels from this PTX file instead of the built-in one
     #[arg(long, value_name = "FILE")]
     pub ptx: Option<PathBuf>,
-    /// Override one parameter: 'gpu.sm[*].clock=1800 MHz' (repeatable)
-    #[arg(long = "set", value_name = "PATH=VALUE")]
+    /// Overrides of single parameters.
+    #[arg(long = "set", value_name = "PATH=VALUE", help = OVERRIDE_HELP)]
     pub set: Vec<Override>,
     /// Threads to simulate with; the result does not depend on it
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1024))]
