@@ -89,20 +89,17 @@ impl Lines {
 /// Wavefronts of a shared-memory access: (needed, least possible for its width and lanes).
 ///
 /// 32 banks of 4 bytes. A wavefront serves each bank with one word, which any number of lanes may read. Accesses of 8 and 16 bytes
-/// are done by half and quarter warps.
+/// are done by half and quarter warps, so that a wavefront moves at most 128 bytes. Accesses are aligned to their size: one of 16
+/// bytes takes four neighbouring banks, of which there are eight such groups.
 pub fn shared_wavefronts(access: &MemoryAccess) -> (u32, u32) {
-    let lanes_at_once = match access.bytes {
-        0..=4 => 32,
-        8 => 16,
-        _ => 8,
-    };
-    let words_per_lane = u64::from(access.bytes.max(4)) / 4;
+    let shift = access.bytes.max(4).trailing_zeros();
+    let lanes_at_once = 128 >> shift;
     let (mut needed, mut least) = (0, 0);
     let mut first = 0;
     while first < 32 {
         let group = access.mask >> first & (u32::MAX >> (32 - lanes_at_once));
         if group != 0 {
-            needed += group_wavefronts(access, first, group, words_per_lane);
+            needed += group_wavefronts(&access.addresses, first, group, shift, lanes_at_once);
             least += 1;
         }
         first += lanes_at_once;
@@ -110,31 +107,27 @@ pub fn shared_wavefronts(access: &MemoryAccess) -> (u32, u32) {
     (needed.max(1), least.max(1))
 }
 
-fn group_wavefronts(access: &MemoryAccess, first: u32, group: u32, words_per_lane: u64) -> u32 {
+/// Wavefronts of lanes that are served together: the most different words that any bank (or group of banks) has to give.
+fn group_wavefronts(addresses: &[u64; 32], first: u32, group: u32, shift: u32, banks: u32) -> u32 {
     let mut remaining = group;
     let mut wavefronts = 0;
     while remaining != 0 {
+        wavefronts += 1;
         let mut taken = 0u32;
         let mut words = [0u64; 32];
-        let mut lanes = remaining;
+        let mut lanes = std::mem::take(&mut remaining);
         while lanes != 0 {
-            let bit = lanes.trailing_zeros();
+            let lane = lanes.trailing_zeros();
             lanes &= lanes - 1;
-            let word = access.addresses[(first + bit) as usize] / 4;
-            let fits = (word..word + words_per_lane).all(|word| {
-                let bank = (word % 32) as usize;
-                taken >> bank & 1 == 0 || words[bank] == word
-            });
-            if fits {
-                for word in word..word + words_per_lane {
-                    let bank = (word % 32) as usize;
-                    taken |= 1 << bank;
-                    words[bank] = word;
-                }
-                remaining &= !(1 << bit);
+            let word = addresses[(first + lane) as usize & 31] >> shift;
+            let bank = (word as u32 & (banks - 1)) as usize;
+            if taken >> bank & 1 == 0 {
+                taken |= 1 << bank;
+                words[bank & 31] = word;
+            } else if words[bank & 31] != word {
+                remaining |= 1 << lane;
             }
         }
-        wavefronts += 1;
     }
     wavefronts
 }

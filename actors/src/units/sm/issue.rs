@@ -167,7 +167,7 @@ impl Sm {
         };
         let pc = state.pc();
         let timing = *program.timing(pc);
-        let time = self.clock.time_of(cycle);
+        let time = self.now;
         let mut memory = SmMemory {
             view: step.view,
             log: &mut step.out.log,

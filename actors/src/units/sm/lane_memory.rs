@@ -84,7 +84,8 @@ impl SmMemory<'_> {
             space: space_name(access.space),
         };
         let limit = match access.space {
-            Space::Global => {
+            // Constant banks lie in device memory, too: the front end gives their device addresses.
+            Space::Global | Space::Constant => {
                 let (start, end) = *self.recent_allocation;
                 if low >= start && high < end && end - high >= bytes {
                     return Ok(());
@@ -100,8 +101,8 @@ impl SmMemory<'_> {
             }
             Space::Shared => self.shared.len() as u64,
             Space::Local => self.local_bytes as u64,
-            // The front end resolves these itself.
-            Space::Constant | Space::Parameter => 0,
+            // The front end reads parameters itself.
+            Space::Parameter => 0,
         };
         if high < limit && limit - high >= bytes {
             return Ok(());
@@ -132,7 +133,7 @@ impl SmMemory<'_> {
 impl LaneMemory for SmMemory<'_> {
     fn load(&mut self, access: &MemoryAccess, values: &mut LaneValues) -> Result<(), MemoryProblem> {
         self.check(access)?;
-        if access.space == Space::Global {
+        if matches!(access.space, Space::Global | Space::Constant) {
             read_lanes(self.view, access, values);
             if self.log.may_touch(access) && !self.log.overlay(access, values) {
                 return Err(MemoryProblem::Later);

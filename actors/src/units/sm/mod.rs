@@ -34,7 +34,7 @@ use balar_protocol::cta::{CtaCompletion, CtaLaunch, CtaMessage};
 use balar_protocol::cuda::{KernelFault, KernelLaunch, LaunchId};
 use balar_protocol::memory::MemoryMessage;
 use balar_protocol::statistics::{KernelCounters, StatisticSink};
-use balar_protocol::{Clock, Payload, PortId, Protocol};
+use balar_protocol::{Clock, Payload, PortId, Protocol, SimTime};
 use coalescer::Lines;
 use counters::{SmCounters, Stall};
 use cta::CtaSlot;
@@ -172,6 +172,8 @@ pub struct Sm {
     completed: KernelCounters,
     /// First cycle that has not been simulated.
     cycle: u64,
+    /// When the cycle that is being simulated begins.
+    now: SimTime,
 }
 
 fn build(text: &str, context: &BuildContext) -> Result<Box<dyn Unit>, BuildError> {
@@ -251,6 +253,7 @@ impl Sm {
             counters: SmCounters::default(),
             completed: KernelCounters::default(),
             cycle: 0,
+            now: SimTime::ZERO,
         }
     }
 
@@ -455,6 +458,7 @@ impl Unit for Sm {
             if cycle >= end_cycle {
                 break;
             }
+            self.now = self.clock.time_of(cycle);
             for sub_core in &mut self.sub_cores {
                 sub_core.advance_to(cycle);
             }
@@ -472,6 +476,7 @@ impl Unit for Sm {
             self.cycle = cycle + 1;
         }
         // What arrives after the last tick of the window belongs to the next tick.
+        self.now = self.clock.time_of(end_cycle);
         while let Some(message) = inbox.take() {
             self.receive(message.payload, end_cycle, &mut step);
         }

@@ -17,6 +17,8 @@ pub struct SubCore {
     occupied: u64,
     /// Warps that become ready later: (cycle, warp).
     far: Vec<(u64, u8)>,
+    /// The first cycle in `far`; `u64::MAX` where it is empty.
+    far_first: u64,
     /// The cycle up to which the wheel has been emptied.
     now: u64,
     /// The warp that issued last.
@@ -34,6 +36,7 @@ impl Default for SubCore {
             wheel: [0; WHEEL],
             occupied: 0,
             far: Vec::new(),
+            far_first: u64::MAX,
             now: 0,
             last: 0,
             ages: [0; 64],
@@ -59,6 +62,7 @@ impl SubCore {
             self.occupied |= 1 << slot;
         } else {
             self.far.push((cycle, warp));
+            self.far_first = self.far_first.min(cycle);
         }
     }
 
@@ -72,6 +76,7 @@ impl SubCore {
             }
         }
         self.far.retain(|&(_, waiting)| waiting != warp);
+        self.far_first = self.far.iter().map(|&(cycle, _)| cycle).min().unwrap_or(u64::MAX);
     }
 
     /// Goes on to `cycle`: what is due becomes ready.
@@ -92,7 +97,7 @@ impl SubCore {
             }
         }
         self.now = cycle;
-        if !self.far.is_empty() {
+        if self.far_first < cycle + WHEEL as u64 {
             let mut at = 0;
             while at < self.far.len() {
                 if self.far[at].0 < cycle + WHEEL as u64 {
@@ -102,6 +107,7 @@ impl SubCore {
                     at += 1;
                 }
             }
+            self.far_first = self.far.iter().map(|&(cycle, _)| cycle).min().unwrap_or(u64::MAX);
         }
     }
 
@@ -117,7 +123,7 @@ impl SubCore {
             let ahead = self.occupied.rotate_right(((self.now + 1) % WHEEL as u64) as u32);
             self.now + 1 + u64::from(ahead.trailing_zeros())
         };
-        self.far.iter().map(|&(cycle, _)| cycle).fold(near, u64::min)
+        near.min(self.far_first)
     }
 
     /// Is any warp ready now?
