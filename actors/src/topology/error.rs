@@ -188,7 +188,7 @@ impl TopologyErrors {
     /// The report as plain text, without colours.
     pub fn render(&self) -> String {
         let mut text = String::new();
-        match miette::NarratableReportHandler::new().with_context_lines(0).render_report(&mut text, self) {
+        match miette::NarratableReportHandler::new().with_context_lines(1).render_report(&mut text, self) {
             Ok(()) => text,
             Err(fmt::Error) => self.to_string(),
         }

@@ -8,29 +8,32 @@
 //! wire joins a client to a server of one protocol and takes longer than zero.
 
 mod build;
-
+mod commands;
 mod error;
 mod expand;
-
+mod graph;
 mod library;
 mod load;
 mod nearest;
 mod overrides;
 mod parameter;
 mod pattern;
+mod show;
 mod source;
 mod syntax;
 mod wiring;
 mod workload;
 
-pub use build::build;
-
+pub use build::{BuiltUnit, build};
+pub use commands::{check, units_catalogue};
 pub use error::{ErrorKind, TopologyError, TopologyErrors};
+pub use graph::{dot, svg};
 pub use load::{LoadOptions, load};
 pub use nearest::nearest;
 pub use parameter::{Origin, Parameter};
+pub use show::show;
 pub use source::{Location, PartLibrary, SourceFile, TopologySource};
-pub use workload::{WorkloadCatalogue, WorkloadSpec};
+pub use workload::{BuiltInWorkloads, WorkloadCatalogue, WorkloadSpec};
 
 use crate::catalogue::UnitDefinition;
 use balar_protocol::{SimTime, UnitId};

@@ -20,13 +20,16 @@ fn edit_distance(a: &str, b: &str) -> usize {
     last[b.len()]
 }
 
-/// The candidate nearest to `name`, if one is near enough to be meant.
+/// The candidate nearest to `name`, if one is near enough to be meant. Of two as near, one with the same first letter.
 pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let limit = (name.chars().count() / 2).max(2);
-    let rated = candidates.into_iter().map(|candidate| (edit_distance(name, candidate), candidate));
+    let rated = candidates.into_iter().map(|candidate| {
+        let other_start = name.chars().next() != candidate.chars().next();
+        ((edit_distance(name, candidate), other_start), candidate)
+    });
     rated
-        .filter(|(distance, _)| *distance <= limit)
-        .min_by_key(|(distance, _)| *distance)
+        .filter(|((distance, _), _)| *distance <= limit)
+        .min_by_key(|(rating, _)| *rating)
         .map(|(_, candidate)| candidate)
 }
 
@@ -53,6 +56,7 @@ mod tests {
             assert_eq!(edit_distance(b, a), distance, "{b} {a}");
         }
         assert_eq!(nearest("clok", ["ways", "clock", "lock"]), Some("clock"));
+        assert_eq!(nearest("KB", ["B", "KiB", "MiB"]), Some("KiB"));
         assert_eq!(nearest("bandwidth", ["ways", "clock"]), None);
         assert_eq!(suggestion("zzzzzz", ["a", "b"]), "there are: a, b");
     }

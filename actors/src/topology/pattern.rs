@@ -71,6 +71,9 @@ fn segment(text: &str, offset: usize) -> Result<Segment, PatternError> {
     let mut characters = name.chars();
     let starts = characters.next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_');
     if !starts || !characters.all(|c| c.is_ascii_alphanumeric() || c == '_') {
+        if name.is_empty() {
+            return Err(bad("a name is missing".to_owned()));
+        }
         return Err(bad(format!("`{name}` is not a name: letters, digits and `_`, no digit first")));
     }
     let number = |text: &str| text.trim().parse::<u32>().map_err(|_| bad(format!("`{}` is not an index", text.trim())));
@@ -105,8 +108,8 @@ mod tests {
         assert_eq!(read, expected);
         assert_eq!(path[1].span, 7..15);
         for (text, message) in [
-            ("", "`` is not a name: letters, digits and `_`, no digit first"),
-            ("a..b", "`` is not a name: letters, digits and `_`, no digit first"),
+            ("", "a name is missing"),
+            ("a..b", "a name is missing"),
             ("a[3", "`a[3` lacks its closing `]`"),
             ("a[x]", "`x` is not an index"),
             ("a[5..5]", "the range `5..5` holds nothing"),

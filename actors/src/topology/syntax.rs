@@ -44,7 +44,7 @@ impl Value {
     /// What it is, in words.
     pub fn describe(&self) -> &'static str {
         match &self.kind {
-            ValueKind::Call(..) => "a name",
+            ValueKind::Call(..) => "an identifier",
             ValueKind::Tuple(_) => "a tuple",
             ValueKind::Map(_) => "a map",
             ValueKind::List(_) => "a list",

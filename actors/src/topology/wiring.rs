@@ -187,6 +187,7 @@ impl Wiring<'_> {
             return;
         };
         let mut latency = None;
+        let mut misnamed = false;
         let mut ends = Vec::new();
         for item in items {
             match &item.key {
@@ -205,16 +206,18 @@ impl Wiring<'_> {
                     let message = format!("a link has no key `{}`", key.text);
                     let error = TopologyError::new(ErrorKind::UnknownKey, at(&key.span), message, "not a key");
                     self.errors.push(error.help(suggestion(&key.text, ["latency"])));
+                    misnamed = true;
                 }
             }
         }
         let [a, b] = ends[..] else {
-            let message = format!("a link has {} ends", ends.len());
+            let message = format!("a link joins two ports, this one names {}", ends.len());
             self.errors.push(shape(message, &link.span));
             return;
         };
         let latency_place = latency.map(|value| at(&value.span));
-        let latency = latency.map(|value| self.latency(value, file));
+        // A key that is not `latency` may have been meant to be it.
+        let latency = latency.map(|value| self.latency(value, file)).or(misnamed.then_some(None));
         let sides = (self.side(scope, a, file), self.side(scope, b, file));
         let (Some(a), Some(b)) = sides else {
             for side in [sides.0, sides.1].into_iter().flatten() {
@@ -227,7 +230,8 @@ impl Wiring<'_> {
         if self.errors.list.len() == before {
             self.join(&a, &b, latency, latency_place, &location);
         }
-        if self.errors.list.len() > before {
+        let broken = [&a, &b].iter().any(|side| side.selected.units.contains(&None));
+        if broken || self.errors.list.len() > before {
             self.excuse(&a);
             self.excuse(&b);
         }

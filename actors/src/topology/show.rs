@@ -1,0 +1,127 @@
+//! Prints a topology fully expanded, as text that loads again and gives the same units and wires.
+
+use super::parameter::Origin;
+use super::{ExpandedUnit, LINK, Topology};
+use std::fmt::Write;
+use std::sync::Arc;
+
+/// The topology as RON: parts in place, every parameter with where it came from, every wire by itself.
+pub fn show(topology: &Topology) -> String {
+    let mut text = format!("Topology(\n    name: {:?},\n", topology.name);
+    if let Some(workload) = &topology.workload {
+        let value = |value: &str| match value.parse::<u64>() {
+            Ok(_) => value.to_owned(),
+            Err(_) => format!("{value:?}"),
+        };
+        let parameters = workload.parameters.iter().map(|(key, given)| format!("{key}: {}", value(given)));
+        let parameters = parameters.collect::<Vec<_>>().join(", ");
+        text.push_str(&format!("    workload: {}({parameters}),\n", workload.name));
+    }
+    text.push_str("    units: {\n");
+    show_units(&topology.units, "", 2, &mut text);
+    text.push_str("    },\n    links: [\n");
+    for wire in &topology.wires {
+        let (a, b) = (topology.end_name(wire.a), topology.end_name(wire.b));
+        let of_link = [wire.a, wire.b].iter().any(|end| topology.units[end.unit.0 as usize].kind.name == LINK);
+        let latency = if of_link { String::new() } else { format!(", latency: \"{}\"", wire.latency) };
+        text.push_str(&format!("        (\"{a}\", \"{b}\"{latency}),\n"));
+    }
+    text.push_str("    ],\n)\n");
+    text
+}
+
+/// The path below `prefix`: "sm[3]" of "gpu.sm[3]" below "gpu".
+fn below<'a>(path: &'a str, prefix: &str) -> &'a str {
+    let rest = path.strip_prefix(prefix).unwrap_or(path);
+    rest.strip_prefix('.').unwrap_or(rest)
+}
+
+/// Units of one prefix; they follow each other in the topology.
+fn show_units(units: &[ExpandedUnit], prefix: &str, depth: usize, text: &mut String) {
+    let indent = "    ".repeat(depth);
+    let mut start = 0;
+    while start < units.len() {
+        let unit = &units[start];
+        if unit.part == prefix {
+            let run =
+                units[start..].iter().enumerate().take_while(|(i, other)| same_but_index(unit, other, *i)).count();
+            show_unit(unit, run as u32, depth, text);
+            start += run;
+        } else {
+            // The part that holds the unit, one step below the prefix.
+            let step = below(&unit.part, prefix).split('.').next().unwrap_or_default();
+            let part = if prefix.is_empty() { step.to_owned() } else { format!("{prefix}.{step}") };
+            let inside = |other: &&ExpandedUnit| {
+                other.part.strip_prefix(part.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+            };
+            let count = units[start..].iter().take_while(inside).count();
+            text.push_str(&format!("{indent}\"{step}\": Part(units: {{\n"));
+            show_units(&units[start..start + count], &part, depth + 1, text);
+            text.push_str(&format!("{indent}}}),\n"));
+            start += count;
+        }
+    }
+}
+
+/// May `other` stand in the same range of a row as `unit`, `offset` places behind it?
+fn same_but_index(unit: &ExpandedUnit, other: &ExpandedUnit, offset: usize) -> bool {
+    let base = |unit: &ExpandedUnit| unit.path.rsplit_once('[').map(|(base, _)| base.to_owned());
+    offset == 0
+        || (unit.row.is_some()
+            && other.row.is_some()
+            && base(unit) == base(other)
+            && other.index == unit.index + offset as u32
+            && unit.kind.name == other.kind.name
+            && (Arc::ptr_eq(&unit.parameters, &other.parameters) || unit.ron() == other.ron()))
+}
+
+fn show_unit(unit: &ExpandedUnit, run: u32, depth: usize, text: &mut String) {
+    let indent = "    ".repeat(depth);
+    let name = match unit.row {
+        Some(_) => {
+            let base = unit.local_name().rsplit_once('[').map_or(unit.local_name(), |(base, _)| base);
+            if run == 1 {
+                format!("{base}[{}]", unit.index)
+            } else {
+                format!("{base}[{}..{}]", unit.index, unit.index + run)
+            }
+        }
+        None => unit.local_name().to_owned(),
+    };
+    text.push_str(&format!("{indent}\"{name}\": {}(\n", unit.kind.name));
+    for parameter in unit.parameters.iter() {
+        let origin = match &parameter.origin {
+            Origin::Given(location) => location.to_string(),
+            Origin::Default => "default".to_owned(),
+        };
+        let value = one_line(&parameter.text);
+        let _ = writeln!(text, "{indent}    {}: {value},  // {origin}", parameter.definition.name);
+    }
+    text.push_str(&format!("{indent}),\n"));
+}
+
+/// RON text without comments and line breaks.
+fn one_line(text: &str) -> String {
+    let mut line = String::new();
+    let mut rest = text;
+    let mut quoted = false;
+    while let Some(c) = rest.chars().next() {
+        if !quoted && rest.starts_with("//") {
+            rest = rest.find('\n').map_or("", |end| &rest[end..]);
+            continue;
+        }
+        if quoted && c == '\\' {
+            line.extend(rest.chars().take(2));
+            rest = rest.get(2..).unwrap_or("");
+            continue;
+        }
+        quoted ^= c == '"';
+        if quoted || !c.is_whitespace() {
+            line.push(c);
+        } else if !line.ends_with([' ', '(', '[']) {
+            line.push(' ');
+        }
+        rest = &rest[c.len_utf8()..];
+    }
+    line.trim().replace(", )", ")").replace(", ]", "]")
+}

@@ -1,0 +1,142 @@
+//! Good topologies: rows, parts, overrides, links, the round trip through `topology show`.
+
+mod toy_units;
+
+use balar_actors::topology::{self, LoadOptions, Override, PartLibrary, Topology, TopologySource};
+use balar_protocol::{PortId, SimTime, UnitId};
+use toy_units::TOYS;
+
+const CLUSTERS: &str = r#"
+// Two clusters with a memory behind them.
+Topology(
+    name: "clusters",
+    workload: VectorAdd(elements: 1_000),
+    units: {
+        "cluster[0..2]": Part(
+            units: {
+                "cpu[0..3]": Processor(clock: "1 GHz"),
+                "cpu[3]": Processor(clock: "2 GHz"),
+                "hub": Hub(),
+            },
+            links: [("cpu[*].memory", "hub.up[*]", latency: "10 ns")],
+            set: {"cpu[1].width": 3},
+        ),
+        "link[0..2]": Link(latency: "23841 ps"),
+        "bank[0..2]": Hub(),
+        "ram[0..4]": Memory(),
+    },
+    links: [
+        ("cluster[*].hub.down", "link[*].up"),
+        ("link[*].down", "bank[*].up"),
+        ("bank[*].down[0..2]", "ram[*].client", latency: "20 ns"),
+    ],
+)
+"#;
+
+fn load(text: &str, overrides: &[&str]) -> Topology {
+    let overrides: Vec<Override> = overrides.iter().map(|text| Override((*text).to_owned())).collect();
+    let library = PartLibrary::empty();
+    let options = LoadOptions { kinds: TOYS, library: &library, workloads: None, overrides: &overrides };
+    let source = TopologySource::Text { name: "text.ron".to_owned(), text: text.to_owned() };
+    match topology::load(&source, &options) {
+        Ok(topology) => topology,
+        Err(errors) => panic!("{}", errors.render()),
+    }
+}
+
+/// Everything but the places.
+fn essence(topology: &Topology) -> Vec<String> {
+    let units =
+        topology.units.iter().map(|unit| format!("{unit:?} in {:?} {} of {:?}", unit.part, unit.index, unit.row));
+    let wires = topology
+        .wires
+        .iter()
+        .map(|wire| format!("{} {} {}", topology.end_name(wire.a), topology.end_name(wire.b), wire.latency));
+    let workload = topology.workload.iter().map(|workload| format!("{} {:?}", workload.name, workload.parameters));
+    std::iter::once(topology.name.clone()).chain(units).chain(wires).chain(workload).collect()
+}
+
+#[test]
+fn rows_parts_and_links_expand() {
+    let topology = load(CLUSTERS, &[]);
+    let paths: Vec<&str> = topology.units.iter().map(|unit| unit.path.as_str()).collect();
+    assert_eq!(
+        paths[..6],
+        [
+            "cluster[0].cpu[0]",
+            "cluster[0].cpu[1]",
+            "cluster[0].cpu[2]",
+            "cluster[0].cpu[3]",
+            "cluster[0].hub",
+            "cluster[1].cpu[0]"
+        ]
+    );
+    assert_eq!((topology.units.len(), topology.wires.len()), (18, 16));
+    assert_eq!(topology.units[1].ron(), "(clock: \"1 GHz\", width: 3)");
+    assert_eq!(topology.units[3].ron(), "(clock: \"2 GHz\", width: 2)");
+    assert_eq!(topology.units[3].row, Some(4));
+    let wires: Vec<String> = essence(&topology).into_iter().filter(|line| line.ends_with(" ps")).collect();
+    assert_eq!(wires[7], "cluster[1].cpu[3].memory cluster[1].hub.up[3] 10000 ps");
+    // A Link's two wires take half of its latency each, the odd picosecond goes to the second.
+    assert_eq!(wires[9], "cluster[1].hub.down[0] link[1].up 11920 ps");
+    assert_eq!(wires[10], "link[0].down bank[0].up[0] 11921 ps");
+    assert_eq!(wires[14], "bank[1].down[0] ram[2].client 20000 ps");
+    assert_eq!(topology.minimum_latency(), Some(SimTime(10_000)));
+    assert_eq!(topology.workload.as_ref().map(|workload| workload.parameters[0].1.as_str()), Some("1000"));
+}
+
+#[test]
+fn ports_and_wires_agree() {
+    let topology = load(CLUSTERS, &[]);
+    let (maps, wires) = (topology.port_maps(), topology.unit_wires());
+    // Following a wire there and back leads to the port it began at, in the same time.
+    for (unit, ports) in wires.iter().enumerate() {
+        for (port, wire) in ports.iter().enumerate() {
+            let back = wires[wire.unit.0 as usize][usize::from(wire.port.0)];
+            assert_eq!((back.unit, back.port, back.latency), (UnitId(unit as u32), PortId(port as u16), wire.latency));
+        }
+    }
+    let hub = topology.units.iter().position(|unit| unit.path == "cluster[1].hub").expect("a hub");
+    let port = maps[hub].at("up", 2).expect("wired");
+    let other = wires[hub][usize::from(port.0)].unit;
+    assert_eq!(topology.units[other.0 as usize].path, "cluster[1].cpu[2]");
+    assert_eq!((maps[hub].count("up"), maps[hub].count("down")), (4, 1));
+}
+
+#[test]
+fn overrides_reach_what_they_name() {
+    let topology = load(
+        CLUSTERS,
+        &[
+            "cluster[*].cpu[0..2].clock=1800MHz",
+            "cluster[1].cpu[3].width=7",
+            "ram[2].technology=SRAM",
+            "workload.elements=5",
+        ],
+    );
+    let ron = |path: &str| topology.units.iter().find(|unit| unit.path == path).map(|unit| unit.ron()).expect(path);
+    assert_eq!(ron("cluster[1].cpu[1]"), "(clock: \"1800MHz\", width: 3)");
+    assert_eq!(ron("cluster[0].cpu[2]"), "(clock: \"1 GHz\", width: 2)");
+    assert_eq!(ron("cluster[1].cpu[3]"), "(clock: \"2 GHz\", width: 7)");
+    assert_eq!(ron("ram[2]"), "(capacity: \"1 MiB\", ways: 4, technology: \"SRAM\")");
+    assert_eq!(topology.workload.as_ref().map(|workload| workload.parameters[0].1.as_str()), Some("5"));
+}
+
+#[test]
+fn what_is_shown_loads_again_as_the_same() {
+    for overrides in [&[][..], &["cluster[1].cpu[2].width=9"][..]] {
+        let topology = load(CLUSTERS, overrides);
+        let shown = topology::show(&topology);
+        assert_eq!(essence(&load(&shown, &[])), essence(&topology), "{shown}");
+    }
+}
+
+#[test]
+fn pictures_collapse_rows() {
+    let topology = load(CLUSTERS, &[]);
+    let dot = topology::dot(&topology);
+    assert!(dot.contains("cpu[0..4]") && dot.contains("8 x 10 ns"), "{dot}");
+    let svg = topology::svg(&topology);
+    assert!(svg.starts_with("<svg") && svg.trim_end().ends_with("</svg>") && svg.contains("11.92 ns"), "{svg}");
+    assert_eq!(svg.matches("<text").count(), svg.matches("</text>").count());
+}
