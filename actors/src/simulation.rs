@@ -149,6 +149,34 @@ impl WorkloadCatalogue for BuiltInWorkloads {
     }
 }
 
+/// Builds every unit of a topology and drops them: what a unit itself refuses comes to light without a run.
+///
+/// # Errors
+///
+/// Every value that a unit refuses, or a device memory that the host cannot map.
+pub fn check_units(topology: &Topology) -> Result<(), SimulationError> {
+    let mut node = Node { gpus: topology.gpus(), ..Node::default() };
+    map_memories(&mut node)?;
+    // Units are built for a program; which one does not matter to them.
+    let descriptor = balar_workloads::find("vectoradd")?;
+    node.workload = std::sync::Mutex::new(Some(descriptor.program(&descriptor.parameters_from([])?)?));
+    topology::build(topology, &node).map_err(Box::new)?;
+    Ok(())
+}
+
+/// Maps the device memory of every GPU.
+fn map_memories(node: &mut Node) -> Result<(), SimulationError> {
+    for gpu in &node.gpus {
+        let memory = DeviceMemory::new(gpu.memory_bytes).map_err(|source| SimulationError::DeviceMemory {
+            gpu: gpu.part.clone(),
+            bytes: gpu.memory_bytes,
+            source,
+        })?;
+        node.memories.push(Arc::new(memory));
+    }
+    Ok(())
+}
+
 /// Runs a simulation to its end.
 ///
 /// # Errors
@@ -218,14 +246,9 @@ fn prepare_node(
     if node.gpus.is_empty() {
         return Err(SimulationError::NoGpu(topology.name.clone()));
     }
+    map_memories(&mut node)?;
     for index in 0..node.gpus.len() {
         let gpu = &node.gpus[index];
-        let memory = DeviceMemory::new(gpu.memory_bytes).map_err(|source| SimulationError::DeviceMemory {
-            gpu: gpu.part.clone(),
-            bytes: gpu.memory_bytes,
-            source,
-        })?;
-        node.memories.push(Arc::new(memory));
         let (major, minor) = gpu.compute_capability;
         let (file, text) = match ptx {
             Some((file, text)) => (file.clone(), text.as_str()),

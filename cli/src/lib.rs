@@ -7,7 +7,6 @@ pub mod arguments;
 pub mod catalogue;
 pub mod exit;
 pub mod failure;
-pub mod graph;
 pub mod interrupt;
 pub mod node;
 pub mod output;

@@ -8,6 +8,7 @@ use crate::progress::Progress;
 use crate::result::{Ending, RunRecord};
 use balar_actors::engine::{self, EngineError, LiveBoard, Outcome};
 use balar_actors::simulation::{RunResult, SimulationError, SimulationRequest, simulate};
+use balar_actors::topology;
 use std::fs;
 use std::path::Path;
 
@@ -45,7 +46,7 @@ pub fn run(options: &RunOptions) -> Result<(RunRecord, String), Failure> {
     let result = simulate(request);
     drop(progress);
     let record = RunRecord::from(result.map_err(Failure::from)?);
-    let expanded = node::expanded(&topology, Some((&record.workload, &record.parameters)));
+    let expanded = topology::show(&topology, Some((&record.workload, &record.parameters)));
     Ok((record, expanded))
 }
 

@@ -3,9 +3,8 @@
 mod toy_units;
 
 use balar_actors::engine::node::Node;
-use balar_actors::topology::{
-    self, BuiltInWorkloads, LoadOptions, Override, PartLibrary, TopologyErrors, TopologySource,
-};
+use balar_actors::simulation::BuiltInWorkloads;
+use balar_actors::topology::{self, LoadOptions, Override, PartLibrary, TopologyErrors, TopologySource};
 use std::path::Path;
 use toy_units::TOYS;
 

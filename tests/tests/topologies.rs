@@ -2,7 +2,9 @@
 
 mod toy_units;
 
+use balar_actors::simulation::{BuiltInWorkloads, check_units};
 use balar_actors::topology::{self, LoadOptions, Override, PartLibrary, Topology, TopologySource};
+use balar_actors::units::UNITS;
 use balar_protocol::{PortId, SimTime, UnitId};
 use toy_units::TOYS;
 
@@ -126,7 +128,8 @@ fn overrides_reach_what_they_name() {
 fn what_is_shown_loads_again_as_the_same() {
     for overrides in [&[][..], &["cluster[1].cpu[2].width=9"][..]] {
         let topology = load(CLUSTERS, overrides);
-        let shown = topology::show(&topology);
+        let workload = topology.workload.as_ref().map(|workload| (workload.name.as_str(), &workload.parameters[..]));
+        let shown = topology::show(&topology, workload);
         assert_eq!(essence(&load(&shown, &[])), essence(&topology), "{shown}");
     }
 }
@@ -135,8 +138,66 @@ fn what_is_shown_loads_again_as_the_same() {
 fn pictures_collapse_rows() {
     let topology = load(CLUSTERS, &[]);
     let dot = topology::dot(&topology);
-    assert!(dot.contains("cpu[0..4]") && dot.contains("8 x 10 ns"), "{dot}");
+    assert!(
+        dot.contains("\"cluster[*].cpu[*]\" [label=\"cluster[*].cpu[*]\\n8 x Processor\"];")
+            && dot.contains("8 x 10 ns"),
+        "{dot}"
+    );
     let svg = topology::svg(&topology);
     assert!(svg.starts_with("<svg") && svg.trim_end().ends_with("</svg>") && svg.contains("11.92 ns"), "{svg}");
     assert_eq!(svg.matches("<text").count(), svg.matches("</text>").count());
+}
+
+fn load_built_in(name: &str) -> Topology {
+    let library = PartLibrary::built_in();
+    let options = LoadOptions { kinds: UNITS, library: &library, workloads: Some(&BuiltInWorkloads), overrides: &[] };
+    match topology::load(&TopologySource::from(name), &options) {
+        Ok(topology) => topology,
+        Err(errors) => panic!("{}", errors.render()),
+    }
+}
+
+/// (name, SMs, SM clock, L2 slices, capacity of a slice, crossbar clock): SAND2019-10389, tables 3-4 and 3-2, and the card as sold.
+const NODES: [(&str, usize, &str, usize, &str, &str); 3] = [
+    ("v100_node", 84, "1312 MHz", 32, "192 KiB", "1200 MHz"),
+    ("p100_node", 56, "1328 MHz", 8, "512 KiB", "1000 MHz"),
+    ("v100_sxm2_node", 80, "1380 MHz", 32, "192 KiB", "1380 MHz"),
+];
+
+#[test]
+fn the_built_in_nodes_are_those_of_the_study() {
+    for (name, sms, sm_clock, slices, capacity, crossbar_clock) in NODES {
+        let topology = load_built_in(name);
+        assert_eq!(topology.name, name);
+        let all = |kind: &str, key: &str, value: &str| {
+            let units = topology.units.iter().filter(|unit| unit.kind.name == kind);
+            let quoted = format!("{value:?}");
+            units.inspect(|unit| assert_eq!(unit.parameter(key), Some(quoted.as_str()), "{}", unit.path)).count()
+        };
+        assert_eq!(all("StreamingMultiprocessor", "clock", sm_clock), sms);
+        assert_eq!(all("L2Slice", "capacity", capacity), slices);
+        assert_eq!(all("Crossbar", "clock", crossbar_clock), 1);
+        assert_eq!(all("Link", "latency", "23840 ps"), 2);
+        let gpus = topology.gpus();
+        assert_eq!((gpus[0].sm_count as usize, gpus[0].memory_bytes), (sms, 16384 << 20));
+        // A window shorter than this would make every run slower.
+        assert_eq!(topology.minimum_latency(), Some(SimTime(11_920)));
+        // Slice i belongs to stack i / (slices / 4).
+        let slices_of = topology.wires.iter().filter(|wire| wire.b.port == "slice" && wire.a.port == "memory");
+        for (slice, wire) in slices_of.enumerate() {
+            let stack = &topology.units[wire.b.unit.0 as usize];
+            assert_eq!(
+                (stack.index as usize, wire.b.index),
+                (slice / (slices / 4), Some((slice % (slices / 4)) as u32))
+            );
+        }
+        check_units(&topology).expect("every unit accepts its parameters");
+    }
+}
+
+#[test]
+fn built_in_nodes_are_found_by_any_of_their_names() {
+    for name in ["v100_node", "v100_node.ron", "topologies/v100_node.ron", "./topologies/v100_node.ron"] {
+        assert_eq!(load_built_in(name).units.len(), 84 + 32 + 4 + 4 + 4, "{name}");
+    }
 }

@@ -7,6 +7,9 @@ use std::fmt::Write;
 
 /// One box: a unit, or a whole row.
 struct Node {
+    /// Its path with `[*]` for indices.
+    path: String,
+    units: usize,
     part: String,
     label: String,
     kind: &'static str,
@@ -59,17 +62,28 @@ fn without_indices(path: &str) -> String {
     plain
 }
 
+/// A path with `[*]` for its indices: "gpu[*].sm[*]" of "gpu[1].sm[3]".
+fn with_any_index(path: &str) -> String {
+    let steps = path.split('.').map(|step| match step.split_once('[') {
+        Some((name, _)) => format!("{name}[*]"),
+        None => step.to_owned(),
+    });
+    steps.collect::<Vec<_>>().join(".")
+}
+
 fn picture(topology: &Topology) -> Picture {
     let mut nodes: IndexMap<String, Node> = IndexMap::new();
     let mut node_of = Vec::new();
     for unit in &topology.units {
         let entry = nodes.entry(without_indices(&unit.path));
         node_of.push(entry.index());
-        entry.or_insert_with(|| {
+        let node = entry.or_insert_with(|| {
             let name = without_indices(unit.local_name());
             let label = unit.row.map_or(name.clone(), |length| format!("{name}[0..{length}]"));
-            Node { part: without_indices(&unit.part), label, kind: unit.kind.name, level: 0 }
+            let (path, part) = (with_any_index(&unit.path), with_any_index(&unit.part));
+            Node { path, units: 0, part, label, kind: unit.kind.name, level: 0 }
         });
+        node.units += 1;
     }
     let mut nodes: Vec<Node> = nodes.into_values().collect();
     let is_client = |end: WireEnd| {
@@ -115,16 +129,19 @@ pub fn dot(topology: &Topology) -> String {
         if !part.is_empty() {
             let _ = writeln!(text, "    subgraph cluster_{index} {{\n        label={part:?};");
         }
-        for (id, node) in picture.nodes.iter().enumerate().filter(|(_, node)| node.part == *part) {
-            let _ = writeln!(text, "{indent}u{id} [label=\"{}\\n{}\"];", node.label, node.kind);
+        for node in picture.nodes.iter().filter(|node| node.part == *part) {
+            let units = if node.units == 1 { String::new() } else { format!("{} x ", node.units) };
+            let path = &node.path;
+            let _ = writeln!(text, "{indent}\"{path}\" [label=\"{path}\\n{units}{}\"];", node.kind);
         }
         if !part.is_empty() {
             text.push_str("    }\n");
         }
     }
     for edge in &picture.edges {
+        let (client, server) = (&picture.nodes[edge.client].path, &picture.nodes[edge.server].path);
         let (label, ports) = (edge.label(), &edge.ports);
-        let _ = writeln!(text, "    u{} -> u{} [label=\"{label}\", tooltip=\"{ports}\"];", edge.client, edge.server);
+        let _ = writeln!(text, "    \"{client}\" -> \"{server}\" [label=\"{label}\", tooltip=\"{ports}\"];");
     }
     text.push_str("}\n");
     text

@@ -8,7 +8,6 @@
 //! wire joins a client to a server of one protocol and takes longer than zero.
 
 mod build;
-mod commands;
 mod error;
 mod expand;
 mod graph;
@@ -25,7 +24,6 @@ mod wiring;
 mod workload;
 
 pub use build::{BuiltUnit, build};
-pub use commands::{check, units_catalogue};
 pub use error::{ErrorKind, TopologyError, TopologyErrors};
 pub use graph::{dot, svg};
 pub use load::{LoadOptions, load};
@@ -33,7 +31,7 @@ pub use nearest::nearest;
 pub use parameter::{Origin, Parameter};
 pub use show::show;
 pub use source::{Location, PartLibrary, SourceFile, TopologySource};
-pub use workload::{BuiltInWorkloads, WorkloadCatalogue, WorkloadSpec};
+pub use workload::{WorkloadCatalogue, WorkloadSpec};
 
 use crate::catalogue::UnitDefinition;
 use balar_protocol::{SimTime, UnitId};

@@ -1,21 +1,20 @@
 //! Prints a topology fully expanded, as text that loads again and gives the same units and wires.
 
-use super::parameter::Origin;
 use super::{ExpandedUnit, LINK, Topology};
 use std::fmt::Write;
 use std::sync::Arc;
 
-/// The topology as RON: parts in place, every parameter with where it came from, every wire by itself.
-pub fn show(topology: &Topology) -> String {
+/// The topology as RON: parts in place, every parameter, every wire by itself, and `workload` (name, parameters) as what it runs.
+pub fn show(topology: &Topology, workload: Option<(&str, &[(String, String)])>) -> String {
     let mut text = format!("Topology(\n    name: {:?},\n", topology.name);
-    if let Some(workload) = &topology.workload {
+    if let Some((name, parameters)) = workload {
         let value = |value: &str| match value.parse::<u64>() {
             Ok(_) => value.to_owned(),
             Err(_) => format!("{value:?}"),
         };
-        let parameters = workload.parameters.iter().map(|(key, given)| format!("{key}: {}", value(given)));
+        let parameters = parameters.iter().map(|(key, given)| format!("{key}: {}", value(given)));
         let parameters = parameters.collect::<Vec<_>>().join(", ");
-        text.push_str(&format!("    workload: {}({parameters}),\n", workload.name));
+        text.push_str(&format!("    workload: {name}({parameters}),\n"));
     }
     text.push_str("    units: {\n");
     show_units(&topology.units, "", 2, &mut text);
@@ -90,12 +89,8 @@ fn show_unit(unit: &ExpandedUnit, run: u32, depth: usize, text: &mut String) {
     };
     text.push_str(&format!("{indent}\"{name}\": {}(\n", unit.kind.name));
     for parameter in unit.parameters.iter() {
-        let origin = match &parameter.origin {
-            Origin::Given(location) => location.to_string(),
-            Origin::Default => "default".to_owned(),
-        };
         let value = one_line(&parameter.text);
-        let _ = writeln!(text, "{indent}    {}: {value},  // {origin}", parameter.definition.name);
+        let _ = writeln!(text, "{indent}    {}: {value},", parameter.definition.name);
     }
     text.push_str(&format!("{indent}),\n"));
 }

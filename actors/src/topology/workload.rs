@@ -28,26 +28,6 @@ pub trait WorkloadCatalogue {
     fn check(&self, workload: &str, parameter: &str, value: &str) -> Result<(), String>;
 }
 
-/// The workloads that come with the simulator.
-#[derive(Clone, Copy, Debug)]
-pub struct BuiltInWorkloads;
-
-impl WorkloadCatalogue for BuiltInWorkloads {
-    fn names(&self) -> Vec<String> {
-        balar_workloads::workloads().iter().map(|workload| workload.name.to_owned()).collect()
-    }
-
-    fn parameters(&self, workload: &str) -> Vec<String> {
-        let parameters = balar_workloads::find(workload).map(|workload| workload.parameters).unwrap_or_default();
-        parameters.iter().map(|parameter| parameter.name.to_owned()).collect()
-    }
-
-    fn check(&self, workload: &str, parameter: &str, value: &str) -> Result<(), String> {
-        let found = balar_workloads::find(workload).map_err(|error| error.to_string())?;
-        found.parameters_from([(parameter, value)]).map(drop).map_err(|error| error.to_string())
-    }
-}
-
 /// A name without case and underscores, so that `VectorAdd`, `vector_add` and `vectoradd` are one.
 fn folded(name: &str) -> String {
     name.chars().filter(|c| *c != '_').flat_map(char::to_lowercase).collect()
