@@ -35,8 +35,12 @@ balar_protocol::counters! {
         stall_drain: "warp-cycle",
         /// warp-cycles asleep
         stall_sleeping: "warp-cycle",
-        /// warp-cycles from a CTA's arrival to its first instruction
+        /// warp-cycles from a CTA's arrival to its first instruction, and waiting for code
         stall_no_instruction: "warp-cycle",
+        /// lines of code that were not in the instruction cache when a warp came to them
+        instruction_cache_misses: "line",
+        /// lines of code requested from L2, prefetched ones included
+        instruction_requests: "request",
         /// lines requested from L2 by loads
         l1_requests_load: "request",
         /// lines sent to L2 by stores
@@ -80,7 +84,7 @@ pub enum Stall {
     Drain,
     /// `nanosleep`.
     Sleeping,
-    /// CTA start.
+    /// CTA start, or code that is not there.
     NoInstruction,
 }
 

@@ -192,12 +192,19 @@ impl Sm {
     pub(super) fn schedule(&mut self, warp: usize, earliest: u64, step: &mut Step) {
         loop {
             let slot = &mut self.warps[warp];
-            let (Some(program), Some(state)) = (&slot.program, &slot.state) else { return };
+            let Some(state) = &slot.state else { return };
             if state.is_blocked() {
                 slot.wait(Status::Barrier, Stall::Barrier, slot.charged_until, &mut self.counters);
                 return;
             }
-            let timing = *program.timing(state.pc());
+            let pc = state.pc();
+            let line = self.instruction_cache.line_of(pc);
+            if slot.fetched_line != line && !self.fetch(warp, line, earliest, step) {
+                return;
+            }
+            let slot = &mut self.warps[warp];
+            let Some(program) = &slot.program else { return };
+            let timing = *program.timing(pc);
             let dependencies = &timing.dependencies;
             let mut ready = Ready::default();
             for &register in &dependencies.reads[..usize::from(dependencies.read_count)] {
@@ -221,9 +228,7 @@ impl Sm {
                 continue;
             }
             if ready.cycle() > earliest {
-                if slot.stall != Stall::NoInstruction {
-                    slot.stall = ready.stall();
-                }
+                slot.stall = ready.stall();
                 slot.ready_cycle = ready.cycle();
             } else {
                 slot.ready_cycle = earliest;
@@ -234,6 +239,48 @@ impl Sm {
             self.sub_cores[sub_core].insert(local, cycle);
             return;
         }
+    }
+
+    /// The warp comes to another line of code: true where it is there. Else the warp waits for it from `cycle` on.
+    fn fetch(&mut self, warp: usize, line: u32, cycle: u64, step: &mut Step) -> bool {
+        let slot = &mut self.warps[warp];
+        let instructions = slot.program.as_ref().map_or(0, |program| program.len());
+        let mut wanted = std::mem::take(&mut self.wanted_lines);
+        let present = self.instruction_cache.lookup(slot.program_id, line, instructions, |number, address| {
+            wanted.push((number, address));
+        });
+        if present {
+            slot.fetched_line = line;
+        } else {
+            self.counters.instruction_cache_misses += u64::from(slot.status != Status::Fetch);
+            slot.ready_cycle = cycle;
+            slot.wait(Status::Fetch, Stall::NoInstruction, cycle, &mut self.counters);
+            self.fetching.push(warp as u16);
+        }
+        for (number, address) in wanted.drain(..) {
+            self.counters.instruction_requests += 1;
+            self.request_code(number, address, cycle, step.out);
+        }
+        self.wanted_lines = wanted;
+        present
+    }
+
+    /// A line of code has arrived: warps that wait for code look again.
+    pub(super) fn code_arrived(&mut self, number: u32, cycle: u64, step: &mut Step) {
+        self.instruction_cache.arrived(number);
+        let mut fetching = std::mem::take(&mut self.fetching);
+        let waiting = fetching.len();
+        for at in 0..waiting {
+            let warp = usize::from(fetching[at]);
+            if self.warps[warp].status == Status::Fetch {
+                self.warps[warp].charge_until(cycle, &mut self.counters);
+                self.schedule(warp, cycle, step);
+            }
+        }
+        // Warps whose line is still missing have been added to the new list.
+        fetching.clear();
+        fetching.append(&mut self.fetching);
+        self.fetching = fetching;
     }
 
     /// The warps of a CTA go on from a barrier.

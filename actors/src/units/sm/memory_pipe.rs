@@ -88,6 +88,7 @@ impl Default for Outstanding {
 const LOAD: u32 = 0;
 const WRITE: u32 = 1;
 const ATOMIC: u32 = 2;
+const CODE: u32 = 3;
 
 fn bucket(line: u64) -> usize {
     ((line >> 7).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as usize
@@ -402,6 +403,22 @@ impl Sm {
         }
     }
 
+    /// Requests a line of code.
+    pub(super) fn request_code(&mut self, number: u32, line: u64, cycle: u64, out: &mut Outbox) {
+        let request = MemoryRequest {
+            line,
+            id: number << 2 | CODE,
+            launch: 0,
+            return_port: 0,
+            data_bytes: 0,
+            sectors: 0b1111,
+            full_sectors: 0,
+            operations: 0,
+            kind: MemoryKind::Load,
+        };
+        self.send_translated(request, cycle, out);
+    }
+
     fn send_translated(&mut self, request: MemoryRequest, cycle: u64, out: &mut Outbox) {
         Sm::send_request(
             request,
@@ -442,6 +459,7 @@ impl Sm {
                 let generation = response.id >> 9;
                 self.write_acknowledged(warp, generation, cycle, step);
             }
+            CODE => self.code_arrived(response.id >> 2, cycle, step),
             _ => {
                 let tracker = response.id >> 2;
                 let Tracker { warp, generation, .. } = self.outstanding.trackers[tracker as usize];

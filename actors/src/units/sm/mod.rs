@@ -11,6 +11,7 @@
 mod coalescer;
 mod counters;
 mod cta;
+mod instruction_cache;
 mod issue;
 mod l1_cache;
 mod lane_memory;
@@ -38,6 +39,7 @@ use balar_protocol::{Clock, Payload, PortId, Protocol, SimTime};
 use coalescer::Lines;
 use counters::{SmCounters, Stall};
 use cta::CtaSlot;
+use instruction_cache::InstructionCache;
 use issue::Step;
 use l1_cache::L1Cache;
 use memory_pipe::Outstanding;
@@ -156,6 +158,11 @@ pub struct Sm {
     memory_pipe_free: u64,
     inject_free: u64,
     outstanding: Outstanding,
+    instruction_cache: InstructionCache,
+    /// Warps that wait for a line of code.
+    fetching: Vec<u16>,
+    /// Scratch: lines of code to request.
+    wanted_lines: Vec<(u32, u64)>,
     throttled: Vec<u16>,
     /// Atomics of this window: (warp, generation, instruction whose destination gets the old values).
     deferred: Vec<(u16, u32, Option<u32>)>,
@@ -239,6 +246,13 @@ impl Sm {
             memory_pipe_free: 0,
             inject_free: 0,
             outstanding: Outstanding::default(),
+            instruction_cache: InstructionCache::new(
+                parameters.instruction_cache.0,
+                parameters.instruction_bytes,
+                parameters.instruction_prefetch,
+            ),
+            fetching: Vec::new(),
+            wanted_lines: Vec::new(),
             throttled: Vec::new(),
             deferred: Vec::new(),
             recent_allocation: (0, 0),
@@ -326,6 +340,8 @@ impl Sm {
             warp.local.clear();
             warp.local.resize(program.resources().local_bytes as usize * 32, 0);
             warp.program = Some(Arc::clone(&program));
+            warp.program_id = launch.program;
+            warp.fetched_line = u32::MAX;
             warp.cta = slot;
             warp.warp_in_cta = warp_in_cta;
             warp.generation = warp.generation.wrapping_add(1);
@@ -499,14 +515,15 @@ impl Unit for Sm {
 
     fn outstanding(&self) -> Option<String> {
         let waiting = |status| self.warps.iter().filter(|warp| warp.status == status).count();
-        if self.resident_ctas == 0 && self.outstanding.lines() == 0 && self.outstanding.writes == 0 {
+        let fetches = self.instruction_cache.under_way();
+        if self.resident_ctas == 0 && self.outstanding.lines() == 0 && self.outstanding.writes == 0 && fetches == 0 {
             return None;
         }
         Some(format!(
             "{} CTAs resident; warps waiting: {} for memory, {} at barriers ({} threads have arrived), {} at fences, {} for stores; \
-             {} lines and {} stores under way",
+             {} lines, {} stores and {fetches} lines of code under way",
             self.resident_ctas,
-            waiting(Status::Memory) + waiting(Status::Throttled),
+            waiting(Status::Memory) + waiting(Status::Throttled) + waiting(Status::Fetch),
             waiting(Status::Barrier),
             self.ctas.iter().filter(|cta| cta.launch.is_some()).map(CtaSlot::waiting_at_barriers).sum::<u32>(),
             waiting(Status::Fence),

@@ -157,6 +157,12 @@ crate::parameters! {
         initiation_intervals: InitiationIntervals,
         /// cycles from a CTA's arrival to its first instruction
         cta_start_latency: u32,
+        /// capacity of the instruction cache; without any, code is always there
+        instruction_cache: Bytes = "\"128 KiB\"",
+        /// bytes of an instruction of the GPU's own code
+        instruction_bytes: u32 = "16",
+        /// lines of code that are fetched after a missing one
+        instruction_prefetch: u32 = "8",
         /// cycles from the issue of a shared-memory load to a dependent issue
         shared_latency: u32,
         /// cycles from the issue of a load that hits in L1 to a dependent issue
@@ -203,6 +209,7 @@ impl SmParameters {
         check(self.l1_sets.is_power_of_two(), "l1_sets", "expected a power of two");
         check(self.l1_mshrs >= 32, "l1_mshrs", "expected at least 32, the lines one warp can touch");
         check(self.store_queue >= 32, "store_queue", "expected at least 32, the lines one warp can touch");
+        check((1..=128).contains(&self.instruction_bytes), "instruction_bytes", "expected 1 to 128");
         check(self.l1_tags_per_cycle > 0, "l1_tags_per_cycle", "must not be zero");
         check(self.l1_sectors_per_cycle > 0, "l1_sectors_per_cycle", "must not be zero");
         check(self.memory_queue_cycles > 0, "memory_queue_cycles", "must not be zero");

@@ -3,6 +3,7 @@
 use super::counters::{SmCounters, Stall};
 use balar_isa::program::Program;
 use balar_isa::warp::WarpState;
+use balar_protocol::cuda::ProgramId;
 use std::sync::Arc;
 
 /// When a register can be read, with why it is late in the low bits, so that the later of two is the larger number.
@@ -46,6 +47,8 @@ pub enum Status {
     Scheduled,
     /// Waits for a response of the memory system.
     Memory,
+    /// Waits for a line of code.
+    Fetch,
     /// Waits for room below the L1.
     Throttled,
     /// Waits at a CTA barrier.
@@ -63,6 +66,10 @@ pub struct WarpSlot {
     pub state: Option<WarpState>,
     /// The code.
     pub program: Option<Arc<Program>>,
+    /// The code's number.
+    pub program_id: ProgramId,
+    /// The line of code it issued from last.
+    pub fetched_line: u32,
     /// The CTA's slot.
     pub cta: u16,
     /// The warp's number in its CTA.
@@ -92,6 +99,8 @@ impl Default for WarpSlot {
         WarpSlot {
             state: None,
             program: None,
+            program_id: ProgramId::default(),
+            fetched_line: u32::MAX,
             cta: 0,
             warp_in_cta: 0,
             generation: 0,
