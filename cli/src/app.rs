@@ -20,8 +20,9 @@ use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
-/// Runs the program that the arguments of this process ask for.
-pub fn main() -> ExitStatus {
+/// Runs the program that the arguments of this process ask for. `own_units` are kinds of units that topologies can name
+/// beside the built-in ones ([`UNITS`]): a program of one's own passes its units here.
+pub fn main(own_units: &[&'static UnitDefinition]) -> ExitStatus {
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
         Err(error) => {
@@ -32,7 +33,7 @@ pub fn main() -> ExitStatus {
     };
     report_panics();
     start_log();
-    match panic::catch_unwind(AssertUnwindSafe(|| run(&arguments))) {
+    match panic::catch_unwind(AssertUnwindSafe(|| run(&arguments, &kinds(own_units)?))) {
         Ok(Ok(status)) => status,
         Ok(Err(failure)) => {
             failure.show();
@@ -68,19 +69,35 @@ fn start_log() {
     let _ = tracing_subscriber::registry().with(layer).with(filter).try_init();
 }
 
-fn run(arguments: &Arguments) -> Result<ExitStatus, Failure> {
+/// The built-in kinds of units and `own`.
+fn kinds(own: &[&'static UnitDefinition]) -> Result<Vec<&'static UnitDefinition>, Failure> {
+    let mut kinds = UNITS.to_vec();
+    for &kind in own {
+        if kinds.iter().any(|other| other.name == kind.name) {
+            return Err(Failure::input(format_args!("two kinds of units have the name `{}`", kind.name)));
+        }
+        kinds.push(kind);
+    }
+    Ok(kinds)
+}
+
+fn run(arguments: &Arguments, kinds: &[&'static UnitDefinition]) -> Result<ExitStatus, Failure> {
     match &arguments.command {
-        None => main_job(&arguments.run),
-        Some(Command::Units { name, format }) => print(&units(name.as_deref(), *format)?),
+        None => main_job(&arguments.run, kinds),
+        Some(Command::Units { name, format }) => print(&units(kinds, name.as_deref(), *format)?),
         Some(Command::Workloads { name, format }) => print(&workloads(name.as_deref(), *format)?),
         Some(Command::Topology(TopologyCommand::Check(options))) => {
-            let checked = node::check(options)?;
+            let checked = node::check(options, kinds)?;
             print(&checked)
         }
-        Some(Command::Topology(TopologyCommand::Show(options))) => print(&node::show(options)?),
-        Some(Command::Topology(TopologyCommand::Graph { topology, format })) => print(&node::graph(topology, *format)?),
-        Some(Command::Snapshot(SnapshotCommand::Check(options))) => snapshot_check(&options.run, &options.file),
-        Some(Command::Snapshot(SnapshotCommand::Accept(options))) => snapshot_accept(&options.run, &options.file),
+        Some(Command::Topology(TopologyCommand::Show(options))) => print(&node::show(options, kinds)?),
+        Some(Command::Topology(TopologyCommand::Graph { topology, format })) => {
+            print(&node::graph(topology, kinds, *format)?)
+        }
+        Some(Command::Snapshot(SnapshotCommand::Check(options))) => snapshot_check(&options.run, kinds, &options.file),
+        Some(Command::Snapshot(SnapshotCommand::Accept(options))) => {
+            snapshot_accept(&options.run, kinds, &options.file)
+        }
     }
 }
 
@@ -94,12 +111,12 @@ fn print(text: &str) -> Result<ExitStatus, Failure> {
     Ok(ExitStatus::Done)
 }
 
-fn units(name: Option<&str>, format: CatalogueFormat) -> Result<String, Failure> {
+fn units(kinds: &[&UnitDefinition], name: Option<&str>, format: CatalogueFormat) -> Result<String, Failure> {
     let chosen: Vec<&UnitDefinition> =
-        UNITS.iter().copied().filter(|kind| name.is_none_or(|n| n == kind.name)).collect();
+        kinds.iter().copied().filter(|kind| name.is_none_or(|n| n == kind.name)).collect();
     match name {
         Some(name) if chosen.is_empty() => {
-            let help = nearest(name, UNITS.iter().map(|kind| kind.name)).map(|near| format!("did you mean `{near}`?"));
+            let help = nearest(name, kinds.iter().map(|kind| kind.name)).map(|near| format!("did you mean `{near}`?"));
             let help = help.unwrap_or_else(|| "`balar-actors units` lists them".to_owned());
             Err(Failure::sentence(ExitStatus::BadInput, format_args!("there is no unit `{name}`"), Some(help)))
         }
@@ -115,19 +132,19 @@ fn workloads(name: Option<&str>, format: CatalogueFormat) -> Result<String, Fail
     Ok(catalogue::workloads(&chosen, name.is_some(), format, width()))
 }
 
-fn main_job(options: &RunOptions) -> Result<ExitStatus, Failure> {
-    let record = simulated(options)?;
+fn main_job(options: &RunOptions, kinds: &[&'static UnitDefinition]) -> Result<ExitStatus, Failure> {
+    let record = simulated(options, kinds)?;
     output::print(&output::text(&record, options.format, width()))
         .map_err(|error| Failure::input(format_args!("cannot write the result: {error}")))?;
     Ok(record.status())
 }
 
 /// Runs, writes the artefacts that were asked for, and says on stderr what went wrong.
-fn simulated(options: &RunOptions) -> Result<RunRecord, Failure> {
+fn simulated(options: &RunOptions, kinds: &[&'static UnitDefinition]) -> Result<RunRecord, Failure> {
     if let Some(path) = &options.output {
         folder::prepare(path).map_err(Failure::input)?;
     }
-    let (record, expanded) = simulate::run(options)?;
+    let (record, expanded) = simulate::run(options, kinds)?;
     if let Some(path) = &options.output {
         folder::write(path, &record, &expanded).map_err(Failure::input)?;
     }
@@ -141,8 +158,11 @@ fn simulated(options: &RunOptions) -> Result<RunRecord, Failure> {
 }
 
 /// A run that may be compared: one that ended by itself, or at a simulated time.
-fn comparable(options: &RunOptions) -> Result<Result<RunRecord, ExitStatus>, Failure> {
-    let record = simulated(options)?;
+fn comparable(
+    options: &RunOptions,
+    kinds: &[&'static UnitDefinition],
+) -> Result<Result<RunRecord, ExitStatus>, Failure> {
+    let record = simulated(options, kinds)?;
     match record.status() {
         ExitStatus::Bug | ExitStatus::Interrupted => Ok(Err(record.status())),
         _ if record.ending == crate::result::Ending::WallLimit => Ok(Err(record.status())),
@@ -150,14 +170,14 @@ fn comparable(options: &RunOptions) -> Result<Result<RunRecord, ExitStatus>, Fai
     }
 }
 
-fn snapshot_check(options: &RunOptions, file: &Path) -> Result<ExitStatus, Failure> {
+fn snapshot_check(options: &RunOptions, kinds: &[&'static UnitDefinition], file: &Path) -> Result<ExitStatus, Failure> {
     let text = fs::read_to_string(file).map_err(|error| {
         let help = "`balar-actors snapshot accept` with the same options writes it".to_owned();
         Failure::sentence(ExitStatus::BadInput, format_args!("cannot read {}: {error}", file.display()), Some(help))
     })?;
     let pinned = Snapshot::parse(&text)
         .map_err(|error| Failure::input(format_args!("{} is not a snapshot: {error}", file.display())))?;
-    let record = match comparable(options)? {
+    let record = match comparable(options, kinds)? {
         Ok(record) => record,
         Err(status) => return Ok(status),
     };
@@ -189,8 +209,12 @@ fn moved(differences: &[Difference]) -> String {
     output::summary::lines(&table)
 }
 
-fn snapshot_accept(options: &RunOptions, file: &Path) -> Result<ExitStatus, Failure> {
-    let record = match comparable(options)? {
+fn snapshot_accept(
+    options: &RunOptions,
+    kinds: &[&'static UnitDefinition],
+    file: &Path,
+) -> Result<ExitStatus, Failure> {
+    let record = match comparable(options, kinds)? {
         Ok(record) => record,
         Err(status) => return Ok(status),
     };

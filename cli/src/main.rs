@@ -3,5 +3,5 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    balar_cli::app::main().into()
+    balar_cli::app::main(&[]).into()
 }

@@ -2,21 +2,20 @@
 
 use crate::arguments::{GraphFormat, Override, TopologyOptions};
 use crate::failure::Failure;
+use balar_actors::catalogue::UnitDefinition;
 use balar_actors::simulation::{BuiltInWorkloads, check_units};
 use balar_actors::topology::{self, LoadOptions, PartLibrary, Topology, TopologySource};
-use balar_actors::units::UNITS;
 
-/// Reads a topology by path or by name, with overrides applied.
+/// Reads a topology of units of `kinds` by path or by name, with overrides applied.
 ///
 /// # Errors
 ///
 /// Every mistake in it, with its place.
-pub fn load(name: &str, overrides: &[Override]) -> Result<Topology, Failure> {
+pub fn load(name: &str, overrides: &[Override], kinds: &[&'static UnitDefinition]) -> Result<Topology, Failure> {
     let overrides: Vec<topology::Override> =
         overrides.iter().map(|Override { path, value }| topology::Override(format!("{path}={value}"))).collect();
     let library = PartLibrary::built_in();
-    let options =
-        LoadOptions { kinds: UNITS, library: &library, workloads: Some(&BuiltInWorkloads), overrides: &overrides };
+    let options = LoadOptions { kinds, library: &library, workloads: Some(&BuiltInWorkloads), overrides: &overrides };
     topology::load(&TopologySource::from(name), &options).map_err(Failure::diagnosed)
 }
 
@@ -25,8 +24,8 @@ pub fn load(name: &str, overrides: &[Override]) -> Result<Topology, Failure> {
 /// # Errors
 ///
 /// Every mistake in it.
-pub fn check(options: &TopologyOptions) -> Result<String, Failure> {
-    let topology = load(&options.topology, &options.set)?;
+pub fn check(options: &TopologyOptions, kinds: &[&'static UnitDefinition]) -> Result<String, Failure> {
+    let topology = load(&options.topology, &options.set, kinds)?;
     check_units(&topology)?;
     let window = topology.minimum_latency().map_or_else(|| "no wires".to_owned(), |least| format!("{least}"));
     let (units, wires) = (topology.units.len(), topology.wires.len());
@@ -38,8 +37,8 @@ pub fn check(options: &TopologyOptions) -> Result<String, Failure> {
 /// # Errors
 ///
 /// Every mistake in it.
-pub fn show(options: &TopologyOptions) -> Result<String, Failure> {
-    let topology = load(&options.topology, &options.set)?;
+pub fn show(options: &TopologyOptions, kinds: &[&'static UnitDefinition]) -> Result<String, Failure> {
+    let topology = load(&options.topology, &options.set, kinds)?;
     let workload = topology.workload.as_ref().map(|workload| (workload.name.as_str(), &workload.parameters[..]));
     Ok(topology::show(&topology, workload))
 }
@@ -49,8 +48,12 @@ pub fn show(options: &TopologyOptions) -> Result<String, Failure> {
 /// # Errors
 ///
 /// Every mistake in the topology.
-pub fn graph(options: &TopologyOptions, format: GraphFormat) -> Result<String, Failure> {
-    let topology = load(&options.topology, &options.set)?;
+pub fn graph(
+    options: &TopologyOptions,
+    kinds: &[&'static UnitDefinition],
+    format: GraphFormat,
+) -> Result<String, Failure> {
+    let topology = load(&options.topology, &options.set, kinds)?;
     Ok(match format {
         GraphFormat::Dot => topology::dot(&topology),
         GraphFormat::Svg => topology::svg(&topology),

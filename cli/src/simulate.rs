@@ -6,6 +6,7 @@ use crate::failure::Failure;
 use crate::node;
 use crate::progress::Progress;
 use crate::result::{Ending, RunRecord};
+use balar_actors::catalogue::UnitDefinition;
 use balar_actors::engine::{self, EngineError, LiveBoard, Outcome};
 use balar_actors::simulation::{RunResult, SimulationError, SimulationRequest, simulate};
 use balar_actors::topology;
@@ -17,13 +18,13 @@ use std::path::Path;
 /// # Errors
 ///
 /// Where the run cannot begin: a mistake in the topology, the workload or the options, or a system without means.
-pub fn run(options: &RunOptions) -> Result<(RunRecord, String), Failure> {
+pub fn run(options: &RunOptions, kinds: &[&'static UnitDefinition]) -> Result<(RunRecord, String), Failure> {
     if options.isa == Isa::Sass {
         let help = "--isa ptx, or auto, runs the same kernels from their PTX".to_owned();
         let message = "--isa sass: this version runs no SASS";
         return Err(Failure::sentence(ExitStatus::BadInput, message, Some(help)));
     }
-    let topology = node::load(options.topology.as_deref().unwrap_or_default(), &options.set)?;
+    let topology = node::load(options.topology.as_deref().unwrap_or_default(), &options.set, kinds)?;
     let ptx = options.ptx.as_deref().map(ptx).transpose()?;
     let interrupt = crate::interrupt::listen()
         .map_err(|error| Failure::input(format_args!("cannot listen for Ctrl-C: {error}")))?;

@@ -1,1 +1,15 @@
-//! A unit to copy.
+//! Units to copy, and the list that registers them.
+//!
+//! `docs/prototyping.md` leads through [`stream_prefetcher`]. The program of this crate is the balar-actors command line
+//! with these units beside the built-in ones:
+//!
+//! ```text
+//! cargo run --release -p balar-examples -- --topology examples/topologies/v100_prefetcher.ron
+//! ```
+
+use balar_actors::catalogue::UnitDefinition;
+
+pub mod stream_prefetcher;
+
+/// The units of this crate: one line registers a unit.
+pub const UNITS: &[&UnitDefinition] = &[&stream_prefetcher::DEFINITION];

@@ -77,6 +77,16 @@ pub(crate) fn inside(file: &Arc<SourceFile>, value: &Value, span: &Span) -> Loca
     }
 }
 
+/// The ends of a link as they are written.
+fn link_ends(link: &Value) -> Option<(&str, &str)> {
+    let ValueKind::Tuple(items) = &link.kind else { return None };
+    let mut ends = items.iter().filter(|item| item.key.is_none()).map(|item| item.value.string());
+    match (ends.next(), ends.next(), ends.next()) {
+        (Some(Some(a)), Some(Some(b)), None) => Some((a, b)),
+        _ => None,
+    }
+}
+
 impl<'a> Expander<'a> {
     pub(crate) fn new(options: &'a LoadOptions<'a>, errors: &'a mut Errors) -> Expander<'a> {
         Expander { options, errors, units: Vec::new(), including: Vec::new() }
@@ -307,7 +317,8 @@ impl<'a> Expander<'a> {
         parameters
     }
 
-    /// Expands `Part("file", set: {...})`, or a part written in place: `Part(units: {...}, links: [...])`.
+    /// Expands `Part("file", set: {...})`, or a part written in place: `Part(units: {...}, links: [...])`. An included part
+    /// can be changed where it is included: `without` takes links out of it, `units` and `links` are added to it.
     fn part(&mut self, items: &[Item], name: &Name, file: &Arc<SourceFile>, path: &str) -> Option<Scope> {
         let here = at(file, &name.span);
         if self.including.len() == MAXIMUM_DEPTH {
@@ -317,7 +328,8 @@ impl<'a> Expander<'a> {
         }
         let included = items.first().filter(|item| item.key.is_none());
         let named = if included.is_some() { &items[1..] } else { items };
-        let keys: &[&str] = if included.is_some() { &["set"] } else { &["name", "units", "links", "set"] };
+        let keys: &[&str] =
+            if included.is_some() { &["set", "without", "units", "links"] } else { &["name", "units", "links", "set"] };
         let outer = Fields::from_items("Part", here, named, file, keys, self.errors);
         let (body, body_file) = match included {
             Some(item) => {
@@ -338,6 +350,15 @@ impl<'a> Expander<'a> {
         }
         scope.links = fields.list("links", self.errors).unwrap_or_default();
         self.including.pop();
+        if included.is_some() {
+            for (_, without) in outer.list("without", self.errors).unwrap_or_default() {
+                self.take_out(&without, file, &mut scope);
+            }
+            if let Some(units) = outer.get("units") {
+                self.expand(units, file, path, &mut scope);
+            }
+            scope.links.extend(outer.list("links", self.errors).unwrap_or_default());
+        }
         if let Some(set) = outer.get("set") {
             if let ValueKind::Map(entries) = &set.kind {
                 for (key, value) in entries {
@@ -348,6 +369,28 @@ impl<'a> Expander<'a> {
             }
         }
         Some(scope)
+    }
+
+    /// Takes the link whose two ends are written as in `without` out of a part.
+    fn take_out(&mut self, without: &Value, file: &Arc<SourceFile>, scope: &mut Scope) {
+        let place = at(file, &without.span);
+        let Some(ends) = link_ends(without) else {
+            let message = format!("a link to leave out is {}", without.describe());
+            let label = "expected the two ends of a link of the part: (\"unit.port\", \"unit.port\")";
+            self.errors.push(TopologyError::new(ErrorKind::WrongShape, place, message, label));
+            return;
+        };
+        let same = |link: &Value| link_ends(link).is_some_and(|(a, b)| (a, b) == ends || (b, a) == ends);
+        if let Some(found) = scope.links.iter().position(|(_, link)| same(link)) {
+            scope.links.remove(found);
+            return;
+        }
+        let written = |(a, b)| format!("({a:?}, {b:?})");
+        let links: Vec<String> = scope.links.iter().filter_map(|(_, link)| link_ends(link)).map(written).collect();
+        let message = format!("the part has no link {} to leave out", written(ends));
+        let error =
+            TopologyError::new(ErrorKind::BadPath, place, message, "not a link of the part, as it is written there");
+        self.errors.push(error.help(suggestion(&written(ends), links.iter().map(String::as_str))));
     }
 
     fn find_part(&mut self, value: &Value, file: &Arc<SourceFile>) -> Option<Arc<SourceFile>> {
