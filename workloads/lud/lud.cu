@@ -8,6 +8,22 @@
 
 #define TILE 16
 
+// Rows FIRST to LAST of a tile, a column of it a thread. All loads go before the first store, as the assembler arranges
+// them in machine code: PTX is in program order, and a store waits for its value.
+template <int FIRST, int LAST>
+__device__ __forceinline__ void load_tile(float (*tile)[TILE], const float *source, int dimension, int lane)
+{
+    float values[LAST - FIRST];
+#pragma unroll
+    for (int row = FIRST; row < LAST; row++) {
+        values[row - FIRST] = source[row * dimension + lane];
+    }
+#pragma unroll
+    for (int row = FIRST; row < LAST; row++) {
+        tile[row][lane] = values[row - FIRST];
+    }
+}
+
 // One block of 16 threads: factors the tile at (offset, offset).
 extern "C" __global__ void lud_diagonal(float *matrix, int dimension, int offset)
 {
@@ -15,9 +31,7 @@ extern "C" __global__ void lud_diagonal(float *matrix, int dimension, int offset
     const int lane = threadIdx.x;
     float *corner = matrix + offset * dimension + offset;
 
-    for (int row = 0; row < TILE; row++) {
-        tile[row][lane] = corner[row * dimension + lane];
-    }
+    load_tile<0, TILE>(tile, corner, dimension, lane);
     __syncthreads();
 
     for (int pivot = 0; pivot < TILE - 1; pivot++) {
@@ -56,33 +70,31 @@ extern "C" __global__ void lud_perimeter(float *matrix, int dimension, int offse
 
     if (threadIdx.x < TILE) {
         const int lane = threadIdx.x;
-        for (int row = 0; row < TILE / 2; row++) {
-            diagonal[row][lane] = corner[row * dimension + lane];
-        }
-        for (int row = 0; row < TILE; row++) {
-            upper[row][lane] = upper_tile[row * dimension + lane];
-        }
+        load_tile<0, TILE / 2>(diagonal, corner, dimension, lane);
+        load_tile<0, TILE>(upper, upper_tile, dimension, lane);
     } else {
         const int lane = threadIdx.x - TILE;
-        for (int row = TILE / 2; row < TILE; row++) {
-            diagonal[row][lane] = corner[row * dimension + lane];
-        }
-        for (int row = 0; row < TILE; row++) {
-            lower[row][lane] = lower_tile[row * dimension + lane];
-        }
+        load_tile<TILE / 2, TILE>(diagonal, corner, dimension, lane);
+        load_tile<0, TILE>(lower, lower_tile, dimension, lane);
     }
     __syncthreads();
 
+    // Every index into the three tiles is known here, so the loops unroll and a solved row or column stays in registers.
+    // In `lud_diagonal` one tile is read and written by indices of threads, and its loops hold barriers: they stay loops.
     if (threadIdx.x < TILE) {
         const int column = threadIdx.x;
+#pragma unroll
         for (int row = 1; row < TILE; row++) {
+#pragma unroll
             for (int k = 0; k < row; k++) {
                 upper[row][column] = __fmaf_rn(-diagonal[row][k], upper[k][column], upper[row][column]);
             }
         }
     } else {
         const int row = threadIdx.x - TILE;
+#pragma unroll
         for (int column = 0; column < TILE; column++) {
+#pragma unroll
             for (int k = 0; k < column; k++) {
                 lower[row][column] = __fmaf_rn(-lower[row][k], diagonal[k][column], lower[row][column]);
             }
