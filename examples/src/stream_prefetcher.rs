@@ -9,8 +9,9 @@
 //!   +----+  responses  +----------------------------------+  responses  +----------+
 //! ```
 //!
-//! It sees the loads that miss in the SM's L1. Where they walk through memory line by line, it asks for the lines that
-//! follow before the SM does, keeps them in a buffer, and answers the SM's loads from there. Everything else passes.
+//! It sees the loads that miss in the SM's caches, those of code included. Where they walk through memory line by line, it
+//! asks for the lines that follow before the SM does, keeps them in a buffer, and answers the SM's loads from there.
+//! Everything else passes.
 //!
 //! What it does not model: the buffer has as many read ports as it needs; wires on which requests cost credits (those
 //! between crossbar and L2 slice), for it sends requests of its own; a store by another SM to a line in the buffer, which
