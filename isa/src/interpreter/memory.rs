@@ -34,10 +34,14 @@ fn describe(
     let offset = instruction.offset as u64;
     if form.short_address {
         let addresses = u32::read(&warp.registers, constants, instruction.sources[0]);
-        access.addresses = addresses.map(|address| u64::from(address.wrapping_add(offset as u32)));
+        for lane in 0..LANES {
+            access.addresses[lane] = u64::from(addresses[lane].wrapping_add(offset as u32));
+        }
     } else {
         let addresses = u64::read(&warp.registers, constants, instruction.sources[0]);
-        access.addresses = addresses.map(|address| address.wrapping_add(offset));
+        for lane in 0..LANES {
+            access.addresses[lane] = addresses[lane].wrapping_add(offset);
+        }
     }
     access.cache = form.cache;
     access.bytes = form.element_bytes * form.elements;
@@ -106,6 +110,16 @@ pub(super) fn load(
             }
         }
         write_element(&mut warp.registers, instruction.destinations[0], form.wide[0], &warp.values.low, done);
+    } else if form.element_bytes == 4 && !form.wide[0] {
+        for element in 0..usize::from(form.elements) {
+            let half = if element >= 2 { &warp.values.high } else { &warp.values.low };
+            let shift = 32 * (element as u32 % 2);
+            let mut values = [0; LANES];
+            for lane in 0..LANES {
+                values[lane] = (half[lane] >> shift) as u32;
+            }
+            u32::write(&mut warp.registers, instruction.destinations[element], &values, done);
+        }
     } else {
         for element in 0..usize::from(form.elements) {
             let values = element_of(&warp.values, form.element_bytes, element, form.signed);
@@ -126,7 +140,11 @@ fn element_of(values: &LaneValues, bytes: u8, element: usize, signed: bool) -> [
     let half = if first >= 8 { &values.high } else { &values.low };
     let shift = 8 * (first % 8) as u32;
     let keep = if bytes == 8 { u64::MAX } else { (1 << (8 * u32::from(bytes))) - 1 };
-    std::array::from_fn(|lane| extend((half[lane] >> shift) & keep, bytes, signed))
+    let mut values = [0; LANES];
+    for lane in 0..LANES {
+        values[lane] = extend((half[lane] >> shift) & keep, bytes, signed);
+    }
+    values
 }
 
 #[inline(always)]
@@ -153,7 +171,9 @@ pub(super) fn store(
     let keep = if form.element_bytes == 8 { u64::MAX } else { (1 << (8 * u32::from(form.element_bytes))) - 1 };
     if form.elements == 1 {
         let values = read_element(&warp.registers, &program.constants, instruction.sources[1], form.wide[0]);
-        warp.values.low = values.map(|value| value & keep);
+        for lane in 0..LANES {
+            warp.values.low[lane] = values[lane] & keep;
+        }
     } else {
         warp.values.low = [0; LANES];
         warp.values.high = [0; LANES];

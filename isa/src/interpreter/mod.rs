@@ -46,6 +46,24 @@ fn step_vectorised(
     context: &mut StepContext,
     access: &mut MemoryAccess,
 ) -> Effect {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: `step_function` hands this function out after it has checked the processor's features.
+    unsafe {
+        step_with_features(program, warp, context, access)
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    step::<1>(program, warp, context, access)
+}
+
+/// The loops over lanes of loads and stores gain from the vector features, too.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,fma,bmi1,bmi2,lzcnt,popcnt,f16c")]
+fn step_with_features(
+    program: &Program,
+    warp: &mut WarpState,
+    context: &mut StepContext,
+    access: &mut MemoryAccess,
+) -> Effect {
     step::<1>(program, warp, context, access)
 }
 

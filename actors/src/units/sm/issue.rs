@@ -179,7 +179,7 @@ impl Sm {
             token: self.deferred.len() as u32,
         };
         let active = state.active_mask();
-        let mut context = StepContext { memory: &mut memory, cycle, nanoseconds: time.0 / 1000 };
+        let mut context = StepContext { memory: &mut memory, cycle, nanoseconds: self.now_nanoseconds };
         let effect = (self.step)(program, state, &mut context, &mut self.access);
         if effect != Effect::Retry {
             count(&mut cta.counters, &timing, active, state.executed_mask());

@@ -130,6 +130,33 @@ impl SmMemory<'_> {
     }
 }
 
+/// Reads accesses of 4, 8 or 16 bytes, which have been checked.
+fn load_words(memory: &[u8], access: &MemoryAccess, values: &mut LaneValues) {
+    let word = |address: usize| {
+        let mut bytes = [0; 8];
+        bytes.copy_from_slice(&memory[address..address + 8]);
+        u64::from_le_bytes(bytes)
+    };
+    let mut mask = access.mask;
+    while mask != 0 {
+        let lane = mask.trailing_zeros() as usize;
+        mask &= mask - 1;
+        let address = access.addresses[lane] as usize;
+        match access.bytes {
+            4 => {
+                let mut bytes = [0; 4];
+                bytes.copy_from_slice(&memory[address..address + 4]);
+                values.low[lane] = u64::from(u32::from_le_bytes(bytes));
+            }
+            8 => values.low[lane] = word(address),
+            _ => {
+                values.low[lane] = word(address);
+                values.high[lane] = word(address + 8);
+            }
+        }
+    }
+}
+
 impl LaneMemory for SmMemory<'_> {
     fn load(&mut self, access: &MemoryAccess, values: &mut LaneValues) -> Result<(), MemoryProblem> {
         self.check(access)?;
@@ -140,15 +167,8 @@ impl LaneMemory for SmMemory<'_> {
             }
             return Ok(());
         }
-        if access.space == Space::Shared && access.bytes == 4 {
-            let mut mask = access.mask;
-            while mask != 0 {
-                let lane = mask.trailing_zeros() as usize;
-                mask &= mask - 1;
-                let address = access.addresses[lane] as usize;
-                let word = &self.shared[address..address + 4];
-                values.low[lane] = u64::from(u32::from_le_bytes([word[0], word[1], word[2], word[3]]));
-            }
+        if access.space == Space::Shared && access.bytes >= 4 {
+            load_words(self.shared, access, values);
             return Ok(());
         }
         for lane in lanes(access.mask) {

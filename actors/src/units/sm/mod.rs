@@ -181,6 +181,8 @@ pub struct Sm {
     cycle: u64,
     /// When the cycle that is being simulated begins.
     now: SimTime,
+    /// The same in nanoseconds.
+    now_nanoseconds: u64,
 }
 
 fn build(text: &str, context: &BuildContext) -> Result<Box<dyn Unit>, BuildError> {
@@ -268,6 +270,7 @@ impl Sm {
             completed: KernelCounters::default(),
             cycle: 0,
             now: SimTime::ZERO,
+            now_nanoseconds: 0,
         }
     }
 
@@ -475,6 +478,7 @@ impl Unit for Sm {
                 break;
             }
             self.now = self.clock.time_of(cycle);
+            self.now_nanoseconds = self.now.0 / 1000;
             for sub_core in &mut self.sub_cores {
                 sub_core.advance_to(cycle);
             }
@@ -493,6 +497,7 @@ impl Unit for Sm {
         }
         // What arrives after the last tick of the window belongs to the next tick.
         self.now = self.clock.time_of(end_cycle);
+        self.now_nanoseconds = self.now.0 / 1000;
         while let Some(message) = inbox.take() {
             self.receive(message.payload, end_cycle, &mut step);
         }
