@@ -71,12 +71,20 @@ impl fmt::Display for SimTime {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Clock {
     hertz: u64,
+    /// `picoseconds / ticks` is the period in lowest terms, so that products fit 64 bits for days of simulated time.
+    picoseconds: u64,
+    ticks: u64,
 }
 
 impl Clock {
     /// A clock of frequency `frequency`, which the parsers guarantee to be at least 1 Hz and at most 1 THz.
     pub const fn new(frequency: Frequency) -> Clock {
-        Clock { hertz: frequency.hertz() }
+        let hertz = frequency.hertz();
+        let (mut divisor, mut rest) = (PICOSECONDS_PER_SECOND, hertz);
+        while rest != 0 {
+            (divisor, rest) = (rest, divisor % rest);
+        }
+        Clock { hertz, picoseconds: PICOSECONDS_PER_SECOND / divisor, ticks: hertz / divisor }
     }
 
     /// Its frequency.
@@ -87,9 +95,9 @@ impl Clock {
     /// When tick `cycle` falls.
     #[inline]
     pub fn time_of(self, cycle: u64) -> SimTime {
-        match cycle.checked_mul(PICOSECONDS_PER_SECOND) {
-            Some(product) => SimTime(product / self.hertz),
-            None => SimTime((u128::from(cycle) * u128::from(PICOSECONDS_PER_SECOND) / u128::from(self.hertz)) as u64),
+        match cycle.checked_mul(self.picoseconds) {
+            Some(product) => SimTime(product / self.ticks),
+            None => SimTime((u128::from(cycle) * u128::from(self.picoseconds) / u128::from(self.ticks)) as u64),
         }
     }
 
@@ -97,9 +105,9 @@ impl Clock {
     #[inline]
     pub fn cycle_at_or_after(self, time: SimTime) -> u64 {
         // The smallest k with floor(k * 10^12 / f) >= t is ceil(t * f / 10^12).
-        match time.0.checked_mul(self.hertz) {
-            Some(product) => product.div_ceil(PICOSECONDS_PER_SECOND),
-            None => (u128::from(time.0) * u128::from(self.hertz)).div_ceil(u128::from(PICOSECONDS_PER_SECOND)) as u64,
+        match time.0.checked_mul(self.ticks) {
+            Some(product) => product.div_ceil(self.picoseconds),
+            None => (u128::from(time.0) * u128::from(self.ticks)).div_ceil(u128::from(self.picoseconds)) as u64,
         }
     }
 

@@ -15,8 +15,6 @@ use std::collections::VecDeque;
 const CLOSED: u32 = u32::MAX;
 /// No entry of the bank's queue hits the open row.
 const NO_HIT: u32 = u32::MAX;
-/// Not looked for since the row or the queue changed.
-const UNKNOWN: u32 = u32::MAX - 1;
 
 #[derive(Clone, Copy, Debug)]
 struct Entry {
@@ -33,6 +31,15 @@ struct Queue {
     entries: VecDeque<Entry>,
     /// Position of the oldest entry that hits the open row.
     hit: u32,
+}
+
+impl Queue {
+    /// Finds the oldest entry for `row`; there is none before position `from`.
+    #[inline]
+    fn seek_hit(&mut self, row: u32, from: usize) {
+        let position = self.entries.range(from..).position(|entry| entry.row == row);
+        self.hit = position.map_or(NO_HIT, |position| (from + position) as u32);
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -111,7 +118,7 @@ impl BankTimedChannel {
         interleave: u32,
     ) -> BankTimedChannel {
         let bank = Bank { open: CLOSED, activate: 0, column: 0, precharge: 0, passed: 0, opened: None };
-        let queues = || vec![Queue { entries: VecDeque::with_capacity(16), hit: UNKNOWN }; timing.banks as usize];
+        let queues = || vec![Queue { entries: VecDeque::with_capacity(16), hit: NO_HIT }; timing.banks as usize];
         let mut channel = BankTimedChannel {
             clock,
             controller_latency,
@@ -238,7 +245,7 @@ impl BankTimedChannel {
     }
 
     /// The first column command and the first row command that may be issued, oldest request first among equals.
-    fn candidates(&mut self) -> (Candidate, Candidate) {
+    fn candidates(&self) -> (Candidate, Candidate) {
         let direction = usize::from(self.draining);
         let bus = self.now.max(self.column_bus).max(self.direction[direction]);
         let activate_bus = self.now.max(self.row_bus).max(self.activate_allowed());
@@ -249,12 +256,7 @@ impl BankTimedChannel {
             let bank = banks.trailing_zeros();
             banks &= banks - 1;
             let state = &self.banks[bank as usize];
-            let queue = &mut self.queues[direction][bank as usize];
-            let front = &queue.entries[0];
-            if queue.hit == UNKNOWN {
-                let position = queue.entries.iter().position(|entry| entry.row == state.open);
-                queue.hit = position.map_or(NO_HIT, |position| position as u32);
-            }
+            let queue = &self.queues[direction][bank as usize];
             if queue.hit != NO_HIT && (queue.hit == 0 || state.passed < self.timing.row_hit_cap) {
                 let group = (bank & self.group_of_bank) as usize;
                 let cycle = bus.max(state.column).max(self.group_column[group]);
@@ -267,7 +269,7 @@ impl BankTimedChannel {
                     CLOSED => activate_bus.max(state.activate),
                     _ => precharge_bus.max(state.precharge),
                 };
-                let candidate = Candidate { cycle, age: front.age, bank };
+                let candidate = Candidate { cycle, age: queue.entries[0].age, bank };
                 if candidate.before(&row) {
                     row = candidate;
                 }
@@ -293,7 +295,7 @@ impl BankTimedChannel {
         bank.passed = if position == 0 { 0 } else { bank.passed + 1 };
         // `candidates` chose an entry that is there.
         let Some(entry) = queue.entries.remove(position) else { unreachable!("a chosen entry is queued") };
-        queue.hit = UNKNOWN;
+        queue.seek_hit(bank.open, position);
         if queue.entries.is_empty() {
             self.busy[direction] &= !(1 << chosen.bank);
         }
@@ -352,7 +354,10 @@ impl BankTimedChannel {
         self.activates[self.next_activate] = Some(chosen.cycle);
         self.next_activate = (self.next_activate + 1) % 4;
         self.counters.activates += 1;
-        self.forget_hits(chosen.bank);
+        let row = bank.open;
+        for queues in &mut self.queues {
+            queues[chosen.bank as usize].seek_hit(row, 0);
+        }
     }
 
     /// Closes the bank's row in `cycle`, if one is open.
@@ -363,13 +368,10 @@ impl BankTimedChannel {
             state.opened = None;
             state.activate = state.activate.max(cycle + u64::from(self.timing.t_rp));
             self.counters.precharges += 1;
-            self.forget_hits(bank);
+            for queues in &mut self.queues {
+                queues[bank as usize].hit = NO_HIT;
+            }
         }
-    }
-
-    fn forget_hits(&mut self, bank: u32) {
-        self.queues[0][bank as usize].hit = UNKNOWN;
-        self.queues[1][bank as usize].hit = UNKNOWN;
     }
 
     fn refresh_interval(&self) -> u64 {

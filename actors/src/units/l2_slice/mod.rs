@@ -287,7 +287,7 @@ impl L2Slice {
         let (valid, pending, waiting) = match found {
             Some(index) => {
                 let line = self.sets.line(index);
-                (line.valid, line.pending, line.waiting)
+                (line.valid, self.sets.pending(index), line.waiting)
             }
             None => (0, 0, 0),
         };
@@ -323,9 +323,9 @@ impl L2Slice {
             MemoryKind::Atomic | MemoryKind::Reduction => line.dirty |= wanted,
         }
         if fetch != 0 {
-            let first = line.pending == 0;
-            line.pending |= fetch;
-            self.mshr_used += u32::from(first);
+            // Of a line just allocated, no sector is pending.
+            self.sets.set_pending(index, pending | fetch);
+            self.mshr_used += u32::from(pending == 0);
             self.counters.mshr_maximum = self.counters.mshr_maximum.max(u64::from(self.mshr_used));
             self.counters.fills += 1;
             self.counters.sectors_filled += u64::from(fetch.count_ones());
@@ -494,14 +494,14 @@ impl L2Slice {
     }
 
     fn fill(&mut self, cycle: u64, index: u32, sectors: u8, out: &mut Outbox) {
-        let line = self.sets.line_mut(index);
-        let was_pending = line.pending != 0;
-        line.pending &= !sectors;
-        line.valid |= sectors;
-        if was_pending && line.pending == 0 {
+        let before = self.sets.pending(index);
+        let pending = before & !sectors;
+        self.sets.set_pending(index, pending);
+        if before != 0 && pending == 0 {
             self.mshr_used -= 1;
         }
-        let pending = line.pending;
+        let line = self.sets.line_mut(index);
+        line.valid |= sectors;
         let mut slot = line.first_waiter;
         line.first_waiter = NO_WAITER;
         line.last_waiter = NO_WAITER;
@@ -527,8 +527,9 @@ impl L2Slice {
             if dirty != 0 {
                 self.write_back(cycle, line.address, dirty, out);
             }
+            let pending = self.sets.pending(index);
             let line = self.sets.line_mut(index);
-            line.dirty &= line.pending;
+            line.dirty &= pending;
             line.valid = 0;
         }
     }

@@ -11,7 +11,6 @@ pub(super) const NO_WAITER: u32 = u32::MAX;
 pub(super) struct Line {
     /// Its address in device memory.
     pub address: u64,
-    last_use: u64,
     /// Requests that wait for sectors of it, a list.
     pub first_waiter: u32,
     pub last_waiter: u32,
@@ -20,8 +19,6 @@ pub(super) struct Line {
     pub valid: u8,
     /// Sectors that memory has not got yet; not valid while the rest of a sector written in part is fetched.
     pub dirty: u8,
-    /// Sectors being fetched.
-    pub pending: u8,
 }
 
 /// The sets of a slice.
@@ -33,6 +30,9 @@ pub(super) struct Sets {
     slices: u64,
     /// Low bits of each line's number within the slice, to be compared many at once; `Line::address` decides.
     tags: Vec<u32>,
+    /// When each line was used last, and its sectors being fetched: apart from the lines, because a victim is sought among all ways.
+    last_use: Vec<u64>,
+    pending: Vec<u8>,
     lines: Vec<Line>,
     uses: u64,
 }
@@ -45,13 +45,11 @@ impl Sets {
         let count = sets as usize * ways as usize;
         let empty = Line {
             address: EMPTY,
-            last_use: 0,
             first_waiter: NO_WAITER,
             last_waiter: NO_WAITER,
             waiting: 0,
             valid: 0,
             dirty: 0,
-            pending: 0,
         };
         Sets {
             sets,
@@ -59,6 +57,8 @@ impl Sets {
             ways,
             slices: u64::from(slices),
             tags: vec![u32::MAX; count],
+            last_use: vec![0; count],
+            pending: vec![0; count],
             lines: vec![empty; count],
             uses: 0,
         }
@@ -93,9 +93,14 @@ impl Sets {
     /// The least recently used way of the line's set that has no fill under way.
     pub fn victim(&self, address: u64) -> Option<u32> {
         let (first, _) = self.place(address);
-        let ways = self.lines[first..first + self.ways as usize].iter().enumerate();
-        let idle = ways.filter(|(_, line)| line.pending == 0);
-        idle.min_by_key(|(_, line)| line.last_use).map(|(way, _)| (first + way) as u32)
+        let ways = first..first + self.ways as usize;
+        let mut oldest = (u64::MAX, 0);
+        for (way, (&used, &pending)) in self.last_use[ways.clone()].iter().zip(&self.pending[ways]).enumerate() {
+            // Without a branch: which way is the oldest is not predictable.
+            let age = used | u64::from(pending != 0).wrapping_neg();
+            oldest = if age < oldest.0 { (age, way) } else { oldest };
+        }
+        (oldest.0 != u64::MAX).then_some((first + oldest.1) as u32)
     }
 
     /// Gives way `index` to the line at `address`, with no sector valid.
@@ -110,7 +115,7 @@ impl Sets {
     #[inline]
     pub fn touch(&mut self, index: u32) {
         self.uses += 1;
-        self.lines[index as usize].last_use = self.uses;
+        self.last_use[index as usize] = self.uses;
     }
 
     #[inline]
@@ -121,6 +126,17 @@ impl Sets {
     #[inline]
     pub fn line_mut(&mut self, index: u32) -> &mut Line {
         &mut self.lines[index as usize]
+    }
+
+    /// The line's sectors being fetched.
+    #[inline]
+    pub fn pending(&self, index: u32) -> u8 {
+        self.pending[index as usize]
+    }
+
+    #[inline]
+    pub fn set_pending(&mut self, index: u32, sectors: u8) {
+        self.pending[index as usize] = sectors;
     }
 
     pub fn len(&self) -> usize {
