@@ -2,7 +2,8 @@
 //!
 //! A topology file holds `Topology(name, workload, units, links)`, a part file `Part(name, units, links)` whose names are
 //! relative to the prefix it is included with. [`load`] reads both, expands rows (`"sm[0..84]"`) and wires (`"sm[*].memory"`),
-//! and reports every mistake it finds with its place ([`TopologyErrors`]).
+//! and reports every mistake it finds with its place ([`TopologyErrors`]). A part can be changed where it is included:
+//! `Part("parts/v100.ron", set: {...}, without: [links], units: {...}, links: [...])`.
 //!
 //! **Invariant:** a [`Topology`] that [`load`] returned holds: every parameter has its type, every required port is wired, every
 //! wire joins a client to a server of one protocol and takes longer than zero.

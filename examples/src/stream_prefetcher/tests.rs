@@ -35,7 +35,10 @@ fn request(request: MemoryRequest) -> Payload {
     Payload::Memory(MemoryMessage::Request(request))
 }
 
-/// A bench, the time in nanoseconds, and what the prefetcher has sent so far.
+/// Messages with the nanosecond in which each left the prefetcher.
+type Sent<T> = Vec<(u64, T)>;
+
+/// A prefetcher on a bench. Times are in nanoseconds.
 struct Test {
     bench: Bench,
     unit: StreamPrefetcher,
@@ -57,9 +60,8 @@ impl Test {
         self.bench.deliver(SimTime::from_nanoseconds(ns), DOWNSTREAM, response);
     }
 
-    /// Runs until `ns`; returns the requests that left downstream and the answers that left upstream, with the
-    /// nanosecond in which each left.
-    fn until(&mut self, ns: u64) -> (Vec<(u64, MemoryRequest)>, Vec<(u64, MemoryResponse)>) {
+    /// Runs until `ns`; returns the requests that left downstream and the answers that left upstream.
+    fn until(&mut self, ns: u64) -> (Sent<MemoryRequest>, Sent<MemoryResponse>) {
         let (mut requests, mut responses) = (Vec::new(), Vec::new());
         for (time, port, payload) in self.bench.run(&mut self.unit, WINDOW, SimTime::from_nanoseconds(ns)) {
             let left = (time - WINDOW).0 / 1000;
