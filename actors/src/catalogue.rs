@@ -236,8 +236,11 @@ pub struct UnitDefinition {
     /// Its counters.
     pub counters: &'static [StatisticDefinition],
     /// Builds it from a complete RON struct of its parameters, defaults filled in.
-    pub build: fn(&str, &BuildContext) -> Result<Box<dyn Unit>, BuildError>,
+    pub build: BuildFunction,
 }
+
+/// Builds a unit from a complete RON struct of its parameters.
+pub type BuildFunction = fn(&str, &BuildContext) -> Result<Box<dyn Unit>, BuildError>;
 
 /// Why a unit could not be built.
 #[derive(Clone, Debug, thiserror::Error)]

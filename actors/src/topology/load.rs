@@ -67,7 +67,7 @@ fn load_file(file: &Arc<SourceFile>, options: &LoadOptions, errors: &mut Errors)
     let keys = ["name", "workload", "units", "links"];
     let fields = Fields::read(file, "Topology", &keys, errors)?;
     let mut expander = Expander::new(options, errors);
-    let name = fields.string("name", &mut expander.errors);
+    let name = fields.string("name", expander.errors);
     let workload = fields.get("workload").cloned();
     let workload = workload.and_then(|value| workload::read(&value, file, options.workloads, expander.errors));
     let mut scope = Scope::default();

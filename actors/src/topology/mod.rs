@@ -41,7 +41,7 @@ use std::sync::Arc;
 /// The unit kind whose wires take their latency from the unit.
 pub const LINK: &str = "Link";
 
-/// One override from the command line: "gpu.sm[*].clock=1800MHz".
+/// One override from the command line: `gpu.sm[*].clock=1800MHz`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Override(pub String);
 

@@ -40,12 +40,12 @@ pub(crate) fn apply_argument(
             return;
         }
     };
-    if let [first, key] = segments.as_slice() {
-        if first.name == WORKLOAD {
-            let places = (place(key.span.clone()), value_place);
-            set_workload(&key.name, value, topology, places, workloads, errors);
-            return;
-        }
+    if let [first, key] = segments.as_slice()
+        && first.name == WORKLOAD
+    {
+        let places = (place(key.span.clone()), value_place);
+        set_workload(&key.name, value, topology, places, workloads, errors);
+        return;
     }
     let set = Setting { segments: &segments, place: &place, value, value_place, quoted: false };
     set.apply(&mut topology.units, scope, errors);

@@ -15,6 +15,9 @@ use indexmap::IndexMap;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+/// A unit and a port index, where they are known.
+type PossibleEnd = (Option<UnitId>, Option<u32>);
+
 /// Units that a path selects, in the order of its indices, the last fastest.
 #[derive(Debug)]
 pub(crate) struct Selected {
@@ -116,7 +119,7 @@ impl Side {
     }
 
     /// Its ports in order, and the lengths of its ranges, `length` ports in all.
-    fn ends(&self, length: u32) -> (Vec<(Option<UnitId>, Option<u32>)>, Vec<u32>) {
+    fn ends(&self, length: u32) -> (Vec<PossibleEnd>, Vec<u32>) {
         let units = &self.selected.units;
         let mut dimensions = self.selected.dimensions.clone();
         let range = match self.port.index {

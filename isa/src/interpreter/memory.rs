@@ -34,13 +34,13 @@ fn describe(
     let offset = instruction.offset as u64;
     if form.short_address {
         let addresses = u32::read(&warp.registers, constants, instruction.sources[0]);
-        for lane in 0..LANES {
-            access.addresses[lane] = u64::from(addresses[lane].wrapping_add(offset as u32));
+        for (to, from) in access.addresses.iter_mut().zip(addresses) {
+            *to = u64::from(from.wrapping_add(offset as u32));
         }
     } else {
         let addresses = u64::read(&warp.registers, constants, instruction.sources[0]);
-        for lane in 0..LANES {
-            access.addresses[lane] = addresses[lane].wrapping_add(offset);
+        for (to, from) in access.addresses.iter_mut().zip(addresses) {
+            *to = from.wrapping_add(offset);
         }
     }
     access.cache = form.cache;
@@ -171,8 +171,8 @@ pub(super) fn store(
     let keep = if form.element_bytes == 8 { u64::MAX } else { (1 << (8 * u32::from(form.element_bytes))) - 1 };
     if form.elements == 1 {
         let values = read_element(&warp.registers, &program.constants, instruction.sources[1], form.wide[0]);
-        for lane in 0..LANES {
-            warp.values.low[lane] = values[lane] & keep;
+        for (to, from) in warp.values.low.iter_mut().zip(values) {
+            *to = from & keep;
         }
     } else {
         warp.values.low = [0; LANES];

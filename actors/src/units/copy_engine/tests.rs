@@ -5,6 +5,9 @@ use crate::device_memory::WriteLog;
 use crate::engine::unit::Bench;
 use balar_protocol::memory::ServedBy;
 
+/// When, which transfer, its bytes, its error.
+type Completion = (u64, u32, Option<Vec<u8>>, Option<String>);
+
 const DATA: PortId = PortId(0);
 const MEMORY: PortId = PortId(1);
 const WINDOW: SimTime = SimTime(15_000);
@@ -35,7 +38,7 @@ fn command(id: u32, operation: CopyOperation) -> Payload {
 /// What an exchange came to.
 #[derive(Default)]
 struct Exchange {
-    completed: Vec<(u64, u32, Option<Vec<u8>>, Option<String>)>,
+    completed: Vec<Completion>,
     pages: Vec<(u64, u32, bool)>,
     requested_pages: usize,
     loads: usize,

@@ -1,6 +1,6 @@
 //! Memory channels: what the HBM stack and the host memory are made of.
 //!
-//! A channel follows either the bank timing of its DRAM ([`bank_timed`]) or a fixed latency and a bandwidth ([`simple`]). Channels share nothing.
+//! A channel follows either the bank timing of its DRAM (`bank_timed`) or a fixed latency and a bandwidth (`simple`). Channels share nothing.
 
 mod bank_timed;
 mod simple;

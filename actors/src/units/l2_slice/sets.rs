@@ -43,14 +43,8 @@ const EMPTY: u64 = u64::MAX;
 impl Sets {
     pub fn new(sets: u32, ways: u32, slices: u32) -> Sets {
         let count = sets as usize * ways as usize;
-        let empty = Line {
-            address: EMPTY,
-            first_waiter: NO_WAITER,
-            last_waiter: NO_WAITER,
-            waiting: 0,
-            valid: 0,
-            dirty: 0,
-        };
+        let empty =
+            Line { address: EMPTY, first_waiter: NO_WAITER, last_waiter: NO_WAITER, waiting: 0, valid: 0, dirty: 0 };
         Sets {
             sets,
             set_bits: sets.next_power_of_two().trailing_zeros().max(1),

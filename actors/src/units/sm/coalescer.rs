@@ -19,16 +19,10 @@ pub struct LineAccess {
 }
 
 /// The lines of a warp's access, in the order of the first lane that touches each.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Lines {
     lines: [LineAccess; 32],
     count: usize,
-}
-
-impl Default for Lines {
-    fn default() -> Self {
-        Lines { lines: [LineAccess::default(); 32], count: 0 }
-    }
 }
 
 impl Lines {

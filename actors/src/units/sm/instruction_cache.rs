@@ -105,10 +105,10 @@ impl InstructionCache {
     pub fn arrived(&mut self, number: u32) {
         let Some(fetch) = self.fetches.get_mut(number as usize).and_then(Option::take) else { return };
         self.under_way -= 1;
-        if self.resident.len() == self.capacity {
-            if let Some(oldest) = self.resident.pop_front() {
-                self.set(oldest, Line::Absent);
-            }
+        if self.resident.len() == self.capacity
+            && let Some(oldest) = self.resident.pop_front()
+        {
+            self.set(oldest, Line::Absent);
         }
         self.set(fetch, Line::Present);
         self.resident.push_back(fetch);

@@ -269,9 +269,8 @@ impl Sm {
     pub(super) fn code_arrived(&mut self, number: u32, cycle: u64, step: &mut Step) {
         self.instruction_cache.arrived(number);
         let mut fetching = std::mem::take(&mut self.fetching);
-        let waiting = fetching.len();
-        for at in 0..waiting {
-            let warp = usize::from(fetching[at]);
+        for &warp in &fetching {
+            let warp = usize::from(warp);
             if self.warps[warp].status == Status::Fetch {
                 self.warps[warp].charge_until(cycle, &mut self.counters);
                 self.schedule(warp, cycle, step);
