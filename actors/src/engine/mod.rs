@@ -15,6 +15,7 @@
 //! **Invariant:** a result depends on units and wires alone, never on the number of shards, on placement or on the wall clock.
 //! An inbox is ordered by (time, source unit, source sequence), and the bounds of windows follow from stamps alone.
 
+mod agenda;
 mod containment;
 mod coordinator;
 pub mod live;

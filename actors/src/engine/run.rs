@@ -216,7 +216,7 @@ fn run_system(simulation: Simulation, options: RunOptions, lookahead: SimTime) -
         paths.push(entry.path.clone());
         let id = UnitId(index as u32);
         let out = Outbox { source: id, wires: entry.wires, ..Outbox::default() };
-        slots[seats[index].shard as usize].push(Slot::new(id, entry.path, entry.unit, out, entry.memory));
+        slots[seats[index].shard as usize].push(Slot::new(id, entry.path, entry.unit, out, entry.memory, lookahead));
     }
 
     // Shard 0 shares this thread with the coordinator: they never work at the same time.

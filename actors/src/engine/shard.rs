@@ -1,6 +1,7 @@
 //! A shard: an actor that hosts units and runs them through windows.
 
 use super::LiveBoard;
+use super::agenda::Agenda;
 use super::containment::contain;
 use super::coordinator::Coordinator;
 use super::pending::Pending;
@@ -37,9 +38,9 @@ pub(super) struct Slot {
 }
 
 impl Slot {
-    pub fn new(id: UnitId, path: String, unit: Box<dyn Unit>, out: Outbox, memory: usize) -> Slot {
+    pub fn new(id: UnitId, path: String, unit: Box<dyn Unit>, out: Outbox, memory: usize, lookahead: SimTime) -> Slot {
         // Every unit runs in the first window: it may have something to start with.
-        Slot { id, path, unit, out, memory, wake: SimTime::ZERO, pending: Pending::default(), failed: false }
+        Slot { id, path, unit, out, memory, wake: SimTime::ZERO, pending: Pending::new(lookahead), failed: false }
     }
 }
 
@@ -151,7 +152,7 @@ pub(super) struct Shard {
     index: usize,
     slots: Vec<Slot>,
     /// The earliest stamp or wake of each slot.
-    next: Vec<SimTime>,
+    agenda: Agenda,
     inbox: Inbox,
     sent: Batch,
     outbound: Vec<Batch>,
@@ -172,7 +173,7 @@ impl Shard {
     pub fn new(index: usize, slots: Vec<Slot>, surroundings: Surroundings, coordinator: Addr<Coordinator>) -> Shard {
         Shard {
             index,
-            next: vec![SimTime::ZERO; slots.len()],
+            agenda: Agenda::new(slots.len()),
             slots,
             inbox: Inbox::default(),
             sent: Vec::new(),
@@ -189,18 +190,23 @@ impl Shard {
 
     /// Runs every unit that has something to do in the window.
     fn run_window(&mut self, window: Window) {
-        for index in 0..self.slots.len() {
-            if self.next[index] < window.until {
-                self.run_unit(index, window);
+        for block in 0..self.agenda.blocks() {
+            let Some(slots) = self.agenda.due_block(block, window.until) else { continue };
+            for index in slots {
+                if self.agenda.is_due(index, window.until) {
+                    self.run_unit(index, window);
+                }
             }
+            self.agenda.settle(block);
         }
     }
 
     fn run_unit(&mut self, index: usize, window: Window) {
         let slot = &mut self.slots[index];
-        slot.pending.take_due(window.until, &mut self.inbox.due);
-        self.messages += self.inbox.due.len() as u64;
-        let latest = self.inbox.due.first().map_or(window.start, |message| message.time);
+        self.inbox.clear();
+        slot.pending.take_due(window.until, &mut self.inbox);
+        self.messages += self.inbox.len() as u64;
+        let latest = self.inbox.last_time().unwrap_or(window.start);
         let woken = if slot.wake < window.until { slot.wake } else { window.start };
         self.last_event = self.last_event.max(latest).max(woken);
 
@@ -212,7 +218,7 @@ impl Shard {
         let problem = match advanced {
             Err(message) => Some(message),
             Ok(_) if !self.inbox.is_empty() => {
-                Some(format!("it left {} messages of the window in its inbox", self.inbox.due.len()))
+                Some(format!("it left {} messages of the window in its inbox", self.inbox.len()))
             }
             Ok(NextWake::At(time)) if time < window.until => {
                 Some(format!("it wants to wake at {time}, before the window's end at {}", window.until))
@@ -226,7 +232,7 @@ impl Shard {
                 None
             }
         };
-        self.next[index] = slot.wake.min(slot.pending.earliest());
+        self.agenda.set(index, slot.wake.min(slot.pending.earliest()));
         let problem = problem.or_else(|| self.route(index, window));
         if let Some(message) = problem {
             self.fail(index, window.start, message);
@@ -252,8 +258,8 @@ impl Shard {
             let seat = self.surroundings.seats[unit.0 as usize];
             if seat.shard as usize == self.index {
                 let slot = seat.slot as usize;
-                self.next[slot] = self.next[slot].min(message.time);
-                self.slots[slot].pending.push(message);
+                self.agenda.bring_forward(slot, message.time);
+                self.slots[slot].pending.push(message, window.until);
             } else {
                 self.outbound_earliest = self.outbound_earliest.min(message.time);
                 self.outbound[seat.shard as usize].push((unit, message));
@@ -267,15 +273,11 @@ impl Shard {
         let slot = &mut self.slots[index];
         slot.failed = true;
         slot.wake = SimTime::MAX;
-        self.next[index] = SimTime::MAX;
-        self.inbox.due.clear();
+        self.agenda.set(index, SimTime::MAX);
+        self.inbox.clear();
         self.sent.clear();
         // Slots are in the order of units: the first failure of a window is that of its first unit.
         self.failure.get_or_insert(Failure { unit: slot.id, time, message });
-    }
-
-    fn earliest(&self) -> SimTime {
-        self.next.iter().copied().min().unwrap_or(SimTime::MAX)
     }
 
     fn return_logs(&mut self) {
@@ -285,11 +287,11 @@ impl Shard {
         }
     }
 
-    fn receive(&mut self, inbound: &mut [Batch]) {
+    fn receive(&mut self, inbound: &mut [Batch], window: Window) {
         for (unit, message) in inbound.iter_mut().flat_map(|batch| batch.drain(..)) {
             let slot = self.surroundings.seats[unit.0 as usize].slot as usize;
-            self.next[slot] = self.next[slot].min(message.time);
-            self.slots[slot].pending.push(message);
+            self.agenda.bring_forward(slot, message.time);
+            self.slots[slot].pending.push(message, window.start);
         }
     }
 
@@ -307,7 +309,7 @@ impl Shard {
         let start = Stopwatch::start();
         self.logs = command.logs;
         self.return_logs();
-        self.receive(&mut command.inbound);
+        self.receive(&mut command.inbound, command.window);
         self.outbound = command.inbound;
         self.outbound_earliest = SimTime::MAX;
         self.messages = 0;
@@ -316,7 +318,7 @@ impl Shard {
         let next = loop {
             self.run_window(window);
             windows += 1;
-            let next = self.earliest();
+            let next = self.agenda.earliest();
             let following = self.surroundings.window_at(next);
             if windows == WINDOWS_PER_GRANT || !self.may_go_on(following, command.horizon) {
                 break next;

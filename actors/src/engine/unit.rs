@@ -40,32 +40,73 @@ pub trait Unit: Send {
 /// The messages of one unit that arrive within the window, in their total order.
 #[derive(Debug, Default)]
 pub struct Inbox {
-    /// Sorted by descending order, so that taking the earliest is a pop.
-    pub(crate) due: Vec<Message>,
+    /// As they came; a message that was taken leaves a hole.
+    messages: Vec<Option<Message>>,
+    /// Where each is, by descending order, so that taking the earliest is a pop. Messages are large: these are sorted in their place.
+    arrivals: Vec<Arrival>,
 }
 
+/// A message of an inbox: when it arrives, and its source above its place. A source's messages of one time are in their order already.
+type Arrival = (SimTime, u64);
+
 impl Inbox {
+    /// Adds messages; [`Self::sort`] follows. Those of one source and time come in the order of their sequence.
+    #[inline]
+    pub(crate) fn fill(&mut self, messages: impl Iterator<Item = Message>) {
+        for message in messages {
+            let place = u64::from(message.source.0) << 32 | self.messages.len() as u64;
+            self.arrivals.push((message.time, place));
+            self.messages.push(Some(message));
+        }
+    }
+
+    /// Brings the messages in order.
+    #[inline]
+    pub(crate) fn sort(&mut self) {
+        // Most often sorted already, once the earliest is last.
+        self.arrivals.reverse();
+        self.arrivals.sort_unstable_by_key(|&arrival| std::cmp::Reverse(arrival));
+    }
+
+    /// Forgets what is left.
+    #[inline]
+    pub(crate) fn clear(&mut self) {
+        self.messages.clear();
+        self.arrivals.clear();
+    }
+
+    /// When the last message of the window arrives.
+    pub(crate) fn last_time(&self) -> Option<SimTime> {
+        self.arrivals.first().map(|&(time, _)| time)
+    }
+
+    /// Messages not yet taken.
+    pub(crate) fn len(&self) -> usize {
+        self.arrivals.len()
+    }
+
     /// When the next message arrives; `None` where no more arrives in this window.
     #[inline]
     pub fn next_time(&self) -> Option<SimTime> {
-        self.due.last().map(|message| message.time)
+        self.arrivals.last().map(|&(time, _)| time)
     }
 
     /// Takes the next message if it has arrived by `time`.
     #[inline]
     pub fn take_until(&mut self, time: SimTime) -> Option<Message> {
-        if self.due.last()?.time <= time { self.due.pop() } else { None }
+        if self.arrivals.last()?.0 <= time { self.take() } else { None }
     }
 
     /// Takes the next message of the window.
     #[inline]
     pub fn take(&mut self) -> Option<Message> {
-        self.due.pop()
+        let (_, place) = self.arrivals.pop()?;
+        self.messages[place as u32 as usize].take()
     }
 
     /// Are all messages of the window taken?
     pub fn is_empty(&self) -> bool {
-        self.due.is_empty()
+        self.arrivals.is_empty()
     }
 }
 
@@ -149,9 +190,11 @@ impl Bench {
                 if message.time < until { due.push(message) } else { rest.push(message) }
             }
             self.inbox = rest;
-            due.sort_by_key(|message| std::cmp::Reverse(message.order()));
+            due.sort_by_key(Message::order);
+            let mut inbox = Inbox::default();
+            inbox.fill(due.into_iter());
+            inbox.sort();
             self.out.window_start = self.now;
-            let mut inbox = Inbox { due };
             unit.advance(Window { start: self.now, until }, &mut inbox, &mut self.out);
             assert!(inbox.is_empty(), "the unit left messages of its window");
             self.now = until;

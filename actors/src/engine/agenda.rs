@@ -1,0 +1,87 @@
+//! When each unit of a shard next has something to do.
+
+use balar_protocol::SimTime;
+use std::ops::Range;
+
+/// Slots of a block.
+const BLOCK: usize = 16;
+
+/// The next time of each slot, with the earliest of each block of slots: a window looks at blocks first, because most units sleep.
+#[derive(Debug)]
+pub(super) struct Agenda {
+    next: Vec<SimTime>,
+    /// No slot of the block is earlier; after [`Agenda::settle`], one is not later.
+    blocks: Vec<SimTime>,
+}
+
+impl Agenda {
+    /// Every one of `slots` slots has something to do at once.
+    pub fn new(slots: usize) -> Agenda {
+        Agenda { next: vec![SimTime::ZERO; slots], blocks: vec![SimTime::ZERO; slots.div_ceil(BLOCK)] }
+    }
+
+    pub fn blocks(&self) -> usize {
+        self.blocks.len()
+    }
+
+    /// The slots of `block`, if one may have something to do before `until`.
+    #[inline]
+    pub fn due_block(&self, block: usize, until: SimTime) -> Option<Range<usize>> {
+        let slots = block * BLOCK..((block + 1) * BLOCK).min(self.next.len());
+        (self.blocks[block] < until).then_some(slots)
+    }
+
+    #[inline]
+    pub fn is_due(&self, slot: usize, until: SimTime) -> bool {
+        self.next[slot] < until
+    }
+
+    /// Sets when `slot` is next due; [`Self::settle`] of its block follows.
+    #[inline]
+    pub fn set(&mut self, slot: usize, time: SimTime) {
+        self.next[slot] = time;
+    }
+
+    /// `slot` is due at `time`, if not before.
+    #[inline]
+    pub fn bring_forward(&mut self, slot: usize, time: SimTime) {
+        self.next[slot] = self.next[slot].min(time);
+        let block = &mut self.blocks[slot / BLOCK];
+        *block = (*block).min(time);
+    }
+
+    /// The slots of `block` are set: finds the earliest.
+    #[inline]
+    pub fn settle(&mut self, block: usize) {
+        let slots = self.next.chunks(BLOCK).nth(block).unwrap_or_default();
+        self.blocks[block] = slots.iter().copied().min().unwrap_or(SimTime::MAX);
+    }
+
+    /// When the first slot is due.
+    pub fn earliest(&self) -> SimTime {
+        self.blocks.iter().copied().min().unwrap_or(SimTime::MAX)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_earliest_slot_of_any_block_is_found() {
+        let mut agenda = Agenda::new(40);
+        assert_eq!((agenda.blocks(), agenda.earliest()), (3, SimTime::ZERO));
+        for slot in 0..40 {
+            agenda.set(slot, SimTime(1000 + slot as u64));
+        }
+        (0..3).for_each(|block| agenda.settle(block));
+        assert_eq!(agenda.earliest(), SimTime(1000));
+        agenda.bring_forward(37, SimTime(500));
+        assert_eq!((agenda.earliest(), agenda.is_due(37, SimTime(501))), (SimTime(500), true));
+        let due: Vec<_> = (0..3).filter_map(|block| agenda.due_block(block, SimTime(501))).collect();
+        assert_eq!(due, std::iter::once(32..40).collect::<Vec<_>>());
+        agenda.set(37, SimTime::MAX);
+        agenda.settle(2);
+        assert_eq!((agenda.earliest(), agenda.due_block(2, SimTime(1032))), (SimTime(1000), None));
+    }
+}
