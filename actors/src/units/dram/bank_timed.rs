@@ -221,7 +221,8 @@ impl BankTimedChannel {
                 continue;
             }
             if cycle >= limit {
-                return cycle;
+                // A refresh or an arrival before that command may bring another one forward.
+                return cycle.min(arrival).min(self.next_refresh);
             }
             self.now = cycle;
             if column.cycle == cycle {
