@@ -4,81 +4,151 @@ use balar_protocol::memory::LINE_BYTES;
 
 /// No line has this tag.
 const EMPTY: u64 = u64::MAX;
+/// No entry.
+const NONE: u16 = u16::MAX;
 
-/// Tags and sector states; values are not here.
+/// A place for a line, in its set's list from the most to the least recently used.
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    line: u64,
+    newer: u16,
+    older: u16,
+    valid_sectors: u8,
+}
+
+/// Tags and sector states; values are not here. A set has hundreds of ways, so a line is found by a hash and the least recently
+/// used one by a list, never by a search through the set.
 #[derive(Debug)]
 pub struct L1Cache {
     sets: usize,
     ways: usize,
-    tags: Vec<u64>,
-    valid_sectors: Vec<u8>,
-    last_use: Vec<u64>,
-    uses: u64,
-    /// The line looked up last and where it is: warps of a CTA walk lines together.
-    recent: (u64, usize),
+    entries: Vec<Entry>,
+    /// (most, least) recently used entry of each set.
+    ends: Vec<(u16, u16)>,
+    /// Open addressing with linear probing: entries by line. Its length is a power of two.
+    index: Vec<u16>,
 }
 
 impl L1Cache {
     /// A cache of `bytes` in `sets` sets; fewer bytes than a line for each set make a cache that holds nothing.
     pub fn new(bytes: u64, sets: u32) -> L1Cache {
-        let mut cache = L1Cache {
-            sets: sets as usize,
-            ways: 0,
-            tags: Vec::new(),
-            valid_sectors: Vec::new(),
-            last_use: Vec::new(),
-            uses: 0,
-            recent: (EMPTY, 0),
-        };
+        let sets = sets as usize;
+        let mut cache = L1Cache { sets, ways: 0, entries: Vec::new(), ends: Vec::new(), index: Vec::new() };
         cache.resize(bytes);
         cache
     }
 
-    /// Changes the size; what was cached is dropped.
+    /// Changes the size, up to 8 MiB; what was cached is dropped.
     pub fn resize(&mut self, bytes: u64) {
-        self.ways = (bytes / LINE_BYTES) as usize / self.sets;
-        let lines = self.ways * self.sets;
-        self.tags.clear();
-        self.tags.resize(lines, EMPTY);
-        self.valid_sectors.clear();
-        self.valid_sectors.resize(lines, 0);
-        self.last_use.clear();
-        self.last_use.resize(lines, 0);
-        self.recent = (EMPTY, 0);
+        self.ways = ((bytes / LINE_BYTES).min(1 << 16) as usize / self.sets).min(usize::from(NONE - 1) / self.sets);
+        self.invalidate();
     }
 
     /// Drops everything, as between kernels.
     pub fn invalidate(&mut self) {
-        self.tags.fill(EMPTY);
-        self.valid_sectors.fill(0);
-        self.last_use.fill(0);
-        self.recent = (EMPTY, 0);
+        let (sets, ways) = (self.sets, self.ways);
+        self.index.clear();
+        self.index.resize((2 * sets * ways).next_power_of_two(), NONE);
+        self.ends.clear();
+        self.entries.clear();
+        for set in 0..sets {
+            let first = (set * ways) as u16;
+            let last = first + (ways.max(1) - 1) as u16;
+            self.ends.push((first, last));
+            self.entries.extend((first..first + ways as u16).map(|at| Entry {
+                line: EMPTY,
+                newer: if at == first { NONE } else { at - 1 },
+                older: if at == last { NONE } else { at + 1 },
+                valid_sectors: 0,
+            }));
+        }
     }
 
-    /// First index of the set of a line. Higher address bits are folded in, so that power-of-two strides use all sets.
+    /// The set of a line. Higher address bits are folded in, so that power-of-two strides use all sets.
     fn set(&self, line: u64) -> usize {
         let number = line / LINE_BYTES;
         let folded = number ^ number >> 4 ^ number >> 9 ^ number >> 15;
-        (folded as usize & (self.sets - 1)) * self.ways
+        folded as usize & (self.sets - 1)
     }
 
-    fn find(&mut self, line: u64) -> Option<usize> {
-        if self.recent.0 == line {
-            return Some(self.recent.1);
+    /// Where the search for a line begins.
+    fn slot(&self, line: u64) -> usize {
+        let hash = (line / LINE_BYTES).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+        hash as usize & (self.index.len() - 1)
+    }
+
+    fn find(&self, line: u64) -> Option<u16> {
+        let mut slot = self.slot(line);
+        loop {
+            let at = self.index[slot];
+            if at == NONE {
+                return None;
+            }
+            if self.entries[usize::from(at)].line == line {
+                return Some(at);
+            }
+            slot = (slot + 1) & (self.index.len() - 1);
         }
-        let first = self.set(line);
-        let way = self.tags[first..first + self.ways].iter().position(|&tag| tag == line)?;
-        self.recent = (line, first + way);
-        Some(first + way)
+    }
+
+    /// Makes an entry the most recently used of its set.
+    fn touch(&mut self, at: u16, set: usize) {
+        let (newest, oldest) = self.ends[set];
+        if newest == at {
+            return;
+        }
+        let Entry { newer, older, .. } = self.entries[usize::from(at)];
+        self.entries[usize::from(newer)].older = older;
+        if oldest == at {
+            self.ends[set].1 = newer;
+        } else {
+            self.entries[usize::from(older)].newer = newer;
+        }
+        self.entries[usize::from(newest)].newer = at;
+        let entry = &mut self.entries[usize::from(at)];
+        entry.newer = NONE;
+        entry.older = newest;
+        self.ends[set].0 = at;
+    }
+
+    fn insert_index(&mut self, line: u64, at: u16) {
+        let mut slot = self.slot(line);
+        while self.index[slot] != NONE {
+            slot = (slot + 1) & (self.index.len() - 1);
+        }
+        self.index[slot] = at;
+    }
+
+    /// Takes a line out of the index; entries behind it move up, so that no search ends too early.
+    fn remove_index(&mut self, line: u64) {
+        let mask = self.index.len() - 1;
+        let mut hole = self.slot(line);
+        while self.index[hole] != NONE && self.entries[usize::from(self.index[hole])].line != line {
+            hole = (hole + 1) & mask;
+        }
+        let mut slot = hole;
+        loop {
+            slot = (slot + 1) & mask;
+            let at = self.index[slot];
+            if at == NONE {
+                break;
+            }
+            let home = self.slot(self.entries[usize::from(at)].line);
+            // It may move if its home is not between the hole and where it is.
+            if (slot.wrapping_sub(home) & mask) >= (slot.wrapping_sub(hole) & mask) {
+                self.index[hole] = at;
+                hole = slot;
+            }
+        }
+        self.index[hole] = NONE;
     }
 
     /// Of `sectors` of `line`, those that are cached. Counts as a use.
     pub fn lookup(&mut self, line: u64, sectors: u8) -> u8 {
-        self.uses += 1;
         match self.find(line) {
             Some(at) => {
-                self.last_use[at] = self.uses;
-                self.valid_sectors[at] & sectors
+                self.touch(at, self.set(line));
+                self.entries[usize::from(at)].valid_sectors & sectors
             }
             None => 0,
         }
@@ -89,22 +159,22 @@ impl L1Cache {
         if self.ways == 0 {
             return false;
         }
-        self.uses += 1;
+        let set = self.set(line);
         if let Some(at) = self.find(line) {
-            self.valid_sectors[at] |= sectors;
+            self.touch(at, set);
+            self.entries[usize::from(at)].valid_sectors |= sectors;
             return false;
         }
-        let first = self.set(line);
-        let oldest = self.last_use[first..first + self.ways].iter().enumerate().min_by_key(|(_, used)| **used);
-        let at = first + oldest.map_or(0, |(way, _)| way);
-        let evicted = self.tags[at] != EMPTY;
-        if self.recent.1 == at {
-            self.recent = (EMPTY, 0);
+        let at = self.ends[set].1;
+        let old = self.entries[usize::from(at)].line;
+        if old != EMPTY {
+            self.remove_index(old);
         }
-        self.tags[at] = line;
-        self.valid_sectors[at] = sectors;
-        self.last_use[at] = self.uses;
-        evicted
+        self.entries[usize::from(at)].line = line;
+        self.entries[usize::from(at)].valid_sectors = sectors;
+        self.insert_index(line, at);
+        self.touch(at, set);
+        old != EMPTY
     }
 }
 
@@ -139,6 +209,33 @@ mod tests {
             cache.fill(line * 128, 0b1111);
         }
         assert!((0..1024).all(|line| cache.lookup(line * 128, 0b1111) == 0b1111));
+    }
+
+    #[test]
+    fn agrees_with_a_list_in_order_of_use() {
+        let mut cache = L1Cache::new(64 * 128, 4);
+        let mut reference: Vec<Vec<u64>> = vec![Vec::new(); 4];
+        let mut random = 1u64;
+        for _ in 0..20_000 {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            let line = (random >> 33) % 150 * LINE_BYTES;
+            let lines = &mut reference[cache.set(line)];
+            let held = lines.iter().position(|&other| other == line);
+            if random >> 32 & 1 == 0 {
+                assert_eq!(cache.lookup(line, 1), u8::from(held.is_some()));
+                if let Some(at) = held {
+                    lines.remove(at);
+                    lines.push(line);
+                }
+            } else {
+                let full = lines.len() == 16 && held.is_none();
+                assert_eq!(cache.fill(line, 1), full);
+                if let Some(at) = held.or(full.then_some(0)) {
+                    lines.remove(at);
+                }
+                lines.push(line);
+            }
+        }
     }
 
     #[test]
