@@ -2,10 +2,12 @@
 
 use super::LiveBoard;
 use super::containment::contain;
+use super::handoff::{Patience, look_for};
 use super::placement::Seat;
 use super::run::{DeadlockReport, EngineError, LostStatistics, Outcome, RunReport, WaitingUnit};
 use super::shard::{
-    Batch, CollectStatistics, Failure, Logs, Report, RunWindows, Shard, ShardResult, Slot, Surroundings, UnitResult,
+    Batch, CollectStatistics, Desk, Failure, Logs, Report, RunWindows, Shard, ShardResult, Slot, Surroundings,
+    UnitResult,
 };
 use super::wall_clock::Deadline;
 use crate::device_memory::DeviceMemory;
@@ -31,6 +33,8 @@ pub(super) struct CoordinatorSetup {
     pub slots: Vec<Vec<Slot>>,
     /// Where each shard lives.
     pub arbiters: Vec<ArbiterHandle>,
+    /// Shards and coordinator look for each other's messages before they sleep: each has a processor of its own.
+    pub wakeful: bool,
     pub result: oneshot::Sender<Result<RunReport, EngineError>>,
 }
 
@@ -48,6 +52,10 @@ struct ShardState {
     /// Messages for it, by the shard they come from.
     inbound: Vec<Batch>,
     busy: Duration,
+    /// It has a command that it has not reported on.
+    running: bool,
+    /// Of a shard on another thread, where messages need not wake anybody.
+    desk: Option<Arc<Desk>>,
 }
 
 impl ShardState {
@@ -77,6 +85,7 @@ pub(super) struct Coordinator {
     results: Vec<UnitResult>,
     results_missing: usize,
     result: Option<oneshot::Sender<Result<RunReport, EngineError>>>,
+    patience: Patience,
 }
 
 /// Why the run is over.
@@ -105,7 +114,9 @@ impl Coordinator {
         let start = |(index, (slots, arbiter)): (usize, (Vec<Slot>, ArbiterHandle))| {
             let (surroundings, coordinator) = (surroundings.clone(), context.address());
             let own_next = if slots.is_empty() { SimTime::MAX } else { SimTime::ZERO };
-            let start = move |_: &mut Context<Shard>| Shard::new(index, slots, surroundings, coordinator);
+            let desk = (setup.wakeful && index > 0).then(Arc::<Desk>::default);
+            let of_shard = desk.clone();
+            let start = move |_: &mut Context<Shard>| Shard::new(index, slots, surroundings, coordinator, of_shard);
             let address = Shard::start_in_arbiter(&arbiter, start);
             ShardState {
                 address,
@@ -115,6 +126,8 @@ impl Coordinator {
                 logs: Logs::new(),
                 inbound: empty(),
                 busy: Duration::ZERO,
+                running: false,
+                desk,
             }
         };
         let shards = setup.slots.into_iter().zip(setup.arbiters).enumerate().map(start).collect();
@@ -132,6 +145,7 @@ impl Coordinator {
             ending: None,
             results: Vec::new(),
             results_missing: 0,
+            patience: Patience::default(),
             result: Some(setup.result),
         }
     }
@@ -173,8 +187,48 @@ impl Coordinator {
             std::mem::swap(&mut inbound, &mut shard.inbound);
             shard.inbound_earliest = SimTime::MAX;
             let logs = std::mem::take(&mut shard.logs);
-            shard.address.do_send(RunWindows { window, horizon, alone, inbound, logs });
+            shard.running = true;
+            let command = RunWindows { window, horizon, alone, inbound, logs };
+            let refused = match &shard.desk {
+                Some(desk) => {
+                    desk.reports.open();
+                    desk.commands.offer(command).err()
+                }
+                None => Some(command),
+            };
+            if let Some(command) = refused {
+                shard.address.do_send(command);
+            }
         }
+    }
+
+    /// Goes on until a message has to come through the mailbox, or the run is over.
+    fn proceed(&mut self) {
+        loop {
+            if self.running == 0 {
+                self.step();
+            }
+            // Shard 0 lives on this thread: it can only run once this returns.
+            if self.ending.is_some() || self.shards[0].running {
+                return;
+            }
+            let Some(report) = self.look_for_report() else { return };
+            self.take(report);
+        }
+    }
+
+    /// Waits for the report of a shard on another thread, not for long; later reports come through the mailbox.
+    fn look_for_report(&mut self) -> Option<Report> {
+        let desks = || self.shards.iter().filter_map(|shard| shard.desk.as_ref()).filter(|desk| desk.reports.is_open());
+        desks().next()?;
+        let found = if self.patience.worth_while() {
+            let found = look_for(|| desks().find_map(|desk| desk.reports.try_take()));
+            self.patience.looked(found.is_some());
+            found
+        } else {
+            None
+        };
+        found.or_else(|| desks().find_map(|desk| desk.reports.close()))
     }
 
     fn take(&mut self, mut report: Report) {
@@ -204,6 +258,7 @@ impl Coordinator {
         shard.logs = report.logs;
         shard.busy += report.busy;
         shard.own_next = report.next;
+        shard.running = false;
         self.running -= 1;
         if self.running > 0 {
             return;
@@ -219,7 +274,6 @@ impl Coordinator {
                 self.shards[self.surroundings.seats[log.1.0 as usize].shard as usize].logs.push(log);
             }
         }
-        self.step();
     }
 
     /// The report, once every shard has handed in.
@@ -280,7 +334,7 @@ impl Actor for Coordinator {
     type Context = Context<Self>;
 
     fn started(&mut self, _: &mut Context<Self>) {
-        self.guarded(Coordinator::step);
+        self.guarded(Coordinator::proceed);
     }
 }
 
@@ -288,7 +342,10 @@ impl Handler<Report> for Coordinator {
     type Result = ();
 
     fn handle(&mut self, report: Report, _: &mut Context<Self>) {
-        self.guarded(|coordinator| coordinator.take(report));
+        self.guarded(|coordinator| {
+            coordinator.take(report);
+            coordinator.proceed();
+        });
     }
 }
 

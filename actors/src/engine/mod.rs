@@ -18,6 +18,7 @@
 mod agenda;
 mod containment;
 mod coordinator;
+mod handoff;
 pub mod live;
 pub mod node;
 mod pending;

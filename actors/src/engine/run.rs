@@ -235,6 +235,7 @@ fn run_system(simulation: Simulation, options: RunOptions, lookahead: SimTime) -
         seats,
         slots,
         arbiters: std::iter::once(own).chain(arbiters.iter().map(Arbiter::handle)).collect(),
+        wakeful: std::thread::available_parallelism().is_ok_and(|processors| processors.get() >= shards),
         result,
     };
     let report = system.block_on(async move {

@@ -4,6 +4,7 @@ use super::LiveBoard;
 use super::agenda::Agenda;
 use super::containment::contain;
 use super::coordinator::Coordinator;
+use super::handoff::{Handoff, Patience};
 use super::pending::Pending;
 use super::placement::Seat;
 use super::unit::{Inbox, NextWake, Outbox, Unit, Window};
@@ -109,6 +110,13 @@ pub(super) struct ShardResult {
     pub units: Vec<UnitResult>,
 }
 
+/// Where a shard on another thread and the coordinator find each other's messages without sleeping.
+#[derive(Default)]
+pub(super) struct Desk {
+    pub commands: Handoff<RunWindows>,
+    pub reports: Handoff<Report>,
+}
+
 /// What all shards know.
 #[derive(Clone)]
 pub(super) struct Surroundings {
@@ -163,6 +171,9 @@ pub(super) struct Shard {
     failure: Option<Failure>,
     surroundings: Surroundings,
     coordinator: Addr<Coordinator>,
+    /// `None` = everything goes through mailboxes.
+    desk: Option<Arc<Desk>>,
+    patience: Patience,
 }
 
 impl Actor for Shard {
@@ -170,7 +181,13 @@ impl Actor for Shard {
 }
 
 impl Shard {
-    pub fn new(index: usize, slots: Vec<Slot>, surroundings: Surroundings, coordinator: Addr<Coordinator>) -> Shard {
+    pub fn new(
+        index: usize,
+        slots: Vec<Slot>,
+        surroundings: Surroundings,
+        coordinator: Addr<Coordinator>,
+        desk: Option<Arc<Desk>>,
+    ) -> Shard {
         Shard {
             index,
             agenda: Agenda::new(slots.len()),
@@ -185,6 +202,8 @@ impl Shard {
             failure: None,
             surroundings,
             coordinator,
+            desk,
+            patience: Patience::default(),
         }
     }
 
@@ -368,11 +387,30 @@ impl Handler<RunWindows> for Shard {
     type Result = ();
 
     fn handle(&mut self, command: RunWindows, _: &mut Context<Self>) {
-        let window = command.window;
-        // The coordinator waits for a report: it gets one even where the shard itself fails.
-        let report = contain(|| self.run_windows(command))
-            .unwrap_or_else(|message| self.failed_report(window, format!("shard {} failed: {message}", self.index)));
-        self.coordinator.do_send(report);
+        let mut next = Some(command);
+        while let Some(command) = next {
+            let window = command.window;
+            // The coordinator waits for a report: it gets one even where the shard itself fails.
+            let report = contain(|| self.run_windows(command)).unwrap_or_else(|message| {
+                self.failed_report(window, format!("shard {} failed: {message}", self.index))
+            });
+            let Some(desk) = &self.desk else {
+                self.coordinator.do_send(report);
+                return;
+            };
+            let look = self.patience.worth_while();
+            if look {
+                desk.commands.open();
+            }
+            if let Err(report) = desk.reports.offer(report) {
+                self.coordinator.do_send(report);
+            }
+            if !look {
+                return;
+            }
+            next = desk.commands.wait();
+            self.patience.looked(next.is_some());
+        }
     }
 }
 
