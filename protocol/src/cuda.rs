@@ -7,6 +7,13 @@ use std::sync::Arc;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LaunchId(pub u32);
 
+/// As results number launches: from 0.
+impl fmt::Display for LaunchId {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.saturating_sub(1).fmt(formatter)
+    }
+}
+
 /// A loaded kernel: its index in the node's module table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ProgramId(pub u32);
@@ -125,7 +132,7 @@ impl fmt::Display for KernelFault {
         write!(
             f,
             "{} by kernel {} (launch {}), block ({bx}, {by}, {bz}), thread ({tx}, {ty}, {tz}), at {}",
-            self.cause, self.kernel, self.launch.0, self.instruction
+            self.cause, self.kernel, self.launch, self.instruction
         )
     }
 }

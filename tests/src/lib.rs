@@ -1,1 +1,104 @@
-//! Tests across crates.
+//! Tests across crates: whole simulations, by the library and by the command line. This library holds what they share.
+
+use balar_actors::engine::RunOptions;
+use balar_actors::simulation::{BuiltInWorkloads, RunResult, SimulationRequest, simulate};
+use balar_actors::topology::{self, LoadOptions, PartLibrary, Topology, TopologySource};
+use balar_actors::units::UNITS;
+use std::path::Path;
+
+/// The built-in topologies.
+pub const TOPOLOGIES: [&str; 3] = ["v100_node", "p100_node", "v100_sxm2_node"];
+
+/// Parameters that make a workload small: some ten thousand warp instructions, with partial tiles and blocks where the
+/// workload has them. The last row stands for several other operations and orders of the same workload.
+const SMALL: [(&str, &[(&str, &str)]); 10] = [
+    ("vectoradd", &[("elements", "5000"), ("block", "128")]),
+    ("lud", &[("size", "48")]),
+    ("reduction", &[("elements", "10000"), ("block", "128"), ("blocks", "24")]),
+    ("gemm", &[("m", "70"), ("n", "50"), ("k", "40")]),
+    ("hotspot", &[("size", "64")]),
+    ("concurrent", &[("streams", "3"), ("elements", "1000"), ("rounds", "8")]),
+    ("pointer_chase", &[("working_set", "8KiB"), ("steps", "256")]),
+    ("stream", &[("operation", "triad"), ("elements", "20000")]),
+    ("shared_chase", &[("steps", "256")]),
+    ("alu_latency", &[("steps", "256")]),
+];
+
+/// Small parameters of a workload.
+///
+/// # Panics
+///
+/// Where [`SMALL`] has no row for it: a new workload needs one.
+pub fn small(workload: &str) -> Vec<(String, String)> {
+    let row = SMALL.iter().find(|(name, _)| *name == workload);
+    let (_, parameters) = row.unwrap_or_else(|| panic!("tests/src/lib.rs: SMALL has no row for {workload}"));
+    parameters.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
+}
+
+/// `key=value` pairs from text such as "size=64,iterations=2".
+pub fn parameters(text: &str) -> Vec<(String, String)> {
+    let pairs = text.split(',').filter(|pair| !pair.is_empty());
+    pairs.map(|pair| pair.split_once('=').expect("key=value")).map(|(k, v)| (k.to_owned(), v.to_owned())).collect()
+}
+
+/// A built-in topology.
+///
+/// # Panics
+///
+/// Where it does not load.
+pub fn built_in(name: &str) -> Topology {
+    let library = PartLibrary::built_in();
+    let options = LoadOptions { kinds: UNITS, library: &library, workloads: Some(&BuiltInWorkloads), overrides: &[] };
+    topology::load(&TopologySource::from(name), &options).unwrap_or_else(|errors| panic!("{name}: {errors}"))
+}
+
+/// Runs a workload on a built-in topology.
+///
+/// # Panics
+///
+/// Where nothing can be simulated.
+pub fn run(topology: &str, workload: &str, parameters: Vec<(String, String)>, options: RunOptions) -> RunResult {
+    let workload = Some((workload.to_owned(), parameters));
+    let request = SimulationRequest { topology: built_in(topology), workload, ptx: None, options };
+    simulate(request).unwrap_or_else(|error| panic!("{topology}: {error}"))
+}
+
+/// Runs a workload on one thread and asserts that it ends with a right result, where it has a check.
+///
+/// # Panics
+///
+/// Where it does not.
+pub fn verified(topology: &str, workload: &str, parameters: Vec<(String, String)>) -> RunResult {
+    let result = run(topology, workload, parameters, RunOptions::default());
+    assert!(result.completed(), "{workload} on {topology}: {:?} {:?}", result.outcome, result.program);
+    assert_ne!(result.verified(), Some(false), "{workload} on {topology}: {:?}", result.program);
+    result
+}
+
+/// The sum of a counter over the units whose path, without indices, is `location`: "gpu.sm".
+///
+/// # Panics
+///
+/// Where no unit has the counter: a misspelt name must not pass as zero.
+pub fn sum(result: &RunResult, location: &str, what: &str) -> u64 {
+    let without_indices = |path: &str| -> String {
+        path.split('[').map(|piece| piece.split_once(']').map_or(piece, |(_, rest)| rest)).collect()
+    };
+    let rows = &result.statistics.rows;
+    let values: Vec<u64> = rows
+        .iter()
+        .filter(|row| row.what == what && without_indices(&row.location) == location)
+        .map(|row| row.value)
+        .collect();
+    assert!(!values.is_empty(), "no unit {location} counts {what}");
+    values.iter().sum()
+}
+
+/// Compares `text` with the snapshot `snapshots/FOLDER/NAME.snap`. `INSTA_UPDATE=always` writes it.
+pub fn assert_snapshot(folder: &str, name: &str, text: &str) {
+    let mut settings = insta::Settings::clone_current();
+    settings.set_snapshot_path(Path::new(env!("CARGO_MANIFEST_DIR")).join("../snapshots").join(folder));
+    settings.set_prepend_module_to_snapshot(false);
+    settings.set_omit_expression(true);
+    settings.bind(|| insta::assert_snapshot!(name, text));
+}

@@ -556,7 +556,7 @@ impl Unit for CtaScheduler {
             return Some(format!(
                 "kernel {} (launch {}): {} CTAs running, {} not placed; {} kernels resident",
                 kernel.launch.name,
-                kernel.launch.id.0,
+                kernel.launch.id,
                 kernel.running,
                 kernel.unplaced,
                 self.resident.len()

@@ -162,7 +162,7 @@ impl Streams {
         let fronts = self.streams.iter().filter_map(|(id, stream)| Some((id, stream.operations.front()?)));
         let (stream, operation) = fronts.min_by_key(|(_, operation)| operation.number)?;
         Some(match &operation.work {
-            Work::Kernel(kernel) => format!("kernel {} (launch {}) of stream {stream}", kernel.name, kernel.id.0),
+            Work::Kernel(kernel) => format!("kernel {} (launch {}) of stream {stream}", kernel.name, kernel.id),
             Work::Copy { id, operation, .. } => {
                 format!("transfer {} of {} bytes of stream {stream}", id.0, operation.bytes())
             }
@@ -282,6 +282,6 @@ mod tests {
         streams.drop_waiting();
         assert_eq!(streams.pending(), 2);
         assert!(streams.complete_kernel(LaunchId(2)).is_some(), "failures may come in any order");
-        assert!(streams.oldest().is_some_and(|text| text.starts_with("kernel k (launch 1) of stream 0")));
+        assert!(streams.oldest().is_some_and(|text| text.starts_with("kernel k (launch 0) of stream 0")));
     }
 }

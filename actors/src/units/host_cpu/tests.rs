@@ -212,7 +212,7 @@ fn a_fault_is_reported_by_the_next_synchronisation_with_its_text() {
     let error = outcome(&unit).error.expect("the program gave up");
     assert_eq!(
         error,
-        "a call failed: cudaErrorIllegalAddress (700): illegal address 0x10 in a 4-byte global load by kernel k (launch 1), \
+        "a call failed: cudaErrorIllegalAddress (700): illegal address 0x10 in a 4-byte global load by kernel k (launch 0), \
          block (0, 0, 0), thread (0, 0, 0), at k.ptx:7"
     );
 }

@@ -190,6 +190,8 @@ impl Sm {
     /// Finds out when the warp can issue next, `earliest` at the soonest, and puts it where it will be found then.
     /// Instructions that the GPU's own code folds into others are executed on the way.
     pub(super) fn schedule(&mut self, warp: usize, earliest: u64, step: &mut Step) {
+        // What it waited for may have come before the last pass of its last instruction.
+        let earliest = earliest.max(self.warps[warp].charged_until);
         loop {
             let slot = &mut self.warps[warp];
             let Some(state) = &slot.state else { return };

@@ -1,0 +1,108 @@
+//! Pins the statistics of every workload on every built-in topology, small, and what the binary prints.
+//!
+//! `INSTA_UPDATE=always cargo test -p balar-tests` accepts what moved; `git diff snapshots` shows it.
+
+mod command_line;
+
+use balar_actors::simulation::RunResult;
+use balar_cli::rollup::roll_up;
+use balar_protocol::statistics::KernelCounters;
+use balar_tests::{TOPOLOGIES, assert_snapshot, small, verified};
+use command_line::call;
+use std::fmt::Write;
+
+/// The run, its kernels with the counters that are not zero, and a line for each counter of a kind of unit. Counters that
+/// are zero everywhere share a line, so that a diff shows which of them begin to count.
+fn text(result: &RunResult) -> String {
+    let mut text = format!("simulated {} ps\n", result.sim_time.picoseconds());
+    let mut line = |line: String| writeln!(text, "{line}").expect("a String takes every byte");
+    for (name, value, unit) in result.program.iter().flat_map(|program| &program.results) {
+        line(format!("reported {name} = {value} {unit}"));
+    }
+    for kernel in &result.statistics.kernels {
+        let size = |[x, y, z]: [u32; 3]| format!("{x}x{y}x{z}");
+        line(format!(
+            "\nkernel {} {} grid {} block {} stream {} registers {} shared {}",
+            kernel.launch,
+            kernel.name,
+            size(kernel.grid),
+            size(kernel.block),
+            kernel.stream,
+            kernel.registers_per_thread,
+            kernel.shared_bytes
+        ));
+        line(format!("  start {} ps, end {} ps, {} cycles", kernel.start_ps, kernel.end_ps, kernel.cycles));
+        for (definition, value) in KernelCounters::DEFINITIONS.iter().zip(kernel.counters.values()) {
+            if value != 0 {
+                line(format!("  {} {value}", definition.name));
+            }
+        }
+    }
+    let roll_ups = roll_up(&result.statistics.rows);
+    let mut rest = &roll_ups[..];
+    while let Some(first) = rest.first() {
+        let (unit, others) = rest.split_at(rest.iter().take_while(|row| row.location == first.location).count());
+        line(format!("\n{} ({})", first.location, first.instances));
+        for row in unit.iter().filter(|row| row.max != 0) {
+            let spread = if row.instances == 1 { String::new() } else { format!(" ({}..{})", row.min, row.max) };
+            line(format!("  {} {}{spread} {}", row.what, row.sum, row.unit));
+        }
+        let zeros: Vec<&str> = unit.iter().filter(|row| row.max == 0).map(|row| row.what).collect();
+        if !zeros.is_empty() {
+            line(format!("  zero: {}", zeros.join(" ")));
+        }
+        rest = others;
+    }
+    text
+}
+
+#[test]
+fn statistics_of_every_workload_on_every_topology() {
+    for topology in TOPOLOGIES {
+        for workload in balar_workloads::workloads() {
+            let result = verified(topology, workload.name, small(workload.name));
+            assert_snapshot(&format!("statistics/{topology}"), workload.name, &text(&result));
+        }
+    }
+}
+
+/// The other operations and orders of the microbenchmarks, on one node.
+#[test]
+fn statistics_of_other_parameters() {
+    for (workload, parameters) in [
+        ("pointer_chase", "cache=cg,working_set=64KiB,steps=256"),
+        ("pointer_chase", "order=sequential,cache=cg,working_set=16MiB,stride=64KiB,steps=256,warm_up_passes=0"),
+        ("stream", "operation=read,elements=20000"),
+        ("stream", "operation=write,elements=20000"),
+        ("shared_chase", "stride=2,nodes=64,steps=256,threads=32"),
+        ("alu_latency", "operation=fp64_fma,steps=256,threads=64"),
+    ] {
+        let result = verified("v100_sxm2_node", workload, balar_tests::parameters(parameters));
+        let name = format!("{workload} {}", parameters.replace(',', " "));
+        assert_snapshot("statistics/v100_sxm2_node", &name, &text(&result));
+    }
+}
+
+#[test]
+fn the_summary_of_a_run() {
+    let called = call(&["--topology", "v100_node", "--workload", "lud:size=48"]);
+    assert_eq!((called.code, called.stderr.as_str()), (0, ""));
+    let lines =
+        called.stdout.lines().map(|line| if line.starts_with("real time") { "real time  [redacted]" } else { line });
+    assert_snapshot("cli", "summary_of_lud", &lines.collect::<Vec<_>>().join("\n"));
+}
+
+#[test]
+fn the_catalogues() {
+    for (name, arguments) in [
+        ("units", &["units"][..]),
+        ("units_StreamingMultiprocessor", &["units", "StreamingMultiprocessor"]),
+        ("units_Link", &["units", "Link"]),
+        ("workloads", &["workloads"]),
+        ("workloads_pointer_chase", &["workloads", "pointer_chase"]),
+    ] {
+        let called = call(arguments);
+        assert_eq!((called.code, called.stderr.as_str()), (0, ""), "{arguments:?}");
+        assert_snapshot("cli", name, &called.stdout);
+    }
+}
