@@ -108,8 +108,19 @@ fn first_fit(busy: &mut Vec<u32>, free: impl Fn(u32) -> bool) -> usize {
     })
 }
 
-/// From where to where in the text each register must keep its value, by first instruction.
-fn intervals(graph: &Graph, uses: &[Uses], registers: usize) -> Vec<Interval> {
+/// The registers that are live at the edges of each block, as bit sets of `words` words a block.
+#[derive(Clone, Debug)]
+pub(crate) struct Liveness {
+    /// 64-bit words of a set.
+    pub words: usize,
+    /// Live before the first instruction.
+    pub live_in: Vec<u64>,
+    /// Live after the last instruction.
+    pub live_out: Vec<u64>,
+}
+
+/// Which registers are live where blocks begin and end.
+pub(crate) fn liveness(graph: &Graph, uses: &[Uses], registers: usize) -> Liveness {
     let blocks = graph.len();
     let words = registers.div_ceil(64);
     let mut read_first = vec![0u64; blocks * words];
@@ -154,6 +165,13 @@ fn intervals(graph: &Graph, uses: &[Uses], registers: usize) -> Vec<Interval> {
             }
         }
     }
+    Liveness { words, live_in, live_out }
+}
+
+/// From where to where in the text each register must keep its value, by first instruction.
+fn intervals(graph: &Graph, uses: &[Uses], registers: usize) -> Vec<Interval> {
+    let blocks = graph.len();
+    let Liveness { words, live_in, live_out } = liveness(graph, uses, registers);
     let mut found: Vec<Option<Interval>> = vec![None; registers];
     let mut extend = |register: usize, pc: u32| {
         let interval = found[register].get_or_insert(Interval { register: register as u32, first: pc, last: pc });

@@ -14,6 +14,7 @@ pub mod module;
 mod operation;
 pub mod program;
 pub mod ptx;
+mod scheduling;
 #[cfg(test)]
 mod tests;
 pub mod warp;

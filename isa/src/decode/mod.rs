@@ -9,16 +9,19 @@ mod timing;
 
 use crate::allocation::{Uses, Width, allocate};
 use crate::control_flow::{Flow, Graph};
+use crate::execution::CacheOperator;
 use crate::interpreter::bodies::{Nothing, functions};
 use crate::module::Layout;
 use crate::operation::*;
 use crate::program::{Dependencies, ParameterSlot, Program, Resources, SourcePosition, Timing};
 use crate::ptx::ast::{self, Module, Statement};
 use crate::ptx::error::RawError;
+use crate::ptx::modifier::Modifier;
 use crate::ptx::opcode::Opcode;
 use crate::ptx::source::Span;
 use crate::ptx::types::ScalarType;
 use crate::ptx::{PtxErrorKind, PtxErrors};
+use crate::scheduling::{Access, Node, Order, expected_latency, memory_latency, schedule, spaces};
 use std::collections::BTreeMap;
 
 /// Registers that the machine's calling convention takes beyond the program's own (stack pointer, spare pair).
@@ -46,6 +49,10 @@ struct Pending {
     flow: Flow,
     cost: timing::Cost,
     span: Span,
+    /// Whether it reads or writes the carry flag.
+    carries: bool,
+    /// Whether no instruction may be moved across it, beyond what its kind says.
+    pinned: bool,
 }
 
 /// The state of decoding one kernel.
@@ -58,6 +65,7 @@ struct Decoder<'a> {
     known_constants: BTreeMap<(u64, bool), u16>,
     pending: Vec<Pending>,
     uses_thread_index: bool,
+    schedules: bool,
 }
 
 type Decoded<T> = Result<T, RawError>;
@@ -66,6 +74,16 @@ impl Program {
     /// Decodes one kernel of a module; `addresses` are those of the module's device-memory variables, see
     /// [`crate::module::PtxModule::variables`].
     pub fn from_ptx(module: &Module, kernel: &str, addresses: &[u64]) -> Result<Program, PtxErrors> {
+        Program::decode(module, kernel, addresses, true)
+    }
+
+    /// As [`Program::from_ptx`]; the instructions stay in the order of the text where `schedules` is false.
+    pub(crate) fn decode(
+        module: &Module,
+        kernel: &str,
+        addresses: &[u64],
+        schedules: bool,
+    ) -> Result<Program, PtxErrors> {
         let fail = |errors| PtxErrors::new(&module.source, errors, false);
         let function = module.function(kernel).filter(|function| function.is_entry && function.body.is_some());
         let Some(function) = function else {
@@ -82,6 +100,7 @@ impl Program {
             known_constants: BTreeMap::new(),
             pending: Vec::new(),
             uses_thread_index: false,
+            schedules,
         };
         decoder.program().map_err(fail)
     }
@@ -151,7 +170,13 @@ impl Decoder<'_> {
         for (block, meeting) in graph.reconvergence().into_iter().enumerate() {
             self.pending[graph.starts[block + 1] as usize - 1].instruction.reconvergence = meeting;
         }
-        let uses: Vec<Uses> = self.pending.iter().map(Pending::uses).collect();
+        let mut uses: Vec<Uses> = self.pending.iter().map(Pending::uses).collect();
+        if self.schedules {
+            let nodes: Vec<Node> = self.pending.iter().map(Pending::node).collect();
+            let order = schedule(&graph, &uses, &nodes, &self.widths);
+            uses = in_order(uses, &order);
+            self.pending = in_order(std::mem::take(&mut self.pending), &order);
+        }
         let allocation = allocate(&graph, &uses, &self.widths);
         let limit = usize::from(Source::CONSTANT);
         if allocation.rows >= limit || self.constants.len() >= limit || allocation.predicates > 255 {
@@ -269,6 +294,8 @@ impl Decoder<'_> {
             flow: Flow::Next,
             cost,
             span,
+            carries: false,
+            pinned: false,
         });
     }
 
@@ -325,6 +352,16 @@ impl Decoder<'_> {
         if !known {
             return Err(refused_error);
         }
+        let carries =
+            matches!(instruction.opcode, Opcode::Addc | Opcode::Subc | Opcode::Madc) || instruction.has(Modifier::Cc);
+        let pinned = instruction.opcode == Opcode::Activemask
+            || [Modifier::Acquire, Modifier::Release, Modifier::AcquireRelease, Modifier::SequentiallyConsistent]
+                .into_iter()
+                .any(|order| instruction.has(order));
+        for pending in &mut self.pending[before..] {
+            pending.carries |= carries;
+            pending.pinned |= pinned;
+        }
         if let Some(guard) = instruction.guard {
             for pending in &mut self.pending[before..] {
                 pending.guard = Some(guard.register.0);
@@ -339,7 +376,45 @@ impl Decoder<'_> {
     }
 }
 
+/// The items in another order: `order` names the former place of each.
+fn in_order<T>(items: Vec<T>, order: &[u32]) -> Vec<T> {
+    let mut items: Vec<Option<T>> = items.into_iter().map(Some).collect();
+    order.iter().filter_map(|&former| items[former as usize].take()).collect()
+}
+
 impl Pending {
+    /// What the scheduler needs to know beyond registers.
+    fn node(&self) -> Node {
+        let Instruction { kind, memory, .. } = &self.instruction;
+        let is_volatile = memory.cache == CacheOperator::Volatile;
+        let access = |writes| Access { spaces: spaces(memory.space), writes: writes || is_volatile };
+        let (_, latency, _, passes) = self.cost;
+        let (order, access) = match kind {
+            Kind::Lanes => (Order::Free, None),
+            Kind::Load if is_volatile => (Order::Chained, Some(access(true))),
+            Kind::Load => (Order::Free, Some(access(false))),
+            Kind::Store | Kind::Atomic => (Order::Chained, Some(access(true))),
+            Kind::Branch
+            | Kind::Exit
+            | Kind::Counter
+            | Kind::Barrier(_)
+            | Kind::Fence
+            | Kind::Collective
+            | Kind::WarpBarrier
+            | Kind::Sleep
+            | Kind::Trap => (Order::Pinned, None),
+        };
+        Node {
+            order: if self.pinned || self.flow != Flow::Next { Order::Pinned } else { order },
+            access: access.filter(|access| access.spaces != 0),
+            carries: self.carries,
+            latency: match kind {
+                Kind::Load | Kind::Atomic => memory_latency(memory.space),
+                _ => expected_latency(latency) * u32::from(passes),
+            },
+        }
+    }
+
     fn uses(&self) -> Uses {
         let registers = |slots: &[Slot]| -> Vec<u32> {
             slots
