@@ -28,7 +28,7 @@ const SMALL: [(&str, &[(&str, &str)]); 10] = [
 ///
 /// # Panics
 ///
-/// Where [`SMALL`] has no row for it: a new workload needs one.
+/// Where `SMALL` has no row for it: a new workload needs one.
 pub fn small(workload: &str) -> Vec<(String, String)> {
     let row = SMALL.iter().find(|(name, _)| *name == workload);
     let (_, parameters) = row.unwrap_or_else(|| panic!("tests/src/lib.rs: SMALL has no row for {workload}"));
