@@ -160,6 +160,34 @@ pub enum AtomicCompletion {
     Deferred,
 }
 
+/// A function of the device runtime that compiled code calls without defining it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum SystemCall {
+    /// `vprintf(format, arguments)`: two generic addresses; returns the number of arguments, negative on failure.
+    Print,
+    /// `malloc(bytes)`: returns a generic address, 0 where the heap is exhausted.
+    Allocate,
+    /// `free(pointer)`.
+    Free,
+    /// `__assertfail(message, file, line, function, character size)`: ends the kernel.
+    Assert,
+}
+
+impl SystemCall {
+    /// Arguments that it takes.
+    pub const fn arguments(self) -> usize {
+        match self {
+            SystemCall::Print => 2,
+            SystemCall::Allocate | SystemCall::Free => 1,
+            SystemCall::Assert => 5,
+        }
+    }
+}
+
+/// Arguments of a system call, zero-extended to 64 bits: for each argument, the value of every lane.
+pub type SystemArguments = [[u64; LANES]; 5];
+
 /// The memory an SM gives to its warps: one call a warp instruction, never one a lane.
 pub trait LaneMemory {
     /// Reads `access.bytes` bytes for each lane of `access.mask` into `values`; other lanes' values are left as they are.
@@ -178,6 +206,20 @@ pub trait LaneMemory {
         operands: &LaneValues,
         old: &mut LaneValues,
     ) -> Result<AtomicCompletion, MemoryProblem>;
+
+    /// A call of the device runtime by the lanes of a mask, in lane order; what it returns goes to `results.low`. `Deferred`:
+    /// the results come later, as those of an atomic do.
+    fn system_call(
+        &mut self,
+        call: SystemCall,
+        mask: u32,
+        arguments: &SystemArguments,
+        results: &mut LaneValues,
+    ) -> Result<AtomicCompletion, MemoryProblem> {
+        let _ = (arguments, results);
+        let cause = FaultCause::Unsupported(format!("{call:?} of the device runtime"));
+        Err(MemoryProblem::Fault { lane: mask.trailing_zeros() as u8, cause })
+    }
 }
 
 /// What a step needs beyond the warp's own state.
@@ -234,6 +276,15 @@ pub enum Effect {
     /// An access whose guard leaves no lane has an empty mask.
     Memory {
         /// Old values of an atomic come later; see [`AtomicCompletion::Deferred`].
+        deferred: bool,
+    },
+    /// A call of the device runtime was made by these lanes.
+    System {
+        /// Which.
+        call: SystemCall,
+        /// By whom.
+        mask: u32,
+        /// Its results come later; see [`AtomicCompletion::Deferred`].
         deferred: bool,
     },
     /// The current lanes wait (unless the kind is `Arrive`) at a CTA barrier until `WarpState::release_barrier`.

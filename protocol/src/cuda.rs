@@ -89,6 +89,17 @@ pub enum FaultCause {
     },
     /// A `trap` instruction, or a failed assertion.
     Trap,
+    /// A device-side `assert` that does not hold.
+    AssertionFailed {
+        /// The expression.
+        message: String,
+        /// The source file.
+        file: String,
+        /// Its line.
+        line: u32,
+        /// The function that asserts.
+        function: String,
+    },
     /// An instruction that the simulator does not execute; the text names it.
     Unsupported(String),
 }
@@ -103,6 +114,9 @@ impl fmt::Display for FaultCause {
                 write!(f, "misaligned address {address:#x} in a {bytes}-byte {space} {access}")
             }
             FaultCause::Trap => f.write_str("trap"),
+            FaultCause::AssertionFailed { message, file, line, function } => {
+                write!(f, "{file}:{line}: {function}: assertion `{message}` failed")
+            }
             FaultCause::Unsupported(what) => write!(f, "unsupported instruction {what}"),
         }
     }

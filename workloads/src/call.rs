@@ -203,6 +203,8 @@ pub enum CudaError {
     LaunchOutOfResources,
     /// A kernel ended by a trap.
     LaunchFailure,
+    /// A kernel ended by an `assert` that does not hold.
+    Assert,
     /// A kernel met an instruction that the device does not have.
     IllegalInstruction,
     /// A kernel accessed an address that is no multiple of the access's size.
@@ -223,6 +225,7 @@ impl CudaError {
             CudaError::InvalidResourceHandle => 400,
             CudaError::IllegalAddress => 700,
             CudaError::LaunchOutOfResources => 701,
+            CudaError::Assert => 710,
             CudaError::IllegalInstruction => 715,
             CudaError::MisalignedAddress => 716,
             CudaError::LaunchFailure => 719,
@@ -241,6 +244,7 @@ impl CudaError {
             CudaError::InvalidResourceHandle => "cudaErrorInvalidResourceHandle",
             CudaError::IllegalAddress => "cudaErrorIllegalAddress",
             CudaError::LaunchOutOfResources => "cudaErrorLaunchOutOfResources",
+            CudaError::Assert => "cudaErrorAssert",
             CudaError::IllegalInstruction => "cudaErrorIllegalInstruction",
             CudaError::MisalignedAddress => "cudaErrorMisalignedAddress",
             CudaError::LaunchFailure => "cudaErrorLaunchFailure",

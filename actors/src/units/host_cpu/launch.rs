@@ -111,6 +111,7 @@ pub(super) fn error_of(cause: &FaultCause) -> CudaError {
         FaultCause::IllegalAddress { .. } => CudaError::IllegalAddress,
         FaultCause::MisalignedAddress { .. } => CudaError::MisalignedAddress,
         FaultCause::Trap => CudaError::LaunchFailure,
+        FaultCause::AssertionFailed { .. } => CudaError::Assert,
         FaultCause::Unsupported(_) => CudaError::IllegalInstruction,
     }
 }

@@ -153,6 +153,8 @@ impl Sm {
                 self.fail(warp, pc, lane, cause, cycle, step);
                 return;
             }
+            // A call into the runtime is a few instructions and a trip to memory that nothing here waits for.
+            Effect::System { .. } => slot.set_ready(&timing, Ready::at(cycle + passes * latency, Stall::Wait)),
             Effect::Retry => {}
         }
         self.schedule(warp, next, step);

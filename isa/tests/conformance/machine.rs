@@ -1,0 +1,149 @@
+//! One warp on a small memory, run to its end.
+
+use balar_isa::atomic;
+use balar_isa::execution::*;
+use balar_isa::interpreter::{StepFunction, portable_step_function, step_function};
+use balar_isa::module::PtxModule;
+use balar_isa::program::{LANES, Program};
+use balar_isa::warp::{WarpShape, WarpState};
+use std::sync::Arc;
+
+/// Device memory from address 0, one CTA's shared memory, and the lanes' local memories.
+pub struct Machine {
+    pub global: Vec<u8>,
+    pub shared: Vec<u8>,
+    local: Vec<u8>,
+    local_bytes: usize,
+}
+
+fn lanes(mask: u32) -> impl Iterator<Item = usize> {
+    (0..LANES).filter(move |lane| (mask >> lane) & 1 != 0)
+}
+
+impl Machine {
+    fn bytes(&mut self, access: &MemoryAccess, lane: usize) -> Result<&mut [u8], MemoryProblem> {
+        let address = access.addresses[lane];
+        let memory = match access.space {
+            Space::Shared => &mut self.shared[..],
+            Space::Local => &mut self.local[lane * self.local_bytes..][..self.local_bytes],
+            _ => &mut self.global[..],
+        };
+        let bytes = u64::from(access.bytes);
+        let cause = balar_protocol::cuda::FaultCause::IllegalAddress {
+            address,
+            bytes: u32::from(access.bytes),
+            access: "access",
+            space: "test",
+        };
+        let fault = MemoryProblem::Fault { lane: lane as u8, cause };
+        let Some(end) = address.checked_add(bytes).filter(|end| *end <= memory.len() as u64) else { return Err(fault) };
+        Ok(&mut memory[address as usize..end as usize])
+    }
+}
+
+impl LaneMemory for Machine {
+    fn load(&mut self, access: &MemoryAccess, values: &mut LaneValues) -> Result<(), MemoryProblem> {
+        for lane in lanes(access.mask) {
+            let source = self.bytes(access, lane)?;
+            let mut value = [0; 16];
+            value[..source.len()].copy_from_slice(source);
+            let value = u128::from_le_bytes(value);
+            (values.low[lane], values.high[lane]) = (value as u64, (value >> 64) as u64);
+        }
+        Ok(())
+    }
+
+    fn store(&mut self, access: &MemoryAccess, values: &LaneValues) -> Result<(), MemoryProblem> {
+        for lane in lanes(access.mask) {
+            let value = (u128::from(values.high[lane]) << 64 | u128::from(values.low[lane])).to_le_bytes();
+            let destination = self.bytes(access, lane)?;
+            let length = destination.len();
+            destination.copy_from_slice(&value[..length]);
+        }
+        Ok(())
+    }
+
+    fn atomic(
+        &mut self,
+        access: &MemoryAccess,
+        operation: AtomicOperation,
+        data_type: AtomicType,
+        operands: &LaneValues,
+        old: &mut LaneValues,
+    ) -> Result<AtomicCompletion, MemoryProblem> {
+        for lane in lanes(access.mask) {
+            let memory = self.bytes(access, lane)?;
+            let length = memory.len();
+            let mut bytes = [0; 8];
+            bytes[..length].copy_from_slice(memory);
+            let before = u64::from_le_bytes(bytes);
+            let after = atomic::apply(operation, data_type, before, operands.low[lane], operands.high[lane]);
+            memory.copy_from_slice(&after.to_le_bytes()[..length]);
+            old.low[lane] = before;
+        }
+        Ok(AtomicCompletion::Now)
+    }
+}
+
+/// Decodes the first kernel of a text.
+pub fn load(text: &str) -> Program {
+    let module = PtxModule::parse("test.ptx", text).unwrap_or_else(|errors| panic!("{errors}\n{text}"));
+    let addresses: Vec<u64> = module.variables().iter().map(|_| 0).collect();
+    let Some(name) = module.kernels().next().map(str::to_owned) else { panic!("no kernel in\n{text}") };
+    module.program(&name, &addresses).unwrap_or_else(|errors| panic!("{errors}\n{text}"))
+}
+
+/// Runs one warp of `threads` threads with a step function; gives the device memory after it.
+///
+/// # Panics
+///
+/// Where the warp faults, or does not end.
+pub fn run_with(step: StepFunction, program: &Program, parameters: &[u8], threads: u32, global: &[u8]) -> Vec<u8> {
+    let local_bytes = program.resources().local_bytes as usize;
+    let mut machine =
+        Machine { global: global.to_vec(), shared: vec![0; 1 << 16], local: vec![0; local_bytes * LANES], local_bytes };
+    let shape = WarpShape {
+        block: [threads, 1, 1],
+        grid: [1, 1, 1],
+        cta: [0, 0, 0],
+        warp_in_cta: 0,
+        sm: 3,
+        sm_count: 80,
+        warp_slot: 5,
+        warp_slots: 64,
+        grid_id: 1,
+        dynamic_shared_bytes: 0,
+        shared_bytes: program.resources().shared_bytes,
+        parameters: Arc::from(parameters),
+    };
+    let mut warp = WarpState::new(program, shape);
+    let mut access = MemoryAccess::default();
+    let mut arrived = 0;
+    for cycle in 0..1_000_000 {
+        if warp.is_finished() {
+            return machine.global;
+        }
+        if warp.is_blocked() {
+            assert_eq!(arrived, warp.live_mask(), "all lanes wait at the barrier");
+            arrived = 0;
+            warp.release_barrier(0, Some(7));
+            continue;
+        }
+        let pc = warp.pc();
+        let mut context = StepContext { memory: &mut machine, cycle, nanoseconds: 0 };
+        match step(program, &mut warp, &mut context, &mut access) {
+            Effect::Barrier(arrival) => arrived |= arrival.mask,
+            Effect::Fault { cause, .. } => panic!("{cause} at {}", program.position(pc).text),
+            _ => {}
+        }
+    }
+    panic!("the warp does not end: at {}", program.position(warp.pc()).text);
+}
+
+/// Runs one warp under both step functions, which must agree.
+pub fn run(program: &Program, parameters: &[u8], threads: u32, global: &[u8]) -> Vec<u8> {
+    let fast = run_with(step_function(), program, parameters, threads, global);
+    let portable = run_with(portable_step_function(), program, parameters, threads, global);
+    assert!(fast == portable, "both step functions give the same values");
+    fast
+}
