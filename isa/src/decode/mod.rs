@@ -1,6 +1,7 @@
 //! From the syntax tree of a kernel to a [`Program`].
 
 mod arithmetic;
+mod collective;
 mod control;
 mod convert;
 mod memory;
