@@ -1,6 +1,6 @@
 //! Moves and conversions.
 
-use super::arithmetic::rounding_of;
+use super::float::rounding_of;
 use super::timing::cost;
 use super::{Decoded, Decoder, Slot};
 use crate::execution::{LOCAL_WINDOW, SHARED_WINDOW};

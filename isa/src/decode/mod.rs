@@ -4,6 +4,7 @@ mod arithmetic;
 mod collective;
 mod control;
 mod convert;
+mod float;
 mod memory;
 mod operands;
 mod timing;
