@@ -158,6 +158,9 @@ pub(crate) struct Instruction {
     pub destinations: [u16; 4],
     /// Rows of the sources. Of memory instructions, the first is the address.
     pub sources: [Source; 5],
+    /// Of instructions with more operands than fit above: the row of the constants from which on they are listed, a number an
+    /// operand: first rows of the destinations, then the sources as in [`Source`].
+    pub operand_list: u16,
     /// What the lane function wants to know: a table of `lop3`, an offset, a mode.
     pub immediate: u32,
     /// Where a branch goes.

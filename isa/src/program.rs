@@ -138,6 +138,21 @@ pub struct Dependencies {
     pub read_count: u8,
     /// Used entries of `writes`.
     pub write_count: u8,
+    /// Where the program keeps the entries that do not fit here (matrix instructions have up to 32 registers):
+    /// see [`Program::further_reads`] and [`Program::further_writes`].
+    pub further: u32,
+    /// How many further entries are read.
+    pub further_read_count: u8,
+    /// How many further entries are written.
+    pub further_write_count: u8,
+}
+
+impl Dependencies {
+    /// Whether all entries are here: so it is but for matrix instructions.
+    #[inline(always)]
+    pub fn is_complete(&self) -> bool {
+        self.further_read_count | self.further_write_count == 0
+    }
 }
 
 /// Where an instruction stands in its source.
@@ -203,8 +218,10 @@ pub struct Program {
     pub(crate) timings: Vec<Timing>,
     pub(crate) positions: Vec<SourcePosition>,
     pub(crate) instructions: Vec<Instruction>,
-    /// Immediates, one value in all lanes.
+    /// Immediates, one value in all lanes; and operand lists, see [`Instruction::operand_list`].
     pub(crate) constants: Vec<Row>,
+    /// Scoreboard entries that do not fit into [`Dependencies`].
+    pub(crate) further_dependencies: Vec<u16>,
     /// 128-byte rows of a warp's register file.
     pub(crate) register_rows: u16,
     /// Whether `%tid` is read.
@@ -253,6 +270,20 @@ impl Program {
     #[inline(always)]
     pub fn timing(&self, pc: u32) -> &Timing {
         &self.timings[pc as usize]
+    }
+
+    /// What an instruction reads beyond [`Dependencies::reads`].
+    #[inline]
+    pub fn further_reads(&self, dependencies: &Dependencies) -> &[u16] {
+        let first = dependencies.further as usize;
+        &self.further_dependencies[first..first + usize::from(dependencies.further_read_count)]
+    }
+
+    /// What an instruction writes beyond [`Dependencies::writes`].
+    #[inline]
+    pub fn further_writes(&self, dependencies: &Dependencies) -> &[u16] {
+        let first = dependencies.further as usize + usize::from(dependencies.further_read_count);
+        &self.further_dependencies[first..first + usize::from(dependencies.further_write_count)]
     }
 
     /// Where the instruction at `pc` stands in the source.

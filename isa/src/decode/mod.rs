@@ -15,7 +15,7 @@ use crate::execution::CacheOperator;
 use crate::interpreter::bodies::{Nothing, functions};
 use crate::module::Layout;
 use crate::operation::*;
-use crate::program::{Dependencies, ParameterSlot, Program, Resources, SourcePosition, Timing};
+use crate::program::{Dependencies, LANES, ParameterSlot, Program, Resources, SourcePosition, Timing};
 use crate::ptx::ast::{self, Module, Statement};
 use crate::ptx::error::RawError;
 use crate::ptx::modifier::Modifier;
@@ -24,6 +24,7 @@ use crate::ptx::source::Span;
 use crate::ptx::types::ScalarType;
 use crate::ptx::{PtxErrorKind, PtxErrors};
 use crate::scheduling::{Access, Node, Order, expected_latency, memory_latency, schedule, spaces};
+use smallvec::SmallVec;
 use std::collections::BTreeMap;
 
 /// Registers that the machine's calling convention takes beyond the program's own (stack pointer, spare pair).
@@ -39,6 +40,13 @@ enum Slot {
     Constant(u16),
 }
 
+/// All operands of an instruction with many of them: its lane function finds them through `Instruction::operand_list`.
+#[derive(Default)]
+struct OperandList {
+    destinations: Vec<Slot>,
+    sources: Vec<Slot>,
+}
+
 /// An instruction before registers have places.
 struct Pending {
     instruction: Instruction,
@@ -47,6 +55,8 @@ struct Pending {
     sources: [Slot; 5],
     predicate_destinations: [Slot; 2],
     predicate_sources: [Slot; 2],
+    /// Operands of instructions that have more than fit above.
+    list: OperandList,
     label: Option<u32>,
     flow: Flow,
     cost: timing::Cost,
@@ -192,55 +202,81 @@ impl Decoder<'_> {
             Slot::Register(register) => Some(allocation.places[register as usize]),
             _ => None,
         };
+        let source_at = |slot: Slot, scoreboard: &mut Scoreboard| match slot {
+            Slot::None => Source(SINK_ROW),
+            Slot::Constant(row) => Source(row | Source::CONSTANT),
+            Slot::Register(register) => {
+                let row = allocation.places[register as usize];
+                scoreboard.read(row);
+                Source(row)
+            }
+        };
+        let destination_at = |slot: Slot, scoreboard: &mut Scoreboard| {
+            let Slot::Register(register) = slot else { return SINK_ROW };
+            let row = allocation.places[register as usize];
+            scoreboard.write(row);
+            if self.widths[register as usize] == Width::Two {
+                scoreboard.write(row + 1);
+            }
+            row
+        };
         let mut instructions = Vec::with_capacity(self.pending.len());
         let mut timings = Vec::with_capacity(self.pending.len());
         let mut positions = Vec::with_capacity(self.pending.len());
+        let mut constants = std::mem::take(&mut self.constants);
+        let mut lists: BTreeMap<Vec<u32>, u16> = BTreeMap::new();
+        let mut further_dependencies = Vec::new();
         let source = &self.module.source;
         for pending in &self.pending {
             let mut instruction = pending.instruction;
-            let mut dependencies = Dependencies::default();
+            let mut scoreboard = Scoreboard::default();
             let predicate_base = allocation.rows as u16;
             for index in 0..5 {
-                instruction.sources[index] = match pending.sources[index] {
-                    Slot::None => Source(SINK_ROW),
-                    Slot::Constant(row) => Source(row | Source::CONSTANT),
-                    Slot::Register(register) => {
-                        let row = allocation.places[register as usize];
-                        read(&mut dependencies, row);
-                        Source(row)
-                    }
-                };
+                instruction.sources[index] = source_at(pending.sources[index], &mut scoreboard);
             }
             for index in 0..4 {
-                instruction.destinations[index] = place(pending.destinations[index]).unwrap_or(SINK_ROW);
-                if let Slot::Register(register) = pending.destinations[index] {
-                    let row = allocation.places[register as usize];
-                    write(&mut dependencies, row);
-                    if self.widths[register as usize] == Width::Two {
-                        write(&mut dependencies, row + 1);
-                    }
-                }
+                instruction.destinations[index] = destination_at(pending.destinations[index], &mut scoreboard);
+            }
+            let OperandList { destinations, sources } = &pending.list;
+            if !destinations.is_empty() || !sources.is_empty() {
+                let mut list: Vec<u32> =
+                    destinations.iter().map(|slot| u32::from(destination_at(*slot, &mut scoreboard))).collect();
+                list.extend(sources.iter().map(|slot| u32::from(source_at(*slot, &mut scoreboard).0)));
+                instruction.operand_list = *lists.entry(list).or_insert_with_key(|list| {
+                    let row = constants.len();
+                    constants.extend(list.chunks(LANES).map(|part| {
+                        let mut row = Row::ZERO;
+                        row.0[..part.len()].copy_from_slice(part);
+                        row
+                    }));
+                    row.min(limit) as u16
+                });
             }
             for index in 0..2 {
                 if let Some(slot) = place(pending.predicate_destinations[index]) {
                     instruction.predicate_destinations[index] = slot as u8;
-                    write(&mut dependencies, predicate_base + slot);
+                    scoreboard.write(predicate_base + slot);
                 }
                 if let Some(slot) = place(pending.predicate_sources[index]) {
                     instruction.predicate_sources[index] = slot as u8;
-                    read(&mut dependencies, predicate_base + slot);
+                    scoreboard.read(predicate_base + slot);
                 }
             }
             if let Some(guard) = pending.guard {
                 let slot = allocation.places[guard as usize];
                 instruction.guard = slot as u8;
-                read(&mut dependencies, predicate_base + slot);
+                scoreboard.read(predicate_base + slot);
             }
+            let dependencies = scoreboard.dependencies(&mut further_dependencies);
             let (pipe, latency, count, passes) = pending.cost;
             timings.push(Timing { pipe, latency, count, passes, dependencies });
             let line = source.line_column(pending.span.start).line;
             positions.push(SourcePosition { line, text: pending.span.text(source.text()).into() });
             instructions.push(instruction);
+        }
+        if constants.len() >= limit {
+            let message = format!("kernel {} has more than {limit} constants and operand lists", self.function.name);
+            return Err(vec![RawError::new(PtxErrorKind::Limit, self.function.span, message)]);
         }
         let performance = &self.function.performance;
         let registers = (allocation.pressure as u32 + RESERVED_REGISTERS).next_multiple_of(8).clamp(16, 255);
@@ -260,7 +296,8 @@ impl Decoder<'_> {
             timings,
             positions,
             instructions,
-            constants: std::mem::take(&mut self.constants),
+            constants,
+            further_dependencies,
             register_rows: allocation.rows as u16,
             uses_thread_index: self.uses_thread_index,
             predicate_slots: allocation.predicates as u16,
@@ -279,6 +316,7 @@ impl Decoder<'_> {
             predicate_flips: [0; 2],
             destinations: [SINK_ROW; 4],
             sources: [Source(SINK_ROW); 5],
+            operand_list: 0,
             immediate: 0,
             target: 0,
             reconvergence: NEVER,
@@ -292,6 +330,7 @@ impl Decoder<'_> {
             sources: Default::default(),
             predicate_destinations: Default::default(),
             predicate_sources: Default::default(),
+            list: OperandList::default(),
             label: None,
             flow: Flow::Next,
             cost,
@@ -425,27 +464,48 @@ impl Pending {
                 .collect()
         };
         let mut reads = registers(&self.sources);
+        reads.extend(registers(&self.list.sources));
         reads.extend(registers(&self.predicate_sources));
         reads.extend(self.guard);
         let mut writes = registers(&self.destinations);
+        writes.extend(registers(&self.list.destinations));
         writes.extend(registers(&self.predicate_destinations));
         Uses { reads, writes, guarded: self.guard.is_some() }
     }
 }
 
-fn read(dependencies: &mut Dependencies, index: u16) {
-    let count = usize::from(dependencies.read_count);
-    if count < dependencies.reads.len() && !dependencies.reads[..count].contains(&index) {
-        dependencies.reads[count] = index;
-        dependencies.read_count += 1;
-    }
+/// The scoreboard entries of one instruction, each once.
+#[derive(Default)]
+struct Scoreboard {
+    reads: SmallVec<[u16; 12]>,
+    writes: SmallVec<[u16; 12]>,
 }
 
-fn write(dependencies: &mut Dependencies, index: u16) {
-    let count = usize::from(dependencies.write_count);
-    if count < dependencies.writes.len() && !dependencies.writes[..count].contains(&index) {
-        dependencies.writes[count] = index;
-        dependencies.write_count += 1;
+impl Scoreboard {
+    fn read(&mut self, index: u16) {
+        if !self.reads.contains(&index) {
+            self.reads.push(index);
+        }
+    }
+
+    fn write(&mut self, index: u16) {
+        if !self.writes.contains(&index) {
+            self.writes.push(index);
+        }
+    }
+
+    /// Puts the first entries into the instruction's own table and the others into the program's.
+    fn dependencies(self, further: &mut Vec<u16>) -> Dependencies {
+        let mut dependencies = Dependencies { further: further.len() as u32, ..Dependencies::default() };
+        let mut divide = |entries: &[u16], own: &mut [u16]| {
+            let count = entries.len().min(own.len());
+            own[..count].copy_from_slice(&entries[..count]);
+            further.extend(&entries[count..]);
+            (count as u8, (entries.len() - count) as u8)
+        };
+        (dependencies.read_count, dependencies.further_read_count) = divide(&self.reads, &mut dependencies.reads);
+        (dependencies.write_count, dependencies.further_write_count) = divide(&self.writes, &mut dependencies.writes);
+        dependencies
     }
 }
 

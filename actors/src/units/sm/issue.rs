@@ -217,6 +217,12 @@ impl Sm {
             for &register in &dependencies.writes[..usize::from(dependencies.write_count)] {
                 ready = ready.max(slot.scoreboard[usize::from(register)]);
             }
+            if !dependencies.is_complete() {
+                for &register in program.further_reads(dependencies).iter().chain(program.further_writes(dependencies))
+                {
+                    ready = ready.max(slot.scoreboard[usize::from(register)]);
+                }
+            }
             if ready == Ready::PENDING {
                 slot.ready_cycle = earliest;
                 slot.wait(Status::Memory, Stall::LongScoreboard, earliest, &mut self.counters);
@@ -344,6 +350,13 @@ impl super::warp_slot::WarpSlot {
         let dependencies = &timing.dependencies;
         for &register in &dependencies.writes[..usize::from(dependencies.write_count)] {
             self.scoreboard[usize::from(register)] = ready;
+        }
+        if !dependencies.is_complete()
+            && let Some(program) = &self.program
+        {
+            for &register in program.further_writes(dependencies) {
+                self.scoreboard[usize::from(register)] = ready;
+            }
         }
     }
 }
