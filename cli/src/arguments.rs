@@ -128,6 +128,9 @@ pub struct RunOptions {
     /// Take the workload's kernels from this PTX file instead of the built-in one
     #[arg(long, value_name = "FILE")]
     pub ptx: Option<PathBuf>,
+    /// Take the workload's kernels from the built-in PTX of this compiler
+    #[arg(long, value_enum, conflicts_with = "ptx")]
+    pub compiler: Option<Compiler>,
     /// Overrides of single parameters.
     #[arg(long = "set", value_name = "PATH=VALUE", help = OVERRIDE_HELP)]
     pub set: Vec<Override>,
@@ -163,6 +166,17 @@ pub enum Isa {
     Sass,
     /// The best that there is.
     Auto,
+}
+
+/// A compiler whose PTX a built-in workload has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Compiler {
+    /// NVRTC of CUDA 12: what runs by default.
+    Nvrtc,
+    /// nvcc of CUDA 13, for sm_75.
+    Nvcc,
+    /// Clang.
+    Clang,
 }
 
 /// What a run prints.

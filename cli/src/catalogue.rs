@@ -4,7 +4,7 @@ use crate::arguments::CatalogueFormat;
 use crate::output::json::to_text;
 use crate::output::summary::{add, lines, table};
 use balar_actors::catalogue::{Role, UnitDefinition};
-use balar_workloads::{Descriptor, Domain};
+use balar_workloads::{Compiler, Descriptor, Domain};
 use serde::Serialize;
 use std::fmt::Write;
 
@@ -49,6 +49,14 @@ struct WorkloadEntry {
     summary: &'static str,
     parameters: Vec<ParameterEntry>,
     compute_capabilities: Vec<u32>,
+    code: Vec<CodeEntry>,
+}
+
+/// A workload's PTX as one compiler gave it.
+#[derive(Serialize)]
+struct CodeEntry {
+    compiler: &'static str,
+    compute_capability: u32,
 }
 
 /// All kinds of units in a table, or each in full.
@@ -144,7 +152,10 @@ pub fn workloads(workloads: &[&Descriptor], in_full: bool, format: CatalogueForm
         (CatalogueFormat::Json, _) => to_text(&entries),
         (CatalogueFormat::Table, true) => {
             let texts = entries.iter().map(|entry| {
-                format!("{}: {}\n{}", entry.name, entry.summary, parameter_table(&entry.parameters, width))
+                let code = entry.code.iter().map(|code| format!("{} sm_{}", code.compiler, code.compute_capability));
+                let code = code.collect::<Vec<_>>().join(", ");
+                let parameters = parameter_table(&entry.parameters, width);
+                format!("{}: {}\n{parameters}\nPTX (--compiler): {code}\n", entry.name, entry.summary)
             });
             texts.collect::<Vec<_>>().join("\n")
         }
@@ -172,11 +183,17 @@ fn workload_entry(workload: &Descriptor) -> WorkloadEntry {
         default: Some(parameter.domain.to_string()),
         meaning: parameter.meaning,
     });
+    let own = workload.code.iter().filter(|code| code.compiler == Compiler::Nvrtc);
+    let code = workload
+        .code
+        .iter()
+        .map(|code| CodeEntry { compiler: code.compiler.name(), compute_capability: code.capability });
     WorkloadEntry {
         name: workload.name,
         summary: workload.summary,
         parameters: parameters.collect(),
-        compute_capabilities: workload.ptx.iter().map(|(capability, _)| *capability).collect(),
+        compute_capabilities: own.map(|code| code.capability).collect(),
+        code: code.collect(),
     }
 }
 

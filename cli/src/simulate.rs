@@ -1,6 +1,6 @@
 //! From options to the record of a run.
 
-use crate::arguments::{Isa, RunOptions};
+use crate::arguments::{Compiler, Isa, RunOptions};
 use crate::exit::ExitStatus;
 use crate::failure::Failure;
 use crate::node;
@@ -25,7 +25,11 @@ pub fn run(options: &RunOptions, kinds: &[&'static UnitDefinition]) -> Result<(R
         return Err(Failure::sentence(ExitStatus::BadInput, message, Some(help)));
     }
     let topology = node::load(options.topology.as_deref().unwrap_or_default(), &options.set, kinds)?;
-    let ptx = options.ptx.as_deref().map(ptx).transpose()?;
+    let ptx = match (&options.ptx, options.compiler) {
+        (Some(path), _) => Some(ptx(path)?),
+        (None, Some(compiler)) => Some(built_in_ptx(compiler, options, &topology)?),
+        (None, None) => None,
+    };
     let interrupt = crate::interrupt::listen()
         .map_err(|error| Failure::input(format_args!("cannot listen for Ctrl-C: {error}")))?;
     let board = LiveBoard::default();
@@ -56,6 +60,29 @@ fn ptx(path: &Path) -> Result<(String, String), Failure> {
     let text = fs::read_to_string(path)
         .map_err(|error| Failure::input(format_args!("cannot read {}: {error}", path.display())))?;
     Ok((path.display().to_string(), text))
+}
+
+/// File name and text of the PTX that a compiler made of the workload.
+fn built_in_ptx(
+    compiler: Compiler,
+    options: &RunOptions,
+    topology: &topology::Topology,
+) -> Result<(String, String), Failure> {
+    let compiler = match compiler {
+        Compiler::Nvrtc => balar_workloads::Compiler::Nvrtc,
+        Compiler::Nvcc => balar_workloads::Compiler::Nvcc,
+        Compiler::Clang => balar_workloads::Compiler::Clang,
+    };
+    let own = topology.workload.as_ref().map(|workload| workload.name.as_str());
+    let Some(name) = options.workload.as_ref().map(|choice| choice.name.as_str()).or(own) else {
+        return Err(Failure::from(SimulationError::NoWorkload(topology.name.clone())));
+    };
+    let workload = balar_workloads::find(name).map_err(Failure::input)?;
+    let (major, minor) = topology.gpus().first().map_or((0, 0), |gpu| gpu.compute_capability);
+    let code = workload.code_of(compiler, major * 10 + minor).ok_or_else(|| {
+        Failure::input(format_args!("workload {} has no PTX built by {}", workload.name, compiler.name()))
+    })?;
+    Ok((code.file.to_owned(), code.text.to_owned()))
 }
 
 impl From<RunResult> for RunRecord {

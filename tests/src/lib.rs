@@ -4,35 +4,19 @@ use balar_actors::engine::RunOptions;
 use balar_actors::simulation::{BuiltInWorkloads, RunResult, SimulationRequest, simulate};
 use balar_actors::topology::{self, LoadOptions, PartLibrary, Topology, TopologySource};
 use balar_actors::units::UNITS;
+use std::fmt::Write;
 use std::path::Path;
 
 /// The built-in topologies.
 pub const TOPOLOGIES: [&str; 3] = ["v100_node", "p100_node", "v100_sxm2_node"];
 
-/// Parameters that make a workload small: some ten thousand warp instructions, with partial tiles and blocks where the
-/// workload has them. The last row stands for several other operations and orders of the same workload.
-const SMALL: [(&str, &[(&str, &str)]); 10] = [
-    ("vectoradd", &[("elements", "5000"), ("block", "128")]),
-    ("lud", &[("size", "48")]),
-    ("reduction", &[("elements", "10000"), ("block", "128"), ("blocks", "24")]),
-    ("gemm", &[("m", "70"), ("n", "50"), ("k", "40")]),
-    ("hotspot", &[("size", "64")]),
-    ("concurrent", &[("streams", "3"), ("elements", "1000"), ("rounds", "8")]),
-    ("pointer_chase", &[("working_set", "8KiB"), ("steps", "256")]),
-    ("stream", &[("operation", "triad"), ("elements", "20000")]),
-    ("shared_chase", &[("steps", "256")]),
-    ("alu_latency", &[("steps", "256")]),
-];
-
 /// Small parameters of a workload.
 ///
 /// # Panics
 ///
-/// Where `SMALL` has no row for it: a new workload needs one.
+/// Where there is no such workload.
 pub fn small(workload: &str) -> Vec<(String, String)> {
-    let row = SMALL.iter().find(|(name, _)| *name == workload);
-    let (_, parameters) = row.unwrap_or_else(|| panic!("tests/src/lib.rs: SMALL has no row for {workload}"));
-    parameters.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
+    parameters(balar_workloads::find(workload).unwrap_or_else(|error| panic!("{error}")).small)
 }
 
 /// `key=value` pairs from text such as "size=64,iterations=2".
@@ -92,6 +76,24 @@ pub fn sum(result: &RunResult, location: &str, what: &str) -> u64 {
         .collect();
     assert!(!values.is_empty(), "no unit {location} counts {what}");
     values.iter().sum()
+}
+
+/// Everything that a run says, but for the wall clock and the threads, a line for each thing.
+///
+/// # Panics
+///
+/// Never: a `String` takes every byte.
+pub fn described(result: &RunResult) -> String {
+    let mut text =
+        format!("{:?} {:?}\n{:?} {:?}\n", result.outcome, result.sim_time, result.program, result.parameters);
+    for kernel in &result.statistics.kernels {
+        writeln!(text, "{kernel:?}").expect("a String takes every byte");
+    }
+    for row in &result.statistics.rows {
+        writeln!(text, "{} {} = {} {}", row.location, row.what, row.value, row.unit)
+            .expect("a String takes every byte");
+    }
+    text
 }
 
 /// Compares `text` with the snapshot `snapshots/FOLDER/NAME.snap`. `INSTA_UPDATE=always` writes it.

@@ -1,23 +1,7 @@
 //! A run's statistics are the same bytes for any number of threads and any placement of units on them.
 
 use balar_actors::engine::{Placement, RunOptions};
-use balar_actors::simulation::RunResult;
-use balar_tests::{run, small};
-use std::fmt::Write;
-
-/// Everything that a run says, but for the wall clock and the threads.
-fn text(result: &RunResult) -> String {
-    let mut text =
-        format!("{:?} {:?}\n{:?} {:?}\n", result.outcome, result.sim_time, result.program, result.parameters);
-    for kernel in &result.statistics.kernels {
-        writeln!(text, "{kernel:?}").expect("a String takes every byte");
-    }
-    for row in &result.statistics.rows {
-        writeln!(text, "{} {} = {} {}", row.location, row.what, row.value, row.unit)
-            .expect("a String takes every byte");
-    }
-    text
-}
+use balar_tests::{described, run, small};
 
 fn is_deterministic(topology: &str, workload: &str) {
     let text_of = |threads, placement| {
@@ -25,7 +9,7 @@ fn is_deterministic(topology: &str, workload: &str) {
             run(topology, workload, small(workload), RunOptions { threads, placement, ..RunOptions::default() });
         assert!(result.completed(), "{workload} on {topology}: {:?} {:?}", result.outcome, result.program);
         assert!(!result.statistics.kernels.is_empty(), "{workload} on {topology}");
-        text(&result)
+        described(&result)
     };
     let expected = text_of(1, Placement::Balanced);
     for (threads, placement) in
@@ -62,7 +46,7 @@ fn a_run_that_is_stopped() {
         let stop_at = Some(balar_protocol::SimTime::from_nanoseconds(30_000));
         let result = run("v100_node", "lud", small("lud"), RunOptions { threads, stop_at, ..RunOptions::default() });
         assert!(!result.completed());
-        text(&result)
+        described(&result)
     };
     let expected = text_of(1);
     assert_eq!(expected, text_of(2));

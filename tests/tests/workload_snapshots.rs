@@ -1,4 +1,4 @@
-//! Pins the statistics of every workload on every built-in topology, small, and what the binary prints.
+//! Pins the statistics of workloads on every built-in topology, small, and what the binary prints.
 //!
 //! `INSTA_UPDATE=always cargo test -p balar-tests` accepts what moved; `git diff snapshots` shows it.
 
@@ -56,12 +56,26 @@ fn text(result: &RunResult) -> String {
     text
 }
 
+/// The workloads whose statistics are pinned in full.
+const IN_FULL: [&str; 10] = [
+    "vectoradd",
+    "lud",
+    "reduction",
+    "gemm",
+    "hotspot",
+    "concurrent",
+    "pointer_chase",
+    "stream",
+    "shared_chase",
+    "alu_latency",
+];
+
 #[test]
-fn statistics_of_every_workload_on_every_topology() {
+fn all_statistics_of_some_workloads_on_every_topology() {
     for topology in TOPOLOGIES {
-        for workload in balar_workloads::workloads() {
-            let result = verified(topology, workload.name, small(workload.name));
-            assert_snapshot(&format!("statistics/{topology}"), workload.name, &text(&result));
+        for workload in IN_FULL {
+            let result = verified(topology, workload, small(workload));
+            assert_snapshot(&format!("statistics/{topology}"), workload, &text(&result));
         }
     }
 }

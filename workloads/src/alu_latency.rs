@@ -2,7 +2,7 @@
 
 use crate::call::{HostProgram, Measurement};
 use crate::parameters::{Domain, Parameter, Parameters, WorkloadError};
-use crate::registry::{Descriptor, integer, ptx};
+use crate::registry::{Descriptor, code, integer};
 use crate::script::{Argument, Check, Outcome, Queue, Script, Shape, Transfer};
 
 /// Instructions before the measured ones, in the kernels.
@@ -22,7 +22,8 @@ pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
         integer("steps", 4096, 256, 1 << 24, "measured instructions, a multiple of 256"),
         integer("threads", 32, 1, 1024, "threads of the block"),
     ],
-    ptx: ptx!("alu_latency"),
+    code: code!("alu_latency"),
+    small: "steps=256",
     build,
 };
 

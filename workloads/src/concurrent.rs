@@ -3,7 +3,7 @@
 use crate::call::HostProgram;
 use crate::numeric::{compare_exactly, integers};
 use crate::parameters::{Parameters, WorkloadError};
-use crate::registry::{Descriptor, SEED, integer, ptx};
+use crate::registry::{Descriptor, SEED, code, integer};
 use crate::script::{Argument, Check, Outcome, Queue, Script, Shape, Transfer};
 
 /// Byte with which the second vector of a stream is filled.
@@ -19,7 +19,8 @@ pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
         integer("block", 128, 1, 1024, "threads of a block"),
         SEED,
     ],
-    ptx: ptx!("concurrent"),
+    code: code!("concurrent"),
+    small: "streams=3,elements=1000,rounds=8",
     build,
 };
 

@@ -3,7 +3,7 @@
 use crate::call::HostProgram;
 use crate::numeric::{compare_exactly, multiply_add, sample, uniform_floats, with_fused_multiply_add};
 use crate::parameters::{Parameters, WorkloadError};
-use crate::registry::{Descriptor, SEED, integer, ptx};
+use crate::registry::{Descriptor, SEED, code, integer};
 use crate::script::{Argument, Check, Outcome, Queue, Script, Shape, Transfer};
 
 /// Rows and columns of the tile of C that a block computes.
@@ -22,7 +22,8 @@ pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
         integer("k", 0, 0, 16_384, "columns of A and rows of B; 0: size"),
         SEED,
     ],
-    ptx: ptx!("gemm"),
+    code: code!("gemm"),
+    small: "m=70,n=50,k=40",
     build,
 };
 

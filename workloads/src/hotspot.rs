@@ -3,7 +3,7 @@
 use crate::call::HostProgram;
 use crate::numeric::{compare_exactly, uniform_floats, with_fused_multiply_add};
 use crate::parameters::{Parameters, WorkloadError};
-use crate::registry::{Descriptor, SEED, integer, ptx};
+use crate::registry::{Descriptor, SEED, code, integer};
 use crate::script::{Argument, Check, Outcome, Queue, Script, Shape, Transfer};
 
 const TILE: u32 = 16;
@@ -17,7 +17,8 @@ pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
         integer("steps", 2, 1, 7, "time steps of one launch, the width of a tile's ghost zone"),
         SEED,
     ],
-    ptx: ptx!("hotspot"),
+    code: code!("hotspot"),
+    small: "size=64",
     build,
 };
 

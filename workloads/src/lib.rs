@@ -24,4 +24,4 @@ mod vectoradd;
 
 pub use call::{Call, CallFailure, CallResult, CudaError, HostProgram, Measurement, Verification};
 pub use parameters::{Domain, Parameter, Parameters, Suggestion, Value, WorkloadError};
-pub use registry::{Descriptor, find, workloads};
+pub use registry::{Code, Compiler, Descriptor, find, workloads};

@@ -3,7 +3,7 @@
 use crate::call::HostProgram;
 use crate::numeric::{compare_exactly, multiply_add, uniform_floats, with_fused_multiply_add};
 use crate::parameters::{Parameters, WorkloadError};
-use crate::registry::{Descriptor, SEED, integer, ptx};
+use crate::registry::{Descriptor, SEED, code, integer};
 use crate::script::{Argument, Check, Outcome, Queue, Script, Shape, Transfer};
 
 const TILE: usize = 16;
@@ -12,7 +12,8 @@ pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
     name: "lud",
     summary: "LU decomposition of a matrix of floats, in tiles: diagonal, perimeter and internal kernels",
     parameters: &[integer("size", 256, 16, 16_384, "rows and columns, a multiple of 16"), SEED],
-    ptx: ptx!("lud"),
+    code: code!("lud"),
+    small: "size=48",
     build,
 };
 

@@ -3,7 +3,7 @@
 use crate::call::{HostProgram, Measurement};
 use crate::numeric::shuffled_from_zero;
 use crate::parameters::{Domain, Parameter, Parameters, WorkloadError};
-use crate::registry::{Descriptor, SEED, integer, ptx};
+use crate::registry::{Descriptor, SEED, code, integer};
 use crate::script::{Argument, Buffer, Check, Outcome, Queue, Script, Shape, Transfer};
 
 pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
@@ -35,7 +35,8 @@ pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
         integer("threads", 1, 1, 32, "threads of the warp; all follow the same pointers"),
         SEED,
     ],
-    ptx: ptx!("pointer_chase"),
+    code: code!("pointer_chase"),
+    small: "working_set=8KiB,steps=256",
     build,
 };
 

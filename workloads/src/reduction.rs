@@ -3,7 +3,7 @@
 use crate::call::HostProgram;
 use crate::numeric::{integers, uniform_floats};
 use crate::parameters::{Parameters, WorkloadError};
-use crate::registry::{Descriptor, SEED, integer, ptx};
+use crate::registry::{Descriptor, SEED, code, integer};
 use crate::script::{Argument, Check, Outcome, Queue, Script, Shape, Transfer};
 
 /// Values of at least this much are counted: about three in four.
@@ -18,7 +18,8 @@ pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
         integer("blocks", 160, 1, 65_535, "blocks of a launch"),
         SEED,
     ],
-    ptx: ptx!("reduction"),
+    code: code!("reduction"),
+    small: "elements=10000,block=128,blocks=24",
     build,
 };
 

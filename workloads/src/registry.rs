@@ -3,6 +3,44 @@
 use crate::call::HostProgram;
 use crate::parameters::{Parameter, Parameters, Suggestion, WorkloadError};
 
+/// A compiler that turns CUDA sources into PTX.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Compiler {
+    /// NVRTC of CUDA 12, the newest that compiles for sm_60 and sm_70: what runs where nothing else is asked for.
+    Nvrtc,
+    /// nvcc of CUDA 13.
+    Nvcc,
+    /// Clang.
+    Clang,
+}
+
+impl Compiler {
+    /// All compilers.
+    pub const ALL: [Compiler; 3] = [Compiler::Nvrtc, Compiler::Nvcc, Compiler::Clang];
+
+    /// Its name in lower case.
+    pub fn name(self) -> &'static str {
+        match self {
+            Compiler::Nvrtc => "nvrtc",
+            Compiler::Nvcc => "nvcc",
+            Compiler::Clang => "clang",
+        }
+    }
+}
+
+/// A workload's PTX as one compiler gave it.
+#[derive(Clone, Copy, Debug)]
+pub struct Code {
+    /// The compiler.
+    pub compiler: Compiler,
+    /// The compute capability that it was built for: 70 for sm_70.
+    pub capability: u32,
+    /// The PTX's file name.
+    pub file: &'static str,
+    /// The PTX.
+    pub text: &'static str,
+}
+
 /// Describes a workload: its name, parameters, code and host program.
 #[derive(Debug)]
 pub struct Descriptor {
@@ -12,17 +50,27 @@ pub struct Descriptor {
     pub summary: &'static str,
     /// Its parameters.
     pub parameters: &'static [Parameter],
-    /// Its PTX by compute capability (60 for sm_60), ascending.
-    pub ptx: &'static [(u32, &'static str)],
+    /// Its PTX as each compiler gives it; the ones of a compiler in ascending order of compute capability.
+    pub code: &'static [Code],
+    /// Settings that make it small, in the form of [`Descriptor::parse_parameters`]: at most some ten thousand warp
+    /// instructions, with partial tiles and blocks where it has them. Tests run it so.
+    pub small: &'static str,
     /// Makes its host program. An error where the values do not go together.
     pub build: fn(&Parameters) -> Result<Box<dyn HostProgram>, WorkloadError>,
 }
 
 impl Descriptor {
-    /// The PTX for a device: that of the greatest compute capability that the device has.
+    /// The PTX for a device: NVRTC's for the greatest compute capability that the device has.
     pub fn ptx_for(&self, compute_capability: u32) -> Option<&'static str> {
-        let fitting = self.ptx.iter().rev().find(|(capability, _)| *capability <= compute_capability);
-        fitting.map(|(_, text)| *text)
+        let mut own = self.code.iter().filter(|code| code.compiler == Compiler::Nvrtc).rev();
+        own.find(|code| code.capability <= compute_capability).map(|code| code.text)
+    }
+
+    /// What a compiler made for a device: for the greatest compute capability that the device has, and where it made none
+    /// that old, the oldest. (nvcc of CUDA 13 makes nothing older than sm_75; the workloads use nothing that is new there.)
+    pub fn code_of(&self, compiler: Compiler, compute_capability: u32) -> Option<&'static Code> {
+        let own = || self.code.iter().filter(move |code| code.compiler == compiler);
+        own().rev().find(|code| code.capability <= compute_capability).or_else(|| own().next())
     }
 
     /// All parameters, from keys and values; those not named have their defaults.
@@ -51,7 +99,7 @@ impl Descriptor {
     }
 }
 
-static WORKLOADS: [Descriptor; 10] = [
+static WORKLOADS: &[Descriptor] = &[
     crate::vectoradd::DESCRIPTOR,
     crate::lud::DESCRIPTOR,
     crate::reduction::DESCRIPTOR,
@@ -66,7 +114,7 @@ static WORKLOADS: [Descriptor; 10] = [
 
 /// All workloads.
 pub fn workloads() -> &'static [Descriptor] {
-    &WORKLOADS
+    WORKLOADS
 }
 
 /// Lower case, without underscores: `PointerChase` and `pointer_chase` are the same name.
@@ -85,16 +133,34 @@ pub fn find(name: &str) -> Result<&'static Descriptor, WorkloadError> {
     })
 }
 
-/// The PTX of a workload, as built for each compute capability.
-macro_rules! ptx {
+/// The PTX of a workload, as each compiler gave it. Named after the workload: the variants that there are, where some
+/// cannot be built.
+macro_rules! code {
     ($name:literal) => {
-        &[
-            (60, include_str!(concat!("../", $name, "/", $name, ".sm_60.ptx"))),
-            (70, include_str!(concat!("../", $name, "/", $name, ".sm_70.ptx"))),
-        ]
+        $crate::registry::code!($name: nvrtc 60, nvrtc 70, nvcc 75, clang 70)
+    };
+    ($name:literal: $($compiler:ident $capability:literal),+) => {
+        &[$($crate::registry::code!(@ $name $compiler $capability)),+]
+    };
+    (@ $name:literal nvrtc $capability:literal) => {
+        $crate::registry::code!(@ Nvrtc, $capability, concat!($name, ".sm_", $capability, ".ptx"), $name)
+    };
+    (@ $name:literal nvcc $capability:literal) => {
+        $crate::registry::code!(@ Nvcc, $capability, concat!($name, ".nvcc.sm_", $capability, ".ptx"), $name)
+    };
+    (@ $name:literal clang $capability:literal) => {
+        $crate::registry::code!(@ Clang, $capability, concat!($name, ".clang.sm_", $capability, ".ptx"), $name)
+    };
+    (@ $compiler:ident, $capability:literal, $file:expr, $name:literal) => {
+        $crate::registry::Code {
+            compiler: $crate::registry::Compiler::$compiler,
+            capability: $capability,
+            file: $file,
+            text: include_str!(concat!("../", $name, "/", $file)),
+        }
     };
 }
-pub(crate) use ptx;
+pub(crate) use code;
 
 /// The parameter that seeds a workload's inputs.
 pub(crate) const SEED: Parameter = Parameter {

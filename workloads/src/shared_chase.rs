@@ -2,7 +2,7 @@
 
 use crate::call::{HostProgram, Measurement};
 use crate::parameters::{Parameters, WorkloadError};
-use crate::registry::{Descriptor, integer, ptx};
+use crate::registry::{Descriptor, code, integer};
 use crate::script::{Argument, Check, Outcome, Queue, Script, Shape, Transfer};
 
 /// Words of the kernel's ring.
@@ -19,7 +19,8 @@ pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
         integer("steps", 4096, 16, 1 << 24, "measured loads, a multiple of 16"),
         integer("threads", 1, 1, 32, "threads of the warp; all follow the same pointers"),
     ],
-    ptx: ptx!("shared_chase"),
+    code: code!("shared_chase"),
+    small: "steps=256",
     build,
 };
 

@@ -3,7 +3,7 @@
 use crate::call::{HostProgram, Measurement};
 use crate::numeric::{compare_exactly, uniform_doubles, with_fused_multiply_add};
 use crate::parameters::{Domain, Parameter, Parameters, WorkloadError};
-use crate::registry::{Descriptor, SEED, integer, ptx};
+use crate::registry::{Descriptor, SEED, code, integer};
 use crate::script::{Argument, Check, Outcome, Queue, Script, Shape, Transfer};
 
 pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
@@ -21,7 +21,8 @@ pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
         integer("launches", 2, 1, 1000, "launches of the kernel, back to back"),
         SEED,
     ],
-    ptx: ptx!("stream"),
+    code: code!("stream"),
+    small: "operation=triad,elements=20000",
     build,
 };
 

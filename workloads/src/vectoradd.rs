@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::call::HostProgram;
 use crate::numeric::{compare_exactly, uniform_float_bytes};
 use crate::parameters::{Parameters, WorkloadError};
-use crate::registry::{Descriptor, SEED, integer, ptx};
+use crate::registry::{Descriptor, SEED, code, integer};
 use crate::script::{Argument, Check, Outcome, Queue, Script, Shape, Transfer};
 
 pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
@@ -17,7 +17,8 @@ pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
         integer("block", 256, 1, 1024, "threads of a block"),
         SEED,
     ],
-    ptx: ptx!("vectoradd"),
+    code: code!("vectoradd"),
+    small: "elements=5000,block=128",
     build,
 };
 

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use balar_workloads::{Call, CallResult, CudaError, HostProgram, Verification, WorkloadError, find, workloads};
+use balar_workloads::{
+    Call, CallResult, Compiler, CudaError, Descriptor, HostProgram, Verification, WorkloadError, find, workloads,
+};
 
 /// What a kernel does to the memory of the device.
 type Kernel = fn(&mut Device, &Call);
@@ -105,20 +107,6 @@ fn program(name: &str, parameters: &str) -> Box<dyn HostProgram> {
     workload.program(&workload.parse_parameters(parameters).unwrap()).unwrap()
 }
 
-/// Small parameters for each workload.
-const SMALL: [(&str, &str); 10] = [
-    ("vectoradd", "elements=1000"),
-    ("lud", "size=32"),
-    ("reduction", "elements=1000,blocks=3,block=64"),
-    ("gemm", "m=17,n=33,k=5"),
-    ("hotspot", "size=20,iterations=3"),
-    ("concurrent", "streams=3,elements=100,rounds=2"),
-    ("pointer_chase", "working_set=4KiB,steps=64"),
-    ("stream", "elements=100,operation=triad"),
-    ("shared_chase", "steps=64"),
-    ("alu_latency", "steps=256"),
-];
-
 fn launches(calls: &[Call]) -> Vec<(&str, [u32; 3], [u32; 3])> {
     let launch = |call| match call {
         &Call::Launch { ref kernel, grid, block, .. } => Some((&**kernel, grid, block)),
@@ -139,11 +127,8 @@ fn a_right_result_passes() {
 
 #[test]
 fn a_kernel_that_does_nothing_fails_every_workload() {
-    assert_eq!(SMALL.map(|(name, _)| name).to_vec(), {
-        workloads().iter().map(|workload| workload.name).collect::<Vec<_>>()
-    });
-    for (name, parameters) in SMALL {
-        let mut program = program(name, parameters);
+    for Descriptor { name, small, .. } in workloads() {
+        let mut program = program(name, small);
         let calls = Device::default().execute(program.as_mut(), no_kernel);
         assert_eq!(calls.last(), Some(&Call::Exit { error: None }), "{name}");
         assert_eq!(program.verification().verified(), Some(false), "{name}");
@@ -169,14 +154,12 @@ fn one_wrong_bit_is_reported_with_its_place() {
 #[test]
 fn every_kernel_launched_is_in_the_ptx_with_the_parameters_given() {
     for workload in workloads() {
-        assert_eq!(workload.ptx.iter().map(|(capability, _)| *capability).collect::<Vec<_>>(), [60, 70]);
-        let (_, parameters) = SMALL.iter().find(|(name, _)| *name == workload.name).unwrap();
-        let calls = Device::default().execute(program(workload.name, parameters).as_mut(), no_kernel);
+        let calls = Device::default().execute(program(workload.name, workload.small).as_mut(), no_kernel);
         for call in &calls {
             let Call::Launch { kernel, parameters, .. } = call else { continue };
-            for (_, ptx) in workload.ptx {
+            for code in workload.code {
                 let entry = format!(".visible .entry {kernel}(");
-                let (_, rest) = ptx.split_once(&entry).unwrap_or_else(|| panic!("{} has no {kernel}", workload.name));
+                let (_, rest) = code.text.split_once(&entry).unwrap_or_else(|| panic!("{} has no {kernel}", code.file));
                 let (declarations, _) = rest.split_once(')').unwrap();
                 let sizes = declarations.split(',').map(|line| if line.contains("64 ") { 8 } else { 4 });
                 let size = sizes.fold(0usize, |end, size| end.next_multiple_of(size) + size);
@@ -188,8 +171,8 @@ fn every_kernel_launched_is_in_the_ptx_with_the_parameters_given() {
 
 #[test]
 fn device_memory_is_freed_and_streams_are_destroyed() {
-    for (name, parameters) in SMALL {
-        let calls = Device::default().execute(program(name, parameters).as_mut(), no_kernel);
+    for Descriptor { name, small, .. } in workloads() {
+        let calls = Device::default().execute(program(name, small).as_mut(), no_kernel);
         let count = |name: &str| calls.iter().filter(|call| call.name() == name).count();
         assert_eq!(count("cudaMalloc"), count("cudaFree"), "{name}");
         assert_eq!(count("cudaStreamCreate"), count("cudaStreamDestroy"), "{name}");
@@ -289,9 +272,9 @@ fn stream_reports_its_bandwidth() {
 
 #[test]
 fn a_cuda_error_ends_the_program() {
-    for (name, parameters) in SMALL {
+    for Descriptor { name, small, .. } in workloads() {
         for failing in ["cudaMalloc", "cudaLaunchKernel", "cudaFree"] {
-            let mut program = program(name, parameters);
+            let mut program = program(name, small);
             let error = CudaError::MemoryAllocation;
             let mut device = Device { failing: Some((failing, error)), ..Device::default() };
             let calls = device.execute(program.as_mut(), no_kernel);
@@ -398,4 +381,24 @@ fn the_ptx_of_the_nearest_older_architecture_is_taken() {
     assert!(vectoradd.ptx_for(61).unwrap().contains(".target sm_60"));
     assert!(vectoradd.ptx_for(90).unwrap().contains(".target sm_70"));
     assert_eq!(vectoradd.ptx_for(52), None);
+}
+
+#[test]
+fn every_compiler_is_asked_for_by_name_and_has_the_code_it_says() {
+    for workload in workloads() {
+        assert!(workload.ptx_for(70).is_some_and(|text| text.contains(".target sm_70")), "{}", workload.name);
+        for code in workload.code {
+            assert!(code.text.contains(&format!(".target sm_{}", code.capability)), "{}", code.file);
+            let header = code.text.lines().next().unwrap().to_lowercase();
+            assert!(header.contains(&format!("built by {} ", code.compiler.name())), "{}: {header}", code.file);
+            assert_eq!(workload.code_of(code.compiler, code.capability).unwrap().file, code.file);
+        }
+        for compiler in Compiler::ALL {
+            let own = workload.code.iter().filter(|code| code.compiler == compiler).map(|code| code.capability);
+            assert!(own.is_sorted(), "{}", workload.name);
+        }
+    }
+    let lud = find("lud").unwrap();
+    assert_eq!(lud.code_of(Compiler::Nvcc, 60).unwrap().file, "lud.nvcc.sm_75.ptx");
+    assert_eq!(lud.code_of(Compiler::Nvrtc, 61).unwrap().file, "lud.sm_60.ptx");
 }
