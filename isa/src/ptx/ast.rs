@@ -495,6 +495,8 @@ pub enum OperandKind {
     },
     /// `{a, b, c, d}`, or a vector register as a whole.
     Vector(Box<[Operand]>),
+    /// `{a, b, c, d}|%p1`: what a texture access gives, and whether the texels were resident; `None` = `_`.
+    ResidentVector(Box<[Operand]>, Option<RegisterId>),
     /// An integer, as 64 bits in two's complement.
     Integer(u64),
     /// `0f3F800000`: bits of an f32.

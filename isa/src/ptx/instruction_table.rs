@@ -43,6 +43,8 @@ pub enum OperandSlot {
     Destination,
     /// A destination that may be a pair `p|q`.
     DestinationPair,
+    /// A destination that may have a predicate after it: `{...}|p`.
+    DestinationResident,
     /// A register, literal, special register, symbol or vector.
     Source,
     /// A predicate register, `!` allowed.
@@ -67,6 +69,7 @@ impl OperandSlot {
         match self {
             Self::Destination => "a destination register, a vector of them, or `_`",
             Self::DestinationPair => "a destination register, or a pair `p|q`",
+            Self::DestinationResident => "a vector of destination registers, a predicate after `|` allowed",
             Self::Source => "a register, a literal or a symbol",
             Self::Predicate => "a predicate register, `!` before it allowed",
             Self::SourceOrPredicate => "a register, a literal or a predicate",
@@ -82,6 +85,7 @@ impl OperandSlot {
         match letter {
             b'd' => Self::Destination,
             b'p' => Self::DestinationPair,
+            b'r' => Self::DestinationResident,
             b's' => Self::Source,
             b'q' => Self::Predicate,
             b'o' => Self::SourceOrPredicate,
@@ -156,7 +160,7 @@ pub fn form(opcode: O, modifiers: &[M]) -> Option<&'static Form> {
     forms(opcode).iter().find(|form| form.required.iter().all(|required| modifiers.contains(required)))
 }
 
-/// `operands`: d destination, p destination or pair, s source, q predicate, o source or predicate, a address,
+/// `operands`: d destination, p destination or pair, r destination with residency, s source, q predicate, o source or predicate, a address,
 /// t address list, l label, v video source; `|` before the optional ones.
 const fn row(opcode: O, required: &'static [M], groups: &[&[M]], types: (u8, u8), operands: &'static str) -> Form {
     let own = ModifierSet::of(groups);
@@ -458,10 +462,10 @@ static FORMS: &[Form] = &[
     row(O::Vmax4, &[], &[VIDEO], (3, 3), "vvvv"),
     row(O::Vset4, &[], &[VIDEO, COMPARE], (2, 2), "vvvv"),
     // Textures and surfaces.
-    row(O::Tex, &[M::Grad], &[GEOMETRY, VECTOR], (2, 2), "dtss|ss"),
-    row(O::Tex, &[M::Level], &[GEOMETRY, VECTOR], (2, 2), "dts|ss"),
-    row(O::Tex, &[], &[GEOMETRY, VECTOR], (2, 2), "dt|ss"),
-    row(O::Tld4, &[], &[GEOMETRY, VECTOR, &[M::R, M::G, M::B, M::A]], (2, 2), "dt|ss"),
+    row(O::Tex, &[M::Grad], &[GEOMETRY, VECTOR], (2, 2), "rtss|ss"),
+    row(O::Tex, &[M::Level], &[GEOMETRY, VECTOR], (2, 2), "rts|ss"),
+    row(O::Tex, &[], &[GEOMETRY, VECTOR], (2, 2), "rt|ss"),
+    row(O::Tld4, &[], &[GEOMETRY, VECTOR, &[M::R, M::G, M::B, M::A]], (2, 2), "rt|ss"),
     row(O::Txq, &[], &[QUERY], (1, 1), "dt|s"),
     row(O::Suq, &[], &[QUERY], (1, 1), "dt"),
     row(O::Suld, &[], &[GEOMETRY, VECTOR, CACHE, OUT_OF_BOUNDS, &[M::B]], (1, 1), "dt"),

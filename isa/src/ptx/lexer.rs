@@ -75,6 +75,10 @@ impl<'a> Lexer<'a> {
         Self { text, bytes: text.as_bytes(), position: 0, errors: Vec::new() }
     }
 
+    fn rest(&self) -> &'a [u8] {
+        self.bytes.get(self.position..).unwrap_or(&[])
+    }
+
     fn byte(&self, offset: usize) -> u8 {
         self.bytes.get(self.position + offset).copied().unwrap_or(0)
     }
@@ -120,6 +124,11 @@ impl<'a> Lexer<'a> {
                 b'/' if self.byte(1) == b'/' => self.skip_line(),
                 b'/' if self.byte(1) == b'*' => self.skip_block_comment(),
                 b'#' => self.skip_line(),
+                // A continued line, as a preprocessor leaves it.
+                b'\\' if self.byte(1) == b'\n' => self.position += 2,
+                b'\\' if self.byte(1) == b'\r' && self.byte(2) == b'\n' => self.position += 3,
+                // Debugging data of PTX before 2.0: `@@DWARF .byte 1, 2`.
+                b'@' if self.rest().starts_with(b"@@DWARF") => self.skip_line(),
                 _ => return,
             }
         }

@@ -10,6 +10,7 @@ mod module;
 mod names;
 mod operand;
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use super::ast::{Alias, Function, Module, SymbolReference, Variable};
@@ -41,7 +42,9 @@ struct Parser<'a> {
     aliases: Vec<Alias>,
     files: Vec<(u32, Box<str>)>,
     pragmas: Vec<Box<str>>,
-    module_names: BTreeMap<&'a str, SymbolReference>,
+    module_names: BTreeMap<Cow<'a, str>, SymbolReference>,
+    /// `.reg` of module scope.
+    module_registers: Vec<declaration::ModuleRegisters<'a>>,
     /// Symbols of initial values, which may be declared later.
     pending_initial_symbols: Vec<module::PendingInitialSymbol<'a>>,
 }
@@ -101,6 +104,7 @@ impl<'a> Parser<'a> {
             files: Vec::new(),
             pragmas: Vec::new(),
             module_names: BTreeMap::new(),
+            module_registers: Vec::new(),
             pending_initial_symbols: Vec::new(),
         }
     }

@@ -30,6 +30,9 @@ const PRECEDENCE: [&[&str]; 10] = [
     &["*", "/", "%"],
 ];
 
+/// The one constant that has a name.
+const WARP_SIZE: &str = "WARP_SZ";
+
 impl Parser<'_> {
     /// Whether the current token can begin a constant.
     pub(super) fn at_constant(&self) -> bool {
@@ -37,6 +40,7 @@ impl Parser<'_> {
             TokenKind::Integer | TokenKind::DecimalFloat | TokenKind::HexFloat32 | TokenKind::HexFloat64 => true,
             TokenKind::Punctuation(mark) => matches!(mark, b'-' | b'+' | b'~' | b'!' | b'('),
             TokenKind::Dotted => self.current.text.bytes().all(|byte| byte.is_ascii_digit()),
+            TokenKind::Identifier => self.current.text == WARP_SIZE,
             _ => false,
         }
     }
@@ -214,6 +218,7 @@ impl Parser<'_> {
             TokenKind::HexFloat32 => hexadecimal(8).map(|bits| Constant::Float32(bits as u32)),
             TokenKind::HexFloat64 => hexadecimal(16).map(|bits| Constant::Float64(f64::from_bits(bits))),
             TokenKind::DecimalFloat => token.text.parse().ok().map(Constant::Float64),
+            TokenKind::Identifier if token.text == WARP_SIZE => Some(Constant::Integer { bits: 32, unsigned: false }),
             // `.5`
             TokenKind::Dotted if self.at_constant() => format!("0.{}", token.text).parse().ok().map(Constant::Float64),
             _ => None,
@@ -292,6 +297,10 @@ mod tests {
             ("1 >= 2 || 2 <= 2", 1),
             ("0x8000000000000000 >> 63", 1),
             ("(.s64)0x8000000000000000 >> 63", -1),
+            ("WARP_SZ * 4 - 1", 127),
+            ("0b1010 ^ 012", 0),
+            ("0xFFU + 1U", 256),
+            ("4 / 3 * 3 == 4 ? 1 : 2 < 3 ? 5 : 6", 5),
         ] {
             let mut parser = Parser::new(text);
             let Ok(value) = parser.integer_constant() else { panic!("{text}: {:?}", parser.errors) };

@@ -1,5 +1,7 @@
 //! Variables, parameters and registers.
 
+use std::borrow::Cow;
+
 use smallvec::SmallVec;
 
 use super::super::ast::{
@@ -30,6 +32,18 @@ impl Qualifiers {
         self.alignment.unwrap_or(self.scalar_type.bytes() * self.vector_length)
     }
 }
+
+/// A `.reg` of module scope, one name of it.
+#[derive(Clone, Copy)]
+pub(super) struct ModuleRegisters<'a> {
+    pub name: &'a str,
+    count: Option<u32>,
+    shape: (ScalarType, u32),
+    span: Span,
+}
+
+/// Variables that one `name<n>` may declare.
+const MAXIMUM_RANGE: u32 = 1 << 12;
 
 type Dimensions = SmallVec<[Option<u64>; 2]>;
 
@@ -162,6 +176,14 @@ impl<'a> Parser<'a> {
         Ok(dimensions)
     }
 
+    /// `[n]` after `.const`, with the `[` next: the bank.
+    pub(super) fn bank(&mut self) -> Parsed<()> {
+        self.expect(b'[', "before a bank of constant memory")?;
+        self.bounded_integer(10, "a bank of constant memory")?;
+        self.expect(b']', "after a bank of constant memory")?;
+        Ok(())
+    }
+
     /// A name followed by nothing, `<n>`, `[..]`, `,` and so on.
     fn declared_name(&mut self) -> Parsed<Token<'a>> {
         self.expect_identifier("a name to declare")
@@ -173,12 +195,12 @@ impl<'a> Parser<'a> {
         start: u32,
         space: StateSpace,
         linkage: Linkage,
-        mut declared: impl FnMut(&mut Self, Token<'a>, Variable, Vec<PendingInitialSymbol<'a>>),
+        mut declared: impl FnMut(&mut Self, Cow<'a, str>, Span, Variable, Vec<PendingInitialSymbol<'a>>),
     ) -> Parsed<()> {
         let qualifiers = self.qualifiers(false)?;
         loop {
             let name = self.declared_name()?;
-            // `.param .b32 p<3>;` is an old form of p0, p1, p2.
+            // `.param .b32 p<3>;` declares p0, p1 and p2.
             let count = self.range_count()?;
             let mut dimensions = self.dimensions()?;
             let mut symbols = Vec::new();
@@ -188,9 +210,9 @@ impl<'a> Parser<'a> {
             } else {
                 None
             };
-            if count.is_some() {
+            if count.is_some() && initializer.is_some() {
                 let expected = Some("expected a plain name".to_owned());
-                self.error_at(PtxErrorKind::Syntax, name.span, "a range of variables", expected);
+                self.error_at(PtxErrorKind::Syntax, name.span, "an initial value of a range of variables", expected);
             }
             let variable = Variable {
                 name: name.text.into(),
@@ -204,7 +226,20 @@ impl<'a> Parser<'a> {
                 is_managed: qualifiers.is_managed,
                 span: self.span_from(start),
             };
-            declared(self, name, variable, symbols);
+            match count {
+                None => declared(self, name.text.into(), name.span, variable, symbols),
+                Some(count) if count > MAXIMUM_RANGE => {
+                    let message = format!("more than {MAXIMUM_RANGE} variables in a range");
+                    self.error_at(PtxErrorKind::Limit, name.span, message, None);
+                }
+                Some(count) => {
+                    for number in 0..count {
+                        let text = format!("{}{number}", name.text);
+                        let variable = Variable { name: text.as_str().into(), ..variable.clone() };
+                        declared(self, text.into(), name.span, variable, Vec::new());
+                    }
+                }
+            }
             if !self.accept(b',') {
                 break;
             }
@@ -215,8 +250,8 @@ impl<'a> Parser<'a> {
 
     /// A module-scope declaration.
     pub(super) fn global_variables(&mut self, start: u32, space: StateSpace, linkage: Linkage) -> Parsed<()> {
-        self.variables(start, space, linkage, |parser, name, variable, symbols| {
-            parser.add_global(name, variable, symbols);
+        self.variables(start, space, linkage, |parser, name, span, variable, symbols| {
+            parser.add_global(name, span, variable, symbols);
         })
     }
 
@@ -228,12 +263,12 @@ impl<'a> Parser<'a> {
         linkage: Linkage,
         scope: &mut FunctionScope<'a>,
     ) -> Parsed<()> {
-        self.variables(start, space, linkage, |parser, name, variable, symbols| {
+        self.variables(start, space, linkage, |parser, name, span, variable, symbols| {
             if let Some(symbol) = symbols.first() {
                 let expected = Some("expected numbers: addresses are for module-scope variables".to_owned());
                 parser.error_at(PtxErrorKind::BadOperand, symbol.span, "address in a local initial value", expected);
             }
-            parser.add_local(name, variable, scope);
+            parser.add_local(name, span, variable, scope);
         })
     }
 
@@ -269,6 +304,33 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
+    /// `.reg .b32 %r<10>;` at module scope, with `.reg` next.
+    pub(super) fn module_registers(&mut self) -> Parsed<()> {
+        let start = self.take().span.start;
+        let qualifiers = self.qualifiers(false)?;
+        loop {
+            let name = self.declared_name()?;
+            let count = self.range_count()?;
+            let shape = (qualifiers.scalar_type, qualifiers.vector_length);
+            let span = Span::new(name.span.start, self.span_from(start).end);
+            self.module_registers.push(ModuleRegisters { name: name.text, count, shape, span });
+            if !self.accept(b',') {
+                break;
+            }
+        }
+        self.expect(b';', "after a register declaration")?;
+        Ok(())
+    }
+
+    /// Gives a kernel the registers of module scope. Each kernel has its own: nothing is in them when it starts.
+    pub(super) fn declare_module_registers(&mut self, scope: &mut FunctionScope<'a>) {
+        for index in 0..self.module_registers.len() {
+            let ModuleRegisters { name, count, shape, span } = self.module_registers[index];
+            self.declare_registers(scope, name, count, shape, span);
+        }
+        scope.begin_function();
+    }
+
     /// `( .param .u64 a, .reg .b32 b, ... )`, with the `(` next. Registers and names go to `scope`, where there is one.
     pub(super) fn parameters(
         &mut self,
@@ -299,7 +361,7 @@ impl<'a> Parser<'a> {
                     register = Some(self.declare_registers(scope, name.text, None, shape, name.span));
                 } else {
                     let symbol = super::names::Name::Symbol(reference(parameters.len() as u32));
-                    if !scope.declare(name.text, symbol) && name.text != "_" {
+                    if !scope.declare(name.text.into(), symbol) && name.text != "_" {
                         let message = format!("parameter `{}` is declared twice", name.text);
                         self.error_at(PtxErrorKind::Duplicate, name.span, message, None);
                     }

@@ -2,7 +2,9 @@
 
 use smallvec::SmallVec;
 
-use super::super::ast::{CallOperands, Guard, Instruction, LabelId, Operand, OperandKind, RegisterId, Statement};
+use super::super::ast::{
+    Address, AddressBase, CallOperands, Guard, Instruction, LabelId, Operand, OperandKind, RegisterId, Statement,
+};
 use super::super::error::PtxErrorKind;
 use super::super::instruction_table::{self, Form, OperandSlot};
 use super::super::lexer::{Token, TokenKind};
@@ -99,6 +101,10 @@ impl<'a> Parser<'a> {
             match words::dotted(token.text) {
                 Some(DottedWord::Type(found)) => types.push(found),
                 Some(DottedWord::Modifier(found)) => {
+                    // A bank of constant memory, `.const[2]` of PTX before 2.2: there is one bank now.
+                    if found == Modifier::Const && self.at(b'[') {
+                        self.bank()?;
+                    }
                     modifiers.push(found);
                     spans.push((token.text, token.span, Some(found)));
                 }
@@ -162,13 +168,20 @@ impl<'a> Parser<'a> {
                 let extra = self.rest_of_operands();
                 return Err(self.operand_count(instruction.opcode, form, index + extra, word));
             };
-            let operand = if slot == OperandSlot::Label {
+            let mut operand = if slot == OperandSlot::Label {
                 let name = self.expect_identifier("a label")?;
                 scope.refer_to_label(name.text, name.span, LabelSlot::Operand(statement, index));
                 Operand { kind: OperandKind::Label(LabelId(u32::MAX)), span: name.span }
             } else {
                 self.operand(scope)?
             };
+            // `ld.global.u32 %r1, table[2]` reads the element that brackets around `table+8` would name.
+            if slot == OperandSlot::Address
+                && let OperandKind::Symbol { symbol, offset } = operand.kind
+                && self.lexer.peek_byte(operand.span.end.saturating_sub(1)) == b']'
+            {
+                operand.kind = OperandKind::Address(Address { base: AddressBase::Symbol(symbol), offset });
+            }
             self.check_operand(slot, &operand, scope)?;
             instruction.operands.push(operand);
         }
@@ -226,6 +239,13 @@ impl<'a> Parser<'a> {
                 _ => false,
             },
             OperandSlot::SourceOrPredicate => is_source(operand) || matches!(operand.kind, K::NegatedPredicate(_)),
+            OperandSlot::DestinationResident => match &operand.kind {
+                K::Vector(elements) => elements.iter().all(is_destination),
+                K::ResidentVector(elements, register) => {
+                    elements.iter().all(is_destination) && register.as_ref().is_none_or(is_predicate)
+                }
+                _ => is_destination(operand),
+            },
             OperandSlot::Address => matches!(operand.kind, K::Address(_)),
             OperandSlot::AddressList => matches!(operand.kind, K::Address(_) | K::AddressList(_)),
             OperandSlot::Label => matches!(operand.kind, K::Label(_)),

@@ -1,5 +1,7 @@
 //! Module scope: directives, variables, headers of functions.
 
+use std::borrow::Cow;
+
 use super::super::ast::{
     Alias, Body, Function, FunctionId, GlobalId, InitialValue, Linkage, LocalVariableId, PerformanceDirectives,
     SymbolReference, Variable,
@@ -7,6 +9,7 @@ use super::super::ast::{
 use super::super::error::PtxErrorKind;
 use super::super::lexer::{Token, TokenKind};
 use super::super::source::Span;
+use super::super::types::StateSpace;
 use super::super::words;
 use super::declaration::variable_space;
 use super::names::{FunctionScope, Name};
@@ -29,6 +32,18 @@ const DIRECTIVES: &[&str] = &[
     "maxnreg", "maxntid", "minnctapersm", "noreturn", "param", "pragma", "reg", "reqnctapercluster", "reqntid", "section",
     "shared", "target", "tex", "version", "visible", "weak", "abi_preserve", "abi_preserve_control", "blocksareclusters",
 ];
+
+/// Whether `.target` takes the word: any GPU, also later ones, and the options of a module.
+fn is_target(word: &str) -> bool {
+    let architecture = word.strip_prefix("sm_").or_else(|| word.strip_prefix("compute_"));
+    match architecture {
+        Some(number) => {
+            let digits = number.trim_end_matches(['a', 'f']);
+            !digits.is_empty() && digits.len() + 1 >= number.len() && digits.bytes().all(|byte| byte.is_ascii_digit())
+        }
+        None => matches!(word, "texmode_unified" | "texmode_independent" | "map_f64_to_f32" | "debug"),
+    }
+}
 
 impl<'a> Parser<'a> {
     /// The whole text.
@@ -103,6 +118,7 @@ impl<'a> Parser<'a> {
                 self.skip_braces();
                 Ok(())
             }
+            "reg" => self.module_registers(),
             "loc" => self.loc().map(|_| ()),
             "pragma" => {
                 let mut pragmas = self.pragma()?;
@@ -132,6 +148,15 @@ impl<'a> Parser<'a> {
         self.take();
         loop {
             let name = self.expect_identifier("a target such as sm_70")?;
+            if !is_target(name.text) {
+                let known = ["sm_70", "texmode_unified", "texmode_independent", "map_f64_to_f32", "debug"];
+                let expected = match words::nearest(name.text, known) {
+                    Some(near) => format!("the nearest target is `{near}`"),
+                    None => "expected a target such as sm_70, sm_90a or texmode_independent".to_owned(),
+                };
+                let message = format!("`{}` is no target", name.text);
+                self.error_at(PtxErrorKind::BadLiteral, name.span, message, Some(expected));
+            }
             self.targets.push(name.text.into());
             if !self.accept(b',') {
                 return Ok(());
@@ -222,6 +247,9 @@ impl<'a> Parser<'a> {
             word => match variable_space(word) {
                 Some(space) => {
                     self.take();
+                    if space == StateSpace::Constant && self.at(b'[') {
+                        self.bank()?;
+                    }
                     self.global_variables(start, space, linkage)
                 }
                 None => Err(self.unknown_directive("expected a module-scope directive")),
@@ -230,11 +258,17 @@ impl<'a> Parser<'a> {
     }
 
     /// Adds a module-scope variable, or completes the declaration of one.
-    pub(super) fn add_global(&mut self, name: Token<'a>, variable: Variable, symbols: Vec<PendingInitialSymbol<'a>>) {
-        let index = match self.module_names.get(name.text).copied() {
+    pub(super) fn add_global(
+        &mut self,
+        name: Cow<'a, str>,
+        span: Span,
+        variable: Variable,
+        symbols: Vec<PendingInitialSymbol<'a>>,
+    ) {
+        let index = match self.module_names.get(&*name).copied() {
             None => {
                 let id = GlobalId(self.globals.len() as u32);
-                self.module_names.insert(name.text, SymbolReference::Global(id));
+                self.module_names.insert(name.clone(), SymbolReference::Global(id));
                 self.globals.push(variable);
                 id.index()
             }
@@ -247,8 +281,8 @@ impl<'a> Parser<'a> {
                 id.index()
             }
             Some(_) => {
-                let message = format!("`{}` is declared twice", name.text);
-                self.error_at(PtxErrorKind::Duplicate, name.span, message, None);
+                let message = format!("`{name}` is declared twice");
+                self.error_at(PtxErrorKind::Duplicate, span, message, None);
                 return;
             }
         };
@@ -257,11 +291,17 @@ impl<'a> Parser<'a> {
     }
 
     /// Adds a variable of a function's body.
-    pub(super) fn add_local(&mut self, name: Token<'a>, variable: Variable, scope: &mut FunctionScope<'a>) {
+    pub(super) fn add_local(
+        &mut self,
+        name: Cow<'a, str>,
+        span: Span,
+        variable: Variable,
+        scope: &mut FunctionScope<'a>,
+    ) {
         let id = LocalVariableId(scope.function.variables.len() as u32);
-        if !scope.declare(name.text, Name::Symbol(SymbolReference::Local(id))) {
-            let message = format!("`{}` is declared twice in one scope", name.text);
-            self.error_at(PtxErrorKind::Duplicate, name.span, message, None);
+        if !scope.declare(name.clone(), Name::Symbol(SymbolReference::Local(id))) {
+            let message = format!("`{name}` is declared twice in one scope");
+            self.error_at(PtxErrorKind::Duplicate, span, message, None);
         }
         scope.function.variables.push(variable);
         scope.statements.push(super::super::ast::Statement::Variable(id));
@@ -271,7 +311,7 @@ impl<'a> Parser<'a> {
     fn find_initial_symbols(&mut self) {
         for pending in std::mem::take(&mut self.pending_initial_symbols) {
             let Some(found) = self.module_names.get(pending.name).copied() else {
-                let near = words::nearest(pending.name, self.module_names.keys().copied());
+                let near = words::nearest(pending.name, self.module_names.keys().map(|name| &**name));
                 let expected = match near {
                     Some(near) => format!("the nearest name is `{near}`"),
                     None => "expected a variable or function of this module".to_owned(),
@@ -307,6 +347,9 @@ impl<'a> Parser<'a> {
             variables: Vec::new(),
             span: Span::default(),
         });
+        if is_entry {
+            self.declare_module_registers(&mut scope);
+        }
         self.function_attributes()?;
         if self.at(b'(') {
             scope.function.returns = self.parameters(Some(&mut scope), SymbolReference::Return)?;
@@ -344,7 +387,7 @@ impl<'a> Parser<'a> {
         match self.module_names.get(name.text).copied() {
             None => {
                 let id = FunctionId(self.functions.len() as u32);
-                self.module_names.insert(name.text, SymbolReference::Function(id));
+                self.module_names.insert(name.text.into(), SymbolReference::Function(id));
                 self.functions.push(header.clone());
                 Some(id)
             }

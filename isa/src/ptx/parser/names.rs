@@ -1,5 +1,6 @@
 //! Names in scope: registers, variables, parameters, labels.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use super::super::ast::{
@@ -48,7 +49,7 @@ struct PendingLabel<'a> {
 /// The names that one `{ ... }` declares.
 #[derive(Default)]
 struct Scope<'a> {
-    names: BTreeMap<&'a str, Name>,
+    names: BTreeMap<Cow<'a, str>, Name>,
     ranges: BTreeMap<&'a str, Range>,
     labels: BTreeMap<&'a str, LabelId>,
     pending: Vec<PendingLabel<'a>>,
@@ -61,6 +62,8 @@ pub(super) struct FunctionScope<'a> {
     pub location: Option<SourceLocation>,
     /// Innermost last; the first is the function's own.
     scopes: Vec<Scope<'a>>,
+    /// What module scope gives the function.
+    around: Scope<'a>,
 }
 
 /// Registers that one function may declare; real code stays below a tenth.
@@ -68,7 +71,18 @@ const MAXIMUM_REGISTERS: u64 = 1 << 22;
 
 impl<'a> FunctionScope<'a> {
     pub fn new(function: Function) -> Self {
-        Self { function, statements: Vec::new(), location: None, scopes: vec![Scope::default()] }
+        Self {
+            function,
+            statements: Vec::new(),
+            location: None,
+            scopes: vec![Scope::default()],
+            around: Scope::default(),
+        }
+    }
+
+    /// Moves what has been declared so far behind the function's own names.
+    pub fn begin_function(&mut self) {
+        self.around = self.scopes.first_mut().map(std::mem::take).unwrap_or_default();
     }
 
     pub fn begin_scope(&mut self) {
@@ -80,7 +94,7 @@ impl<'a> FunctionScope<'a> {
     }
 
     /// Makes a name known in the innermost scope; false where it is known there already.
-    pub fn declare(&mut self, name: &'a str, meaning: Name) -> bool {
+    pub fn declare(&mut self, name: Cow<'a, str>, meaning: Name) -> bool {
         let Some(scope) = self.scopes.last_mut() else { return false };
         scope.names.insert(name, meaning).is_none()
     }
@@ -90,6 +104,7 @@ impl<'a> FunctionScope<'a> {
         self.scopes
             .iter()
             .rev()
+            .chain([&self.around])
             .find_map(|scope| scope.names.get(name).copied().or_else(|| find_in_ranges(&scope.ranges, name)))
     }
 
@@ -184,7 +199,7 @@ impl<'a> Parser<'a> {
             (Some(count), Some(innermost)) => {
                 innermost.ranges.insert(name, Range { first, count, vector_length }).is_none()
             }
-            _ => scope.declare(name, Name::Register { first, vector_length }),
+            _ => scope.declare(name.into(), Name::Register { first, vector_length }),
         };
         if !fresh {
             self.error_at(PtxErrorKind::Duplicate, span, format!("`{name}` is declared twice in one scope"), None);
@@ -224,10 +239,13 @@ impl<'a> Parser<'a> {
     /// Records that a name is not declared, with the nearest one that is.
     pub(super) fn unknown_name(&mut self, scope: &FunctionScope<'a>, name: &str, span: Span) -> super::Failed {
         let is_register = name.starts_with('%');
-        let declared = scope.scopes.iter().rev().flat_map(|scope| scope.names.keys().copied());
-        let near = words::nearest(name, declared.chain(self.module_names.keys().copied()));
+        let declared = scope.scopes.iter().rev().flat_map(|scope| scope.names.keys().map(|name| &**name));
+        let near = words::nearest(name, declared.chain(self.module_names.keys().map(|name| &**name)));
         let expected = match near {
             Some(near) => format!("the nearest name is `{near}`"),
+            None if self.is_module_register(name) => {
+                "registers of module scope belong to kernels: a function cannot share them".to_owned()
+            }
             None if is_register => self.register_hint(scope, name),
             None => "expected a variable, parameter or function that is declared before".to_owned(),
         };
@@ -237,6 +255,11 @@ impl<'a> Parser<'a> {
             (PtxErrorKind::UnknownSymbol, format!("`{name}` is not declared"))
         };
         self.error_at(kind, span, message, Some(expected))
+    }
+
+    fn is_module_register(&self, name: &str) -> bool {
+        let stem = name.trim_end_matches(|character: char| character.is_ascii_digit());
+        self.module_registers.iter().any(|registers| registers.name == name || registers.name == stem)
     }
 
     /// What is declared with the stem of a register's name.

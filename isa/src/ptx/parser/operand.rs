@@ -20,12 +20,19 @@ impl<'a> Parser<'a> {
     pub(super) fn operand(&mut self, scope: &FunctionScope<'a>) -> Parsed<Operand> {
         let start = self.current.span.start;
         let kind = match self.current.kind {
-            TokenKind::Identifier => {
+            TokenKind::Identifier if !self.at_constant() || self.is_alone() => {
                 let token = self.take();
                 self.named_operand(token, scope)?
             }
             TokenKind::Punctuation(b'[') => self.address(scope)?,
-            TokenKind::Punctuation(b'{') => self.vector(scope)?,
+            TokenKind::Punctuation(b'{') => {
+                let elements = self.vector(scope)?;
+                if self.accept(b'|') {
+                    OperandKind::ResidentVector(elements, self.second_destination(scope)?)
+                } else {
+                    OperandKind::Vector(elements)
+                }
+            }
             TokenKind::Punctuation(b'!') if !self.next_is_constant() => {
                 self.take();
                 let token = self.expect_identifier("a predicate register after `!`")?;
@@ -56,6 +63,15 @@ impl<'a> Parser<'a> {
         Ok(Operand { kind, span: self.span_from(start) })
     }
 
+    /// Whether the current token is an operand of its own rather than part of an expression.
+    fn is_alone(&self) -> bool {
+        let mut offset = self.current.span.end;
+        while matches!(self.lexer.peek_byte(offset), b' ' | b'\t') {
+            offset += 1;
+        }
+        matches!(self.lexer.peek_byte(offset), b',' | b';' | b'}' | b']' | b')' | b'\n' | b'\r')
+    }
+
     /// Whether a sign or `!` is followed by a number or another operator rather than by a name.
     fn next_is_constant(&self) -> bool {
         let mut offset = self.current.span.end;
@@ -73,7 +89,16 @@ impl<'a> Parser<'a> {
         match self.resolve(scope, token.text) {
             Some(Name::Register { first, vector_length }) => self.register_operand(token, first, vector_length, scope),
             Some(Name::Symbol(symbol)) => {
-                let offset = if self.at(b'+') || self.at(b'-') { self.integer_constant()? as i64 } else { 0 };
+                let mut offset = 0i64;
+                // `a[2]` is the address of an element.
+                while self.accept(b'[') {
+                    let index = self.integer_constant()? as i64;
+                    self.expect(b']', "after the index of an element")?;
+                    offset = offset.wrapping_add(index.wrapping_mul(self.element_bytes(symbol, scope)));
+                }
+                if self.at(b'+') || self.at(b'-') {
+                    offset = offset.wrapping_add(self.integer_constant()? as i64);
+                }
                 Ok(OperandKind::Symbol { symbol, offset })
             }
             None => match SpecialRegister::from_name(token.text) {
@@ -81,6 +106,29 @@ impl<'a> Parser<'a> {
                 None => Err(self.unknown_name(scope, token.text, token.span)),
             },
         }
+    }
+
+    /// Bytes of one element of a variable; 0 of what has none.
+    fn element_bytes(&self, symbol: SymbolReference, scope: &FunctionScope<'a>) -> i64 {
+        let shape = match symbol {
+            SymbolReference::Global(id) => {
+                self.globals.get(id.index()).map(|variable| (variable.scalar_type, variable.vector_length))
+            }
+            SymbolReference::Local(id) => {
+                let variable = scope.function.variables.get(id.index());
+                variable.map(|variable| (variable.scalar_type, variable.vector_length))
+            }
+            SymbolReference::Parameter(index) => {
+                let parameter = scope.function.parameters.get(index as usize);
+                parameter.map(|parameter| (parameter.scalar_type, parameter.vector_length))
+            }
+            SymbolReference::Return(index) => {
+                let parameter = scope.function.returns.get(index as usize);
+                parameter.map(|parameter| (parameter.scalar_type, parameter.vector_length))
+            }
+            SymbolReference::Function(_) => None,
+        };
+        shape.map_or(0, |(scalar_type, length)| i64::from(scalar_type.bytes() * length))
     }
 
     fn special_register(&mut self, token: Token<'a>, mut special: SpecialRegister) -> Parsed<OperandKind> {
@@ -133,12 +181,17 @@ impl<'a> Parser<'a> {
     /// `|q` or `|_` after the first of a pair.
     fn pair(&mut self, first: Option<RegisterId>, scope: &FunctionScope<'a>) -> Parsed<OperandKind> {
         self.expect(b'|', "in a pair of destinations")?;
+        Ok(OperandKind::Pair(first, self.second_destination(scope)?))
+    }
+
+    /// A register, or `None` for `_`.
+    fn second_destination(&mut self, scope: &FunctionScope<'a>) -> Parsed<Option<RegisterId>> {
         let token = self.expect_identifier("the second destination")?;
         if token.text == "_" {
-            return Ok(OperandKind::Pair(first, None));
+            return Ok(None);
         }
         match self.resolve(scope, token.text) {
-            Some(Name::Register { first: second, vector_length: 1 }) => Ok(OperandKind::Pair(first, Some(second))),
+            Some(Name::Register { first, vector_length: 1 }) => Ok(Some(first)),
             Some(_) => {
                 let message = format!("`{}` is no single register", token.text);
                 Err(self.error_at(PtxErrorKind::BadOperand, token.span, message, None))
@@ -148,7 +201,7 @@ impl<'a> Parser<'a> {
     }
 
     /// `{a, b, ...}`
-    fn vector(&mut self, scope: &FunctionScope<'a>) -> Parsed<OperandKind> {
+    fn vector(&mut self, scope: &FunctionScope<'a>) -> Parsed<Box<[Operand]>> {
         self.nested(|parser| {
             parser.expect(b'{', "before a vector")?;
             let mut elements = Vec::with_capacity(4);
@@ -159,7 +212,7 @@ impl<'a> Parser<'a> {
                 }
             }
             parser.expect(b'}', "after a vector")?;
-            Ok(OperandKind::Vector(elements.into_boxed_slice()))
+            Ok(elements.into_boxed_slice())
         })
     }
 

@@ -62,6 +62,7 @@ fn show(function: &Function, operand: &Operand) -> String {
             format!("{sign}{}.{letter}{parts}", function.register_name(*register))
         }
         K::Vector(elements) => format!("{{{}}}", list(elements)),
+        K::ResidentVector(elements, register) => format!("{{{}}}|{}", list(elements), pair(register)),
         K::Integer(bits) => format!("{}", *bits as i64),
         K::Float32(bits) => format!("{}f", f32::from_bits(*bits)),
         K::Float64(bits) => format!("{}d", f64::from_bits(*bits)),
@@ -290,6 +291,47 @@ fn module_scope() {
 }
 
 #[test]
+fn forms_that_are_rarely_written() {
+    let text = format!(
+        "{HEADER}#line 1\n@@DWARF .byte 1\n.reg .pred %q;\n.reg .b32 %r<4>, %common;\n.const[2] .align 4 .b32 table[4];\n\
+         .global .align 4 .b8 cells<2>[8];\n.entry k(.param .b32 n) \\\n .reqntid WARP_SZ * 2\n{{\n.reg .b64 %rd<3>;\n.reg .f32 %f<4>;\n\
+         .reg .b32 %r<2>;\n.param .b32 values<2>;\nst.param.b32 [values1], %common;\nld.const[2].b32 %r1, [table];\n\
+         ld.const.b32 %r1, table[3];\nmov.u32 %r1, table[1]+2;\nmov.u64 %rd1, cells1;\nadd.s32 %r1, %r1, WARP_SZ-1;\n\
+         tex.2d.v4.f32.s32 {{%f0,%f1,%f2,%f3}}|%q, [%rd1, {{%r1,%r1}}];\n\
+         tld4.r.2d.v4.f32.f32 {{%f0,%f1,%f2,%f3}}|_, [%rd1, {{%f1,%f2}}];\n}}\n"
+    );
+    let module = module(&text);
+    let names: Vec<&str> = module.globals.iter().map(|global| &*global.name).collect();
+    assert_eq!(names, ["table", "cells0", "cells1"]);
+    assert_eq!(module.globals[2].bytes(), Some(8));
+    let k = module.function("k").expect("k");
+    assert_eq!(k.performance.required_threads, Some([64, 1, 1]));
+    let shown: Vec<String> = instructions(k)
+        .iter()
+        .map(|instruction| {
+            let operands = instruction.operands.iter().map(|operand| show(k, operand));
+            format!("{} {}", instruction.opcode, operands.collect::<Vec<_>>().join(" "))
+        })
+        .collect();
+    assert_eq!(
+        shown,
+        [
+            "st [Local(LocalVariableId(1))+0] %common",
+            "ld %r1 [Global(GlobalId(0))+0]",
+            "ld %r1 [Global(GlobalId(0))+12]",
+            "mov %r1 Global(GlobalId(0))+6",
+            "mov %rd1 Global(GlobalId(2))+0",
+            "add %r1 %r1 31",
+            "tex {%f0 %f1 %f2 %f3}|%q [%rd1 {%r1 %r1}]",
+            "tld4 {%f0 %f1 %f2 %f3}|_ [%rd1 {%f1 %f2}]",
+        ]
+    );
+    // The kernel's own `%r<2>` hides that of the module.
+    let OperandKind::Register(own) = instructions(k)[1].operands[0].kind else { panic!("a register") };
+    assert_eq!(own, RegisterId(14));
+}
+
+#[test]
 fn special_registers_and_spans() {
     let text = kernel_text("  mov.u32   %r1, %ntid.z;");
     let module = module(&text);
@@ -377,6 +419,11 @@ fn mistakes_outside_functions() {
         ("hello", Kind::Syntax, "unexpected `hello`"),
         (".global .u32 a; .global .u32 a;", Kind::Duplicate, "`a` is declared twice"),
         (".global .u32 a[2] = {1, 2, 3};", Kind::BadLiteral, "too many initial values"),
+        (".target sm70", Kind::BadLiteral, "`sm70` is no target"),
+        (".target sm_90ab", Kind::BadLiteral, "`sm_90ab` is no target"),
+        (".global .u32 a<2> = 1;", Kind::Syntax, "an initial value of a range of variables"),
+        (".global .u32 a<9999>;", Kind::Limit, "more than 4096 variables in a range"),
+        (".reg .b32 %g;\n.func f() { add.s32 %g, %g, 1; }", Kind::UndeclaredRegister, "register `%g` is not declared"),
         (".global .u64 a = b;", Kind::UnknownSymbol, "`b` is not declared"),
         (".func f() { ret; } .func f() { ret; }", Kind::Duplicate, "`f` is defined twice"),
         (".entry k() { ret;", Kind::Syntax, "function `k` has no end"),
