@@ -1,16 +1,14 @@
-//! Moves and conversions.
+//! Conversions between types and between address spaces.
 
 use super::float::rounding_of;
-use super::timing::cost;
-use super::{Decoded, Decoder, Slot};
+use super::{Decoded, Decoder};
 use crate::execution::{LOCAL_WINDOW, SHARED_WINDOW};
-use crate::interpreter::bodies::{Map, Pack, Unpack, functions};
+use crate::interpreter::bodies::{Map, functions};
 use crate::interpreter::float::*;
 use crate::interpreter::half::*;
 use crate::interpreter::integer::{Add, Move, Resize, ResizeSaturating, Subtract};
 use crate::operation::LaneFunction;
-use crate::program::{LatencyClass, Pipe};
-use crate::ptx::ast::{Instruction, OperandKind};
+use crate::ptx::ast::Instruction;
 use crate::ptx::modifier::Modifier as M;
 use crate::ptx::opcode::Opcode as O;
 use crate::ptx::types::{ScalarType as T, StateSpace};
@@ -148,7 +146,7 @@ fn conversion_lanes(instruction: &Instruction, to: T, from: T) -> Option<(Lanes,
 }
 
 impl Decoder<'_> {
-    /// `mov`, `cvt` and `cvta`; false where the form is not supported.
+    /// `cvt` and `cvta`; false where the form is not supported.
     pub(super) fn conversion(&mut self, instruction: &Instruction) -> Decoded<bool> {
         match instruction.opcode {
             O::Cvt => {
@@ -180,76 +178,7 @@ impl Decoder<'_> {
                 }
                 Ok(true)
             }
-            _ => self.movement(instruction),
+            _ => Ok(false),
         }
-    }
-
-    fn movement(&mut self, instruction: &Instruction) -> Decoded<bool> {
-        let data_type = instruction.types[0];
-        let wide = data_type.bits() == 64;
-        if data_type == T::Pred {
-            return self.predicate_logic(instruction);
-        }
-        let destination = self.operand(instruction, 0)?;
-        let source = self.operand(instruction, 1)?;
-        if let OperandKind::Special(name) = source.kind {
-            let slot = self.destination(destination)?;
-            self.start(instruction.span, cost(instruction));
-            let gives_wide = self.is_wide(slot);
-            self.special(source, name, slot, gives_wide)?;
-            return Ok(true);
-        }
-        let element = |count: usize| match data_type.bits() / count.max(1) as u32 {
-            16 => Some(T::B16),
-            32 => Some(T::B32),
-            8 => Some(T::B8),
-            _ => None,
-        };
-        if let OperandKind::Vector(parts) = &source.kind {
-            let Some(part) = element(parts.len()).filter(|_| parts.len() <= 4) else { return Ok(false) };
-            let mut sources = [Slot::None; 5];
-            for (slot, operand) in sources.iter_mut().zip(parts.iter()) {
-                *slot = self.source(operand, part)?;
-            }
-            self.start(instruction.span, cost(instruction));
-            let last = self.last();
-            last.sources = sources;
-            last.instruction.functions = functions::<Pack>();
-            last.instruction.memory.elements = parts.len() as u8;
-            last.instruction.memory.wide[0] = wide;
-            last.instruction.immediate = part.bits();
-            self.set_destination(destination, data_type)?;
-            return Ok(true);
-        }
-        if let OperandKind::Vector(parts) = &destination.kind {
-            let Some(part) = element(parts.len()).filter(|_| parts.len() <= 4) else { return Ok(false) };
-            let from = self.source(source, data_type)?;
-            let mut destinations = [Slot::None; 4];
-            for (slot, operand) in destinations.iter_mut().zip(parts.iter()) {
-                *slot = self.destination(operand)?;
-                if self.is_wide(*slot) {
-                    return Ok(false);
-                }
-            }
-            self.start(instruction.span, cost(instruction));
-            let last = self.last();
-            last.sources[0] = from;
-            last.destinations = destinations;
-            last.instruction.functions = functions::<Unpack>();
-            last.instruction.memory.elements = parts.len() as u8;
-            last.instruction.memory.wide[0] = wide;
-            last.instruction.immediate = part.bits();
-            return Ok(true);
-        }
-        let lanes = if wide { functions::<Map<Move<u64>>>() } else { functions::<Map<Move<u32>>>() };
-        let from = self.source(source, data_type)?;
-        self.start(instruction.span, cost(instruction));
-        let last = self.last();
-        // What the GPU's own code folds into operands.
-        (last.cost.0, last.cost.1) = (Pipe::Free, LatencyClass::Zero);
-        last.sources[0] = from;
-        last.instruction.functions = lanes;
-        self.set_destination(destination, data_type)?;
-        Ok(true)
     }
 }

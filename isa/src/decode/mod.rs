@@ -2,12 +2,16 @@
 
 mod arithmetic;
 mod collective;
+mod comparison;
 mod control;
 mod convert;
 mod float;
 mod memory;
+mod movement;
+mod operand_types;
 mod operands;
 mod timing;
+mod video;
 
 use crate::allocation::{Uses, Width, allocate};
 use crate::control_flow::{Flow, Graph};
@@ -73,6 +77,8 @@ struct Decoder<'a> {
     function: &'a ast::Function,
     layout: Layout,
     widths: Vec<Width>,
+    /// The registers that hold the high halves of those of 128 bits, which have the low ones themselves.
+    upper_halves: BTreeMap<u32, u32>,
     constants: Vec<Row>,
     known_constants: BTreeMap<(u64, bool), u16>,
     pending: Vec<Pending>,
@@ -108,6 +114,7 @@ impl Program {
             function,
             layout,
             widths: function.register_types.iter().map(|scalar_type| width_of(*scalar_type)).collect(),
+            upper_halves: BTreeMap::new(),
             constants: Vec::new(),
             known_constants: BTreeMap::new(),
             pending: Vec::new(),
@@ -157,9 +164,6 @@ impl Decoder<'_> {
         );
         self.last().instruction.kind = Kind::Exit;
         self.last().flow = Flow::Exit { conditional: false };
-        for register in function.register_types.iter().filter(|scalar_type| scalar_type.bits() > 64) {
-            errors.push(self.unsupported(function.span, &format!("a register of type .{register}")));
-        }
         if !errors.is_empty() {
             return Err(errors);
         }
@@ -346,10 +350,6 @@ impl Decoder<'_> {
         &mut self.pending[index]
     }
 
-    fn unsupported(&self, span: Span, what: &str) -> RawError {
-        RawError::new(PtxErrorKind::UnknownInstruction, span, format!("{what} is not supported by the simulator"))
-    }
-
     fn instruction(&mut self, instruction: &ast::Instruction) -> Decoded<()> {
         // Operands that need instructions of their own are computed first: the destination's place in the list is kept.
         let refused = || {
@@ -387,7 +387,8 @@ impl Decoder<'_> {
             | Opcode::Activemask
             | Opcode::Pmevent
             | Opcode::Nanosleep => self.control(instruction)?,
-            Opcode::Cvt | Opcode::Cvta | Opcode::Mov => self.conversion(instruction)?,
+            Opcode::Mov => self.movement(instruction)?,
+            Opcode::Cvt | Opcode::Cvta => self.conversion(instruction)?,
             _ => self.arithmetic(instruction)?,
         };
         if !known {

@@ -42,7 +42,8 @@ impl Decoder<'_> {
         Slot::Constant(row)
     }
 
-    fn new_register(&mut self, width: Width) -> u32 {
+    /// A register that the program does not name.
+    pub(super) fn new_register(&mut self, width: Width) -> u32 {
         self.widths.push(width);
         (self.widths.len() - 1) as u32
     }
@@ -79,7 +80,8 @@ impl Decoder<'_> {
         }
     }
 
-    fn helper(&mut self, span: Span, lanes: [crate::operation::LaneFunction; 2], from: u32, to: u32) {
+    /// Emits a computation on one register that costs nothing.
+    pub(super) fn helper(&mut self, span: Span, lanes: [crate::operation::LaneFunction; 2], from: u32, to: u32) {
         self.start(span, (Pipe::Free, LatencyClass::Zero, CountClass::Other, 1));
         let last = self.last();
         last.instruction.functions = lanes;
@@ -195,6 +197,15 @@ impl Decoder<'_> {
             S::DynamicSharedSize => uniform(special::DYNAMIC_SHARED),
             S::TotalSharedSize | S::AggregateSharedSize => uniform(special::TOTAL_SHARED),
             S::Environment | S::PerformanceMonitor => uniform(special::ZERO),
+            // No part of shared memory is the system's.
+            S::ReservedSharedBegin | S::ReservedSharedEnd | S::ReservedSharedCapacity | S::ReservedSharedOffset => {
+                uniform(special::ZERO)
+            }
+            // No performance counter is set up, and no grid is launched by another on the device.
+            S::PerformanceMonitor64 | S::CurrentGraphExec => {
+                self.last().sources[0] = self.constant(0, true);
+                (functions::<Map<Move<u64>>>(), 0)
+            }
             S::WarpSize => {
                 let slot = self.constant(32, wide);
                 self.last().sources[0] = slot;
@@ -231,10 +242,11 @@ impl Decoder<'_> {
                 };
                 (functions::<UniformSpecial>(), which)
             }
-            _ => return Err(self.unsupported(operand.span, "this special register")),
+            S::IsExplicitCluster => return Err(self.bad(operand, "this special register is a predicate")),
         };
-        let gives_wide = matches!(name.name, S::Clock64 | S::GlobalTimer)
-            || (wide && matches!(name.name, S::GridIndex | S::WarpSize));
+        let gives_wide =
+            matches!(name.name, S::Clock64 | S::GlobalTimer | S::PerformanceMonitor64 | S::CurrentGraphExec)
+                || (wide && matches!(name.name, S::GridIndex | S::WarpSize));
         if wide != gives_wide {
             return Err(self.bad(operand, "the special register and the instruction's type differ in width"));
         }

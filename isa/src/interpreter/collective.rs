@@ -1,4 +1,4 @@
-//! Operations in which lanes read each other: shuffle, vote, match, reduction.
+//! Operations in which lanes read each other: shuffle, vote, match, reduction, election.
 
 use super::bodies::Body;
 use super::registers::{Lane, Registers};
@@ -132,5 +132,68 @@ impl Body for Reduce {
             _ => (a as i32).max(b as i32) as u32,
         });
         u32::write(registers, instruction.destinations[0], &[result.unwrap_or(0); LANES], mask);
+    }
+}
+
+/// What `redux` of floats does: bits of the immediate.
+pub(crate) mod float_reduction {
+    /// `.max`, else `.min`.
+    pub const MAXIMUM: u32 = 1;
+    /// `.abs`
+    pub const ABSOLUTE: u32 = 2;
+    /// `.NaN`
+    pub const NAN: u32 = 4;
+}
+
+/// `redux.sync.min.f32` and `.max.f32`: without `.NaN`, numbers win over NaN; a NaN result is the canonical one.
+pub(crate) struct ReduceFloat;
+
+impl Body for ReduceFloat {
+    #[inline(always)]
+    fn run(instruction: &Instruction, registers: &mut Registers, constants: &[Row], mask: u32) {
+        let values = u32::read(registers, constants, instruction.sources[0]);
+        let has = |flag: u32| instruction.immediate & flag != 0;
+        // Numbers as integers of the same order: -0 below +0.
+        let mut best: Option<i32> = None;
+        let mut any_nan = false;
+        for (lane, value) in values.iter().enumerate() {
+            if (mask >> lane) & 1 == 0 {
+                continue;
+            }
+            let bits = if has(float_reduction::ABSOLUTE) { value & 0x7fff_ffff } else { *value };
+            if bits & 0x7fff_ffff > 0x7f80_0000 {
+                any_nan = true;
+                continue;
+            }
+            let key = ordered(bits as i32);
+            best = Some(match best {
+                None => key,
+                Some(other) if has(float_reduction::MAXIMUM) => other.max(key),
+                Some(other) => other.min(key),
+            });
+        }
+        let result = match best {
+            Some(key) if !(any_nan && has(float_reduction::NAN)) => ordered(key) as u32,
+            _ => 0x7fff_ffff,
+        };
+        u32::write(registers, instruction.destinations[0], &[result; LANES], mask);
+    }
+}
+
+/// The bits of a float as an integer in the floats' order, and back.
+#[inline(always)]
+fn ordered(bits: i32) -> i32 {
+    bits ^ ((bits >> 31) & 0x7fff_ffff)
+}
+
+/// `elect.sync`: the lowest lane that takes part.
+pub(crate) struct Elect;
+
+impl Body for Elect {
+    #[inline(always)]
+    fn run(instruction: &Instruction, registers: &mut Registers, _: &[Row], mask: u32) {
+        let leader = mask.trailing_zeros();
+        u32::write(registers, instruction.destinations[0], &[leader; LANES], mask);
+        registers.set_predicate(instruction.predicate_destinations[0], mask & mask.wrapping_neg(), mask);
     }
 }

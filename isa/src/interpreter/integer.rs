@@ -1,6 +1,6 @@
 //! Integer, logic, shift and bit operations on one lane.
 
-use super::bodies::{Comparison, LaneOperation};
+use super::bodies::LaneOperation;
 use super::registers::Lane;
 use std::marker::PhantomData;
 
@@ -41,7 +41,8 @@ macro_rules! fixed_operations {
 }
 pub(crate) use fixed_operations;
 
-/// What integer operations need of a type. Division by zero gives all ones, its remainder the dividend, as GPUs give.
+/// What integer operations need of a type. Division by zero gives all ones, and so does its remainder: PTX leaves both open, and
+/// the instruction sequences of NVIDIA GPUs end that way.
 pub(crate) trait Integer: Lane + PartialOrd {
     fn add(self, other: Self) -> Self;
     fn sub(self, other: Self) -> Self;
@@ -79,7 +80,7 @@ macro_rules! integer {
             #[inline(always)]
             fn div(self, other: Self) -> Self { if other == 0 { !0 } else { self.wrapping_div(other) } }
             #[inline(always)]
-            fn rem(self, other: Self) -> Self { if other == 0 { self } else { self.wrapping_rem(other) } }
+            fn rem(self, other: Self) -> Self { if other == 0 { !0 } else { self.wrapping_rem(other) } }
             #[inline(always)]
             fn neg(self) -> Self { (0 as $type).wrapping_sub(self) }
             #[inline(always)]
@@ -199,7 +200,7 @@ impl<T: Lane> LaneOperation for SelectBySign<T> {
     }
 }
 
-/// `slct` by a float.
+/// `slct` by a float; the immediate is 1 to take subnormals as zero.
 pub(crate) struct SelectByFloatSign<T>(PhantomData<T>);
 impl<T: Lane> LaneOperation for SelectByFloatSign<T> {
     type A = T;
@@ -207,8 +208,9 @@ impl<T: Lane> LaneOperation for SelectByFloatSign<T> {
     type C = f32;
     type D = T;
     #[inline(always)]
-    fn apply(a: T, b: T, c: f32, _: u32) -> T {
-        if c >= 0.0 { a } else { b }
+    fn apply(a: T, b: T, c: f32, immediate: u32) -> T {
+        let is_zero = immediate == 1 && c.to_bits() & 0x7f80_0000 == 0;
+        if c >= 0.0 || is_zero { a } else { b }
     }
 }
 
@@ -279,6 +281,24 @@ fixed_operations! {
     MultiplyAdd24S32(a: i32, b: i32, c: i32, _i) -> i32 = (a << 8 >> 8).wrapping_mul(b << 8 >> 8).wrapping_add(c);
     /// `mad24.lo.u32`.
     MultiplyAdd24U32(a: u32, b: u32, c: u32, _i) -> u32 = (a & 0xff_ffff).wrapping_mul(b & 0xff_ffff).wrapping_add(c);
+    /// `mul24.hi.s32`: bits 16 to 47 of the product of 24-bit values.
+    Multiply24HighS32(a: i32, b: i32, _c: (), _i) -> i32 =
+        ((i64::from(a << 8 >> 8) * i64::from(b << 8 >> 8)) >> 16) as i32;
+    /// `mul24.hi.u32`.
+    Multiply24HighU32(a: u32, b: u32, _c: (), _i) -> u32 =
+        ((u64::from(a & 0xff_ffff) * u64::from(b & 0xff_ffff)) >> 16) as u32;
+    /// `mad24.hi.s32`; the immediate is 1 for `.sat`.
+    MultiplyAdd24HighS32(a: i32, b: i32, c: i32, i) -> i32 = {
+        let product = ((i64::from(a << 8 >> 8) * i64::from(b << 8 >> 8)) >> 16) as i32;
+        if i == 1 { product.saturating_add(c) } else { product.wrapping_add(c) }
+    };
+    /// `mad24.hi.u32`.
+    MultiplyAdd24HighU32(a: u32, b: u32, c: u32, _i) -> u32 =
+        (((u64::from(a & 0xff_ffff) * u64::from(b & 0xff_ffff)) >> 16) as u32).wrapping_add(c);
+    /// `min.relu.s32`.
+    MinimumRelu(a: i32, b: i32, _c: (), _i) -> i32 = a.min(b).max(0);
+    /// `max.relu.s32`.
+    MaximumRelu(a: i32, b: i32, _c: (), _i) -> i32 = a.max(b).max(0);
     /// `popc.b32`.
     PopulationCount32(a: u32, _b: (), _c: (), _i) -> u32 = a.count_ones();
     /// `popc.b64`.
@@ -299,14 +319,30 @@ fixed_operations! {
     FindU64(a: u64, _b: (), _c: (), i) -> u32 = find(a, 64, i);
     /// `bfind.s64`.
     FindS64(a: i64, _b: (), _c: (), i) -> u32 = find((if a < 0 { !a } else { a }) as u64, 64, i);
-    /// `bfe.u32`.
-    ExtractU32(a: u32, b: u32, c: u32, _i) -> u32 = extract(u64::from(a), b, c, 32, false) as u32;
-    /// `bfe.s32`.
-    ExtractS32(a: u32, b: u32, c: u32, _i) -> u32 = extract(i64::from(a as i32) as u64, b, c, 32, true) as u32;
+    /// `bfe.u32`: bits of the source from b's place, c of them.
+    ExtractU32(a: u32, b: u32, c: u32, _i) -> u32 = {
+        let (place, length) = (b & 0xff, c & 0xff);
+        let field = if place >= 32 { 0 } else { a >> (place & 31) };
+        if length >= 32 { field } else { field & ((1 << (length & 31)) - 1) }
+    };
+    /// `bfe.s32`: the bits past the source, too, are its sign.
+    ExtractS32(a: i32, b: u32, c: u32, _i) -> i32 = {
+        let field = a >> (b & 0xff).min(31);
+        let unused = 32 - (c & 0xff).min(32);
+        if unused == 32 { 0 } else { (field << (unused & 31)) >> (unused & 31) }
+    };
     /// `bfe.u64`.
-    ExtractU64(a: u64, b: u32, c: u32, _i) -> u64 = extract(a, b, c, 64, false);
+    ExtractU64(a: u64, b: u32, c: u32, _i) -> u64 = {
+        let (place, length) = (b & 0xff, c & 0xff);
+        let field = if place >= 64 { 0 } else { a >> (place & 63) };
+        if length >= 64 { field } else { field & ((1 << (length & 63)) - 1) }
+    };
     /// `bfe.s64`.
-    ExtractS64(a: u64, b: u32, c: u32, _i) -> u64 = extract(a, b, c, 64, true);
+    ExtractS64(a: i64, b: u32, c: u32, _i) -> i64 = {
+        let field = a >> (b & 0xff).min(63);
+        let unused = 64 - (c & 0xff).min(64);
+        if unused == 64 { 0 } else { (field << (unused & 63)) >> (unused & 63) }
+    };
     /// `lop3.b32`; the immediate is the table.
     Logic3(a: u32, b: u32, c: u32, i) -> u32 = logic3(a, b, c, i);
     /// `shf.l`; the immediate is 1 for `.wrap`.
@@ -340,6 +376,30 @@ fixed_operations! {
         }
         sum
     };
+    /// `dp2a`: half words of the first source times the low two bytes of the second, its high two where the immediate has bit 2;
+    /// bits 0 and 1 say which sources are signed.
+    DotProduct2(a: u32, b: u32, c: u32, i) -> u32 = {
+        let mut sum = c;
+        for part in 0..2 {
+            let half = (a >> (16 * part)) as u16;
+            let half = if i & 1 != 0 { half as i16 as u32 } else { u32::from(half) };
+            let byte = (b >> (8 * (part + ((i >> 1) & 2)))) as u8;
+            let byte = if i & 2 != 0 { byte as i8 as u32 } else { u32::from(byte) };
+            sum = sum.wrapping_add(half.wrapping_mul(byte));
+        }
+        sum
+    };
+    /// `fns`: where the n-th set bit of a is, counted from bit b, upwards or (n negative) downwards.
+    FindNthSet(a: u32, b: u32, c: i32, _i) -> u32 = find_nth_set(a, b, c);
+    /// `szext.s32`: the low b bits, sign-extended; the immediate is 1 for `.clamp`.
+    ExtendS32(a: u32, b: u32, _c: (), i) -> u32 = {
+        let width = b & 31;
+        let sign = if width == 0 { 0 } else { (a >> (width.wrapping_sub(1) & 31)) & 1 };
+        let kept = (1u32 << width) - 1;
+        if i == 1 && b >= 32 { a } else { (a & kept) | (0u32.wrapping_sub(sign) & !kept) }
+    };
+    /// `szext.u32`: the low b bits.
+    ExtendU32(a: u32, b: u32, _c: (), i) -> u32 = if i == 1 && b >= 32 { a } else { a & ((1u32 << (b & 31)) - 1) };
     /// One past the lane, bits below it and so on: `%lanemask_*` from the lane number; the immediate says which.
     LaneMask(a: u32, _b: (), _c: (), i) -> u32 = match i {
         0 => 1 << a,
@@ -348,18 +408,6 @@ fixed_operations! {
         3 => !((1 << a) - 1),
         _ => !((1 << a) | ((1 << a) - 1)),
     };
-}
-
-/// `bfi`: b's low bits into a at `c`'s position. The length is the immediate's operand, see [`Insert`].
-#[inline(always)]
-pub(crate) fn insert(a: u64, b: u64, position: u32, length: u32, width: u32) -> u64 {
-    let (position, length) = (position & 0xff, length & 0xff);
-    if position >= width || length == 0 {
-        return b;
-    }
-    let length = length.min(width - position);
-    let ones = if length >= 64 { u64::MAX } else { (1 << length) - 1 };
-    (b & !(ones << position)) | ((a & ones) << position)
 }
 
 #[inline(always)]
@@ -372,19 +420,24 @@ fn find(value: u64, width: u32, shift_amount: u32) -> u32 {
 }
 
 #[inline(always)]
-fn extract(a: u64, position: u32, length: u32, width: u32, signed: bool) -> u64 {
-    let (position, length) = (position & 0xff, length & 0xff);
-    if length == 0 {
-        return 0;
+fn find_nth_set(mask: u32, base: u32, offset: i32) -> u32 {
+    if base >= 32 {
+        return u32::MAX;
     }
-    let sign_place = (position + length - 1).min(width - 1);
-    let sign = signed && (a >> sign_place) & 1 != 0;
-    let field = if position >= width { 0 } else { a >> position };
-    // Bits of the field that the source has.
-    let present = length.min(width.saturating_sub(position)).min(64);
-    let ones = if present >= 64 { u64::MAX } else { (1 << present) - 1 };
-    let value = field & ones;
-    if sign { value | !ones } else { value }
+    if offset == 0 {
+        return if (mask >> base) & 1 != 0 { base } else { u32::MAX };
+    }
+    let step = if offset > 0 { 1 } else { -1 };
+    let mut left = offset.unsigned_abs();
+    let mut place = base as i32;
+    while (0..32).contains(&place) {
+        left -= (mask >> place) & 1;
+        if left == 0 {
+            return place as u32;
+        }
+        place += step;
+    }
+    u32::MAX
 }
 
 #[inline(always)]
@@ -432,58 +485,3 @@ fn permute(a: u32, b: u32, c: u32, mode: u32) -> u32 {
     }
     result
 }
-
-macro_rules! comparisons {
-    ($($(#[$meta:meta])* $name:ident, |$a:ident, $b:ident| $test:expr;)*) => {$(
-        $(#[$meta])*
-        pub(crate) struct $name<T>(PhantomData<T>);
-        impl<T: Lane + PartialOrd> Comparison for $name<T> {
-            type T = T;
-            #[inline(always)]
-            fn test($a: T, $b: T) -> bool {
-                $test
-            }
-        }
-    )*};
-}
-#[allow(
-    clippy::eq_op,
-    clippy::double_comparisons,
-    clippy::allow_attributes,
-    clippy::neg_cmp_op_on_partial_ord,
-    reason = "a NaN differs from itself"
-)]
-mod compare {
-    use super::*;
-    comparisons! {
-        /// `.eq`
-        Equal, |a, b| a == b;
-        /// `.ne` of integers, `.neu` of floats.
-        NotEqualOrUnordered, |a, b| a != b;
-        /// `.lt`, `.lo`
-        Less, |a, b| a < b;
-        /// `.le`, `.ls`
-        LessOrEqual, |a, b| a <= b;
-        /// `.gt`, `.hi`
-        Greater, |a, b| a > b;
-        /// `.ge`, `.hs`
-        GreaterOrEqual, |a, b| a >= b;
-        /// `.ne` of floats.
-        NotEqual, |a, b| a < b || a > b;
-        /// `.equ`
-        EqualOrUnordered, |a, b| !(a < b || a > b);
-        /// `.ltu`
-        LessOrUnordered, |a, b| !(a >= b);
-        /// `.leu`
-        LessEqualOrUnordered, |a, b| !(a > b);
-        /// `.gtu`
-        GreaterOrUnordered, |a, b| !(a <= b);
-        /// `.geu`
-        GreaterEqualOrUnordered, |a, b| !(a < b);
-        /// `.num`
-        Ordered, |a, b| a == a && b == b;
-        /// `.nan`
-        Unordered, |a, b| a != a || b != b;
-    }
-}
-pub(crate) use compare::*;

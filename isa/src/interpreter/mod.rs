@@ -1,12 +1,17 @@
 //! Runs instructions.
 
 pub(crate) mod bodies;
+pub(crate) mod carry;
 pub(crate) mod collective;
+pub(crate) mod compare;
 pub(crate) mod float;
 pub(crate) mod half;
 pub(crate) mod integer;
 pub(crate) mod memory;
+pub(crate) mod movement;
+pub(crate) mod packed;
 pub(crate) mod registers;
+pub(crate) mod video;
 
 use crate::convergence::ReductionTarget;
 use crate::execution::{BarrierArrival, BarrierKind, Effect, MemoryAccess, StepContext};
