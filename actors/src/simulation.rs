@@ -272,6 +272,8 @@ fn prepare_node(
 /// Reads a PTX text for one GPU: its variables get the end of the device memory, its kernels go to the tables.
 fn load_module(node: &mut Node, gpu: usize, file: &str, text: &str) -> Result<(), SimulationError> {
     let tree = ptx::parse(file, text).map_err(Box::new)?;
+    // CUDA reserves a heap for every context; here only kernels that may allocate cost memory.
+    let allocates = tree.functions.iter().any(|function| function.body.is_none() && &*function.name == "malloc");
     let module = PtxModule::from_tree(tree).map_err(Box::new)?;
     let mut end = DeviceMemory::BASE + node.gpus[gpu].memory_bytes;
     let mut addresses = Vec::new();
@@ -293,6 +295,16 @@ fn load_module(node: &mut Node, gpu: usize, file: &str, text: &str) -> Result<()
             let bytes: Arc<[u8]> = bytes.into();
             log.write(SimTime::ZERO, address, &bytes, 0..bytes.len());
         }
+    }
+    if allocates && !node.memories[gpu].has_heap() {
+        let bytes = DeviceMemory::DEFAULT_HEAP_BYTES;
+        let start = end.checked_sub(bytes).map(|start| start & !255).filter(|&start| start >= DeviceMemory::BASE);
+        let Some(start) = start else {
+            let gpu = node.gpus[gpu].part.clone();
+            return Err(SimulationError::Variables { file: file.to_owned(), gpu, bytes });
+        };
+        node.memories[gpu].set_heap(start, bytes);
+        end = start;
     }
     node.memories[gpu].apply(&mut log);
     node.gpus[gpu].memory_bytes = end - DeviceMemory::BASE;

@@ -85,6 +85,7 @@ fn issue_loop(criterion: &mut Criterion) {
         grid_id: 1,
         dynamic_shared_bytes: 0,
         shared_bytes: 4096,
+        grid_workspace: 0,
         parameters: Arc::from([]),
     };
     for (version, step) in [("native", step_function()), ("portable", portable_step_function())] {

@@ -148,6 +148,10 @@ fn simulated(options: &RunOptions, kinds: &[&'static UnitDefinition]) -> Result<
     if let Some(path) = &options.output {
         folder::write(path, &record, &expanded).map_err(Failure::input)?;
     }
+    if let Some(outcome) = &record.statistics.outcome {
+        // What kernels print is no part of the result. Nobody minds where nobody reads it.
+        let _ = io::Write::write_all(&mut io::stderr(), &outcome.printed);
+    }
     if let Some(problem) = record.problem() {
         say(format_args!("error: {problem}"));
     }

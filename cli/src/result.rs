@@ -351,6 +351,7 @@ pub(crate) mod tests {
             finished: true,
             verification: Verification::Passed,
             error: None,
+            printed: Vec::new(),
             results: vec![("bandwidth".to_owned(), 12.5, "GB/s".to_owned())],
         });
         RunRecord {

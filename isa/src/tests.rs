@@ -88,6 +88,7 @@ fn run_with(step: StepFunction, program: &Program, parameters: &[u8], threads: u
         grid_id: 1,
         dynamic_shared_bytes: 0,
         shared_bytes: program.resources().shared_bytes,
+        grid_workspace: 0,
         parameters: Arc::from(parameters),
     };
     let mut warp = WarpState::new(program, shape);

@@ -33,6 +33,9 @@ pub struct WarpShape {
     pub dynamic_shared_bytes: u32,
     /// Static and dynamic shared memory, bytes (`%total_smem_size`).
     pub shared_bytes: u32,
+    /// Of a cooperative launch: the device address of its grid workspace, which cooperative groups read as `%envreg1` (high
+    /// word) and `%envreg2` (low word). 0 of any other.
+    pub grid_workspace: u64,
     /// The launch's parameter block.
     pub parameters: Arc<[u8]>,
 }
@@ -95,6 +98,8 @@ impl WarpState {
         registers.special[special::GRID_ID_LOW + 1] = (shape.grid_id >> 32) as u32;
         registers.special[special::DYNAMIC_SHARED] = shape.dynamic_shared_bytes;
         registers.special[special::TOTAL_SHARED] = shape.shared_bytes;
+        registers.special[special::ENVIRONMENT_1] = (shape.grid_workspace >> 32) as u32;
+        registers.special[special::ENVIRONMENT_1 + 1] = shape.grid_workspace as u32;
         registers.special[special::ZERO] = 0;
         registers.special[special::ONE] = 1;
         let first = 32 * shape.warp_in_cta;

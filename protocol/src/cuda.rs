@@ -43,9 +43,16 @@ pub struct KernelLaunch {
     pub parameters: Arc<[u8]>,
     /// Stream it was launched into.
     pub stream: u32,
+    /// Of a cooperative launch, whose CTAs all run at once: the device address of its grid workspace. 0 of any other.
+    pub grid_workspace: u64,
 }
 
 impl KernelLaunch {
+    /// Must all CTAs run at once?
+    pub fn is_cooperative(&self) -> bool {
+        self.grid_workspace != 0
+    }
+
     /// CTAs of the grid.
     pub fn cta_count(&self) -> u64 {
         self.grid.iter().map(|&n| u64::from(n)).product()
@@ -87,7 +94,12 @@ pub enum FaultCause {
         /// "global", "shared", "local", "const".
         space: &'static str,
     },
-    /// A `trap` instruction, or a failed assertion.
+    /// `free` of an address that begins no live block of the device heap.
+    InvalidFree {
+        /// The address.
+        address: u64,
+    },
+    /// A `trap` instruction.
     Trap,
     /// A device-side `assert` that does not hold.
     AssertionFailed {
@@ -113,9 +125,12 @@ impl fmt::Display for FaultCause {
             FaultCause::MisalignedAddress { address, bytes, access, space } => {
                 write!(f, "misaligned address {address:#x} in a {bytes}-byte {space} {access}")
             }
+            FaultCause::InvalidFree { address } => {
+                write!(f, "free of {address:#x}, where no block of the device heap begins")
+            }
             FaultCause::Trap => f.write_str("trap"),
             FaultCause::AssertionFailed { message, file, line, function } => {
-                write!(f, "{file}:{line}: {function}: assertion `{message}` failed")
+                write!(f, "{file}:{line}: {function}: Assertion `{message}` failed.")
             }
             FaultCause::Unsupported(what) => write!(f, "unsupported instruction {what}"),
         }
@@ -143,6 +158,15 @@ impl fmt::Display for KernelFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [bx, by, bz] = self.cta;
         let [tx, ty, tz] = self.thread;
+        if let FaultCause::AssertionFailed { message, file, line, function } = &self.cause {
+            // As the CUDA runtime words it.
+            return write!(
+                f,
+                "{file}:{line}: {function}: block: [{bx},{by},{bz}], thread: [{tx},{ty},{tz}] Assertion `{message}` failed. \
+                 In kernel {} (launch {}), at {}",
+                self.kernel, self.launch, self.instruction
+            );
+        }
         write!(
             f,
             "{} by kernel {} (launch {}), block ({bx}, {by}, {bz}), thread ({tx}, {ty}, {tz}), at {}",

@@ -80,6 +80,8 @@ pub struct ProgramOutcome {
     pub error: Option<String>,
     /// Values the program reports of itself: (name, value, unit).
     pub results: Vec<(String, f64, String)>,
+    /// What its kernels printed and the host has taken.
+    pub printed: Vec<u8>,
 }
 
 /// Where units write their statistics to. Zeros are written too.

@@ -16,6 +16,12 @@ pub trait HostProgram: Send {
     /// Takes the bytes of an asynchronous copy from the device, before the call that waits for it returns.
     fn receive(&mut self, transfer: u32, data: Vec<u8>);
 
+    /// Takes what kernels have printed since it was called last, before the call that brings it returns: a launch, a
+    /// synchronisation, a copy that the host waits for, or the end of the program.
+    fn printed(&mut self, text: &[u8]) {
+        let _ = text;
+    }
+
     /// Compares what the device computed with a host computation. Meaningful after [`Call::Exit`]; the expected values
     /// are computed here, once.
     fn verification(&self) -> &Verification;
@@ -90,7 +96,7 @@ pub enum Call {
         /// Whether the call returns before it is done.
         asynchronous: bool,
     },
-    /// `cudaLaunchKernel`: returns at once.
+    /// `cudaLaunchKernel` or `cudaLaunchCooperativeKernel`: returns at once.
     Launch {
         /// The kernel's name in the PTX.
         kernel: Arc<str>,
@@ -104,6 +110,8 @@ pub enum Call {
         stream: u32,
         /// The kernel's parameters, laid out as its PTX declares them: each at the next multiple of its size.
         parameters: Vec<u8>,
+        /// Whether all blocks must run at once, so that they can wait for each other.
+        cooperative: bool,
     },
     /// `cudaStreamCreate`; gives [`CallResult::Stream`].
     StreamCreate,
@@ -147,6 +155,7 @@ impl Call {
             }
             Call::Memset { asynchronous: false, .. } => "cudaMemset",
             Call::Memset { .. } => "cudaMemsetAsync",
+            Call::Launch { cooperative: true, .. } => "cudaLaunchCooperativeKernel",
             Call::Launch { .. } => "cudaLaunchKernel",
             Call::StreamCreate => "cudaStreamCreate",
             Call::StreamDestroy { .. } => "cudaStreamDestroy",
@@ -209,6 +218,8 @@ pub enum CudaError {
     IllegalInstruction,
     /// A kernel accessed an address that is no multiple of the access's size.
     MisalignedAddress,
+    /// A cooperative launch of more blocks than the device runs at once.
+    CooperativeLaunchTooLarge,
     /// The device does not do this.
     NotSupported,
 }
@@ -229,6 +240,7 @@ impl CudaError {
             CudaError::IllegalInstruction => 715,
             CudaError::MisalignedAddress => 716,
             CudaError::LaunchFailure => 719,
+            CudaError::CooperativeLaunchTooLarge => 720,
             CudaError::NotSupported => 801,
         }
     }
@@ -248,6 +260,7 @@ impl CudaError {
             CudaError::IllegalInstruction => "cudaErrorIllegalInstruction",
             CudaError::MisalignedAddress => "cudaErrorMisalignedAddress",
             CudaError::LaunchFailure => "cudaErrorLaunchFailure",
+            CudaError::CooperativeLaunchTooLarge => "cudaErrorCooperativeLaunchTooLarge",
             CudaError::NotSupported => "cudaErrorNotSupported",
         }
     }

@@ -44,6 +44,8 @@ pub(crate) struct Shape {
     pub block: [u32; 3],
     pub shared_memory_bytes: u32,
     pub queue: Queue,
+    /// Whether all blocks run at once.
+    pub cooperative: bool,
 }
 
 impl Shape {
@@ -59,6 +61,7 @@ impl Shape {
             block: [block[0], block[1], 1],
             shared_memory_bytes: 0,
             queue: Queue::Default,
+            cooperative: false,
         }
     }
 }
@@ -88,6 +91,8 @@ pub(crate) struct Outcome {
     downloads: Vec<Option<Vec<u8>>>,
     /// Readings of the clock, in order, in picoseconds.
     pub times: Vec<u64>,
+    /// What the kernels printed.
+    pub printed: Vec<u8>,
 }
 
 impl Outcome {
@@ -345,6 +350,7 @@ impl ScriptedProgram {
                     shared_memory_bytes: shape.shared_memory_bytes,
                     stream: self.queue(shape.queue).0,
                     parameters: self.parameters(&arguments),
+                    cooperative: shape.cooperative,
                 };
                 (call, Pending::Nothing)
             }
@@ -394,6 +400,10 @@ impl HostProgram for ScriptedProgram {
             Some(download) => *download = Some(data),
             None => self.state = State::Confused(format!("a copy {transfer} that was never asked for arrived")),
         }
+    }
+
+    fn printed(&mut self, text: &[u8]) {
+        self.outcome.printed.extend_from_slice(text);
     }
 
     fn verification(&self) -> &Verification {

@@ -3,14 +3,18 @@
 //! **Invariant:** during a window the arena is only read. What units write goes to their [`WriteLog`]s, which [`commit`] applies
 //! between windows in the order (time, unit, sequence); so values do not depend on the number of threads.
 
+mod heap;
+mod print_queue;
 mod write_log;
 
-pub(crate) use write_log::read_lanes;
 pub use write_log::{AtomicResult, WriteLog};
+pub(crate) use write_log::{LoggedKind, read_lanes};
 
 use balar_protocol::UnitId;
+use heap::DeviceHeap;
 use memmap2::{MmapMut, MmapOptions};
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
+use print_queue::PrintQueue;
+use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard};
 
 /// The values of one GPU's device memory, with the allocations that make its addresses legal.
 #[derive(Debug)]
@@ -25,6 +29,10 @@ pub(crate) struct Arena {
     allocations: Vec<(u64, u64)>,
     /// Scratch of [`commit`]: (time, unit, log, entry).
     order: Vec<(u64, u32, u32, u32)>,
+    /// The heap of the loaded modules' kernels; `None` where none of them allocates.
+    heap: Option<DeviceHeap>,
+    /// Written between windows alone; the host takes what is there in a window of its own, hence the lock.
+    printed: Mutex<PrintQueue>,
 }
 
 impl DeviceMemory {
@@ -35,7 +43,8 @@ impl DeviceMemory {
     pub fn new(capacity: u64) -> std::io::Result<DeviceMemory> {
         let length = usize::try_from(capacity).map_err(std::io::Error::other)?;
         let bytes = MmapOptions::new().len(length.max(1)).no_reserve_swap().map_anon()?;
-        let arena = Arena { bytes, allocations: Vec::new(), order: Vec::new() };
+        let printed = Mutex::new(PrintQueue::new(PrintQueue::DEFAULT_CAPACITY));
+        let arena = Arena { bytes, allocations: Vec::new(), order: Vec::new(), heap: None, printed };
         Ok(DeviceMemory { arena: RwLock::new(arena) })
     }
 
@@ -53,6 +62,27 @@ impl DeviceMemory {
             destination.copy_from_slice(view.bytes(address, destination.len()));
         }
         legal
+    }
+
+    /// Bytes of the device heap: the default of `cudaLimitMallocHeapSize` (CUDA C++ Programming Guide, "Heap Memory
+    /// Allocation": 8 MB).
+    pub const DEFAULT_HEAP_BYTES: u64 = 8 << 20;
+
+    /// Lets kernels allocate from this range. All of it is legal to access, live block or not, as on the GPU.
+    pub fn set_heap(&self, start: u64, bytes: u64) {
+        let mut arena = self.arena.write().unwrap_or_else(PoisonError::into_inner);
+        arena.map(start, bytes);
+        arena.heap = Some(DeviceHeap::new(start, bytes));
+    }
+
+    /// Can kernels allocate?
+    pub fn has_heap(&self) -> bool {
+        self.view().0.heap.is_some()
+    }
+
+    /// Takes what kernels have printed up to the start of the window. One unit alone may do so: the host.
+    pub fn take_printed(&self) -> Vec<u8> {
+        self.view().0.printed.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
     /// Applies a log at once, outside any window: for tests and for loading programs before the run.
@@ -97,6 +127,18 @@ impl Arena {
 
     fn unmap(&mut self, address: u64) {
         self.allocations.retain(|&(start, _)| start != address);
+    }
+
+    fn allocate(&mut self, bytes: u64) -> u64 {
+        self.heap.as_mut().map_or(0, |heap| heap.allocate(bytes))
+    }
+
+    fn release(&mut self, address: u64) -> bool {
+        self.heap.as_mut().is_some_and(|heap| heap.release(address))
+    }
+
+    fn print(&mut self, record: &[u8]) {
+        self.printed.get_mut().unwrap_or_else(PoisonError::into_inner).push(record);
     }
 
     fn copy_within(&mut self, destination: u64, source: u64, bytes: u64) {

@@ -3,6 +3,7 @@
 use super::{Arena, DeviceMemoryView};
 use balar_isa::atomic;
 use balar_isa::execution::{AtomicOperation, AtomicType, LaneValues, MemoryAccess};
+use balar_isa::program::LANES;
 use balar_protocol::SimTime;
 use std::ops::Range;
 use std::sync::Arc;
@@ -73,6 +74,25 @@ enum EntryKind {
         operation: AtomicOperation,
         data_type: AtomicType,
     },
+    /// Allocations from the device heap, lane by lane: the operand is the size, the old value the address.
+    Allocate {
+        first: u32,
+        count: u32,
+        mask: u32,
+        token: u32,
+    },
+    /// Ends of blocks of the device heap, lane by lane: the old value is 1 where the address begins a block.
+    Release {
+        first: u32,
+        count: u32,
+        mask: u32,
+        token: u32,
+    },
+    /// A printed record in `data`.
+    Print {
+        offset: u32,
+        bytes: u32,
+    },
     Write {
         address: u64,
         data: Arc<[u8]>,
@@ -105,7 +125,7 @@ struct Run {
     bytes: u32,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 struct AtomicLane {
     address: u64,
     operand: u64,
@@ -113,8 +133,21 @@ struct AtomicLane {
     old: u64,
 }
 
+/// What a result is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LoggedKind {
+    /// An atomic: the old values.
+    Atomic,
+    /// Allocations from the device heap: the addresses.
+    Allocation,
+    /// Ends of blocks of the device heap: 1 where the block was live.
+    Release,
+}
+
 /// The old values an atomic of the last window returned.
 pub struct AtomicResult<'a> {
+    /// What it is of.
+    pub kind: LoggedKind,
     /// What the unit gave when it logged the atomic.
     pub token: u32,
     /// Lanes that took part.
@@ -123,6 +156,12 @@ pub struct AtomicResult<'a> {
 }
 
 impl AtomicResult<'_> {
+    /// The first lane whose old value is 0, with the address it named.
+    pub fn first_zero(&self) -> Option<(u8, u64)> {
+        let lanes = (0..32u8).filter(|lane| self.mask >> lane & 1 == 1);
+        lanes.zip(self.lanes).find(|(_, entry)| entry.old == 0).map(|(lane, entry)| (lane, entry.address))
+    }
+
     /// Spreads the old values over their lanes.
     pub fn values(&self) -> LaneValues {
         let mut values = LaneValues::default();
@@ -207,6 +246,32 @@ impl WriteLog {
         self.entries.push(Entry { time, kind });
     }
 
+    /// Logs allocations from the device heap, one for each lane; after the window their addresses come back under `token`.
+    pub fn allocate(&mut self, time: SimTime, mask: u32, sizes: &[u64; LANES], token: u32) {
+        let (first, count) = self.heap_lanes(mask, |lane| AtomicLane { operand: sizes[lane], ..AtomicLane::default() });
+        self.entries.push(Entry { time, kind: EntryKind::Allocate { first, count, mask, token } });
+    }
+
+    /// Logs the ends of blocks of the device heap, one for each lane.
+    pub fn release(&mut self, time: SimTime, mask: u32, addresses: &[u64; LANES], token: u32) {
+        let (first, count) =
+            self.heap_lanes(mask, |lane| AtomicLane { address: addresses[lane], ..AtomicLane::default() });
+        self.entries.push(Entry { time, kind: EntryKind::Release { first, count, mask, token } });
+    }
+
+    fn heap_lanes(&mut self, mask: u32, entry: impl Fn(usize) -> AtomicLane) -> (u32, u32) {
+        let first = self.atomic_lanes.len() as u32;
+        self.atomic_lanes.extend((0..LANES).filter(|lane| mask >> lane & 1 == 1).map(entry));
+        (first, mask.count_ones())
+    }
+
+    /// Logs a record that a kernel prints.
+    pub fn print(&mut self, time: SimTime, record: &[u8]) {
+        let offset = self.data.len() as u32;
+        self.data.extend_from_slice(record);
+        self.entries.push(Entry { time, kind: EntryKind::Print { offset, bytes: record.len() as u32 } });
+    }
+
     /// At `time`, `bytes` from device address `address` become `value`.
     pub fn fill(&mut self, time: SimTime, address: u64, bytes: u64, value: u8) {
         self.entries.push(Entry { time, kind: EntryKind::Fill { address, bytes, value } });
@@ -234,12 +299,17 @@ impl WriteLog {
 
     /// The old values of the atomics logged in the window before.
     pub fn atomic_results(&self) -> impl Iterator<Item = AtomicResult<'_>> {
-        self.entries.iter().filter_map(|entry| match entry.kind {
-            EntryKind::Atomic { first, count, mask, token, .. } => {
-                let lanes = &self.atomic_lanes[first as usize..(first + count) as usize];
-                Some(AtomicResult { token, mask, lanes })
-            }
-            _ => None,
+        self.entries.iter().filter_map(|entry| {
+            let (kind, first, count, mask, token) = match entry.kind {
+                EntryKind::Atomic { first, count, mask, token, .. } => (LoggedKind::Atomic, first, count, mask, token),
+                EntryKind::Allocate { first, count, mask, token } => {
+                    (LoggedKind::Allocation, first, count, mask, token)
+                }
+                EntryKind::Release { first, count, mask, token } => (LoggedKind::Release, first, count, mask, token),
+                _ => return None,
+            };
+            let lanes = &self.atomic_lanes[first as usize..(first + count) as usize];
+            Some(AtomicResult { kind, token, mask, lanes })
         })
     }
 
@@ -319,6 +389,19 @@ impl WriteLog {
                     let value = atomic::apply(operation, data_type, lane.old, lane.operand, lane.new);
                     bytes.copy_from_slice(&value.to_le_bytes()[..length]);
                 }
+            }
+            EntryKind::Allocate { first, count, .. } => {
+                for lane in &mut self.atomic_lanes[*first as usize..(first + count) as usize] {
+                    lane.old = arena.allocate(lane.operand);
+                }
+            }
+            EntryKind::Release { first, count, .. } => {
+                for lane in &mut self.atomic_lanes[*first as usize..(first + count) as usize] {
+                    lane.old = u64::from(arena.release(lane.address));
+                }
+            }
+            EntryKind::Print { offset, bytes } => {
+                arena.print(&self.data[*offset as usize..(offset + bytes) as usize]);
             }
             EntryKind::Write { address, data, range } => {
                 if let Some(bytes) = arena.bytes_mut(*address, range.len()) {

@@ -2,6 +2,7 @@
 
 use crate::device_memory::DeviceMemory;
 use crate::engine::LiveBoard;
+use crate::units::cta_scheduler::SmResources;
 use balar_isa::program::{Program, Resources};
 use balar_protocol::cuda::ProgramId;
 use balar_workloads::HostProgram;
@@ -37,6 +38,10 @@ pub struct GpuDescription {
     pub compute_capability: (u32, u32),
     /// Streaming multiprocessors.
     pub sm_count: u32,
+    /// What each of them has for CTAs.
+    pub sm: SmResources,
+    /// CTA slots of each of them.
+    pub sm_cta_slots: u32,
     /// Device memory, bytes.
     pub memory_bytes: u64,
 }

@@ -7,6 +7,7 @@ use crate::catalogue::{BuildContext, BuildError, ParameterProblem, PortMap};
 use crate::engine::Unit;
 use crate::engine::node::{GpuDescription, Node};
 use crate::engine::unit::Wire;
+use crate::units::cta_scheduler::SmResources;
 use balar_protocol::{Bytes, PortId, UnitId};
 use std::collections::BTreeMap;
 
@@ -64,11 +65,21 @@ impl Topology {
                     self.units.iter().filter(move |unit| unit.part == scheduler.part && unit.kind.name == kind)
                 };
                 let capability = scheduler.parameter("compute_capability");
+                let number = |name| scheduler.parameter(name).and_then(|text| ron::from_str(text).ok()).unwrap_or(0);
+                let shared = scheduler.parameter("sm_shared_memory");
+                let shared = shared.and_then(|text| ron::from_str::<Bytes>(text).ok()).map_or(0, |bytes| bytes.0);
                 let capacity = members(HBM_STACK).filter_map(|stack| stack.parameter("capacity"));
                 GpuDescription {
                     part: scheduler.part.clone(),
                     compute_capability: capability.and_then(|text| ron::from_str(text).ok()).unwrap_or((7, 0)),
                     sm_count: members(STREAMING_MULTIPROCESSOR).count() as u32,
+                    sm: SmResources {
+                        threads: number("sm_threads"),
+                        warps: number("sm_warps"),
+                        registers: number("sm_registers"),
+                        shared_bytes: u32::try_from(shared).unwrap_or(u32::MAX),
+                    },
+                    sm_cta_slots: number("sm_cta_slots"),
                     memory_bytes: capacity
                         .filter_map(|text| ron::from_str::<Bytes>(text).ok())
                         .map(|bytes| bytes.0)

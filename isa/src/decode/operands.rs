@@ -196,7 +196,7 @@ impl Decoder<'_> {
             S::ClusterCtaCount | S::ClusterCtaRankCount => uniform(special::ONE),
             S::DynamicSharedSize => uniform(special::DYNAMIC_SHARED),
             S::TotalSharedSize | S::AggregateSharedSize => uniform(special::TOTAL_SHARED),
-            S::Environment | S::PerformanceMonitor => uniform(special::ZERO),
+            S::PerformanceMonitor => uniform(special::ZERO),
             // No part of shared memory is the system's.
             S::ReservedSharedBegin | S::ReservedSharedEnd | S::ReservedSharedCapacity | S::ReservedSharedOffset => {
                 uniform(special::ZERO)
@@ -211,6 +211,10 @@ impl Decoder<'_> {
                 self.last().sources[0] = slot;
                 (if wide { functions::<Map<Move<u64>>>() } else { functions::<Map<Move<u32>>>() }, 0)
             }
+            S::Environment => match name.number {
+                1 | 2 => uniform(special::ENVIRONMENT_1 + name.number as usize - 1),
+                _ => uniform(special::ZERO),
+            },
             S::GridIndex if wide => (functions::<UniformSpecialWide>(), special::GRID_ID_LOW as u32),
             S::GridIndex => uniform(special::GRID_ID_LOW),
             S::LaneIndex

@@ -35,7 +35,9 @@ pub(crate) mod special {
     pub const TOTAL_SHARED: usize = 16;
     pub const ZERO: usize = 17;
     pub const ONE: usize = 18;
-    pub const COUNT: usize = 19;
+    /// `%envreg1`; `%envreg2` follows. All other environment registers are 0.
+    pub const ENVIRONMENT_1: usize = 19;
+    pub const COUNT: usize = 21;
 }
 
 impl Registers {

@@ -114,6 +114,7 @@ pub fn run_with(step: StepFunction, program: &Program, parameters: &[u8], thread
         grid_id: 1,
         dynamic_shared_bytes: 0,
         shared_bytes: program.resources().shared_bytes,
+        grid_workspace: 0,
         parameters: Arc::from(parameters),
     };
     let mut warp = WarpState::new(program, shape);

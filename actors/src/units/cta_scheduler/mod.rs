@@ -17,7 +17,8 @@ use balar_protocol::cta::{CtaCompletion, CtaLaunch, CtaMessage};
 use balar_protocol::cuda::{CudaMessage, FaultCause, KernelFault, KernelLaunch, LaunchId};
 use balar_protocol::statistics::{KernelCounters, KernelRecord, StatisticSink};
 use balar_protocol::{Bytes, Clock, Frequency, Message, Payload, PortId, Protocol, SimTime};
-use sm_map::{SmMap, SmResources};
+use sm_map::SmMap;
+pub use sm_map::SmResources;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
@@ -410,7 +411,15 @@ impl CtaScheduler {
         let cycle = self.clock.cycle_at_or_after(now);
         // Where nothing fits: the first cycle in which a kernel that is not yet under way may be placed.
         let mut retry_cycle = u64::MAX;
+        // The CTAs of a cooperative kernel wait for each other, so they must not hold room that an older kernel waits for:
+        // then they are placed when all older CTAs are, and those end whatever happens to these.
+        let mut older_are_placed = true;
         for kernel in self.resident.iter_mut().filter(|kernel| kernel.unplaced > 0) {
+            let may_be_placed = older_are_placed || !kernel.launch.is_cooperative();
+            older_are_placed = false;
+            if !may_be_placed {
+                continue;
+            }
             if kernel.first_cycle > cycle {
                 retry_cycle = retry_cycle.min(kernel.first_cycle);
                 continue;

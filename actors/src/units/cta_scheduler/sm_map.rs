@@ -5,10 +5,14 @@ use balar_protocol::cuda::{KernelLaunch, LaunchId};
 
 /// What one SM has in all, or what a CTA takes of it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct SmResources {
+pub struct SmResources {
+    /// Threads.
     pub threads: u32,
+    /// Warps.
     pub warps: u32,
+    /// 32-bit registers.
     pub registers: u32,
+    /// Bytes of shared memory.
     pub shared_bytes: u32,
 }
 
@@ -37,6 +41,16 @@ impl SmResources {
             && self.warps >= wanted.warps
             && self.registers >= wanted.registers
             && self.shared_bytes >= wanted.shared_bytes
+    }
+
+    /// How many CTAs that take `wanted` each, at most `slots`, it has room for.
+    pub fn room_for(&self, wanted: &SmResources, slots: u32) -> u32 {
+        let fits = |all: u32, each: u32| all.checked_div(each).unwrap_or(u32::MAX);
+        slots
+            .min(fits(self.threads, wanted.threads))
+            .min(fits(self.warps, wanted.warps))
+            .min(fits(self.registers, wanted.registers))
+            .min(fits(self.shared_bytes, wanted.shared_bytes))
     }
 
     fn take(&mut self, taken: &SmResources) {

@@ -28,6 +28,7 @@ fn launch(id: u32, stream: u32, ctas: u32, threads: u32) -> Arc<KernelLaunch> {
         local_bytes: 0,
         parameters: Arc::new([]),
         stream,
+        grid_workspace: 0,
     })
 }
 

@@ -1,14 +1,18 @@
 //! What each CUDA call costs and does.
 
-use super::launch::{LaunchRequest, validate};
+use super::launch::{LaunchRequest, check_cooperative, validate};
 use super::streams::Work;
 use super::{HostCpu, State, Wait};
 use crate::engine::Outbox;
 use balar_protocol::SimTime;
 use balar_protocol::copy::{CopyId, CopyOperation};
-use balar_protocol::cuda::LaunchId;
+use balar_protocol::cuda::{KernelLaunch, LaunchId};
 use balar_workloads::{Call, CallResult, CudaError};
 use std::sync::Arc;
+
+/// What the kernels of a cooperative launch find at its grid workspace: its size, and the word of the grid's barrier, zero
+/// (`cooperative_groups/details/driver_abi.h` of CUDA 11 and later: two 32-bit words).
+const GRID_WORKSPACE: [u8; 8] = [8, 0, 0, 0, 0, 0, 0, 0];
 
 /// What becomes of a call when its host time is over.
 enum Outcome {
@@ -49,6 +53,9 @@ impl HostCpu {
     /// The host part of `call` is over.
     pub(super) fn end_call(&mut self, now: SimTime, call: Call, out: &mut Outbox) {
         let name = call.name();
+        if matches!(call, Call::Launch { .. }) {
+            self.take_printed();
+        }
         let outcome = match call {
             Call::Compute { .. } => NOTHING,
             Call::ReadClock => Ok(Outcome::Returns(CallResult::Time { picoseconds: now.picoseconds() })),
@@ -59,6 +66,7 @@ impl HostCpu {
         self.state = match outcome {
             Ok(Outcome::Returns(result)) => State::Returning { at: now, result },
             Ok(Outcome::Waits(wait)) if self.is_over(&wait) => {
+                self.take_printed();
                 if let Wait::DeviceThenFree(address) = wait {
                     self.end_allocation(now, address, out);
                 }
@@ -114,9 +122,10 @@ impl HostCpu {
             Call::Memset { pointer, value, bytes, stream, asynchronous } => {
                 self.copy(CopyOperation::Fill { destination: pointer, value, bytes }, None, stream, asynchronous)
             }
-            Call::Launch { kernel, grid, block, shared_memory_bytes, stream, parameters } => {
+            Call::Launch { kernel, grid, block, shared_memory_bytes, stream, parameters, cooperative } => {
                 let dynamic_shared_bytes = shared_memory_bytes;
-                self.launch(&kernel, LaunchRequest { grid, block, dynamic_shared_bytes, stream, parameters })
+                let request = LaunchRequest { grid, block, dynamic_shared_bytes, stream, parameters, cooperative };
+                self.launch(now, &kernel, request, out)
             }
             Call::StreamCreate => Ok(Outcome::Returns(CallResult::Stream(self.streams.create()))),
             Call::StreamDestroy { stream } if self.streams.destroy(stream) => NOTHING,
@@ -171,16 +180,38 @@ impl HostCpu {
         if asynchronous { NOTHING } else { Ok(Outcome::Waits(Wait::Operation { stream, number })) }
     }
 
-    fn launch(&mut self, kernel: &Arc<str>, request: LaunchRequest) -> CallOutcome {
-        let stream = request.stream;
+    fn launch(&mut self, now: SimTime, kernel: &Arc<str>, request: LaunchRequest, out: &mut Outbox) -> CallOutcome {
+        let (stream, cooperative) = (request.stream, request.cooperative);
         self.check_stream(stream)?;
         let Some(kernel) = self.kernels.find(0, kernel) else {
             return Err((CudaError::InvalidDeviceFunction, format!("no kernel named {kernel} is loaded")));
         };
-        let launch = validate(&kernel, request, LaunchId(self.next_launch), self.compute_capability)?;
+        let mut launch = validate(&kernel, request, LaunchId(self.next_launch), self.compute_capability)?;
+        if cooperative {
+            self.begin_cooperative(now, &mut launch, out)?;
+        }
         self.next_launch += 1;
         self.streams.push(stream, Work::Kernel(Arc::new(launch)));
         if self.is_over(&Wait::QueueRoom) { NOTHING } else { Ok(Outcome::Waits(Wait::QueueRoom)) }
+    }
+
+    /// Checks that the blocks of a cooperative launch can run at once, and gives it a grid workspace.
+    fn begin_cooperative(
+        &mut self,
+        now: SimTime,
+        launch: &mut KernelLaunch,
+        out: &mut Outbox,
+    ) -> Result<(), (CudaError, String)> {
+        if let Some(gpu) = &self.gpu {
+            check_cooperative(launch, gpu)?;
+        }
+        let bytes = GRID_WORKSPACE.len() as u64;
+        let address =
+            self.allocator.allocate(bytes).map_err(|error| (CudaError::MemoryAllocation, error.to_string()))?;
+        out.log.map(now, address, bytes);
+        out.log.write(now, address, &GRID_WORKSPACE.into(), 0..GRID_WORKSPACE.len());
+        launch.grid_workspace = address;
+        Ok(())
     }
 
     fn check_stream(&self, stream: u32) -> Result<(), (CudaError, String)> {

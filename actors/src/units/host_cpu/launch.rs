@@ -1,6 +1,7 @@
 //! What the CUDA driver checks of a launch before the GPU sees it.
 
-use crate::engine::node::KernelInfo;
+use crate::engine::node::{GpuDescription, KernelInfo};
+use crate::units::cta_scheduler::SmResources;
 use balar_protocol::cuda::{FaultCause, KernelLaunch, LaunchId};
 use balar_workloads::CudaError;
 use std::sync::Arc;
@@ -21,6 +22,7 @@ pub(super) struct LaunchRequest {
     pub dynamic_shared_bytes: u32,
     pub stream: u32,
     pub parameters: Vec<u8>,
+    pub cooperative: bool,
 }
 
 /// Shared memory that a block can have, bytes (CUDA C++ Programming Guide, table of technical specifications).
@@ -45,7 +47,7 @@ pub(super) fn validate(
 ) -> Result<KernelLaunch, (CudaError, String)> {
     let name = &kernel.name;
     let resources = &kernel.resources;
-    let LaunchRequest { grid, block, dynamic_shared_bytes, stream, parameters } = request;
+    let LaunchRequest { grid, block, dynamic_shared_bytes, stream, parameters, .. } = request;
     let configuration = |text: String| Err((CudaError::InvalidConfiguration, format!("kernel {name}: {text}")));
     let out_of_resources = |text: String| {
         Err((CudaError::LaunchOutOfResources, format!("kernel {name}: a launch too large for the SM: {text}")))
@@ -102,7 +104,23 @@ pub(super) fn validate(
         local_bytes: resources.local_bytes,
         parameters: parameters.into(),
         stream,
+        grid_workspace: 0,
     })
+}
+
+/// Can all CTAs of the launch run at once?
+pub(super) fn check_cooperative(launch: &KernelLaunch, gpu: &GpuDescription) -> Result<(), (CudaError, String)> {
+    let per_sm = gpu.sm.room_for(&SmResources::of_cta(launch), gpu.sm_cta_slots);
+    let room = u64::from(per_sm) * u64::from(gpu.sm_count);
+    let blocks = launch.cta_count();
+    if blocks <= room {
+        return Ok(());
+    }
+    let text = format!(
+        "kernel {}: a cooperative launch of {blocks} blocks, {} SMs run {per_sm} each at once: {room}",
+        launch.name, gpu.sm_count
+    );
+    Err((CudaError::CooperativeLaunchTooLarge, text))
 }
 
 /// The CUDA error that a kernel's fault becomes.
@@ -110,7 +128,7 @@ pub(super) fn error_of(cause: &FaultCause) -> CudaError {
     match cause {
         FaultCause::IllegalAddress { .. } => CudaError::IllegalAddress,
         FaultCause::MisalignedAddress { .. } => CudaError::MisalignedAddress,
-        FaultCause::Trap => CudaError::LaunchFailure,
+        FaultCause::Trap | FaultCause::InvalidFree { .. } => CudaError::LaunchFailure,
         FaultCause::AssertionFailed { .. } => CudaError::Assert,
         FaultCause::Unsupported(_) => CudaError::IllegalInstruction,
     }
@@ -130,6 +148,7 @@ mod tests {
             dynamic_shared_bytes: 0,
             stream: 0,
             parameters: vec![0; 28],
+            cooperative: false,
         };
         change(&mut resources, &mut request);
         let kernel = KernelInfo { name: "k".into(), program: Default::default(), resources, parameter_bytes: 28 };

@@ -16,7 +16,7 @@ use crate::catalogue::{
     BuildContext, BuildError, ParameterProblem, ParameterSet, PortDefinition, Role, UnitDefinition,
 };
 use crate::device_memory::DeviceMemory;
-use crate::engine::node::{KernelTable, Node};
+use crate::engine::node::{GpuDescription, KernelTable, Node};
 use crate::engine::{Inbox, NextWake, Outbox, Unit, Window};
 use allocator::DeviceAllocator;
 use balar_protocol::copy::CopyMessage;
@@ -184,6 +184,8 @@ struct HostCpu {
     costs: HostCpuParameters,
     ports: Ports,
     compute_capability: (u32, u32),
+    gpu: Option<GpuDescription>,
+    memory: Option<Arc<DeviceMemory>>,
     kernels: Arc<KernelTable>,
     program: Option<Box<dyn HostProgram>>,
     state: State,
@@ -200,6 +202,8 @@ struct HostCpu {
     last_error: Option<(CudaError, String)>,
     /// The error that ended the program.
     exit_error: Option<String>,
+    /// All that the kernels have printed.
+    printed: Vec<u8>,
     counters: HostCpuCounters,
 }
 
@@ -212,6 +216,8 @@ impl HostCpu {
             costs: parameters.clone(),
             ports,
             compute_capability: gpu.map_or((0, 0), |gpu| gpu.compute_capability),
+            gpu: gpu.cloned(),
+            memory: node.memories.first().cloned(),
             kernels: Arc::clone(&node.kernels),
             state: match program {
                 Some(_) => State::Returning { at: SimTime::ZERO, result: CallResult::Start },
@@ -227,6 +233,7 @@ impl HostCpu {
             sticky: None,
             last_error: None,
             exit_error: None,
+            printed: Vec::new(),
             counters: HostCpuCounters::default(),
         }
     }
@@ -269,8 +276,11 @@ impl HostCpu {
     }
 
     fn kernel_completed(&mut self, now: SimTime, launch: LaunchId, fault: Option<KernelFault>, out: &mut Outbox) {
-        if self.streams.complete_kernel(launch).is_none() {
-            return;
+        let Some(work) = self.streams.complete_kernel(launch) else { return };
+        if let Work::Kernel(launch) = work
+            && launch.is_cooperative()
+        {
+            self.end_allocation(now, launch.grid_workspace, out);
         }
         if let Some(fault) = fault {
             self.fail_context(launch::error_of(&fault.cause), fault.to_string());
@@ -308,7 +318,10 @@ impl HostCpu {
             return;
         }
         let since = *since;
-        if let Wait::DeviceThenFree(address) = *wait {
+        // Before the call returns, whatever it returns.
+        let wait = wait.clone();
+        self.take_printed();
+        if let Wait::DeviceThenFree(address) = wait {
             self.end_allocation(now, address, out);
         }
         let returned = self.after(now, self.costs.synchronize_cost);
@@ -319,6 +332,20 @@ impl HostCpu {
             (None, None) => CallResult::None,
         };
         self.state = State::Returning { at: returned, result };
+    }
+
+    /// Gives the program what kernels have printed. The ends of kernels come here later than a window's length after what
+    /// they printed, so all of that is there.
+    fn take_printed(&mut self) {
+        let Some(memory) = &self.memory else { return };
+        let text = memory.take_printed();
+        if text.is_empty() {
+            return;
+        }
+        if let Some(program) = &mut self.program {
+            program.printed(&text);
+        }
+        self.printed.extend_from_slice(&text);
     }
 
     fn is_over(&self, wait: &Wait) -> bool {
@@ -347,6 +374,7 @@ impl HostCpu {
         }
         let call = program.next(result);
         if let Call::Exit { error } = &call {
+            self.take_printed();
             self.exit_error = error.as_ref().map(|failure| match &self.last_error {
                 Some((error, text)) if *error == failure.error => format!("{failure}: {text}"),
                 _ => failure.to_string(),
@@ -395,6 +423,7 @@ impl Unit for HostCpu {
         let mut outcome = ProgramOutcome {
             finished: ended,
             error: self.exit_error.clone().or_else(unreported),
+            printed: self.printed.clone(),
             ..Default::default()
         };
         if ended {

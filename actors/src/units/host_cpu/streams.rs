@@ -208,6 +208,7 @@ mod tests {
             local_bytes: 0,
             parameters: Arc::new([]),
             stream: 0,
+            grid_workspace: 0,
         }))
     }
 

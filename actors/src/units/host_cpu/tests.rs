@@ -4,6 +4,7 @@ use super::*;
 use crate::catalogue::PortMap;
 use crate::engine::node::{GpuDescription, KernelInfo};
 use crate::engine::unit::Bench;
+use crate::units::cta_scheduler::SmResources;
 use balar_isa::program::Resources;
 use balar_protocol::copy::{CopyId, CopyOperation};
 use balar_protocol::cuda::FaultCause;
@@ -73,6 +74,7 @@ fn launch(kernel: &str, stream: u32, threads: u32) -> Step {
         shared_memory_bytes: 0,
         stream,
         parameters: vec![1; 8],
+        cooperative: false,
     })
 }
 
@@ -101,6 +103,8 @@ fn host(steps: Vec<Step>, extra: &str, memory: bool) -> (HostCpu, Bench, Arc<Mut
             part: "gpu".to_owned(),
             compute_capability: (7, 0),
             sm_count: 80,
+            sm: SmResources { threads: 2048, warps: 64, registers: 65536, shared_bytes: 96 << 10 },
+            sm_cta_slots: 32,
             memory_bytes: 64 << 20,
         }],
         workload: Mutex::new(Some(Box::new(program))),

@@ -153,8 +153,7 @@ impl Sm {
                 self.fail(warp, pc, lane, cause, cycle, step);
                 return;
             }
-            // A call into the runtime is a few instructions and a trip to memory that nothing here waits for.
-            Effect::System { .. } => slot.set_ready(&timing, Ready::at(cycle + passes * latency, Stall::Wait)),
+            Effect::System { mask, deferred, .. } => self.system_call(warp, pc, &timing, (mask, deferred), cycle, step),
             Effect::Retry => {}
         }
         self.schedule(warp, next, step);
@@ -323,7 +322,7 @@ impl Sm {
     }
 
     /// The warp's kernel cannot go on.
-    fn fail(&mut self, warp: usize, pc: u32, lane: u8, cause: FaultCause, cycle: u64, step: &mut Step) {
+    pub(super) fn fail(&mut self, warp: usize, pc: u32, lane: u8, cause: FaultCause, cycle: u64, step: &mut Step) {
         let slot = &self.warps[warp];
         let cta = &self.ctas[usize::from(slot.cta)];
         let (Some(launch), Some(program)) = (&cta.launch, &slot.program) else { return };

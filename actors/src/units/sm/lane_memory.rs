@@ -4,7 +4,7 @@ use crate::device_memory::{DeviceMemoryView, WriteLog, read_lanes};
 use balar_isa::atomic;
 use balar_isa::execution::{
     AccessKind, AtomicCompletion, AtomicOperation, AtomicType, LaneMemory, LaneValues, MemoryAccess, MemoryProblem,
-    Space,
+    Space, SystemArguments, SystemCall,
 };
 use balar_protocol::SimTime;
 use balar_protocol::cuda::FaultCause;
@@ -220,5 +220,15 @@ impl LaneMemory for SmMemory<'_> {
             memory.copy_from_slice(&value.to_le_bytes()[..length]);
         }
         Ok(AtomicCompletion::Now)
+    }
+
+    fn system_call(
+        &mut self,
+        call: SystemCall,
+        mask: u32,
+        arguments: &SystemArguments,
+        results: &mut LaneValues,
+    ) -> Result<AtomicCompletion, MemoryProblem> {
+        super::runtime::system_call(self, call, mask, arguments, results)
     }
 }

@@ -17,6 +17,7 @@ mod l1_cache;
 mod lane_memory;
 mod memory_pipe;
 mod parameters;
+mod runtime;
 mod sub_core;
 mod tlb;
 mod warp_slot;
@@ -24,7 +25,7 @@ mod warp_slot;
 use crate::catalogue::{
     BuildContext, BuildError, ParameterProblem, ParameterSet, PortDefinition, Role, UnitDefinition,
 };
-use crate::device_memory::DeviceMemory;
+use crate::device_memory::{DeviceMemory, LoggedKind};
 use crate::engine::node::ProgramTable;
 use crate::engine::{Inbox, NextWake, Outbox, Unit, Window};
 use balar_isa::execution::MemoryAccess;
@@ -32,7 +33,7 @@ use balar_isa::interpreter::{StepFunction, step_function};
 use balar_isa::program::{LatencyClass, Pipe};
 use balar_isa::warp::{WarpShape, WarpState};
 use balar_protocol::cta::{CtaCompletion, CtaLaunch, CtaMessage};
-use balar_protocol::cuda::{KernelFault, KernelLaunch, LaunchId};
+use balar_protocol::cuda::{FaultCause, KernelFault, KernelLaunch, LaunchId};
 use balar_protocol::memory::MemoryMessage;
 use balar_protocol::statistics::{KernelCounters, StatisticSink};
 use balar_protocol::{Clock, Payload, PortId, Protocol, SimTime};
@@ -284,7 +285,7 @@ impl Sm {
     fn launch(&mut self, command: CtaLaunch, cycle: u64, step: &mut Step) {
         let CtaLaunch { launch, cta, slot } = command;
         let Some(program) = self.programs.get(launch.program) else {
-            let cause = balar_protocol::cuda::FaultCause::Unsupported(format!("kernel {} is not loaded", launch.name));
+            let cause = FaultCause::Unsupported(format!("kernel {} is not loaded", launch.name));
             let fault = KernelFault {
                 cause,
                 kernel: launch.name.clone(),
@@ -327,6 +328,7 @@ impl Sm {
                 grid_id: u64::from(launch.id.0),
                 dynamic_shared_bytes: launch.dynamic_shared_bytes,
                 shared_bytes: launch.shared_bytes,
+                grid_workspace: launch.grid_workspace,
                 parameters: Arc::clone(&launch.parameters),
             };
             let age = self.next_age;
@@ -448,27 +450,42 @@ impl Sm {
     }
 
     /// Old values of the atomics of the last window go to their registers. Nobody reads these before the responses arrive.
-    fn take_atomic_results(&mut self, out: &mut Outbox) {
+    /// Gives the warps that freed what is no block of the device heap: (warp, instruction, lane, address).
+    fn take_atomic_results(&mut self, out: &mut Outbox) -> Vec<(usize, u32, u8, u64)> {
+        let mut wrong_frees = Vec::new();
         for result in out.log.atomic_results() {
             let Some(&(warp, generation, Some(pc))) = self.deferred.get(result.token as usize) else { continue };
             let slot = &mut self.warps[usize::from(warp)];
-            if let (true, Some(state), Some(program)) = (slot.generation == generation, &mut slot.state, &slot.program)
-            {
+            let (true, Some(state), Some(program)) = (slot.generation == generation, &mut slot.state, &slot.program)
+            else {
+                continue;
+            };
+            if result.kind == LoggedKind::Release {
+                wrong_frees.extend(result.first_zero().map(|(lane, address)| (usize::from(warp), pc, lane, address)));
+            } else {
                 state.write_atomic_result(program, pc, &result.values(), result.mask);
             }
         }
         self.deferred.clear();
         out.log.clear();
+        wrong_frees
     }
 }
 
 impl Unit for Sm {
     fn advance(&mut self, window: Window, inbox: &mut Inbox, out: &mut Outbox) -> NextWake {
-        self.take_atomic_results(out);
+        let wrong_frees = self.take_atomic_results(out);
         let memory = Arc::clone(&self.memory);
         let view = memory.view();
         let end_cycle = self.clock.cycle_at_or_after(window.until);
         let mut step = Step { view: &view, out, end_cycle };
+        let first_cycle = self.clock.cycle_at_or_after(window.start).max(self.cycle);
+        for (warp, pc, lane, address) in wrong_frees {
+            // Of a CTA that several warps end, the first report counts.
+            if self.warps[warp].status != Status::Empty {
+                self.fail(warp, pc, lane, FaultCause::InvalidFree { address }, first_cycle, &mut step);
+            }
+        }
         let arrival = |clock: Clock, inbox: &Inbox| inbox.next_time().map_or(u64::MAX, |t| clock.cycle_at_or_after(t));
         let mut next_message = arrival(self.clock, inbox);
         loop {
