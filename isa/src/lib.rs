@@ -10,6 +10,7 @@ mod convergence;
 mod decode;
 pub mod execution;
 pub mod interpreter;
+mod matrix;
 pub mod module;
 mod operation;
 pub mod program;

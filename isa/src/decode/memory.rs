@@ -28,7 +28,7 @@ fn cache_operator(instruction: &Instruction) -> CacheOperator {
 
 impl Decoder<'_> {
     /// The space, the register (if any) and the offset of an address.
-    fn address(&mut self, operand: &Operand) -> Decoded<(Slot, bool, i64)> {
+    pub(super) fn address(&mut self, operand: &Operand) -> Decoded<(Slot, bool, i64)> {
         let OperandKind::Address(address) = operand.kind else {
             return Err(self.bad(operand, "an address in brackets is expected here"));
         };

@@ -6,6 +6,7 @@ mod comparison;
 mod control;
 mod convert;
 mod float;
+mod matrix;
 mod memory;
 mod movement;
 mod operand_types;
@@ -69,6 +70,8 @@ struct Pending {
     carries: bool,
     /// Whether no instruction may be moved across it, beyond what its kind says.
     pinned: bool,
+    /// Whether its guard is not that of the PTX instruction which it is part of.
+    has_own_guard: bool,
 }
 
 /// The state of decoding one kernel.
@@ -81,6 +84,7 @@ struct Decoder<'a> {
     upper_halves: BTreeMap<u32, u32>,
     constants: Vec<Row>,
     known_constants: BTreeMap<(u64, bool), u16>,
+    known_rows: BTreeMap<[u32; LANES], u16>,
     pending: Vec<Pending>,
     uses_thread_index: bool,
     schedules: bool,
@@ -117,6 +121,7 @@ impl Program {
             upper_halves: BTreeMap::new(),
             constants: Vec::new(),
             known_constants: BTreeMap::new(),
+            known_rows: BTreeMap::new(),
             pending: Vec::new(),
             uses_thread_index: false,
             schedules,
@@ -341,6 +346,7 @@ impl Decoder<'_> {
             span,
             carries: false,
             pinned: false,
+            has_own_guard: false,
         });
     }
 
@@ -389,6 +395,9 @@ impl Decoder<'_> {
             | Opcode::Nanosleep => self.control(instruction)?,
             Opcode::Mov => self.movement(instruction)?,
             Opcode::Cvt | Opcode::Cvta => self.conversion(instruction)?,
+            Opcode::Wmma | Opcode::Mma | Opcode::Ldmatrix | Opcode::Stmatrix | Opcode::Movmatrix => {
+                self.matrix(instruction)?
+            }
             _ => self.arithmetic(instruction)?,
         };
         if !known {
@@ -405,7 +414,7 @@ impl Decoder<'_> {
             pending.pinned |= pinned;
         }
         if let Some(guard) = instruction.guard {
-            for pending in &mut self.pending[before..] {
+            for pending in self.pending[before..].iter_mut().filter(|pending| !pending.has_own_guard) {
                 pending.guard = Some(guard.register.0);
                 pending.instruction.guard_flip = if guard.negated { u32::MAX } else { 0 };
                 match &mut pending.flow {
@@ -436,6 +445,8 @@ impl Pending {
             Kind::Load if is_volatile => (Order::Chained, Some(access(true))),
             Kind::Load => (Order::Free, Some(access(false))),
             Kind::Store | Kind::Atomic => (Order::Chained, Some(access(true))),
+            // Matrix instructions exchange registers alone, and the lanes that meet there are those of the same instruction.
+            Kind::Collective if !self.list.destinations.is_empty() => (Order::Free, None),
             Kind::Branch
             | Kind::Exit
             | Kind::Counter

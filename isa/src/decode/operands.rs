@@ -42,6 +42,16 @@ impl Decoder<'_> {
         Slot::Constant(row)
     }
 
+    /// A row of constants with a value for each lane.
+    pub(super) fn constant_row(&mut self, values: [u32; LANES]) -> Slot {
+        let constants = &mut self.constants;
+        let row = *self.known_rows.entry(values).or_insert_with(|| {
+            constants.push(Row(values));
+            (constants.len() - 1) as u16
+        });
+        Slot::Constant(row)
+    }
+
     /// A register that the program does not name.
     pub(super) fn new_register(&mut self, width: Width) -> u32 {
         self.widths.push(width);

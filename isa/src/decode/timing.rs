@@ -4,6 +4,7 @@
 //! pass of the class: div.s32 71 cycles of 4 to 5, rcp.rn.f32 60, sqrt.rn.f32 60, rcp.rn.f64 57 of 8, sqrt.rn.f64 106. Divisions of
 //! floats were measured on slow paths (504 and 606 cycles); the common path's instruction count is taken instead (8 and 12).
 
+use crate::matrix::{Element, Family, MatrixForm};
 use crate::program::{CountClass, LatencyClass, Pipe};
 use crate::ptx::ast::Instruction;
 use crate::ptx::modifier::Modifier as M;
@@ -66,7 +67,9 @@ pub(super) fn cost(instruction: &Instruction) -> Cost {
         O::Ld | O::Ldu | O::St | O::Atom | O::Red | O::Prefetch | O::Prefetchu => {
             (Pipe::Memory, L::Variable, C::Memory, 1)
         }
-        O::Shfl | O::Vote | O::Match | O::Redux | O::Activemask => (Pipe::Memory, L::Exchange, C::Other, 1),
+        O::Shfl | O::Vote | O::Match | O::Redux | O::Activemask | O::Movmatrix => {
+            (Pipe::Memory, L::Exchange, C::Other, 1)
+        }
         O::Bar | O::Barrier if instruction.has(M::Warp) => (Pipe::Branch, L::Branch, C::Other, 1),
         O::Bar | O::Barrier => (Pipe::Memory, L::Variable, C::Barrier, 1),
         O::Membar | O::Fence => (Pipe::Memory, L::Variable, C::Other, 1),
@@ -74,6 +77,29 @@ pub(super) fn cost(instruction: &Instruction) -> Cost {
         O::Nanosleep => (Pipe::Branch, L::Branch, C::Other, 1),
         _ => integer,
     }
+}
+
+/// Multiply-adds of half precision that the tensor cores of a sub-core do in one pass: an `HMMA.884` of V100, 256 of them in two
+/// cycles (NVIDIA Tesla V100 whitepaper: 8 tensor cores an SM, 64 a cycle each; Jia et al. 2018: a `wmma.mma` of 16 by 16 by 16 is
+/// 16 `HMMA.884` where it sums up in single precision).
+const PASS: u32 = 256;
+
+/// What a matrix product costs: as many passes as its multiply-adds fill. Types that V100 has not go at their rate on A100 over
+/// that of half precision there (NVIDIA A100 whitepaper, table of peak rates: TF32 156, FP16 and BF16 312, FP64 19.5 Tflop/s;
+/// INT8 624, INT4 1248, binary 4992 Tops), 8-bit floats at that of H100 (twice).
+pub(super) fn matrix_product(form: &MatrixForm) -> Cost {
+    let matrices = if form.family == Family::QuadPairs { 4 } else { 1 };
+    let products = form.m * form.n * form.k * matrices;
+    let passes = match form.a {
+        Element::F16 | Element::Bf16 | Element::F32 | Element::S32 => products / PASS,
+        Element::Tf32 => products * 2 / PASS,
+        Element::F64 => products * 16 / PASS,
+        Element::S8 | Element::U8 | Element::E4m3 | Element::E5m2 => products / 2 / PASS,
+        Element::S4 | Element::U4 => products / 4 / PASS,
+        // Elements of 32 bits.
+        Element::Bits => products * 32 / 16 / PASS,
+    };
+    (Pipe::Tensor, LatencyClass::Tensor, CountClass::Other, passes.clamp(1, 255) as u8)
 }
 
 fn data_type_of_comparison(instruction: &Instruction) -> T {

@@ -7,10 +7,13 @@ pub(crate) mod compare;
 pub(crate) mod float;
 pub(crate) mod half;
 pub(crate) mod integer;
+pub(crate) mod matrix;
 pub(crate) mod memory;
 pub(crate) mod movement;
+pub(crate) mod number_format;
 pub(crate) mod packed;
 pub(crate) mod registers;
+pub(crate) mod tensor_sum;
 pub(crate) mod video;
 
 use crate::convergence::ReductionTarget;

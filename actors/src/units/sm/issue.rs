@@ -89,8 +89,14 @@ impl Sm {
         self.counters.stall_none_selected += 1;
         slot.charged_until = cycle + 1;
         slot.stall = Stall::Wait;
-        // The passes of a sequence depend on each other; the next instruction follows the last of them.
-        let mut next = cycle + 1 + (passes - 1) * latency;
+        // The passes of a sequence depend on each other, but for those of tensor cores, which follow in a pipeline; the next
+        // instruction follows the last of them.
+        let (last_pass, result) = if timing.pipe == Pipe::Tensor {
+            ((passes - 1) * interval, latency.max(interval * passes))
+        } else {
+            ((passes - 1) * latency, passes * latency)
+        };
+        let mut next = cycle + 1 + last_pass;
 
         match effect {
             Effect::Plain => {
@@ -100,7 +106,7 @@ impl Sm {
                 } else {
                     Stall::Wait
                 };
-                slot.set_ready(&timing, Ready::at(cycle + passes * latency, stall));
+                slot.set_ready(&timing, Ready::at(cycle + result, stall));
             }
             Effect::Branch { divergent } => {
                 let counters = &mut self.ctas[usize::from(slot.cta)].counters;
