@@ -718,3 +718,21 @@ fn movmatrix_transposes() {
         }
     }
 }
+
+#[test]
+fn the_scoreboard_sees_every_operand() {
+    let program = register_program("sm_70", "wmma.mma.sync.aligned.row.col.m16n16k16.f32.f32", [8; 4], [false; 4]);
+    let is_product = |pc: &u32| program.position(*pc).text.contains("wmma");
+    let Some(pc) = (0..program.len() as u32).find(is_product) else { panic!("the product is in the program") };
+    let dependencies = &program.timing(pc).dependencies;
+    let all = |own: &[u16], further: &[u16]| {
+        let mut all = [own, further].concat();
+        all.sort_unstable();
+        all.dedup();
+        all.len()
+    };
+    let reads = &dependencies.reads[..usize::from(dependencies.read_count)];
+    let writes = &dependencies.writes[..usize::from(dependencies.write_count)];
+    assert_eq!(all(reads, program.further_reads(dependencies)), 24);
+    assert_eq!(all(writes, program.further_writes(dependencies)), 8);
+}
