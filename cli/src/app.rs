@@ -6,7 +6,7 @@ use crate::failure::{BUG, Failure, say};
 use crate::output::{self, folder};
 use crate::result::RunRecord;
 use crate::snapshot::{Difference, Snapshot};
-use crate::{catalogue, node, simulate};
+use crate::{catalogue, node, ptx, simulate};
 use balar_actors::catalogue::UnitDefinition;
 use balar_actors::topology::nearest;
 use balar_actors::units::UNITS;
@@ -93,6 +93,11 @@ fn run(arguments: &Arguments, kinds: &[&'static UnitDefinition]) -> Result<ExitS
         Some(Command::Topology(TopologyCommand::Show(options))) => print(&node::show(options, kinds)?),
         Some(Command::Topology(TopologyCommand::Graph { topology, format })) => {
             print(&node::graph(topology, kinds, *format)?)
+        }
+        Some(Command::Ptx { files, format }) => {
+            let (text, status) = ptx::check(files, *format, width())?;
+            print(&text)?;
+            Ok(status)
         }
         Some(Command::Snapshot(SnapshotCommand::Check(options))) => snapshot_check(&options.run, kinds, &options.file),
         Some(Command::Snapshot(SnapshotCommand::Accept(options))) => {

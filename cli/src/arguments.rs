@@ -63,6 +63,15 @@ pub enum Command {
         #[arg(long, value_enum, default_value_t = CatalogueFormat::Table)]
         format: CatalogueFormat,
     },
+    /// List the kernels of PTX files: registers, shared memory, and what the simulator cannot run
+    Ptx {
+        /// PTX files
+        #[arg(value_name = "FILE", required = true)]
+        files: Vec<PathBuf>,
+        /// What to print
+        #[arg(long, value_enum, default_value_t = CatalogueFormat::Table)]
+        format: CatalogueFormat,
+    },
     /// Compare a run with a pinned snapshot, or pin it
     #[command(subcommand)]
     Snapshot(SnapshotCommand),
@@ -311,6 +320,7 @@ mod tests {
             "units",
             "units L2Slice",
             "workloads vectoradd --format json",
+            "ptx a.ptx b.ptx --format json",
             "snapshot check --topology t.ron pinned.txt",
             "snapshot accept --topology t.ron --threads 2 pinned.txt",
         ] {

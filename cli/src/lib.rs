@@ -11,6 +11,7 @@ pub mod interrupt;
 pub mod node;
 pub mod output;
 pub mod progress;
+pub mod ptx;
 pub mod result;
 pub mod rollup;
 pub mod simulate;

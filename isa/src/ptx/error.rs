@@ -24,6 +24,8 @@ pub enum PtxErrorKind {
     UnknownModifier,
     /// An instruction that lacks its type or has too many.
     TypeCount,
+    /// A type that the instruction does not take.
+    BadType,
     /// Too few or too many operands.
     OperandCount,
     /// An operand of the wrong sort.

@@ -3,6 +3,7 @@
 pub mod ast;
 pub mod error;
 pub mod instruction_table;
+pub mod instruction_types;
 mod lexer;
 pub mod modifier;
 pub mod opcode;

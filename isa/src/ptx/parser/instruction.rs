@@ -7,6 +7,7 @@ use super::super::ast::{
 };
 use super::super::error::PtxErrorKind;
 use super::super::instruction_table::{self, Form, OperandSlot};
+use super::super::instruction_types::accepted_types;
 use super::super::lexer::{Token, TokenKind};
 use super::super::modifier::Modifier;
 use super::super::opcode::Opcode;
@@ -94,12 +95,19 @@ impl<'a> Parser<'a> {
         };
         let mut modifiers = SmallVec::new();
         let mut types: SmallVec<[ScalarType; 4]> = SmallVec::new();
+        let mut wrong_type = None;
         // Words that may be wrong, and whose.
         let mut spans: SmallVec<[(&str, Span, Option<Modifier>); 8]> = SmallVec::new();
         while self.current.kind == TokenKind::Dotted {
             let token = self.take();
             match words::dotted(token.text) {
-                Some(DottedWord::Type(found)) => types.push(found),
+                Some(DottedWord::Type(found)) => {
+                    let accepted = accepted_types(opcode, types.len());
+                    if !accepted.contains(found) && wrong_type.is_none() {
+                        wrong_type = Some((found, token.span, accepted));
+                    }
+                    types.push(found);
+                }
                 Some(DottedWord::Modifier(found)) => {
                     // A bank of constant memory, `.const[2]` of PTX before 2.2: there is one bank now.
                     if found == Modifier::Const && self.at(b'[') {
@@ -128,8 +136,8 @@ impl<'a> Parser<'a> {
                 continue;
             }
             let allowed = Modifier::ALL.iter().filter(|modifier| form.modifiers.contains(**modifier));
-            let names = allowed.map(|modifier| modifier.name()).chain(ScalarType::ALL.iter().map(|word| word.name()));
-            let expected = match words::nearest(text, names) {
+            let known_types = accepted_types(opcode, 0).iter().map(ScalarType::name);
+            let expected = match words::nearest(text, known_types.chain(allowed.map(|modifier| modifier.name()))) {
                 Some(near) => format!("the nearest is `.{near}`"),
                 None => allowed_words(form),
             };
@@ -146,6 +154,12 @@ impl<'a> Parser<'a> {
             let expected = Some(format!("expected {}", between(least, most, "type")));
             let span = self.span_from(word.span.start);
             return Err(self.error_at(PtxErrorKind::TypeCount, span, message, expected));
+        }
+        if let Some((found, span, accepted)) = wrong_type.filter(|_| !form.is_open) {
+            let message = format!("`{opcode}` of type `.{found}`");
+            let types: Vec<String> = accepted.iter().map(|accepted| format!("`.{accepted}`")).collect();
+            let expected = Some(format!("expected {}", types.join(", ")));
+            return Err(self.error_at(PtxErrorKind::BadType, span, message, expected));
         }
         Ok(Words { opcode, modifiers, types, form })
     }
