@@ -1,7 +1,7 @@
 //! What one step of a warp costs, for loops of one kind of instruction: nanoseconds a warp instruction.
 
 use balar_isa::execution::{
-    AtomicCompletion, AtomicOperation, AtomicType, LaneMemory, LaneValues, MemoryAccess, MemoryProblem, StepContext,
+    AtomicCompletion, AtomicFunction, LaneMemory, LaneValues, MemoryAccess, MemoryProblem, StepContext,
 };
 use balar_isa::interpreter::{StepFunction, portable_step_function, step_function};
 use balar_isa::module::PtxModule;
@@ -28,8 +28,8 @@ impl LaneMemory for Instant {
     fn atomic(
         &mut self,
         _: &MemoryAccess,
-        _: AtomicOperation,
-        _: AtomicType,
+        _: AtomicFunction,
+        _: &LaneValues,
         _: &LaneValues,
         _: &mut LaneValues,
     ) -> Result<AtomicCompletion, MemoryProblem> {

@@ -1,5 +1,6 @@
 //! Between an SM and the meaning of instructions: what a step asks of memory, and what it tells the SM.
 
+pub use crate::mbarrier::BarrierOperation;
 use crate::program::LANES;
 use balar_protocol::cuda::FaultCause;
 
@@ -72,6 +73,8 @@ pub enum AtomicOperation {
     Increment,
     /// `old == 0 || old > operand ? operand : old - 1`.
     Decrement,
+    /// An operation on an `mbarrier` object; see [`crate::mbarrier`].
+    Barrier(BarrierOperation),
 }
 
 /// Types of atomics.
@@ -84,12 +87,24 @@ pub enum AtomicType {
     U64,
     S64,
     F32,
+    /// `F32` of which subnormals are flushed, as `.f32` sums in device memory do.
+    F32Flushed,
     F64,
     F16x2,
     B16,
     F16,
     Bf16,
     Bf16x2,
+    B128,
+}
+
+/// What an atomic computes: an operation on values of a type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AtomicFunction {
+    /// The operation.
+    pub operation: AtomicOperation,
+    /// The type of a value. An access of more bytes is a vector of them.
+    pub data_type: AtomicType,
 }
 
 /// One warp's access to memory: filled by a step, timed by the SM.
@@ -129,6 +144,21 @@ pub struct LaneValues {
     pub low: [u64; LANES],
     /// Bytes 8 to 15 of each lane.
     pub high: [u64; LANES],
+}
+
+impl LaneValues {
+    /// All bytes of a lane.
+    #[inline]
+    pub fn get(&self, lane: usize) -> u128 {
+        u128::from(self.low[lane]) | u128::from(self.high[lane]) << 64
+    }
+
+    /// Sets all bytes of a lane.
+    #[inline]
+    pub fn set(&mut self, lane: usize, value: u128) {
+        self.low[lane] = value as u64;
+        self.high[lane] = (value >> 64) as u64;
+    }
 }
 
 impl Default for LaneValues {
@@ -196,14 +226,15 @@ pub trait LaneMemory {
     /// Writes the values of the lanes in the mask. Lanes that write the same address: the highest lane wins.
     fn store(&mut self, access: &MemoryAccess, values: &LaneValues) -> Result<(), MemoryProblem>;
 
-    /// Lane by lane, in lane order: old = memory; memory = operation(old, operands). `operands.low` is the operand (of a
-    /// compare-and-swap: the comparand), `operands.high` the new value of a compare-and-swap.
+    /// Lane by lane, in lane order: [`AtomicFunction::update`] on the lane's memory, the old value into `old`. `operands` are
+    /// the operands (of a compare-and-swap: the comparands), `replacements` what a compare-and-swap stores; that of other
+    /// operations means nothing.
     fn atomic(
         &mut self,
         access: &MemoryAccess,
-        operation: AtomicOperation,
-        data_type: AtomicType,
+        function: AtomicFunction,
         operands: &LaneValues,
+        replacements: &LaneValues,
         old: &mut LaneValues,
     ) -> Result<AtomicCompletion, MemoryProblem>;
 
@@ -298,6 +329,21 @@ pub enum Effect {
     },
     /// The lanes sleep for at least this many nanoseconds.
     Sleep(u32),
+    /// An access was made as [`Effect::Memory`] says, and found that it has to wait for other threads: it sleeps for about this
+    /// many nanoseconds before it looks again.
+    Suspended(u32),
+    /// Bytes were copied from device to shared memory (`cp.async`): the access is the read, which nothing in the warp waits for
+    /// before [`Effect::CopyWait`].
+    Copy,
+    /// The copies since the last commit are a group (`cp.async.commit_group`).
+    CopyCommit,
+    /// The lanes wait until at most that many of the latest groups are under way; `None`: until no copy is.
+    CopyWait {
+        /// The groups.
+        groups: Option<u32>,
+    },
+    /// When the copies so far have come, the lanes of the access arrive at the `mbarrier` objects at its addresses.
+    CopyArrive,
     /// Nothing happened: repeat the step in the next window.
     Retry,
     /// The warp cannot go on.
@@ -313,5 +359,7 @@ pub enum Effect {
 pub const SHARED_WINDOW: u64 = 0x0100_0000_0000;
 /// First generic address of the thread's local memory.
 pub const LOCAL_WINDOW: u64 = 0x0200_0000_0000;
-/// Bytes of each of the two windows. Generic addresses outside them are device addresses.
+/// First generic address of the kernel's parameters.
+pub const PARAMETER_WINDOW: u64 = 0x0300_0000_0000;
+/// Bytes of each of the three windows. Generic addresses outside them are device addresses.
 pub const WINDOW_BYTES: u64 = 1 << 32;

@@ -11,6 +11,7 @@ mod decode;
 pub mod execution;
 pub mod interpreter;
 mod matrix;
+pub mod mbarrier;
 pub mod module;
 mod operation;
 pub mod program;

@@ -74,8 +74,29 @@ pub(crate) enum Kind {
     WarpBarrier,
     /// Sleeps.
     Sleep,
+    /// Copies from device to shared memory.
+    Copy,
+    /// Makes a group of the copies since the last.
+    CopyCommit,
+    /// Waits for copies: `immediate` is the number of groups that may be under way, or [`ALL_COPIES`].
+    CopyWait,
+    /// Arrives at an `mbarrier` object when the copies have come.
+    CopyArrive,
+    /// Asks whether a phase of an `mbarrier` object is complete: `immediate` is a `barrier_test`.
+    BarrierTest,
     /// Ends the kernel with an error.
     Trap,
+}
+
+/// No copy may be under way, in a group or not.
+pub(crate) const ALL_COPIES: u32 = u32::MAX;
+
+/// How an instruction of kind `BarrierTest` names the phase, and whether it waits a little: a set of bits.
+pub(crate) mod barrier_test {
+    /// By its parity rather than by a state.
+    pub const PARITY: u32 = 1;
+    /// `try_wait`.
+    pub const SUSPENDS: u32 = 2;
 }
 
 /// Counters that an instruction of kind `Counter` reads.
@@ -117,6 +138,8 @@ pub(crate) struct MemoryForm {
     pub data_type: AtomicType,
     /// Atomics that return nothing.
     pub is_reduction: bool,
+    /// Atomics with a second operand: what a compare-and-swap stores, the bytes that an arrival expects.
+    pub has_replacement: bool,
 }
 
 impl MemoryForm {
@@ -131,6 +154,7 @@ impl MemoryForm {
         operation: AtomicOperation::Add,
         data_type: AtomicType::U32,
         is_reduction: false,
+        has_replacement: false,
     };
 }
 

@@ -1,6 +1,5 @@
 //! Kernels run step by step on a small memory, under both step functions.
 
-use crate::atomic;
 use crate::execution::*;
 use crate::interpreter::{StepFunction, portable_step_function, step_function};
 use crate::module::PtxModule;
@@ -46,21 +45,15 @@ impl LaneMemory for Memory {
     fn atomic(
         &mut self,
         access: &MemoryAccess,
-        operation: AtomicOperation,
-        data_type: AtomicType,
+        function: AtomicFunction,
         operands: &LaneValues,
+        replacements: &LaneValues,
         old: &mut LaneValues,
     ) -> Result<AtomicCompletion, MemoryProblem> {
-        let width = usize::from(access.bytes);
-        let memory = self.bytes(access.space);
         for lane in (0..LANES).filter(|lane| (access.mask >> lane) & 1 != 0) {
             let first = access.addresses[lane] as usize;
-            let mut bytes = [0; 8];
-            bytes[..width].copy_from_slice(&memory[first..first + width]);
-            let before = u64::from_le_bytes(bytes);
-            let after = atomic::apply(operation, data_type, before, operands.low[lane], operands.high[lane]);
-            memory[first..first + width].copy_from_slice(&after.to_le_bytes()[..width]);
-            old.low[lane] = before;
+            let bytes = &mut self.bytes(access.space)[first..first + usize::from(access.bytes)];
+            old.set(lane, function.update(bytes, operands.get(lane), replacements.get(lane)));
         }
         Ok(AtomicCompletion::Now)
     }

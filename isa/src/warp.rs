@@ -2,7 +2,7 @@
 
 use crate::convergence::{Control, ReductionTarget};
 use crate::execution::LaneValues;
-use crate::interpreter::bodies::write_element;
+use crate::interpreter::memory::scatter;
 use crate::interpreter::registers::{Lane, Registers, special};
 use crate::operation::{Row, TRUE_PREDICATE};
 use crate::program::{LANES, Program};
@@ -51,6 +51,8 @@ pub struct WarpState {
     pub(crate) values: Box<LaneValues>,
     /// Operands of atomics.
     pub(crate) operands: Box<LaneValues>,
+    /// What compare-and-swaps store.
+    pub(crate) replacements: Box<LaneValues>,
 }
 
 impl WarpState {
@@ -70,6 +72,7 @@ impl WarpState {
             executed: 0,
             values: Box::default(),
             operands: Box::default(),
+            replacements: Box::default(),
         };
         warp.reset(program, shape);
         warp
@@ -182,13 +185,7 @@ impl WarpState {
     pub fn write_atomic_result(&mut self, program: &Program, pc: u32, values: &LaneValues, mask: u32) {
         let instruction = &program.instructions[pc as usize];
         if !instruction.memory.is_reduction {
-            write_element(
-                &mut self.registers,
-                instruction.destinations[0],
-                instruction.memory.wide[0],
-                &values.low,
-                mask,
-            );
+            scatter(instruction, &mut self.registers, values, mask);
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::write_log::read_lanes;
 use super::*;
-use balar_isa::execution::{AtomicOperation, AtomicType, LaneValues, MemoryAccess};
+use balar_isa::execution::{AtomicFunction, AtomicOperation, AtomicType, LaneValues, MemoryAccess};
 use balar_protocol::SimTime;
 
 const A: u64 = DeviceMemory::BASE;
@@ -77,7 +77,8 @@ fn atomics_return_old_values_and_block_own_loads() {
     let memory = memory();
     let mut log = WriteLog::default();
     let all = access(u32::MAX, |_| A);
-    log.atomic(SimTime(1), &all, AtomicOperation::Add, AtomicType::U32, &values(|_| 1), 7);
+    let add = AtomicFunction { operation: AtomicOperation::Add, data_type: AtomicType::U32 };
+    log.atomic(SimTime(1), &all, add, &values(|_| 1), &LaneValues::default(), 7);
     assert!(!log.overlay(&access(1, |_| A), &mut LaneValues::default()));
     assert!(log.overlay(&access(1, |_| A + 4), &mut LaneValues::default()));
     let mut logs = [(0, UnitId(1), log)];
@@ -86,6 +87,27 @@ fn atomics_return_old_values_and_block_own_loads() {
     assert_eq!((result.token, result.mask), (7, u32::MAX));
     assert_eq!(result.values().low, std::array::from_fn(|lane| lane as u64));
     assert_eq!(word(&memory, A), 32);
+}
+
+#[test]
+fn atomics_of_sixteen_bytes() {
+    let memory = memory();
+    let mut log = WriteLog::default();
+    let wide = MemoryAccess { bytes: 16, ..access(0b11, |_| A) };
+    let swap = AtomicFunction { operation: AtomicOperation::CompareAndSwap, data_type: AtomicType::B128 };
+    let mut replacements = LaneValues::default();
+    replacements.set(0, 7 << 64 | 5);
+    replacements.set(1, 9);
+    // The second lane compares with what the first has stored.
+    let mut comparands = LaneValues::default();
+    comparands.set(1, 7 << 64 | 5);
+    log.atomic(SimTime(1), &wide, swap, &comparands, &replacements, 0);
+    assert!(!log.overlay(&access(1, |_| A + 12), &mut LaneValues::default()));
+    let mut logs = [(0, UnitId(1), log)];
+    commit(std::slice::from_ref(&memory), &mut logs);
+    let result = logs[0].2.atomic_results().next().expect("one atomic was logged");
+    assert_eq!([result.values().get(0), result.values().get(1)], [0, 7 << 64 | 5]);
+    assert_eq!([word(&memory, A), word(&memory, A + 8)], [9, 0]);
 }
 
 #[test]

@@ -1,8 +1,7 @@
 //! What one unit writes to device memory in one window.
 
 use super::{Arena, DeviceMemoryView};
-use balar_isa::atomic;
-use balar_isa::execution::{AtomicOperation, AtomicType, LaneValues, MemoryAccess};
+use balar_isa::execution::{AtomicFunction, LaneValues, MemoryAccess};
 use balar_isa::program::LANES;
 use balar_protocol::SimTime;
 use std::ops::Range;
@@ -71,8 +70,9 @@ enum EntryKind {
         count: u32,
         mask: u32,
         token: u32,
-        operation: AtomicOperation,
-        data_type: AtomicType,
+        /// Bytes of each lane: a value, or a vector of them.
+        bytes: u8,
+        function: AtomicFunction,
     },
     /// Allocations from the device heap, lane by lane: the operand is the size, the old value the address.
     Allocate {
@@ -125,12 +125,13 @@ struct Run {
     bytes: u32,
 }
 
+/// One lane of an atomic; the low and high halves of its values.
 #[derive(Clone, Copy, Debug, Default)]
 struct AtomicLane {
     address: u64,
-    operand: u64,
-    new: u64,
-    old: u64,
+    /// The operand, and once the log is applied the old value.
+    value: [u64; 2],
+    replacement: [u64; 2],
 }
 
 /// What a result is of.
@@ -159,7 +160,7 @@ impl AtomicResult<'_> {
     /// The first lane whose old value is 0, with the address it named.
     pub fn first_zero(&self) -> Option<(u8, u64)> {
         let lanes = (0..32u8).filter(|lane| self.mask >> lane & 1 == 1);
-        lanes.zip(self.lanes).find(|(_, entry)| entry.old == 0).map(|(lane, entry)| (lane, entry.address))
+        lanes.zip(self.lanes).find(|(_, entry)| entry.value[0] == 0).map(|(lane, entry)| (lane, entry.address))
     }
 
     /// Spreads the old values over their lanes.
@@ -167,7 +168,7 @@ impl AtomicResult<'_> {
         let mut values = LaneValues::default();
         let lanes = (0..32).filter(|lane| self.mask >> lane & 1 == 1);
         for (lane, entry) in lanes.zip(self.lanes) {
-            values.low[lane] = entry.old;
+            [values.low[lane], values.high[lane]] = entry.value;
         }
         values
     }
@@ -229,26 +230,26 @@ impl WriteLog {
         &mut self,
         time: SimTime,
         access: &MemoryAccess,
-        operation: AtomicOperation,
-        data_type: AtomicType,
+        function: AtomicFunction,
         operands: &LaneValues,
+        replacements: &LaneValues,
         token: u32,
     ) {
         let first = self.atomic_lanes.len() as u32;
         for lane in (0..32).filter(|lane| access.mask >> lane & 1 == 1) {
             let address = access.addresses[lane];
-            let (operand, new) = (operands.low[lane], operands.high[lane]);
-            self.atomic_lanes.push(AtomicLane { address, operand, new, old: 0 });
-            self.filter.insert(address, u64::from(data_type.bytes()));
+            let [value, replacement] = [operands, replacements].map(|values| [values.low[lane], values.high[lane]]);
+            self.atomic_lanes.push(AtomicLane { address, value, replacement });
+            self.filter.insert(address, u64::from(access.bytes));
         }
         let count = self.atomic_lanes.len() as u32 - first;
-        let kind = EntryKind::Atomic { first, count, mask: access.mask, token, operation, data_type };
+        let kind = EntryKind::Atomic { first, count, mask: access.mask, token, bytes: access.bytes, function };
         self.entries.push(Entry { time, kind });
     }
 
     /// Logs allocations from the device heap, one for each lane; after the window their addresses come back under `token`.
     pub fn allocate(&mut self, time: SimTime, mask: u32, sizes: &[u64; LANES], token: u32) {
-        let (first, count) = self.heap_lanes(mask, |lane| AtomicLane { operand: sizes[lane], ..AtomicLane::default() });
+        let (first, count) = self.heap_lanes(mask, |lane| AtomicLane { value: [sizes[lane], 0], ..AtomicLane::default() });
         self.entries.push(Entry { time, kind: EntryKind::Allocate { first, count, mask, token } });
     }
 
@@ -353,9 +354,9 @@ impl WriteLog {
                             }
                         }
                     }
-                    EntryKind::Atomic { first, count, data_type, .. } => {
+                    EntryKind::Atomic { first, count, bytes, .. } => {
                         let lanes = &self.atomic_lanes[first as usize..(first + count) as usize];
-                        if lanes.iter().any(|lane| overlaps(lane.address, u64::from(data_type.bytes()))) {
+                        if lanes.iter().any(|lane| overlaps(lane.address, u64::from(bytes))) {
                             return false;
                         }
                     }
@@ -378,26 +379,22 @@ impl WriteLog {
                     }
                 }
             }
-            EntryKind::Atomic { first, count, operation, data_type, .. } => {
-                let (operation, data_type) = (*operation, *data_type);
+            EntryKind::Atomic { first, count, bytes, function, .. } => {
+                let whole = |[low, high]: [u64; 2]| u128::from(low) | u128::from(high) << 64;
                 for lane in &mut self.atomic_lanes[*first as usize..(first + count) as usize] {
-                    let length = usize::from(data_type.bytes());
-                    let Some(bytes) = arena.bytes_mut(lane.address, length) else { continue };
-                    let mut old = [0; 8];
-                    old[..length].copy_from_slice(bytes);
-                    lane.old = u64::from_le_bytes(old);
-                    let value = atomic::apply(operation, data_type, lane.old, lane.operand, lane.new);
-                    bytes.copy_from_slice(&value.to_le_bytes()[..length]);
+                    let Some(memory) = arena.bytes_mut(lane.address, usize::from(*bytes)) else { continue };
+                    let old = function.update(memory, whole(lane.value), whole(lane.replacement));
+                    lane.value = [old as u64, (old >> 64) as u64];
                 }
             }
             EntryKind::Allocate { first, count, .. } => {
                 for lane in &mut self.atomic_lanes[*first as usize..(first + count) as usize] {
-                    lane.old = arena.allocate(lane.operand);
+                    lane.value[0] = arena.allocate(lane.value[0]);
                 }
             }
             EntryKind::Release { first, count, .. } => {
                 for lane in &mut self.atomic_lanes[*first as usize..(first + count) as usize] {
-                    lane.old = u64::from(arena.release(lane.address));
+                    lane.value[0] = u64::from(arena.release(lane.address));
                 }
             }
             EntryKind::Print { offset, bytes } => {

@@ -2,7 +2,7 @@
 
 use super::float::rounding_of;
 use super::{Decoded, Decoder};
-use crate::execution::{LOCAL_WINDOW, SHARED_WINDOW};
+use crate::execution::{LOCAL_WINDOW, PARAMETER_WINDOW, SHARED_WINDOW};
 use crate::interpreter::bodies::{Map, functions};
 use crate::interpreter::float::*;
 use crate::interpreter::half::*;
@@ -158,8 +158,9 @@ impl Decoder<'_> {
             O::Cvta => {
                 let data_type = instruction.types[0];
                 let window = match instruction.state_space() {
-                    Some(StateSpace::Shared | StateSpace::SharedCta) => SHARED_WINDOW,
+                    Some(StateSpace::Shared | StateSpace::SharedCta | StateSpace::SharedCluster) => SHARED_WINDOW,
                     Some(StateSpace::Local) => LOCAL_WINDOW,
+                    Some(StateSpace::Parameter | StateSpace::KernelParameter) => PARAMETER_WINDOW,
                     Some(StateSpace::Global | StateSpace::Constant) => 0,
                     _ => return Ok(false),
                 };

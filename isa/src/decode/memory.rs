@@ -1,24 +1,29 @@
-//! Loads, stores, atomics.
+//! Loads and stores.
 
 use super::timing::cost;
 use super::{Decoded, Decoder, Slot};
 use crate::allocation::Width;
-use crate::execution::{AtomicOperation as A, AtomicType, CacheOperator, Space};
+use crate::execution::{CacheOperator, Space};
 use crate::interpreter::bodies::{LoadParameter, functions};
 use crate::operation::{Kind, MemoryForm};
-use crate::ptx::ast::{AddressBase, Instruction, Operand, OperandKind, SymbolReference};
+use crate::ptx::ast::{AddressBase, Instruction, Operand, OperandKind, RegisterId, SymbolReference};
 use crate::ptx::modifier::Modifier as M;
 use crate::ptx::opcode::Opcode as O;
 use crate::ptx::types::{ScalarType as T, StateSpace};
+use std::slice;
 
-fn cache_operator(instruction: &Instruction) -> CacheOperator {
+/// An address before registers have places: the register or constant, whether it has 32 bits, and what is added to it.
+pub(super) type DecodedAddress = (Slot, bool, i64);
+
+/// How a load or store may be cached. Eviction priorities and prefetch sizes are hints that change no result.
+pub(super) fn cache_operator(instruction: &Instruction) -> CacheOperator {
     let mut cache = CacheOperator::All;
     for modifier in &instruction.modifiers {
         cache = match modifier {
             M::Volatile | M::Relaxed | M::Acquire | M::Release | M::Mmio | M::Cv | M::SequentiallyConsistent => {
                 return CacheOperator::Volatile;
             }
-            M::Cg => CacheOperator::L2Only,
+            M::Cg | M::L1NoAllocate => CacheOperator::L2Only,
             M::Cs | M::Lu => CacheOperator::Streaming,
             _ => cache,
         };
@@ -26,18 +31,26 @@ fn cache_operator(instruction: &Instruction) -> CacheOperator {
     cache
 }
 
+/// The parts of a vector, or an operand on its own.
+pub(super) fn parts(operand: &Operand) -> &[Operand] {
+    match &operand.kind {
+        OperandKind::Vector(parts) => parts,
+        _ => slice::from_ref(operand),
+    }
+}
+
 impl Decoder<'_> {
-    /// The space, the register (if any) and the offset of an address.
-    pub(super) fn address(&mut self, operand: &Operand) -> Decoded<(Slot, bool, i64)> {
+    /// What an operand in brackets names.
+    pub(super) fn address(&mut self, operand: &Operand) -> Decoded<DecodedAddress> {
         let OperandKind::Address(address) = operand.kind else {
             return Err(self.bad(operand, "an address in brackets is expected here"));
         };
-        Ok(match address.base {
-            AddressBase::Absolute => (self.constant(0, true), false, address.offset),
+        let (base, short, offset) = match address.base {
+            AddressBase::Absolute => (self.constant(address.offset as u64, true), false, 0),
             AddressBase::Register(register) => match self.widths[register.index()] {
                 Width::One => (Slot::Register(register.0), true, address.offset),
                 Width::Two => (Slot::Register(register.0), false, address.offset),
-                Width::Predicate => return Err(self.bad(operand, "a predicate is no address")),
+                _ => return Err(self.bad(operand, "an address is a register of 32 or 64 bits")),
             },
             AddressBase::Symbol(symbol) => {
                 let Some(base) = self.layout.address(symbol) else {
@@ -45,193 +58,167 @@ impl Decoder<'_> {
                 };
                 (self.constant(base.wrapping_add(address.offset as u64), true), false, 0)
             }
+        };
+        Ok((base, short, offset))
+    }
+
+    /// Whether an operand that holds a value of this type in memory may be that register: PTX lets loads and stores have wider
+    /// registers, but none narrower, and no floating-point value in an integer register or the other way round.
+    fn check_register(&self, operand: &Operand, register: RegisterId, data_type: T) -> Decoded<()> {
+        let Some(&of_register) = self.function.register_types.get(register.index()) else { return Ok(()) };
+        if of_register == T::Pred {
+            return Err(self.bad(operand, "a predicate cannot be loaded or stored"));
+        }
+        if of_register.bits() < data_type.bits() {
+            return Err(self.bad(operand, "this register is too narrow for the instruction's type"));
+        }
+        let is_integer = |scalar_type: T| {
+            matches!(scalar_type, T::U8 | T::S8 | T::U16 | T::S16 | T::U32 | T::S32 | T::U64 | T::S64)
+        };
+        if (data_type.is_float() && is_integer(of_register)) || (is_integer(data_type) && of_register.is_float()) {
+            return Err(self.bad(operand, "the register's type and the instruction's do not go together"));
+        }
+        Ok(())
+    }
+
+    /// Checks an operand of a load, store or atomic, a register or a vector's part.
+    pub(super) fn check_value(&self, operand: &Operand, data_type: T) -> Decoded<()> {
+        match operand.kind {
+            OperandKind::Register(register) => self.check_register(operand, register, data_type),
+            _ => Ok(()),
+        }
+    }
+
+    /// The memory space that an instruction names; `Err(())` where it is not one that the instruction can access.
+    pub(super) fn memory_space(instruction: &Instruction) -> Result<Option<Space>, ()> {
+        Ok(match instruction.state_space() {
+            None => None,
+            Some(StateSpace::Global) => Some(Space::Global),
+            // A CTA is the only one of its cluster.
+            Some(StateSpace::Shared | StateSpace::SharedCta | StateSpace::SharedCluster) => Some(Space::Shared),
+            Some(StateSpace::Local) => Some(Space::Local),
+            Some(StateSpace::Constant) if matches!(instruction.opcode, O::Ld) => Some(Space::Constant),
+            Some(StateSpace::Parameter | StateSpace::KernelParameter) if instruction.opcode == O::Ld => {
+                Some(Space::Parameter)
+            }
+            _ => return Err(()),
         })
     }
 
-    /// Memory instructions; false where the form is not supported.
+    /// Whether the operands from `count` on are a cache hint, which is checked and has no effect.
+    pub(super) fn has_operands(&self, instruction: &Instruction, count: usize) -> Decoded<bool> {
+        let hint = usize::from(instruction.has(M::L2CacheHint));
+        if let (1, Some(policy)) = (hint, instruction.operands.get(count)) {
+            self.check_value(policy, T::B64)?;
+        }
+        Ok(instruction.operands.len() == count + hint)
+    }
+
+    /// `ld`, `ldu` and `st`; false where the form is not supported.
     pub(super) fn memory(&mut self, instruction: &Instruction) -> Decoded<bool> {
         let opcode = instruction.opcode;
-        if matches!(opcode, O::Prefetch | O::Prefetchu) {
-            self.start(instruction.span, cost(instruction));
-            let last = self.last();
-            (last.cost.0, last.cost.1) = (crate::program::Pipe::Free, crate::program::LatencyClass::Zero);
-            return Ok(true);
-        }
         let Some(&data_type) = instruction.types.last() else { return Ok(false) };
         let bytes = data_type.bytes();
         let count = instruction.vector_length();
-        if bytes > 8 || bytes * count > 16 || count > 4 || instruction.has(M::Unified) {
+        if bytes > 8 || bytes * count > 16 || count > 4 || data_type == T::Pred {
             return Ok(false);
         }
-        let space = match instruction.state_space() {
-            None => None,
-            Some(StateSpace::Global) => Some(Space::Global),
-            Some(StateSpace::Shared | StateSpace::SharedCta) => Some(Space::Shared),
-            Some(StateSpace::Local) => Some(Space::Local),
-            Some(StateSpace::Constant) => Some(Space::Constant),
-            Some(StateSpace::Parameter | StateSpace::KernelParameter) if opcode == O::Ld => Some(Space::Parameter),
-            _ => return Ok(false),
-        };
-        let mut form = MemoryForm {
-            space,
+        let Ok(space) = Self::memory_space(instruction) else { return Ok(false) };
+        let form = MemoryForm {
+            space: if opcode == O::Ldu { Some(Space::Global) } else { space },
             cache: cache_operator(instruction),
             element_bytes: bytes as u8,
             elements: count as u8,
             signed: data_type.is_signed_integer(),
             ..MemoryForm::NONE
         };
-        if opcode == O::Ldu {
-            form.space = Some(Space::Global);
-        }
-        let is_atomic = matches!(opcode, O::Atom | O::Red);
-        if is_atomic && (count != 1 || !atomic_form(instruction, data_type, &mut form)) {
+        if !self.has_operands(instruction, 2)? {
             return Ok(false);
         }
-        let address_place = usize::from(matches!(opcode, O::Ld | O::Ldu | O::Atom));
-        let address_operand = self.operand(instruction, address_place)?;
-        // A predicate `p` that a load takes for its cache hint, or an extra operand, is not supported.
-        let expected = match opcode {
-            O::Ld | O::Ldu | O::St => 2,
-            O::Red => 2,
-            _ if form.operation == A::CompareAndSwap => 4,
-            _ => 3,
-        };
-        if instruction.operands.len() != expected {
-            return Ok(false);
-        }
+        let address_operand = self.operand(instruction, usize::from(opcode != O::St))?;
         if let OperandKind::Address(address) = address_operand.kind
             && let AddressBase::Symbol(SymbolReference::Return(_) | SymbolReference::Function(_)) = address.base
         {
             return Ok(false);
         }
-        let (base, short, offset) = self.address(address_operand)?;
-        form.short_address = short;
-        let mut sources = [base, Slot::None, Slot::None, Slot::None, Slot::None];
-        let mut destinations = [Slot::None; 4];
-        let single;
-        match opcode {
-            O::Ld | O::Ldu => {
-                let operand = self.operand(instruction, 0)?;
-                let operands: &[Operand] = match &operand.kind {
-                    OperandKind::Vector(parts) => parts,
-                    _ => {
-                        single = [operand.clone()];
-                        &single
-                    }
-                };
-                if operands.len() != count as usize {
-                    return Err(self.bad(operand, "the vector's length is not the instruction's"));
-                }
-                for (index, part) in operands.iter().enumerate() {
-                    destinations[index] = self.destination(part)?;
-                    form.wide[index] = self.is_wide(destinations[index]);
-                    if bytes == 8 && !form.wide[index] && destinations[index] != Slot::None {
-                        return Err(self.bad(part, "this register is too narrow for the instruction's type"));
-                    }
-                }
-            }
-            O::St => {
-                let operand = self.operand(instruction, 1)?;
-                let operands: &[Operand] = match &operand.kind {
-                    OperandKind::Vector(parts) => parts,
-                    _ => {
-                        single = [operand.clone()];
-                        &single
-                    }
-                };
-                if operands.len() != count as usize {
-                    return Err(self.bad(operand, "the vector's length is not the instruction's"));
-                }
-                for (index, part) in operands.iter().enumerate() {
-                    // A store takes the low bytes of a wider register.
-                    let is_wide = match part.kind {
-                        OperandKind::Register(register) => self.widths[register.index()] == Width::Two,
-                        _ => bytes == 8,
-                    };
-                    let from = if is_wide && bytes != 8 { T::B64 } else { data_type };
-                    sources[1 + index] = self.source(part, from)?;
-                    form.wide[index] = from.bits() == 64;
-                }
-            }
-            _ => {
-                let first = address_place + 1;
-                for index in first..instruction.operands.len().min(first + 2) {
-                    sources[1 + index - first] = self.source(self.operand(instruction, index)?, data_type)?;
-                }
-                form.wide[0] = bytes == 8;
-                if opcode == O::Atom {
-                    destinations[0] = self.destination(self.operand(instruction, 0)?)?;
-                    if self.is_wide(destinations[0]) != (bytes == 8) && destinations[0] != Slot::None {
-                        return Ok(false);
-                    }
-                }
-            }
+        let address = self.address(address_operand)?;
+        let value = self.operand(instruction, usize::from(opcode == O::St))?;
+        if parts(value).len() != count as usize {
+            return Err(self.bad(value, "the vector's length is not the instruction's"));
         }
-        let is_parameter = matches!(opcode, O::Ld | O::Ldu) && space == Some(Space::Parameter);
-        // Where it is the same offset in all lanes.
-        let mut place = None;
-        if let (true, Slot::Constant(row)) = (is_parameter, base) {
+        match opcode {
+            O::St => self.store(instruction, form, address, value, data_type)?,
+            _ => self.load(instruction, form, address, value, data_type)?,
+        }
+        Ok(true)
+    }
+
+    fn load(
+        &mut self,
+        instruction: &Instruction,
+        mut form: MemoryForm,
+        (base, short, offset): DecodedAddress,
+        value: &Operand,
+        data_type: T,
+    ) -> Decoded<()> {
+        let mut destinations = [Slot::None; 4];
+        for (index, part) in parts(value).iter().enumerate() {
+            self.check_value(part, data_type)?;
+            destinations[index] = self.destination(part)?;
+            form.wide[index] = self.is_wide(destinations[index]);
+        }
+        form.short_address = short;
+        let mut offset = offset;
+        // Parameters at the same offset in all lanes are read without a trip through memory.
+        let mut is_parameter = false;
+        if let (Some(Space::Parameter), Slot::Constant(row)) = (form.space, base) {
             let rows = &self.constants[usize::from(row)..usize::from(row) + 2];
             let values: &[u64] = bytemuck::cast_slice(rows);
-            place = Some(values[0] as i64);
-            sources[0] = Slot::None;
+            offset = offset.wrapping_add(values[0] as i64);
+            is_parameter = true;
         }
         self.start(instruction.span, cost(instruction));
         let last = self.last();
-        last.sources = sources;
         last.destinations = destinations;
-        last.instruction.offset = offset.wrapping_add(place.unwrap_or(0));
+        last.instruction.offset = offset;
         last.instruction.memory = form;
-        last.instruction.kind = match opcode {
-            _ if is_parameter => {
-                last.instruction.functions = functions::<LoadParameter>();
-                last.instruction.immediate = u32::from(place.is_none());
-                Kind::Lanes
-            }
-            O::Ld | O::Ldu => Kind::Load,
-            O::St => Kind::Store,
-            _ => Kind::Atomic,
-        };
-        Ok(true)
+        if is_parameter {
+            last.instruction.functions = functions::<LoadParameter>();
+            last.instruction.kind = Kind::Lanes;
+        } else {
+            last.sources[0] = base;
+            last.instruction.kind = Kind::Load;
+        }
+        Ok(())
     }
-}
 
-/// Fills in an atomic's operation and type; false where there is none such.
-fn atomic_form(instruction: &Instruction, data_type: T, form: &mut MemoryForm) -> bool {
-    form.is_reduction = instruction.opcode == O::Red;
-    form.cache = CacheOperator::L2Only;
-    let operation = instruction.modifiers.iter().find_map(|modifier| {
-        Some(match modifier {
-            M::Add => A::Add,
-            M::Min => A::Minimum,
-            M::Max => A::Maximum,
-            M::And => A::And,
-            M::Or => A::Or,
-            M::Xor => A::Xor,
-            M::Exch => A::Exchange,
-            M::Cas => A::CompareAndSwap,
-            M::Inc => A::Increment,
-            M::Dec => A::Decrement,
-            _ => return None,
-        })
-    });
-    let data_type = match data_type {
-        T::U32 | T::B32 => AtomicType::U32,
-        T::S32 => AtomicType::S32,
-        T::U64 | T::B64 => AtomicType::U64,
-        T::S64 => AtomicType::S64,
-        T::F32 => AtomicType::F32,
-        T::F64 => AtomicType::F64,
-        T::F16 => AtomicType::F16,
-        T::F16x2 => AtomicType::F16x2,
-        T::Bf16 => AtomicType::Bf16,
-        T::Bf16x2 => AtomicType::Bf16x2,
-        T::B16 => AtomicType::B16,
-        _ => return false,
-    };
-    let Some(operation) = operation else { return false };
-    form.operation = operation;
-    form.data_type = data_type;
-    form.signed = false;
-    true
+    fn store(
+        &mut self,
+        instruction: &Instruction,
+        mut form: MemoryForm,
+        (base, short, offset): DecodedAddress,
+        value: &Operand,
+        data_type: T,
+    ) -> Decoded<()> {
+        let mut sources = [base, Slot::None, Slot::None, Slot::None, Slot::None];
+        for (index, part) in parts(value).iter().enumerate() {
+            self.check_value(part, data_type)?;
+            // A store takes the low bytes of a wider register.
+            let is_wide = match part.kind {
+                OperandKind::Register(register) => self.widths[register.index()] == Width::Two,
+                _ => data_type.bits() == 64,
+            };
+            let from = if is_wide && data_type.bits() != 64 { T::B64 } else { data_type };
+            sources[1 + index] = self.source(part, from)?;
+            form.wide[index] = from.bits() == 64;
+        }
+        form.short_address = short;
+        self.start(instruction.span, cost(instruction));
+        let last = self.last();
+        last.sources = sources;
+        last.instruction.offset = offset;
+        last.instruction.memory = form;
+        last.instruction.kind = Kind::Store;
+        Ok(())
+    }
 }

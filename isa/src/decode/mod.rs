@@ -1,6 +1,9 @@
 //! From the syntax tree of a kernel to a [`Program`].
 
+mod address;
 mod arithmetic;
+mod asynchronous;
+mod atomic;
 mod collective;
 mod comparison;
 mod control;
@@ -370,13 +373,17 @@ impl Decoder<'_> {
         let refused_error = refused();
         let before = self.pending.len();
         let known = match instruction.opcode {
-            Opcode::Ld
-            | Opcode::Ldu
-            | Opcode::St
-            | Opcode::Atom
-            | Opcode::Red
+            Opcode::Ld | Opcode::Ldu | Opcode::St => self.memory(instruction)?,
+            Opcode::Atom | Opcode::Red => self.atomic(instruction)?,
+            Opcode::Cp | Opcode::Mbarrier => self.asynchronous(instruction)?,
+            Opcode::Isspacep
+            | Opcode::Mapa
+            | Opcode::Getctarank
             | Opcode::Prefetch
-            | Opcode::Prefetchu => self.memory(instruction)?,
+            | Opcode::Prefetchu
+            | Opcode::Applypriority
+            | Opcode::Discard
+            | Opcode::Createpolicy => self.addresses(instruction)?,
             Opcode::Bra
             | Opcode::Exit
             | Opcode::Ret
@@ -405,7 +412,7 @@ impl Decoder<'_> {
         }
         let carries =
             matches!(instruction.opcode, Opcode::Addc | Opcode::Subc | Opcode::Madc) || instruction.has(Modifier::Cc);
-        let pinned = instruction.opcode == Opcode::Activemask
+        let pinned = matches!(instruction.opcode, Opcode::Activemask | Opcode::Mbarrier)
             || [Modifier::Acquire, Modifier::Release, Modifier::AcquireRelease, Modifier::SequentiallyConsistent]
                 .into_iter()
                 .any(|order| instruction.has(order));
@@ -444,7 +451,7 @@ impl Pending {
             Kind::Lanes => (Order::Free, None),
             Kind::Load if is_volatile => (Order::Chained, Some(access(true))),
             Kind::Load => (Order::Free, Some(access(false))),
-            Kind::Store | Kind::Atomic => (Order::Chained, Some(access(true))),
+            Kind::Store | Kind::Atomic | Kind::Copy => (Order::Chained, Some(access(true))),
             // Matrix instructions exchange registers alone, and the lanes that meet there are those of the same instruction.
             Kind::Collective if !self.list.destinations.is_empty() => (Order::Free, None),
             Kind::Branch
@@ -455,6 +462,10 @@ impl Pending {
             | Kind::Collective
             | Kind::WarpBarrier
             | Kind::Sleep
+            | Kind::CopyCommit
+            | Kind::CopyWait
+            | Kind::CopyArrive
+            | Kind::BarrierTest
             | Kind::Trap => (Order::Pinned, None),
         };
         Node {

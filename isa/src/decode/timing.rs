@@ -63,10 +63,8 @@ pub(super) fn cost(instruction: &Instruction) -> Cost {
         O::Popc | O::Clz | O::Bfind | O::Brev => (Pipe::Sfu, L::Conversion, C::Integer, 1),
         O::Cvta => (Pipe::Free, L::Zero, C::Other, 1),
         O::Mov => (Pipe::Int, L::Integer, C::Other, 1),
-        O::Ld if instruction.has(M::Param) => (Pipe::Free, L::Zero, C::Memory, 1),
-        O::Ld | O::Ldu | O::St | O::Atom | O::Red | O::Prefetch | O::Prefetchu => {
-            (Pipe::Memory, L::Variable, C::Memory, 1)
-        }
+        O::Ld if instruction.has(M::Param) || instruction.has(M::ParamEntry) => (Pipe::Free, L::Zero, C::Memory, 1),
+        O::Ld | O::Ldu | O::St | O::Atom | O::Red | O::Mbarrier => (Pipe::Memory, L::Variable, C::Memory, 1),
         O::Shfl | O::Vote | O::Match | O::Redux | O::Activemask | O::Movmatrix => {
             (Pipe::Memory, L::Exchange, C::Other, 1)
         }

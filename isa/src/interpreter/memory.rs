@@ -3,12 +3,14 @@
 use super::bodies::{extend, write_element};
 use super::registers::{Lane, Registers};
 use crate::execution::{
-    AccessKind, AtomicCompletion, CacheOperator, Effect, LaneValues, MemoryAccess, MemoryProblem, Space, StepContext,
+    AccessKind, AtomicCompletion, AtomicFunction, AtomicOperation, AtomicType, CacheOperator, Effect, LaneValues,
+    MemoryAccess, MemoryProblem, Space, StepContext,
 };
-use crate::execution::{LOCAL_WINDOW, SHARED_WINDOW, WINDOW_BYTES};
+use crate::execution::{LOCAL_WINDOW, PARAMETER_WINDOW, SHARED_WINDOW, WINDOW_BYTES};
 use crate::operation::{Instruction, Row, Source};
 use crate::program::{LANES, Program};
 use crate::warp::WarpState;
+use balar_protocol::cuda::FaultCause;
 
 /// The space of a generic address.
 fn space_of(address: u64) -> Space {
@@ -16,14 +18,38 @@ fn space_of(address: u64) -> Space {
         Space::Shared
     } else if address.wrapping_sub(LOCAL_WINDOW) < WINDOW_BYTES {
         Space::Local
+    } else if address.wrapping_sub(PARAMETER_WINDOW) < WINDOW_BYTES {
+        Space::Parameter
     } else {
         Space::Global
     }
 }
 
+/// Reads the addresses of an operand; those of 32 bits wrap around in 32 bits.
+#[inline(always)]
+pub(super) fn read_addresses(
+    instruction: &Instruction,
+    registers: &Registers,
+    constants: &[Row],
+    addresses: &mut [u64; LANES],
+) {
+    let offset = instruction.offset as u64;
+    if instruction.memory.short_address {
+        let bases = u32::read(registers, constants, instruction.sources[0]);
+        for (to, from) in addresses.iter_mut().zip(bases) {
+            *to = u64::from(from.wrapping_add(offset as u32));
+        }
+    } else {
+        let bases = u64::read(registers, constants, instruction.sources[0]);
+        for (to, from) in addresses.iter_mut().zip(bases) {
+            *to = from.wrapping_add(offset);
+        }
+    }
+}
+
 /// Fills in the access. Of generic addresses, those that are not in the first lane's space are left for a step of their own;
 /// gives the mask of the others.
-fn describe(
+pub(super) fn describe(
     instruction: &Instruction,
     warp: &mut WarpState,
     constants: &[Row],
@@ -31,18 +57,7 @@ fn describe(
     mask: u32,
 ) -> u32 {
     let form = &instruction.memory;
-    let offset = instruction.offset as u64;
-    if form.short_address {
-        let addresses = u32::read(&warp.registers, constants, instruction.sources[0]);
-        for (to, from) in access.addresses.iter_mut().zip(addresses) {
-            *to = u64::from(from.wrapping_add(offset as u32));
-        }
-    } else {
-        let addresses = u64::read(&warp.registers, constants, instruction.sources[0]);
-        for (to, from) in access.addresses.iter_mut().zip(addresses) {
-            *to = from.wrapping_add(offset);
-        }
-    }
+    read_addresses(instruction, &warp.registers, constants, &mut access.addresses);
     access.cache = form.cache;
     access.bytes = form.element_bytes * form.elements;
     access.mask = mask;
@@ -58,6 +73,7 @@ fn describe(
     let base = match access.space {
         Space::Shared => SHARED_WINDOW,
         Space::Local => LOCAL_WINDOW,
+        Space::Parameter => PARAMETER_WINDOW,
         _ => 0,
     };
     if base != 0 {
@@ -70,14 +86,14 @@ fn describe(
 }
 
 /// Ends a step whose access covers `done` of the lanes in `mask`: the rest repeat the instruction on their own.
-fn finish(warp: &mut WarpState, mask: u32, done: u32) {
+pub(super) fn finish(warp: &mut WarpState, mask: u32, done: u32) {
     if mask != done {
         warp.control.postpone(mask & !done);
     }
     warp.control.advance();
 }
 
-fn problem(problem: MemoryProblem) -> Effect {
+pub(super) fn problem(problem: MemoryProblem) -> Effect {
     match problem {
         MemoryProblem::Later => Effect::Retry,
         MemoryProblem::Fault { lane, cause } => Effect::Fault { lane, cause },
@@ -99,7 +115,12 @@ pub(super) fn load(
         warp.control.advance();
         return Effect::Memory { deferred: false };
     }
-    if let Err(error) = context.memory.load(access, &mut warp.values) {
+    let loaded = if access.space == Space::Parameter {
+        load_parameters(&warp.registers, access, &mut warp.values)
+    } else {
+        context.memory.load(access, &mut warp.values)
+    };
+    if let Err(error) = loaded {
         return problem(error);
     }
     let form = &instruction.memory;
@@ -121,16 +142,48 @@ pub(super) fn load(
             u32::write(&mut warp.registers, instruction.destinations[element], &values, done);
         }
     } else {
-        for element in 0..usize::from(form.elements) {
-            let values = element_of(&warp.values, form.element_bytes, element, form.signed);
-            write_element(&mut warp.registers, instruction.destinations[element], form.wide[element], &values, done);
-        }
+        scatter(instruction, &mut warp.registers, &warp.values, done);
     }
     if form.cache == CacheOperator::Volatile {
         warp.control.synchronising_step();
     }
     finish(warp, mask, done);
     Effect::Memory { deferred: false }
+}
+
+/// An access that its space does not allow, or that is not inside the memory.
+fn illegal(access: &MemoryAccess, lane: usize, name: &'static str) -> MemoryProblem {
+    let space = match access.space {
+        Space::Global => "global",
+        Space::Shared => "shared",
+        Space::Local => "local",
+        Space::Constant => "const",
+        Space::Parameter => "param",
+    };
+    let (address, bytes) = (access.addresses[lane], u32::from(access.bytes));
+    let cause = if address % u64::from(access.bytes.max(1)) != 0 {
+        FaultCause::MisalignedAddress { address, bytes, access: name, space }
+    } else {
+        FaultCause::IllegalAddress { address, bytes, access: name, space }
+    };
+    MemoryProblem::Fault { lane: lane as u8, cause }
+}
+
+/// Loads from the parameter block at addresses known at run time.
+fn load_parameters(registers: &Registers, access: &MemoryAccess, values: &mut LaneValues) -> Result<(), MemoryProblem> {
+    let length = usize::from(access.bytes);
+    for lane in (0..LANES).filter(|lane| (access.mask >> lane) & 1 != 0) {
+        let address = access.addresses[lane];
+        let bytes = usize::try_from(address)
+            .ok()
+            .filter(|first| first % length.max(1) == 0)
+            .and_then(|first| registers.parameters.get(first..)?.get(..length))
+            .ok_or_else(|| illegal(access, lane, "load"))?;
+        let mut value = [0; 16];
+        value[..length].copy_from_slice(bytes);
+        values.set(lane, u128::from_le_bytes(value));
+    }
+    Ok(())
 }
 
 /// One element of a vector access.
@@ -152,6 +205,45 @@ fn read_element(registers: &Registers, constants: &[Row], source: Source, wide: 
     if wide { u64::read(registers, constants, source) } else { u32::read(registers, constants, source).map(u64::from) }
 }
 
+/// Puts the elements of a vector, from operands `first` on, one after the other as they lie in memory.
+#[inline(always)]
+fn gather(instruction: &Instruction, registers: &Registers, constants: &[Row], first: usize, values: &mut LaneValues) {
+    let form = &instruction.memory;
+    let keep = if form.element_bytes == 8 { u64::MAX } else { (1 << (8 * u32::from(form.element_bytes))) - 1 };
+    if form.elements == 1 {
+        let elements = read_element(registers, constants, instruction.sources[first], form.wide[0]);
+        for (to, from) in values.low.iter_mut().zip(elements) {
+            *to = from & keep;
+        }
+        return;
+    }
+    values.low = [0; LANES];
+    values.high = [0; LANES];
+    for element in 0..usize::from(form.elements) {
+        let elements = read_element(registers, constants, instruction.sources[first + element], form.wide[element]);
+        let place = element * usize::from(form.element_bytes);
+        let half = if place >= 8 { &mut values.high } else { &mut values.low };
+        let shift = 8 * (place % 8) as u32;
+        for (old, value) in half.iter_mut().zip(elements) {
+            *old |= (value & keep) << shift;
+        }
+    }
+}
+
+/// Writes values, as they lie in memory, to the destinations.
+#[inline(always)]
+pub(crate) fn scatter(instruction: &Instruction, registers: &mut Registers, values: &LaneValues, mask: u32) {
+    let form = &instruction.memory;
+    if form.elements == 1 {
+        write_element(registers, instruction.destinations[0], form.wide[0], &values.low, mask);
+        return;
+    }
+    for element in 0..usize::from(form.elements) {
+        let values = element_of(values, form.element_bytes, element, form.signed);
+        write_element(registers, instruction.destinations[element], form.wide[element], &values, mask);
+    }
+}
+
 #[inline(always)]
 pub(super) fn store(
     program: &Program,
@@ -167,26 +259,9 @@ pub(super) fn store(
         warp.control.advance();
         return Effect::Memory { deferred: false };
     }
-    let form = &instruction.memory;
-    let keep = if form.element_bytes == 8 { u64::MAX } else { (1 << (8 * u32::from(form.element_bytes))) - 1 };
-    if form.elements == 1 {
-        let values = read_element(&warp.registers, &program.constants, instruction.sources[1], form.wide[0]);
-        for (to, from) in warp.values.low.iter_mut().zip(values) {
-            *to = from & keep;
-        }
-    } else {
-        warp.values.low = [0; LANES];
-        warp.values.high = [0; LANES];
-        for element in 0..usize::from(form.elements) {
-            let source = instruction.sources[1 + element];
-            let values = read_element(&warp.registers, &program.constants, source, form.wide[element]);
-            let first = element * usize::from(form.element_bytes);
-            let half = if first >= 8 { &mut warp.values.high } else { &mut warp.values.low };
-            let shift = 8 * (first % 8) as u32;
-            for (old, value) in half.iter_mut().zip(values) {
-                *old |= (value & keep) << shift;
-            }
-        }
+    gather(instruction, &warp.registers, &program.constants, 1, &mut warp.values);
+    if access.space == Space::Parameter {
+        return problem(illegal(access, done.trailing_zeros() as usize, "store"));
     }
     if let Err(error) = context.memory.store(access, &warp.values) {
         return problem(error);
@@ -211,16 +286,28 @@ pub(super) fn atomic(
         warp.control.advance();
         return Effect::Memory { deferred: false };
     }
-    warp.operands.low = read_element(&warp.registers, &program.constants, instruction.sources[1], form.wide[0]);
-    warp.operands.high = read_element(&warp.registers, &program.constants, instruction.sources[2], form.wide[0]);
-    let completion =
-        match context.memory.atomic(access, form.operation, form.data_type, &warp.operands, &mut warp.values) {
-            Ok(completion) => completion,
-            Err(error) => return problem(error),
-        };
+    let is_barrier = matches!(form.operation, AtomicOperation::Barrier(_));
+    if !matches!(access.space, Space::Global | Space::Shared) || (is_barrier && access.space == Space::Global) {
+        // Threads share no local memory; `mbarrier` objects are in shared memory.
+        return problem(illegal(access, done.trailing_zeros() as usize, "atomic"));
+    }
+    let elements = usize::from(form.elements);
+    gather(instruction, &warp.registers, &program.constants, 1, &mut warp.operands);
+    if form.has_replacement {
+        gather(instruction, &warp.registers, &program.constants, 1 + elements, &mut warp.replacements);
+    }
+    let mut function = AtomicFunction { operation: form.operation, data_type: form.data_type };
+    if function.data_type == AtomicType::F32 && access.space == Space::Global {
+        function.data_type = AtomicType::F32Flushed;
+    }
+    let completion = context.memory.atomic(access, function, &warp.operands, &warp.replacements, &mut warp.values);
+    let completion = match completion {
+        Ok(completion) => completion,
+        Err(error) => return problem(error),
+    };
     let deferred = completion == AtomicCompletion::Deferred;
     if !deferred && !form.is_reduction {
-        write_element(&mut warp.registers, instruction.destinations[0], form.wide[0], &warp.values.low, done);
+        scatter(instruction, &mut warp.registers, &warp.values, done);
     }
     warp.control.synchronising_step();
     finish(warp, mask, done);

@@ -1,5 +1,7 @@
 //! Runs instructions.
 
+pub(crate) mod address;
+pub(crate) mod asynchronous;
 pub(crate) mod bodies;
 pub(crate) mod carry;
 pub(crate) mod collective;
@@ -18,7 +20,7 @@ pub(crate) mod video;
 
 use crate::convergence::ReductionTarget;
 use crate::execution::{BarrierArrival, BarrierKind, Effect, MemoryAccess, StepContext};
-use crate::operation::{Instruction, Kind, counter};
+use crate::operation::{ALL_COPIES, Instruction, Kind, counter};
 use crate::program::{LANES, Program};
 use crate::warp::WarpState;
 use balar_protocol::cuda::FaultCause;
@@ -98,6 +100,18 @@ fn step<const VERSION: usize>(
         Kind::Load => memory::load(program, instruction, warp, context, access, mask),
         Kind::Store => memory::store(program, instruction, warp, context, access, mask),
         Kind::Atomic => memory::atomic(program, instruction, warp, context, access, mask),
+        Kind::Copy => asynchronous::copy(program, instruction, warp, context, access, mask),
+        Kind::CopyArrive => asynchronous::arrive_after_copies(program, instruction, warp, context, access, mask),
+        Kind::BarrierTest => asynchronous::test(program, instruction, warp, context, access, mask),
+        Kind::CopyCommit | Kind::CopyWait => {
+            warp.control.advance();
+            match instruction.immediate {
+                _ if mask == 0 => Effect::Plain,
+                _ if instruction.kind == Kind::CopyCommit => Effect::CopyCommit,
+                ALL_COPIES => Effect::CopyWait { groups: None },
+                groups => Effect::CopyWait { groups: Some(groups) },
+            }
+        }
         Kind::Branch => {
             Effect::Branch { divergent: warp.control.branch(instruction.target, instruction.reconvergence, mask) }
         }

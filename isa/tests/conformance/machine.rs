@@ -1,6 +1,5 @@
 //! One warp on a small memory, run to its end.
 
-use balar_isa::atomic;
 use balar_isa::execution::*;
 use balar_isa::interpreter::{StepFunction, portable_step_function, step_function};
 use balar_isa::module::PtxModule;
@@ -66,20 +65,14 @@ impl LaneMemory for Machine {
     fn atomic(
         &mut self,
         access: &MemoryAccess,
-        operation: AtomicOperation,
-        data_type: AtomicType,
+        function: AtomicFunction,
         operands: &LaneValues,
+        replacements: &LaneValues,
         old: &mut LaneValues,
     ) -> Result<AtomicCompletion, MemoryProblem> {
         for lane in lanes(access.mask) {
-            let memory = self.bytes(access, lane)?;
-            let length = memory.len();
-            let mut bytes = [0; 8];
-            bytes[..length].copy_from_slice(memory);
-            let before = u64::from_le_bytes(bytes);
-            let after = atomic::apply(operation, data_type, before, operands.low[lane], operands.high[lane]);
-            memory.copy_from_slice(&after.to_le_bytes()[..length]);
-            old.low[lane] = before;
+            let bytes = self.bytes(access, lane)?;
+            old.set(lane, function.update(bytes, operands.get(lane), replacements.get(lane)));
         }
         Ok(AtomicCompletion::Now)
     }

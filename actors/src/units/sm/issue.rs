@@ -1,6 +1,7 @@
 //! Issuing: which instruction of which warp goes to its pipe, and what follows from it.
 
 use super::Sm;
+use super::copies::End;
 use super::counters::Stall;
 use super::lane_memory::SmMemory;
 use super::warp_slot::{Ready, Status};
@@ -154,6 +155,26 @@ impl Sm {
                 slot.stall = Stall::Sleeping;
                 let wake = self.clock.time_of(cycle).0 + u64::from(nanoseconds) * 1000;
                 next = self.clock.cycle_at_or_after(balar_protocol::SimTime(wake)).max(cycle + 1);
+            }
+            Effect::Suspended(nanoseconds) => {
+                self.access(warp, pc, &timing, false, cycle, step);
+                self.warps[warp].stall = Stall::Sleeping;
+                let wake = self.clock.time_of(cycle).0 + u64::from(nanoseconds) * 1000;
+                next = self.clock.cycle_at_or_after(balar_protocol::SimTime(wake)).max(cycle + 1);
+            }
+            Effect::Copy => self.copy(warp, pc, &timing, cycle, step),
+            Effect::CopyCommit => self.end_batch(warp, End::Commit),
+            Effect::CopyArrive => self.arrive_after_copies(warp, pc, &timing, cycle, step),
+            Effect::CopyWait { groups } => {
+                if !slot.copies.at_most(groups) {
+                    slot.copies.wanted = groups;
+                    slot.wait(Status::Copies, Stall::LongScoreboard, cycle + 1, &mut self.counters);
+                    return;
+                }
+                if slot.copies.ready > next {
+                    slot.stall = Stall::LongScoreboard;
+                    next = slot.copies.ready;
+                }
             }
             Effect::Fault { lane, cause } => {
                 self.fail(warp, pc, lane, cause, cycle, step);
@@ -317,10 +338,10 @@ impl Sm {
         }
     }
 
-    /// All lanes of the warp have ended: it leaves at once, or when its stores are acknowledged.
+    /// All lanes of the warp have ended: it leaves at once, or when its stores are acknowledged and its copies have come.
     fn finish_warp(&mut self, warp: usize, cycle: u64, step: &mut Step) {
         let slot = &mut self.warps[warp];
-        if slot.outstanding > 0 {
+        if slot.outstanding > 0 || !slot.copies.is_idle() {
             slot.wait(Status::Draining, Stall::Drain, cycle, &mut self.counters);
         } else {
             self.retire(warp, cycle, step.out);

@@ -1,10 +1,9 @@
 //! Values: what the warps of an SM read and write.
 
 use crate::device_memory::{DeviceMemoryView, WriteLog, read_lanes};
-use balar_isa::atomic;
 use balar_isa::execution::{
-    AccessKind, AtomicCompletion, AtomicOperation, AtomicType, LaneMemory, LaneValues, MemoryAccess, MemoryProblem,
-    Space, SystemArguments, SystemCall,
+    AccessKind, AtomicCompletion, AtomicFunction, LaneMemory, LaneValues, MemoryAccess, MemoryProblem, Space,
+    SystemArguments, SystemCall,
 };
 use balar_protocol::SimTime;
 use balar_protocol::cuda::FaultCause;
@@ -200,24 +199,19 @@ impl LaneMemory for SmMemory<'_> {
     fn atomic(
         &mut self,
         access: &MemoryAccess,
-        operation: AtomicOperation,
-        data_type: AtomicType,
+        function: AtomicFunction,
         operands: &LaneValues,
+        replacements: &LaneValues,
         old: &mut LaneValues,
     ) -> Result<AtomicCompletion, MemoryProblem> {
         self.check(access)?;
         if access.space == Space::Global {
-            self.log.atomic(self.time, access, operation, data_type, operands, self.token);
+            self.log.atomic(self.time, access, function, operands, replacements, self.token);
             return Ok(AtomicCompletion::Deferred);
         }
         for lane in lanes(access.mask) {
             let memory = self.private(access, lane);
-            let mut bytes = [0; 8];
-            bytes[..memory.len()].copy_from_slice(memory);
-            old.low[lane] = u64::from_le_bytes(bytes);
-            let value = atomic::apply(operation, data_type, old.low[lane], operands.low[lane], operands.high[lane]);
-            let length = memory.len();
-            memory.copy_from_slice(&value.to_le_bytes()[..length]);
+            old.set(lane, function.update(memory, operands.get(lane), replacements.get(lane)));
         }
         Ok(AtomicCompletion::Now)
     }

@@ -1,16 +1,28 @@
 //! The memory pipe: L1, its outstanding lines, and what goes to the crossbar and comes back.
 
 use super::Sm;
-use super::coalescer::{LineAccess, shared_wavefronts};
+use super::coalescer::{LineAccess, Lines, shared_wavefronts};
+use super::copies::{Arrival, End};
 use super::counters::Stall;
 use super::issue::{Step, count_access};
 use super::warp_slot::{Ready, Status};
 use crate::engine::Outbox;
-use balar_isa::execution::{AccessKind, CacheOperator, Space};
+use balar_isa::execution::{
+    AccessKind, AtomicFunction, AtomicOperation, AtomicType, BarrierOperation, CacheOperator, Space,
+};
 use balar_isa::program::Timing;
 use balar_protocol::memory::{MemoryKind, MemoryMessage, MemoryRequest, MemoryResponse};
 use balar_protocol::translation::TranslationMessage;
 use balar_protocol::{Payload, SimTime};
+
+/// What waits for a load.
+#[derive(Clone, Copy)]
+enum Consumer<'a> {
+    /// The registers that the instruction writes.
+    Registers(&'a Timing),
+    /// The batch of copies that the warp is making.
+    Copies,
+}
 
 /// Local memory of all warps lies here, above every device address, interleaved word by word over the lanes.
 const LOCAL_WINDOW: u64 = 0x7f00_0000_0000;
@@ -26,6 +38,8 @@ struct Tracker {
     generation: u32,
     pc: u32,
     remaining: u32,
+    /// Of a copy to shared memory: the batch it belongs to. Of others: [`NONE`].
+    batch: u32,
     next_free: u32,
 }
 
@@ -216,19 +230,95 @@ impl Sm {
                 if space == Space::Local {
                     self.interleave_local(warp);
                 }
-                let mut lines = std::mem::take(&mut self.lines);
-                lines.gather(&self.access);
-                let tags = (lines.as_slice().len() as u64).div_ceil(self.l1_tags_per_cycle);
-                let data = u64::from(lines.sectors()).div_ceil(self.l1_sectors_per_cycle);
-                let start = self.memory_pipe_free.max(cycle);
-                let busy = tags.max(data);
-                self.memory_pipe_free = start + busy;
+                let (lines, start, busy) = self.enter_pipe(cycle);
                 match kind {
-                    AccessKind::Load => self.load(warp, pc, timing, lines.as_slice(), start, busy, step.out),
+                    AccessKind::Load => {
+                        self.load(warp, pc, Consumer::Registers(timing), lines.as_slice(), start, busy, step.out);
+                    }
                     _ => self.write(warp, pc, timing, deferred, lines.as_slice(), start, step.out),
                 }
                 self.lines = lines;
             }
+        }
+    }
+
+    /// The lines of the last access, and when and for how long the pipe takes it.
+    fn enter_pipe(&mut self, cycle: u64) -> (Lines, u64, u64) {
+        let mut lines = std::mem::take(&mut self.lines);
+        lines.gather(&self.access);
+        let tags = (lines.as_slice().len() as u64).div_ceil(self.l1_tags_per_cycle);
+        let data = u64::from(lines.sectors()).div_ceil(self.l1_sectors_per_cycle);
+        let start = self.memory_pipe_free.max(cycle);
+        let busy = tags.max(data);
+        self.memory_pipe_free = start + busy;
+        (lines, start, busy)
+    }
+
+    /// Times the copy to shared memory whose read the last step made. The write to shared memory goes by the way of a line that
+    /// comes from below, which the pipe is not charged for.
+    pub(super) fn copy(&mut self, warp: usize, pc: u32, timing: &Timing, cycle: u64, step: &mut Step) {
+        let cta = usize::from(self.warps[warp].cta);
+        count_access(&mut self.ctas[cta].counters, Space::Global, AccessKind::Load);
+        self.warps[warp].set_ready(timing, Ready::at(cycle + 1, Stall::Wait));
+        if self.access.mask == 0 {
+            return;
+        }
+        let (lines, start, busy) = self.enter_pipe(cycle);
+        self.load(warp, pc, Consumer::Copies, lines.as_slice(), start, busy, step.out);
+        self.lines = lines;
+    }
+
+    /// The last step's lanes will arrive at `mbarrier` objects when the copies so far have come.
+    pub(super) fn arrive_after_copies(&mut self, warp: usize, pc: u32, timing: &Timing, cycle: u64, step: &mut Step) {
+        if self.access.mask == 0 {
+            return;
+        }
+        let addresses = self.access.addresses.map(|address| address as u32);
+        let arrival = self.arrivals.add(Arrival { mask: self.access.mask, addresses });
+        self.access(warp, pc, timing, false, cycle, step);
+        self.end_batch(warp, End::Arrival(arrival));
+    }
+
+    /// The copies so far are a batch.
+    pub(super) fn end_batch(&mut self, warp: usize, end: End) {
+        self.warps[warp].copies.end(end);
+        self.finish_batches(warp);
+    }
+
+    /// Batches that have come are forgotten, and the arrivals that waited for them happen.
+    fn finish_batches(&mut self, warp: usize) {
+        let slot = &mut self.warps[warp];
+        while let Some(end) = slot.copies.take_finished() {
+            let End::Arrival(number) = end else { continue };
+            let Arrival { mask, addresses } = self.arrivals.take(number);
+            let function = AtomicFunction {
+                operation: AtomicOperation::Barrier(BarrierOperation::Arrive),
+                data_type: AtomicType::U64,
+            };
+            let shared = &mut self.ctas[usize::from(slot.cta)].shared;
+            for address in (0..32).filter(|lane| mask >> lane & 1 == 1).map(|lane: usize| addresses[lane] as usize) {
+                if let Some(object) = shared.get_mut(address..address + 8) {
+                    function.update(object, 1, 0);
+                }
+            }
+        }
+    }
+
+    /// A copy has come.
+    fn copy_arrived(&mut self, warp: usize, batch: u32, cycle: u64, step: &mut Step) {
+        let slot = &mut self.warps[warp];
+        slot.copies.arrived(batch);
+        slot.copies.ready_at(cycle + self.l1_fill_latency);
+        self.finish_batches(warp);
+        let slot = &mut self.warps[warp];
+        match slot.status {
+            Status::Copies if slot.copies.at_most(slot.copies.wanted) => {
+                slot.charge_until(cycle, &mut self.counters);
+                let ready = slot.copies.ready.max(cycle);
+                self.schedule(warp, ready, step);
+            }
+            Status::Draining if slot.outstanding == 0 && slot.copies.is_idle() => self.retire(warp, cycle, step.out),
+            _ => {}
         }
     }
 
@@ -264,7 +354,7 @@ impl Sm {
         &mut self,
         warp: usize,
         pc: u32,
-        timing: &Timing,
+        consumer: Consumer,
         lines: &[LineAccess],
         start: u64,
         busy: u64,
@@ -276,6 +366,10 @@ impl Sm {
             CacheOperator::L2Only | CacheOperator::Volatile => false,
         };
         let generation = self.warps[warp].generation;
+        let batch = match consumer {
+            Consumer::Registers(_) => NONE,
+            Consumer::Copies => self.warps[warp].copies.number(),
+        };
         let cta = usize::from(self.warps[warp].cta);
         let launch = self.ctas[cta].launch.as_ref().map_or(0, |launch| launch.id.0);
         let mut tracker = NONE;
@@ -295,6 +389,7 @@ impl Sm {
                     generation,
                     pc,
                     remaining: 0,
+                    batch,
                     next_free: NONE,
                 });
             }
@@ -330,12 +425,17 @@ impl Sm {
         counters.l1_sector_hits_load += u64::from(hits);
         counters.l2_sectors_load += u64::from(requested);
         let slot = &mut self.warps[warp];
-        if tracker == NONE {
-            let ready = start + self.l1_hit_latency + busy - 1;
-            slot.set_ready(timing, Ready::at(ready, Stall::LongScoreboard));
-        } else {
+        if tracker != NONE {
             self.outstanding.trackers[tracker as usize].remaining = remaining;
-            slot.set_ready(timing, Ready::PENDING);
+        }
+        let ready = start + self.l1_hit_latency + busy - 1;
+        match consumer {
+            Consumer::Registers(timing) if tracker == NONE => {
+                slot.set_ready(timing, Ready::at(ready, Stall::LongScoreboard));
+            }
+            Consumer::Registers(timing) => slot.set_ready(timing, Ready::PENDING),
+            Consumer::Copies if tracker == NONE => slot.copies.ready_at(ready),
+            Consumer::Copies => slot.copies.begin(),
         }
     }
 
@@ -361,7 +461,7 @@ impl Sm {
         let mut id = (generation & 0x7f_ffff) << 9 | (warp as u32) << 2 | WRITE;
         let count = lines.len() as u32;
         if number == ATOMIC {
-            let tracker = Tracker { warp: warp as u16, generation, pc, remaining: count, next_free: NONE };
+            let tracker = Tracker { warp: warp as u16, generation, pc, remaining: count, batch: NONE, next_free: NONE };
             id = self.outstanding.add_tracker(tracker) << 2 | ATOMIC;
             self.warps[warp].set_ready(timing, Ready::PENDING);
         }
@@ -483,7 +583,7 @@ impl Sm {
     fn part_arrived(&mut self, at: u32, l2_hits: u64, cycle: u64, step: &mut Step) {
         let tracker = &mut self.outstanding.trackers[at as usize];
         tracker.remaining -= 1;
-        let Tracker { warp, generation, pc, remaining, .. } = *tracker;
+        let Tracker { warp, generation, pc, remaining, batch, .. } = *tracker;
         if remaining == 0 {
             self.outstanding.free_tracker(at);
         }
@@ -494,6 +594,10 @@ impl Sm {
         }
         self.ctas[usize::from(slot.cta)].counters.l2_sector_hits_load += l2_hits;
         if remaining > 0 {
+            return;
+        }
+        if batch != NONE {
+            self.copy_arrived(warp, batch, cycle, step);
             return;
         }
         let Some(program) = &slot.program else { return };
@@ -520,7 +624,7 @@ impl Sm {
                 slot.charge_until(cycle, &mut self.counters);
                 self.schedule(warp, cycle, step);
             }
-            Status::Draining => self.retire(warp, cycle, step.out),
+            Status::Draining if slot.copies.is_idle() => self.retire(warp, cycle, step.out),
             _ => {}
         }
     }

@@ -9,6 +9,7 @@
 //! happen the SM sleeps.
 
 mod coalescer;
+mod copies;
 mod counters;
 mod cta;
 mod instruction_cache;
@@ -38,6 +39,7 @@ use balar_protocol::memory::MemoryMessage;
 use balar_protocol::statistics::{KernelCounters, StatisticSink};
 use balar_protocol::{Clock, Payload, PortId, Protocol, SimTime};
 use coalescer::Lines;
+use copies::Arrivals;
 use counters::{SmCounters, Stall};
 use cta::CtaSlot;
 use instruction_cache::InstructionCache;
@@ -165,6 +167,8 @@ pub struct Sm {
     /// Scratch: lines of code to request.
     wanted_lines: Vec<(u32, u64)>,
     throttled: Vec<u16>,
+    /// Arrivals at `mbarrier` objects that wait for copies.
+    arrivals: Arrivals,
     /// Atomics of this window: (warp, generation, instruction whose destination gets the old values).
     deferred: Vec<(u16, u32, Option<u32>)>,
     recent_allocation: (u64, u64),
@@ -257,6 +261,7 @@ impl Sm {
             fetching: Vec::new(),
             wanted_lines: Vec::new(),
             throttled: Vec::new(),
+            arrivals: Arrivals::default(),
             deferred: Vec::new(),
             recent_allocation: (0, 0),
             access: MemoryAccess::default(),
@@ -351,6 +356,10 @@ impl Sm {
             warp.warp_in_cta = warp_in_cta;
             warp.generation = warp.generation.wrapping_add(1);
             warp.outstanding = 0;
+            let arrivals = &mut self.arrivals;
+            warp.copies.clear(|arrival| {
+                arrivals.take(arrival);
+            });
             warp.stall = Stall::NoInstruction;
             warp.charged_until = cycle;
             warp.start_cycle = cycle;
@@ -545,7 +554,7 @@ impl Unit for Sm {
             "{} CTAs resident; warps waiting: {} for memory, {} at barriers ({} threads have arrived), {} at fences, {} for stores; \
              {} lines, {} stores and {fetches} lines of code under way",
             self.resident_ctas,
-            waiting(Status::Memory) + waiting(Status::Throttled) + waiting(Status::Fetch),
+            waiting(Status::Memory) + waiting(Status::Throttled) + waiting(Status::Fetch) + waiting(Status::Copies),
             waiting(Status::Barrier),
             self.ctas.iter().filter(|cta| cta.launch.is_some()).map(CtaSlot::waiting_at_barriers).sum::<u32>(),
             waiting(Status::Fence),

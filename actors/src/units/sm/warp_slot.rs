@@ -1,5 +1,6 @@
 //! A warp slot of an SM: the warp's state, its scoreboard, and what it waits for.
 
+use super::copies::Copies;
 use super::counters::{SmCounters, Stall};
 use balar_isa::program::Program;
 use balar_isa::warp::WarpState;
@@ -55,7 +56,9 @@ pub enum Status {
     Barrier,
     /// Waits for its stores to be acknowledged, at a fence.
     Fence,
-    /// Has ended, and waits for its stores to be acknowledged.
+    /// Waits for copies to shared memory.
+    Copies,
+    /// Has ended, and waits for its stores to be acknowledged and its copies to come.
     Draining,
 }
 
@@ -82,6 +85,8 @@ pub struct WarpSlot {
     pub scoreboard: Vec<Ready>,
     /// Stores and reductions not acknowledged yet, and atomics not answered.
     pub outstanding: u32,
+    /// Copies to shared memory.
+    pub copies: Copies,
     /// The threads' local memory, lane by lane.
     pub local: Vec<u8>,
     /// First cycle in which it could issue.
@@ -107,6 +112,7 @@ impl Default for WarpSlot {
             status: Status::Empty,
             scoreboard: Vec::new(),
             outstanding: 0,
+            copies: Copies::default(),
             local: Vec::new(),
             ready_cycle: 0,
             stall: Stall::NoInstruction,

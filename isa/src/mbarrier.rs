@@ -1,0 +1,114 @@
+//! `mbarrier` objects: 64 bits in shared memory that count arrivals and bytes under way, phase by phase.
+//!
+//! PTX leaves the format open. Ours:
+//!
+//! | bits | what |
+//! |---|---|
+//! | 0 to 19 | arrivals that the current phase still waits for |
+//! | 20 to 39 | arrivals that the next phase will wait for |
+//! | 40 to 60 | bytes that the current phase still waits for (tx-count), in two's complement |
+//! | 63 | parity of the current phase: 0 in the first |
+//!
+//! A phase is complete once it waits neither for arrivals nor for bytes; the next one begins at once. The state that an arrival
+//! returns is the object as it was before; so a state tells its phase by bit 63, as long as it is that of the current phase or of
+//! the one before, which is all that PTX asks for.
+
+/// What an instruction does to an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BarrierOperation {
+    /// `init`: phase 0, which waits for `operand` arrivals, as all later ones.
+    Initialize,
+    /// `arrive`, and `arrive.expect_tx`: `replacement` more bytes are expected, then `operand` arrivals happen.
+    Arrive,
+    /// The same, and later phases wait for `operand` arrivals fewer.
+    ArriveDrop,
+    /// `expect_tx`: the phase waits for `operand` more bytes.
+    Expect,
+    /// `complete_tx`: `operand` bytes have come.
+    Complete,
+    /// An arrival that will follow: the phase waits for one more.
+    Pend,
+}
+
+const COUNT: u64 = (1 << 20) - 1;
+const NEXT_SHIFT: u32 = 20;
+const BYTES_SHIFT: u32 = 40;
+const BYTES: u64 = (1 << 21) - 1;
+const PHASE: u64 = 1 << 63;
+
+/// The object after an operation.
+pub fn update(operation: BarrierOperation, object: u64, operand: u64, replacement: u64) -> u64 {
+    let phase = object & PHASE;
+    let mut pending = object & COUNT;
+    let mut next = object >> NEXT_SHIFT & COUNT;
+    let mut bytes = object >> BYTES_SHIFT & BYTES;
+    match operation {
+        BarrierOperation::Initialize => {
+            let count = operand & COUNT;
+            return count | count << NEXT_SHIFT;
+        }
+        BarrierOperation::Arrive | BarrierOperation::ArriveDrop => {
+            if operation == BarrierOperation::ArriveDrop {
+                next = next.wrapping_sub(operand) & COUNT;
+            }
+            bytes = bytes.wrapping_add(replacement) & BYTES;
+            pending = pending.wrapping_sub(operand) & COUNT;
+        }
+        BarrierOperation::Expect => bytes = bytes.wrapping_add(operand) & BYTES,
+        BarrierOperation::Complete => bytes = bytes.wrapping_sub(operand) & BYTES,
+        BarrierOperation::Pend => return object & !COUNT | pending.wrapping_add(1) & COUNT,
+    }
+    if pending == 0 && bytes == 0 {
+        return next | next << NEXT_SHIFT | phase ^ PHASE;
+    }
+    pending | next << NEXT_SHIFT | bytes << BYTES_SHIFT | phase
+}
+
+/// Arrivals that the phase of a state still waited for.
+pub const fn pending_count(state: u64) -> u32 {
+    (state & COUNT) as u32
+}
+
+/// Whether the phase of a state, or the phase of a parity given as bit 63, is complete.
+pub const fn is_complete(object: u64, state: u64) -> bool {
+    (object ^ state) & PHASE != 0
+}
+
+/// A state of the phase with this parity.
+pub const fn state_of_parity(parity: u32) -> u64 {
+    (parity as u64 & 1) << 63
+}
+
+#[cfg(test)]
+mod tests {
+    use super::BarrierOperation::*;
+    use super::*;
+
+    fn run(operations: &[(BarrierOperation, u64, u64)]) -> u64 {
+        operations.iter().fold(0xdead_beef, |object, &(operation, operand, bytes)| update(operation, object, operand, bytes))
+    }
+
+    #[test]
+    fn phases() {
+        for (operations, phase, pending) in [
+            (&[(Initialize, 3, 0)][..], 0, 3),
+            (&[(Initialize, 3, 0), (Arrive, 1, 0)], 0, 2),
+            (&[(Initialize, 3, 0), (Arrive, 2, 0), (Arrive, 1, 0)], 1, 3),
+            (&[(Initialize, 1, 0), (Arrive, 1, 0), (Arrive, 1, 0)], 0, 1),
+            // Bytes hold a phase open, in whichever order they are expected and come.
+            (&[(Initialize, 1, 0), (Arrive, 1, 64)], 0, 0),
+            (&[(Initialize, 1, 0), (Arrive, 1, 64), (Complete, 60, 0), (Complete, 4, 0)], 1, 1),
+            (&[(Initialize, 1, 0), (Complete, 8, 0), (Arrive, 1, 8)], 1, 1),
+            (&[(Initialize, 2, 0), (Expect, 8, 0), (Arrive, 2, 0)], 0, 0),
+            // Threads that leave are not waited for later.
+            (&[(Initialize, 3, 0), (ArriveDrop, 1, 0), (Arrive, 2, 0)], 1, 2),
+            // An announced arrival.
+            (&[(Initialize, 1, 0), (Pend, 0, 0), (Arrive, 1, 0)], 0, 1),
+            (&[(Initialize, 1, 0), (Pend, 0, 0), (Arrive, 1, 0), (Arrive, 1, 0)], 1, 1),
+        ] {
+            let object = run(operations);
+            assert_eq!((object >> 63, pending_count(object)), (phase, pending), "{operations:?}");
+            assert_eq!(is_complete(object, state_of_parity(0)), phase == 1, "{operations:?}");
+        }
+    }
+}
