@@ -12,14 +12,21 @@ mod registry;
 mod script;
 
 mod alu_latency;
+mod bitonic;
 mod concurrent;
+mod fft;
 mod gemm;
 mod hotspot;
 mod lud;
+mod montecarlo;
+mod nbody;
 mod pointer_chase;
 mod reduction;
 mod shared_chase;
+mod shock;
+mod stencil3d;
 mod stream;
+mod tensor_gemm;
 mod vectoradd;
 
 pub use call::{Call, CallFailure, CallResult, CudaError, HostProgram, Measurement, Verification};

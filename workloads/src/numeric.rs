@@ -168,3 +168,33 @@ pub(crate) fn compare_exactly<T: Bits>(
         )),
     }
 }
+
+/// Compares within `tolerance` of the largest expected magnitude; an error names the worst difference.
+pub(crate) fn compare_within(
+    tolerance: f64,
+    expected: &[f64],
+    actual: impl ExactSizeIterator<Item = f64>,
+    place: impl Fn(usize) -> String,
+) -> Result<(), String> {
+    if expected.len() != actual.len() {
+        return Err(format!("{} values instead of {}", actual.len(), expected.len()));
+    }
+    let scale = expected.iter().fold(0.0f64, |largest, value| largest.max(value.abs()));
+    let mut worst: Option<(f64, usize, f64)> = None;
+    for (index, (expected, actual)) in expected.iter().zip(actual).enumerate() {
+        // Not-a-number is as far off as can be.
+        let error = (actual - expected).abs();
+        let error = if error.is_nan() { f64::INFINITY } else { error };
+        if worst.is_none_or(|(largest, ..)| error > largest) {
+            worst = Some((error, index, actual));
+        }
+    }
+    match worst {
+        Some((error, index, actual)) if error > tolerance * scale => Err(format!(
+            "{} is {actual:?} instead of {:?}: off by {error:e}, more than {tolerance:e} of the largest value {scale:?}",
+            place(index),
+            expected[index]
+        )),
+        _ => Ok(()),
+    }
+}

@@ -110,6 +110,13 @@ static WORKLOADS: &[Descriptor] = &[
     crate::stream::DESCRIPTOR,
     crate::shared_chase::DESCRIPTOR,
     crate::alu_latency::DESCRIPTOR,
+    crate::bitonic::DESCRIPTOR,
+    crate::nbody::DESCRIPTOR,
+    crate::stencil3d::DESCRIPTOR,
+    crate::montecarlo::DESCRIPTOR,
+    crate::fft::DESCRIPTOR,
+    crate::tensor_gemm::DESCRIPTOR,
+    crate::shock::DESCRIPTOR,
 ];
 
 /// All workloads.
