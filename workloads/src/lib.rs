@@ -16,6 +16,7 @@ mod bitonic;
 mod concurrent;
 mod fft;
 mod gemm;
+mod grid_sync;
 mod hotspot;
 mod lud;
 mod montecarlo;

@@ -116,6 +116,7 @@ static WORKLOADS: &[Descriptor] = &[
     crate::montecarlo::DESCRIPTOR,
     crate::fft::DESCRIPTOR,
     crate::tensor_gemm::DESCRIPTOR,
+    crate::grid_sync::DESCRIPTOR,
     crate::shock::DESCRIPTOR,
 ];
 
