@@ -126,7 +126,8 @@ fn single_bits(value: f32) -> u64 {
 }
 
 fn pairwise(old: u64, operand: u64, function: impl Fn(u16, u16) -> u16) -> u64 {
-    u64::from(function(old as u16, operand as u16)) | u64::from(function((old >> 16) as u16, (operand >> 16) as u16)) << 16
+    u64::from(function(old as u16, operand as u16))
+        | u64::from(function((old >> 16) as u16, (operand >> 16) as u16)) << 16
 }
 
 /// The sum of two halves is exact in double precision, so that one rounding remains.

@@ -85,7 +85,9 @@ mod tests {
     use super::*;
 
     fn run(operations: &[(BarrierOperation, u64, u64)]) -> u64 {
-        operations.iter().fold(0xdead_beef, |object, &(operation, operand, bytes)| update(operation, object, operand, bytes))
+        operations
+            .iter()
+            .fold(0xdead_beef, |object, &(operation, operand, bytes)| update(operation, object, operand, bytes))
     }
 
     #[test]

@@ -1,11 +1,11 @@
 //! Addresses and cache policies: which space a generic address is in, places in a cluster, and hints that change no result.
 
 use super::{Decoded, Decoder};
+use crate::execution::{LOCAL_WINDOW, PARAMETER_WINDOW, SHARED_WINDOW};
 use crate::interpreter::address::{InWindow, IsGlobal};
 use crate::interpreter::bodies::{Map, functions};
 use crate::interpreter::compare::SetPredicate;
 use crate::interpreter::integer::Move;
-use crate::execution::{LOCAL_WINDOW, PARAMETER_WINDOW, SHARED_WINDOW};
 use crate::program::{CountClass, LatencyClass, Pipe};
 use crate::ptx::ast::Instruction;
 use crate::ptx::modifier::Modifier as M;

@@ -111,7 +111,9 @@ impl Decoder<'_> {
             ..MemoryForm::NONE
         };
         let mut sources = [base, Slot::None, Slot::None, Slot::None, Slot::None];
-        for (place, operand) in instruction.operands[first + 1..].iter().take(1 + usize::from(has_replacement)).enumerate() {
+        for (place, operand) in
+            instruction.operands[first + 1..].iter().take(1 + usize::from(has_replacement)).enumerate()
+        {
             let values = self.atomic_operand(operand, data_type, elements)?;
             for (index, slot) in values.into_iter().take(count).enumerate() {
                 sources[1 + place * count + index] = slot;
@@ -141,7 +143,8 @@ impl Decoder<'_> {
             } else {
                 for (destination, slot) in destinations.iter_mut().zip(slots) {
                     *destination = slot;
-                    if let (true, Slot::Register(register), false) = (self.is_wide(slot), slot, data_type.bits() == 64) {
+                    if let (true, Slot::Register(register), false) = (self.is_wide(slot), slot, data_type.bits() == 64)
+                    {
                         let narrow = self.new_register(Width::One);
                         *destination = Slot::Register(narrow);
                         widened.push((narrow, register));

@@ -72,9 +72,8 @@ impl Decoder<'_> {
         if of_register.bits() < data_type.bits() {
             return Err(self.bad(operand, "this register is too narrow for the instruction's type"));
         }
-        let is_integer = |scalar_type: T| {
-            matches!(scalar_type, T::U8 | T::S8 | T::U16 | T::S16 | T::U32 | T::S32 | T::U64 | T::S64)
-        };
+        let is_integer =
+            |scalar_type: T| matches!(scalar_type, T::U8 | T::S8 | T::U16 | T::S16 | T::U32 | T::S32 | T::U64 | T::S64);
         if (data_type.is_float() && is_integer(of_register)) || (is_integer(data_type) && of_register.is_float()) {
             return Err(self.bad(operand, "the register's type and the instruction's do not go together"));
         }

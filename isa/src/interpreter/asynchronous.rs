@@ -51,7 +51,8 @@ pub(super) fn copy(
         part.mask = 0;
         for lane in (0..LANES).filter(|lane| (mask >> lane) & 1 != 0 && (wanted(*lane) >> power) & 1 != 0) {
             part.mask |= 1 << lane;
-            part.addresses[lane] = access.addresses[lane].wrapping_add(u64::from(wanted(lane) >> power >> 1 << power << 1));
+            part.addresses[lane] =
+                access.addresses[lane].wrapping_add(u64::from(wanted(lane) >> power >> 1 << power << 1));
         }
         if part.mask == 0 {
             continue;
@@ -89,10 +90,10 @@ pub(super) fn copy(
 
 /// The device address of a copy is a multiple of the whole size, even where only part is read.
 fn misaligned(access: &MemoryAccess, mask: u32, bytes: u8) -> Option<MemoryProblem> {
-    let lane = (0..LANES).find(|&lane| (mask >> lane) & 1 != 0 && access.addresses[lane] % u64::from(bytes.max(1)) != 0)?;
+    let lane =
+        (0..LANES).find(|&lane| (mask >> lane) & 1 != 0 && access.addresses[lane] % u64::from(bytes.max(1)) != 0)?;
     let address = access.addresses[lane];
-    let cause =
-        FaultCause::MisalignedAddress { address, bytes: u32::from(bytes), access: "load", space: "global" };
+    let cause = FaultCause::MisalignedAddress { address, bytes: u32::from(bytes), access: "load", space: "global" };
     Some(MemoryProblem::Fault { lane: lane as u8, cause })
 }
 
@@ -182,10 +183,8 @@ pub(super) fn arrive_after_copies(
     access.kind = AccessKind::Reduction;
     // The arrival itself is the SM's to make; that the address is that of an object is found out now.
     let checked = if instruction.immediate == 1 {
-        let function = AtomicFunction {
-            operation: AtomicOperation::Barrier(BarrierOperation::Pend),
-            data_type: AtomicType::U64,
-        };
+        let function =
+            AtomicFunction { operation: AtomicOperation::Barrier(BarrierOperation::Pend), data_type: AtomicType::U64 };
         let (operands, replacements) = (&warp.operands, &warp.replacements);
         context.memory.atomic(access, function, operands, replacements, &mut warp.values).map(|_| ())
     } else {
@@ -212,4 +211,3 @@ impl super::bodies::LaneOperation for PendingCount {
         mbarrier::pending_count(state)
     }
 }
-

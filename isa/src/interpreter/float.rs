@@ -356,9 +356,10 @@ pub(crate) fn round_to_single(value: f64, rounding: u32, zero: f32) -> f32 {
 pub(crate) struct IntegerToSingle<T>(PhantomData<T>);
 /// Integer to double precision; the immediate is the rounding.
 pub(crate) struct IntegerToDouble<T>(PhantomData<T>);
-/// Single precision to integer: the immediate is the rounding, plus 4 to flush subnormals.
+/// Single precision to integer: the immediate is the rounding, plus 4 to flush subnormals. Not-a-number becomes 0, in 64 bits the
+/// topmost bit alone (PTX ISA, cvt).
 pub(crate) struct SingleToInteger<T>(PhantomData<T>);
-/// Double precision to integer: the immediate is the rounding.
+/// Double precision to integer: the immediate is the rounding. Not-a-number becomes the topmost bit alone (PTX ISA, cvt).
 pub(crate) struct DoubleToInteger<T>(PhantomData<T>);
 
 macro_rules! float_conversions {
@@ -392,6 +393,9 @@ macro_rules! float_conversions {
             type D = $type;
             #[inline(always)]
             fn apply(a: f32, _: (), _: (), i: u32) -> $type {
+                if <$type>::BITS == 64 && a.is_nan() {
+                    return 1 << (<$type>::BITS - 1);
+                }
                 let a = if i & 4 != 0 { flush(a) } else { a };
                 (match i & 3 {
                     rounding::NEAREST => a.round_ties_even(),
@@ -408,6 +412,9 @@ macro_rules! float_conversions {
             type D = $type;
             #[inline(always)]
             fn apply(a: f64, _: (), _: (), i: u32) -> $type {
+                if a.is_nan() {
+                    return 1 << (<$type>::BITS - 1);
+                }
                 (match i & 3 {
                     rounding::NEAREST => a.round_ties_even(),
                     rounding::DOWN => a.floor(),

@@ -6,6 +6,7 @@ pub(crate) mod bodies;
 pub(crate) mod carry;
 pub(crate) mod collective;
 pub(crate) mod compare;
+pub(crate) mod convert;
 pub(crate) mod float;
 pub(crate) mod half;
 pub(crate) mod integer;

@@ -7,6 +7,8 @@ pub(crate) enum Specials {
     Ieee,
     /// Numbers, but for all ones, which is not-a-number; there is no infinity.
     LastIsNan,
+    /// Numbers throughout.
+    None,
 }
 
 /// A binary format of at most 64 bits, with subnormals.
@@ -72,6 +74,9 @@ impl Format {
     pub const F16: Format = ieee(5, 10);
     pub const E5M2: Format = ieee(5, 2);
     pub const E4M3: Format = Format { fraction: 3, exponent: 4, specials: Specials::LastIsNan };
+    pub const E2M3: Format = Format { fraction: 3, exponent: 2, specials: Specials::None };
+    pub const E3M2: Format = Format { fraction: 2, exponent: 3, specials: Specials::None };
+    pub const E2M1: Format = Format { fraction: 1, exponent: 2, specials: Specials::None };
 
     pub const fn bias(self) -> i32 {
         (1 << (self.exponent - 1)) - 1
@@ -86,7 +91,13 @@ impl Format {
         match self.specials {
             Specials::Ieee => ((1 << self.exponent) - 1) << self.fraction,
             Specials::LastIsNan => self.sign() - 1,
+            Specials::None => self.sign(),
         }
+    }
+
+    /// Whether the format has infinities.
+    pub const fn has_infinity(self) -> bool {
+        matches!(self.specials, Specials::Ieee)
     }
 
     /// The bits of the largest number.

@@ -3,6 +3,7 @@
 mod bits;
 mod cases;
 mod compare;
+mod convert;
 mod examples;
 mod exchange;
 mod integer;
