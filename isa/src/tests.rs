@@ -280,11 +280,10 @@ fn generic_addresses_reach_both_memories() {
 
 #[test]
 fn unsupported_instructions_are_named() {
-    let text = ".version 8.8\n.target sm_70\n.address_size 64\n.entry k() {\n.reg .f64 %d<3>;\nadd.rz.f64 %d1, %d2, %d2;\nret;\n}\n";
+    let text = ".version 8.8\n.target sm_70\n.address_size 64\n.entry k() {\n.reg .f64 %d<3>;\nadd.ftz.f64 %d1, %d2, %d2;\nret;\n}\n";
     let module = PtxModule::parse("bad.ptx", text).unwrap_or_else(|errors| panic!("{errors}"));
-    let message =
-        module.program("k", &[]).map(|_| ()).expect_err("directed rounding of doubles is refused").to_string();
-    assert!(message.contains("bad.ptx:6:1") && message.contains("add.rz.f64"), "{message}");
+    let message = module.program("k", &[]).map(|_| ()).expect_err("doubles are not flushed").to_string();
+    assert!(message.contains("bad.ptx:6:1") && message.contains("`add.f64` does not take `.ftz`"), "{message}");
 }
 
 #[test]

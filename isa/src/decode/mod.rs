@@ -9,6 +9,7 @@ mod comparison;
 mod control;
 mod convert;
 mod float;
+mod float_rules;
 mod matrix;
 mod memory;
 mod movement;

@@ -23,6 +23,10 @@ pub(super) fn cost(instruction: &Instruction) -> Cost {
     let half = matches!(data_type, T::F16 | T::F16x2 | T::Bf16 | T::Bf16x2);
     match instruction.opcode {
         O::Add | O::Sub | O::Mul | O::Fma | O::Mad if half => (Pipe::Fp16, L::Half, C::Half, 1),
+        // Two singles, one after the other.
+        O::Add | O::Sub if data_type == T::F32x2 => (Pipe::Fp32, L::Single, C::SingleAdd, 2),
+        O::Mul if data_type == T::F32x2 => (Pipe::Fp32, L::Single, C::SingleMultiply, 2),
+        O::Fma if data_type == T::F32x2 => (Pipe::Fp32, L::Single, C::SingleFma, 2),
         O::Add | O::Sub if data_type == T::F32 => (Pipe::Fp32, L::Single, C::SingleAdd, 1),
         O::Add | O::Sub if data_type == T::F64 => (Pipe::Fp64, L::Double, C::DoubleAdd, 1),
         O::Mul if data_type == T::F32 => (Pipe::Fp32, L::Single, C::SingleMultiply, 1),
@@ -58,6 +62,7 @@ pub(super) fn cost(instruction: &Instruction) -> Cost {
         O::Rcp | O::Sqrt | O::Rsqrt | O::Lg2 | O::Tanh => (Pipe::Sfu, L::Special, C::Other, 1),
         O::Setp | O::Set if data_type_of_comparison(instruction) == T::F64 => (Pipe::Fp64, L::Double, C::Other, 1),
         O::Setp => (Pipe::Int, L::Predicate, C::Integer, integer_passes),
+        O::Testp => (Pipe::Int, L::Predicate, C::Other, integer_passes),
         O::And | O::Or | O::Xor | O::Not if data_type == T::Pred => (Pipe::Int, L::Predicate, C::Integer, 1),
         O::Cvt => conversion(instruction),
         O::Popc | O::Clz | O::Bfind | O::Brev => (Pipe::Sfu, L::Conversion, C::Integer, 1),

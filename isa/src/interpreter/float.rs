@@ -108,7 +108,7 @@ impl<F: DoubleFunction> LaneOperation for Double<F> {
 }
 
 #[inline(always)]
-fn quiet(operands: usize, a: f64, b: f64, c: f64) -> f64 {
+pub(super) fn quiet(operands: usize, a: f64, b: f64, c: f64) -> f64 {
     let quieted = |value: f64| f64::from_bits(value.to_bits() | 0x0008_0000_0000_0000);
     if a.is_nan() {
         quieted(a)
@@ -169,12 +169,27 @@ single! {
         let sign = if product.is_sign_negative() { -0.0 } else { 0.0 };
         round_to_single(add_to_odd(product, f64::from(c)), i, zero_sum(if product == 0.0 { sign } else { product as f32 }, c, i))
     };
-    /// `div`, with any rounding; the approximate forms are computed as `.rn`.
-    DivideF32, |a, b, _c, i| if i == rounding::NEAREST { a / b } else { round_to_single(divide_to_odd(f64::from(a), f64::from(b)), i, a / b) };
-    /// `rcp`
-    ReciprocalF32, |a, _b, _c, i| if i == rounding::NEAREST { 1.0 / a } else { round_to_single(divide_to_odd(1.0, f64::from(a)), i, 1.0 / a) };
-    /// `sqrt`
-    SquareRootF32, |a, _b, _c, i| if i == rounding::NEAREST { a.sqrt() } else { round_to_single(root_to_odd(f64::from(a)), i, a.sqrt()) };
+    /// `div.rn` and `div.full`
+    DivideF32, |a, b, _c, _i| a / b;
+    /// `div` with directed rounding. A quotient of 24-bit significands is a value of 24 bits, or further from all of them than
+    /// double precision's rounding reaches: so it need not be rounded to odd.
+    DivideDirectedF32, |a, b, _c, i| round_to_single(f64::from(a) / f64::from(b), i, a / b);
+    /// `div.approx`: the dividend times the reciprocal, which is zero above 2^126.
+    DivideApproximateF32, |a, b, _c, _i| {
+        const LARGEST: f32 = f32::from_bits((127 + 126) << 23);
+        let magnitude = b.abs();
+        // The instruction says nothing of subnormal divisors, whose reciprocals overflow.
+        let near = if magnitude < f32::MIN_POSITIVE { a / b } else { a * (1.0 / b) };
+        if magnitude > LARGEST { a * (1.0 / (b * f32::INFINITY)) } else { near }
+    };
+    /// `rcp.rn` and `rcp.approx`
+    ReciprocalF32, |a, _b, _c, _i| 1.0 / a;
+    /// `rcp` with directed rounding.
+    ReciprocalDirectedF32, |a, _b, _c, i| round_to_single(1.0 / f64::from(a), i, 1.0 / a);
+    /// `sqrt.rn` and `sqrt.approx`
+    SquareRootF32, |a, _b, _c, _i| a.sqrt();
+    /// `sqrt` with directed rounding; as with quotients, no other root is near a value of 24 bits.
+    SquareRootDirectedF32, |a, _b, _c, i| round_to_single(f64::from(a).sqrt(), i, a.sqrt());
     /// `rsqrt.approx`
     ReciprocalRootF32, |a, _b, _c, _i| (1.0 / f64::from(a).sqrt()) as f32;
     /// `sin.approx`
@@ -226,12 +241,8 @@ double! {
     ReciprocalF64, 1, |a, _b, _c| 1.0 / a;
     /// `sqrt.rn`
     SquareRootF64, 1, |a, _b, _c| a.sqrt();
-    /// `rcp.approx.ftz`: the high word of the reciprocal, the low word zero.
-    ReciprocalHighF64, 1, |a, _b, _c| high_word(1.0 / flush_double(a));
     /// `rsqrt.approx`
     ReciprocalRootF64, 1, |a, _b, _c| 1.0 / a.sqrt();
-    /// `rsqrt.approx.ftz`
-    ReciprocalRootHighF64, 1, |a, _b, _c| high_word(1.0 / flush_double(a).sqrt());
     /// `min`
     MinimumF64, 2, |a, b, _c| if a.is_nan() { b } else if b.is_nan() || a < b || (a == b && a.is_sign_negative()) { a } else { b };
     /// `max`
@@ -253,6 +264,10 @@ fixed_operations! {
     NegateF64(a: u64, _b: (), _c: (), _i) -> u64 = a ^ 0x8000_0000_0000_0000;
     /// `abs.f64`
     AbsoluteF64(a: u64, _b: (), _c: (), _i) -> u64 = a & 0x7fff_ffff_ffff_ffff;
+    /// `rcp.approx.ftz.f64`
+    ReciprocalHighF64(a: f64, _b: (), _c: (), _i) -> f64 = starting_value(1.0 / high_word(a));
+    /// `rsqrt.approx.ftz.f64`
+    ReciprocalRootHighF64(a: f64, _b: (), _c: (), _i) -> f64 = starting_value(1.0 / high_word(a).sqrt());
     /// `copysign.f32`: b with the sign of a.
     CopySignF32(a: u32, b: u32, _c: (), _i) -> u32 = (a & 0x8000_0000) | (b & 0x7fff_ffff);
     /// `copysign.f64`
@@ -272,12 +287,15 @@ fixed_operations! {
     };
 }
 
+/// The high word of a double, subnormals flushed: what the instructions for starting values read.
 fn high_word(value: f64) -> f64 {
-    if value.is_nan() { value } else { f64::from_bits(value.to_bits() & 0xffff_ffff_0000_0000) }
+    let value = f64::from_bits(value.to_bits() & 0xffff_ffff_0000_0000);
+    if value.abs() < f64::MIN_POSITIVE { f64::from_bits(value.to_bits() & (1 << 63)) } else { value }
 }
 
-fn flush_double(value: f64) -> f64 {
-    if value.abs() < f64::MIN_POSITIVE { f64::from_bits(value.to_bits() & (1 << 63)) } else { value }
+/// What they return: the high word, one encoding of not-a-number.
+fn starting_value(value: f64) -> f64 {
+    if value.is_nan() { f64::from_bits(0x7fff_ffff_0000_0000) } else { high_word(value) }
 }
 
 /// Sets the last bit of an inexact value that was rounded, so that a second rounding to fewer bits is right. `error` has the
@@ -302,25 +320,6 @@ pub(crate) fn add_to_odd(a: f64, b: f64) -> f64 {
     let b_part = sum - a;
     let error = (a - (sum - b_part)) + (b - b_part);
     to_odd(sum, error)
-}
-
-/// a / b rounded to odd.
-pub(crate) fn divide_to_odd(a: f64, b: f64) -> f64 {
-    let quotient = a / b;
-    if !quotient.is_finite() || b.is_infinite() {
-        return quotient;
-    }
-    let remainder = (-quotient).mul_add(b, a);
-    to_odd(quotient, if b < 0.0 { -remainder } else { remainder })
-}
-
-/// The square root rounded to odd.
-pub(crate) fn root_to_odd(a: f64) -> f64 {
-    let root = a.sqrt();
-    if !root.is_finite() {
-        return root;
-    }
-    to_odd(root, (-root).mul_add(root, a))
 }
 
 /// The zero that a sum of opposite values has: -0 when rounding down.

@@ -1,9 +1,8 @@
-//! Half precision on one lane, and pairs of it: computed in double precision, rounded once.
+//! Half precision and bfloat16 to and from other formats on one lane.
 
 use super::bodies::LaneOperation;
-use super::float::{add_to_odd, flush};
+use super::float::flush;
 use super::integer::fixed_operations;
-use std::marker::PhantomData;
 
 /// What half-precision operations return for not-a-number.
 const HALF_NAN: u16 = 0x7fff;
@@ -41,81 +40,6 @@ pub(crate) fn from_double(value: f64) -> u16 {
     sign | ((rounded >> 42) - ((1023 - 15) << 10)) as u16
 }
 
-/// Half-precision arithmetic, exact or rounded to odd in double precision.
-pub(crate) trait HalfFunction {
-    fn compute(a: f64, b: f64, c: f64) -> f64;
-}
-
-macro_rules! half {
-    ($($(#[$meta:meta])* $name:ident, |$a:ident, $b:ident, $c:ident| $value:expr;)*) => {$(
-        $(#[$meta])*
-        pub(crate) struct $name;
-        impl HalfFunction for $name {
-            #[inline(always)]
-            fn compute($a: f64, $b: f64, $c: f64) -> f64 {
-                $value
-            }
-        }
-    )*};
-}
-half! {
-    /// `add`
-    AddF16, |a, b, _c| a + b;
-    /// `sub`
-    SubtractF16, |a, b, _c| a - b;
-    /// `mul`
-    MultiplyF16, |a, b, _c| a * b;
-    /// `fma`
-    FusedF16, |a, b, c| add_to_odd(a * b, c);
-    /// `min`
-    MinimumF16, |a, b, _c| if a.is_nan() { b } else if b.is_nan() || a < b || (a == b && a.is_sign_negative()) { a } else { b };
-    /// `max`
-    MaximumF16, |a, b, _c| if a.is_nan() { b } else if b.is_nan() || a > b || (a == b && a.is_sign_positive()) { a } else { b };
-}
-
-/// Runs a [`HalfFunction`]. The immediate is 1 to saturate.
-pub(crate) struct Half<F>(PhantomData<F>);
-/// The same on both halves of a register.
-pub(crate) struct HalfPair<F>(PhantomData<F>);
-
-#[inline(always)]
-fn one<F: HalfFunction>(a: u16, b: u16, c: u16, saturating: u32) -> u16 {
-    let value = F::compute(to_double(a), to_double(b), to_double(c));
-    if saturating == 0 {
-        from_double(value)
-    } else if value >= 1.0 {
-        from_double(1.0)
-    } else if value > 0.0 {
-        from_double(value)
-    } else {
-        0
-    }
-}
-
-impl<F: HalfFunction> LaneOperation for Half<F> {
-    type A = u16;
-    type B = u16;
-    type C = u16;
-    type D = u16;
-    #[inline(always)]
-    fn apply(a: u16, b: u16, c: u16, i: u32) -> u16 {
-        one::<F>(a, b, c, i)
-    }
-}
-
-impl<F: HalfFunction> LaneOperation for HalfPair<F> {
-    type A = u32;
-    type B = u32;
-    type C = u32;
-    type D = u32;
-    #[inline(always)]
-    fn apply(a: u32, b: u32, c: u32, i: u32) -> u32 {
-        let low = one::<F>(a as u16, b as u16, c as u16, i);
-        let high = one::<F>((a >> 16) as u16, (b >> 16) as u16, (c >> 16) as u16, i);
-        u32::from(low) | u32::from(high) << 16
-    }
-}
-
 fixed_operations! {
     /// `cvt.f32.f16`
     HalfToSingle(a: u16, _b: (), _c: (), _i) -> f32 = {
@@ -139,10 +63,6 @@ fixed_operations! {
     HalfToSigned(a: u16, _b: (), _c: (), _i) -> i32 = to_double(a).trunc() as i32;
     /// `cvt.rzi.u32.f16`
     HalfToUnsigned(a: u16, _b: (), _c: (), _i) -> u32 = to_double(a).trunc() as u32;
-    /// `neg.f16`, `neg.f16x2`: the immediate has the sign bits.
-    NegateHalf(a: u32, _b: (), _c: (), i) -> u32 = a ^ i;
-    /// `abs.f16`, `abs.f16x2`
-    AbsoluteHalf(a: u32, _b: (), _c: (), i) -> u32 = a & !i;
     /// `cvt.f32.bf16`
     BrainToSingle(a: u16, _b: (), _c: (), _i) -> f32 = super::float::canonical(f32::from_bits(u32::from(a) << 16));
     /// `cvt.rn.bf16.f32`

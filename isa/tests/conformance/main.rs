@@ -1,15 +1,19 @@
 //! What instructions compute, case by case, against references that share no code with the simulator.
 
+mod approximate;
 mod bits;
 mod cases;
 mod compare;
 mod convert;
 mod examples;
 mod exchange;
+mod float_selection;
+mod floats;
 mod integer;
 mod machine;
 mod matrix;
 mod r#move;
+mod reference;
 mod refused;
 mod values;
 mod video;
