@@ -287,6 +287,7 @@ fn load_module(node: &mut Node, gpu: usize, file: &str, text: &str) -> Result<()
             return Err(SimulationError::Variables { file: file.to_owned(), gpu, bytes });
         };
         log.map(SimTime::ZERO, start, variable.bytes.max(1));
+        node.symbols.insert(gpu, &variable.name, start);
         addresses.push(start);
         end = start;
     }

@@ -2,6 +2,7 @@
 
 pub use crate::mbarrier::BarrierOperation;
 use crate::program::LANES;
+use crate::texture::Image;
 use balar_protocol::cuda::FaultCause;
 
 /// Memory spaces a program names. Generic addresses are resolved to one of these, lane by lane, before the SM sees them.
@@ -237,6 +238,17 @@ pub trait LaneMemory {
         replacements: &LaneValues,
         old: &mut LaneValues,
     ) -> Result<AtomicCompletion, MemoryProblem>;
+
+    /// The texture or surface object with this handle.
+    fn image(&mut self, handle: u64) -> Option<Image> {
+        let _ = handle;
+        None
+    }
+
+    /// A further access of the instruction that runs, as of a texture's other texels: timed with the one that the step describes.
+    fn touch(&mut self, access: &MemoryAccess) {
+        let _ = access;
+    }
 
     /// A call of the device runtime by the lanes of a mask, in lane order; what it returns goes to `results.low`. `Deferred`:
     /// the results come later, as those of an atomic do.

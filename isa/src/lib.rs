@@ -19,4 +19,5 @@ pub mod ptx;
 mod scheduling;
 #[cfg(test)]
 mod tests;
+pub mod texture;
 pub mod warp;

@@ -2,6 +2,7 @@
 
 use crate::execution::{AtomicOperation, AtomicType, BarrierKind, CacheOperator, Space};
 use crate::interpreter::registers::Registers;
+use crate::interpreter::texture::ImageForm;
 use crate::program::LANES;
 
 /// One 32-bit register of all lanes. A 64-bit register is two adjacent rows, lane `i` in bytes `8 * i` to `8 * i + 7` of the pair.
@@ -60,6 +61,8 @@ pub(crate) enum Kind {
     Store,
     /// Atomic or reduction.
     Atomic,
+    /// Reads or writes a texture or surface.
+    Image(ImageForm),
     /// Goes to `target` in the lanes of the guard.
     Branch,
     /// Ends lanes.

@@ -99,6 +99,20 @@ pub enum FaultCause {
         /// The address.
         address: u64,
     },
+    /// A texture or surface access through a handle that names none.
+    InvalidImage {
+        /// The handle.
+        handle: u64,
+    },
+    /// A surface access outside the surface, where the instruction does not allow it.
+    OutsideSurface {
+        /// The coordinates as the instruction has them.
+        coordinates: [i32; 4],
+        /// The surface's texels in x, y, z.
+        extent: [u32; 3],
+        /// Its layers.
+        layers: u32,
+    },
     /// A `trap` instruction.
     Trap,
     /// A device-side `assert` that does not hold.
@@ -128,6 +142,12 @@ impl fmt::Display for FaultCause {
             FaultCause::InvalidFree { address } => {
                 write!(f, "free of {address:#x}, where no block of the device heap begins")
             }
+            FaultCause::InvalidImage { handle } => write!(f, "{handle:#x} is no texture or surface object"),
+            FaultCause::OutsideSurface { coordinates, extent: [x, y, z], layers } => write!(
+                f,
+                "a surface access at {coordinates:?} (in the instruction's order) outside a surface of {x} x {y} x {z} texels in \
+                 {layers} layers"
+            ),
             FaultCause::Trap => f.write_str("trap"),
             FaultCause::AssertionFailed { message, file, line, function } => {
                 write!(f, "{file}:{line}: {function}: Assertion `{message}` failed.")

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
+use crate::image::{ArrayDescription, Resource, TextureDescription};
+
 /// A program of the host CPU: it makes one CUDA call after another.
 ///
 /// The simulated host CPU asks for a call, models its cost, and hands back its result with the request for the next
@@ -113,6 +115,72 @@ pub enum Call {
         /// Whether all blocks must run at once, so that they can wait for each other.
         cooperative: bool,
     },
+    /// `cudaMallocArray` or `cudaMalloc3DArray`; gives [`CallResult::Object`], the array's number.
+    ArrayCreate {
+        /// What it holds.
+        description: ArrayDescription,
+    },
+    /// `cudaFreeArray`: waits for the device.
+    ArrayDestroy {
+        /// The array.
+        array: u64,
+    },
+    /// `cudaMemcpy3D` or `cudaMemcpy3DAsync` of a whole array from the host.
+    ArrayWrite {
+        /// The array.
+        array: u64,
+        /// All texels: rows without gaps, slices or layers one after another.
+        data: Arc<[u8]>,
+        /// Stream that orders the copy.
+        stream: u32,
+        /// Whether the call returns before the copy is done.
+        asynchronous: bool,
+    },
+    /// `cudaMemcpy3D` or `cudaMemcpy3DAsync` of a whole array to the host; its bytes come as those of
+    /// [`Call::MemcpyDeviceToHost`] do.
+    ArrayRead {
+        /// The array.
+        array: u64,
+        /// The program's own number for this copy.
+        transfer: u32,
+        /// Stream that orders the copy.
+        stream: u32,
+        /// Whether the call returns before the copy is done.
+        asynchronous: bool,
+    },
+    /// `cudaCreateTextureObject`; gives [`CallResult::Object`], the handle that kernels take as a 64-bit parameter.
+    TextureCreate {
+        /// What it reads.
+        resource: Resource,
+        /// How.
+        description: TextureDescription,
+    },
+    /// `cudaCreateSurfaceObject`; gives [`CallResult::Object`], the handle that kernels take as a 64-bit parameter.
+    SurfaceCreate {
+        /// The array that it accesses.
+        array: u64,
+    },
+    /// `cudaDestroyTextureObject` or `cudaDestroySurfaceObject`.
+    ImageDestroy {
+        /// The handle.
+        object: u64,
+    },
+    /// `cudaBindTexture` and its like: gives a meaning to a `.texref` of the module.
+    TextureBind {
+        /// Its name in the PTX.
+        name: Arc<str>,
+        /// What it reads.
+        resource: Resource,
+        /// How.
+        description: TextureDescription,
+    },
+    /// `cudaBindSurfaceToArray`: gives a meaning to a `.surfref` of the module.
+    SurfaceBind {
+        /// Its name in the PTX.
+        name: Arc<str>,
+        /// The array that it accesses.
+        array: u64,
+    },
     /// `cudaStreamCreate`; gives [`CallResult::Stream`].
     StreamCreate,
     /// `cudaStreamDestroy`.
@@ -157,6 +225,17 @@ impl Call {
             Call::Memset { .. } => "cudaMemsetAsync",
             Call::Launch { cooperative: true, .. } => "cudaLaunchCooperativeKernel",
             Call::Launch { .. } => "cudaLaunchKernel",
+            Call::ArrayCreate { .. } => "cudaMalloc3DArray",
+            Call::ArrayDestroy { .. } => "cudaFreeArray",
+            Call::ArrayWrite { asynchronous: false, .. } | Call::ArrayRead { asynchronous: false, .. } => {
+                "cudaMemcpy3D"
+            }
+            Call::ArrayWrite { .. } | Call::ArrayRead { .. } => "cudaMemcpy3DAsync",
+            Call::TextureCreate { .. } => "cudaCreateTextureObject",
+            Call::SurfaceCreate { .. } => "cudaCreateSurfaceObject",
+            Call::ImageDestroy { .. } => "cudaDestroyTextureObject",
+            Call::TextureBind { .. } => "cudaBindTexture",
+            Call::SurfaceBind { .. } => "cudaBindSurfaceToArray",
             Call::StreamCreate => "cudaStreamCreate",
             Call::StreamDestroy { .. } => "cudaStreamDestroy",
             Call::StreamSynchronize { .. } => "cudaStreamSynchronize",
@@ -177,6 +256,8 @@ pub enum CallResult {
     None,
     /// The address of an allocation.
     Pointer(u64),
+    /// The number of an array, or the handle of a texture or surface object; not 0.
+    Object(u64),
     /// The number of a new stream, not 0.
     Stream(u32),
     /// The bytes of a synchronous copy from the device.
@@ -200,6 +281,12 @@ pub enum CudaError {
     MemoryAllocation,
     /// A grid, block or shared memory size that the device cannot run.
     InvalidConfiguration,
+    /// No symbol of that name in the module.
+    InvalidSymbol,
+    /// A texture that blends texels which are not read as floats.
+    InvalidFilterSetting,
+    /// A channel format that textures do not have.
+    InvalidChannelDescriptor,
     /// A pointer that no allocation holds.
     InvalidDevicePointer,
     /// No kernel of that name.
@@ -231,7 +318,10 @@ impl CudaError {
             CudaError::InvalidValue => 1,
             CudaError::MemoryAllocation => 2,
             CudaError::InvalidConfiguration => 9,
+            CudaError::InvalidSymbol => 13,
             CudaError::InvalidDevicePointer => 17,
+            CudaError::InvalidChannelDescriptor => 20,
+            CudaError::InvalidFilterSetting => 26,
             CudaError::InvalidDeviceFunction => 98,
             CudaError::InvalidResourceHandle => 400,
             CudaError::IllegalAddress => 700,
@@ -251,7 +341,10 @@ impl CudaError {
             CudaError::InvalidValue => "cudaErrorInvalidValue",
             CudaError::MemoryAllocation => "cudaErrorMemoryAllocation",
             CudaError::InvalidConfiguration => "cudaErrorInvalidConfiguration",
+            CudaError::InvalidSymbol => "cudaErrorInvalidSymbol",
             CudaError::InvalidDevicePointer => "cudaErrorInvalidDevicePointer",
+            CudaError::InvalidChannelDescriptor => "cudaErrorInvalidChannelDescriptor",
+            CudaError::InvalidFilterSetting => "cudaErrorInvalidFilterSetting",
             CudaError::InvalidDeviceFunction => "cudaErrorInvalidDeviceFunction",
             CudaError::InvalidResourceHandle => "cudaErrorInvalidResourceHandle",
             CudaError::IllegalAddress => "cudaErrorIllegalAddress",

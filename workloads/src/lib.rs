@@ -6,6 +6,7 @@
 //! host computation, unless the order of operations is not determined.
 
 mod call;
+mod image;
 mod numeric;
 mod parameters;
 mod registry;
@@ -31,5 +32,6 @@ mod tensor_gemm;
 mod vectoradd;
 
 pub use call::{Call, CallFailure, CallResult, CudaError, HostProgram, Measurement, Verification};
+pub use image::{AddressMode, ArrayDescription, ChannelFormat, ChannelKind, Resource, TextureDescription};
 pub use parameters::{Domain, Parameter, Parameters, Suggestion, Value, WorkloadError};
 pub use registry::{Code, Compiler, Descriptor, find, workloads};

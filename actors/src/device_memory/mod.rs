@@ -10,10 +10,12 @@ mod write_log;
 pub use write_log::{AtomicResult, WriteLog};
 pub(crate) use write_log::{LoggedKind, read_lanes};
 
+use balar_isa::texture::Image;
 use balar_protocol::UnitId;
 use heap::DeviceHeap;
 use memmap2::{MmapMut, MmapOptions};
 use print_queue::PrintQueue;
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard};
 
 /// The values of one GPU's device memory, with the allocations that make its addresses legal.
@@ -31,6 +33,8 @@ pub(crate) struct Arena {
     order: Vec<(u64, u32, u32, u32)>,
     /// The heap of the loaded modules' kernels; `None` where none of them allocates.
     heap: Option<DeviceHeap>,
+    /// Texture and surface objects by handle.
+    images: BTreeMap<u64, Image>,
     /// Written between windows alone; the host takes what is there in a window of its own, hence the lock.
     printed: Mutex<PrintQueue>,
 }
@@ -44,7 +48,8 @@ impl DeviceMemory {
         let length = usize::try_from(capacity).map_err(std::io::Error::other)?;
         let bytes = MmapOptions::new().len(length.max(1)).no_reserve_swap().map_anon()?;
         let printed = Mutex::new(PrintQueue::new(PrintQueue::DEFAULT_CAPACITY));
-        let arena = Arena { bytes, allocations: Vec::new(), order: Vec::new(), heap: None, printed };
+        let arena =
+            Arena { bytes, allocations: Vec::new(), order: Vec::new(), heap: None, images: BTreeMap::new(), printed };
         Ok(DeviceMemory { arena: RwLock::new(arena) })
     }
 
@@ -106,6 +111,11 @@ impl DeviceMemoryView<'_> {
         (address < allocation.1).then_some(*allocation)
     }
 
+    /// The texture or surface object with this handle.
+    pub fn image(&self, handle: u64) -> Option<Image> {
+        self.0.images.get(&handle).copied()
+    }
+
     /// `length` bytes from `address` on, which must lie inside an allocation.
     #[inline]
     pub fn bytes(&self, address: u64, length: usize) -> &[u8] {
@@ -135,6 +145,13 @@ impl Arena {
 
     fn release(&mut self, address: u64) -> bool {
         self.heap.as_mut().is_some_and(|heap| heap.release(address))
+    }
+
+    fn set_image(&mut self, handle: u64, image: Option<Image>) {
+        match image {
+            Some(image) => self.images.insert(handle, image),
+            None => self.images.remove(&handle),
+        };
     }
 
     fn print(&mut self, record: &[u8]) {

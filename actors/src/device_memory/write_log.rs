@@ -3,6 +3,7 @@
 use super::{Arena, DeviceMemoryView};
 use balar_isa::execution::{AtomicFunction, LaneValues, MemoryAccess};
 use balar_isa::program::LANES;
+use balar_isa::texture::Image;
 use balar_protocol::SimTime;
 use std::ops::Range;
 use std::sync::Arc;
@@ -87,6 +88,11 @@ enum EntryKind {
         count: u32,
         mask: u32,
         token: u32,
+    },
+    /// The meaning of a texture or surface handle.
+    Image {
+        handle: u64,
+        image: Option<Image>,
     },
     /// A printed record in `data`.
     Print {
@@ -249,7 +255,8 @@ impl WriteLog {
 
     /// Logs allocations from the device heap, one for each lane; after the window their addresses come back under `token`.
     pub fn allocate(&mut self, time: SimTime, mask: u32, sizes: &[u64; LANES], token: u32) {
-        let (first, count) = self.heap_lanes(mask, |lane| AtomicLane { value: [sizes[lane], 0], ..AtomicLane::default() });
+        let (first, count) =
+            self.heap_lanes(mask, |lane| AtomicLane { value: [sizes[lane], 0], ..AtomicLane::default() });
         self.entries.push(Entry { time, kind: EntryKind::Allocate { first, count, mask, token } });
     }
 
@@ -264,6 +271,11 @@ impl WriteLog {
         let first = self.atomic_lanes.len() as u32;
         self.atomic_lanes.extend((0..LANES).filter(|lane| mask >> lane & 1 == 1).map(entry));
         (first, mask.count_ones())
+    }
+
+    /// From `time` on, a handle names this texture or surface, or none.
+    pub fn set_image(&mut self, time: SimTime, handle: u64, image: Option<Image>) {
+        self.entries.push(Entry { time, kind: EntryKind::Image { handle, image } });
     }
 
     /// Logs a record that a kernel prints.
@@ -397,6 +409,7 @@ impl WriteLog {
                     lane.value[0] = u64::from(arena.release(lane.address));
                 }
             }
+            EntryKind::Image { handle, image } => arena.set_image(*handle, *image),
             EntryKind::Print { offset, bytes } => {
                 arena.print(&self.data[*offset as usize..(offset + bytes) as usize]);
             }

@@ -82,6 +82,24 @@ impl KernelTable {
     }
 }
 
+/// Where the variables of loaded modules lie, by GPU and name.
+#[derive(Debug, Default)]
+pub struct SymbolTable {
+    symbols: DashMap<(usize, Box<str>), u64>,
+}
+
+impl SymbolTable {
+    /// Adds a variable of GPU number `gpu`; one of the same name is replaced.
+    pub fn insert(&self, gpu: usize, name: &str, address: u64) {
+        self.symbols.insert((gpu, name.into()), address);
+    }
+
+    /// The device address of a variable.
+    pub fn find(&self, gpu: usize, name: &str) -> Option<u64> {
+        self.symbols.get(&(gpu, name.into())).map(|address| *address)
+    }
+}
+
 /// State that belongs to the node as a whole. Units hold shared references to parts of it from their construction.
 #[derive(Default)]
 pub struct Node {
@@ -91,6 +109,8 @@ pub struct Node {
     pub memories: Vec<Arc<DeviceMemory>>,
     /// The kernels loaded for them.
     pub kernels: Arc<KernelTable>,
+    /// Where their variables lie.
+    pub symbols: Arc<SymbolTable>,
     /// The decoded kernels.
     pub programs: Arc<ProgramTable>,
     /// The program of the host CPU; the first one that is built takes it.

@@ -15,6 +15,7 @@ mod memory;
 mod movement;
 mod operand_types;
 mod operands;
+mod texture;
 mod timing;
 mod video;
 
@@ -406,6 +407,9 @@ impl Decoder<'_> {
             Opcode::Wmma | Opcode::Mma | Opcode::Ldmatrix | Opcode::Stmatrix | Opcode::Movmatrix => {
                 self.matrix(instruction)?
             }
+            Opcode::Tex | Opcode::Tld4 | Opcode::Txq | Opcode::Suq | Opcode::Suld | Opcode::Sust | Opcode::Sured => {
+                self.texture(instruction)?
+            }
             _ => self.arithmetic(instruction)?,
         };
         if !known {
@@ -453,6 +457,8 @@ impl Pending {
             Kind::Load if is_volatile => (Order::Chained, Some(access(true))),
             Kind::Load => (Order::Free, Some(access(false))),
             Kind::Store | Kind::Atomic | Kind::Copy => (Order::Chained, Some(access(true))),
+            Kind::Image(form) if form.writes() => (Order::Chained, Some(access(true))),
+            Kind::Image(_) => (Order::Free, Some(access(false))),
             // Matrix instructions exchange registers alone, and the lanes that meet there are those of the same instruction.
             Kind::Collective if !self.list.destinations.is_empty() => (Order::Free, None),
             Kind::Branch
@@ -474,7 +480,7 @@ impl Pending {
             access: access.filter(|access| access.spaces != 0),
             carries: self.carries,
             latency: match kind {
-                Kind::Load | Kind::Atomic => memory_latency(memory.space),
+                Kind::Load | Kind::Atomic | Kind::Image(_) => memory_latency(memory.space),
                 _ => expected_latency(latency) * u32::from(passes),
             },
         }

@@ -20,6 +20,7 @@ pub(crate) mod number_format;
 pub(crate) mod packed;
 pub(crate) mod registers;
 pub(crate) mod tensor_sum;
+pub(crate) mod texture;
 pub(crate) mod video;
 
 use crate::convergence::ReductionTarget;
@@ -104,6 +105,7 @@ fn step<const VERSION: usize>(
         Kind::Load => memory::load(program, instruction, warp, context, access, mask),
         Kind::Store => memory::store(program, instruction, warp, context, access, mask),
         Kind::Atomic => memory::atomic(program, instruction, warp, context, access, mask),
+        Kind::Image(form) => texture::run(program, instruction, &form, warp, context, access, mask),
         Kind::Copy => asynchronous::copy(program, instruction, warp, context, access, mask),
         Kind::CopyArrive => asynchronous::arrive_after_copies(program, instruction, warp, context, access, mask),
         Kind::BarrierTest => asynchronous::test(program, instruction, warp, context, access, mask),

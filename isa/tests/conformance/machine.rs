@@ -4,6 +4,7 @@ use balar_isa::execution::*;
 use balar_isa::interpreter::{StepFunction, portable_step_function, step_function};
 use balar_isa::module::PtxModule;
 use balar_isa::program::{LANES, Program};
+use balar_isa::texture::Image;
 use balar_isa::warp::{WarpShape, WarpState};
 use std::sync::Arc;
 
@@ -13,6 +14,8 @@ pub struct Machine {
     pub shared: Vec<u8>,
     local: Vec<u8>,
     local_bytes: usize,
+    /// Textures and surfaces by handle.
+    images: Vec<(u64, Image)>,
 }
 
 fn lanes(mask: u32) -> impl Iterator<Item = usize> {
@@ -76,6 +79,10 @@ impl LaneMemory for Machine {
         }
         Ok(AtomicCompletion::Now)
     }
+
+    fn image(&mut self, handle: u64) -> Option<Image> {
+        self.images.iter().find(|(known, _)| *known == handle).map(|(_, image)| *image)
+    }
 }
 
 /// Decodes the first kernel of a text.
@@ -92,9 +99,30 @@ pub fn load(text: &str) -> Program {
 ///
 /// Where the warp faults, or does not end.
 pub fn run_with(step: StepFunction, program: &Program, parameters: &[u8], threads: u32, global: &[u8]) -> Vec<u8> {
+    run_with_images(step, program, parameters, threads, global, &[])
+}
+
+/// As [`run_with`], with textures and surfaces.
+///
+/// # Panics
+///
+/// Where the warp faults, or does not end.
+pub fn run_with_images(
+    step: StepFunction,
+    program: &Program,
+    parameters: &[u8],
+    threads: u32,
+    global: &[u8],
+    images: &[(u64, Image)],
+) -> Vec<u8> {
     let local_bytes = program.resources().local_bytes as usize;
-    let mut machine =
-        Machine { global: global.to_vec(), shared: vec![0; 1 << 16], local: vec![0; local_bytes * LANES], local_bytes };
+    let mut machine = Machine {
+        global: global.to_vec(),
+        shared: vec![0; 1 << 16],
+        local: vec![0; local_bytes * LANES],
+        local_bytes,
+        images: images.to_vec(),
+    };
     let shape = WarpShape {
         block: [threads, 1, 1],
         grid: [1, 1, 1],

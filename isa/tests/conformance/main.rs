@@ -15,5 +15,6 @@ mod matrix;
 mod r#move;
 mod reference;
 mod refused;
+mod textures;
 mod values;
 mod video;

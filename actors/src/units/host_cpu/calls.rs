@@ -33,14 +33,21 @@ impl HostCpu {
             Call::Compute { nanoseconds } => return now.saturating_add(SimTime(nanoseconds.saturating_mul(1000))),
             Call::ReadClock => return self.after(now, costs.clock_cost),
             Call::Exit { .. } => return now,
-            Call::Malloc { .. } => (&mut counters.calls_memory, costs.malloc_cost),
-            Call::Free { .. } => (&mut counters.calls_memory, costs.free_cost),
+            Call::Malloc { .. } | Call::ArrayCreate { .. } => (&mut counters.calls_memory, costs.malloc_cost),
+            Call::Free { .. } | Call::ArrayDestroy { .. } => (&mut counters.calls_memory, costs.free_cost),
+            Call::TextureCreate { .. }
+            | Call::SurfaceCreate { .. }
+            | Call::ImageDestroy { .. }
+            | Call::TextureBind { .. }
+            | Call::SurfaceBind { .. } => (&mut counters.calls_memory, costs.call_cost),
             Call::Launch { .. } => (&mut counters.calls_launch, costs.launch_cost),
             Call::StreamCreate | Call::StreamDestroy { .. } => (&mut counters.calls_stream, costs.call_cost),
             Call::StreamSynchronize { .. } | Call::DeviceSynchronize => {
                 (&mut counters.calls_synchronize, costs.call_cost)
             }
-            Call::MemcpyHostToDevice { .. }
+            Call::ArrayWrite { .. }
+            | Call::ArrayRead { .. }
+            | Call::MemcpyHostToDevice { .. }
             | Call::MemcpyDeviceToHost { .. }
             | Call::MemcpyDeviceToDevice { .. }
             | Call::Memset { .. } => (&mut counters.calls_copy, costs.copy_cost),
@@ -127,6 +134,26 @@ impl HostCpu {
                 let request = LaunchRequest { grid, block, dynamic_shared_bytes, stream, parameters, cooperative };
                 self.launch(now, &kernel, request, out)
             }
+            Call::ArrayCreate { description } => self.create_array(now, description, out).map(Outcome::Returns),
+            Call::ArrayDestroy { array } => self.destroy_array(array).map(Wait::DeviceThenFree).map(Outcome::Waits),
+            Call::ArrayWrite { array, data, stream, asynchronous } => {
+                self.counters.bytes_host_to_device += data.len() as u64;
+                let operation = self.write_array(array, data)?;
+                self.copy(operation, None, stream, asynchronous)
+            }
+            Call::ArrayRead { array, transfer, stream, asynchronous } => {
+                let operation = self.read_array(array)?;
+                self.copy(operation, asynchronous.then_some(transfer), stream, asynchronous)
+            }
+            Call::TextureCreate { resource, description } => {
+                self.create_texture(now, resource, &description, out).map(Outcome::Returns)
+            }
+            Call::SurfaceCreate { array } => self.create_surface(now, array, out).map(Outcome::Returns),
+            Call::ImageDestroy { object } => self.destroy_object(now, object, out).map(Outcome::Returns),
+            Call::TextureBind { name, resource, description } => {
+                self.bind_texture(now, &name, resource, &description, out).map(Outcome::Returns)
+            }
+            Call::SurfaceBind { name, array } => self.bind_surface(now, &name, array, out).map(Outcome::Returns),
             Call::StreamCreate => Ok(Outcome::Returns(CallResult::Stream(self.streams.create()))),
             Call::StreamDestroy { stream } if self.streams.destroy(stream) => NOTHING,
             Call::StreamDestroy { stream } => Err(no_stream(stream)),

@@ -126,7 +126,9 @@ pub(super) fn check_cooperative(launch: &KernelLaunch, gpu: &GpuDescription) -> 
 /// The CUDA error that a kernel's fault becomes.
 pub(super) fn error_of(cause: &FaultCause) -> CudaError {
     match cause {
-        FaultCause::IllegalAddress { .. } => CudaError::IllegalAddress,
+        FaultCause::IllegalAddress { .. } | FaultCause::InvalidImage { .. } | FaultCause::OutsideSurface { .. } => {
+            CudaError::IllegalAddress
+        }
         FaultCause::MisalignedAddress { .. } => CudaError::MisalignedAddress,
         FaultCause::Trap | FaultCause::InvalidFree { .. } => CudaError::LaunchFailure,
         FaultCause::AssertionFailed { .. } => CudaError::Assert,

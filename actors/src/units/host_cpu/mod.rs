@@ -7,6 +7,7 @@
 mod allocator;
 mod calls;
 mod dma;
+mod images;
 mod launch;
 mod streams;
 #[cfg(test)]
@@ -16,7 +17,7 @@ use crate::catalogue::{
     BuildContext, BuildError, ParameterProblem, ParameterSet, PortDefinition, Role, UnitDefinition,
 };
 use crate::device_memory::DeviceMemory;
-use crate::engine::node::{GpuDescription, KernelTable, Node};
+use crate::engine::node::{GpuDescription, KernelTable, Node, SymbolTable};
 use crate::engine::{Inbox, NextWake, Outbox, Unit, Window};
 use allocator::DeviceAllocator;
 use balar_protocol::copy::CopyMessage;
@@ -26,6 +27,7 @@ use balar_protocol::statistics::{ProgramOutcome, StatisticSink, Verification};
 use balar_protocol::{Clock, Frequency, Message, Payload, PortId, Protocol, SimTime};
 use balar_workloads::{Call, CallResult, CudaError, HostProgram};
 use dma::HostPages;
+use images::Images;
 use std::sync::{Arc, PoisonError};
 use streams::{Streams, Work};
 
@@ -187,10 +189,12 @@ struct HostCpu {
     gpu: Option<GpuDescription>,
     memory: Option<Arc<DeviceMemory>>,
     kernels: Arc<KernelTable>,
+    symbols: Arc<SymbolTable>,
     program: Option<Box<dyn HostProgram>>,
     state: State,
     streams: Streams,
     allocator: DeviceAllocator,
+    images: Images,
     pages: HostPages,
     next_launch: u32,
     next_copy: u32,
@@ -219,6 +223,7 @@ impl HostCpu {
             gpu: gpu.cloned(),
             memory: node.memories.first().cloned(),
             kernels: Arc::clone(&node.kernels),
+            symbols: Arc::clone(&node.symbols),
             state: match program {
                 Some(_) => State::Returning { at: SimTime::ZERO, result: CallResult::Start },
                 None => State::NoProgram,
@@ -226,6 +231,7 @@ impl HostCpu {
             program,
             streams: Streams::new(),
             allocator: DeviceAllocator::new(DeviceMemory::BASE, gpu.map_or(0, |gpu| gpu.memory_bytes)),
+            images: Images::default(),
             pages: HostPages::default(),
             next_launch: 1,
             next_copy: 1,

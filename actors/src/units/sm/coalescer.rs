@@ -19,10 +19,19 @@ pub struct LineAccess {
 }
 
 /// The lines of a warp's access, in the order of the first lane that touches each.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Lines {
-    lines: [LineAccess; 32],
+    lines: [LineAccess; MAXIMUM_LINES],
     count: usize,
+}
+
+/// Lines of one instruction: one a lane, and of a texture one for each of the eight texels that a lane may blend.
+const MAXIMUM_LINES: usize = 8 * 32;
+
+impl Default for Lines {
+    fn default() -> Self {
+        Lines { lines: [LineAccess::default(); MAXIMUM_LINES], count: 0 }
+    }
 }
 
 impl Lines {
@@ -71,6 +80,24 @@ impl Lines {
                 }
             }
             entry.bytes = entry.bytes.min(LINE_BYTES as u16);
+        }
+    }
+
+    /// Adds the lines of a further load of the same instruction. The instruction has eight accesses at most.
+    pub fn add(&mut self, access: &MemoryAccess) {
+        for lane in (0..32).filter(|lane| access.mask >> lane & 1 == 1) {
+            let address = access.addresses[lane];
+            let line = address & !(LINE_BYTES - 1);
+            let known = self.as_slice().iter().position(|entry| entry.line == line);
+            let at = known.unwrap_or_else(|| {
+                self.lines[self.count] = LineAccess { line, ..LineAccess::default() };
+                self.count += 1;
+                self.count - 1
+            });
+            let entry = &mut self.lines[at];
+            entry.sectors |= 1 << (address % LINE_BYTES / SECTOR_BYTES);
+            entry.bytes = (entry.bytes + u16::from(access.bytes)).min(LINE_BYTES as u16);
+            entry.lanes = entry.lanes.saturating_add(1);
         }
     }
 

@@ -196,6 +196,7 @@ impl Sm {
         let pc = state.pc();
         let timing = *program.timing(pc);
         let time = self.now;
+        self.further.clear();
         let mut memory = SmMemory {
             view: step.view,
             log: &mut step.out.log,
@@ -204,6 +205,7 @@ impl Sm {
             local: &mut slot.local,
             local_bytes: program.resources().local_bytes as usize,
             recent_allocation: &mut self.recent_allocation,
+            further: &mut self.further,
             token: self.deferred.len() as u32,
         };
         let active = state.active_mask();

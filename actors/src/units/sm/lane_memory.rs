@@ -5,6 +5,7 @@ use balar_isa::execution::{
     AccessKind, AtomicCompletion, AtomicFunction, LaneMemory, LaneValues, MemoryAccess, MemoryProblem, Space,
     SystemArguments, SystemCall,
 };
+use balar_isa::texture::Image;
 use balar_protocol::SimTime;
 use balar_protocol::cuda::FaultCause;
 
@@ -24,6 +25,8 @@ pub struct SmMemory<'a> {
     pub local_bytes: usize,
     /// The allocation the SM used last.
     pub recent_allocation: &'a mut (u64, u64),
+    /// Accesses of the instruction beyond the one that its step describes.
+    pub further: &'a mut Vec<MemoryAccess>,
     /// Names the warp of a deferred atomic.
     pub token: u32,
 }
@@ -214,6 +217,14 @@ impl LaneMemory for SmMemory<'_> {
             old.set(lane, function.update(memory, operands.get(lane), replacements.get(lane)));
         }
         Ok(AtomicCompletion::Now)
+    }
+
+    fn image(&mut self, handle: u64) -> Option<Image> {
+        self.view.image(handle)
+    }
+
+    fn touch(&mut self, access: &MemoryAccess) {
+        self.further.push(access.clone());
     }
 
     fn system_call(

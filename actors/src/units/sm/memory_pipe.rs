@@ -246,6 +246,9 @@ impl Sm {
     fn enter_pipe(&mut self, cycle: u64) -> (Lines, u64, u64) {
         let mut lines = std::mem::take(&mut self.lines);
         lines.gather(&self.access);
+        for access in self.further.drain(..) {
+            lines.add(&access);
+        }
         let tags = (lines.as_slice().len() as u64).div_ceil(self.l1_tags_per_cycle);
         let data = u64::from(lines.sectors()).div_ceil(self.l1_sectors_per_cycle);
         let start = self.memory_pipe_free.max(cycle);

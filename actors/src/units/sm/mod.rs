@@ -173,6 +173,8 @@ pub struct Sm {
     deferred: Vec<(u16, u32, Option<u32>)>,
     recent_allocation: (u64, u64),
     access: MemoryAccess,
+    /// Accesses of the instruction that issues beyond `access`.
+    further: Vec<MemoryAccess>,
     lines: Lines,
     step: StepFunction,
     memory: Arc<DeviceMemory>,
@@ -265,6 +267,7 @@ impl Sm {
             deferred: Vec::new(),
             recent_allocation: (0, 0),
             access: MemoryAccess::default(),
+            further: Vec::new(),
             lines: Lines::default(),
             step: step_function(),
             memory,
