@@ -46,6 +46,7 @@ macro_rules! by_packed {
 
 impl Decoder<'_> {
     /// Emits an instruction of a lane function: sources of the given types from operand 1 on, destination from operand 0.
+    /// Conversions may have wider registers than their types; the operands of others are checked.
     pub(super) fn emit(
         &mut self,
         instruction: &Instruction,
@@ -54,6 +55,9 @@ impl Decoder<'_> {
         to: T,
         from: &[T],
     ) -> Decoded<()> {
+        if !matches!(instruction.opcode, O::Cvt | O::Cvta) {
+            self.check_operand_types(instruction, to, from)?;
+        }
         let mut sources = [Slot::None; 5];
         for (index, scalar_type) in from.iter().enumerate() {
             let operand = self.operand(instruction, index + 1)?;
@@ -110,7 +114,6 @@ impl Decoder<'_> {
             O::Prmt | O::Fns | O::Dp4a | O::Dp2a => (T::B32, &bits),
             _ => (data_type, &same[..sources]),
         };
-        self.check_operand_types(instruction, to, from)?;
         self.emit(instruction, lanes, immediate, to, from)?;
         Ok(true)
     }
@@ -123,7 +126,6 @@ impl Decoder<'_> {
             _ => return Ok(false),
         };
         let from = [data_type, data_type, T::U32, T::U32];
-        self.check_operand_types(instruction, data_type, &from)?;
         self.emit(instruction, lanes, 0, data_type, &from)?;
         Ok(true)
     }
@@ -215,7 +217,6 @@ impl Decoder<'_> {
         }
         let sources = instruction.operands.len().saturating_sub(1).min(3);
         let from = &[data_type; 3][..sources];
-        self.check_operand_types(instruction, data_type, from)?;
         self.emit(instruction, lanes, flags, data_type, from)?;
         Ok(true)
     }
@@ -241,8 +242,8 @@ fn packed_lanes(instruction: &Instruction, data_type: T) -> Option<(Lanes, u32)>
         O::Neg => by_packed!(data_type, NegateParts)?,
         _ => return None,
     };
-    let saturate = if instruction.has(M::Sat) { packed::SATURATE } else { 0 };
-    let relu = if instruction.has(M::Relu) { packed::RELU } else { 0 };
+    let saturate = if instruction.has(M::Sat) { limit::SATURATE } else { 0 };
+    let relu = if instruction.has(M::Relu) { limit::RELU } else { 0 };
     Some((lanes, saturate | relu))
 }
 

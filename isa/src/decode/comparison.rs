@@ -224,7 +224,6 @@ impl Decoder<'_> {
             _ => return Ok(false),
         };
         let from = [data_type, data_type, by];
-        self.check_operand_types(instruction, data_type, &from)?;
         self.emit(instruction, lanes, flush, data_type, &from)?;
         Ok(true)
     }

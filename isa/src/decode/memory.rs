@@ -117,8 +117,11 @@ impl Decoder<'_> {
     pub(super) fn memory(&mut self, instruction: &Instruction) -> Decoded<bool> {
         let opcode = instruction.opcode;
         let Some(&data_type) = instruction.types.last() else { return Ok(false) };
-        let bytes = data_type.bytes();
-        let count = instruction.vector_length();
+        // 128 bits are loaded and stored as two elements.
+        let (bytes, count) = match data_type {
+            T::B128 if instruction.vector_length() == 1 => (8, 2),
+            _ => (data_type.bytes(), instruction.vector_length()),
+        };
         if bytes > 8 || bytes * count > 16 || count > 4 || data_type == T::Pred {
             return Ok(false);
         }
@@ -142,7 +145,7 @@ impl Decoder<'_> {
         }
         let address = self.address(address_operand)?;
         let value = self.operand(instruction, usize::from(opcode == O::St))?;
-        if parts(value).len() != count as usize {
+        if data_type != T::B128 && parts(value).len() != count as usize {
             return Err(self.bad(value, "the vector's length is not the instruction's"));
         }
         match opcode {
@@ -161,7 +164,12 @@ impl Decoder<'_> {
         data_type: T,
     ) -> Decoded<()> {
         let mut destinations = [Slot::None; 4];
-        for (index, part) in parts(value).iter().enumerate() {
+        let is_double = data_type == T::B128;
+        if is_double {
+            destinations[..2].copy_from_slice(&self.halves(value)?);
+            form.wide[..2].fill(true);
+        }
+        for (index, part) in parts(value).iter().enumerate().filter(|_| !is_double) {
             self.check_value(part, data_type)?;
             destinations[index] = self.destination(part)?;
             form.wide[index] = self.is_wide(destinations[index]);
@@ -200,7 +208,12 @@ impl Decoder<'_> {
         data_type: T,
     ) -> Decoded<()> {
         let mut sources = [base, Slot::None, Slot::None, Slot::None, Slot::None];
-        for (index, part) in parts(value).iter().enumerate() {
+        let is_double = data_type == T::B128;
+        if is_double {
+            sources[1..3].copy_from_slice(&self.halves(value)?);
+            form.wide[..2].fill(true);
+        }
+        for (index, part) in parts(value).iter().enumerate().filter(|_| !is_double) {
             self.check_value(part, data_type)?;
             // A store takes the low bytes of a wider register.
             let is_wide = match part.kind {

@@ -189,8 +189,8 @@ impl Body for TestNonZero {
     fn run(instruction: &Instruction, registers: &mut Registers, constants: &[Row], mask: u32) {
         let values = u32::read(registers, constants, instruction.sources[0]);
         let mut truth = 0;
-        for lane in 0..LANES {
-            truth |= u32::from(values[lane] != 0) << lane;
+        for (lane, value) in values.iter().enumerate() {
+            truth |= u32::from(*value != 0) << lane;
         }
         let other = registers.predicate(instruction.predicate_sources[0], instruction.predicate_flips[0]);
         let value = combined(instruction.immediate, truth, other);
@@ -248,7 +248,7 @@ macro_rules! comparisons {
     clippy::neg_cmp_op_on_partial_ord,
     reason = "a NaN differs from itself"
 )]
-mod compare {
+mod comparisons {
     use super::*;
     comparisons! {
         /// `.eq`
@@ -281,4 +281,4 @@ mod compare {
         Unordered, |a, b| a != a || b != b;
     }
 }
-pub(crate) use compare::*;
+pub(crate) use comparisons::*;

@@ -4,7 +4,7 @@ use super::bodies::LaneOperation;
 use std::marker::PhantomData;
 
 /// Bits of the immediate of [`Packed`].
-pub(crate) mod packed {
+pub(crate) mod limit {
     /// `.sat`
     pub const SATURATE: u32 = 1;
     /// `.relu`
@@ -60,10 +60,10 @@ impl<O: PartOperation, const BITS: u32, const SIGNED: bool> LaneOperation for Pa
         for index in 0..32 / BITS {
             let shift = index * BITS;
             let mut value = O::apply(part(a, shift), part(b, shift));
-            if immediate & packed::SATURATE != 0 {
+            if immediate & limit::SATURATE != 0 {
                 value = value.clamp(least, most);
             }
-            if immediate & packed::RELU != 0 {
+            if immediate & limit::RELU != 0 {
                 value = value.max(0);
             }
             result |= (value as u32 & (u32::MAX >> (32 - BITS))) << shift;

@@ -97,6 +97,25 @@ fn registers_of_128_bits() {
 }
 
 #[test]
+fn loads_and_stores_of_128_bits() {
+    let rows = product(&[&edges(64), &edges(64)]);
+    let text = ".local .align 16 .b8 place[32]; mov.b128 %x0, {$a, $b}; st.local.b128 [place + 16], %x0; \
+                ld.local.b128 %x1, [place + 16]; mov.b128 {$d, $f}, %x1; ld.local.v2.b64 {$g, $h}, [place + 16]";
+    check_all(text, &[64, 64], &[64; 4], &rows, |row| vec![row[0], row[1], row[0], row[1]]);
+}
+
+#[test]
+fn addresses_of_variables() {
+    let text = ".shared .align 8 .b8 first[24]; .shared .align 8 .b8 second[16]; \
+                mov.u32 $d, first; mov.u64 $f, first + 8; mov.u64 $g, second; mov.u32 $h, second + 4";
+    for row in run_all(text, &[], &[32, 64, 64, 32], &[vec![]]) {
+        assert_eq!(row[1], row[0] + 8);
+        assert_eq!(row[3], row[2] + 4);
+        assert!(row[2] >= row[0] + 24 || row[0] >= row[2] + 16, "{row:?}: the variables overlap");
+    }
+}
+
+#[test]
 fn lane_masks_and_places() {
     let rows = vec![vec![]; 32];
     for (name, mask) in [
