@@ -181,9 +181,9 @@ fn halves_are_compared_each() {
                 let text = format!("setp.{comparison}{ftz}.{kind} $d|$f, $a, $b");
                 check_all(&text, &[32; 2], &[1, 1], &rows, |row| vec![truth(row, 0), truth(row, 16)]);
                 let text = format!("set.{comparison}{ftz}.{kind}.{kind} $d, $a, $b");
-                check(&text, &[32; 2], 32, &rows, |row| truth(row, 16) * one << 16 | truth(row, 0) * one);
+                check(&text, &[32; 2], 32, &rows, |row| ((truth(row, 16) * one) << 16) | (truth(row, 0) * one));
                 let text = format!("set.{comparison}{ftz}.u32.{kind} $d, $a, $b");
-                check(&text, &[32; 2], 32, &rows, |row| truth(row, 16) * 0xffff_0000 | truth(row, 0) * 0xffff);
+                check(&text, &[32; 2], 32, &rows, |row| (truth(row, 16) * 0xffff_0000) | (truth(row, 0) * 0xffff));
                 let text = format!("setp.{comparison}.xor{ftz}.{kind} $d|$f, $a, $b, !$c");
                 check_all(&text, &[32, 32, 1], &[1, 1], &with_predicate, |row| {
                     vec![truth(row, 0) ^ (1 - row[2]), truth(row, 16) ^ (1 - row[2])]

@@ -210,7 +210,7 @@ fn who_is_here() {
     let results = run_all(text, &[1], &[32], &rows);
     for (lane, result) in results.iter().enumerate() {
         let partner = lane as u64 ^ 1;
-        assert_eq!(result[0], if partner % 3 == 0 { partner } else { partner + 100 });
+        assert_eq!(result[0], if partner.is_multiple_of(3) { partner } else { partner + 100 });
     }
 }
 
