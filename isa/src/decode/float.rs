@@ -53,12 +53,16 @@ macro_rules! mixed {
     };
 }
 macro_rules! half {
-    ($type:expr, $half:ident, $brain:ident) => {
-        match $type {
-            T::F16 => functions::<Map<Half<$half, F16>>>(),
-            T::F16x2 => functions::<Map<HalfPair<$half, F16>>>(),
-            T::Bf16 => functions::<Map<Half<$brain, Brain>>>(),
-            _ => functions::<Map<HalfPair<$brain, Brain>>>(),
+    ($type:expr, $mode:expr, $half:ident, $brain:ident) => {
+        match ($type, $mode) {
+            (T::F16, 0) => functions::<Map<Half<$half, F16, true>>>(),
+            (T::F16, _) => functions::<Map<Half<$half, F16, false>>>(),
+            (T::F16x2, 0) => functions::<Map<HalfPair<$half, F16, true>>>(),
+            (T::F16x2, _) => functions::<Map<HalfPair<$half, F16, false>>>(),
+            (T::Bf16, 0) => functions::<Map<Half<$brain, Brain, true>>>(),
+            (T::Bf16, _) => functions::<Map<Half<$brain, Brain, false>>>(),
+            (_, 0) => functions::<Map<HalfPair<$brain, Brain, true>>>(),
+            _ => functions::<Map<HalfPair<$brain, Brain, false>>>(),
         }
     };
 }
@@ -287,12 +291,12 @@ fn half_lanes(form: &Form, data_type: T, relu: bool) -> Option<(Lanes, u32)> {
     let mode =
         flag(form.saturate, half_mode::SATURATE) | flag(relu, half_mode::RELU) | flag(form.flush, half_mode::FLUSH);
     Some(match form.opcode {
-        O::Add => (half!(data_type, AddHalf, AddBrain), mode),
-        O::Sub => (half!(data_type, SubtractHalf, SubtractBrain), mode),
-        O::Mul => (half!(data_type, MultiplyHalf, MultiplyHalf), mode),
-        O::Fma => (half!(data_type, FusedHalf, FusedHalf), mode),
-        O::Ex2 => (half!(data_type, PowerOfTwoHalf, PowerOfTwoHalf), mode),
-        O::Tanh => (half!(data_type, HyperbolicTangentHalf, HyperbolicTangentHalf), mode),
+        O::Add => (half!(data_type, mode, AddHalf, AddHalf), mode),
+        O::Sub => (half!(data_type, mode, SubtractHalf, SubtractHalf), mode),
+        O::Mul => (half!(data_type, mode, MultiplyHalf, MultiplyHalf), mode),
+        O::Fma => (half!(data_type, mode, FusedHalf, FusedBrain), mode),
+        O::Ex2 => (half!(data_type, mode, PowerOfTwoHalf, PowerOfTwoHalf), mode),
+        O::Tanh => (half!(data_type, mode, HyperbolicTangentHalf, HyperbolicTangentHalf), mode),
         O::Min | O::Max => {
             let lanes = match (is_brain, is_pair) {
                 (false, false) => functions::<Map<Extremum<F16>>>(),

@@ -36,7 +36,7 @@ impl<F: SingleFunction, T: Format, const SATURATE: bool> LaneOperation for Mixed
     type D = f32;
     #[inline(always)]
     fn apply(a: u16, b: f32, _: (), rounding: u32) -> f32 {
-        Single::<F, false, SATURATE>::apply(T::widen(a) as f32, b, 0.0, rounding)
+        Single::<F, false, SATURATE>::apply(T::widen(a), b, 0.0, rounding)
     }
 }
 
@@ -47,7 +47,7 @@ impl<F: SingleFunction, T: Format, const SATURATE: bool> LaneOperation for Mixed
     type D = f32;
     #[inline(always)]
     fn apply(a: u16, b: u16, c: f32, rounding: u32) -> f32 {
-        Single::<F, false, SATURATE>::apply(T::widen(a) as f32, T::widen(b) as f32, c, rounding)
+        Single::<F, false, SATURATE>::apply(T::widen(a), T::widen(b), c, rounding)
     }
 }
 

@@ -1,8 +1,12 @@
-//! Arithmetic of half precision and of bfloat16 on one lane, and on pairs: computed in double precision, rounded once.
+//! Arithmetic of half precision and of bfloat16 on one lane, and on pairs: computed in single precision such that rounding to
+//! 16 bits is the only one that counts.
+//!
+//! A sum or a product that is rounded to 24 bits and then to p bits is rounded as if once where 24 >= 2p + 2, which holds for both
+//! formats; where results are subnormal, sums are exact, and products either are or are less than half of the smallest value.
+//! Fused operations are rounded to odd first.
 
 use super::bodies::LaneOperation;
-use super::float::add_to_odd;
-use super::half::{from_double, to_double};
+use super::float::{add_to_odd, round_to_single, rounding};
 use super::integer::fixed_operations;
 use std::marker::PhantomData;
 
@@ -27,9 +31,9 @@ pub(crate) trait Format {
     /// The smallest normal value.
     const SMALLEST: u16;
     /// The value.
-    fn widen(bits: u16) -> f64;
-    /// Rounds to nearest, ties to even; the value is exact, or rounded to odd.
-    fn narrow(value: f64) -> u16;
+    fn widen(bits: u16) -> f32;
+    /// Rounds to nearest, ties to even.
+    fn narrow(value: f32) -> u16;
 }
 
 /// `.f16`
@@ -41,12 +45,26 @@ impl Format for F16 {
     const INFINITY: u16 = 0x7c00;
     const SMALLEST: u16 = 0x0400;
     #[inline(always)]
-    fn widen(bits: u16) -> f64 {
-        to_double(bits)
+    fn widen(bits: u16) -> f32 {
+        /// 2^112: the difference of the exponents' biases.
+        const REBIAS: f32 = f32::from_bits((127 + 112) << 23);
+        let magnitude = u32::from(bits & !SIGN);
+        let sign = u32::from(bits & SIGN) << 16;
+        let finite = (f32::from_bits(magnitude << 13) * REBIAS).to_bits();
+        let special = 0x7f80_0000 | magnitude << 13;
+        f32::from_bits(if magnitude >= u32::from(Self::INFINITY) { special } else { finite } | sign)
     }
     #[inline(always)]
-    fn narrow(value: f64) -> u16 {
-        from_double(value)
+    fn narrow(value: f32) -> u16 {
+        let sign = (value.to_bits() >> 16) as u16 & SIGN;
+        let magnitude = value.abs();
+        let bits = magnitude.to_bits();
+        // A unit in the last place of sums with a half is the smallest subnormal.
+        let subnormal = (magnitude + 0.5).to_bits().wrapping_sub(0.5f32.to_bits());
+        let normal = (bits.wrapping_add(0xfff + ((bits >> 13) & 1)) >> 13).wrapping_sub(112 << 10);
+        let finite = if magnitude < 1.0 / 16_384.0 { subnormal } else { normal } as u16;
+        let result = if magnitude >= 65_520.0 { Self::INFINITY } else { finite };
+        if value.is_nan() { NAN } else { result | sign }
     }
 }
 
@@ -54,37 +72,20 @@ impl Format for Brain {
     const INFINITY: u16 = 0x7f80;
     const SMALLEST: u16 = 0x0080;
     #[inline(always)]
-    fn widen(bits: u16) -> f64 {
-        f64::from(f32::from_bits(u32::from(bits) << 16))
+    fn widen(bits: u16) -> f32 {
+        f32::from_bits(u32::from(bits) << 16)
     }
     #[inline(always)]
-    fn narrow(value: f64) -> u16 {
-        /// Half a unit above the largest value.
-        const LIMIT: f64 = f64::from_bits(((1023 + 127) << 52) | (0xff8 << 40));
-        /// 2^-126
-        const SMALLEST_NORMAL: f64 = f32::MIN_POSITIVE as f64;
-        /// 2^133: one over the smallest subnormal.
-        const UNITS: f64 = f64::from_bits((1023 + 133) << 52);
-        if value.is_nan() {
-            return NAN;
-        }
-        let sign = if value.is_sign_negative() { SIGN } else { 0 };
-        let magnitude = value.abs();
-        if magnitude >= LIMIT {
-            return sign | Self::INFINITY;
-        }
-        if magnitude < SMALLEST_NORMAL {
-            return sign | (magnitude * UNITS).round_ties_even() as u16;
-        }
-        let bits = magnitude.to_bits();
-        let rounded = bits + ((1 << 44) - 1) + ((bits >> 45) & 1);
-        sign | ((rounded >> 45) - ((1023 - 127) << 7)) as u16
+    fn narrow(value: f32) -> u16 {
+        let bits = value.to_bits();
+        let rounded = (bits.wrapping_add(0x7fff + ((bits >> 16) & 1)) >> 16) as u16;
+        if value.is_nan() { NAN } else { rounded }
     }
 }
 
-/// Arithmetic, exact or rounded to odd in double precision.
+/// Arithmetic on values of 16 bits.
 pub(crate) trait HalfFunction {
-    fn compute(a: f64, b: f64, c: f64) -> f64;
+    fn compute(a: f32, b: f32, c: f32) -> f32;
 }
 
 macro_rules! half {
@@ -93,29 +94,44 @@ macro_rules! half {
         pub(crate) struct $name;
         impl HalfFunction for $name {
             #[inline(always)]
-            fn compute($a: f64, $b: f64, $c: f64) -> f64 {
+            fn compute($a: f32, $b: f32, $c: f32) -> f32 {
                 $value
             }
         }
     )*};
 }
 half! {
-    /// `add` of halves: exact in double precision.
+    /// `add`
     AddHalf, |a, b, _c| a + b;
-    /// `sub` of halves: exact in double precision.
+    /// `sub`
     SubtractHalf, |a, b, _c| a - b;
-    /// `add` of bfloat16.
-    AddBrain, |a, b, _c| add_to_odd(a, b);
-    /// `sub` of bfloat16.
-    SubtractBrain, |a, b, _c| add_to_odd(a, -b);
-    /// `mul`: exact in double precision.
+    /// `mul`
     MultiplyHalf, |a, b, _c| a * b;
-    /// `fma`: the product is exact in double precision.
-    FusedHalf, |a, b, c| add_to_odd(a * b, c);
+    /// `fma` of halves: their products are exact in single precision, and within its range.
+    FusedHalf, |a, b, c| {
+        let product = a * b;
+        let sum = product + c;
+        let c_part = sum - product;
+        let error = (product - (sum - c_part)) + (c - c_part);
+        let towards = if (error > 0.0) == (sum > 0.0) { 1 } else { u32::MAX };
+        // The last bit of an inexact sum is set: where it is not, its neighbour on the exact value's side has it.
+        let is_even = sum.to_bits() & 1 == 0;
+        let odd = f32::from_bits(sum.to_bits().wrapping_add(towards));
+        if error != 0.0 && is_even && sum.is_finite() { odd } else { sum }
+    };
+    /// `fma` of bfloat16: their products are exact in double precision.
+    FusedBrain, |a, b, c| {
+        let sum = add_to_odd(f64::from(a) * f64::from(b), f64::from(c));
+        let truncated = round_to_single(sum, rounding::ZERO, 0.0);
+        let is_exact = f64::from(truncated) == sum || sum.is_nan();
+        let odd = f32::from_bits(truncated.to_bits() | 1);
+        // Zeros keep the sign that they have in double precision.
+        if sum == 0.0 { sum as f32 } else if is_exact { truncated } else { odd }
+    };
     /// `ex2.approx`
-    PowerOfTwoHalf, |a, _b, _c| f64::from(libm::exp2f(a as f32));
+    PowerOfTwoHalf, |a, _b, _c| libm::exp2f(a);
     /// `tanh.approx`
-    HyperbolicTangentHalf, |a, _b, _c| f64::from(libm::tanhf(a as f32));
+    HyperbolicTangentHalf, |a, _b, _c| libm::tanhf(a);
 }
 
 #[inline(always)]
@@ -124,7 +140,7 @@ fn flush<T: Format>(bits: u16) -> u16 {
 }
 
 #[inline(always)]
-fn operand<T: Format>(bits: u16, flushes: bool) -> f64 {
+fn operand<T: Format>(bits: u16, flushes: bool) -> f32 {
     T::widen(if flushes { flush::<T>(bits) } else { bits })
 }
 
@@ -149,29 +165,30 @@ fn one<F: HalfFunction, T: Format>(a: u16, b: u16, c: u16, mode: u32) -> u16 {
     if flushes { flush::<T>(result) } else { result }
 }
 
-/// Runs a [`HalfFunction`]; the immediate is a [`half_mode`].
-pub(crate) struct Half<F, T>(PhantomData<(F, T)>);
+/// Runs a [`HalfFunction`]; the immediate is a [`half_mode`], except where `PLAIN`, which has none.
+pub(crate) struct Half<F, T, const PLAIN: bool>(PhantomData<(F, T)>);
 /// The same on both halves of a register.
-pub(crate) struct HalfPair<F, T>(PhantomData<(F, T)>);
+pub(crate) struct HalfPair<F, T, const PLAIN: bool>(PhantomData<(F, T)>);
 
-impl<F: HalfFunction, T: Format> LaneOperation for Half<F, T> {
+impl<F: HalfFunction, T: Format, const PLAIN: bool> LaneOperation for Half<F, T, PLAIN> {
     type A = u16;
     type B = u16;
     type C = u16;
     type D = u16;
     #[inline(always)]
     fn apply(a: u16, b: u16, c: u16, mode: u32) -> u16 {
-        one::<F, T>(a, b, c, mode)
+        one::<F, T>(a, b, c, if PLAIN { 0 } else { mode })
     }
 }
 
-impl<F: HalfFunction, T: Format> LaneOperation for HalfPair<F, T> {
+impl<F: HalfFunction, T: Format, const PLAIN: bool> LaneOperation for HalfPair<F, T, PLAIN> {
     type A = u32;
     type B = u32;
     type C = u32;
     type D = u32;
     #[inline(always)]
     fn apply(a: u32, b: u32, c: u32, mode: u32) -> u32 {
+        let mode = if PLAIN { 0 } else { mode };
         let low = one::<F, T>(a as u16, b as u16, c as u16, mode);
         let high = one::<F, T>((a >> 16) as u16, (b >> 16) as u16, (c >> 16) as u16, mode);
         u32::from(low) | u32::from(high) << 16

@@ -2,14 +2,15 @@
 
 use crate::cases::check;
 use crate::reference::{
-    Bf16, F16, F32, F64, Format, Operation, PLAIN, ROUNDINGS, Treatment, of_parts, packed, result, rows,
+    Bf16, F16, F32, F64, Format, Operation, PLAIN, ROUNDINGS, Treatment, hard_rows, of_parts, packed, result, rows,
 };
 
 const SOURCES: [&str; 4] = ["", "$a", "$a, $b", "$a, $b, $c"];
 
 /// An instruction in every rounding, with and without each of some words.
 fn check_all<T: Format>(name: &str, operation: Operation, sources: usize, roundings: usize, words: &[&str]) {
-    let rows = rows::<T>(sources, 11);
+    let mut rows = rows::<T>(sources, 11);
+    rows.extend(hard_rows::<T>(operation, 13));
     for (rounding, round) in &ROUNDINGS[..roundings] {
         for chosen in 0..1 << words.len() {
             let has =

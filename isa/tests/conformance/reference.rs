@@ -313,6 +313,29 @@ pub fn of_parts<T: Format>(row: &[u64], part: impl Fn(&[u64]) -> u64) -> u64 {
     part(&low) | part(&high) << T::WIDTH
 }
 
+/// Operands whose results are near values of the format, or near zero: products that the third operand nearly cancels, dividends
+/// that are nearly a multiple of the divisor, near squares.
+pub fn hard_rows<T: Format>(operation: Operation, seed: u64) -> Vec<Vec<u64>> {
+    let mut random = Random(seed);
+    let mut rows = Vec::new();
+    for _ in 0..1500 {
+        let operands = random.operands::<T>(2);
+        let (a, b) = (operands[0], operands[1]);
+        let nudge = |value: u64, random: &mut Random| {
+            value.wrapping_add(random.next() % 5).wrapping_sub(2) & (sign::<T>() | (sign::<T>() - 1))
+        };
+        let product = |a: u64, b: u64| result::<T>(Operation::Mul, &[a, b], PLAIN);
+        rows.push(match operation {
+            Operation::Fma => vec![a, b, nudge(product(a, b) ^ sign::<T>(), &mut random)],
+            Operation::Div => vec![nudge(product(a, b), &mut random), b],
+            Operation::Sqrt => vec![nudge(magnitude::<T>(product(a, a)), &mut random)],
+            Operation::Rcp => vec![nudge(one::<T>() + (a & 0xff), &mut random)],
+            _ => vec![a, nudge(a ^ sign::<T>(), &mut random)],
+        });
+    }
+    rows
+}
+
 /// Edge values in every combination, and random ones.
 pub fn rows<T: Format>(count: usize, seed: u64) -> Vec<Vec<u64>> {
     let edges = if count == 3 { few_edges::<T>() } else { edges::<T>() };
