@@ -309,7 +309,14 @@ fn load_module(node: &mut Node, gpu: usize, file: &str, text: &str) -> Result<()
     }
     node.memories[gpu].apply(&mut log);
     node.gpus[gpu].memory_bytes = end - DeviceMemory::BASE;
-    for program in module.programs(&addresses).map_err(Box::new)? {
+    for (name, program) in module.programs(&addresses) {
+        let program = match program {
+            Ok(program) => program,
+            Err(errors) => {
+                node.kernels.insert_refused(gpu, name, errors.to_string().into());
+                continue;
+            }
+        };
         let info = KernelInfo {
             name: program.name().clone(),
             resources: program.resources().clone(),

@@ -25,15 +25,59 @@ pub(crate) struct Uses {
     pub guarded: bool,
 }
 
-/// Where the virtual registers are.
+/// Places of each kind of register.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Places {
+    /// Pairs of rows.
+    pub wide: usize,
+    /// Rows.
+    pub narrow: usize,
+    /// Predicate slots.
+    pub predicates: usize,
+}
+
+impl Places {
+    /// Of each kind, the larger number.
+    pub fn max(self, other: Places) -> Places {
+        Places {
+            wide: self.wide.max(other.wide),
+            narrow: self.narrow.max(other.narrow),
+            predicates: self.predicates.max(other.predicates),
+        }
+    }
+
+    /// Those of two.
+    pub fn plus(self, other: Places) -> Places {
+        Places {
+            wide: self.wide + other.wide,
+            narrow: self.narrow + other.narrow,
+            predicates: self.predicates + other.predicates,
+        }
+    }
+
+    /// First row of the narrow registers, which follow the wide ones.
+    pub fn first_narrow(self) -> usize {
+        2 * self.wide + usize::from(FIRST_ROW)
+    }
+
+    /// Rows in all.
+    pub fn rows(self) -> usize {
+        self.first_narrow() + self.narrow
+    }
+
+    /// Predicate slots in all, the reserved ones included.
+    pub fn predicate_slots(self) -> usize {
+        self.predicates + usize::from(FIRST_PREDICATE)
+    }
+}
+
+/// Where the virtual registers of a function are.
 #[derive(Clone, Debug)]
 pub(crate) struct Allocation {
-    /// Row or predicate slot of each register that is used; 0 for the others.
-    pub places: Vec<u16>,
-    /// Rows in all.
-    pub rows: usize,
-    /// Predicate slots in all.
-    pub predicates: usize,
+    /// Of each register that is used, its place among the function's of its width, from 0; 0 for the others.
+    pub places: Vec<u32>,
+    /// How many the function takes.
+    pub count: Places,
     /// Most rows that hold a live value at one instruction.
     pub pressure: usize,
 }
@@ -48,7 +92,7 @@ struct Interval {
 /// Finds a place for every register.
 pub(crate) fn allocate(graph: &Graph, uses: &[Uses], widths: &[Width]) -> Allocation {
     let intervals = intervals(graph, uses, widths.len());
-    let mut places = vec![0u16; widths.len()];
+    let mut places = vec![0u32; widths.len()];
     // A lane of a wide register is not where the same lane of a narrow one would be: lanes that have parted would overwrite each
     // other's values if registers of different width shared rows. So each width has rows of its own.
     let mut busy_narrow: Vec<u32> = Vec::new();
@@ -64,7 +108,7 @@ pub(crate) fn allocate(graph: &Graph, uses: &[Uses], widths: &[Width]) -> Alloca
             Width::Predicate => {
                 let slot = first_fit(&mut busy_predicates, free);
                 busy_predicates[slot] = last;
-                (0, slot + usize::from(FIRST_PREDICATE))
+                (0, slot)
             }
             Width::One => {
                 let row = first_fit(&mut busy_narrow, free);
@@ -74,18 +118,12 @@ pub(crate) fn allocate(graph: &Graph, uses: &[Uses], widths: &[Width]) -> Alloca
             Width::Two => {
                 let pair = first_fit(&mut busy_wide, free);
                 busy_wide[pair] = last;
-                (2, 2 * pair + usize::from(FIRST_ROW))
+                (2, pair)
             }
         };
-        places[register] = u16::try_from(place).unwrap_or(u16::MAX);
+        places[register] = place as u32;
         pressure_changes[interval.first as usize] += size;
         pressure_changes[last as usize] -= size;
-    }
-    let first_narrow = 2 * busy_wide.len() + usize::from(FIRST_ROW);
-    for (place, width) in places.iter_mut().zip(widths) {
-        if *width == Width::One {
-            *place = u16::try_from(usize::from(*place) + first_narrow).unwrap_or(u16::MAX);
-        }
     }
     let mut live = 0;
     let mut pressure = 0;
@@ -95,8 +133,7 @@ pub(crate) fn allocate(graph: &Graph, uses: &[Uses], widths: &[Width]) -> Alloca
     }
     Allocation {
         places,
-        rows: first_narrow + busy_narrow.len(),
-        predicates: busy_predicates.len() + usize::from(FIRST_PREDICATE),
+        count: Places { wide: busy_wide.len(), narrow: busy_narrow.len(), predicates: busy_predicates.len() },
         pressure: pressure as usize,
     }
 }

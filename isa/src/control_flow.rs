@@ -1,4 +1,4 @@
-//! The control-flow graph of a kernel: basic blocks, and where diverged lanes meet again.
+//! The control-flow graph of a kernel or function: basic blocks, and where diverged lanes meet again.
 
 use crate::operation::NEVER;
 
@@ -9,7 +9,9 @@ pub(crate) enum Flow {
     Next,
     /// To another one; a conditional one to the next as well.
     Branch { target: u32, conditional: bool },
-    /// Ends the thread; a conditional one goes to the next otherwise.
+    /// To one of a table; a conditional one to the next as well.
+    Table { table: u32, conditional: bool },
+    /// Ends the thread, or returns from the function; a conditional one goes to the next otherwise.
     Exit { conditional: bool },
 }
 
@@ -28,14 +30,17 @@ impl Graph {
         self.starts.len() - 1
     }
 
-    /// Cuts a program whose last instruction does not go to a next one into blocks.
-    pub fn new(flows: &[Flow]) -> Self {
+    /// Cuts code whose last instruction does not go to a next one into blocks. The tables are those that [`Flow::Table`] names.
+    pub fn new(flows: &[Flow], tables: &[Vec<u32>]) -> Self {
         let mut leads = vec![false; flows.len() + 1];
         leads[0] = true;
         for (pc, flow) in flows.iter().enumerate() {
             match *flow {
                 Flow::Next => continue,
                 Flow::Branch { target, .. } => leads[target as usize] = true,
+                Flow::Table { table, .. } => {
+                    tables[table as usize].iter().for_each(|target| leads[*target as usize] = true)
+                }
                 Flow::Exit { .. } => {}
             }
             leads[pc + 1] = true;
@@ -53,6 +58,14 @@ impl Graph {
                     Flow::Branch { target, conditional: true } => {
                         let target = block_of(target);
                         if target == next { vec![next] } else { vec![next, target] }
+                    }
+                    Flow::Table { table, conditional } => {
+                        let mut blocks: Vec<usize> =
+                            tables[table as usize].iter().map(|target| block_of(*target)).collect();
+                        blocks.extend(conditional.then_some(next));
+                        blocks.sort_unstable();
+                        blocks.dedup();
+                        blocks
                     }
                     Flow::Exit { conditional: false } => vec![end],
                     Flow::Exit { conditional: true } => vec![next, end],
@@ -183,7 +196,7 @@ mod tests {
             ("irreducible", vec![branch(3, true), Flow::Next, Flow::Next, branch(2, true), exit], vec![(0, 3), (3, 4)]),
         ];
         for (name, flows, expected) in cases {
-            let graph = Graph::new(&flows);
+            let graph = Graph::new(&flows, &[]);
             let meets = graph.reconvergence();
             for (pc, meet) in expected {
                 let block = graph.starts.partition_point(|start| *start <= pc) - 1;

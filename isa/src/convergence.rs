@@ -3,12 +3,18 @@
 //! Lanes that part at a branch meet at its immediate post-dominator. A `Point` collects them there; a `Split` is a set of lanes
 //! with one program counter. One split runs at a time. Splits take turns at backward branches, and lanes that wait at a point
 //! while others spin are let go, so that every lane makes progress.
+//!
+//! A call makes a point, too, where its lanes meet as they return. It is reached by a return alone, never because a program
+//! counter matches: a function that calls itself comes by the same instructions in another frame.
 
 use crate::execution::BarrierKind;
 use crate::operation::NEVER;
+use crate::program::LANES;
 
 /// Backward branches after which another split runs.
 const TURN: u32 = 8;
+/// The same for a loop whose lanes part and meet in each turn.
+const OVERDUE: u32 = 512;
 /// Backward branches without a meeting of lanes after which those that wait at a point go on alone.
 const PATIENCE: u32 = 4_096;
 /// What an atomic or a volatile load counts for: a loop of those may wait for the lanes at the point.
@@ -16,10 +22,12 @@ const SYNCHRONISING_STEP: u32 = 256;
 
 const NO_POINT: u16 = u16::MAX;
 
-/// Where lanes wait for those they parted from.
+/// Where lanes wait for those they parted from. One that is free has no lanes.
 #[derive(Clone, Copy, Debug)]
 struct Point {
     pc: u32,
+    /// Lanes come here by a return from a function.
+    is_call: bool,
     /// Lanes that are here.
     waiting: u32,
     /// Lanes that may still come.
@@ -65,6 +73,8 @@ pub(crate) struct Control {
     /// Where the running split meets others.
     reconvergence: u32,
     turn: u32,
+    /// Backward branches since a split last had to let others run, whatever splits of its own it has gone through.
+    overdue: u32,
     patience: u32,
     /// Nothing else can run: do not wait for other lanes.
     alone: bool,
@@ -82,6 +92,7 @@ impl Control {
         self.point = NO_POINT;
         self.reconvergence = NEVER;
         self.turn = 0;
+        self.overdue = 0;
         self.patience = 0;
         self.alone = false;
         self.splits.clear();
@@ -112,10 +123,7 @@ impl Control {
         } else if taken == 0 {
             self.pc += 1;
         } else {
-            if reconvergence != NEVER && reconvergence != self.reconvergence {
-                self.point = self.new_point(reconvergence);
-                self.reconvergence = reconvergence;
-            }
+            self.expect_meeting(reconvergence);
             let next = self.pc + 1;
             if target == self.reconvergence {
                 self.leave_at_point(taken);
@@ -135,6 +143,109 @@ impl Control {
             self.take_turns();
         }
         others != 0 && taken != 0
+    }
+
+    /// The lanes of `taken` go to their targets, the others of the running split to the next instruction; they meet at
+    /// `reconvergence`. True where lanes part.
+    pub fn branch_many(&mut self, targets: &[u32; LANES], reconvergence: u32, taken: u32) -> bool {
+        let all = self.mask;
+        let Some(first) = first_lane(all) else { return false };
+        let mut places = [self.pc + 1; LANES];
+        for lane in (0..LANES).filter(|lane| (taken >> lane) & 1 != 0) {
+            places[lane] = targets[lane];
+        }
+        if lanes_with(&places, places[first]) & all == all {
+            return self.branch(places[first], reconvergence, all);
+        }
+        let backward = (0..LANES).any(|lane| (taken >> lane) & 1 != 0 && targets[lane] <= self.pc);
+        self.expect_meeting(reconvergence);
+        self.mask = 0;
+        let mut rest = all;
+        while let Some(lane) = first_lane(rest) {
+            let lanes = lanes_with(&places, places[lane]) & rest;
+            rest &= !lanes;
+            self.part(places[lane], lanes);
+        }
+        if backward {
+            self.take_turns();
+        }
+        true
+    }
+
+    /// The lanes of `calling` go to their functions, each to its entry of `targets`; the other lanes of the running split wait
+    /// at the next instruction for their return. True where lanes part.
+    pub fn call(&mut self, targets: &[u32; LANES], calling: u32) -> bool {
+        let Some(first) = first_lane(calling) else {
+            self.advance();
+            return false;
+        };
+        let others = self.mask & !calling;
+        self.point = self.new_point(self.pc + 1, true);
+        self.reconvergence = NEVER;
+        if others != 0 {
+            self.leave_at_point(others);
+        }
+        self.pc = targets[first];
+        self.mask = lanes_with(targets, self.pc) & calling;
+        let mut rest = calling & !self.mask;
+        let divergent = others != 0 || rest != 0;
+        while let Some(lane) = first_lane(rest) {
+            let lanes = lanes_with(targets, targets[lane]) & rest;
+            rest &= !lanes;
+            self.splits.push(Split { pc: targets[lane], mask: lanes, point: self.point, state: State::Runnable });
+        }
+        divergent
+    }
+
+    /// Where the running split's function returns to; `None` outside functions.
+    pub fn return_address(&self) -> Option<u32> {
+        let mut point = self.point;
+        while point != NO_POINT {
+            let here = &self.points[usize::from(point)];
+            if here.is_call {
+                return Some(here.pc);
+            }
+            point = here.parent;
+        }
+        None
+    }
+
+    /// Lanes of the running split return from their function and wait for the others that were called with them; the last to
+    /// come lets all go on. True where lanes part.
+    pub fn leave_function(&mut self, mask: u32) -> bool {
+        if mask == 0 {
+            self.advance();
+            return false;
+        }
+        let mut point = self.point;
+        while point != NO_POINT {
+            let here = &mut self.points[usize::from(point)];
+            here.outstanding &= !mask;
+            if here.is_call {
+                here.waiting |= mask;
+                break;
+            }
+            point = here.parent;
+        }
+        self.mask &= !mask;
+        if self.mask != 0 {
+            self.advance();
+            return true;
+        }
+        let here = self.points.get(usize::from(point)).copied();
+        if let Some(here) = here.filter(|here| self.point == point && here.outstanding == 0) {
+            self.free_point(point);
+            (self.pc, self.mask) = (here.pc, here.waiting);
+            self.enter_point(here.parent);
+            self.be_patient();
+            if self.pc == self.reconvergence {
+                self.meet();
+            }
+            return false;
+        }
+        self.close_points();
+        self.select();
+        true
     }
 
     /// Lanes of the running split end; the others go on.
@@ -158,20 +269,24 @@ impl Control {
             self.advance();
             return;
         }
-        // The last lanes that a point waited for may have gone.
+        self.close_points();
+        self.select();
+    }
+
+    /// The last lanes that points waited for may have gone: of the innermost point that held others, these go on.
+    fn close_points(&mut self) {
         while self.point != NO_POINT {
             let here = self.points[usize::from(self.point)];
             if here.outstanding != 0 {
                 break;
             }
-            self.free_points.push(self.point);
+            self.free_point(self.point);
             self.point = here.parent;
             if here.waiting != 0 {
                 self.splits.push(Split { pc: here.pc, mask: here.waiting, point: here.parent, state: State::Runnable });
                 break;
             }
         }
-        self.select();
     }
 
     /// Lanes of the running split arrive at a barrier of the CTA and wait there, unless they only announce themselves.
@@ -237,8 +352,9 @@ impl Control {
         self.advance();
     }
 
-    /// Lanes of `rest` take the running instruction later, apart from the others.
+    /// Lanes of `rest` take the running instruction later, apart from the others, which they meet at the next one.
     pub fn postpone(&mut self, rest: u32) {
+        self.expect_meeting(self.pc + 1);
         self.splits.push(Split { pc: self.pc, mask: rest, point: self.point, state: State::Runnable });
         self.mask &= !rest;
     }
@@ -253,15 +369,42 @@ impl Control {
         self.mask = 0;
     }
 
-    fn new_point(&mut self, pc: u32) -> u16 {
-        let point = Point { pc, waiting: 0, outstanding: self.mask, parent: self.point };
+    /// The running split is about to part; its lanes meet at `reconvergence`, unless they do at the present point already.
+    fn expect_meeting(&mut self, reconvergence: u32) {
+        if reconvergence != NEVER && reconvergence != self.reconvergence {
+            self.point = self.new_point(reconvergence, false);
+            self.reconvergence = reconvergence;
+        }
+    }
+
+    /// Lanes that have been taken from the running split go to `pc`, or wait there where that is the present point. The first
+    /// that do not wait become the running split.
+    fn part(&mut self, pc: u32, mask: u32) {
+        if pc == self.reconvergence {
+            self.leave_at_point(mask);
+        } else if self.mask == 0 {
+            (self.pc, self.mask) = (pc, mask);
+        } else {
+            self.splits.push(Split { pc, mask, point: self.point, state: State::Runnable });
+        }
+    }
+
+    fn new_point(&mut self, pc: u32, is_call: bool) -> u16 {
+        let point = Point { pc, is_call, waiting: 0, outstanding: self.mask, parent: self.point };
         if let Some(index) = self.free_points.pop() {
             self.points[usize::from(index)] = point;
             return index;
         }
         self.points.push(point);
-        // At most one point for each lane and level of the post-dominator tree that it is in.
+        // At most one point for each lane, frame of its stack and level of the post-dominator tree that it is in: the stack's
+        // limit is what bounds them.
         (self.points.len() - 1) as u16
+    }
+
+    fn free_point(&mut self, point: u16) {
+        let here = &mut self.points[usize::from(point)];
+        (here.waiting, here.outstanding) = (0, 0);
+        self.free_points.push(point);
     }
 
     fn leave_at_point(&mut self, mask: u32) {
@@ -280,16 +423,32 @@ impl Control {
                 self.select();
                 return;
             }
-            self.free_points.push(self.point);
-            self.patience = 0;
+            self.free_point(self.point);
             self.mask = point.waiting;
             self.enter_point(point.parent);
+            self.be_patient();
         }
+    }
+
+    /// Lanes have met: patience begins anew, unless others still wait for these further out. Lanes that spin may part and meet
+    /// in each turn of their loop.
+    fn be_patient(&mut self) {
+        let mut point = self.point;
+        while let Some(here) = self.points.get(usize::from(point)) {
+            if here.waiting != 0 {
+                return;
+            }
+            point = here.parent;
+        }
+        self.patience = 0;
     }
 
     fn enter_point(&mut self, point: u16) {
         self.point = point;
-        self.reconvergence = if point == NO_POINT { NEVER } else { self.points[usize::from(point)].pc };
+        self.reconvergence = match self.points.get(usize::from(point)) {
+            Some(here) if !here.is_call => here.pc,
+            _ => NEVER,
+        };
     }
 
     /// Runs another split, the present one having none to run.
@@ -320,12 +479,13 @@ impl Control {
             return;
         }
         self.turn += 1;
+        self.overdue = self.overdue.saturating_add(1);
         self.patience = self.patience.saturating_add(1);
         if self.patience >= PATIENCE {
             self.patience = 0;
             for index in 0..self.points.len() {
                 let point = self.points[index];
-                if self.free_points.contains(&(index as u16)) || point.waiting == 0 {
+                if point.waiting == 0 {
                     continue;
                 }
                 self.points[index].waiting = 0;
@@ -337,11 +497,27 @@ impl Control {
                 });
             }
         }
-        if self.turn >= TURN && self.splits.iter().any(|split| split.state == State::Runnable) {
+        if (self.turn >= TURN || self.overdue >= OVERDUE)
+            && self.splits.iter().any(|split| split.state == State::Runnable)
+        {
             let present = Split { pc: self.pc, mask: self.mask, point: self.point, state: State::Runnable };
             self.splits.insert(0, present);
+            self.overdue = 0;
             self.mask = 0;
             self.select();
         }
     }
+}
+
+fn first_lane(mask: u32) -> Option<usize> {
+    if mask == 0 { None } else { Some(mask.trailing_zeros() as usize) }
+}
+
+/// The lanes that go to a target.
+fn lanes_with(targets: &[u32; LANES], target: u32) -> u32 {
+    let mut lanes = 0;
+    for (lane, other) in targets.iter().enumerate() {
+        lanes |= u32::from(*other == target) << lane;
+    }
+    lanes
 }

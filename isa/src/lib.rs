@@ -10,6 +10,8 @@ mod convergence;
 mod decode;
 pub mod execution;
 pub mod interpreter;
+mod layout;
+mod linkage;
 mod matrix;
 pub mod mbarrier;
 pub mod module;

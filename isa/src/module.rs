@@ -1,10 +1,10 @@
-//! Loading a PTX text: its kernels, and the variables that need a place in device memory.
+//! Loading PTX texts: their kernels, and the variables that need a place in device memory.
 
-use crate::decode::parameter_slots;
-use crate::execution::SHARED_WINDOW;
-use crate::program::{ParameterSlot, Program};
-use crate::ptx::ast::{self, AddressBase, InitialValue, Initializer, Operand, OperandKind, SymbolReference};
+use crate::linkage::Linkage;
+use crate::program::{KernelName, Program};
+use crate::ptx::ast::{self, InitialValue, Initializer, SymbolReference};
 use crate::ptx::error::RawError;
+use crate::ptx::source::Span;
 use crate::ptx::types::StateSpace;
 use crate::ptx::{PtxErrorKind, PtxErrors};
 use std::sync::Arc;
@@ -22,43 +22,53 @@ pub struct ModuleVariable {
     pub alignment: u64,
 }
 
-/// A PTX text that was read. Its variables get addresses before its kernels are decoded.
+/// PTX texts that were read and linked. Their variables get addresses before their kernels are decoded.
 #[derive(Clone, Debug)]
 pub struct PtxModule {
-    pub(crate) tree: ast::Module,
+    pub(crate) linkage: Linkage,
     pub(crate) variables: Vec<ModuleVariable>,
 }
 
 impl PtxModule {
     /// Reads a PTX text.
+    ///
+    /// # Errors
+    ///
+    /// Every mistake in it.
     pub fn parse(file_name: &str, text: &str) -> Result<Self, PtxErrors> {
         Self::from_tree(crate::ptx::parse(file_name, text)?)
     }
 
     /// Takes a parsed text: lists its variables.
+    ///
+    /// # Errors
+    ///
+    /// See [`PtxModule::link`].
     pub fn from_tree(tree: ast::Module) -> Result<Self, PtxErrors> {
-        let mut variables = Vec::new();
-        let mut errors = Vec::new();
-        for global in tree.globals.iter().filter(|global| in_device_memory(global)) {
-            let Some(bytes) = global.bytes() else {
-                let message = format!("the size of {} is not known", global.name);
-                errors.push(RawError::new(PtxErrorKind::UnknownSymbol, global.span, message));
-                continue;
-            };
-            variables.push(ModuleVariable {
-                name: global.name.clone(),
-                is_constant: global.space == StateSpace::Constant,
-                bytes,
-                alignment: u64::from(global.alignment.max(1)),
-            });
-        }
-        if !errors.is_empty() {
-            return Err(PtxErrors::new(&tree.source, errors, false));
-        }
-        Ok(PtxModule { tree, variables })
+        Self::link(vec![tree])
     }
 
-    /// What needs a place in device memory, in the order of the text.
+    /// Links parsed texts: what one declares `.extern`, another may define. A symbol that none defines is an error of the
+    /// kernels that can reach it, which [`PtxModule::program`] tells.
+    ///
+    /// # Errors
+    ///
+    /// Symbols that several texts define, and variables of unknown size.
+    pub fn link(trees: Vec<ast::Module>) -> Result<Self, PtxErrors> {
+        let linkage = Linkage::new(trees)?;
+        let variables = linkage
+            .device_variables()
+            .map(|(_, global)| ModuleVariable {
+                name: global.name.clone(),
+                is_constant: global.space == StateSpace::Constant,
+                bytes: global.bytes().unwrap_or(0),
+                alignment: u64::from(global.alignment.max(1)),
+            })
+            .collect();
+        Ok(PtxModule { linkage, variables })
+    }
+
+    /// What needs a place in device memory, in the order of the texts.
     pub fn variables(&self) -> &[ModuleVariable] {
         &self.variables
     }
@@ -66,7 +76,7 @@ impl PtxModule {
     /// The bytes of a variable, with `addresses[i]` the device address of `variables()[i]`. `None` where all are zero, or where
     /// there is no such variable.
     pub fn initial_value(&self, variable: usize, addresses: &[u64]) -> Option<Vec<u8>> {
-        let global = self.tree.globals.iter().filter(|global| in_device_memory(global)).nth(variable)?;
+        let (module, global) = self.linkage.device_variable_at(variable)?;
         let initializer: &Initializer = global.initializer.as_ref()?;
         let width = global.scalar_type.bytes() as usize;
         let mut image = vec![0; usize::try_from(global.bytes()?).ok()?];
@@ -75,8 +85,7 @@ impl PtxModule {
                 InitialValue::Integer(bits) | InitialValue::Float64(bits) => bits,
                 InitialValue::Float32(bits) => u64::from(bits),
                 InitialValue::Address { symbol, offset, byte, .. } => {
-                    let address =
-                        device_address(&self.tree, symbol, addresses).unwrap_or(0).wrapping_add(offset as u64);
+                    let address = self.address(module, symbol, addresses).unwrap_or(0).wrapping_add(offset as u64);
                     byte.map_or(address, |byte| (address >> (8 * u32::from(byte & 7))) & 0xff)
                 }
             };
@@ -87,139 +96,48 @@ impl PtxModule {
         Some(image)
     }
 
-    /// Names of the kernels, in the order of the text.
-    pub fn kernels(&self) -> impl Iterator<Item = &str> {
-        self.tree
-            .functions
-            .iter()
-            .filter(|function| function.is_entry && function.body.is_some())
-            .map(|function| &*function.name)
-    }
-
-    /// Decodes one kernel. `addresses[i]` is the device address of `variables()[i]`.
-    pub fn program(&self, kernel: &str, addresses: &[u64]) -> Result<Program, PtxErrors> {
-        Program::from_ptx(&self.tree, kernel, addresses)
-    }
-
-    /// Decodes all kernels, in the order of [`PtxModule::kernels`].
-    pub fn programs(&self, addresses: &[u64]) -> Result<Vec<Arc<Program>>, PtxErrors> {
-        self.kernels().map(|kernel| self.program(kernel, addresses).map(Arc::new)).collect()
-    }
-}
-
-fn in_device_memory(variable: &ast::Variable) -> bool {
-    matches!(variable.space, StateSpace::Global | StateSpace::Constant)
-}
-
-/// The device address of a module's variable.
-fn device_address(module: &ast::Module, symbol: SymbolReference, addresses: &[u64]) -> Option<u64> {
-    let SymbolReference::Global(global) = symbol else { return None };
-    if !in_device_memory(module.globals.get(global.index())?) {
-        return None;
-    }
-    let place = module.globals[..global.index()].iter().filter(|earlier| in_device_memory(earlier)).count();
-    addresses.get(place).copied()
-}
-
-/// Where the symbols that a kernel names are.
-pub(crate) struct Layout {
-    pub parameters: Vec<ParameterSlot>,
-    pub parameter_bytes: u32,
-    pub shared_bytes: u32,
-    pub local_bytes: u32,
-    globals: Vec<Option<u64>>,
-    locals: Vec<Option<u64>>,
-}
-
-impl Layout {
-    /// Places the shared and local variables of a kernel: its own, then those of the module that it names; dynamic shared memory
-    /// comes last.
-    pub fn new(module: &ast::Module, function: &ast::Function, addresses: &[u64]) -> Result<Self, RawError> {
-        let (parameters, parameter_bytes) = parameter_slots(function);
-        let mut named = vec![false; module.globals.len()];
-        if let Some(body) = &function.body {
-            for statement in &body.statements {
-                if let ast::Statement::Instruction(instruction) = statement {
-                    instruction.operands.iter().for_each(|operand| note_symbols(operand, &mut named));
-                }
-            }
-        }
-        let mut layout = Layout {
-            parameters,
-            parameter_bytes,
-            shared_bytes: 0,
-            local_bytes: 0,
-            globals: vec![None; module.globals.len()],
-            locals: Vec::with_capacity(function.variables.len()),
-        };
-        let mut dynamic = Vec::new();
-        for variable in &function.variables {
-            let place = layout.place(variable)?;
-            layout.locals.push(place);
-        }
-        for (index, global) in module.globals.iter().enumerate().filter(|(index, _)| named[*index]) {
-            if in_device_memory(global) {
-                let symbol = SymbolReference::Global(ast::GlobalId(index as u32));
-                layout.globals[index] = device_address(module, symbol, addresses);
-            } else if global.bytes().is_none() {
-                dynamic.push(index);
-            } else {
-                layout.globals[index] = layout.place(global)?;
-            }
-        }
-        let alignment = dynamic.iter().map(|index| module.globals[*index].alignment).max().unwrap_or(1).max(1);
-        if !dynamic.is_empty() {
-            layout.shared_bytes = layout.shared_bytes.next_multiple_of(alignment);
-        }
-        for index in dynamic {
-            layout.globals[index] = Some(u64::from(layout.shared_bytes));
-        }
-        Ok(layout)
-    }
-
-    fn place(&mut self, variable: &ast::Variable) -> Result<Option<u64>, RawError> {
-        let total = match variable.space {
-            StateSpace::Shared | StateSpace::SharedCta => &mut self.shared_bytes,
-            StateSpace::Local => &mut self.local_bytes,
-            _ => return Ok(None),
-        };
-        let too_large = || {
-            let message = format!("{} does not fit the memory space that it is in", variable.name);
-            RawError::new(PtxErrorKind::Limit, variable.span, message)
-        };
-        let bytes = variable.bytes().and_then(|bytes| u32::try_from(bytes).ok()).ok_or_else(too_large)?;
-        let offset = total.checked_next_multiple_of(variable.alignment.max(1)).ok_or_else(too_large)?;
-        *total = offset.checked_add(bytes).filter(|end| u64::from(*end) < SHARED_WINDOW).ok_or_else(too_large)?;
-        Ok(Some(u64::from(offset)))
-    }
-
-    /// A symbol's address in its space.
-    pub fn address(&self, symbol: SymbolReference) -> Option<u64> {
+    /// The address of what an initial value names.
+    fn address(&self, module: u32, symbol: SymbolReference, addresses: &[u64]) -> Option<u64> {
         match symbol {
-            SymbolReference::Global(global) => self.globals.get(global.index()).copied().flatten(),
-            SymbolReference::Local(local) => self.locals.get(local.index()).copied().flatten(),
-            SymbolReference::Parameter(index) => self.parameters.get(index as usize).map(|slot| u64::from(slot.offset)),
-            SymbolReference::Return(_) | SymbolReference::Function(_) => None,
+            SymbolReference::Global(global) => {
+                let number = self.linkage.device_variable(module, global)?;
+                addresses.get(number).copied()
+            }
+            SymbolReference::Function(function) => self.linkage.function_address(module, function),
+            _ => None,
         }
     }
-}
 
-fn note_symbols(operand: &Operand, named: &mut [bool]) {
-    let symbol = match &operand.kind {
-        OperandKind::Symbol { symbol, .. } => *symbol,
-        OperandKind::Address(address) => match address.base {
-            AddressBase::Symbol(symbol) => symbol,
-            _ => return,
-        },
-        OperandKind::Vector(parts) | OperandKind::AddressList(parts) => {
-            parts.iter().for_each(|part| note_symbols(part, named));
-            return;
-        }
-        _ => return,
-    };
-    if let SymbolReference::Global(global) = symbol
-        && let Some(place) = named.get_mut(global.index())
-    {
-        *place = true;
+    /// Names of the kernels, in the order of the texts.
+    pub fn kernels(&self) -> impl Iterator<Item = &str> {
+        self.linkage.kernels().map(|number| &*self.linkage.function(number).1.name)
+    }
+
+    /// Decodes one kernel and the functions that it can reach. `addresses[i]` is the device address of `variables()[i]`.
+    ///
+    /// # Errors
+    ///
+    /// There is no such kernel, or one of these functions has an instruction that the simulator does not execute, or names
+    /// what no module defines.
+    pub fn program(&self, kernel: &str, addresses: &[u64]) -> Result<Program, PtxErrors> {
+        let Some(number) = self.linkage.kernel(kernel) else {
+            let message = format!("there is no kernel {kernel}");
+            return Err(self
+                .linkage
+                .errors(vec![(0, RawError::new(PtxErrorKind::UnknownSymbol, Span::default(), message))]));
+        };
+        Program::decode(&self.linkage, number, addresses, true)
+    }
+
+    /// Decodes all kernels, in the order of [`PtxModule::kernels`]. One that cannot be decoded does not keep the others from
+    /// running: its errors, as [`PtxModule::program`] gives them, are the user's once the kernel is launched.
+    pub fn programs(&self, addresses: &[u64]) -> Vec<(KernelName, Result<Arc<Program>, PtxErrors>)> {
+        self.linkage
+            .kernels()
+            .map(|number| {
+                let name = KernelName::from(&*self.linkage.function(number).1.name);
+                (name, Program::decode(&self.linkage, number, addresses, true).map(Arc::new))
+            })
+            .collect()
     }
 }

@@ -1,6 +1,6 @@
 //! The decoded form of an instruction: operands are rows of the register file, targets are indices.
 
-use crate::execution::{AtomicOperation, AtomicType, BarrierKind, CacheOperator, Space};
+use crate::execution::{AtomicOperation, AtomicType, BarrierKind, CacheOperator, Space, SystemCall};
 use crate::interpreter::registers::Registers;
 use crate::interpreter::texture::ImageForm;
 use crate::program::LANES;
@@ -65,6 +65,17 @@ pub(crate) enum Kind {
     Image(ImageForm),
     /// Goes to `target` in the lanes of the guard.
     Branch,
+    /// Goes to an entry of the program's branch tables: `immediate` is the first of the instruction's, `offset` their number,
+    /// the first source an index.
+    BranchTable,
+    /// Calls the function at `target`; `immediate` is the size of the caller's frame.
+    Call,
+    /// Calls the functions whose addresses the first source holds; `immediate` is the size of the caller's frame.
+    CallThrough,
+    /// Returns from a function.
+    Return,
+    /// Calls the device runtime: the sources are the arguments, 64 bits each; the first destination takes the result.
+    System(SystemCall),
     /// Ends lanes.
     Exit,
     /// Arrives at a CTA barrier.

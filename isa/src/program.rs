@@ -207,17 +207,32 @@ pub struct Resources {
 /// A kernel's name, shared.
 pub type KernelName = Arc<str>;
 
-/// A decoded kernel.
+/// What calls need to know at run time.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Calls {
+    /// Targets of the branches by table.
+    pub tables: Vec<u32>,
+    /// Address and entry of the functions, by address.
+    pub entries: Vec<(u64, u32)>,
+    /// The row of the stack pointer, in programs with functions.
+    pub stack_pointer: u16,
+    /// Bytes of a thread's stack that frames may begin in.
+    pub stack_bytes: u32,
+}
+
+/// A decoded kernel with the functions that it can reach, the kernel first.
 #[derive(Clone, Debug)]
 pub struct Program {
     pub(crate) name: KernelName,
-    pub(crate) file_name: Arc<str>,
+    /// From which instruction on the text is of which file, ascending.
+    pub(crate) files: Vec<(u32, Arc<str>)>,
     pub(crate) resources: Resources,
     pub(crate) parameters: Vec<ParameterSlot>,
     pub(crate) parameter_bytes: u32,
     pub(crate) timings: Vec<Timing>,
     pub(crate) positions: Vec<SourcePosition>,
     pub(crate) instructions: Vec<Instruction>,
+    pub(crate) calls: Calls,
     /// Immediates, one value in all lanes; and operand lists, see [`Instruction::operand_list`].
     pub(crate) constants: Vec<Row>,
     /// Scoreboard entries that do not fit into [`Dependencies`].
@@ -236,9 +251,10 @@ impl Program {
         &self.name
     }
 
-    /// The file it came from.
-    pub fn file_name(&self) -> &str {
-        &self.file_name
+    /// The file that the instruction at `pc` came from.
+    pub fn file_name(&self, pc: u32) -> &str {
+        let after = self.files.partition_point(|(first, _)| *first <= pc);
+        self.files.get(after.saturating_sub(1)).map_or("", |(_, name)| name)
     }
 
     /// What it asks of an SM.

@@ -124,7 +124,7 @@ pub(crate) fn schedule(graph: &Graph, uses: &[Uses], nodes: &[Node], widths: &[W
 }
 
 /// Makes the registers that are live after an instruction those that are live before it.
-fn step_back(uses: &Uses, live: &mut [bool]) {
+pub(crate) fn step_back(uses: &Uses, live: &mut [bool]) {
     if !uses.guarded {
         for &register in &uses.writes {
             live[register as usize] = false;

@@ -296,9 +296,10 @@ fn the_workloads_decode() {
         include_str!("../../workloads/vectoradd/vectoradd.sm_60.ptx"),
     ] {
         let module = PtxModule::parse("workload.ptx", text).unwrap_or_else(|errors| panic!("{errors}"));
-        let programs = module.programs(&[]).unwrap_or_else(|errors| panic!("{errors}"));
+        let programs = module.programs(&[]);
         assert!(!programs.is_empty());
-        for program in programs {
+        for (_, program) in programs {
+            let program = program.unwrap_or_else(|errors| panic!("{errors}"));
             assert!(program.resources().registers_per_thread >= 16 && program.len() > 10);
         }
     }
@@ -369,7 +370,7 @@ fn scheduled_programs_compute_the_same() {
         );
         let module = PtxModule::parse("random.ptx", &text).unwrap_or_else(|errors| panic!("{errors}"));
         let [unscheduled, scheduled] = [false, true].map(|schedules| {
-            Program::decode(&module.tree, "k", &[], schedules).unwrap_or_else(|errors| panic!("seed {seed}: {errors}"))
+            Program::decode(&module.linkage, 0, &[], schedules).unwrap_or_else(|errors| panic!("seed {seed}: {errors}"))
         });
         let global: Vec<u8> = (0..4096u32).map(|place| (place * 37 % 251) as u8).collect();
         let expected = run(&unscheduled, &[0; 8], 32, &global);

@@ -126,6 +126,13 @@ pub enum FaultCause {
         /// The function that asserts.
         function: String,
     },
+    /// Calls nested deeper than a thread's stack is large.
+    StackOverflow {
+        /// Bytes of the stack.
+        bytes: u32,
+    },
+    /// A call or branch to where there is no code; the text says what it named.
+    InvalidTarget(String),
     /// An instruction that the simulator does not execute; the text names it.
     Unsupported(String),
 }
@@ -152,6 +159,10 @@ impl fmt::Display for FaultCause {
             FaultCause::AssertionFailed { message, file, line, function } => {
                 write!(f, "{file}:{line}: {function}: Assertion `{message}` failed.")
             }
+            FaultCause::StackOverflow { bytes } => {
+                write!(f, "stack overflow: calls nested deeper than the {bytes} bytes of a thread's stack hold")
+            }
+            FaultCause::InvalidTarget(what) => write!(f, "invalid program counter: {what}"),
             FaultCause::Unsupported(what) => write!(f, "unsupported instruction {what}"),
         }
     }

@@ -307,6 +307,10 @@ pub enum CudaError {
     MisalignedAddress,
     /// A cooperative launch of more blocks than the device runs at once.
     CooperativeLaunchTooLarge,
+    /// A kernel's calls nested deeper than a thread's stack is large.
+    HardwareStackError,
+    /// A kernel called or branched to where there is no code.
+    InvalidPc,
     /// The device does not do this.
     NotSupported,
 }
@@ -327,8 +331,10 @@ impl CudaError {
             CudaError::IllegalAddress => 700,
             CudaError::LaunchOutOfResources => 701,
             CudaError::Assert => 710,
+            CudaError::HardwareStackError => 714,
             CudaError::IllegalInstruction => 715,
             CudaError::MisalignedAddress => 716,
+            CudaError::InvalidPc => 718,
             CudaError::LaunchFailure => 719,
             CudaError::CooperativeLaunchTooLarge => 720,
             CudaError::NotSupported => 801,
@@ -354,6 +360,8 @@ impl CudaError {
             CudaError::MisalignedAddress => "cudaErrorMisalignedAddress",
             CudaError::LaunchFailure => "cudaErrorLaunchFailure",
             CudaError::CooperativeLaunchTooLarge => "cudaErrorCooperativeLaunchTooLarge",
+            CudaError::HardwareStackError => "cudaErrorHardwareStackError",
+            CudaError::InvalidPc => "cudaErrorInvalidPc",
             CudaError::NotSupported => "cudaErrorNotSupported",
         }
     }

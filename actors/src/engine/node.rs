@@ -63,21 +63,33 @@ pub struct KernelInfo {
 #[derive(Debug, Default)]
 pub struct KernelTable {
     /// By name: one entry a GPU, for each GPU has code of its own architecture.
-    kernels: DashMap<Arc<str>, Vec<Option<Arc<KernelInfo>>>>,
+    kernels: DashMap<Arc<str>, Vec<Option<LoadedKernel>>>,
 }
+
+/// A kernel that can be launched, or why it cannot: the mistakes in its code, as the user is to read them.
+pub type LoadedKernel = Result<Arc<KernelInfo>, Arc<str>>;
 
 impl KernelTable {
     /// Adds `kernel` to those of GPU number `gpu`; one of the same name is replaced.
     pub fn insert(&self, gpu: usize, kernel: KernelInfo) {
-        let mut row = self.kernels.entry(kernel.name.clone()).or_default();
+        self.put(gpu, kernel.name.clone(), Ok(Arc::new(kernel)));
+    }
+
+    /// Adds a kernel that cannot run, and why: to launch it is an error.
+    pub fn insert_refused(&self, gpu: usize, name: Arc<str>, why: Arc<str>) {
+        self.put(gpu, name, Err(why));
+    }
+
+    fn put(&self, gpu: usize, name: Arc<str>, kernel: LoadedKernel) {
+        let mut row = self.kernels.entry(name).or_default();
         if row.len() <= gpu {
             row.resize(gpu + 1, None);
         }
-        row[gpu] = Some(Arc::new(kernel));
+        row[gpu] = Some(kernel);
     }
 
     /// The kernel `name` of GPU number `gpu`.
-    pub fn find(&self, gpu: usize, name: &str) -> Option<Arc<KernelInfo>> {
+    pub fn find(&self, gpu: usize, name: &str) -> Option<LoadedKernel> {
         self.kernels.get(name)?.get(gpu)?.clone()
     }
 }

@@ -6,7 +6,7 @@ use crate::control_flow::Flow;
 use crate::execution::BarrierKind;
 use crate::interpreter::bodies::{ActiveMask, functions};
 use crate::operation::Kind;
-use crate::ptx::ast::{Instruction, OperandKind};
+use crate::ptx::ast::{Instruction, OperandKind, Statement};
 use crate::ptx::modifier::Modifier as M;
 use crate::ptx::opcode::Opcode as O;
 use crate::ptx::types::ScalarType as T;
@@ -24,7 +24,12 @@ impl Decoder<'_> {
                 last.instruction.kind = Kind::Branch;
                 return Ok(true);
             }
-            O::Exit | O::Ret => {
+            O::Brx => return self.branch_by_table(instruction),
+            O::Ret => {
+                self.leave(instruction.span, cost(instruction));
+                return Ok(true);
+            }
+            O::Exit => {
                 self.start(instruction.span, cost(instruction));
                 self.last().flow = Flow::Exit { conditional: false };
                 Kind::Exit
@@ -55,6 +60,28 @@ impl Decoder<'_> {
             _ => return self.collective(instruction),
         };
         self.last().instruction.kind = kind;
+        Ok(true)
+    }
+
+    /// `brx.idx`: the table may stand anywhere in the function.
+    fn branch_by_table(&mut self, instruction: &Instruction) -> Decoded<bool> {
+        let OperandKind::Label(label) = self.operand(instruction, 1)?.kind else { return Ok(false) };
+        let statements = self.function.body.as_ref().map(|body| &body.statements[..]).unwrap_or_default();
+        let found = statements.iter().find_map(|statement| match statement {
+            Statement::BranchTargets { table, targets, .. } if *table == label => Some(targets),
+            _ => None,
+        });
+        let Some(targets) = found else {
+            return Err(self.bad(self.operand(instruction, 1)?, "this label names no `.branchtargets`"));
+        };
+        let index = self.source(self.operand(instruction, 0)?, T::U32)?;
+        self.start(instruction.span, cost(instruction));
+        let table = self.tables.len() as u32;
+        self.tables.push(targets.iter().map(|label| label.0).collect());
+        let last = self.last();
+        last.sources[0] = index;
+        last.flow = Flow::Table { table, conditional: false };
+        last.instruction.kind = Kind::BranchTable;
         Ok(true)
     }
 

@@ -1,6 +1,7 @@
 //! Loads and stores.
 
-use super::timing::cost;
+use super::call::FRAME_COST;
+use super::timing::{Cost, cost};
 use super::{Decoded, Decoder, Slot};
 use crate::allocation::Width;
 use crate::execution::{CacheOperator, Space};
@@ -53,6 +54,9 @@ impl Decoder<'_> {
                 _ => return Err(self.bad(operand, "an address is a register of 32 or 64 bits")),
             },
             AddressBase::Symbol(symbol) => {
+                if let Some((base, place)) = self.frame_place(symbol) {
+                    return Ok((base, true, address.offset.wrapping_add(place)));
+                }
                 let Some(base) = self.layout.address(symbol) else {
                     return Err(self.bad(operand, "the address of this symbol is not supported by the simulator"));
                 };
@@ -125,7 +129,9 @@ impl Decoder<'_> {
         if bytes > 8 || bytes * count > 16 || count > 4 || data_type == T::Pred {
             return Ok(false);
         }
-        let Ok(space) = Self::memory_space(instruction) else { return Ok(false) };
+        let in_frame = self.is_frame_parameter(instruction);
+        let space = if in_frame { Ok(Some(Space::Local)) } else { Self::memory_space(instruction) };
+        let Ok(space) = space else { return Ok(false) };
         let form = MemoryForm {
             space: if opcode == O::Ldu { Some(Space::Global) } else { space },
             cache: cache_operator(instruction),
@@ -139,7 +145,7 @@ impl Decoder<'_> {
         }
         let address_operand = self.operand(instruction, usize::from(opcode != O::St))?;
         if let OperandKind::Address(address) = address_operand.kind
-            && let AddressBase::Symbol(SymbolReference::Return(_) | SymbolReference::Function(_)) = address.base
+            && let AddressBase::Symbol(SymbolReference::Function(_)) = address.base
         {
             return Ok(false);
         }
@@ -153,6 +159,11 @@ impl Decoder<'_> {
             _ => self.load(instruction, form, address, value, data_type)?,
         }
         Ok(true)
+    }
+
+    /// Arguments and results of functions are in registers where the GPU's own code passes them.
+    fn access_cost(&self, instruction: &Instruction) -> Cost {
+        if self.is_frame_parameter(instruction) { FRAME_COST } else { cost(instruction) }
     }
 
     fn load(
@@ -184,7 +195,7 @@ impl Decoder<'_> {
             offset = offset.wrapping_add(values[0] as i64);
             is_parameter = true;
         }
-        self.start(instruction.span, cost(instruction));
+        self.start(instruction.span, self.access_cost(instruction));
         let last = self.last();
         last.destinations = destinations;
         last.instruction.offset = offset;
@@ -225,7 +236,7 @@ impl Decoder<'_> {
             form.wide[index] = from.bits() == 64;
         }
         form.short_address = short;
-        self.start(instruction.span, cost(instruction));
+        self.start(instruction.span, self.access_cost(instruction));
         let last = self.last();
         last.sources = sources;
         last.instruction.offset = offset;

@@ -1,9 +1,11 @@
-//! From the syntax tree of a kernel to a [`Program`].
+//! From the syntax trees of a kernel and the functions that it reaches to a [`Program`].
 
 mod address;
 mod arithmetic;
+mod assembly;
 mod asynchronous;
 mod atomic;
+mod call;
 mod collective;
 mod comparison;
 mod control;
@@ -15,17 +17,19 @@ mod memory;
 mod movement;
 mod operand_types;
 mod operands;
+mod recursion;
 mod texture;
 mod timing;
 mod video;
 
-use crate::allocation::{Uses, Width, allocate};
-use crate::control_flow::{Flow, Graph};
+use crate::allocation::{Uses, Width};
+use crate::control_flow::Flow;
 use crate::execution::CacheOperator;
 use crate::interpreter::bodies::{Nothing, functions};
-use crate::module::Layout;
+use crate::layout::{FRAME_ALIGNMENT, Frame, Layout};
+use crate::linkage::Linkage;
 use crate::operation::*;
-use crate::program::{Dependencies, LANES, ParameterSlot, Program, Resources, SourcePosition, Timing};
+use crate::program::{CountClass, LANES, LatencyClass, ParameterSlot, Pipe, Program};
 use crate::ptx::ast::{self, Module, Statement};
 use crate::ptx::error::RawError;
 use crate::ptx::modifier::Modifier;
@@ -33,12 +37,8 @@ use crate::ptx::opcode::Opcode;
 use crate::ptx::source::Span;
 use crate::ptx::types::ScalarType;
 use crate::ptx::{PtxErrorKind, PtxErrors};
-use crate::scheduling::{Access, Node, Order, expected_latency, memory_latency, schedule, spaces};
-use smallvec::SmallVec;
+use crate::scheduling::{Access, Node, Order, expected_latency, memory_latency, spaces};
 use std::collections::BTreeMap;
-
-/// Registers that the machine's calling convention takes beyond the program's own (stack pointer, spare pair).
-const RESERVED_REGISTERS: u32 = 4;
 
 /// An operand before registers have places.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -48,6 +48,10 @@ enum Slot {
     Register(u32),
     /// First row of the constants.
     Constant(u16),
+    /// The 32-bit address where the function's frame begins.
+    Frame,
+    /// The 32-bit address where it ends, and the frames of the functions that it calls begin.
+    FrameEnd,
 }
 
 /// All operands of an instruction with many of them: its lane function finds them through `Instruction::operand_list`.
@@ -68,6 +72,8 @@ struct Pending {
     /// Operands of instructions that have more than fit above.
     list: OperandList,
     label: Option<u32>,
+    /// The functions that it calls: places in the list of functions.
+    callees: Vec<usize>,
     flow: Flow,
     cost: timing::Cost,
     span: Span,
@@ -79,11 +85,20 @@ struct Pending {
     has_own_guard: bool,
 }
 
-/// The state of decoding one kernel.
+/// The state of decoding a kernel and its functions, one function after the other.
 struct Decoder<'a> {
+    linkage: &'a Linkage,
+    /// The kernel, and the functions that it reaches; see [`Linkage::reachable`].
+    functions: &'a [u32],
+    /// Of each, the cycle of calls that it is part of; those of a larger number are called by those of a smaller.
+    cycles: &'a [assembly::Cycle],
+    /// The place in the list of the function that is being decoded.
+    current: usize,
+    module_number: u32,
     module: &'a Module,
     function: &'a ast::Function,
-    layout: Layout,
+    layout: Layout<'a>,
+    frame: Frame,
     widths: Vec<Width>,
     /// The registers that hold the high halves of those of 128 bits, which have the low ones themselves.
     upper_halves: BTreeMap<u32, u32>,
@@ -91,6 +106,8 @@ struct Decoder<'a> {
     known_constants: BTreeMap<(u64, bool), u16>,
     known_rows: BTreeMap<[u32; LANES], u16>,
     pending: Vec<Pending>,
+    /// Targets of the function's branches by table.
+    tables: Vec<Vec<u32>>,
     uses_thread_index: bool,
     schedules: bool,
 }
@@ -98,40 +115,15 @@ struct Decoder<'a> {
 type Decoded<T> = Result<T, RawError>;
 
 impl Program {
-    /// Decodes one kernel of a module; `addresses` are those of the module's device-memory variables, see
-    /// [`crate::module::PtxModule::variables`].
-    pub fn from_ptx(module: &Module, kernel: &str, addresses: &[u64]) -> Result<Program, PtxErrors> {
-        Program::decode(module, kernel, addresses, true)
-    }
-
-    /// As [`Program::from_ptx`]; the instructions stay in the order of the text where `schedules` is false.
+    /// Decodes one kernel and the functions that it can reach; `addresses` are those of the variables in device memory, see
+    /// [`crate::module::PtxModule::variables`]. The instructions stay in the order of the text where `schedules` is false.
     pub(crate) fn decode(
-        module: &Module,
-        kernel: &str,
+        linkage: &Linkage,
+        kernel: u32,
         addresses: &[u64],
         schedules: bool,
     ) -> Result<Program, PtxErrors> {
-        let fail = |errors| PtxErrors::new(&module.source, errors, false);
-        let function = module.function(kernel).filter(|function| function.is_entry && function.body.is_some());
-        let Some(function) = function else {
-            let message = format!("there is no kernel {kernel}");
-            return Err(fail(vec![RawError::new(PtxErrorKind::UnknownSymbol, Span::default(), message)]));
-        };
-        let layout = Layout::new(module, function, addresses).map_err(|error| fail(vec![error]))?;
-        let mut decoder = Decoder {
-            module,
-            function,
-            layout,
-            widths: function.register_types.iter().map(|scalar_type| width_of(*scalar_type)).collect(),
-            upper_halves: BTreeMap::new(),
-            constants: Vec::new(),
-            known_constants: BTreeMap::new(),
-            known_rows: BTreeMap::new(),
-            pending: Vec::new(),
-            uses_thread_index: false,
-            schedules,
-        };
-        decoder.program().map_err(fail)
+        assembly::program(linkage, kernel, addresses, schedules).map_err(|errors| linkage.errors(errors))
     }
 }
 
@@ -143,13 +135,35 @@ fn width_of(scalar_type: ScalarType) -> Width {
     }
 }
 
-impl Decoder<'_> {
-    fn program(&mut self) -> Result<Program, Vec<RawError>> {
-        let mut errors = Vec::new();
-        let mut labels = vec![u32::MAX; self.function.labels.len()];
+impl<'a> Decoder<'a> {
+    /// Turns to a function of the list: what was known of another is forgotten.
+    fn select(&mut self, place: usize) {
+        let (module_number, function) = self.linkage.function(self.functions[place]);
+        self.layout.select(self.functions, place);
+        self.current = place;
+        self.module_number = module_number;
+        self.module = &self.linkage.modules[module_number as usize];
+        self.function = function;
+        self.widths = function.register_types.iter().map(|scalar_type| width_of(*scalar_type)).collect();
+        self.frame = Frame { alignment: FRAME_ALIGNMENT, ..Frame::default() };
+        self.pending = Vec::new();
+        self.tables = Vec::new();
+        self.upper_halves = BTreeMap::new();
+    }
+
+    fn is_kernel(&self) -> bool {
+        self.current == 0
+    }
+
+    /// Decodes the statements of the selected function.
+    fn statements(&mut self) -> Result<(), Vec<RawError>> {
         let function = self.function;
         let statements = function.body.as_ref().map(|body| &body.statements[..]).unwrap_or_default();
+        self.lay_out_frame(statements).map_err(|error| vec![error])?;
+        let mut errors = Vec::new();
+        let mut labels = vec![u32::MAX; self.function.labels.len()];
         let mut end = function.span;
+        self.take_parameters();
         for statement in statements {
             match statement {
                 Statement::Label(label) => labels[label.index()] = self.pending.len() as u32,
@@ -162,18 +176,8 @@ impl Decoder<'_> {
                 _ => {}
             }
         }
-        // Threads that run off the text end.
-        self.start(
-            end,
-            (
-                crate::program::Pipe::Branch,
-                crate::program::LatencyClass::Branch,
-                crate::program::CountClass::Control,
-                1,
-            ),
-        );
-        self.last().instruction.kind = Kind::Exit;
-        self.last().flow = Flow::Exit { conditional: false };
+        // Threads that run off the text end, or return.
+        self.leave(end, (Pipe::Branch, LatencyClass::Branch, CountClass::Control, 1));
         if !errors.is_empty() {
             return Err(errors);
         }
@@ -186,173 +190,15 @@ impl Decoder<'_> {
                 }
             }
         }
-        self.assemble()
-    }
-
-    /// Gives registers their places and branches their meeting points.
-    fn assemble(&mut self) -> Result<Program, Vec<RawError>> {
-        let flows: Vec<Flow> = self.pending.iter().map(|pending| pending.flow).collect();
-        let graph = Graph::new(&flows);
-        for (block, meeting) in graph.reconvergence().into_iter().enumerate() {
-            self.pending[graph.starts[block + 1] as usize - 1].instruction.reconvergence = meeting;
+        for entry in self.tables.iter_mut().flatten() {
+            *entry = labels[*entry as usize];
         }
-        let mut uses: Vec<Uses> = self.pending.iter().map(Pending::uses).collect();
-        if self.schedules {
-            let nodes: Vec<Node> = self.pending.iter().map(Pending::node).collect();
-            let order = schedule(&graph, &uses, &nodes, &self.widths);
-            uses = in_order(uses, &order);
-            self.pending = in_order(std::mem::take(&mut self.pending), &order);
-        }
-        let allocation = allocate(&graph, &uses, &self.widths);
-        let limit = usize::from(Source::CONSTANT);
-        if allocation.rows >= limit || self.constants.len() >= limit || allocation.predicates > 255 {
-            let message = format!(
-                "kernel {} needs {} registers and {} predicates at once",
-                self.function.name, allocation.rows, allocation.predicates
-            );
-            return Err(vec![RawError::new(PtxErrorKind::Limit, self.function.span, message)]);
-        }
-        let place = |slot: Slot| match slot {
-            Slot::Register(register) => Some(allocation.places[register as usize]),
-            _ => None,
-        };
-        let source_at = |slot: Slot, scoreboard: &mut Scoreboard| match slot {
-            Slot::None => Source(SINK_ROW),
-            Slot::Constant(row) => Source(row | Source::CONSTANT),
-            Slot::Register(register) => {
-                let row = allocation.places[register as usize];
-                scoreboard.read(row);
-                Source(row)
-            }
-        };
-        let destination_at = |slot: Slot, scoreboard: &mut Scoreboard| {
-            let Slot::Register(register) = slot else { return SINK_ROW };
-            let row = allocation.places[register as usize];
-            scoreboard.write(row);
-            if self.widths[register as usize] == Width::Two {
-                scoreboard.write(row + 1);
-            }
-            row
-        };
-        let mut instructions = Vec::with_capacity(self.pending.len());
-        let mut timings = Vec::with_capacity(self.pending.len());
-        let mut positions = Vec::with_capacity(self.pending.len());
-        let mut constants = std::mem::take(&mut self.constants);
-        let mut lists: BTreeMap<Vec<u32>, u16> = BTreeMap::new();
-        let mut further_dependencies = Vec::new();
-        let source = &self.module.source;
-        for pending in &self.pending {
-            let mut instruction = pending.instruction;
-            let mut scoreboard = Scoreboard::default();
-            let predicate_base = allocation.rows as u16;
-            for index in 0..5 {
-                instruction.sources[index] = source_at(pending.sources[index], &mut scoreboard);
-            }
-            for index in 0..4 {
-                instruction.destinations[index] = destination_at(pending.destinations[index], &mut scoreboard);
-            }
-            let OperandList { destinations, sources } = &pending.list;
-            if !destinations.is_empty() || !sources.is_empty() {
-                let mut list: Vec<u32> =
-                    destinations.iter().map(|slot| u32::from(destination_at(*slot, &mut scoreboard))).collect();
-                list.extend(sources.iter().map(|slot| u32::from(source_at(*slot, &mut scoreboard).0)));
-                instruction.operand_list = *lists.entry(list).or_insert_with_key(|list| {
-                    let row = constants.len();
-                    constants.extend(list.chunks(LANES).map(|part| {
-                        let mut row = Row::ZERO;
-                        row.0[..part.len()].copy_from_slice(part);
-                        row
-                    }));
-                    row.min(limit) as u16
-                });
-            }
-            for index in 0..2 {
-                if let Some(slot) = place(pending.predicate_destinations[index]) {
-                    instruction.predicate_destinations[index] = slot as u8;
-                    scoreboard.write(predicate_base + slot);
-                }
-                if let Some(slot) = place(pending.predicate_sources[index]) {
-                    instruction.predicate_sources[index] = slot as u8;
-                    scoreboard.read(predicate_base + slot);
-                }
-            }
-            if let Some(guard) = pending.guard {
-                let slot = allocation.places[guard as usize];
-                instruction.guard = slot as u8;
-                scoreboard.read(predicate_base + slot);
-            }
-            let dependencies = scoreboard.dependencies(&mut further_dependencies);
-            let (pipe, latency, count, passes) = pending.cost;
-            timings.push(Timing { pipe, latency, count, passes, dependencies });
-            let line = source.line_column(pending.span.start).line;
-            positions.push(SourcePosition { line, text: pending.span.text(source.text()).into() });
-            instructions.push(instruction);
-        }
-        if constants.len() >= limit {
-            let message = format!("kernel {} has more than {limit} constants and operand lists", self.function.name);
-            return Err(vec![RawError::new(PtxErrorKind::Limit, self.function.span, message)]);
-        }
-        let performance = &self.function.performance;
-        let registers = (allocation.pressure as u32 + RESERVED_REGISTERS).next_multiple_of(8).clamp(16, 255);
-        let resources = Resources {
-            registers_per_thread: registers.min(performance.maximum_registers.unwrap_or(255).max(16)),
-            shared_bytes: self.layout.shared_bytes,
-            local_bytes: self.layout.local_bytes,
-            maximum_threads: performance.maximum_threads.map(|sizes| sizes.iter().product()),
-            required_block: performance.required_threads,
-        };
-        Ok(Program {
-            name: (&*self.function.name).into(),
-            file_name: source.name().into(),
-            resources,
-            parameters: self.layout.parameters.clone(),
-            parameter_bytes: self.layout.parameter_bytes,
-            timings,
-            positions,
-            instructions,
-            constants,
-            further_dependencies,
-            register_rows: allocation.rows as u16,
-            uses_thread_index: self.uses_thread_index,
-            predicate_slots: allocation.predicates as u16,
-        })
+        Ok(())
     }
 
     /// Begins an instruction: one that does nothing yet.
     fn start(&mut self, span: Span, cost: timing::Cost) {
-        let instruction = Instruction {
-            functions: functions::<Nothing>(),
-            kind: Kind::Lanes,
-            guard: TRUE_PREDICATE,
-            predicate_destinations: [SINK_PREDICATE; 2],
-            predicate_sources: [TRUE_PREDICATE; 2],
-            guard_flip: 0,
-            predicate_flips: [0; 2],
-            destinations: [SINK_ROW; 4],
-            sources: [Source(SINK_ROW); 5],
-            operand_list: 0,
-            immediate: 0,
-            target: 0,
-            reconvergence: NEVER,
-            offset: 0,
-            memory: MemoryForm::NONE,
-        };
-        self.pending.push(Pending {
-            instruction,
-            guard: None,
-            destinations: Default::default(),
-            sources: Default::default(),
-            predicate_destinations: Default::default(),
-            predicate_sources: Default::default(),
-            list: OperandList::default(),
-            label: None,
-            flow: Flow::Next,
-            cost,
-            span,
-            carries: false,
-            pinned: false,
-            has_own_guard: false,
-        });
+        self.pending.push(Pending::new(span, cost));
     }
 
     /// The instruction that is being decoded.
@@ -386,7 +232,9 @@ impl Decoder<'_> {
             | Opcode::Applypriority
             | Opcode::Discard
             | Opcode::Createpolicy => self.addresses(instruction)?,
+            Opcode::Call => self.call(instruction)?,
             Opcode::Bra
+            | Opcode::Brx
             | Opcode::Exit
             | Opcode::Ret
             | Opcode::Trap
@@ -430,7 +278,9 @@ impl Decoder<'_> {
                 pending.guard = Some(guard.register.0);
                 pending.instruction.guard_flip = if guard.negated { u32::MAX } else { 0 };
                 match &mut pending.flow {
-                    Flow::Branch { conditional, .. } | Flow::Exit { conditional } => *conditional = true,
+                    Flow::Branch { conditional, .. } | Flow::Table { conditional, .. } | Flow::Exit { conditional } => {
+                        *conditional = true;
+                    }
                     Flow::Next => {}
                 }
             }
@@ -446,6 +296,43 @@ fn in_order<T>(items: Vec<T>, order: &[u32]) -> Vec<T> {
 }
 
 impl Pending {
+    fn new(span: Span, cost: timing::Cost) -> Self {
+        let instruction = Instruction {
+            functions: functions::<Nothing>(),
+            kind: Kind::Lanes,
+            guard: TRUE_PREDICATE,
+            predicate_destinations: [SINK_PREDICATE; 2],
+            predicate_sources: [TRUE_PREDICATE; 2],
+            guard_flip: 0,
+            predicate_flips: [0; 2],
+            destinations: [SINK_ROW; 4],
+            sources: [Source(SINK_ROW); 5],
+            operand_list: 0,
+            immediate: 0,
+            target: 0,
+            reconvergence: NEVER,
+            offset: 0,
+            memory: MemoryForm::NONE,
+        };
+        Pending {
+            instruction,
+            guard: None,
+            destinations: Default::default(),
+            sources: Default::default(),
+            predicate_destinations: Default::default(),
+            predicate_sources: Default::default(),
+            list: OperandList::default(),
+            label: None,
+            callees: Vec::new(),
+            flow: Flow::Next,
+            cost,
+            span,
+            carries: false,
+            pinned: false,
+            has_own_guard: false,
+        }
+    }
+
     /// What the scheduler needs to know beyond registers.
     fn node(&self) -> Node {
         let Instruction { kind, memory, .. } = &self.instruction;
@@ -462,6 +349,11 @@ impl Pending {
             // Matrix instructions exchange registers alone, and the lanes that meet there are those of the same instruction.
             Kind::Collective if !self.list.destinations.is_empty() => (Order::Free, None),
             Kind::Branch
+            | Kind::BranchTable
+            | Kind::Call
+            | Kind::CallThrough
+            | Kind::Return
+            | Kind::System(_)
             | Kind::Exit
             | Kind::Counter
             | Kind::Barrier(_)
@@ -501,41 +393,6 @@ impl Pending {
         writes.extend(registers(&self.list.destinations));
         writes.extend(registers(&self.predicate_destinations));
         Uses { reads, writes, guarded: self.guard.is_some() }
-    }
-}
-
-/// The scoreboard entries of one instruction, each once.
-#[derive(Default)]
-struct Scoreboard {
-    reads: SmallVec<[u16; 12]>,
-    writes: SmallVec<[u16; 12]>,
-}
-
-impl Scoreboard {
-    fn read(&mut self, index: u16) {
-        if !self.reads.contains(&index) {
-            self.reads.push(index);
-        }
-    }
-
-    fn write(&mut self, index: u16) {
-        if !self.writes.contains(&index) {
-            self.writes.push(index);
-        }
-    }
-
-    /// Puts the first entries into the instruction's own table and the others into the program's.
-    fn dependencies(self, further: &mut Vec<u16>) -> Dependencies {
-        let mut dependencies = Dependencies { further: further.len() as u32, ..Dependencies::default() };
-        let mut divide = |entries: &[u16], own: &mut [u16]| {
-            let count = entries.len().min(own.len());
-            own[..count].copy_from_slice(&entries[..count]);
-            further.extend(&entries[count..]);
-            (count as u8, (entries.len() - count) as u8)
-        };
-        (dependencies.read_count, dependencies.further_read_count) = divide(&self.reads, &mut dependencies.reads);
-        (dependencies.write_count, dependencies.further_write_count) = divide(&self.writes, &mut dependencies.writes);
-        dependencies
     }
 }
 

@@ -83,6 +83,11 @@ impl Decoder<'_> {
                 self.special(operand, *name, Slot::Register(register), wide)?;
                 Ok(Slot::Register(register))
             }
+            OperandKind::Symbol { symbol, offset } if self.frame_place(*symbol).is_some() => {
+                let register = self.new_register(if wide { Width::Two } else { Width::One });
+                self.frame_address(operand.span, *symbol, *offset, register);
+                Ok(Slot::Register(register))
+            }
             _ => {
                 let value = self.immediate(operand, scalar_type)?;
                 Ok(self.constant(value, wide))
@@ -114,7 +119,7 @@ impl Decoder<'_> {
             OperandKind::Symbol { symbol, offset } => self
                 .layout
                 .address(symbol)
-                .ok_or_else(|| self.bad(operand, "the address of this symbol is not supported by the simulator"))?
+                .ok_or_else(|| self.unknown_address(operand, symbol))?
                 .wrapping_add(offset as u64),
             _ => return Err(self.bad(operand, "this operand is not a register, a literal or a symbol")),
         };

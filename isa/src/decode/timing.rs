@@ -76,7 +76,7 @@ pub(super) fn cost(instruction: &Instruction) -> Cost {
         O::Bar | O::Barrier if instruction.has(M::Warp) => (Pipe::Branch, L::Branch, C::Other, 1),
         O::Bar | O::Barrier => (Pipe::Memory, L::Variable, C::Barrier, 1),
         O::Membar | O::Fence => (Pipe::Memory, L::Variable, C::Other, 1),
-        O::Bra | O::Exit | O::Ret | O::Trap | O::Brkpt | O::Call => (Pipe::Branch, L::Branch, C::Control, 1),
+        O::Bra | O::Brx | O::Exit | O::Ret | O::Trap | O::Brkpt | O::Call => (Pipe::Branch, L::Branch, C::Control, 1),
         O::Nanosleep => (Pipe::Branch, L::Branch, C::Other, 1),
         _ => integer,
     }

@@ -3,6 +3,7 @@
 pub(crate) mod address;
 pub(crate) mod asynchronous;
 pub(crate) mod bodies;
+pub(crate) mod call;
 pub(crate) mod carry;
 pub(crate) mod collective;
 pub(crate) mod compare;
@@ -121,6 +122,11 @@ fn step<const VERSION: usize>(
         Kind::Branch => {
             Effect::Branch { divergent: warp.control.branch(instruction.target, instruction.reconvergence, mask) }
         }
+        Kind::BranchTable => call::branch_table(program, instruction, warp, mask),
+        Kind::Call => call::call(program, instruction, warp, mask),
+        Kind::CallThrough => call::call_through(program, instruction, warp, mask),
+        Kind::Return => call::leave(program, warp, mask),
+        Kind::System(system) => call::system(program, instruction, warp, context, system, mask),
         Kind::Exit => {
             warp.control.exit(mask);
             Effect::Exit { mask }

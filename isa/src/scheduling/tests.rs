@@ -26,7 +26,7 @@ fn scheduled(text: &[(Node, &[u32], &[u32])]) -> Vec<u32> {
     nodes.push(PINNED);
     uses.push(Uses::default());
     flows.push(Flow::Exit { conditional: false });
-    let mut order = schedule(&Graph::new(&flows), &uses, &nodes, &[Width::One; 200]);
+    let mut order = schedule(&Graph::new(&flows, &[]), &uses, &nodes, &[Width::One; 200]);
     assert_eq!(order.pop(), Some(text.len() as u32), "the exit stays last");
     order
 }
@@ -111,5 +111,5 @@ fn a_guarded_write_follows_the_write_that_it_may_leave() {
     ];
     let nodes = [FREE, load(1), load(1), PINNED];
     let flows = [Flow::Next, Flow::Next, Flow::Next, Flow::Exit { conditional: false }];
-    assert_eq!(schedule(&Graph::new(&flows), &uses, &nodes, &[Width::One; 4]), [0, 1, 2, 3]);
+    assert_eq!(schedule(&Graph::new(&flows, &[]), &uses, &nodes, &[Width::One; 4]), [0, 1, 2, 3]);
 }

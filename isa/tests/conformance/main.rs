@@ -2,6 +2,7 @@
 
 mod approximate;
 mod bits;
+mod calls;
 mod cases;
 mod compare;
 mod convert;

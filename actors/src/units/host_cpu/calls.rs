@@ -213,6 +213,7 @@ impl HostCpu {
         let Some(kernel) = self.kernels.find(0, kernel) else {
             return Err((CudaError::InvalidDeviceFunction, format!("no kernel named {kernel} is loaded")));
         };
+        let kernel = kernel.map_err(|why| (CudaError::NotSupported, why.to_string()))?;
         let mut launch = validate(&kernel, request, LaunchId(self.next_launch), self.compute_capability)?;
         if cooperative {
             self.begin_cooperative(now, &mut launch, out)?;

@@ -132,6 +132,8 @@ pub(super) fn error_of(cause: &FaultCause) -> CudaError {
         FaultCause::MisalignedAddress { .. } => CudaError::MisalignedAddress,
         FaultCause::Trap | FaultCause::InvalidFree { .. } => CudaError::LaunchFailure,
         FaultCause::AssertionFailed { .. } => CudaError::Assert,
+        FaultCause::StackOverflow { .. } => CudaError::HardwareStackError,
+        FaultCause::InvalidTarget(_) => CudaError::InvalidPc,
         FaultCause::Unsupported(_) => CudaError::IllegalInstruction,
     }
 }

@@ -364,7 +364,7 @@ impl Sm {
             launch: launch.id,
             cta: cta.cta,
             thread: [thread % x, thread / x % y, thread / x / y],
-            instruction: format!("{}:{}: {}", program.file_name(), position.line, position.text),
+            instruction: format!("{}:{}: {}", program.file_name(pc), position.line, position.text),
         };
         let cta = usize::from(slot.cta);
         self.end_cta(cta, Some(fault), cycle, step.out);

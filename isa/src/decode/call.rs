@@ -1,0 +1,579 @@
+//! Calls: frames, arguments and results, and calls of the device runtime.
+//!
+//! Arguments are variables in the frame that the callee will have, where it finds them at the same offsets whoever calls. The
+//! GPU's own convention passes them in registers: accesses to them take no issue slot.
+
+use super::timing::{Cost, cost};
+use super::{Decoded, Decoder, Slot};
+use crate::allocation::Width;
+use crate::control_flow::Flow;
+use crate::execution::{Space, SystemCall};
+use crate::interpreter::bodies::{Map, functions};
+use crate::interpreter::call::FrameAddress;
+use crate::interpreter::integer::Resize;
+use crate::layout::{FramePlace, Signature};
+use crate::linkage::Target;
+use crate::operation::{Kind, MemoryForm};
+use crate::program::{CountClass, LatencyClass, Pipe};
+use crate::ptx::PtxErrorKind;
+use crate::ptx::ast::{
+    AddressBase, CallOperands, Instruction, LocalVariableId, Operand, OperandKind, Parameter, RegisterId, Statement,
+    SymbolReference,
+};
+use crate::ptx::error::RawError;
+use crate::ptx::opcode::Opcode as O;
+use crate::ptx::source::Span;
+use crate::ptx::types::{ScalarType as T, StateSpace};
+
+/// What passing an argument costs.
+pub(super) const FRAME_COST: Cost = (Pipe::Free, LatencyClass::Zero, CountClass::Memory, 1);
+
+/// How a function uses a parameter variable of its calls. A stretch of its text ends at each call, label and branch.
+#[derive(Clone, Copy, Debug, Default)]
+struct Use {
+    declared: u32,
+    /// First and last stretch with an access by name.
+    first: Option<u32>,
+    last: u32,
+    /// Whether anything but a load or store names it.
+    escapes: bool,
+    /// Of its only call: the stretch that it ends, the place among the results or arguments, whether it is a result.
+    call: Option<(u32, usize, bool)>,
+    calls: u32,
+}
+
+fn is_local_parameter(symbol: SymbolReference) -> Option<LocalVariableId> {
+    if let SymbolReference::Local(variable) = symbol { Some(variable) } else { None }
+}
+
+/// What a call's results and arguments look like.
+struct Callee<'a> {
+    returns: &'a [Parameter],
+    parameters: &'a [Parameter],
+    /// The functions that it may be: places in the list.
+    places: Vec<usize>,
+    /// The register with the function's address.
+    through: Option<RegisterId>,
+}
+
+impl<'a> Decoder<'a> {
+    /// Gives the selected function's variables their places in its frame. Variables of calls are where the callee looks for
+    /// them, if nothing comes between.
+    pub(super) fn lay_out_frame(&mut self, statements: &[Statement]) -> Decoded<()> {
+        let function = self.function;
+        let too_large = |span: Span| {
+            let message = format!("the variables of {} do not fit a thread's stack", function.name);
+            RawError::new(PtxErrorKind::Limit, span, message)
+        };
+        self.frame.variables = vec![None; function.variables.len()];
+        if self.is_kernel() {
+            self.frame.bytes = self.layout.local_bytes;
+        } else {
+            let signature = Signature::new(&function.returns, &function.parameters, self.linkage.largest_argument);
+            self.frame.signature = signature.ok_or_else(|| too_large(function.span))?;
+            self.frame.bytes = self.frame.signature.bytes;
+            self.frame.alignment = self.frame.alignment.max(self.frame.signature.alignment);
+        }
+        if function.variables.is_empty() {
+            return Ok(());
+        }
+        let uses = self.parameter_uses(statements);
+        for (index, variable) in function.variables.iter().enumerate() {
+            let is_local = variable.space == StateSpace::Local && !self.is_kernel();
+            if is_local || variable.space == StateSpace::Parameter {
+                let place = self.outgoing_place(statements, &uses[index], variable.bytes());
+                self.frame.variables[index] = match place.filter(|_| !is_local) {
+                    Some(offset) => Some(FramePlace { offset, is_outgoing: true }),
+                    None => {
+                        let offset = self.frame.take(variable.bytes(), variable.alignment);
+                        Some(FramePlace { offset: offset.ok_or_else(|| too_large(variable.span))?, is_outgoing: false })
+                    }
+                };
+            }
+        }
+        Ok(())
+    }
+
+    fn parameter_uses(&self, statements: &[Statement]) -> Vec<Use> {
+        let mut uses = vec![Use::default(); self.function.variables.len()];
+        let mut stretch = 0;
+        for statement in statements {
+            match statement {
+                Statement::Label(_) => stretch += 1,
+                Statement::Variable(variable) => uses[variable.index()].declared = stretch,
+                Statement::Instruction(instruction) => {
+                    for operand in &instruction.operands {
+                        match &operand.kind {
+                            OperandKind::Symbol { symbol, .. } => {
+                                if let Some(variable) = is_local_parameter(*symbol) {
+                                    uses[variable.index()].escapes = true;
+                                }
+                            }
+                            OperandKind::Address(address) => {
+                                if let AddressBase::Symbol(symbol) = address.base
+                                    && let Some(variable) = is_local_parameter(symbol)
+                                {
+                                    let entry = &mut uses[variable.index()];
+                                    entry.first.get_or_insert(stretch);
+                                    entry.last = stretch;
+                                    entry.escapes |= !matches!(instruction.opcode, O::Ld | O::St);
+                                }
+                            }
+                            _ => {}
+                        }
+                    }
+                    if let Some(call) = &instruction.call {
+                        for (list, is_result) in [(&call.returns, true), (&call.arguments, false)] {
+                            for (place, operand) in list.iter().enumerate() {
+                                if let OperandKind::Symbol { symbol, offset: 0 } = operand.kind
+                                    && let Some(variable) = is_local_parameter(symbol)
+                                {
+                                    let entry = &mut uses[variable.index()];
+                                    entry.call = Some((stretch, place, is_result));
+                                    entry.calls += 1;
+                                }
+                            }
+                        }
+                        stretch += 1;
+                    }
+                    if matches!(instruction.opcode, O::Bra | O::Brx) {
+                        stretch += 1;
+                    }
+                }
+                _ => {}
+            }
+        }
+        uses
+    }
+
+    /// The offset past the frame's end of a variable that one call alone uses, without another call between.
+    fn outgoing_place(&self, statements: &[Statement], used: &Use, bytes: Option<u64>) -> Option<u32> {
+        let (call, place, is_result) = used.call.filter(|_| used.calls == 1 && !used.escapes)?;
+        let needed = if is_result { call + 1 } else { call };
+        if used.first.is_some_and(|first| first != needed || used.last != needed)
+            || (!is_result && used.declared != call)
+        {
+            return None;
+        }
+        let mut stretch = 0;
+        for statement in statements {
+            match statement {
+                Statement::Label(_) => stretch += 1,
+                Statement::Instruction(instruction) => {
+                    if let Some(operands) = &instruction.call {
+                        if stretch == call {
+                            let callee = self.callee(instruction, operands).ok()??;
+                            let list = if is_result { callee.returns } else { callee.parameters };
+                            let formal = list.get(place)?;
+                            let signature = self.signature(&callee)?;
+                            let offsets = if is_result { &signature.returns } else { &signature.parameters };
+                            let fits = formal.bytes().is_none() || formal.bytes() == bytes;
+                            return offsets.get(place).copied().filter(|_| fits);
+                        }
+                        stretch += 1;
+                    }
+                    if matches!(instruction.opcode, O::Bra | O::Brx) {
+                        stretch += 1;
+                    }
+                }
+                _ => {}
+            }
+        }
+        None
+    }
+
+    fn signature(&self, callee: &Callee) -> Option<Signature> {
+        Signature::new(callee.returns, callee.parameters, self.linkage.largest_argument)
+    }
+
+    /// Where a symbol is in the function's frame; `None` for symbols that are in the same place in all frames.
+    pub(super) fn frame_place(&self, symbol: SymbolReference) -> Option<(Slot, i64)> {
+        let own = |offset: &u32| (Slot::Frame, i64::from(*offset));
+        match symbol {
+            SymbolReference::Local(variable) => {
+                let place = self.frame.variables.get(variable.index()).copied().flatten()?;
+                Some((if place.is_outgoing { Slot::FrameEnd } else { Slot::Frame }, i64::from(place.offset)))
+            }
+            SymbolReference::Parameter(index) => self.frame.signature.parameters.get(index as usize).map(own),
+            SymbolReference::Return(index) => self.frame.signature.returns.get(index as usize).map(own),
+            _ => None,
+        }
+    }
+
+    /// Whether a load or store of parameter space is one of a variable in a frame, rather than of the kernel's parameters.
+    pub(super) fn is_frame_parameter(&self, instruction: &Instruction) -> bool {
+        let of_call = match instruction.state_space() {
+            Some(StateSpace::Parameter) => false,
+            Some(StateSpace::FunctionParameter) => true,
+            _ => return false,
+        };
+        let place = usize::from(instruction.opcode != O::St);
+        let Some(OperandKind::Address(address)) = instruction.operands.get(place).map(|operand| &operand.kind) else {
+            return false;
+        };
+        match address.base {
+            AddressBase::Symbol(symbol) => self.frame_place(symbol).is_some(),
+            // The address of a function's parameter is one of local space.
+            _ => of_call || !self.is_kernel() || instruction.opcode == O::St,
+        }
+    }
+
+    /// Puts the address of a variable in the frame into a register.
+    pub(super) fn frame_address(&mut self, span: Span, symbol: SymbolReference, offset: i64, to: u32) {
+        let Some((base, place)) = self.frame_place(symbol) else { return };
+        let wide = self.widths[to as usize] == Width::Two;
+        self.start(span, (Pipe::Int, LatencyClass::Integer, CountClass::Integer, 1));
+        let last = self.last();
+        last.instruction.functions = functions::<FrameAddress>();
+        last.instruction.offset = place.wrapping_add(offset);
+        last.instruction.memory.wide[0] = wide;
+        last.sources[0] = base;
+        last.destinations[0] = Slot::Register(to);
+    }
+
+    /// A load or store of one value at an offset in a frame.
+    fn frame_access(&mut self, span: Span, kind: Kind, (base, offset): (Slot, i64), bytes: u32, value: Slot) {
+        let wide = match value {
+            Slot::Register(register) => self.widths[register as usize] == Width::Two,
+            _ => bytes == 8,
+        };
+        self.start(span, FRAME_COST);
+        let last = self.last();
+        last.instruction.kind = kind;
+        last.instruction.offset = offset;
+        last.instruction.memory = MemoryForm {
+            space: Some(Space::Local),
+            element_bytes: bytes as u8,
+            wide: [wide; 4],
+            short_address: true,
+            ..MemoryForm::NONE
+        };
+        last.sources[0] = base;
+        if kind == Kind::Store {
+            last.sources[1] = value;
+        } else {
+            last.destinations[0] = value;
+        }
+    }
+
+    /// Copies bytes from one place of a frame to another, in pieces as large as their alignment allows.
+    fn copy_bytes(&mut self, span: Span, from: (Slot, i64), to: (Slot, i64), bytes: u32) {
+        let mut done = 0;
+        while done < bytes {
+            let [source, destination] = [from, to].map(|(base, offset)| (base, offset + i64::from(done)));
+            let aligned = (source.1 | destination.1 | 8).trailing_zeros();
+            let mut piece = 1u32 << aligned;
+            while piece > bytes - done {
+                piece /= 2;
+            }
+            let register = self.new_register(if piece == 8 { Width::Two } else { Width::One });
+            self.frame_access(span, Kind::Load, source, piece, Slot::Register(register));
+            self.frame_access(span, Kind::Store, destination, piece, Slot::Register(register));
+            done += piece;
+        }
+    }
+
+    /// Parameters of the older form are registers: they get their values.
+    pub(super) fn take_parameters(&mut self) {
+        if self.is_kernel() {
+            return;
+        }
+        for (index, parameter) in self.function.parameters.iter().enumerate() {
+            if let Some(register) = parameter.register {
+                let place = (Slot::Frame, i64::from(self.frame.signature.parameters[index]));
+                self.register_access(parameter, Kind::Load, place, register);
+            }
+        }
+    }
+
+    fn register_access(&mut self, parameter: &Parameter, kind: Kind, place: (Slot, i64), register: RegisterId) {
+        if self.widths[register.index()] == Width::Predicate {
+            return;
+        }
+        self.frame_access(parameter.span, kind, place, parameter.scalar_type.bytes(), Slot::Register(register.0));
+    }
+
+    /// `ret`, or the end of the text: the kernel's threads end, a function's return.
+    pub(super) fn leave(&mut self, span: Span, cost: Cost) {
+        let mut kind = Kind::Exit;
+        if !self.is_kernel() {
+            for (index, result) in self.function.returns.iter().enumerate() {
+                if let Some(register) = result.register {
+                    let place = (Slot::Frame, i64::from(self.frame.signature.returns[index]));
+                    self.register_access(result, Kind::Store, place, register);
+                }
+            }
+            kind = Kind::Return;
+        }
+        self.start(span, cost);
+        self.last().instruction.kind = kind;
+        self.last().flow = Flow::Exit { conditional: false };
+    }
+
+    /// What a call reaches; `None` for a function of the device runtime.
+    fn callee(&self, instruction: &Instruction, call: &CallOperands) -> Decoded<Option<Callee<'a>>> {
+        let place_of = |number: &u32| self.functions.iter().position(|other| other == number);
+        let register = match call.target.kind {
+            OperandKind::Register(register) => register,
+            OperandKind::Symbol { symbol: SymbolReference::Function(function), .. } => {
+                return match self.linkage.target(self.module_number, function) {
+                    Target::Function(number) => {
+                        // The declaration that the caller sees tells how it passes arguments.
+                        let declaration = &self.module.functions[function.index()];
+                        Ok(Some(Callee {
+                            returns: &declaration.returns,
+                            parameters: &declaration.parameters,
+                            places: place_of(&number).into_iter().collect(),
+                            through: None,
+                        }))
+                    }
+                    Target::System(_) => Ok(None),
+                    Target::Undefined => {
+                        let name = &self.module.functions[function.index()].name;
+                        let message = format!("no module defines the function `{name}`");
+                        Err(RawError::new(PtxErrorKind::UnknownSymbol, call.target.span, message))
+                    }
+                };
+            }
+            _ => return Err(self.bad(&call.target, "a function, or a register with its address, is expected here")),
+        };
+        let statements = self.function.body.as_ref().map(|body| &body.statements[..]).unwrap_or_default();
+        for statement in statements {
+            match statement {
+                Statement::CallPrototype { label, prototype } if Some(*label) == call.prototype => {
+                    let shape = Some((&prototype.returns[..], &prototype.parameters[..]));
+                    let candidates = self.linkage.candidates(None, shape);
+                    return Ok(Some(Callee {
+                        returns: &prototype.returns,
+                        parameters: &prototype.parameters,
+                        places: candidates.iter().filter_map(place_of).collect(),
+                        through: Some(register),
+                    }));
+                }
+                Statement::CallTargets { table, targets, .. } if Some(*table) == call.prototype => {
+                    let mut places = Vec::new();
+                    for target in targets {
+                        if let Target::Function(number) = self.linkage.target(self.module_number, *target) {
+                            places.extend(place_of(&number));
+                        }
+                    }
+                    let Some(first) = targets.first().and_then(|first| self.module.functions.get(first.index())) else {
+                        break;
+                    };
+                    return Ok(Some(Callee {
+                        returns: &first.returns,
+                        parameters: &first.parameters,
+                        places,
+                        through: Some(register),
+                    }));
+                }
+                _ => {}
+            }
+        }
+        let message = "a call through a register needs the label of a `.callprototype` or `.calltargets`";
+        Err(RawError::new(PtxErrorKind::BadOperand, instruction.span, message))
+    }
+
+    /// `call`; false where the form is not supported.
+    pub(super) fn call(&mut self, instruction: &Instruction) -> Decoded<bool> {
+        let Some(operands) = &instruction.call else { return Ok(false) };
+        let Some(callee) = self.callee(instruction, operands)? else {
+            return self.system_call(instruction, operands);
+        };
+        for (actual, formal, what) in [
+            (operands.returns.len(), callee.returns.len(), "results"),
+            (operands.arguments.len(), callee.parameters.len(), "arguments"),
+        ] {
+            if actual != formal {
+                let message = format!("the call has {actual} {what}, the function {formal}");
+                return Err(RawError::new(PtxErrorKind::OperandCount, instruction.span, message));
+            }
+        }
+        let Some(signature) = self.signature(&callee) else { return Ok(false) };
+        self.frame.outgoing = self.frame.outgoing.max(signature.bytes);
+        for (index, operand) in operands.arguments.iter().enumerate() {
+            let to = (Slot::FrameEnd, i64::from(signature.parameters[index]));
+            self.pass(operand, &callee.parameters[index], to)?;
+        }
+        let address = match callee.through {
+            Some(register) if self.widths[register.index()] == Width::Predicate => {
+                return Err(self.bad(&operands.target, "a predicate is no address"));
+            }
+            Some(register) => Slot::Register(register.0),
+            None => Slot::None,
+        };
+        let short = callee.through.is_some_and(|register| self.widths[register.index()] == Width::One);
+        self.start(instruction.span, cost(instruction));
+        let last = self.last();
+        last.instruction.kind = if address == Slot::None { Kind::Call } else { Kind::CallThrough };
+        last.instruction.memory.short_address = short;
+        last.sources[0] = address;
+        last.callees = callee.places;
+        for (index, operand) in operands.returns.iter().enumerate() {
+            let from = (Slot::FrameEnd, i64::from(signature.returns[index]));
+            self.receive(operand, &callee.returns[index], from)?;
+        }
+        Ok(true)
+    }
+
+    /// Puts an argument where the callee looks for it.
+    fn pass(&mut self, operand: &Operand, formal: &Parameter, to: (Slot, i64)) -> Decoded<()> {
+        if let OperandKind::Symbol { symbol, offset: 0 } = operand.kind
+            && let Some(variable) = is_local_parameter(symbol)
+        {
+            let from = self.frame_place(symbol);
+            let Some(from) = from else { return Err(self.bad(operand, "a parameter variable is expected here")) };
+            let bytes = self.argument_bytes(operand, variable, formal)?;
+            if from != to {
+                self.copy_bytes(operand.span, from, to, bytes);
+            }
+            return Ok(());
+        }
+        let scalar_type = formal.scalar_type;
+        if formal.bytes() != Some(u64::from(scalar_type.bytes())) || scalar_type.bytes() > 8 {
+            return Err(self.bad(operand, "a parameter variable is expected here"));
+        }
+        let from = match operand.kind {
+            OperandKind::Register(register) if self.widths[register.index()] == Width::Two => T::B64,
+            _ => scalar_type,
+        };
+        let value = self.source(operand, from)?;
+        self.frame_access(operand.span, Kind::Store, to, scalar_type.bytes(), value);
+        Ok(())
+    }
+
+    /// Takes a result from where the callee left it.
+    fn receive(&mut self, operand: &Operand, formal: &Parameter, from: (Slot, i64)) -> Decoded<()> {
+        match operand.kind {
+            OperandKind::Sink => Ok(()),
+            OperandKind::Symbol { symbol, offset: 0 } => {
+                let variable = is_local_parameter(symbol);
+                let (Some(variable), Some(to)) = (variable, self.frame_place(symbol)) else {
+                    return Err(self.bad(operand, "a parameter variable is expected here"));
+                };
+                let bytes = self.argument_bytes(operand, variable, formal)?;
+                if from != to {
+                    self.copy_bytes(operand.span, from, to, bytes);
+                }
+                Ok(())
+            }
+            OperandKind::Register(register) => {
+                let bytes = formal.scalar_type.bytes();
+                let is_scalar = formal.bytes() == Some(u64::from(bytes)) && bytes <= 8;
+                let wide = self.widths[register.index()] == Width::Two;
+                if !is_scalar || (bytes == 8 && !wide) || self.widths[register.index()] == Width::Predicate {
+                    return Err(self.bad(operand, "this register does not fit the function's result"));
+                }
+                self.frame_access(operand.span, Kind::Load, from, bytes, Slot::Register(register.0));
+                self.last().instruction.memory.signed = formal.scalar_type.is_signed_integer();
+                Ok(())
+            }
+            _ => Err(self.bad(operand, "a register or a parameter variable is expected here")),
+        }
+    }
+
+    /// Bytes to pass: those of the variable, which must be those of the parameter where these are known.
+    fn argument_bytes(&self, operand: &Operand, variable: LocalVariableId, formal: &Parameter) -> Decoded<u32> {
+        let bytes = self.function.variables[variable.index()].bytes();
+        if formal.bytes().is_some() && formal.bytes() != bytes {
+            let message = format!(
+                "the variable has {} bytes, the function's parameter {}",
+                bytes.unwrap_or(0),
+                formal.bytes().unwrap_or(0)
+            );
+            return Err(RawError::new(PtxErrorKind::BadOperand, operand.span, message));
+        }
+        u32::try_from(bytes.unwrap_or(0)).map_err(|_| self.bad(operand, "this variable is too large"))
+    }
+
+    /// A call of the device runtime.
+    fn system_call(&mut self, instruction: &Instruction, call: &CallOperands) -> Decoded<bool> {
+        let OperandKind::Symbol { symbol: SymbolReference::Function(function), .. } = call.target.kind else {
+            return Ok(false);
+        };
+        let Target::System(system) = self.linkage.target(self.module_number, function) else { return Ok(false) };
+        if call.arguments.len() != system.arguments() || call.returns.len() > 1 {
+            let name = &self.module.functions[function.index()].name;
+            let message = format!(
+                "{name} of the device runtime takes {} arguments; the call has {}",
+                system.arguments(),
+                call.arguments.len()
+            );
+            return Err(RawError::new(PtxErrorKind::OperandCount, instruction.span, message));
+        }
+        let mut sources = [Slot::None; 5];
+        for (source, operand) in sources.iter_mut().zip(&call.arguments) {
+            *source = self.system_argument(operand)?;
+        }
+        let wide = system == SystemCall::Allocate;
+        let width = if wide { Width::Two } else { Width::One };
+        let has_result = !call.returns.is_empty() && call.returns[0].kind != OperandKind::Sink;
+        let result = has_result.then(|| self.new_register(width));
+        self.start(instruction.span, cost(instruction));
+        let last = self.last();
+        last.instruction.kind = Kind::System(system);
+        last.instruction.memory.is_reduction = !has_result;
+        last.instruction.memory.wide[0] = wide;
+        last.instruction.memory.element_bytes = if wide { 8 } else { 4 };
+        last.sources[..5].copy_from_slice(&sources);
+        last.destinations[0] = result.map_or(Slot::None, Slot::Register);
+        let (Some(operand), Some(result)) = (call.returns.first(), result) else { return Ok(true) };
+        match operand.kind {
+            OperandKind::Symbol { symbol, offset: 0 } => {
+                let place = self.frame_place(symbol);
+                let variable = is_local_parameter(symbol);
+                let (Some(place), Some(variable)) = (place, variable) else {
+                    return Err(self.bad(operand, "a parameter variable is expected here"));
+                };
+                let room = self.function.variables[variable.index()].bytes().unwrap_or(0);
+                let bytes = if wide && room >= 8 { 8 } else { 4 };
+                if room < 4 {
+                    return Err(self.bad(operand, "this variable is too small for the result"));
+                }
+                self.frame_access(operand.span, Kind::Store, place, bytes, Slot::Register(result));
+            }
+            OperandKind::Register(register) => {
+                let lanes = match (wide, self.widths[register.index()]) {
+                    (false, Width::One) => functions::<Map<Resize<u32, u32>>>(),
+                    (false, Width::Two) => functions::<Map<Resize<i32, i64>>>(),
+                    (true, Width::One) => functions::<Map<Resize<u64, u32>>>(),
+                    (true, Width::Two) => functions::<Map<Resize<u64, u64>>>(),
+                    _ => return Err(self.bad(operand, "this register does not fit the function's result")),
+                };
+                self.helper(operand.span, lanes, result, register.0);
+            }
+            _ => return Err(self.bad(operand, "a register or a parameter variable is expected here")),
+        }
+        Ok(true)
+    }
+
+    /// An argument of the device runtime as 64 bits.
+    fn system_argument(&mut self, operand: &Operand) -> Decoded<Slot> {
+        let OperandKind::Symbol { symbol: symbol @ SymbolReference::Local(variable), offset: 0 } = operand.kind else {
+            return self.source(operand, T::U64);
+        };
+        let bytes = self.function.variables[variable.index()].bytes();
+        let (Some(place), Some(bytes @ (1 | 2 | 4 | 8))) = (self.frame_place(symbol), bytes) else {
+            return Err(self.bad(operand, "this variable is no argument of the device runtime"));
+        };
+        let register = self.new_register(Width::Two);
+        self.frame_access(operand.span, Kind::Load, place, bytes as u32, Slot::Register(register));
+        Ok(Slot::Register(register))
+    }
+
+    /// Why a symbol has no address.
+    pub(super) fn unknown_address(&self, operand: &Operand, symbol: SymbolReference) -> RawError {
+        let undefined = |what: &str, name: &str| {
+            RawError::new(PtxErrorKind::UnknownSymbol, operand.span, format!("no module defines the {what} `{name}`"))
+        };
+        match symbol {
+            SymbolReference::Function(function) => undefined("function", &self.module.functions[function.index()].name),
+            SymbolReference::Global(global)
+                if self.module.globals[global.index()].linkage == crate::ptx::ast::Linkage::External =>
+            {
+                undefined("variable", &self.module.globals[global.index()].name)
+            }
+            _ => self.bad(operand, "the address of this symbol is not supported by the simulator"),
+        }
+    }
+}

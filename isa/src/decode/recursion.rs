@@ -1,0 +1,151 @@
+//! Functions that can call themselves: what they need after such a call is saved to their frame before it.
+
+use super::{Decoded, Decoder, Pending, Slot, timing};
+use crate::allocation::{Uses, Width, liveness};
+use crate::control_flow::{Flow, Graph};
+use crate::execution::Space;
+use crate::interpreter::bodies::functions;
+use crate::interpreter::call::{PredicateToValue, ValueToPredicate};
+use crate::operation::{Kind, MemoryForm};
+use crate::program::{CountClass, LatencyClass, Pipe};
+use crate::ptx::PtxErrorKind;
+use crate::ptx::error::RawError;
+use crate::ptx::source::Span;
+use std::collections::BTreeMap;
+
+const MEMORY: timing::Cost = (Pipe::Memory, LatencyClass::Variable, CountClass::Memory, 1);
+const LOGIC: timing::Cost = (Pipe::Int, LatencyClass::Predicate, CountClass::Other, 1);
+
+impl Decoder<'_> {
+    /// Puts stores before, and loads after, the calls of the selected function that may come back to it: of the registers that
+    /// are read after the call.
+    pub(super) fn save_registers(&mut self) -> Decoded<()> {
+        let own = self.cycles[self.current];
+        let recurs = |pending: &Pending| {
+            own.is_recursive && pending.callees.iter().any(|callee| self.cycles[*callee].number == own.number)
+        };
+        if !self.pending.iter().any(recurs) {
+            return Ok(());
+        }
+        let calls: Vec<bool> = self.pending.iter().map(recurs).collect();
+        let live = self.live_after(&calls);
+        let mut offsets: BTreeMap<u32, i64> = BTreeMap::new();
+        let former = std::mem::take(&mut self.pending);
+        let mut places = Vec::with_capacity(former.len() + 1);
+        for (pc, pending) in former.into_iter().enumerate() {
+            places.push(self.pending.len() as u32);
+            if !calls[pc] {
+                self.pending.push(pending);
+                continue;
+            }
+            let span = pending.span;
+            for &register in &live[&pc] {
+                let offset = match offsets.get(&register) {
+                    Some(offset) => *offset,
+                    None => {
+                        let bytes = if self.widths[register as usize] == Width::Two { 8 } else { 4 };
+                        let offset = self.frame.take(Some(bytes), bytes as u32).ok_or_else(|| {
+                            let message = format!("{} saves too many registers", self.function.name);
+                            RawError::new(PtxErrorKind::Limit, span, message)
+                        })?;
+                        offsets.insert(register, i64::from(offset));
+                        i64::from(offset)
+                    }
+                };
+                self.save(span, register, offset);
+            }
+            self.pending.push(pending);
+            for register in &live[&pc] {
+                self.restore(span, *register, offsets[register]);
+            }
+        }
+        places.push(self.pending.len() as u32);
+        for pending in &mut self.pending {
+            if let Flow::Branch { target, .. } = &mut pending.flow {
+                *target = places[*target as usize];
+                pending.instruction.target = *target;
+            }
+        }
+        for target in self.tables.iter_mut().flatten() {
+            *target = places[*target as usize];
+        }
+        Ok(())
+    }
+
+    /// The registers that are live after each of these instructions.
+    fn live_after(&self, wanted: &[bool]) -> BTreeMap<usize, Vec<u32>> {
+        let flows: Vec<Flow> = self.pending.iter().map(|pending| pending.flow).collect();
+        let graph = Graph::new(&flows, &self.tables);
+        let uses: Vec<Uses> = self.pending.iter().map(Pending::uses).collect();
+        let registers = self.widths.len();
+        let edges = liveness(&graph, &uses, registers);
+        let mut found = BTreeMap::new();
+        let mut live = vec![false; registers];
+        for block in 0..graph.len() {
+            let range = graph.starts[block] as usize..graph.starts[block + 1] as usize;
+            if !wanted[range.clone()].contains(&true) {
+                continue;
+            }
+            let set = &edges.live_out[block * edges.words..][..edges.words];
+            for (register, is_live) in live.iter_mut().enumerate() {
+                *is_live = (set[register / 64] >> (register % 64)) & 1 != 0;
+            }
+            for pc in range.rev() {
+                if wanted[pc] {
+                    let registers = (0..registers as u32).filter(|register| live[*register as usize]);
+                    found.insert(pc, registers.collect());
+                }
+                crate::scheduling::step_back(&uses[pc], &mut live);
+            }
+        }
+        found
+    }
+
+    fn stack_access(&mut self, span: Span, kind: Kind, register: u32, offset: i64) {
+        let wide = self.widths[register as usize] == Width::Two;
+        self.start(span, MEMORY);
+        let last = self.last();
+        last.instruction.kind = kind;
+        last.instruction.offset = offset;
+        last.instruction.memory = MemoryForm {
+            space: Some(Space::Local),
+            element_bytes: if wide { 8 } else { 4 },
+            wide: [wide; 4],
+            short_address: true,
+            ..MemoryForm::NONE
+        };
+        last.sources[0] = Slot::Frame;
+        if kind == Kind::Store {
+            last.sources[1] = Slot::Register(register);
+        } else {
+            last.destinations[0] = Slot::Register(register);
+        }
+    }
+
+    fn save(&mut self, span: Span, register: u32, offset: i64) {
+        let mut value = register;
+        if self.widths[register as usize] == Width::Predicate {
+            value = self.new_register(Width::One);
+            self.start(span, LOGIC);
+            let last = self.last();
+            last.instruction.functions = functions::<PredicateToValue>();
+            last.predicate_sources[0] = Slot::Register(register);
+            last.destinations[0] = Slot::Register(value);
+        }
+        self.stack_access(span, Kind::Store, value, offset);
+    }
+
+    fn restore(&mut self, span: Span, register: u32, offset: i64) {
+        if self.widths[register as usize] != Width::Predicate {
+            self.stack_access(span, Kind::Load, register, offset);
+            return;
+        }
+        let value = self.new_register(Width::One);
+        self.stack_access(span, Kind::Load, value, offset);
+        self.start(span, LOGIC);
+        let last = self.last();
+        last.instruction.functions = functions::<ValueToPredicate>();
+        last.sources[0] = Slot::Register(value);
+        last.predicate_destinations[0] = Slot::Register(register);
+    }
+}

@@ -1,0 +1,168 @@
+//! Calls, returns, branches by table, and calls of the device runtime.
+
+use super::bodies::{Body, write_element};
+use super::registers::{Lane, Registers};
+use crate::execution::{AtomicCompletion, Effect, MemoryProblem, StepContext, SystemCall};
+use crate::operation::{Instruction, Row, Source};
+use crate::program::{LANES, Program};
+use crate::warp::WarpState;
+use balar_protocol::cuda::FaultCause;
+
+/// An address in a frame: the first source is the stack pointer, `offset` the bytes from there.
+pub(crate) struct FrameAddress;
+
+impl Body for FrameAddress {
+    #[inline(always)]
+    fn run(instruction: &Instruction, registers: &mut Registers, constants: &[Row], mask: u32) {
+        let mut values = [0; LANES];
+        let base = u32::read(registers, constants, instruction.sources[0]);
+        for lane in 0..LANES {
+            values[lane] = u64::from(base[lane].wrapping_add(instruction.offset as u32));
+        }
+        write_element(registers, instruction.destinations[0], instruction.memory.wide[0], &values, mask);
+    }
+}
+
+/// A predicate as 0 or 1.
+pub(crate) struct PredicateToValue;
+
+impl Body for PredicateToValue {
+    #[inline(always)]
+    fn run(instruction: &Instruction, registers: &mut Registers, _: &[Row], mask: u32) {
+        let truth = registers.predicate(instruction.predicate_sources[0], instruction.predicate_flips[0]);
+        let mut values = [0; LANES];
+        for (lane, value) in values.iter_mut().enumerate() {
+            *value = (truth >> lane) & 1;
+        }
+        u32::write(registers, instruction.destinations[0], &values, mask);
+    }
+}
+
+/// Whether a value is not 0.
+pub(crate) struct ValueToPredicate;
+
+impl Body for ValueToPredicate {
+    #[inline(always)]
+    fn run(instruction: &Instruction, registers: &mut Registers, constants: &[Row], mask: u32) {
+        let values = u32::read(registers, constants, instruction.sources[0]);
+        let mut truth = 0;
+        for (lane, value) in values.iter().enumerate() {
+            truth |= u32::from(*value != 0) << lane;
+        }
+        registers.set_predicate(instruction.predicate_destinations[0], truth, mask);
+    }
+}
+
+/// `brx.idx`
+pub(super) fn branch_table(program: &Program, instruction: &Instruction, warp: &mut WarpState, mask: u32) -> Effect {
+    let indices = u32::read(&warp.registers, &program.constants, instruction.sources[0]);
+    let first = instruction.immediate as usize;
+    let table = &program.calls.tables[first..first + instruction.offset as usize];
+    let mut targets = [0; LANES];
+    for lane in (0..LANES).filter(|lane| (mask >> lane) & 1 != 0) {
+        let Some(&target) = table.get(indices[lane] as usize) else {
+            let cause = format!("entry {} of {} branch targets", indices[lane], table.len());
+            return Effect::Fault { lane: lane as u8, cause: FaultCause::InvalidTarget(cause) };
+        };
+        targets[lane] = target;
+    }
+    Effect::Branch { divergent: warp.control.branch_many(&targets, instruction.reconvergence, mask) }
+}
+
+/// A call of the function at the instruction's target.
+pub(super) fn call(program: &Program, instruction: &Instruction, warp: &mut WarpState, mask: u32) -> Effect {
+    enter(program, instruction, warp, &[instruction.target; LANES], mask)
+}
+
+/// A call of the functions at the addresses that a register holds.
+pub(super) fn call_through(program: &Program, instruction: &Instruction, warp: &mut WarpState, mask: u32) -> Effect {
+    let short = instruction.memory.short_address;
+    let addresses = if short {
+        u32::read(&warp.registers, &program.constants, instruction.sources[0]).map(u64::from)
+    } else {
+        u64::read(&warp.registers, &program.constants, instruction.sources[0])
+    };
+    let mut targets = [0; LANES];
+    let mut rest = mask;
+    while rest != 0 {
+        let lane = rest.trailing_zeros() as usize;
+        let address = addresses[lane];
+        let is_it = |entry: &&(u64, u32)| entry.0 == address || (short && entry.0 as u32 == address as u32);
+        let Some(&(_, entry)) = program.calls.entries.iter().find(is_it) else {
+            let cause = format!("no function that this call may reach is at address {address:#x}");
+            return Effect::Fault { lane: lane as u8, cause: FaultCause::InvalidTarget(cause) };
+        };
+        for other in lane..LANES {
+            if (rest >> other) & 1 != 0 && addresses[other] == address {
+                targets[other] = entry;
+                rest &= !(1 << other);
+            }
+        }
+    }
+    enter(program, instruction, warp, &targets, mask)
+}
+
+fn enter(
+    program: &Program,
+    instruction: &Instruction,
+    warp: &mut WarpState,
+    targets: &[u32; LANES],
+    mask: u32,
+) -> Effect {
+    let row = program.calls.stack_pointer;
+    let mut pointers = u32::read(&warp.registers, &[], Source(row));
+    for (lane, pointer) in pointers.iter_mut().enumerate() {
+        *pointer = pointer.wrapping_add(instruction.immediate);
+        if (mask >> lane) & 1 != 0 && *pointer > program.calls.stack_bytes {
+            let cause = FaultCause::StackOverflow { bytes: program.calls.stack_bytes };
+            return Effect::Fault { lane: lane as u8, cause };
+        }
+    }
+    u32::write(&mut warp.registers, row, &pointers, mask);
+    Effect::Branch { divergent: warp.control.call(targets, mask) }
+}
+
+/// `ret` of a function.
+pub(super) fn leave(program: &Program, warp: &mut WarpState, mask: u32) -> Effect {
+    if let Some(pc) = warp.control.return_address() {
+        let call = &program.instructions[pc as usize - 1];
+        let row = program.calls.stack_pointer;
+        let mut pointers = u32::read(&warp.registers, &[], Source(row));
+        for pointer in &mut pointers {
+            *pointer = pointer.wrapping_sub(call.immediate);
+        }
+        u32::write(&mut warp.registers, row, &pointers, mask);
+    }
+    Effect::Branch { divergent: warp.control.leave_function(mask) }
+}
+
+/// A call of the device runtime.
+pub(super) fn system(
+    program: &Program,
+    instruction: &Instruction,
+    warp: &mut WarpState,
+    context: &mut StepContext,
+    call: SystemCall,
+    mask: u32,
+) -> Effect {
+    if mask == 0 {
+        warp.control.advance();
+        return Effect::Plain;
+    }
+    let mut arguments = [[0; LANES]; 5];
+    for (argument, source) in arguments.iter_mut().zip(instruction.sources).take(call.arguments()) {
+        *argument = u64::read(&warp.registers, &program.constants, source);
+    }
+    let deferred = match context.memory.system_call(call, mask, &arguments, &mut warp.values) {
+        Ok(completion) => completion == AtomicCompletion::Deferred,
+        Err(MemoryProblem::Later) => return Effect::Retry,
+        Err(MemoryProblem::Fault { lane, cause }) => return Effect::Fault { lane, cause },
+    };
+    let form = &instruction.memory;
+    if !deferred && !form.is_reduction {
+        write_element(&mut warp.registers, instruction.destinations[0], form.wide[0], &warp.values.low, mask);
+    }
+    warp.control.synchronising_step();
+    warp.control.advance();
+    Effect::System { call, mask, deferred }
+}
