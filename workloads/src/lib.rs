@@ -6,6 +6,7 @@
 //! host computation, unless the order of operations is not determined.
 
 mod call;
+mod comparison;
 mod image;
 mod numeric;
 mod parameters;
@@ -13,22 +14,37 @@ mod registry;
 mod script;
 
 mod alu_latency;
+mod backprop;
+mod bfs;
 mod bitonic;
+mod btree;
+mod clustering;
 mod concurrent;
 mod fft;
+mod gaussian;
 mod gemm;
 mod grid_sync;
+mod histogram;
 mod hotspot;
+mod kmeans;
 mod lud;
 mod montecarlo;
 mod nbody;
+mod nn;
+mod nw;
+mod pathfinder;
 mod pointer_chase;
 mod reduction;
+mod scan;
 mod shared_chase;
 mod shock;
+mod spmv;
+mod srad;
 mod stencil3d;
 mod stream;
 mod tensor_gemm;
+mod tracking;
+mod transpose;
 mod vectoradd;
 
 pub use call::{Call, CallFailure, CallResult, CudaError, HostProgram, Measurement, Verification};

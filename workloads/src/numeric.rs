@@ -136,11 +136,18 @@ impl Bits for f64 {
     }
 }
 
-impl Bits for u32 {
-    fn same(self, other: Self) -> bool {
-        self == other
-    }
+/// Types whose values are equal where their bits are.
+macro_rules! bits_of_integers {
+    ($($integer:ty),*) => {
+        $(impl Bits for $integer {
+            fn same(self, other: Self) -> bool {
+                self == other
+            }
+        })*
+    };
 }
+
+bits_of_integers!(u8, u32, i32);
 
 /// Compares bit by bit; an error names the first difference. `place` says where index `i` lies.
 pub(crate) fn compare_exactly<T: Bits>(

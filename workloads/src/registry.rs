@@ -118,6 +118,21 @@ static WORKLOADS: &[Descriptor] = &[
     crate::tensor_gemm::DESCRIPTOR,
     crate::grid_sync::DESCRIPTOR,
     crate::shock::DESCRIPTOR,
+    crate::bfs::DESCRIPTOR,
+    crate::backprop::DESCRIPTOR,
+    crate::nw::DESCRIPTOR,
+    crate::pathfinder::DESCRIPTOR,
+    crate::srad::DESCRIPTOR,
+    crate::kmeans::DESCRIPTOR,
+    crate::nn::DESCRIPTOR,
+    crate::clustering::DESCRIPTOR,
+    crate::gaussian::DESCRIPTOR,
+    crate::btree::DESCRIPTOR,
+    crate::tracking::DESCRIPTOR,
+    crate::spmv::DESCRIPTOR,
+    crate::scan::DESCRIPTOR,
+    crate::transpose::DESCRIPTOR,
+    crate::histogram::DESCRIPTOR,
 ];
 
 /// All workloads.
