@@ -69,6 +69,7 @@ fn function(instruction: &Instruction, data_type: T, elements: u32) -> Option<(A
         T::Bf16 => AtomicType::Bf16,
         T::Bf16x2 => AtomicType::Bf16x2,
         T::B16 => AtomicType::B16,
+        T::B128 => AtomicType::B128,
         _ => return None,
     };
     Some((operation, data_type))
@@ -94,9 +95,12 @@ impl Decoder<'_> {
             return Ok(false);
         }
         let (base, short, offset) = self.address(self.operand(instruction, first)?)?;
-        // Eight half-precision values travel as four pairs.
-        let transport = if elements == 8 { T::B32 } else { data_type };
-        let count = if elements == 8 { 4 } else { elements as usize };
+        // Eight half-precision values travel as four pairs, 128 bits as two halves.
+        let (transport, count) = match data_type {
+            T::B128 => (T::B64, 2),
+            _ if elements == 8 => (T::B32, 4),
+            _ => (data_type, elements as usize),
+        };
         let form = MemoryForm {
             space,
             cache: CacheOperator::L2Only,
@@ -130,7 +134,10 @@ impl Decoder<'_> {
                 return Err(self.bad(operand, "the vector's length is not the instruction's"));
             }
             let mut slots = Vec::new();
-            for part in results {
+            if data_type == T::B128 {
+                slots.extend(self.halves(operand)?);
+            }
+            for part in results.iter().filter(|_| data_type != T::B128) {
                 self.check_value(part, data_type)?;
                 slots.push(self.destination(part)?);
             }
@@ -143,7 +150,7 @@ impl Decoder<'_> {
             } else {
                 for (destination, slot) in destinations.iter_mut().zip(slots) {
                     *destination = slot;
-                    if let (true, Slot::Register(register), false) = (self.is_wide(slot), slot, data_type.bits() == 64)
+                    if let (true, Slot::Register(register), false) = (self.is_wide(slot), slot, transport.bits() == 64)
                     {
                         let narrow = self.new_register(Width::One);
                         *destination = Slot::Register(narrow);
@@ -180,6 +187,10 @@ impl Decoder<'_> {
             return Err(self.bad(operand, "the vector's length is not the instruction's"));
         }
         let mut slots = [Slot::None; 4];
+        if data_type == T::B128 {
+            slots[..2].copy_from_slice(&self.halves(operand)?);
+            return Ok(slots);
+        }
         if elements < 8 {
             for (slot, part) in slots.iter_mut().zip(values) {
                 self.check_value(part, data_type)?;

@@ -16,6 +16,10 @@ pub fn run(instruction: &str, widths: &[u32], width: u32, rows: &[Vec<u64>]) -> 
 const SOURCES: &str = "abce";
 const DESTINATIONS: &str = "dfghijkl";
 
+/// Bytes of device memory after the rows, which begin at address 0 and take eight bytes for each source and destination of 32
+/// lanes: for instructions to use.
+const SCRATCH: usize = 1024;
+
 /// As [`run`], with several destinations, which `$d`, `$f`, `$g`, `$h`, `$i`, `$j`, `$k`, `$l` stand for. There may be several
 /// instructions with semicolons between them, which have registers `%x0` to `%x3` of 128 bits, `%y0` to `%y7` of 32, `%z0` to
 /// `%z3` of 64 and `%n0` to `%n3`, predicates, for themselves.
@@ -57,7 +61,7 @@ pub fn run_all(instructions: &str, widths: &[u32], destinations: &[u32], rows: &
     ));
     let mut results = Vec::with_capacity(rows.len());
     for chunk in rows.chunks(32) {
-        let mut memory = vec![0u8; 8 * slots * 32];
+        let mut memory = vec![0u8; 8 * slots * 32 + SCRATCH];
         for (lane, row) in chunk.iter().enumerate() {
             assert_eq!(row.len(), widths.len(), "a value for each source of {instructions}");
             for (index, value) in row.iter().enumerate() {

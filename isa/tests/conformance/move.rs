@@ -105,6 +105,32 @@ fn loads_and_stores_of_128_bits() {
 }
 
 #[test]
+fn atomics_of_128_bits() {
+    let rows = product(&[&few(64), &few(64), &[3, 0x5555_5555_5555_5555]]);
+    for space in ["shared", "global"] {
+        // Lanes have a place each: of shared memory, or of device memory after what the nine values of a row take.
+        let place = if space == "shared" {
+            ".shared .align 16 .b8 places[512]; mov.u32 %y0, %tid.x; mul.wide.u32 %z0, %y0, 16; mov.u64 %z1, places; \
+             add.u64 %z0, %z0, %z1"
+        } else {
+            "mov.u32 %y0, %tid.x; mul.wide.u32 %z0, %y0, 16; add.u64 %z0, %z0, 8 * 9 * 32"
+        };
+        let text = format!(
+            "{place}; st.{space}.v2.b64 [%z0], {{$a, $b}}; mov.b128 %x0, {{$c, $a}}; \
+             atom.{space}.exch.b128 %x1, [%z0], %x0; mov.b128 {{$d, $f}}, %x1; \
+             mov.b128 %x2, {{$a, $a}}; mov.b128 %x3, {{$b, $c}}; \
+             atom.{space}.cas.b128 %x1, [%z0], %x2, %x3; mov.b128 {{$g, $h}}, %x1; ld.{space}.v2.b64 {{$i, $j}}, [%z0]"
+        );
+        check_all(&text, &[64; 3], &[64; 6], &rows, |row| {
+            let [a, b, c] = row[..] else { return Vec::new() };
+            let swapped = (c, a) == (a, a);
+            let (low, high) = if swapped { (b, c) } else { (c, a) };
+            vec![a, b, c, a, low, high]
+        });
+    }
+}
+
+#[test]
 fn addresses_of_variables() {
     let text = ".shared .align 8 .b8 first[24]; .shared .align 8 .b8 second[16]; \
                 mov.u32 $d, first; mov.u64 $f, first + 8; mov.u64 $g, second; mov.u32 $h, second + 4";
