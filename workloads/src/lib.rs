@@ -20,6 +20,8 @@ mod bitonic;
 mod btree;
 mod clustering;
 mod concurrent;
+mod device_heap;
+mod device_print;
 mod fft;
 mod gaussian;
 mod gemm;
@@ -46,6 +48,7 @@ mod tensor_gemm;
 mod tracking;
 mod transpose;
 mod vectoradd;
+mod virtual_dispatch;
 
 pub use call::{Call, CallFailure, CallResult, CudaError, HostProgram, Measurement, Verification};
 pub use image::{AddressMode, ArrayDescription, ChannelFormat, ChannelKind, Resource, TextureDescription};
