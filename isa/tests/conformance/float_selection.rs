@@ -115,8 +115,8 @@ fn check_signs<T: Format>(flushes: bool) {
     let word = if flushes { ".ftz" } else { "" };
     let treat = |bits: u64| if flushes { flush::<T>(bits) } else { bits };
     let canonical = |bits: u64| if T::WIDTH == 32 && is_nan::<T>(bits) { T::nan(&[bits]) } else { bits };
-    let functions: [(&str, fn(u64, u64) -> u64); 2] =
-        [("neg", |bits, sign| bits ^ sign), ("abs", |bits, sign| bits & !sign)];
+    type Function = fn(u64, u64) -> u64;
+    let functions: [(&str, Function); 2] = [("neg", |bits, sign| bits ^ sign), ("abs", |bits, sign| bits & !sign)];
     let rows: Vec<Vec<u64>> = edges::<T>().into_iter().map(|value| vec![value]).collect();
     for (name, function) in functions {
         let one = |part: &[u64]| canonical(function(treat(part[0]), sign::<T>()));

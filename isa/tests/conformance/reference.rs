@@ -276,7 +276,7 @@ impl Random {
 
     /// Operands: of any bits, or of exponents that are near each other.
     pub fn operands<T: Format>(&mut self, count: usize) -> Vec<u64> {
-        let any = self.next() % 3 == 0;
+        let any = self.next().is_multiple_of(3);
         let exponent = self.next() % (infinity::<T>() >> T::FRACTION);
         let mask = sign::<T>() | (sign::<T>() - 1);
         let near = |random: &mut Random| {
