@@ -56,15 +56,19 @@ impl Format for F16 {
     }
     #[inline(always)]
     fn narrow(value: f32) -> u16 {
+        /// 2^-14, the smallest normal half.
+        const SMALLEST_NORMAL: u32 = (127 - 14) << 23;
+        /// 65520: half a unit above the largest half.
+        const LIMIT: u32 = 0x477f_f000;
+        const INFINITY: u32 = 0x7f80_0000;
         let sign = (value.to_bits() >> 16) as u16 & SIGN;
-        let magnitude = value.abs();
-        let bits = magnitude.to_bits();
+        let bits = value.to_bits() & 0x7fff_ffff;
         // A unit in the last place of sums with a half is the smallest subnormal.
-        let subnormal = (magnitude + 0.5).to_bits().wrapping_sub(0.5f32.to_bits());
+        let subnormal = (f32::from_bits(bits) + 0.5).to_bits().wrapping_sub(0.5f32.to_bits());
         let normal = (bits.wrapping_add(0xfff + ((bits >> 13) & 1)) >> 13).wrapping_sub(112 << 10);
-        let finite = if magnitude < 1.0 / 16_384.0 { subnormal } else { normal } as u16;
-        let result = if magnitude >= 65_520.0 { Self::INFINITY } else { finite };
-        if value.is_nan() { NAN } else { result | sign }
+        let finite = if bits < SMALLEST_NORMAL { subnormal } else { normal } as u16;
+        let result = if bits >= LIMIT { Self::INFINITY } else { finite };
+        if bits > INFINITY { NAN } else { result | sign }
     }
 }
 
@@ -113,11 +117,12 @@ half! {
         let sum = product + c;
         let c_part = sum - product;
         let error = (product - (sum - c_part)) + (c - c_part);
-        let towards = if (error > 0.0) == (sum > 0.0) { 1 } else { u32::MAX };
         // The last bit of an inexact sum is set: where it is not, its neighbour on the exact value's side has it.
-        let is_even = sum.to_bits() & 1 == 0;
-        let odd = f32::from_bits(sum.to_bits().wrapping_add(towards));
-        if error != 0.0 && is_even && sum.is_finite() { odd } else { sum }
+        let (bits, error_bits) = (sum.to_bits(), error.to_bits());
+        let odd = bits.wrapping_add(if (bits ^ error_bits) >> 31 == 0 { 1 } else { u32::MAX });
+        let is_exact = error_bits & 0x7fff_ffff == 0;
+        let is_finite = bits & 0x7fff_ffff < 0x7f80_0000;
+        f32::from_bits(if is_exact | (bits & 1 != 0) | !is_finite { bits } else { odd })
     };
     /// `fma` of bfloat16: their products are exact in double precision.
     FusedBrain, |a, b, c| {

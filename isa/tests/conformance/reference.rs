@@ -333,6 +333,16 @@ pub fn hard_rows<T: Format>(operation: Operation, seed: u64) -> Vec<Vec<u64>> {
             _ => vec![a, nudge(a ^ sign::<T>(), &mut random)],
         });
     }
+    if operation == Operation::Fma {
+        // Products that are halfway between two values, and a summand far below that decides.
+        let unit = 1u64 << T::FRACTION;
+        for _ in 0..1000 {
+            let high = random.next() % 4 * unit;
+            let a = infinity::<T>() - 3 * unit - high + (random.next() % unit | 1);
+            let low = random.next() % (one::<T>() - 12 * unit);
+            rows.push(vec![a, one::<T>() + unit / 2, low | random.next() & sign::<T>()]);
+        }
+    }
     rows
 }
 
