@@ -369,7 +369,7 @@ static FORMS: &[Form] = &[
     row(O::Discard, &[], &[&[M::Global, M::L2]], (0, 0), "as"),
     row(O::Createpolicy, &[], &[&[
         M::Fractional, M::Range, M::Global, M::CvtPolicy, M::L2EvictFirst, M::L2EvictLast, M::L2EvictNormal, M::L2EvictUnchanged, M::L2,
-    ]], (1, 1), "dx|ss"),
+    ]], (1, 1), "d|xss"),
     row(O::Isspacep, &[], &[SPACE], (0, 0), "ds"),
     row(O::Istypep, &[], NONE, (1, 1), "ds"),
     row(O::Cvta, &[], &[SPACE, &[M::To]], (1, 1), "ds"),

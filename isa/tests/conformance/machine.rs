@@ -155,6 +155,15 @@ pub fn run_with_images(
         let mut context = StepContext { memory: &mut machine, cycle, nanoseconds: 0 };
         match step(program, &mut warp, &mut context, &mut access) {
             Effect::Barrier(arrival) => arrived |= arrival.mask,
+            Effect::CopyArrive => {
+                // Copies are done at once here.
+                let arrive = AtomicOperation::Barrier(BarrierOperation::Arrive);
+                let function = AtomicFunction { operation: arrive, data_type: AtomicType::U64 };
+                for lane in lanes(access.mask) {
+                    let place = access.addresses[lane] as usize;
+                    function.update(&mut machine.shared[place..place + 8], 1, 0);
+                }
+            }
             Effect::Fault { cause, .. } => panic!("{cause} at {}", program.position(pc).text),
             _ => {}
         }

@@ -1,6 +1,8 @@
 //! What instructions compute, case by case, against references that share no code with the simulator.
 
 mod approximate;
+mod asynchronous;
+mod atomics;
 mod bits;
 mod calls;
 mod cases;
@@ -13,6 +15,7 @@ mod floats;
 mod integer;
 mod machine;
 mod matrix;
+mod memory;
 mod r#move;
 mod reference;
 mod refused;
