@@ -259,11 +259,11 @@ fn single_precision_vectors() {
     let add = |old: u64, with: u64| flush(sum::<Single>(flush(old), flush(with), 0x7fff_ffff));
     let expected =
         |row: &[u64]| add(row[1] & 0xffff_ffff, row[0] & 0xffff_ffff) | add(row[1] >> 32, row[0] >> 32) << 32;
-    let text = ".reg .f32 %x<4>; .reg .f32 %y<4>; mov.b64 {%x0, %x1}, $a; atom.global.add.v2.f32 {%y0, %y1}, [%base+8], {%x0, %x1};";
+    let text = ".reg .f32 %u<4>; .reg .f32 %w<4>; mov.b64 {%u0, %u1}, $a; atom.global.add.v2.f32 {%w0, %w1}, [%base+8], {%u0, %u1};";
     check(&format!("{text} ld.global.b64 $d, [%base+8]"), &[64, 64], 64, &rows, expected);
-    check(&format!("{text} mov.b64 $d, {{%y0, %y1}}"), &[64, 64], 64, &rows, |row| row[1]);
-    let four = ".reg .f32 %x<4>; mov.b64 {%x0, %x1}, $a; mov.b64 {%x2, %x3}, $a; \
-                red.global.add.v4.f32 [%base+8], {%x0, %x1, %x2, %x3};";
+    check(&format!("{text} mov.b64 $d, {{%w0, %w1}}"), &[64, 64], 64, &rows, |row| row[1]);
+    let four = ".reg .f32 %u<4>; mov.b64 {%u0, %u1}, $a; mov.b64 {%u2, %u3}, $a; \
+                red.global.add.v4.f32 [%base+8], {%u0, %u1, %u2, %u3};";
     let rows: Vec<Vec<u64>> = rows.iter().map(|row| vec![row[0], row[1], row[1]]).collect();
     for place in [8, 16] {
         check(&format!("{four} ld.global.b64 $d, [%base+{place}]"), &[64, 64, 64], 64, &rows, expected);
