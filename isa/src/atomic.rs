@@ -34,41 +34,56 @@ impl AtomicFunction {
     /// a compare-and-swap stores.
     pub fn update(self, memory: &mut [u8], operand: u128, replacement: u128) -> u128 {
         let width = usize::from(self.data_type.bytes());
+        if width == memory.len() && width <= 8 {
+            let mut bytes = [0; 8];
+            bytes[..width].copy_from_slice(memory);
+            let old = u64::from_le_bytes(bytes);
+            let new = self.apply(old, operand as u64, replacement as u64);
+            memory.copy_from_slice(&new.to_le_bytes()[..width]);
+            return u128::from(old);
+        }
         let length = memory.len().min(16);
         let mut bytes = [0; 16];
         bytes[..length].copy_from_slice(&memory[..length]);
         let old = u128::from_le_bytes(bytes);
-        let bits = 8 * width as u32;
-        let keep = u128::MAX >> (128 - bits);
-        let mut new = 0;
-        for element in 0..(length / width).max(1) as u32 {
-            let [old, operand, replacement] = [old, operand, replacement].map(|value| value >> (bits * element) & keep);
-            new |= (self.apply(old, operand, replacement) & keep) << (bits * element);
-        }
+        let new = if width > 8 {
+            self.apply_wide(old, operand, replacement)
+        } else {
+            let bits = 8 * width as u32;
+            (0..(length / width) as u32).map(|element| bits * element).fold(0, |word, place| {
+                let [old, operand, replacement] = [old, operand, replacement].map(|value| (value >> place) as u64);
+                let new = self.apply(old & (u64::MAX >> (64 - bits)), operand, replacement);
+                word | u128::from(new & (u64::MAX >> (64 - bits))) << place
+            })
+        };
         memory[..length].copy_from_slice(&new.to_le_bytes()[..length]);
         old
     }
 
-    /// The value that replaces `old`; all are zero-extended.
-    fn apply(self, old: u128, operand: u128, replacement: u128) -> u128 {
+    /// The value of 16 bytes that replaces `old`.
+    fn apply_wide(self, old: u128, operand: u128, replacement: u128) -> u128 {
+        match self.operation {
+            AtomicOperation::Exchange => operand,
+            AtomicOperation::CompareAndSwap if old == operand => replacement,
+            _ => old,
+        }
+    }
+
+    /// The value whose low bits replace `old`, which is zero-extended; the operands' bits beyond the type mean nothing.
+    fn apply(self, old: u64, operand: u64, replacement: u64) -> u64 {
+        let keep = u64::MAX >> (64 - 8 * u32::from(self.data_type.bytes().min(8)));
         match self.operation {
             AtomicOperation::Exchange => operand,
             AtomicOperation::And => old & operand,
             AtomicOperation::Or => old | operand,
             AtomicOperation::Xor => old ^ operand,
             AtomicOperation::CompareAndSwap => {
-                if old == operand {
+                if old == operand & keep {
                     replacement
                 } else {
                     old
                 }
             }
-            _ => u128::from(self.apply_word(old as u64, operand as u64, replacement as u64)),
-        }
-    }
-
-    fn apply_word(self, old: u64, operand: u64, replacement: u64) -> u64 {
-        match self.operation {
             AtomicOperation::Increment => {
                 if old as u32 >= operand as u32 {
                     0
@@ -84,14 +99,9 @@ impl AtomicFunction {
                 }
             }
             AtomicOperation::Add => add(self.data_type, old, operand),
-            AtomicOperation::Minimum => extremum(self.data_type, old, operand, true),
-            AtomicOperation::Maximum => extremum(self.data_type, old, operand, false),
+            AtomicOperation::Minimum => extremum(self.data_type, old, operand & keep, true),
+            AtomicOperation::Maximum => extremum(self.data_type, old, operand & keep, false),
             AtomicOperation::Barrier(operation) => mbarrier::update(operation, old, operand, replacement),
-            AtomicOperation::Exchange
-            | AtomicOperation::And
-            | AtomicOperation::Or
-            | AtomicOperation::Xor
-            | AtomicOperation::CompareAndSwap => old,
         }
     }
 }

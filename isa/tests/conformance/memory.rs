@@ -110,6 +110,29 @@ fn hints_and_orders_change_no_value() {
 }
 
 #[test]
+fn fences_change_no_value() {
+    for fence in [
+        "membar.cta",
+        "membar.gl",
+        "membar.sys",
+        "fence.sc.cta",
+        "fence.sc.cluster",
+        "fence.acq_rel.gpu",
+        "fence.acq_rel.sys",
+        "fence.acquire.gpu",
+        "fence.release.cta",
+        "fence.proxy.alias",
+        "fence.proxy.async",
+        "fence.proxy.async.global",
+        "fence.proxy.async.shared::cta",
+        "fence.mbarrier_init.release.cluster",
+    ] {
+        let text = format!("st.global.b64 [%base], $a; {fence}; ld.global.b64 $d, [%base]");
+        check(&text, &[64], 64, &product(&[&EDGES]), |row| row[0]);
+    }
+}
+
+#[test]
 fn vectors() {
     let rows: Vec<Vec<u64>> = product(&[&EDGES, &EDGES]);
     let at = |row: &[u64], byte: u32, bits: u32| {
