@@ -65,6 +65,7 @@ pub(super) fn program(
         constants: Vec::new(),
         known_constants: BTreeMap::new(),
         known_rows: BTreeMap::new(),
+        known_places: BTreeMap::new(),
         upper_halves: BTreeMap::new(),
         pending: Vec::new(),
         tables: Vec::new(),

@@ -249,11 +249,24 @@ impl Decoder<'_> {
         let mut sources = self.fragment_sources(self.operand(instruction, 1)?, a, count(Part::A, a))?;
         sources.extend(self.fragment_sources(self.operand(instruction, 2)?, b, count(Part::B, b))?);
         sources.extend(self.fragment_sources(self.operand(instruction, 3)?, c, count(accumulator, c))?);
+        let places = self.places(&form);
         self.together(instruction, matrix_product(&form), OperandList { destinations, sources });
         let last = self.last();
+        last.sources[4] = places;
         last.instruction.functions = functions::<MultiplyMatrices>();
         last.instruction.immediate = form.pack();
         Ok(true)
+    }
+
+    /// The rows of constants with the places of the form's elements, once for all instructions of the form.
+    fn places(&mut self, form: &MatrixForm) -> Slot {
+        let constants = &mut self.constants;
+        let first = *self.known_places.entry(form.pack()).or_insert_with(|| {
+            let first = constants.len() as u16;
+            constants.extend(place_table(form));
+            first
+        });
+        Slot::Constant(first)
     }
 
     /// Begins an instruction that the whole warp does together.

@@ -105,6 +105,8 @@ struct Decoder<'a> {
     constants: Vec<Row>,
     known_constants: BTreeMap<(u64, bool), u16>,
     known_rows: BTreeMap<[u32; LANES], u16>,
+    /// First rows of the tables of matrix forms, by the packed form.
+    known_places: BTreeMap<u32, u16>,
     pending: Vec<Pending>,
     /// Targets of the function's branches by table.
     tables: Vec<Vec<u32>>,

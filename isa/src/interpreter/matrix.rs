@@ -3,7 +3,7 @@
 use super::bodies::Body;
 use super::number_format::Format;
 use super::registers::{Lane, Registers};
-use super::tensor_sum::{Adder, Factor, format_of, multiply_add, widened};
+use super::tensor_sum::{Adder, Factor, format_of, multiply_add, multiply_all, widened};
 use crate::matrix::{Element, Family, MatrixForm, Part};
 use crate::operation::{Instruction, Row, Source};
 use crate::program::LANES;
@@ -27,14 +27,6 @@ fn registers_of(form: &MatrixForm, part: Part, element: Element) -> usize {
     (form.elements(part) / element.per_register()) as usize
 }
 
-/// Which lanes work together, and the place of each among them.
-fn lane_in_group(form: &MatrixForm, group: usize, member: usize) -> usize {
-    match form.family {
-        Family::QuadPairs => 4 * group + member % 4 + member / 4 * 16,
-        _ => member,
-    }
-}
-
 /// The rows of the register file from a listed source on.
 fn rows_of<'a>(registers: &'a Registers, constants: &'a [Row], source: u16, element: Element) -> &'a [Row] {
     registers.source(constants, Source(source), if element == Element::F64 { 2 } else { 1 })
@@ -54,52 +46,69 @@ fn element_bits(rows: &[Row], element: Element, lane: usize, place: u32) -> u64 
 pub(crate) struct MultiplyMatrices;
 
 impl Body for MultiplyMatrices {
+    #[inline(always)]
     fn run(instruction: &Instruction, registers: &mut Registers, constants: &[Row], mask: u32) {
-        let form = MatrixForm::unpack(instruction.immediate);
-        let groups = if form.family == Family::QuadPairs { 4 } else { 1 };
-        for group in 0..groups {
-            multiply(&form, instruction, registers, constants, mask, group);
-        }
+        multiply(&MatrixForm::unpack(instruction.immediate), instruction, registers, constants, mask);
     }
 }
 
-/// Collects a matrix, row by row (column by column where `by_column`).
-#[expect(clippy::too_many_arguments, reason = "one matrix of an instruction")]
+/// Collects a matrix, row by row (column by column where `by_column`). `places` are the rows of [`place_table`] for it.
+#[inline(always)]
 fn gather(
-    form: &MatrixForm,
-    part: Part,
     element: Element,
-    by_column: bool,
-    group: usize,
     registers: &Registers,
     constants: &[Row],
     operands: impl Iterator<Item = u16>,
+    places: &[Row],
     mut put: impl FnMut(usize, u64),
 ) {
-    let (rows, columns) = form.size(part);
-    let lanes = if form.family == Family::QuadPairs { 8 } else { LANES };
-    let each = element.per_register();
-    for (number, operand) in operands.enumerate() {
+    let each = element.per_register() as usize;
+    for (operand, places) in operands.zip(places.chunks(each)) {
         let values = rows_of(registers, constants, operand, element);
-        for member in 0..lanes {
-            let lane = lane_in_group(form, group, member);
-            for place in 0..each {
-                let (row, column) = form.position(part, member as u32, number as u32 * each + place);
-                let index = if by_column { column * rows + row } else { row * columns + column };
-                put(index as usize, element_bits(values, element, lane, place));
+        for (part, places) in places.iter().enumerate() {
+            for (lane, place) in places.0.iter().enumerate() {
+                put(*place as usize, element_bits(values, element, lane, part as u32));
             }
         }
     }
 }
 
-fn multiply(
-    form: &MatrixForm,
-    instruction: &Instruction,
-    registers: &mut Registers,
-    constants: &[Row],
-    mask: u32,
-    group: usize,
-) {
+/// Which place in the matrix, row by row, each lane's elements have: a row for each element of D, A, B and C, in this order. B of
+/// integers, of doubles and of 8-bit floats is put column by column, so that its columns lie together.
+pub(crate) fn place_table(form: &MatrixForm) -> Vec<Row> {
+    let of_c = form.of_accumulator(form.c);
+    let columns_first = !has_fast_sums(form.a);
+    let mut table = Vec::new();
+    for (form, part) in [(form, Part::Accumulator), (form, Part::A), (form, Part::B), (&of_c, Part::Accumulator)] {
+        let (rows, columns) = form.size(part);
+        for index in 0..form.elements(part) {
+            table.push(Row(std::array::from_fn(|lane| {
+                let (group, member) = group_and_member(form, lane);
+                let (row, column) = form.position(part, member, index);
+                let first = group * rows * columns;
+                first + if part == Part::B && columns_first { column * rows + row } else { row * columns + column }
+            })));
+        }
+    }
+    table
+}
+
+/// Whether products of this type have a fast way of adding; see `tensor_sum::multiply_all`.
+fn has_fast_sums(element: Element) -> bool {
+    matches!(element, Element::F16 | Element::Bf16 | Element::Tf32)
+}
+
+/// Which group of lanes with matrices of their own a lane is in, and its place there.
+fn group_and_member(form: &MatrixForm, lane: usize) -> (u32, u32) {
+    let lane = lane as u32;
+    match form.family {
+        Family::QuadPairs => (lane % 16 / 4, lane % 4 + lane / 16 * 4),
+        _ => (0, lane),
+    }
+}
+
+#[inline(always)]
+fn multiply(form: &MatrixForm, instruction: &Instruction, registers: &mut Registers, constants: &[Row], mask: u32) {
     let counts = [
         registers_of(form, Part::Accumulator, form.d),
         registers_of(form, Part::A, form.a),
@@ -107,75 +116,142 @@ fn multiply(
         registers_of(form, Part::Accumulator, form.c),
     ];
     let firsts = [0, counts[0], counts[0] + counts[1], counts[0] + counts[1] + counts[2]];
-    let source = |number: usize| listed(instruction, constants, firsts[number], counts[number]);
-    let of_c = form.of_accumulator(form.c);
-    let (m, n, k) = (form.m as usize, form.n as usize, form.k as usize);
+    let parts = [(Part::Accumulator, form.d), (Part::A, form.a), (Part::B, form.b), (Part::Accumulator, form.c)];
+    // The table of places, divided among the four matrices.
+    let mut rest = &constants[usize::from(instruction.sources[4].0 & !Source::CONSTANT)..];
+    let places = parts.map(|(part, _)| {
+        let (own, others) = rest.split_at(form.elements(part) as usize);
+        rest = others;
+        own
+    });
+    let registers_now = &*registers;
+    let collect = |number: usize, put: &mut dyn FnMut(usize, u64)| {
+        let operands = listed(instruction, constants, firsts[number], counts[number]);
+        gather(parts[number].1, registers_now, constants, operands, places[number], put);
+    };
+    let groups = if form.family == Family::QuadPairs { 4 } else { 1 };
+    let sizes = [form.m as usize, form.n as usize, form.k as usize];
     let mut results = [0u64; MOST];
     if form.a == Element::F64 {
-        let (mut a, mut b, mut c) = ([0.0; MOST], [0.0; MOST], [0.0; MOST]);
-        let value = f64::from_bits;
-        gather(form, Part::A, form.a, false, group, registers, constants, source(1), |i, bits| a[i] = value(bits));
-        gather(form, Part::B, form.b, true, group, registers, constants, source(2), |i, bits| b[i] = value(bits));
-        gather(&of_c, Part::Accumulator, form.c, false, group, registers, constants, source(3), |i, bits| {
-            c[i] = value(bits);
-        });
-        for row in 0..m {
-            for column in 0..n {
-                // A chain of fused multiply-adds, as the ISA's rounding modifier and the studies have it.
-                let terms = a[row * k..][..k].iter().zip(&b[column * k..][..k]);
-                let sum = terms.fold(c[row * n + column], |sum, (a, b)| a.mul_add(*b, sum));
-                let sum = if sum.is_nan() { super::float::DOUBLE_NAN } else { sum };
-                results[row * n + column] = sum.to_bits();
-            }
-        }
+        multiply_doubles(sizes, collect, &mut results);
     } else if form.a.is_integer() {
-        let (mut a, mut b, mut c) = ([0i32; MOST], [0i32; MOST], [0i32; MOST]);
-        gather(form, Part::A, form.a, false, group, registers, constants, source(1), |i, bits| {
-            a[i] = integer(form.a, bits);
-        });
-        gather(form, Part::B, form.b, true, group, registers, constants, source(2), |i, bits| {
-            b[i] = integer(form.b, bits);
-        });
-        gather(&of_c, Part::Accumulator, form.c, false, group, registers, constants, source(3), |i, bits| {
-            c[i] = bits as i32;
-        });
-        for row in 0..m {
-            for column in 0..n {
-                let terms = a[row * k..][..k].iter().zip(&b[column * k..][..k]);
-                let products: i32 = match (form.a, form.conjunction) {
-                    (Element::Bits, true) => terms.map(|(a, b)| (a & b).count_ones() as i32).sum(),
-                    (Element::Bits, false) => terms.map(|(a, b)| (a ^ b).count_ones() as i32).sum(),
-                    _ => terms.map(|(a, b)| a * b).sum(),
-                };
-                let sum = i64::from(c[row * n + column]) + i64::from(products);
-                let limited = sum.clamp(i64::from(i32::MIN), i64::from(i32::MAX));
-                results[row * n + column] = if form.saturates { limited } else { sum } as u64;
+        multiply_integers(form, sizes, collect, &mut results);
+    } else {
+        multiply_floats(form, groups, sizes, collect, &mut results);
+    }
+    let each = form.d.per_register() as usize;
+    let destinations = listed(instruction, constants, 0, counts[0]);
+    for (destination, places) in destinations.zip(places[0].chunks(each)) {
+        let mut values = [0u64; LANES];
+        for (part, places) in places.iter().enumerate() {
+            for (value, place) in values.iter_mut().zip(places.0) {
+                *value |= results[place as usize] << (form.d.bits() * part as u32 % 64);
             }
         }
-    } else {
-        let (mut a, mut b, mut c) = ([Factor::default(); MOST], [Factor::default(); MOST], [0u32; MOST]);
-        gather(form, Part::A, form.a, false, group, registers, constants, source(1), |i, bits| {
-            a[i] = Factor::new(form.a, bits as u32);
-        });
-        gather(form, Part::B, form.b, true, group, registers, constants, source(2), |i, bits| {
-            b[i] = Factor::new(form.b, bits as u32);
-        });
-        gather(&of_c, Part::Accumulator, form.c, false, group, registers, constants, source(3), |i, bits| {
-            c[i] = if form.c == Element::F16 { widened(bits as u32) } else { bits as u32 };
-        });
-        let adder = Adder::new(form.generation, form.a);
-        let fractions = format_of(form.a, 0).0.fraction + format_of(form.b, 0).0.fraction;
-        let result = if form.d == Element::F16 { Format::F16 } else { Format::F32 };
-        for row in 0..m {
-            for column in 0..n {
-                let place = row * n + column;
-                let factors = (&a[row * k..][..k], &b[column * k..][..k]);
-                let bits = multiply_add(adder, factors.0, factors.1, fractions, c[place], result);
-                results[place] = u64::from(if form.saturates { to_finite(bits, result) } else { bits });
-            }
+        super::bodies::write_element(registers, destination, form.d == Element::F64, &values, mask);
+    }
+}
+
+fn multiply_doubles([m, n, k]: [usize; 3], collect: impl Fn(usize, &mut dyn FnMut(usize, u64)), results: &mut [u64]) {
+    let (mut a, mut b, mut c) = ([0.0; MOST], [0.0; MOST], [0.0; MOST]);
+    collect(1, &mut |place, bits| a[place] = f64::from_bits(bits));
+    collect(2, &mut |place, bits| b[place] = f64::from_bits(bits));
+    collect(3, &mut |place, bits| c[place] = f64::from_bits(bits));
+    for row in 0..m {
+        for column in 0..n {
+            // A chain of fused multiply-adds, as the ISA's rounding modifier and the studies have it.
+            let terms = a[row * k..][..k].iter().zip(&b[column * k..][..k]);
+            let sum = terms.fold(c[row * n + column], |sum, (a, b)| a.mul_add(*b, sum));
+            let sum = if sum.is_nan() { super::float::DOUBLE_NAN } else { sum };
+            results[row * n + column] = sum.to_bits();
         }
     }
-    scatter(form, instruction, registers, constants, mask, group, &results);
+}
+
+fn multiply_integers(
+    form: &MatrixForm,
+    [m, n, k]: [usize; 3],
+    collect: impl Fn(usize, &mut dyn FnMut(usize, u64)),
+    results: &mut [u64],
+) {
+    let (mut a, mut b, mut c) = ([0i32; MOST], [0i32; MOST], [0i32; MOST]);
+    collect(1, &mut |place, bits| a[place] = integer(form.a, bits));
+    collect(2, &mut |place, bits| b[place] = integer(form.b, bits));
+    collect(3, &mut |place, bits| c[place] = bits as i32);
+    for row in 0..m {
+        for column in 0..n {
+            let terms = a[row * k..][..k].iter().zip(&b[column * k..][..k]);
+            let products: i32 = match (form.a, form.conjunction) {
+                (Element::Bits, true) => terms.map(|(a, b)| (a & b).count_ones() as i32).sum(),
+                (Element::Bits, false) => terms.map(|(a, b)| (a ^ b).count_ones() as i32).sum(),
+                _ => terms.map(|(a, b)| a * b).sum(),
+            };
+            let sum = i64::from(c[row * n + column]) + i64::from(products);
+            let limited = sum.clamp(i64::from(i32::MIN), i64::from(i32::MAX));
+            results[row * n + column] = u64::from(if form.saturates { limited } else { sum } as u32);
+        }
+    }
+}
+
+#[inline(always)]
+fn multiply_floats(
+    form: &MatrixForm,
+    groups: usize,
+    [m, n, k]: [usize; 3],
+    collect: impl Fn(usize, &mut dyn FnMut(usize, u64)),
+    results: &mut [u64],
+) {
+    let (mut a, mut b, mut c) = ([0u32; MOST], [0u32; MOST], [0u32; MOST]);
+    collect(1, &mut |place, bits| a[place] = bits as u32);
+    collect(2, &mut |place, bits| b[place] = bits as u32);
+    collect(3, &mut |place, bits| c[place] = bits as u32);
+    if form.c == Element::F16 {
+        c[..groups * m * n].iter_mut().for_each(|bits| *bits = widened(*bits));
+    }
+    let adder = Adder::new(form.generation, form.a);
+    let result = if form.d == Element::F16 { Format::F16 } else { Format::F32 };
+    for group in 0..groups {
+        let (a, b, c) = (&a[group * m * k..][..m * k], &b[group * k * n..][..k * n], &c[group * m * n..][..m * n]);
+        let mut sums = [0; MOST];
+        sums[..m * n].copy_from_slice(c);
+        if !multiply_all(adder, form.a, [m, n, k], a, b, &mut sums, result) {
+            one_by_one(form, adder, [m, n, k], a, b, c, &mut sums, result);
+        }
+        for (to, bits) in results[group * m * n..].iter_mut().zip(&sums[..m * n]) {
+            *to = u64::from(if form.saturates { to_finite(*bits, result) } else { *bits });
+        }
+    }
+}
+
+/// Every element of D on its own.
+#[expect(clippy::too_many_arguments, reason = "three matrices and how to multiply them")]
+fn one_by_one(
+    form: &MatrixForm,
+    adder: Adder,
+    [m, n, k]: [usize; 3],
+    a: &[u32],
+    b: &[u32],
+    c: &[u32],
+    sums: &mut [u32],
+    result: Format,
+) {
+    let fractions = format_of(form.a, 0).0.fraction + format_of(form.b, 0).0.fraction;
+    let (mut left, mut right) = ([Factor::default(); MOST], [Factor::default(); MOST]);
+    for (factor, bits) in left.iter_mut().zip(a) {
+        *factor = Factor::new(form.a, *bits);
+    }
+    for column in 0..n {
+        for place in 0..k {
+            let index = if has_fast_sums(form.b) { place * n + column } else { column * k + place };
+            right[column * k + place] = Factor::new(form.b, b[index]);
+        }
+    }
+    for row in 0..m {
+        for column in 0..n {
+            let (left, right) = (&left[row * k..][..k], &right[column * k..][..k]);
+            sums[row * n + column] = multiply_add(adder, left, right, fractions, c[row * n + column], result);
+        }
+    }
 }
 
 /// `.satfinite`: infinities become the largest number, not-a-number becomes 0.
@@ -195,34 +271,6 @@ fn integer(element: Element, bits: u64) -> i32 {
         Element::S8 => i32::from(bits as i8),
         Element::S4 => (bits << 28) as i32 >> 28,
         _ => bits as i32,
-    }
-}
-
-/// Writes D to the lanes of the mask.
-fn scatter(
-    form: &MatrixForm,
-    instruction: &Instruction,
-    registers: &mut Registers,
-    constants: &[Row],
-    mask: u32,
-    group: usize,
-    results: &[u64; MOST],
-) {
-    let lanes = if form.family == Family::QuadPairs { 8 } else { LANES };
-    let members = (0..lanes).fold(0, |lanes, member| lanes | 1u32 << lane_in_group(form, group, member));
-    let each = form.d.per_register();
-    let count = registers_of(form, Part::Accumulator, form.d);
-    for (number, destination) in listed(instruction, constants, 0, count).enumerate() {
-        let mut values = [0u64; LANES];
-        for member in 0..lanes {
-            let value = &mut values[lane_in_group(form, group, member)];
-            for place in 0..each {
-                let index = number as u32 * each + place;
-                let (row, column) = form.position(Part::Accumulator, member as u32, index);
-                *value |= results[(row * form.n + column) as usize] << (form.d.bits() * place % 64);
-            }
-        }
-        super::bodies::write_element(registers, destination, form.d == Element::F64, &values, mask & members);
     }
 }
 

@@ -203,3 +203,240 @@ fn block(adder: Adder, row: &[Factor], column: &[Factor], fractions: u32, start:
         Rounded::Overflow => result.signed(exact.negative, result.infinity()) as u32,
     }
 }
+
+/// Columns whose sums are computed at once.
+const COLUMNS: usize = 8;
+/// The exponent of zeros: below all others, in sums with another, too.
+const ZERO_EXPONENT: i32 = -100_000;
+
+/// Rows of significands and exponents of a matrix.
+struct Factors {
+    significands: [i32; MOST_ELEMENTS],
+    exponents: [i32; MOST_ELEMENTS],
+}
+
+/// Most elements of a matrix of floats: `m32n8k16` and `m16n16k16` have 512 and 256.
+const MOST_ELEMENTS: usize = 512;
+
+impl Factors {
+    /// Takes elements apart; `None` where one is not finite.
+    #[inline(always)]
+    fn new(format: Format, shift: u32, bits: &[u32]) -> Option<Factors> {
+        let mut factors = Factors { significands: [0; MOST_ELEMENTS], exponents: [0; MOST_ELEMENTS] };
+        let (fraction, largest) = (format.fraction, (1 << format.exponent) - 1);
+        let mut are_finite = true;
+        for (index, bits) in bits.iter().enumerate() {
+            let bits = bits >> shift;
+            let exponent = (bits >> fraction) as i32 & largest;
+            let magnitude = (bits & ((1 << fraction) - 1)) as i32 | i32::from(exponent != 0) << fraction;
+            let negative = (bits >> (fraction + format.exponent)) & 1 != 0;
+            are_finite &= exponent != largest;
+            factors.significands[index] = if negative { -magnitude } else { magnitude };
+            factors.exponents[index] = if magnitude == 0 { ZERO_EXPONENT } else { exponent.max(1) - format.bias() };
+        }
+        are_finite.then_some(factors)
+    }
+}
+
+/// The whole product of matrices of 16-bit floats or tf32, as [`multiply_add`] gives it: A by rows, B by rows, C as `.f32` bits and
+/// overwritten by D. False, and C in part overwritten, where numbers are not finite or too small or too large for this way, or
+/// where blocks are too long.
+#[inline(always)]
+pub(crate) fn multiply_all(
+    adder: Adder,
+    element: Element,
+    [m, n, k]: [usize; 3],
+    a: &[u32],
+    b: &[u32],
+    sums: &mut [u32],
+    result: Format,
+) -> bool {
+    let (format, shift) = match element {
+        Element::F16 => (Format::F16, 0),
+        Element::Bf16 => (Format::BF16, 0),
+        Element::Tf32 => (Format::TF32, 13),
+        _ => return false,
+    };
+    // Sums of longer blocks do not fit 32 bits.
+    if adder.block > 8 {
+        return false;
+    }
+    let (Some(a), Some(b)) = (Factors::new(format, shift, &a[..m * k]), Factors::new(format, shift, &b[..k * n]))
+    else {
+        return false;
+    };
+    for row in 0..m {
+        for column in (0..n).step_by(COLUMNS) {
+            let sums = &mut sums[row * n + column..][..COLUMNS];
+            let mut lanes = [0; COLUMNS];
+            lanes.copy_from_slice(sums);
+            let first = (row * k, column);
+            if !eight_columns(adder, format, &a, &b, first, [n, k], &mut lanes, result) {
+                return false;
+            }
+            sums.copy_from_slice(&lanes);
+        }
+    }
+    true
+}
+
+/// Eight sums beside each other, in 32-bit integers; `first` is where the row of A begins, and the first column.
+#[expect(clippy::too_many_arguments, reason = "two matrices, where to begin in them, and how to add")]
+#[inline(always)]
+fn eight_columns(
+    adder: Adder,
+    format: Format,
+    a: &Factors,
+    b: &Factors,
+    first: (usize, usize),
+    [n, k]: [usize; 2],
+    sums: &mut [u32; COLUMNS],
+    result: Format,
+) -> bool {
+    let mut are_regular = true;
+    let (mut significands, mut exponents) = ([0i32; COLUMNS], [0i32; COLUMNS]);
+    for lane in 0..COLUMNS {
+        let (significand, exponent, is_regular) = single_apart(sums[lane]);
+        (significands[lane], exponents[lane]) = (significand, exponent);
+        are_regular &= is_regular;
+    }
+    let (up, start_up) = (adder.fraction - 2 * format.fraction as i32, adder.fraction - 23);
+    for block in (0..k).step_by(adder.block) {
+        let places = block..(block + adder.block).min(k);
+        let mut tops = exponents;
+        for place in places.clone() {
+            let exponent = a.exponents[first.0 + place];
+            let others = &b.exponents[place * n + first.1..][..COLUMNS];
+            for lane in 0..COLUMNS {
+                tops[lane] = tops[lane].max(exponent + others[lane]);
+            }
+        }
+        let mut totals = [0i32; COLUMNS];
+        for lane in 0..COLUMNS {
+            let magnitude = (significands[lane].abs() << start_up) >> (tops[lane] - exponents[lane]).min(31);
+            totals[lane] = if significands[lane] < 0 { -magnitude } else { magnitude };
+        }
+        for place in places {
+            let (significand, exponent) = (a.significands[first.0 + place], a.exponents[first.0 + place]);
+            let significands = &b.significands[place * n + first.1..][..COLUMNS];
+            let others = &b.exponents[place * n + first.1..][..COLUMNS];
+            for lane in 0..COLUMNS {
+                let product = significand * significands[lane];
+                let magnitude = (product.abs() << up) >> (tops[lane] - exponent - others[lane]).min(31);
+                totals[lane] += if product < 0 { -magnitude } else { magnitude };
+            }
+        }
+        for lane in 0..COLUMNS {
+            // Exact in double precision: its exponent and leading bits are those of the sum.
+            let bits = f64::from(totals[lane].abs()).to_bits();
+            let exponent = (bits >> 52) as i32 - 1023 + tops[lane] - adder.fraction;
+            let magnitude = (bits >> 29) as i32 & 0x7f_ffff | 0x80_0000;
+            let is_zero = totals[lane] == 0;
+            are_regular &= is_zero || (-126..=127).contains(&exponent);
+            significands[lane] = match () {
+                () if is_zero => 0,
+                () if totals[lane] < 0 => -magnitude,
+                () => magnitude,
+            };
+            exponents[lane] = if is_zero { ZERO_EXPONENT } else { exponent };
+        }
+        if result == Format::F16 {
+            for lane in 0..COLUMNS {
+                let exact = Exact {
+                    negative: totals[lane] < 0,
+                    magnitude: u64::from(totals[lane].unsigned_abs()),
+                    exponent: tops[lane] - adder.fraction,
+                };
+                let Rounded::Bits(half) = result.round(exact, Rounding::Nearest) else { return false };
+                let half = if exact.magnitude == 0 { 0 } else { half as u32 };
+                sums[lane] = half;
+                (significands[lane], exponents[lane], _) = single_apart(widened(half));
+            }
+        }
+    }
+    if result != Format::F16 {
+        for lane in 0..COLUMNS {
+            let sign = significands[lane] as u32 & 0x8000_0000;
+            let fraction = significands[lane].unsigned_abs() & 0x7f_ffff;
+            let number = sign | ((exponents[lane] + 127) as u32) << 23 | fraction;
+            sums[lane] = if significands[lane] == 0 { 0 } else { number };
+        }
+    }
+    are_regular
+}
+
+/// Significand and exponent of single precision, and whether it is zero or a normal number.
+#[inline(always)]
+fn single_apart(bits: u32) -> (i32, i32, bool) {
+    let exponent = (bits >> 23) as i32 & 0xff;
+    let magnitude = (bits & 0x7f_ffff | 0x80_0000) as i32;
+    let is_zero = bits << 1 == 0;
+    let significand = match () {
+        () if is_zero => 0,
+        () if bits >> 31 != 0 => -magnitude,
+        () => magnitude,
+    };
+    (significand, if is_zero { ZERO_EXPONENT } else { exponent - 127 }, is_zero || (1..255).contains(&exponent))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Both ways of adding agree on numbers of all magnitudes.
+    #[test]
+    fn sums_side_by_side_are_sums_one_by_one() {
+        let mut state = 1u64;
+        let mut random = || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 32) as u32
+        };
+        let mut regular = 0;
+        for round in 0..400 {
+            let element = [Element::F16, Element::Bf16, Element::Tf32][round % 3];
+            let generation = [Generation::Volta, Generation::Turing, Generation::Ampere][round / 3 % 3];
+            let adder = Adder::new(generation, element);
+            let [m, n, k] = [8, 16, 16];
+            // Exponents near each other, so that much is lost and cancelled but seldom all.
+            let mut number = |center: u32, fraction: u32, spread: u32| {
+                let bits = random();
+                let exponent = center + random() % spread;
+                let is_zero = random() % 9 == 0;
+                if is_zero {
+                    bits & 1 << 31
+                } else {
+                    (bits & 0x8000_0000) | exponent << fraction | bits & ((1 << fraction) - 1)
+                }
+            };
+            let (center, fraction, spread) = if element == Element::F16 { (5, 10, 20) } else { (110, 23, 20) };
+            let half = |bits: u32| match element {
+                Element::F16 => (bits >> 16 & 0x8000) | bits & 0x7fff,
+                Element::Bf16 => bits >> 16,
+                _ => bits,
+            };
+            let a: Vec<u32> = (0..m * k).map(|_| half(number(center, fraction, spread))).collect();
+            let b: Vec<u32> = (0..k * n).map(|_| half(number(center, fraction, spread))).collect();
+            let c: Vec<u32> = (0..m * n).map(|_| number(115, 23, 24)).collect();
+            for result in [Format::F32, Format::F16] {
+                let mut sums = c.clone();
+                if !multiply_all(adder, element, [m, n, k], &a, &b, &mut sums, result) {
+                    continue;
+                }
+                regular += 1;
+                for row in 0..m {
+                    for column in 0..n {
+                        let factors = |bits: &mut dyn Iterator<Item = u32>| -> Vec<Factor> {
+                            bits.map(|bits| Factor::new(element, bits)).collect()
+                        };
+                        let left = factors(&mut a[row * k..][..k].iter().copied());
+                        let right = factors(&mut (0..k).map(|place| b[place * n + column]));
+                        let fractions = 2 * format_of(element, 0).0.fraction;
+                        let one = multiply_add(adder, &left, &right, fractions, c[row * n + column], result);
+                        assert_eq!(sums[row * n + column], one, "{element:?} {generation:?} {result:?}");
+                    }
+                }
+            }
+        }
+        assert!(regular > 400, "the fast way is taken: {regular}");
+    }
+}
