@@ -4,6 +4,7 @@
 //! old value and so does not end its life.
 
 use crate::control_flow::Graph;
+use crate::liveness::liveness;
 use crate::operation::{FIRST_PREDICATE, FIRST_ROW};
 
 /// What a virtual register takes.
@@ -145,70 +146,10 @@ fn first_fit(busy: &mut Vec<u32>, free: impl Fn(u32) -> bool) -> usize {
     })
 }
 
-/// The registers that are live at the edges of each block, as bit sets of `words` words a block.
-#[derive(Clone, Debug)]
-pub(crate) struct Liveness {
-    /// 64-bit words of a set.
-    pub words: usize,
-    /// Live before the first instruction.
-    pub live_in: Vec<u64>,
-    /// Live after the last instruction.
-    pub live_out: Vec<u64>,
-}
-
-/// Which registers are live where blocks begin and end.
-pub(crate) fn liveness(graph: &Graph, uses: &[Uses], registers: usize) -> Liveness {
-    let blocks = graph.len();
-    let words = registers.div_ceil(64);
-    let mut read_first = vec![0u64; blocks * words];
-    let mut written = vec![0u64; blocks * words];
-    for block in 0..blocks {
-        let sets = block * words;
-        for pc in graph.starts[block]..graph.starts[block + 1] {
-            let instruction = &uses[pc as usize];
-            for &register in &instruction.reads {
-                let (word, bit) = (sets + register as usize / 64, 1 << (register % 64));
-                if written[word] & bit == 0 {
-                    read_first[word] |= bit;
-                }
-            }
-            if !instruction.guarded {
-                for &register in &instruction.writes {
-                    written[sets + register as usize / 64] |= 1 << (register % 64);
-                }
-            }
-        }
-    }
-    let mut live_in = read_first.clone();
-    let mut live_out = vec![0u64; blocks * words];
-    let mut changed = true;
-    while changed {
-        changed = false;
-        for block in (0..blocks).rev() {
-            for word in 0..words {
-                let place = block * words + word;
-                let mut out = 0;
-                for &successor in &graph.successors[block] {
-                    if successor < blocks {
-                        out |= live_in[successor * words + word];
-                    }
-                }
-                live_out[place] = out;
-                let before = read_first[place] | (out & !written[place]);
-                if before != live_in[place] {
-                    live_in[place] = before;
-                    changed = true;
-                }
-            }
-        }
-    }
-    Liveness { words, live_in, live_out }
-}
-
 /// From where to where in the text each register must keep its value, by first instruction.
 fn intervals(graph: &Graph, uses: &[Uses], registers: usize) -> Vec<Interval> {
     let blocks = graph.len();
-    let Liveness { words, live_in, live_out } = liveness(graph, uses, registers);
+    let liveness = liveness(graph, uses, registers);
     let mut found: Vec<Option<Interval>> = vec![None; registers];
     let mut extend = |register: usize, pc: u32| {
         let interval = found[register].get_or_insert(Interval { register: register as u32, first: pc, last: pc });
@@ -217,16 +158,8 @@ fn intervals(graph: &Graph, uses: &[Uses], registers: usize) -> Vec<Interval> {
     };
     for block in 0..blocks {
         let (first, after) = (graph.starts[block], graph.starts[block + 1]);
-        for word in 0..words {
-            let place = block * words + word;
-            for (set, pc) in [(live_in[place], first), (live_out[place], after)] {
-                let mut rest = set;
-                while rest != 0 {
-                    extend(word * 64 + rest.trailing_zeros() as usize, pc);
-                    rest &= rest - 1;
-                }
-            }
-        }
+        liveness.live_in(block).for_each(|register| extend(register as usize, first));
+        liveness.live_out(block).for_each(|register| extend(register as usize, after));
         for pc in first..after {
             for &register in uses[pc as usize].reads.iter().chain(&uses[pc as usize].writes) {
                 extend(register as usize, pc);

@@ -12,6 +12,7 @@ pub mod execution;
 pub mod interpreter;
 mod layout;
 mod linkage;
+mod liveness;
 mod matrix;
 pub mod mbarrier;
 pub mod module;

@@ -5,12 +5,12 @@
 //! moves across pinned instructions: branches, barriers, fences, reads of clocks, exchanges between lanes. The latencies are a
 //! heuristic of this pass and no timing: what an instruction takes is the topology's to say.
 
-use crate::allocation::{Uses, Width, liveness};
+use crate::allocation::{Uses, Width};
 use crate::control_flow::Graph;
 use crate::execution::Space;
+use crate::liveness::{LiveSet, liveness, words_of};
 use crate::program::LatencyClass;
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
 
 /// Registers that a region may take beyond those that it had in the order of the text: enough for some 16 loads in flight.
 const EXTRA_REGISTERS: i64 = 16;
@@ -90,25 +90,25 @@ pub(crate) fn expected_latency(class: LatencyClass) -> u32 {
 pub(crate) fn schedule(graph: &Graph, uses: &[Uses], nodes: &[Node], widths: &[Width]) -> Vec<u32> {
     let liveness = liveness(graph, uses, widths.len());
     let mut regions = Vec::new();
+    let mut live = LiveSet::new(widths);
+    let mut numbers = vec![0; widths.len()];
     for block in 0..graph.len() {
-        let sets = block * liveness.words;
-        let mut live: Vec<bool> = (0..widths.len())
-            .map(|register| (liveness.live_out[sets + register / 64] >> (register % 64)) & 1 != 0)
-            .collect();
+        live.clear();
+        liveness.live_out(block).for_each(|register| live.insert(register));
         let first = graph.starts[block];
         let mut end = graph.starts[block + 1];
         while end > first {
             let is_pinned = |pc: u32| nodes[pc as usize].order == Order::Pinned;
             if is_pinned(end - 1) {
                 end -= 1;
-                step_back(&uses[end as usize], &mut live);
+                live.step_back(&uses[end as usize]);
                 continue;
             }
             let mut start = end - 1;
             while start > first && end - start < LONGEST_REGION && !is_pinned(start - 1) {
                 start -= 1;
             }
-            regions.push(Region::new(start, end, uses, widths, &mut live));
+            regions.push(Region::new(start, end, uses, &mut live, &mut numbers));
             end = start;
         }
     }
@@ -118,21 +118,9 @@ pub(crate) fn schedule(graph: &Graph, uses: &[Uses], nodes: &[Node], widths: &[W
     let mut order: Vec<u32> = (0..uses.len() as u32).collect();
     for region in &regions {
         let most = region.pressure.max(spare).max((region.pressure + EXTRA_REGISTERS).min(MOST_REGISTERS));
-        region.schedule(most, uses, nodes, &mut order);
+        region.schedule(most, uses, nodes, &mut numbers, &mut order);
     }
     order
-}
-
-/// Makes the registers that are live after an instruction those that are live before it.
-pub(crate) fn step_back(uses: &Uses, live: &mut [bool]) {
-    if !uses.guarded {
-        for &register in &uses.writes {
-            live[register as usize] = false;
-        }
-    }
-    for &register in &uses.reads {
-        live[register as usize] = true;
-    }
 }
 
 /// A register in a region.
@@ -147,12 +135,26 @@ struct Register {
     uses: u32,
 }
 
+/// How often an instruction names a register.
+#[derive(Clone, Copy, Debug)]
+struct Operand {
+    /// The register's number in its region.
+    number: u32,
+    count: u32,
+}
+
 /// Instructions between pinned ones.
 struct Region {
     start: u32,
     end: u32,
-    /// Before the first instruction.
-    registers: BTreeMap<u32, Register>,
+    /// The registers that the instructions name: each has its place in this list as its number.
+    names: Vec<u32>,
+    /// As they are before the first instruction.
+    registers: Vec<Register>,
+    /// The operands of all instructions, in the order of the text, each register once an instruction.
+    operands: Vec<Operand>,
+    /// Where the operands of each instruction begin.
+    first_operands: Vec<u32>,
     /// Words that are live before the first instruction.
     live: i64,
     /// Most words that are live in the order of the text.
@@ -160,41 +162,36 @@ struct Region {
 }
 
 /// The words that are live while a region is put into an order.
-struct Pressure {
-    registers: BTreeMap<u32, Register>,
+struct Pressure<'r> {
+    region: &'r Region,
+    registers: Vec<Register>,
     live: i64,
     most: i64,
 }
 
-impl Pressure {
-    fn new(region: &Region) -> Self {
-        Pressure { registers: region.registers.clone(), live: region.live, most: region.live }
+impl<'r> Pressure<'r> {
+    fn new(region: &'r Region) -> Self {
+        Pressure { region, registers: region.registers.clone(), live: region.live, most: region.live }
     }
 
     /// By how many words an instruction changes what is live.
-    fn change(&self, uses: &Uses) -> i64 {
+    fn change(&self, index: usize) -> i64 {
         let mut change = 0;
-        let operands = || uses.reads.iter().chain(&uses.writes);
-        for (index, operand) in operands().enumerate() {
-            if operands().take(index).any(|other| other == operand) {
-                continue;
-            }
-            let Some(register) = self.registers.get(operand) else { continue };
-            let count = operands().filter(|other| *other == operand).count() as u32;
-            let is_live = register.stays || register.uses > count;
+        for operand in self.region.operands_of(index) {
+            let register = &self.registers[operand.number as usize];
+            let is_live = register.stays || register.uses > operand.count;
             change += (i64::from(is_live) - i64::from(register.is_live)) * register.words;
         }
         change
     }
 
-    fn issue(&mut self, uses: &Uses) {
-        self.live += self.change(uses);
+    fn issue(&mut self, index: usize) {
+        self.live += self.change(index);
         self.most = self.most.max(self.live);
-        for operand in uses.reads.iter().chain(&uses.writes) {
-            if let Some(register) = self.registers.get_mut(operand) {
-                register.uses -= 1;
-                register.is_live = register.stays || register.uses > 0;
-            }
+        for operand in self.region.operands_of(index) {
+            let register = &mut self.registers[operand.number as usize];
+            register.uses -= operand.count;
+            register.is_live = register.stays || register.uses > 0;
         }
     }
 }
@@ -211,53 +208,73 @@ struct Vertex {
 }
 
 impl Region {
-    /// `live` are the registers that are live after the region, and afterwards those that are live before it.
-    fn new(start: u32, end: u32, uses: &[Uses], widths: &[Width], live: &mut [bool]) -> Self {
+    /// `live` are the registers that are live after the region, and afterwards those that are live before it. `numbers` is room for
+    /// a number of each register.
+    fn new(start: u32, end: u32, uses: &[Uses], live: &mut LiveSet, numbers: &mut [u32]) -> Self {
         let uses = &uses[start as usize..end as usize];
-        let mut registers: BTreeMap<u32, Register> = BTreeMap::new();
-        for operand in uses.iter().flat_map(|uses| uses.reads.iter().chain(&uses.writes)) {
-            let words = match widths[*operand as usize] {
-                Width::Predicate => 0,
-                Width::One => 1,
-                Width::Two => 2,
-            };
-            let stays = live[*operand as usize];
-            registers.entry(*operand).or_insert(Register { words, is_live: false, stays, uses: 0 }).uses += 1;
-        }
-        for instruction in uses.iter().rev() {
-            step_back(instruction, live);
-        }
-        let mut words_live = 0;
-        for (register, width) in widths.iter().enumerate().filter(|(register, _)| live[*register]) {
-            words_live += match width {
-                Width::Predicate => 0,
-                Width::One => 1,
-                Width::Two => 2,
-            };
-            if let Some(known) = registers.get_mut(&(register as u32)) {
-                known.is_live = true;
+        let operands = |uses: &Uses| uses.reads.len() + uses.writes.len();
+        let mut region = Region {
+            start,
+            end,
+            names: Vec::new(),
+            registers: Vec::new(),
+            operands: Vec::with_capacity(uses.iter().map(operands).sum()),
+            first_operands: Vec::with_capacity(uses.len() + 1),
+            live: 0,
+            pressure: 0,
+        };
+        for uses in uses {
+            let first = region.operands.len();
+            region.first_operands.push(first as u32);
+            for &name in uses.reads.iter().chain(&uses.writes) {
+                // A number of an earlier region says nothing here.
+                let mut number = numbers[name as usize];
+                if region.names.get(number as usize) != Some(&name) {
+                    number = region.names.len() as u32;
+                    numbers[name as usize] = number;
+                    let words = words_of(live.width(name));
+                    region.names.push(name);
+                    region.registers.push(Register { words, is_live: false, stays: live.contains(name), uses: 0 });
+                }
+                region.registers[number as usize].uses += 1;
+                match region.operands[first..].iter_mut().find(|operand| operand.number == number) {
+                    Some(operand) => operand.count += 1,
+                    None => region.operands.push(Operand { number, count: 1 }),
+                }
             }
         }
-        let mut region = Region { start, end, registers, live: words_live, pressure: 0 };
-        let mut pressure = Pressure::new(&region);
-        for instruction in uses {
-            pressure.issue(instruction);
+        region.first_operands.push(region.operands.len() as u32);
+        for instruction in uses.iter().rev() {
+            live.step_back(instruction);
         }
+        region.live = live.words();
+        for (register, name) in region.registers.iter_mut().zip(&region.names) {
+            register.is_live = live.contains(*name);
+        }
+        let mut pressure = Pressure::new(&region);
+        (0..uses.len()).for_each(|index| pressure.issue(index));
         region.pressure = pressure.most;
         region
     }
 
+    fn operands_of(&self, index: usize) -> &[Operand] {
+        &self.operands[self.first_operands[index] as usize..self.first_operands[index + 1] as usize]
+    }
+
     /// Orders the region with at most `most` words live, or leaves it as it is where that is not found.
-    fn schedule(&self, most: i64, uses: &[Uses], nodes: &[Node], order: &mut [u32]) {
+    fn schedule(&self, most: i64, uses: &[Uses], nodes: &[Node], numbers: &mut [u32], order: &mut [u32]) {
         if self.end - self.start < 3 {
             return;
         }
         let range = self.start as usize..self.end as usize;
         let (uses, nodes) = (&uses[range.clone()], &nodes[range.clone()]);
-        let vertices = vertices(uses, nodes);
+        for (number, name) in self.names.iter().enumerate() {
+            numbers[*name as usize] = number as u32;
+        }
+        let vertices = vertices(uses, nodes, numbers, self.names.len());
         let least = self.pressure.min(most);
         for most in [most, (most + least) / 2, least] {
-            if let Some(found) = self.list_schedule(most, uses, &vertices) {
+            if let Some(found) = self.list_schedule(most, &vertices) {
                 for (place, former) in order[range].iter_mut().zip(found) {
                     *place = self.start + former as u32;
                 }
@@ -267,7 +284,7 @@ impl Region {
     }
 
     /// Issues instruction after instruction of a machine that issues one a cycle; `None` where more than `most` words would be live.
-    fn list_schedule(&self, most: i64, uses: &[Uses], vertices: &[Vertex]) -> Option<Vec<usize>> {
+    fn list_schedule(&self, most: i64, vertices: &[Vertex]) -> Option<Vec<usize>> {
         let mut pressure = Pressure::new(self);
         let mut waits: Vec<u32> = vertices.iter().map(|vertex| vertex.predecessors).collect();
         let mut starts = vec![0u32; vertices.len()];
@@ -276,7 +293,7 @@ impl Region {
         let mut cycle = 0;
         while !ready.is_empty() {
             let fits = |index: usize| {
-                let change = pressure.change(&uses[index]);
+                let change = pressure.change(index);
                 change <= 0 || pressure.live + change <= most
             };
             // The earliest that can start, then the longest path, then the order of the text. Where none fits, the order of the text.
@@ -290,7 +307,7 @@ impl Region {
             let index = ready.swap_remove(place);
             let start = starts[index].max(cycle);
             cycle = start + 1;
-            pressure.issue(&uses[index]);
+            pressure.issue(index);
             if pressure.most > most {
                 return None;
             }
@@ -314,8 +331,8 @@ struct History {
     readers: Vec<usize>,
 }
 
-/// The dependences of a region's instructions, and the longest paths.
-fn vertices(uses: &[Uses], nodes: &[Node]) -> Vec<Vertex> {
+/// The dependences of a region's instructions, and the longest paths. `numbers` has the number, below `registers`, of each register.
+fn vertices(uses: &[Uses], nodes: &[Node], numbers: &[u32], registers: usize) -> Vec<Vertex> {
     let mut vertices = vec![Vertex::default(); uses.len()];
     let mut depend = |from: usize, to: usize, latency: u32| {
         if from != to {
@@ -323,20 +340,20 @@ fn vertices(uses: &[Uses], nodes: &[Node]) -> Vec<Vertex> {
             vertices[to].predecessors += 1;
         }
     };
-    let mut registers: BTreeMap<u32, History> = BTreeMap::new();
+    let mut registers = vec![History::default(); registers];
     let mut memory: [History; SPACES] = Default::default();
     let mut chained: Option<usize> = None;
     let mut carried: Option<usize> = None;
     for (index, (uses, node)) in uses.iter().zip(nodes).enumerate() {
         for register in &uses.reads {
-            let history = registers.entry(*register).or_default();
+            let history = &mut registers[numbers[*register as usize] as usize];
             if let Some(writer) = history.writer {
                 depend(writer, index, nodes[writer].latency);
             }
             history.readers.push(index);
         }
         for register in &uses.writes {
-            let history = registers.entry(*register).or_default();
+            let history = &mut registers[numbers[*register as usize] as usize];
             // A guarded write leaves the old value in some lanes: it follows the former write in any case.
             if let Some(writer) = history.writer.replace(index) {
                 depend(writer, index, nodes[writer].latency.max(1));

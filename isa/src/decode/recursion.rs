@@ -1,11 +1,12 @@
 //! Functions that can call themselves: what they need after such a call is saved to their frame before it.
 
 use super::{Decoded, Decoder, Pending, Slot, timing};
-use crate::allocation::{Uses, Width, liveness};
+use crate::allocation::{Uses, Width};
 use crate::control_flow::{Flow, Graph};
 use crate::execution::Space;
 use crate::interpreter::bodies::functions;
 use crate::interpreter::call::{PredicateToValue, ValueToPredicate};
+use crate::liveness::{LiveSet, liveness};
 use crate::operation::{Kind, MemoryForm};
 use crate::program::{CountClass, LatencyClass, Pipe};
 use crate::ptx::PtxErrorKind;
@@ -77,25 +78,21 @@ impl Decoder<'_> {
         let flows: Vec<Flow> = self.pending.iter().map(|pending| pending.flow).collect();
         let graph = Graph::new(&flows, &self.tables);
         let uses: Vec<Uses> = self.pending.iter().map(Pending::uses).collect();
-        let registers = self.widths.len();
-        let edges = liveness(&graph, &uses, registers);
+        let edges = liveness(&graph, &uses, self.widths.len());
         let mut found = BTreeMap::new();
-        let mut live = vec![false; registers];
+        let mut live = LiveSet::new(&self.widths);
         for block in 0..graph.len() {
             let range = graph.starts[block] as usize..graph.starts[block + 1] as usize;
             if !wanted[range.clone()].contains(&true) {
                 continue;
             }
-            let set = &edges.live_out[block * edges.words..][..edges.words];
-            for (register, is_live) in live.iter_mut().enumerate() {
-                *is_live = (set[register / 64] >> (register % 64)) & 1 != 0;
-            }
+            live.clear();
+            edges.live_out(block).for_each(|register| live.insert(register));
             for pc in range.rev() {
                 if wanted[pc] {
-                    let registers = (0..registers as u32).filter(|register| live[*register as usize]);
-                    found.insert(pc, registers.collect());
+                    found.insert(pc, live.sorted());
                 }
-                crate::scheduling::step_back(&uses[pc], &mut live);
+                live.step_back(&uses[pc]);
             }
         }
         found
