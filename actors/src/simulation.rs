@@ -8,7 +8,7 @@ use balar_isa::module::PtxModule;
 use balar_isa::ptx::{self, PtxErrors};
 use balar_protocol::SimTime;
 use balar_protocol::statistics::{ProgramOutcome, StatisticSink, Verification};
-use balar_workloads::{Descriptor, Parameters, WorkloadError};
+use balar_workloads::{Descriptor, HostProgram, Parameters, WorkloadError};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -187,8 +187,45 @@ pub fn simulate(request: SimulationRequest) -> Result<RunResult, SimulationError
     let start = std::time::Instant::now();
     let (descriptor, parameters) = workload(&request)?;
     let topology = &request.topology;
-    let mut node = prepare_node(topology, descriptor, &parameters, request.ptx.as_ref())?;
-    node.board = request.options.progress.clone().unwrap_or_default();
+    let node = prepare_node(topology, descriptor, &parameters, request.ptx.as_ref())?;
+    let mut result = run(topology, node, descriptor.name, request.options)?;
+    result.parameters = parameters.iter().map(|(name, value)| (name.to_owned(), value.to_string())).collect();
+    result.wall = start.elapsed();
+    Ok(result)
+}
+
+/// Runs a host program of one's own, with the kernels of a PTX text (name, text) on every GPU, to its end.
+///
+/// # Errors
+///
+/// As [`simulate`].
+#[expect(clippy::disallowed_types, reason = "how long a run took is reported, not simulated")]
+pub fn simulate_program(
+    topology: &Topology,
+    name: &'static str,
+    (file, text): (&str, &str),
+    program: Box<dyn HostProgram>,
+    options: RunOptions,
+) -> Result<RunResult, SimulationError> {
+    let start = std::time::Instant::now();
+    let mut node = empty_node(topology)?;
+    for index in 0..node.gpus.len() {
+        load_module(&mut node, index, file, text)?;
+    }
+    node.workload = std::sync::Mutex::new(Some(program));
+    let mut result = run(topology, node, name, options)?;
+    result.wall = start.elapsed();
+    Ok(result)
+}
+
+/// Runs a prepared node. How long that took is the caller's to say.
+fn run(
+    topology: &Topology,
+    mut node: Node,
+    workload: &'static str,
+    options: RunOptions,
+) -> Result<RunResult, SimulationError> {
+    node.board = options.progress.clone().unwrap_or_default();
     let built = topology::build(topology, &node).map_err(Box::new)?;
     let mut units = Vec::with_capacity(built.len());
     for ((path, unit, wires), expanded) in built.into_iter().zip(&topology.units) {
@@ -196,17 +233,17 @@ pub fn simulate(request: SimulationRequest) -> Result<RunResult, SimulationError
         units.push(UnitEntry { path, unit, wires, weight: weight(expanded.kind.name), memory });
     }
     let simulation = engine::Simulation { units, memories: node.memories.clone() };
-    let threads = request.options.threads.max(1);
-    let RunReport { end, outcome, mut statistics, windows, messages, .. } = engine::run(simulation, request.options)?;
+    let threads = options.threads.max(1);
+    let RunReport { end, outcome, mut statistics, windows, messages, .. } = engine::run(simulation, options)?;
     Ok(RunResult {
         topology: topology.name.clone(),
-        workload: descriptor.name,
-        parameters: parameters.iter().map(|(name, value)| (name.to_owned(), value.to_string())).collect(),
+        workload,
+        parameters: Vec::new(),
         isa: "ptx",
         outcome,
         program: statistics.outcome.take(),
         sim_time: end,
-        wall: start.elapsed(),
+        wall: Duration::ZERO,
         threads,
         statistics,
         windows,
@@ -236,17 +273,23 @@ fn weight(kind: &str) -> u32 {
     }
 }
 
+/// A node whose GPUs have memories, and nothing loaded.
+fn empty_node(topology: &Topology) -> Result<Node, SimulationError> {
+    let mut node = Node { gpus: topology.gpus(), ..Node::default() };
+    if node.gpus.is_empty() {
+        return Err(SimulationError::NoGpu(topology.name.clone()));
+    }
+    map_memories(&mut node)?;
+    Ok(node)
+}
+
 fn prepare_node(
     topology: &Topology,
     descriptor: &'static Descriptor,
     parameters: &Parameters,
     ptx: Option<&(String, String)>,
 ) -> Result<Node, SimulationError> {
-    let mut node = Node { gpus: topology.gpus(), ..Node::default() };
-    if node.gpus.is_empty() {
-        return Err(SimulationError::NoGpu(topology.name.clone()));
-    }
-    map_memories(&mut node)?;
+    let mut node = empty_node(topology)?;
     for index in 0..node.gpus.len() {
         let gpu = &node.gpus[index];
         let (major, minor) = gpu.compute_capability;

@@ -1,5 +1,7 @@
 //! Tests across crates: whole simulations, by the library and by the command line. This library holds what they share.
 
+pub mod steps;
+
 use balar_actors::engine::RunOptions;
 use balar_actors::simulation::{BuiltInWorkloads, RunResult, SimulationRequest, simulate};
 use balar_actors::topology::{self, LoadOptions, PartLibrary, Topology, TopologySource};

@@ -1,0 +1,164 @@
+//! A host program written as a list of calls, for tests.
+
+use balar_workloads::{Call, CallFailure, CallResult, CudaError, HostProgram, Measurement, Verification};
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// A call made of the results of those before.
+pub type Step = Box<dyn Fn(&[CallResult]) -> Call + Send>;
+
+/// What a program has seen.
+#[derive(Clone, Debug, Default)]
+pub struct Seen {
+    /// The result of each call, in order.
+    pub results: Vec<CallResult>,
+    /// What kernels printed: each time that the program was given some, how many calls had returned, and the text.
+    pub printed: Vec<(usize, String)>,
+}
+
+impl Seen {
+    /// All that was printed.
+    pub fn text(&self) -> String {
+        self.printed.iter().map(|(_, text)| text.as_str()).collect()
+    }
+
+    /// The error that the last call gave.
+    pub fn error(&self) -> Option<CudaError> {
+        match self.results.last() {
+            Some(CallResult::Error(error)) => Some(*error),
+            _ => None,
+        }
+    }
+
+    /// The 32-bit words that copy number `index` among those from the device brought.
+    ///
+    /// # Panics
+    ///
+    /// Where there is no such copy.
+    pub fn words(&self, index: usize) -> Vec<u32> {
+        let data = self.results.iter().filter_map(|result| match result {
+            CallResult::Data(bytes) => Some(bytes),
+            _ => None,
+        });
+        let bytes = data.clone().nth(index).unwrap_or_else(|| panic!("{:?}", self.results));
+        bytes.chunks_exact(4).map(|word| u32::from_le_bytes([word[0], word[1], word[2], word[3]])).collect()
+    }
+}
+
+/// The program.
+pub struct Steps {
+    steps: VecDeque<Step>,
+    seen: Arc<Mutex<Seen>>,
+    verification: Verification,
+}
+
+impl Steps {
+    /// A program of these calls, and where to look at what it saw.
+    pub fn new(steps: Vec<Step>) -> (Box<Steps>, Arc<Mutex<Seen>>) {
+        let seen = Arc::new(Mutex::new(Seen::default()));
+        (Box::new(Steps { steps: steps.into(), seen: seen.clone(), verification: Verification::NotChecked }), seen)
+    }
+}
+
+impl HostProgram for Steps {
+    fn next(&mut self, previous: CallResult) -> Call {
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        if previous != CallResult::Start {
+            seen.results.push(previous);
+        }
+        if let Some(error) = seen.error() {
+            return Call::Exit { error: Some(CallFailure { call: "a call".to_owned(), error }) };
+        }
+        self.steps.pop_front().map_or(Call::Exit { error: None }, |step| step(&seen.results))
+    }
+
+    fn receive(&mut self, _: u32, _: Vec<u8>) {}
+
+    fn printed(&mut self, text: &[u8]) {
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let calls = seen.results.len();
+        seen.printed.push((calls, String::from_utf8_lossy(text).into_owned()));
+    }
+
+    fn verification(&self) -> &Verification {
+        &self.verification
+    }
+
+    fn measurements(&self) -> Vec<Measurement> {
+        Vec::new()
+    }
+}
+
+/// A call that needs no result.
+pub fn call(call: Call) -> Step {
+    Box::new(move |_| call.clone())
+}
+
+/// The value that call number `index` gave: an address, a number of an array, a handle.
+///
+/// # Panics
+///
+/// Where it gave none.
+pub fn value(results: &[CallResult], index: usize) -> u64 {
+    match results[index] {
+        CallResult::Pointer(value) | CallResult::Object(value) => value,
+        ref other => panic!("call {index} gave {other:?}"),
+    }
+}
+
+/// A kernel argument.
+#[derive(Clone, Copy, Debug)]
+pub enum Argument {
+    /// What call number `n` gave.
+    Value(usize),
+    /// A number.
+    Word(u32),
+}
+
+/// A launch in the default stream.
+pub fn launch(kernel: &str, grid: [u32; 2], block: [u32; 2], arguments: &[Argument]) -> Step {
+    let (kernel, arguments): (Arc<str>, Vec<Argument>) = (kernel.into(), arguments.to_vec());
+    Box::new(move |results| {
+        let mut parameters: Vec<u8> = Vec::new();
+        for argument in &arguments {
+            match *argument {
+                Argument::Value(index) => {
+                    parameters.resize(parameters.len().next_multiple_of(8), 0);
+                    parameters.extend(value(results, index).to_le_bytes());
+                }
+                Argument::Word(word) => parameters.extend(word.to_le_bytes()),
+            }
+        }
+        Call::Launch {
+            kernel: kernel.clone(),
+            grid: [grid[0], grid[1], 1],
+            block: [block[0], block[1], 1],
+            shared_memory_bytes: 0,
+            stream: 0,
+            parameters,
+            cooperative: false,
+        }
+    })
+}
+
+/// A copy to what call number `to` gave.
+pub fn upload(to: usize, data: Vec<u8>) -> Step {
+    let data: Arc<[u8]> = data.into();
+    Box::new(move |results| Call::MemcpyHostToDevice {
+        destination: value(results, to),
+        data: data.clone(),
+        stream: 0,
+        asynchronous: false,
+    })
+}
+
+/// A copy from what call number `from` gave.
+pub fn download(from: usize, bytes: u64) -> Step {
+    Box::new(move |results| Call::MemcpyDeviceToHost {
+        source: value(results, from),
+        bytes,
+        transfer: 0,
+        stream: 0,
+        asynchronous: false,
+    })
+}
