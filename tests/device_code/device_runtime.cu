@@ -19,11 +19,11 @@ extern "C" __global__ void print_much(int lines)
 }
 
 // Every thread takes a block of its own, writes it, and reads what its neighbour has written.
-extern "C" __global__ void allocate(unsigned long long* addresses, int* sums, int words)
+extern "C" __global__ void allocate(unsigned long long* addresses, int* sums, int words, int bytes)
 {
     __shared__ int* blocks[64];
     const int at = blockIdx.x * blockDim.x + threadIdx.x;
-    int* block = static_cast<int*>(malloc(words * sizeof(int)));
+    int* block = static_cast<int*>(malloc(bytes));
     addresses[at] = reinterpret_cast<unsigned long long>(block);
     blocks[threadIdx.x] = block;
     if (block) {

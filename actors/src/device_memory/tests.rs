@@ -138,3 +138,37 @@ fn bulk_writes_fills_and_copies() {
     assert_eq!(word(&memory, A + 8), word(&memory, A));
     assert_eq!(word(&memory, A + 12), 0x0909_0909);
 }
+
+#[test]
+fn units_print_and_allocate_in_the_order_of_time_and_unit() {
+    let memory = memory();
+    memory.set_heap(A + 8192, 256);
+    let (mut first, mut second) = (WriteLog::default(), WriteLog::default());
+    let sizes = [16; 32];
+    second.print(SimTime(5), b"early\n");
+    second.allocate(SimTime(10), 0b11, &sizes, 0);
+    second.print(SimTime(10), b"second\n");
+    first.print(SimTime(10), b"first\n");
+    first.allocate(SimTime(10), 0b100, &sizes, 4);
+    let mut logs = [(0, UnitId(2), second), (0, UnitId(1), first)];
+    commit(std::slice::from_ref(&memory), &mut logs);
+    let addresses = |log: &WriteLog| {
+        let result = log.atomic_results().next().expect("one allocation was logged");
+        let values = result.values();
+        (result.kind, [0, 1, 2].map(|lane| values.low[lane]))
+    };
+    // Unit 1 comes first among equal times.
+    assert_eq!(addresses(&logs[1].2), (LoggedKind::Allocation, [0, 0, A + 8192]));
+    assert_eq!(addresses(&logs[0].2), (LoggedKind::Allocation, [A + 8208, A + 8224, 0]));
+    assert_eq!(memory.take_printed(), b"early\nfirst\nsecond\n");
+    assert_eq!(memory.take_printed(), b"");
+    assert_eq!(memory.view().allocation_of(A + 8192), Some((A + 8192, A + 8448)));
+
+    let mut log = WriteLog::default();
+    let mut frees = [0; 32];
+    (frees[4], frees[9]) = (A + 8192, A + 8200);
+    log.release(SimTime(20), 1 << 4 | 1 << 9, &frees, 1);
+    memory.apply(&mut log);
+    let result = log.atomic_results().next().expect("the frees were logged");
+    assert_eq!((result.kind, result.first_zero()), (LoggedKind::Release, Some((9, A + 8200))));
+}

@@ -211,3 +211,33 @@ fn parameters_are_checked() {
     let error = (DEFINITION.build)(&text, &context).err().map(|error| error.to_string());
     assert_eq!(error.as_deref(), Some("sm_cta_slots: 65, expected 1 to 64"));
 }
+
+fn cooperative(id: u32, stream: u32, ctas: u32, threads: u32) -> Arc<KernelLaunch> {
+    Arc::new(KernelLaunch { grid_workspace: 0x7000_0000_0000, ..(*launch(id, stream, ctas, threads)).clone() })
+}
+
+#[test]
+fn the_blocks_of_a_cooperative_kernel_wait_until_all_older_ones_are_placed() {
+    // Each SM holds two CTAs of 1024 threads. The first cooperative kernel fills one SM and a half; the second must not take the half
+    // that is left while a CTA of the kernel between them waits, or it would hold that CTA's room and wait for room itself.
+    let (mut unit, mut bench) = scheduler(2, "");
+    bench.deliver(SimTime(0), COMMAND, command(&cooperative(1, 1, 3, 1024)));
+    bench.deliver(SimTime(1), COMMAND, command(&launch(2, 2, 2, 1024)));
+    bench.deliver(SimTime(2), COMMAND, command(&cooperative(3, 3, 4, 512)));
+    let names = |sent: &[(SimTime, PortId, Payload)]| -> Vec<String> {
+        let words = summary(sent).into_iter().map(|(_, _, text)| text.split(" slot").next().unwrap_or("").to_owned());
+        words.filter(|text| text.contains(" cta ")).collect()
+    };
+    let sent = bench.run(&mut unit, WINDOW, SimTime(300_000));
+    assert_eq!(names(&sent), ["kernel1 cta 0", "kernel1 cta 1", "kernel1 cta 2", "kernel2 cta 0"]);
+    // One CTA of the ordinary kernel ends: its other one comes, and the cooperative kernel still waits.
+    bench.deliver(SimTime(400_000), PortId(2), completion(2, 1, None));
+    let sent = bench.run(&mut unit, WINDOW, SimTime(500_000));
+    assert_eq!(names(&sent), ["kernel2 cta 1"]);
+    bench.deliver(SimTime(600_000), PortId(2), completion(2, 1, None));
+    for (port, slot) in [(1, 0), (2, 0), (1, 1)] {
+        bench.deliver(SimTime(700_000), PortId(port), completion(1, slot, None));
+    }
+    let sent = bench.run(&mut unit, WINDOW, SimTime(1_000_000));
+    assert_eq!(names(&sent), ["kernel3 cta 0", "kernel3 cta 1", "kernel3 cta 2", "kernel3 cta 3"]);
+}

@@ -392,3 +392,35 @@ fn a_host_without_a_program_sleeps() {
     unit.statistics(&mut sink);
     assert!(sink.outcome.is_none() && sink.rows.len() == HostCpuCounters::DEFINITIONS.len());
 }
+
+#[test]
+fn a_cooperative_launch_has_a_workspace_and_must_fit() {
+    let cooperative = |blocks: u32| {
+        call(Call::Launch {
+            kernel: "k".into(),
+            grid: [blocks, 1, 1],
+            block: [512, 1, 1],
+            shared_memory_bytes: 0,
+            stream: 0,
+            parameters: vec![1; 8],
+            cooperative: true,
+        })
+    };
+    // 512 threads of 32 registers: four CTAs an SM by threads and by registers, 80 SMs.
+    let (mut unit, mut bench, seen) = host(vec![cooperative(320), cooperative(321)], "", false);
+    let mut workspaces = Vec::new();
+    let mut end = SimTime(0);
+    while end < SimTime(20 * US) {
+        end += WINDOW;
+        for (_, _, payload) in bench.run(&mut unit, WINDOW, end) {
+            if let Payload::Cuda(CudaMessage::Launch(launch)) = payload {
+                workspaces.push(launch.grid_workspace);
+            }
+        }
+    }
+    assert!(matches!(workspaces[..], [workspace] if workspace >= DeviceMemory::BASE), "{workspaces:x?}");
+    let seen = seen.lock().expect("one thread");
+    assert_eq!(seen.results[1..], [CallResult::None, CallResult::Error(CudaError::CooperativeLaunchTooLarge)]);
+    let error = outcome(&unit).error.expect("the program gave up");
+    assert!(error.contains("a cooperative launch of 321 blocks, 80 SMs run 4 each at once: 320"), "{error}");
+}
