@@ -6,7 +6,7 @@
 //! Fused operations are rounded to odd first.
 
 use super::bodies::LaneOperation;
-use super::float::{add_to_odd, round_to_single, rounding};
+use super::float::add_to_odd;
 use super::integer::fixed_operations;
 use std::marker::PhantomData;
 
@@ -127,11 +127,11 @@ half! {
     /// `fma` of bfloat16: their products are exact in double precision.
     FusedBrain, |a, b, c| {
         let sum = add_to_odd(f64::from(a) * f64::from(b), f64::from(c));
-        let truncated = round_to_single(sum, rounding::ZERO, 0.0);
-        let is_exact = f64::from(truncated) == sum || sum.is_nan();
-        let odd = f32::from_bits(truncated.to_bits() | 1);
-        // Zeros keep the sign that they have in double precision.
-        if sum == 0.0 { sum as f32 } else if is_exact { truncated } else { odd }
+        let nearest = sum as f32;
+        let (bits, value) = (nearest.to_bits(), f64::from(nearest));
+        let odd = bits.wrapping_add(if sum.abs() > value.abs() { 1 } else { u32::MAX });
+        let is_exact = value == sum || sum.is_nan();
+        f32::from_bits(if is_exact | (bits & 1 != 0) { bits } else { odd })
     };
     /// `ex2.approx`
     PowerOfTwoHalf, |a, _b, _c| libm::exp2f(a);
