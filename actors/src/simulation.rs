@@ -19,8 +19,8 @@ pub struct SimulationRequest {
     pub topology: Topology,
     /// The workload instead of the topology's own: its name and `key=value` parameters.
     pub workload: Option<(String, Vec<(String, String)>)>,
-    /// PTX text (name, text) to take the kernels from, instead of the workload's own.
-    pub ptx: Option<(String, String)>,
+    /// PTX texts (name, text) to take the kernels from, linked with each other, instead of the workload's own; none where empty.
+    pub ptx: Vec<(String, String)>,
     /// How to run it.
     pub options: RunOptions,
 }
@@ -187,7 +187,7 @@ pub fn simulate(request: SimulationRequest) -> Result<RunResult, SimulationError
     let start = std::time::Instant::now();
     let (descriptor, parameters) = workload(&request)?;
     let topology = &request.topology;
-    let node = prepare_node(topology, descriptor, &parameters, request.ptx.as_ref())?;
+    let node = prepare_node(topology, descriptor, &parameters, &request.ptx)?;
     let mut result = run(topology, node, descriptor.name, request.options)?;
     result.parameters = parameters.iter().map(|(name, value)| (name.to_owned(), value.to_string())).collect();
     result.wall = start.elapsed();
@@ -210,7 +210,7 @@ pub fn simulate_program(
     let start = std::time::Instant::now();
     let mut node = empty_node(topology)?;
     for index in 0..node.gpus.len() {
-        load_module(&mut node, index, file, text)?;
+        load_modules(&mut node, index, &[(file.to_owned(), text.to_owned())])?;
     }
     node.workload = std::sync::Mutex::new(Some(program));
     let mut result = run(topology, node, name, options)?;
@@ -287,15 +287,16 @@ fn prepare_node(
     topology: &Topology,
     descriptor: &'static Descriptor,
     parameters: &Parameters,
-    ptx: Option<&(String, String)>,
+    ptx: &[(String, String)],
 ) -> Result<Node, SimulationError> {
     let mut node = empty_node(topology)?;
     for index in 0..node.gpus.len() {
         let gpu = &node.gpus[index];
         let (major, minor) = gpu.compute_capability;
-        let (file, text) = match ptx {
-            Some((file, text)) => (file.clone(), text.as_str()),
-            None => {
+        let own;
+        let texts = match ptx {
+            [_, ..] => ptx,
+            [] => {
                 let capability = major * 10 + minor;
                 let text = descriptor.ptx_for(capability).ok_or_else(|| SimulationError::NoCode {
                     workload: descriptor.name,
@@ -303,21 +304,27 @@ fn prepare_node(
                     major,
                     minor,
                 })?;
-                (format!("{}.ptx", descriptor.name), text)
+                own = [(format!("{}.ptx", descriptor.name), text.to_owned())];
+                &own
             }
         };
-        load_module(&mut node, index, &file, text)?;
+        load_modules(&mut node, index, texts)?;
     }
     node.workload = std::sync::Mutex::new(Some(descriptor.program(parameters)?));
     Ok(node)
 }
 
-/// Reads a PTX text for one GPU: its variables get the end of the device memory, its kernels go to the tables.
-fn load_module(node: &mut Node, gpu: usize, file: &str, text: &str) -> Result<(), SimulationError> {
-    let tree = ptx::parse(file, text).map_err(Box::new)?;
+/// Reads PTX texts for one GPU and links them: their variables get the end of the device memory, their kernels go to the tables.
+fn load_modules(node: &mut Node, gpu: usize, texts: &[(String, String)]) -> Result<(), SimulationError> {
+    let mut trees = Vec::with_capacity(texts.len());
+    for (file, text) in texts {
+        trees.push(ptx::parse(file, text).map_err(Box::new)?);
+    }
+    let file = || texts.iter().map(|(file, _)| file.as_str()).collect::<Vec<_>>().join(", ");
     // CUDA reserves a heap for every context; here only kernels that may allocate cost memory.
-    let allocates = tree.functions.iter().any(|function| function.body.is_none() && &*function.name == "malloc");
-    let module = PtxModule::from_tree(tree).map_err(Box::new)?;
+    let functions = || trees.iter().flat_map(|tree| &tree.functions).filter(|function| &*function.name == "malloc");
+    let allocates = functions().count() > 0 && functions().all(|function| function.body.is_none());
+    let module = PtxModule::link(trees).map_err(Box::new)?;
     let mut end = DeviceMemory::BASE + node.gpus[gpu].memory_bytes;
     let mut addresses = Vec::new();
     let mut log = WriteLog::default();
@@ -327,7 +334,7 @@ fn load_module(node: &mut Node, gpu: usize, file: &str, text: &str) -> Result<()
         let Some(start) = start.filter(|&start| start >= DeviceMemory::BASE) else {
             let bytes = module.variables().iter().map(|variable| variable.bytes).sum();
             let gpu = node.gpus[gpu].part.clone();
-            return Err(SimulationError::Variables { file: file.to_owned(), gpu, bytes });
+            return Err(SimulationError::Variables { file: file(), gpu, bytes });
         };
         log.map(SimTime::ZERO, start, variable.bytes.max(1));
         node.symbols.insert(gpu, &variable.name, start);
@@ -345,7 +352,7 @@ fn load_module(node: &mut Node, gpu: usize, file: &str, text: &str) -> Result<()
         let start = end.checked_sub(bytes).map(|start| start & !255).filter(|&start| start >= DeviceMemory::BASE);
         let Some(start) = start else {
             let gpu = node.gpus[gpu].part.clone();
-            return Err(SimulationError::Variables { file: file.to_owned(), gpu, bytes });
+            return Err(SimulationError::Variables { file: file(), gpu, bytes });
         };
         node.memories[gpu].set_heap(start, bytes);
         end = start;

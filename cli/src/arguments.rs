@@ -134,9 +134,9 @@ pub struct RunOptions {
     /// Run this workload instead of the topology's, with the given parameters
     #[arg(long, value_name = "NAME[:key=value,...]")]
     pub workload: Option<WorkloadChoice>,
-    /// Take the workload's kernels from this PTX file instead of the built-in one
+    /// Take the workload's kernels from this PTX file instead of the built-in one; given several times, the files are linked
     #[arg(long, value_name = "FILE")]
-    pub ptx: Option<PathBuf>,
+    pub ptx: Vec<PathBuf>,
     /// Take the workload's kernels from the built-in PTX of this compiler
     #[arg(long, value_enum, conflicts_with = "ptx")]
     pub compiler: Option<Compiler>,

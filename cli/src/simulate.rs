@@ -25,10 +25,9 @@ pub fn run(options: &RunOptions, kinds: &[&'static UnitDefinition]) -> Result<(R
         return Err(Failure::sentence(ExitStatus::BadInput, message, Some(help)));
     }
     let topology = node::load(options.topology.as_deref().unwrap_or_default(), &options.set, kinds)?;
-    let ptx = match (&options.ptx, options.compiler) {
-        (Some(path), _) => Some(ptx(path)?),
-        (None, Some(compiler)) => Some(built_in_ptx(compiler, options, &topology)?),
-        (None, None) => None,
+    let ptx = match options.compiler {
+        Some(compiler) => vec![built_in_ptx(compiler, options, &topology)?],
+        None => options.ptx.iter().map(|path| ptx(path)).collect::<Result<_, _>>()?,
     };
     let interrupt = crate::interrupt::listen()
         .map_err(|error| Failure::input(format_args!("cannot listen for Ctrl-C: {error}")))?;

@@ -30,7 +30,7 @@ fn run(topology: &str, workload: &str, parameters: &[(&str, &str)], threads: usi
     let parameters = parameters.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
     let workload = Some((workload.to_owned(), parameters));
     let options = RunOptions { threads, ..RunOptions::default() };
-    let result = simulate(SimulationRequest { topology, workload, ptx: None, options }).expect("a simulation");
+    let result = simulate(SimulationRequest { topology, workload, ptx: Vec::new(), options }).expect("a simulation");
     assert_eq!(result.verified(), Some(true), "{:?}", result.program);
     result
 }

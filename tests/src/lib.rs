@@ -45,7 +45,7 @@ pub fn built_in(name: &str) -> Topology {
 /// Where nothing can be simulated.
 pub fn run(topology: &str, workload: &str, parameters: Vec<(String, String)>, options: RunOptions) -> RunResult {
     let workload = Some((workload.to_owned(), parameters));
-    let request = SimulationRequest { topology: built_in(topology), workload, ptx: None, options };
+    let request = SimulationRequest { topology: built_in(topology), workload, ptx: Vec::new(), options };
     simulate(request).unwrap_or_else(|error| panic!("{topology}: {error}"))
 }
 

@@ -11,7 +11,7 @@ fn run(workload: &Descriptor, code: &Code, threads: usize) -> RunResult {
     let result = simulate(SimulationRequest {
         topology: built_in(topology),
         workload: Some((workload.name.to_owned(), small(workload.name))),
-        ptx: Some((code.file.to_owned(), code.text.to_owned())),
+        ptx: vec![(code.file.to_owned(), code.text.to_owned())],
         options: RunOptions { threads, ..RunOptions::default() },
     });
     result.unwrap_or_else(|error| panic!("{}: {error}", code.file))

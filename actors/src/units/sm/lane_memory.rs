@@ -19,8 +19,8 @@ pub struct SmMemory<'a> {
     pub time: SimTime,
     /// The CTA's shared memory.
     pub shared: &'a mut [u8],
-    /// The warp's local memory, lane by lane.
-    pub local: &'a mut [u8],
+    /// The warp's local memory as far as it has been used; see [`local_place`].
+    pub local: &'a mut Vec<u8>,
     /// Bytes of local memory of a lane.
     pub local_bytes: usize,
     /// The allocation the SM used last.
@@ -46,6 +46,23 @@ fn space_name(space: Space) -> &'static str {
         Space::Local => "local",
         Space::Constant => "const",
         Space::Parameter => "param",
+    }
+}
+
+/// Bytes of a lane's local memory that lie together: the largest access, which is aligned.
+const LOCAL_CHUNK: usize = 16;
+
+/// Where a lane's local address is in the local memory of its warp: chunks of all lanes side by side, so that a stack that grows
+/// only adds to the end.
+fn local_place(lane: usize, address: usize) -> usize {
+    (address / LOCAL_CHUNK * 32 + lane) * LOCAL_CHUNK + address % LOCAL_CHUNK
+}
+
+/// Gives every lane at least so many bytes of local memory.
+pub(super) fn reserve_local(local: &mut Vec<u8>, bytes: usize) {
+    let needed = bytes.next_multiple_of(LOCAL_CHUNK) * 32;
+    if local.len() < needed {
+        local.resize(needed, 0);
     }
 }
 
@@ -107,6 +124,9 @@ impl SmMemory<'_> {
             Space::Parameter => 0,
         };
         if high < limit && limit - high >= bytes {
+            if access.space == Space::Local {
+                reserve_local(self.local, high as usize + 1);
+            }
             return Ok(());
         }
         Err(self.fault(access, |address| address >= limit || limit - address < bytes, illegal))
@@ -125,7 +145,10 @@ impl SmMemory<'_> {
     fn private(&mut self, access: &MemoryAccess, lane: usize) -> &mut [u8] {
         let address = access.addresses[lane] as usize;
         let memory = match access.space {
-            Space::Local => &mut self.local[lane * self.local_bytes..][..self.local_bytes],
+            Space::Local => {
+                let place = local_place(lane, address);
+                return &mut self.local[place..place + usize::from(access.bytes)];
+            }
             _ => &mut *self.shared,
         };
         &mut memory[address..address + usize::from(access.bytes)]

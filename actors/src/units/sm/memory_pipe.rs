@@ -344,7 +344,8 @@ impl Sm {
     /// A thread's local addresses become addresses of the window in which the warp's lanes lie side by side.
     fn interleave_local(&mut self, warp: usize) {
         let bytes = u64::from(self.access.bytes);
-        let lane_bytes = (self.warps[warp].local.len() as u64 / 32).next_multiple_of(16);
+        let program = self.warps[warp].program.as_ref();
+        let lane_bytes = program.map_or(0, |program| u64::from(program.resources().local_bytes)).next_multiple_of(16);
         let warp_number = u64::from(self.index) * self.warps.len() as u64 + warp as u64;
         let base = LOCAL_WINDOW + warp_number * 32 * lane_bytes.next_multiple_of(128);
         for (lane, address) in self.access.addresses.iter_mut().enumerate() {

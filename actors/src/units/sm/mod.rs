@@ -52,6 +52,9 @@ use sub_core::SubCore;
 use tlb::Tlb;
 use warp_slot::{Ready, Status, WarpSlot};
 
+/// Bytes of a thread's local memory that it has from its start; what lies beyond comes when it is used.
+const LOCAL_AT_ONCE: usize = 4096;
+
 /// The catalogue's entry.
 pub const DEFINITION: UnitDefinition = UnitDefinition {
     name: "StreamingMultiprocessor",
@@ -351,7 +354,9 @@ impl Sm {
             warp.scoreboard.clear();
             warp.scoreboard.resize(program.scoreboard_size(), Ready::default());
             warp.local.clear();
-            warp.local.resize(program.resources().local_bytes as usize * 32, 0);
+            // A stack for recursion is large, and rarely used in full: it grows.
+            let local_bytes = (program.resources().local_bytes as usize).min(LOCAL_AT_ONCE);
+            lane_memory::reserve_local(&mut warp.local, local_bytes);
             warp.program = Some(Arc::clone(&program));
             warp.program_id = launch.program;
             warp.fetched_line = u32::MAX;
