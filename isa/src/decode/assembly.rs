@@ -68,6 +68,7 @@ pub(super) fn program(
         known_places: BTreeMap::new(),
         upper_halves: BTreeMap::new(),
         pending: Vec::new(),
+        label_tables: BTreeMap::new(),
         tables: Vec::new(),
         uses_thread_index: false,
         schedules,

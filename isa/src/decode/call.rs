@@ -24,6 +24,7 @@ use crate::ptx::error::RawError;
 use crate::ptx::opcode::Opcode as O;
 use crate::ptx::source::Span;
 use crate::ptx::types::{ScalarType as T, StateSpace};
+use std::collections::BTreeMap;
 
 /// What passing an argument costs.
 pub(super) const FRAME_COST: Cost = (Pipe::Free, LatencyClass::Zero, CountClass::Memory, 1);
@@ -77,11 +78,11 @@ impl<'a> Decoder<'a> {
         if function.variables.is_empty() {
             return Ok(());
         }
-        let uses = self.parameter_uses(statements);
+        let (uses, calls) = self.parameter_uses(statements);
         for (index, variable) in function.variables.iter().enumerate() {
             let is_local = variable.space == StateSpace::Local && !self.is_kernel();
             if is_local || variable.space == StateSpace::Parameter {
-                let place = self.outgoing_place(statements, &uses[index], variable.bytes());
+                let place = self.outgoing_place(&calls, &uses[index], variable.bytes());
                 self.frame.variables[index] = match place.filter(|_| !is_local) {
                     Some(offset) => Some(FramePlace { offset, is_outgoing: true }),
                     None => {
@@ -94,8 +95,10 @@ impl<'a> Decoder<'a> {
         Ok(())
     }
 
-    fn parameter_uses(&self, statements: &[Statement]) -> Vec<Use> {
+    /// How each variable is used, and the calls by the stretch that they end.
+    fn parameter_uses<'b>(&self, statements: &'b [Statement]) -> (Vec<Use>, BTreeMap<u32, &'b Instruction>) {
         let mut uses = vec![Use::default(); self.function.variables.len()];
+        let mut calls = BTreeMap::new();
         let mut stretch = 0;
         for statement in statements {
             match statement {
@@ -123,6 +126,7 @@ impl<'a> Decoder<'a> {
                         }
                     }
                     if let Some(call) = &instruction.call {
+                        calls.insert(stretch, instruction);
                         for (list, is_result) in [(&call.returns, true), (&call.arguments, false)] {
                             for (place, operand) in list.iter().enumerate() {
                                 if let OperandKind::Symbol { symbol, offset: 0 } = operand.kind
@@ -143,11 +147,11 @@ impl<'a> Decoder<'a> {
                 _ => {}
             }
         }
-        uses
+        (uses, calls)
     }
 
     /// The offset past the frame's end of a variable that one call alone uses, without another call between.
-    fn outgoing_place(&self, statements: &[Statement], used: &Use, bytes: Option<u64>) -> Option<u32> {
+    fn outgoing_place(&self, calls: &BTreeMap<u32, &Instruction>, used: &Use, bytes: Option<u64>) -> Option<u32> {
         let (call, place, is_result) = used.call.filter(|_| used.calls == 1 && !used.escapes)?;
         let needed = if is_result { call + 1 } else { call };
         if used.first.is_some_and(|first| first != needed || used.last != needed)
@@ -155,31 +159,14 @@ impl<'a> Decoder<'a> {
         {
             return None;
         }
-        let mut stretch = 0;
-        for statement in statements {
-            match statement {
-                Statement::Label(_) => stretch += 1,
-                Statement::Instruction(instruction) => {
-                    if let Some(operands) = &instruction.call {
-                        if stretch == call {
-                            let callee = self.callee(instruction, operands).ok()??;
-                            let list = if is_result { callee.returns } else { callee.parameters };
-                            let formal = list.get(place)?;
-                            let signature = self.signature(&callee)?;
-                            let offsets = if is_result { &signature.returns } else { &signature.parameters };
-                            let fits = formal.bytes().is_none() || formal.bytes() == bytes;
-                            return offsets.get(place).copied().filter(|_| fits);
-                        }
-                        stretch += 1;
-                    }
-                    if matches!(instruction.opcode, O::Bra | O::Brx) {
-                        stretch += 1;
-                    }
-                }
-                _ => {}
-            }
-        }
-        None
+        let instruction = calls.get(&call)?;
+        let callee = self.callee(instruction, instruction.call.as_ref()?).ok()??;
+        let list = if is_result { callee.returns } else { callee.parameters };
+        let formal = list.get(place)?;
+        let signature = self.signature(&callee)?;
+        let offsets = if is_result { &signature.returns } else { &signature.parameters };
+        let fits = formal.bytes().is_none() || formal.bytes() == bytes;
+        offsets.get(place).copied().filter(|_| fits)
     }
 
     fn signature(&self, callee: &Callee) -> Option<Signature> {
@@ -337,29 +324,25 @@ impl<'a> Decoder<'a> {
             }
             _ => return Err(self.bad(&call.target, "a function, or a register with its address, is expected here")),
         };
-        let statements = self.function.body.as_ref().map(|body| &body.statements[..]).unwrap_or_default();
-        for statement in statements {
-            match statement {
-                Statement::CallPrototype { label, prototype } if Some(*label) == call.prototype => {
-                    let shape = Some((&prototype.returns[..], &prototype.parameters[..]));
-                    let candidates = self.linkage.candidates(None, shape);
-                    return Ok(Some(Callee {
-                        returns: &prototype.returns,
-                        parameters: &prototype.parameters,
-                        places: candidates.iter().filter_map(place_of).collect(),
-                        through: Some(register),
-                    }));
-                }
-                Statement::CallTargets { table, targets, .. } if Some(*table) == call.prototype => {
-                    let mut places = Vec::new();
-                    for target in targets {
-                        if let Target::Function(number) = self.linkage.target(self.module_number, *target) {
-                            places.extend(place_of(&number));
-                        }
+        match call.prototype.and_then(|label| self.label_tables.get(&label)) {
+            Some(Statement::CallPrototype { prototype, .. }) => {
+                let shape = Some((&prototype.returns[..], &prototype.parameters[..]));
+                let candidates = self.linkage.candidates(None, shape);
+                return Ok(Some(Callee {
+                    returns: &prototype.returns,
+                    parameters: &prototype.parameters,
+                    places: candidates.iter().filter_map(place_of).collect(),
+                    through: Some(register),
+                }));
+            }
+            Some(Statement::CallTargets { targets, .. }) => {
+                let mut places = Vec::new();
+                for target in targets {
+                    if let Target::Function(number) = self.linkage.target(self.module_number, *target) {
+                        places.extend(place_of(&number));
                     }
-                    let Some(first) = targets.first().and_then(|first| self.module.functions.get(first.index())) else {
-                        break;
-                    };
+                }
+                if let Some(first) = targets.first().and_then(|first| self.module.functions.get(first.index())) {
                     return Ok(Some(Callee {
                         returns: &first.returns,
                         parameters: &first.parameters,
@@ -367,8 +350,8 @@ impl<'a> Decoder<'a> {
                         through: Some(register),
                     }));
                 }
-                _ => {}
             }
+            _ => {}
         }
         let message = "a call through a register needs the label of a `.callprototype` or `.calltargets`";
         Err(RawError::new(PtxErrorKind::BadOperand, instruction.span, message))

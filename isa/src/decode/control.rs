@@ -66,12 +66,7 @@ impl Decoder<'_> {
     /// `brx.idx`: the table may stand anywhere in the function.
     fn branch_by_table(&mut self, instruction: &Instruction) -> Decoded<bool> {
         let OperandKind::Label(label) = self.operand(instruction, 1)?.kind else { return Ok(false) };
-        let statements = self.function.body.as_ref().map(|body| &body.statements[..]).unwrap_or_default();
-        let found = statements.iter().find_map(|statement| match statement {
-            Statement::BranchTargets { table, targets, .. } if *table == label => Some(targets),
-            _ => None,
-        });
-        let Some(targets) = found else {
+        let Some(Statement::BranchTargets { targets, .. }) = self.label_tables.get(&label) else {
             return Err(self.bad(self.operand(instruction, 1)?, "this label names no `.branchtargets`"));
         };
         let index = self.source(self.operand(instruction, 0)?, T::U32)?;

@@ -30,7 +30,7 @@ use crate::layout::{FRAME_ALIGNMENT, Frame, Layout};
 use crate::linkage::Linkage;
 use crate::operation::*;
 use crate::program::{CountClass, LANES, LatencyClass, ParameterSlot, Pipe, Program};
-use crate::ptx::ast::{self, Module, Statement};
+use crate::ptx::ast::{self, LabelId, Module, Statement};
 use crate::ptx::error::RawError;
 use crate::ptx::modifier::Modifier;
 use crate::ptx::opcode::Opcode;
@@ -108,6 +108,8 @@ struct Decoder<'a> {
     /// First rows of the tables of matrix forms, by the packed form.
     known_places: BTreeMap<u32, u16>,
     pending: Vec<Pending>,
+    /// The function's lists of branch and call targets, and prototypes.
+    label_tables: BTreeMap<LabelId, &'a Statement>,
     /// Targets of the function's branches by table.
     tables: Vec<Vec<u32>>,
     uses_thread_index: bool,
@@ -150,6 +152,7 @@ impl<'a> Decoder<'a> {
         self.frame = Frame { alignment: FRAME_ALIGNMENT, ..Frame::default() };
         self.pending = Vec::new();
         self.tables = Vec::new();
+        self.label_tables = BTreeMap::new();
         self.upper_halves = BTreeMap::new();
     }
 
@@ -161,6 +164,14 @@ impl<'a> Decoder<'a> {
     fn statements(&mut self) -> Result<(), Vec<RawError>> {
         let function = self.function;
         let statements = function.body.as_ref().map(|body| &body.statements[..]).unwrap_or_default();
+        for statement in statements {
+            if let Statement::BranchTargets { table: label, .. }
+            | Statement::CallTargets { table: label, .. }
+            | Statement::CallPrototype { label, .. } = statement
+            {
+                self.label_tables.insert(*label, statement);
+            }
+        }
         self.lay_out_frame(statements).map_err(|error| vec![error])?;
         let mut errors = Vec::new();
         let mut labels = vec![u32::MAX; self.function.labels.len()];
