@@ -196,6 +196,21 @@ fn programs_that_fail() {
         says("program_without_its_kernel", &called, 3, &["cudaLaunchKernel", "vectorAdd"]);
     }
 
+    // What a kernel cannot reach does not matter to it; what it can is an error where it is launched.
+    let refused = "\tcall absent;";
+    let declared = kernel("", "").replace("\n.visible", "\n.func absent();\n.visible");
+    let other = kernel("", refused).split_once(".visible").map(|(_, rest)| rest.replace("vectorAdd", "other"));
+    let called = run_kernel(&format!("{declared}\n.visible{}", other.expect("a kernel")), &["--max-wall", "60"]);
+    assert!(!called.stderr.contains("absent"), "{}", called.stderr);
+    let called = run_kernel(&kernel("", refused).replace("\n.visible", "\n.func absent();\n.visible"), &[]);
+    statistics_are_kept("program_calls_what_is_absent", &called, 3);
+    says(
+        "program_calls_what_is_absent",
+        &called,
+        3,
+        &["cudaErrorNotSupported", "no module defines the function `absent`", "kernel.ptx:24:7"],
+    );
+
     // Three addresses instead of three and a number.
     let parameters = kernel("", "").replace(",\n\t.param .u32 vectorAdd_param_3", "");
     let called = run_kernel(&parameters, &[]);
