@@ -46,6 +46,8 @@ pub enum CacheOperator {
     L2Only,
     /// Streaming: likely used once.
     Streaming,
+    /// Texels: in L1 even where that holds no global loads (compute capability 6.0).
+    Texture,
     /// Volatile or synchronising: not from L1.
     Volatile,
 }

@@ -163,3 +163,28 @@ fn the_output_folder_holds_the_result() {
     let rows = json(&called.stdout)["statistics"].as_array().map(Vec::len);
     assert_eq!(Some(csv.lines().count() - 1), rows, "a line for each row and a header");
 }
+
+/// Kernels print to stderr: stdout has the result alone.
+#[test]
+fn what_kernels_print_is_on_stderr() {
+    let original = include_str!("../../workloads/vectoradd/vectoradd.sm_70.ptx");
+    let declarations = "\
+.extern .func (.param .b32 result) vprintf (.param .b64 format, .param .b64 arguments);
+.global .align 1 .b8 greeting[7] = {104, 101, 108, 108, 111, 10, 0};
+.visible .entry";
+    let statement = "mad.lo.s32 \t%r1, %r3, %r4, %r5;";
+    let printing = format!(
+        "{statement}\n.reg .pred %q; .reg .b64 %text; setp.ne.s32 %q, %r1, 0; @%q bra others;\n\
+         mov.u64 %text, greeting; cvta.global.u64 %text, %text;\n\
+         {{ .param .b64 format; st.param.b64 [format], %text; .param .b64 none; st.param.b64 [none], 0;\n\
+         .param .b32 result; call.uni (result), vprintf, (format, none); }}\nothers:"
+    );
+    let text = original.replacen(".visible .entry", declarations, 1).replacen(statement, &printing, 1);
+    assert!(text.len() > original.len() + printing.len(), "both places were found");
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::write(folder.path().join("greets.ptx"), text).expect("it can be written");
+    let arguments = ["--topology", "v100_node", "--workload", SMALL, "--ptx", "greets.ptx", "--format", "json"];
+    let called = call_in(folder.path(), &arguments);
+    assert_eq!((called.code, called.stderr.as_str()), (0, "hello\n"));
+    assert_eq!(json(&called.stdout)["verified"], true);
+}

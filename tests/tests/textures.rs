@@ -11,8 +11,11 @@ use balar_workloads::{
 const FLOAT: ChannelFormat = ChannelFormat { channels: 1, bits: 32, kind: ChannelKind::Float };
 
 fn run(steps: Vec<Step>) -> (Seen, balar_actors::simulation::RunResult) {
+    run_module(("textures.ptx", include_str!("../device_code/textures.ptx")), steps)
+}
+
+fn run_module(ptx: (&str, &str), steps: Vec<Step>) -> (Seen, balar_actors::simulation::RunResult) {
     let (program, seen) = Steps::new(steps);
-    let ptx = ("textures.ptx", include_str!("../device_code/textures.ptx"));
     let result = simulate_program(&built_in("v100_node"), "textures", ptx, program, RunOptions::default());
     let result = result.unwrap_or_else(|error| panic!("{error}"));
     let seen = seen.lock().expect("the run is over").clone();
@@ -175,4 +178,64 @@ fn mistakes_of_the_host_and_of_kernels_have_their_errors() {
         let (seen, _) = run(steps);
         assert_eq!(seen.error(), Some(expected));
     }
+}
+
+/// References of the module, as CUDA had them before texture objects.
+#[test]
+fn references_of_the_module_are_bound_by_name() {
+    let ptx = "\
+.version 6.0
+.target sm_60
+.address_size 64
+.global .texref picture;
+.global .surfref result;
+.visible .entry negate()
+{
+    .reg .b32 %r<3>; .reg .f32 %f<5>; .reg .pred %p;
+    mov.u32 %r0, %tid.x;
+    shl.b32 %r1, %r0, 2;
+    tex.1d.v4.f32.s32 {%f0, %f1, %f2, %f3}, [picture, {%r0}];
+    neg.f32 %f4, %f0;
+    mov.b32 %r2, %f4;
+    sust.b.1d.b32.trap [result, {%r1}], %r2;
+    ret;
+}
+";
+    let array =
+        || call(Call::ArrayCreate { description: ArrayDescription { format: FLOAT, extent: [32, 0, 0], layers: 0 } });
+    let values: Vec<f32> = (0..32).map(|n| n as f32 * 1.5).collect();
+    let data = bytes(&values);
+    let steps = |bound: bool| -> Vec<Step> {
+        let data = data.clone();
+        vec![
+            array(),
+            array(),
+            Box::new(move |results| Call::ArrayWrite {
+                array: value(results, 0),
+                data: data.clone().into(),
+                stream: 0,
+                asynchronous: false,
+            }),
+            Box::new(move |results| Call::TextureBind {
+                name: if bound { "picture" } else { "result" }.into(),
+                resource: Resource::Array(value(results, 0)),
+                description: TextureDescription::default(),
+            }),
+            Box::new(|results| Call::SurfaceBind { name: "result".into(), array: value(results, 1) }),
+            launch("negate", [1, 1], [32, 1], &[]),
+            Box::new(|results| Call::ArrayRead {
+                array: value(results, 1),
+                transfer: 0,
+                stream: 0,
+                asynchronous: false,
+            }),
+        ]
+    };
+    let (seen, _) = run_module(("negate.ptx", ptx), steps(true));
+    let expected: Vec<u32> = values.iter().map(|value| (-value).to_bits()).collect();
+    assert_eq!(seen.words(0), expected);
+    let (seen, result) = run_module(("negate.ptx", ptx), steps(false));
+    assert_eq!(seen.error(), Some(CudaError::IllegalAddress));
+    let error = result.program.and_then(|program| program.error).expect("the program gave up");
+    assert!(error.contains("is no texture or surface object by kernel negate"), "{error}");
 }

@@ -193,7 +193,8 @@ fn read_texels(
     addresses: &[Option<u64>; LANES],
     values: &mut LaneValues,
 ) -> Result<u32, Effect> {
-    let mut own = MemoryAccess { bytes: image.format.bytes(), ..MemoryAccess::default() };
+    let (bytes, cache) = (image.format.bytes(), CacheOperator::Texture);
+    let mut own = MemoryAccess { bytes, cache, ..MemoryAccess::default() };
     for (lane, address) in addresses.iter().enumerate() {
         if let Some(address) = address {
             own.addresses[lane] = *address;

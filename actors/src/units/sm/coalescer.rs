@@ -19,30 +19,21 @@ pub struct LineAccess {
 }
 
 /// The lines of a warp's access, in the order of the first lane that touches each.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Lines {
-    lines: [LineAccess; MAXIMUM_LINES],
-    count: usize,
-}
-
-/// Lines of one instruction: one a lane, and of a texture one for each of the eight texels that a lane may blend.
-const MAXIMUM_LINES: usize = 8 * 32;
-
-impl Default for Lines {
-    fn default() -> Self {
-        Lines { lines: [LineAccess::default(); MAXIMUM_LINES], count: 0 }
-    }
+    /// One a lane at most; of a texture one for each of the eight texels that a lane may blend.
+    lines: Vec<LineAccess>,
 }
 
 impl Lines {
     /// The lines.
     pub fn as_slice(&self) -> &[LineAccess] {
-        &self.lines[..self.count]
+        &self.lines
     }
 
     /// Groups the active lanes' bytes by line. Accesses are aligned to their size, so none straddles a line.
     pub fn gather(&mut self, access: &MemoryAccess) {
-        self.count = 0;
+        self.lines.clear();
         let bytes = u64::from(access.bytes);
         // Bytes named in each sector of a line, as a mask of 4-byte words: enough to tell full sectors for aligned accesses of
         // 4 bytes and more; narrower stores count as partial.
@@ -54,13 +45,12 @@ impl Lines {
             lanes &= lanes - 1;
             let address = access.addresses[lane];
             let line = address & !(LINE_BYTES - 1);
-            if self.count == 0 || self.lines[last].line != line {
-                last = match self.lines[..self.count].iter().position(|entry| entry.line == line) {
+            if self.lines.is_empty() || self.lines[last].line != line {
+                last = match self.lines.iter().position(|entry| entry.line == line) {
                     Some(at) => at,
                     None => {
-                        self.lines[self.count] = LineAccess { line, ..LineAccess::default() };
-                        self.count += 1;
-                        self.count - 1
+                        self.lines.push(LineAccess { line, ..LineAccess::default() });
+                        self.lines.len() - 1
                     }
                 };
             }
@@ -73,7 +63,7 @@ impl Lines {
                 words[last] |= ((1u32 << (bytes / 4)) - 1) << (offset / 4);
             }
         }
-        for (entry, words) in self.lines[..self.count].iter_mut().zip(words) {
+        for (entry, words) in self.lines.iter_mut().zip(words) {
             for sector in 0..4 {
                 if words >> (8 * sector) & 0xff == 0xff {
                     entry.full_sectors |= 1 << sector;
@@ -90,9 +80,8 @@ impl Lines {
             let line = address & !(LINE_BYTES - 1);
             let known = self.as_slice().iter().position(|entry| entry.line == line);
             let at = known.unwrap_or_else(|| {
-                self.lines[self.count] = LineAccess { line, ..LineAccess::default() };
-                self.count += 1;
-                self.count - 1
+                self.lines.push(LineAccess { line, ..LineAccess::default() });
+                self.lines.len() - 1
             });
             let entry = &mut self.lines[at];
             entry.sectors |= 1 << (address % LINE_BYTES / SECTOR_BYTES);

@@ -367,6 +367,7 @@ impl Sm {
         let local = self.access.space == Space::Local;
         let cached = match self.access.cache {
             CacheOperator::All | CacheOperator::Streaming => local || self.l1_caches_global_loads,
+            CacheOperator::Texture => true,
             CacheOperator::L2Only | CacheOperator::Volatile => false,
         };
         let generation = self.warps[warp].generation;
