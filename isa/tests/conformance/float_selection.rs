@@ -210,6 +210,8 @@ fn what_ptx_does_not_have_is_refused_by_name() {
         ("sin.approx.f64 %d0, %d1", "`sin` of type `.f64`"),
         ("div.rn.f16 %h0, %h1, %h2", "`div` of type `.f16`"),
         ("testp.normal.f16 %p0, %h1", "`testp` of type `.f16`"),
+        // Only tensor copies make the value that .oob looks for.
+        ("fma.rn.oob.f16 %h0, %h1, %h2, %h3", "oob"),
         ("testp.normal.f32 %r0, %f1", "a predicate is expected here"),
     ] {
         let message = refusal(instruction);

@@ -338,7 +338,7 @@ pub fn hard_rows<T: Format>(operation: Operation, seed: u64) -> Vec<Vec<u64>> {
         let unit = 1u64 << T::FRACTION;
         for _ in 0..1000 {
             let high = random.next() % 4 * unit;
-            let a = infinity::<T>() - 3 * unit - high + (random.next() % unit | 1);
+            let a = infinity::<T>() - 3 * unit - high + ((random.next() % unit) | 1);
             let low = random.next() % (one::<T>() - 12 * unit);
             rows.push(vec![a, one::<T>() + unit / 2, low | random.next() & sign::<T>()]);
         }
