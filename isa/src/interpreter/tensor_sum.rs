@@ -131,14 +131,15 @@ pub(crate) fn multiply_add(
 }
 
 /// The bits of a half's value in single precision.
+#[inline(always)]
 pub(crate) fn widened(half: u32) -> u32 {
-    match Format::F16.value(u64::from(half)) {
-        Value::Finite(exact) => match Format::F32.round(exact, Rounding::Nearest) {
-            Rounded::Bits(bits) => bits as u32,
-            Rounded::Overflow => unreachable!("single precision holds every half"),
-        },
-        Value::Infinite { negative } => Format::F32.signed(negative, Format::F32.infinity()) as u32,
-        Value::NotANumber => not_a_number(Format::F32),
+    let (sign, magnitude) = ((half & 0x8000) << 16, half & 0x7fff);
+    sign | match magnitude {
+        // Subnormals are normal numbers there: units of 2^-24.
+        ..0x400 => (magnitude as f32 * (1.0 / 16_777_216.0)).to_bits(),
+        0x7c00 => 0x7f80_0000,
+        0x7c01.. => return not_a_number(Format::F32),
+        _ => (magnitude << 13) + ((127 - 15) << 23),
     }
 }
 
@@ -225,14 +226,15 @@ impl Factors {
         let mut factors = Factors { significands: [0; MOST_ELEMENTS], exponents: [0; MOST_ELEMENTS] };
         let (fraction, largest) = (format.fraction, (1 << format.exponent) - 1);
         let mut are_finite = true;
-        for (index, bits) in bits.iter().enumerate() {
+        let places = factors.significands.iter_mut().zip(&mut factors.exponents);
+        for (bits, (to_significand, to_exponent)) in bits.iter().zip(places) {
             let bits = bits >> shift;
             let exponent = (bits >> fraction) as i32 & largest;
             let magnitude = (bits & ((1 << fraction) - 1)) as i32 | i32::from(exponent != 0) << fraction;
             let negative = (bits >> (fraction + format.exponent)) & 1 != 0;
             are_finite &= exponent != largest;
-            factors.significands[index] = if negative { -magnitude } else { magnitude };
-            factors.exponents[index] = if magnitude == 0 { ZERO_EXPONENT } else { exponent.max(1) - format.bias() };
+            *to_significand = if negative { -magnitude } else { magnitude };
+            *to_exponent = if magnitude == 0 { ZERO_EXPONENT } else { exponent.max(1) - format.bias() };
         }
         are_finite.then_some(factors)
     }
@@ -280,6 +282,13 @@ pub(crate) fn multiply_all(
     true
 }
 
+#[inline(always)]
+fn eight(values: &[i32; MOST_ELEMENTS], first: usize) -> [i32; COLUMNS] {
+    let mut eight = [0; COLUMNS];
+    eight.copy_from_slice(&values[first..first + COLUMNS]);
+    eight
+}
+
 /// Eight sums beside each other, in 32-bit integers; `first` is where the row of A begins, and the first column.
 #[expect(clippy::too_many_arguments, reason = "two matrices, where to begin in them, and how to add")]
 #[inline(always)]
@@ -306,7 +315,7 @@ fn eight_columns(
         let mut tops = exponents;
         for place in places.clone() {
             let exponent = a.exponents[first.0 + place];
-            let others = &b.exponents[place * n + first.1..][..COLUMNS];
+            let others = eight(&b.exponents, place * n + first.1);
             for lane in 0..COLUMNS {
                 tops[lane] = tops[lane].max(exponent + others[lane]);
             }
@@ -318,40 +327,44 @@ fn eight_columns(
         }
         for place in places {
             let (significand, exponent) = (a.significands[first.0 + place], a.exponents[first.0 + place]);
-            let significands = &b.significands[place * n + first.1..][..COLUMNS];
-            let others = &b.exponents[place * n + first.1..][..COLUMNS];
+            let significands = eight(&b.significands, place * n + first.1);
+            let others = eight(&b.exponents, place * n + first.1);
             for lane in 0..COLUMNS {
                 let product = significand * significands[lane];
-                let magnitude = (product.abs() << up) >> (tops[lane] - exponent - others[lane]).min(31);
-                totals[lane] += if product < 0 { -magnitude } else { magnitude };
+                let shift = (tops[lane] - exponent - others[lane]).min(31) as u32;
+                let magnitude = ((product.unsigned_abs() << up) >> shift) as i32;
+                let sign = product >> 31;
+                totals[lane] += (magnitude ^ sign) - sign;
             }
         }
+        // Exact in double precision: its exponent and leading bits are those of the sum. Loops of one step each, without branches,
+        // so that they are compiled to vectors.
+        let mut bits = [0; COLUMNS];
         for lane in 0..COLUMNS {
-            // Exact in double precision: its exponent and leading bits are those of the sum.
-            let bits = f64::from(totals[lane].abs()).to_bits();
-            let exponent = (bits >> 52) as i32 - 1023 + tops[lane] - adder.fraction;
-            let magnitude = (bits >> 29) as i32 & 0x7f_ffff | 0x80_0000;
-            let is_zero = totals[lane] == 0;
-            are_regular &= is_zero || (-126..=127).contains(&exponent);
-            significands[lane] = match () {
-                () if is_zero => 0,
-                () if totals[lane] < 0 => -magnitude,
-                () => magnitude,
-            };
-            exponents[lane] = if is_zero { ZERO_EXPONENT } else { exponent };
+            bits[lane] = f64::from(totals[lane].abs()).to_bits();
         }
+        let (mut numbers, mut fractions) = ([0i32; COLUMNS], [0i32; COLUMNS]);
+        for lane in 0..COLUMNS {
+            numbers[lane] = (bits[lane] >> 52) as i32;
+            fractions[lane] = (bits[lane] >> 29) as i32;
+        }
+        let mut irregular = 0;
+        for lane in 0..COLUMNS {
+            let exponent = numbers[lane] - 1023 + tops[lane] - adder.fraction;
+            let (sign, keep) = (totals[lane] >> 31, -i32::from(totals[lane] != 0));
+            let magnitude = fractions[lane] & 0x7f_ffff | 0x80_0000;
+            significands[lane] = ((magnitude ^ sign) - sign) & keep;
+            exponents[lane] = (exponent & keep) | (ZERO_EXPONENT & !keep);
+            irregular |= keep & ((exponent + 126) | (127 - exponent));
+        }
+        are_regular &= irregular >= 0;
         if result == Format::F16 {
+            let exponents_of_units = tops.map(|top| top - adder.fraction);
+            let Some(halves) = halves(&totals, &exponents_of_units) else { return false };
             for lane in 0..COLUMNS {
-                let exact = Exact {
-                    negative: totals[lane] < 0,
-                    magnitude: u64::from(totals[lane].unsigned_abs()),
-                    exponent: tops[lane] - adder.fraction,
-                };
-                let Rounded::Bits(half) = result.round(exact, Rounding::Nearest) else { return false };
-                let half = if exact.magnitude == 0 { 0 } else { half as u32 };
-                sums[lane] = half;
-                (significands[lane], exponents[lane], _) = single_apart(widened(half));
+                (significands[lane], exponents[lane], _) = single_apart(widened(halves[lane]));
             }
+            *sums = halves;
         }
     }
     if result != Format::F16 {
@@ -363,6 +376,36 @@ fn eight_columns(
         }
     }
     are_regular
+}
+
+/// Sums of units of the given powers of two, rounded to halves; `None` where one is too large.
+#[inline(always)]
+fn halves(totals: &[i32; COLUMNS], exponents: &[i32; COLUMNS]) -> Option<[u32; COLUMNS]> {
+    let mut halves = [0; COLUMNS];
+    let mut are_normal = true;
+    for lane in 0..COLUMNS {
+        // To 11 bits in double precision, in which the sums are exact.
+        let bits = f64::from(totals[lane].abs()).to_bits();
+        let rounded = (bits + ((1 << 41) - 1) + ((bits >> 42) & 1)) >> 42;
+        let exponent = (rounded >> 10) as i32 - 1023 + exponents[lane];
+        let is_zero = totals[lane] == 0;
+        are_normal &= is_zero || (-14..=15).contains(&exponent);
+        let sign = totals[lane] as u32 >> 16 & 0x8000;
+        let half = sign | (((exponent + 15) as u32) << 10) | (rounded as u32 & 0x3ff);
+        halves[lane] = if is_zero { 0 } else { half };
+    }
+    if are_normal {
+        return Some(halves);
+    }
+    for lane in 0..COLUMNS {
+        let (negative, magnitude) = (totals[lane] < 0, u64::from(totals[lane].unsigned_abs()));
+        let exact = Exact { negative, magnitude, exponent: exponents[lane] };
+        match Format::F16.round(exact, Rounding::Nearest) {
+            Rounded::Bits(bits) => halves[lane] = bits as u32,
+            Rounded::Overflow => return None,
+        }
+    }
+    Some(halves)
 }
 
 /// Significand and exponent of single precision, and whether it is zero or a normal number.
