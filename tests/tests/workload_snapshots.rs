@@ -9,6 +9,7 @@ use balar_cli::rollup::roll_up;
 use balar_protocol::statistics::KernelCounters;
 use balar_tests::{TOPOLOGIES, assert_snapshot, small, verified};
 use command_line::call;
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
 /// The run, its kernels with the counters that are not zero, and a line for each counter of a kind of unit. Counters that
@@ -77,6 +78,34 @@ fn all_statistics_of_some_workloads_on_every_topology() {
             let result = verified(topology, workload, small(workload));
             assert_snapshot(&format!("statistics/{topology}"), workload, &text(&result));
         }
+    }
+}
+
+/// The other workloads: for each kernel its launches, and the cycles and warp instructions of all of them.
+#[test]
+fn kernels_of_the_other_workloads() {
+    for (topology, capability) in [("v100_node", 70), ("p100_node", 60)] {
+        let mut text = String::new();
+        let others = balar_workloads::workloads().iter().filter(|workload| !IN_FULL.contains(&workload.name));
+        // A P100 has no tensor cores, for one thing.
+        for workload in others.filter(|workload| workload.ptx_for(capability).is_some()) {
+            let result = verified(topology, workload.name, small(workload.name));
+            writeln!(text, "{} {} ps", workload.name, result.sim_time.picoseconds())
+                .expect("a String takes every byte");
+            let mut sums: BTreeMap<&str, [u64; 3]> = BTreeMap::new();
+            for kernel in &result.statistics.kernels {
+                let sum = sums.entry(&kernel.name).or_default();
+                let instructions = kernel.counters.inst_executed;
+                for (sum, more) in sum.iter_mut().zip([1, kernel.cycles, instructions]) {
+                    *sum += more;
+                }
+            }
+            for (name, [launches, cycles, instructions]) in sums {
+                let line = format!("  {name}: {launches} launches, {cycles} cycles, {instructions} instructions");
+                writeln!(text, "{line}").expect("a String takes every byte");
+            }
+        }
+        assert_snapshot(&format!("statistics/{topology}"), "other_workloads", &text);
     }
 }
 
