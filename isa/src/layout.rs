@@ -120,6 +120,13 @@ impl<'a> Layout<'a> {
         }
     }
 
+    /// The constants of all modules: first addresses and bytes.
+    pub fn constants(&self) -> Vec<(u64, u64)> {
+        let variables = self.linkage.device_variables().zip(self.addresses);
+        let constants = variables.filter(|((_, variable), _)| variable.space == StateSpace::Constant);
+        constants.map(|((_, variable), address)| (*address, variable.bytes().unwrap_or(0))).collect()
+    }
+
     fn global(&self, global: GlobalId) -> Option<u64> {
         if let Some(number) = self.linkage.device_variable(self.module, global) {
             return self.addresses.get(number).copied();

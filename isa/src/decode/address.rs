@@ -1,10 +1,11 @@
 //! Addresses and cache policies: which space a generic address is in, places in a cluster, and hints that change no result.
 
-use super::{Decoded, Decoder};
+use super::{Decoded, Decoder, Slot};
+use crate::allocation::Width;
 use crate::execution::{LOCAL_WINDOW, PARAMETER_WINDOW, SHARED_WINDOW};
-use crate::interpreter::address::{InWindow, IsGlobal};
+use crate::interpreter::address::{InRange, InWindow, IsGlobal};
 use crate::interpreter::bodies::{Map, functions};
-use crate::interpreter::compare::SetPredicate;
+use crate::interpreter::compare::{SetPredicate, combine};
 use crate::interpreter::integer::Move;
 use crate::program::{CountClass, LatencyClass, Pipe};
 use crate::ptx::ast::Instruction;
@@ -40,6 +41,18 @@ impl Decoder<'_> {
     fn space_test(&mut self, instruction: &Instruction) -> Decoded<bool> {
         let destination = self.destination(self.operand(instruction, 0)?)?;
         let address = self.source(self.operand(instruction, 1)?, T::U64)?;
+        let constant = match instruction.state_space() {
+            Some(StateSpace::Constant) => {
+                self.constant_test(instruction, address, destination);
+                return Ok(true);
+            }
+            Some(StateSpace::Global) if !self.layout.constants().is_empty() => {
+                let constant = Slot::Register(self.new_register(Width::Predicate));
+                self.constant_test(instruction, address, constant);
+                constant
+            }
+            _ => Slot::None,
+        };
         let (lanes, window) = match instruction.state_space() {
             Some(StateSpace::Global) => (functions::<SetPredicate<IsGlobal>>(), 0),
             Some(StateSpace::Shared | StateSpace::SharedCta | StateSpace::SharedCluster) => {
@@ -58,7 +71,35 @@ impl Decoder<'_> {
         last.sources[0] = address;
         last.sources[1] = window;
         last.predicate_destinations[0] = destination;
+        if constant != Slot::None {
+            last.predicate_sources[0] = constant;
+            last.instruction.predicate_flips[0] = u32::MAX;
+            last.instruction.immediate = combine::AND;
+        }
         Ok(true)
+    }
+
+    /// Whether an address is one of the modules' constants: a range after the other.
+    fn constant_test(&mut self, instruction: &Instruction, address: Slot, destination: Slot) {
+        let mut ranges = self.layout.constants();
+        if ranges.is_empty() {
+            ranges.push((0, 0));
+        }
+        let count = ranges.len();
+        let mut before = Slot::None;
+        for (index, (first, bytes)) in ranges.into_iter().enumerate() {
+            let [first, bytes] = [first, bytes].map(|value| self.constant(value, true));
+            let found =
+                if index + 1 == count { destination } else { Slot::Register(self.new_register(Width::Predicate)) };
+            self.start(instruction.span, (Pipe::Int, LatencyClass::Predicate, CountClass::Integer, 1));
+            let last = self.last();
+            last.instruction.functions = functions::<InRange>();
+            (last.sources[0], last.sources[1], last.sources[2]) = (address, first, bytes);
+            last.predicate_sources[0] = before;
+            last.instruction.predicate_flips[0] = if index == 0 { u32::MAX } else { 0 };
+            last.predicate_destinations[0] = found;
+            before = found;
+        }
     }
 
     /// A cluster is one CTA, of rank 0: its shared memory is mapped to itself.

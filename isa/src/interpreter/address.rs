@@ -1,7 +1,11 @@
 //! Which space a generic address is in.
 
+use super::bodies::Body;
 use super::compare::Comparison;
+use super::registers::{Lane, Registers};
 use crate::execution::{LOCAL_WINDOW, PARAMETER_WINDOW, SHARED_WINDOW, WINDOW_BYTES};
+use crate::operation::{Instruction, Row};
+use crate::program::LANES;
 
 /// Whether the first value is in the window that begins at the second.
 pub(crate) struct InWindow;
@@ -14,7 +18,8 @@ impl Comparison for InWindow {
     }
 }
 
-/// `isspacep.global`: whether the address is in none of the windows. Constants lie in device memory.
+/// `isspacep.global`: whether the address is in none of the windows. Constants, which lie in device memory, are told apart by
+/// [`InRange`].
 pub(crate) struct IsGlobal;
 
 impl Comparison for IsGlobal {
@@ -24,5 +29,21 @@ impl Comparison for IsGlobal {
         ![SHARED_WINDOW, LOCAL_WINDOW, PARAMETER_WINDOW]
             .into_iter()
             .any(|window| address.wrapping_sub(window) < WINDOW_BYTES)
+    }
+}
+
+/// Whether the first value is in a range, the second and third its beginning and length, or the source predicate is true.
+pub(crate) struct InRange;
+
+impl Body for InRange {
+    #[inline(always)]
+    fn run(instruction: &Instruction, registers: &mut Registers, constants: &[Row], mask: u32) {
+        let [addresses, firsts, lengths] =
+            [0, 1, 2].map(|index| u64::read(registers, constants, instruction.sources[index]));
+        let mut inside = registers.predicate(instruction.predicate_sources[0], instruction.predicate_flips[0]);
+        for lane in 0..LANES {
+            inside |= u32::from(addresses[lane].wrapping_sub(firsts[lane]) < lengths[lane]) << lane;
+        }
+        registers.set_predicate(instruction.predicate_destinations[0], inside, mask);
     }
 }

@@ -91,7 +91,7 @@ pub(super) fn copy(
 /// The device address of a copy is a multiple of the whole size, even where only part is read.
 fn misaligned(access: &MemoryAccess, mask: u32, bytes: u8) -> Option<MemoryProblem> {
     let lane =
-        (0..LANES).find(|&lane| (mask >> lane) & 1 != 0 && access.addresses[lane] % u64::from(bytes.max(1)) != 0)?;
+        (0..LANES).find(|&lane| (mask >> lane) & 1 != 0 && !access.addresses[lane].is_multiple_of(u64::from(bytes)))?;
     let address = access.addresses[lane];
     let cause = FaultCause::MisalignedAddress { address, bytes: u32::from(bytes), access: "load", space: "global" };
     Some(MemoryProblem::Fault { lane: lane as u8, cause })

@@ -187,13 +187,15 @@ fn forms_of_addresses() {
     check("mapa.u64 $d, $a, 0", &[64], 64, &product(&[&EDGES]), |row| row[0]);
 }
 
-const SPACES: [(&str, &str); 6] = [
+const SPACES: [(&str, &str); 8] = [
     ("global", "mov.b64 %o, g;"),
     ("shared", "mov.b64 %o, s; cvta.shared.u64 %o, %o;"),
     ("shared::cta", "cvta.shared.u64 %o, s;"),
     ("shared::cluster", "cvta.shared::cluster.u64 %o, s;"),
     ("local", "cvta.local.u64 %o, l;"),
     ("param", "cvta.param.u64 %o, p;"),
+    ("const", "mov.b64 %o, c;"),
+    ("const", "cvta.const.u64 %o, d; add.u64 %o, %o, 15;"),
 ];
 
 #[test]
@@ -201,11 +203,13 @@ fn spaces_of_generic_addresses() {
     for (made, address) in SPACES {
         for (asked, _) in SPACES {
             let text = format!(
-                ".version 8.8\n.target sm_90\n.address_size 64\n.global .b32 g;\n.visible .entry k(.param .u64 p) {{\n\
+                ".version 8.8\n.target sm_90\n.address_size 64\n.global .b32 g; .const .b32 c; .const .b64 d[2];\n.visible .entry k(.param .u64 p) {{\n\
                  .reg .pred %q; .reg .b32 %r; .reg .b64 %o; .reg .b64 %base; .shared .b32 s; .local .b32 l;\n\
                  ld.param.u64 %base, [p]; {address} isspacep.{asked} %q, %o; selp.u32 %r, 1, 0, %q; st.global.u32 [%base], %r; ret;\n}}"
             );
-            let memory = machine::run(&machine::load(&text), &[0; 8], 1, &[9; 64]);
+            let module = PtxModule::parse("test.ptx", &text).unwrap_or_else(|errors| panic!("{errors}"));
+            let program = module.program("k", &[0x1000, 0x2000, 0x3000]).unwrap_or_else(|errors| panic!("{errors}"));
+            let memory = machine::run(&program, &[0; 8], 1, &[9; 64]);
             let family = |space: &str| space.split(':').next().map(str::to_owned);
             assert_eq!(memory[0], u8::from(family(made) == family(asked)), "isspacep.{asked} of an address of {made}");
         }
@@ -300,7 +304,7 @@ fn what_the_isa_does_not_have_is_refused() {
         "ld.global.v2.u32 {%r1, %r2, %r3}, [%rd1]",
         "st.global.u64 [%rd1], %r1",
         "st.const.u32 [%rd1], %r1",
-        "st.param.u32 [%rd1], %r1",
+        "st.param::entry.u32 [p], %r1",
         "atom.local.add.u32 %r1, [%rd1], 1",
         "atom.global.add.b32 %r1, [%rd1], 1",
         "atom.global.and.u32 %r1, [%rd1], 1",
