@@ -363,7 +363,8 @@ fn load_modules(node: &mut Node, gpu: usize, texts: &[(String, String)]) -> Resu
         let program = match program {
             Ok(program) => program,
             Err(errors) => {
-                node.kernels.insert_refused(gpu, name, errors.to_string().into());
+                let lines = errors.errors.iter().map(|error| format!("{error}, in `{}`", error.line_text.trim()));
+                node.kernels.insert_refused(gpu, name, lines.collect::<Vec<_>>().join("\n").into());
                 continue;
             }
         };

@@ -76,6 +76,12 @@ pub(crate) enum Kind {
     Return,
     /// Calls the device runtime: the sources are the arguments, 64 bits each; the first destination takes the result.
     System(SystemCall),
+    /// Takes memory from the threads' stacks at run time: the first source is the size, `immediate` the alignment.
+    StackAllocate,
+    /// Reads where such memory ends.
+    StackSave,
+    /// Gives back such memory: what lies beyond the first source.
+    StackRestore,
     /// Ends lanes.
     Exit,
     /// Arrives at a CTA barrier.

@@ -218,6 +218,12 @@ pub(crate) struct Calls {
     pub stack_pointer: u16,
     /// Bytes of a thread's stack that frames may begin in.
     pub stack_bytes: u32,
+    /// The row with the bytes that `alloca` has taken, in programs that have it.
+    pub taken: u16,
+    /// Where the memory of `alloca` begins.
+    pub first_taken: u32,
+    /// Bytes that it may take.
+    pub most_taken: u32,
 }
 
 /// A decoded kernel with the functions that it can reach, the kernel first.

@@ -20,6 +20,9 @@ const RESERVED_REGISTERS: u32 = 4;
 /// little more than what registers do not: frames of PTX hold every argument.
 const STACK_BYTES: u32 = 16 << 10;
 
+/// The largest alignment that `alloca` gives.
+pub(super) const LARGEST_ALIGNMENT: u32 = 1024;
+
 /// A function's place in the cycles of calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Cycle {
@@ -70,6 +73,8 @@ pub(super) fn program(
         pending: Vec::new(),
         label_tables: BTreeMap::new(),
         tables: Vec::new(),
+        taken_before: None,
+        uses_alloca: false,
         uses_thread_index: false,
         schedules,
     };
@@ -300,7 +305,7 @@ impl Decoder<'_> {
     fn assemble(&mut self, callees: &[(u32, Vec<usize>)], codes: Vec<Code>) -> Decoded<Program> {
         let plan = plan(self.cycles, callees, &codes);
         let has_functions = codes.len() > 1;
-        let rows = plan.total.rows() + usize::from(has_functions);
+        let rows = plan.total.rows() + usize::from(has_functions) + usize::from(self.uses_alloca);
         let predicates = plan.total.predicate_slots();
         let limit = usize::from(Source::CONSTANT);
         if rows >= limit || self.constants.len() + 1 >= limit || predicates > 255 {
@@ -312,6 +317,14 @@ impl Decoder<'_> {
             return Err(RawError::new(PtxErrorKind::Limit, self.function.span, "no constant"));
         };
         let stack_pointer = if has_functions { (rows - 1) as u16 } else { SINK_ROW };
+        let mut local_bytes = plan.local_bytes;
+        let mut calls = Calls { stack_pointer, stack_bytes: plan.stack_bytes, ..Calls::default() };
+        if self.uses_alloca {
+            calls.taken = plan.total.rows() as u16;
+            calls.first_taken = local_bytes.next_multiple_of(LARGEST_ALIGNMENT);
+            calls.most_taken = STACK_BYTES;
+            local_bytes = calls.first_taken.saturating_add(STACK_BYTES);
+        }
         let mut firsts = Vec::with_capacity(codes.len());
         let mut count = 0;
         for code in &codes {
@@ -319,7 +332,7 @@ impl Decoder<'_> {
             count += code.pending.len();
         }
         let mut output = Output {
-            calls: Calls { stack_pointer, stack_bytes: plan.stack_bytes, ..Calls::default() },
+            calls,
             constants: std::mem::take(&mut self.constants),
             lists: BTreeMap::new(),
             further_dependencies: Vec::new(),
@@ -367,7 +380,7 @@ impl Decoder<'_> {
         let resources = Resources {
             registers_per_thread: registers.min(performance.maximum_registers.unwrap_or(255).max(16)),
             shared_bytes: self.layout.shared_bytes,
-            local_bytes: plan.local_bytes,
+            local_bytes,
             maximum_threads: performance.maximum_threads.map(|sizes| sizes.iter().product()),
             required_block: performance.required_threads,
         };

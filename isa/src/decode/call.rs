@@ -290,11 +290,69 @@ impl<'a> Decoder<'a> {
                     self.register_access(result, Kind::Store, place, register);
                 }
             }
+            if let Some(register) = self.taken_before {
+                self.start(span, FRAME_COST);
+                self.last().instruction.kind = Kind::StackRestore;
+                self.last().sources[0] = Slot::Register(register);
+            }
             kind = Kind::Return;
         }
         self.start(span, cost);
         self.last().instruction.kind = kind;
         self.last().flow = Flow::Exit { conditional: false };
+    }
+
+    /// Remembers how much memory `alloca` had taken before the function was called.
+    pub(super) fn keep_stack(&mut self, span: Span) {
+        if self.is_kernel() {
+            return;
+        }
+        let register = self.new_register(Width::One);
+        self.start(span, FRAME_COST);
+        self.last().instruction.kind = Kind::StackSave;
+        self.last().destinations[0] = Slot::Register(register);
+        self.taken_before = Some(register);
+    }
+
+    /// `alloca`, `stacksave` and `stackrestore`; false where the form is not supported.
+    pub(super) fn stack(&mut self, instruction: &Instruction) -> Decoded<bool> {
+        let scalar_type = instruction.types.first().copied().unwrap_or(T::B64);
+        let wide = scalar_type.bits() == 64;
+        let is_allocation = instruction.opcode == O::Alloca;
+        let source = match instruction.opcode {
+            O::Stacksave => Slot::None,
+            O::Alloca => self.source(self.operand(instruction, 1)?, scalar_type)?,
+            _ => self.source(self.operand(instruction, 0)?, scalar_type)?,
+        };
+        // 8 bytes where the instruction does not say.
+        let mut alignment = 8;
+        if let (true, Some(operand)) = (is_allocation, instruction.operands.get(2)) {
+            let OperandKind::Integer(bytes) = operand.kind else {
+                return Err(self.bad(operand, "the alignment is a number"));
+            };
+            alignment = u32::try_from(bytes).unwrap_or(u32::MAX);
+            if !alignment.is_power_of_two() || alignment > super::assembly::LARGEST_ALIGNMENT {
+                return Err(self.bad(operand, "the alignment is a power of two up to 1024"));
+            }
+        }
+        let has_result = instruction.opcode != O::Stackrestore;
+        let destination = if has_result { self.destination(self.operand(instruction, 0)?)? } else { Slot::None };
+        if has_result && destination != Slot::None && self.is_wide(destination) != wide {
+            return Err(self.bad(self.operand(instruction, 0)?, "the register is not of the instruction's type"));
+        }
+        self.uses_alloca = true;
+        self.start(instruction.span, (Pipe::Int, LatencyClass::Integer, CountClass::Other, 1));
+        let last = self.last();
+        last.instruction.kind = match instruction.opcode {
+            O::Alloca => Kind::StackAllocate,
+            O::Stacksave => Kind::StackSave,
+            _ => Kind::StackRestore,
+        };
+        last.instruction.immediate = alignment;
+        last.instruction.memory.wide[0] = wide;
+        last.sources[0] = source;
+        last.destinations[0] = destination;
+        Ok(true)
     }
 
     /// What a call reaches; `None` for a function of the device runtime.

@@ -112,6 +112,9 @@ struct Decoder<'a> {
     label_tables: BTreeMap<LabelId, &'a Statement>,
     /// Targets of the function's branches by table.
     tables: Vec<Vec<u32>>,
+    /// Where the memory ended that `alloca` had taken before the function was called.
+    taken_before: Option<u32>,
+    uses_alloca: bool,
     uses_thread_index: bool,
     schedules: bool,
 }
@@ -153,6 +156,7 @@ impl<'a> Decoder<'a> {
         self.pending = Vec::new();
         self.tables = Vec::new();
         self.label_tables = BTreeMap::new();
+        self.taken_before = None;
         self.upper_halves = BTreeMap::new();
     }
 
@@ -177,6 +181,11 @@ impl<'a> Decoder<'a> {
         let mut labels = vec![u32::MAX; self.function.labels.len()];
         let mut end = function.span;
         self.take_parameters();
+        let allocates = |statement: &Statement| matches!(statement, Statement::Instruction(instruction) if instruction.opcode == Opcode::Alloca);
+        if statements.iter().any(allocates) {
+            self.uses_alloca = true;
+            self.keep_stack(function.span);
+        }
         for statement in statements {
             match statement {
                 Statement::Label(label) => labels[label.index()] = self.pending.len() as u32,
@@ -246,6 +255,7 @@ impl<'a> Decoder<'a> {
             | Opcode::Discard
             | Opcode::Createpolicy => self.addresses(instruction)?,
             Opcode::Call => self.call(instruction)?,
+            Opcode::Alloca | Opcode::Stacksave | Opcode::Stackrestore => self.stack(instruction)?,
             Opcode::Bra
             | Opcode::Brx
             | Opcode::Exit
@@ -367,6 +377,9 @@ impl Pending {
             | Kind::CallThrough
             | Kind::Return
             | Kind::System(_)
+            | Kind::StackAllocate
+            | Kind::StackSave
+            | Kind::StackRestore
             | Kind::Exit
             | Kind::Counter
             | Kind::Barrier(_)

@@ -166,3 +166,56 @@ pub(super) fn system(
     warp.control.advance();
     Effect::System { call, mask, deferred }
 }
+
+/// `alloca`: memory beyond the frames, so that the addresses of these stay fixed.
+pub(super) fn stack_allocate(program: &Program, instruction: &Instruction, warp: &mut WarpState, mask: u32) -> Effect {
+    let calls = &program.calls;
+    let sizes = read_word(program, instruction, warp);
+    let mut taken = u32::read(&warp.registers, &[], Source(calls.taken));
+    let mut addresses = [0; LANES];
+    for lane in (0..LANES).filter(|lane| (mask >> lane) & 1 != 0) {
+        let start = taken[lane].next_multiple_of(instruction.immediate.max(1));
+        let end = u64::from(start) + sizes[lane];
+        if end > u64::from(calls.most_taken) {
+            return Effect::Fault { lane: lane as u8, cause: FaultCause::StackOverflow { bytes: calls.most_taken } };
+        }
+        addresses[lane] = u64::from(calls.first_taken + start);
+        taken[lane] = end as u32;
+    }
+    u32::write(&mut warp.registers, calls.taken, &taken, mask);
+    write_element(&mut warp.registers, instruction.destinations[0], instruction.memory.wide[0], &addresses, mask);
+    warp.control.advance();
+    Effect::Plain
+}
+
+/// `stacksave`
+pub(super) fn stack_save(program: &Program, instruction: &Instruction, warp: &mut WarpState, mask: u32) -> Effect {
+    let calls = &program.calls;
+    let taken = u32::read(&warp.registers, &[], Source(calls.taken));
+    let mut ends = [0; LANES];
+    for lane in 0..LANES {
+        ends[lane] = u64::from(calls.first_taken) + u64::from(taken[lane]);
+    }
+    write_element(&mut warp.registers, instruction.destinations[0], instruction.memory.wide[0], &ends, mask);
+    warp.control.advance();
+    Effect::Plain
+}
+
+/// `stackrestore`
+pub(super) fn stack_restore(program: &Program, instruction: &Instruction, warp: &mut WarpState, mask: u32) -> Effect {
+    let calls = &program.calls;
+    let ends = read_word(program, instruction, warp);
+    let taken = ends.map(|end| (end as u32).wrapping_sub(calls.first_taken).min(calls.most_taken));
+    u32::write(&mut warp.registers, calls.taken, &taken, mask);
+    warp.control.advance();
+    Effect::Plain
+}
+
+/// The first source, of the width that the instruction's form says.
+fn read_word(program: &Program, instruction: &Instruction, warp: &WarpState) -> [u64; LANES] {
+    if instruction.memory.wide[0] {
+        u64::read(&warp.registers, &program.constants, instruction.sources[0])
+    } else {
+        u32::read(&warp.registers, &program.constants, instruction.sources[0]).map(u64::from)
+    }
+}

@@ -126,6 +126,9 @@ fn step<const VERSION: usize>(
         Kind::Call => call::call(program, instruction, warp, mask),
         Kind::CallThrough => call::call_through(program, instruction, warp, mask),
         Kind::Return => call::leave(program, warp, mask),
+        Kind::StackAllocate => call::stack_allocate(program, instruction, warp, mask),
+        Kind::StackSave => call::stack_save(program, instruction, warp, mask),
+        Kind::StackRestore => call::stack_restore(program, instruction, warp, mask),
         Kind::System(system) => call::system(program, instruction, warp, context, system, mask),
         Kind::Exit => {
             warp.control.exit(mask);

@@ -18,7 +18,7 @@ fn module(functions: &str, body: &str) -> String {
 }
 
 /// Loads modules, places their variables, and gives the kernel `k` with the initial memory.
-fn load(texts: &[&str]) -> (Program, Vec<u8>) {
+pub fn load(texts: &[&str]) -> (Program, Vec<u8>) {
     let trees = texts.iter().enumerate().map(|(index, text)| {
         let name = format!("module{index}.ptx");
         balar_isa::ptx::parse(&name, text).unwrap_or_else(|errors| panic!("{errors}\n{text}"))
@@ -40,7 +40,7 @@ fn load(texts: &[&str]) -> (Program, Vec<u8>) {
     (module.program("k", &addresses).unwrap_or_else(|errors| panic!("{errors}")), global)
 }
 
-fn words(bytes: &[u8]) -> Vec<u32> {
+pub fn words(bytes: &[u8]) -> Vec<u32> {
     bytes.chunks_exact(4).map(|word| u32::from_le_bytes([word[0], word[1], word[2], word[3]])).collect()
 }
 
@@ -377,6 +377,26 @@ fn addresses_of_locals_and_parameters_are_the_lanes_own() {
          st.param.b32 [n], %r1; call (b), indexed, (a, n); ld.param.b32 %r9, [b]; }} {STORE}"
     );
     check(text, &body, |lane| 2 * (lane + 10 * (lane & 3)));
+}
+
+#[test]
+fn memory_from_the_stack_at_run_time() {
+    // Fills an array of its argument's length in each lane, and sums it up; the caller's array stays whole.
+    let sum = function(
+        "sum",
+        "shl.b32 %r3, %r1, 2; add.u32 %r3, %r3, 4; cvt.u64.u32 %rd1, %r3; stacksave.u64 %rd5; alloca.u64 %rd2, %rd1, 64;\n\
+         and.b64 %rd6, %rd2, 63; cvt.u32.u64 %r2, %rd6; cvta.local.u64 %rd3, %rd2; mov.u32 %r4, 0;\n\
+         FILL: mad.wide.u32 %rd4, %r4, 4, %rd3; st.u32 [%rd4], %r4; add.u32 %r4, %r4, 1; setp.le.u32 %p1, %r4, %r1; @%p1 bra FILL;\n\
+         mov.u32 %r4, 0; SUM: mad.wide.u32 %rd4, %r4, 4, %rd2; ld.local.u32 %r5, [%rd4]; add.u32 %r2, %r2, %r5;\n\
+         add.u32 %r4, %r4, 1; setp.le.u32 %p1, %r4, %r1; @%p1 bra SUM; stackrestore.u64 %rd5;",
+    );
+    let body = format!(
+        "mov.u64 %rd5, 24; alloca.u64 %rd6, %rd5; st.local.u32 [%rd6+20], %r0; mov.u32 %r9, 0; mov.u32 %r8, 0;\n\
+         AGAIN: {} add.u32 %r9, %r9, %r7; add.u32 %r8, %r8, 1; setp.lt.u32 %p1, %r8, 200; @%p1 bra AGAIN;\n\
+         ld.local.u32 %r6, [%rd6+20]; mad.lo.u32 %r9, %r6, 100000, %r9; {STORE}",
+        call("sum", "%r0", "%r7")
+    );
+    check(&sum, &body, |lane| lane * 100_000 + 200 * (lane * (lane + 1) / 2));
 }
 
 #[test]

@@ -4,6 +4,7 @@ mod approximate;
 mod asynchronous;
 mod atomics;
 mod bits;
+mod call_graphs;
 mod calls;
 mod cases;
 mod compare;
