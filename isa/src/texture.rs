@@ -374,15 +374,16 @@ impl Image {
             i64::from(self.extent[2]) - 1,
             i64::from(self.layers.max(1)) - 1,
         ];
-        for axis in 1..geometry.dimensions() {
-            place[axis] = coordinate(axis);
+        for (axis, place) in place.iter_mut().enumerate().take(geometry.dimensions()).skip(1) {
+            *place = coordinate(axis);
         }
         for (place, &last) in place.iter_mut().zip(&last) {
             if *place < 0 || *place > last {
                 match bounds {
                     Bounds::Trap => return Err(()),
-                    Bounds::Clamp => *place = (*place).clamp(0, last.max(0)),
-                    Bounds::Zero => return Ok(None),
+                    Bounds::Clamp if last >= 0 => *place = (*place).clamp(0, last),
+                    // An access that is wider than the surface fits nowhere.
+                    Bounds::Clamp | Bounds::Zero => return Ok(None),
                 }
             }
         }

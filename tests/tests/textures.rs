@@ -64,9 +64,9 @@ fn a_picture_is_resized_from_an_array_to_a_surface() {
     // A texel of the result lies a quarter of a texel beside one of the picture: weights 3/4 and 1/4.
     let at = |x: usize, y: usize| picture[y.min(SMALL - 1) * SMALL + x.min(SMALL - 1)];
     let place = |at: usize| {
-        let first = (at + 1) / 2;
+        let first = at.div_ceil(2);
         // (first texel, second one, the second one's quarters)
-        if at % 2 == 0 { (first.saturating_sub(1), first, 3.0) } else { (first - 1, first, 1.0) }
+        if at.is_multiple_of(2) { (first.saturating_sub(1), first, 3.0) } else { (first - 1, first, 1.0) }
     };
     let words = seen.words(0);
     for y in 0..LARGE {

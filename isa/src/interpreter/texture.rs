@@ -228,15 +228,11 @@ fn write_channels(
     mask: u32,
 ) {
     for channel in 0..4 {
-        let mut values = [0; LANES];
-        for lane in lanes(mask) {
-            let value = channels[lane][channel];
-            values[lane] = match (form.halves, image.is_floating()) {
-                (true, true) => u32::from(f16::from_f32(f32::from_bits(value)).to_bits()),
-                (true, false) => value & 0xffff,
-                _ => value,
-            };
-        }
+        let values = channels.map(|all| match (form.halves, image.is_floating()) {
+            (true, true) => u32::from(f16::from_f32(f32::from_bits(all[channel])).to_bits()),
+            (true, false) => all[channel] & 0xffff,
+            _ => all[channel],
+        });
         u32::write(&mut warp.registers, operands.place(channel), &values, mask);
     }
 }
@@ -267,13 +263,12 @@ fn fetch(
     let mut channels = [[0; 4]; LANES];
     let mut values = LaneValues::default();
     for texel in 0..if is_linear { 8 } else { 1 } {
-        let mut addresses = [None; LANES];
-        for lane in lanes(mask) {
-            addresses[lane] = footprints[lane][texel].address;
-        }
+        // The other lanes have no footprint.
+        let addresses = footprints.map(|texels| texels[texel].address);
+        let weights = footprints.map(|texels| texels[texel].weight);
         let read = read_texels(image, context, access, &addresses, &mut values)?;
         for lane in lanes(mask) {
-            let weight = footprints[lane][texel].weight;
+            let weight = weights[lane];
             if weight == 0 {
                 continue;
             }
@@ -420,8 +415,10 @@ fn store(
     for index in 0..usize::from(memory.elements) {
         let values = element(operands, warp, index);
         let keep = u64::MAX >> (64 - 8 * u32::from(memory.element_bytes));
+        for (all, value) in channels.iter_mut().zip(values) {
+            all[index] = value as u32;
+        }
         for lane in lanes(access.mask) {
-            channels[lane][index] = values[lane] as u32;
             texels[lane] |= u128::from(values[lane] & keep) << (index * usize::from(memory.element_bytes) * 8);
         }
     }
