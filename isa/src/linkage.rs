@@ -70,6 +70,8 @@ pub(crate) struct Linkage {
     facts: Vec<Facts>,
     /// Functions whose address is taken, by number, ascending.
     address_taken: Vec<u32>,
+    /// The kernels, by name and number.
+    kernel_names: Vec<u32>,
     /// Bytes of the largest parameter variable: what an argument list of unknown length may need.
     pub largest_argument: u32,
 }
@@ -124,12 +126,16 @@ impl Linkage {
             definitions: Vec::new(),
             facts: Vec::new(),
             address_taken: Vec::new(),
+            kernel_names: Vec::new(),
             largest_argument: 0,
             modules,
         };
         linkage.find_functions()?;
         linkage.find_variables()?;
         linkage.find_facts();
+        let mut kernels: Vec<u32> = linkage.kernels().collect();
+        kernels.sort_by_key(|number| &*linkage.function(*number).1.name);
+        linkage.kernel_names = kernels;
         Ok(linkage)
     }
 
@@ -454,7 +460,8 @@ impl Linkage {
 
     /// The kernel of that name.
     pub fn kernel(&self, name: &str) -> Option<u32> {
-        self.kernels().find(|number| &*self.function(*number).1.name == name)
+        let first = self.kernel_names.partition_point(|number| &*self.function(*number).1.name < name);
+        self.kernel_names.get(first).copied().filter(|number| &*self.function(*number).1.name == name)
     }
 
     /// The functions that a call through a register may reach: those that are listed, else those of its shape whose address is
