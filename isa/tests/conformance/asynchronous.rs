@@ -21,7 +21,7 @@ fn copies_of_every_size() {
                 let before = format!("{COPY} st.shared.b64 [%o], -1; st.shared.b64 [%o+8], -1;");
                 let after = format!("cp.async.commit_group; cp.async.wait_group 0; ld.shared.b64 $d, [%o+{place}]");
                 let expected = |value: u128, kept: u32| {
-                    let bytes = low(value, kept) | (u128::MAX & !low(u128::MAX, size));
+                    let bytes = low(value, kept) | !low(u128::MAX, size);
                     (bytes >> (8 * place)) as u64
                 };
                 let widths = [64, 64, 64];

@@ -3,6 +3,13 @@
 //! The copies up to a commit, or up to an arrival at an `mbarrier` object, are a batch. Batches end in order, whenever their data
 //! come; memory is taken only when more are under way than ever before.
 
+use super::Sm;
+use super::counters::Stall;
+use super::issue::{Step, count_access};
+use super::memory_pipe::Consumer;
+use super::warp_slot::{Ready, Status};
+use balar_isa::execution::{AccessKind, AtomicFunction, AtomicOperation, AtomicType, BarrierOperation, Space};
+use balar_isa::program::Timing;
 use std::collections::VecDeque;
 
 /// What ends a batch.
@@ -133,6 +140,76 @@ impl Arrivals {
     pub fn take(&mut self, number: u32) -> Arrival {
         self.free.push(number);
         self.arrivals[number as usize]
+    }
+}
+
+impl Sm {
+    /// Times the copy to shared memory whose read the last step made. The write to shared memory goes by the way of a line that
+    /// comes from below, which the pipe is not charged for.
+    pub(super) fn copy(&mut self, warp: usize, pc: u32, timing: &Timing, cycle: u64, step: &mut Step) {
+        let cta = usize::from(self.warps[warp].cta);
+        count_access(&mut self.ctas[cta].counters, Space::Global, AccessKind::Load);
+        self.warps[warp].set_ready(timing, Ready::at(cycle + 1, Stall::Wait));
+        if self.access.mask == 0 {
+            return;
+        }
+        let (lines, start, busy) = self.enter_pipe(cycle);
+        self.load(warp, pc, Consumer::Copies, lines.as_slice(), start, busy, step.out);
+        self.lines = lines;
+    }
+
+    /// The last step's lanes will arrive at `mbarrier` objects when the copies so far have come.
+    pub(super) fn arrive_after_copies(&mut self, warp: usize, pc: u32, timing: &Timing, cycle: u64, step: &mut Step) {
+        if self.access.mask == 0 {
+            return;
+        }
+        let addresses = self.access.addresses.map(|address| address as u32);
+        let arrival = self.arrivals.add(Arrival { mask: self.access.mask, addresses });
+        self.access(warp, pc, timing, false, cycle, step);
+        self.end_batch(warp, End::Arrival(arrival));
+    }
+
+    /// The copies so far are a batch.
+    pub(super) fn end_batch(&mut self, warp: usize, end: End) {
+        self.warps[warp].copies.end(end);
+        self.finish_batches(warp);
+    }
+
+    /// Batches that have come are forgotten, and the arrivals that waited for them happen.
+    fn finish_batches(&mut self, warp: usize) {
+        let slot = &mut self.warps[warp];
+        while let Some(end) = slot.copies.take_finished() {
+            let End::Arrival(number) = end else { continue };
+            let Arrival { mask, addresses } = self.arrivals.take(number);
+            let function = AtomicFunction {
+                operation: AtomicOperation::Barrier(BarrierOperation::Arrive),
+                data_type: AtomicType::U64,
+            };
+            let shared = &mut self.ctas[usize::from(slot.cta)].shared;
+            for address in (0..32).filter(|lane| mask >> lane & 1 == 1).map(|lane: usize| addresses[lane] as usize) {
+                if let Some(object) = shared.get_mut(address..address + 8) {
+                    function.update(object, 1, 0);
+                }
+            }
+        }
+    }
+
+    /// A copy has come.
+    pub(super) fn copy_arrived(&mut self, warp: usize, batch: u32, cycle: u64, step: &mut Step) {
+        let slot = &mut self.warps[warp];
+        slot.copies.arrived(batch);
+        slot.copies.ready_at(cycle + self.l1_fill_latency);
+        self.finish_batches(warp);
+        let slot = &mut self.warps[warp];
+        match slot.status {
+            Status::Copies if slot.copies.at_most(slot.copies.wanted) => {
+                slot.charge_until(cycle, &mut self.counters);
+                let ready = slot.copies.ready.max(cycle);
+                self.schedule(warp, ready, step);
+            }
+            Status::Draining if slot.outstanding == 0 && slot.copies.is_idle() => self.retire(warp, cycle, step.out),
+            _ => {}
+        }
     }
 }
 

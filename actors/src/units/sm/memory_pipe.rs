@@ -2,14 +2,11 @@
 
 use super::Sm;
 use super::coalescer::{LineAccess, Lines, shared_wavefronts};
-use super::copies::{Arrival, End};
 use super::counters::Stall;
 use super::issue::{Step, count_access};
 use super::warp_slot::{Ready, Status};
 use crate::engine::Outbox;
-use balar_isa::execution::{
-    AccessKind, AtomicFunction, AtomicOperation, AtomicType, BarrierOperation, CacheOperator, Space,
-};
+use balar_isa::execution::{AccessKind, CacheOperator, Space};
 use balar_isa::program::Timing;
 use balar_protocol::memory::{MemoryKind, MemoryMessage, MemoryRequest, MemoryResponse};
 use balar_protocol::translation::TranslationMessage;
@@ -17,7 +14,7 @@ use balar_protocol::{Payload, SimTime};
 
 /// What waits for a load.
 #[derive(Clone, Copy)]
-enum Consumer<'a> {
+pub(super) enum Consumer<'a> {
     /// The registers that the instruction writes.
     Registers(&'a Timing),
     /// The batch of copies that the warp is making.
@@ -243,7 +240,7 @@ impl Sm {
     }
 
     /// The lines of the last access, and when and for how long the pipe takes it.
-    fn enter_pipe(&mut self, cycle: u64) -> (Lines, u64, u64) {
+    pub(super) fn enter_pipe(&mut self, cycle: u64) -> (Lines, u64, u64) {
         let mut lines = std::mem::take(&mut self.lines);
         lines.gather(&self.access);
         for access in self.further.drain(..) {
@@ -255,74 +252,6 @@ impl Sm {
         let busy = tags.max(data);
         self.memory_pipe_free = start + busy;
         (lines, start, busy)
-    }
-
-    /// Times the copy to shared memory whose read the last step made. The write to shared memory goes by the way of a line that
-    /// comes from below, which the pipe is not charged for.
-    pub(super) fn copy(&mut self, warp: usize, pc: u32, timing: &Timing, cycle: u64, step: &mut Step) {
-        let cta = usize::from(self.warps[warp].cta);
-        count_access(&mut self.ctas[cta].counters, Space::Global, AccessKind::Load);
-        self.warps[warp].set_ready(timing, Ready::at(cycle + 1, Stall::Wait));
-        if self.access.mask == 0 {
-            return;
-        }
-        let (lines, start, busy) = self.enter_pipe(cycle);
-        self.load(warp, pc, Consumer::Copies, lines.as_slice(), start, busy, step.out);
-        self.lines = lines;
-    }
-
-    /// The last step's lanes will arrive at `mbarrier` objects when the copies so far have come.
-    pub(super) fn arrive_after_copies(&mut self, warp: usize, pc: u32, timing: &Timing, cycle: u64, step: &mut Step) {
-        if self.access.mask == 0 {
-            return;
-        }
-        let addresses = self.access.addresses.map(|address| address as u32);
-        let arrival = self.arrivals.add(Arrival { mask: self.access.mask, addresses });
-        self.access(warp, pc, timing, false, cycle, step);
-        self.end_batch(warp, End::Arrival(arrival));
-    }
-
-    /// The copies so far are a batch.
-    pub(super) fn end_batch(&mut self, warp: usize, end: End) {
-        self.warps[warp].copies.end(end);
-        self.finish_batches(warp);
-    }
-
-    /// Batches that have come are forgotten, and the arrivals that waited for them happen.
-    fn finish_batches(&mut self, warp: usize) {
-        let slot = &mut self.warps[warp];
-        while let Some(end) = slot.copies.take_finished() {
-            let End::Arrival(number) = end else { continue };
-            let Arrival { mask, addresses } = self.arrivals.take(number);
-            let function = AtomicFunction {
-                operation: AtomicOperation::Barrier(BarrierOperation::Arrive),
-                data_type: AtomicType::U64,
-            };
-            let shared = &mut self.ctas[usize::from(slot.cta)].shared;
-            for address in (0..32).filter(|lane| mask >> lane & 1 == 1).map(|lane: usize| addresses[lane] as usize) {
-                if let Some(object) = shared.get_mut(address..address + 8) {
-                    function.update(object, 1, 0);
-                }
-            }
-        }
-    }
-
-    /// A copy has come.
-    fn copy_arrived(&mut self, warp: usize, batch: u32, cycle: u64, step: &mut Step) {
-        let slot = &mut self.warps[warp];
-        slot.copies.arrived(batch);
-        slot.copies.ready_at(cycle + self.l1_fill_latency);
-        self.finish_batches(warp);
-        let slot = &mut self.warps[warp];
-        match slot.status {
-            Status::Copies if slot.copies.at_most(slot.copies.wanted) => {
-                slot.charge_until(cycle, &mut self.counters);
-                let ready = slot.copies.ready.max(cycle);
-                self.schedule(warp, ready, step);
-            }
-            Status::Draining if slot.outstanding == 0 && slot.copies.is_idle() => self.retire(warp, cycle, step.out),
-            _ => {}
-        }
     }
 
     fn shared_access(&mut self, warp: usize, timing: &Timing, cycle: u64) {
@@ -353,8 +282,8 @@ impl Sm {
         }
     }
 
-    #[expect(clippy::too_many_arguments, reason = "one call site; the arguments are one access")]
-    fn load(
+    #[expect(clippy::too_many_arguments, reason = "the arguments are one access")]
+    pub(super) fn load(
         &mut self,
         warp: usize,
         pc: u32,
