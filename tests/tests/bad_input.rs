@@ -211,6 +211,13 @@ fn programs_that_fail() {
         &["cudaErrorNotSupported", "no module defines the function `absent`", "kernel.ptx:24:7"],
     );
 
+    // A function without an end, in one thread.
+    let forever = kernel("", "\tsetp.eq.u32 \t%p1, %r1, 37;\n\t@%p1 call forever;");
+    let forever = forever.replace("\n.visible", "\n.func forever()\n{\n\tcall forever;\n}\n.visible");
+    let called = run_kernel(&forever, &["--max-wall", "60"]);
+    statistics_are_kept("program_overflows_its_stack", &called, 3);
+    says("program_overflows_its_stack", &called, 3, &["stack overflow", "kernel.ptx:7", "thread (37, 0, 0)"]);
+
     // Three addresses instead of three and a number.
     let parameters = kernel("", "").replace(",\n\t.param .u32 vectorAdd_param_3", "");
     let called = run_kernel(&parameters, &[]);

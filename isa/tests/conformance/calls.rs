@@ -400,6 +400,55 @@ fn memory_from_the_stack_at_run_time() {
 }
 
 #[test]
+#[should_panic(expected = "stack overflow: calls nested deeper than the 16384 bytes")]
+fn recursion_without_end() {
+    results(
+        ".func forever();\n.func forever() { call forever; ret; }\n",
+        "setp.eq.u32 %p1, %r0, 5; @%p1 call forever; ret;",
+    );
+}
+
+#[test]
+#[should_panic(expected = "invalid program counter: no function that this call may reach is at address 0x40")]
+fn a_pointer_to_no_function() {
+    let functions = function("add5", "add.u32 %r2, %r1, 5;") + ".global .u64 taken = add5;\n";
+    let body = "mov.u64 %rd5, 0x40; { .param .b32 a; .param .b32 b; st.param.b32 [a], %r0;\n\
+        proto: .callprototype (.param .b32 _) _ (.param .b32 _);\ncall (b), %rd5, (a), proto; } ret;";
+    results(&functions, body);
+}
+
+#[test]
+fn other_names_and_functions_that_never_return() {
+    let functions = function("add5", "add.u32 %r2, %r1, 5;")
+        + ".func (.param .b32 result) other(.param .b32 n);\n.alias other, add5;\n.func quit(.param .b32 n) .noreturn;\n"
+        + ".func quit(.param .b32 n) .noreturn { .reg .b32 %r<3>; .reg .b64 %rd<3>; ld.param.b32 %r1, [n];\n\
+           mul.wide.u32 %rd1, %r1, 4; st.global.u32 [%rd1], 1000; exit; }\n";
+    let body = format!(
+        "setp.gt.u32 %p1, %r0, 12; @!%p1 bra GO; {{ .param .b32 a; st.param.b32 [a], %r0; call.uni quit, (a); }}\n\
+         GO: {}{STORE}",
+        call("other", "%r0", "%r9")
+    );
+    check(&functions, &body, |lane| if lane > 12 { 1000 } else { lane + 5 });
+}
+
+#[test]
+fn arguments_of_unknown_number() {
+    let text = ".func (.param .b32 result) sum(.param .b32 n, .param .align 4 .b8 rest[]) {\n\
+        .local .align 4 .b32 own[2]; .reg .pred %p<2>; .reg .b32 %r<6>; .reg .b64 %rd<5>;\n\
+        st.local.u32 [own+4], 100; ld.param.b32 %r1, [n]; mov.b64 %rd1, rest; mov.u32 %r2, 0;\n\
+        LOOP: setp.eq.u32 %p1, %r1, 0; @%p1 bra DONE; ld.local.u32 %r3, [%rd1]; add.u32 %r2, %r2, %r3; add.u64 %rd1, %rd1, 4;\n\
+        sub.u32 %r1, %r1, 1; bra LOOP;\n\
+        DONE: ld.local.u32 %r4, [own+4]; add.u32 %r2, %r2, %r4; st.param.b32 [result], %r2; ret; }\n";
+    let body = format!(
+        "{{ .param .b32 n; .param .align 4 .b8 v[12]; .param .b32 b; st.param.b32 [n], 3; st.param.b32 [v], %r0;\n\
+         st.param.b32 [v+4], 20; st.param.b32 [v+8], %r0; call (b), sum, (n, v); ld.param.b32 %r1, [b]; }}\n\
+         {{ .param .b32 n; .param .align 4 .b8 v[4]; .param .b32 b; st.param.b32 [n], 1; st.param.b32 [v], 7;\n\
+         call (b), sum, (n, v); ld.param.b32 %r2, [b]; }} mad.lo.u32 %r9, %r2, 1000, %r1; {STORE}"
+    );
+    check(text, &body, |lane| (2 * lane + 20 + 100) + 107_000);
+}
+
+#[test]
 fn branches_by_table() {
     let body = format!(
         "rem.u32 %r1, %r0, 5; mov.u32 %r9, 7; setp.gt.u32 %p1, %r0, 3;\n\
