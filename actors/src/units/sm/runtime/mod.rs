@@ -185,3 +185,104 @@ impl Arguments for Buffer<'_, '_> {
         Strings { memory: self.memory, lane: self.lane }.string(address, limit.min(PRINTED_TEXT), to)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device_memory::WriteLog;
+    use balar_protocol::SimTime;
+
+    const GLOBAL: u64 = DeviceMemory::BASE;
+
+    /// Makes a call with this shared memory, local memories of 32 bytes, and an allocation of 4096 bytes that begins with a format.
+    fn with_memory<R>(log: &mut WriteLog, shared: &mut [u8], call: impl FnOnce(&mut SmMemory) -> R) -> R {
+        let device = DeviceMemory::new(1 << 20).expect("1 MiB can be mapped");
+        let mut setup = WriteLog::default();
+        setup.map(SimTime(0), GLOBAL, 4096);
+        setup.write(SimTime(0), GLOBAL, &b"%s has %d and %s\n\0"[..].into(), 0..18);
+        device.apply(&mut setup);
+        let view = device.view();
+        let (mut recent_allocation, mut further, mut local) = ((0, 0), Vec::new(), Vec::new());
+        call(&mut SmMemory {
+            view: &view,
+            log,
+            time: SimTime(5),
+            shared,
+            local: &mut local,
+            local_bytes: 32,
+            recent_allocation: &mut recent_allocation,
+            further: &mut further,
+            token: 0,
+        })
+    }
+
+    /// Writes to a lane's local memory.
+    fn write(memory: &mut SmMemory, lane: usize, address: u64, value: u64, bytes: u8) {
+        let (space, kind) = (Space::Local, AccessKind::Store);
+        let mut access = MemoryAccess { space, kind, bytes, mask: 1 << lane, ..MemoryAccess::default() };
+        let mut values = LaneValues::default();
+        (access.addresses[lane], values.low[lane]) = (address, value);
+        memory.store(&access, &values).expect("the lane has 32 bytes");
+    }
+
+    fn arguments(first: impl Fn(u64) -> u64, second: impl Fn(u64) -> u64) -> SystemArguments {
+        let mut arguments = [[0; LANES]; 5];
+        for lane in 0..LANES {
+            (arguments[0][lane], arguments[1][lane]) = (first(lane as u64), second(lane as u64));
+        }
+        arguments
+    }
+
+    fn printed(log: &mut WriteLog) -> String {
+        let device = DeviceMemory::new(1 << 12).expect("a page can be mapped");
+        device.apply(log);
+        String::from_utf8(device.take_printed()).expect("text")
+    }
+
+    #[test]
+    fn strings_and_values_come_from_every_memory() {
+        let mut shared = *b"lane\0...............................................................";
+        let mut log = WriteLog::default();
+        let mut results = LaneValues::default();
+        let call = arguments(|lane| if lane == 2 { 0 } else { GLOBAL }, |_| LOCAL_WINDOW);
+        let completion = with_memory(&mut log, &mut shared, |memory| {
+            for lane in 0..4 {
+                // The buffer: a string in shared memory, a number, a string in the lane's own memory at 24.
+                write(memory, lane, 0, SHARED_WINDOW, 8);
+                write(memory, lane, 8, lane as u64 * 7, 4);
+                write(memory, lane, 16, LOCAL_WINDOW + 24, 8);
+                write(memory, lane, 24, u64::from(b'A') + lane as u64, 2);
+            }
+            system_call(memory, SystemCall::Print, 0b1101, &call, &mut results)
+        });
+        assert_eq!(completion, Ok(AtomicCompletion::Now));
+        // Lane 2 has no format.
+        assert_eq!([0, 2, 3].map(|lane| results.low[lane] as u32 as i32), [3, -1, 3]);
+        assert_eq!(printed(&mut log), "lane has 0 and A\nlane has 21 and D\n");
+    }
+
+    #[test]
+    fn a_string_that_leaves_its_memory_is_a_fault_and_prints_nothing() {
+        let mut shared = [b'x'; 64];
+        let mut log = WriteLog::default();
+        let call = arguments(|lane| if lane == 1 { SHARED_WINDOW } else { GLOBAL + 17 }, |_| 0);
+        let problem = with_memory(&mut log, &mut shared, |memory| {
+            system_call(memory, SystemCall::Print, 0b11, &call, &mut LaneValues::default())
+        });
+        let cause = FaultCause::IllegalAddress { address: 64, bytes: 1, access: "load", space: "shared" };
+        assert_eq!(problem, Err(MemoryProblem::Fault { lane: 1, cause }));
+        assert!(log.is_empty());
+    }
+
+    #[test]
+    fn a_null_pointer_is_freed_without_effect() {
+        let mut log = WriteLog::default();
+        let call = arguments(|lane| if lane == 3 { GLOBAL + 16 } else { 0 }, |_| 0);
+        let completion = with_memory(&mut log, &mut [], |memory| {
+            system_call(memory, SystemCall::Free, 0b1011, &call, &mut LaneValues::default())
+        });
+        assert_eq!(completion, Ok(AtomicCompletion::Deferred));
+        let freed = log.atomic_results().next().expect("the frees were logged");
+        assert_eq!((freed.mask, freed.first_zero()), (0b1000, Some((3, GLOBAL + 16))));
+    }
+}
