@@ -521,3 +521,6 @@ fn lanes_with(targets: &[u32; LANES], target: u32) -> u32 {
     }
     lanes
 }
+
+#[cfg(test)]
+mod tests;

@@ -12,6 +12,7 @@ mod control;
 mod convert;
 mod float;
 mod float_rules;
+mod frame;
 mod matrix;
 mod memory;
 mod movement;

@@ -178,7 +178,7 @@ fn functions_that_call_each_other() {
     let text = declare(&["even", "odd"]) + &step("even", "odd", 100) + &step("odd", "even", 200);
     let expected = |lane: u32| {
         let steps: u32 = (1..=lane).map(|n| if n > 5 { 2 } else { 1 }).sum();
-        steps + if lane % 2 == 0 { 100 } else { 200 }
+        steps + [100, 200][lane as usize % 2]
     };
     check(&text, &(call("even", "%r0", "%r9") + STORE), expected);
 }
