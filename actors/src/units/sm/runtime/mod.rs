@@ -226,11 +226,8 @@ mod tests {
     }
 
     fn arguments(first: impl Fn(u64) -> u64, second: impl Fn(u64) -> u64) -> SystemArguments {
-        let mut arguments = [[0; LANES]; 5];
-        for lane in 0..LANES {
-            (arguments[0][lane], arguments[1][lane]) = (first(lane as u64), second(lane as u64));
-        }
-        arguments
+        let lanes = |value: &dyn Fn(u64) -> u64| std::array::from_fn(|lane| value(lane as u64));
+        [lanes(&first), lanes(&second), [0; LANES], [0; LANES], [0; LANES]]
     }
 
     fn printed(log: &mut WriteLog) -> String {
