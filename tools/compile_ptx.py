@@ -93,7 +93,9 @@ COMPILERS = {"nvrtc": with_nvrtc, "nvcc": with_nvcc, "clang": with_clang}
 
 
 def tidy(ptx, header):
-    """Drops whole-line comments, trailing blanks and runs of empty lines."""
+    """Drops whole-line comments, trailing blanks and runs of empty lines, and what differs from build to build."""
+    # nvcc puts a hash of the translation unit, which no two builds share, into the names of what is local to it.
+    ptx = re.sub(r"_INTERNAL_[0-9a-f]{8}_", "_INTERNAL_00000000_", ptx)
     lines = [header]
     for line in ptx.splitlines():
         line = line.rstrip()

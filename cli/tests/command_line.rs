@@ -191,6 +191,31 @@ fn a_topology_without_a_workload_or_gpu_is_refused() {
 }
 
 #[test]
+fn kernels_can_come_from_each_compiler() {
+    let lud = ["--topology", "v100_node", "--workload", "lud:size=32", "--format", "json", "--compiler"];
+    let instructions = ["nvrtc", "nvcc", "clang"].map(|compiler| {
+        let called = call(&[&lud[..], &[compiler]].concat());
+        assert_eq!((called.code, called.stderr.as_str()), (0, ""), "{compiler}");
+        let document = json(&called.stdout);
+        assert_eq!(document["verified"], true, "{compiler}");
+        let kernels = document["kernels"].as_array().expect("a list").iter();
+        kernels.map(|kernel| kernel["inst_executed"].as_u64().expect("a count")).sum::<u64>()
+    });
+    let default = json(&call(&lud[..6]).stdout);
+    assert_eq!(default, {
+        let mut chosen = json(&call(&[&lud[..], &["nvrtc"]].concat()).stdout);
+        for clock in ["wall_seconds", "warp_instructions_per_second"] {
+            chosen[clock] = default[clock].clone();
+        }
+        chosen
+    });
+    assert_ne!(instructions[0], instructions[2], "clang's code is another one");
+    let called = call(&small(&["--compiler", "clang", "--ptx", "kernel.ptx"]));
+    assert_eq!(called.code, 2);
+    assert!(called.stderr.contains("cannot be used with"), "{}", called.stderr);
+}
+
+#[test]
 fn kernels_can_come_from_a_ptx_file_and_its_mistakes_have_lines() {
     let folder = folder();
     let path = folder.path().join("kernel.ptx");
