@@ -338,10 +338,6 @@ pub struct Label {
 
 /// One line of code.
 #[derive(Clone, Debug)]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "nearly every statement is an instruction: a box would only add allocations"
-)]
 pub enum Statement {
     /// `name:`
     Label(LabelId),
