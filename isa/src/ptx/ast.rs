@@ -338,6 +338,12 @@ pub struct Label {
 
 /// One line of code.
 #[derive(Clone, Debug)]
+#[allow(
+    clippy::large_enum_variant,
+    clippy::allow_attributes,
+    reason = "nearly every statement is an instruction: a box would only add allocations; its size depends on the features \
+              that the workspace's other crates choose for their libraries"
+)]
 pub enum Statement {
     /// `name:`
     Label(LabelId),
