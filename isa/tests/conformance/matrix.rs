@@ -152,9 +152,7 @@ fn isa_position(shape: [usize; 3], bits: usize, part: char, lane: usize, i: usiz
             (if i == 0 || i == 2 { group } else { group + 8 }, if i < 2 { thread } else { thread + 4 })
         }
         ('b', [16, 8, 8], 32 | 64) => (if i == 0 { thread } else { thread + 4 }, group),
-        ('a', [16, 8, 16], 64) => {
-            (group + i % 2 * 8, (i - i % 2) * 2 + thread)
-        }
+        ('a', [16, 8, 16], 64) => (group + i % 2 * 8, (i - i % 2) * 2 + thread),
         ('b', [16, 8, 16], 64) => (thread + i * 4, group),
         ('a', [8, 8, 16], 8) => (group, thread * 4 + i),
         ('b', [8, 8, 16], 8) => (thread * 4 + i, group),
