@@ -1,5 +1,6 @@
 //! Loads PTX files: parses each and decodes all of its kernels; tells what it cannot.
 #![expect(clippy::print_stdout, reason = "a command line")]
+#![expect(clippy::disallowed_types, reason = "how long reading takes is what it tells")]
 use balar_isa::module::PtxModule;
 use std::time::Instant;
 

@@ -5,6 +5,7 @@
 //! A text that makes it panic, or that takes longer than a second, is written to `crash-*.ptx` in the current folder.
 
 #![expect(clippy::print_stdout, reason = "a command line")]
+#![expect(clippy::disallowed_types, reason = "how long reading takes is what it tells")]
 
 #[path = "../tests/ptx_corpus/check.rs"]
 mod check;

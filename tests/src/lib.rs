@@ -6,6 +6,7 @@ use balar_actors::engine::RunOptions;
 use balar_actors::simulation::{BuiltInWorkloads, RunResult, SimulationRequest, simulate};
 use balar_actors::topology::{self, LoadOptions, PartLibrary, Topology, TopologySource};
 use balar_actors::units::UNITS;
+use balar_workloads::Descriptor;
 use std::fmt::Write;
 use std::path::Path;
 
@@ -36,6 +37,13 @@ pub fn built_in(name: &str) -> Topology {
     let library = PartLibrary::built_in();
     let options = LoadOptions { kinds: UNITS, library: &library, workloads: Some(&BuiltInWorkloads), overrides: &[] };
     topology::load(&TopologySource::from(name), &options).unwrap_or_else(|errors| panic!("{name}: {errors}"))
+}
+
+/// The workloads that the GPU of a built-in topology can run.
+pub fn workloads_on(topology: &str) -> impl Iterator<Item = &'static Descriptor> {
+    let capability = built_in(topology).gpus().first().map_or((0, 0), |gpu| gpu.compute_capability);
+    let capability = capability.0 * 10 + capability.1;
+    balar_workloads::workloads().iter().filter(move |workload| workload.ptx_for(capability).is_some())
 }
 
 /// Runs a workload on a built-in topology.

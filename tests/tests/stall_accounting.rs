@@ -1,7 +1,7 @@
 //! Every cycle of every warp is charged to one reason, and nothing is lost between the units of the memory system.
 
 use balar_actors::simulation::RunResult;
-use balar_tests::{parameters, small, sum, verified};
+use balar_tests::{parameters, small, sum, verified, workloads_on};
 use std::collections::BTreeMap;
 
 /// Counters of one unit by name.
@@ -21,7 +21,7 @@ fn sms(result: &RunResult) -> Vec<String> {
 #[test]
 fn every_warp_cycle_has_one_reason() {
     for topology in ["v100_node", "p100_node"] {
-        for workload in balar_workloads::workloads() {
+        for workload in workloads_on(topology) {
             let result = verified(topology, workload.name, small(workload.name));
             let mut active = 0;
             for sm in sms(&result) {
@@ -80,7 +80,7 @@ fn kernels_sum_up_to_their_sms() {
 #[test]
 fn memory_traffic_is_conserved() {
     for topology in ["v100_node", "p100_node", "v100_sxm2_node"] {
-        for workload in balar_workloads::workloads() {
+        for workload in workloads_on(topology) {
             let result = verified(topology, workload.name, small(workload.name));
             let name = format!("{} on {topology}", workload.name);
             let of = |location: &str, what: &str| sum(&result, location, what);

@@ -10,7 +10,7 @@ use crate::script::{Argument, Check, Outcome, Queue, Script, Shape, Transfer};
 const TILE: u32 = 128;
 const SOFTENING: f32 = 0.01;
 const TIME_STEP: f32 = 0.001;
-/// Error of a coordinate, as a part of the largest: the device sums in single precision with an approximate reciprocal
+/// Error of a velocity, as a part of the largest: the device sums in single precision with an approximate reciprocal
 /// square root (2^-22.9), the host in double precision.
 const TOLERANCE: f64 = 1e-5;
 
@@ -27,6 +27,7 @@ struct Cloud {
     bodies: Vec<[f32; 4]>,
     steps: u32,
     result: Transfer,
+    velocities: Transfer,
 }
 
 fn build(parameters: &Parameters) -> Result<Box<dyn HostProgram>, WorkloadError> {
@@ -49,17 +50,18 @@ fn build(parameters: &Parameters) -> Result<Box<dyn HostProgram>, WorkloadError>
         script.launch("accelerate", shape, &arguments);
         script.launch("drift", shape, &[bodies_argument, velocities_argument, Argument::U32(count), time_step]);
     }
-    let result = script.download(device_bodies, bytes, Queue::Default);
+    let [result, device_velocities] =
+        [device_bodies, velocities].map(|buffer| script.download(buffer, bytes, Queue::Default));
     script.release(device_bodies);
     script.release(velocities);
-    script.finish(Cloud { bodies, steps, result })
+    script.finish(Cloud { bodies, steps, result, velocities: device_velocities })
 }
 
 impl Cloud {
-    /// The bodies after all steps.
-    fn expected(&self) -> Vec<[f64; 4]> {
+    /// The bodies after all steps, and their velocities.
+    fn expected(&self) -> (Vec<[f64; 4]>, Vec<[f64; 4]>) {
         let mut bodies: Vec<[f64; 4]> = self.bodies.iter().map(|body| body.map(f64::from)).collect();
-        let mut velocities = vec![[0.0f64; 3]; bodies.len()];
+        let mut velocities = vec![[0.0f64; 4]; bodies.len()];
         let (softening, time_step) = (f64::from(SOFTENING), f64::from(TIME_STEP));
         for _ in 0..self.steps {
             for (velocity, own) in velocities.iter_mut().zip(&bodies) {
@@ -82,15 +84,19 @@ impl Cloud {
                 }
             }
         }
-        bodies
+        (bodies, velocities)
     }
 }
 
 impl Check for Cloud {
     fn verify(&self, outcome: &Outcome) -> Result<(), String> {
-        let expected = self.expected();
-        let actual = outcome.values::<f32>(self.result, 4 * expected.len())?;
-        let place = |index: usize| format!("{} of body {}", ["x", "y", "z", "mass"][index % 4], index / 4);
-        compare_within(TOLERANCE, expected.as_flattened(), actual.iter().map(|value| f64::from(*value)), place)
+        let (bodies, velocities) = self.expected();
+        for (name, transfer, expected) in [("place", self.result, bodies), ("velocity", self.velocities, velocities)] {
+            let actual = outcome.values::<f32>(transfer, 4 * expected.len())?;
+            let part =
+                |index: usize| format!("{} of the {name} of body {}", ["x", "y", "z", "w"][index % 4], index / 4);
+            compare_within(TOLERANCE, expected.as_flattened(), actual.iter().map(|value| f64::from(*value)), part)?;
+        }
+        Ok(())
     }
 }

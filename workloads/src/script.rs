@@ -261,7 +261,7 @@ struct ScriptedProgram {
 fn describe(call: &Call) -> String {
     match call {
         Call::Malloc { bytes } => format!("cudaMalloc of {bytes} bytes"),
-        Call::Launch { kernel, .. } => format!("cudaLaunchKernel of {kernel}"),
+        Call::Launch { kernel, .. } => format!("{} of {kernel}", call.name()),
         other => other.name().to_owned(),
     }
 }

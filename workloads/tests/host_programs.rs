@@ -161,9 +161,15 @@ fn every_kernel_launched_is_in_the_ptx_with_the_parameters_given() {
                 let entry = format!(".visible .entry {kernel}(");
                 let (_, rest) = code.text.split_once(&entry).unwrap_or_else(|| panic!("{} has no {kernel}", code.file));
                 let (declarations, _) = rest.split_once(')').unwrap();
-                let sizes = declarations.split(',').map(|line| if line.contains("64 ") { 8 } else { 4 });
-                let size = sizes.fold(0usize, |end, size| end.next_multiple_of(size) + size);
-                assert_eq!(parameters.len(), size, "{kernel}");
+                let parameter = |line: &str| match line.split_once('[') {
+                    // A struct of pointers.
+                    Some((_, length)) => (8, length.trim_end().trim_end_matches(']').parse().expect("a length")),
+                    None if line.contains("64 ") => (8, 8),
+                    None => (4, 4),
+                };
+                let declared = declarations.split(',').filter(|line| line.contains(".param")).map(parameter);
+                let size = declared.fold(0usize, |end, (alignment, size)| end.next_multiple_of(alignment) + size);
+                assert_eq!(parameters.len(), size, "{kernel} of {}", code.file);
             }
         }
     }
@@ -273,7 +279,11 @@ fn stream_reports_its_bandwidth() {
 #[test]
 fn a_cuda_error_ends_the_program() {
     for Descriptor { name, small, .. } in workloads() {
-        for failing in ["cudaMalloc", "cudaLaunchKernel", "cudaFree"] {
+        let calls = Device::default().execute(program(name, small).as_mut(), no_kernel);
+        let makes = |call: &&str| calls.iter().any(|made| made.name() == *call);
+        let failing = ["cudaMalloc", "cudaLaunchKernel", "cudaLaunchCooperativeKernel", "cudaFree"];
+        assert!(failing[1..3].iter().any(|launch| makes(&launch)), "{name} launches a kernel");
+        for failing in failing.into_iter().filter(makes) {
             let mut program = program(name, small);
             let error = CudaError::MemoryAllocation;
             let mut device = Device { failing: Some((failing, error)), ..Device::default() };

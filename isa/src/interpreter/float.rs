@@ -29,6 +29,14 @@ pub(crate) fn canonical(value: f32) -> f32 {
     if value.is_nan() { SINGLE_NAN } else { value }
 }
 
+/// The root, its not-a-number with the fixed bits. Told apart by its bits: the compiler takes a not-a-number of any bits for the
+/// root of a negative number, and leaves out a test by `is_nan` that would choose among them.
+#[inline(always)]
+fn square_root(value: f32) -> f32 {
+    let bits = value.sqrt().to_bits();
+    if bits & 0x7fff_ffff > 0x7f80_0000 { SINGLE_NAN } else { f32::from_bits(bits) }
+}
+
 /// Clamps to 0 to 1; not-a-number becomes 0.
 #[inline(always)]
 pub(crate) fn saturate(value: f32) -> f32 {
@@ -187,9 +195,9 @@ single! {
     /// `rcp` with directed rounding.
     ReciprocalDirectedF32, |a, _b, _c, i| round_to_single(1.0 / f64::from(a), i, 1.0 / a);
     /// `sqrt.rn` and `sqrt.approx`
-    SquareRootF32, |a, _b, _c, _i| a.sqrt();
+    SquareRootF32, |a, _b, _c, _i| square_root(a);
     /// `sqrt` with directed rounding; as with quotients, no other root is near a value of 24 bits.
-    SquareRootDirectedF32, |a, _b, _c, i| round_to_single(f64::from(a).sqrt(), i, a.sqrt());
+    SquareRootDirectedF32, |a, _b, _c, i| round_to_single(f64::from(a).sqrt(), i, square_root(a));
     /// `rsqrt.approx`
     ReciprocalRootF32, |a, _b, _c, _i| (1.0 / f64::from(a).sqrt()) as f32;
     /// `sin.approx`

@@ -175,6 +175,15 @@ pub fn run_with_images(
 pub fn run(program: &Program, parameters: &[u8], threads: u32, global: &[u8]) -> Vec<u8> {
     let fast = run_with(step_function(), program, parameters, threads, global);
     let portable = run_with(portable_step_function(), program, parameters, threads, global);
-    assert!(fast == portable, "both step functions give the same values");
+    let words = |memory: &[u8]| -> Vec<u64> {
+        memory.chunks_exact(8).map(|word| u64::from_le_bytes(word.try_into().unwrap_or_default())).collect()
+    };
+    let pairs = words(&fast).into_iter().zip(words(&portable)).enumerate();
+    let differing: Vec<String> = pairs
+        .filter(|(_, (fast, portable))| fast != portable)
+        .take(8)
+        .map(|(place, (fast, portable))| format!("word {place}: {fast:#x}, portable {portable:#x}"))
+        .collect();
+    assert!(fast == portable, "the step functions differ in {}: {}", program.name(), differing.join("; "));
     fast
 }
