@@ -3,6 +3,10 @@
 //! **Invariant:** this crate knows no time. An instruction names its pipe and latency class; how many cycles these are is the
 //! topology's to say.
 
+// Tests of the crate share a machine with the tests beside it, which know it by its name.
+#[cfg(test)]
+extern crate self as balar_isa;
+
 mod allocation;
 pub mod atomic;
 mod control_flow;
