@@ -83,4 +83,17 @@ fn cycles_and_instructions_do_not_allocate() {
         allocations <= 8 * (windows / 256 + 16) + instructions / 50,
         "gemm: {allocations} allocations for {instructions} instructions in {windows} windows"
     );
+    // Matrix products: more of them for each warp. Calls through pointers, recursion and virtual functions: more CTAs.
+    for (workload, small, large) in [
+        ("tensor_gemm", "k_steps=4", "k_steps=64"),
+        ("grid_sync", "iterations=2", "iterations=12"),
+        ("virtual_dispatch", "elements=8192", "elements=32768"),
+    ] {
+        let (allocations, instructions, windows) = difference(workload, small, large);
+        assert!(instructions > 10_000, "{workload}: {instructions}");
+        assert!(
+            allocations <= 8 * (windows / 256 + 16) + instructions / 50,
+            "{workload}: {allocations} allocations for {instructions} instructions in {windows} windows"
+        );
+    }
 }
