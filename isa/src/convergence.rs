@@ -9,7 +9,7 @@
 
 use crate::execution::BarrierKind;
 use crate::operation::NEVER;
-use crate::program::LANES;
+use crate::program::{LANES, lanes};
 
 /// Backward branches after which another split runs.
 const TURN: u32 = 8;
@@ -151,7 +151,7 @@ impl Control {
         let all = self.mask;
         let Some(first) = first_lane(all) else { return false };
         let mut places = [self.pc + 1; LANES];
-        for lane in (0..LANES).filter(|lane| (taken >> lane) & 1 != 0) {
+        for lane in lanes(taken) {
             places[lane] = targets[lane];
         }
         if lanes_with(&places, places[first]) & all == all {

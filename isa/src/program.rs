@@ -6,6 +6,12 @@ use std::sync::Arc;
 /// Lanes of a warp.
 pub const LANES: usize = 32;
 
+/// The lanes of a mask, ascending.
+#[inline(always)]
+pub fn lanes(mask: u32) -> impl Iterator<Item = usize> {
+    (0..LANES).filter(move |lane| (mask >> lane) & 1 != 0)
+}
+
 /// The functional unit an instruction issues to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]

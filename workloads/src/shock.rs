@@ -116,11 +116,10 @@ impl Device {
             arguments.push(Argument::U32(count));
             script.launch(kernel, Shape::linear(count.div_ceil(BLOCK), BLOCK), &arguments);
         };
-        let mut by_element = |kernel: &str, groups: &[&[Argument]]| launch(kernel, element_count, groups);
         let number = |value: f64| [Argument::F64(value)];
 
-        by_element("stressTerms", &[&elements]);
-        by_element("stressForces", &[&elements, &nodes]);
+        launch("stressTerms", element_count, &[&elements]);
+        launch("stressForces", element_count, &[&elements, &nodes]);
         launch("gatherForces", node_count, &[&elements, &nodes]);
         launch("volumeDerivatives", element_count, &[&elements, &nodes, &clock]);
         launch("hourglassForces", element_count, &[&elements, &nodes, &number(HOURGLASS_STRENGTH)]);
@@ -133,30 +132,29 @@ impl Device {
         launch("integrateVelocity", node_count, &[&nodes, &clock]);
         launch("integratePosition", node_count, &[&nodes, &clock]);
 
-        let mut by_element = |kernel: &str, groups: &[&[Argument]]| launch(kernel, element_count, groups);
-        by_element("kinematics", &[&elements, &nodes, &clock]);
-        by_element("strainRates", &[&elements, &clock]);
-        by_element("monotonicGradients", &[&elements, &nodes]);
-        by_element("monotonicViscosity", &[&elements]);
-        by_element("checkViscosity", &[&elements, &clock, &number(LARGEST_VISCOSITY)]);
+        launch("kinematics", element_count, &[&elements, &nodes, &clock]);
+        launch("strainRates", element_count, &[&elements, &clock]);
+        launch("monotonicGradients", element_count, &[&elements, &nodes]);
+        launch("monotonicViscosity", element_count, &[&elements]);
+        launch("checkViscosity", element_count, &[&elements, &clock, &number(LARGEST_VISCOSITY)]);
 
         let [_, _, compression, half_compression, ..] = state[..] else { return };
         let [pressure, half_pressure] = [state[10], state[11]];
-        by_element("clampVolumes", &[&elements, &state, &VOLUME_RANGE.map(Argument::F64)]);
-        by_element("copyState", &[&elements, &state]);
-        by_element("compress", &[&state]);
-        by_element("energyHalf", &[&state]);
-        by_element("gasPressure", &[&state, &[half_compression, half_pressure]]);
-        by_element("viscosityHalf", &[&state]);
-        by_element("gasPressure", &[&state, &[compression, pressure]]);
-        by_element("energyWhole", &[&state]);
-        by_element("gasPressure", &[&state, &[compression, pressure]]);
-        by_element("viscosityWhole", &[&state]);
-        by_element("storeState", &[&elements, &state]);
-        by_element("soundSpeeds", &[&elements, &state]);
-        by_element("updateVolumes", &[&elements]);
-        by_element("courantLimit", &[&elements, &clock]);
-        by_element("hydroLimit", &[&elements, &clock]);
+        launch("clampVolumes", element_count, &[&elements, &state, &VOLUME_RANGE.map(Argument::F64)]);
+        launch("copyState", element_count, &[&elements, &state]);
+        launch("compress", element_count, &[&state]);
+        launch("energyHalf", element_count, &[&state]);
+        launch("gasPressure", element_count, &[&state, &[half_compression, half_pressure]]);
+        launch("viscosityHalf", element_count, &[&state]);
+        launch("gasPressure", element_count, &[&state, &[compression, pressure]]);
+        launch("energyWhole", element_count, &[&state]);
+        launch("gasPressure", element_count, &[&state, &[compression, pressure]]);
+        launch("viscosityWhole", element_count, &[&state]);
+        launch("storeState", element_count, &[&elements, &state]);
+        launch("soundSpeeds", element_count, &[&elements, &state]);
+        launch("updateVolumes", element_count, &[&elements]);
+        launch("courantLimit", element_count, &[&elements, &clock]);
+        launch("hydroLimit", element_count, &[&elements, &clock]);
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::{Arena, DeviceMemoryView};
 use balar_isa::execution::{AtomicFunction, LaneValues, MemoryAccess};
-use balar_isa::program::LANES;
+use balar_isa::program::{LANES, lanes};
 use balar_isa::texture::Image;
 use balar_protocol::SimTime;
 use std::ops::Range;
@@ -172,7 +172,7 @@ impl AtomicResult<'_> {
     /// Spreads the old values over their lanes.
     pub fn values(&self) -> LaneValues {
         let mut values = LaneValues::default();
-        let lanes = (0..32).filter(|lane| self.mask >> lane & 1 == 1);
+        let lanes = lanes(self.mask);
         for (lane, entry) in lanes.zip(self.lanes) {
             [values.low[lane], values.high[lane]] = entry.value;
         }
@@ -242,7 +242,7 @@ impl WriteLog {
         token: u32,
     ) {
         let first = self.atomic_lanes.len() as u32;
-        for lane in (0..32).filter(|lane| access.mask >> lane & 1 == 1) {
+        for lane in lanes(access.mask) {
             let address = access.addresses[lane];
             let [value, replacement] = [operands, replacements].map(|values| [values.low[lane], values.high[lane]]);
             self.atomic_lanes.push(AtomicLane { address, value, replacement });
@@ -269,7 +269,7 @@ impl WriteLog {
 
     fn heap_lanes(&mut self, mask: u32, entry: impl Fn(usize) -> AtomicLane) -> (u32, u32) {
         let first = self.atomic_lanes.len() as u32;
-        self.atomic_lanes.extend((0..LANES).filter(|lane| mask >> lane & 1 == 1).map(entry));
+        self.atomic_lanes.extend(lanes(mask).map(entry));
         (first, mask.count_ones())
     }
 
@@ -348,10 +348,10 @@ impl WriteLog {
     #[must_use]
     pub fn overlay(&self, access: &MemoryAccess, values: &mut LaneValues) -> bool {
         let bytes = u64::from(access.bytes);
-        for lane in (0..32).filter(|lane| access.mask >> lane & 1 == 1) {
+        for lane in lanes(access.mask) {
             let start = access.addresses[lane];
             let overlaps = |address: u64, length: u64| address < start + bytes && start < address + length;
-            let mut value = u128::from(values.low[lane]) | u128::from(values.high[lane]) << 64;
+            let mut value = values.get(lane);
             for entry in &self.entries {
                 match entry.kind {
                     EntryKind::Store { first, count } => {

@@ -5,7 +5,8 @@ use crate::allocation::{Uses, Width};
 use crate::control_flow::{Flow, Graph};
 use crate::execution::Space;
 use crate::interpreter::bodies::functions;
-use crate::interpreter::call::{PredicateToValue, ValueToPredicate};
+use crate::interpreter::call::PredicateToValue;
+use crate::interpreter::compare::TestNonZero;
 use crate::liveness::{LiveSet, liveness};
 use crate::operation::{Kind, MemoryForm};
 use crate::program::{CountClass, LatencyClass, Pipe};
@@ -141,7 +142,7 @@ impl Decoder<'_> {
         self.stack_access(span, Kind::Load, value, offset);
         self.start(span, LOGIC);
         let last = self.last();
-        last.instruction.functions = functions::<ValueToPredicate>();
+        last.instruction.functions = functions::<TestNonZero>();
         last.sources[0] = Slot::Register(value);
         last.predicate_destinations[0] = Slot::Register(register);
     }

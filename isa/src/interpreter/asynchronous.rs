@@ -8,7 +8,7 @@ use crate::execution::{
 };
 use crate::mbarrier;
 use crate::operation::{Instruction, barrier_test};
-use crate::program::{LANES, Program};
+use crate::program::{LANES, Program, lanes};
 use crate::warp::WarpState;
 use balar_protocol::cuda::FaultCause;
 
@@ -49,7 +49,7 @@ pub(super) fn copy(
     for power in (0..5u32).rev().filter(|power| size >> power != 0) {
         part.bytes = 1 << power;
         part.mask = 0;
-        for lane in (0..LANES).filter(|lane| (mask >> lane) & 1 != 0 && (wanted(*lane) >> power) & 1 != 0) {
+        for lane in lanes(mask).filter(|lane| (wanted(*lane) >> power) & 1 != 0) {
             part.mask |= 1 << lane;
             part.addresses[lane] =
                 access.addresses[lane].wrapping_add(u64::from(wanted(lane) >> power >> 1 << power << 1));
@@ -63,7 +63,7 @@ pub(super) fn copy(
         if let Err(error) = context.memory.load(&part, &mut loaded) {
             return problem(error);
         }
-        for lane in (0..LANES).filter(|lane| (part.mask >> lane) & 1 != 0) {
+        for lane in lanes(part.mask) {
             let place = wanted(lane) >> power >> 1 << power << 1;
             let value = warp.values.get(lane) | loaded.get(lane) << (8 * place);
             warp.values.set(lane, value);
@@ -90,8 +90,7 @@ pub(super) fn copy(
 
 /// The device address of a copy is a multiple of the whole size, even where only part is read.
 fn misaligned(access: &MemoryAccess, mask: u32, bytes: u8) -> Option<MemoryProblem> {
-    let lane =
-        (0..LANES).find(|&lane| (mask >> lane) & 1 != 0 && !access.addresses[lane].is_multiple_of(u64::from(bytes)))?;
+    let lane = lanes(mask).find(|&lane| !access.addresses[lane].is_multiple_of(u64::from(bytes)))?;
     let address = access.addresses[lane];
     let cause = FaultCause::MisalignedAddress { address, bytes: u32::from(bytes), access: "load", space: "global" };
     Some(MemoryProblem::Fault { lane: lane as u8, cause })
@@ -114,7 +113,7 @@ pub(super) fn describe_barrier(
     if instruction.memory.space.is_some() {
         return Ok(());
     }
-    for lane in (0..LANES).filter(|lane| (mask >> lane) & 1 != 0) {
+    for lane in lanes(mask) {
         let address = access.addresses[lane];
         access.addresses[lane] = address.wrapping_sub(SHARED_WINDOW);
         if access.addresses[lane] >= WINDOW_BYTES {

@@ -4,7 +4,7 @@ use super::bodies::{Body, write_element};
 use super::registers::{Lane, Registers};
 use crate::execution::{AtomicCompletion, Effect, MemoryProblem, StepContext, SystemCall};
 use crate::operation::{Instruction, Row, Source};
-use crate::program::{LANES, Program};
+use crate::program::{LANES, Program, lanes};
 use crate::warp::WarpState;
 use balar_protocol::cuda::FaultCause;
 
@@ -38,28 +38,13 @@ impl Body for PredicateToValue {
     }
 }
 
-/// Whether a value is not 0.
-pub(crate) struct ValueToPredicate;
-
-impl Body for ValueToPredicate {
-    #[inline(always)]
-    fn run(instruction: &Instruction, registers: &mut Registers, constants: &[Row], mask: u32) {
-        let values = u32::read(registers, constants, instruction.sources[0]);
-        let mut truth = 0;
-        for (lane, value) in values.iter().enumerate() {
-            truth |= u32::from(*value != 0) << lane;
-        }
-        registers.set_predicate(instruction.predicate_destinations[0], truth, mask);
-    }
-}
-
 /// `brx.idx`
 pub(super) fn branch_table(program: &Program, instruction: &Instruction, warp: &mut WarpState, mask: u32) -> Effect {
     let indices = u32::read(&warp.registers, &program.constants, instruction.sources[0]);
     let first = instruction.immediate as usize;
     let table = &program.calls.tables[first..first + instruction.offset as usize];
     let mut targets = [0; LANES];
-    for lane in (0..LANES).filter(|lane| (mask >> lane) & 1 != 0) {
+    for lane in lanes(mask) {
         let Some(&target) = table.get(indices[lane] as usize) else {
             let cause = format!("entry {} of {} branch targets", indices[lane], table.len());
             return Effect::Fault { lane: lane as u8, cause: FaultCause::InvalidTarget(cause) };
@@ -173,7 +158,7 @@ pub(super) fn stack_allocate(program: &Program, instruction: &Instruction, warp:
     let sizes = read_word(program, instruction, warp);
     let mut taken = u32::read(&warp.registers, &[], Source(calls.taken));
     let mut addresses = [0; LANES];
-    for lane in (0..LANES).filter(|lane| (mask >> lane) & 1 != 0) {
+    for lane in lanes(mask) {
         let start = taken[lane].next_multiple_of(instruction.immediate.max(1));
         let end = u64::from(start) + sizes[lane];
         if end > u64::from(calls.most_taken) {

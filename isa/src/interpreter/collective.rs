@@ -3,7 +3,7 @@
 use super::bodies::Body;
 use super::registers::{Lane, Registers};
 use crate::operation::{Instruction, Row};
-use crate::program::LANES;
+use crate::program::{LANES, lanes};
 
 /// Modes of `shfl`: the low byte of the immediate.
 pub(crate) mod shuffle {
@@ -120,7 +120,7 @@ impl Body for Reduce {
     #[inline(always)]
     fn run(instruction: &Instruction, registers: &mut Registers, constants: &[Row], mask: u32) {
         let values = u32::read(registers, constants, instruction.sources[0]);
-        let taken = (0..LANES).filter(|lane| (mask >> lane) & 1 != 0).map(|lane| values[lane]);
+        let taken = lanes(mask).map(|lane| values[lane]);
         let result = taken.reduce(|a, b| match instruction.immediate {
             reduction::ADD => a.wrapping_add(b),
             reduction::AND => a & b,

@@ -8,7 +8,7 @@ use crate::execution::{
 };
 use crate::execution::{LOCAL_WINDOW, PARAMETER_WINDOW, SHARED_WINDOW, WINDOW_BYTES};
 use crate::operation::{Instruction, Row, Source};
-use crate::program::{LANES, Program};
+use crate::program::{LANES, Program, lanes};
 use crate::warp::WarpState;
 use balar_protocol::cuda::FaultCause;
 
@@ -172,7 +172,7 @@ fn illegal(access: &MemoryAccess, lane: usize, name: &'static str) -> MemoryProb
 /// Loads from the parameter block at addresses known at run time.
 fn load_parameters(registers: &Registers, access: &MemoryAccess, values: &mut LaneValues) -> Result<(), MemoryProblem> {
     let length = usize::from(access.bytes);
-    for lane in (0..LANES).filter(|lane| (access.mask >> lane) & 1 != 0) {
+    for lane in lanes(access.mask) {
         let address = access.addresses[lane];
         let bytes = usize::try_from(address)
             .ok()

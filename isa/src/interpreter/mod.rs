@@ -27,7 +27,7 @@ pub(crate) mod video;
 use crate::convergence::ReductionTarget;
 use crate::execution::{BarrierArrival, BarrierKind, Effect, MemoryAccess, StepContext};
 use crate::operation::{ALL_COPIES, Instruction, Kind, counter};
-use crate::program::{LANES, Program};
+use crate::program::{LANES, Program, lanes};
 use crate::warp::WarpState;
 use balar_protocol::cuda::FaultCause;
 use registers::{Lane, Registers};
@@ -198,7 +198,7 @@ fn step<const VERSION: usize>(
                 return Effect::Plain;
             }
             let nanoseconds = u32::read(&warp.registers, &program.constants, instruction.sources[0]);
-            let longest = (0..LANES).filter(|lane| (mask >> lane) & 1 != 0).map(|lane| nanoseconds[lane]).max();
+            let longest = lanes(mask).map(|lane| nanoseconds[lane]).max();
             warp.control.advance();
             Effect::Sleep(longest.unwrap_or(0))
         }

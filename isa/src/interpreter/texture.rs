@@ -7,7 +7,7 @@ use crate::execution::{
     AccessKind, AtomicFunction, CacheOperator, Effect, LaneValues, MemoryAccess, Space, StepContext,
 };
 use crate::operation::{Instruction, Source};
-use crate::program::{LANES, Program};
+use crate::program::{LANES, Program, lanes};
 use crate::texture::{AddressMode, Bounds, Geometry, Image, Texel, UNIT};
 use crate::warp::WarpState;
 use balar_protocol::cuda::FaultCause;
@@ -68,10 +68,6 @@ impl ImageForm {
 const COORDINATES: usize = 2;
 /// Where the values of a store begin.
 const VALUES: usize = 6;
-
-fn lanes(mask: u32) -> impl Iterator<Item = usize> {
-    (0..LANES).filter(move |lane| mask >> lane & 1 == 1)
-}
 
 struct Operands<'a> {
     program: &'a Program,
@@ -214,10 +210,6 @@ fn read_texels(
     Ok(mask)
 }
 
-fn stored(values: &LaneValues, lane: usize) -> u128 {
-    u128::from(values.low[lane]) | u128::from(values.high[lane]) << 64
-}
-
 /// Writes four values a lane, as floats of 16 bits where the instruction asks for them.
 fn write_channels(
     operands: &Operands,
@@ -273,7 +265,7 @@ fn fetch(
                 continue;
             }
             let inside = read >> lane & 1 == 1;
-            channels[lane] = if inside { image.channels(stored(&values, lane)) } else { outside };
+            channels[lane] = if inside { image.channels(values.get(lane)) } else { outside };
             for (sum, value) in sums[lane].iter_mut().zip(channels[lane]) {
                 *sum += f64::from(f32::from_bits(value)) * f64::from(weight);
             }
@@ -317,7 +309,7 @@ fn gather(
         let read = read_texels(image, context, access, &addresses, &mut values)?;
         for lane in lanes(mask) {
             let inside = read >> lane & 1 == 1;
-            let all = if inside { image.channels(stored(&values, lane)) } else { image.sampler.border };
+            let all = if inside { image.channels(values.get(lane)) } else { image.sampler.border };
             channels[lane][number] = all[usize::from(channel)];
         }
     }
@@ -379,7 +371,7 @@ fn load(
         let keep = u64::MAX >> (64 - 8 * u32::from(memory.element_bytes));
         let mut part = [0; LANES];
         for lane in lanes(access.mask) {
-            part[lane] = (stored(&values, lane) >> shift) as u64 & keep;
+            part[lane] = (values.get(lane) >> shift) as u64 & keep;
         }
         write_element(&mut warp.registers, operands.place(element), memory.wide[element], &part, mask);
     }
@@ -425,7 +417,7 @@ fn store(
     let mut values = LaneValues::default();
     for lane in lanes(access.mask) {
         let texel = if formatted { image.packed(&channels[lane]) } else { texels[lane] };
-        (values.low[lane], values.high[lane]) = (texel as u64, (texel >> 64) as u64);
+        values.set(lane, texel);
     }
     if access.mask != 0 {
         context.memory.store(access, &values).map_err(problem)?;

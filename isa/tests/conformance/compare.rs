@@ -218,19 +218,7 @@ fn comparisons_combine_with_a_predicate() {
 
 #[test]
 fn selection() {
-    for (kind, bits) in [
-        ("b16", 16),
-        ("u16", 16),
-        ("s16", 16),
-        ("b32", 32),
-        ("u32", 32),
-        ("s32", 32),
-        ("f32", 32),
-        ("b64", 64),
-        ("u64", 64),
-        ("s64", 64),
-        ("f64", 64),
-    ] {
+    for (kind, bits) in REGISTER_TYPES {
         let rows = product(&[&edges(bits), &few(bits), &[0, 1]]);
         let widths = [bits, bits, 1];
         check(&format!("selp.{kind} $d, $a, $b, $c"), &widths, bits, &rows, |row| row[usize::from(row[2] == 0)]);

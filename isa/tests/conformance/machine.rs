@@ -3,7 +3,7 @@
 use balar_isa::execution::*;
 use balar_isa::interpreter::{StepFunction, portable_step_function, step_function};
 use balar_isa::module::PtxModule;
-use balar_isa::program::{LANES, Program};
+use balar_isa::program::{LANES, Program, lanes};
 use balar_isa::texture::Image;
 use balar_isa::warp::{WarpShape, WarpState};
 use std::sync::Arc;
@@ -16,10 +16,6 @@ pub struct Machine {
     local_bytes: usize,
     /// Textures and surfaces by handle.
     images: Vec<(u64, Image)>,
-}
-
-fn lanes(mask: u32) -> impl Iterator<Item = usize> {
-    (0..LANES).filter(move |lane| (mask >> lane) & 1 != 0)
 }
 
 impl Machine {
@@ -49,15 +45,14 @@ impl LaneMemory for Machine {
             let source = self.bytes(access, lane)?;
             let mut value = [0; 16];
             value[..source.len()].copy_from_slice(source);
-            let value = u128::from_le_bytes(value);
-            (values.low[lane], values.high[lane]) = (value as u64, (value >> 64) as u64);
+            values.set(lane, u128::from_le_bytes(value));
         }
         Ok(())
     }
 
     fn store(&mut self, access: &MemoryAccess, values: &LaneValues) -> Result<(), MemoryProblem> {
         for lane in lanes(access.mask) {
-            let value = (u128::from(values.high[lane]) << 64 | u128::from(values.low[lane])).to_le_bytes();
+            let value = values.get(lane).to_le_bytes();
             let destination = self.bytes(access, lane)?;
             let length = destination.len();
             destination.copy_from_slice(&value[..length]);

@@ -5,20 +5,7 @@ use crate::values::*;
 
 #[test]
 fn every_type_moves() {
-    for (kind, bits) in [
-        ("b16", 16),
-        ("u16", 16),
-        ("s16", 16),
-        ("b32", 32),
-        ("u32", 32),
-        ("s32", 32),
-        ("f32", 32),
-        ("b64", 64),
-        ("u64", 64),
-        ("s64", 64),
-        ("f64", 64),
-        ("pred", 1),
-    ] {
+    for (kind, bits) in REGISTER_TYPES.into_iter().chain([("pred", 1)]) {
         let values = if bits == 1 { vec![0, 1] } else { edges(bits) };
         check(&format!("mov.{kind} $d, $a"), &[bits], bits, &product(&[&values]), |row| row[0]);
     }

@@ -44,3 +44,18 @@ pub fn name(bits: u32, signed: bool) -> String {
 
 /// Bits and signs of the integer types.
 pub const INTEGERS: [(u32, bool); 6] = [(16, false), (16, true), (32, false), (32, true), (64, false), (64, true)];
+
+/// The types of registers, predicates aside, and their bits.
+pub const REGISTER_TYPES: [(&str, u32); 11] = [
+    ("b16", 16),
+    ("u16", 16),
+    ("s16", 16),
+    ("b32", 32),
+    ("u32", 32),
+    ("s32", 32),
+    ("f32", 32),
+    ("b64", 64),
+    ("u64", 64),
+    ("s64", 64),
+    ("f64", 64),
+];

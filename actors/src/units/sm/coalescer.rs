@@ -1,6 +1,7 @@
 //! From the addresses of a warp to the lines and sectors they touch, and to wavefronts of shared memory.
 
 use balar_isa::execution::MemoryAccess;
+use balar_isa::program::lanes;
 use balar_protocol::memory::{LINE_BYTES, SECTOR_BYTES};
 
 /// One line that a warp's access touches.
@@ -75,7 +76,7 @@ impl Lines {
 
     /// Adds the lines of a further load of the same instruction. The instruction has eight accesses at most.
     pub fn add(&mut self, access: &MemoryAccess) {
-        for lane in (0..32).filter(|lane| access.mask >> lane & 1 == 1) {
+        for lane in lanes(access.mask) {
             let address = access.addresses[lane];
             let line = address & !(LINE_BYTES - 1);
             let known = self.as_slice().iter().position(|entry| entry.line == line);

@@ -9,7 +9,7 @@ use super::issue::{Step, count_access};
 use super::memory_pipe::Consumer;
 use super::warp_slot::{Ready, Status};
 use balar_isa::execution::{AccessKind, AtomicFunction, AtomicOperation, AtomicType, BarrierOperation, Space};
-use balar_isa::program::Timing;
+use balar_isa::program::{Timing, lanes};
 use std::collections::VecDeque;
 
 /// What ends a batch.
@@ -186,7 +186,7 @@ impl Sm {
                 data_type: AtomicType::U64,
             };
             let shared = &mut self.ctas[usize::from(slot.cta)].shared;
-            for address in (0..32).filter(|lane| mask >> lane & 1 == 1).map(|lane: usize| addresses[lane] as usize) {
+            for address in lanes(mask).map(|lane: usize| addresses[lane] as usize) {
                 if let Some(object) = shared.get_mut(address..address + 8) {
                     function.update(object, 1, 0);
                 }

@@ -5,6 +5,7 @@ use balar_isa::execution::{
     AccessKind, AtomicCompletion, AtomicFunction, LaneMemory, LaneValues, MemoryAccess, MemoryProblem, Space,
     SystemArguments, SystemCall,
 };
+use balar_isa::program::lanes;
 use balar_isa::texture::Image;
 use balar_protocol::SimTime;
 use balar_protocol::cuda::FaultCause;
@@ -64,10 +65,6 @@ pub(super) fn reserve_local(local: &mut Vec<u8>, bytes: usize) {
     if local.len() < needed {
         local.resize(needed, 0);
     }
-}
-
-fn lanes(mask: u32) -> impl Iterator<Item = usize> {
-    (0..32).filter(move |lane| mask >> lane & 1 == 1)
 }
 
 impl SmMemory<'_> {
@@ -200,9 +197,7 @@ impl LaneMemory for SmMemory<'_> {
             let source = self.private(access, lane);
             let mut bytes = [0; 16];
             bytes[..source.len()].copy_from_slice(source);
-            let value = u128::from_le_bytes(bytes);
-            values.low[lane] = value as u64;
-            values.high[lane] = (value >> 64) as u64;
+            values.set(lane, u128::from_le_bytes(bytes));
         }
         Ok(())
     }
@@ -214,7 +209,7 @@ impl LaneMemory for SmMemory<'_> {
             return Ok(());
         }
         for lane in lanes(access.mask) {
-            let value = u128::from(values.low[lane]) | u128::from(values.high[lane]) << 64;
+            let value = values.get(lane);
             let destination = self.private(access, lane);
             let length = destination.len();
             destination.copy_from_slice(&value.to_le_bytes()[..length]);

@@ -12,7 +12,7 @@ use balar_isa::execution::{
     AccessKind, AtomicCompletion, LOCAL_WINDOW, LaneMemory, LaneValues, MemoryAccess, MemoryProblem, SHARED_WINDOW,
     Space, SystemArguments, SystemCall, WINDOW_BYTES,
 };
-use balar_isa::program::{LANES, Timing};
+use balar_isa::program::{LANES, Timing, lanes};
 use balar_protocol::cuda::FaultCause;
 use format::Arguments;
 
@@ -96,7 +96,7 @@ fn print(
     let mut text = Vec::new();
     let mut ends = [0; 32];
     let mut format = (0, Vec::new());
-    for lane in (0..32).filter(|lane| mask >> lane & 1 == 1) {
+    for lane in lanes(mask) {
         let [format_address, buffer] = [arguments[0][lane], arguments[1][lane]];
         if format_address == 0 {
             results.low[lane] = NO_FORMAT;
@@ -113,7 +113,7 @@ fn print(
         ends[lane] = text.len();
     }
     let mut start = 0;
-    for lane in (0..32).filter(|lane| mask >> lane & 1 == 1) {
+    for lane in lanes(mask) {
         if ends[lane] > start {
             memory.log.print(memory.time, &text[start..ends[lane]]);
         }
