@@ -153,14 +153,12 @@ impl Sm {
             }
             Effect::Sleep(nanoseconds) => {
                 slot.stall = Stall::Sleeping;
-                let wake = self.clock.time_of(cycle).0 + u64::from(nanoseconds) * 1000;
-                next = self.clock.cycle_at_or_after(balar_protocol::SimTime(wake)).max(cycle + 1);
+                next = self.awake_after(nanoseconds, cycle);
             }
             Effect::Suspended(nanoseconds) => {
                 self.access(warp, pc, &timing, false, cycle, step);
                 self.warps[warp].stall = Stall::Sleeping;
-                let wake = self.clock.time_of(cycle).0 + u64::from(nanoseconds) * 1000;
-                next = self.clock.cycle_at_or_after(balar_protocol::SimTime(wake)).max(cycle + 1);
+                next = self.awake_after(nanoseconds, cycle);
             }
             Effect::Copy => self.copy(warp, pc, &timing, cycle, step),
             Effect::CopyCommit => self.end_batch(warp, End::Commit),
@@ -184,6 +182,12 @@ impl Sm {
             Effect::Retry => {}
         }
         self.schedule(warp, next, step);
+    }
+
+    /// The cycle in which a warp that sleeps from `cycle` on wakes.
+    fn awake_after(&self, nanoseconds: u32, cycle: u64) -> u64 {
+        let wake = self.clock.time_of(cycle).0 + u64::from(nanoseconds) * 1000;
+        self.clock.cycle_at_or_after(balar_protocol::SimTime(wake)).max(cycle + 1)
     }
 
     /// Runs the meaning of the warp's next instruction and counts it.
