@@ -1,0 +1,1 @@
+//! The CUDA runtime library that real programs load.

@@ -1,0 +1,1 @@
+//! What host programs ask of CUDA.
