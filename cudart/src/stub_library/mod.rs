@@ -1,0 +1,77 @@
+//! The shared libraries that a CUDA program loads in place of NVIDIA's: small files that are written before each run.
+//!
+//! Programs link against versioned names (`cudaMalloc@libcudart.so.12`), and the same name means different things in different
+//! versions. So each version has a library of its own whose functions are one jump each, to the implementation in
+//! `libbalar_cudart.so` or, where there is none, to a common entry that says so.
+
+mod elf;
+mod resolution;
+
+pub use resolution::{Implementations, UNIMPLEMENTED};
+
+use crate::exports::LIBRARIES;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Why the libraries cannot be written.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The implementation cannot be read.
+    #[error("cannot read {path}: {error}")]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        error: io::Error,
+    },
+    /// The implementation is no shared library.
+    #[error("{path} is no shared library: {reason}")]
+    NotALibrary {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The implementation is some other library.
+    #[error("{path} does not export `{UNIMPLEMENTED}`: expected libbalar_cudart.so of this version")]
+    NotOurs {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A library cannot be written.
+    #[error("cannot write {path}: {error}")]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        error: io::Error,
+    },
+    /// The library's tables cannot be laid out.
+    #[error("cannot lay out {soname}: {reason}")]
+    Layout {
+        /// The library.
+        soname: &'static str,
+        /// What is wrong.
+        reason: String,
+    },
+}
+
+/// Writes the runtime libraries of CUDA 11 to 13 and the driver library into `folder`, and returns where they are. Their functions
+/// are those of `implementation`, which is libbalar_cudart.so.
+pub fn write(folder: &Path, implementation: &Path) -> Result<Vec<PathBuf>, Error> {
+    // The path is written into the libraries: it must not depend on where the program is started.
+    let implementation =
+        implementation.canonicalize().map_err(|error| Error::Read { path: implementation.to_owned(), error })?;
+    let implementations = Implementations::read(&implementation)?;
+    LIBRARIES
+        .iter()
+        .map(|library| {
+            let content = elf::library(library, &implementations, &implementation)?;
+            let path = folder.join(library.soname);
+            match std::fs::write(&path, content) {
+                Ok(()) => Ok(path),
+                Err(error) => Err(Error::Write { path, error }),
+            }
+        })
+        .collect()
+}
