@@ -4,11 +4,12 @@ use crate::device_memory::{DeviceMemory, WriteLog};
 use crate::engine::node::{KernelInfo, Node};
 use crate::engine::{self, EngineError, Outcome, RunOptions, RunReport, UnitEntry};
 use crate::topology::{self, Topology, TopologyErrors, WorkloadCatalogue};
+use balar_host::{HostProgram, SingleThread};
 use balar_isa::module::PtxModule;
 use balar_isa::ptx::{self, PtxErrors};
 use balar_protocol::SimTime;
 use balar_protocol::statistics::{ProgramOutcome, StatisticSink, Verification};
-use balar_workloads::{Descriptor, HostProgram, Parameters, WorkloadError};
+use balar_workloads::{Descriptor, Parameters, WorkloadError};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -159,7 +160,8 @@ pub fn check_units(topology: &Topology) -> Result<(), SimulationError> {
     map_memories(&mut node)?;
     // Units are built for a program; which one does not matter to them.
     let descriptor = balar_workloads::find("vectoradd")?;
-    node.workload = std::sync::Mutex::new(Some(descriptor.program(&descriptor.parameters_from([])?)?));
+    node.workload =
+        std::sync::Mutex::new(Some(Box::new(SingleThread::new(descriptor.program(&descriptor.parameters_from([])?)?))));
     topology::build(topology, &node).map_err(Box::new)?;
     Ok(())
 }
@@ -212,7 +214,7 @@ pub fn simulate_program(
     for index in 0..node.gpus.len() {
         load_modules(&mut node, index, &[(file.to_owned(), text.to_owned())])?;
     }
-    node.workload = std::sync::Mutex::new(Some(program));
+    node.workload = std::sync::Mutex::new(Some(Box::new(SingleThread::new(program))));
     let mut result = run(topology, node, name, options)?;
     result.wall = start.elapsed();
     Ok(result)
@@ -310,7 +312,7 @@ fn prepare_node(
         };
         load_modules(&mut node, index, texts)?;
     }
-    node.workload = std::sync::Mutex::new(Some(descriptor.program(parameters)?));
+    node.workload = std::sync::Mutex::new(Some(Box::new(SingleThread::new(descriptor.program(parameters)?))));
     Ok(node)
 }
 

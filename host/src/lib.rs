@@ -1,1 +1,17 @@
-//! What host programs ask of CUDA.
+//! What host programs ask of CUDA: calls and their results, errors, the memory map of a node, and the two kinds of host programs,
+//! those that are built in and real ones, which reach the simulator through a tunnel.
+
+mod bytes;
+pub mod call;
+mod description;
+mod error;
+mod image;
+pub mod memory;
+mod program;
+
+pub use bytes::Bytes;
+pub use call::{Call, CallFailure, CallResult};
+pub use description::{DeviceDescription, NodeDescription};
+pub use error::CudaError;
+pub use image::{AddressMode, ArrayDescription, ChannelFormat, ChannelKind, Resource, TextureDescription};
+pub use program::{Host, HostProgram, Measurement, Next, Request, SingleThread, ThreadId, Verification};

@@ -1,6 +1,7 @@
 //! A host program written as a list of calls, for tests.
 
-use balar_workloads::{Call, CallFailure, CallResult, CudaError, HostProgram, Measurement, Verification};
+use balar_host::call::{Function, Launch};
+use balar_host::{Call, CallFailure, CallResult, CudaError, HostProgram, Measurement, Verification};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -41,7 +42,7 @@ impl Seen {
             _ => None,
         });
         let bytes = data.clone().nth(index).unwrap_or_else(|| panic!("{:?}", self.results));
-        bytes.chunks_exact(4).map(|word| u32::from_le_bytes([word[0], word[1], word[2], word[3]])).collect()
+        bytes.to_vec().chunks_exact(4).map(|word| u32::from_le_bytes([word[0], word[1], word[2], word[3]])).collect()
     }
 }
 
@@ -129,15 +130,15 @@ pub fn launch(kernel: &str, grid: [u32; 2], block: [u32; 2], arguments: &[Argume
                 Argument::Word(word) => parameters.extend(word.to_le_bytes()),
             }
         }
-        Call::Launch {
-            kernel: kernel.clone(),
+        Call::Launch(Launch {
+            function: Function::built_in(kernel.clone()),
             grid: [grid[0], grid[1], 1],
             block: [block[0], block[1], 1],
             shared_memory_bytes: 0,
             stream: 0,
             parameters,
             cooperative: false,
-        }
+        })
     })
 }
 
@@ -146,7 +147,7 @@ pub fn upload(to: usize, data: Vec<u8>) -> Step {
     let data: Arc<[u8]> = data.into();
     Box::new(move |results| Call::MemcpyHostToDevice {
         destination: value(results, to),
-        data: data.clone(),
+        data: data.clone().into(),
         stream: 0,
         asynchronous: false,
     })

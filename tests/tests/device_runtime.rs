@@ -2,9 +2,9 @@
 
 use balar_actors::engine::RunOptions;
 use balar_actors::simulation::{RunResult, simulate_program};
+use balar_host::{Call, CallResult, CudaError};
 use balar_tests::built_in;
 use balar_tests::steps::{Argument, Seen, Step, Steps, call, download, launch, upload};
-use balar_workloads::{Call, CallResult, CudaError};
 use std::collections::BTreeSet;
 
 fn run(steps: Vec<Step>, threads: usize) -> (Seen, RunResult) {

@@ -2,11 +2,11 @@
 
 use balar_actors::engine::RunOptions;
 use balar_actors::simulation::simulate_program;
-use balar_tests::steps::{Argument, Seen, Step, Steps, call, download, launch, upload, value};
-use balar_tests::{built_in, sum};
-use balar_workloads::{
+use balar_host::{
     AddressMode, ArrayDescription, Call, ChannelFormat, ChannelKind, CudaError, Resource, TextureDescription,
 };
+use balar_tests::steps::{Argument, Seen, Step, Steps, call, download, launch, upload, value};
+use balar_tests::{built_in, sum};
 
 const FLOAT: ChannelFormat = ChannelFormat { channels: 1, bits: 32, kind: ChannelKind::Float };
 
@@ -170,7 +170,10 @@ fn mistakes_of_the_host_and_of_kernels_have_their_errors() {
         (vec![call(Call::SurfaceCreate { array: 9 })], CudaError::InvalidResourceHandle),
         (vec![call(Call::ImageDestroy { object: 9 })], CudaError::InvalidValue),
         (
-            vec![array(), Box::new(|results| Call::SurfaceBind { name: "none".into(), array: value(results, 0) })],
+            vec![
+                array(),
+                Box::new(|results| Call::SurfaceBind { module: 0, name: "none".into(), array: value(results, 0) }),
+            ],
             CudaError::InvalidSymbol,
         ),
     ];
@@ -217,11 +220,12 @@ fn references_of_the_module_are_bound_by_name() {
                 asynchronous: false,
             }),
             Box::new(move |results| Call::TextureBind {
+                module: 0,
                 name: if bound { "picture" } else { "result" }.into(),
                 resource: Resource::Array(value(results, 0)),
                 description: TextureDescription::default(),
             }),
-            Box::new(|results| Call::SurfaceBind { name: "result".into(), array: value(results, 1) }),
+            Box::new(|results| Call::SurfaceBind { module: 0, name: "result".into(), array: value(results, 1) }),
             launch("negate", [1, 1], [32, 1], &[]),
             Box::new(|results| Call::ArrayRead {
                 array: value(results, 1),

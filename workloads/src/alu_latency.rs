@@ -1,9 +1,9 @@
 //! `alu_latency`: latency of arithmetic instructions.
 
-use crate::call::{HostProgram, Measurement};
 use crate::parameters::{Domain, Parameter, Parameters, WorkloadError};
 use crate::registry::{Descriptor, code, integer};
 use crate::script::{Argument, Check, Outcome, Queue, Script, Shape, Transfer};
+use balar_host::{HostProgram, Measurement};
 
 /// Instructions before the measured ones, in the kernels.
 const WARM_UP: u32 = 16;

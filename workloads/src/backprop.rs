@@ -1,11 +1,11 @@
 //! `backprop`: training steps of a layer of a neural network.
 
-use crate::call::HostProgram;
 use crate::comparison::Comparisons;
 use crate::numeric::{uniform_floats, with_fused_multiply_add};
 use crate::parameters::{Parameters, WorkloadError};
 use crate::registry::{Descriptor, SEED, code, integer};
 use crate::script::{Argument, Queue, Script, Shape};
+use balar_host::HostProgram;
 
 /// Hidden nodes, and inputs of a block.
 const HIDDEN: usize = 16;

@@ -1,11 +1,11 @@
 //! `bfs`: breadth-first search over a random graph, a level a pair of launches.
 
-use crate::call::HostProgram;
 use crate::comparison::Comparisons;
 use crate::numeric::integers;
 use crate::parameters::{Parameters, WorkloadError};
 use crate::registry::{Descriptor, SEED, code, integer};
 use crate::script::{Argument, Queue, Script, Shape};
+use balar_host::HostProgram;
 
 /// Distance of a node that the search does not reach.
 const UNREACHED: i32 = -1;

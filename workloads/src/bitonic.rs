@@ -1,10 +1,10 @@
 //! `bitonic`: a sorting network over keys in device memory.
 
-use crate::call::HostProgram;
 use crate::numeric::{compare_exactly, integers};
 use crate::parameters::{Parameters, WorkloadError};
 use crate::registry::{Descriptor, SEED, code, integer};
 use crate::script::{Argument, Check, Outcome, Queue, Script, Shape, Transfer};
+use balar_host::HostProgram;
 
 /// Keys that a block sorts in shared memory.
 const TILE: u32 = 512;

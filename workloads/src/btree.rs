@@ -1,11 +1,11 @@
 //! `btree`: look-ups in a B+ tree.
 
-use crate::call::HostProgram;
 use crate::comparison::Comparisons;
 use crate::numeric::integers;
 use crate::parameters::{Parameters, WorkloadError};
 use crate::registry::{Descriptor, SEED, code, integer};
 use crate::script::{Argument, Queue, Script, Shape};
+use balar_host::HostProgram;
 
 /// What a query that finds nothing has for an answer.
 const NOT_FOUND: i32 = -1;

@@ -1,11 +1,11 @@
 //! `clustering`: which points to make centres of clusters, as a stream of points asks it.
 
-use crate::call::HostProgram;
 use crate::comparison::Comparisons;
 use crate::numeric::{integers, uniform_floats, with_fused_multiply_add};
 use crate::parameters::{Parameters, WorkloadError};
 use crate::registry::{Descriptor, SEED, code, integer};
 use crate::script::{Argument, Queue, Script, Shape};
+use balar_host::HostProgram;
 
 const BLOCK: u32 = 256;
 /// What it costs to open a centre.

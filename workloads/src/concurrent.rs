@@ -1,10 +1,10 @@
 //! `concurrent`: several streams at once.
 
-use crate::call::HostProgram;
 use crate::numeric::{compare_exactly, integers};
 use crate::parameters::{Parameters, WorkloadError};
 use crate::registry::{Descriptor, SEED, code, integer};
 use crate::script::{Argument, Check, Outcome, Queue, Script, Shape, Transfer};
+use balar_host::HostProgram;
 
 /// Byte with which the second vector of a stream is filled.
 const FILL: u8 = 0x5a;

@@ -1,10 +1,10 @@
 //! `device_heap`: malloc and free in device code.
 
-use crate::call::HostProgram;
 use crate::numeric::compare_exactly;
 use crate::parameters::{Parameters, WorkloadError};
 use crate::registry::{Descriptor, code, integer};
 use crate::script::{Argument, Check, Outcome, Queue, Script, Shape, Transfer};
+use balar_host::HostProgram;
 
 pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
     name: "device_heap",

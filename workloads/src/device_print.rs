@@ -1,9 +1,9 @@
 //! `device_print`: printf in device code.
 
-use crate::call::HostProgram;
 use crate::parameters::{Parameters, WorkloadError};
 use crate::registry::{Descriptor, code, integer};
 use crate::script::{Argument, Check, Outcome, Queue, Script, Shape};
+use balar_host::HostProgram;
 
 pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
     name: "device_print",

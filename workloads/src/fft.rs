@@ -1,10 +1,10 @@
 //! `fft`: fast Fourier transforms of complex signals.
 
-use crate::call::HostProgram;
 use crate::numeric::{compare_within, uniform_floats};
 use crate::parameters::{Parameters, WorkloadError};
 use crate::registry::{Descriptor, SEED, code, integer};
 use crate::script::{Argument, Check, Outcome, Queue, Script, Shape, Transfer};
+use balar_host::HostProgram;
 
 /// Threads of a block.
 const BLOCK: u32 = 256;

@@ -1,11 +1,11 @@
 //! `gaussian`: elimination in a system of equations.
 
-use crate::call::HostProgram;
 use crate::comparison::Comparisons;
 use crate::numeric::{multiply_add, uniform_floats, with_fused_multiply_add};
 use crate::parameters::{Parameters, WorkloadError};
 use crate::registry::{Descriptor, SEED, code, integer};
 use crate::script::{Argument, Queue, Script, Shape};
+use balar_host::HostProgram;
 
 const TILE: u32 = 16;
 

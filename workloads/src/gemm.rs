@@ -1,10 +1,10 @@
 //! `gemm`: matrix product from tiles in shared memory and registers.
 
-use crate::call::HostProgram;
 use crate::numeric::{compare_exactly, multiply_add, sample, uniform_floats, with_fused_multiply_add};
 use crate::parameters::{Parameters, WorkloadError};
 use crate::registry::{Descriptor, SEED, code, integer};
 use crate::script::{Argument, Check, Outcome, Queue, Script, Shape, Transfer};
+use balar_host::HostProgram;
 
 /// Rows and columns of the tile of C that a block computes.
 const TILE: u32 = 64;

@@ -1,10 +1,10 @@
 //! `grid_sync`: iterations inside one cooperative launch.
 
-use crate::call::HostProgram;
 use crate::numeric::{compare_exactly, uniform_floats};
 use crate::parameters::{Parameters, WorkloadError};
 use crate::registry::{Descriptor, SEED, code, integer};
 use crate::script::{Argument, Check, Outcome, Queue, Script, Shape, Transfer};
+use balar_host::HostProgram;
 
 pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
     name: "grid_sync",

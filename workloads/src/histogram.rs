@@ -1,11 +1,11 @@
 //! `histogram`: counts of bytes by value.
 
-use crate::call::HostProgram;
 use crate::comparison::Comparisons;
 use crate::numeric::integers;
 use crate::parameters::{Domain, Parameter, Parameters, WorkloadError};
 use crate::registry::{Descriptor, SEED, code, integer};
 use crate::script::{Argument, Queue, Script, Shape};
+use balar_host::HostProgram;
 
 const BINS: usize = 256;
 

@@ -1,10 +1,10 @@
 //! `hotspot`: the temperature of a chip over time.
 
-use crate::call::HostProgram;
 use crate::numeric::{compare_exactly, uniform_floats, with_fused_multiply_add};
 use crate::parameters::{Parameters, WorkloadError};
 use crate::registry::{Descriptor, SEED, code, integer};
 use crate::script::{Argument, Check, Outcome, Queue, Script, Shape, Transfer};
+use balar_host::HostProgram;
 
 const TILE: u32 = 16;
 

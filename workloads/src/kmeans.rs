@@ -1,11 +1,11 @@
 //! `kmeans`: clusters of points.
 
-use crate::call::HostProgram;
 use crate::comparison::Comparisons;
 use crate::numeric::{uniform_floats, with_fused_multiply_add};
 use crate::parameters::{Parameters, WorkloadError};
 use crate::registry::{Descriptor, SEED, code, integer};
 use crate::script::{Argument, Queue, Script, Shape};
+use balar_host::HostProgram;
 
 const BLOCK: u32 = 256;
 

@@ -5,9 +5,7 @@
 //! it and models what each call costs. Inputs are drawn from seeded generators; results are compared bit by bit with a
 //! host computation, unless the order of operations is not determined.
 
-mod call;
 mod comparison;
-mod image;
 mod numeric;
 mod parameters;
 mod registry;
@@ -50,7 +48,5 @@ mod transpose;
 mod vectoradd;
 mod virtual_dispatch;
 
-pub use call::{Call, CallFailure, CallResult, CudaError, HostProgram, Measurement, Verification};
-pub use image::{AddressMode, ArrayDescription, ChannelFormat, ChannelKind, Resource, TextureDescription};
 pub use parameters::{Domain, Parameter, Parameters, Suggestion, Value, WorkloadError};
 pub use registry::{Code, Compiler, Descriptor, find, workloads};

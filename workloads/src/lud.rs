@@ -1,10 +1,10 @@
 //! `lud`: LU decomposition in place, in tiles of 16x16.
 
-use crate::call::HostProgram;
 use crate::numeric::{compare_exactly, multiply_add, uniform_floats, with_fused_multiply_add};
 use crate::parameters::{Parameters, WorkloadError};
 use crate::registry::{Descriptor, SEED, code, integer};
 use crate::script::{Argument, Check, Outcome, Queue, Script, Shape, Transfer};
+use balar_host::HostProgram;
 
 const TILE: usize = 16;
 

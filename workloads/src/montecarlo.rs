@@ -1,10 +1,10 @@
 //! `montecarlo`: the price of an option by simulated paths, and points inside a circle.
 
-use crate::call::{HostProgram, Measurement};
 use crate::numeric::compare_within;
 use crate::parameters::{Parameters, WorkloadError};
 use crate::registry::{Descriptor, code, integer};
 use crate::script::{Argument, Check, Outcome, Queue, Script, Shape, Transfer};
+use balar_host::{HostProgram, Measurement};
 
 /// Threads of a block.
 const BLOCK: u32 = 256;

@@ -1,10 +1,10 @@
 //! `nbody`: gravity between all pairs of bodies.
 
-use crate::call::HostProgram;
 use crate::numeric::{compare_within, uniform_floats};
 use crate::parameters::{Parameters, WorkloadError};
 use crate::registry::{Descriptor, SEED, code, integer};
 use crate::script::{Argument, Check, Outcome, Queue, Script, Shape, Transfer};
+use balar_host::HostProgram;
 
 /// Bodies of a tile in shared memory, and threads of a block.
 const TILE: u32 = 128;

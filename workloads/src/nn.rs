@@ -1,11 +1,11 @@
 //! `nn`: the places nearest to a point.
 
-use crate::call::HostProgram;
 use crate::comparison::Comparisons;
 use crate::numeric::{uniform_floats, with_fused_multiply_add};
 use crate::parameters::{Parameters, WorkloadError};
 use crate::registry::{Descriptor, SEED, code, integer};
 use crate::script::{Argument, Queue, Script, Shape};
+use balar_host::HostProgram;
 
 const LATITUDE: f32 = 30.0;
 const LONGITUDE: f32 = 90.0;

@@ -1,11 +1,11 @@
 //! `nw`: alignment of two sequences, in tiles along anti-diagonals.
 
-use crate::call::HostProgram;
 use crate::comparison::Comparisons;
 use crate::numeric::integers;
 use crate::parameters::{Parameters, WorkloadError};
 use crate::registry::{Descriptor, SEED, code, integer};
 use crate::script::{Argument, Queue, Script, Shape};
+use balar_host::HostProgram;
 
 const TILE: u32 = 16;
 /// Letters of the sequences: as many as there are amino acids.

@@ -1,11 +1,11 @@
 //! `pathfinder`: the cheapest ways through a grid, row by row.
 
-use crate::call::HostProgram;
 use crate::comparison::Comparisons;
 use crate::numeric::integers;
 use crate::parameters::{Parameters, WorkloadError};
 use crate::registry::{Descriptor, SEED, code, integer};
 use crate::script::{Argument, Queue, Script, Shape};
+use balar_host::HostProgram;
 
 const BLOCK: u32 = 256;
 

@@ -1,10 +1,10 @@
 //! `pointer_chase`: latency of global memory.
 
-use crate::call::{HostProgram, Measurement};
 use crate::numeric::shuffled_from_zero;
 use crate::parameters::{Domain, Parameter, Parameters, WorkloadError};
 use crate::registry::{Descriptor, SEED, code, integer};
 use crate::script::{Argument, Buffer, Check, Outcome, Queue, Script, Shape, Transfer};
+use balar_host::{HostProgram, Measurement};
 
 pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
     name: "pointer_chase",

@@ -1,10 +1,10 @@
 //! `reduction`: sums of integers and of floats, and a count by votes.
 
-use crate::call::HostProgram;
 use crate::numeric::{integers, uniform_floats};
 use crate::parameters::{Parameters, WorkloadError};
 use crate::registry::{Descriptor, SEED, code, integer};
 use crate::script::{Argument, Check, Outcome, Queue, Script, Shape, Transfer};
+use balar_host::HostProgram;
 
 /// Values of at least this much are counted: about three in four.
 const THRESHOLD: u32 = 1 << 30;

@@ -1,7 +1,7 @@
 //! The workloads by name.
 
-use crate::call::HostProgram;
 use crate::parameters::{Parameter, Parameters, Suggestion, WorkloadError};
+use balar_host::HostProgram;
 
 /// A compiler that turns CUDA sources into PTX.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -1,11 +1,11 @@
 //! `scan`: prefix sums.
 
-use crate::call::HostProgram;
 use crate::comparison::Comparisons;
 use crate::numeric::integers;
 use crate::parameters::{Parameters, WorkloadError};
 use crate::registry::{Descriptor, SEED, code, integer};
 use crate::script::{Argument, Queue, Script, Shape};
+use balar_host::HostProgram;
 
 const THREADS: u32 = 256;
 /// Values of a block.

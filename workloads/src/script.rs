@@ -5,8 +5,9 @@ use std::cell::OnceCell;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use crate::call::{Call, CallFailure, CallResult, HostProgram, Measurement, Verification};
 use crate::parameters::WorkloadError;
+use balar_host::call::{Function, Launch};
+use balar_host::{Call, CallFailure, CallResult, HostProgram, Measurement, Verification};
 
 /// A device allocation of a script.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -261,7 +262,7 @@ struct ScriptedProgram {
 fn describe(call: &Call) -> String {
     match call {
         Call::Malloc { bytes } => format!("cudaMalloc of {bytes} bytes"),
-        Call::Launch { kernel, .. } => format!("{} of {kernel}", call.name()),
+        Call::Launch(launch) => format!("{} of {}", call.name(), launch.function.name),
         other => other.name().to_owned(),
     }
 }
@@ -273,7 +274,9 @@ impl ScriptedProgram {
             (Pending::Start, CallResult::Start) | (Pending::Nothing, CallResult::None) => {}
             (Pending::Pointer, CallResult::Pointer(address)) => self.outcome.addresses.push(address),
             (Pending::Stream, CallResult::Stream(stream)) => self.outcome.streams.push(stream),
-            (Pending::Data(transfer), CallResult::Data(data)) => self.outcome.downloads[transfer.0] = Some(data),
+            (Pending::Data(transfer), CallResult::Data(data)) => {
+                self.outcome.downloads[transfer.0] = Some(data.to_vec());
+            }
             (Pending::Time, CallResult::Time { picoseconds }) => self.outcome.times.push(picoseconds),
             (_, other) => return Err(format!("a CUDA call gave an unexpected result: {other:?}")),
         }
@@ -313,7 +316,8 @@ impl ScriptedProgram {
             Action::Release(buffer) => (Call::Free { pointer: address(buffer) }, Pending::Nothing),
             Action::Upload { buffer, data, queue } => {
                 let (stream, asynchronous) = self.queue(queue);
-                let call = Call::MemcpyHostToDevice { destination: address(buffer), data, stream, asynchronous };
+                let call =
+                    Call::MemcpyHostToDevice { destination: address(buffer), data: data.into(), stream, asynchronous };
                 (call, Pending::Nothing)
             }
             Action::UploadRing { buffer, bytes, links } => {
@@ -322,7 +326,7 @@ impl ScriptedProgram {
                 for (index, offset) in links {
                     words[index] = destination + offset;
                 }
-                let data = bytemuck::cast_slice(&words).into();
+                let data = bytemuck::cast_slice::<u64, u8>(&words).into();
                 (Call::MemcpyHostToDevice { destination, data, stream: 0, asynchronous: false }, Pending::Nothing)
             }
             Action::CopyWithin { destination, source, bytes, queue } => {
@@ -333,7 +337,7 @@ impl ScriptedProgram {
             }
             Action::Fill { buffer, value, bytes, queue } => {
                 let (stream, asynchronous) = self.queue(queue);
-                let call = Call::Memset { pointer: address(buffer), value, bytes, stream, asynchronous };
+                let call = Call::memset(address(buffer), value, bytes, stream, asynchronous);
                 (call, Pending::Nothing)
             }
             Action::Download { buffer, bytes, transfer, queue } => {
@@ -343,18 +347,18 @@ impl ScriptedProgram {
                 (call, if asynchronous { Pending::Nothing } else { Pending::Data(transfer) })
             }
             Action::Launch { kernel, shape, arguments } => {
-                let call = Call::Launch {
-                    kernel,
+                let call = Call::Launch(Launch {
+                    function: Function::built_in(kernel),
                     grid: shape.grid,
                     block: shape.block,
                     shared_memory_bytes: shape.shared_memory_bytes,
                     stream: self.queue(shape.queue).0,
                     parameters: self.parameters(&arguments),
                     cooperative: shape.cooperative,
-                };
+                });
                 (call, Pending::Nothing)
             }
-            Action::CreateStream => (Call::StreamCreate, Pending::Stream),
+            Action::CreateStream => (Call::StreamCreate { non_blocking: false, priority: 0 }, Pending::Stream),
             Action::DestroyStream(index) => {
                 (Call::StreamDestroy { stream: self.queue(Queue::Stream(index)).0 }, Pending::Nothing)
             }

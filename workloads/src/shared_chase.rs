@@ -1,9 +1,9 @@
 //! `shared_chase`: latency of shared memory.
 
-use crate::call::{HostProgram, Measurement};
 use crate::parameters::{Parameters, WorkloadError};
 use crate::registry::{Descriptor, code, integer};
 use crate::script::{Argument, Check, Outcome, Queue, Script, Shape, Transfer};
+use balar_host::{HostProgram, Measurement};
 
 /// Words of the kernel's ring.
 const WORDS: u32 = 8192;

@@ -3,11 +3,11 @@
 mod mesh;
 mod reference;
 
-use crate::call::{HostProgram, Measurement};
 use crate::numeric::compare_within;
 use crate::parameters::{Parameters, WorkloadError};
 use crate::registry::{Descriptor, code, integer};
 use crate::script::{Argument, Buffer, Check, Outcome, Queue, Script, Shape, Transfer};
+use balar_host::{HostProgram, Measurement};
 use mesh::Mesh;
 use reference::Reference;
 

@@ -1,11 +1,11 @@
 //! `spmv`: a sparse matrix times a vector.
 
-use crate::call::HostProgram;
 use crate::comparison::Comparisons;
 use crate::numeric::{integers, uniform_floats, with_fused_multiply_add};
 use crate::parameters::{Parameters, WorkloadError};
 use crate::registry::{Descriptor, SEED, code, integer};
 use crate::script::{Argument, Queue, Script, Shape};
+use balar_host::HostProgram;
 
 const BLOCK: u32 = 128;
 

@@ -1,11 +1,11 @@
 //! `srad`: diffusion that takes the speckle out of an image and leaves its edges.
 
-use crate::call::HostProgram;
 use crate::comparison::Comparisons;
 use crate::numeric::{uniform_floats, with_fused_multiply_add};
 use crate::parameters::{Parameters, WorkloadError};
 use crate::registry::{Descriptor, SEED, code, integer};
 use crate::script::{Argument, Queue, Script, Shape};
+use balar_host::HostProgram;
 
 const BLOCK: usize = 256;
 const TILE: u32 = 16;

@@ -1,10 +1,10 @@
 //! `stencil3d`: a seven-point stencil over a cube.
 
-use crate::call::HostProgram;
 use crate::numeric::{compare_exactly, uniform_floats};
 use crate::parameters::{Parameters, WorkloadError};
 use crate::registry::{Descriptor, SEED, code, integer};
 use crate::script::{Argument, Check, Outcome, Queue, Script, Shape, Transfer};
+use balar_host::HostProgram;
 
 /// Threads of a block in x and y; it walks along z.
 const TILE: [u32; 2] = [32, 8];

@@ -1,10 +1,10 @@
 //! `stream`: bandwidth of global memory.
 
-use crate::call::{HostProgram, Measurement};
 use crate::numeric::{compare_exactly, uniform_doubles, with_fused_multiply_add};
 use crate::parameters::{Domain, Parameter, Parameters, WorkloadError};
 use crate::registry::{Descriptor, SEED, code, integer};
 use crate::script::{Argument, Check, Outcome, Queue, Script, Shape, Transfer};
+use balar_host::{HostProgram, Measurement};
 
 pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
     name: "stream",

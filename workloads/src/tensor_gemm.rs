@@ -1,10 +1,10 @@
 //! `tensor_gemm`: a matrix product on tensor cores.
 
-use crate::call::HostProgram;
 use crate::numeric::{compare_exactly, integers};
 use crate::parameters::{Parameters, WorkloadError};
 use crate::registry::{Descriptor, SEED, code, integer};
 use crate::script::{Argument, Check, Outcome, Queue, Script, Shape, Transfer};
+use balar_host::HostProgram;
 
 /// Rows and columns of the tile of C that a block computes.
 const TILE: u32 = 64;

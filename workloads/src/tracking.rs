@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use crate::call::HostProgram;
 use crate::comparison::Comparisons;
 use crate::numeric::integers;
 use crate::parameters::{Parameters, WorkloadError};
 use crate::registry::{Descriptor, SEED, code, integer};
 use crate::script::{Argument, Queue, Script, Shape};
+use balar_host::HostProgram;
 
 // The same as in the kernel.
 const TEMPLATE_RADIUS: usize = 5;

@@ -1,11 +1,11 @@
 //! `transpose`: a matrix turned in several ways.
 
-use crate::call::HostProgram;
 use crate::comparison::Comparisons;
 use crate::numeric::uniform_floats;
 use crate::parameters::{Parameters, WorkloadError};
 use crate::registry::{Descriptor, SEED, code, integer};
 use crate::script::{Argument, Queue, Script, Shape};
+use balar_host::HostProgram;
 
 const TILE: u32 = 32;
 /// Rows of threads of a block.

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use crate::call::HostProgram;
 use crate::numeric::{compare_exactly, uniform_float_bytes};
 use crate::parameters::{Parameters, WorkloadError};
 use crate::registry::{Descriptor, SEED, code, integer};
 use crate::script::{Argument, Check, Outcome, Queue, Script, Shape, Transfer};
+use balar_host::HostProgram;
 
 pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
     name: "vectoradd",

@@ -1,10 +1,10 @@
 //! `virtual_dispatch`: virtual functions, function pointers and recursion on the device.
 
-use crate::call::HostProgram;
 use crate::numeric::{compare_exactly, integers};
 use crate::parameters::{Parameters, WorkloadError};
 use crate::registry::{Descriptor, SEED, code, integer};
 use crate::script::{Argument, Check, Outcome, Queue, Script, Shape, Transfer};
+use balar_host::HostProgram;
 
 /// Bytes that the storage has for each shape.
 const SHAPE_BYTES: u64 = 32;

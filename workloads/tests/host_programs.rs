@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use balar_workloads::{
-    Call, CallResult, Compiler, CudaError, Descriptor, HostProgram, Verification, WorkloadError, find, workloads,
-};
+use balar_host::call::Launch;
+use balar_host::{Call, CallResult, CudaError, HostProgram, Verification};
+use balar_workloads::{Compiler, Descriptor, WorkloadError, find, workloads};
 
 /// What a kernel does to the memory of the device.
 type Kernel = fn(&mut Device, &Call);
@@ -41,22 +41,22 @@ impl Device {
             }
             Call::Free { pointer } => assert!(self.memory.contains_key(pointer), "free of {pointer:#x}"),
             Call::MemcpyHostToDevice { destination, data, .. } => {
-                self.at(*destination)[..data.len()].copy_from_slice(data);
+                self.at(*destination)[..data.len() as usize].copy_from_slice(&data.to_vec());
             }
             Call::MemcpyDeviceToDevice { destination, source, bytes, .. } => {
                 let data = self.at(*source)[..*bytes as usize].to_vec();
                 self.at(*destination)[..data.len()].copy_from_slice(&data);
             }
-            Call::Memset { pointer, value, bytes, .. } => self.at(*pointer)[..*bytes as usize].fill(*value),
+            Call::Memset { pointer, value, shape, .. } => self.at(*pointer)[..shape.width as usize].fill(*value as u8),
             Call::MemcpyDeviceToHost { source, bytes, transfer, asynchronous, .. } => {
                 let data = self.at(*source)[..*bytes as usize].to_vec();
                 if !asynchronous {
-                    return CallResult::Data(data);
+                    return CallResult::Data(data.into());
                 }
                 program.receive(*transfer, data);
             }
-            Call::Launch { .. } => kernel(self, call),
-            Call::StreamCreate => {
+            Call::Launch(_) => kernel(self, call),
+            Call::StreamCreate { .. } => {
                 self.streams += 1;
                 return CallResult::Stream(self.streams);
             }
@@ -87,10 +87,10 @@ impl Device {
 fn no_kernel(_: &mut Device, _: &Call) {}
 
 fn vector_add(device: &mut Device, call: &Call) {
-    let Call::Launch { kernel, grid, block, parameters, .. } = call else {
+    let Call::Launch(Launch { function, grid, block, parameters, .. }) = call else {
         panic!("not a launch: {call:?}");
     };
-    assert_eq!(&**kernel, "vectorAdd");
+    assert_eq!(&*function.name, "vectorAdd");
     let word = |index: usize| u64::from_le_bytes(parameters[8 * index..][..8].try_into().unwrap());
     let count = u32::from_le_bytes(parameters[24..28].try_into().unwrap());
     assert_eq!(parameters.len(), 28);
@@ -108,11 +108,13 @@ fn program(name: &str, parameters: &str) -> Box<dyn HostProgram> {
 }
 
 fn launches(calls: &[Call]) -> Vec<(&str, [u32; 3], [u32; 3])> {
-    let launch = |call| match call {
-        &Call::Launch { ref kernel, grid, block, .. } => Some((&**kernel, grid, block)),
-        _ => None,
-    };
-    calls.iter().filter_map(launch).collect()
+    let mut launches = Vec::new();
+    for call in calls {
+        if let Call::Launch(launch) = call {
+            launches.push((&*launch.function.name, launch.grid, launch.block));
+        }
+    }
+    launches
 }
 
 #[test]
@@ -139,7 +141,7 @@ fn a_kernel_that_does_nothing_fails_every_workload() {
 fn one_wrong_bit_is_reported_with_its_place() {
     fn almost(device: &mut Device, call: &Call) {
         vector_add(device, call);
-        let Call::Launch { parameters, .. } = call else { unreachable!() };
+        let Call::Launch(Launch { parameters, .. }) = call else { unreachable!() };
         let result = u64::from_le_bytes(parameters[16..24].try_into().unwrap());
         device.at(result + 4 * 123)[0] ^= 1;
     }
@@ -156,7 +158,8 @@ fn every_kernel_launched_is_in_the_ptx_with_the_parameters_given() {
     for workload in workloads() {
         let calls = Device::default().execute(program(workload.name, workload.small).as_mut(), no_kernel);
         for call in &calls {
-            let Call::Launch { kernel, parameters, .. } = call else { continue };
+            let Call::Launch(Launch { function, parameters, .. }) = call else { continue };
+            let kernel = &function.name;
             for code in workload.code {
                 let entry = format!(".visible .entry {kernel}(");
                 let (_, rest) = code.text.split_once(&entry).unwrap_or_else(|| panic!("{} has no {kernel}", code.file));
@@ -213,7 +216,7 @@ fn concurrent_uses_every_stream_asynchronously() {
     let calls = Device::default().execute(program("concurrent", "streams=3").as_mut(), no_kernel);
     for wanted in 1..=3 {
         let in_stream = |call: &&Call| match call {
-            Call::Launch { stream, .. } | Call::StreamSynchronize { stream } => *stream == wanted,
+            Call::Launch(Launch { stream, .. }) | Call::StreamSynchronize { stream } => *stream == wanted,
             Call::MemcpyHostToDevice { stream, asynchronous, .. }
             | Call::MemcpyDeviceToHost { stream, asynchronous, .. }
             | Call::MemcpyDeviceToDevice { stream, asynchronous, .. }
@@ -231,7 +234,7 @@ fn pointer_chase_uploads_one_cycle_through_all_nodes() {
         let parameters = format!("working_set=8KiB,stride=64,steps=128,warm_up_passes=0,order={order}");
         let calls = Device::default().execute(program("pointer_chase", &parameters).as_mut(), no_kernel);
         let upload = calls.iter().find_map(|call| match call {
-            Call::MemcpyHostToDevice { destination, data, .. } => Some((*destination, data.clone())),
+            Call::MemcpyHostToDevice { destination, data, .. } => Some((*destination, data.to_vec())),
             _ => None,
         });
         let (base, data) = upload.unwrap();
@@ -248,7 +251,7 @@ fn pointer_chase_uploads_one_cycle_through_all_nodes() {
 #[test]
 fn pointer_chase_reports_cycles_per_access() {
     fn chase(device: &mut Device, call: &Call) {
-        let Call::Launch { parameters, .. } = call else { unreachable!() };
+        let Call::Launch(Launch { parameters, .. }) = call else { unreachable!() };
         let word = |at: usize| u64::from_le_bytes(parameters[at..][..8].try_into().unwrap());
         let steps = u32::from_le_bytes(parameters[8..12].try_into().unwrap())
             + u32::from_le_bytes(parameters[12..16].try_into().unwrap());

@@ -3,9 +3,9 @@
 use crate::device_memory::DeviceMemory;
 use crate::engine::LiveBoard;
 use crate::units::cta_scheduler::SmResources;
+use balar_host::Host;
 use balar_isa::program::{Program, Resources};
 use balar_protocol::cuda::ProgramId;
-use balar_workloads::HostProgram;
 use dashmap::DashMap;
 use std::sync::{Arc, Mutex};
 
@@ -126,7 +126,7 @@ pub struct Node {
     /// The decoded kernels.
     pub programs: Arc<ProgramTable>,
     /// The program of the host CPU; the first one that is built takes it.
-    pub workload: Mutex<Option<Box<dyn HostProgram>>>,
+    pub workload: Mutex<Option<Box<dyn Host>>>,
     /// What units show of their progress while they run: the same board that the run's options name.
     pub board: LiveBoard,
 }

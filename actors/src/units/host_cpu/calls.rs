@@ -4,10 +4,11 @@ use super::launch::{LaunchRequest, check_cooperative, validate};
 use super::streams::Work;
 use super::{HostCpu, State, Wait};
 use crate::engine::Outbox;
+use balar_host::call::Launch;
+use balar_host::{Call, CallResult, CudaError};
 use balar_protocol::SimTime;
 use balar_protocol::copy::{CopyId, CopyOperation};
 use balar_protocol::cuda::{KernelLaunch, LaunchId};
-use balar_workloads::{Call, CallResult, CudaError};
 use std::sync::Arc;
 
 /// What the kernels of a cooperative launch find at its grid workspace: its size, and the word of the grid's barrier, zero
@@ -40,8 +41,8 @@ impl HostCpu {
             | Call::ImageDestroy { .. }
             | Call::TextureBind { .. }
             | Call::SurfaceBind { .. } => (&mut counters.calls_memory, costs.call_cost),
-            Call::Launch { .. } => (&mut counters.calls_launch, costs.launch_cost),
-            Call::StreamCreate | Call::StreamDestroy { .. } => (&mut counters.calls_stream, costs.call_cost),
+            Call::Launch(_) => (&mut counters.calls_launch, costs.launch_cost),
+            Call::StreamCreate { .. } | Call::StreamDestroy { .. } => (&mut counters.calls_stream, costs.call_cost),
             Call::StreamSynchronize { .. } | Call::DeviceSynchronize => {
                 (&mut counters.calls_synchronize, costs.call_cost)
             }
@@ -51,6 +52,7 @@ impl HostCpu {
             | Call::MemcpyDeviceToHost { .. }
             | Call::MemcpyDeviceToDevice { .. }
             | Call::Memset { .. } => (&mut counters.calls_copy, costs.copy_cost),
+            _ => (&mut counters.calls_memory, costs.call_cost),
         };
         *counter += 1;
         counters.calls += 1;
@@ -60,7 +62,7 @@ impl HostCpu {
     /// The host part of `call` is over.
     pub(super) fn end_call(&mut self, now: SimTime, call: Call, out: &mut Outbox) {
         let name = call.name();
-        if matches!(call, Call::Launch { .. }) {
+        if matches!(call, Call::Launch(_)) {
             self.take_printed();
         }
         let outcome = match call {
@@ -116,7 +118,8 @@ impl HostCpu {
                 Err((CudaError::InvalidDevicePointer, format!("no allocation begins at {pointer:#x}")))
             }
             Call::MemcpyHostToDevice { destination, data, stream, asynchronous } => {
-                self.counters.bytes_host_to_device += data.len() as u64;
+                self.counters.bytes_host_to_device += data.len();
+                let data = data.data().cloned().unwrap_or_default();
                 self.copy(CopyOperation::HostToDevice { destination, data }, None, stream, asynchronous)
             }
             Call::MemcpyDeviceToHost { source, bytes, transfer, stream, asynchronous } => {
@@ -126,19 +129,21 @@ impl HostCpu {
             Call::MemcpyDeviceToDevice { destination, source, bytes, stream, asynchronous } => {
                 self.copy(CopyOperation::DeviceToDevice { destination, source, bytes }, None, stream, asynchronous)
             }
-            Call::Memset { pointer, value, bytes, stream, asynchronous } => {
+            Call::Memset { pointer, value, shape, stream, asynchronous, .. } => {
+                let (value, bytes) = (value as u8, shape.bytes());
                 self.copy(CopyOperation::Fill { destination: pointer, value, bytes }, None, stream, asynchronous)
             }
-            Call::Launch { kernel, grid, block, shared_memory_bytes, stream, parameters, cooperative } => {
+            Call::Launch(launch) => {
+                let Launch { function, grid, block, shared_memory_bytes, stream, parameters, cooperative } = launch;
                 let dynamic_shared_bytes = shared_memory_bytes;
                 let request = LaunchRequest { grid, block, dynamic_shared_bytes, stream, parameters, cooperative };
-                self.launch(now, &kernel, request, out)
+                self.launch(now, &function.name, request, out)
             }
             Call::ArrayCreate { description } => self.create_array(now, description, out).map(Outcome::Returns),
             Call::ArrayDestroy { array } => self.destroy_array(array).map(Wait::DeviceThenFree).map(Outcome::Waits),
             Call::ArrayWrite { array, data, stream, asynchronous } => {
-                self.counters.bytes_host_to_device += data.len() as u64;
-                let operation = self.write_array(array, data)?;
+                self.counters.bytes_host_to_device += data.len();
+                let operation = self.write_array(array, data.data().cloned().unwrap_or_default())?;
                 self.copy(operation, None, stream, asynchronous)
             }
             Call::ArrayRead { array, transfer, stream, asynchronous } => {
@@ -150,11 +155,13 @@ impl HostCpu {
             }
             Call::SurfaceCreate { array } => self.create_surface(now, array, out).map(Outcome::Returns),
             Call::ImageDestroy { object } => self.destroy_object(now, object, out).map(Outcome::Returns),
-            Call::TextureBind { name, resource, description } => {
+            Call::TextureBind { module: _, name, resource, description } => {
                 self.bind_texture(now, &name, resource, &description, out).map(Outcome::Returns)
             }
-            Call::SurfaceBind { name, array } => self.bind_surface(now, &name, array, out).map(Outcome::Returns),
-            Call::StreamCreate => Ok(Outcome::Returns(CallResult::Stream(self.streams.create()))),
+            Call::SurfaceBind { module: _, name, array } => {
+                self.bind_surface(now, &name, array, out).map(Outcome::Returns)
+            }
+            Call::StreamCreate { .. } => Ok(Outcome::Returns(CallResult::Stream(self.streams.create()))),
             Call::StreamDestroy { stream } if self.streams.destroy(stream) => NOTHING,
             Call::StreamDestroy { stream } => Err(no_stream(stream)),
             Call::StreamSynchronize { stream } => {
@@ -163,6 +170,7 @@ impl HostCpu {
             }
             Call::DeviceSynchronize => Ok(Outcome::Waits(Wait::Device)),
             Call::Compute { .. } | Call::ReadClock | Call::Exit { .. } => NOTHING,
+            other => Err((CudaError::NotSupported, format!("{} is not modelled", other.name()))),
         }
     }
 

@@ -5,13 +5,12 @@
 
 use super::{CudaError, HostCpu};
 use crate::engine::Outbox;
+use balar_host::{ArrayDescription, CallResult, ChannelFormat, Resource, TextureDescription};
 use balar_isa::texture::{AddressMode, ChannelKind, Image, Sampler, TexelFormat};
 use balar_protocol::SimTime;
 use balar_protocol::copy::CopyOperation;
-use balar_workloads as workloads;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use workloads::{ArrayDescription, CallResult, ChannelFormat, Resource, TextureDescription};
 
 type Failure = (CudaError, String);
 
@@ -51,11 +50,11 @@ impl Images {
 
 fn texel_format(format: ChannelFormat) -> Result<TexelFormat, Failure> {
     let kind = match format.kind {
-        workloads::ChannelKind::Signed => ChannelKind::Signed,
-        workloads::ChannelKind::Unsigned => ChannelKind::Unsigned,
-        workloads::ChannelKind::Float => ChannelKind::Float,
+        balar_host::ChannelKind::Signed => ChannelKind::Signed,
+        balar_host::ChannelKind::Unsigned => ChannelKind::Unsigned,
+        balar_host::ChannelKind::Float => ChannelKind::Float,
     };
-    let float_fits = format.kind != workloads::ChannelKind::Float || format.bits > 8;
+    let float_fits = format.kind != balar_host::ChannelKind::Float || format.bits > 8;
     if !matches!(format.channels, 1 | 2 | 4) || !matches!(format.bits, 8 | 16 | 32) || !float_fits {
         let text = format!("{} channels of {} bits, {:?}", format.channels, format.bits, format.kind);
         return Err((CudaError::InvalidChannelDescriptor, format!("no texture has {text}")));
@@ -82,10 +81,10 @@ fn image_of(base: u64, description: &ArrayDescription) -> Result<Image, Failure>
 
 fn sampler(image: &Image, description: &TextureDescription) -> Result<Sampler, Failure> {
     let addressing = description.addressing.map(|mode| match mode {
-        workloads::AddressMode::Wrap => AddressMode::Wrap,
-        workloads::AddressMode::Clamp => AddressMode::Clamp,
-        workloads::AddressMode::Mirror => AddressMode::Mirror,
-        workloads::AddressMode::Border => AddressMode::Border,
+        balar_host::AddressMode::Wrap => AddressMode::Wrap,
+        balar_host::AddressMode::Clamp => AddressMode::Clamp,
+        balar_host::AddressMode::Mirror => AddressMode::Mirror,
+        balar_host::AddressMode::Border => AddressMode::Border,
     });
     let normalizes = description.reads_normalized_floats && image.format.kind != ChannelKind::Float;
     if normalizes && image.format.bits == 32 {

@@ -2,8 +2,8 @@
 
 use crate::engine::node::{GpuDescription, KernelInfo};
 use crate::units::cta_scheduler::SmResources;
+use balar_host::CudaError;
 use balar_protocol::cuda::{FaultCause, KernelLaunch, LaunchId};
-use balar_workloads::CudaError;
 use std::sync::Arc;
 
 /// Threads of a block (CUDA C++ Programming Guide, all compute capabilities).

@@ -20,12 +20,12 @@ use crate::device_memory::DeviceMemory;
 use crate::engine::node::{GpuDescription, KernelTable, Node, SymbolTable};
 use crate::engine::{Inbox, NextWake, Outbox, Unit, Window};
 use allocator::DeviceAllocator;
+use balar_host::{Bytes, Call, CallResult, CudaError, Host, Next, Request, ThreadId};
 use balar_protocol::copy::CopyMessage;
 use balar_protocol::cuda::{CudaMessage, KernelFault, LaunchId};
 use balar_protocol::memory::MemoryMessage;
 use balar_protocol::statistics::{ProgramOutcome, StatisticSink, Verification};
 use balar_protocol::{Clock, Frequency, Message, Payload, PortId, Protocol, SimTime};
-use balar_workloads::{Call, CallResult, CudaError, HostProgram};
 use dma::HostPages;
 use images::Images;
 use std::sync::{Arc, PoisonError};
@@ -190,7 +190,7 @@ struct HostCpu {
     memory: Option<Arc<DeviceMemory>>,
     kernels: Arc<KernelTable>,
     symbols: Arc<SymbolTable>,
-    program: Option<Box<dyn HostProgram>>,
+    program: Option<Box<dyn Host>>,
     state: State,
     streams: Streams,
     allocator: DeviceAllocator,
@@ -334,7 +334,7 @@ impl HostCpu {
         self.counters.cycles_waiting += self.cycles(since, returned);
         let result = match (&self.sticky, self.received.take()) {
             (Some(_), _) => self.sticky_error(),
-            (None, Some(data)) => CallResult::Data(data),
+            (None, Some(data)) => CallResult::Data(Bytes::from(data)),
             (None, None) => CallResult::None,
         };
         self.state = State::Returning { at: returned, result };
@@ -349,7 +349,7 @@ impl HostCpu {
             return;
         }
         if let Some(program) = &mut self.program {
-            program.printed(&text);
+            program.printed(&text, &[]);
         }
         self.printed.extend_from_slice(&text);
     }
@@ -378,7 +378,13 @@ impl HostCpu {
         if matches!(result, CallResult::Error(_)) {
             self.counters.calls_failed += 1;
         }
-        let call = program.next(result);
+        if result != CallResult::Start {
+            program.complete(ThreadId(0), result);
+        }
+        let Next::Call(Request { call, .. }) = program.next() else {
+            self.state = State::Ended;
+            return;
+        };
         if let Call::Exit { error } = &call {
             self.take_printed();
             self.exit_error = error.as_ref().map(|failure| match &self.last_error {
@@ -434,9 +440,9 @@ impl Unit for HostCpu {
         };
         if ended {
             outcome.verification = match program.verification() {
-                balar_workloads::Verification::NotChecked => Verification::NotChecked,
-                balar_workloads::Verification::Passed => Verification::Passed,
-                balar_workloads::Verification::Failed { message } => Verification::Failed(message.clone()),
+                balar_host::Verification::NotChecked => Verification::NotChecked,
+                balar_host::Verification::Passed => Verification::Passed,
+                balar_host::Verification::Failed { message } => Verification::Failed(message),
             };
             let results = program.measurements().into_iter();
             outcome.results = results.map(|m| (m.name.to_owned(), m.value, m.unit.to_owned())).collect();

@@ -5,11 +5,12 @@ use crate::catalogue::PortMap;
 use crate::engine::node::{GpuDescription, KernelInfo};
 use crate::engine::unit::Bench;
 use crate::units::cta_scheduler::SmResources;
+use balar_host::call::{Function, Launch};
+use balar_host::{CallFailure, HostProgram, Measurement, SingleThread};
 use balar_isa::program::Resources;
 use balar_protocol::copy::{CopyId, CopyOperation};
 use balar_protocol::cuda::FaultCause;
 use balar_protocol::memory::ServedBy;
-use balar_workloads::{CallFailure, Measurement};
 use std::collections::VecDeque;
 use std::sync::Mutex;
 
@@ -33,7 +34,7 @@ struct Seen {
 struct Script {
     steps: VecDeque<Step>,
     seen: Arc<Mutex<Seen>>,
-    verification: balar_workloads::Verification,
+    verification: balar_host::Verification,
 }
 
 impl HostProgram for Script {
@@ -53,7 +54,7 @@ impl HostProgram for Script {
         self.seen.lock().expect("one thread").received.push((transfer, data));
     }
 
-    fn verification(&self) -> &balar_workloads::Verification {
+    fn verification(&self) -> &balar_host::Verification {
         &self.verification
     }
 
@@ -67,15 +68,15 @@ fn call(call: Call) -> Step {
 }
 
 fn launch(kernel: &str, stream: u32, threads: u32) -> Step {
-    call(Call::Launch {
-        kernel: kernel.into(),
+    call(Call::Launch(Launch {
+        function: Function::built_in(kernel),
         grid: [4, 1, 1],
         block: [threads, 1, 1],
         shared_memory_bytes: 0,
         stream,
         parameters: vec![1; 8],
         cooperative: false,
-    })
+    }))
 }
 
 fn malloc(bytes: u64) -> Step {
@@ -96,7 +97,7 @@ fn host(steps: Vec<Step>, extra: &str, memory: bool) -> (HostCpu, Bench, Arc<Mut
     );
     let parameters = HostCpuParameters::from_ron(&text).expect("parameters are complete");
     let seen = Arc::new(Mutex::new(Seen::default()));
-    let verification = balar_workloads::Verification::Passed;
+    let verification = balar_host::Verification::Passed;
     let program = Script { steps: steps.into(), seen: seen.clone(), verification };
     let node = Node {
         gpus: vec![GpuDescription {
@@ -107,7 +108,7 @@ fn host(steps: Vec<Step>, extra: &str, memory: bool) -> (HostCpu, Bench, Arc<Mut
             sm_cta_slots: 32,
             memory_bytes: 64 << 20,
         }],
-        workload: Mutex::new(Some(Box::new(program))),
+        workload: Mutex::new(Some(Box::new(SingleThread::new(Box::new(program))))),
         ..Node::default()
     };
     let resources = Resources { registers_per_thread: 32, ..Resources::default() };
@@ -195,7 +196,7 @@ fn a_program_runs_to_its_end() {
     ];
     assert_eq!(trace, expected);
     let results = &seen.lock().expect("one thread").results;
-    assert_eq!(results[5], CallResult::Data(vec![7; 16]));
+    assert_eq!(results[5], CallResult::Data(vec![7; 16].into()));
     assert_eq!(results[6], CallResult::Time { picoseconds: 33 * US + 60_000 + 53_000 });
     let outcome = outcome(&unit);
     assert!(outcome.finished && outcome.error.is_none());
@@ -208,7 +209,12 @@ fn a_program_runs_to_its_end() {
 
 #[test]
 fn a_fault_is_reported_by_the_next_synchronisation_with_its_text() {
-    let steps = vec![launch("k", 0, 32), launch("k", 0, 32), call(Call::DeviceSynchronize), call(Call::StreamCreate)];
+    let steps = vec![
+        launch("k", 0, 32),
+        launch("k", 0, 32),
+        call(Call::DeviceSynchronize),
+        call(Call::StreamCreate { non_blocking: false, priority: 0 }),
+    ];
     let (mut unit, mut bench, seen) = host(steps, "", false);
     play(&mut unit, &mut bench, &[1, 2]);
     let results = &seen.lock().expect("one thread").results;
@@ -243,13 +249,7 @@ fn refused_calls_name_their_error() {
         (
             vec![
                 malloc(100),
-                Box::new(|results: &[CallResult]| Call::Memset {
-                    pointer: pointer(results, 0) + 1,
-                    value: 0,
-                    bytes: 100,
-                    stream: 0,
-                    asynchronous: false,
-                }),
+                Box::new(|results: &[CallResult]| Call::memset(pointer(results, 0) + 1, 0, 100, 0, false)),
             ],
             CudaError::InvalidValue,
             "100 bytes at 0x700000000001 are not inside one allocation",
@@ -269,8 +269,8 @@ fn refused_calls_name_their_error() {
 fn streams_overlap_and_asynchronous_copies_deliver_their_bytes() {
     let steps = vec![
         malloc(64),
-        call(Call::StreamCreate),
-        call(Call::StreamCreate),
+        call(Call::StreamCreate { non_blocking: false, priority: 0 }),
+        call(Call::StreamCreate { non_blocking: false, priority: 0 }),
         launch("k", 1, 32),
         launch("k", 2, 32),
         Box::new(|results: &[CallResult]| Call::MemcpyDeviceToHost {
@@ -396,15 +396,15 @@ fn a_host_without_a_program_sleeps() {
 #[test]
 fn a_cooperative_launch_has_a_workspace_and_must_fit() {
     let cooperative = |blocks: u32| {
-        call(Call::Launch {
-            kernel: "k".into(),
+        call(Call::Launch(Launch {
+            function: Function::built_in("k"),
             grid: [blocks, 1, 1],
             block: [512, 1, 1],
             shared_memory_bytes: 0,
             stream: 0,
             parameters: vec![1; 8],
             cooperative: true,
-        })
+        }))
     };
     // 512 threads of 32 registers: four CTAs an SM by threads and by registers, 80 SMs.
     let (mut unit, mut bench, seen) = host(vec![cooperative(320), cooperative(321)], "", false);

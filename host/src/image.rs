@@ -1,7 +1,9 @@
 //! Arrays, textures and surfaces, as a host program describes them to the CUDA runtime.
 
+use serde::{Deserialize, Serialize};
+
 /// What a channel of a texel holds (`cudaChannelFormatKind`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ChannelKind {
     /// Signed integers.
     Signed,
@@ -12,7 +14,7 @@ pub enum ChannelKind {
 }
 
 /// How a texel is stored (`cudaChannelFormatDesc` with channels of one width).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChannelFormat {
     /// Channels: 1, 2 or 4.
     pub channels: u8,
@@ -30,7 +32,7 @@ impl ChannelFormat {
 }
 
 /// A CUDA array (`cudaMalloc3DArray`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ArrayDescription {
     /// How a texel is stored.
     pub format: ChannelFormat,
@@ -50,7 +52,7 @@ impl ArrayDescription {
 }
 
 /// What a texture reads (`cudaResourceDesc`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Resource {
     /// An array, by the number that its creation gave.
     Array(u64),
@@ -79,7 +81,7 @@ pub enum Resource {
 }
 
 /// What a coordinate outside the texture names (`cudaTextureAddressMode`).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum AddressMode {
     /// The texture repeats; with normalised coordinates alone, else as `Clamp`.
     Wrap,
@@ -93,7 +95,7 @@ pub enum AddressMode {
 }
 
 /// How a texture is read (`cudaTextureDesc`).
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TextureDescription {
     /// In x, y, z.
     pub addressing: [AddressMode; 3],

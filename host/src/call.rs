@@ -1,0 +1,423 @@
+//! The calls that host programs make of the simulated node, and what they give back.
+//!
+//! A call is what takes simulated time or changes the state of a device. What CUDA's runtime answers from the host alone
+//! (properties, error texts, launch configurations) is no call.
+
+mod copy;
+mod module;
+mod name;
+mod result;
+
+pub use copy::{CopyEnd, CopyShape};
+pub use module::{Function, FunctionAttributes, GraphNode, Launch, ModuleFunction, ModuleVariable, VariableKind};
+pub use result::{AllocationKind, CallFailure, CallResult, PointerDescription};
+
+use crate::bytes::Bytes;
+use crate::image::{ArrayDescription, Resource, TextureDescription};
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+/// The module whose kernels and variables are there from the start: that of a built-in workload.
+pub const BUILT_IN_MODULE: u32 = 0;
+
+/// One CUDA call, or other act, of a host thread. It concerns the thread's current device unless it says otherwise.
+///
+/// Streams are numbered as [`CallResult::Stream`] gave them, over all devices; 0 is the legacy default stream of the current
+/// device. Pointers are addresses of the node ([`memory`](crate::memory)).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Call {
+    /// `cudaMalloc`; gives [`CallResult::Pointer`].
+    Malloc {
+        /// Bytes wanted.
+        bytes: u64,
+    },
+    /// `cudaFree`: waits for the device. Also ends managed memory.
+    Free {
+        /// What a `Malloc` or `MallocManaged` gave.
+        pointer: u64,
+    },
+    /// `cudaMallocAsync`: memory of the device, usable in the stream's order; gives [`CallResult::Pointer`] at once.
+    MallocAsync {
+        /// Bytes wanted.
+        bytes: u64,
+        /// Stream that orders it.
+        stream: u32,
+    },
+    /// `cudaFreeAsync`: the memory ends when the stream gets there.
+    FreeAsync {
+        /// What a `MallocAsync` or `Malloc` gave.
+        pointer: u64,
+        /// Stream that orders it.
+        stream: u32,
+    },
+    /// `cudaMallocHost`, `cudaHostAlloc`, `cudaHostRegister`: a range of the host window; gives [`CallResult::Pointer`].
+    MallocHost {
+        /// Bytes wanted.
+        bytes: u64,
+    },
+    /// `cudaFreeHost`, `cudaHostUnregister`: waits for all devices.
+    FreeHost {
+        /// What a `MallocHost` gave.
+        pointer: u64,
+    },
+    /// `cudaMallocManaged`: a range of the host window that lies, for timing, in device memory; gives [`CallResult::Pointer`].
+    MallocManaged {
+        /// Bytes wanted.
+        bytes: u64,
+    },
+    /// `cudaMemPrefetchAsync`: ordered in the stream; every page is resident, so it moves nothing yet.
+    Prefetch {
+        /// First address.
+        pointer: u64,
+        /// Bytes.
+        bytes: u64,
+        /// The device to bring them to; `None` for the host.
+        device: Option<u32>,
+        /// Stream that orders it.
+        stream: u32,
+    },
+    /// `cudaMemcpy` or `cudaMemcpyAsync` from pageable host memory to the device.
+    MemcpyHostToDevice {
+        /// Address of the first byte.
+        destination: u64,
+        /// The bytes, as they are when the call is made.
+        data: Bytes,
+        /// Stream that orders the copy.
+        stream: u32,
+        /// Whether the call returns before the copy is done.
+        asynchronous: bool,
+    },
+    /// `cudaMemcpy` or `cudaMemcpyAsync` from the device to pageable host memory. A synchronous one gives
+    /// [`CallResult::Data`]; the bytes of an asynchronous one go to [`HostProgram::receive`](crate::HostProgram::receive).
+    MemcpyDeviceToHost {
+        /// Address of the first byte.
+        source: u64,
+        /// Bytes to copy.
+        bytes: u64,
+        /// The program's own number for this copy.
+        transfer: u32,
+        /// Stream that orders the copy.
+        stream: u32,
+        /// Whether the call returns before the copy is done.
+        asynchronous: bool,
+    },
+    /// `cudaMemcpy` or `cudaMemcpyAsync` between two addresses of the node: within a device, between devices, from or to
+    /// pinned or managed memory.
+    MemcpyDeviceToDevice {
+        /// Address of the first byte written.
+        destination: u64,
+        /// Address of the first byte read.
+        source: u64,
+        /// Bytes to copy.
+        bytes: u64,
+        /// Stream that orders the copy.
+        stream: u32,
+        /// Whether the call returns before the copy is done.
+        asynchronous: bool,
+    },
+    /// `cudaMemcpy2D`, `cudaMemcpy3D` and their like: rows and slices, from and to memory, arrays or the call's own bytes. One
+    /// with [`CopyEnd::Bytes`] as its destination is synchronous and gives [`CallResult::Data`].
+    Copy {
+        /// Where to.
+        destination: CopyEnd,
+        /// Where from.
+        source: CopyEnd,
+        /// Bytes of a row, rows, slices.
+        shape: CopyShape,
+        /// Stream that orders the copy.
+        stream: u32,
+        /// Whether the call returns before the copy is done.
+        asynchronous: bool,
+    },
+    /// `cudaMemset`, `cudaMemset2D`, `cudaMemset3D`, and the driver's `cuMemsetD16` and `cuMemsetD32`.
+    Memset {
+        /// Address of the first byte.
+        pointer: u64,
+        /// Bytes of a row, rows, slices.
+        shape: CopyShape,
+        /// Bytes from a row to the next, from a slice to the next.
+        pitch: [u64; 2],
+        /// The value of every element, in its low bytes.
+        value: u32,
+        /// Bytes of an element: 1, 2 or 4.
+        element_bytes: u8,
+        /// Stream that orders the operation.
+        stream: u32,
+        /// Whether the call returns before it is done.
+        asynchronous: bool,
+    },
+    /// `cudaMemGetInfo`; gives [`CallResult::MemoryInfo`].
+    MemoryInfo,
+    /// What `cudaPointerGetAttributes` needs; gives [`CallResult::PointerInfo`].
+    PointerInfo {
+        /// The address.
+        pointer: u64,
+    },
+    /// Kernel launch: returns at once, unless the device's queue is full.
+    Launch(Launch),
+    /// Loads code on the current device; gives [`CallResult::Module`].
+    ModuleLoad {
+        /// A fatbin container, PTX text, or a cubin; several are linked with each other (separate compilation).
+        images: Vec<Bytes>,
+        /// Where it comes from, for messages.
+        name: String,
+    },
+    /// `cuModuleUnload`: waits for the device.
+    ModuleUnload {
+        /// The module.
+        module: u32,
+    },
+    /// `cudaFuncGetAttributes`; gives [`CallResult::Attributes`].
+    FunctionAttributes {
+        /// The kernel.
+        function: Function,
+    },
+    /// `cudaFuncSetAttribute(cudaFuncAttributeMaxDynamicSharedMemorySize)`: what launches of it may ask for.
+    SetDynamicSharedLimit {
+        /// The kernel.
+        function: Function,
+        /// Bytes.
+        bytes: u32,
+    },
+    /// `cudaMallocArray` or `cudaMalloc3DArray`; gives [`CallResult::Object`], the array's number.
+    ArrayCreate {
+        /// What it holds.
+        description: ArrayDescription,
+    },
+    /// `cudaFreeArray`: waits for the device.
+    ArrayDestroy {
+        /// The array.
+        array: u64,
+    },
+    /// `cudaMemcpy3D` or `cudaMemcpy3DAsync` of a whole array from the host.
+    ArrayWrite {
+        /// The array.
+        array: u64,
+        /// All texels: rows without gaps, slices or layers one after another.
+        data: Bytes,
+        /// Stream that orders the copy.
+        stream: u32,
+        /// Whether the call returns before the copy is done.
+        asynchronous: bool,
+    },
+    /// `cudaMemcpy3D` or `cudaMemcpy3DAsync` of a whole array to the host; its bytes come as those of
+    /// [`Call::MemcpyDeviceToHost`] do.
+    ArrayRead {
+        /// The array.
+        array: u64,
+        /// The program's own number for this copy.
+        transfer: u32,
+        /// Stream that orders the copy.
+        stream: u32,
+        /// Whether the call returns before the copy is done.
+        asynchronous: bool,
+    },
+    /// `cudaCreateTextureObject`; gives [`CallResult::Object`], the handle that kernels take as a 64-bit parameter.
+    TextureCreate {
+        /// What it reads.
+        resource: Resource,
+        /// How.
+        description: TextureDescription,
+    },
+    /// `cudaCreateSurfaceObject`; gives [`CallResult::Object`], the handle that kernels take as a 64-bit parameter.
+    SurfaceCreate {
+        /// The array that it accesses.
+        array: u64,
+    },
+    /// `cudaDestroyTextureObject` or `cudaDestroySurfaceObject`.
+    ImageDestroy {
+        /// The handle.
+        object: u64,
+    },
+    /// `cudaBindTexture` and its like: gives a meaning to a `.texref` of a module.
+    TextureBind {
+        /// The module.
+        module: u32,
+        /// Its name in the PTX.
+        name: Arc<str>,
+        /// What it reads.
+        resource: Resource,
+        /// How.
+        description: TextureDescription,
+    },
+    /// `cudaBindSurfaceToArray`: gives a meaning to a `.surfref` of a module.
+    SurfaceBind {
+        /// The module.
+        module: u32,
+        /// Its name in the PTX.
+        name: Arc<str>,
+        /// The array that it accesses.
+        array: u64,
+    },
+    /// `cudaStreamCreateWithPriority`; gives [`CallResult::Stream`].
+    StreamCreate {
+        /// Whether it does not wait for the legacy default stream, nor that for it.
+        non_blocking: bool,
+        /// Lower numbers go first; 0 by default.
+        priority: i32,
+    },
+    /// `cudaStreamDestroy`: the stream ends when it has done what it has.
+    StreamDestroy {
+        /// The stream.
+        stream: u32,
+    },
+    /// `cudaStreamSynchronize`: waits for everything in the stream.
+    StreamSynchronize {
+        /// The stream.
+        stream: u32,
+    },
+    /// `cudaStreamQuery`: success, or [`CudaError::NotReady`](crate::CudaError::NotReady).
+    StreamQuery {
+        /// The stream.
+        stream: u32,
+    },
+    /// `cudaStreamWaitEvent`: later work of the stream waits for what the event's last record waits for.
+    StreamWaitEvent {
+        /// The stream.
+        stream: u32,
+        /// The event.
+        event: u32,
+    },
+    /// `cudaLaunchHostFunc`, `cudaStreamAddCallback`: the stream goes on when the host has run the function and said so with
+    /// [`Call::CallbackDone`].
+    HostFunction {
+        /// The stream.
+        stream: u32,
+        /// The program's own number for the function, once for each call.
+        function: u64,
+    },
+    /// A host thread has run the function that [`Host::call_back`](crate::Host::call_back) asked for.
+    CallbackDone {
+        /// Its number.
+        function: u64,
+    },
+    /// `cudaEventCreateWithFlags`; gives [`CallResult::Event`].
+    EventCreate {
+        /// Whether it keeps the time (not `cudaEventDisableTiming`).
+        timed: bool,
+    },
+    /// `cudaEventDestroy`.
+    EventDestroy {
+        /// The event.
+        event: u32,
+    },
+    /// `cudaEventRecord`: the event stands for what the stream has been asked so far.
+    EventRecord {
+        /// The event.
+        event: u32,
+        /// The stream.
+        stream: u32,
+    },
+    /// `cudaEventSynchronize`: waits for the event's last record.
+    EventSynchronize {
+        /// The event.
+        event: u32,
+    },
+    /// `cudaEventQuery`: success, or [`CudaError::NotReady`](crate::CudaError::NotReady).
+    EventQuery {
+        /// The event.
+        event: u32,
+    },
+    /// `cudaEventElapsedTime`; gives [`CallResult::Elapsed`].
+    EventElapsed {
+        /// The earlier event.
+        start: u32,
+        /// The later event.
+        end: u32,
+    },
+    /// `cudaDeviceSynchronize`: waits for everything on the device.
+    DeviceSynchronize,
+    /// `cudaDeviceReset`: waits for the device, then everything of the program on it ends; failed contexts work again.
+    DeviceReset,
+    /// `cudaDeviceSetLimit` of the sizes that the simulator has: see [`Limit`].
+    SetLimit {
+        /// Which.
+        limit: Limit,
+        /// Bytes.
+        bytes: u64,
+    },
+    /// `cudaDeviceGetLimit`; gives [`CallResult::Size`].
+    GetLimit {
+        /// Which.
+        limit: Limit,
+    },
+    /// `cudaDeviceEnablePeerAccess` and `cudaDeviceDisablePeerAccess`: whether the current device may access `peer`'s memory.
+    PeerAccess {
+        /// The other device.
+        peer: u32,
+        /// From now on, or no longer.
+        enabled: bool,
+    },
+    /// `cudaGraphLaunch`: nodes that wait for each other, as one operation of the stream. Node `i` runs after those of lower index
+    /// that it names.
+    GraphLaunch {
+        /// The nodes.
+        nodes: Vec<GraphNode>,
+        /// Stream that orders the graph.
+        stream: u32,
+    },
+    /// The host computes by itself for a while.
+    Compute {
+        /// Host time it takes.
+        nanoseconds: u64,
+    },
+    /// Reads the host's clock, that is, simulated time; gives [`CallResult::Time`].
+    ReadClock,
+    /// The thread ends, and with the last one the program. `error` names the CUDA error that it gave up on, if any.
+    Exit {
+        /// The call that failed, and how.
+        error: Option<CallFailure>,
+    },
+}
+
+/// Sizes of a device that a program can set before it launches kernels (`cudaLimit`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Limit {
+    /// `cudaLimitStackSize`: local stack of a thread.
+    Stack,
+    /// `cudaLimitPrintfFifoSize`: printed text that is not yet taken.
+    PrintQueue,
+    /// `cudaLimitMallocHeapSize`: the heap of kernels.
+    Heap,
+}
+
+impl Call {
+    /// A linear `cudaMemset`.
+    pub fn memset(pointer: u64, value: u8, bytes: u64, stream: u32, asynchronous: bool) -> Call {
+        Call::Memset {
+            pointer,
+            shape: CopyShape::linear(bytes),
+            pitch: [bytes; 2],
+            value: u32::from(value),
+            element_bytes: 1,
+            stream,
+            asynchronous,
+        }
+    }
+
+    /// The bulk data that comes with the call, in the order of its fields.
+    pub fn payloads(&self) -> Vec<&Bytes> {
+        match self {
+            Call::MemcpyHostToDevice { data, .. } | Call::ArrayWrite { data, .. } => vec![data],
+            Call::Copy { source: CopyEnd::Bytes(data), .. } => vec![data],
+            Call::ModuleLoad { images, .. } => images.iter().collect(),
+            Call::GraphLaunch { nodes, .. } => {
+                nodes.iter().filter_map(|node| node.call.as_deref()).flat_map(Call::payloads).collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// As [`Call::payloads`], to put the data in place.
+    pub fn payloads_mut(&mut self) -> Vec<&mut Bytes> {
+        match self {
+            Call::MemcpyHostToDevice { data, .. } | Call::ArrayWrite { data, .. } => vec![data],
+            Call::Copy { source: CopyEnd::Bytes(data), .. } => vec![data],
+            Call::ModuleLoad { images, .. } => images.iter_mut().collect(),
+            Call::GraphLaunch { nodes, .. } => {
+                nodes.iter_mut().filter_map(|node| node.call.as_deref_mut()).flat_map(Call::payloads_mut).collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+}

@@ -1,0 +1,45 @@
+//! What a program can ask about a node without any of its time passing.
+
+use serde::{Deserialize, Serialize};
+
+/// The devices of a node, as programs see them.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NodeDescription {
+    /// The topology's name.
+    pub topology: String,
+    /// The GPUs, in the order of the topology.
+    pub devices: Vec<DeviceDescription>,
+}
+
+/// A GPU: what `cudaDeviceProp` and the device attributes are made of.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DeviceDescription {
+    /// Name, such as "Simulated v100 (gpu)".
+    pub name: String,
+    /// Compute capability: (7, 0).
+    pub compute_capability: (u32, u32),
+    /// Streaming multiprocessors.
+    pub sm_count: u32,
+    /// Clock of the SMs, kHz.
+    pub clock_khz: u32,
+    /// Clock of the device memory, kHz.
+    pub memory_clock_khz: u32,
+    /// Width of the device memory's bus, bits.
+    pub memory_bus_bits: u32,
+    /// Device memory, bytes.
+    pub memory_bytes: u64,
+    /// All of the L2, bytes.
+    pub l2_bytes: u64,
+    /// Threads that an SM holds.
+    pub sm_threads: u32,
+    /// Warps that an SM holds.
+    pub sm_warps: u32,
+    /// CTAs that an SM holds.
+    pub sm_ctas: u32,
+    /// Registers of an SM.
+    pub sm_registers: u32,
+    /// Shared memory of an SM, bytes.
+    pub sm_shared_bytes: u32,
+    /// Shared memory that a CTA can have when its kernel asks for it, bytes.
+    pub cta_shared_bytes_optin: u32,
+}

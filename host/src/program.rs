@@ -1,0 +1,184 @@
+//! What runs on the simulated host CPU.
+
+use crate::bytes::Bytes;
+use crate::call::{Call, CallResult};
+use serde::{Deserialize, Serialize};
+
+/// A host thread of a program, numbered from 0 in the order of their first calls.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct ThreadId(pub u32);
+
+/// A call that a thread makes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Request {
+    /// Which thread.
+    pub thread: ThreadId,
+    /// The thread's current device: index of the GPU.
+    pub device: u32,
+    /// Host time the thread has computed since its last call returned.
+    pub host_picoseconds: u64,
+    /// The call.
+    pub call: Call,
+}
+
+/// What the program does next.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Next {
+    /// A thread that is not in a call makes one.
+    Call(Request),
+    /// Nothing, before a call under way returns: simulated time may go on.
+    Waiting,
+    /// Nothing ever again: the program has ended, or is not waited for any longer. An error says what is wrong with it, in
+    /// words; `None` where all is well.
+    End {
+        /// Why it ended otherwise than it should.
+        error: Option<String>,
+    },
+}
+
+/// The program on the simulated host CPU: threads that make CUDA calls. Simulated time stands still while it is asked.
+pub trait Host: Send {
+    /// What any thread does next. Blocks until that is known: [`Next::Waiting`] is an answer only while some call has not
+    /// returned.
+    fn next(&mut self) -> Next;
+
+    /// A thread's call returns.
+    fn complete(&mut self, thread: ThreadId, result: CallResult);
+
+    /// A stream has come to a host function: some thread runs it, and says [`Call::CallbackDone`] when it has.
+    fn call_back(&mut self, function: u64);
+
+    /// Takes the bytes of an asynchronous copy to pageable memory, before the call that waits for it returns.
+    fn receive(&mut self, transfer: u32, data: Vec<u8>);
+
+    /// Takes what kernels have printed, before the call that brings it returns; `error` is what goes to the standard error
+    /// stream, such as the text of an assertion.
+    fn printed(&mut self, text: &[u8], error: &[u8]);
+
+    /// Compares what the device computed with a host computation, where the program has such a check. Meaningful after its end.
+    fn verification(&self) -> Verification;
+
+    /// What the program measured itself, in the order to show. Empty before its end.
+    fn measurements(&self) -> Vec<Measurement>;
+}
+
+/// A program of one thread: it makes one CUDA call after another. Built-in workloads are such.
+///
+/// The simulated host CPU asks for a call, models its cost, and hands back its result with the request for the next
+/// one. A call that blocks the host (a synchronous copy, a synchronisation) has its result when it is over; any other
+/// one at once.
+pub trait HostProgram: Send {
+    /// The next call. `previous` is the result of the call before, [`CallResult::Start`] the first time. After
+    /// [`Call::Exit`] it is not asked again.
+    fn next(&mut self, previous: CallResult) -> Call;
+
+    /// Takes the bytes of an asynchronous copy from the device, before the call that waits for it returns.
+    fn receive(&mut self, transfer: u32, data: Vec<u8>);
+
+    /// Takes what kernels have printed since it was called last, before the call that brings it returns: a launch, a
+    /// synchronisation, a copy that the host waits for, or the end of the program.
+    fn printed(&mut self, text: &[u8]) {
+        let _ = text;
+    }
+
+    /// Compares what the device computed with a host computation. Meaningful after [`Call::Exit`]; the expected values
+    /// are computed here, once.
+    fn verification(&self) -> &Verification;
+
+    /// What the workload measured itself, in the order to show. Empty before [`Call::Exit`].
+    fn measurements(&self) -> Vec<Measurement>;
+}
+
+/// A [`HostProgram`] as a [`Host`]: its thread is number 0, on device 0.
+pub struct SingleThread {
+    program: Box<dyn HostProgram>,
+    /// The result of the last call, until the next one is asked for.
+    returned: Option<CallResult>,
+    ended: bool,
+}
+
+impl SingleThread {
+    /// The program at its start.
+    pub fn new(program: Box<dyn HostProgram>) -> SingleThread {
+        SingleThread { program, returned: Some(CallResult::Start), ended: false }
+    }
+}
+
+impl Host for SingleThread {
+    fn next(&mut self) -> Next {
+        if self.ended {
+            return Next::End { error: None };
+        }
+        let Some(previous) = self.returned.take() else { return Next::Waiting };
+        let call = self.program.next(previous);
+        self.ended = matches!(call, Call::Exit { .. });
+        Next::Call(Request { thread: ThreadId(0), device: 0, host_picoseconds: 0, call })
+    }
+
+    fn complete(&mut self, _: ThreadId, result: CallResult) {
+        self.returned = Some(result);
+    }
+
+    fn call_back(&mut self, _: u64) {
+        // A program of one thread has no host functions: its calls name none.
+    }
+
+    fn receive(&mut self, transfer: u32, data: Vec<u8>) {
+        self.program.receive(transfer, data);
+    }
+
+    fn printed(&mut self, text: &[u8], _: &[u8]) {
+        self.program.printed(text);
+    }
+
+    fn verification(&self) -> Verification {
+        self.program.verification().clone()
+    }
+
+    fn measurements(&self) -> Vec<Measurement> {
+        self.program.measurements()
+    }
+}
+
+/// Whether a workload's result is right.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verification {
+    /// The workload has no result to check, or did not get as far as one.
+    NotChecked,
+    /// The result is what the host computes.
+    Passed,
+    /// The result is wrong.
+    Failed {
+        /// The first difference.
+        message: String,
+    },
+}
+
+impl Verification {
+    /// `true` and `false` where the result was checked, as the result format has it.
+    pub fn verified(&self) -> Option<bool> {
+        match self {
+            Verification::NotChecked => None,
+            Verification::Passed => Some(true),
+            Verification::Failed { .. } => Some(false),
+        }
+    }
+}
+
+/// A value that a workload measured itself.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Measurement {
+    /// Its name.
+    pub name: &'static str,
+    /// Its value.
+    pub value: f64,
+    /// Its unit.
+    pub unit: &'static str,
+}
+
+impl CallResult {
+    /// Bytes that a copy brought.
+    pub fn from_bytes(data: Vec<u8>) -> CallResult {
+        CallResult::Data(Bytes::from(data))
+    }
+}
