@@ -14,5 +14,6 @@ pub mod progress;
 pub mod ptx;
 pub mod result;
 pub mod rollup;
+pub mod run;
 pub mod simulate;
 pub mod snapshot;

@@ -1,0 +1,351 @@
+//! What kind of file the program to run is: whether it will load the CUDA libraries of the simulator, and what helps if not.
+
+use miette::Diagnostic;
+use object::LittleEndian;
+use object::elf;
+use object::read::elf::{Dyn as _, FileHeader, ProgramHeader as _, SectionHeader as _, Sym as _};
+use std::fmt;
+use std::io;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+/// A program that can be run.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Executable {
+    /// The file.
+    pub path: PathBuf,
+    /// The CUDA libraries that must be preloaded: the program says itself where they are, which comes before `LD_LIBRARY_PATH`.
+    pub preload: Vec<&'static str>,
+    /// What the user should know although the program runs.
+    pub notes: Vec<String>,
+}
+
+/// Why a program cannot be run.
+#[derive(Debug, thiserror::Error)]
+pub enum Unsuitable {
+    /// There is no such file.
+    #[error("there is no program `{}`{}", .program.display(), if *.in_path { " in the folders of PATH" } else { "" })]
+    NotFound {
+        /// As the user wrote it.
+        program: PathBuf,
+        /// Whether it was looked for in PATH.
+        in_path: bool,
+    },
+    /// The file cannot be read.
+    #[error("cannot read {}: {error}", .path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        error: io::Error,
+    },
+    /// A folder, a socket or the like.
+    #[error("{} is not a file", .0.display())]
+    NotAFile(PathBuf),
+    /// Permission to execute is missing.
+    #[error("{} is not executable", .0.display())]
+    NotExecutable(PathBuf),
+    /// Its permissions make the dynamic linker ignore the environment.
+    #[error("{} changes the user or the group that it runs as: the system then ignores where libraries are said to be", .0.display())]
+    ChangesUser(PathBuf),
+    /// Neither a program nor a script.
+    #[error("{} is neither an x86-64 program nor a script", .0.display())]
+    NotAProgram(PathBuf),
+    /// A damaged ELF file.
+    #[error("{} is damaged: {reason}", .path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The interpreter of a script.
+    #[error("{} needs the interpreter `{interpreter}`, which cannot be run", .path.display())]
+    Interpreter {
+        /// The script.
+        path: PathBuf,
+        /// As its first line says.
+        interpreter: String,
+    },
+    /// For another machine.
+    #[error("{} is a program for {machine}: expected x86-64", .path.display())]
+    OtherMachine {
+        /// The file.
+        path: PathBuf,
+        /// What it is for.
+        machine: String,
+    },
+    /// Not linked.
+    #[error("{} is {what}: expected a program", .path.display())]
+    NotLinked {
+        /// The file.
+        path: PathBuf,
+        /// What it is.
+        what: &'static str,
+    },
+    /// A program without shared libraries.
+    #[error("{} is linked statically: it loads no shared library, hence not the simulator's", .0.display())]
+    Static(PathBuf),
+    /// A program for another C library.
+    #[error("{} uses the C library of `{loader}`: expected the GNU C library", .path.display())]
+    OtherCLibrary {
+        /// The file.
+        path: PathBuf,
+        /// Its dynamic linker.
+        loader: String,
+    },
+    /// The CUDA runtime is part of the program.
+    #[error("the CUDA runtime is linked statically into {}", .0.display())]
+    StaticRuntime(PathBuf),
+    /// A version of CUDA that is not there.
+    #[error("{} needs {library}", .path.display())]
+    OtherRuntime {
+        /// The file.
+        path: PathBuf,
+        /// The library.
+        library: String,
+    },
+}
+
+impl Unsuitable {
+    /// What the user can do.
+    pub fn remedy(&self) -> Option<String> {
+        let relink = "link it with `nvcc -cudart shared` (CMake: `CUDA_RUNTIME_LIBRARY Shared`; clang, gcc: `-lcudart` in place of `-lcudart_static`)";
+        match self {
+            Self::NotFound { program, in_path: true } if program.is_file() => {
+                Some(format!("to run the file of this folder, write `./{}`", program.display()))
+            }
+            Self::NotExecutable(path) => Some(format!("`chmod +x {}` makes it so", path.display())),
+            Self::ChangesUser(_) => Some("run a copy of it without these permissions".to_owned()),
+            Self::NotAProgram(_) => Some("a script begins with `#!` and its interpreter".to_owned()),
+            Self::OtherMachine { .. } => Some("compile it for x86-64 Linux (`-m64`)".to_owned()),
+            Self::NotLinked { .. } => Some("link it to a program and run that".to_owned()),
+            Self::Static(_) => Some("link it without `-static`, with the shared CUDA runtime".to_owned()),
+            Self::OtherCLibrary { .. } => Some("compile it on a system with the GNU C library".to_owned()),
+            Self::StaticRuntime(_) => Some(relink.to_owned()),
+            Self::OtherRuntime { .. } => {
+                Some("the runtimes of CUDA 11, 12 and 13 are there: compile it with one of these".to_owned())
+            }
+            _ => None,
+        }
+    }
+}
+
+impl Diagnostic for Unsuitable {
+    fn help<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
+        self.remedy().map(|remedy| Box::new(remedy) as Box<dyn fmt::Display>)
+    }
+}
+
+/// Finds `program` as a shell does, in the folders of `search` (PATH) if it has no slash, and looks at what it is.
+pub fn inspect(program: &Path, search: Option<&std::ffi::OsStr>) -> Result<Executable, Unsuitable> {
+    let path = find(program, search)?;
+    check_permissions(&path)?;
+    let data = std::fs::read(&path).map_err(|error| Unsuitable::Unreadable { path: path.clone(), error })?;
+    if let Some(line) = data.strip_prefix(b"#!") {
+        check_interpreter(&path, line)?;
+        return Ok(Executable { path, preload: Vec::new(), notes: Vec::new() });
+    }
+    if !data.starts_with(&elf::ELFMAG) {
+        return Err(Unsuitable::NotAProgram(path));
+    }
+    check_machine(&path, &data)?;
+    let linkage =
+        Linkage::read(&data).map_err(|error| Unsuitable::Damaged { path: path.clone(), reason: error.to_string() })?;
+    linkage.check(&path)?;
+    Ok(Executable { path, preload: linkage.preload(), notes: linkage.notes() })
+}
+
+fn find(program: &Path, search: Option<&std::ffi::OsStr>) -> Result<PathBuf, Unsuitable> {
+    let in_path = !program.as_os_str().as_encoded_bytes().contains(&b'/');
+    let found = if in_path {
+        let mut places = std::env::split_paths(search.unwrap_or_default()).map(|folder| folder.join(program));
+        places.find(|path| path.is_file() && is_executable(path))
+    } else {
+        program.exists().then(|| program.to_owned())
+    };
+    found.ok_or_else(|| Unsuitable::NotFound { program: program.to_owned(), in_path })
+}
+
+fn is_executable(path: &Path) -> bool {
+    path.metadata().is_ok_and(|metadata| metadata.permissions().mode() & 0o111 != 0)
+}
+
+fn check_permissions(path: &Path) -> Result<(), Unsuitable> {
+    let metadata = path.metadata().map_err(|error| Unsuitable::Unreadable { path: path.to_owned(), error })?;
+    if !metadata.is_file() {
+        return Err(Unsuitable::NotAFile(path.to_owned()));
+    }
+    if !is_executable(path) {
+        return Err(Unsuitable::NotExecutable(path.to_owned()));
+    }
+    // The files of /proc/self belong to the user and the group that this process runs as.
+    let own = Path::new("/proc/self").metadata().ok();
+    let (user, group) = own.map_or((metadata.uid(), metadata.gid()), |own| (own.uid(), own.gid()));
+    let changes_user = metadata.mode() & 0o4000 != 0 && metadata.uid() != user;
+    let changes_group = metadata.mode() & 0o2000 != 0 && metadata.gid() != group;
+    if changes_user || changes_group {
+        return Err(Unsuitable::ChangesUser(path.to_owned()));
+    }
+    Ok(())
+}
+
+/// Checks the interpreter that the first line of a script names; `line` is what follows `#!`.
+fn check_interpreter(path: &Path, line: &[u8]) -> Result<(), Unsuitable> {
+    let line = line.split(|&byte| byte == b'\n').next().unwrap_or_default();
+    let line = String::from_utf8_lossy(line);
+    let interpreter = line.split_whitespace().next().unwrap_or_default();
+    if is_executable(Path::new(interpreter)) {
+        return Ok(());
+    }
+    Err(Unsuitable::Interpreter { path: path.to_owned(), interpreter: interpreter.to_owned() })
+}
+
+/// Checks what the first bytes of an ELF file say, which are the same for all machines.
+fn check_machine(path: &Path, data: &[u8]) -> Result<(), Unsuitable> {
+    let byte = |at: usize| data.get(at).copied().unwrap_or_default();
+    let bits = if byte(4) == elf::ELFCLASS32 { 32 } else { 64 };
+    let half = |at: usize| match byte(5) {
+        elf::ELFDATA2MSB => u16::from_be_bytes([byte(at), byte(at + 1)]),
+        _ => u16::from_le_bytes([byte(at), byte(at + 1)]),
+    };
+    let machine = match half(18) {
+        elf::EM_X86_64 if bits == 64 => return Ok(()),
+        elf::EM_X86_64 => "32-bit x86 (x32)".to_owned(),
+        elf::EM_386 => "32-bit x86".to_owned(),
+        elf::EM_AARCH64 => "64-bit ARM".to_owned(),
+        elf::EM_ARM => "32-bit ARM".to_owned(),
+        elf::EM_PPC64 => "64-bit POWER".to_owned(),
+        elf::EM_RISCV => format!("{bits}-bit RISC-V"),
+        elf::EM_CUDA => "an NVIDIA GPU (a cubin)".to_owned(),
+        other => format!("machine {other} of ELF"),
+    };
+    Err(Unsuitable::OtherMachine { path: path.to_owned(), machine })
+}
+
+/// What an ELF file says of the libraries that it uses.
+#[derive(Debug, Default)]
+struct Linkage {
+    kind: u16,
+    loader: Option<String>,
+    needed: Vec<String>,
+    /// Where libraries are looked for before the folders of `LD_LIBRARY_PATH`.
+    has_rpath: bool,
+    /// Names of CUDA's runtime that come from shared libraries.
+    imports_runtime: bool,
+    /// Code for GPUs, or texts of the CUDA runtime.
+    contains_cuda: bool,
+}
+
+/// What the CUDA runtime says of itself in every version. A program that has it links the runtime statically.
+const RUNTIME_TEXT: &[u8] = b"CUDA driver version is insufficient for CUDA runtime version";
+
+/// Libraries of NVIDIA whose kernels are machine code of GPUs.
+const CLOSED_LIBRARIES: [&str; 9] =
+    ["libcublas", "libcudnn", "libcufft", "libcurand", "libcusolver", "libcusparse", "libnccl", "libnpp", "libnvjpeg"];
+
+impl Linkage {
+    fn read(data: &[u8]) -> object::read::Result<Self> {
+        let header = elf::FileHeader64::<LittleEndian>::parse(data)?;
+        let endian = header.endian()?;
+        let mut linkage = Self { kind: header.e_type(endian), ..Self::default() };
+        for segment in header.program_headers(endian, data)? {
+            if let Some(loader) = segment.interpreter(endian, data)? {
+                linkage.loader = Some(String::from_utf8_lossy(loader).into_owned());
+            }
+        }
+        let sections = header.sections(endian, data)?;
+        if let Some((entries, strings)) = sections.dynamic(endian, data)? {
+            let strings = sections.strings(endian, data, strings)?;
+            let (mut has_rpath, mut has_runpath) = (false, false);
+            for entry in entries {
+                match entry.tag32(endian) {
+                    Some(elf::DT_NEEDED) => {
+                        let name = entry.string(endian, strings)?;
+                        linkage.needed.push(String::from_utf8_lossy(name).into_owned());
+                    }
+                    Some(elf::DT_RPATH) => has_rpath = true,
+                    Some(elf::DT_RUNPATH) => has_runpath = true,
+                    _ => {}
+                }
+            }
+            // The newer entry takes the place of the older one, and comes after LD_LIBRARY_PATH.
+            linkage.has_rpath = has_rpath && !has_runpath;
+        }
+        let symbols = sections.symbols(endian, data, elf::SHT_DYNSYM)?;
+        for symbol in symbols.iter().filter(|symbol| symbol.st_shndx(endian) == elf::SHN_UNDEF) {
+            let name = symbol.name(endian, symbols.strings())?;
+            linkage.imports_runtime |= name.starts_with(b"cuda") || name.starts_with(b"__cuda");
+        }
+        let mut has_code = false;
+        for section in sections.iter() {
+            has_code |= sections.section_name(endian, section)? == b".nv_fatbin" && section.sh_size(endian) != 0u64;
+        }
+        linkage.contains_cuda = has_code || data.windows(RUNTIME_TEXT.len()).any(|part| part == RUNTIME_TEXT);
+        Ok(linkage)
+    }
+
+    fn check(&self, path: &Path) -> Result<(), Unsuitable> {
+        let path = || path.to_owned();
+        match self.kind {
+            elf::ET_EXEC | elf::ET_DYN => {}
+            elf::ET_REL => return Err(Unsuitable::NotLinked { path: path(), what: "an object file" }),
+            elf::ET_CORE => return Err(Unsuitable::NotLinked { path: path(), what: "a memory dump" }),
+            _ => return Err(Unsuitable::NotLinked { path: path(), what: "an ELF file of an unknown kind" }),
+        }
+        match &self.loader {
+            None if self.kind == elf::ET_DYN && !self.needed.is_empty() => {
+                return Err(Unsuitable::NotLinked { path: path(), what: "a shared library" });
+            }
+            None => return Err(Unsuitable::Static(path())),
+            Some(loader) if loader.contains("musl") => {
+                return Err(Unsuitable::OtherCLibrary { path: path(), loader: loader.clone() });
+            }
+            Some(_) => {}
+        }
+        let runtimes = || self.needed.iter().filter(|library| file_name(library).starts_with("libcudart.so"));
+        if let Some(library) = runtimes().find(|library| known(library).is_none()) {
+            return Err(Unsuitable::OtherRuntime { path: path(), library: library.clone() });
+        }
+        let static_runtime = self.contains_cuda && !self.imports_runtime && runtimes().next().is_none();
+        // A program of the driver's functions alone has code for GPUs too; then it names the driver library itself.
+        let of_driver = self.needed.iter().any(|library| file_name(library) == "libcuda.so.1");
+        if static_runtime && !of_driver {
+            return Err(Unsuitable::StaticRuntime(path()));
+        }
+        Ok(())
+    }
+
+    /// The libraries that the program would find elsewhere first.
+    fn preload(&self) -> Vec<&'static str> {
+        let elsewhere = |library: &&String| self.has_rpath || library.contains('/');
+        let mut preload: Vec<&'static str> =
+            self.needed.iter().filter(elsewhere).filter_map(|library| known(library)).collect();
+        if self.has_rpath && preload.is_empty() && self.imports_runtime {
+            // Other libraries of the program bring the runtime, and the path holds for them too.
+            preload.extend(balar_cudart::exports::LIBRARIES.map(|library| library.soname));
+        }
+        preload
+    }
+
+    fn notes(&self) -> Vec<String> {
+        let closed = |library: &&String| CLOSED_LIBRARIES.iter().any(|known| file_name(library).starts_with(known));
+        let note = |library: &String| {
+            format!("{library} brings kernels as machine code of GPUs alone: launches of those will fail")
+        };
+        self.needed.iter().filter(closed).map(note).collect()
+    }
+}
+
+fn file_name(library: &str) -> &str {
+    library.rsplit('/').next().unwrap_or(library)
+}
+
+/// The library of the simulator with the name `library`.
+fn known(library: &str) -> Option<&'static str> {
+    let name = file_name(library);
+    balar_cudart::exports::LIBRARIES.iter().map(|library| library.soname).find(|soname| *soname == name)
+}
+
+#[cfg(test)]
+mod tests;

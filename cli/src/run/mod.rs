@@ -1,0 +1,3 @@
+//! Running a CUDA program on the simulated node.
+
+pub mod executable;
