@@ -57,11 +57,11 @@ pub enum SimulationError {
     #[error(transparent)]
     Topology(#[from] Box<TopologyErrors>),
     /// The host cannot map the simulated device memory.
-    #[error("cannot map {bytes} bytes for the device memory of {gpu}: {source}")]
+    #[error("cannot map {bytes} bytes for the device memory of {gpus}: {source}")]
     DeviceMemory {
-        /// The GPU.
-        gpu: String,
-        /// Its memory size.
+        /// The GPUs.
+        gpus: String,
+        /// Their memory size.
         bytes: u64,
         /// Why.
         source: std::io::Error,
@@ -157,7 +157,7 @@ impl WorkloadCatalogue for BuiltInWorkloads {
 /// Every value that a unit refuses, or a device memory that the host cannot map.
 pub fn check_units(topology: &Topology) -> Result<(), SimulationError> {
     let mut node = Node { gpus: topology.gpus(), ..Node::default() };
-    map_memories(&mut node)?;
+    map_memory(&mut node)?;
     // Units are built for a program; which one does not matter to them.
     let descriptor = balar_workloads::find("vectoradd")?;
     node.workload =
@@ -166,16 +166,15 @@ pub fn check_units(topology: &Topology) -> Result<(), SimulationError> {
     Ok(())
 }
 
-/// Maps the device memory of every GPU.
-fn map_memories(node: &mut Node) -> Result<(), SimulationError> {
-    for gpu in &node.gpus {
-        let memory = DeviceMemory::new(gpu.memory_bytes).map_err(|source| SimulationError::DeviceMemory {
-            gpu: gpu.part.clone(),
-            bytes: gpu.memory_bytes,
-            source,
-        })?;
-        node.memories.push(Arc::new(memory));
-    }
+/// Maps the memories of all GPUs, and the host window.
+fn map_memory(node: &mut Node) -> Result<(), SimulationError> {
+    let capacities: Vec<u64> = node.gpus.iter().map(|gpu| gpu.memory_bytes).collect();
+    let memory = DeviceMemory::of_node(&capacities).map_err(|source| SimulationError::DeviceMemory {
+        gpus: node.gpus.iter().map(|gpu| gpu.part.as_str()).collect::<Vec<_>>().join(", "),
+        bytes: capacities.iter().sum(),
+        source,
+    })?;
+    node.memory = Some(Arc::new(memory));
     Ok(())
 }
 
@@ -231,10 +230,9 @@ fn run(
     let built = topology::build(topology, &node).map_err(Box::new)?;
     let mut units = Vec::with_capacity(built.len());
     for ((path, unit, wires), expanded) in built.into_iter().zip(&topology.units) {
-        let memory = node.gpu(&expanded.part).map_or(0, |(index, _)| index);
-        units.push(UnitEntry { path, unit, wires, weight: weight(expanded.kind.name), memory });
+        units.push(UnitEntry { path, unit, wires, weight: weight(expanded.kind.name) });
     }
-    let simulation = engine::Simulation { units, memories: node.memories.clone() };
+    let simulation = engine::Simulation { units, memory: node.memory.clone() };
     let threads = options.threads.max(1);
     let RunReport { end, outcome, mut statistics, windows, messages, .. } = engine::run(simulation, options)?;
     Ok(RunResult {
@@ -281,7 +279,7 @@ fn empty_node(topology: &Topology) -> Result<Node, SimulationError> {
     if node.gpus.is_empty() {
         return Err(SimulationError::NoGpu(topology.name.clone()));
     }
-    map_memories(&mut node)?;
+    map_memory(&mut node)?;
     Ok(node)
 }
 
@@ -327,13 +325,14 @@ fn load_modules(node: &mut Node, gpu: usize, texts: &[(String, String)]) -> Resu
     let functions = || trees.iter().flat_map(|tree| &tree.functions).filter(|function| &*function.name == "malloc");
     let allocates = functions().count() > 0 && functions().all(|function| function.body.is_none());
     let module = PtxModule::link(trees).map_err(Box::new)?;
-    let mut end = DeviceMemory::BASE + node.gpus[gpu].memory_bytes;
+    let base = balar_host::memory::gpu_base(gpu);
+    let mut end = base + node.gpus[gpu].memory_bytes;
     let mut addresses = Vec::new();
     let mut log = WriteLog::default();
     for variable in module.variables() {
         let alignment = variable.alignment.max(256).next_power_of_two();
         let start = end.checked_sub(variable.bytes).map(|start| start & !(alignment - 1));
-        let Some(start) = start.filter(|&start| start >= DeviceMemory::BASE) else {
+        let Some(start) = start.filter(|&start| start >= base) else {
             let bytes = module.variables().iter().map(|variable| variable.bytes).sum();
             let gpu = node.gpus[gpu].part.clone();
             return Err(SimulationError::Variables { file: file(), gpu, bytes });
@@ -349,18 +348,20 @@ fn load_modules(node: &mut Node, gpu: usize, texts: &[(String, String)]) -> Resu
             log.write(SimTime::ZERO, address, &bytes, 0..bytes.len());
         }
     }
-    if allocates && !node.memories[gpu].has_heap() {
+    if allocates {
         let bytes = DeviceMemory::DEFAULT_HEAP_BYTES;
-        let start = end.checked_sub(bytes).map(|start| start & !255).filter(|&start| start >= DeviceMemory::BASE);
+        let start = end.checked_sub(bytes).map(|start| start & !255).filter(|&start| start >= base);
         let Some(start) = start else {
             let gpu = node.gpus[gpu].part.clone();
             return Err(SimulationError::Variables { file: file(), gpu, bytes });
         };
-        node.memories[gpu].set_heap(start, bytes);
+        log.set_heap(SimTime::ZERO, gpu, start, bytes);
         end = start;
     }
-    node.memories[gpu].apply(&mut log);
-    node.gpus[gpu].memory_bytes = end - DeviceMemory::BASE;
+    if let Some(memory) = &node.memory {
+        memory.apply(&mut log);
+    }
+    node.gpus[gpu].memory_bytes = end - base;
     for (name, program) in module.programs(&addresses) {
         let program = match program {
             Ok(program) => program,

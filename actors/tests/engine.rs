@@ -127,7 +127,7 @@ impl Network {
             .map(|&(unit, port, ps)| Wire { unit: UnitId(unit), port: PortId(port), latency: SimTime(ps) })
             .collect();
         let path = format!("unit[{}]", self.traces.len() - 1);
-        self.simulation.units.push(UnitEntry { path, unit: Box::new(unit), wires, weight: 1, memory: 0 });
+        self.simulation.units.push(UnitEntry { path, unit: Box::new(unit), wires, weight: 1 });
         self
     }
 
@@ -328,7 +328,7 @@ fn a_unit_that_breaks_the_rules_of_time_is_named() {
         let mut network = Network::default();
         network.add(Some(0), &[(1, 0, 10)], |actions, _| actions.sends.push((0, actions.now, [0; 3])));
         let (path, unit) = ("lazy".to_owned(), Box::new(Lazy { wakes }));
-        network.simulation.units.push(UnitEntry { path, unit, wires: Vec::new(), weight: 1, memory: 0 });
+        network.simulation.units.push(UnitEntry { path, unit, wires: Vec::new(), weight: 1 });
         let (report, _) = network.run(threads(1));
         let Outcome::UnitPanic { path, message, .. } = &report.outcome else { panic!("{:?}", report.outcome) };
         assert_eq!(path, "lazy");
@@ -418,7 +418,7 @@ fn endless(latency: u64) -> Network {
     for unit in 0..2 {
         let wires = vec![Wire { unit: UnitId(1 - unit), port: PortId(0), latency: SimTime(latency) }];
         let path = format!("player[{unit}]");
-        network.simulation.units.push(UnitEntry { path, unit: Box::new(Player), wires, weight: 1, memory: 0 });
+        network.simulation.units.push(UnitEntry { path, unit: Box::new(Player), wires, weight: 1 });
     }
     network
 }

@@ -60,9 +60,9 @@ fn allocations(threads: usize, windows: u64, messages: u64) -> u64 {
     let wire = |unit: u32| Wire { unit: UnitId(unit % 30), port: PortId(0), latency: SimTime(10) };
     let units = (0..30).map(|unit| {
         let wires = vec![wire(unit + 1), wire(unit + 7)];
-        UnitEntry { path: String::new(), unit: Box::new(Talker { messages }), wires, weight: 1, memory: 0 }
+        UnitEntry { path: String::new(), unit: Box::new(Talker { messages }), wires, weight: 1 }
     });
-    let simulation = Simulation { units: units.collect(), memories: Vec::new() };
+    let simulation = Simulation { units: units.collect(), memory: None };
     let options = RunOptions { threads, stop_at: Some(SimTime(10 * windows)), ..RunOptions::default() };
     let before = ALLOCATIONS.load(Ordering::Relaxed);
     let report = run(simulation, options).expect("the network is sound");

@@ -112,7 +112,7 @@ fn simulation(sms: u32, depth: u64, total: u64, pattern: Pattern) -> Simulation 
     let wire = |unit: u32, port: u32| Wire { unit: UnitId(unit), port: PortId(port as u16), latency: WIRE };
     let mut simulation = Simulation::default();
     let mut add = |path: String, unit: Box<dyn Unit>, wires: Vec<Wire>| {
-        simulation.units.push(UnitEntry { path, unit, wires, weight: 1, memory: 0 });
+        simulation.units.push(UnitEntry { path, unit, wires, weight: 1 });
     };
     for number in 0..sms {
         let requester = Requester {

@@ -1,6 +1,6 @@
 //! The heap of device memory from which kernels allocate.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Blocks of the device heap. The smallest free range that is large enough is taken, the one with the lowest address among equals;
 /// so the same calls in the same order always get the same addresses.
@@ -8,6 +8,8 @@ use std::collections::BTreeMap;
 pub(crate) struct DeviceHeap {
     /// Free ranges: first address, bytes. No two touch.
     free: BTreeMap<u64, u64>,
+    /// The same ranges as (bytes, first address).
+    by_size: BTreeSet<(u64, u64)>,
     /// Live blocks: first address, bytes.
     live: BTreeMap<u64, u64>,
 }
@@ -20,18 +22,31 @@ impl DeviceHeap {
     pub fn new(start: u64, bytes: u64) -> DeviceHeap {
         let first = start.next_multiple_of(ALIGNMENT);
         let bytes = (start + bytes).saturating_sub(first) & !(ALIGNMENT - 1);
-        let free = if bytes == 0 { BTreeMap::new() } else { BTreeMap::from([(first, bytes)]) };
-        DeviceHeap { free, live: BTreeMap::new() }
+        let mut heap = DeviceHeap { free: BTreeMap::new(), by_size: BTreeSet::new(), live: BTreeMap::new() };
+        if bytes > 0 {
+            heap.add_free(first, bytes);
+        }
+        heap
+    }
+
+    fn add_free(&mut self, address: u64, bytes: u64) {
+        self.free.insert(address, bytes);
+        self.by_size.insert((bytes, address));
+    }
+
+    fn remove_free(&mut self, address: u64) -> Option<u64> {
+        let bytes = self.free.remove(&address)?;
+        self.by_size.remove(&(bytes, address));
+        Some(bytes)
     }
 
     /// The address of a new block; 0 where `bytes` is 0 or no free range is large enough.
     pub fn allocate(&mut self, bytes: u64) -> u64 {
         let Some(bytes) = bytes.checked_next_multiple_of(ALIGNMENT).filter(|&bytes| bytes > 0) else { return 0 };
-        let fitting = self.free.iter().filter(|&(_, &length)| length >= bytes);
-        let Some((&address, &length)) = fitting.min_by_key(|&(&address, &length)| (length, address)) else { return 0 };
-        self.free.remove(&address);
+        let Some(&(length, address)) = self.by_size.range((bytes, 0)..).next() else { return 0 };
+        self.remove_free(address);
         if length > bytes {
-            self.free.insert(address + bytes, length - bytes);
+            self.add_free(address + bytes, length - bytes);
         }
         self.live.insert(address, bytes);
         address
@@ -42,16 +57,17 @@ impl DeviceHeap {
     pub fn release(&mut self, address: u64) -> bool {
         let Some(mut bytes) = self.live.remove(&address) else { return false };
         let mut first = address;
-        if let Some(after) = self.free.remove(&(address + bytes)) {
+        if let Some(after) = self.remove_free(address + bytes) {
             bytes += after;
         }
         if let Some((&before, &length)) = self.free.range(..address).next_back()
             && before + length == address
         {
+            self.remove_free(before);
             first = before;
             bytes += length;
         }
-        self.free.insert(first, bytes);
+        self.add_free(first, bytes);
         true
     }
 }

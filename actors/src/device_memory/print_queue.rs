@@ -11,6 +11,12 @@ pub(crate) struct PrintQueue {
     records: VecDeque<usize>,
 }
 
+impl Default for PrintQueue {
+    fn default() -> Self {
+        PrintQueue::new(PrintQueue::DEFAULT_CAPACITY)
+    }
+}
+
 impl PrintQueue {
     /// Bytes of the queue: the default of `cudaLimitPrintfFifoSize` (CUDA C++ Programming Guide, "Associated Host-Side API":
     /// 1 MB). A record takes as much as its text; the GPU's own keeps format and arguments instead, in a form of its own.
@@ -19,6 +25,11 @@ impl PrintQueue {
     /// An empty queue.
     pub fn new(capacity: usize) -> PrintQueue {
         PrintQueue { capacity, bytes: VecDeque::new(), records: VecDeque::new() }
+    }
+
+    /// From now on it holds so many bytes; what is there stays.
+    pub fn set_capacity(&mut self, capacity: usize) {
+        self.capacity = capacity;
     }
 
     /// Adds a record; one that is larger than the queue is lost.

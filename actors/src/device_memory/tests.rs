@@ -37,8 +37,8 @@ fn stores_become_visible_at_the_end_of_the_window_in_order_of_time() {
     late.store(SimTime(11), &access(1, |_| A), &values(|_| 2));
     assert_eq!(word(&memory, A), 0);
     // The unit with the later store comes first in the list: time decides.
-    let mut logs = [(0, UnitId(1), late), (0, UnitId(2), early)];
-    commit(std::slice::from_ref(&memory), &mut logs);
+    let mut logs = [(UnitId(1), late), (UnitId(2), early)];
+    commit(&memory, &mut logs);
     assert_eq!(word(&memory, A), 2);
 }
 
@@ -46,13 +46,13 @@ fn stores_become_visible_at_the_end_of_the_window_in_order_of_time() {
 fn equal_times_are_ordered_by_unit() {
     for swap in [false, true] {
         let memory = memory();
-        let mut logs = [(0, UnitId(1), WriteLog::default()), (0, UnitId(2), WriteLog::default())];
-        logs[0].2.store(SimTime(10), &access(1, |_| A), &values(|_| 1));
-        logs[1].2.store(SimTime(10), &access(1, |_| A), &values(|_| 2));
+        let mut logs = [(UnitId(1), WriteLog::default()), (UnitId(2), WriteLog::default())];
+        logs[0].1.store(SimTime(10), &access(1, |_| A), &values(|_| 1));
+        logs[1].1.store(SimTime(10), &access(1, |_| A), &values(|_| 2));
         if swap {
             logs.swap(0, 1);
         }
-        commit(std::slice::from_ref(&memory), &mut logs);
+        commit(&memory, &mut logs);
         assert_eq!(word(&memory, A), 2);
     }
 }
@@ -81,9 +81,9 @@ fn atomics_return_old_values_and_block_own_loads() {
     log.atomic(SimTime(1), &all, add, &values(|_| 1), &LaneValues::default(), 7);
     assert!(!log.overlay(&access(1, |_| A), &mut LaneValues::default()));
     assert!(log.overlay(&access(1, |_| A + 4), &mut LaneValues::default()));
-    let mut logs = [(0, UnitId(1), log)];
-    commit(std::slice::from_ref(&memory), &mut logs);
-    let result = logs[0].2.atomic_results().next().expect("one atomic was logged");
+    let mut logs = [(UnitId(1), log)];
+    commit(&memory, &mut logs);
+    let result = logs[0].1.atomic_results().next().expect("one atomic was logged");
     assert_eq!((result.token, result.mask), (7, u32::MAX));
     assert_eq!(result.values().low, std::array::from_fn(|lane| lane as u64));
     assert_eq!(word(&memory, A), 32);
@@ -103,9 +103,9 @@ fn atomics_of_sixteen_bytes() {
     comparands.set(1, 7 << 64 | 5);
     log.atomic(SimTime(1), &wide, swap, &comparands, &replacements, 0);
     assert!(!log.overlay(&access(1, |_| A + 12), &mut LaneValues::default()));
-    let mut logs = [(0, UnitId(1), log)];
-    commit(std::slice::from_ref(&memory), &mut logs);
-    let result = logs[0].2.atomic_results().next().expect("one atomic was logged");
+    let mut logs = [(UnitId(1), log)];
+    commit(&memory, &mut logs);
+    let result = logs[0].1.atomic_results().next().expect("one atomic was logged");
     assert_eq!([result.values().get(0), result.values().get(1)], [0, 7 << 64 | 5]);
     assert_eq!([word(&memory, A), word(&memory, A + 8)], [9, 0]);
 }
@@ -131,7 +131,7 @@ fn bulk_writes_fills_and_copies() {
     let mut log = WriteLog::default();
     let data: Arc<[u8]> = (0..64u8).collect();
     log.write(SimTime(1), A, &data, 4..8);
-    log.fill(SimTime(2), A + 4, 4, 9);
+    log.fill(SimTime(2), A + 4, 4, 0x0807_0609, 1);
     log.copy(SimTime(3), A + 8, A, 8);
     memory.apply(&mut log);
     assert_eq!(word(&memory, A), u32::from_le_bytes([4, 5, 6, 7]));
@@ -142,33 +142,87 @@ fn bulk_writes_fills_and_copies() {
 #[test]
 fn units_print_and_allocate_in_the_order_of_time_and_unit() {
     let memory = memory();
-    memory.set_heap(A + 8192, 256);
+    let mut log = WriteLog::default();
+    log.set_heap(SimTime(0), 0, A + 8192, 256);
+    memory.apply(&mut log);
     let (mut first, mut second) = (WriteLog::default(), WriteLog::default());
     let sizes = [16; 32];
-    second.print(SimTime(5), b"early\n");
-    second.allocate(SimTime(10), 0b11, &sizes, 0);
-    second.print(SimTime(10), b"second\n");
-    first.print(SimTime(10), b"first\n");
-    first.allocate(SimTime(10), 0b100, &sizes, 4);
-    let mut logs = [(0, UnitId(2), second), (0, UnitId(1), first)];
-    commit(std::slice::from_ref(&memory), &mut logs);
+    second.print(SimTime(5), 0, b"early\n");
+    second.allocate(SimTime(10), 0, 0b11, &sizes, 0);
+    second.print(SimTime(10), 0, b"second\n");
+    first.print(SimTime(10), 0, b"first\n");
+    first.allocate(SimTime(10), 0, 0b100, &sizes, 4);
+    let mut logs = [(UnitId(2), second), (UnitId(1), first)];
+    commit(&memory, &mut logs);
     let addresses = |log: &WriteLog| {
         let result = log.atomic_results().next().expect("one allocation was logged");
         let values = result.values();
         (result.kind, [0, 1, 2].map(|lane| values.low[lane]))
     };
     // Unit 1 comes first among equal times.
-    assert_eq!(addresses(&logs[1].2), (LoggedKind::Allocation, [0, 0, A + 8192]));
-    assert_eq!(addresses(&logs[0].2), (LoggedKind::Allocation, [A + 8208, A + 8224, 0]));
-    assert_eq!(memory.take_printed(), b"early\nfirst\nsecond\n");
-    assert_eq!(memory.take_printed(), b"");
+    assert_eq!(addresses(&logs[1].1), (LoggedKind::Allocation, [0, 0, A + 8192]));
+    assert_eq!(addresses(&logs[0].1), (LoggedKind::Allocation, [A + 8208, A + 8224, 0]));
+    assert_eq!(memory.take_printed(0), b"early\nfirst\nsecond\n");
+    assert_eq!(memory.take_printed(0), b"");
     assert_eq!(memory.view().allocation_of(A + 8192), Some((A + 8192, A + 8448)));
 
     let mut log = WriteLog::default();
     let mut frees = [0; 32];
     (frees[4], frees[9]) = (A + 8192, A + 8200);
-    log.release(SimTime(20), 1 << 4 | 1 << 9, &frees, 1);
+    log.release(SimTime(20), 0, 1 << 4 | 1 << 9, &frees, 1);
     memory.apply(&mut log);
     let result = log.atomic_results().next().expect("the frees were logged");
     assert_eq!((result.kind, result.first_zero()), (LoggedKind::Release, Some((9, A + 8200))));
+}
+
+#[test]
+fn elements_of_several_bytes_are_filled() {
+    let memory = memory();
+    let mut log = WriteLog::default();
+    log.fill(SimTime(1), A, 8, 0xaaaa_1234, 2);
+    log.fill(SimTime(2), A + 8, 8, 0xdead_beef, 4);
+    memory.apply(&mut log);
+    assert_eq!(
+        [0, 4, 8, 12, 16].map(|at| word(&memory, A + at)),
+        [0x1234_1234, 0x1234_1234, 0xdead_beef, 0xdead_beef, 0]
+    );
+}
+
+#[test]
+fn each_gpu_has_a_heap_and_prints_of_its_own() {
+    let memory = DeviceMemory::of_node(&[1 << 20, 1 << 20]).expect("the system maps without reserving");
+    let second = balar_host::memory::gpu_base(1);
+    let mut log = WriteLog::default();
+    log.set_heap(SimTime(0), 1, second, 256);
+    log.allocate(SimTime(1), 0, 1, &[16; 32], 0);
+    log.allocate(SimTime(1), 1, 1, &[16; 32], 1);
+    log.print(SimTime(2), 0, b"zero");
+    log.set_print_capacity(SimTime(2), 1, 4);
+    log.print(SimTime(2), 1, b"more than four");
+    log.print(SimTime(2), 1, b"one");
+    memory.apply(&mut log);
+    let addresses: Vec<u64> = log.atomic_results().map(|result| result.values().low[0]).collect();
+    assert_eq!(addresses, [0, second]);
+    assert_eq!((memory.take_printed(0), memory.take_printed(1)), (b"zero".to_vec(), b"one".to_vec()));
+}
+
+#[test]
+fn gpus_and_host_window_are_one_memory() {
+    let memory = DeviceMemory::of_node(&[1 << 20, 1 << 20]).expect("the system maps without reserving");
+    let [second, window] = [balar_host::memory::gpu_base(1), balar_host::memory::HOST_BASE];
+    let mut log = WriteLog::default();
+    for start in [A, second, window] {
+        log.map(SimTime(0), start, 64);
+    }
+    log.fill(SimTime(1), window, 8, 7, 4);
+    log.copy(SimTime(2), second + 16, window, 8);
+    log.copy(SimTime(3), A, second + 12, 8);
+    memory.apply(&mut log);
+    assert_eq!([A, A + 4, second + 16].map(|address| word(&memory, address)), [0, 7, 7]);
+    assert_eq!([A, second, window].map(|at| memory.view().allocation_for(0, at).is_some()), [true, false, true]);
+    log = WriteLog::default();
+    log.set_peer(SimTime(4), 0, 1, true);
+    log.open_to(SimTime(4), A, 0b10);
+    memory.apply(&mut log);
+    assert!(memory.view().allocation_for(0, second).is_some() && memory.view().allocation_for(1, A).is_some());
 }

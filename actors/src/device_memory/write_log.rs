@@ -1,6 +1,7 @@
 //! What one unit writes to device memory in one window.
 
-use super::{Arena, DeviceMemoryView};
+use super::heap::DeviceHeap;
+use super::{Arena, DeviceMemoryView, GpuSet};
 use balar_isa::execution::{AtomicFunction, LaneValues, MemoryAccess};
 use balar_isa::program::{LANES, lanes};
 use balar_isa::texture::Image;
@@ -77,6 +78,7 @@ enum EntryKind {
     },
     /// Allocations from the device heap, lane by lane: the operand is the size, the old value the address.
     Allocate {
+        gpu: u8,
         first: u32,
         count: u32,
         mask: u32,
@@ -84,6 +86,7 @@ enum EntryKind {
     },
     /// Ends of blocks of the device heap, lane by lane: the old value is 1 where the address begins a block.
     Release {
+        gpu: u8,
         first: u32,
         count: u32,
         mask: u32,
@@ -94,8 +97,20 @@ enum EntryKind {
         handle: u64,
         image: Option<Image>,
     },
+    /// A GPU's device heap.
+    Heap {
+        gpu: u8,
+        start: u64,
+        bytes: u64,
+    },
+    /// Room for what a GPU's kernels print.
+    PrintCapacity {
+        gpu: u8,
+        bytes: u64,
+    },
     /// A printed record in `data`.
     Print {
+        gpu: u8,
         offset: u32,
         bytes: u32,
     },
@@ -107,7 +122,8 @@ enum EntryKind {
     Fill {
         address: u64,
         bytes: u64,
-        value: u8,
+        value: u32,
+        element_bytes: u8,
     },
     Copy {
         destination: u64,
@@ -120,6 +136,17 @@ enum EntryKind {
     },
     Unmap {
         address: u64,
+    },
+    /// Whether a GPU may access another one's memory.
+    Peer {
+        gpu: u8,
+        peer: u8,
+        enabled: bool,
+    },
+    /// Whom an allocation is opened to.
+    Open {
+        address: u64,
+        gpus: GpuSet,
     },
 }
 
@@ -253,18 +280,18 @@ impl WriteLog {
         self.entries.push(Entry { time, kind });
     }
 
-    /// Logs allocations from the device heap, one for each lane; after the window their addresses come back under `token`.
-    pub fn allocate(&mut self, time: SimTime, mask: u32, sizes: &[u64; LANES], token: u32) {
+    /// Logs allocations from a GPU's device heap, one for each lane; after the window their addresses come back under `token`.
+    pub fn allocate(&mut self, time: SimTime, gpu: usize, mask: u32, sizes: &[u64; LANES], token: u32) {
         let (first, count) =
             self.heap_lanes(mask, |lane| AtomicLane { value: [sizes[lane], 0], ..AtomicLane::default() });
-        self.entries.push(Entry { time, kind: EntryKind::Allocate { first, count, mask, token } });
+        self.entries.push(Entry { time, kind: EntryKind::Allocate { gpu: gpu as u8, first, count, mask, token } });
     }
 
-    /// Logs the ends of blocks of the device heap, one for each lane.
-    pub fn release(&mut self, time: SimTime, mask: u32, addresses: &[u64; LANES], token: u32) {
+    /// Logs the ends of blocks of a GPU's device heap, one for each lane.
+    pub fn release(&mut self, time: SimTime, gpu: usize, mask: u32, addresses: &[u64; LANES], token: u32) {
         let (first, count) =
             self.heap_lanes(mask, |lane| AtomicLane { address: addresses[lane], ..AtomicLane::default() });
-        self.entries.push(Entry { time, kind: EntryKind::Release { first, count, mask, token } });
+        self.entries.push(Entry { time, kind: EntryKind::Release { gpu: gpu as u8, first, count, mask, token } });
     }
 
     fn heap_lanes(&mut self, mask: u32, entry: impl Fn(usize) -> AtomicLane) -> (u32, u32) {
@@ -278,16 +305,27 @@ impl WriteLog {
         self.entries.push(Entry { time, kind: EntryKind::Image { handle, image } });
     }
 
-    /// Logs a record that a kernel prints.
-    pub fn print(&mut self, time: SimTime, record: &[u8]) {
-        let offset = self.data.len() as u32;
-        self.data.extend_from_slice(record);
-        self.entries.push(Entry { time, kind: EntryKind::Print { offset, bytes: record.len() as u32 } });
+    /// At `time`, kernels of a GPU can allocate from this range. All of it is legal to access, live block or not, as on the GPU.
+    pub fn set_heap(&mut self, time: SimTime, gpu: usize, start: u64, bytes: u64) {
+        self.entries.push(Entry { time, kind: EntryKind::Heap { gpu: gpu as u8, start, bytes } });
     }
 
-    /// At `time`, `bytes` from device address `address` become `value`.
-    pub fn fill(&mut self, time: SimTime, address: u64, bytes: u64, value: u8) {
-        self.entries.push(Entry { time, kind: EntryKind::Fill { address, bytes, value } });
+    /// From `time` on, so many bytes of what a GPU's kernels print are kept for the host.
+    pub fn set_print_capacity(&mut self, time: SimTime, gpu: usize, bytes: u64) {
+        self.entries.push(Entry { time, kind: EntryKind::PrintCapacity { gpu: gpu as u8, bytes } });
+    }
+
+    /// Logs a record that a kernel prints.
+    pub fn print(&mut self, time: SimTime, gpu: usize, record: &[u8]) {
+        let offset = self.data.len() as u32;
+        self.data.extend_from_slice(record);
+        let kind = EntryKind::Print { gpu: gpu as u8, offset, bytes: record.len() as u32 };
+        self.entries.push(Entry { time, kind });
+    }
+
+    /// At `time`, the elements of 1, 2 or 4 bytes from `address` on become `value`, as far as `bytes` go.
+    pub fn fill(&mut self, time: SimTime, address: u64, bytes: u64, value: u32, element_bytes: u8) {
+        self.entries.push(Entry { time, kind: EntryKind::Fill { address, bytes, value, element_bytes } });
     }
 
     /// At `time`, `data[range]` is written from device address `address` on.
@@ -310,15 +348,27 @@ impl WriteLog {
         self.entries.push(Entry { time, kind: EntryKind::Unmap { address } });
     }
 
+    /// From `time` on, a GPU may access all memory of another one, or no longer.
+    pub fn set_peer(&mut self, time: SimTime, gpu: usize, peer: usize, enabled: bool) {
+        self.entries.push(Entry { time, kind: EntryKind::Peer { gpu: gpu as u8, peer: peer as u8, enabled } });
+    }
+
+    /// From `time` on, these GPUs may access the allocation at `address`, beside those that may access all memory of its own.
+    pub fn open_to(&mut self, time: SimTime, address: u64, gpus: GpuSet) {
+        self.entries.push(Entry { time, kind: EntryKind::Open { address, gpus } });
+    }
+
     /// The old values of the atomics logged in the window before.
     pub fn atomic_results(&self) -> impl Iterator<Item = AtomicResult<'_>> {
         self.entries.iter().filter_map(|entry| {
             let (kind, first, count, mask, token) = match entry.kind {
                 EntryKind::Atomic { first, count, mask, token, .. } => (LoggedKind::Atomic, first, count, mask, token),
-                EntryKind::Allocate { first, count, mask, token } => {
+                EntryKind::Allocate { first, count, mask, token, .. } => {
                     (LoggedKind::Allocation, first, count, mask, token)
                 }
-                EntryKind::Release { first, count, mask, token } => (LoggedKind::Release, first, count, mask, token),
+                EntryKind::Release { first, count, mask, token, .. } => {
+                    (LoggedKind::Release, first, count, mask, token)
+                }
                 _ => return None,
             };
             let lanes = &self.atomic_lanes[first as usize..(first + count) as usize];
@@ -386,7 +436,7 @@ impl WriteLog {
             EntryKind::Store { first, count } => {
                 for run in &self.runs[*first as usize..(first + count) as usize] {
                     let data = &self.data[run.offset as usize..(run.offset + run.bytes) as usize];
-                    if let Some(bytes) = arena.bytes_mut(run.address, data.len()) {
+                    if let Some(bytes) = arena.mapping.bytes_mut(run.address, data.len()) {
                         bytes.copy_from_slice(data);
                     }
                 }
@@ -394,38 +444,59 @@ impl WriteLog {
             EntryKind::Atomic { first, count, bytes, function, .. } => {
                 let whole = |[low, high]: [u64; 2]| u128::from(low) | u128::from(high) << 64;
                 for lane in &mut self.atomic_lanes[*first as usize..(first + count) as usize] {
-                    let Some(memory) = arena.bytes_mut(lane.address, usize::from(*bytes)) else { continue };
+                    let Some(memory) = arena.mapping.bytes_mut(lane.address, usize::from(*bytes)) else { continue };
                     let old = function.update(memory, whole(lane.value), whole(lane.replacement));
                     lane.value = [old as u64, (old >> 64) as u64];
                 }
             }
-            EntryKind::Allocate { first, count, .. } => {
+            EntryKind::Allocate { gpu, first, count, .. } => {
                 for lane in &mut self.atomic_lanes[*first as usize..(first + count) as usize] {
-                    lane.value[0] = arena.allocate(lane.value[0]);
+                    lane.value[0] = arena.allocate(usize::from(*gpu), lane.value[0]);
                 }
             }
-            EntryKind::Release { first, count, .. } => {
+            EntryKind::Release { gpu, first, count, .. } => {
                 for lane in &mut self.atomic_lanes[*first as usize..(first + count) as usize] {
-                    lane.value[0] = u64::from(arena.release(lane.address));
+                    lane.value[0] = u64::from(arena.release(usize::from(*gpu), lane.address));
                 }
             }
             EntryKind::Image { handle, image } => arena.set_image(*handle, *image),
-            EntryKind::Print { offset, bytes } => {
-                arena.print(&self.data[*offset as usize..(offset + bytes) as usize]);
+            EntryKind::Heap { gpu, start, bytes } => {
+                arena.allocations.insert(*start, *bytes);
+                arena.gpus[usize::from(*gpu)].heap = Some(DeviceHeap::new(*start, *bytes));
+            }
+            EntryKind::PrintCapacity { gpu, bytes } => {
+                arena.printed(usize::from(*gpu)).set_capacity(usize::try_from(*bytes).unwrap_or(usize::MAX));
+            }
+            EntryKind::Print { gpu, offset, bytes } => {
+                let record = &self.data[*offset as usize..(offset + bytes) as usize];
+                arena.printed(usize::from(*gpu)).push(record);
             }
             EntryKind::Write { address, data, range } => {
-                if let Some(bytes) = arena.bytes_mut(*address, range.len()) {
+                if let Some(bytes) = arena.mapping.bytes_mut(*address, range.len()) {
                     bytes.copy_from_slice(&data[range.clone()]);
                 }
             }
-            EntryKind::Fill { address, bytes, value } => {
-                if let Some(bytes) = arena.bytes_mut(*address, *bytes as usize) {
-                    bytes.fill(*value);
+            EntryKind::Fill { address, bytes, value, element_bytes } => {
+                if let Some(bytes) = arena.mapping.bytes_mut(*address, *bytes as usize) {
+                    let value = value.to_le_bytes();
+                    match element_bytes {
+                        1 => bytes.fill(value[0]),
+                        width => {
+                            let element = &value[..usize::from(*width).min(4)];
+                            bytes
+                                .chunks_mut(element.len().max(1))
+                                .for_each(|to| to.copy_from_slice(&element[..to.len()]));
+                        }
+                    }
                 }
             }
-            EntryKind::Copy { destination, source, bytes } => arena.copy_within(*destination, *source, *bytes),
-            EntryKind::Map { address, bytes } => arena.map(*address, *bytes),
-            EntryKind::Unmap { address } => arena.unmap(*address),
+            EntryKind::Copy { destination, source, bytes } => arena.mapping.copy(*destination, *source, *bytes),
+            EntryKind::Map { address, bytes } => arena.allocations.insert(*address, *bytes),
+            EntryKind::Unmap { address } => arena.allocations.remove(*address),
+            EntryKind::Peer { gpu, peer, enabled } => {
+                arena.allocations.set_peer(usize::from(*gpu), usize::from(*peer), *enabled);
+            }
+            EntryKind::Open { address, gpus } => arena.allocations.open_to(*address, *gpus),
         }
     }
 }

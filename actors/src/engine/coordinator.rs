@@ -26,7 +26,7 @@ pub(super) struct CoordinatorSetup {
     pub deadline: Deadline,
     pub interrupt: Arc<AtomicBool>,
     pub progress: Option<LiveBoard>,
-    pub memories: Arc<[Arc<DeviceMemory>]>,
+    pub memory: Option<Arc<DeviceMemory>>,
     pub paths: Vec<String>,
     pub seats: Arc<[Seat]>,
     /// The units of each shard.
@@ -107,7 +107,7 @@ impl Coordinator {
             deadline: setup.deadline,
             interrupt: setup.interrupt,
             progress: setup.progress,
-            memories: setup.memories,
+            memory: setup.memory,
             seats: setup.seats,
         };
         let empty = || (0..count).map(|_| Batch::new()).collect::<Vec<Batch>>();
@@ -271,7 +271,7 @@ impl Coordinator {
         if !self.logs.is_empty() && self.failure.is_none() {
             self.surroundings.commit(&mut self.logs);
             for log in self.logs.drain(..) {
-                self.shards[self.surroundings.seats[log.1.0 as usize].shard as usize].logs.push(log);
+                self.shards[self.surroundings.seats[log.0.0 as usize].shard as usize].logs.push(log);
             }
         }
     }

@@ -1,4 +1,4 @@
-//! What the units of a node share: device memories, loaded programs, the workload.
+//! What the units of a node share: memory, loaded programs, the workload.
 
 use crate::device_memory::DeviceMemory;
 use crate::engine::LiveBoard;
@@ -117,8 +117,8 @@ impl SymbolTable {
 pub struct Node {
     /// The GPUs in the order of the topology.
     pub gpus: Vec<GpuDescription>,
-    /// Their device memories, in the same order.
-    pub memories: Vec<Arc<DeviceMemory>>,
+    /// The memories of all of them, and the host window.
+    pub memory: Option<Arc<DeviceMemory>>,
     /// The kernels loaded for them.
     pub kernels: Arc<KernelTable>,
     /// Where their variables lie.

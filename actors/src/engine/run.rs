@@ -26,17 +26,15 @@ pub struct UnitEntry {
     pub wires: Vec<Wire>,
     /// How much work it is to simulate, relative to the others: a hint for placement.
     pub weight: u32,
-    /// Index of the device memory that its write log is for.
-    pub memory: usize,
 }
 
-/// All units of a node, wired, with the memories they share.
+/// All units of a node, wired, with the memory they share.
 #[derive(Default)]
 pub struct Simulation {
     /// The units.
     pub units: Vec<UnitEntry>,
-    /// The device memories that write logs are applied to between windows.
-    pub memories: Vec<Arc<DeviceMemory>>,
+    /// What write logs are applied to between windows.
+    pub memory: Option<Arc<DeviceMemory>>,
 }
 
 /// How to run a simulation. None of it changes what is simulated, `stop_at` apart.
@@ -216,7 +214,7 @@ fn run_system(simulation: Simulation, options: RunOptions, lookahead: SimTime) -
         paths.push(entry.path.clone());
         let id = UnitId(index as u32);
         let out = Outbox { source: id, wires: entry.wires, ..Outbox::default() };
-        slots[seats[index].shard as usize].push(Slot::new(id, entry.path, entry.unit, out, entry.memory, lookahead));
+        slots[seats[index].shard as usize].push(Slot::new(id, entry.path, entry.unit, out, lookahead));
     }
 
     // Shard 0 shares this thread with the coordinator: they never work at the same time.
@@ -230,7 +228,7 @@ fn run_system(simulation: Simulation, options: RunOptions, lookahead: SimTime) -
         deadline: Deadline::after(options.max_wall),
         interrupt: options.interrupt,
         progress: options.progress,
-        memories: simulation.memories.into(),
+        memory: simulation.memory,
         paths,
         seats,
         slots,

@@ -23,8 +23,8 @@ const WINDOWS_PER_GRANT: u64 = 256;
 /// Messages from one shard to another.
 pub(super) type Batch = Vec<(UnitId, Message)>;
 
-/// Write logs with the memory and the unit each belongs to.
-pub(super) type Logs = Vec<(usize, UnitId, WriteLog)>;
+/// Write logs with the unit each belongs to.
+pub(super) type Logs = Vec<(UnitId, WriteLog)>;
 
 /// A unit in its shard.
 pub(super) struct Slot {
@@ -32,16 +32,15 @@ pub(super) struct Slot {
     path: String,
     unit: Box<dyn Unit>,
     out: Outbox,
-    memory: usize,
     wake: SimTime,
     pending: Pending,
     failed: bool,
 }
 
 impl Slot {
-    pub fn new(id: UnitId, path: String, unit: Box<dyn Unit>, out: Outbox, memory: usize, lookahead: SimTime) -> Slot {
+    pub fn new(id: UnitId, path: String, unit: Box<dyn Unit>, out: Outbox, lookahead: SimTime) -> Slot {
         // Every unit runs in the first window: it may have something to start with.
-        Slot { id, path, unit, out, memory, wake: SimTime::ZERO, pending: Pending::new(lookahead), failed: false }
+        Slot { id, path, unit, out, wake: SimTime::ZERO, pending: Pending::new(lookahead), failed: false }
     }
 }
 
@@ -125,7 +124,8 @@ pub(super) struct Surroundings {
     pub deadline: Deadline,
     pub interrupt: Arc<AtomicBool>,
     pub progress: Option<LiveBoard>,
-    pub memories: Arc<[Arc<DeviceMemory>]>,
+    /// What write logs are applied to; without one, their writes are lost.
+    pub memory: Option<Arc<DeviceMemory>>,
     pub seats: Arc<[Seat]>,
 }
 
@@ -137,8 +137,10 @@ impl Surroundings {
 
     /// Applies the write logs of a window. Nobody runs meanwhile.
     pub fn commit(&self, logs: &mut Logs) {
-        device_memory::commit(&self.memories, logs);
-        for (_, _, log) in logs {
+        if let Some(memory) = &self.memory {
+            device_memory::commit(memory, logs);
+        }
+        for (_, log) in logs {
             // A unit clears a log with atomics itself, once it has read their old values; the others need not know of the rule.
             if log.atomic_results().next().is_none() {
                 log.clear();
@@ -257,7 +259,7 @@ impl Shard {
             self.fail(index, window.start, message);
         } else if !self.slots[index].out.log.is_empty() {
             let slot = &mut self.slots[index];
-            self.logs.push((slot.memory, slot.id, std::mem::take(&mut slot.out.log)));
+            self.logs.push((slot.id, std::mem::take(&mut slot.out.log)));
         }
     }
 
@@ -300,7 +302,7 @@ impl Shard {
     }
 
     fn return_logs(&mut self) {
-        for (_, unit, log) in self.logs.drain(..) {
+        for (unit, log) in self.logs.drain(..) {
             let slot = self.surroundings.seats[unit.0 as usize].slot as usize;
             self.slots[slot].out.log = log;
         }

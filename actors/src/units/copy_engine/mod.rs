@@ -121,8 +121,8 @@ fn build(text: &str, context: &BuildContext) -> Result<Box<dyn Unit>, BuildError
     if !problems.is_empty() {
         return Err(BuildError::Parameters(problems));
     }
-    let memory = context.node.memories.get(context.gpu_index()?).cloned();
-    let missing = || BuildError::Parameters(vec![ParameterProblem::new("place", "the GPU has no device memory")]);
+    let memory = context.node.memory.clone();
+    let missing = || BuildError::Parameters(vec![ParameterProblem::new("place", "the node has no memory")]);
     let ports = Ports { data: context.required_port("data")?, memory: context.ports.get("memory") };
     Ok(Box::new(CopyEngine::new(&parameters, ports, memory.ok_or_else(missing)?)))
 }
@@ -264,7 +264,7 @@ impl CopyEngine {
                 _ => Vec::new(),
             };
             if let CopyOperation::Fill { destination, value, bytes } = operation {
-                out.log.fill(now, destination, bytes, value);
+                out.log.fill(now, destination, bytes, u32::from(value), 1);
             }
             let state = &mut self.engines[engine];
             let started = now.max(state.free_at);

@@ -221,7 +221,7 @@ impl HostCpu {
             ports,
             compute_capability: gpu.map_or((0, 0), |gpu| gpu.compute_capability),
             gpu: gpu.cloned(),
-            memory: node.memories.first().cloned(),
+            memory: node.memory.clone(),
             kernels: Arc::clone(&node.kernels),
             symbols: Arc::clone(&node.symbols),
             state: match program {
@@ -344,7 +344,7 @@ impl HostCpu {
     /// they printed, so all of that is there.
     fn take_printed(&mut self) {
         let Some(memory) = &self.memory else { return };
-        let text = memory.take_printed();
+        let text = memory.take_printed(0);
         if text.is_empty() {
             return;
         }

@@ -203,6 +203,7 @@ impl Sm {
         self.further.clear();
         let mut memory = SmMemory {
             view: step.view,
+            gpu: self.gpu,
             log: &mut step.out.log,
             time,
             shared: &mut cta.shared,

@@ -14,6 +14,8 @@ use balar_protocol::cuda::FaultCause;
 pub struct SmMemory<'a> {
     /// Device memory at the start of the window.
     pub view: &'a DeviceMemoryView<'a>,
+    /// The number of the SM's GPU.
+    pub gpu: usize,
     /// The SM's writes of this window.
     pub log: &'a mut WriteLog,
     /// When the step happens.
@@ -108,7 +110,7 @@ impl SmMemory<'_> {
                 }
                 for lane in lanes(access.mask) {
                     let address = access.addresses[lane];
-                    match self.view.allocation_of(address) {
+                    match self.view.allocation_for(self.gpu, address) {
                         Some((start, end)) if end - address >= bytes => *self.recent_allocation = (start, end),
                         _ => return Err(MemoryProblem::Fault { lane: lane as u8, cause: illegal(address) }),
                     }

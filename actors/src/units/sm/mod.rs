@@ -130,6 +130,8 @@ impl Tlbs {
 /// A streaming multiprocessor.
 pub struct Sm {
     clock: Clock,
+    /// The number of its GPU.
+    gpu: usize,
     index: u32,
     sm_count: u32,
     policy: SchedulerPolicy,
@@ -203,18 +205,20 @@ fn build(text: &str, context: &BuildContext) -> Result<Box<dyn Unit>, BuildError
         problems.push(ParameterProblem::new("clock", "an SM belongs to a part that has a CtaScheduler"));
     }
     if let (Some((index, _)), true) = (gpu, problems.is_empty()) {
-        let memory = Arc::clone(&context.node.memories[index]);
-        return Ok(Box::new(Sm::new(&parameters, context, memory)));
+        let memory = context.node.memory.clone();
+        let missing = || BuildError::Parameters(vec![ParameterProblem::new("place", "the node has no memory")]);
+        return Ok(Box::new(Sm::new(&parameters, context, index, memory.ok_or_else(missing)?)));
     }
     Err(BuildError::Parameters(problems))
 }
 
 impl Sm {
-    fn new(parameters: &SmParameters, context: &BuildContext, memory: Arc<DeviceMemory>) -> Sm {
+    fn new(parameters: &SmParameters, context: &BuildContext, gpu: usize, memory: Arc<DeviceMemory>) -> Sm {
         let port = |name| context.ports.get(name).unwrap_or_default();
         let l1_size = parameters.unified_memory.0;
         Sm {
             clock: Clock::new(parameters.clock),
+            gpu,
             index: context.index,
             sm_count: context.row_length,
             policy: parameters.scheduler,
@@ -316,6 +320,8 @@ impl Sm {
         self.resident_ctas += 1;
         if launch.id > self.l1_launch {
             self.l1_launch = launch.id;
+            // What was legal for an earlier kernel may have been freed since.
+            self.recent_allocation = (0, 0);
             self.configure_l1(&launch);
         }
         self.ctas[usize::from(slot)].start(Arc::clone(&launch), cta);

@@ -7,7 +7,7 @@ use super::counters::Stall;
 use super::issue::Step;
 use super::lane_memory::SmMemory;
 use super::warp_slot::Ready;
-use crate::device_memory::DeviceMemory;
+use balar_host::memory::gpu_base;
 use balar_isa::execution::{
     AccessKind, AtomicCompletion, LOCAL_WINDOW, LaneMemory, LaneValues, MemoryAccess, MemoryProblem, SHARED_WINDOW,
     Space, SystemArguments, SystemCall, WINDOW_BYTES,
@@ -25,7 +25,7 @@ const ASSERTION_TEXT: usize = 4096;
 
 impl Sm {
     /// Times a call by these lanes. The GPU's runtime takes its place in a buffer, or a block from the heap, with atomics on words
-    /// that all SMs share; a call is counted as one atomic of each lane on such a word, at the start of device memory. The
+    /// that all SMs share; a call is counted as one atomic of each lane on such a word, at the start of the GPU's memory. The
     /// instructions around it, and the stores of a record, are not modelled.
     pub(super) fn system_call(
         &mut self,
@@ -37,7 +37,7 @@ impl Sm {
         step: &mut Step,
     ) {
         let kind = if deferred { AccessKind::Atomic } else { AccessKind::Reduction };
-        self.access = MemoryAccess { kind, mask, addresses: [DeviceMemory::BASE; LANES], ..MemoryAccess::default() };
+        self.access = MemoryAccess { kind, mask, addresses: [gpu_base(self.gpu); LANES], ..MemoryAccess::default() };
         self.access(warp, pc, timing, deferred, cycle, step);
         if !deferred {
             let latency = u64::from(self.latencies[timing.latency as usize]);
@@ -60,13 +60,13 @@ pub(super) fn system_call(
             Ok(AtomicCompletion::Now)
         }
         SystemCall::Allocate => {
-            memory.log.allocate(memory.time, mask, &arguments[0], memory.token);
+            memory.log.allocate(memory.time, memory.gpu, mask, &arguments[0], memory.token);
             Ok(AtomicCompletion::Deferred)
         }
         SystemCall::Free => {
             // A null pointer is freed without effect.
             let named = (0..32).filter(|&lane| arguments[0][lane] != 0).fold(0, |lanes, lane| lanes | 1 << lane);
-            memory.log.release(memory.time, mask & named, &arguments[0], memory.token);
+            memory.log.release(memory.time, memory.gpu, mask & named, &arguments[0], memory.token);
             Ok(AtomicCompletion::Deferred)
         }
         SystemCall::Assert => {
@@ -115,7 +115,7 @@ fn print(
     let mut start = 0;
     for lane in lanes(mask) {
         if ends[lane] > start {
-            memory.log.print(memory.time, &text[start..ends[lane]]);
+            memory.log.print(memory.time, memory.gpu, &text[start..ends[lane]]);
         }
         start = ends[lane];
     }
@@ -189,7 +189,7 @@ impl Arguments for Buffer<'_, '_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::device_memory::WriteLog;
+    use crate::device_memory::{DeviceMemory, WriteLog};
     use balar_protocol::SimTime;
 
     const GLOBAL: u64 = DeviceMemory::BASE;
@@ -205,6 +205,7 @@ mod tests {
         let (mut recent_allocation, mut further, mut local) = ((0, 0), Vec::new(), Vec::new());
         call(&mut SmMemory {
             view: &view,
+            gpu: 0,
             log,
             time: SimTime(5),
             shared,
@@ -233,7 +234,7 @@ mod tests {
     fn printed(log: &mut WriteLog) -> String {
         let device = DeviceMemory::new(1 << 12).expect("a page can be mapped");
         device.apply(log);
-        String::from_utf8(device.take_printed()).expect("text")
+        String::from_utf8(device.take_printed(0)).expect("text")
     }
 
     #[test]
