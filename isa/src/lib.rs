@@ -13,6 +13,7 @@ mod control_flow;
 mod convergence;
 mod decode;
 pub mod execution;
+pub mod fatbin;
 pub mod interpreter;
 mod layout;
 mod linkage;

@@ -1,0 +1,137 @@
+//! Device code as programs carry it: fatbin containers, PTX texts, cubins.
+//!
+//! A fatbin container holds the same code for several architectures, as PTX and as machine code. What a program registers or
+//! loads ([`texts`] takes it apart) is one container, several one after another, a PTX text, or a single cubin.
+
+mod container;
+mod payload;
+#[cfg(test)]
+mod tests;
+
+pub use container::{Container, Entry, EntryKind, MAGIC, containers};
+pub use payload::MAXIMUM_PAYLOAD_BYTES;
+
+use std::fmt::Write as _;
+
+/// What is wrong with a container.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("fatbin, offset {offset:#x}: {what}")]
+pub struct FatbinError {
+    /// Where, from the beginning of the image.
+    pub offset: u64,
+    /// What is there, and what was expected.
+    pub what: String,
+}
+
+/// Why an image gives no code.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ImageError {
+    /// A container that breaks its format: `cudaErrorInvalidKernelImage`.
+    #[error(transparent)]
+    Malformed(#[from] FatbinError),
+    /// Neither a container, nor a cubin, nor text: `cudaErrorInvalidKernelImage`.
+    #[error("an image of {bytes} bytes that begins with {first:02x?}, expected a fatbin container, PTX or a cubin")]
+    Unknown {
+        /// Its length.
+        bytes: usize,
+        /// Its first bytes.
+        first: Vec<u8>,
+    },
+    /// No code that the GPU can run.
+    #[error("cudaErrorNoKernelImageForDevice: no PTX in the image, which has {found}")]
+    NoCode {
+        /// What it has instead.
+        found: String,
+    },
+}
+
+/// A PTX text of an image.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PtxText {
+    /// The name that the container gives it, if any.
+    pub name: Option<String>,
+    /// The text.
+    pub text: String,
+}
+
+/// What an ELF file is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CubinDescription {
+    /// The architecture: 75.
+    pub architecture: u32,
+}
+
+const ELF_MAGIC: [u8; 4] = *b"\x7fELF";
+/// The ELF machine number of CUDA code.
+const ELF_MACHINE_CUDA: u16 = 190;
+
+/// The architecture of a cubin; `None` of any other file.
+pub fn cubin(image: &[u8]) -> Option<CubinDescription> {
+    let header: &[u8; 64] = image.first_chunk()?;
+    let machine = u16::from_le_bytes([header[18], header[19]]);
+    if header[..4] != ELF_MAGIC || machine != ELF_MACHINE_CUDA {
+        return None;
+    }
+    let flags = u32::from_le_bytes([header[48], header[49], header[50], header[51]]);
+    // The architecture moved up by a byte with the eighth version of the format.
+    let shift = if header[8] >= 8 { 8 } else { 0 };
+    Some(CubinDescription { architecture: flags >> shift & 0xff })
+}
+
+/// The PTX texts of an image that a GPU of this compute capability runs: of each container the one for the highest architecture
+/// that is not above the GPU's, or where all are above it, the lowest.
+///
+/// # Errors
+///
+/// The image is malformed, or has no PTX.
+pub fn texts(image: &[u8], compute_capability: (u32, u32)) -> Result<Vec<PtxText>, ImageError> {
+    if !image.starts_with(&MAGIC.to_le_bytes()) {
+        return plain(image);
+    }
+    let capability = compute_capability.0 * 10 + compute_capability.1;
+    let containers = containers(image)?;
+    let mut texts = Vec::new();
+    for container in &containers {
+        let ptx = || container.entries.iter().filter(|entry| entry.kind == EntryKind::Ptx);
+        let fitting = ptx().filter(|entry| entry.architecture <= capability);
+        let best = fitting.max_by_key(|entry| (entry.architecture, entry.version));
+        let Some(best) = best.or_else(|| ptx().min_by_key(|entry| entry.architecture)) else { continue };
+        texts.push(PtxText { name: best.name.clone(), text: best.text()? });
+    }
+    if texts.is_empty() {
+        return Err(ImageError::NoCode { found: inventory(&containers) });
+    }
+    Ok(texts)
+}
+
+/// An image that is no container.
+fn plain(image: &[u8]) -> Result<Vec<PtxText>, ImageError> {
+    if let Some(cubin) = cubin(image) {
+        let found = format!("machine code for sm_{} alone (a cubin)", cubin.architecture);
+        return Err(ImageError::NoCode { found });
+    }
+    let unknown = || ImageError::Unknown { bytes: image.len(), first: image[..image.len().min(8)].to_vec() };
+    // The driver takes a text that ends with a zero byte.
+    let end = image.iter().position(|&byte| byte == 0).unwrap_or(image.len());
+    let text = std::str::from_utf8(&image[..end]).map_err(|_| unknown())?;
+    if text.trim().is_empty() {
+        return Err(unknown());
+    }
+    Ok(vec![PtxText { name: None, text: text.to_owned() }])
+}
+
+/// What containers hold, in words.
+fn inventory(containers: &[Container]) -> String {
+    let mut text = String::new();
+    for entry in containers.iter().flat_map(|container| &container.entries) {
+        let separator = if text.is_empty() { "" } else { ", " };
+        let architecture = entry.architecture;
+        // Writing to a string cannot fail.
+        let _ = match entry.kind {
+            EntryKind::Ptx => write!(text, "{separator}PTX for compute_{architecture}"),
+            EntryKind::Elf => write!(text, "{separator}machine code for sm_{architecture}"),
+            EntryKind::Other(kind) => write!(text, "{separator}an entry of kind {kind} for sm_{architecture}"),
+        };
+    }
+    if text.is_empty() { "no entries".to_owned() } else { text }
+}
