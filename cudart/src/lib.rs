@@ -2,4 +2,5 @@
 
 pub mod exports;
 pub mod stub_library;
+pub mod types;
 pub mod unimplemented;

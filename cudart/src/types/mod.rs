@@ -1,0 +1,8 @@
+//! The structures of NVIDIA's headers.
+
+pub mod array;
+pub mod graph;
+#[cfg(test)]
+mod layout;
+pub mod pool;
+pub mod texture;

@@ -1,0 +1,104 @@
+//! Memory pools.
+
+use bytemuck::{Pod, Zeroable};
+
+/// `cudaMemLocation`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
+pub struct MemLocation {
+    /// `cudaMemLocationType`: see [`location_type`].
+    pub kind: u32,
+    /// Device ordinal or host NUMA node.
+    pub id: i32,
+}
+
+/// Values of [`MemLocation::kind`].
+pub mod location_type {
+    /// `cudaMemLocationTypeDevice`.
+    pub const DEVICE: u32 = 1;
+    /// `cudaMemLocationTypeHost`.
+    pub const HOST: u32 = 2;
+    /// `cudaMemLocationTypeHostNuma`.
+    pub const HOST_NUMA: u32 = 3;
+    /// `cudaMemLocationTypeHostNumaCurrent`.
+    pub const HOST_NUMA_CURRENT: u32 = 4;
+}
+
+/// `cudaMemAccessDesc`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
+pub struct MemAccessDesc {
+    /// Who.
+    pub location: MemLocation,
+    /// `cudaMemAccessFlags`: 0 none, 1 read, 3 read and write.
+    pub flags: u32,
+}
+
+/// `cudaMemAccessFlagsProtReadWrite`.
+pub const ACCESS_READ_WRITE: u32 = 3;
+
+/// `cudaMemPoolProps`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
+pub struct MemPoolProps {
+    /// `cudaMemAllocationType`: 1 pinned, 2 managed.
+    pub allocation_type: u32,
+    /// `cudaMemAllocationHandleType`: what it can be exported as.
+    pub handle_types: u32,
+    /// Where its memory lies.
+    pub location: MemLocation,
+    /// Of Windows.
+    pub security_attributes: u64,
+    /// Most bytes it may have, 0 for no limit (CUDA 12.2 and later).
+    pub maximum_bytes: u64,
+    reserved: [u64; 7],
+}
+
+/// Values of `cudaMemPoolAttr`.
+pub mod pool_attribute {
+    /// `cudaMemPoolReuseFollowEventDependencies`, an int.
+    pub const REUSE_FOLLOW_EVENT_DEPENDENCIES: u32 = 1;
+    /// `cudaMemPoolReuseAllowOpportunistic`, an int.
+    pub const REUSE_ALLOW_OPPORTUNISTIC: u32 = 2;
+    /// `cudaMemPoolReuseAllowInternalDependencies`, an int.
+    pub const REUSE_ALLOW_INTERNAL_DEPENDENCIES: u32 = 3;
+    /// `cudaMemPoolAttrReleaseThreshold`, 64 bits as all that follow.
+    pub const RELEASE_THRESHOLD: u32 = 4;
+    /// `cudaMemPoolAttrReservedMemCurrent`.
+    pub const RESERVED_CURRENT: u32 = 5;
+    /// `cudaMemPoolAttrReservedMemHigh`.
+    pub const RESERVED_HIGH: u32 = 6;
+    /// `cudaMemPoolAttrUsedMemCurrent`.
+    pub const USED_CURRENT: u32 = 7;
+    /// `cudaMemPoolAttrUsedMemHigh`.
+    pub const USED_HIGH: u32 = 8;
+}
+
+/// Values of `cudaGraphMemAttributeType`.
+pub mod graph_memory_attribute {
+    /// `cudaGraphMemAttrUsedMemCurrent`.
+    pub const USED_CURRENT: u32 = 0;
+    /// `cudaGraphMemAttrUsedMemHigh`.
+    pub const USED_HIGH: u32 = 1;
+    /// `cudaGraphMemAttrReservedMemCurrent`.
+    pub const RESERVED_CURRENT: u32 = 2;
+    /// `cudaGraphMemAttrReservedMemHigh`.
+    pub const RESERVED_HIGH: u32 = 3;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::types::layout::check;
+    use std::mem::offset_of;
+
+    #[test]
+    fn layouts_are_those_of_the_headers() {
+        check::<MemLocation>(8, 4);
+        check::<MemAccessDesc>(12, 4);
+        check::<MemPoolProps>(88, 8);
+        assert_eq!(offset_of!(MemPoolProps, location), 8);
+        assert_eq!(offset_of!(MemPoolProps, security_attributes), 16);
+        assert_eq!(offset_of!(MemPoolProps, maximum_bytes), 24);
+    }
+}
