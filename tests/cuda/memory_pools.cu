@@ -1,0 +1,80 @@
+// Stream-ordered allocation: the default pool, one of the program's own, their attributes, use across streams.
+#include "check.h"
+#include <cstring>
+#include <vector>
+
+__global__ void fill(int *data, int count, int value) {
+    const int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < count) data[i] = value + i;
+}
+
+static unsigned long long attribute(cudaMemPool_t pool, cudaMemPoolAttr which) {
+    unsigned long long value = ~0ULL;
+    CHECK(cudaMemPoolGetAttribute(pool, which, &value));
+    return value;
+}
+
+int main() {
+    const int count = 5000;
+    const size_t bytes = count * sizeof(int);
+    int supported = 0;
+    CHECK(cudaDeviceGetAttribute(&supported, cudaDevAttrMemoryPoolsSupported, 0));
+    REQUIRE(supported == 1, "no memory pools");
+    cudaStream_t stream, other;
+    CHECK(cudaStreamCreate(&stream));
+    CHECK(cudaStreamCreate(&other));
+    std::vector<int> host(count);
+
+    // Allocated, used, freed in stream order; repeated, so that memory is used again.
+    for (int round = 0; round < 4; ++round) {
+        int *data;
+        CHECK(cudaMallocAsync(&data, bytes, stream));
+        fill<<<(count + 127) / 128, 128, 0, stream>>>(data, count, round);
+        CHECK(cudaMemcpyAsync(host.data(), data, bytes, cudaMemcpyDeviceToHost, stream));
+        CHECK(cudaFreeAsync(data, stream));
+        CHECK(cudaStreamSynchronize(stream));
+        for (int i = 0; i < count; ++i) REQUIRE(host[i] == round + i, "round %d, element %d is %d", round, i, host[i]);
+    }
+    cudaMemPool_t standard, current, own;
+    CHECK(cudaDeviceGetDefaultMemPool(&standard, 0));
+    CHECK(cudaDeviceGetMemPool(&current, 0));
+    REQUIRE(standard == current, "the device's pool is not the default one");
+    REQUIRE(attribute(standard, cudaMemPoolAttrUsedMemCurrent) == 0, "memory in use");
+    REQUIRE(attribute(standard, cudaMemPoolAttrUsedMemHigh) >= bytes, "no memory was in use");
+    REQUIRE(attribute(standard, cudaMemPoolAttrReleaseThreshold) == 0, "threshold");
+
+    cudaMemPoolProps properties;
+    memset(&properties, 0, sizeof properties);
+    properties.allocType = cudaMemAllocationTypePinned;
+    properties.location.type = cudaMemLocationTypeDevice;
+    properties.location.id = 0;
+    CHECK(cudaMemPoolCreate(&own, &properties));
+    unsigned long long threshold = 1ULL << 30;
+    CHECK(cudaMemPoolSetAttribute(own, cudaMemPoolAttrReleaseThreshold, &threshold));
+    REQUIRE(attribute(own, cudaMemPoolAttrReleaseThreshold) == threshold, "threshold");
+    int *a, *b;
+    CHECK(cudaMallocFromPoolAsync(&a, bytes, own, stream));
+    CHECK(cudaMallocFromPoolAsync(&b, bytes, own, stream));
+    REQUIRE(a != b, "the same memory twice");
+    CHECK(cudaStreamSynchronize(stream));
+    const unsigned long long used = attribute(own, cudaMemPoolAttrUsedMemCurrent);
+    REQUIRE(used >= 2 * bytes, "%llu bytes in use", used);
+    REQUIRE(attribute(own, cudaMemPoolAttrReservedMemCurrent) >= used, "less reserved than used");
+    // Freed in another stream, behind an event.
+    cudaEvent_t done;
+    CHECK(cudaEventCreateWithFlags(&done, cudaEventDisableTiming));
+    fill<<<(count + 127) / 128, 128, 0, stream>>>(a, count, 1);
+    CHECK(cudaEventRecord(done, stream));
+    CHECK(cudaStreamWaitEvent(other, done, 0));
+    CHECK(cudaMemcpyAsync(b, a, bytes, cudaMemcpyDeviceToDevice, other));
+    CHECK(cudaFreeAsync(a, other));
+    CHECK(cudaMemcpyAsync(host.data(), b, bytes, cudaMemcpyDeviceToHost, other));
+    CHECK(cudaStreamSynchronize(other));
+    for (int i = 0; i < count; ++i) REQUIRE(host[i] == 1 + i, "element %d is %d", i, host[i]);
+    CHECK(cudaFree(b)); // An allocation of a pool may be freed the old way.
+    REQUIRE(attribute(own, cudaMemPoolAttrUsedMemCurrent) == 0, "memory in use");
+    CHECK(cudaMemPoolTrimTo(own, 0));
+    REQUIRE(attribute(own, cudaMemPoolAttrReservedMemCurrent) == 0, "memory reserved after the trim");
+    CHECK(cudaMemPoolDestroy(own));
+    return passed("memory pools");
+}
