@@ -1,6 +1,7 @@
 //! The structures of NVIDIA's headers.
 
 pub mod array;
+pub mod copy;
 pub mod graph;
 #[cfg(test)]
 mod layout;
