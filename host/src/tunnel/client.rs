@@ -1,0 +1,288 @@
+//! The program's end of the tunnel.
+
+use super::bulk;
+use super::shared::SharedPages;
+use super::socket::Socket;
+use super::wire::{ClientFrame, MAGIC, Role, ServerFrame, VERSION, encode, malformed};
+use crate::call::{Call, CallResult};
+use crate::description::NodeDescription;
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
+use rustix::process::Pid;
+use std::io::{self, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// What the program is told on stderr, once, when the simulator is gone.
+pub const SIMULATOR_ENDED: &str =
+    "balar-actors: the simulator has ended: every CUDA call of this program fails from now on";
+
+/// Has this process been told why it has no simulator?
+static TOLD: AtomicBool = AtomicBool::new(false);
+
+/// What the simulator says to a new connection.
+#[derive(Debug)]
+pub struct Welcome {
+    /// The devices.
+    pub node: NodeDescription,
+    /// Bytes of a shared page.
+    pub page_bytes: u64,
+    /// The node's memory: a file whose offset 0 is the address [`memory::BASE`](crate::memory::BASE). A program maps its pinned
+    /// and managed allocations from it.
+    pub arena: Option<OwnedFd>,
+}
+
+/// A call has returned.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Reply {
+    /// Its result. The bytes of [`CallResult::Data`] are absent: they went to the sink.
+    pub result: CallResult,
+    /// What kernels have printed since the last reply to any thread.
+    pub printed: Vec<u8>,
+    /// As `printed`, for the standard error stream.
+    pub printed_error: Vec<u8>,
+    /// Transfers of asynchronous copies to pageable memory (in graphs) that have come: the program's number for each, and the
+    /// bytes.
+    pub received: Vec<(u32, Vec<u8>)>,
+}
+
+/// The connection of one thread. It makes one call at a time.
+#[derive(Debug)]
+pub struct Client {
+    socket: Socket<ClientFrame, ServerFrame>,
+    pages: SharedPages,
+    process: Pid,
+    /// The folder of the socket, which goes when the simulator has gone without removing it.
+    folder: Option<PathBuf>,
+    ended: bool,
+}
+
+impl Client {
+    /// Connects to the simulator whose socket is at `path` ([`SOCKET_VARIABLE`](super::SOCKET_VARIABLE)). Waits until it answers.
+    ///
+    /// # Errors
+    ///
+    /// Where there is no simulator, or it refuses this process, since another one uses the node; the first time, the reason has
+    /// been said on stderr. CUDA's word for it is `cudaErrorDevicesUnavailable`.
+    pub fn connect(path: &Path, role: Role) -> io::Result<(Client, Welcome)> {
+        let connected = Client::try_connect(path, role);
+        if let Err(error) = &connected
+            && !TOLD.swap(true, Ordering::Relaxed)
+        {
+            say(&format!("balar-actors: no connection to the simulator: {error}"));
+        }
+        connected
+    }
+
+    fn try_connect(path: &Path, role: Role) -> io::Result<(Client, Welcome)> {
+        let address = SocketAddrUnix::new(path)?;
+        let descriptor =
+            rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+        while let Err(error) = rustix::net::connect(&descriptor, &address) {
+            if error != rustix::io::Errno::INTR {
+                return Err(error.into());
+            }
+        }
+        let mut socket = Socket::new(descriptor, None);
+        let hello = ClientFrame::Hello {
+            role,
+            program_number: program_number(),
+            thread: rustix::thread::gettid().as_raw_nonzero().get() as u32,
+            program: program_name(),
+        };
+        let mut bytes = MAGIC.to_vec();
+        bytes.extend_from_slice(&VERSION.to_le_bytes());
+        bytes.extend_from_slice(&encode(&hello)?);
+        socket.send_bytes(&bytes, &[])?;
+        let welcome = socket.receive()?.ok_or_else(|| io::Error::other("the simulator has ended"))?;
+        let ServerFrame::Welcome { node, page_bytes, pages } = welcome else {
+            return Err(malformed("expected a welcome"));
+        };
+        let mut descriptors = std::mem::take(&mut socket.descriptors).into_iter();
+        let ring = descriptors.next().ok_or_else(|| malformed("a welcome without shared pages"))?;
+        let pages = SharedPages::map(ring.as_fd(), page_bytes, pages)?;
+        let folder = path.parent().filter(|folder| super::server::is_socket_folder(folder)).map(Path::to_owned);
+        let client = Client { socket, pages, process: rustix::process::getpid(), folder, ended: false };
+        Ok((client, Welcome { node, page_bytes, arena: descriptors.next() }))
+    }
+
+    /// Makes a call and waits until it returns. `call`'s payloads are absent, their bytes are `payloads`, in the order of
+    /// [`Call::payloads`]. The bytes of [`CallResult::Data`] go to `sink`, piece by piece, each with its offset.
+    ///
+    /// # Errors
+    ///
+    /// Where the simulator is gone; the first time, that has been said on stderr. Every later call fails too.
+    pub fn call(
+        &mut self,
+        device: u32,
+        host_picoseconds: u64,
+        call: &Call,
+        payloads: &[&[u8]],
+        sink: &mut dyn FnMut(u64, &[u8]),
+    ) -> io::Result<Reply> {
+        let announced = call.payloads().iter().map(|payload| payload.len()).eq(payloads.iter().map(|p| p.len() as u64));
+        if !announced {
+            let text = format!("the payloads of {} are not as long as it says", call.name());
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
+        }
+        self.alive()?;
+        let reply = self.exchange(device, host_picoseconds, call, payloads, sink);
+        reply.map_err(|error| self.end(error))
+    }
+
+    /// Waits for a host function that a stream has come to, on a connection of [`Role::Callbacks`]; `None` when the simulator
+    /// has ended. The answer is [`Call::CallbackDone`], on the same connection.
+    ///
+    /// # Errors
+    ///
+    /// Where the connection fails otherwise than by its end.
+    pub fn next_callback(&mut self) -> io::Result<Option<u64>> {
+        self.alive()?;
+        loop {
+            if let Some(ServerFrame::Callback(function)) = self.socket.aside.pop_front() {
+                return Ok(Some(function));
+            }
+            // What is aside is left there by `receive`, which looks only for other frames: bytes first.
+            match self.socket.buffer().frame::<ServerFrame>() {
+                Ok(Some(frame)) => match frame {
+                    ServerFrame::Callback(function) => return Ok(Some(function)),
+                    ServerFrame::Ended(_) => return Ok(None),
+                    _ => return Err(self.end(malformed("expected a host function"))),
+                },
+                Ok(None) => match self.socket.fill() {
+                    Ok(true) => {}
+                    Ok(false) => return Ok(None),
+                    Err(error) => return Err(self.end(error)),
+                },
+                Err(error) => return Err(self.end(error)),
+            }
+        }
+    }
+
+    fn exchange(
+        &mut self,
+        device: u32,
+        host_picoseconds: u64,
+        call: &Call,
+        payloads: &[&[u8]],
+        sink: &mut dyn FnMut(u64, &[u8]),
+    ) -> io::Result<Reply> {
+        // The call is small without its payloads.
+        let call = call.clone();
+        bulk::send(&mut self.socket, &self.pages, payloads, |filled| ClientFrame::Request {
+            device,
+            host_picoseconds,
+            call,
+            filled,
+        })?;
+        let ServerFrame::Reply { result, printed, printed_error, received, filled } = self.socket.expect()? else {
+            return Err(malformed("expected a reply"));
+        };
+        let mut sections = Sections::new(printed, printed_error, &received)?;
+        let data = if let CallResult::Data(bytes) = &result { bytes.len() } else { 0 };
+        let total = sections.bytes.checked_add(data).ok_or_else(|| malformed("too much data"))?;
+        let pages = &self.pages;
+        bulk::receive(&mut self.socket, pages, total, filled, |position, bytes| {
+            sections.take(pages, position, bytes, sink);
+        })?;
+        let mut parts = sections.parts.into_iter();
+        let printed = parts.next().unwrap_or_default();
+        let printed_error = parts.next().unwrap_or_default();
+        let received = received.iter().map(|(transfer, _)| *transfer).zip(parts).collect();
+        Ok(Reply { result, printed, printed_error, received })
+    }
+
+    /// Is this connection of any use?
+    fn alive(&self) -> io::Result<()> {
+        if self.ended {
+            return Err(io::Error::new(io::ErrorKind::NotConnected, "the simulator has ended"));
+        }
+        // A forked child has its parent's connection, and must not speak on it.
+        if rustix::process::getpid() != self.process {
+            return Err(io::Error::new(io::ErrorKind::NotConnected, "the connection is that of the parent process"));
+        }
+        Ok(())
+    }
+
+    /// The connection is over.
+    fn end(&mut self, error: io::Error) -> io::Error {
+        self.ended = true;
+        if !TOLD.swap(true, Ordering::Relaxed) {
+            match error.kind() {
+                io::ErrorKind::UnexpectedEof | io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset => {
+                    say(SIMULATOR_ENDED);
+                }
+                _ => say(&format!("{SIMULATOR_ENDED} ({error})")),
+            }
+        }
+        if let Some(folder) = &self.folder {
+            super::server::remove_abandoned(folder);
+        }
+        error
+    }
+}
+
+/// Where the bulk data of a reply goes: first to parts of known length, then to the sink.
+struct Sections {
+    parts: Vec<Vec<u8>>,
+    /// The lengths that the parts will have.
+    lengths: Vec<u64>,
+    /// The part that is being filled.
+    current: usize,
+    /// Their bytes together.
+    bytes: u64,
+    /// Bytes that the sink has had.
+    sunk: u64,
+}
+
+impl Sections {
+    fn new(printed: u64, printed_error: u64, received: &[(u32, u64)]) -> io::Result<Sections> {
+        let lengths: Vec<u64> =
+            [printed, printed_error].into_iter().chain(received.iter().map(|(_, bytes)| *bytes)).collect();
+        let bytes = lengths.iter().try_fold(0_u64, |sum, bytes| sum.checked_add(*bytes));
+        let bytes = bytes.ok_or_else(|| malformed("too much text"))?;
+        Ok(Sections { parts: vec![Vec::new(); lengths.len()], lengths, current: 0, bytes, sunk: 0 })
+    }
+
+    fn take(&mut self, pages: &SharedPages, mut position: u64, mut bytes: usize, sink: &mut dyn FnMut(u64, &[u8])) {
+        while bytes > 0 {
+            let Some(part) = self.parts.get_mut(self.current) else {
+                sink(self.sunk, pages.slice(position, bytes));
+                self.sunk += bytes as u64;
+                return;
+            };
+            let missing = self.lengths[self.current] - part.len() as u64;
+            if missing == 0 {
+                self.current += 1;
+                continue;
+            }
+            let now = bytes.min(usize::try_from(missing).unwrap_or(usize::MAX));
+            part.extend_from_slice(pages.slice(position, now));
+            position += now as u64;
+            bytes -= now;
+        }
+    }
+}
+
+/// A number that other programs do not have, be it that this process ran them before.
+fn program_number() -> u64 {
+    static NUMBER: OnceLock<u64> = OnceLock::new();
+    *NUMBER.get_or_init(|| {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        now.as_nanos() as u64 ^ u64::from(std::process::id()).rotate_right(20)
+    })
+}
+
+/// The program's file name.
+fn program_name() -> String {
+    let path = std::env::current_exe().unwrap_or_default();
+    path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
+}
+
+/// Says a line on stderr.
+fn say(text: &str) {
+    // Nobody is left to tell where stderr is gone.
+    let _ = io::stderr().write_all(format!("{text}\n").as_bytes());
+}

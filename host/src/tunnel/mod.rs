@@ -1,0 +1,29 @@
+//! The tunnel between a real CUDA program and the simulator.
+//!
+//! ```text
+//!   program, thread 1 ── Client ──┐  Unix socket: frames             ┌─ trait Host ── HostCpu unit
+//!   program, thread 2 ── Client ──┼──────────────────────── Server ──┘
+//!   program, callbacks ─ Client ──┘  shared pages: bulk data
+//! ```
+//!
+//! Each thread of the program that makes CUDA calls has a connection of its own: a call and its reply take turns on it. A
+//! connection has a ring of shared pages, through which payloads and results go, large ones in chunks, so that the
+//! memory that the tunnel takes does not grow with them.
+//!
+//! **Invariants:** nothing that a program sends can harm the simulator, be it malformed or cut short; it ends the connection.
+//! Nothing on the program's side of the tunnel panics, raises a signal or changes anything else of the process.
+
+mod bulk;
+mod client;
+mod server;
+mod shared;
+mod socket;
+mod wire;
+
+pub use client::{Client, Reply, SIMULATOR_ENDED, Welcome};
+pub use server::{Control, ProgramEnd, Server, ServerOptions, SocketFolder, StopReason, signal_name};
+pub use shared::{DEFAULT_PAGE_BYTES, PAGE_BYTES};
+pub use wire::Role;
+
+/// Environment variable of programs that run on the simulator: the path of the socket.
+pub const SOCKET_VARIABLE: &str = "BALAR_ACTORS_SOCKET";

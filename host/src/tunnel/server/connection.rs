@@ -1,0 +1,290 @@
+//! The simulator's end of one thread's connection.
+
+use crate::call::{Call, CallResult};
+use crate::description::NodeDescription;
+use crate::program::ThreadId;
+use crate::tunnel::bulk;
+use crate::tunnel::shared::{PAGES, SharedPages};
+use crate::tunnel::socket::{GiveUp, Socket};
+use crate::tunnel::wire::{
+    ClientFrame, LENGTH_BYTES, MAGIC, PREAMBLE_BYTES, Role, ServerFrame, VERSION, encode, malformed,
+};
+use rustix::process::Pid;
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+
+/// What a connection says of itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Greeting {
+    pub role: Role,
+    pub program_number: u64,
+    /// As the kernel numbers it.
+    pub thread: u32,
+    pub program: String,
+}
+
+/// What a connection is at.
+#[derive(Debug)]
+pub enum State {
+    /// It has not said what it is.
+    New,
+    /// It waits until the node is free.
+    Waiting(Greeting),
+    /// Its thread runs the program's own code.
+    Running,
+    /// Its thread is in a call.
+    Calling,
+}
+
+/// What has come from a thread.
+#[derive(Debug)]
+pub struct Arrival {
+    pub device: u32,
+    pub host_picoseconds: u64,
+    pub call: Call,
+}
+
+/// Bulk data of a reply.
+#[derive(Debug, Default)]
+pub struct ReplyData {
+    pub printed: Vec<u8>,
+    pub printed_error: Vec<u8>,
+    pub received: Vec<(u32, Vec<u8>)>,
+}
+
+#[derive(Debug)]
+pub struct Connection {
+    socket: Socket<ServerFrame, ClientFrame>,
+    pages: Option<SharedPages>,
+    /// The process at the other end, as the kernel says.
+    pub process: Pid,
+    pub state: State,
+    /// Who it is, from its welcome on.
+    pub greeting: Option<Greeting>,
+    /// Its number, from its welcome on.
+    pub thread: Option<ThreadId>,
+    /// Has it run for long without a call, so that nobody waits for its next one?
+    pub is_slow: bool,
+    preamble_seen: bool,
+}
+
+impl Connection {
+    pub fn new(descriptor: OwnedFd, process: Pid, give_up: GiveUp) -> Connection {
+        Connection {
+            socket: Socket::new(descriptor, Some(give_up)),
+            pages: None,
+            process,
+            state: State::New,
+            greeting: None,
+            thread: None,
+            is_slow: false,
+            preamble_seen: false,
+        }
+    }
+
+    /// For `poll`.
+    pub fn descriptor(&self) -> BorrowedFd<'_> {
+        self.socket.descriptor()
+    }
+
+    /// For messages.
+    pub fn name(&self) -> String {
+        let program = match (&self.greeting, &self.state) {
+            (Some(greeting), _) | (None, State::Waiting(greeting)) => greeting.program.as_str(),
+            _ => "a program",
+        };
+        format!("{program} (process {})", self.process.as_raw_nonzero())
+    }
+
+    /// Takes what has come; `false` at the end of the connection.
+    ///
+    /// # Errors
+    ///
+    /// Where the connection fails.
+    pub fn take_arrived(&mut self) -> io::Result<bool> {
+        match self.socket.fill_now() {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(true),
+            other => {
+                // Programs have no descriptors to give.
+                self.socket.descriptors.clear();
+                other
+            }
+        }
+    }
+
+    /// The greeting of a new connection, once it has come.
+    ///
+    /// # Errors
+    ///
+    /// Where it is something else.
+    pub fn greeting(&mut self) -> io::Result<Option<Greeting>> {
+        if !self.preamble_seen {
+            let Some(preamble) = self.socket.buffer().take(PREAMBLE_BYTES) else { return Ok(None) };
+            let (magic, version) = preamble.split_at(MAGIC.len());
+            if magic != MAGIC {
+                return Err(malformed("this is no balar-actors program"));
+            }
+            if version != VERSION.to_le_bytes() {
+                return Err(malformed("the library of the program is of another version of balar-actors"));
+            }
+            self.preamble_seen = true;
+        }
+        match self.socket.buffer().frame()? {
+            Some(ClientFrame::Hello { role, program_number, thread, program }) => {
+                Ok(Some(Greeting { role, program_number, thread, program }))
+            }
+            Some(_) => Err(malformed("expected a greeting")),
+            None => Ok(None),
+        }
+    }
+
+    /// Lets the thread begin.
+    ///
+    /// # Errors
+    ///
+    /// Where the system has no memory for its pages, or the connection fails.
+    pub fn welcome(
+        &mut self,
+        greeting: Greeting,
+        thread: ThreadId,
+        node: &NodeDescription,
+        page_bytes: u64,
+        arena: Option<&OwnedFd>,
+    ) -> io::Result<()> {
+        let (pages, file) = SharedPages::create(page_bytes)?;
+        let frame = ServerFrame::Welcome { node: node.clone(), page_bytes, pages: PAGES };
+        let descriptors: Vec<BorrowedFd<'_>> = [Some(&file), arena].into_iter().flatten().map(AsFd::as_fd).collect();
+        self.socket.send_bytes(&encode(&frame)?, &descriptors)?;
+        self.pages = Some(pages);
+        self.greeting = Some(greeting);
+        self.thread = Some(thread);
+        self.state = State::Running;
+        Ok(())
+    }
+
+    /// The thread's next call, once it has come. The rest of its payloads is waited for.
+    ///
+    /// # Errors
+    ///
+    /// Where something else has come, or the connection fails.
+    pub fn request(&mut self) -> io::Result<Option<Arrival>> {
+        let frame: Option<ClientFrame> = self.socket.buffer().frame()?;
+        let (device, host_picoseconds, mut call, filled) = match frame {
+            Some(ClientFrame::Request { device, host_picoseconds, call, filled }) => {
+                (device, host_picoseconds, call, filled)
+            }
+            Some(_) => return Err(malformed("expected a call")),
+            None => return Ok(None),
+        };
+        let Some(pages) = &self.pages else { return Err(malformed("a call before the greeting")) };
+        let lengths: Vec<u64> = call.payloads().iter().map(|payload| payload.len()).collect();
+        let total = lengths.iter().try_fold(0_u64, |sum, length| sum.checked_add(*length));
+        let total = total.ok_or_else(|| malformed("payloads of more than all memory"))?;
+        let mut payloads = lengths.iter().map(|length| Payload::new(*length)).collect::<io::Result<Vec<_>>>()?;
+        let mut current = 0;
+        bulk::receive(&mut self.socket, pages, total, filled, |mut position, mut bytes| {
+            while bytes > 0 {
+                let Some(payload) = payloads.get_mut(current) else { return };
+                let taken = payload.take(pages, position, bytes);
+                position += taken as u64;
+                bytes -= taken;
+                current += usize::from(bytes > 0);
+            }
+        })?;
+        for (place, payload) in call.payloads_mut().into_iter().zip(payloads) {
+            let data = payload.finish().ok_or_else(|| malformed("a payload that is not complete"))?;
+            place.fill(data);
+        }
+        self.state = State::Calling;
+        self.is_slow = false;
+        Ok(Some(Arrival { device, host_picoseconds, call }))
+    }
+
+    /// Sends a call's result.
+    ///
+    /// # Errors
+    ///
+    /// Where the connection fails.
+    pub fn reply(&mut self, result: CallResult, data: &ReplyData) -> io::Result<()> {
+        let Some(pages) = &self.pages else { return Ok(()) };
+        let mut sources: Vec<&[u8]> = vec![&data.printed, &data.printed_error];
+        sources.extend(data.received.iter().map(|(_, bytes)| bytes.as_slice()));
+        let own = if let CallResult::Data(bytes) = &result { bytes.data().cloned() } else { None };
+        let absent = match (&result, &own) {
+            (CallResult::Data(bytes), None) if !bytes.is_empty() => bytes.len(),
+            _ => 0,
+        };
+        if absent > 0 {
+            return Err(io::Error::other(format!("{absent} bytes of a result are missing")));
+        }
+        sources.extend(own.as_deref());
+        let (printed, printed_error) = (data.printed.len() as u64, data.printed_error.len() as u64);
+        let received = data.received.iter().map(|(transfer, bytes)| (*transfer, bytes.len() as u64)).collect();
+        self.state = State::Running;
+        bulk::send(&mut self.socket, pages, &sources, |filled| ServerFrame::Reply {
+            result,
+            printed,
+            printed_error,
+            received,
+            filled,
+        })
+    }
+
+    /// Asks the thread to run a host function.
+    ///
+    /// # Errors
+    ///
+    /// Where the connection fails.
+    pub fn call_back(&mut self, function: u64) -> io::Result<()> {
+        self.socket.send(&ServerFrame::Callback(function))
+    }
+
+    /// Says why the connection ends, where the other end still listens.
+    pub fn say_end(&mut self, text: &str) {
+        let frame = if self.thread.is_some() {
+            ServerFrame::Ended(text.to_owned())
+        } else {
+            ServerFrame::Refused(text.to_owned())
+        };
+        if let Ok(bytes) = encode(&frame) {
+            // It is short: it fits, or the other end does not listen.
+            debug_assert!(bytes.len() > LENGTH_BYTES);
+            let flags = rustix::net::SendFlags::DONTWAIT | rustix::net::SendFlags::NOSIGNAL;
+            let _ = rustix::net::send(self.socket.descriptor(), &bytes, flags);
+        }
+    }
+}
+
+/// Bytes of a payload as they come.
+struct Payload {
+    bytes: Arc<[MaybeUninit<u8>]>,
+    filled: usize,
+}
+
+impl Payload {
+    fn new(length: u64) -> io::Result<Payload> {
+        let length = usize::try_from(length).map_err(|_| malformed("a payload of more than all memory"))?;
+        // A length that no memory holds must not end the simulator.
+        let mut probe: Vec<u8> = Vec::new();
+        probe.try_reserve_exact(length).map_err(|_| malformed(format_args!("no memory for {length} bytes")))?;
+        drop(probe);
+        Ok(Payload { bytes: Arc::new_uninit_slice(length), filled: 0 })
+    }
+
+    /// Takes what belongs to it of a piece of the ring; returns how much that is.
+    fn take(&mut self, pages: &SharedPages, position: u64, bytes: usize) -> usize {
+        let Some(rest) = Arc::get_mut(&mut self.bytes).and_then(|all| all.get_mut(self.filled..)) else { return 0 };
+        let now = bytes.min(rest.len());
+        // SAFETY: `rest` has room for `now` bytes.
+        unsafe { pages.read(position, rest.as_mut_ptr().cast(), now) };
+        self.filled += now;
+        now
+    }
+
+    fn finish(self) -> Option<Arc<[u8]>> {
+        // SAFETY: every byte has been written: `take` writes them in order.
+        (self.filled == self.bytes.len()).then(|| unsafe { self.bytes.assume_init() })
+    }
+}

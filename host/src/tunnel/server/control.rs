@@ -1,0 +1,88 @@
+//! What the rest of the simulator tells the tunnel, and hears from it, while a program runs.
+
+use rustix::event::{EventfdFlags, eventfd};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+
+/// How the program that was started has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ProgramEnd {
+    /// By itself, with this exit code.
+    Exited(i32),
+    /// By this signal.
+    Killed(i32),
+}
+
+/// Why the tunnel gave the program up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StopReason {
+    /// The run was interrupted.
+    Interrupted,
+    /// The run has taken its limit of real time.
+    WallLimit,
+}
+
+#[derive(Debug)]
+struct Inner {
+    interrupt: Arc<AtomicBool>,
+    deadline: Option<Instant>,
+    program: Mutex<Option<ProgramEnd>>,
+    wake: OwnedFd,
+    stopped: OnceLock<StopReason>,
+}
+
+/// Shared between the tunnel's server and whoever started the program.
+#[derive(Clone, Debug)]
+pub struct Control(Arc<Inner>);
+
+impl Control {
+    /// A program that is about to start. `interrupt` ends the run when it is set, and so does `max_wall` from now on.
+    ///
+    /// # Errors
+    ///
+    /// Where the system has no descriptors left.
+    pub fn new(interrupt: Arc<AtomicBool>, max_wall: Option<Duration>) -> io::Result<Control> {
+        let deadline = max_wall.and_then(|limit| Instant::now().checked_add(limit));
+        let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        Ok(Control(Arc::new(Inner { interrupt, deadline, program: Mutex::new(None), wake, stopped: OnceLock::new() })))
+    }
+
+    /// The program that was started has ended.
+    pub fn program_ended(&self, end: ProgramEnd) {
+        *self.0.program.lock().unwrap_or_else(PoisonError::into_inner) = Some(end);
+        // The counter of the event is far from full.
+        let _ = rustix::io::write(&self.0.wake, &1_u64.to_ne_bytes());
+    }
+
+    /// How the program that was started has ended; `None` while it runs.
+    pub fn program(&self) -> Option<ProgramEnd> {
+        *self.0.program.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Why the tunnel gave the program up, if it did.
+    pub fn stopped(&self) -> Option<StopReason> {
+        self.0.stopped.get().copied()
+    }
+
+    /// Is the run to end?
+    pub fn is_stopping(&self) -> bool {
+        let reason = if self.0.interrupt.load(Ordering::Relaxed) {
+            StopReason::Interrupted
+        } else if self.0.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+            StopReason::WallLimit
+        } else {
+            return false;
+        };
+        // The first reason stays.
+        let _ = self.0.stopped.set(reason);
+        true
+    }
+
+    /// Readable once the program has ended.
+    pub(super) fn wake(&self) -> BorrowedFd<'_> {
+        self.0.wake.as_fd()
+    }
+}

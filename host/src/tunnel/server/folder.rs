@@ -1,0 +1,139 @@
+//! The folder of a run: the socket, and the libraries that the program loads.
+
+use rustix::fs::{FlockOperation, Mode, OFlags};
+use std::fs::{self, DirBuilder};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+/// How the names of such folders begin.
+const PREFIX: &str = "balar-actors-";
+/// The file that a living simulator has locked.
+const LOCK: &str = "lock";
+/// The socket.
+const SOCKET: &str = "socket";
+
+/// A folder of one's own, which nobody else can enter. It is removed when this is dropped.
+#[derive(Debug)]
+pub struct SocketFolder {
+    path: PathBuf,
+    _lock: OwnedFd,
+}
+
+impl SocketFolder {
+    /// Makes a folder below the system's folder for temporary files, and removes those that killed simulators left there.
+    ///
+    /// # Errors
+    ///
+    /// Where nothing can be made there.
+    pub fn create() -> io::Result<SocketFolder> {
+        let parent = std::env::temp_dir();
+        remove_all_abandoned(&parent);
+        for attempt in 0..1000_u32 {
+            let path = parent.join(format!("{PREFIX}{}-{attempt}", std::process::id()));
+            match DirBuilder::new().mode(0o700).create(&path) {
+                Ok(()) => {
+                    return match lock(&path, true)? {
+                        Some(lock) => Ok(SocketFolder { path, _lock: lock }),
+                        None => Err(io::ErrorKind::AddrInUse.into()),
+                    };
+                }
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(io::Error::new(error.kind(), format!("{}: {error}", path.display()))),
+            }
+        }
+        Err(io::Error::new(io::ErrorKind::AlreadyExists, format!("{}: too many folders", parent.display())))
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Where its socket is.
+    pub fn socket(&self) -> PathBuf {
+        self.path.join(SOCKET)
+    }
+}
+
+impl Drop for SocketFolder {
+    fn drop(&mut self) {
+        // What cannot be removed now is removed by the next run.
+        let _ = fs::remove_dir_all(&self.path);
+    }
+}
+
+/// Locks a folder; `None` where its simulator lives. The lock goes with its process, however that ends.
+fn lock(folder: &Path, create: bool) -> io::Result<Option<OwnedFd>> {
+    let flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOFOLLOW | if create { OFlags::CREATE } else { OFlags::empty() };
+    let file = rustix::fs::open(folder.join(LOCK), flags, Mode::RUSR | Mode::WUSR)?;
+    match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(Some(file)),
+        Err(rustix::io::Errno::WOULDBLOCK) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Is this a folder of a run, by its name and owner?
+pub fn is_socket_folder(folder: &Path) -> bool {
+    let named = folder.file_name().is_some_and(|name| name.to_string_lossy().starts_with(PREFIX));
+    let own = fs::symlink_metadata(folder)
+        .is_ok_and(|data| data.is_dir() && data.uid() == rustix::process::geteuid().as_raw());
+    named && own
+}
+
+/// Removes the folder of a simulator that lives no longer.
+pub fn remove_abandoned(folder: &Path) {
+    if is_socket_folder(folder)
+        && let Ok(Some(lock)) = lock(folder, false)
+    {
+        // Somebody else may be doing the same: what is gone is gone.
+        let _ = fs::remove_dir_all(folder);
+        drop(lock);
+    }
+}
+
+fn remove_all_abandoned(parent: &Path) {
+    for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
+        remove_abandoned(&entry.path());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn folders_of_the_living_stay_and_others_go() {
+        let parent = tempfile::tempdir().expect("a folder");
+        let make = |name: &str| {
+            let path = parent.path().join(name);
+            fs::create_dir(&path).expect("new");
+            path
+        };
+        let living = make("balar-actors-1-0");
+        let held = lock(&living, true).expect("a file").expect("free");
+        let dead = make("balar-actors-2-0");
+        drop(lock(&dead, true).expect("a file").expect("free"));
+        fs::write(dead.join("libcudart.so.12"), "x").expect("written");
+        let young = make("balar-actors-3-0");
+        let foreign = make("something-else");
+        fs::write(foreign.join(LOCK), "").expect("written");
+        remove_all_abandoned(parent.path());
+        assert!(living.exists() && young.exists() && foreign.exists() && !dead.exists());
+        drop(held);
+        remove_all_abandoned(parent.path());
+        assert!(!living.exists());
+    }
+
+    #[test]
+    fn a_folder_is_private_and_goes_with_its_owner() {
+        let folder = SocketFolder::create().expect("a folder");
+        let path = folder.path().to_owned();
+        assert_eq!(fs::metadata(&path).expect("made").mode() & 0o777, 0o700);
+        assert!(is_socket_folder(&path));
+        drop(folder);
+        assert!(!path.exists());
+    }
+}

@@ -1,0 +1,95 @@
+//! What the kernel knows of the program's process.
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, pidfd_open, test_kill_process};
+use std::fs;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+/// A process, until it is gone.
+#[derive(Debug)]
+pub struct Process {
+    pub number: Pid,
+    /// Readable once the process has ended; `None` where the kernel has no such thing.
+    descriptor: Option<OwnedFd>,
+}
+
+impl Process {
+    pub fn new(number: Pid) -> Process {
+        Process { number, descriptor: pidfd_open(number, PidfdFlags::empty()).ok() }
+    }
+
+    /// For `poll`.
+    pub fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        self.descriptor.as_ref().map(AsFd::as_fd)
+    }
+
+    /// Has it ended?
+    pub fn has_ended(&self) -> bool {
+        match &self.descriptor {
+            Some(descriptor) => {
+                let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+                poll(&mut [PollFd::new(descriptor, PollFlags::IN)], Some(&now)).is_ok_and(|ready| ready > 0)
+            }
+            None => test_kill_process(self.number).is_err(),
+        }
+    }
+
+    /// Is this thread of it asleep, and how often has it gone to sleep? Of one that cannot be seen nothing is known: `None`.
+    pub fn sleep_of(&self, thread: u32) -> Option<Sleep> {
+        let folder = format!("/proc/{}/task/{thread}", self.number.as_raw_nonzero());
+        let stat = fs::read_to_string(format!("{folder}/stat")).ok()?;
+        let status = fs::read_to_string(format!("{folder}/status")).ok()?;
+        let switches = status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"))?;
+        // The name in parentheses may hold anything, a parenthesis too.
+        let state = stat.rsplit_once(')')?.1.trim_start().chars().next()?;
+        Some(Sleep { asleep: matches!(state, 'S' | 'T' | 't'), switches: switches.trim().parse().ok()? })
+    }
+}
+
+/// The state of a thread at one moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sleep {
+    /// Does it wait for something other than a disk?
+    pub asleep: bool,
+    /// How often it has gone to sleep: the same number twice is one sleep.
+    pub switches: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn sleeping_threads_are_told_from_running_ones() {
+        let process = Process::new(rustix::process::getpid());
+        assert!(!process.has_ended());
+        let own = rustix::thread::gettid().as_raw_nonzero().get() as u32;
+        assert!(!process.sleep_of(own).expect("a thread of this process").asleep);
+        let (send, receive) = std::sync::mpsc::channel();
+        let (end, ended) = std::sync::mpsc::channel::<()>();
+        let thread = std::thread::spawn(move || {
+            let _ = send.send(rustix::thread::gettid().as_raw_nonzero().get() as u32);
+            let _ = ended.recv();
+        });
+        let other = receive.recv().expect("sent");
+        let asleep = (0..1000).any(|_| {
+            std::thread::sleep(Duration::from_millis(1));
+            process.sleep_of(other).expect("a thread of this process").asleep
+        });
+        assert!(asleep);
+        drop(end);
+        thread.join().expect("ends");
+        assert_eq!(process.sleep_of(u32::MAX), None);
+    }
+
+    #[test]
+    fn the_end_of_a_process_is_seen() {
+        let mut child = std::process::Command::new("sleep").arg("1000").spawn().expect("sleep");
+        let process = Process::new(Pid::from_child(&child));
+        assert!(!process.has_ended());
+        child.kill().expect("ours");
+        child.wait().expect("ours");
+        assert!(process.has_ended());
+    }
+}
