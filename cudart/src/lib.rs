@@ -1,6 +1,8 @@
 //! The CUDA runtime library that real programs load.
 
+pub mod core;
 pub mod exports;
+pub mod runtime;
 pub mod stub_library;
 pub mod types;
 pub mod unimplemented;

@@ -237,6 +237,9 @@ mod tests {
         parameters.value_mut::<HostNodeParams>().data = 17;
         assert_eq!(parameters.value[1], 17);
         parameters.value[2] = 5 | 4 << 32;
-        assert_eq!((parameters.value::<MemsetParams>().value, parameters.value::<MemsetParams>().element_bytes), (5, 4));
+        assert_eq!(
+            (parameters.value::<MemsetParams>().value, parameters.value::<MemsetParams>().element_bytes),
+            (5, 4)
+        );
     }
 }

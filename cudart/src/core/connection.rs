@@ -1,0 +1,125 @@
+//! The tunnel of each thread to the simulator.
+
+use super::process::{self, Node};
+use super::{printed, thread, transfers};
+use balar_host::tunnel::{Client, Reply, Role, SOCKET_VARIABLE};
+use balar_host::{Call, CallResult, CudaError};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// A thread's tunnel.
+pub struct Connection {
+    client: Client,
+    /// The thread's time, in nanoseconds, when its last call returned.
+    returned_at: u64,
+}
+
+/// Takes the bytes of a result: their offset, and the bytes.
+pub type Sink<'a> = &'a mut dyn FnMut(u64, &[u8]);
+
+impl Connection {
+    /// A tunnel for the calling thread.
+    ///
+    /// # Errors
+    ///
+    /// No device where the program does not run on a simulator; otherwise, that of a simulator that is gone.
+    pub fn open(role: Role) -> Result<Connection, CudaError> {
+        let Some(path) = std::env::var_os(SOCKET_VARIABLE).filter(|path| !path.is_empty()).map(PathBuf::from) else {
+            static SAID: AtomicBool = AtomicBool::new(false);
+            if !SAID.swap(true, Ordering::Relaxed) {
+                process::say("no CUDA device: start the program with `balar-actors run --topology NAME -- PROGRAM`");
+            }
+            return Err(CudaError::NoDevice);
+        };
+        if process::is_lost() {
+            return Err(process::NO_SIMULATOR);
+        }
+        let (client, welcome) = Client::connect(&path, role).map_err(|_| process::lose())?;
+        process::set_node(Node { description: welcome.node, memory: welcome.arena });
+        Ok(Connection { client, returned_at: thread_nanoseconds() })
+    }
+
+    /// Makes a call.
+    pub fn call(
+        &mut self,
+        device: u32,
+        call: &Call,
+        payloads: &[&[u8]],
+        sink: Sink<'_>,
+    ) -> Result<CallResult, CudaError> {
+        if process::is_lost() {
+            return Err(process::NO_SIMULATOR);
+        }
+        let computed = thread_nanoseconds().saturating_sub(self.returned_at).saturating_mul(1000);
+        let reply = self.client.call(device, computed, call, payloads, sink);
+        let Reply { result, printed, printed_error, received } = reply.map_err(|_| process::lose())?;
+        for (transfer, data) in received {
+            transfers::deliver(transfer, &data);
+        }
+        printed::show(&printed, &printed_error);
+        self.returned_at = thread_nanoseconds();
+        match result {
+            CallResult::Error(error) => Err(error),
+            result => Ok(result),
+        }
+    }
+
+    /// Waits for the next host function that a stream has come to; `None` at the end.
+    pub fn next_callback(&mut self) -> Option<u64> {
+        let function = self.client.next_callback().ok().flatten();
+        self.returned_at = thread_nanoseconds();
+        function
+    }
+}
+
+/// How long the calling thread has computed.
+fn thread_nanoseconds() -> u64 {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    (time.tv_sec as u64).saturating_mul(1_000_000_000).saturating_add(time.tv_nsec as u64)
+}
+
+/// Connects the calling thread, unless it is.
+pub fn connect() -> Result<(), CudaError> {
+    with(|_| Ok(()))
+}
+
+/// Calls `use_it` with the calling thread's tunnel.
+fn with<T>(use_it: impl FnOnce(&mut Connection) -> Result<T, CudaError>) -> Result<T, CudaError> {
+    process::usable()?;
+    thread::with(|thread| {
+        // A function that a signal handler calls while the thread is in another one.
+        let mut connection = thread.connection.try_borrow_mut().map_err(|_| CudaError::NotPermitted)?;
+        if connection.is_none() {
+            *connection = Some(Connection::open(Role::Thread)?);
+        }
+        connection.as_mut().map_or(Err(CudaError::Unknown), use_it)
+    })
+}
+
+/// Makes a call on a device; the errors of its result are those of the call.
+pub fn call_with(device: u32, call: &Call, payloads: &[&[u8]], sink: Sink<'_>) -> Result<CallResult, CudaError> {
+    with(|connection| connection.call(device, call, payloads, sink))
+}
+
+/// Makes a call without payloads on a device.
+pub fn call_on(device: u32, call: &Call) -> Result<CallResult, CudaError> {
+    call_with(device, call, &[], &mut |_, _| {})
+}
+
+/// Makes a call without payloads on the current device.
+pub fn call(call: &Call) -> Result<CallResult, CudaError> {
+    call_on(thread::device(), call)
+}
+
+/// Makes a call on the current device that gives no value.
+pub fn done(call: &Call) -> Result<(), CudaError> {
+    self::call(call).map(|_| ())
+}
+
+/// Makes a call on the current device that gives an address.
+pub fn pointer(call: &Call) -> Result<u64, CudaError> {
+    match self::call(call)? {
+        CallResult::Pointer(address) => Ok(address),
+        _ => Err(CudaError::Unknown),
+    }
+}

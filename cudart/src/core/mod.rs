@@ -1,0 +1,17 @@
+//! What all functions of the runtime and the driver share: the process, its threads, the tunnel to the simulator, handles, code,
+//! memory that host and devices share, and how operations get into streams.
+
+pub mod api;
+pub mod arguments;
+pub mod capture;
+pub mod code;
+pub mod connection;
+pub mod handles;
+pub mod operation;
+pub mod printed;
+pub mod process;
+pub mod ranges;
+pub mod registry;
+pub mod stream;
+pub mod thread;
+pub mod transfers;

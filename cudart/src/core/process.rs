@@ -1,0 +1,115 @@
+//! What CUDA keeps for the process: whether it may make calls, and the node that it runs on.
+
+use balar_host::{CudaError, DeviceDescription, NodeDescription};
+use std::io::Write;
+use std::os::fd::OwnedFd;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+static NODE: OnceLock<Node> = OnceLock::new();
+/// The process is a child of one that has used CUDA.
+static FORKED: AtomicBool = AtomicBool::new(false);
+/// The library has ended: the program's own destructors have run.
+static ENDED: AtomicBool = AtomicBool::new(false);
+/// The simulator does not answer any longer.
+static LOST: AtomicBool = AtomicBool::new(false);
+static RESETS: AtomicU64 = AtomicU64::new(0);
+
+/// What the simulator has told about itself.
+pub struct Node {
+    /// Its devices.
+    pub description: NodeDescription,
+    /// The memory that the program shares with devices, if the simulator gave it.
+    pub memory: Option<OwnedFd>,
+}
+
+/// Refuses calls that CUDA refuses whatever they are.
+pub fn usable() -> Result<(), CudaError> {
+    if ENDED.load(Ordering::Relaxed) {
+        return Err(CudaError::CudartUnloading);
+    }
+    if FORKED.load(Ordering::Relaxed) {
+        return Err(CudaError::InitializationError);
+    }
+    Ok(())
+}
+
+/// The node, if a thread has connected.
+pub fn node() -> Option<&'static Node> {
+    NODE.get()
+}
+
+/// Takes what the simulator told the first thread that connected.
+pub fn set_node(node: Node) -> &'static Node {
+    NODE.get_or_init(|| {
+        // From now on a child process has a copy of what must not be used twice.
+        // SAFETY: the handler does nothing but store to an atomic.
+        unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
+        super::ranges::map_host_window(node.memory.as_ref());
+        node
+    })
+}
+
+extern "C" fn in_child() {
+    FORKED.store(true, Ordering::Relaxed);
+}
+
+/// The description of the node; connects the thread where needed.
+pub fn description() -> Result<&'static NodeDescription, CudaError> {
+    super::connection::connect()?;
+    NODE.get().map(|node| &node.description).ok_or(CudaError::InitializationError)
+}
+
+/// The description of a device; connects the thread where needed.
+pub fn device(index: u32) -> Result<&'static DeviceDescription, CudaError> {
+    description()?.devices.get(index as usize).ok_or(CudaError::InvalidDevice)
+}
+
+/// The description of the device with the number that C gave.
+pub fn device_of(number: i32) -> Result<&'static DeviceDescription, CudaError> {
+    device(u32::try_from(number).map_err(|_| CudaError::InvalidDevice)?)
+}
+
+/// How many devices there are.
+pub fn device_count() -> Result<u32, CudaError> {
+    Ok(description()?.devices.len() as u32)
+}
+
+/// How often devices have been reset.
+pub fn resets() -> u64 {
+    RESETS.load(Ordering::Relaxed)
+}
+
+/// A device has been reset.
+pub fn count_reset() {
+    RESETS.fetch_add(1, Ordering::Relaxed);
+}
+
+/// The error of calls that do not reach the simulator.
+pub const NO_SIMULATOR: CudaError = CudaError::DevicesUnavailable;
+
+/// The simulator is gone.
+pub fn lose() -> CudaError {
+    LOST.store(true, Ordering::Relaxed);
+    NO_SIMULATOR
+}
+
+/// Whether the simulator is gone.
+pub fn is_lost() -> bool {
+    LOST.load(Ordering::Relaxed)
+}
+
+/// Writes a line for the user.
+pub fn say(text: &str) {
+    // Nobody minds where nobody reads it.
+    let _ = writeln!(std::io::stderr(), "balar-actors: {text}");
+}
+
+/// Runs when the process unloads the library: after the destructors of the program's own objects, which may still call CUDA.
+extern "C" fn end() {
+    ENDED.store(true, Ordering::Relaxed);
+}
+
+#[used]
+#[unsafe(link_section = ".fini_array")]
+static END: extern "C" fn() = end;

@@ -1,0 +1,202 @@
+//! What static constructors call (`__cudaRegister*`): code, kernels and variables of the program.
+
+use crate::core::arguments::{Dim3, In, Out, Text};
+use crate::core::code::{Code, Image, Kernel};
+use crate::core::registry::{self, HostVariable, Variable};
+use crate::core::{process, thread};
+use crate::cuda_api;
+use balar_host::CudaError;
+use std::ffi::{c_char, c_int, c_void};
+
+/// What a `.nvFatBinSegment` record begins with.
+const SEGMENT_MAGIC: u32 = 0x4662_43b1;
+/// A record of code that was compiled in pieces and linked: its second pointer is a list of the pieces.
+const LINKED: u32 = 2;
+/// What a fatbin container begins with.
+const CONTAINER_MAGIC: u32 = 0xba55_ed50;
+
+/// A record of the section `.nvFatBinSegment`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Segment {
+    magic: u32,
+    version: u32,
+    /// The container.
+    data: *const u8,
+    /// The containers of the pieces, ended by null, where `version` is [`LINKED`].
+    pieces: *const *const u8,
+}
+
+/// What a container begins with.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct ContainerHeader {
+    magic: u32,
+    version: u16,
+    header_bytes: u16,
+    /// Of what follows the header.
+    bytes: u64,
+}
+
+/// The images of a record: of linked code, those of its pieces, which the device links as it compiles them.
+fn images(segment: Segment) -> Vec<Image> {
+    if segment.magic != SEGMENT_MAGIC {
+        return Vec::new();
+    }
+    if segment.version == LINKED && !segment.pieces.is_null() {
+        let mut pieces = Vec::new();
+        // SAFETY: a record of linked code has a list that ends with null.
+        let list = (0..).map(|index| unsafe { *segment.pieces.add(index) }).take_while(|piece| !piece.is_null());
+        pieces.extend(list.filter_map(container));
+        if !pieces.is_empty() {
+            return pieces;
+        }
+    }
+    container(segment.data).into_iter().collect()
+}
+
+/// The container at an address.
+fn container(data: *const u8) -> Option<Image> {
+    if data.is_null() {
+        return None;
+    }
+    // SAFETY: the record points to a container, which has a header.
+    let header = unsafe { data.cast::<ContainerHeader>().read_unaligned() };
+    if header.magic != CONTAINER_MAGIC {
+        return None;
+    }
+    let bytes = usize::from(header.header_bytes).checked_add(usize::try_from(header.bytes).ok()?)?;
+    Some(Image::OfProgram { address: data as usize, bytes })
+}
+
+/// The program's file name, or that of its library that `address` is in.
+fn object_name(address: *const c_void) -> String {
+    let mut information = std::mem::MaybeUninit::<libc::Dl_info>::uninit();
+    // SAFETY: `dladdr` only compares the address, and fills what it is given where it returns another number than 0.
+    let path = unsafe {
+        if libc::dladdr(address, information.as_mut_ptr()) == 0 {
+            return String::from("the program");
+        }
+        std::ffi::CStr::from_ptr(information.assume_init().dli_fname).to_string_lossy().into_owned()
+    };
+    path.rsplit('/').next().unwrap_or_default().to_owned()
+}
+
+fn add_variable(handle: u64, host: *const c_void, name: Text, kind: HostVariable) {
+    if let (Ok(code), Ok(name)) = (registry::code(handle), name.get()) {
+        registry::add_variable(host as usize, Variable { name: name.into(), code, kind });
+    }
+}
+
+cuda_api! {
+    raw fn __cudaRegisterFatBinary(segment: In<Segment>) -> *mut *mut c_void {
+        let images = segment.get_if_given().map_or(Vec::new(), images);
+        registry::add_code(Code::new(object_name(segment.pointer().cast()), images)) as *mut *mut c_void
+    }
+
+    raw fn __cudaRegisterFatBinaryEnd(_handle: u64) -> () {}
+
+    raw fn __cudaUnregisterFatBinary(handle: u64) -> () {
+        registry::remove_code(handle);
+    }
+
+    raw fn __cudaRegisterFunction(
+        handle: u64,
+        host_function: *const c_void,
+        _device_function: *mut c_char,
+        name: Text,
+        _thread_limit: c_int,
+        _thread: *mut c_void,
+        _block: *mut c_void,
+        _block_extent: *mut c_void,
+        _grid_extent: *mut c_void,
+        _warp_size: *mut c_int,
+    ) -> () {
+        if let (Ok(code), Ok(name)) = (registry::code(handle), name.get()) {
+            registry::add_kernel(host_function as usize, Kernel::new(code, name.into(), None));
+        }
+    }
+
+    raw fn __cudaRegisterVar(
+        handle: u64,
+        host: *mut c_char,
+        _device: *mut c_char,
+        name: Text,
+        _external: c_int,
+        bytes: usize,
+        _constant: c_int,
+        _global: c_int,
+    ) -> () {
+        add_variable(handle, host.cast(), name, HostVariable::Memory(bytes));
+    }
+
+    raw fn __cudaRegisterManagedVar(
+        handle: u64,
+        host: *mut *mut c_void,
+        _device: *mut c_char,
+        name: Text,
+        _external: c_int,
+        bytes: usize,
+        _constant: c_int,
+        _global: c_int,
+    ) -> () {
+        if let (Ok(code), Ok(text)) = (registry::code(handle), name.get()) {
+            code.add_managed(host as usize, text.into());
+        }
+        add_variable(handle, host.cast_const().cast(), name, HostVariable::Memory(bytes));
+    }
+
+    raw fn __cudaRegisterTexture(
+        handle: u64,
+        host: *const c_void,
+        _device: *const *const c_void,
+        name: Text,
+        dimensions: c_int,
+        normalized: c_int,
+        _external: c_int,
+    ) -> () {
+        add_variable(handle, host, name, HostVariable::Texture { dimensions, is_normalized: normalized != 0 });
+    }
+
+    raw fn __cudaRegisterSurface(
+        handle: u64,
+        host: *const c_void,
+        _device: *const *const c_void,
+        name: Text,
+        _dimensions: c_int,
+        _external: c_int,
+    ) -> () {
+        add_variable(handle, host, name, HostVariable::Surface);
+    }
+
+    /// Called before the host first uses a managed variable: gives the pointers to them their values.
+    raw fn __cudaInitModule(handle: u64) -> c_char {
+        let loaded = registry::code(handle).and_then(|code| {
+            process::usable()?;
+            code.on(thread::device())
+        });
+        if let Err(error) = loaded {
+            thread::record_error(error);
+        }
+        c_char::from(loaded.is_ok() as i8)
+    }
+
+    fn __cudaPushCallConfiguration(grid: Dim3, block: Dim3, shared_bytes: usize, stream: usize) {
+        let configuration = thread::Configuration { grid, block, shared_bytes, stream };
+        thread::with(|thread| thread.configurations.borrow_mut().push(configuration));
+        Ok(())
+    }
+
+    fn __cudaPopCallConfiguration(grid: Out<Dim3>, block: Out<Dim3>, shared_bytes: Out<usize>, stream: Out<usize>) {
+        let configuration = thread::with(|thread| thread.configurations.borrow_mut().pop());
+        let configuration = configuration.ok_or(CudaError::MissingConfiguration)?;
+        grid.set(configuration.grid)?;
+        block.set(configuration.block)?;
+        shared_bytes.set(configuration.shared_bytes)?;
+        stream.set(configuration.stream)
+    }
+
+    fn __cudaGetKernel(kernel: Out<u64>, host_function: usize) {
+        kernel.set(registry::kernel(host_function)?.handle())
+    }
+}
