@@ -1,6 +1,7 @@
 //! The engine, the topology language and the hardware units of balar-actors.
 
 pub mod catalogue;
+pub mod description;
 pub mod device_memory;
 pub mod engine;
 pub mod simulation;

@@ -4,12 +4,13 @@ use crate::device_memory::{DeviceMemory, WriteLog};
 use crate::engine::node::{KernelInfo, Node};
 use crate::engine::{self, EngineError, Outcome, RunOptions, RunReport, UnitEntry};
 use crate::topology::{self, Topology, TopologyErrors, WorkloadCatalogue};
-use balar_host::{HostProgram, SingleThread};
+use balar_host::{Host, HostProgram, NodeDescription, SingleThread};
 use balar_isa::module::PtxModule;
 use balar_isa::ptx::{self, PtxErrors};
 use balar_protocol::SimTime;
 use balar_protocol::statistics::{ProgramOutcome, StatisticSink, Verification};
 use balar_workloads::{Descriptor, Parameters, WorkloadError};
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -76,6 +77,9 @@ pub enum SimulationError {
         /// What they need.
         bytes: u64,
     },
+    /// The host program could not be started.
+    #[error("cannot start the program: {0}")]
+    Host(std::io::Error),
     /// The engine refused the node.
     #[error(transparent)]
     Engine(#[from] EngineError),
@@ -216,6 +220,37 @@ pub fn simulate_program(
     node.workload = std::sync::Mutex::new(Some(Box::new(SingleThread::new(program))));
     let mut result = run(topology, node, name, options)?;
     result.wall = start.elapsed();
+    Ok(result)
+}
+
+/// What a host program that is not built in needs to know of its node.
+#[derive(Debug)]
+pub struct HostSurroundings {
+    /// The devices, as programs see them.
+    pub description: NodeDescription,
+    /// The file that the host window is backed by ([`DeviceMemory::shared_file`]).
+    pub shared_memory: Option<Arc<OwnedFd>>,
+}
+
+/// Runs a host that `start` makes once there is a node, with nothing loaded, to its end.
+///
+/// # Errors
+///
+/// As [`simulate`], and where `start` fails.
+#[expect(clippy::disallowed_types, reason = "how long a run took is reported, not simulated")]
+pub fn simulate_host(
+    topology: &Topology,
+    start: impl FnOnce(HostSurroundings) -> std::io::Result<Box<dyn Host>>,
+    options: RunOptions,
+) -> Result<RunResult, SimulationError> {
+    let begin = std::time::Instant::now();
+    let node = empty_node(topology)?;
+    let shared_memory = node.memory.as_ref().and_then(|memory| memory.shared_file().cloned());
+    let surroundings = HostSurroundings { description: crate::description::describe(topology), shared_memory };
+    let host = start(surroundings).map_err(SimulationError::Host)?;
+    node.workload.lock().unwrap_or_else(std::sync::PoisonError::into_inner).replace(host);
+    let mut result = run(topology, node, "", options)?;
+    result.wall = begin.elapsed();
     Ok(result)
 }
 

@@ -6,7 +6,7 @@ use crate::failure::{BUG, Failure, say};
 use crate::output::{self, folder};
 use crate::result::RunRecord;
 use crate::snapshot::{Difference, Snapshot};
-use crate::{catalogue, node, ptx, simulate};
+use crate::{catalogue, node, ptx, run, simulate};
 use balar_actors::catalogue::UnitDefinition;
 use balar_actors::topology::nearest;
 use balar_actors::units::UNITS;
@@ -33,7 +33,7 @@ pub fn main(own_units: &[&'static UnitDefinition]) -> ExitStatus {
     };
     report_panics();
     start_log();
-    match panic::catch_unwind(AssertUnwindSafe(|| run(&arguments, &kinds(own_units)?))) {
+    match panic::catch_unwind(AssertUnwindSafe(|| act(&arguments, &kinds(own_units)?))) {
         Ok(Ok(status)) => status,
         Ok(Err(failure)) => {
             failure.show();
@@ -81,9 +81,14 @@ fn kinds(own: &[&'static UnitDefinition]) -> Result<Vec<&'static UnitDefinition>
     Ok(kinds)
 }
 
-fn run(arguments: &Arguments, kinds: &[&'static UnitDefinition]) -> Result<ExitStatus, Failure> {
+fn act(arguments: &Arguments, kinds: &[&'static UnitDefinition]) -> Result<ExitStatus, Failure> {
     match &arguments.command {
         None => main_job(&arguments.run, kinds),
+        Some(Command::Run(options)) => run::run(options, kinds),
+        Some(Command::ClearAway { folder }) => {
+            run::clear_away(folder);
+            Ok(ExitStatus::Done)
+        }
         Some(Command::Units { name, format }) => print(&units(kinds, name.as_deref(), *format)?),
         Some(Command::Workloads { name, format }) => print(&workloads(name.as_deref(), *format)?),
         Some(Command::Topology(TopologyCommand::Check(options))) => {
@@ -139,18 +144,18 @@ fn workloads(name: Option<&str>, format: CatalogueFormat) -> Result<String, Fail
 
 fn main_job(options: &RunOptions, kinds: &[&'static UnitDefinition]) -> Result<ExitStatus, Failure> {
     let record = simulated(options, kinds)?;
-    output::print(&output::text(&record, options.format, width()))
+    output::print(&output::text(&record, options.simulation.format, width()))
         .map_err(|error| Failure::input(format_args!("cannot write the result: {error}")))?;
     Ok(record.status())
 }
 
 /// Runs, writes the artefacts that were asked for, and says on stderr what went wrong.
 fn simulated(options: &RunOptions, kinds: &[&'static UnitDefinition]) -> Result<RunRecord, Failure> {
-    if let Some(path) = &options.output {
+    if let Some(path) = &options.simulation.output {
         folder::prepare(path).map_err(Failure::input)?;
     }
     let (record, expanded) = simulate::run(options, kinds)?;
-    if let Some(path) = &options.output {
+    if let Some(path) = &options.simulation.output {
         folder::write(path, &record, &expanded).map_err(Failure::input)?;
     }
     if let Some(outcome) = &record.statistics.outcome {

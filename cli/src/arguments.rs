@@ -1,7 +1,8 @@
 //! The command line.
 
-use balar_protocol::SimTime;
+use balar_protocol::{Bytes, SimTime};
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
@@ -18,6 +19,13 @@ Exit codes:
   130  ended by Ctrl-C; the statistics so far are written
 
 A topology is a path or the name of one that is built in (v100_node). RUST_LOG=debug shows what happens on stderr.";
+
+/// What `run --help` adds.
+const RUN_HELP: &str = "\
+The program is linked with the shared CUDA runtime (nvcc -cudart shared) and carries PTX. Its exit code is that of this
+command (128 + N where signal N kills it); 2, 4 and 70 are this command's own. The statistics follow on stderr, or are
+written into the folder of --output. At --stop-at, --max-wall and the second Ctrl-C, the program's CUDA calls fail and
+it is ended.";
 
 const OVERRIDE_HELP: &str = "Override one parameter: 'gpu.sm[*].clock=1800 MHz' (repeatable)";
 
@@ -44,6 +52,15 @@ pub struct Arguments {
 /// What to do instead of the main job.
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    /// Run a CUDA program, unmodified, on the simulated node
+    #[command(after_help = RUN_HELP)]
+    Run(ProgramOptions),
+    /// Remove the folder of a run when its simulator has been killed
+    #[command(name = crate::run::CLEAR_AWAY, hide = true)]
+    ClearAway {
+        /// The folder
+        folder: PathBuf,
+    },
     /// Check, print or draw a topology
     #[command(subcommand)]
     Topology(TopologyCommand),
@@ -125,12 +142,12 @@ pub struct SnapshotOptions {
     pub file: PathBuf,
 }
 
-/// Options of every run.
+/// Options of a run of a workload.
 #[derive(Args, Clone, Debug)]
 pub struct RunOptions {
-    /// File, or name of a built-in topology
-    #[arg(long, value_name = "FILE|NAME", required = true)]
-    pub topology: Option<String>,
+    /// Options of every run.
+    #[command(flatten)]
+    pub simulation: SimulationOptions,
     /// Run this workload instead of the topology's, with the given parameters
     #[arg(long, value_name = "NAME[:key=value,...]")]
     pub workload: Option<WorkloadChoice>,
@@ -140,6 +157,31 @@ pub struct RunOptions {
     /// Take the workload's kernels from the built-in PTX of this compiler
     #[arg(long, value_enum, conflicts_with = "ptx")]
     pub compiler: Option<Compiler>,
+}
+
+/// A CUDA program to run on the simulated node.
+#[derive(Args, Clone, Debug)]
+pub struct ProgramOptions {
+    /// Options of every run.
+    #[command(flatten)]
+    pub simulation: SimulationOptions,
+    /// Show progress, although the program writes to the same terminal
+    #[arg(long)]
+    pub progress: bool,
+    /// Size of the pages of memory, shared with the program, that its data crosses in
+    #[arg(long, value_name = "BYTES", default_value = "4 KiB", value_parser = page_bytes)]
+    pub tunnel_page: Bytes,
+    /// The program and its arguments
+    #[arg(value_name = "PROGRAM", required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+    pub command: Vec<OsString>,
+}
+
+/// Options of every run.
+#[derive(Args, Clone, Debug)]
+pub struct SimulationOptions {
+    /// File, or name of a built-in topology
+    #[arg(long, value_name = "FILE|NAME", required = true)]
+    pub topology: Option<String>,
     /// Overrides of single parameters.
     #[arg(long = "set", value_name = "PATH=VALUE", help = OVERRIDE_HELP)]
     pub set: Vec<Override>,
@@ -149,7 +191,7 @@ pub struct RunOptions {
     /// Which code of a kernel to run
     #[arg(long, value_enum, default_value_t = Isa::Auto)]
     pub isa: Isa,
-    /// What to print on stdout
+    /// What to print: on stdout, or after the program's own output on stderr
     #[arg(long, value_enum, default_value_t = Format::Table)]
     pub format: Format,
     /// Also write stats.json, stats.csv, kernels.csv, summary.txt and topology.ron into this folder
@@ -274,6 +316,15 @@ impl FromStr for Override {
     }
 }
 
+fn page_bytes(text: &str) -> Result<Bytes, String> {
+    let range = balar_host::tunnel::PAGE_BYTES;
+    let bytes = text.parse::<u64>().ok().or_else(|| text.parse::<Bytes>().ok().map(|bytes| bytes.0));
+    let fits = |bytes: &u64| bytes.is_power_of_two() && range.contains(bytes);
+    bytes.filter(fits).map(Bytes).ok_or_else(|| {
+        format!("expected a power of two from {} to {} bytes, such as 64 KiB, found '{text}'", range.start(), range.end())
+    })
+}
+
 fn seconds(text: &str) -> Result<Duration, String> {
     let seconds: f64 = text.parse().map_err(|_| format!("expected seconds, such as 60 or 0.5, found '{text}'"))?;
     if seconds.is_nan() || seconds <= 0.0 {
@@ -299,9 +350,9 @@ mod tests {
     fn every_option_of_a_run_is_read() {
         let line = "--topology t.ron --workload lud:size=256,seed=3 --set gpu.sm[*].clock=1800MHz --set cpu.a=1 \
                     --threads 4 --isa ptx --format csv --output out --stop-at 20us --max-wall 1.5 --quiet";
-        let run = parse(line).expect(line).run;
+        let RunOptions { simulation: run, workload, .. } = parse(line).expect(line).run;
         assert_eq!(run.topology.as_deref(), Some("t.ron"));
-        let workload = run.workload.expect("given");
+        let workload = workload.expect("given");
         assert_eq!(workload.name, "lud");
         assert_eq!(workload.parameters, [("size".into(), "256".into()), ("seed".into(), "3".into())]);
         assert_eq!(run.set[0], Override { path: "gpu.sm[*].clock".into(), value: "1800MHz".into() });

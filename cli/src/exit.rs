@@ -6,25 +6,36 @@ use std::process::ExitCode;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExitStatus {
     /// Done, and the result verified or without a check; also a run that `--stop-at` ended on request.
-    Done = 0,
+    Done,
     /// The run ended but its result is wrong, or a snapshot differs.
-    Wrong = 1,
+    Wrong,
     /// Bad arguments, topology, PTX or trace, or a file that cannot be read or written.
-    BadInput = 2,
+    BadInput,
     /// The simulated program failed: a CUDA error, a trap, an illegal address.
-    ProgramFailed = 3,
+    ProgramFailed,
     /// Deadlock, or the limit of `--max-wall`.
-    DeadlockOrLimit = 4,
+    DeadlockOrLimit,
     /// A bug of balar-actors.
-    Bug = 70,
+    Bug,
     /// Ended by Ctrl-C: 128 + SIGINT, as shells have it.
-    Interrupted = 130,
+    Interrupted,
+    /// That of the program that `run` has run; 128 + N where signal N killed it.
+    OfProgram(u8),
 }
 
 impl ExitStatus {
     /// The number the shell sees.
     pub const fn code(self) -> u8 {
-        self as u8
+        match self {
+            ExitStatus::Done => 0,
+            ExitStatus::Wrong => 1,
+            ExitStatus::BadInput => 2,
+            ExitStatus::ProgramFailed => 3,
+            ExitStatus::DeadlockOrLimit => 4,
+            ExitStatus::Bug => 70,
+            ExitStatus::Interrupted => 130,
+            ExitStatus::OfProgram(code) => code,
+        }
     }
 }
 

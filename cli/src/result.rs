@@ -21,6 +21,8 @@ pub enum Ending {
     WallLimit,
     /// Units wait for each other; the text names them.
     Deadlock(String),
+    /// A signal killed the program; the text names it.
+    ProgramKilled(String),
     /// A unit panicked; the text names it, the time and the panic.
     UnitPanic(String),
 }
@@ -34,6 +36,7 @@ impl Ending {
             Ending::Interrupted => "interrupted",
             Ending::WallLimit => "wall_limit",
             Ending::Deadlock(_) => "deadlock",
+            Ending::ProgramKilled(_) => "program_killed",
             Ending::UnitPanic(_) => "unit_panic",
         }
     }
@@ -86,6 +89,7 @@ impl RunRecord {
             Ending::UnitPanic(_) => ExitStatus::Bug,
             _ if program.is_some_and(|program| program.error.is_some()) => ExitStatus::ProgramFailed,
             _ if self.verified() == Some(false) => ExitStatus::Wrong,
+            Ending::ProgramKilled(_) => ExitStatus::ProgramFailed,
             Ending::Deadlock(_) | Ending::WallLimit => ExitStatus::DeadlockOrLimit,
             Ending::Interrupted => ExitStatus::Interrupted,
             Ending::StopTime => ExitStatus::Done,
@@ -99,6 +103,10 @@ impl RunRecord {
         let program = self.statistics.outcome.as_ref();
         if let Ending::UnitPanic(text) = &self.ending {
             return Some(text.clone());
+        }
+        if let Ending::ProgramKilled(signal) = &self.ending {
+            let text = format!("{} was killed by {signal} at {} of simulated time", self.workload, self.sim_time);
+            return Some(format!("{text}; the statistics are partial"));
         }
         if let Some(error) = program.and_then(|program| program.error.as_ref()) {
             return Some(error.clone());

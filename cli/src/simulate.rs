@@ -19,12 +19,13 @@ use std::path::Path;
 ///
 /// Where the run cannot begin: a mistake in the topology, the workload or the options, or a system without means.
 pub fn run(options: &RunOptions, kinds: &[&'static UnitDefinition]) -> Result<(RunRecord, String), Failure> {
-    if options.isa == Isa::Sass {
+    let common = &options.simulation;
+    if common.isa == Isa::Sass {
         let help = "--isa ptx, or auto, runs the same kernels from their PTX".to_owned();
         let message = "--isa sass: this version runs no SASS";
         return Err(Failure::sentence(ExitStatus::BadInput, message, Some(help)));
     }
-    let topology = node::load(options.topology.as_deref().unwrap_or_default(), &options.set, kinds)?;
+    let topology = node::load(common.topology.as_deref().unwrap_or_default(), &common.set, kinds)?;
     let ptx = match options.compiler {
         Some(compiler) => vec![built_in_ptx(compiler, options, &topology)?],
         None => options.ptx.iter().map(|path| ptx(path)).collect::<Result<_, _>>()?,
@@ -37,16 +38,16 @@ pub fn run(options: &RunOptions, kinds: &[&'static UnitDefinition]) -> Result<(R
         workload: options.workload.as_ref().map(|choice| (choice.name.clone(), choice.parameters.clone())),
         ptx,
         options: engine::RunOptions {
-            threads: usize::from(options.threads),
-            stop_at: options.stop_at,
-            max_wall: options.max_wall,
+            threads: usize::from(common.threads),
+            stop_at: common.stop_at,
+            max_wall: common.max_wall,
             interrupt,
             progress: Some(board.clone()),
             ..engine::RunOptions::default()
         },
     };
-    let progress = Progress::show(&board, options.quiet);
-    tracing::debug!(topology = topology.name, threads = options.threads, "the simulation begins");
+    let progress = Progress::show(&board, common.quiet);
+    tracing::debug!(topology = topology.name, threads = common.threads, "the simulation begins");
     let result = simulate(request);
     drop(progress);
     let record = RunRecord::from(result.map_err(Failure::from)?);

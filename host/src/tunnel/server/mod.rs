@@ -6,8 +6,8 @@ mod folder;
 mod process;
 
 pub use control::{Control, ProgramEnd, StopReason};
-pub use folder::SocketFolder;
-pub(super) use folder::{is_socket_folder, remove_abandoned};
+pub use folder::{SocketFolder, remove_abandoned};
+pub(super) use folder::is_socket_folder;
 
 use super::shared::PAGE_BYTES;
 use super::socket::{GiveUp, LOOK_PERIOD};

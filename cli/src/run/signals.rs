@@ -1,0 +1,106 @@
+//! Signals to this process while a program runs: they are for the program.
+
+use super::child::ChildHandle;
+use crate::exit::ExitStatus;
+use crate::failure::say;
+use rustix::process::Signal;
+use std::future::poll_fn;
+use std::io;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::Poll;
+use tokio::signal::unix::{SignalKind, signal};
+
+/// What listens to SIGINT, SIGTERM and SIGHUP.
+///
+/// The first is the program's: it is passed on, and the run ends when the program does. At the second the run ends with
+/// the statistics so far, at the third at once.
+#[derive(Clone, Debug)]
+pub struct Signals {
+    /// Ends the run when it is set.
+    pub interrupt: Arc<AtomicBool>,
+    count: Arc<AtomicU32>,
+    program: Arc<Mutex<Option<ChildHandle>>>,
+}
+
+impl Signals {
+    /// Listens from now on.
+    ///
+    /// # Errors
+    ///
+    /// Where the system grants no thread or signal handler.
+    pub fn listen() -> io::Result<Signals> {
+        let signals = Signals { interrupt: Arc::default(), count: Arc::default(), program: Arc::default() };
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        // Taken before the thread starts: no signal after the return of this function is missed.
+        let (mut interrupt, mut terminate, mut hang_up) = {
+            let _inside = runtime.enter();
+            (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?, signal(SignalKind::hangup())?)
+        };
+        let own = signals.clone();
+        std::thread::Builder::new().name("signals".to_owned()).spawn(move || {
+            runtime.block_on(async {
+                loop {
+                    let received = poll_fn(|context| {
+                        let listeners = [&mut interrupt, &mut terminate, &mut hang_up];
+                        for (listener, received) in listeners.into_iter().zip([Signal::INT, Signal::TERM, Signal::HUP]) {
+                            if listener.poll_recv(context).is_ready() {
+                                return Poll::Ready(received);
+                            }
+                        }
+                        Poll::Pending
+                    })
+                    .await;
+                    own.received(received);
+                }
+            });
+        })?;
+        Ok(signals)
+    }
+
+    /// The program has started.
+    pub fn pass_to(&self, program: ChildHandle) {
+        *self.program.lock().unwrap_or_else(PoisonError::into_inner) = Some(program);
+        if self.interrupted() {
+            self.pass(Signal::TERM);
+        }
+    }
+
+    /// Has the run ended at the wish of the user?
+    pub fn interrupted(&self) -> bool {
+        self.count.load(Ordering::Relaxed) > 0
+    }
+
+    fn received(&self, signal: Signal) {
+        match self.count.fetch_add(1, Ordering::Relaxed) {
+            0 => {
+                // The terminal has sent its Ctrl-C to the program too.
+                if signal != Signal::INT || !in_foreground() {
+                    self.pass(signal);
+                }
+            }
+            1 => {
+                say("interrupted: the run ends with the statistics so far; once more ends it at once");
+                self.interrupt.store(true, Ordering::Relaxed);
+            }
+            _ => {
+                self.pass(Signal::KILL);
+                std::process::exit(i32::from(ExitStatus::Interrupted.code()));
+            }
+        }
+    }
+
+    fn pass(&self, signal: Signal) {
+        match &*self.program.lock().unwrap_or_else(PoisonError::into_inner) {
+            Some(program) => program.signal(signal),
+            // Nothing has begun.
+            None => self.interrupt.store(true, Ordering::Relaxed),
+        }
+    }
+}
+
+/// Does the terminal of this process send its signals to this process's group?
+fn in_foreground() -> bool {
+    let Ok(terminal) = std::fs::File::open("/dev/tty") else { return false };
+    rustix::termios::tcgetpgrp(&terminal).is_ok_and(|group| group == rustix::process::getpgrp())
+}
