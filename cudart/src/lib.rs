@@ -1,6 +1,7 @@
 //! The CUDA runtime library that real programs load.
 
 pub mod core;
+pub mod driver;
 pub mod exports;
 pub mod runtime;
 pub mod stub_library;

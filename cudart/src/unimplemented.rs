@@ -1,12 +1,11 @@
 //! What functions of CUDA do that this library does not implement: they say so and return an error.
 
+use crate::core::thread;
+use balar_host::CudaError;
 use std::collections::BTreeMap;
 use std::ffi::{CStr, c_char, c_int};
 use std::io::Write;
 use std::sync::{Mutex, PoisonError};
-
-/// `cudaErrorNotSupported`, and `CUDA_ERROR_NOT_SUPPORTED` of the driver.
-const NOT_SUPPORTED: c_int = 801;
 
 static CALLS: Mutex<BTreeMap<String, u64>> = Mutex::new(BTreeMap::new());
 
@@ -29,7 +28,10 @@ pub unsafe extern "C" fn balar_unimplemented(name: *const c_char) -> c_int {
         // Nobody minds where nobody reads it.
         let _ = writeln!(std::io::stderr(), "{}", message(&name));
     }
-    NOT_SUPPORTED
+    if is_of_the_runtime(&name) {
+        thread::record_error(CudaError::NotSupported);
+    }
+    CudaError::NotSupported.code() as c_int
 }
 
 /// Counts a call of `name` and says how many there are now.
@@ -67,6 +69,7 @@ mod tests {
             let code = unsafe { balar_unimplemented(c"cudaCountedByName".as_ptr()) };
             assert_eq!(code, 801);
         }
+        assert_eq!(thread::last_error(true), Err(CudaError::NotSupported));
         assert!(calls().contains(&("cudaCountedByName".to_owned(), 3)));
     }
 

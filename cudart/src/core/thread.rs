@@ -25,6 +25,8 @@ pub struct Thread {
     default_stream_of_thread: Cell<bool>,
     /// Stream capture's mode of the thread (`cudaThreadExchangeStreamCaptureMode`).
     pub capture_mode: Cell<i32>,
+    /// Contexts of the driver that were made current, the last on top.
+    pub contexts: RefCell<Vec<u64>>,
 }
 
 /// A launch configuration, between `<<<...>>>` and the launch.
@@ -120,6 +122,14 @@ impl LastError {
     fn ended_by_reset(self) -> bool {
         is_sticky(self.error) && self.resets != process::resets()
     }
+}
+
+/// Makes a call of the runtime within one of the driver, whose errors are no last error.
+pub fn keeping_last_error<T>(call: impl FnOnce() -> T) -> T {
+    let before = with(|thread| thread.last_error.get());
+    let result = call();
+    with(|thread| thread.last_error.set(before));
+    result
 }
 
 /// Whether nothing works on a device after such an error, until the device is reset.

@@ -9,7 +9,7 @@ mod resolution;
 
 pub use resolution::{Implementations, UNIMPLEMENTED};
 
-use crate::exports::LIBRARIES;
+use crate::exports::{DRIVER, LIBRARIES};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -57,13 +57,14 @@ pub enum Error {
 }
 
 /// Writes the runtime libraries of CUDA 11 to 13 and the driver library into `folder`, and returns where they are. Their functions
-/// are those of `implementation`, which is libbalar_cudart.so.
+/// are those of `implementation`, which is libbalar_cudart.so. The driver library has the name `libcuda.so` too, by which some
+/// programs load it.
 pub fn write(folder: &Path, implementation: &Path) -> Result<Vec<PathBuf>, Error> {
     // The path is written into the libraries: it must not depend on where the program is started.
     let implementation =
         implementation.canonicalize().map_err(|error| Error::Read { path: implementation.to_owned(), error })?;
     let implementations = Implementations::read(&implementation)?;
-    LIBRARIES
+    let mut paths: Vec<PathBuf> = LIBRARIES
         .iter()
         .map(|library| {
             let content = elf::library(library, &implementations, &implementation)?;
@@ -73,5 +74,11 @@ pub fn write(folder: &Path, implementation: &Path) -> Result<Vec<PathBuf>, Error
                 Err(error) => Err(Error::Write { path, error }),
             }
         })
-        .collect()
+        .collect::<Result<_, _>>()?;
+    let link = folder.join("libcuda.so");
+    match std::os::unix::fs::symlink(DRIVER.soname, &link) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(Error::Write { path: link, error }),
+        _ => paths.push(link),
+    }
+    Ok(paths)
 }

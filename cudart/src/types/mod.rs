@@ -2,6 +2,7 @@
 
 pub mod array;
 pub mod copy;
+pub mod driver;
 pub mod graph;
 #[cfg(test)]
 mod layout;

@@ -1,0 +1,125 @@
+//! Linking at run time (`cuLink*`): several images become one, which a module is made of later.
+
+use super::image;
+use super::module::answer_options;
+use crate::core::api::Outcome;
+use crate::core::arguments::{In, Out, Text};
+use crate::core::code::Code;
+use crate::core::handles::{Handles, Kind};
+use crate::core::{connection, thread};
+use crate::driver_api;
+use balar_host::{Call, CudaError};
+use std::ffi::{c_int, c_void};
+
+/// What has been added, and what came of it.
+#[derive(Default)]
+struct Linker {
+    images: Vec<Vec<u8>>,
+    /// The linked image; the program reads it until it destroys the linker.
+    linked: Option<Box<[u8]>>,
+}
+
+static LINKERS: Handles<Linker> = Handles::new(Kind::Linker);
+
+/// `CUjitInputType`.
+const CUBIN: c_int = 0;
+const PTX: c_int = 1;
+const FATBINARY: c_int = 2;
+
+fn create(count: u32, options: In<u32>, values: *mut *mut c_void, place: Out<u64>) -> Outcome {
+    place.check()?;
+    answer_options(options, values, count)?;
+    place.set(LINKERS.insert(Linker::default()))
+}
+
+fn add(linker: u64, kind: c_int, mut data: Vec<u8>) -> Outcome {
+    match kind {
+        PTX if !data.ends_with(&[0]) => data.push(0),
+        PTX | CUBIN | FATBINARY => {}
+        // Objects and libraries of the host, and code of compilers.
+        _ => return Err(CudaError::NotSupported),
+    }
+    LINKERS.with(linker, |linker| linker.images.push(data))
+}
+
+fn add_data(linker: u64, kind: c_int, data: *const c_void, bytes: usize) -> Outcome {
+    if data.is_null() || bytes == 0 {
+        return Err(CudaError::InvalidValue);
+    }
+    // SAFETY: the caller passes `bytes` bytes.
+    add(linker, kind, unsafe { std::slice::from_raw_parts(data.cast::<u8>(), bytes) }.to_vec())
+}
+
+fn add_file(linker: u64, kind: c_int, path: Text) -> Outcome {
+    let data = std::fs::read(path.get()?).map_err(|_| CudaError::FileNotFound)?;
+    add(linker, kind, data)
+}
+
+/// Loads the images as a module would be, to say now what is wrong with them.
+fn check(images: &[Vec<u8>]) -> Outcome {
+    let images = images.iter().map(|image| crate::core::code::Image::Copied(image.as_slice().into())).collect();
+    let device = thread::device();
+    let module = Code::new("cuLinkComplete", images).on(device)?;
+    connection::call_on(device, &Call::ModuleUnload { module: module.number }).map(|_| ())
+}
+
+driver_api! {
+    context fn cuLinkCreate(count: u32, options: In<u32>, values: *mut *mut c_void, place: Out<u64>) {
+        create(count, options, values, place)
+    }
+
+    context fn cuLinkCreate_v2(count: u32, options: In<u32>, values: *mut *mut c_void, place: Out<u64>) {
+        create(count, options, values, place)
+    }
+
+    context fn cuLinkAddData(
+        linker: u64, kind: c_int, data: *mut c_void, bytes: usize, _name: *const c_void,
+        count: u32, options: In<u32>, values: *mut *mut c_void,
+    ) {
+        answer_options(options, values, count)?;
+        add_data(linker, kind, data, bytes)
+    }
+
+    context fn cuLinkAddData_v2(
+        linker: u64, kind: c_int, data: *mut c_void, bytes: usize, _name: *const c_void,
+        count: u32, options: In<u32>, values: *mut *mut c_void,
+    ) {
+        answer_options(options, values, count)?;
+        add_data(linker, kind, data, bytes)
+    }
+
+    context fn cuLinkAddFile(
+        linker: u64, kind: c_int, path: Text, count: u32, options: In<u32>, values: *mut *mut c_void,
+    ) {
+        answer_options(options, values, count)?;
+        add_file(linker, kind, path)
+    }
+
+    context fn cuLinkAddFile_v2(
+        linker: u64, kind: c_int, path: Text, count: u32, options: In<u32>, values: *mut *mut c_void,
+    ) {
+        answer_options(options, values, count)?;
+        add_file(linker, kind, path)
+    }
+
+    context fn cuLinkComplete(linker: u64, image: Out<*const c_void>, bytes: Out<usize>) {
+        image.check()?;
+        let images = LINKERS.with(linker, |linker| linker.images.clone())?;
+        if images.is_empty() {
+            return Err(CudaError::InvalidValue);
+        }
+        check(&images)?;
+        let linked = image::linked(&images).into_boxed_slice();
+        let (address, length) = LINKERS.with(linker, |linker| {
+            // Completed twice: the program may still read what it was given first.
+            let linked = linker.linked.get_or_insert(linked);
+            (linked.as_ptr().cast::<c_void>(), linked.len())
+        })?;
+        bytes.set_if_wanted(length);
+        image.set(address)
+    }
+
+    context fn cuLinkDestroy(linker: u64) {
+        LINKERS.remove(linker).map(|_| ())
+    }
+}

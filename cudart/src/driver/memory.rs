@@ -1,0 +1,149 @@
+//! Memory of devices, of the host, and managed; what is known of an address.
+
+use super::context;
+use crate::core::api::Outcome;
+use crate::core::arguments::{In, Out};
+use crate::core::connection;
+use crate::core::ranges::{self, Sharing};
+use crate::driver_api;
+use crate::runtime;
+use crate::types::driver::{DevicePointer, MEMORY_DEVICE, MEMORY_HOST};
+use balar_host::call::{AllocationKind, PointerDescription};
+use balar_host::{Call, CallResult, CudaError};
+use std::ffi::{c_int, c_void};
+
+/// What is known of an address.
+#[derive(Clone, Copy, Debug)]
+struct Known {
+    kind: AllocationKind,
+    device: u32,
+    /// First address and bytes, as the program knows the memory.
+    base: u64,
+    bytes: u64,
+    /// The devices' address of what the program asks about.
+    for_devices: u64,
+    /// The host's, if it has one.
+    for_host: Option<u64>,
+}
+
+/// The allocation that an address is in.
+fn allocation(pointer: u64) -> Result<Option<PointerDescription>, CudaError> {
+    match connection::call(&Call::PointerInfo { pointer })? {
+        CallResult::PointerInfo(description) => Ok(description),
+        _ => Err(CudaError::Unknown),
+    }
+}
+
+fn known(pointer: u64) -> Result<Option<Known>, CudaError> {
+    if let Some(range) = ranges::find(pointer) {
+        let kind = if range.sharing == Sharing::Managed { AllocationKind::Managed } else { AllocationKind::Host };
+        let for_devices = range.window + (pointer - range.start);
+        let (base, bytes) = (range.start, range.bytes);
+        return Ok(Some(Known { kind, device: range.device, base, bytes, for_devices, for_host: Some(pointer) }));
+    }
+    let found = allocation(pointer)?;
+    Ok(found.map(|PointerDescription { kind, device, base, bytes }| {
+        let for_host = (kind != AllocationKind::Device).then_some(pointer);
+        Known { kind, device, base, bytes, for_devices: pointer, for_host }
+    }))
+}
+
+/// Writes an attribute of an address (`CUpointer_attribute`).
+fn write_attribute(place: *mut c_void, attribute: u32, known: &Known) -> Outcome {
+    let byte = |value: bool| write(place, u8::from(value));
+    match attribute {
+        1 => write(place, context::primary(known.device)),
+        2 => write(place, if known.kind == AllocationKind::Host { MEMORY_HOST } else { MEMORY_DEVICE }),
+        3 => write(place, known.for_devices),
+        4 => write(place, known.for_host.ok_or(CudaError::InvalidValue)?),
+        // Synchronous copies are so without being asked.
+        6 => write(place, 0_u32),
+        7 => write(place, known.base),
+        8 => write(place, u32::from(known.kind == AllocationKind::Managed)),
+        9 => write(place, known.device as c_int),
+        // No memory can be shared with other processes.
+        10 | 15 => byte(false),
+        11 | 19 => write(place, known.base),
+        12 | 18 => write(place, known.bytes),
+        13 => byte(true),
+        14 | 17 => write(place, 0_u64),
+        // CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE.
+        16 => write(place, 3_u64),
+        _ => Err(CudaError::InvalidValue),
+    }
+}
+
+fn write<T>(place: *mut c_void, value: T) -> Outcome {
+    // SAFETY: the caller of the API passes memory that has room for the attribute's type.
+    unsafe { Out::new(place.cast::<T>()) }.set(value)
+}
+
+/// Writes what attributes of an address are that CUDA knows nothing of.
+fn write_unknown(place: *mut c_void, attribute: u32) -> Outcome {
+    match attribute {
+        2 | 6 | 8 => write(place, 0_u32),
+        9 => write(place, -2_i32),
+        10 | 13 | 15 => write(place, 0_u8),
+        1..=20 => write(place, 0_u64),
+        _ => Err(CudaError::InvalidValue),
+    }
+}
+
+driver_api! {
+    context fn cuMemGetInfo_v2(free: Out<usize>, total: Out<usize>) {
+        runtime!(memory::cudaMemGetInfo(free, total))
+    }
+
+    context fn cuMemAlloc_v2(pointer: Out<u64>, bytes: usize) {
+        if bytes == 0 {
+            return Err(CudaError::InvalidValue);
+        }
+        runtime!(memory::cudaMalloc(pointer, bytes))
+    }
+
+    context fn cuMemAllocPitch_v2(pointer: Out<u64>, pitch: Out<usize>, width: usize, height: usize, element_bytes: u32) {
+        if width == 0 || height == 0 || ![4, 8, 16].contains(&element_bytes) {
+            return Err(CudaError::InvalidValue);
+        }
+        runtime!(memory::cudaMallocPitch(pointer, pitch, width, height))
+    }
+
+    context fn cuMemFree_v2(pointer: DevicePointer) {
+        runtime!(memory::cudaFree(pointer))
+    }
+
+    context fn cuMemGetAddressRange_v2(base: Out<u64>, bytes: Out<usize>, pointer: DevicePointer) {
+        let known = known(pointer)?.ok_or(CudaError::SymbolNotFound)?;
+        base.set_if_wanted(known.base);
+        bytes.set_if_wanted(known.bytes as usize);
+        Ok(())
+    }
+
+    context fn cuPointerGetAttribute(place: *mut c_void, attribute: u32, pointer: u64) {
+        write_attribute(place, attribute, &known(pointer)?.ok_or(CudaError::InvalidValue)?)
+    }
+
+    context fn cuPointerGetAttributes(count: u32, attributes: In<u32>, places: In<*mut c_void>, pointer: u64) {
+        let attributes = attributes.array(count as usize)?;
+        let places = places.array(count as usize)?;
+        let known = known(pointer)?;
+        for (attribute, place) in attributes.into_iter().zip(places) {
+            // What an address does not have is as of one that CUDA knows nothing of.
+            match &known {
+                Some(known) => write_attribute(place, attribute, known).or_else(|_| write_unknown(place, attribute))?,
+                None => write_unknown(place, attribute)?,
+            }
+        }
+        Ok(())
+    }
+
+    context fn cuPointerSetAttribute(value: *const c_void, attribute: u32, pointer: u64) {
+        const SYNC_MEMOPS: u32 = 6;
+        if value.is_null() || attribute != SYNC_MEMOPS || known(pointer)?.is_none() {
+            return Err(CudaError::InvalidValue);
+        }
+        // Synchronous copies are so without being asked.
+        Ok(())
+    }
+
+}
