@@ -4,6 +4,7 @@ pub mod catalogue;
 pub mod description;
 pub mod device_memory;
 pub mod engine;
+pub mod modules;
 pub mod simulation;
 pub mod topology;
 pub mod units;

@@ -1,12 +1,14 @@
 //! From a topology and a workload to a result: builds the node, runs it, collects what came of it.
 
 use crate::device_memory::{DeviceMemory, WriteLog};
-use crate::engine::node::{KernelInfo, Node};
+use crate::engine::node::Node;
 use crate::engine::{self, EngineError, Outcome, RunOptions, RunReport, UnitEntry};
+use crate::modules::{LoadError, LoadRequest, ModuleMemory, NamedText, Room};
 use crate::topology::{self, Topology, TopologyErrors, WorkloadCatalogue};
+use balar_host::call::BUILT_IN_MODULE;
+use balar_host::memory::gpu_base;
 use balar_host::{Host, HostProgram, NodeDescription, SingleThread};
-use balar_isa::module::PtxModule;
-use balar_isa::ptx::{self, PtxErrors};
+use balar_isa::ptx::PtxErrors;
 use balar_protocol::SimTime;
 use balar_protocol::statistics::{ProgramOutcome, StatisticSink, Verification};
 use balar_workloads::{Descriptor, Parameters, WorkloadError};
@@ -67,15 +69,13 @@ pub enum SimulationError {
         /// Why.
         source: std::io::Error,
     },
-    /// The module's variables do not fit.
-    #[error("the variables of {file} need {bytes} bytes, more than the device memory of {gpu}")]
-    Variables {
-        /// The PTX file.
-        file: String,
+    /// The code cannot be loaded.
+    #[error("{gpu}: {error}")]
+    Load {
         /// The GPU.
         gpu: String,
-        /// What they need.
-        bytes: u64,
+        /// Why.
+        error: LoadError,
     },
     /// The host program could not be started.
     #[error("cannot start the program: {0}")]
@@ -215,7 +215,7 @@ pub fn simulate_program(
     let start = std::time::Instant::now();
     let mut node = empty_node(topology)?;
     for index in 0..node.gpus.len() {
-        load_modules(&mut node, index, &[(file.to_owned(), text.to_owned())])?;
+        load_modules(&mut node, index, &[(file.to_owned(), text.into())])?;
     }
     node.workload = std::sync::Mutex::new(Some(Box::new(SingleThread::new(program))));
     let mut result = run(topology, node, name, options)?;
@@ -328,9 +328,12 @@ fn prepare_node(
     for index in 0..node.gpus.len() {
         let gpu = &node.gpus[index];
         let (major, minor) = gpu.compute_capability;
-        let own;
+        let own: Vec<NamedText>;
         let texts = match ptx {
-            [_, ..] => ptx,
+            [_, ..] => {
+                own = ptx.iter().map(|(name, text)| (name.clone(), text.as_str().into())).collect();
+                &own
+            }
             [] => {
                 let capability = major * 10 + minor;
                 let text = descriptor.ptx_for(capability).ok_or_else(|| SimulationError::NoCode {
@@ -339,7 +342,7 @@ fn prepare_node(
                     major,
                     minor,
                 })?;
-                own = [(format!("{}.ptx", descriptor.name), text.to_owned())];
+                own = vec![(format!("{}.ptx", descriptor.name), text.into())];
                 &own
             }
         };
@@ -349,70 +352,47 @@ fn prepare_node(
     Ok(node)
 }
 
-/// Reads PTX texts for one GPU and links them: their variables get the end of the device memory, their kernels go to the tables.
-fn load_modules(node: &mut Node, gpu: usize, texts: &[(String, String)]) -> Result<(), SimulationError> {
-    let mut trees = Vec::with_capacity(texts.len());
-    for (file, text) in texts {
-        trees.push(ptx::parse(file, text).map_err(Box::new)?);
-    }
-    let file = || texts.iter().map(|(file, _)| file.as_str()).collect::<Vec<_>>().join(", ");
-    // CUDA reserves a heap for every context; here only kernels that may allocate cost memory.
-    let functions = || trees.iter().flat_map(|tree| &tree.functions).filter(|function| &*function.name == "malloc");
-    let allocates = functions().count() > 0 && functions().all(|function| function.body.is_none());
-    let module = PtxModule::link(trees).map_err(Box::new)?;
-    let base = balar_host::memory::gpu_base(gpu);
-    let mut end = base + node.gpus[gpu].memory_bytes;
-    let mut addresses = Vec::new();
-    let mut log = WriteLog::default();
-    for variable in module.variables() {
-        let alignment = variable.alignment.max(256).next_power_of_two();
-        let start = end.checked_sub(variable.bytes).map(|start| start & !(alignment - 1));
-        let Some(start) = start.filter(|&start| start >= base) else {
-            let bytes = module.variables().iter().map(|variable| variable.bytes).sum();
-            let gpu = node.gpus[gpu].part.clone();
-            return Err(SimulationError::Variables { file: file(), gpu, bytes });
-        };
-        log.map(SimTime::ZERO, start, variable.bytes.max(1));
-        node.symbols.insert(gpu, &variable.name, start);
-        addresses.push(start);
-        end = start;
-    }
-    for (index, &address) in addresses.iter().enumerate() {
-        if let Some(bytes) = module.initial_value(index, &addresses) {
-            let bytes: Arc<[u8]> = bytes.into();
-            log.write(SimTime::ZERO, address, &bytes, 0..bytes.len());
+/// Memory from the end of a GPU's downwards, before the run: what the built-in module has, it keeps.
+struct EndOfMemory {
+    base: u64,
+    end: u64,
+}
+
+impl ModuleMemory for EndOfMemory {
+    fn allocate(&mut self, _: Room, bytes: u64, alignment: u64) -> Option<u64> {
+        let start = self.end.checked_sub(bytes)? & !(alignment - 1);
+        if start < self.base {
+            return None;
         }
+        self.end = start;
+        Some(start)
     }
-    if allocates {
-        let bytes = DeviceMemory::DEFAULT_HEAP_BYTES;
-        let start = end.checked_sub(bytes).map(|start| start & !255).filter(|&start| start >= base);
-        let Some(start) = start else {
-            let gpu = node.gpus[gpu].part.clone();
-            return Err(SimulationError::Variables { file: file(), gpu, bytes });
-        };
-        log.set_heap(SimTime::ZERO, gpu, start, bytes);
-        end = start;
-    }
+
+    // The run does not begin where loading fails.
+    fn free(&mut self, _: u64) {}
+}
+
+/// Loads PTX texts for one GPU as its built-in module; their variables get the end of the device memory.
+fn load_modules(node: &mut Node, gpu: usize, texts: &[NamedText]) -> Result<(), SimulationError> {
+    let description = &node.gpus[gpu];
+    let base = gpu_base(gpu);
+    let mut room = EndOfMemory { base, end: base + description.memory_bytes };
+    let request = LoadRequest {
+        gpu,
+        compute_capability: description.compute_capability,
+        module: BUILT_IN_MODULE,
+        texts,
+        heap_bytes: Some(DeviceMemory::DEFAULT_HEAP_BYTES),
+    };
+    let mut log = WriteLog::default();
+    let loaded = node.loader().load(&request, SimTime::ZERO, &mut log, &mut room);
+    loaded.map_err(|error| match error {
+        LoadError::Ptx(errors) => SimulationError::Ptx(errors),
+        error => SimulationError::Load { gpu: description.part.clone(), error },
+    })?;
     if let Some(memory) = &node.memory {
         memory.apply(&mut log);
     }
-    node.gpus[gpu].memory_bytes = end - base;
-    for (name, program) in module.programs(&addresses) {
-        let program = match program {
-            Ok(program) => program,
-            Err(errors) => {
-                let lines = errors.errors.iter().map(|error| format!("{error}, in `{}`", error.line_text.trim()));
-                node.kernels.insert_refused(gpu, name, lines.collect::<Vec<_>>().join("\n").into());
-                continue;
-            }
-        };
-        let info = KernelInfo {
-            name: program.name().clone(),
-            resources: program.resources().clone(),
-            parameter_bytes: program.parameter_bytes(),
-            program: node.programs.add(program),
-        };
-        node.kernels.insert(gpu, info);
-    }
+    node.gpus[gpu].memory_bytes = room.end - base;
     Ok(())
 }

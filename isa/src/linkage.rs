@@ -430,6 +430,11 @@ impl Linkage {
         self.places[module as usize][place as usize].map(|number| number as usize)
     }
 
+    /// The texts.
+    pub fn modules(&self) -> &[Module] {
+        &self.modules
+    }
+
     /// The definitions in device memory, by number, with their modules.
     pub fn device_variables(&self) -> impl Iterator<Item = (u32, &Variable)> {
         self.definitions.iter().map(|&(module, place)| (module, self.variable(module, place)))

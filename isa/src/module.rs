@@ -5,17 +5,47 @@ use crate::program::{KernelName, Program};
 use crate::ptx::ast::{self, InitialValue, Initializer, SymbolReference};
 use crate::ptx::error::RawError;
 use crate::ptx::source::Span;
-use crate::ptx::types::StateSpace;
+use crate::ptx::types::{ScalarType, StateSpace};
 use crate::ptx::{PtxErrorKind, PtxErrors};
 use std::sync::Arc;
+
+/// What a variable is to the host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum VariableKind {
+    /// `.global`.
+    Global,
+    /// `.const`: read through the constant cache.
+    Constant,
+    /// `.global` with `.attribute(.managed)`.
+    Managed,
+    /// `.texref`.
+    Texture,
+    /// `.samplerref`.
+    Sampler,
+    /// `.surfref`.
+    Surface,
+}
+
+impl VariableKind {
+    fn of(variable: &ast::Variable) -> VariableKind {
+        match (variable.scalar_type, variable.space) {
+            (ScalarType::Texref, _) => VariableKind::Texture,
+            (ScalarType::Samplerref, _) => VariableKind::Sampler,
+            (ScalarType::Surfref, _) => VariableKind::Surface,
+            (_, StateSpace::Constant) => VariableKind::Constant,
+            _ if variable.is_managed => VariableKind::Managed,
+            _ => VariableKind::Global,
+        }
+    }
+}
 
 /// A variable of a module that lives in device memory: `.global` or `.const`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ModuleVariable {
     /// Its name.
     pub name: Box<str>,
-    /// Whether it is read through the constant cache.
-    pub is_constant: bool,
+    /// What it is to the host.
+    pub kind: VariableKind,
     /// Size, bytes.
     pub bytes: u64,
     /// Alignment, bytes.
@@ -60,7 +90,7 @@ impl PtxModule {
             .device_variables()
             .map(|(_, global)| ModuleVariable {
                 name: global.name.clone(),
-                is_constant: global.space == StateSpace::Constant,
+                kind: VariableKind::of(global),
                 bytes: global.bytes().unwrap_or(0),
                 alignment: u64::from(global.alignment.max(1)),
             })
@@ -106,6 +136,23 @@ impl PtxModule {
             SymbolReference::Function(function) => self.linkage.function_address(module, function),
             _ => None,
         }
+    }
+
+    /// The architecture that the texts are for, the highest of all `.target` directives: 75. 0 where they name none.
+    pub fn architecture(&self) -> u32 {
+        let targets = self.linkage.modules().iter().flat_map(|module| &module.targets);
+        let number = |target: &str| {
+            let digits = target.strip_prefix("sm_").or_else(|| target.strip_prefix("compute_"))?;
+            digits.trim_end_matches(|letter: char| !letter.is_ascii_digit()).parse().ok()
+        };
+        targets.filter_map(|target| number(target)).max().unwrap_or(0)
+    }
+
+    /// Whether a function may allocate from the device heap: `malloc` is declared and not defined.
+    pub fn allocates(&self) -> bool {
+        let functions = || self.linkage.modules().iter().flat_map(|module| &module.functions);
+        let allocators = || functions().filter(|function| &*function.name == "malloc");
+        allocators().count() > 0 && allocators().all(|function| function.body.is_none())
     }
 
     /// Names of the kernels, in the order of the texts.

@@ -6,6 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 /// so the same calls in the same order always get the same addresses.
 #[derive(Debug)]
 pub(crate) struct DeviceHeap {
+    /// Where its range begins.
+    start: u64,
     /// Free ranges: first address, bytes. No two touch.
     free: BTreeMap<u64, u64>,
     /// The same ranges as (bytes, first address).
@@ -22,11 +24,16 @@ impl DeviceHeap {
     pub fn new(start: u64, bytes: u64) -> DeviceHeap {
         let first = start.next_multiple_of(ALIGNMENT);
         let bytes = (start + bytes).saturating_sub(first) & !(ALIGNMENT - 1);
-        let mut heap = DeviceHeap { free: BTreeMap::new(), by_size: BTreeSet::new(), live: BTreeMap::new() };
+        let mut heap = DeviceHeap { start, free: BTreeMap::new(), by_size: BTreeSet::new(), live: BTreeMap::new() };
         if bytes > 0 {
             heap.add_free(first, bytes);
         }
         heap
+    }
+
+    /// Where its range begins.
+    pub fn start(&self) -> u64 {
+        self.start
     }
 
     fn add_free(&mut self, address: u64, bytes: u64) {

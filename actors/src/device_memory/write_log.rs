@@ -306,6 +306,7 @@ impl WriteLog {
     }
 
     /// At `time`, kernels of a GPU can allocate from this range. All of it is legal to access, live block or not, as on the GPU.
+    /// The range before ends; 0 bytes are none.
     pub fn set_heap(&mut self, time: SimTime, gpu: usize, start: u64, bytes: u64) {
         self.entries.push(Entry { time, kind: EntryKind::Heap { gpu: gpu as u8, start, bytes } });
     }
@@ -461,8 +462,13 @@ impl WriteLog {
             }
             EntryKind::Image { handle, image } => arena.set_image(*handle, *image),
             EntryKind::Heap { gpu, start, bytes } => {
-                arena.allocations.insert(*start, *bytes);
-                arena.gpus[usize::from(*gpu)].heap = Some(DeviceHeap::new(*start, *bytes));
+                let heap = (*bytes > 0).then(|| DeviceHeap::new(*start, *bytes));
+                if let Some(old) = std::mem::replace(&mut arena.gpus[usize::from(*gpu)].heap, heap) {
+                    arena.allocations.remove(old.start());
+                }
+                if *bytes > 0 {
+                    arena.allocations.insert(*start, *bytes);
+                }
             }
             EntryKind::PrintCapacity { gpu, bytes } => {
                 arena.printed(usize::from(*gpu)).set_capacity(usize::try_from(*bytes).unwrap_or(usize::MAX));

@@ -2,25 +2,36 @@
 
 use crate::device_memory::DeviceMemory;
 use crate::engine::LiveBoard;
+use crate::modules::{CodeCache, ModuleLoader};
 use crate::units::cta_scheduler::SmResources;
 use balar_host::Host;
+use balar_host::call::{FunctionAttributes, VariableKind};
 use balar_isa::program::{Program, Resources};
 use balar_protocol::cuda::ProgramId;
 use dashmap::DashMap;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 
 /// The decoded kernels of the node, by number. SMs look them up when a CTA arrives.
 #[derive(Debug, Default)]
 pub struct ProgramTable {
     programs: DashMap<ProgramId, Arc<Program>>,
+    /// The number given last.
+    last: AtomicU32,
 }
 
 impl ProgramTable {
     /// Adds a program and returns its number.
     pub fn add(&self, program: Arc<Program>) -> ProgramId {
-        let id = ProgramId(self.programs.len() as u32 + 1);
+        let id = ProgramId(self.last.fetch_add(1, Ordering::Relaxed) + 1);
         self.programs.insert(id, program);
         id
+    }
+
+    /// Ends a program; CTAs that run it keep it.
+    pub fn remove(&self, id: ProgramId) {
+        self.programs.remove(&id);
     }
 
     /// Program number `id`.
@@ -47,7 +58,7 @@ pub struct GpuDescription {
 }
 
 /// What a launch needs to know of a loaded kernel.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct KernelInfo {
     /// Its name in the PTX.
     pub name: Arc<str>,
@@ -57,58 +68,107 @@ pub struct KernelInfo {
     pub resources: Resources,
     /// Size of its parameter block, bytes.
     pub parameter_bytes: u32,
+    /// Offset and size of each parameter, bytes.
+    pub parameters: Vec<(u32, u32)>,
+    /// Constant variables of its module, bytes.
+    pub constant_bytes: u32,
+    /// The architecture that its PTX is for: 70.
+    pub ptx_version: u32,
+    /// The architecture that it runs on: 70.
+    pub binary_version: u32,
 }
 
-/// The kernels that are loaded, by GPU and name. The driver of the simulated host looks them up at each launch.
-#[derive(Debug, Default)]
-pub struct KernelTable {
-    /// By name: one entry a GPU, for each GPU has code of its own architecture.
-    kernels: DashMap<Arc<str>, Vec<Option<LoadedKernel>>>,
+/// Threads of a block (CUDA C++ Programming Guide, all compute capabilities).
+const MAXIMUM_BLOCK_THREADS: u32 = 1024;
+/// Registers of a block (CUDA C++ Programming Guide, 6.0, 7.0 and later).
+const MAXIMUM_BLOCK_REGISTERS: u32 = 65_536;
+/// Shared memory of a block that no launch needs to ask for, bytes.
+const DEFAULT_SHARED_BYTES: u32 = 48 << 10;
+
+impl KernelInfo {
+    /// What `cudaFuncGetAttributes` tells before a program sets any.
+    pub fn attributes(&self) -> FunctionAttributes {
+        let Resources { registers_per_thread, shared_bytes, local_bytes, .. } = self.resources;
+        let compiled_for =
+            self.resources.maximum_threads.or(self.resources.required_block.map(|block| block.iter().product()));
+        // Registers are given to whole warps.
+        let by_registers = MAXIMUM_BLOCK_REGISTERS / registers_per_thread.max(1) / 32 * 32;
+        FunctionAttributes {
+            shared_bytes,
+            constant_bytes: self.constant_bytes,
+            local_bytes,
+            maximum_threads: compiled_for.unwrap_or(MAXIMUM_BLOCK_THREADS).min(MAXIMUM_BLOCK_THREADS).min(by_registers),
+            registers: registers_per_thread,
+            ptx_version: self.ptx_version,
+            binary_version: self.binary_version,
+            maximum_dynamic_shared_bytes: DEFAULT_SHARED_BYTES.saturating_sub(shared_bytes),
+        }
+    }
 }
 
 /// A kernel that can be launched, or why it cannot: the mistakes in its code, as the user is to read them.
 pub type LoadedKernel = Result<Arc<KernelInfo>, Arc<str>>;
 
+/// The kernels that are loaded, by GPU, module and name. The driver of the simulated host looks them up at each launch.
+#[derive(Debug, Default)]
+pub struct KernelTable {
+    kernels: DashMap<(usize, u32), BTreeMap<Arc<str>, LoadedKernel>>,
+}
+
 impl KernelTable {
-    /// Adds `kernel` to those of GPU number `gpu`; one of the same name is replaced.
-    pub fn insert(&self, gpu: usize, kernel: KernelInfo) {
-        self.put(gpu, kernel.name.clone(), Ok(Arc::new(kernel)));
+    /// Adds `kernel` to those of a GPU's module; one of the same name is replaced.
+    pub fn insert(&self, gpu: usize, module: u32, kernel: KernelInfo) {
+        self.kernels.entry((gpu, module)).or_default().insert(kernel.name.clone(), Ok(Arc::new(kernel)));
     }
 
     /// Adds a kernel that cannot run, and why: to launch it is an error.
-    pub fn insert_refused(&self, gpu: usize, name: Arc<str>, why: Arc<str>) {
-        self.put(gpu, name, Err(why));
+    pub fn insert_refused(&self, gpu: usize, module: u32, name: Arc<str>, why: Arc<str>) {
+        self.kernels.entry((gpu, module)).or_default().insert(name, Err(why));
     }
 
-    fn put(&self, gpu: usize, name: Arc<str>, kernel: LoadedKernel) {
-        let mut row = self.kernels.entry(name).or_default();
-        if row.len() <= gpu {
-            row.resize(gpu + 1, None);
-        }
-        row[gpu] = Some(kernel);
+    /// The kernel `name` of a GPU's module.
+    pub fn find(&self, gpu: usize, module: u32, name: &str) -> Option<LoadedKernel> {
+        self.kernels.get(&(gpu, module))?.get(name).cloned()
     }
 
-    /// The kernel `name` of GPU number `gpu`.
-    pub fn find(&self, gpu: usize, name: &str) -> Option<LoadedKernel> {
-        self.kernels.get(name)?.get(gpu)?.clone()
+    /// Forgets the kernels of a module; gives their programs.
+    pub fn remove(&self, gpu: usize, module: u32) -> Vec<ProgramId> {
+        let removed = self.kernels.remove(&(gpu, module)).into_iter();
+        removed.flat_map(|(_, kernels)| kernels.into_values()).filter_map(|kernel| Some(kernel.ok()?.program)).collect()
     }
 }
 
-/// Where the variables of loaded modules lie, by GPU and name.
+/// A variable of a loaded module.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Symbol {
+    /// Its address.
+    pub address: u64,
+    /// Its bytes.
+    pub bytes: u64,
+    /// What it is.
+    pub kind: VariableKind,
+}
+
+/// Where the variables of loaded modules lie, by GPU, module and name.
 #[derive(Debug, Default)]
 pub struct SymbolTable {
-    symbols: DashMap<(usize, Box<str>), u64>,
+    symbols: DashMap<(usize, u32), BTreeMap<Box<str>, Symbol>>,
 }
 
 impl SymbolTable {
-    /// Adds a variable of GPU number `gpu`; one of the same name is replaced.
-    pub fn insert(&self, gpu: usize, name: &str, address: u64) {
-        self.symbols.insert((gpu, name.into()), address);
+    /// Adds a variable to those of a GPU's module; one of the same name is replaced.
+    pub fn insert(&self, gpu: usize, module: u32, name: &str, symbol: Symbol) {
+        self.symbols.entry((gpu, module)).or_default().insert(name.into(), symbol);
     }
 
-    /// The device address of a variable.
-    pub fn find(&self, gpu: usize, name: &str) -> Option<u64> {
-        self.symbols.get(&(gpu, name.into())).map(|address| *address)
+    /// The variable `name` of a GPU's module.
+    pub fn find(&self, gpu: usize, module: u32, name: &str) -> Option<Symbol> {
+        self.symbols.get(&(gpu, module))?.get(name).copied()
+    }
+
+    /// Forgets the variables of a module.
+    pub fn remove(&self, gpu: usize, module: u32) {
+        self.symbols.remove(&(gpu, module));
     }
 }
 
@@ -125,6 +185,8 @@ pub struct Node {
     pub symbols: Arc<SymbolTable>,
     /// The decoded kernels.
     pub programs: Arc<ProgramTable>,
+    /// Code that was loaded, kept for when it is loaded again.
+    pub code: Arc<CodeCache>,
     /// The program of the host CPU; the first one that is built takes it.
     pub workload: Mutex<Option<Box<dyn Host>>>,
     /// What units show of their progress while they run: the same board that the run's options name.
@@ -132,6 +194,11 @@ pub struct Node {
 }
 
 impl Node {
+    /// Loads modules into the node's tables.
+    pub fn loader(&self) -> ModuleLoader {
+        ModuleLoader::new(self)
+    }
+
     /// The GPU (index, description) whose part is `part`.
     pub fn gpu(&self, part: &str) -> Option<(usize, &GpuDescription)> {
         self.gpus.iter().enumerate().find(|(_, gpu)| gpu.part == part)

@@ -4,7 +4,7 @@ use super::launch::{LaunchRequest, check_cooperative, validate};
 use super::streams::Work;
 use super::{HostCpu, State, Wait};
 use crate::engine::Outbox;
-use balar_host::call::Launch;
+use balar_host::call::{BUILT_IN_MODULE, Launch};
 use balar_host::{Call, CallResult, CudaError};
 use balar_protocol::SimTime;
 use balar_protocol::copy::{CopyId, CopyOperation};
@@ -218,7 +218,7 @@ impl HostCpu {
     fn launch(&mut self, now: SimTime, kernel: &Arc<str>, request: LaunchRequest, out: &mut Outbox) -> CallOutcome {
         let (stream, cooperative) = (request.stream, request.cooperative);
         self.check_stream(stream)?;
-        let Some(kernel) = self.kernels.find(0, kernel) else {
+        let Some(kernel) = self.kernels.find(0, BUILT_IN_MODULE, kernel) else {
             return Err((CudaError::InvalidDeviceFunction, format!("no kernel named {kernel} is loaded")));
         };
         let kernel = kernel.map_err(|why| (CudaError::NotSupported, why.to_string()))?;

@@ -227,8 +227,10 @@ impl HostCpu {
 
     /// A reference of the module is its own handle: its address.
     fn reference(&self, name: &str) -> Result<u64, Failure> {
-        let address = self.symbols.find(0, name);
-        address.ok_or_else(|| (CudaError::InvalidSymbol, format!("the module has no variable {name}")))
+        let symbol = self.symbols.find(0, balar_host::call::BUILT_IN_MODULE, name);
+        symbol
+            .map(|symbol| symbol.address)
+            .ok_or_else(|| (CudaError::InvalidSymbol, format!("the module has no variable {name}")))
     }
 
     pub(super) fn bind_texture(

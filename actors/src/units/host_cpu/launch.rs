@@ -155,7 +155,7 @@ mod tests {
             cooperative: false,
         };
         change(&mut resources, &mut request);
-        let kernel = KernelInfo { name: "k".into(), program: Default::default(), resources, parameter_bytes: 28 };
+        let kernel = KernelInfo { name: "k".into(), resources, parameter_bytes: 28, ..KernelInfo::default() };
         validate(&kernel, request, LaunchId(1), (7, 0)).map(|launch| launch.shared_bytes)
     }
 

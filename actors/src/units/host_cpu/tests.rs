@@ -112,7 +112,8 @@ fn host(steps: Vec<Step>, extra: &str, memory: bool) -> (HostCpu, Bench, Arc<Mut
         ..Node::default()
     };
     let resources = Resources { registers_per_thread: 32, ..Resources::default() };
-    node.kernels.insert(0, KernelInfo { name: "k".into(), program: Default::default(), resources, parameter_bytes: 8 });
+    let kernel = KernelInfo { name: "k".into(), resources, parameter_bytes: 8, ..KernelInfo::default() };
+    node.kernels.insert(0, 0, kernel);
     let ports = Ports { command: COMMAND, data: DATA, memory: memory.then_some(MEMORY) };
     (HostCpu::new(&parameters, ports, &node), Bench::new(&[WIRE; 3]), seen)
 }
