@@ -13,6 +13,8 @@ pub const MAXIMUM_GPUS: u64 = 8;
 pub const HOST_BASE: u64 = BASE + MAXIMUM_GPUS * GPU_STRIDE;
 /// Bytes of the host window.
 pub const HOST_BYTES: u64 = GPU_STRIDE;
+/// Where managed memory begins in the host window; pinned memory lies below.
+pub const MANAGED_BASE: u64 = HOST_BASE + HOST_BYTES / 2;
 /// The first address after all of it.
 pub const END: u64 = HOST_BASE + HOST_BYTES;
 

@@ -1,5 +1,6 @@
 //! A range of device addresses as line requests, and the rate at which they are sent.
 
+use balar_protocol::copy::Rows;
 use balar_protocol::memory::{LINE_BYTES, MemoryKind, MemoryRequest, SECTOR_BYTES};
 use balar_protocol::{Clock, SimTime};
 
@@ -42,6 +43,38 @@ impl LineRange {
             operations: 0,
             kind,
         })
+    }
+}
+
+/// The lines of a page: of rows, run by run.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct PageLines {
+    rows: Rows,
+    /// Bytes of the packed rows for which no run was begun yet.
+    next: u64,
+    end: u64,
+    run: LineRange,
+}
+
+impl PageLines {
+    /// Of `bytes` bytes from `offset` of the packed rows on.
+    pub fn new(rows: &Rows, offset: u64, bytes: u32) -> PageLines {
+        PageLines { rows: *rows, next: offset, end: offset + u64::from(bytes), run: LineRange::new(0, 0) }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.run.is_empty() && self.next >= self.end
+    }
+
+    /// As [`LineRange::next_request`], of the first run that has lines left.
+    #[inline]
+    pub fn next_request(&mut self, kind: MemoryKind, id: u32) -> Option<MemoryRequest> {
+        if self.run.is_empty() {
+            let (address, bytes) = self.rows.run_at(self.next, self.end)?;
+            self.run = LineRange::new(address, bytes);
+            self.next += bytes;
+        }
+        self.run.next_request(kind, id)
     }
 }
 
@@ -98,6 +131,21 @@ mod tests {
         assert_eq!(requests(0x1060, 64, MemoryKind::Load), [(0x1000, 0b1000, 0, 0), (0x1080, 1, 0, 0)]);
         assert_eq!(requests(0x1000, 0, MemoryKind::Load), []);
         assert_eq!(requests(0x1002, 1, MemoryKind::Store), [(0x1000, 1, 0, 1)]);
+    }
+
+    #[test]
+    fn rows_have_lines_of_their_own() {
+        let rows = Rows { address: 0x1000, width: 160, height: 2, depth: 2, row_pitch: 256, slice_pitch: 0x1000 };
+        let lines = |offset, bytes| {
+            let mut page = PageLines::new(&rows, offset, bytes);
+            let next = || page.next_request(MemoryKind::Load, 0).map(|request| (request.line, request.sectors));
+            let lines: Vec<_> = std::iter::from_fn(next).collect();
+            assert!(page.is_empty());
+            lines
+        };
+        assert_eq!(lines(0, 320), [(0x1000, 15), (0x1080, 1), (0x1100, 15), (0x1180, 1)]);
+        assert_eq!(lines(300, 60), [(0x1180, 1), (0x2000, 3)]);
+        assert_eq!(lines(640, 0), []);
     }
 
     #[test]

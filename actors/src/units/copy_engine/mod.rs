@@ -1,5 +1,6 @@
 //! The copy engines of a GPU: transfers between host memory and device memory, in pages over the data link, and within
-//! device memory.
+//! device memory. Another GPU's memory is reached as host memory is: its pages cross this GPU's link, and what its own link and
+//! memory would do is not modelled.
 //!
 //! There are two engines, one for what is written to the device and one for what is read back; each does one transfer
 //! after another. Towards the device, the engine asks the host for pages and writes them, line by line, through the
@@ -12,13 +13,14 @@ mod tests;
 use crate::catalogue::{
     BuildContext, BuildError, ParameterProblem, ParameterSet, PortDefinition, Role, UnitDefinition,
 };
-use crate::device_memory::DeviceMemory;
+use crate::device_memory::{DeviceMemory, WriteLog};
 use crate::engine::{Inbox, NextWake, Outbox, Unit, Window};
-use balar_protocol::copy::{CopyId, CopyMessage, CopyOperation};
+use balar_host::memory::{MANAGED_BASE, Place, place_of};
+use balar_protocol::copy::{CopyId, CopyMessage, CopyOperation, Rows};
 use balar_protocol::memory::{MemoryKind, MemoryMessage};
 use balar_protocol::statistics::StatisticSink;
 use balar_protocol::{Bandwidth, Bytes, Clock, Frequency, Message, Payload, PortId, Protocol, SimTime};
-use lines::{LinePacer, LineRange};
+use lines::{LinePacer, PageLines};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -124,7 +126,8 @@ fn build(text: &str, context: &BuildContext) -> Result<Box<dyn Unit>, BuildError
     let memory = context.node.memory.clone();
     let missing = || BuildError::Parameters(vec![ParameterProblem::new("place", "the node has no memory")]);
     let ports = Ports { data: context.required_port("data")?, memory: context.ports.get("memory") };
-    Ok(Box::new(CopyEngine::new(&parameters, ports, memory.ok_or_else(missing)?)))
+    let gpu = context.gpu_index()?;
+    Ok(Box::new(CopyEngine::new(&parameters, ports, gpu, memory.ok_or_else(missing)?)))
 }
 
 /// The unit's ports.
@@ -134,10 +137,24 @@ struct Ports {
     memory: Option<PortId>,
 }
 
+/// What a transfer has to do with the data link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Route {
+    /// Nothing: it stays within the GPU's memory.
+    Within,
+    /// Its bytes come over the link and are written to the GPU's memory.
+    Inward,
+    /// Its bytes come from the GPU's memory, or from nowhere (fills), and go over the link.
+    Outward,
+    /// Its bytes come over the link, and are written to where they came from.
+    Beyond,
+}
+
 /// The transfer an engine works on.
 struct Transfer {
     id: CopyId,
     operation: CopyOperation,
+    route: Route,
     bytes: u64,
     started: SimTime,
     /// Offset of the first page not yet begun.
@@ -157,7 +174,7 @@ struct Page {
     offset: u64,
     bytes: u32,
     /// Lines not yet sent.
-    unsent: LineRange,
+    unsent: PageLines,
     /// Requests sent and not yet answered.
     unanswered: u32,
     /// No line is sent earlier.
@@ -166,7 +183,7 @@ struct Page {
 
 /// One engine.
 struct Engine {
-    queue: VecDeque<(CopyId, CopyOperation)>,
+    queue: VecDeque<(CopyId, CopyOperation, Route)>,
     active: Option<Transfer>,
     /// When the transfer before was done.
     free_at: SimTime,
@@ -182,6 +199,8 @@ struct Engine {
 /// The unit.
 struct CopyEngine {
     ports: Ports,
+    /// The number of its GPU.
+    gpu: usize,
     device_memory: Arc<DeviceMemory>,
     page_bytes: u64,
     setup_time: SimTime,
@@ -200,7 +219,12 @@ const TO_DEVICE: usize = 0;
 const TO_HOST: usize = 1;
 
 impl CopyEngine {
-    fn new(parameters: &CopyEngineParameters, ports: Ports, device_memory: Arc<DeviceMemory>) -> CopyEngine {
+    fn new(
+        parameters: &CopyEngineParameters,
+        ports: Ports,
+        gpu: usize,
+        device_memory: Arc<DeviceMemory>,
+    ) -> CopyEngine {
         let engine = || Engine {
             queue: VecDeque::new(),
             active: None,
@@ -213,6 +237,7 @@ impl CopyEngine {
         };
         CopyEngine {
             ports,
+            gpu,
             device_memory,
             page_bytes: parameters.page_bytes.0,
             setup_time: parameters.setup_time,
@@ -230,11 +255,11 @@ impl CopyEngine {
         let now = message.time;
         match message.payload {
             Payload::Copy(CopyMessage::Command(command)) => {
-                let engine = match command.1 {
-                    CopyOperation::DeviceToHost { .. } => TO_HOST,
-                    _ => TO_DEVICE,
-                };
-                self.engines[engine].queue.push_back(*command);
+                let (id, operation) = *command;
+                let operation = joined(operation);
+                let route = self.route(&operation);
+                let engine = if route == Route::Outward { TO_HOST } else { TO_DEVICE };
+                self.engines[engine].queue.push_back((id, operation, route));
             }
             Payload::Copy(CopyMessage::Page { copy, offset, bytes, .. }) => {
                 self.page_arrived(now, copy, offset, bytes, out);
@@ -251,7 +276,7 @@ impl CopyEngine {
     /// Begins queued transfers until one is under way.
     fn begin_transfers(&mut self, engine: usize, now: SimTime, out: &mut Outbox) {
         while self.engines[engine].active.is_none() {
-            let Some((id, operation)) = self.engines[engine].queue.pop_front() else { return };
+            let Some((id, operation, route)) = self.engines[engine].queue.pop_front() else { return };
             if let Some(error) = self.problem(&operation) {
                 self.engines[engine].counters.transfers_refused += 1;
                 let completed = CopyMessage::Completed { copy: id, data: None, error: Some(error.into()) };
@@ -263,33 +288,64 @@ impl CopyEngine {
                 CopyOperation::DeviceToHost { .. } => vec![0; bytes as usize],
                 _ => Vec::new(),
             };
-            if let CopyOperation::Fill { destination, value, bytes } = operation {
-                out.log.fill(now, destination, bytes, u32::from(value), 1);
+            if let CopyOperation::Fill { destination, value, element_bytes } = operation {
+                for (address, bytes) in destination.runs(0, bytes) {
+                    out.log.fill(now, address, bytes, value, element_bytes);
+                }
             }
             let state = &mut self.engines[engine];
             let started = now.max(state.free_at);
             let ready = started + self.setup_time;
             state.next_page = ready;
-            state.active =
-                Some(Transfer { id, operation, bytes, started, next_offset: 0, open_pages: 0, data, done_at: ready });
+            state.active = Some(Transfer {
+                id,
+                operation,
+                route,
+                bytes,
+                started,
+                next_offset: 0,
+                open_pages: 0,
+                data,
+                done_at: ready,
+            });
             self.work(engine, now, out);
+        }
+    }
+
+    fn route(&self, operation: &CopyOperation) -> Route {
+        let is_own = |rows: Option<&Rows>| rows.map(|rows| is_own(self.gpu, rows.address));
+        let fills = matches!(operation, CopyOperation::Fill { .. });
+        match (is_own(operation.source()), is_own(operation.destination())) {
+            (Some(true), Some(true)) => Route::Within,
+            (None, Some(is_own)) if fills => {
+                if is_own {
+                    Route::Within
+                } else {
+                    Route::Outward
+                }
+            }
+            (Some(true), _) => Route::Outward,
+            (_, Some(true)) => Route::Inward,
+            (Some(false), None) => Route::Outward,
+            (_, Some(false)) | (None, None) => Route::Beyond,
         }
     }
 
     /// Why a transfer cannot be done.
     fn problem(&self, operation: &CopyOperation) -> Option<String> {
-        let (destination, source) = match operation {
-            CopyOperation::HostToDevice { destination, .. } | CopyOperation::Fill { destination, .. } => {
-                (Some(*destination), None)
-            }
-            CopyOperation::DeviceToHost { source, .. } => (None, Some(*source)),
-            CopyOperation::DeviceToDevice { destination, source, .. } => (Some(*destination), Some(*source)),
-        };
+        let (destination, source) = (operation.destination(), operation.source());
         let bytes = operation.bytes();
+        if [destination, source].into_iter().flatten().any(|rows| rows.bytes() != bytes) {
+            return Some(format!("{bytes} bytes to or from rows of another size"));
+        }
         let view = self.device_memory.view();
-        let inside = |address| view.allocation_of(address).is_some_and(|(_, end)| end - address >= bytes);
-        let outside = [destination, source].into_iter().flatten().find(|&address| bytes > 0 && !inside(address))?;
-        Some(format!("{bytes} bytes at {outside:#x} are not inside one allocation"))
+        let inside = |rows: &Rows| {
+            let end = view.allocation_of(rows.address).map(|(_, end)| end - rows.address);
+            end.zip(rows.span()).is_some_and(|(room, span)| span <= room)
+        };
+        let outside = [destination, source].into_iter().flatten().find(|rows| bytes > 0 && !inside(rows))?;
+        let span = outside.span().unwrap_or(u64::MAX);
+        Some(format!("{span} bytes at {:#x} are not inside one allocation", outside.address))
     }
 
     /// Sends what can be sent and begins what can be begun; completes the transfer where nothing is left.
@@ -308,11 +364,18 @@ impl CopyEngine {
         let counters = &mut state.counters;
         counters.transfers += 1;
         counters.busy_time += (at - transfer.started).0;
-        let (count, data) = match transfer.operation {
+        let is_host = |rows: Option<&Rows>| rows.is_some_and(|rows| place_of(rows.address) == Place::HostWindow);
+        let (count, data) = match &transfer.operation {
             CopyOperation::HostToDevice { .. } => (&mut counters.bytes_host_to_device, None),
             CopyOperation::DeviceToHost { .. } => (&mut counters.bytes_device_to_host, Some(Box::new(transfer.data))),
-            CopyOperation::DeviceToDevice { .. } => (&mut counters.bytes_device_to_device, None),
             CopyOperation::Fill { .. } => (&mut counters.bytes_filled, None),
+            copy if transfer.route == Route::Inward && is_host(copy.source()) => {
+                (&mut counters.bytes_host_to_device, None)
+            }
+            copy if transfer.route == Route::Outward && is_host(copy.destination()) => {
+                (&mut counters.bytes_device_to_host, None)
+            }
+            CopyOperation::DeviceToDevice { .. } => (&mut counters.bytes_device_to_device, None),
         };
         *count += transfer.bytes;
         let completed = CopyMessage::Completed { copy: transfer.id, data, error: None };
@@ -325,6 +388,7 @@ impl CopyEngine {
         let page_bytes = self.page_bytes;
         let host_bandwidth = self.host_bandwidth;
         let outstanding_pages = self.outstanding_pages;
+        let gpu = self.gpu;
         let lines_free = self.engines[engine].unanswered < self.outstanding_lines;
         let state = &mut self.engines[engine];
         let Some(transfer) = &mut state.active else { return false };
@@ -333,9 +397,8 @@ impl CopyEngine {
         }
         let offset = transfer.next_offset;
         let bytes = page_bytes.min(transfer.bytes - offset) as u32;
-        let with_host =
-            matches!(transfer.operation, CopyOperation::HostToDevice { .. } | CopyOperation::DeviceToHost { .. });
-        let from_host = matches!(transfer.operation, CopyOperation::HostToDevice { .. });
+        let with_host = transfer.route != Route::Within;
+        let from_host = matches!(transfer.route, Route::Inward | Route::Beyond);
         if with_host && transfer.open_pages >= outstanding_pages {
             return false;
         }
@@ -350,32 +413,35 @@ impl CopyEngine {
         transfer.next_offset += u64::from(bytes);
         transfer.open_pages += 1;
         state.counters.pages += 1;
-        let (kind, address) = match transfer.operation {
-            CopyOperation::HostToDevice { .. } => {
-                let request = CopyMessage::PageRequest { copy: transfer.id, offset, bytes };
-                out.send(self.ports.data, at, Payload::Copy(request));
-                return true;
-            }
-            CopyOperation::DeviceToHost { source, .. } | CopyOperation::DeviceToDevice { source, .. } => {
-                (MemoryKind::Load, source)
-            }
-            CopyOperation::Fill { destination, .. } => (MemoryKind::Store, destination),
+        if from_host {
+            let request = CopyMessage::PageRequest { copy: transfer.id, offset, bytes };
+            out.send(self.ports.data, at, Payload::Copy(request));
+            return true;
+        }
+        let (kind, rows) = match (transfer.operation.source(), transfer.operation.destination()) {
+            (Some(source), _) if is_own(gpu, source.address) => (MemoryKind::Load, Some(*source)),
+            (None, Some(destination)) if transfer.route == Route::Within => (MemoryKind::Store, Some(*destination)),
+            // What crosses the link has no lines in the GPU's memory.
+            _ => (MemoryKind::Store, None),
         };
-        self.open_page(engine, kind, offset, bytes, address + offset, at);
+        self.open_page(engine, kind, offset, bytes, rows, at);
         true
     }
 
-    /// A page is ready to have its lines sent.
+    /// A page is ready to have its lines sent, where it has any: those of `rows`.
     fn open_page(
         &mut self,
         engine: usize,
         kind: MemoryKind,
         offset: u64,
         bytes: u32,
-        address: u64,
+        rows: Option<Rows>,
         not_before: SimTime,
     ) {
-        let unsent = LineRange::new(address, u64::from(bytes));
+        let unsent = match rows {
+            Some(rows) => PageLines::new(&rows, offset, bytes),
+            None => PageLines::new(&Rows::linear(0, 0), 0, 0),
+        };
         let page = Page { engine, kind, offset, bytes, unsent, unanswered: 0, not_before };
         let slot = match self.free_pages.pop() {
             Some(slot) => {
@@ -417,23 +483,35 @@ impl CopyEngine {
                 return;
             }
             state.sending.pop_front();
-            if memory.is_none() {
+            if page.unanswered == 0 {
                 self.page_answered(slot, now, last, out);
             }
         }
     }
 
-    /// A page of a host-to-device transfer has come over the link.
+    /// A page of a transfer towards the device has come over the link.
     fn page_arrived(&mut self, now: SimTime, copy: CopyId, offset: u64, bytes: u32, out: &mut Outbox) {
         let Some(transfer) = &self.engines[TO_DEVICE].active else { return };
-        let CopyOperation::HostToDevice { destination, data } = &transfer.operation else { return };
-        let range = offset as usize..offset as usize + bytes as usize;
-        if transfer.id != copy || range.end > data.len() {
+        let end = offset + u64::from(bytes);
+        if transfer.id != copy || end > transfer.bytes {
             return;
         }
-        let address = destination + offset;
-        out.log.write(now, address, data, range);
-        self.open_page(TO_DEVICE, MemoryKind::Store, offset, bytes, address, now);
+        let Some(destination) = transfer.operation.destination().copied() else { return };
+        match &transfer.operation {
+            CopyOperation::HostToDevice { data, .. } => {
+                let mut from = offset as usize;
+                for (address, bytes) in destination.runs(offset, u64::from(bytes)) {
+                    out.log.write(now, address, data, from..from + bytes as usize);
+                    from += bytes as usize;
+                }
+            }
+            CopyOperation::DeviceToDevice { source, .. } => {
+                copy_runs(&mut out.log, now, &destination, source, offset, u64::from(bytes));
+            }
+            CopyOperation::DeviceToHost { .. } | CopyOperation::Fill { .. } => return,
+        }
+        let rows = (transfer.route == Route::Inward).then_some(destination);
+        self.open_page(TO_DEVICE, MemoryKind::Store, offset, bytes, rows, now);
         self.work(TO_DEVICE, now, out);
     }
 
@@ -460,24 +538,70 @@ impl CopyEngine {
         self.free_pages.push(slot);
         let Some(transfer) = &mut self.engines[engine].active else { return };
         match (&transfer.operation, kind) {
-            (CopyOperation::DeviceToHost { source, .. }, _) => {
-                let range = offset as usize..offset as usize + bytes as usize;
+            (CopyOperation::DeviceToHost { source }, _) => {
+                let view = self.device_memory.view();
                 // The range was inside an allocation when the transfer began. Where it was freed since, the bytes stay zero.
-                let _still_mapped = self.device_memory.read(source + offset, &mut transfer.data[range]);
-                let last = transfer.next_offset >= transfer.bytes && transfer.open_pages == 1;
-                let message = CopyMessage::Page { copy: transfer.id, offset, bytes, last };
-                out.send(self.ports.data, at, Payload::Copy(message));
+                if view.allocation_of(source.address).is_some() {
+                    let mut to = offset as usize;
+                    for (address, bytes) in source.runs(offset, u64::from(bytes)) {
+                        let bytes = bytes as usize;
+                        transfer.data[to..to + bytes].copy_from_slice(view.bytes(address, bytes));
+                        to += bytes;
+                    }
+                }
             }
-            (CopyOperation::DeviceToDevice { destination, source, .. }, MemoryKind::Load) => {
-                let destination = destination + offset;
-                out.log.copy(now, destination, source + offset, u64::from(bytes));
-                self.open_page(engine, MemoryKind::Store, offset, bytes, destination, at);
-                return;
+            (CopyOperation::DeviceToDevice { destination, source }, MemoryKind::Load) => {
+                copy_runs(&mut out.log, now, destination, source, offset, u64::from(bytes));
+                if transfer.route == Route::Within {
+                    let destination = *destination;
+                    self.open_page(engine, MemoryKind::Store, offset, bytes, Some(destination), at);
+                    return;
+                }
             }
             _ => {}
         }
+        if transfer.route == Route::Outward {
+            let last = transfer.next_offset >= transfer.bytes && transfer.open_pages == 1;
+            let message = CopyMessage::Page { copy: transfer.id, offset, bytes, last };
+            out.send(self.ports.data, at, Payload::Copy(message));
+        }
         transfer.open_pages -= 1;
         transfer.done_at = transfer.done_at.max(at);
+    }
+}
+
+/// Is the address in this GPU's memory? Managed memory is, for every GPU.
+fn is_own(gpu: usize, address: u64) -> bool {
+    match place_of(address) {
+        Place::Device(owner) => owner as usize == gpu,
+        Place::HostWindow => address >= MANAGED_BASE,
+        Place::Elsewhere => false,
+    }
+}
+
+/// The operation with rows joined where they follow each other without gaps.
+fn joined(operation: CopyOperation) -> CopyOperation {
+    match operation {
+        CopyOperation::HostToDevice { destination, data } => {
+            CopyOperation::HostToDevice { destination: destination.joined(), data }
+        }
+        CopyOperation::DeviceToHost { source } => CopyOperation::DeviceToHost { source: source.joined() },
+        CopyOperation::DeviceToDevice { destination, source } => {
+            CopyOperation::DeviceToDevice { destination: destination.joined(), source: source.joined() }
+        }
+        CopyOperation::Fill { destination, value, element_bytes } => {
+            CopyOperation::Fill { destination: destination.joined(), value, element_bytes }
+        }
+    }
+}
+
+/// Logs copies of `bytes` bytes from `offset` of the packed rows on.
+fn copy_runs(log: &mut WriteLog, now: SimTime, destination: &Rows, source: &Rows, offset: u64, bytes: u64) {
+    let (mut at, end) = (offset, offset + bytes);
+    while let (Some((to, room)), Some((from, there))) = (destination.run_at(at, end), source.run_at(at, end)) {
+        let bytes = room.min(there);
+        log.copy(now, to, from, bytes);
+        at += bytes;
     }
 }
 

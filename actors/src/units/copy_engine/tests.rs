@@ -28,7 +28,20 @@ fn engine(memory: &Arc<DeviceMemory>, extra: &str) -> (CopyEngine, Bench) {
     let text = format!(r#"(clock: "1 GHz", setup_time: "1 us", host_bandwidth: "16 GB/s"{extra})"#);
     let parameters = CopyEngineParameters::from_ron(&text).expect("parameters are complete");
     let ports = Ports { data: DATA, memory: Some(MEMORY) };
-    (CopyEngine::new(&parameters, ports, memory.clone()), Bench::new(&[SimTime(20_000); 2]))
+    (CopyEngine::new(&parameters, ports, 0, memory.clone()), Bench::new(&[SimTime(20_000); 2]))
+}
+
+fn to_device(destination: u64, data: &Arc<[u8]>) -> CopyOperation {
+    CopyOperation::HostToDevice { destination: Rows::linear(destination, data.len() as u64), data: data.clone() }
+}
+
+fn within(destination: u64, source: u64, bytes: u64) -> CopyOperation {
+    let [destination, source] = [destination, source].map(|address| Rows::linear(address, bytes));
+    CopyOperation::DeviceToDevice { destination, source }
+}
+
+fn fill(destination: u64, value: u32, bytes: u64) -> CopyOperation {
+    CopyOperation::Fill { destination: Rows::linear(destination, bytes), value, element_bytes: 1 }
 }
 
 fn command(id: u32, operation: CopyOperation) -> Payload {
@@ -100,7 +113,7 @@ fn host_data_reaches_device_memory_and_the_l2() {
     let memory = memory();
     let (mut unit, mut bench) = engine(&memory, "");
     let data = pattern(640 << 10);
-    let operation = CopyOperation::HostToDevice { destination: A, data: data.clone() };
+    let operation = to_device(A, &data);
     bench.deliver(SimTime(0), DATA, command(4, operation));
     let result = exchange(&mut unit, &mut bench, &memory);
     assert_eq!((result.requested_pages, result.stores, result.loads), (160, 5120, 0));
@@ -120,7 +133,7 @@ fn device_data_comes_back_in_pages() {
     log.write(SimTime(0), A + 100, &data, 0..10_000);
     memory.apply(&mut log);
     let (mut unit, mut bench) = engine(&memory, "");
-    bench.deliver(SimTime(0), DATA, command(9, CopyOperation::DeviceToHost { source: A + 100, bytes: 10_000 }));
+    bench.deliver(SimTime(0), DATA, command(9, CopyOperation::DeviceToHost { source: Rows::linear(A + 100, 10_000) }));
     let result = exchange(&mut unit, &mut bench, &memory);
     assert_eq!(result.pages, [(0, 4096, false), (4096, 4096, false), (8192, 1808, true)]);
     assert_eq!(result.completed[0].2.as_deref(), Some(&*data));
@@ -131,8 +144,8 @@ fn device_data_comes_back_in_pages() {
 fn copies_and_fills_within_the_device() {
     let memory = memory();
     let (mut unit, mut bench) = engine(&memory, "");
-    bench.deliver(SimTime(0), DATA, command(1, CopyOperation::Fill { destination: A, value: 0x5a, bytes: 8192 }));
-    let copy = CopyOperation::DeviceToDevice { destination: B + 32, source: A, bytes: 8192 };
+    bench.deliver(SimTime(0), DATA, command(1, fill(A, 0x5a, 8192)));
+    let copy = within(B + 32, A, 8192);
     bench.deliver(SimTime(1), DATA, command(2, copy));
     let result = exchange(&mut unit, &mut bench, &memory);
     assert_eq!(result.completed.iter().map(|(_, id, ..)| *id).collect::<Vec<_>>(), [1, 2]);
@@ -145,8 +158,8 @@ fn the_two_directions_run_at_once() {
     let memory = memory();
     let (mut unit, mut bench) = engine(&memory, "");
     let data = pattern(1 << 18);
-    bench.deliver(SimTime(0), DATA, command(1, CopyOperation::HostToDevice { destination: A, data }));
-    bench.deliver(SimTime(1), DATA, command(2, CopyOperation::DeviceToHost { source: B, bytes: 1 << 18 }));
+    bench.deliver(SimTime(0), DATA, command(1, to_device(A, &data)));
+    bench.deliver(SimTime(1), DATA, command(2, CopyOperation::DeviceToHost { source: Rows::linear(B, 1 << 18) }));
     let result = exchange(&mut unit, &mut bench, &memory);
     let times: Vec<_> = result.completed.iter().map(|(time, ..)| *time).collect();
     assert!(times.iter().all(|time| *time < 19_500_000), "one after the other they take 34 us: {times:?}");
@@ -157,10 +170,10 @@ fn without_the_l2_only_values_move() {
     let memory = memory();
     let (mut unit, mut bench) = engine(&memory, ", through_l2: false");
     let data = pattern(5000);
-    bench.deliver(SimTime(0), DATA, command(1, CopyOperation::HostToDevice { destination: A, data: data.clone() }));
-    let copy = CopyOperation::DeviceToDevice { destination: B, source: A, bytes: 5000 };
+    bench.deliver(SimTime(0), DATA, command(1, to_device(A, &data)));
+    let copy = within(B, A, 5000);
     bench.deliver(SimTime(20_000_000), DATA, command(2, copy));
-    bench.deliver(SimTime(40_000_000), DATA, command(3, CopyOperation::DeviceToHost { source: B, bytes: 5000 }));
+    bench.deliver(SimTime(40_000_000), DATA, command(3, CopyOperation::DeviceToHost { source: Rows::linear(B, 5000) }));
     let result = exchange(&mut unit, &mut bench, &memory);
     assert_eq!((result.loads, result.stores), (0, 0));
     assert_eq!(result.completed[2].2.as_deref(), Some(&*data));
@@ -170,8 +183,8 @@ fn without_the_l2_only_values_move() {
 fn a_range_outside_allocations_is_refused_and_the_next_transfer_goes_on() {
     let memory = memory();
     let (mut unit, mut bench) = engine(&memory, "");
-    bench.deliver(SimTime(0), DATA, command(1, CopyOperation::Fill { destination: A + 8, value: 1, bytes: 1 << 20 }));
-    bench.deliver(SimTime(0), DATA, command(2, CopyOperation::Fill { destination: A, value: 1, bytes: 0 }));
+    bench.deliver(SimTime(0), DATA, command(1, fill(A + 8, 1, 1 << 20)));
+    bench.deliver(SimTime(0), DATA, command(2, fill(A, 1, 0)));
     let result = exchange(&mut unit, &mut bench, &memory);
     let (_, id, _, error) = &result.completed[0];
     assert_eq!(*id, 1);
@@ -183,8 +196,98 @@ fn a_range_outside_allocations_is_refused_and_the_next_transfer_goes_on() {
 fn unanswered_lines_are_bounded() {
     let memory = memory();
     let (mut unit, mut bench) = engine(&memory, ", outstanding_lines: 40");
-    bench.deliver(SimTime(0), DATA, command(1, CopyOperation::Fill { destination: A, value: 1, bytes: 1 << 16 }));
+    bench.deliver(SimTime(0), DATA, command(1, fill(A, 1, 1 << 16)));
     let result = exchange(&mut unit, &mut bench, &memory);
     assert_eq!(result.stores, 512);
     assert_eq!(unit.engines[TO_DEVICE].counters.outstanding_lines_maximum, 40);
+}
+
+/// Rows of 100 bytes, 3 a slice, 2 slices, with gaps.
+fn rows(address: u64) -> Rows {
+    Rows { address, width: 100, height: 3, depth: 2, row_pitch: 256, slice_pitch: 4096 }
+}
+
+/// The bytes of rows, packed.
+fn packed(memory: &DeviceMemory, rows: &Rows) -> Vec<u8> {
+    rows.runs(0, rows.bytes()).flat_map(|(address, bytes)| read(memory, address, bytes as usize)).collect()
+}
+
+#[test]
+fn rows_go_to_the_device_within_it_and_back() {
+    let memory = memory();
+    let (mut unit, mut bench) = engine(&memory, "");
+    let data = pattern(600);
+    let write = CopyOperation::HostToDevice { destination: rows(A), data: data.clone() };
+    bench.deliver(SimTime(0), DATA, command(1, write));
+    let elsewhere = Rows { address: B + 64, width: 150, height: 4, depth: 1, row_pitch: 1000, slice_pitch: 0 };
+    bench.deliver(
+        SimTime(1),
+        DATA,
+        command(2, CopyOperation::DeviceToDevice { destination: elsewhere, source: rows(A) }),
+    );
+    bench.deliver(SimTime(10_000_000), DATA, command(3, CopyOperation::DeviceToHost { source: elsewhere }));
+    let result = exchange(&mut unit, &mut bench, &memory);
+    assert_eq!(packed(&memory, &rows(A)), *data);
+    assert_eq!(read(&memory, A + 100, 156), [0; 156], "what lies between rows stays");
+    assert_eq!(packed(&memory, &elsewhere), *data);
+    assert_eq!(result.completed[2].2.as_deref(), Some(&*data));
+    // Six rows of one line each; the four of 150 bytes lie on two lines (B + 64, 1064, 2064) or on three (B + 3064).
+    assert_eq!((result.requested_pages, result.stores, result.loads), (1, 6 + 9, 6 + 9));
+}
+
+#[test]
+fn rows_are_filled_element_by_element() {
+    let memory = memory();
+    let (mut unit, mut bench) = engine(&memory, "");
+    let operation = CopyOperation::Fill { destination: rows(A), value: 0x0102_0304, element_bytes: 4 };
+    bench.deliver(SimTime(0), DATA, command(1, operation));
+    let result = exchange(&mut unit, &mut bench, &memory);
+    assert_eq!(packed(&memory, &rows(A)), [4, 3, 2, 1].repeat(150));
+    assert_eq!(read(&memory, A + 100, 156), [0; 156]);
+    assert_eq!((result.stores, result.completed.len()), (6, 1));
+    let outside = Rows { slice_pitch: 1 << 20, ..rows(A) };
+    let operation = CopyOperation::Fill { destination: outside, value: 0, element_bytes: 1 };
+    let (mut unit, mut bench) = engine(&memory, "");
+    bench.deliver(SimTime(0), DATA, command(2, operation));
+    let result = exchange(&mut unit, &mut bench, &memory);
+    assert_eq!(result.completed[0].3.as_deref(), Some("1049188 bytes at 0x700000000000 are not inside one allocation"));
+}
+
+#[test]
+fn pinned_managed_and_peer_memory() {
+    use balar_host::memory::{HOST_BASE, gpu_base};
+    let memory = Arc::new(DeviceMemory::of_node(&[1 << 24, 1 << 24]).expect("the system maps without reserving"));
+    let [pinned, managed, peer] = [HOST_BASE, MANAGED_BASE, gpu_base(1)];
+    let mut log = WriteLog::default();
+    for address in [A, pinned, managed, peer] {
+        log.map(SimTime(0), address, 1 << 16);
+    }
+    let data = pattern(8192);
+    for address in [pinned, peer] {
+        log.write(SimTime(0), address, &data, 0..8192);
+    }
+    memory.apply(&mut log);
+    // (destination, source): pages asked for, pages sent, loads and stores.
+    let cases = [
+        (A, pinned, (2, 0, 0, 64)),
+        (pinned + 8192, A, (0, 2, 64, 0)),
+        (managed, A, (0, 0, 64, 64)),
+        (A + 8192, peer, (2, 0, 0, 64)),
+        (peer + 8192, managed, (0, 2, 64, 0)),
+        (pinned + 16384, pinned, (2, 0, 0, 0)),
+    ];
+    for (number, (destination, source, expected)) in cases.into_iter().enumerate() {
+        let (mut unit, mut bench) = engine(&memory, "");
+        bench.deliver(SimTime(0), DATA, command(1, within(destination, source, 8192)));
+        let result = exchange(&mut unit, &mut bench, &memory);
+        let seen = (result.requested_pages, result.pages.len(), result.loads, result.stores);
+        assert_eq!((seen, &result.completed[0].3), (expected, &None), "case {number}");
+        assert_eq!(read(&memory, destination, 8192), *data, "case {number}");
+    }
+    let (mut unit, mut bench) = engine(&memory, "");
+    bench.deliver(SimTime(0), DATA, command(1, fill(pinned, 9, 5000)));
+    let result = exchange(&mut unit, &mut bench, &memory);
+    assert_eq!((result.pages, result.stores), (vec![(0, 4096, false), (4096, 904, true)], 0));
+    assert_eq!(read(&memory, pinned, 5001), [vec![9; 5000], vec![data[5000]]].concat());
+    assert_eq!(unit.engines[TO_HOST].counters.bytes_filled, 5000);
 }

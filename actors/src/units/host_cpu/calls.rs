@@ -4,10 +4,10 @@ use super::launch::{LaunchRequest, check_cooperative, validate};
 use super::streams::Work;
 use super::{HostCpu, State, Wait};
 use crate::engine::Outbox;
-use balar_host::call::{BUILT_IN_MODULE, Launch};
+use balar_host::call::{BUILT_IN_MODULE, CopyShape, Launch};
 use balar_host::{Call, CallResult, CudaError};
 use balar_protocol::SimTime;
-use balar_protocol::copy::{CopyId, CopyOperation};
+use balar_protocol::copy::{CopyId, CopyOperation, Rows};
 use balar_protocol::cuda::{KernelLaunch, LaunchId};
 use std::sync::Arc;
 
@@ -120,18 +120,26 @@ impl HostCpu {
             Call::MemcpyHostToDevice { destination, data, stream, asynchronous } => {
                 self.counters.bytes_host_to_device += data.len();
                 let data = data.data().cloned().unwrap_or_default();
+                let destination = Rows::linear(destination, data.len() as u64);
                 self.copy(CopyOperation::HostToDevice { destination, data }, None, stream, asynchronous)
             }
             Call::MemcpyDeviceToHost { source, bytes, transfer, stream, asynchronous } => {
                 let transfer = asynchronous.then_some(transfer);
-                self.copy(CopyOperation::DeviceToHost { source, bytes }, transfer, stream, asynchronous)
+                self.copy(
+                    CopyOperation::DeviceToHost { source: Rows::linear(source, bytes) },
+                    transfer,
+                    stream,
+                    asynchronous,
+                )
             }
             Call::MemcpyDeviceToDevice { destination, source, bytes, stream, asynchronous } => {
-                self.copy(CopyOperation::DeviceToDevice { destination, source, bytes }, None, stream, asynchronous)
+                let [destination, source] = [destination, source].map(|address| Rows::linear(address, bytes));
+                self.copy(CopyOperation::DeviceToDevice { destination, source }, None, stream, asynchronous)
             }
-            Call::Memset { pointer, value, shape, stream, asynchronous, .. } => {
-                let (value, bytes) = (value as u8, shape.bytes());
-                self.copy(CopyOperation::Fill { destination: pointer, value, bytes }, None, stream, asynchronous)
+            Call::Memset { pointer, value, shape, pitch, element_bytes, stream, asynchronous } => {
+                let (CopyShape { width, height, depth }, [row_pitch, slice_pitch]) = (shape, pitch);
+                let destination = Rows { address: pointer, width, height, depth, row_pitch, slice_pitch };
+                self.copy(CopyOperation::Fill { destination, value, element_bytes }, None, stream, asynchronous)
             }
             Call::Launch(launch) => {
                 let Launch { function, grid, block, shared_memory_bytes, stream, parameters, cooperative } = launch;
@@ -194,17 +202,11 @@ impl HostCpu {
     ) -> CallOutcome {
         self.check_stream(stream)?;
         let bytes = operation.bytes();
-        let (first, second) = match operation {
-            CopyOperation::HostToDevice { destination, .. } | CopyOperation::Fill { destination, .. } => {
-                (destination, None)
-            }
-            CopyOperation::DeviceToHost { source, .. } => (source, None),
-            CopyOperation::DeviceToDevice { destination, source, .. } => (destination, Some(source)),
-        };
         if bytes > 0 {
-            for address in std::iter::once(first).chain(second) {
-                if !self.allocator.contains(address, bytes) {
-                    let text = format!("{bytes} bytes at {address:#x} are not inside one allocation");
+            for rows in operation.destination().into_iter().chain(operation.source()) {
+                let span = rows.span().unwrap_or(u64::MAX);
+                if !self.allocator.contains(rows.address, span) {
+                    let text = format!("{span} bytes at {:#x} are not inside one allocation", rows.address);
                     return Err((CudaError::InvalidValue, text));
                 }
             }

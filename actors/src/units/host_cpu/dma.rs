@@ -3,7 +3,8 @@
 use super::HostCpu;
 use crate::engine::Outbox;
 use crate::units::copy_engine::lines::LineRange;
-use balar_protocol::copy::{CopyId, CopyMessage, CopyOperation};
+use balar_host::memory::{Place, place_of};
+use balar_protocol::copy::{CopyId, CopyMessage};
 use balar_protocol::memory::{MemoryKind, MemoryMessage};
 use balar_protocol::{Payload, SimTime};
 
@@ -66,12 +67,13 @@ impl HostPages {
 }
 
 impl HostCpu {
-    /// The copy engine asks for a page of a host-to-device transfer.
+    /// The copy engine asks for a page of a transfer towards the device. One from another GPU's memory does not touch the host's.
     pub(super) fn page_requested(&mut self, now: SimTime, copy: CopyId, offset: u64, bytes: u32, out: &mut Outbox) {
-        let Some(operation @ CopyOperation::HostToDevice { .. }) = self.streams.copy_under_way(copy) else { return };
+        let Some(operation) = self.streams.copy_under_way(copy) else { return };
         let total = operation.bytes();
         let last = offset + u64::from(bytes) >= total;
-        let Some(port) = self.ports.memory else {
+        let in_host_memory = operation.source().is_none_or(|rows| place_of(rows.address) == Place::HostWindow);
+        let Some(port) = self.ports.memory.filter(|_| in_host_memory) else {
             let page = CopyMessage::Page { copy, offset, bytes, last };
             out.send(self.ports.data, now + self.costs.page_latency, Payload::Copy(page));
             return;
@@ -103,10 +105,13 @@ impl HostCpu {
         }
     }
 
-    /// The copy engine brings a page of a device-to-host transfer.
+    /// The copy engine brings a page of a transfer out of the device. One to another GPU's memory does not touch the host's.
     pub(super) fn page_received(&mut self, now: SimTime, copy: CopyId, offset: u64, bytes: u32, out: &mut Outbox) {
         let Some(port) = self.ports.memory else { return };
-        let Some(operation @ CopyOperation::DeviceToHost { .. }) = self.streams.copy_under_way(copy) else { return };
+        let Some(operation) = self.streams.copy_under_way(copy) else { return };
+        if operation.destination().is_some_and(|rows| place_of(rows.address) != Place::HostWindow) {
+            return;
+        }
         let total = operation.bytes();
         let address = self.pages.buffer(copy, total) + offset;
         let mut lines = LineRange::new(address, u64::from(bytes));

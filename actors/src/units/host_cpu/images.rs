@@ -8,7 +8,7 @@ use crate::engine::Outbox;
 use balar_host::{ArrayDescription, CallResult, ChannelFormat, Resource, TextureDescription};
 use balar_isa::texture::{AddressMode, ChannelKind, Image, Sampler, TexelFormat};
 use balar_protocol::SimTime;
-use balar_protocol::copy::CopyOperation;
+use balar_protocol::copy::{CopyOperation, Rows};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -140,12 +140,12 @@ impl HostCpu {
             let text = format!("{} bytes for an array of {}", data.len(), description.bytes());
             return Err((CudaError::InvalidValue, text));
         }
-        Ok(CopyOperation::HostToDevice { destination, data })
+        Ok(CopyOperation::HostToDevice { destination: Rows::linear(destination, data.len() as u64), data })
     }
 
     pub(super) fn read_array(&self, array: u64) -> Result<CopyOperation, Failure> {
         let (source, description) = self.images.array(array)?;
-        Ok(CopyOperation::DeviceToHost { source, bytes: description.bytes() })
+        Ok(CopyOperation::DeviceToHost { source: Rows::linear(source, description.bytes()) })
     }
 
     fn texture(&self, resource: Resource, description: &TextureDescription) -> Result<Image, Failure> {

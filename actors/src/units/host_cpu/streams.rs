@@ -213,7 +213,11 @@ mod tests {
     }
 
     fn copy(id: u32) -> Work {
-        Work::Copy { id: CopyId(id), operation: CopyOperation::DeviceToHost { source: 0, bytes: 1 }, transfer: None }
+        Work::Copy {
+            id: CopyId(id),
+            operation: CopyOperation::DeviceToHost { source: balar_protocol::copy::Rows::linear(0, 1) },
+            transfer: None,
+        }
     }
 
     /// Numbers of the kernels and copies dispatched, in order.

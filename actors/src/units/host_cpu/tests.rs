@@ -143,7 +143,7 @@ fn play(unit: &mut HostCpu, bench: &mut Bench, faulty: &[u32]) -> Vec<(u64, Stri
                     let (copy, operation) = *command;
                     trace.push((time.0, format!("copy {} of {}", copy.0, operation.bytes())));
                     let data = match operation {
-                        CopyOperation::DeviceToHost { bytes, .. } => Some(Box::new(vec![7; bytes as usize])),
+                        CopyOperation::DeviceToHost { source } => Some(Box::new(vec![7; source.bytes() as usize])),
                         _ => None,
                     };
                     let completed = CopyMessage::Completed { copy, data, error: None };
