@@ -27,6 +27,11 @@ impl<T> Out<T> {
         Out(pointer)
     }
 
+    /// No place.
+    pub fn nowhere() -> Out<T> {
+        Out(std::ptr::null_mut())
+    }
+
     /// Is there none?
     pub fn is_null(self) -> bool {
         self.0.is_null()
@@ -73,6 +78,11 @@ impl<T> Clone for In<T> {
 impl<T> Copy for In<T> {}
 
 impl<T: Copy> In<T> {
+    /// No value.
+    pub fn absent() -> In<T> {
+        In(std::ptr::null())
+    }
+
     /// Is there none?
     pub fn is_null(self) -> bool {
         self.0.is_null()

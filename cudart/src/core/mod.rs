@@ -3,9 +3,14 @@
 
 pub mod api;
 pub mod arguments;
+pub mod array;
+pub mod callbacks;
 pub mod capture;
 pub mod code;
 pub mod connection;
+pub mod copy_parameters;
+pub mod event;
+pub mod graph;
 pub mod handles;
 pub mod operation;
 pub mod printed;

@@ -33,7 +33,7 @@ impl HostRows {
     }
 
     /// The bytes of all rows, one after another.
-    fn bytes(&self) -> Cow<'_, [u8]> {
+    pub fn bytes(&self) -> Cow<'_, [u8]> {
         // SAFETY: a source that the program passed to a copy: it promises that the rows are there for reading.
         let read = |address: u64, bytes: u64| unsafe {
             if bytes == 0 { &[][..] } else { std::slice::from_raw_parts(address as *const u8, bytes as usize) }
@@ -142,7 +142,8 @@ pub fn enqueue_on(
 }
 
 /// An end as the copy sees it.
-enum Side {
+#[derive(Clone, Debug, PartialEq)]
+pub enum Side {
     /// The program's memory.
     Host(HostRows),
     /// What the simulator knows.
@@ -150,6 +151,11 @@ enum Side {
 }
 
 impl Copy {
+    /// The destination and the source, as far as they lie in memory now.
+    pub fn sides(&self) -> (Side, Side) {
+        (self.side(&self.destination, &self.source), self.side(&self.source, &self.destination))
+    }
+
     fn side(&self, end: &End, other: &End) -> Side {
         let shape = self.shape;
         match *end {
@@ -173,9 +179,7 @@ impl Copy {
         if self.shape.bytes() == 0 {
             return Ok(());
         }
-        let destination = self.side(&self.destination, &self.source);
-        let source = self.side(&self.source, &self.destination);
-        match (destination, source) {
+        match self.sides() {
             (Side::Host(destination), Side::Host(source)) => {
                 connection::call_on(device, &Call::StreamSynchronize { stream })?;
                 // The ranges may overlap: the bytes are taken first.
@@ -244,7 +248,7 @@ impl End {
 }
 
 /// The address of an end that is one piece of memory.
-fn linear(end: &CopyEnd, shape: CopyShape) -> Option<u64> {
+pub fn linear(end: &CopyEnd, shape: CopyShape) -> Option<u64> {
     match *end {
         CopyEnd::Memory { address, row_pitch, slice_pitch } => {
             HostRows { address, shape, row_pitch, slice_pitch }.is_contiguous().then_some(address)

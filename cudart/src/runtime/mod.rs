@@ -1,9 +1,12 @@
 //! The functions of the CUDA runtime (`cuda*`).
 
+pub mod capture;
 pub mod copy;
 pub mod device;
 pub mod error;
+pub mod event;
 pub mod function;
 pub mod launch;
 pub mod memory;
 pub mod registration;
+pub mod stream;

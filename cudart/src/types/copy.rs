@@ -60,7 +60,8 @@ pub struct Memcpy3DParameters {
     pub extent: Extent,
     /// `cudaMemcpyKind`.
     pub kind: u32,
-    padding: u32,
+    /// Zero.
+    pub padding: u32,
 }
 
 #[cfg(test)]
