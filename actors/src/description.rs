@@ -9,9 +9,8 @@ use serde::de::DeserializeOwned;
 pub fn describe(topology: &Topology) -> NodeDescription {
     let devices = topology.gpus().into_iter().map(|gpu| {
         let part = gpu.part.as_str();
-        let units = |kind: &'static str| {
-            topology.units.iter().filter(move |unit| unit.kind.name == kind && unit.part == part)
-        };
+        let units =
+            |kind: &'static str| topology.units.iter().filter(move |unit| unit.kind.name == kind && unit.part == part);
         // Parameters have been checked: what is not there is a unit of the user's own, without such a parameter.
         fn value<T: DeserializeOwned>(text: Option<&str>) -> Option<T> {
             text.and_then(|text| ron::from_str(text).ok())

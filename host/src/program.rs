@@ -42,6 +42,12 @@ pub trait Host: Send {
     /// returned.
     fn next(&mut self) -> Next;
 
+    /// Whether threads may make a call while others wait for theirs: such as are in no call and asleep, say in a lock. Where there are,
+    /// [`Host::next`] is asked again every now and then while simulated time goes on.
+    fn has_threads_outside(&self) -> bool {
+        false
+    }
+
     /// A thread's call returns.
     fn complete(&mut self, thread: ThreadId, result: CallResult);
 

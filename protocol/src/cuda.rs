@@ -43,6 +43,10 @@ pub struct KernelLaunch {
     pub parameters: Arc<[u8]>,
     /// Stream it was launched into.
     pub stream: u32,
+    /// Kernels of one queue run one after another: those of a stream, or of a chain of a graph.
+    pub queue: u32,
+    /// Kernels of lower numbers start first.
+    pub priority: i32,
     /// Of a cooperative launch, whose CTAs all run at once: the device address of its grid workspace. 0 of any other.
     pub grid_workspace: u64,
 }
@@ -211,6 +215,8 @@ impl fmt::Display for KernelFault {
 pub enum CudaMessage {
     /// Host to CTA scheduler: run this kernel after the earlier ones of its stream.
     Launch(Arc<KernelLaunch>),
+    /// Host to CTA scheduler: a context that has failed begins anew.
+    Reset,
     /// CTA scheduler to host: the last CTA has ended, or the kernel failed.
     LaunchCompleted {
         /// Which launch.

@@ -1,7 +1,7 @@
 //! The CTA scheduler of a GPU: the front end that takes kernel launches, and the distributor that gives their CTAs to SMs.
 //!
-//! Launches of one stream run one after another; those of different streams run together, up to a limit. The CTAs of the
-//! oldest kernel are placed first, then those of younger ones fill what is left. A CTA goes to the SM with the most free
+//! Launches of one queue (a stream, or a chain of a graph) run one after another; those of different queues run together, up to a
+//! limit. The CTAs of kernels of higher priority are placed first, of equal ones those of the oldest; younger ones fill what is left. A CTA goes to the SM with the most free
 //! warps, so a small grid spreads over all SMs before any of them gets its second CTA.
 
 mod sm_map;
@@ -160,10 +160,10 @@ impl ResidentKernel {
     }
 }
 
-/// A kernel that is over but whose end the host does not know yet: it holds its stream until then.
+/// A kernel that is over but whose end the host does not know yet: it holds its queue until then.
 struct EndingKernel {
     end: SimTime,
-    stream: u32,
+    queue: u32,
 }
 
 /// What the scheduler shows on the live board, under its path: CTAs done and in all, and the kernel that started last.
@@ -186,10 +186,10 @@ impl Progress {
     }
 }
 
-/// The launches of one stream, oldest first.
+/// The launches of one queue, oldest first.
 #[derive(Default)]
-struct StreamQueue {
-    /// A kernel of this stream is resident or ending.
+struct Queue {
+    /// A kernel of this queue is resident or ending.
     busy: bool,
     /// Launches that wait for it, with their number in the order of arrival.
     waiting: VecDeque<(u64, Arc<KernelLaunch>)>,
@@ -207,10 +207,10 @@ struct CtaScheduler {
     command: PortId,
     sms: SmMap,
     arrivals: u64,
-    streams: BTreeMap<u32, StreamQueue>,
-    /// Streams whose oldest launch could start, by its number in the order of arrival.
-    ready: BTreeMap<u64, u32>,
-    /// In order of arrival.
+    queues: BTreeMap<u32, Queue>,
+    /// Queues whose oldest launch could start, by its priority and its number in the order of arrival.
+    ready: BTreeMap<(i32, u64), u32>,
+    /// In order of priority, and then of arrival.
     resident: Vec<ResidentKernel>,
     /// In order of their ends.
     ending: VecDeque<EndingKernel>,
@@ -251,7 +251,7 @@ impl CtaScheduler {
             command,
             sms: SmMap::new(ports, sm_resources, parameters.sm_cta_slots),
             arrivals: 0,
-            streams: BTreeMap::new(),
+            queues: BTreeMap::new(),
             ready: BTreeMap::new(),
             resident: Vec::new(),
             ending: VecDeque::new(),
@@ -296,11 +296,11 @@ impl CtaScheduler {
         }
         let number = self.arrivals;
         self.arrivals += 1;
-        let stream = self.streams.entry(launch.stream).or_default();
-        if !stream.busy && stream.waiting.is_empty() {
-            self.ready.insert(number, launch.stream);
+        let queue = self.queues.entry(launch.queue).or_default();
+        if !queue.busy && queue.waiting.is_empty() {
+            self.ready.insert((launch.priority, number), launch.queue);
         }
-        stream.waiting.push_back((number, launch));
+        queue.waiting.push_back((number, launch));
         self.fill_residency(now);
     }
 
@@ -329,21 +329,21 @@ impl CtaScheduler {
         let end = self.clock.time_of(self.clock.cycle_at_or_after(now) + self.completion_latency);
         self.counters.kernels_completed += 1;
         let launch = kernel.launch.id;
-        self.ending.push_back(EndingKernel { end, stream: kernel.launch.stream });
+        self.ending.push_back(EndingKernel { end, queue: kernel.launch.queue });
         self.record(kernel, end, true);
         out.send(self.command, end, Payload::Cuda(CudaMessage::LaunchCompleted { launch, fault: None }));
     }
 
-    /// A kernel's end has been signalled: its stream goes on.
-    fn stream_released(&mut self, now: SimTime, stream: u32) {
-        if let Some(queue) = self.streams.get_mut(&stream) {
+    /// A kernel's end has been signalled: its queue goes on.
+    fn queue_released(&mut self, now: SimTime, number: u32) {
+        if let Some(queue) = self.queues.get_mut(&number) {
             queue.busy = false;
             match queue.waiting.front() {
-                Some((number, _)) => {
-                    self.ready.insert(*number, stream);
+                Some((arrival, launch)) => {
+                    self.ready.insert((launch.priority, *arrival), number);
                 }
                 None => {
-                    self.streams.remove(&stream);
+                    self.queues.remove(&number);
                 }
             }
         }
@@ -354,14 +354,15 @@ impl CtaScheduler {
     /// Makes the oldest launches resident that can be.
     fn fill_residency(&mut self, now: SimTime) {
         while self.resident.len() < self.maximum_resident {
-            let Some((_, stream)) = self.ready.pop_first() else { break };
-            let Some(queue) = self.streams.get_mut(&stream) else { continue };
+            let Some((_, queue)) = self.ready.pop_first() else { break };
+            let Some(queue) = self.queues.get_mut(&queue) else { continue };
             let Some((_, launch)) = queue.waiting.pop_front() else { continue };
             queue.busy = true;
             self.progress.ctas_total.add(launch.cta_count());
             self.progress.board.set_text(&self.progress.kernel_name, &launch.name);
             let first_cycle = self.clock.cycle_at_or_after(now) + self.launch_latency;
-            self.resident.push(ResidentKernel {
+            let place = self.resident.partition_point(|kernel| kernel.launch.priority <= launch.priority);
+            let kernel = ResidentKernel {
                 cta_resources: SmResources::of_cta(&launch),
                 start: now,
                 first_cycle,
@@ -370,7 +371,8 @@ impl CtaScheduler {
                 running: 0,
                 counters: KernelCounters::default(),
                 launch,
-            });
+            };
+            self.resident.insert(place, kernel);
             self.retry_placement(now);
             self.counters.kernels_launched += 1;
             self.counters.resident_kernels_maximum =
@@ -462,7 +464,7 @@ impl CtaScheduler {
         }
         self.ready.clear();
         let mut dropped: Vec<_> =
-            std::mem::take(&mut self.streams).into_values().flat_map(|queue| queue.waiting).collect();
+            std::mem::take(&mut self.queues).into_values().flat_map(|queue| queue.waiting).collect();
         dropped.sort_by_key(|(number, _)| *number);
         for (_, launch) in dropped {
             self.refuse(now, &launch, out);
@@ -503,6 +505,7 @@ impl CtaScheduler {
     fn handle(&mut self, message: Message, out: &mut Outbox) {
         match message.payload {
             Payload::Cuda(CudaMessage::Launch(launch)) => self.launch_received(message.time, launch, out),
+            Payload::Cuda(CudaMessage::Reset) => self.fault = None,
             Payload::Cta(CtaMessage::Completed(completion)) => {
                 self.cta_completed(message.time, message.port, &completion, out);
             }
@@ -535,7 +538,7 @@ impl Unit for CtaScheduler {
             match event {
                 Event::KernelEnd => {
                     if let Some(kernel) = self.ending.pop_front() {
-                        self.stream_released(time, kernel.stream);
+                        self.queue_released(time, kernel.queue);
                     }
                 }
                 Event::Message => {
@@ -571,7 +574,7 @@ impl Unit for CtaScheduler {
                 self.resident.len()
             ));
         }
-        let waiting: usize = self.streams.values().map(|queue| queue.waiting.len()).sum();
+        let waiting: usize = self.queues.values().map(|queue| queue.waiting.len()).sum();
         (waiting > 0).then(|| format!("{waiting} kernels wait to start"))
     }
 }

@@ -28,6 +28,8 @@ fn launch(id: u32, stream: u32, ctas: u32, threads: u32) -> Arc<KernelLaunch> {
         local_bytes: 0,
         parameters: Arc::new([]),
         stream,
+        queue: stream,
+        priority: 0,
         grid_workspace: 0,
     })
 }

@@ -8,6 +8,8 @@ use std::collections::BTreeMap;
 
 /// Alignment of allocations, bytes (CUDA C++ Programming Guide: at least 256).
 const ALIGNMENT: u64 = 256;
+/// Alignment of pinned and managed memory, bytes: a program maps whole pages of it.
+const PAGE: u64 = 4096;
 /// Bytes of a segment.
 const SEGMENT: u64 = 2 << 20;
 
@@ -70,7 +72,9 @@ impl FreeRanges {
 /// The allocations of one GPU.
 #[derive(Debug)]
 pub(super) struct DeviceAllocator {
+    base: u64,
     capacity: u64,
+    alignment: u64,
     reserved: u64,
     /// Whole segments.
     segments: FreeRanges,
@@ -82,18 +86,27 @@ pub(super) struct DeviceAllocator {
 impl DeviceAllocator {
     /// Nothing is allocated of `capacity` bytes from `base`, a multiple of the segment size, on.
     pub fn new(base: u64, capacity: u64) -> DeviceAllocator {
+        DeviceAllocator::aligned(base, capacity, ALIGNMENT)
+    }
+
+    /// As [`DeviceAllocator::new`]; allocations are whole pages.
+    pub fn of_pages(base: u64, capacity: u64) -> DeviceAllocator {
+        DeviceAllocator::aligned(base, capacity, PAGE)
+    }
+
+    fn aligned(base: u64, capacity: u64, alignment: u64) -> DeviceAllocator {
         let mut segments = FreeRanges::default();
         let usable = capacity - capacity % SEGMENT;
         if usable > 0 {
             segments.give(base, usable, None);
         }
         let small = FreeRanges::default();
-        DeviceAllocator { capacity, reserved: 0, segments, small, allocations: BTreeMap::new() }
+        DeviceAllocator { base, capacity, alignment, reserved: 0, segments, small, allocations: BTreeMap::new() }
     }
 
     /// Allocates `bytes`, which is not zero.
     pub fn allocate(&mut self, bytes: u64) -> Result<u64, OutOfMemory> {
-        let unit = if bytes < SEGMENT { ALIGNMENT } else { SEGMENT };
+        let unit = if bytes < SEGMENT { self.alignment } else { SEGMENT };
         let Some(reserved) = bytes.checked_next_multiple_of(unit) else { return Err(self.exhausted(bytes)) };
         let address = if bytes >= SEGMENT {
             self.segments.take(reserved)
@@ -130,6 +143,22 @@ impl DeviceAllocator {
     /// Does an allocation begin at `address`?
     pub fn is_allocation(&self, address: u64) -> bool {
         self.allocations.contains_key(&address)
+    }
+
+    /// The allocation that holds `address`: where it begins, and its bytes.
+    pub fn allocation_of(&self, address: u64) -> Option<(u64, u64)> {
+        let (start, allocation) = self.allocations.range(..=address).next_back()?;
+        (address - start < allocation.requested).then_some((*start, allocation.requested))
+    }
+
+    /// Where all allocations begin.
+    pub fn starts(&self) -> impl Iterator<Item = u64> + '_ {
+        self.allocations.keys().copied()
+    }
+
+    /// The first address after the range that allocations are taken from.
+    pub fn end(&self) -> u64 {
+        self.base + self.capacity
     }
 
     /// Bytes taken by allocations.

@@ -1,29 +1,25 @@
 //! What each CUDA call costs and does.
 
-use super::launch::{LaunchRequest, check_cooperative, validate};
-use super::streams::Work;
-use super::{HostCpu, State, Wait};
+use super::copies::Delivery;
+use super::launch::LaunchRequest;
+use super::operations::{Edge, OperationNumber, Work};
+use super::streams::StreamKey;
+use super::threads::{Then, Until, Wait};
+use super::{CudaError, HostCpu};
 use crate::engine::Outbox;
-use balar_host::call::{BUILT_IN_MODULE, CopyShape, Launch};
-use balar_host::{Call, CallResult, CudaError};
+use balar_host::call::{CopyEnd, CopyShape, Launch};
+use balar_host::{Bytes, Call, CallResult, ThreadId};
 use balar_protocol::SimTime;
-use balar_protocol::copy::{CopyId, CopyOperation, Rows};
-use balar_protocol::cuda::{KernelLaunch, LaunchId};
-use std::sync::Arc;
-
-/// What the kernels of a cooperative launch find at its grid workspace: its size, and the word of the grid's barrier, zero
-/// (`cooperative_groups/details/driver_abi.h` of CUDA 11 and later: two 32-bit words).
-const GRID_WORKSPACE: [u8; 8] = [8, 0, 0, 0, 0, 0, 0, 0];
 
 /// What becomes of a call when its host time is over.
-enum Outcome {
+pub(super) enum Outcome {
     Returns(CallResult),
     Waits(Wait),
 }
 
-type CallOutcome = Result<Outcome, (CudaError, String)>;
+pub(super) type CallOutcome = Result<Outcome, (CudaError, String)>;
 
-const NOTHING: CallOutcome = Ok(Outcome::Returns(CallResult::None));
+pub(super) const NOTHING: CallOutcome = Ok(Outcome::Returns(CallResult::None));
 
 impl HostCpu {
     /// When a call made at `now` has done its host part.
@@ -34,16 +30,20 @@ impl HostCpu {
             Call::Compute { nanoseconds } => return now.saturating_add(SimTime(nanoseconds.saturating_mul(1000))),
             Call::ReadClock => return self.after(now, costs.clock_cost),
             Call::Exit { .. } => return now,
-            Call::Malloc { .. } | Call::ArrayCreate { .. } => (&mut counters.calls_memory, costs.malloc_cost),
-            Call::Free { .. } | Call::ArrayDestroy { .. } => (&mut counters.calls_memory, costs.free_cost),
-            Call::TextureCreate { .. }
-            | Call::SurfaceCreate { .. }
-            | Call::ImageDestroy { .. }
-            | Call::TextureBind { .. }
-            | Call::SurfaceBind { .. } => (&mut counters.calls_memory, costs.call_cost),
+            Call::CallbackDone { .. } => {
+                counters.host_functions += 1;
+                return now;
+            }
+            Call::Malloc { .. } | Call::ArrayCreate { .. } | Call::MallocHost { .. } | Call::MallocManaged { .. } => {
+                (&mut counters.calls_memory, costs.malloc_cost)
+            }
+            Call::Free { .. } | Call::ArrayDestroy { .. } | Call::FreeHost { .. } => {
+                (&mut counters.calls_memory, costs.free_cost)
+            }
             Call::Launch(_) => (&mut counters.calls_launch, costs.launch_cost),
+            Call::GraphLaunch { .. } => (&mut counters.calls_graph, costs.launch_cost),
             Call::StreamCreate { .. } | Call::StreamDestroy { .. } => (&mut counters.calls_stream, costs.call_cost),
-            Call::StreamSynchronize { .. } | Call::DeviceSynchronize => {
+            Call::StreamSynchronize { .. } | Call::DeviceSynchronize | Call::EventSynchronize { .. } => {
                 (&mut counters.calls_synchronize, costs.call_cost)
             }
             Call::ArrayWrite { .. }
@@ -51,7 +51,20 @@ impl HostCpu {
             | Call::MemcpyHostToDevice { .. }
             | Call::MemcpyDeviceToHost { .. }
             | Call::MemcpyDeviceToDevice { .. }
+            | Call::Copy { .. }
             | Call::Memset { .. } => (&mut counters.calls_copy, costs.copy_cost),
+            Call::EventCreate { .. }
+            | Call::EventDestroy { .. }
+            | Call::EventRecord { .. }
+            | Call::EventQuery { .. }
+            | Call::EventElapsed { .. }
+            | Call::StreamQuery { .. }
+            | Call::StreamWaitEvent { .. } => (&mut counters.calls_event, costs.call_cost),
+            Call::ModuleLoad { .. }
+            | Call::ModuleUnload { .. }
+            | Call::FunctionAttributes { .. }
+            | Call::SetDynamicSharedLimit { .. } => (&mut counters.calls_module, costs.call_cost),
+            Call::DeviceReset => (&mut counters.calls_memory, costs.free_cost),
             _ => (&mut counters.calls_memory, costs.call_cost),
         };
         *counter += 1;
@@ -59,204 +72,299 @@ impl HostCpu {
         self.after(now, cycles)
     }
 
-    /// The host part of `call` is over.
-    pub(super) fn end_call(&mut self, now: SimTime, call: Call, out: &mut Outbox) {
+    /// The host part of a thread's call is over.
+    pub(super) fn end_call(&mut self, now: SimTime, thread: ThreadId, device: usize, call: Call, out: &mut Outbox) {
         let name = call.name();
-        if matches!(call, Call::Launch(_)) {
+        if matches!(call, Call::Launch(_) | Call::GraphLaunch { .. }) {
             self.take_printed();
         }
         let outcome = match call {
-            Call::Compute { .. } => NOTHING,
+            Call::Compute { .. } | Call::Exit { .. } => NOTHING,
             Call::ReadClock => Ok(Outcome::Returns(CallResult::Time { picoseconds: now.picoseconds() })),
-            _ if self.sticky.is_some() => Ok(Outcome::Returns(self.sticky_error())),
-            call => self.perform(now, call, out),
+            Call::CallbackDone { function } => self.callback_done(now, function, out),
+            _ if device >= self.contexts.len() => {
+                Err((CudaError::InvalidDevice, format!("there is no device {device}")))
+            }
+            Call::DeviceReset => {
+                let until = Until::DeviceBefore { device, number: self.operations.next() };
+                Ok(Outcome::Waits(Wait { until, then: Then::Reset }))
+            }
+            _ if self.contexts[device].sticky.is_some() => Ok(Outcome::Returns(self.sticky_error(device))),
+            call => self.perform(now, thread, device, call, out),
         };
         self.dispatch(now, out);
-        self.state = match outcome {
-            Ok(Outcome::Returns(result)) => State::Returning { at: now, result },
-            Ok(Outcome::Waits(wait)) if self.is_over(&wait) => {
+        match outcome {
+            Ok(Outcome::Returns(result)) => self.call_returns(now, thread, result),
+            Ok(Outcome::Waits(wait)) if self.is_over(&wait.until) => {
                 self.take_printed();
-                if let Wait::DeviceThenFree(address) = wait {
-                    self.end_allocation(now, address, out);
+                if let Then::Again(again) = wait.then {
+                    return self.retry_call(now, thread, device, name, *again, out);
                 }
-                State::Returning { at: now, result: CallResult::None }
+                self.finish(now, device, wait.then, out);
+                self.call_returns(now, thread, CallResult::None);
             }
-            Ok(Outcome::Waits(wait)) => State::Waiting { since: now, call: name, wait },
-            Err((error, text)) => {
-                self.last_error = Some((error, text));
-                State::Returning { at: now, result: CallResult::Error(error) }
-            }
-        };
-    }
-
-    /// The error of the failed context, as a call's result.
-    pub(super) fn sticky_error(&mut self) -> CallResult {
-        match &self.sticky {
-            Some((error, text)) => {
-                self.last_error = Some((*error, text.clone()));
-                CallResult::Error(*error)
-            }
-            None => CallResult::None,
+            Ok(Outcome::Waits(wait)) => self.call_waits(now, thread, name, wait),
+            Err((error, text)) => self.call_fails(now, thread, error, text),
         }
     }
 
-    /// An allocation ends, now that nothing uses it.
-    pub(super) fn end_allocation(&mut self, now: SimTime, address: u64, out: &mut Outbox) {
-        if self.allocator.free(address) {
-            out.log.unmap(now, address);
+    fn call_fails(&mut self, now: SimTime, thread: ThreadId, error: CudaError, text: String) {
+        self.last_error = Some((error, text));
+        self.call_returns(now, thread, CallResult::Error(error));
+    }
+
+    /// A call that had to wait before it could do anything is made again, at no cost.
+    pub(super) fn retry_call(
+        &mut self,
+        now: SimTime,
+        thread: ThreadId,
+        device: usize,
+        name: &'static str,
+        call: Call,
+        out: &mut Outbox,
+    ) {
+        match self.perform(now, thread, device, call, out) {
+            Ok(Outcome::Returns(result)) => self.call_returns(now, thread, result),
+            Ok(Outcome::Waits(wait)) => self.call_waits(now, thread, name, wait),
+            Err((error, text)) => self.call_fails(now, thread, error, text),
         }
     }
 
-    fn perform(&mut self, now: SimTime, call: Call, out: &mut Outbox) -> CallOutcome {
+    fn perform(&mut self, now: SimTime, thread: ThreadId, device: usize, call: Call, out: &mut Outbox) -> CallOutcome {
         match call {
-            Call::Malloc { bytes } => self.malloc(now, bytes, out),
-            Call::Free { pointer: 0 } => NOTHING,
-            Call::Free { pointer } if self.allocator.is_allocation(pointer) => {
-                Ok(Outcome::Waits(Wait::DeviceThenFree(pointer)))
+            Call::Launch(ref launch) => {
+                let stream = launch.stream;
+                let key = self.find_stream(device, stream)?;
+                let (work, extra) = self.work_of(now, device, key, Delivery::None, call, out)?;
+                self.push(key, work, &extra);
+                let until = Until::QueueRoom(device);
+                if self.is_over(&until) { NOTHING } else { Ok(Outcome::Waits(Wait { until, then: Then::Nothing })) }
             }
-            Call::Free { pointer } => {
-                Err((CudaError::InvalidDevicePointer, format!("no allocation begins at {pointer:#x}")))
+            Call::MemcpyHostToDevice { stream, asynchronous, .. }
+            | Call::MemcpyDeviceToDevice { stream, asynchronous, .. }
+            | Call::Copy { stream, asynchronous, .. }
+            | Call::Memset { stream, asynchronous, .. }
+            | Call::ArrayWrite { stream, asynchronous, .. } => {
+                self.stream_call(now, thread, device, stream, None, asynchronous, call, out)
             }
-            Call::MemcpyHostToDevice { destination, data, stream, asynchronous } => {
-                self.counters.bytes_host_to_device += data.len();
-                let data = data.data().cloned().unwrap_or_default();
-                let destination = Rows::linear(destination, data.len() as u64);
-                self.copy(CopyOperation::HostToDevice { destination, data }, None, stream, asynchronous)
+            Call::MemcpyDeviceToHost { stream, asynchronous, transfer, .. }
+            | Call::ArrayRead { stream, asynchronous, transfer, .. } => {
+                self.stream_call(now, thread, device, stream, Some(transfer), asynchronous, call, out)
             }
-            Call::MemcpyDeviceToHost { source, bytes, transfer, stream, asynchronous } => {
-                let transfer = asynchronous.then_some(transfer);
-                self.copy(
-                    CopyOperation::DeviceToHost { source: Rows::linear(source, bytes) },
-                    transfer,
-                    stream,
-                    asynchronous,
-                )
+            Call::HostFunction { stream, .. }
+            | Call::EventRecord { stream, .. }
+            | Call::StreamWaitEvent { stream, .. } => {
+                self.stream_call(now, thread, device, stream, None, true, call, out)
             }
-            Call::MemcpyDeviceToDevice { destination, source, bytes, stream, asynchronous } => {
-                let [destination, source] = [destination, source].map(|address| Rows::linear(address, bytes));
-                self.copy(CopyOperation::DeviceToDevice { destination, source }, None, stream, asynchronous)
+            Call::GraphLaunch { nodes, stream } => self.launch_graph(now, device, nodes, stream, out),
+            Call::StreamCreate { .. }
+            | Call::StreamDestroy { .. }
+            | Call::StreamSynchronize { .. }
+            | Call::StreamQuery { .. }
+            | Call::EventCreate { .. }
+            | Call::EventDestroy { .. }
+            | Call::EventSynchronize { .. }
+            | Call::EventQuery { .. }
+            | Call::EventElapsed { .. }
+            | Call::DeviceSynchronize => self.order_call(device, call),
+            Call::ModuleLoad { .. }
+            | Call::ModuleUnload { .. }
+            | Call::FunctionAttributes { .. }
+            | Call::SetDynamicSharedLimit { .. } => self.module_call(now, device, call, out),
+            Call::ArrayCreate { .. }
+            | Call::ArrayDestroy { .. }
+            | Call::TextureCreate { .. }
+            | Call::SurfaceCreate { .. }
+            | Call::ImageDestroy { .. }
+            | Call::TextureBind { .. }
+            | Call::SurfaceBind { .. } => self.image_call(now, device, call, out),
+            Call::SetLimit { limit, bytes } => {
+                self.set_limit(now, device, limit, bytes, out)?;
+                NOTHING
             }
-            Call::Memset { pointer, value, shape, pitch, element_bytes, stream, asynchronous } => {
-                let (CopyShape { width, height, depth }, [row_pitch, slice_pitch]) = (shape, pitch);
-                let destination = Rows { address: pointer, width, height, depth, row_pitch, slice_pitch };
-                self.copy(CopyOperation::Fill { destination, value, element_bytes }, None, stream, asynchronous)
+            Call::GetLimit { limit } => Ok(Outcome::Returns(CallResult::Size(self.limit(device, limit)))),
+            Call::PeerAccess { peer, enabled } => {
+                self.peer_access(now, device, peer, enabled, out)?;
+                NOTHING
             }
+            other => self.memory_call(now, device, other, out),
+        }
+    }
+
+    /// A call that adds one operation to a stream; a synchronous one waits for it.
+    #[expect(clippy::too_many_arguments, reason = "what a call is made of")]
+    fn stream_call(
+        &mut self,
+        now: SimTime,
+        thread: ThreadId,
+        device: usize,
+        stream: u32,
+        transfer: Option<u32>,
+        asynchronous: bool,
+        call: Call,
+        out: &mut Outbox,
+    ) -> CallOutcome {
+        let key = self.find_stream(device, stream)?;
+        // Bytes for pageable memory come with the call's result, or under the program's number.
+        let delivery = match transfer {
+            Some(transfer) if asynchronous => Delivery::Transfer(transfer),
+            _ => Delivery::Thread(thread),
+        };
+        let waits = !asynchronous || matches!(call, Call::Copy { destination: CopyEnd::Bytes(_), .. });
+        let event = match call {
+            Call::EventRecord { event, .. } => Some(event),
+            _ => None,
+        };
+        let (work, extra) = self.work_of(now, device, key, delivery, call, out)?;
+        let number = self.push(key, work, &extra);
+        if let Some(event) = event {
+            self.events.record(event, number);
+        }
+        if waits { Ok(Outcome::Waits(Wait::operations(vec![number]))) } else { NOTHING }
+    }
+
+    /// What an asynchronous call does when its turn has come, and what it waits for beyond the order of its stream.
+    pub(super) fn work_of(
+        &mut self,
+        now: SimTime,
+        device: usize,
+        key: StreamKey,
+        delivery: Delivery,
+        call: Call,
+        out: &mut Outbox,
+    ) -> Result<(Work, Vec<Edge>), (CudaError, String)> {
+        let of_stream = self.streams.device(key);
+        let memory = |address| CopyEnd::Memory { address, row_pitch: 0, slice_pitch: 0 };
+        let work = match call {
             Call::Launch(launch) => {
+                if of_stream != device {
+                    let text = format!("stream {} is of device {of_stream}, not {device}", launch.stream);
+                    return Err((CudaError::InvalidResourceHandle, text));
+                }
                 let Launch { function, grid, block, shared_memory_bytes, stream, parameters, cooperative } = launch;
                 let dynamic_shared_bytes = shared_memory_bytes;
                 let request = LaunchRequest { grid, block, dynamic_shared_bytes, stream, parameters, cooperative };
-                self.launch(now, &function.name, request, out)
+                let priority = self.streams.priority(key);
+                return Ok((self.launch(now, device, &function, request, priority, out)?, Vec::new()));
             }
-            Call::ArrayCreate { description } => self.create_array(now, description, out).map(Outcome::Returns),
-            Call::ArrayDestroy { array } => self.destroy_array(array).map(Wait::DeviceThenFree).map(Outcome::Waits),
-            Call::ArrayWrite { array, data, stream, asynchronous } => {
-                self.counters.bytes_host_to_device += data.len();
-                let operation = self.write_array(array, data.data().cloned().unwrap_or_default())?;
-                self.copy(operation, None, stream, asynchronous)
+            Call::HostFunction { function, .. } => return Ok((Work::HostFunction(function), Vec::new())),
+            Call::EventRecord { event, .. } => {
+                let of_event = self.events.device(event)?;
+                if of_event != of_stream {
+                    let text = format!("event {event} is of device {of_event}, its stream of {of_stream}");
+                    return Err((CudaError::InvalidResourceHandle, text));
+                }
+                return Ok((Work::Record(event), Vec::new()));
             }
-            Call::ArrayRead { array, transfer, stream, asynchronous } => {
-                let operation = self.read_array(array)?;
-                self.copy(operation, asynchronous.then_some(transfer), stream, asynchronous)
+            Call::StreamWaitEvent { event, .. } => {
+                let awaited = self.events.awaited(event, &self.operations)?;
+                return Ok((Work::Nothing, awaited.into_iter().map(Edge::Done).collect()));
             }
-            Call::TextureCreate { resource, description } => {
-                self.create_texture(now, resource, &description, out).map(Outcome::Returns)
+            Call::FreeAsync { pointer, .. } => return Ok((Work::Free(pointer), Vec::new())),
+            Call::Prefetch { .. } => return Ok((Work::Nothing, Vec::new())),
+            Call::MemcpyHostToDevice { destination, data, .. } => {
+                let bytes = data.len();
+                self.copy(of_stream, memory(destination), CopyEnd::Bytes(data), CopyShape::linear(bytes), delivery)?
             }
-            Call::SurfaceCreate { array } => self.create_surface(now, array, out).map(Outcome::Returns),
-            Call::ImageDestroy { object } => self.destroy_object(now, object, out).map(Outcome::Returns),
-            Call::TextureBind { module: _, name, resource, description } => {
-                self.bind_texture(now, &name, resource, &description, out).map(Outcome::Returns)
+            Call::MemcpyDeviceToHost { source, bytes, .. } => {
+                let end = CopyEnd::Bytes(Bytes::absent(bytes));
+                self.copy(of_stream, end, memory(source), CopyShape::linear(bytes), delivery)?
             }
-            Call::SurfaceBind { module: _, name, array } => {
-                self.bind_surface(now, &name, array, out).map(Outcome::Returns)
+            Call::MemcpyDeviceToDevice { destination, source, bytes, .. } => {
+                self.copy(of_stream, memory(destination), memory(source), CopyShape::linear(bytes), delivery)?
             }
-            Call::StreamCreate { .. } => Ok(Outcome::Returns(CallResult::Stream(self.streams.create()))),
+            Call::Copy { destination, source, shape, .. } => {
+                self.copy(of_stream, destination, source, shape, delivery)?
+            }
+            Call::Memset { pointer, value, shape, pitch, element_bytes, .. } => {
+                self.fill(of_stream, pointer, shape, pitch, (value, element_bytes))?
+            }
+            Call::ArrayWrite { array, data, .. } => {
+                let end = CopyEnd::Array { array, offset: [0; 3] };
+                let shape = self.images.whole_shape(array)?;
+                self.copy(of_stream, end, CopyEnd::Bytes(data), shape, delivery)?
+            }
+            Call::ArrayRead { array, .. } => {
+                let end = CopyEnd::Array { array, offset: [0; 3] };
+                let shape: CopyShape = self.images.whole_shape(array)?;
+                let bytes = CopyEnd::Bytes(Bytes::absent(shape.bytes()));
+                self.copy(of_stream, bytes, end, shape, delivery)?
+            }
+            other => return Err(not_modelled(&other)),
+        };
+        Ok((work, Vec::new()))
+    }
+
+    /// Streams and events themselves, and waiting for them.
+    fn order_call(&mut self, device: usize, call: Call) -> CallOutcome {
+        match call {
+            Call::StreamCreate { non_blocking, priority } => {
+                Ok(Outcome::Returns(CallResult::Stream(self.streams.create(device, non_blocking, priority))))
+            }
             Call::StreamDestroy { stream } if self.streams.destroy(stream) => NOTHING,
             Call::StreamDestroy { stream } => Err(no_stream(stream)),
             Call::StreamSynchronize { stream } => {
-                self.check_stream(stream)?;
-                Ok(Outcome::Waits(Wait::Stream(stream)))
+                let key = self.find_stream(device, stream)?;
+                Ok(Outcome::Waits(Wait::operations(self.streams.ends(key, &self.operations))))
             }
-            Call::DeviceSynchronize => Ok(Outcome::Waits(Wait::Device)),
-            Call::Compute { .. } | Call::ReadClock | Call::Exit { .. } => NOTHING,
-            other => Err((CudaError::NotSupported, format!("{} is not modelled", other.name()))),
-        }
-    }
-
-    fn malloc(&mut self, now: SimTime, bytes: u64, out: &mut Outbox) -> CallOutcome {
-        if bytes == 0 {
-            return Ok(Outcome::Returns(CallResult::Pointer(0)));
-        }
-        let address =
-            self.allocator.allocate(bytes).map_err(|error| (CudaError::MemoryAllocation, error.to_string()))?;
-        out.log.map(now, address, bytes);
-        self.counters.device_memory_maximum = self.counters.device_memory_maximum.max(self.allocator.reserved());
-        Ok(Outcome::Returns(CallResult::Pointer(address)))
-    }
-
-    fn copy(
-        &mut self,
-        operation: CopyOperation,
-        transfer: Option<u32>,
-        stream: u32,
-        asynchronous: bool,
-    ) -> CallOutcome {
-        self.check_stream(stream)?;
-        let bytes = operation.bytes();
-        if bytes > 0 {
-            for rows in operation.destination().into_iter().chain(operation.source()) {
-                let span = rows.span().unwrap_or(u64::MAX);
-                if !self.allocator.contains(rows.address, span) {
-                    let text = format!("{span} bytes at {:#x} are not inside one allocation", rows.address);
-                    return Err((CudaError::InvalidValue, text));
+            Call::StreamQuery { stream } => {
+                let key = self.find_stream(device, stream)?;
+                if self.streams.ends(key, &self.operations).is_empty() {
+                    return NOTHING;
                 }
+                Err((CudaError::NotReady, format!("stream {stream} has work to do")))
             }
+            Call::EventCreate { timed } => Ok(Outcome::Returns(CallResult::Event(self.events.create(device, timed)))),
+            Call::EventDestroy { event } => {
+                self.events.destroy(event)?;
+                NOTHING
+            }
+            Call::EventSynchronize { event } => {
+                let awaited = self.events.awaited(event, &self.operations)?;
+                Ok(Outcome::Waits(Wait::operations(awaited.into_iter().collect())))
+            }
+            Call::EventQuery { event } => match self.events.awaited(event, &self.operations)? {
+                None => NOTHING,
+                Some(_) => Err((CudaError::NotReady, format!("event {event} is not done"))),
+            },
+            Call::EventElapsed { start, end } => {
+                let picoseconds = self.events.elapsed(start, end, &self.operations)?;
+                Ok(Outcome::Returns(CallResult::Elapsed { picoseconds }))
+            }
+            Call::DeviceSynchronize => {
+                let until = Until::DeviceBefore { device, number: self.operations.next() };
+                Ok(Outcome::Waits(Wait { until, then: Then::Nothing }))
+            }
+            other => Err(not_modelled(&other)),
         }
-        let id = CopyId(self.next_copy);
-        self.next_copy += 1;
-        let number = self.streams.push(stream, Work::Copy { id, operation, transfer });
-        if asynchronous { NOTHING } else { Ok(Outcome::Waits(Wait::Operation { stream, number })) }
     }
 
-    fn launch(&mut self, now: SimTime, kernel: &Arc<str>, request: LaunchRequest, out: &mut Outbox) -> CallOutcome {
-        let (stream, cooperative) = (request.stream, request.cooperative);
-        self.check_stream(stream)?;
-        let Some(kernel) = self.kernels.find(0, BUILT_IN_MODULE, kernel) else {
-            return Err((CudaError::InvalidDeviceFunction, format!("no kernel named {kernel} is loaded")));
+    /// A host function has run.
+    fn callback_done(&mut self, now: SimTime, function: u64, out: &mut Outbox) -> CallOutcome {
+        let Some(number) = self.operations.host_function(function) else {
+            return Err((CudaError::InvalidValue, format!("no stream waits for host function {function}")));
         };
-        let kernel = kernel.map_err(|why| (CudaError::NotSupported, why.to_string()))?;
-        let mut launch = validate(&kernel, request, LaunchId(self.next_launch), self.compute_capability)?;
-        if cooperative {
-            self.begin_cooperative(now, &mut launch, out)?;
-        }
-        self.next_launch += 1;
-        self.streams.push(stream, Work::Kernel(Arc::new(launch)));
-        if self.is_over(&Wait::QueueRoom) { NOTHING } else { Ok(Outcome::Waits(Wait::QueueRoom)) }
+        self.operations.complete(number);
+        self.operation_done(now, out);
+        NOTHING
     }
 
-    /// Checks that the blocks of a cooperative launch can run at once, and gives it a grid workspace.
-    fn begin_cooperative(
-        &mut self,
-        now: SimTime,
-        launch: &mut KernelLaunch,
-        out: &mut Outbox,
-    ) -> Result<(), (CudaError, String)> {
-        if let Some(gpu) = &self.gpu {
-            check_cooperative(launch, gpu)?;
-        }
-        let bytes = GRID_WORKSPACE.len() as u64;
-        let address =
-            self.allocator.allocate(bytes).map_err(|error| (CudaError::MemoryAllocation, error.to_string()))?;
-        out.log.map(now, address, bytes);
-        out.log.write(now, address, &GRID_WORKSPACE.into(), 0..GRID_WORKSPACE.len());
-        launch.grid_workspace = address;
-        Ok(())
+    /// Adds an operation to a stream.
+    pub(super) fn push(&mut self, key: StreamKey, work: Work, extra: &[Edge]) -> OperationNumber {
+        self.streams.push(key, work, extra, &mut self.operations)
     }
 
-    fn check_stream(&self, stream: u32) -> Result<(), (CudaError, String)> {
-        if self.streams.exists(stream) { Ok(()) } else { Err(no_stream(stream)) }
+    /// The stream that a thread means.
+    pub(super) fn find_stream(&self, device: usize, stream: u32) -> Result<StreamKey, (CudaError, String)> {
+        self.streams.find(device, stream).ok_or_else(|| no_stream(stream))
     }
 }
 
 fn no_stream(stream: u32) -> (CudaError, String) {
     (CudaError::InvalidResourceHandle, format!("there is no stream {stream}"))
+}
+
+/// A call that nothing takes.
+pub(super) fn not_modelled(call: &Call) -> (CudaError, String) {
+    (CudaError::NotSupported, format!("{} is not modelled", call.name()))
 }

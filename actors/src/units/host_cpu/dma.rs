@@ -1,12 +1,12 @@
 //! Pages of host memory that the copy engines read and write, without the program's part.
 
 use super::HostCpu;
+use super::copies::Command;
 use crate::engine::Outbox;
 use crate::units::copy_engine::lines::LineRange;
-use balar_host::memory::{Place, place_of};
 use balar_protocol::copy::{CopyId, CopyMessage};
 use balar_protocol::memory::{MemoryKind, MemoryMessage};
-use balar_protocol::{Payload, SimTime};
+use balar_protocol::{Payload, PortId, SimTime};
 
 /// Host buffers begin at multiples of this, bytes: a page of the host's operating system.
 const HOST_PAGE: u64 = 4096;
@@ -17,6 +17,8 @@ const STORE_ID: u32 = u32::MAX;
 /// A page being read from host memory.
 #[derive(Clone, Copy, Debug)]
 struct PageRead {
+    /// The port of the copy engine that asked.
+    data: PortId,
     copy: CopyId,
     offset: u64,
     bytes: u32,
@@ -69,17 +71,16 @@ impl HostPages {
 impl HostCpu {
     /// The copy engine asks for a page of a transfer towards the device. One from another GPU's memory does not touch the host's.
     pub(super) fn page_requested(&mut self, now: SimTime, copy: CopyId, offset: u64, bytes: u32, out: &mut Outbox) {
-        let Some(operation) = self.streams.copy_under_way(copy) else { return };
-        let total = operation.bytes();
+        let Some(&Command { engine, bytes: total, reads_host, .. }) = self.commands.get(&copy) else { return };
         let last = offset + u64::from(bytes) >= total;
-        let in_host_memory = operation.source().is_none_or(|rows| place_of(rows.address) == Place::HostWindow);
-        let Some(port) = self.ports.memory.filter(|_| in_host_memory) else {
+        let data = self.contexts[engine].data;
+        let Some(port) = self.memory_port.filter(|_| reads_host) else {
             let page = CopyMessage::Page { copy, offset, bytes, last };
-            out.send(self.ports.data, now + self.costs.page_latency, Payload::Copy(page));
+            out.send(data, now + self.costs.page_latency, Payload::Copy(page));
             return;
         };
         let address = self.pages.buffer(copy, total) + offset;
-        let slot = self.pages.open(PageRead { copy, offset, bytes, last, unanswered: 0 });
+        let slot = self.pages.open(PageRead { data, copy, offset, bytes, last, unanswered: 0 });
         let mut lines = LineRange::new(address, u64::from(bytes));
         let mut count = 0;
         while let Some(request) = lines.next_request(MemoryKind::Load, slot) {
@@ -98,21 +99,17 @@ impl HostCpu {
         let Some(read) = self.pages.reads.get_mut(slot as usize).filter(|read| read.unanswered > 0) else { return };
         read.unanswered -= 1;
         if read.unanswered == 0 {
-            let PageRead { copy, offset, bytes, last, .. } = *read;
+            let PageRead { data, copy, offset, bytes, last, .. } = *read;
             self.pages.free.push(slot);
             let page = CopyMessage::Page { copy, offset, bytes, last };
-            out.send(self.ports.data, now, Payload::Copy(page));
+            out.send(data, now, Payload::Copy(page));
         }
     }
 
     /// The copy engine brings a page of a transfer out of the device. One to another GPU's memory does not touch the host's.
     pub(super) fn page_received(&mut self, now: SimTime, copy: CopyId, offset: u64, bytes: u32, out: &mut Outbox) {
-        let Some(port) = self.ports.memory else { return };
-        let Some(operation) = self.streams.copy_under_way(copy) else { return };
-        if operation.destination().is_some_and(|rows| place_of(rows.address) != Place::HostWindow) {
-            return;
-        }
-        let total = operation.bytes();
+        let Some(port) = self.memory_port else { return };
+        let Some(&Command { bytes: total, .. }) = self.commands.get(&copy).filter(|it| it.writes_host) else { return };
         let address = self.pages.buffer(copy, total) + offset;
         let mut lines = LineRange::new(address, u64::from(bytes));
         while let Some(request) = lines.next_request(MemoryKind::Store, STORE_ID) {

@@ -3,14 +3,15 @@
 //! An array lies in device memory row by row, slice by slice, without gaps. Hardware stores texels in an order of its own, in which
 //! neighbours in all directions share lines; what a program computes does not depend on it.
 
+use super::calls::{CallOutcome, NOTHING, Outcome, not_modelled};
+use super::threads::{Then, Until, Wait};
 use super::{CudaError, HostCpu};
 use crate::engine::Outbox;
-use balar_host::{ArrayDescription, CallResult, ChannelFormat, Resource, TextureDescription};
+use balar_host::call::CopyShape;
+use balar_host::{ArrayDescription, Call, CallResult, ChannelFormat, Resource, TextureDescription};
 use balar_isa::texture::{AddressMode, ChannelKind, Image, Sampler, TexelFormat};
 use balar_protocol::SimTime;
-use balar_protocol::copy::{CopyOperation, Rows};
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::collections::BTreeMap;
 
 type Failure = (CudaError, String);
 
@@ -22,16 +23,40 @@ const PITCH_ALIGNMENT: u64 = 32;
 /// The arrays and objects of a context.
 #[derive(Debug)]
 pub(super) struct Images {
-    /// By number: where each lies, and what it is.
-    arrays: BTreeMap<u64, (u64, ArrayDescription)>,
-    /// Handles of texture and surface objects.
-    objects: BTreeSet<u64>,
+    /// By number.
+    arrays: BTreeMap<u64, Array>,
+    /// Handles of texture and surface objects, with their devices.
+    objects: BTreeMap<u64, usize>,
     next: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Array {
+    device: usize,
+    base: u64,
+    description: ArrayDescription,
+}
+
+impl Array {
+    /// Bytes of a row; rows of a slice; slices or layers.
+    fn layout(&self) -> (u64, u64, u64) {
+        let [x, y, z] = self.description.extent.map(|extent| u64::from(extent.max(1)));
+        (x * self.description.format.bytes(), y, z * u64::from(self.description.layers.max(1)))
+    }
+}
+
+/// Where an array lies: rows follow each other without gaps.
+pub(super) struct ArrayLayout {
+    pub base: u64,
+    pub row_bytes: u64,
+    pub rows: u64,
+    /// Slices or layers.
+    pub slices: u64,
 }
 
 impl Default for Images {
     fn default() -> Self {
-        Images { arrays: BTreeMap::new(), objects: BTreeSet::new(), next: 1 }
+        Images { arrays: BTreeMap::new(), objects: BTreeMap::new(), next: 1 }
     }
 }
 
@@ -42,9 +67,35 @@ impl Images {
         number
     }
 
-    fn array(&self, array: u64) -> Result<(u64, ArrayDescription), Failure> {
+    fn find(&self, array: u64) -> Result<Array, Failure> {
         let found = self.arrays.get(&array).copied();
         found.ok_or_else(|| (CudaError::InvalidResourceHandle, format!("there is no array {array}")))
+    }
+
+    fn array(&self, array: u64) -> Result<(u64, ArrayDescription), Failure> {
+        self.find(array).map(|array| (array.base, array.description))
+    }
+
+    /// Where an array lies.
+    pub fn array_layout(&self, array: u64) -> Result<ArrayLayout, Failure> {
+        let array = self.find(array)?;
+        let (row_bytes, rows, slices) = array.layout();
+        Ok(ArrayLayout { base: array.base, row_bytes, rows, slices })
+    }
+
+    /// The shape of a copy of all of an array.
+    pub fn whole_shape(&self, array: u64) -> Result<CopyShape, Failure> {
+        let (width, height, depth) = self.find(array)?.layout();
+        Ok(CopyShape { width, height, depth })
+    }
+
+    /// Everything of a device ends.
+    pub fn destroy_all(&mut self, now: SimTime, device: usize, out: &mut Outbox) {
+        self.arrays.retain(|_, array| array.device != device);
+        for handle in self.objects.iter().filter(|(_, owner)| **owner == device).map(|(handle, _)| *handle) {
+            out.log.set_image(now, handle, None);
+        }
+        self.objects.retain(|_, owner| *owner != device);
     }
 }
 
@@ -108,49 +159,62 @@ fn sampler(image: &Image, description: &TextureDescription) -> Result<Sampler, F
 }
 
 impl HostCpu {
-    pub(super) fn create_array(
+    /// A call about arrays, textures and surfaces.
+    pub(super) fn image_call(&mut self, now: SimTime, device: usize, call: Call, out: &mut Outbox) -> CallOutcome {
+        let result = match call {
+            Call::ArrayCreate { description } => self.create_array(now, device, description, out)?,
+            Call::ArrayDestroy { array } => {
+                let Array { device, base, .. } = self.images.find(array)?;
+                self.images.arrays.remove(&array);
+                let until = Until::DeviceBefore { device, number: self.operations.next() };
+                return Ok(Outcome::Waits(Wait { until, then: Then::Free(base) }));
+            }
+            Call::TextureCreate { resource, description } => {
+                let image = self.texture(resource, &description)?;
+                self.create_object(now, device, image, out)
+            }
+            Call::SurfaceCreate { array } => {
+                let (base, description) = self.images.array(array)?;
+                let image = image_of(base, &description)?;
+                self.create_object(now, device, image, out)
+            }
+            Call::ImageDestroy { object } => return self.destroy_object(now, object, out),
+            Call::TextureBind { module, name, resource, description } => {
+                let (handle, image) = (self.reference(device, module, &name)?, self.texture(resource, &description)?);
+                out.log.set_image(now, handle, Some(image));
+                return NOTHING;
+            }
+            Call::SurfaceBind { module, name, array } => {
+                let (base, description) = self.images.array(array)?;
+                let (handle, image) = (self.reference(device, module, &name)?, image_of(base, &description)?);
+                out.log.set_image(now, handle, Some(image));
+                return NOTHING;
+            }
+            other => return Err(not_modelled(&other)),
+        };
+        Ok(Outcome::Returns(result))
+    }
+
+    fn create_array(
         &mut self,
         now: SimTime,
+        device: usize,
         description: ArrayDescription,
         out: &mut Outbox,
     ) -> Result<CallResult, Failure> {
         texel_format(description.format)?;
-        let bytes = description.bytes();
         if description.extent[0] == 0 {
             return Err((CudaError::InvalidValue, "an array without texels".to_owned()));
         }
-        let base = self.allocator.allocate(bytes).map_err(|error| (CudaError::MemoryAllocation, error.to_string()))?;
-        out.log.map(now, base, bytes);
+        let base = self.allocate_device(now, device, description.bytes(), out)?;
         let number = self.images.number();
-        self.images.arrays.insert(number, (base, description));
-        self.counters.device_memory_maximum = self.counters.device_memory_maximum.max(self.allocator.reserved());
+        self.images.arrays.insert(number, Array { device, base, description });
         Ok(CallResult::Object(number))
-    }
-
-    /// The array is known no more; gives the address of its memory, which ends when the device is idle.
-    pub(super) fn destroy_array(&mut self, array: u64) -> Result<u64, Failure> {
-        let (base, _) = self.images.array(array)?;
-        self.images.arrays.remove(&array);
-        Ok(base)
-    }
-
-    pub(super) fn write_array(&self, array: u64, data: Arc<[u8]>) -> Result<CopyOperation, Failure> {
-        let (destination, description) = self.images.array(array)?;
-        if data.len() as u64 != description.bytes() {
-            let text = format!("{} bytes for an array of {}", data.len(), description.bytes());
-            return Err((CudaError::InvalidValue, text));
-        }
-        Ok(CopyOperation::HostToDevice { destination: Rows::linear(destination, data.len() as u64), data })
-    }
-
-    pub(super) fn read_array(&self, array: u64) -> Result<CopyOperation, Failure> {
-        let (source, description) = self.images.array(array)?;
-        Ok(CopyOperation::DeviceToHost { source: Rows::linear(source, description.bytes()) })
     }
 
     fn texture(&self, resource: Resource, description: &TextureDescription) -> Result<Image, Failure> {
         let linear = |pointer: u64, bytes: u64| {
-            if self.allocator.contains(pointer, bytes) && pointer.is_multiple_of(ALIGNMENT) {
+            if self.is_allocated(pointer, bytes) && pointer.is_multiple_of(ALIGNMENT) {
                 return Ok(());
             }
             let text =
@@ -187,75 +251,27 @@ impl HostCpu {
         Ok(image)
     }
 
-    pub(super) fn create_texture(
-        &mut self,
-        now: SimTime,
-        resource: Resource,
-        description: &TextureDescription,
-        out: &mut Outbox,
-    ) -> Result<CallResult, Failure> {
-        let image = self.texture(resource, description)?;
-        Ok(self.create_object(now, image, out))
-    }
-
-    pub(super) fn create_surface(&mut self, now: SimTime, array: u64, out: &mut Outbox) -> Result<CallResult, Failure> {
-        let (base, description) = self.images.array(array)?;
-        let image = image_of(base, &description)?;
-        Ok(self.create_object(now, image, out))
-    }
-
-    fn create_object(&mut self, now: SimTime, image: Image, out: &mut Outbox) -> CallResult {
+    fn create_object(&mut self, now: SimTime, device: usize, image: Image, out: &mut Outbox) -> CallResult {
         let handle = self.images.number();
-        self.images.objects.insert(handle);
+        self.images.objects.insert(handle, device);
         out.log.set_image(now, handle, Some(image));
         CallResult::Object(handle)
     }
 
-    pub(super) fn destroy_object(
-        &mut self,
-        now: SimTime,
-        handle: u64,
-        out: &mut Outbox,
-    ) -> Result<CallResult, Failure> {
-        if !self.images.objects.remove(&handle) {
+    fn destroy_object(&mut self, now: SimTime, handle: u64, out: &mut Outbox) -> CallOutcome {
+        if self.images.objects.remove(&handle).is_none() {
             let text = format!("there is no texture or surface object {handle}");
             return Err((CudaError::InvalidValue, text));
         }
         out.log.set_image(now, handle, None);
-        Ok(CallResult::None)
+        NOTHING
     }
 
-    /// A reference of the module is its own handle: its address.
-    fn reference(&self, name: &str) -> Result<u64, Failure> {
-        let symbol = self.symbols.find(0, balar_host::call::BUILT_IN_MODULE, name);
-        symbol
-            .map(|symbol| symbol.address)
-            .ok_or_else(|| (CudaError::InvalidSymbol, format!("the module has no variable {name}")))
-    }
-
-    pub(super) fn bind_texture(
-        &mut self,
-        now: SimTime,
-        name: &str,
-        resource: Resource,
-        description: &TextureDescription,
-        out: &mut Outbox,
-    ) -> Result<CallResult, Failure> {
-        let (handle, image) = (self.reference(name)?, self.texture(resource, description)?);
-        out.log.set_image(now, handle, Some(image));
-        Ok(CallResult::None)
-    }
-
-    pub(super) fn bind_surface(
-        &mut self,
-        now: SimTime,
-        name: &str,
-        array: u64,
-        out: &mut Outbox,
-    ) -> Result<CallResult, Failure> {
-        let (base, description) = self.images.array(array)?;
-        let (handle, image) = (self.reference(name)?, image_of(base, &description)?);
-        out.log.set_image(now, handle, Some(image));
-        Ok(CallResult::None)
+    /// A reference of a module is its own handle: its address.
+    fn reference(&self, device: usize, module: u32, name: &str) -> Result<u64, Failure> {
+        self.modules.check(device, module)?;
+        let symbol = self.symbols.find(device, module, name);
+        let address = symbol.map(|symbol| symbol.address);
+        address.ok_or_else(|| (CudaError::InvalidSymbol, format!("the module has no variable {name}")))
     }
 }

@@ -1,10 +1,21 @@
 //! What the CUDA driver checks of a launch before the GPU sees it.
 
+use super::HostCpu;
+use super::operations::Work;
+use crate::engine::Outbox;
 use crate::engine::node::{GpuDescription, KernelInfo};
 use crate::units::cta_scheduler::SmResources;
 use balar_host::CudaError;
-use balar_protocol::cuda::{FaultCause, KernelLaunch, LaunchId};
+use balar_host::call::{BUILT_IN_MODULE, Function};
+use balar_protocol::SimTime;
+use balar_protocol::cuda::{FaultCause, KernelFault, KernelLaunch, LaunchId};
 use std::sync::Arc;
+
+/// What the kernels of a cooperative launch find at its grid workspace: its size, and the word of the grid's barrier, zero
+/// (`cooperative_groups/details/driver_abi.h` of CUDA 11 and later: two 32-bit words).
+const GRID_WORKSPACE: [u8; 8] = [8, 0, 0, 0, 0, 0, 0, 0];
+/// Shared memory of a block whose kernel has not asked for more, bytes (CUDA C++ Programming Guide).
+pub(super) const DEFAULT_SHARED_BYTES: u32 = 48 << 10;
 
 /// Threads of a block (CUDA C++ Programming Guide, all compute capabilities).
 const MAXIMUM_BLOCK_THREADS: u64 = 1024;
@@ -104,8 +115,120 @@ pub(super) fn validate(
         local_bytes: resources.local_bytes,
         parameters: parameters.into(),
         stream,
+        queue: stream,
+        priority: 0,
         grid_workspace: 0,
     })
+}
+
+impl HostCpu {
+    /// A checked launch.
+    pub(super) fn launch(
+        &mut self,
+        now: SimTime,
+        device: usize,
+        function: &Function,
+        request: LaunchRequest,
+        priority: i32,
+        out: &mut Outbox,
+    ) -> Result<Work, (CudaError, String)> {
+        let cooperative = request.cooperative;
+        let kernel = self.find_kernel(device, function)?;
+        self.check_dynamic_shared(function, &kernel, request.dynamic_shared_bytes)?;
+        let capability = self.contexts[device].compute_capability;
+        let mut launch = validate(&kernel, request, LaunchId(self.next_launch), capability)?;
+        launch.priority = priority;
+        if cooperative {
+            self.begin_cooperative(now, device, &mut launch, out)?;
+        }
+        self.next_launch += 1;
+        self.contexts[device].launched = true;
+        Ok(Work::Kernel(Arc::new(launch)))
+    }
+
+    /// The kernel that a program names.
+    pub(super) fn find_kernel(
+        &mut self,
+        device: usize,
+        function: &Function,
+    ) -> Result<Arc<KernelInfo>, (CudaError, String)> {
+        let name = &function.name;
+        self.modules.check(device, function.module)?;
+        let Some(kernel) = self.kernels.find(device, function.module, name) else {
+            return Err((CudaError::InvalidDeviceFunction, format!("no kernel named {name} is loaded")));
+        };
+        kernel.map_err(|why| {
+            if self.modules.is_told_first(function) {
+                self.tell(&format!("kernel {name} cannot run: {why}"));
+            }
+            (CudaError::NotSupported, why.to_string())
+        })
+    }
+
+    /// Dynamic shared memory beyond the default must have been asked for.
+    fn check_dynamic_shared(
+        &self,
+        function: &Function,
+        kernel: &KernelInfo,
+        bytes: u32,
+    ) -> Result<(), (CudaError, String)> {
+        if function.module == BUILT_IN_MODULE {
+            return Ok(());
+        }
+        let limit = self.modules.dynamic_shared_limit(function, kernel);
+        if bytes <= limit {
+            return Ok(());
+        }
+        let text = format!("kernel {}: {bytes} bytes of dynamic shared memory, its limit is {limit}", kernel.name);
+        Err((CudaError::InvalidValue, text))
+    }
+
+    /// Checks that the blocks of a cooperative launch can run at once, and gives it a grid workspace.
+    fn begin_cooperative(
+        &mut self,
+        now: SimTime,
+        device: usize,
+        launch: &mut KernelLaunch,
+        out: &mut Outbox,
+    ) -> Result<(), (CudaError, String)> {
+        if let Some(gpu) = &self.contexts[device].description {
+            check_cooperative(launch, gpu)?;
+        }
+        let bytes = GRID_WORKSPACE.len() as u64;
+        let allocated = self.contexts[device].allocator.allocate(bytes);
+        let address = allocated.map_err(|error| (CudaError::MemoryAllocation, error.to_string()))?;
+        out.log.map(now, address, bytes);
+        out.log.write(now, address, &GRID_WORKSPACE.into(), 0..GRID_WORKSPACE.len());
+        launch.grid_workspace = address;
+        Ok(())
+    }
+
+    /// A kernel is over.
+    pub(super) fn kernel_completed(
+        &mut self,
+        now: SimTime,
+        launch: LaunchId,
+        fault: Option<KernelFault>,
+        out: &mut Outbox,
+    ) {
+        let Some((device, launch)) = self.operations.complete_kernel(launch) else { return };
+        if launch.is_cooperative() {
+            self.end_allocation(now, launch.grid_workspace, out);
+        }
+        if let Some(fault) = fault {
+            self.fail_context(device, error_of(&fault.cause), fault.to_string(), words_of(&fault));
+        }
+        self.operation_done(now, out);
+    }
+}
+
+/// What CUDA itself prints of a fault.
+fn words_of(fault: &KernelFault) -> Option<String> {
+    let FaultCause::AssertionFailed { message, file, line, function } = &fault.cause else { return None };
+    let ([bx, by, bz], [tx, ty, tz]) = (fault.cta, fault.thread);
+    Some(format!(
+        "{file}:{line}: {function}: block: [{bx},{by},{bz}], thread: [{tx},{ty},{tz}] Assertion `{message}` failed."
+    ))
 }
 
 /// Can all CTAs of the launch run at once?

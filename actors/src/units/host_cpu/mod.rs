@@ -1,35 +1,55 @@
 //! The host CPU: it runs a host program, and does the CUDA driver's part of each call.
 //!
-//! A program is a sequence of CUDA calls. Each takes modelled host time; a call that waits for the GPU returns when the work
-//! it waits for is done. The driver allocates device memory, checks launches, keeps the order of streams, and answers
-//! the copy engine's requests for pages of host memory.
+//! The program's threads make CUDA calls. Each takes modelled host time; a call that waits for a GPU returns when the work
+//! it waits for is done. The driver allocates memory, loads code, checks launches, keeps the order of streams, events and graphs, and
+//! answers the copy engines' requests for pages of host memory.
 
 mod allocator;
 mod calls;
+mod contexts;
+mod copies;
 mod dma;
+mod events;
+mod graphs;
+mod host_time;
 mod images;
 mod launch;
+mod memory;
+mod modules;
+mod operations;
 mod streams;
 #[cfg(test)]
+mod test_support;
+#[cfg(test)]
 mod tests;
+mod threads;
 
 use crate::catalogue::{
     BuildContext, BuildError, ParameterProblem, ParameterSet, PortDefinition, Role, UnitDefinition,
 };
 use crate::device_memory::DeviceMemory;
-use crate::engine::node::{GpuDescription, KernelTable, Node, SymbolTable};
+use crate::engine::node::{KernelTable, Node, SymbolTable};
 use crate::engine::{Inbox, NextWake, Outbox, Unit, Window};
-use allocator::DeviceAllocator;
-use balar_host::{Bytes, Call, CallResult, CudaError, Host, Next, Request, ThreadId};
-use balar_protocol::copy::CopyMessage;
-use balar_protocol::cuda::{CudaMessage, KernelFault, LaunchId};
+use crate::modules::ModuleLoader;
+use balar_host::{CudaError, Host, ThreadId};
+use balar_protocol::copy::{CopyId, CopyMessage};
+use balar_protocol::cuda::CudaMessage;
 use balar_protocol::memory::MemoryMessage;
 use balar_protocol::statistics::{ProgramOutcome, StatisticSink, Verification};
 use balar_protocol::{Clock, Frequency, Message, Payload, PortId, Protocol, SimTime};
+use contexts::Context;
+use copies::Command;
 use dma::HostPages;
+use events::Events;
+use host_time::HostTime;
 use images::Images;
+use memory::HostWindow;
+use modules::Modules;
+use operations::{Operations, Work};
+use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError};
-use streams::{Streams, Work};
+use streams::Streams;
+use threads::Threads;
 
 crate::parameters! {
     /// A host CPU with the CUDA driver. Costs are cycles of its clock; all are estimates for a driver of CUDA 10 on a server
@@ -57,6 +77,8 @@ crate::parameters! {
         page_latency: SimTime = r#""100 ns""#,
         /// lines of transferred pages go to the host memory, where it is wired
         host_memory_lines: bool = "true",
+        /// time that a program computes between its calls: None; Fixed("1 us"), the same before every call; or Measured(clock: "3 GHz"), what it took on a processor of that clock, scaled to the clock of this one
+        host_time: HostTime = "None",
     }
 }
 
@@ -77,10 +99,22 @@ balar_protocol::counters! {
         calls_stream: "call",
         /// synchronisations
         calls_synchronize: "call",
+        /// records, waits, queries and times of events, queries of streams
+        calls_event: "call",
+        /// modules loaded and unloaded, attributes of kernels
+        calls_module: "call",
+        /// launches of graphs
+        calls_graph: "call",
+        /// host functions that streams have run
+        host_functions: "call",
         /// bytes copied from host to device
         bytes_host_to_device: "byte",
         /// bytes copied from device to host
         bytes_device_to_host: "byte",
+        /// bytes copied from device to another device
+        bytes_peer: "byte",
+        /// bytes of pinned and managed memory allocated, the most at once
+        host_window_maximum: "byte",
         /// bytes of device memory allocated, the most at once
         device_memory_maximum: "byte",
         /// cycles the program computed or was in the driver
@@ -107,7 +141,7 @@ pub const DEFINITION: UnitDefinition = UnitDefinition {
             role: Role::Client,
             indexed: true,
             required: true,
-            meaning: "launches to each GPU, completions back; programs use GPU 0",
+            meaning: "launches to each GPU, completions back",
         },
         PortDefinition {
             name: "data",
@@ -135,73 +169,45 @@ fn build(text: &str, context: &BuildContext) -> Result<Box<dyn Unit>, BuildError
     if parameters.queue_depth == 0 {
         return Err(BuildError::Parameters(vec![ParameterProblem::new("queue_depth", "must not be zero")]));
     }
-    let ports = Ports {
-        command: context.required_port("command")?,
-        data: context.required_port("data")?,
-        memory: context.ports.get("memory").filter(|_| parameters.host_memory_lines),
-    };
-    Ok(Box::new(HostCpu::new(&parameters, ports, context.node)))
-}
-
-/// The unit's ports; those of GPU 0.
-#[derive(Clone, Copy)]
-struct Ports {
-    command: PortId,
-    data: PortId,
-    memory: Option<PortId>,
-}
-
-/// What a blocked call waits for.
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Wait {
-    /// This operation of a stream, by its place in the order.
-    Operation { stream: u32, number: u64 },
-    /// Everything in a stream.
-    Stream(u32),
-    /// Everything on the device; then the allocation at this address ends.
-    DeviceThenFree(u64),
-    /// Everything on the device.
-    Device,
-    /// Room for one more launch.
-    QueueRoom,
-}
-
-/// Where the program stands.
-enum State {
-    /// There is none.
-    NoProgram,
-    /// The call before has returned: the next one is made at this time.
-    Returning { at: SimTime, result: CallResult },
-    /// In a call, or computing, until this time.
-    Calling { until: SimTime, call: Call },
-    /// In a call that waits for the GPU.
-    Waiting { since: SimTime, call: &'static str, wait: Wait },
-    /// At its end.
-    Ended,
+    let gpus = (0..).map_while(|gpu| Some((context.ports.at("command", gpu)?, context.ports.at("data", gpu)?)));
+    let mut gpus: Vec<_> = gpus.collect();
+    if gpus.is_empty() {
+        gpus.push((context.required_port("command")?, context.required_port("data")?));
+    }
+    let memory = context.ports.get("memory").filter(|_| parameters.host_memory_lines);
+    Ok(Box::new(HostCpu::new(&parameters, &gpus, memory, context.node)))
 }
 
 /// The unit.
 struct HostCpu {
     clock: Clock,
     costs: HostCpuParameters,
-    ports: Ports,
-    compute_capability: (u32, u32),
-    gpu: Option<GpuDescription>,
+    memory_port: Option<PortId>,
     memory: Option<Arc<DeviceMemory>>,
     kernels: Arc<KernelTable>,
     symbols: Arc<SymbolTable>,
-    program: Option<Box<dyn Host>>,
-    state: State,
+    loader: ModuleLoader,
+    /// The program; `None` where there is none.
+    host: Option<Box<dyn Host>>,
+    /// When the program is asked what it does, beside when a call of it returns.
+    ask_at: Option<SimTime>,
+    /// The program has ended.
+    ended: bool,
+    threads: Threads,
+    contexts: Vec<Context>,
     streams: Streams,
-    allocator: DeviceAllocator,
+    events: Events,
+    operations: Operations,
+    modules: Modules,
     images: Images,
+    /// Pinned and managed memory.
+    window: HostWindow,
+    /// What the copy engines have been given and have not done.
+    commands: BTreeMap<CopyId, Command>,
     pages: HostPages,
     next_launch: u32,
     next_copy: u32,
-    /// What a synchronous copy from the device brought.
-    received: Option<Vec<u8>>,
-    /// The error that ended the context: every later call returns it.
-    sticky: Option<(CudaError, String)>,
+    next_graph_queue: u32,
     /// The last error a call returned, in words.
     last_error: Option<(CudaError, String)>,
     /// The error that ended the program.
@@ -211,32 +217,50 @@ struct HostCpu {
     counters: HostCpuCounters,
 }
 
+/// What the unit does by itself.
+enum Event {
+    /// The program is asked what it does.
+    Ask,
+    /// A thread goes on.
+    Thread(ThreadId),
+}
+
 impl HostCpu {
-    fn new(parameters: &HostCpuParameters, ports: Ports, node: &Node) -> HostCpu {
-        let program = node.workload.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let gpu = node.gpus.first();
+    /// `gpus`: the ports to the CTA scheduler and the copy engine of each GPU.
+    fn new(
+        parameters: &HostCpuParameters,
+        gpus: &[(PortId, PortId)],
+        memory_port: Option<PortId>,
+        node: &Node,
+    ) -> HostCpu {
+        let host = node.workload.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let context = |(index, &(command, data)): (usize, &(PortId, PortId))| {
+            Context::new(index, node.gpus.get(index), command, data)
+        };
         HostCpu {
             clock: Clock::new(parameters.clock),
             costs: parameters.clone(),
-            ports,
-            compute_capability: gpu.map_or((0, 0), |gpu| gpu.compute_capability),
-            gpu: gpu.cloned(),
+            memory_port,
             memory: node.memory.clone(),
             kernels: Arc::clone(&node.kernels),
             symbols: Arc::clone(&node.symbols),
-            state: match program {
-                Some(_) => State::Returning { at: SimTime::ZERO, result: CallResult::Start },
-                None => State::NoProgram,
-            },
-            program,
-            streams: Streams::new(),
-            allocator: DeviceAllocator::new(DeviceMemory::BASE, gpu.map_or(0, |gpu| gpu.memory_bytes)),
+            loader: node.loader(),
+            ask_at: host.is_some().then_some(SimTime::ZERO),
+            host,
+            ended: false,
+            threads: Threads::default(),
+            contexts: gpus.iter().enumerate().map(context).collect(),
+            streams: Streams::new(gpus.len()),
+            events: Events::default(),
+            operations: Operations::new(gpus.len()),
+            modules: Modules::default(),
             images: Images::default(),
+            window: HostWindow::new(),
+            commands: BTreeMap::new(),
             pages: HostPages::default(),
             next_launch: 1,
             next_copy: 1,
-            received: None,
-            sticky: None,
+            next_graph_queue: graphs::FIRST_GRAPH_QUEUE,
             last_error: None,
             exit_error: None,
             printed: Vec::new(),
@@ -244,16 +268,43 @@ impl HostCpu {
         }
     }
 
-    /// Gives the GPU what its streams let it have.
+    /// Begins what has nothing left to wait for.
     fn dispatch(&mut self, now: SimTime, out: &mut Outbox) {
-        let ports = self.ports;
-        self.streams.dispatch(|work| match work {
-            Work::Kernel(launch) => out.send(ports.command, now, Payload::Cuda(CudaMessage::Launch(launch.clone()))),
-            Work::Copy { id, operation, .. } => {
-                let command = CopyMessage::Command(Box::new((*id, operation.clone())));
-                out.send(ports.data, now, Payload::Copy(command));
+        while let Some((number, device, work)) = self.operations.begin() {
+            match work {
+                Work::Kernel(launch) => {
+                    let message = CudaMessage::Launch(Arc::clone(launch));
+                    out.send(self.contexts[device].command, now, Payload::Cuda(message));
+                }
+                Work::Copy(_) => self.begin_copy(now, number, device, out),
+                Work::HostFunction(function) => {
+                    let function = *function;
+                    if let Some(host) = &mut self.host {
+                        host.call_back(function);
+                        self.ask_at = Some(now);
+                    }
+                }
+                Work::Record(event) => {
+                    let event = *event;
+                    self.operations.complete(number);
+                    self.events.recorded(event, number, now);
+                }
+                Work::Free(address) => {
+                    let address = *address;
+                    self.operations.complete(number);
+                    self.end_allocation(now, address, out);
+                }
+                Work::Nothing => {
+                    self.operations.complete(number);
+                }
             }
-        });
+        }
+    }
+
+    /// Something is done: others may start, and threads may go on.
+    fn operation_done(&mut self, now: SimTime, out: &mut Outbox) {
+        self.dispatch(now, out);
+        self.wake_threads(now, out);
     }
 
     fn handle(&mut self, message: Message, out: &mut Outbox) {
@@ -269,11 +320,7 @@ impl HostCpu {
                 self.page_received(now, copy, offset, bytes, out);
             }
             Payload::Copy(CopyMessage::Completed { copy, data, error }) => {
-                if let Some(work) = self.streams.complete_copy(copy) {
-                    self.copy_completed(work, data.map(|data| *data), error);
-                    self.pages.forget(copy);
-                    self.operation_done(now, out);
-                }
+                self.copy_completed(now, copy, data.map(|data| *data), error, out);
             }
             Payload::Memory(MemoryMessage::Response(response)) => self.host_line_answered(now, response.id, out),
             // Nothing else is sent to a host; the loader has checked the protocols of its ports.
@@ -281,85 +328,19 @@ impl HostCpu {
         }
     }
 
-    fn kernel_completed(&mut self, now: SimTime, launch: LaunchId, fault: Option<KernelFault>, out: &mut Outbox) {
-        let Some(work) = self.streams.complete_kernel(launch) else { return };
-        if let Work::Kernel(launch) = work
-            && launch.is_cooperative()
-        {
-            self.end_allocation(now, launch.grid_workspace, out);
-        }
-        if let Some(fault) = fault {
-            self.fail_context(launch::error_of(&fault.cause), fault.to_string());
-        }
-        self.operation_done(now, out);
-    }
-
-    fn copy_completed(&mut self, work: Work, data: Option<Vec<u8>>, error: Option<Box<str>>) {
-        let Work::Copy { transfer, .. } = work else { return };
-        if let Some(error) = error {
-            self.fail_context(CudaError::InvalidValue, error.into());
-            return;
-        }
-        let Some(data) = data else { return };
-        self.counters.bytes_device_to_host += data.len() as u64;
-        match (transfer, &mut self.program) {
-            (Some(transfer), Some(program)) => program.receive(transfer, data),
-            _ => self.received = Some(data),
-        }
-    }
-
-    /// Asynchronous work failed: from now on every call returns the error. The first one stays.
-    fn fail_context(&mut self, error: CudaError, text: String) {
-        if self.sticky.is_none() {
-            self.sticky = Some((error, text));
-            self.streams.drop_waiting();
-        }
-    }
-
-    /// Something is done: others may start, and the program may go on.
-    fn operation_done(&mut self, now: SimTime, out: &mut Outbox) {
-        self.dispatch(now, out);
-        let State::Waiting { since, wait, .. } = &self.state else { return };
-        if !self.is_over(wait) {
-            return;
-        }
-        let since = *since;
-        // Before the call returns, whatever it returns.
-        let wait = wait.clone();
-        self.take_printed();
-        if let Wait::DeviceThenFree(address) = wait {
-            self.end_allocation(now, address, out);
-        }
-        let returned = self.after(now, self.costs.synchronize_cost);
-        self.counters.cycles_waiting += self.cycles(since, returned);
-        let result = match (&self.sticky, self.received.take()) {
-            (Some(_), _) => self.sticky_error(),
-            (None, Some(data)) => CallResult::Data(Bytes::from(data)),
-            (None, None) => CallResult::None,
-        };
-        self.state = State::Returning { at: returned, result };
-    }
-
     /// Gives the program what kernels have printed. The ends of kernels come here later than a window's length after what
     /// they printed, so all of that is there.
     fn take_printed(&mut self) {
         let Some(memory) = &self.memory else { return };
-        let text = memory.take_printed(0);
-        if text.is_empty() {
-            return;
-        }
-        if let Some(program) = &mut self.program {
-            program.printed(&text, &[]);
-        }
-        self.printed.extend_from_slice(&text);
-    }
-
-    fn is_over(&self, wait: &Wait) -> bool {
-        match *wait {
-            Wait::Operation { stream, number } => self.streams.is_done(stream, number),
-            Wait::Stream(stream) => self.streams.is_idle(stream),
-            Wait::Device | Wait::DeviceThenFree(_) => self.streams.pending() == 0,
-            Wait::QueueRoom => self.streams.pending() < self.costs.queue_depth as usize,
+        for gpu in 0..self.contexts.len() {
+            let text = memory.take_printed(gpu);
+            if text.is_empty() {
+                continue;
+            }
+            if let Some(host) = &mut self.host {
+                host.printed(&text, &[]);
+            }
+            self.printed.extend_from_slice(&text);
         }
     }
 
@@ -372,31 +353,12 @@ impl HostCpu {
         self.clock.cycle_at_or_after(end - start)
     }
 
-    /// The program makes its next call.
-    fn make_call(&mut self, now: SimTime, result: CallResult) {
-        let Some(program) = &mut self.program else { return };
-        if matches!(result, CallResult::Error(_)) {
-            self.counters.calls_failed += 1;
-        }
-        if result != CallResult::Start {
-            program.complete(ThreadId(0), result);
-        }
-        let Next::Call(Request { call, .. }) = program.next() else {
-            self.state = State::Ended;
-            return;
-        };
-        if let Call::Exit { error } = &call {
-            self.take_printed();
-            self.exit_error = error.as_ref().map(|failure| match &self.last_error {
-                Some((error, text)) if *error == failure.error => format!("{failure}: {text}"),
-                _ => failure.to_string(),
-            });
-            self.state = State::Ended;
-            return;
-        }
-        let until = self.call_ends(now, &call);
-        self.counters.cycles_busy += self.cycles(now, until);
-        self.state = State::Calling { until, call };
+    /// What the unit does next by itself.
+    fn next_event(&self) -> Option<(SimTime, Event)> {
+        let ask = self.ask_at.map(|at| (at, Event::Ask));
+        let thread = self.threads.next().map(|(at, thread)| (at, Event::Thread(thread)));
+        // The first of equals.
+        [ask, thread].into_iter().flatten().min_by_key(|(at, _)| *at)
     }
 }
 
@@ -404,24 +366,16 @@ impl Unit for HostCpu {
     fn advance(&mut self, window: Window, inbox: &mut Inbox, out: &mut Outbox) -> NextWake {
         out.log.clear();
         loop {
-            let own = match &self.state {
-                State::Returning { at, .. } => Some(*at),
-                State::Calling { until, .. } => Some(*until),
-                State::NoProgram | State::Waiting { .. } | State::Ended => None,
-            };
-            let message = inbox.next_time();
-            match (own, message) {
-                (_, Some(time)) if own.is_none_or(|own| time <= own) => {
+            let own = self.next_event();
+            match (own, inbox.next_time()) {
+                (own, Some(time)) if own.as_ref().is_none_or(|(own, _)| time <= *own) => {
                     if let Some(message) = inbox.take() {
                         self.handle(message, out);
                     }
                 }
-                (Some(time), _) if time >= window.until => return NextWake::At(time),
-                (Some(time), _) => match std::mem::replace(&mut self.state, State::Ended) {
-                    State::Returning { result, .. } => self.make_call(time, result),
-                    State::Calling { call, .. } => self.end_call(time, call, out),
-                    other => self.state = other,
-                },
+                (Some((time, _)), _) if time >= window.until => return NextWake::At(time),
+                (Some((time, Event::Ask)), _) => self.ask(time),
+                (Some((time, Event::Thread(thread))), _) => self.step_thread(time, thread, out),
                 (None, _) => return NextWake::OnMessage,
             }
         }
@@ -429,36 +383,38 @@ impl Unit for HostCpu {
 
     fn statistics(&self, sink: &mut StatisticSink) {
         self.counters.write(sink);
-        let Some(program) = &self.program else { return };
-        let ended = matches!(self.state, State::Ended);
-        let unreported = || self.sticky.as_ref().map(|(error, text)| format!("{error}: {text}"));
+        let Some(host) = &self.host else { return };
+        let failed = self.contexts.iter().find_map(|context| context.sticky.as_ref());
+        let unreported = || failed.map(|failure| format!("{}: {}", failure.error, failure.text));
         let mut outcome = ProgramOutcome {
-            finished: ended,
+            finished: self.ended,
             error: self.exit_error.clone().or_else(unreported),
             printed: self.printed.clone(),
             ..Default::default()
         };
-        if ended {
-            outcome.verification = match program.verification() {
+        if self.ended {
+            outcome.verification = match host.verification() {
                 balar_host::Verification::NotChecked => Verification::NotChecked,
                 balar_host::Verification::Passed => Verification::Passed,
                 balar_host::Verification::Failed { message } => Verification::Failed(message),
             };
-            let results = program.measurements().into_iter();
+            let results = host.measurements().into_iter();
             outcome.results = results.map(|m| (m.name.to_owned(), m.value, m.unit.to_owned())).collect();
         }
         sink.outcome = Some(outcome);
     }
 
     fn outstanding(&self) -> Option<String> {
-        let work = self.streams.oldest();
-        match &self.state {
-            State::Waiting { call, .. } => {
-                let work = work.unwrap_or_else(|| "nothing".to_owned());
-                Some(format!("{call} waits; the oldest work not done is {work}"))
-            }
-            State::NoProgram | State::Ended => work.map(|work| format!("{work} is not done")),
-            State::Returning { .. } | State::Calling { .. } => Some("the program runs".to_owned()),
+        let work = self.operations.oldest();
+        if self.host.is_none() || self.ended {
+            return work.map(|work| format!("{work} is not done"));
         }
+        Some(match self.threads.waiting() {
+            Some(call) => {
+                let work = work.unwrap_or_else(|| "nothing".to_owned());
+                format!("{call} waits; the oldest work not done is {work}")
+            }
+            None => "the program runs".to_owned(),
+        })
     }
 }

@@ -1,292 +1,305 @@
-//! Streams: what the host has asked of the GPU and is not yet done, in CUDA's order.
+//! Streams: which earlier operations a new one waits for.
 //!
-//! Operations of one stream run in order. The default stream, number 0, is the legacy one: its operations wait for all
-//! earlier ones of every stream, and later ones of every stream wait for them.
+//! Operations of one stream run in order. The default stream of a device, number 0, is the legacy one: its operations wait for all
+//! earlier ones of every blocking stream of the device, and later ones of those wait for them.
 
-use balar_protocol::copy::{CopyId, CopyOperation};
-use balar_protocol::cuda::{KernelLaunch, LaunchId};
-use std::collections::{BTreeMap, VecDeque};
-use std::sync::Arc;
+use super::operations::{Edge, NewOperation, OperationNumber, Operations, Work};
+use std::collections::BTreeMap;
 
-/// Work for the GPU.
-#[derive(Clone, Debug)]
-pub(super) enum Work {
-    /// For the CTA scheduler, which keeps the order of a stream itself.
-    Kernel(Arc<KernelLaunch>),
-    /// For the copy engine.
-    Copy {
-        id: CopyId,
-        operation: CopyOperation,
-        /// The program's number of an asynchronous copy from the device, whose bytes it receives.
-        transfer: Option<u32>,
-    },
+/// A stream of a context.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum StreamKey {
+    /// The legacy default stream of a device.
+    Legacy(usize),
+    /// One that the program made.
+    Own(u32),
 }
 
-#[derive(Debug)]
-struct Operation {
-    /// Place in the order in which the program asked.
-    number: u64,
-    work: Work,
+impl StreamKey {
+    /// The number that programs and results know it by.
+    pub fn number(self) -> u32 {
+        match self {
+            StreamKey::Legacy(_) => 0,
+            StreamKey::Own(stream) => stream,
+        }
+    }
 }
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Stream {
-    /// Not yet done, oldest first.
-    operations: VecDeque<Operation>,
-    /// How many of them, from the oldest on, the GPU has been given.
-    dispatched: usize,
+    device: usize,
+    non_blocking: bool,
+    priority: i32,
+    /// What the next operation waits for.
+    tail: Option<Tail>,
+    /// The last operation: it is done when the stream has done all.
+    last: Option<OperationNumber>,
     destroyed: bool,
 }
 
-/// All streams.
+#[derive(Clone, Copy, Debug)]
+struct Tail {
+    operation: OperationNumber,
+    is_kernel: bool,
+}
+
+/// All streams of all devices.
 #[derive(Debug)]
 pub(super) struct Streams {
-    streams: BTreeMap<u32, Stream>,
-    next_stream: u32,
-    next_number: u64,
-    pending: usize,
+    legacy: Vec<Stream>,
+    own: BTreeMap<u32, Stream>,
+    next: u32,
 }
 
 impl Streams {
-    /// The default stream alone.
-    pub fn new() -> Streams {
-        Streams { streams: BTreeMap::from([(0, Stream::default())]), next_stream: 1, next_number: 0, pending: 0 }
+    /// The default streams alone, of so many devices.
+    pub fn new(devices: usize) -> Streams {
+        let legacy = |device| Stream { device, ..Stream::default() };
+        Streams { legacy: (0..devices).map(legacy).collect(), own: BTreeMap::new(), next: 1 }
     }
 
     /// A new stream.
-    pub fn create(&mut self) -> u32 {
-        let stream = self.next_stream;
-        self.next_stream += 1;
-        self.streams.insert(stream, Stream::default());
+    pub fn create(&mut self, device: usize, non_blocking: bool, priority: i32) -> u32 {
+        let stream = self.next;
+        self.next += 1;
+        self.own.insert(stream, Stream { device, non_blocking, priority, ..Stream::default() });
         stream
     }
 
+    /// The stream that `number` is for a thread whose current device is `device`.
+    pub fn find(&self, device: usize, number: u32) -> Option<StreamKey> {
+        if number == 0 {
+            return (device < self.legacy.len()).then_some(StreamKey::Legacy(device));
+        }
+        self.own.get(&number).filter(|stream| !stream.destroyed).map(|_| StreamKey::Own(number))
+    }
+
     /// The stream takes no more work and goes when it has done what it has. False where there is none of that number, or
-    /// it is the default stream.
+    /// it is a default stream.
     #[must_use]
     pub fn destroy(&mut self, stream: u32) -> bool {
-        if stream == 0 || !self.exists(stream) {
-            return false;
+        match self.own.get_mut(&stream) {
+            Some(state) if !state.destroyed => state.destroyed = true,
+            _ => return false,
         }
-        if let Some(state) = self.streams.get_mut(&stream) {
-            state.destroyed = true;
-        }
-        self.remove_if_done(stream);
         true
     }
 
-    /// Can the program use this number?
-    pub fn exists(&self, stream: u32) -> bool {
-        self.streams.get(&stream).is_some_and(|stream| !stream.destroyed)
+    /// All streams of a device end.
+    pub fn destroy_all(&mut self, device: usize) {
+        self.own.retain(|_, stream| stream.device != device);
+        self.legacy[device] = Stream { device, ..Stream::default() };
     }
 
-    /// Operations not yet done.
-    pub fn pending(&self) -> usize {
-        self.pending
+    /// Whose stream it is.
+    pub fn device(&self, key: StreamKey) -> usize {
+        self.get(key).map_or(0, |stream| stream.device)
     }
 
-    /// Has the stream done all it was asked?
-    pub fn is_idle(&self, stream: u32) -> bool {
-        self.streams.get(&stream).is_none_or(|stream| stream.operations.is_empty())
+    /// Lower numbers go first.
+    pub fn priority(&self, key: StreamKey) -> i32 {
+        self.get(key).map_or(0, |stream| stream.priority)
     }
 
-    /// Is the operation with this place in the order done?
-    pub fn is_done(&self, stream: u32, number: u64) -> bool {
-        let state = self.streams.get(&stream);
-        !state.is_some_and(|state| state.operations.iter().any(|operation| operation.number == number))
+    /// The operations whose ends are the end of all that was asked of the stream so far.
+    pub fn ends(&mut self, key: StreamKey, operations: &Operations) -> Vec<OperationNumber> {
+        let mut ends: Vec<_> = self.get(key).and_then(|stream| stream.last).into_iter().collect();
+        if let StreamKey::Legacy(device) = key {
+            ends.extend(self.blocking(device, operations));
+        }
+        ends.retain(|&number| operations.is_pending(number));
+        ends
     }
 
-    /// Adds work; returns its place in the order.
-    pub fn push(&mut self, stream: u32, work: Work) -> u64 {
-        let number = self.next_number;
-        self.next_number += 1;
-        self.pending += 1;
-        self.streams.entry(stream).or_default().operations.push_back(Operation { number, work });
+    /// What a new operation of the stream waits for. `is_kernel`: it is one of the stream's own queue.
+    pub fn edges(&mut self, key: StreamKey, is_kernel: bool, operations: &Operations) -> Vec<Edge> {
+        let mut edges = Vec::new();
+        let Some(stream) = self.get(key) else { return edges };
+        let device = stream.device;
+        let behind_legacy = !stream.non_blocking && matches!(key, StreamKey::Own(_));
+        if let Some(tail) = stream.tail {
+            let queued = is_kernel && tail.is_kernel;
+            edges.push(if queued { Edge::Given(tail.operation) } else { Edge::Done(tail.operation) });
+        }
+        if behind_legacy {
+            edges.extend(self.legacy[device].tail.map(|tail| Edge::Done(tail.operation)));
+        }
+        if matches!(key, StreamKey::Legacy(_)) {
+            edges.extend(self.blocking(device, operations).into_iter().map(Edge::Done));
+        }
+        edges.retain(|edge| match *edge {
+            Edge::Done(number) | Edge::Given(number) => operations.is_pending(number),
+        });
+        edges
+    }
+
+    /// Adds an operation to a stream: it waits for what the stream's order says, and for `extra`.
+    pub fn push(&mut self, key: StreamKey, work: Work, extra: &[Edge], operations: &mut Operations) -> OperationNumber {
+        let is_kernel = matches!(work, Work::Kernel(_));
+        let is_mark = matches!(work, Work::Record(_) | Work::Nothing);
+        let mut edges = self.edges(key, is_kernel, operations);
+        edges.extend(extra.iter().filter(|edge| match **edge {
+            Edge::Done(number) | Edge::Given(number) => operations.is_pending(number),
+        }));
+        let tail = self.get(key).and_then(|stream| stream.tail).map(|tail| tail.operation);
+        let (device, priority) = (self.device(key), self.priority(key));
+        // What waits for nothing but the operation before and takes no time is over with that: later ones need not wait for it.
+        let follows_tail = edges.iter().all(|edge| matches!(edge, Edge::Done(number) if Some(*number) == tail));
+        let number = operations.add(NewOperation { device, stream: key.number(), priority, work }, &edges);
+        let passes = is_mark && follows_tail;
+        self.set_end(key, number, (!passes).then_some(is_kernel));
         number
     }
 
-    /// Gives the GPU what has nothing left to wait for.
-    pub fn dispatch(&mut self, mut send: impl FnMut(&Work)) {
-        let oldest = |stream: &Stream| stream.operations.front().map(|operation| operation.number);
-        let oldest_default = self.streams.get(&0).and_then(oldest).unwrap_or(u64::MAX);
-        let others = self.streams.iter().filter(|(id, _)| **id != 0);
-        let oldest_other = others.filter_map(|(_, stream)| oldest(stream)).min().unwrap_or(u64::MAX);
-        for (id, stream) in &mut self.streams {
-            let barrier = if *id == 0 { oldest_other } else { oldest_default };
-            while let Some(operation) = stream.operations.get(stream.dispatched) {
-                let follows_kernel = || {
-                    let before = stream.dispatched.checked_sub(1).and_then(|before| stream.operations.get(before));
-                    before.is_some_and(|before| matches!(before.work, Work::Kernel(_)))
-                };
-                let in_order =
-                    stream.dispatched == 0 || (matches!(operation.work, Work::Kernel(_)) && follows_kernel());
-                if !in_order || barrier < operation.number {
-                    break;
-                }
-                send(&operation.work);
-                stream.dispatched += 1;
-            }
+    /// The stream's last operation; with `tail` the next one waits for it.
+    pub fn set_end(&mut self, key: StreamKey, number: OperationNumber, tail: Option<bool>) {
+        let Some(stream) = self.get_mut(key) else { return };
+        stream.last = Some(number);
+        if let Some(is_kernel) = tail {
+            stream.tail = Some(Tail { operation: number, is_kernel });
         }
     }
 
-    /// A kernel is over.
-    pub fn complete_kernel(&mut self, launch: LaunchId) -> Option<Work> {
-        self.complete(|work| matches!(work, Work::Kernel(kernel) if kernel.id == launch))
+    /// The last operations of a device's blocking streams that are not yet done. Destroyed streams that are done go.
+    fn blocking(&mut self, device: usize, operations: &Operations) -> Vec<OperationNumber> {
+        let is_pending = |number: &OperationNumber| operations.is_pending(*number);
+        self.own.retain(|_, stream| !stream.destroyed || stream.last.as_ref().is_some_and(is_pending));
+        let of_device = self.own.values().filter(|stream| stream.device == device && !stream.non_blocking);
+        of_device.filter_map(|stream| stream.last).filter(is_pending).collect()
     }
 
-    /// A copy is over.
-    pub fn complete_copy(&mut self, copy: CopyId) -> Option<Work> {
-        self.complete(|work| matches!(work, Work::Copy { id, .. } if *id == copy))
-    }
-
-    /// The copy under way with this number.
-    pub fn copy_under_way(&self, copy: CopyId) -> Option<&CopyOperation> {
-        self.streams.values().flat_map(|stream| stream.operations.iter().take(stream.dispatched)).find_map(
-            |operation| match &operation.work {
-                Work::Copy { id, operation, .. } if *id == copy => Some(operation),
-                _ => None,
-            },
-        )
-    }
-
-    /// Forgets what the GPU has not been given.
-    pub fn drop_waiting(&mut self) {
-        for stream in self.streams.values_mut() {
-            self.pending -= stream.operations.len() - stream.dispatched;
-            stream.operations.truncate(stream.dispatched);
+    fn get(&self, key: StreamKey) -> Option<&Stream> {
+        match key {
+            StreamKey::Legacy(device) => self.legacy.get(device),
+            StreamKey::Own(stream) => self.own.get(&stream),
         }
     }
 
-    /// The oldest operation not yet done, in words.
-    pub fn oldest(&self) -> Option<String> {
-        let fronts = self.streams.iter().filter_map(|(id, stream)| Some((id, stream.operations.front()?)));
-        let (stream, operation) = fronts.min_by_key(|(_, operation)| operation.number)?;
-        Some(match &operation.work {
-            Work::Kernel(kernel) => format!("kernel {} (launch {}) of stream {stream}", kernel.name, kernel.id),
-            Work::Copy { id, operation, .. } => {
-                format!("transfer {} of {} bytes of stream {stream}", id.0, operation.bytes())
-            }
-        })
-    }
-
-    fn complete(&mut self, is_it: impl Fn(&Work) -> bool) -> Option<Work> {
-        // The operation is the oldest of its stream but where a failure ends several at once.
-        let find = |(id, stream): (&u32, &Stream)| {
-            let mut given = stream.operations.iter().take(stream.dispatched);
-            given.position(|operation| is_it(&operation.work)).map(|at| (*id, at))
-        };
-        let (id, at) = self.streams.iter().find_map(find)?;
-        let stream = self.streams.get_mut(&id)?;
-        let operation = stream.operations.remove(at)?;
-        stream.dispatched -= 1;
-        self.pending -= 1;
-        self.remove_if_done(id);
-        Some(operation.work)
-    }
-
-    fn remove_if_done(&mut self, stream: u32) {
-        if self.streams.get(&stream).is_some_and(|state| state.destroyed && state.operations.is_empty()) {
-            self.streams.remove(&stream);
+    fn get_mut(&mut self, key: StreamKey) -> Option<&mut Stream> {
+        match key {
+            StreamKey::Legacy(device) => self.legacy.get_mut(device),
+            StreamKey::Own(stream) => self.own.get_mut(&stream),
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::test_support::kernel_launch;
     use super::*;
+    use balar_protocol::cuda::{KernelLaunch, LaunchId};
+    use std::sync::Arc;
 
-    fn kernel(id: u32) -> Work {
-        Work::Kernel(Arc::new(KernelLaunch {
-            id: LaunchId(id),
-            program: Default::default(),
-            name: "k".into(),
-            grid: [1; 3],
-            block: [32, 1, 1],
-            dynamic_shared_bytes: 0,
-            shared_bytes: 0,
-            registers_per_thread: 16,
-            local_bytes: 0,
-            parameters: Arc::new([]),
-            stream: 0,
-            grid_workspace: 0,
-        }))
+    struct Device {
+        streams: Streams,
+        operations: Operations,
     }
 
-    fn copy(id: u32) -> Work {
-        Work::Copy {
-            id: CopyId(id),
-            operation: CopyOperation::DeviceToHost { source: balar_protocol::copy::Rows::linear(0, 1) },
-            transfer: None,
+    impl Device {
+        fn new() -> Device {
+            Device { streams: Streams::new(2), operations: Operations::new(2) }
+        }
+
+        fn push(&mut self, stream: u32, work: Work) -> OperationNumber {
+            let key = self.streams.find(0, stream).expect("the stream exists");
+            self.streams.push(key, work, &[], &mut self.operations)
+        }
+
+        fn kernel(&mut self, stream: u32) -> OperationNumber {
+            let id = LaunchId(self.operations.next() as u32 + 1);
+            self.push(stream, Work::Kernel(Arc::new(KernelLaunch { id, ..kernel_launch() })))
+        }
+
+        fn begun(&mut self) -> Vec<OperationNumber> {
+            std::iter::from_fn(|| self.operations.begin().map(|(number, ..)| number)).collect()
+        }
+
+        fn complete(&mut self, number: OperationNumber) {
+            assert!(self.operations.complete(number).is_some());
         }
     }
 
-    /// Numbers of the kernels and copies dispatched, in order.
-    fn dispatched(streams: &mut Streams) -> Vec<u32> {
-        let mut ids = Vec::new();
-        streams.dispatch(|work| match work {
-            Work::Kernel(kernel) => ids.push(kernel.id.0),
-            Work::Copy { id, .. } => ids.push(id.0),
-        });
-        ids
+    #[test]
+    fn kernels_of_one_stream_go_together_and_others_wait_for_them() {
+        let mut device = Device::new();
+        let (a, b) = (device.kernel(0), device.kernel(0));
+        let copy = device.push(0, Work::HostFunction(1));
+        let after = device.kernel(0);
+        assert_eq!(device.begun(), [a, b]);
+        device.complete(a);
+        assert!(device.begun().is_empty());
+        device.complete(b);
+        assert_eq!(device.begun(), [copy]);
+        device.complete(copy);
+        assert_eq!(device.begun(), [after]);
     }
 
     #[test]
-    fn kernels_of_one_stream_go_together_and_a_copy_waits_for_them() {
-        let mut streams = Streams::new();
-        for work in [kernel(1), kernel(2), copy(3), kernel(4)] {
-            streams.push(0, work);
-        }
-        assert_eq!(dispatched(&mut streams), [1, 2]);
-        assert!(streams.complete_kernel(LaunchId(1)).is_some());
-        assert_eq!(dispatched(&mut streams), []);
-        assert!(streams.complete_kernel(LaunchId(2)).is_some());
-        assert_eq!(dispatched(&mut streams), [3]);
-        assert!(streams.complete_kernel(LaunchId(4)).is_none(), "it was not dispatched");
-        assert!(streams.complete_copy(CopyId(3)).is_some());
-        assert_eq!(dispatched(&mut streams), [4]);
-        assert_eq!(streams.pending(), 1);
+    fn the_default_stream_waits_for_blocking_streams_and_they_wait_for_it() {
+        let mut device = Device::new();
+        let (a, b) = (device.streams.create(0, false, 0), device.streams.create(0, true, 0));
+        let other = device.streams.create(1, false, 0);
+        let (in_a, in_b, in_other) = (device.kernel(a), device.kernel(b), device.kernel(other));
+        let legacy = device.kernel(0);
+        let (later_a, later_b) = (device.kernel(a), device.kernel(b));
+        assert_eq!(device.begun(), [in_a, in_b, later_b, in_other]);
+        device.complete(in_a);
+        assert_eq!(device.begun(), [legacy], "neither the non-blocking stream nor the other device is waited for");
+        device.complete(legacy);
+        assert_eq!(device.begun(), [later_a]);
     }
 
     #[test]
-    fn the_default_stream_waits_for_all_and_all_wait_for_it() {
-        let mut streams = Streams::new();
-        let (a, b) = (streams.create(), streams.create());
-        streams.push(a, kernel(1));
-        streams.push(b, kernel(2));
-        streams.push(0, kernel(3));
-        streams.push(a, kernel(4));
-        assert_eq!(dispatched(&mut streams), [1, 2]);
-        streams.complete_kernel(LaunchId(1));
-        assert_eq!(dispatched(&mut streams), []);
-        streams.complete_kernel(LaunchId(2));
-        assert_eq!(dispatched(&mut streams), [3]);
-        streams.complete_kernel(LaunchId(3));
-        assert_eq!(dispatched(&mut streams), [4]);
-        assert!(streams.is_idle(0) && !streams.is_idle(a));
+    fn a_record_does_not_keep_kernels_apart() {
+        let mut device = Device::new();
+        let stream = device.streams.create(0, false, 0);
+        let first = device.kernel(stream);
+        let record = device.push(stream, Work::Record(1));
+        let second = device.kernel(stream);
+        assert_eq!(device.begun(), [first, second]);
+        device.complete(first);
+        assert_eq!(device.begun(), [record]);
+        device.complete(record);
+        device.complete(second);
+        let key = device.streams.find(0, stream).expect("it exists");
+        assert!(device.streams.ends(key, &device.operations).is_empty());
     }
 
     #[test]
-    fn a_destroyed_stream_does_its_work_first() {
-        let mut streams = Streams::new();
-        let stream = streams.create();
-        streams.push(stream, copy(1));
-        assert_eq!(dispatched(&mut streams), [1]);
-        assert!(streams.destroy(stream) && !streams.destroy(stream) && !streams.destroy(0));
-        assert!(!streams.exists(stream) && !streams.is_idle(stream));
-        assert!(streams.complete_copy(CopyId(1)).is_some());
-        assert!(!streams.streams.contains_key(&stream));
+    fn a_record_in_the_default_stream_keeps_streams_apart() {
+        let mut device = Device::new();
+        let (a, b) = (device.streams.create(0, false, 0), device.streams.create(0, false, 0));
+        let in_a = device.kernel(a);
+        let record = device.push(0, Work::Record(1));
+        let in_b = device.kernel(b);
+        assert_eq!(device.begun(), [in_a]);
+        device.complete(in_a);
+        assert_eq!(device.begun(), [record]);
+        device.complete(record);
+        assert_eq!(device.begun(), [in_b]);
     }
 
     #[test]
-    fn after_a_failure_only_what_was_dispatched_is_waited_for() {
-        let mut streams = Streams::new();
-        for work in [kernel(1), kernel(2), copy(3)] {
-            streams.push(0, work);
-        }
-        dispatched(&mut streams);
-        streams.drop_waiting();
-        assert_eq!(streams.pending(), 2);
-        assert!(streams.complete_kernel(LaunchId(2)).is_some(), "failures may come in any order");
-        assert!(streams.oldest().is_some_and(|text| text.starts_with("kernel k (launch 0) of stream 0")));
+    fn a_destroyed_stream_does_its_work_and_the_default_stream_waits_for_it() {
+        let mut device = Device::new();
+        let stream = device.streams.create(0, false, 0);
+        let work = device.kernel(stream);
+        assert_eq!(device.begun(), [work]);
+        assert!(device.streams.destroy(stream) && !device.streams.destroy(stream) && !device.streams.destroy(0));
+        assert_eq!(device.streams.find(0, stream), None);
+        let legacy = device.kernel(0);
+        assert!(device.begun().is_empty());
+        device.complete(work);
+        assert_eq!(device.begun(), [legacy]);
+        device.kernel(0);
+        assert!(device.streams.own.is_empty());
+    }
+
+    #[test]
+    fn a_priority_is_the_streams() {
+        let mut device = Device::new();
+        let (low, high) = (device.streams.create(0, true, 0), device.streams.create(0, true, -1));
+        let (in_low, in_high) = (device.kernel(low), device.kernel(high));
+        assert_eq!(device.begun(), [in_high, in_low]);
     }
 }

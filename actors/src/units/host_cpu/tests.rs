@@ -6,10 +6,10 @@ use crate::engine::node::{GpuDescription, KernelInfo};
 use crate::engine::unit::Bench;
 use crate::units::cta_scheduler::SmResources;
 use balar_host::call::{Function, Launch};
-use balar_host::{CallFailure, HostProgram, Measurement, SingleThread};
+use balar_host::{Call, CallFailure, CallResult, HostProgram, Measurement, SingleThread};
 use balar_isa::program::Resources;
-use balar_protocol::copy::{CopyId, CopyOperation};
-use balar_protocol::cuda::FaultCause;
+use balar_protocol::copy::CopyOperation;
+use balar_protocol::cuda::{FaultCause, KernelFault};
 use balar_protocol::memory::ServedBy;
 use std::collections::VecDeque;
 use std::sync::Mutex;
@@ -114,8 +114,7 @@ fn host(steps: Vec<Step>, extra: &str, memory: bool) -> (HostCpu, Bench, Arc<Mut
     let resources = Resources { registers_per_thread: 32, ..Resources::default() };
     let kernel = KernelInfo { name: "k".into(), resources, parameter_bytes: 8, ..KernelInfo::default() };
     node.kernels.insert(0, 0, kernel);
-    let ports = Ports { command: COMMAND, data: DATA, memory: memory.then_some(MEMORY) };
-    (HostCpu::new(&parameters, ports, &node), Bench::new(&[WIRE; 3]), seen)
+    (HostCpu::new(&parameters, &[(COMMAND, DATA)], memory.then_some(MEMORY), &node), Bench::new(&[WIRE; 3]), seen)
 }
 
 /// Plays a GPU that takes 5 us for a kernel and 10 us for a transfer, until 300 us. Kernels of the launches in `faulty` fail.
@@ -243,7 +242,7 @@ fn refused_calls_name_their_error() {
             CudaError::MemoryAllocation,
             "68157440 bytes requested, 67108864 of 67108864 bytes free",
         ),
-        (vec![call(Call::Free { pointer: 8 })], CudaError::InvalidDevicePointer, "no allocation begins at 0x8"),
+        (vec![call(Call::Free { pointer: 8 })], CudaError::InvalidValue, "no allocation begins at 0x8"),
         (vec![launch("none", 0, 1)], CudaError::InvalidDeviceFunction, "no kernel named none"),
         (vec![launch("k", 0, 1025)], CudaError::InvalidConfiguration, "block.x is 1025"),
         (vec![launch("k", 3, 32)], CudaError::InvalidResourceHandle, "there is no stream 3"),

@@ -421,6 +421,14 @@ impl Host for Server {
         }
     }
 
+    fn has_threads_outside(&self) -> bool {
+        self.connections.iter().any(|connection| {
+            let greeting = connection.greeting.as_ref();
+            let runs_callbacks = greeting.is_some_and(|greeting| greeting.role == Role::Callbacks);
+            matches!(connection.state, State::Running) && (!runs_callbacks || self.called_back)
+        })
+    }
+
     fn complete(&mut self, thread: ThreadId, result: CallResult) {
         if let Some(cleaning) = self.cleaning.as_mut().filter(|cleaning| cleaning.thread == thread) {
             cleaning.is_waiting = false;

@@ -1,0 +1,210 @@
+//! Copies and fills: how a call's ends and shape become a command of a copy engine.
+
+use super::HostCpu;
+use super::operations::{OperationNumber, Work};
+use crate::engine::Outbox;
+use balar_host::call::{CopyEnd, CopyShape};
+use balar_host::memory::{Place, place_of};
+use balar_host::{CudaError, ThreadId};
+use balar_protocol::copy::{CopyId, CopyMessage, CopyOperation, Rows};
+use balar_protocol::{Payload, SimTime};
+
+type Failure = (CudaError, String);
+
+/// Who gets the bytes that a copy brings to pageable memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Delivery {
+    /// Nobody: it brings none.
+    None,
+    /// The thread whose call waits for them.
+    Thread(ThreadId),
+    /// The program, under its own number.
+    Transfer(u32),
+}
+
+/// A copy or fill, as an operation.
+#[derive(Debug)]
+pub(super) struct Copy {
+    /// Index of the GPU whose copy engine does it.
+    device: usize,
+    operation: CopyOperation,
+    delivery: Delivery,
+}
+
+impl Copy {
+    /// In words.
+    pub fn describe(&self) -> String {
+        format!("a transfer of {} bytes", self.operation.bytes())
+    }
+}
+
+/// What a copy engine works on.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Command {
+    number: OperationNumber,
+    /// The context whose operation it is.
+    context: usize,
+    /// Whose copy engine has it.
+    pub engine: usize,
+    pub bytes: u64,
+    /// Whether bytes that it reads from outside its GPU are in the host's memory.
+    pub reads_host: bool,
+    /// The same of bytes that it writes.
+    pub writes_host: bool,
+}
+
+impl HostCpu {
+    /// A copy. `device` is that of its stream.
+    pub(super) fn copy(
+        &mut self,
+        device: usize,
+        destination: CopyEnd,
+        source: CopyEnd,
+        shape: CopyShape,
+        delivery: Delivery,
+    ) -> Result<Work, Failure> {
+        let bytes = shape.bytes();
+        let operation = match (destination, source) {
+            (CopyEnd::Bytes(_), CopyEnd::Bytes(_)) => {
+                return Err((CudaError::InvalidMemcpyDirection, "a copy within pageable memory".to_owned()));
+            }
+            (destination, CopyEnd::Bytes(data)) => {
+                let destination = self.rows(destination, shape)?;
+                let data = data.data().cloned().unwrap_or_default();
+                if data.len() as u64 != bytes {
+                    let text = format!("{} bytes for a copy of {bytes}", data.len());
+                    return Err((CudaError::InvalidValue, text));
+                }
+                self.counters.bytes_host_to_device += bytes;
+                CopyOperation::HostToDevice { destination, data }
+            }
+            (CopyEnd::Bytes(_), source) => CopyOperation::DeviceToHost { source: self.rows(source, shape)? },
+            (destination, source) => {
+                let (destination, source) = (self.rows(destination, shape)?, self.rows(source, shape)?);
+                match (place_of(destination.address), place_of(source.address)) {
+                    (Place::Device(_), Place::HostWindow) => self.counters.bytes_host_to_device += bytes,
+                    (Place::HostWindow, Place::Device(_)) => self.counters.bytes_device_to_host += bytes,
+                    (Place::Device(to), Place::Device(from)) if to != from => self.counters.bytes_peer += bytes,
+                    _ => {}
+                }
+                CopyOperation::DeviceToDevice { destination, source }
+            }
+        };
+        Ok(self.copy_work(device, operation, delivery))
+    }
+
+    /// A fill. `device` is that of its stream.
+    pub(super) fn fill(
+        &mut self,
+        device: usize,
+        address: u64,
+        shape: CopyShape,
+        [row_pitch, slice_pitch]: [u64; 2],
+        (value, element_bytes): (u32, u8),
+    ) -> Result<Work, Failure> {
+        let unit = u64::from(element_bytes);
+        let is_multiple = |bytes: u64| unit > 0 && bytes.is_multiple_of(unit);
+        if !matches!(unit, 1 | 2 | 4) || !is_multiple(address) || !is_multiple(shape.width) {
+            let text = format!("{} bytes at {address:#x} in elements of {unit}", shape.width);
+            return Err((CudaError::InvalidValue, text));
+        }
+        let destination = self.rows(CopyEnd::Memory { address, row_pitch, slice_pitch }, shape)?;
+        let operation = CopyOperation::Fill { destination, value, element_bytes };
+        Ok(self.copy_work(device, operation, Delivery::None))
+    }
+
+    fn copy_work(&self, device: usize, operation: CopyOperation, delivery: Delivery) -> Work {
+        // The engine of the GPU that is written to, or else read from; of neither, that of the stream.
+        let mut ends = operation.destination().into_iter().chain(operation.source());
+        let owner = ends.find_map(|rows| match place_of(rows.address) {
+            Place::Device(device) => Some(device as usize).filter(|&device| device < self.contexts.len()),
+            Place::HostWindow | Place::Elsewhere => None,
+        });
+        Work::Copy(Box::new(Copy { device: owner.unwrap_or(device), operation, delivery }))
+    }
+
+    /// Checks an end of a copy in the memory of the node.
+    fn rows(&self, end: CopyEnd, shape: CopyShape) -> Result<Rows, Failure> {
+        let CopyShape { width, height, depth } = shape;
+        let (address, row_pitch, slice_pitch) = match end {
+            CopyEnd::Bytes(_) => return Err((CudaError::InvalidMemcpyDirection, "no memory of the node".to_owned())),
+            CopyEnd::Memory { address, row_pitch, slice_pitch } => (address, row_pitch, slice_pitch),
+            CopyEnd::Array { array, offset } => self.place_in_array(array, offset, shape)?,
+        };
+        if (height > 1 && row_pitch < width) || (depth > 1 && slice_pitch < width) {
+            let text = format!("rows of {width} bytes with pitches of {row_pitch} and {slice_pitch}");
+            return Err((CudaError::InvalidPitchValue, text));
+        }
+        let rows = Rows { address, width, height, depth, row_pitch, slice_pitch };
+        let span = rows.span().unwrap_or(u64::MAX);
+        if span > 0 && !self.is_allocated(address, span) {
+            let text = format!("{span} bytes at {address:#x} are not inside one allocation");
+            return Err((CudaError::InvalidValue, text));
+        }
+        Ok(rows)
+    }
+
+    /// Where an offset in an array is, and its pitches.
+    fn place_in_array(&self, array: u64, offset: [u64; 3], shape: CopyShape) -> Result<(u64, u64, u64), Failure> {
+        let layout = self.images.array_layout(array)?;
+        let fits = |offset: u64, length: u64, extent: u64| offset.checked_add(length).is_some_and(|end| end <= extent);
+        let all = fits(offset[0], shape.width, layout.row_bytes)
+            && fits(offset[1], shape.height, layout.rows)
+            && fits(offset[2], shape.depth, layout.slices);
+        if !all && shape.bytes() > 0 {
+            let text = format!("{shape:?} from {offset:?} on is not inside array {array}");
+            return Err((CudaError::InvalidValue, text));
+        }
+        let slice = layout.row_bytes * layout.rows;
+        let inside = offset[0].wrapping_add(offset[1].wrapping_mul(layout.row_bytes));
+        let address = layout.base.wrapping_add(inside).wrapping_add(offset[2].wrapping_mul(slice));
+        Ok((address, layout.row_bytes, slice))
+    }
+
+    /// Gives a copy to its engine.
+    pub(super) fn begin_copy(&mut self, now: SimTime, number: OperationNumber, context: usize, out: &mut Outbox) {
+        let Some(Work::Copy(copy)) = self.operations.under_way(number) else { return };
+        let (engine, operation) = (copy.device, copy.operation.clone());
+        let id = CopyId(self.next_copy);
+        self.next_copy = self.next_copy.wrapping_add(1);
+        let is_host = |rows: Option<&Rows>| rows.is_none_or(|rows| place_of(rows.address) == Place::HostWindow);
+        let command = Command {
+            number,
+            context,
+            engine,
+            bytes: operation.bytes(),
+            reads_host: is_host(operation.source()),
+            writes_host: is_host(operation.destination()),
+        };
+        self.commands.insert(id, command);
+        let message = CopyMessage::Command(Box::new((id, operation)));
+        out.send(self.contexts[engine].data, now, Payload::Copy(message));
+    }
+
+    /// A copy engine is done with a command.
+    pub(super) fn copy_completed(
+        &mut self,
+        now: SimTime,
+        id: CopyId,
+        data: Option<Vec<u8>>,
+        error: Option<Box<str>>,
+        out: &mut Outbox,
+    ) {
+        let Some(Command { number, context, .. }) = self.commands.remove(&id) else { return };
+        self.pages.forget(id);
+        let Some((_, Work::Copy(copy))) = self.operations.complete(number) else { return };
+        match (error, data) {
+            (Some(error), _) => self.fail_context(context, CudaError::InvalidValue, error.into(), None),
+            (None, Some(data)) => {
+                self.counters.bytes_device_to_host += data.len() as u64;
+                match (copy.delivery, &mut self.host) {
+                    (Delivery::Thread(thread), _) => self.threads.receive(thread, data),
+                    (Delivery::Transfer(transfer), Some(host)) => host.receive(transfer, data),
+                    _ => {}
+                }
+            }
+            (None, None) => {}
+        }
+        self.operation_done(now, out);
+    }
+}

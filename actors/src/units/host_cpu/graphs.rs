@@ -1,0 +1,114 @@
+//! Graphs: operations whose order is their own, as one operation of a stream.
+
+use super::HostCpu;
+use super::calls::{CallOutcome, NOTHING};
+use super::copies::Delivery;
+use super::operations::{Edge, NewOperation, OperationNumber, Work};
+use crate::engine::Outbox;
+use balar_host::call::GraphNode;
+use balar_host::{Call, CudaError};
+use balar_protocol::SimTime;
+use std::sync::Arc;
+
+/// Queues of graphs' kernels have numbers from here on: those of streams are below.
+pub(super) const FIRST_GRAPH_QUEUE: u32 = 1 << 31;
+
+/// A node whose operation has been added.
+#[derive(Clone, Copy)]
+struct Added {
+    number: OperationNumber,
+    /// Of a kernel: its queue, which the next node that waits for it alone shares.
+    queue: Option<u32>,
+    has_heir: bool,
+}
+
+impl HostCpu {
+    pub(super) fn launch_graph(
+        &mut self,
+        now: SimTime,
+        device: usize,
+        nodes: Vec<GraphNode>,
+        stream: u32,
+        out: &mut Outbox,
+    ) -> CallOutcome {
+        let key = self.find_stream(device, stream)?;
+        let device = self.streams.device(key);
+        // All nodes are checked before any is added.
+        let mut works = Vec::with_capacity(nodes.len());
+        let mut has_followers = vec![false; nodes.len()];
+        for (index, node) in nodes.into_iter().enumerate() {
+            for &before in &node.dependencies {
+                if before as usize >= index {
+                    let text = format!("node {index} of a graph waits for node {before}, which is not before it");
+                    return Err((CudaError::InvalidValue, text));
+                }
+                has_followers[before as usize] = true;
+            }
+            let event = match node.call.as_deref() {
+                Some(Call::EventRecord { event, .. }) => Some(*event),
+                _ => None,
+            };
+            let delivery = match node.call.as_deref() {
+                Some(Call::MemcpyDeviceToHost { transfer, .. } | Call::ArrayRead { transfer, .. }) => {
+                    Delivery::Transfer(*transfer)
+                }
+                _ => Delivery::None,
+            };
+            let (work, extra) = match node.call {
+                Some(call) => self.work_of(now, device, key, delivery, *call, out)?,
+                None => (Work::Nothing, Vec::new()),
+            };
+            works.push((work, extra, node.dependencies, event));
+        }
+        let before = self.streams.edges(key, false, &self.operations);
+        let (priority, stream) = (self.streams.priority(key), key.number());
+        let mut added: Vec<Added> = Vec::with_capacity(works.len());
+        let mut ends = Vec::new();
+        for (index, (mut work, mut edges, dependencies, event)) in works.into_iter().enumerate() {
+            let mut queue = None;
+            if let Work::Kernel(launch) = &mut work {
+                let heir = match dependencies[..] {
+                    [only] => added.get_mut(only as usize).filter(|only| only.queue.is_some() && !only.has_heir),
+                    _ => None,
+                };
+                let number = match heir {
+                    Some(parent) => {
+                        parent.has_heir = true;
+                        edges.push(Edge::Given(parent.number));
+                        parent.queue
+                    }
+                    None => None,
+                };
+                queue = Some(number.unwrap_or_else(|| self.new_queue()));
+                Arc::make_mut(launch).queue = queue.unwrap_or_default();
+            }
+            if edges.iter().all(|edge| matches!(edge, Edge::Done(_))) {
+                edges.extend(dependencies.iter().map(|&node| Edge::Done(added[node as usize].number)));
+            }
+            if dependencies.is_empty() {
+                edges.extend_from_slice(&before);
+            }
+            let number = self.operations.add(NewOperation { device, stream, priority, work }, &edges);
+            if let Some(event) = event {
+                self.events.record(event, number);
+            }
+            if !has_followers[index] {
+                ends.push(Edge::Done(number));
+            }
+            added.push(Added { number, queue, has_heir: false });
+        }
+        if ends.is_empty() {
+            ends = before;
+        }
+        let end = NewOperation { device, stream, priority, work: Work::Nothing };
+        let number = self.operations.add(end, &ends);
+        self.streams.set_end(key, number, Some(false));
+        NOTHING
+    }
+
+    fn new_queue(&mut self) -> u32 {
+        let queue = self.next_graph_queue;
+        self.next_graph_queue = queue.checked_add(1).unwrap_or(FIRST_GRAPH_QUEUE);
+        queue
+    }
+}

@@ -1,0 +1,248 @@
+//! The program's threads: each is in a call, waits in one, or is outside.
+
+use super::HostCpu;
+use super::operations::OperationNumber;
+use crate::engine::Outbox;
+use balar_host::{Bytes, Call, CallResult, Next, Request, ThreadId};
+use balar_protocol::SimTime;
+use std::collections::BTreeMap;
+
+/// While threads compute and others wait for the GPU, the program is asked at least this often what it does.
+const POLL: SimTime = SimTime(20_000_000);
+
+/// What a blocked call waits for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Until {
+    /// These operations.
+    Operations(Vec<OperationNumber>),
+    /// Everything on the device that was asked for before this operation.
+    DeviceBefore { device: usize, number: OperationNumber },
+    /// The same of all devices.
+    AllBefore(OperationNumber),
+    /// Room for one more launch on the device.
+    QueueRoom(usize),
+}
+
+/// What happens before the call returns.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Then {
+    /// Nothing else.
+    Nothing,
+    /// The allocation at this address ends.
+    Free(u64),
+    /// The module ends.
+    Unload(u32),
+    /// Everything of the device ends.
+    Reset,
+    /// The call is made once more, in no time.
+    Again(Box<Call>),
+}
+
+/// A blocked call.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Wait {
+    pub until: Until,
+    pub then: Then,
+}
+
+impl Wait {
+    /// For operations alone.
+    pub fn operations(numbers: Vec<OperationNumber>) -> Wait {
+        Wait { until: Until::Operations(numbers), then: Then::Nothing }
+    }
+}
+
+/// Where a thread stands.
+#[derive(Debug)]
+enum State {
+    /// In no call.
+    Outside,
+    /// In a call, or computing before it, until this time.
+    Calling { until: SimTime, call: Call },
+    /// In a call that waits for the GPU.
+    Waiting { since: SimTime, call: &'static str, wait: Wait },
+    /// Its call returns at this time.
+    Returning { at: SimTime, result: CallResult },
+}
+
+#[derive(Debug)]
+struct Thread {
+    state: State,
+    /// The device of the call.
+    device: usize,
+    /// What a synchronous copy from the device brought.
+    received: Option<Vec<u8>>,
+}
+
+/// All threads that have made a call and not ended.
+#[derive(Debug, Default)]
+pub(super) struct Threads {
+    threads: BTreeMap<ThreadId, Thread>,
+}
+
+impl Threads {
+    /// The bytes for a thread's call.
+    pub fn receive(&mut self, thread: ThreadId, data: Vec<u8>) {
+        if let Some(thread) = self.threads.get_mut(&thread) {
+            thread.received = Some(data);
+        }
+    }
+
+    /// When a thread next does something by itself, and which.
+    pub fn next(&self) -> Option<(SimTime, ThreadId)> {
+        let times = self.threads.iter().filter_map(|(id, thread)| match thread.state {
+            State::Calling { until, .. } => Some((until, *id)),
+            State::Returning { at, .. } => Some((at, *id)),
+            State::Outside | State::Waiting { .. } => None,
+        });
+        times.min()
+    }
+
+    /// Is a thread in a call?
+    fn is_any_in_call(&self) -> bool {
+        self.threads.values().any(|thread| !matches!(thread.state, State::Outside))
+    }
+
+    /// The first thread that waits for the GPU: the name of its call.
+    pub fn waiting(&self) -> Option<&'static str> {
+        self.threads.values().find_map(|thread| match thread.state {
+            State::Waiting { call, .. } => Some(call),
+            _ => None,
+        })
+    }
+}
+
+impl HostCpu {
+    /// Asks the program what it does, until it waits.
+    pub(super) fn ask(&mut self, now: SimTime) {
+        self.ask_at = None;
+        while let Some(host) = &mut self.host {
+            match host.next() {
+                Next::Call(request) => self.begin_call(now, request),
+                Next::Waiting => {
+                    if host.has_threads_outside() && self.threads.is_any_in_call() {
+                        self.ask_at = Some(now.saturating_add(POLL));
+                    }
+                    return;
+                }
+                Next::End { error } => {
+                    self.take_printed();
+                    self.ended = true;
+                    self.exit_error = self.exit_error.take().or(error);
+                    self.threads.threads.clear();
+                    return;
+                }
+            }
+        }
+    }
+
+    /// A thread makes a call.
+    fn begin_call(&mut self, now: SimTime, request: Request) {
+        let Request { thread, device, host_picoseconds, call } = request;
+        if let Call::Exit { error } = &call {
+            self.take_printed();
+            let in_words = |failure: &balar_host::CallFailure| match &self.last_error {
+                Some((error, text)) if *error == failure.error => format!("{failure}: {text}"),
+                _ => failure.to_string(),
+            };
+            let error = error.as_ref().map(in_words);
+            self.exit_error = self.exit_error.take().or(error);
+            self.threads.threads.remove(&thread);
+            return;
+        }
+        let start = now.saturating_add(self.costs.host_time.span(host_picoseconds, self.costs.clock));
+        let until = self.call_ends(start, &call);
+        self.counters.cycles_busy += self.cycles(now, until);
+        let state = State::Calling { until, call };
+        self.threads.threads.insert(thread, Thread { state, device: device as usize, received: None });
+    }
+
+    /// A thread does what it has to do at this time.
+    pub(super) fn step_thread(&mut self, now: SimTime, id: ThreadId, out: &mut Outbox) {
+        let Some(thread) = self.threads.threads.get_mut(&id) else { return };
+        let device = thread.device;
+        match std::mem::replace(&mut thread.state, State::Outside) {
+            State::Returning { result, .. } => {
+                if matches!(result, CallResult::Error(_)) {
+                    self.counters.calls_failed += 1;
+                }
+                if let Some(host) = &mut self.host {
+                    host.complete(id, result);
+                }
+                self.ask(now);
+            }
+            State::Calling { call, .. } => self.end_call(now, id, device, call, out),
+            other => thread.state = other,
+        }
+    }
+
+    /// A thread's call returns now.
+    pub(super) fn call_returns(&mut self, now: SimTime, id: ThreadId, result: CallResult) {
+        if let Some(thread) = self.threads.threads.get_mut(&id) {
+            thread.state = State::Returning { at: now, result };
+        }
+    }
+
+    /// A thread's call waits.
+    pub(super) fn call_waits(&mut self, now: SimTime, id: ThreadId, call: &'static str, wait: Wait) {
+        if let Some(thread) = self.threads.threads.get_mut(&id) {
+            thread.state = State::Waiting { since: now, call, wait };
+        }
+    }
+
+    /// Something is done: calls that waited for it go on.
+    pub(super) fn wake_threads(&mut self, now: SimTime, out: &mut Outbox) {
+        let over = |(id, thread): (&ThreadId, &Thread)| match &thread.state {
+            State::Waiting { wait, .. } if self.is_over(&wait.until) => Some(*id),
+            _ => None,
+        };
+        let over: Vec<ThreadId> = self.threads.threads.iter().filter_map(over).collect();
+        for id in over {
+            self.wake(now, id, out);
+        }
+    }
+
+    fn wake(&mut self, now: SimTime, id: ThreadId, out: &mut Outbox) {
+        // Before the call returns, whatever it returns.
+        self.take_printed();
+        let Some(thread) = self.threads.threads.get_mut(&id) else { return };
+        let (device, received) = (thread.device, thread.received.take());
+        let State::Waiting { since, call, wait } = std::mem::replace(&mut thread.state, State::Outside) else { return };
+        let returned = self.after(now, self.costs.synchronize_cost);
+        self.counters.cycles_waiting += self.cycles(since, returned);
+        if let Then::Again(again) = wait.then {
+            self.counters.cycles_waiting -= self.cycles(now, returned);
+            self.retry_call(now, id, device, call, *again, out);
+            return;
+        }
+        let reset = matches!(wait.then, Then::Reset);
+        self.finish(now, device, wait.then, out);
+        let result = match received {
+            _ if self.contexts[device].sticky.is_some() && !reset => self.sticky_error(device),
+            Some(data) => CallResult::Data(Bytes::from(data)),
+            None => CallResult::None,
+        };
+        self.call_returns(returned, id, result);
+    }
+
+    /// What happens when a wait is over.
+    pub(super) fn finish(&mut self, now: SimTime, device: usize, then: Then, out: &mut Outbox) {
+        match then {
+            Then::Nothing | Then::Again(_) => {}
+            Then::Free(address) => self.end_allocation(now, address, out),
+            Then::Unload(module) => self.unload_module(now, module, out),
+            Then::Reset => self.reset_device(now, device, out),
+        }
+    }
+
+    pub(super) fn is_over(&self, until: &Until) -> bool {
+        match until {
+            Until::Operations(numbers) => !numbers.iter().any(|&number| self.operations.is_pending(number)),
+            &Until::DeviceBefore { device, number } => self.operations.is_done_before(device, number),
+            &Until::AllBefore(number) => {
+                (0..self.contexts.len()).all(|device| self.operations.is_done_before(device, number))
+            }
+            &Until::QueueRoom(device) => self.operations.count(device) < self.costs.queue_depth as usize,
+        }
+    }
+}
