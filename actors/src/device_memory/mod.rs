@@ -7,10 +7,12 @@ mod allocations;
 mod heap;
 mod mapping;
 mod print_queue;
+mod reading;
 mod write_log;
 
+pub(crate) use reading::read_lanes;
+pub(crate) use write_log::LoggedKind;
 pub use write_log::{AtomicResult, WriteLog};
-pub(crate) use write_log::{LoggedKind, read_lanes};
 
 use allocations::Allocations;
 use balar_host::memory;

@@ -1,6 +1,5 @@
 //! The arena and its logs.
 
-use super::write_log::read_lanes;
 use super::*;
 use balar_isa::execution::{AtomicFunction, AtomicOperation, AtomicType, LaneValues, MemoryAccess};
 use balar_protocol::SimTime;
@@ -65,7 +64,7 @@ fn own_stores_are_seen_before_the_window_ends() {
     let load = MemoryAccess { bytes: 8, ..access(0b11, |lane| A + 4 + 8 * lane as u64) };
     assert!(log.may_touch(&load));
     let mut loaded = LaneValues::default();
-    read_lanes(&memory.view(), &load, &mut loaded);
+    read_lanes(&memory.view(), (A, A + 4096), &load, &mut loaded);
     assert!(log.overlay(&load, &mut loaded));
     assert_eq!(loaded.low[0], 101 | 102 << 32);
     assert_eq!(loaded.low[1], 103 | 104 << 32);
@@ -225,4 +224,28 @@ fn gpus_and_host_window_are_one_memory() {
     log.open_to(SimTime(4), A, 0b10);
     memory.apply(&mut log);
     assert!(memory.view().allocation_for(0, second).is_some() && memory.view().allocation_for(1, A).is_some());
+}
+
+#[test]
+fn lanes_read_every_width_from_several_allocations() {
+    let memory = memory();
+    let mut log = WriteLog::default();
+    log.map(SimTime(0), A + 8192, 32);
+    let data: Arc<[u8]> = (0..48u8).collect();
+    log.write(SimTime(0), A + 4080, &data, 0..16);
+    log.write(SimTime(0), A + 8192, &data, 16..48);
+    memory.apply(&mut log);
+    for bytes in [1, 2, 4, 8, 16u8] {
+        // Lane 0 reads the end of the first allocation, lanes 1 and 2 the second one.
+        let wide = u64::from(bytes);
+        let load =
+            MemoryAccess { bytes, ..access(0b111, |lane| [A + 4096 - wide, A + 8192, A + 8192 + wide][lane.min(2)]) };
+        let mut loaded = LaneValues::default();
+        read_lanes(&memory.view(), (A, A + 4096), &load, &mut loaded);
+        for (lane, first) in [16 - bytes, 16, 16 + bytes].into_iter().enumerate() {
+            let expected = (0..bytes).rev().fold(0u128, |value, byte| value << 8 | u128::from(first + byte));
+            assert_eq!(loaded.get(lane), expected, "lane {lane}, {bytes} bytes");
+        }
+    }
+    read_lanes(&memory.view(), (0, 0), &access(0, |_| 0), &mut LaneValues::default());
 }

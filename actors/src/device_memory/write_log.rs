@@ -1,7 +1,7 @@
 //! What one unit writes to device memory in one window.
 
 use super::heap::DeviceHeap;
-use super::{Arena, DeviceMemoryView, GpuSet};
+use super::{Arena, GpuSet};
 use balar_isa::execution::{AtomicFunction, LaneValues, MemoryAccess};
 use balar_isa::program::{LANES, lanes};
 use balar_isa::texture::Image;
@@ -505,33 +505,4 @@ impl WriteLog {
             EntryKind::Open { address, gpus } => arena.allocations.open_to(*address, *gpus),
         }
     }
-}
-
-/// Reads a warp's load from the state at the start of the window. The access must have been checked.
-#[inline]
-pub(crate) fn read_lanes(view: &DeviceMemoryView, access: &MemoryAccess, values: &mut LaneValues) {
-    let bytes = usize::from(access.bytes);
-    let mut lanes = access.mask;
-    while lanes != 0 {
-        let lane = lanes.trailing_zeros() as usize;
-        lanes &= lanes - 1;
-        let source = view.bytes(access.addresses[lane], bytes);
-        match bytes {
-            4 => values.low[lane] = u64::from(u32::from_le_bytes([source[0], source[1], source[2], source[3]])),
-            8 => values.low[lane] = read_u64(source),
-            16 => {
-                values.low[lane] = read_u64(&source[..8]);
-                values.high[lane] = read_u64(&source[8..]);
-            }
-            2 => values.low[lane] = u64::from(u16::from_le_bytes([source[0], source[1]])),
-            _ => values.low[lane] = u64::from(source[0]),
-        }
-    }
-}
-
-#[inline]
-fn read_u64(source: &[u8]) -> u64 {
-    let mut bytes = [0; 8];
-    bytes.copy_from_slice(&source[..8]);
-    u64::from_le_bytes(bytes)
 }

@@ -185,7 +185,7 @@ impl LaneMemory for SmMemory<'_> {
     fn load(&mut self, access: &MemoryAccess, values: &mut LaneValues) -> Result<(), MemoryProblem> {
         self.check(access)?;
         if matches!(access.space, Space::Global | Space::Constant) {
-            read_lanes(self.view, access, values);
+            read_lanes(self.view, *self.recent_allocation, access, values);
             if self.log.may_touch(access) && !self.log.overlay(access, values) {
                 return Err(MemoryProblem::Later);
             }
