@@ -200,6 +200,15 @@ impl Kernel {
     }
 }
 
+/// The kernel with a handle that calls name so on a device.
+pub fn kernel_of_function(device: u32, function: &Function) -> Option<Arc<Kernel>> {
+    let is_it = |kernel: &Arc<Kernel>| {
+        kernel.name == function.name
+            && matches!(lock(&kernel.code.modules).get(&device), Some(Ok(module)) if module.number == function.module)
+    };
+    KERNELS.get(KERNELS.find(is_it)?).ok()
+}
+
 /// Ends the handles of the kernels of `code`.
 pub fn forget_kernels(code: &Arc<Code>) {
     KERNELS.retain(|_, kernel| !Arc::ptr_eq(&kernel.code, code));

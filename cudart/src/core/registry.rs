@@ -5,7 +5,7 @@ use super::code::{self, Code, Kernel};
 use super::handles::{Handles, Kind};
 use super::thread;
 use balar_host::CudaError;
-use balar_host::call::ModuleVariable;
+use balar_host::call::{Function, ModuleVariable};
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
@@ -121,6 +121,14 @@ pub fn kernel(name: usize) -> Result<Arc<Kernel>, CudaError> {
 /// The address of the kernel's host function, if it has one.
 pub fn host_function(kernel: &Arc<Kernel>) -> Option<usize> {
     read().kernels.iter().find(|(_, other)| Arc::ptr_eq(kernel, other)).map(|(host, _)| *host)
+}
+
+/// The registered kernel that calls name so on a device.
+pub fn kernel_of_function(device: u32, function: &Function) -> Option<Arc<Kernel>> {
+    let same_name: Vec<Arc<Kernel>> =
+        read().kernels.values().filter(|kernel| kernel.name == function.name).cloned().collect();
+    let is_it = |kernel: &Arc<Kernel>| kernel.code.on(device).is_ok_and(|module| module.number == function.module);
+    same_name.into_iter().find(is_it).or_else(|| code::kernel_of_function(device, function))
 }
 
 /// The variable that the program names by its address in the host.

@@ -48,7 +48,8 @@ pub struct KernelNodeParams {
     pub block: [u32; 3],
     /// Dynamic shared memory of a block.
     pub shared_bytes: u32,
-    padding: u32,
+    /// Zero.
+    pub padding: u32,
     /// Address of an array of addresses, one a parameter.
     pub parameters: u64,
     /// Address of a list that says where all parameters lie together.
@@ -152,7 +153,8 @@ pub struct InstantiateParams {
     pub error_node: u64,
     /// `cudaGraphInstantiateResult`: 0 success, 1 error, 2 invalid structure.
     pub result: u32,
-    padding: u32,
+    /// Zero.
+    pub padding: u32,
 }
 
 /// Flags of `cudaGraphInstantiate`.
@@ -173,7 +175,8 @@ pub mod instantiate_flags {
 pub struct UpdateResultInfo {
     /// `cudaGraphExecUpdateResult`: see [`update_result`].
     pub result: u32,
-    padding: u32,
+    /// Zero.
+    pub padding: u32,
     /// The node of the new graph.
     pub error_node: u64,
     /// Where an edge is wrong, the node that it comes from.

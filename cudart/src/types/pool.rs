@@ -72,6 +72,18 @@ pub mod pool_attribute {
     pub const USED_CURRENT: u32 = 7;
     /// `cudaMemPoolAttrUsedMemHigh`.
     pub const USED_HIGH: u32 = 8;
+    /// `cudaMemPoolAttrAllocationType`, an int as all that follow but the size (CUDA 13).
+    pub const ALLOCATION_TYPE: u32 = 9;
+    /// `cudaMemPoolAttrExportHandleTypes`.
+    pub const EXPORT_HANDLE_TYPES: u32 = 10;
+    /// `cudaMemPoolAttrLocationId`.
+    pub const LOCATION_ID: u32 = 11;
+    /// `cudaMemPoolAttrLocationType`.
+    pub const LOCATION_TYPE: u32 = 12;
+    /// `cudaMemPoolAttrMaxPoolSize`, 64 bits.
+    pub const MAXIMUM_BYTES: u32 = 13;
+    /// `cudaMemPoolAttrHwDecompressEnabled`.
+    pub const HARDWARE_DECOMPRESSION: u32 = 14;
 }
 
 /// Values of `cudaGraphMemAttributeType`.

@@ -9,12 +9,14 @@ use bytemuck::{Pod, Zeroable};
 pub struct ResourceDesc {
     /// `cudaResourceType`: see [`resource_type`].
     pub kind: u32,
-    padding: u32,
+    /// Zero.
+    pub padding: u32,
     /// Handle of an array or a mipmapped array, or the address of linear or pitched memory.
     pub object: u64,
     /// Of linear and pitched memory.
     pub format: ChannelFormatDesc,
-    padding_after_format: u32,
+    /// Zero.
+    pub padding_after_format: u32,
     /// Bytes of linear memory, texels of a row of pitched memory.
     pub size_or_width: u64,
     /// Rows of pitched memory.
@@ -84,7 +86,8 @@ pub struct TextureDescV2 {
 pub struct ResourceViewDesc {
     /// `cudaResourceViewFormat`: 0 as the resource says itself.
     pub format: u32,
-    padding: u32,
+    /// Zero.
+    pub padding: u32,
     /// Texels of a row.
     pub width: u64,
     /// Rows.
@@ -127,7 +130,8 @@ pub struct TextureReference {
     pub maximum_mipmap_level: f32,
     /// Whether the hardware may not take shortcuts between levels.
     pub disable_trilinear_optimization: i32,
-    reserved: [i32; 14],
+    /// Of the runtime.
+    pub reserved: [i32; 14],
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Executable graphs: what a graph was when it was instantiated, child graphs in place, in an order in which it can be launched.
 
-use super::{Graph, Node, Work, user_object};
+use super::{Dependency, Graph, Node, Work, user_object};
 use crate::core::handles::{Handles, Kind};
 use crate::types::graph::update_result;
 use balar_host::CudaError;
@@ -237,6 +237,19 @@ impl Executable {
         Ok(())
     }
 
+    /// A graph of the same nodes.
+    pub fn as_graph(&self) -> Result<u64, CudaError> {
+        let graph = super::create();
+        let mut nodes: Vec<u64> = Vec::with_capacity(self.nodes.len());
+        for step in &self.nodes {
+            let after: Vec<Dependency> =
+                step.dependencies.iter().map(|index| Dependency::on(nodes[*index as usize])).collect();
+            let work = if step.is_enabled { step.work.clone() } else { Work::Empty };
+            nodes.push(super::add(graph, &after, work)?);
+        }
+        Ok(graph)
+    }
+
     /// Takes what the nodes of `graph` do, which must have the same structure.
     pub fn update(&mut self, graph: u64) -> Result<(), UpdateError> {
         let shape = self.shape.clone();
@@ -301,7 +314,7 @@ fn replacement_error(old: &Work, new: &Work) -> Option<u32> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Dependency, add, create};
+    use super::super::{add, create};
     use super::*;
     use crate::types::graph::HostNodeParams;
 

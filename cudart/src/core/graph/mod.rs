@@ -125,6 +125,19 @@ fn destroy_any(graph: u64) -> Result<(), CudaError> {
 pub fn add(graph: u64, dependencies: &[Dependency], work: Work) -> Result<u64, CudaError> {
     with(graph, |graph| graph.check_dependencies(None, dependencies))?;
     let work = if let Work::Graph(child) = work { Work::Graph(copy(child)?) } else { work };
+    add_as_it_is(graph, dependencies, work)
+}
+
+/// Adds a child graph, which belongs to the node from now on.
+pub fn add_moved(graph: u64, dependencies: &[Dependency], child: u64) -> Result<u64, CudaError> {
+    with(graph, |graph| graph.check_dependencies(None, dependencies))?;
+    if graph == child || with(child, |child| Ok(child.owner.is_some()))? {
+        return Err(CudaError::InvalidValue);
+    }
+    add_as_it_is(graph, dependencies, Work::Graph(child))
+}
+
+fn add_as_it_is(graph: u64, dependencies: &[Dependency], work: Work) -> Result<u64, CudaError> {
     let child = if let Work::Graph(child) = work { Some(child) } else { None };
     let node = NODES.insert(graph);
     with(graph, |graph| {

@@ -1,0 +1,120 @@
+//! Nodes that allocate and free memory.
+
+use crate::core::arguments::{In, Out};
+use crate::core::graph::allocation::{self, Allocation};
+use crate::core::graph::{self, Dependency, Work};
+use crate::core::process;
+use crate::cuda_api;
+use crate::runtime::capture::dependencies;
+use crate::types::graph::MemAllocNodeParams;
+use crate::types::pool::{MemPoolProps, graph_memory_attribute, location_type};
+use balar_host::CudaError;
+use std::ffi::c_int;
+
+/// `cudaMemAllocationTypePinned`.
+const PINNED: u32 = 1;
+
+/// Memory as a node's parameters ask for it.
+pub fn allocate_work(parameters: &MemAllocNodeParams) -> Result<(Work, u64), CudaError> {
+    let MemAllocNodeParams { pool: MemPoolProps { allocation_type, handle_types, location, .. }, bytes, .. } =
+        *parameters;
+    if allocation_type != PINNED || handle_types != 0 || location.kind != location_type::DEVICE {
+        return Err(CudaError::InvalidValue);
+    }
+    process::device_of(location.id)?;
+    let memory = Allocation::new(location.id as u32, bytes)?;
+    let address = memory.address;
+    Ok((Work::Allocate(memory), address))
+}
+
+/// Adds a node that allocates; writes the address into the parameters.
+pub fn add_allocation(
+    node: Out<u64>,
+    graph: u64,
+    after: &[Dependency],
+    parameters: &mut MemAllocNodeParams,
+) -> Result<(), CudaError> {
+    node.check()?;
+    let (work, address) = allocate_work(parameters)?;
+    node.set(graph::add(graph, after, work)?)?;
+    parameters.pointer = address;
+    Ok(())
+}
+
+/// The end of memory that a node allocates.
+pub fn free_work(address: u64) -> Result<Work, CudaError> {
+    allocation::find(address).map(|_| Work::Free(address)).ok_or(CudaError::InvalidValue)
+}
+
+/// Memory of a node as programs ask for it.
+pub fn allocation_parameters(work: &Work) -> Result<MemAllocNodeParams, CudaError> {
+    let Work::Allocate(memory) = work else { return Err(CudaError::InvalidValue) };
+    let mut parameters = MemAllocNodeParams { bytes: memory.bytes, pointer: memory.address, ..Default::default() };
+    parameters.pool.allocation_type = PINNED;
+    parameters.pool.location.kind = location_type::DEVICE;
+    parameters.pool.location.id = memory.device as i32;
+    Ok(parameters)
+}
+
+cuda_api! {
+    fn cudaGraphAddMemAllocNode(
+        node: Out<u64>,
+        graph: u64,
+        after: In<u64>,
+        count: usize,
+        parameters: Out<MemAllocNodeParams>,
+    ) {
+        parameters.check()?;
+        // SAFETY: a place that is not null holds the parameters.
+        let mut filled = unsafe { parameters.pointer().read_unaligned() };
+        add_allocation(node, graph, &dependencies(after, In::absent(), count)?, &mut filled)?;
+        parameters.set(filled)
+    }
+
+    fn cudaGraphMemAllocNodeGetParams(node: u64, parameters: Out<MemAllocNodeParams>) {
+        parameters.set(graph::with_node(node, |node| allocation_parameters(&node.work))?)
+    }
+
+    fn cudaGraphAddMemFreeNode(node: Out<u64>, graph: u64, after: In<u64>, count: usize, address: u64) {
+        super::nodes::add(node, graph, &dependencies(after, In::absent(), count)?, free_work(address)?)
+    }
+
+    fn cudaGraphMemFreeNodeGetParams(node: u64, address: Out<u64>) {
+        address.set(graph::with_node(node, |node| match node.work {
+            Work::Free(address) => Ok(address),
+            _ => Err(CudaError::InvalidValue),
+        })?)
+    }
+
+    fn cudaDeviceGraphMemTrim(device: c_int) {
+        // Memory is set aside as long as there are nodes for it: nothing is left over.
+        process::device_of(device).map(|_| ())
+    }
+
+    fn cudaDeviceGetGraphMemAttribute(device: c_int, attribute: u32, value: Out<u64>) {
+        process::device_of(device)?;
+        let device = device as u32;
+        value.set(match attribute {
+            graph_memory_attribute::USED_CURRENT => allocation::usage(device).used,
+            graph_memory_attribute::USED_HIGH => allocation::highest(device).used,
+            graph_memory_attribute::RESERVED_CURRENT => allocation::usage(device).reserved,
+            graph_memory_attribute::RESERVED_HIGH => allocation::highest(device).reserved,
+            _ => return Err(CudaError::InvalidValue),
+        })
+    }
+
+    fn cudaDeviceSetGraphMemAttribute(device: c_int, attribute: u32, value: In<u64>) {
+        process::device_of(device)?;
+        // The highest values can be set back, to zero alone.
+        let of_used = match attribute {
+            graph_memory_attribute::USED_HIGH => true,
+            graph_memory_attribute::RESERVED_HIGH => false,
+            _ => return Err(CudaError::InvalidValue),
+        };
+        if value.get()? != 0 {
+            return Err(CudaError::InvalidValue);
+        }
+        allocation::reset_highest(device as u32, of_used);
+        Ok(())
+    }
+}

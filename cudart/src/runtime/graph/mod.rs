@@ -1,0 +1,85 @@
+//! Graphs.
+
+mod edges;
+mod executable;
+mod generic;
+mod memory;
+mod nodes;
+mod user_object;
+
+pub use memory::free_work;
+
+use crate::core::arguments::{Out, Text};
+use crate::core::graph::{self, Work, dot, executable as executables};
+use crate::cuda_api;
+use balar_host::CudaError;
+
+cuda_api! {
+    fn cudaGraphCreate(graph: Out<u64>, flags: u32) {
+        graph.check()?;
+        if flags != 0 {
+            return Err(CudaError::InvalidValue);
+        }
+        graph.set(graph::create())
+    }
+
+    fn cudaGraphDestroy(graph: u64) {
+        graph::destroy(graph)
+    }
+
+    fn cudaGraphClone(copy: Out<u64>, graph: u64) {
+        copy.check()?;
+        copy.set(graph::copy(graph)?)
+    }
+
+    fn cudaGraphNodeFindInClone(node: Out<u64>, original: u64, copy: u64) {
+        node.check()?;
+        node.set(graph::find_in_copy(original, copy)?)
+    }
+
+    fn cudaGraphDestroyNode(node: u64) {
+        graph::destroy_node(node)
+    }
+
+    fn cudaGraphGetId(graph: u64, number: Out<u32>) {
+        number.set(graph::with(graph, |graph| Ok(graph.number))?)
+    }
+
+    fn cudaGraphExecGetId(executable: u64, number: Out<u32>) {
+        number.set(executables::with(executable, |executable| Ok(executable.number))?)
+    }
+
+    fn cudaGraphNodeGetContainingGraph(node: u64, graph: Out<u64>) {
+        graph.set(graph::graph_of(node)?)
+    }
+
+    fn cudaGraphNodeGetLocalId(node: u64, number: Out<u32>) {
+        number.set(graph::with_node(node, |node| Ok(node.local_id))?)
+    }
+
+    fn cudaGraphNodeGetToolsId(node: u64, number: Out<u64>) {
+        let graph = graph::with(graph::graph_of(node)?, |graph| Ok(graph.number))?;
+        number.set(u64::from(graph) << 32 | u64::from(graph::with_node(node, |node| Ok(node.local_id))?))
+    }
+
+    fn cudaGraphNodeGetType(node: u64, kind: Out<u32>) {
+        kind.set(graph::with_node(node, |node| Ok(node.work.kind()))?)
+    }
+
+    fn cudaGraphChildGraphNodeGetGraph(node: u64, child: Out<u64>) {
+        child.set(graph::with_node(node, |node| match node.work {
+            Work::Graph(child) => Ok(child),
+            _ => Err(CudaError::InvalidValue),
+        })?)
+    }
+
+    fn cudaGraphDebugDotPrint(graph: u64, path: Text, flags: u32) {
+        let path = path.get()?;
+        std::fs::write(path, dot::text(graph, flags)?).map_err(|_| CudaError::OperatingSystem)
+    }
+
+    fn cudaGraphConditionalHandleCreate(_handle: Out<u64>, _graph: u64, _initial: u32, _flags: u32) {
+        // Nodes whose graphs run as kernels say: the simulator takes graphs as a whole.
+        Err(CudaError::NotSupported)
+    }
+}
