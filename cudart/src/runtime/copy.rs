@@ -1,9 +1,12 @@
 //! Copies of memory.
 
+use crate::core::arguments::In;
 use crate::core::operation::{self, Copy, End, Operation};
 use crate::core::ranges::{self, Place};
 use crate::core::stream::StreamHandle;
+use crate::core::{copy_parameters, process};
 use crate::cuda_api;
+use crate::types::copy::{Extent, Memcpy3DParameters, PitchedPointer, Position};
 use balar_host::CudaError;
 use balar_host::call::CopyShape;
 use std::ffi::c_int;
@@ -96,6 +99,96 @@ pub fn copy(
     operation::enqueue(stream, Operation::Copy(copy), asynchronous).map(|_| ())
 }
 
+/// Copies rows.
+fn copy_rows(
+    (destination, destination_pitch): (u64, usize),
+    (source, source_pitch): (u64, usize),
+    (width, height): (usize, usize),
+    direction: Direction,
+    stream: StreamHandle,
+    asynchronous: bool,
+) -> Result<(), CudaError> {
+    if width == 0 || height == 0 {
+        return Ok(());
+    }
+    if width > destination_pitch || width > source_pitch {
+        return Err(CudaError::InvalidPitchValue);
+    }
+    direction.check(destination, source)?;
+    let end = |address, pitch: usize| End::Memory {
+        address,
+        row_pitch: pitch as u64,
+        slice_pitch: (pitch as u64).saturating_mul(height as u64),
+    };
+    let copy = Copy {
+        destination: end(destination, destination_pitch),
+        source: end(source, source_pitch),
+        shape: CopyShape { width: width as u64, height: height as u64, depth: 1 },
+    };
+    let asynchronous = asynchronous || within_devices(destination, source);
+    operation::enqueue(stream, Operation::Copy(copy), asynchronous).map(|_| ())
+}
+
+/// Copies a space of memory or arrays.
+fn copy_space(parameters: &Memcpy3DParameters, stream: StreamHandle, asynchronous: bool) -> Result<(), CudaError> {
+    let copy = copy_parameters::copy_of(parameters)?;
+    let is_device = |end: End| match end {
+        End::Memory { address, .. } => matches!(ranges::place(address, 1), Place::Device(_)),
+        End::Array { .. } => true,
+    };
+    let asynchronous = asynchronous || (is_device(copy.destination) && is_device(copy.source));
+    operation::enqueue(stream, Operation::Copy(copy), asynchronous).map(|_| ())
+}
+
+/// `cudaMemcpy3DPeerParms`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct PeerParameters {
+    source_array: u64,
+    source_position: Position,
+    source: PitchedPointer,
+    source_device: c_int,
+    destination_array: u64,
+    destination_position: Position,
+    destination: PitchedPointer,
+    destination_device: c_int,
+    extent: Extent,
+}
+
+impl PeerParameters {
+    /// The copy, whose addresses say which devices take part.
+    fn without_devices(&self) -> Result<Memcpy3DParameters, CudaError> {
+        process::device_of(self.source_device)?;
+        process::device_of(self.destination_device)?;
+        Ok(Memcpy3DParameters {
+            source_array: self.source_array,
+            source_position: self.source_position,
+            source: self.source,
+            destination_array: self.destination_array,
+            destination_position: self.destination_position,
+            destination: self.destination,
+            extent: self.extent,
+            kind: DEFAULT_KIND,
+            ..Memcpy3DParameters::default()
+        })
+    }
+}
+
+/// `cudaMemcpyDefault`.
+const DEFAULT_KIND: u32 = 4;
+
+/// Copies between devices.
+fn copy_between(
+    (destination, to): (u64, c_int),
+    (source, from): (u64, c_int),
+    bytes: usize,
+    stream: StreamHandle,
+) -> Result<(), CudaError> {
+    process::device_of(to)?;
+    process::device_of(from)?;
+    copy(destination, source, bytes, Direction::DeviceToDevice, stream, true)
+}
+
 cuda_api! {
     stream fn cudaMemcpy(destination: u64, source: u64, bytes: usize, kind: c_int) {
         copy(destination, source, bytes, Direction::of_code(kind)?, StreamHandle::DEFAULT, false)
@@ -103,5 +196,93 @@ cuda_api! {
 
     stream fn cudaMemcpyAsync(destination: u64, source: u64, bytes: usize, kind: c_int, stream: StreamHandle) {
         copy(destination, source, bytes, Direction::of_code(kind)?, stream, true)
+    }
+
+    fn cudaMemcpyPeer(destination: u64, to: c_int, source: u64, from: c_int, bytes: usize) {
+        copy_between((destination, to), (source, from), bytes, StreamHandle::DEFAULT)
+    }
+
+    stream fn cudaMemcpyPeerAsync(
+        destination: u64,
+        to: c_int,
+        source: u64,
+        from: c_int,
+        bytes: usize,
+        stream: StreamHandle,
+    ) {
+        copy_between((destination, to), (source, from), bytes, stream)
+    }
+
+    stream fn cudaMemcpy2D(
+        destination: u64,
+        destination_pitch: usize,
+        source: u64,
+        source_pitch: usize,
+        width: usize,
+        height: usize,
+        kind: c_int,
+    ) {
+        let direction = Direction::of_code(kind)?;
+        let (destination, source) = ((destination, destination_pitch), (source, source_pitch));
+        copy_rows(destination, source, (width, height), direction, StreamHandle::DEFAULT, false)
+    }
+
+    stream fn cudaMemcpy2DAsync(
+        destination: u64,
+        destination_pitch: usize,
+        source: u64,
+        source_pitch: usize,
+        width: usize,
+        height: usize,
+        kind: c_int,
+        stream: StreamHandle,
+    ) {
+        let direction = Direction::of_code(kind)?;
+        let (destination, source) = ((destination, destination_pitch), (source, source_pitch));
+        copy_rows(destination, source, (width, height), direction, stream, true)
+    }
+
+    stream fn cudaMemcpy3D(parameters: In<Memcpy3DParameters>) {
+        copy_space(&parameters.get()?, StreamHandle::DEFAULT, false)
+    }
+
+    stream fn cudaMemcpy3DAsync(parameters: In<Memcpy3DParameters>, stream: StreamHandle) {
+        copy_space(&parameters.get()?, stream, true)
+    }
+
+    stream fn cudaMemcpy3DPeer(parameters: In<PeerParameters>) {
+        copy_space(&parameters.get()?.without_devices()?, StreamHandle::DEFAULT, false)
+    }
+
+    stream fn cudaMemcpy3DPeerAsync(parameters: In<PeerParameters>, stream: StreamHandle) {
+        copy_space(&parameters.get()?.without_devices()?, stream, true)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::types::layout::check;
+    use balar_host::memory::BASE;
+    use std::mem::offset_of;
+
+    /// Sizes by a C compiler, with the headers of CUDA 11.8, 12.6 and 13.5.
+    #[test]
+    fn layouts_are_those_of_the_headers() {
+        check::<PeerParameters>(168, 8);
+        assert_eq!(offset_of!(PeerParameters, source_device), 64);
+        assert_eq!(offset_of!(PeerParameters, destination_device), 136);
+        assert_eq!(offset_of!(PeerParameters, extent), 144);
+    }
+
+    #[test]
+    fn addresses_must_be_where_the_direction_says() {
+        let (host, device) = (0x1000, BASE + 0x1000);
+        assert_eq!(Direction::of_code(5), Err(CudaError::InvalidMemcpyDirection));
+        assert_eq!(Direction::HostToDevice.check(device, host), Ok(()));
+        assert_eq!(Direction::HostToDevice.check(host, device), Err(CudaError::InvalidValue));
+        assert_eq!(Direction::DeviceToDevice.check(device, host), Err(CudaError::InvalidValue));
+        assert_eq!(Direction::Default.check(host, device), Ok(()));
+        assert_eq!(Direction::Default.check(0, device), Err(CudaError::InvalidValue));
     }
 }

@@ -1,38 +1,14 @@
 //! Device memory.
 
 use crate::core::arguments::Out;
+use crate::core::ranges::{self, Sharing};
 use crate::core::{connection, process};
 use crate::cuda_api;
+use crate::types::copy::{Extent, PitchedPointer};
 use balar_host::{Call, CallResult, CudaError};
 
 /// Rows of pitched memory begin at multiples of this.
 const PITCH: u64 = 512;
-
-/// What `cudaMalloc3D` gives (`cudaPitchedPtr`).
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct PitchedPointer {
-    /// The address.
-    pub pointer: u64,
-    /// Bytes from a row to the next.
-    pub pitch: usize,
-    /// Bytes of a row that were asked for.
-    pub width: usize,
-    /// Rows of a slice.
-    pub height: usize,
-}
-
-/// `cudaExtent`.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Extent {
-    /// Elements of an array's row, bytes of other memory's.
-    pub width: usize,
-    /// Rows.
-    pub height: usize,
-    /// Slices.
-    pub depth: usize,
-}
 
 /// Memory of the current device; no memory where none is asked for.
 pub fn allocate(bytes: u64) -> Result<u64, CudaError> {
@@ -44,8 +20,8 @@ pub fn allocate(bytes: u64) -> Result<u64, CudaError> {
 }
 
 /// Memory of rows; gives its address and pitch.
-fn allocate_rows(width: usize, rows: Option<u64>) -> Result<(u64, u64), CudaError> {
-    let pitch = (width as u64).checked_next_multiple_of(PITCH).ok_or(CudaError::InvalidValue)?;
+fn allocate_rows(width: u64, rows: Option<u64>) -> Result<(u64, u64), CudaError> {
+    let pitch = width.checked_next_multiple_of(PITCH).ok_or(CudaError::InvalidValue)?;
     let bytes = rows.and_then(|rows| pitch.checked_mul(rows)).ok_or(CudaError::InvalidValue)?;
     Ok((allocate(bytes)?, pitch))
 }
@@ -60,24 +36,26 @@ cuda_api! {
         if pointer == 0 {
             return process::description().map(|_| ());
         }
-        crate::core::ranges::remove(pointer, crate::core::ranges::Sharing::Managed);
-        connection::done(&Call::Free { pointer })
+        let managed = ranges::remove(pointer, Sharing::Managed);
+        connection::done(&Call::Free { pointer }).inspect_err(|_| managed.into_iter().for_each(ranges::restore))?;
+        super::managed::forget(pointer);
+        Ok(())
     }
 
     fn cudaMallocPitch(pointer: Out<u64>, pitch: Out<usize>, width: usize, height: usize) {
         pointer.check()?;
         pitch.check()?;
-        let (address, row) = allocate_rows(width, Some(height as u64))?;
+        let (address, row) = allocate_rows(width as u64, Some(height as u64))?;
         pointer.set(address)?;
         pitch.set(row as usize)
     }
 
     fn cudaMalloc3D(pointer: Out<PitchedPointer>, extent: Extent) {
         pointer.check()?;
-        let rows = (extent.height as u64).checked_mul(extent.depth as u64);
+        let rows = extent.height.checked_mul(extent.depth);
         let (address, pitch) = allocate_rows(extent.width, rows)?;
         let Extent { width, height, .. } = extent;
-        pointer.set(PitchedPointer { pointer: address, pitch: pitch as usize, width, height })
+        pointer.set(PitchedPointer { pointer: address, pitch, width, height })
     }
 
     fn cudaMemGetInfo(free: Out<usize>, total: Out<usize>) {

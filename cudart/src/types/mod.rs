@@ -2,9 +2,11 @@
 
 pub mod array;
 pub mod copy;
+pub mod device_attribute;
+pub mod device_properties;
 pub mod driver;
 pub mod graph;
 #[cfg(test)]
-mod layout;
+pub(crate) mod layout;
 pub mod pool;
 pub mod texture;

@@ -1,0 +1,147 @@
+//! The numbers of device attributes (`cudaDeviceAttr`, and `CUdevice_attribute`, which has the same numbers).
+
+macro_rules! attributes {
+    ($($name:ident = $number:literal, $c_name:literal;)*) => {
+        $(
+            #[doc = concat!("`cudaDevAttr", $c_name, "`.")]
+            pub const $name: i32 = $number;
+        )*
+
+        /// All of them.
+        pub const ALL: &[i32] = &[$($name,)*];
+    };
+}
+
+attributes! {
+    MAX_THREADS_PER_BLOCK = 1, "MaxThreadsPerBlock";
+    MAX_BLOCK_DIM_X = 2, "MaxBlockDimX";
+    MAX_BLOCK_DIM_Y = 3, "MaxBlockDimY";
+    MAX_BLOCK_DIM_Z = 4, "MaxBlockDimZ";
+    MAX_GRID_DIM_X = 5, "MaxGridDimX";
+    MAX_GRID_DIM_Y = 6, "MaxGridDimY";
+    MAX_GRID_DIM_Z = 7, "MaxGridDimZ";
+    MAX_SHARED_MEMORY_PER_BLOCK = 8, "MaxSharedMemoryPerBlock";
+    TOTAL_CONSTANT_MEMORY = 9, "TotalConstantMemory";
+    WARP_SIZE = 10, "WarpSize";
+    MAX_PITCH = 11, "MaxPitch";
+    MAX_REGISTERS_PER_BLOCK = 12, "MaxRegistersPerBlock";
+    CLOCK_RATE = 13, "ClockRate";
+    TEXTURE_ALIGNMENT = 14, "TextureAlignment";
+    GPU_OVERLAP = 15, "GpuOverlap";
+    MULTI_PROCESSOR_COUNT = 16, "MultiProcessorCount";
+    KERNEL_EXEC_TIMEOUT = 17, "KernelExecTimeout";
+    INTEGRATED = 18, "Integrated";
+    CAN_MAP_HOST_MEMORY = 19, "CanMapHostMemory";
+    COMPUTE_MODE = 20, "ComputeMode";
+    MAX_TEXTURE_1D_WIDTH = 21, "MaxTexture1DWidth";
+    MAX_TEXTURE_2D_WIDTH = 22, "MaxTexture2DWidth";
+    MAX_TEXTURE_2D_HEIGHT = 23, "MaxTexture2DHeight";
+    MAX_TEXTURE_3D_WIDTH = 24, "MaxTexture3DWidth";
+    MAX_TEXTURE_3D_HEIGHT = 25, "MaxTexture3DHeight";
+    MAX_TEXTURE_3D_DEPTH = 26, "MaxTexture3DDepth";
+    MAX_TEXTURE_2D_LAYERED_WIDTH = 27, "MaxTexture2DLayeredWidth";
+    MAX_TEXTURE_2D_LAYERED_HEIGHT = 28, "MaxTexture2DLayeredHeight";
+    MAX_TEXTURE_2D_LAYERED_LAYERS = 29, "MaxTexture2DLayeredLayers";
+    SURFACE_ALIGNMENT = 30, "SurfaceAlignment";
+    CONCURRENT_KERNELS = 31, "ConcurrentKernels";
+    ECC_ENABLED = 32, "EccEnabled";
+    PCI_BUS_ID = 33, "PciBusId";
+    PCI_DEVICE_ID = 34, "PciDeviceId";
+    TCC_DRIVER = 35, "TccDriver";
+    MEMORY_CLOCK_RATE = 36, "MemoryClockRate";
+    GLOBAL_MEMORY_BUS_WIDTH = 37, "GlobalMemoryBusWidth";
+    L2_CACHE_SIZE = 38, "L2CacheSize";
+    MAX_THREADS_PER_MULTI_PROCESSOR = 39, "MaxThreadsPerMultiProcessor";
+    ASYNC_ENGINE_COUNT = 40, "AsyncEngineCount";
+    UNIFIED_ADDRESSING = 41, "UnifiedAddressing";
+    MAX_TEXTURE_1D_LAYERED_WIDTH = 42, "MaxTexture1DLayeredWidth";
+    MAX_TEXTURE_1D_LAYERED_LAYERS = 43, "MaxTexture1DLayeredLayers";
+    MAX_TEXTURE_2D_GATHER_WIDTH = 45, "MaxTexture2DGatherWidth";
+    MAX_TEXTURE_2D_GATHER_HEIGHT = 46, "MaxTexture2DGatherHeight";
+    MAX_TEXTURE_3D_WIDTH_ALT = 47, "MaxTexture3DWidthAlt";
+    MAX_TEXTURE_3D_HEIGHT_ALT = 48, "MaxTexture3DHeightAlt";
+    MAX_TEXTURE_3D_DEPTH_ALT = 49, "MaxTexture3DDepthAlt";
+    PCI_DOMAIN_ID = 50, "PciDomainId";
+    TEXTURE_PITCH_ALIGNMENT = 51, "TexturePitchAlignment";
+    MAX_TEXTURE_CUBEMAP_WIDTH = 52, "MaxTextureCubemapWidth";
+    MAX_TEXTURE_CUBEMAP_LAYERED_WIDTH = 53, "MaxTextureCubemapLayeredWidth";
+    MAX_TEXTURE_CUBEMAP_LAYERED_LAYERS = 54, "MaxTextureCubemapLayeredLayers";
+    MAX_SURFACE_1D_WIDTH = 55, "MaxSurface1DWidth";
+    MAX_SURFACE_2D_WIDTH = 56, "MaxSurface2DWidth";
+    MAX_SURFACE_2D_HEIGHT = 57, "MaxSurface2DHeight";
+    MAX_SURFACE_3D_WIDTH = 58, "MaxSurface3DWidth";
+    MAX_SURFACE_3D_HEIGHT = 59, "MaxSurface3DHeight";
+    MAX_SURFACE_3D_DEPTH = 60, "MaxSurface3DDepth";
+    MAX_SURFACE_1D_LAYERED_WIDTH = 61, "MaxSurface1DLayeredWidth";
+    MAX_SURFACE_1D_LAYERED_LAYERS = 62, "MaxSurface1DLayeredLayers";
+    MAX_SURFACE_2D_LAYERED_WIDTH = 63, "MaxSurface2DLayeredWidth";
+    MAX_SURFACE_2D_LAYERED_HEIGHT = 64, "MaxSurface2DLayeredHeight";
+    MAX_SURFACE_2D_LAYERED_LAYERS = 65, "MaxSurface2DLayeredLayers";
+    MAX_SURFACE_CUBEMAP_WIDTH = 66, "MaxSurfaceCubemapWidth";
+    MAX_SURFACE_CUBEMAP_LAYERED_WIDTH = 67, "MaxSurfaceCubemapLayeredWidth";
+    MAX_SURFACE_CUBEMAP_LAYERED_LAYERS = 68, "MaxSurfaceCubemapLayeredLayers";
+    MAX_TEXTURE_1D_LINEAR_WIDTH = 69, "MaxTexture1DLinearWidth";
+    MAX_TEXTURE_2D_LINEAR_WIDTH = 70, "MaxTexture2DLinearWidth";
+    MAX_TEXTURE_2D_LINEAR_HEIGHT = 71, "MaxTexture2DLinearHeight";
+    MAX_TEXTURE_2D_LINEAR_PITCH = 72, "MaxTexture2DLinearPitch";
+    MAX_TEXTURE_2D_MIPMAPPED_WIDTH = 73, "MaxTexture2DMipmappedWidth";
+    MAX_TEXTURE_2D_MIPMAPPED_HEIGHT = 74, "MaxTexture2DMipmappedHeight";
+    COMPUTE_CAPABILITY_MAJOR = 75, "ComputeCapabilityMajor";
+    COMPUTE_CAPABILITY_MINOR = 76, "ComputeCapabilityMinor";
+    MAX_TEXTURE_1D_MIPMAPPED_WIDTH = 77, "MaxTexture1DMipmappedWidth";
+    STREAM_PRIORITIES_SUPPORTED = 78, "StreamPrioritiesSupported";
+    GLOBAL_L1_CACHE_SUPPORTED = 79, "GlobalL1CacheSupported";
+    LOCAL_L1_CACHE_SUPPORTED = 80, "LocalL1CacheSupported";
+    MAX_SHARED_MEMORY_PER_MULTIPROCESSOR = 81, "MaxSharedMemoryPerMultiprocessor";
+    MAX_REGISTERS_PER_MULTIPROCESSOR = 82, "MaxRegistersPerMultiprocessor";
+    MANAGED_MEMORY = 83, "ManagedMemory";
+    IS_MULTI_GPU_BOARD = 84, "IsMultiGpuBoard";
+    MULTI_GPU_BOARD_GROUP_ID = 85, "MultiGpuBoardGroupID";
+    HOST_NATIVE_ATOMIC_SUPPORTED = 86, "HostNativeAtomicSupported";
+    SINGLE_TO_DOUBLE_PRECISION_PERF_RATIO = 87, "SingleToDoublePrecisionPerfRatio";
+    PAGEABLE_MEMORY_ACCESS = 88, "PageableMemoryAccess";
+    CONCURRENT_MANAGED_ACCESS = 89, "ConcurrentManagedAccess";
+    COMPUTE_PREEMPTION_SUPPORTED = 90, "ComputePreemptionSupported";
+    CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM = 91, "CanUseHostPointerForRegisteredMem";
+    COOPERATIVE_LAUNCH = 95, "CooperativeLaunch";
+    COOPERATIVE_MULTI_DEVICE_LAUNCH = 96, "CooperativeMultiDeviceLaunch";
+    MAX_SHARED_MEMORY_PER_BLOCK_OPTIN = 97, "MaxSharedMemoryPerBlockOptin";
+    CAN_FLUSH_REMOTE_WRITES = 98, "CanFlushRemoteWrites";
+    HOST_REGISTER_SUPPORTED = 99, "HostRegisterSupported";
+    PAGEABLE_MEMORY_ACCESS_USES_HOST_PAGE_TABLES = 100, "PageableMemoryAccessUsesHostPageTables";
+    DIRECT_MANAGED_MEM_ACCESS_FROM_HOST = 101, "DirectManagedMemAccessFromHost";
+    MAX_BLOCKS_PER_MULTIPROCESSOR = 106, "MaxBlocksPerMultiprocessor";
+    MAX_PERSISTING_L2_CACHE_SIZE = 108, "MaxPersistingL2CacheSize";
+    MAX_ACCESS_POLICY_WINDOW_SIZE = 109, "MaxAccessPolicyWindowSize";
+    RESERVED_SHARED_MEMORY_PER_BLOCK = 111, "ReservedSharedMemoryPerBlock";
+    SPARSE_CUDA_ARRAY_SUPPORTED = 112, "SparseCudaArraySupported";
+    HOST_REGISTER_READ_ONLY_SUPPORTED = 113, "HostRegisterReadOnlySupported";
+    TIMELINE_SEMAPHORE_INTEROP_SUPPORTED = 114, "TimelineSemaphoreInteropSupported";
+    MEMORY_POOLS_SUPPORTED = 115, "MemoryPoolsSupported";
+    GPU_DIRECT_RDMA_SUPPORTED = 116, "GPUDirectRDMASupported";
+    GPU_DIRECT_RDMA_FLUSH_WRITES_OPTIONS = 117, "GPUDirectRDMAFlushWritesOptions";
+    GPU_DIRECT_RDMA_WRITES_ORDERING = 118, "GPUDirectRDMAWritesOrdering";
+    MEMORY_POOL_SUPPORTED_HANDLE_TYPES = 119, "MemoryPoolSupportedHandleTypes";
+    CLUSTER_LAUNCH = 120, "ClusterLaunch";
+    DEFERRED_MAPPING_CUDA_ARRAY_SUPPORTED = 121, "DeferredMappingCudaArraySupported";
+    IPC_EVENT_SUPPORT = 125, "IpcEventSupport";
+    MEM_SYNC_DOMAIN_COUNT = 126, "MemSyncDomainCount";
+    NUMA_CONFIG = 130, "NumaConfig";
+    NUMA_ID = 131, "NumaId";
+    MPS_ENABLED = 133, "MpsEnabled";
+    HOST_NUMA_ID = 134, "HostNumaId";
+    D3D12_CIG_SUPPORTED = 135, "D3D12CigSupported";
+    VULKAN_CIG_SUPPORTED = 138, "VulkanCigSupported";
+    GPU_PCI_DEVICE_ID = 139, "GpuPciDeviceId";
+    GPU_PCI_SUBSYSTEM_ID = 140, "GpuPciSubsystemId";
+    HOST_NUMA_MEMORY_POOLS_SUPPORTED = 142, "HostNumaMemoryPoolsSupported";
+    HOST_NUMA_MULTINODE_IPC_SUPPORTED = 143, "HostNumaMultinodeIpcSupported";
+    HOST_MEMORY_POOLS_SUPPORTED = 144, "HostMemoryPoolsSupported";
+    ONLY_PARTIAL_HOST_NATIVE_ATOMIC_SUPPORTED = 147, "OnlyPartialHostNativeAtomicSupported";
+    ATOMIC_REDUCTION_SUPPORTED = 148, "AtomicReductionSupported";
+    LOCALITY_DOMAIN_COUNT = 149, "LocalityDomainCount";
+    OVERSIZED_SHARED_MEMORY_PER_BLOCK = 150, "OversizedSharedMemoryPerBlock";
+    CIG_STREAMS_SUPPORTED = 151, "CigStreamsSupported";
+    LOCALITY_DOMAIN_MULTIPROCESSOR_COUNT = 157, "LocalityDomainMultiprocessorCount";
+    TENSOR_MAP_LARGE_TENSOR_MIN_SIZE = 160, "TensorMapLargeTensorMinSize";
+}
