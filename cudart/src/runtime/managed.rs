@@ -242,15 +242,6 @@ cuda_api! {
         }
         Ok(())
     }
-
-    /// Memory is visible to whoever uses it: which stream it is attached to changes nothing.
-    stream fn cudaStreamAttachMemAsync(stream: StreamHandle, pointer: u64, _bytes: usize, flags: u32) {
-        crate::core::stream::resolve(stream)?;
-        if !matches!(flags, 1 | 2 | 4) || !matches!(ranges::place(pointer, 1), Place::Managed(_)) {
-            return Err(CudaError::InvalidValue);
-        }
-        Ok(())
-    }
 }
 
 #[cfg(test)]
