@@ -321,7 +321,11 @@ fn page_bytes(text: &str) -> Result<Bytes, String> {
     let bytes = text.parse::<u64>().ok().or_else(|| text.parse::<Bytes>().ok().map(|bytes| bytes.0));
     let fits = |bytes: &u64| bytes.is_power_of_two() && range.contains(bytes);
     bytes.filter(fits).map(Bytes).ok_or_else(|| {
-        format!("expected a power of two from {} to {} bytes, such as 64 KiB, found '{text}'", range.start(), range.end())
+        format!(
+            "expected a power of two from {} to {} bytes, such as 64 KiB, found '{text}'",
+            range.start(),
+            range.end()
+        )
     })
 }
 

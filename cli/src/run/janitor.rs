@@ -42,5 +42,5 @@ impl Drop for Janitor {
 pub fn clear_away(folder: &Path) {
     // Nothing comes; an error is an end too.
     let _ = io::stdin().lock().read_to_end(&mut Vec::new());
-    balar_host::tunnel::remove_abandoned(folder);
+    balar_host::tunnel::remove_folder(folder);
 }

@@ -67,11 +67,12 @@ pub fn run(options: &ProgramOptions, kinds: &[&'static UnitDefinition]) -> Resul
     let own = std::env::current_exe().map_err(|error| cannot("find this program", error))?;
     let implementation = library::find(&own).map_err(Failure::input)?;
     let signals = Signals::listen().map_err(|error| cannot("listen for signals", error))?;
-    let place = SocketFolder::create().map_err(|error| cannot("make a folder for the run", error))?;
-    let janitor = Janitor::start(place.path()).map_err(|error| cannot("start a process", error))?;
+    let path = SocketFolder::choose();
+    let janitor = Janitor::start(&path).map_err(|error| cannot("start a process", error))?;
+    let place = SocketFolder::create(path).map_err(|error| cannot("make a folder for the run", error))?;
     balar_cudart::stub_library::write(place.path(), &implementation).map_err(Failure::input)?;
-    let control = Control::new(signals.interrupt.clone(), common.max_wall)
-        .map_err(|error| cannot("prepare the run", error))?;
+    let control =
+        Control::new(signals.interrupt.clone(), common.max_wall).map_err(|error| cannot("prepare the run", error))?;
 
     let mut command = Command::new(&executable.path);
     std::os::unix::process::CommandExt::arg0(&mut command, program);

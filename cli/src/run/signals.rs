@@ -43,7 +43,8 @@ impl Signals {
                 loop {
                     let received = poll_fn(|context| {
                         let listeners = [&mut interrupt, &mut terminate, &mut hang_up];
-                        for (listener, received) in listeners.into_iter().zip([Signal::INT, Signal::TERM, Signal::HUP]) {
+                        for (listener, received) in listeners.into_iter().zip([Signal::INT, Signal::TERM, Signal::HUP])
+                        {
                             if listener.poll_recv(context).is_ready() {
                                 return Poll::Ready(received);
                             }

@@ -1,7 +1,9 @@
 //! Kernels and variables of loaded code, and launches.
 
 use super::Call;
-use serde::{Deserialize, Serialize};
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize};
+use std::cell::Cell;
 use std::sync::Arc;
 
 /// A kernel of a loaded module.
@@ -44,9 +46,23 @@ pub struct Launch {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct GraphNode {
     /// A launch, copy, fill, host function, event record or wait; `None` of an empty node.
+    #[serde(deserialize_with = "call_of_node")]
     pub call: Option<Box<Call>>,
     /// Indices of earlier nodes.
     pub dependencies: Vec<u32>,
+}
+
+/// Reads the call of a node, which is no graph: a graph within a graph within a graph ends no stack.
+fn call_of_node<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Box<Call>>, D::Error> {
+    thread_local! {
+        static WITHIN: Cell<bool> = const { Cell::new(false) };
+    }
+    if WITHIN.replace(true) {
+        return Err(D::Error::custom("a graph within a node of a graph"));
+    }
+    let call = Option::deserialize(deserializer);
+    WITHIN.set(false);
+    call
 }
 
 /// A kernel that a module has.

@@ -78,8 +78,7 @@ impl Client {
 
     fn try_connect(path: &Path, role: Role) -> io::Result<(Client, Welcome)> {
         let address = SocketAddrUnix::new(path)?;
-        let descriptor =
-            rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+        let descriptor = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
         while let Err(error) = rustix::net::connect(&descriptor, &address) {
             if error != rustix::io::Errno::INTR {
                 return Err(error.into());

@@ -21,9 +21,7 @@ mod socket;
 mod wire;
 
 pub use client::{Client, Reply, SIMULATOR_ENDED, Welcome};
-pub use server::{
-    Control, ProgramEnd, Server, ServerOptions, SocketFolder, StopReason, remove_abandoned, signal_name,
-};
+pub use server::{Control, ProgramEnd, Server, ServerOptions, SocketFolder, StopReason, remove_folder, signal_name};
 pub use shared::{DEFAULT_PAGE_BYTES, PAGE_BYTES};
 pub use wire::Role;
 

@@ -137,6 +137,15 @@ impl FrameBuffer {
         Some(rest)
     }
 
+    /// Is a frame there, or something that is none?
+    pub fn has_frame(&self) -> bool {
+        let rest = &self.bytes[self.taken..];
+        rest.first_chunk::<LENGTH_BYTES>().is_some_and(|length| {
+            let length = u32::from_le_bytes(*length) as usize;
+            length > MAXIMUM_FRAME_BYTES || rest.len() - LENGTH_BYTES >= length
+        })
+    }
+
     /// Takes the next frame, once it is complete.
     ///
     /// # Errors
@@ -185,6 +194,34 @@ mod tests {
         buffer.push(&u32::MAX.to_le_bytes());
         let error = buffer.frame::<ClientFrame>().expect_err("4 GiB").to_string();
         assert!(error.contains("4294967295 bytes announced"), "{error}");
+    }
+
+    #[test]
+    fn graphs_within_graphs_end_no_stack() {
+        let node = |call| crate::call::GraphNode { call: Some(Box::new(call)), dependencies: vec![] };
+        let graph = |nodes| Call::GraphLaunch { nodes, stream: 1 };
+        let request = |call| ClientFrame::Request { device: 0, host_picoseconds: 0, call, filled: 0 };
+        let read = |call: &Call| {
+            let mut buffer = FrameBuffer::default();
+            buffer.push(&encode(&request(call.clone())).expect("short"));
+            buffer.frame::<ClientFrame>()
+        };
+        let two = graph(vec![node(Call::memset(1, 2, 3, 4, true)), node(Call::DeviceSynchronize)]);
+        assert_eq!(read(&two).expect("a frame"), Some(request(two.clone())));
+        let nested = graph(vec![node(two.clone())]);
+        assert!(read(&nested).is_err());
+        // The failure before leaves nothing behind.
+        assert!(read(&two).is_ok());
+        // What a program that means harm sends: a million graphs, each the first node of the one before.
+        let once = postcard::to_stdvec(&graph(vec![node(Call::DeviceSynchronize)])).expect("short");
+        let begins = &once[..3];
+        let start = postcard::to_stdvec(&request(Call::DeviceSynchronize)).expect("short");
+        let mut bytes = start[..3].to_vec();
+        (0..1_000_000).for_each(|_| bytes.extend_from_slice(begins));
+        let mut buffer = FrameBuffer::default();
+        buffer.push(&(bytes.len() as u32).to_le_bytes());
+        buffer.push(&bytes);
+        assert!(buffer.frame::<ClientFrame>().is_err());
     }
 
     proptest! {

@@ -98,6 +98,11 @@ impl Connection {
         format!("{program} (process {})", self.process.as_raw_nonzero())
     }
 
+    /// Has a call come already, right behind the end of the one before?
+    pub fn has_request(&mut self) -> bool {
+        matches!(self.state, State::Running) && self.socket.buffer().has_frame()
+    }
+
     /// Takes what has come; `false` at the end of the connection.
     ///
     /// # Errors

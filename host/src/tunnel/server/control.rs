@@ -1,6 +1,7 @@
 //! What the rest of the simulator tells the tunnel, and hears from it, while a program runs.
 
 use rustix::event::{EventfdFlags, eventfd};
+use rustix::process::Pid;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -29,6 +30,7 @@ pub enum StopReason {
 struct Inner {
     interrupt: Arc<AtomicBool>,
     deadline: Option<Instant>,
+    started: OnceLock<u32>,
     program: Mutex<Option<ProgramEnd>>,
     wake: OwnedFd,
     stopped: OnceLock<StopReason>,
@@ -47,7 +49,19 @@ impl Control {
     pub fn new(interrupt: Arc<AtomicBool>, max_wall: Option<Duration>) -> io::Result<Control> {
         let deadline = max_wall.and_then(|limit| Instant::now().checked_add(limit));
         let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
-        Ok(Control(Arc::new(Inner { interrupt, deadline, program: Mutex::new(None), wake, stopped: OnceLock::new() })))
+        let (started, stopped) = (OnceLock::new(), OnceLock::new());
+        Ok(Control(Arc::new(Inner { interrupt, deadline, started, program: Mutex::new(None), wake, stopped })))
+    }
+
+    /// The program has been started, as this process.
+    pub fn program_started(&self, process: u32) {
+        // It is started once.
+        let _ = self.0.started.set(process);
+    }
+
+    /// Is this the process of the program that was started?
+    pub(super) fn is_program(&self, process: Pid) -> bool {
+        self.0.started.get().is_some_and(|started| i64::from(*started) == i64::from(process.as_raw_nonzero().get()))
     }
 
     /// The program that was started has ended.

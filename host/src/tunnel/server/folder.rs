@@ -6,6 +6,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 /// How the names of such folders begin.
 const PREFIX: &str = "balar-actors-";
@@ -22,28 +23,25 @@ pub struct SocketFolder {
 }
 
 impl SocketFolder {
-    /// Makes a folder below the system's folder for temporary files, and removes those that killed simulators left there.
+    /// A name for a folder of this process, below the system's folder for temporary files. Nothing is made yet.
+    pub fn choose() -> PathBuf {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        std::env::temp_dir().join(format!("{PREFIX}{}-{}", std::process::id(), now.as_nanos()))
+    }
+
+    /// Makes a folder of one's own, and removes those that killed simulators left beside it.
     ///
     /// # Errors
     ///
-    /// Where nothing can be made there.
-    pub fn create() -> io::Result<SocketFolder> {
-        let parent = std::env::temp_dir();
-        remove_all_abandoned(&parent);
-        for attempt in 0..1000_u32 {
-            let path = parent.join(format!("{PREFIX}{}-{attempt}", std::process::id()));
-            match DirBuilder::new().mode(0o700).create(&path) {
-                Ok(()) => {
-                    return match lock(&path, true)? {
-                        Some(lock) => Ok(SocketFolder { path, _lock: lock }),
-                        None => Err(io::ErrorKind::AddrInUse.into()),
-                    };
-                }
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-                Err(error) => return Err(io::Error::new(error.kind(), format!("{}: {error}", path.display()))),
-            }
+    /// Where it cannot be made, or is there already.
+    pub fn create(path: PathBuf) -> io::Result<SocketFolder> {
+        if let Some(parent) = path.parent() {
+            remove_all_abandoned(parent);
         }
-        Err(io::Error::new(io::ErrorKind::AlreadyExists, format!("{}: too many folders", parent.display())))
+        let named = |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", path.display()));
+        DirBuilder::new().mode(0o700).create(&path).map_err(named)?;
+        let lock = lock(&path, true).map_err(named)?.ok_or(io::ErrorKind::AddrInUse)?;
+        Ok(SocketFolder { path, _lock: lock })
     }
 
     /// Where it is.
@@ -66,7 +64,8 @@ impl Drop for SocketFolder {
 
 /// Locks a folder; `None` where its simulator lives. The lock goes with its process, however that ends.
 fn lock(folder: &Path, create: bool) -> io::Result<Option<OwnedFd>> {
-    let flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOFOLLOW | if create { OFlags::CREATE } else { OFlags::empty() };
+    let flags =
+        OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOFOLLOW | if create { OFlags::CREATE } else { OFlags::empty() };
     let file = rustix::fs::open(folder.join(LOCK), flags, Mode::RUSR | Mode::WUSR)?;
     match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => Ok(Some(file)),
@@ -81,6 +80,14 @@ pub fn is_socket_folder(folder: &Path) -> bool {
     let own = fs::symlink_metadata(folder)
         .is_ok_and(|data| data.is_dir() && data.uid() == rustix::process::geteuid().as_raw());
     named && own
+}
+
+/// Removes the folder of a simulator that is known to live no longer, be it that it had only begun to make it.
+pub fn remove_folder(folder: &Path) {
+    if is_socket_folder(folder) {
+        // Somebody else may be doing the same: what is gone is gone.
+        let _ = fs::remove_dir_all(folder);
+    }
 }
 
 /// Removes the folder of a simulator that lives no longer.
@@ -129,7 +136,7 @@ mod tests {
 
     #[test]
     fn a_folder_is_private_and_goes_with_its_owner() {
-        let folder = SocketFolder::create().expect("a folder");
+        let folder = SocketFolder::create(SocketFolder::choose()).expect("a folder");
         let path = folder.path().to_owned();
         assert_eq!(fs::metadata(&path).expect("made").mode() & 0o777, 0o700);
         assert!(is_socket_folder(&path));

@@ -6,8 +6,8 @@ mod folder;
 mod process;
 
 pub use control::{Control, ProgramEnd, StopReason};
-pub use folder::{SocketFolder, remove_abandoned};
-pub(super) use folder::is_socket_folder;
+pub use folder::{SocketFolder, remove_folder};
+pub(super) use folder::{is_socket_folder, remove_abandoned};
 
 use super::shared::PAGE_BYTES;
 use super::socket::{GiveUp, LOOK_PERIOD};
@@ -184,7 +184,9 @@ impl Server {
         self.callbacks.clear();
         self.called_back = false;
         self.data = ReplyData::default();
-        if !program.devices.is_empty() {
+        // Where it was the last one, the run ends, and everything with it.
+        let is_last = self.options.control.is_program(program.process.number) && self.connections.is_empty();
+        if !program.devices.is_empty() && !is_last {
             let thread = self.new_thread();
             self.cleaning = Some(Cleaning { thread, devices: program.devices, is_waiting: false });
         }
@@ -239,16 +241,20 @@ impl Server {
 
     /// Waits until something comes, at most for `timeout`; takes it.
     fn poll(&mut self, timeout: Duration) -> Option<Request> {
+        let have: Vec<bool> = self.connections.iter_mut().map(Connection::has_request).collect();
+        let timeout = if have.contains(&true) { Duration::ZERO } else { timeout };
         let timeout = Timespec { tv_sec: 0, tv_nsec: timeout.as_nanos() as i64 };
         let process = self.program.as_ref().and_then(|program| program.process.descriptor());
+        // Once the program has ended that is known, and wakes nobody.
+        let wake = if self.options.control.program().is_none() { PollFlags::IN } else { PollFlags::empty() };
         let mut sources = vec![
             PollFd::new(&self.listener, PollFlags::IN),
-            PollFd::from_borrowed_fd(self.options.control.wake(), PollFlags::IN),
+            PollFd::from_borrowed_fd(self.options.control.wake(), wake),
         ];
         sources.extend(self.connections.iter().map(|c| PollFd::from_borrowed_fd(c.descriptor(), PollFlags::IN)));
         let process_at = sources.len();
         sources.extend(process.map(|process| PollFd::from_borrowed_fd(process, PollFlags::IN)));
-        if poll(&mut sources, Some(&timeout)).unwrap_or(0) == 0 {
+        if poll(&mut sources, Some(&timeout)).unwrap_or(0) == 0 && !have.contains(&true) {
             return None;
         }
         let ready: Vec<bool> = sources.iter().map(|source| !source.revents().is_empty()).collect();
@@ -256,7 +262,7 @@ impl Server {
         let mut requests = Vec::new();
         // From the end, since a connection that ends takes the last one to its place; the lowest number goes first.
         for index in (0..self.connections.len()).rev() {
-            if ready[2 + index] && !matches!(self.connections[index].state, State::Waiting(_)) {
+            if (ready[2 + index] || have[index]) && !matches!(self.connections[index].state, State::Waiting(_)) {
                 requests.push(index);
             }
         }
@@ -336,10 +342,8 @@ impl Server {
         let busy: Vec<usize> = (0..self.connections.len())
             .filter(|&index| {
                 let connection = &self.connections[index];
-                let runs_callbacks =
-                    connection.greeting.as_ref().is_some_and(|greeting| greeting.role == Role::Callbacks);
-                let may_call = !runs_callbacks || self.called_back;
-                matches!(connection.state, State::Running) && !connection.is_slow && may_call
+                let is_running = matches!(connection.state, State::Running) && !self.waits_for_reply(connection);
+                is_running && !connection.is_slow
             })
             .collect();
         if busy.is_empty() {
@@ -422,11 +426,10 @@ impl Host for Server {
     }
 
     fn has_threads_outside(&self) -> bool {
-        self.connections.iter().any(|connection| {
-            let greeting = connection.greeting.as_ref();
-            let runs_callbacks = greeting.is_some_and(|greeting| greeting.role == Role::Callbacks);
-            matches!(connection.state, State::Running) && (!runs_callbacks || self.called_back)
-        })
+        let connected = self.connections.len();
+        let in_call = self.connections.iter().filter(|connection| self.waits_for_reply(connection)).count();
+        // One that has made no call yet may make its first.
+        in_call < connected || self.program.as_ref().is_some_and(|program| program.process.has_more_threads(connected))
     }
 
     fn complete(&mut self, thread: ThreadId, result: CallResult) {
@@ -469,6 +472,15 @@ impl Host for Server {
 }
 
 impl Server {
+    /// Does the simulator have the word?
+    fn waits_for_reply(&self, connection: &Connection) -> bool {
+        match (&connection.state, &connection.greeting) {
+            (State::Calling, _) => true,
+            (State::Running, Some(greeting)) => greeting.role == Role::Callbacks && !self.called_back,
+            _ => false,
+        }
+    }
+
     fn program_has_ended(&self) -> bool {
         self.program.as_ref().is_some_and(|program| program.process.has_ended())
     }
@@ -512,4 +524,3 @@ pub fn signal_name(signal: i32) -> String {
     };
     format!("{name} (signal {signal})")
 }
-

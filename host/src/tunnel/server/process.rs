@@ -34,6 +34,12 @@ impl Process {
         }
     }
 
+    /// Does it have more threads than so many?
+    pub fn has_more_threads(&self, count: usize) -> bool {
+        let folder = format!("/proc/{}/task", self.number.as_raw_nonzero());
+        fs::read_dir(folder).is_ok_and(|threads| threads.count() > count)
+    }
+
     /// Is this thread of it asleep, and how often has it gone to sleep? Of one that cannot be seen nothing is known: `None`.
     pub fn sleep_of(&self, thread: u32) -> Option<Sleep> {
         let folder = format!("/proc/{}/task/{thread}", self.number.as_raw_nonzero());
