@@ -13,7 +13,7 @@ use balar_protocol::SimTime;
 use balar_protocol::statistics::{ProgramOutcome, StatisticSink, Verification};
 use balar_workloads::{Descriptor, Parameters, WorkloadError};
 use std::os::fd::OwnedFd;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 /// What to simulate.
@@ -165,7 +165,7 @@ pub fn check_units(topology: &Topology) -> Result<(), SimulationError> {
     // Units are built for a program; which one does not matter to them.
     let descriptor = balar_workloads::find("vectoradd")?;
     node.workload =
-        std::sync::Mutex::new(Some(Box::new(SingleThread::new(descriptor.program(&descriptor.parameters_from([])?)?))));
+        Mutex::new(Some(Box::new(SingleThread::new(descriptor.program(&descriptor.parameters_from([])?)?))));
     topology::build(topology, &node).map_err(Box::new)?;
     Ok(())
 }
@@ -187,14 +187,54 @@ fn map_memory(node: &mut Node) -> Result<(), SimulationError> {
 /// # Errors
 ///
 /// Where nothing could be simulated. A simulated program that fails, a deadlock or a time limit is a result, not an error.
-#[expect(clippy::disallowed_types, reason = "how long a run took is reported, not simulated")]
 pub fn simulate(request: SimulationRequest) -> Result<RunResult, SimulationError> {
+    simulate_wrapped(request, |host, _| Ok(host))
+}
+
+/// Code that is loaded from the start: for each GPU the texts (file name, PTX), which are linked with each other.
+pub type InitialCode = Vec<Vec<(String, String)>>;
+
+/// A built-in workload that is about to run.
+#[derive(Debug)]
+pub struct BuiltInProgram {
+    /// The workload's name.
+    pub name: &'static str,
+    /// Its parameters, defaults included.
+    pub parameters: Vec<(String, String)>,
+    /// Its code.
+    pub code: InitialCode,
+    /// The file that the host window is backed by ([`DeviceMemory::shared_file`]).
+    pub shared_memory: Option<Arc<OwnedFd>>,
+}
+
+/// As [`simulate`], with something between the workload and the simulated host CPU, such as a recorder: `wrap` makes it.
+///
+/// # Errors
+///
+/// As [`simulate`], and where `wrap` fails.
+#[expect(clippy::disallowed_types, reason = "how long a run took is reported, not simulated")]
+pub fn simulate_wrapped(
+    request: SimulationRequest,
+    wrap: impl FnOnce(Box<dyn Host>, BuiltInProgram) -> std::io::Result<Box<dyn Host>>,
+) -> Result<RunResult, SimulationError> {
     let start = std::time::Instant::now();
     let (descriptor, parameters) = workload(&request)?;
     let topology = &request.topology;
-    let node = prepare_node(topology, descriptor, &parameters, &request.ptx)?;
+    let mut node = prepare_node(topology, descriptor, &parameters, &request.ptx)?;
+    let parameters: Vec<(String, String)> =
+        parameters.iter().map(|(name, value)| (name.to_owned(), value.to_string())).collect();
+    let host = node.workload.get_mut().unwrap_or_else(PoisonError::into_inner).take();
+    if let Some(host) = host {
+        let program = BuiltInProgram {
+            name: descriptor.name,
+            parameters: parameters.clone(),
+            code: initial_code(&node, descriptor, &request.ptx),
+            shared_memory: node.memory.as_ref().and_then(|memory| memory.shared_file().cloned()),
+        };
+        node.workload = Mutex::new(Some(wrap(host, program).map_err(SimulationError::Host)?));
+    }
     let mut result = run(topology, node, descriptor.name, request.options)?;
-    result.parameters = parameters.iter().map(|(name, value)| (name.to_owned(), value.to_string())).collect();
+    result.parameters = parameters;
     result.wall = start.elapsed();
     Ok(result)
 }
@@ -217,7 +257,7 @@ pub fn simulate_program(
     for index in 0..node.gpus.len() {
         load_modules(&mut node, index, &[(file.to_owned(), text.into())])?;
     }
-    node.workload = std::sync::Mutex::new(Some(Box::new(SingleThread::new(program))));
+    node.workload = Mutex::new(Some(Box::new(SingleThread::new(program))));
     let mut result = run(topology, node, name, options)?;
     result.wall = start.elapsed();
     Ok(result)
@@ -237,18 +277,36 @@ pub struct HostSurroundings {
 /// # Errors
 ///
 /// As [`simulate`], and where `start` fails.
-#[expect(clippy::disallowed_types, reason = "how long a run took is reported, not simulated")]
 pub fn simulate_host(
     topology: &Topology,
     start: impl FnOnce(HostSurroundings) -> std::io::Result<Box<dyn Host>>,
     options: RunOptions,
 ) -> Result<RunResult, SimulationError> {
+    simulate_host_with_code(topology, &InitialCode::new(), start, options)
+}
+
+/// As [`simulate_host`], with code that is loaded from the start.
+///
+/// # Errors
+///
+/// As [`simulate_host`], and where the code cannot be loaded.
+#[expect(clippy::disallowed_types, reason = "how long a run took is reported, not simulated")]
+pub fn simulate_host_with_code(
+    topology: &Topology,
+    code: &InitialCode,
+    start: impl FnOnce(HostSurroundings) -> std::io::Result<Box<dyn Host>>,
+    options: RunOptions,
+) -> Result<RunResult, SimulationError> {
     let begin = std::time::Instant::now();
-    let node = empty_node(topology)?;
+    let mut node = empty_node(topology)?;
+    for (gpu, texts) in code.iter().enumerate().take(node.gpus.len()).filter(|(_, texts)| !texts.is_empty()) {
+        let texts: Vec<NamedText> = texts.iter().map(|(name, text)| (name.clone(), text.as_str().into())).collect();
+        load_modules(&mut node, gpu, &texts)?;
+    }
     let shared_memory = node.memory.as_ref().and_then(|memory| memory.shared_file().cloned());
     let surroundings = HostSurroundings { description: crate::description::describe(topology), shared_memory };
     let host = start(surroundings).map_err(SimulationError::Host)?;
-    node.workload.lock().unwrap_or_else(std::sync::PoisonError::into_inner).replace(host);
+    node.workload.lock().unwrap_or_else(PoisonError::into_inner).replace(host);
     let mut result = run(topology, node, "", options)?;
     result.wall = begin.elapsed();
     Ok(result)
@@ -348,8 +406,18 @@ fn prepare_node(
         };
         load_modules(&mut node, index, texts)?;
     }
-    node.workload = std::sync::Mutex::new(Some(Box::new(SingleThread::new(descriptor.program(parameters)?))));
+    node.workload = Mutex::new(Some(Box::new(SingleThread::new(descriptor.program(parameters)?))));
     Ok(node)
+}
+
+/// The code of a workload, as [`prepare_node`] loads it.
+fn initial_code(node: &Node, descriptor: &Descriptor, ptx: &[(String, String)]) -> InitialCode {
+    let capabilities = node.gpus.iter().map(|gpu| gpu.compute_capability.0 * 10 + gpu.compute_capability.1);
+    let of_gpu = |capability| match (ptx, descriptor.ptx_for(capability)) {
+        ([], Some(text)) => vec![(format!("{}.ptx", descriptor.name), text.to_owned())],
+        _ => ptx.to_vec(),
+    };
+    capabilities.map(of_gpu).collect()
 }
 
 /// Memory from the end of a GPU's downwards, before the run: what the built-in module has, it keeps.

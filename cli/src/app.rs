@@ -1,12 +1,14 @@
 //! From the command line to the exit code.
 
-use crate::arguments::{Arguments, CatalogueFormat, Command, RunOptions, SnapshotCommand, TopologyCommand};
+use crate::arguments::{
+    Arguments, CatalogueFormat, Command, RunOptions, SimulationOptions, SnapshotCommand, TopologyCommand,
+};
 use crate::exit::ExitStatus;
 use crate::failure::{BUG, Failure, say};
 use crate::output::{self, folder};
 use crate::result::RunRecord;
 use crate::snapshot::{Difference, Snapshot};
-use crate::{catalogue, node, ptx, run, simulate};
+use crate::{catalogue, node, ptx, replay, run, simulate};
 use balar_actors::catalogue::UnitDefinition;
 use balar_actors::topology::nearest;
 use balar_actors::units::UNITS;
@@ -85,6 +87,14 @@ fn act(arguments: &Arguments, kinds: &[&'static UnitDefinition]) -> Result<ExitS
     match &arguments.command {
         None => main_job(&arguments.run, kinds),
         Some(Command::Run(options)) => run::run(options, kinds),
+        Some(Command::Replay(options)) => {
+            let common = &options.simulation;
+            prepare(common)?;
+            let (record, expanded) = replay::run(options, kinds)?;
+            tell(&record, &expanded, common)?;
+            print(&output::text(&record, common.format, width()))?;
+            Ok(record.status())
+        }
         Some(Command::ClearAway { folder }) => {
             run::clear_away(folder);
             Ok(ExitStatus::Done)
@@ -151,12 +161,21 @@ fn main_job(options: &RunOptions, kinds: &[&'static UnitDefinition]) -> Result<E
 
 /// Runs, writes the artefacts that were asked for, and says on stderr what went wrong.
 fn simulated(options: &RunOptions, kinds: &[&'static UnitDefinition]) -> Result<RunRecord, Failure> {
-    if let Some(path) = &options.simulation.output {
-        folder::prepare(path).map_err(Failure::input)?;
-    }
+    prepare(&options.simulation)?;
     let (record, expanded) = simulate::run(options, kinds)?;
-    if let Some(path) = &options.simulation.output {
-        folder::write(path, &record, &expanded).map_err(Failure::input)?;
+    tell(&record, &expanded, &options.simulation)?;
+    Ok(record)
+}
+
+/// Makes the folder for the artefacts, where one is named.
+fn prepare(options: &SimulationOptions) -> Result<(), Failure> {
+    options.output.as_deref().map_or(Ok(()), folder::prepare).map_err(Failure::input)
+}
+
+/// Writes the artefacts that were asked for, and says on stderr what went wrong.
+fn tell(record: &RunRecord, expanded: &str, options: &SimulationOptions) -> Result<(), Failure> {
+    if let Some(path) = &options.output {
+        folder::write(path, record, expanded).map_err(Failure::input)?;
     }
     if let Some(outcome) = &record.statistics.outcome {
         // What kernels print is no part of the result. Nobody minds where nobody reads it.
@@ -168,7 +187,7 @@ fn simulated(options: &RunOptions, kinds: &[&'static UnitDefinition]) -> Result<
     if record.status() == ExitStatus::Bug {
         say(BUG);
     }
-    Ok(record)
+    Ok(())
 }
 
 /// A run that may be compared: one that ended by itself, or at a simulated time.

@@ -55,6 +55,8 @@ pub enum Command {
     /// Run a CUDA program, unmodified, on the simulated node
     #[command(after_help = RUN_HELP)]
     Run(ProgramOptions),
+    /// Run a recorded program again without it: a trace of --record, or one of Balar
+    Replay(ReplayOptions),
     /// Remove the folder of a run when its simulator has been killed
     #[command(name = crate::run::CLEAR_AWAY, hide = true)]
     ClearAway {
@@ -176,6 +178,26 @@ pub struct ProgramOptions {
     pub command: Vec<OsString>,
 }
 
+/// A recorded program.
+#[derive(Args, Clone, Debug)]
+pub struct ReplayOptions {
+    /// Options of every run.
+    #[command(flatten)]
+    pub simulation: SimulationOptions,
+    /// Replay the trace of a run that did not come to its end, as far as it goes
+    #[arg(long)]
+    pub partial: bool,
+    /// Do not compare the data that the device computes: for programs whose results depend on time, on another topology
+    #[arg(long)]
+    pub unchecked: bool,
+    /// For traces of Balar: take the code from this PTX file or CUDA executable, not from the folder (repeatable)
+    #[arg(long, value_name = "FILE")]
+    pub ptx: Vec<PathBuf>,
+    /// The folder of the trace
+    #[arg(value_name = "DIR")]
+    pub trace: PathBuf,
+}
+
 /// Options of every run.
 #[derive(Args, Clone, Debug)]
 pub struct SimulationOptions {
@@ -197,6 +219,9 @@ pub struct SimulationOptions {
     /// Also write stats.json, stats.csv, kernels.csv, summary.txt and topology.ron into this folder
     #[arg(long, value_name = "DIR")]
     pub output: Option<PathBuf>,
+    /// Record the program's calls into this folder, for `replay`
+    #[arg(long, value_name = "DIR")]
+    pub record: Option<PathBuf>,
     /// End at this simulated time, such as '20 us'; the statistics so far are written
     #[arg(long, value_name = "TIME")]
     pub stop_at: Option<SimTime>,
@@ -376,6 +401,8 @@ mod tests {
             "units L2Slice",
             "workloads vectoradd --format json",
             "ptx a.ptx b.ptx --format json",
+            "replay --topology t.ron --threads 2 --partial --unchecked --ptx a.ptx trace",
+            "--topology t.ron --record trace",
             "snapshot check --topology t.ron pinned.txt",
             "snapshot accept --topology t.ron --threads 2 pinned.txt",
         ] {
@@ -399,6 +426,8 @@ mod tests {
             ("--topology t --workload lud:size", "expected key=value"),
             ("--topology t --workload lud:size=1,size=2", "given twice"),
             ("snapshot check pinned.txt", "--topology"),
+            ("replay trace", "--topology"),
+            ("replay --topology t.ron", "DIR"),
             ("topologies", "topology"),
         ] {
             let error = parse(line).expect_err(line);

@@ -5,11 +5,13 @@ use crate::exit::ExitStatus;
 use crate::failure::Failure;
 use crate::node;
 use crate::progress::Progress;
+use crate::replay::Recording;
 use crate::result::{Ending, RunRecord};
 use balar_actors::catalogue::UnitDefinition;
 use balar_actors::engine::{self, EngineError, LiveBoard, Outcome};
-use balar_actors::simulation::{RunResult, SimulationError, SimulationRequest, simulate};
+use balar_actors::simulation::{RunResult, SimulationError, SimulationRequest, simulate_wrapped};
 use balar_actors::topology;
+use balar_host::trace::Header;
 use std::fs;
 use std::path::Path;
 
@@ -48,8 +50,15 @@ pub fn run(options: &RunOptions, kinds: &[&'static UnitDefinition]) -> Result<(R
     };
     let progress = Progress::show(&board, common.quiet);
     tracing::debug!(topology = topology.name, threads = common.threads, "the simulation begins");
-    let result = simulate(request);
+    let mut recording = Recording::new(common.record.as_deref());
+    let result = simulate_wrapped(request, |host, program| {
+        let (program_name, topology) = (program.name.to_owned(), topology.name.clone());
+        let header =
+            Header { program: program_name, topology, parameters: program.parameters.clone(), ..Header::default() };
+        recording.wrap(host, header, &program.code, program.shared_memory)
+    });
     drop(progress);
+    recording.report();
     let record = RunRecord::from(result.map_err(Failure::from)?);
     let expanded = topology::show(&topology, Some((&record.workload, &record.parameters)));
     Ok((record, expanded))

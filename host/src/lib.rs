@@ -8,6 +8,7 @@ mod error;
 mod image;
 pub mod memory;
 mod program;
+pub mod trace;
 pub mod tunnel;
 
 pub use bytes::Bytes;

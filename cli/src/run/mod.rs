@@ -23,12 +23,14 @@ use crate::failure::{BUG, Failure, say};
 use crate::node;
 use crate::output::{self, folder};
 use crate::progress::Progress;
+use crate::replay::Recording;
 use crate::result::{Ending, RunRecord};
 use balar_actors::catalogue::UnitDefinition;
 use balar_actors::engine::{self, LiveBoard};
-use balar_actors::simulation::{HostSurroundings, simulate_host};
+use balar_actors::simulation::{HostSurroundings, InitialCode, simulate_host};
 use balar_actors::topology::{self, Topology};
 use balar_host::Host;
+use balar_host::trace::Header;
 use balar_host::tunnel::{
     Control, ProgramEnd, SOCKET_VARIABLE, Server, ServerOptions, SocketFolder, StopReason, signal_name,
 };
@@ -80,8 +82,17 @@ pub fn run(options: &ProgramOptions, kinds: &[&'static UnitDefinition]) -> Resul
     let mut child = None;
     let board = LiveBoard::default();
     let name = program_name(program);
+    let mut recording = Recording::new(common.record.as_deref());
     let result = {
+        let header = Header {
+            program: name.clone(),
+            topology: topology.name.clone(),
+            arguments: options.command.iter().map(|argument| argument.to_string_lossy().into_owned()).collect(),
+            parameters: parameters(arguments),
+            finished: None,
+        };
         let start = |surroundings: HostSurroundings| -> io::Result<Box<dyn Host>> {
+            let window = surroundings.shared_memory.clone();
             let server = Server::listen(
                 &place.socket(),
                 ServerOptions {
@@ -95,7 +106,7 @@ pub fn run(options: &ProgramOptions, kinds: &[&'static UnitDefinition]) -> Resul
             let started = ProgramChild::start(command, control.clone(), signals.interrupt.clone())?;
             signals.pass_to(started.handle());
             child = Some(started);
-            Ok(Box::new(server))
+            recording.wrap(Box::new(server), header, &InitialCode::new(), window)
         };
         let engine_options = engine::RunOptions {
             threads: usize::from(common.threads),
@@ -113,6 +124,7 @@ pub fn run(options: &ProgramOptions, kinds: &[&'static UnitDefinition]) -> Resul
     let end = child.and_then(ProgramChild::finish);
     drop(place);
     drop(janitor);
+    recording.report();
     let mut record = RunRecord::from(result.map_err(Failure::from)?);
     record.workload.clone_from(&name);
     record.parameters = parameters(arguments);

@@ -1,0 +1,125 @@
+//! What a replayed call gives, beside what the recorded one gave.
+
+use crate::call::{Call, CallResult, Launch};
+
+/// How the result of `call` differs from the recorded one, so that the replay cannot go on: later calls name what it gave. `None` where
+/// it does not; the bytes of copies are compared elsewhere. What depends on time alone (clocks, queries, free memory) may differ.
+pub(super) fn compare(call: &Call, recorded: &CallResult, found: &CallResult) -> Option<String> {
+    let is_query = matches!(call, Call::EventQuery { .. } | Call::StreamQuery { .. });
+    match (recorded, found) {
+        (CallResult::Pointer(recorded), CallResult::Pointer(found)) if recorded != found => Some(format!(
+            "expected the address {recorded:#x}, found {found:#x}: device memory is laid out otherwise than on the recorded \
+                 topology"
+        )),
+        (CallResult::Module { module, functions, variables, .. }, CallResult::Module { .. }) => {
+            let CallResult::Module { module: m, functions: f, variables: v, .. } = found else { return None };
+            let same = module == m && functions == f && variables == v;
+            (!same).then(|| module_difference(recorded, found))
+        }
+        (CallResult::Data(_), CallResult::Data(_)) => None,
+        (CallResult::Time { .. }, CallResult::Time { .. })
+        | (CallResult::Elapsed { .. }, CallResult::Elapsed { .. })
+        | (CallResult::MemoryInfo { .. }, CallResult::MemoryInfo { .. })
+        | (CallResult::Size(_), CallResult::Size(_))
+        | (CallResult::Attributes(_), CallResult::Attributes(_)) => None,
+        (CallResult::None, CallResult::Error(error)) | (CallResult::Error(error), CallResult::None)
+            if is_query && *error == crate::CudaError::NotReady =>
+        {
+            None
+        }
+        (CallResult::Error(recorded), CallResult::Error(found)) if recorded == found => None,
+        (recorded, CallResult::Error(found)) => Some(format!("expected {}, found {found}", described(recorded))),
+        (CallResult::Error(recorded), found) => Some(format!("expected {recorded}, found {}", described(found))),
+        (recorded, found) if recorded == found => None,
+        (recorded, found) => Some(format!("expected {}, found {}", described(recorded), described(found))),
+    }
+}
+
+fn module_difference(recorded: &CallResult, found: &CallResult) -> String {
+    let (CallResult::Module { functions, variables, .. }, CallResult::Module { functions: f, variables: v, .. }) =
+        (recorded, found)
+    else {
+        return "another module".to_owned();
+    };
+    for variable in variables {
+        match v.iter().find(|other| other.name == variable.name) {
+            Some(other) if other.address != variable.address => {
+                return format!(
+                    "expected the variable {} at {:#x}, found it at {:#x}: device memory is laid out otherwise than on the \
+                     recorded topology",
+                    variable.name, variable.address, other.address
+                );
+            }
+            Some(_) => {}
+            None => return format!("expected a variable {}, the module has none", variable.name),
+        }
+    }
+    for function in functions {
+        match f.iter().find(|other| other.name == function.name) {
+            Some(other) if other != function => {
+                return format!("the kernel {} is another than was recorded", function.name);
+            }
+            Some(_) => {}
+            None => return format!("expected a kernel {}, the module has none", function.name),
+        }
+    }
+    "another module than was recorded".to_owned()
+}
+
+fn described(result: &CallResult) -> String {
+    match result {
+        CallResult::None => "success".to_owned(),
+        CallResult::Error(error) => error.to_string(),
+        CallResult::Pointer(address) => format!("the address {address:#x}"),
+        CallResult::Data(bytes) => format!("{} bytes", bytes.len()),
+        CallResult::Object(number) => format!("the object {number:#x}"),
+        CallResult::Stream(number) => format!("the stream {number}"),
+        CallResult::Event(number) => format!("the event {number}"),
+        CallResult::Module { module, .. } => format!("the module {module}"),
+        other => format!("{other:?}"),
+    }
+}
+
+/// The first byte that differs, in words; `None` where all are equal.
+pub(super) fn compare_bytes(recorded: &[u8], found: &[u8]) -> Option<String> {
+    if recorded.len() != found.len() {
+        return Some(format!("expected {} bytes, found {}", recorded.len(), found.len()));
+    }
+    let first = recorded.iter().zip(found).position(|(recorded, found)| recorded != found)?;
+    let different = recorded.iter().zip(found).filter(|(recorded, found)| recorded != found).count();
+    // The word that the byte is in says more than the byte.
+    let start = first & !3;
+    let end = (start + 4).min(recorded.len());
+    let hexadecimal = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().join(" ");
+    Some(format!(
+        "offset {first}: expected {:#04x}, found {:#04x} (bytes {start} to {}: expected {}, found {}); {different} of {} bytes \
+         differ",
+        recorded[first],
+        found[first],
+        end - 1,
+        hexadecimal(&recorded[start..end]),
+        hexadecimal(&found[start..end]),
+        recorded.len()
+    ))
+}
+
+/// A call in words, with what it is about.
+pub(super) fn call_in_words(call: &Call) -> String {
+    let name = call.name();
+    match call {
+        Call::Malloc { bytes } | Call::MallocHost { bytes } | Call::MallocManaged { bytes } => {
+            format!("{name} of {bytes} bytes")
+        }
+        Call::MemcpyHostToDevice { destination, data, .. } => {
+            format!("{name} of {} bytes to {destination:#x}", data.len())
+        }
+        Call::MemcpyDeviceToHost { source, bytes, .. } => format!("{name} of {bytes} bytes from {source:#x}"),
+        Call::MemcpyDeviceToDevice { destination, source, bytes, .. } => {
+            format!("{name} of {bytes} bytes from {source:#x} to {destination:#x}")
+        }
+        Call::Launch(Launch { function, .. }) => format!("{name} of {}", function.name),
+        Call::ModuleLoad { name: module, .. } => format!("{name} of {module}"),
+        Call::FunctionAttributes { function } => format!("{name} of {}", function.name),
+        _ => name.to_owned(),
+    }
+}

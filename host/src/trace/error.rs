@@ -1,0 +1,88 @@
+//! What is wrong with a trace.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Why a trace cannot be written or read.
+#[derive(Debug, thiserror::Error)]
+pub enum TraceError {
+    /// What the system refuses.
+    #[error("cannot {doing} {}: {source}", .path.display())]
+    System {
+        /// What was tried.
+        doing: &'static str,
+        /// The file or folder.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// A folder of something else.
+    #[error("{} is not a trace: {reason}", .path.display())]
+    NotATrace {
+        /// The folder or file.
+        path: PathBuf,
+        /// What is there, and what was expected.
+        reason: String,
+    },
+    /// A trace of another version of the format.
+    #[error("{} has format version {found}, expected version {expected}", .path.display())]
+    Version {
+        /// The file that says so.
+        path: PathBuf,
+        /// Its version.
+        found: String,
+        /// The version that this program reads.
+        expected: u32,
+    },
+    /// A line of the header, or of a trace that is text.
+    #[error("{}:{line}: {problem}\n  {text}", .path.display())]
+    Line {
+        /// The file.
+        path: PathBuf,
+        /// The line, counted from 1.
+        line: usize,
+        /// What it says.
+        text: String,
+        /// What is wrong with it, and what was expected.
+        problem: String,
+    },
+    /// A file that is not as it was written.
+    #[error("{}, byte {offset}: {cause}", .path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// Where.
+        offset: u64,
+        /// What is wrong.
+        cause: String,
+    },
+    /// The trace of a run that did not come to its end.
+    #[error("{} is unfinished: the recorded run did not come to its end, or is still going on", .path.display())]
+    Unfinished {
+        /// The folder.
+        path: PathBuf,
+    },
+}
+
+impl TraceError {
+    /// What the user can do.
+    pub fn help(&self) -> Option<String> {
+        match self {
+            TraceError::Unfinished { .. } => Some("`--partial` replays as much of it as there is".to_owned()),
+            TraceError::Version { .. } => Some("record the program again with this version".to_owned()),
+            TraceError::Damaged { .. } => Some(
+                "the trace is not as it was recorded: copy it again from where it comes, or record it again".to_owned(),
+            ),
+            _ => None,
+        }
+    }
+
+    pub(super) fn system(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> TraceError {
+        let path = path.to_owned();
+        move |source| TraceError::System { doing, path, source }
+    }
+
+    pub(super) fn damaged(path: &Path, offset: u64, cause: impl Into<String>) -> TraceError {
+        TraceError::Damaged { path: path.to_owned(), offset, cause: cause.into() }
+    }
+}

@@ -1,0 +1,481 @@
+//! Recording, replaying, and what is said of damaged traces: with a node that only keeps bytes.
+
+use super::*;
+use crate::call::{CallResult, Function, Launch};
+use crate::memory::{BASE, END, HOST_BASE};
+use crate::{Bytes, Call, CudaError, Host, Measurement, Next, Request, ThreadId, Verification};
+use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
+use std::collections::{BTreeMap, VecDeque};
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+/// What a program does.
+#[derive(Clone)]
+enum Step {
+    Call(u32, Call),
+    /// Writes to shared memory, without a call.
+    Write(u64, Vec<u8>),
+}
+
+/// A program of several threads, each of which makes its calls one after another.
+struct Program {
+    steps: VecDeque<Step>,
+    in_call: BTreeMap<u32, bool>,
+    called_back: Vec<u64>,
+    window: HostWindow,
+}
+
+impl Host for Program {
+    fn next(&mut self) -> Next {
+        loop {
+            match self.steps.front() {
+                None => return Next::End { error: None },
+                Some(Step::Write(address, bytes)) => {
+                    let written = rustix::io::pwrite(&self.window, bytes, address - BASE);
+                    assert_eq!(written, Ok(bytes.len()));
+                    self.steps.pop_front();
+                }
+                Some(Step::Call(thread, _)) if self.in_call.get(thread) == Some(&true) => return Next::Waiting,
+                Some(Step::Call(_, Call::CallbackDone { function })) if !self.called_back.contains(function) => {
+                    return Next::Waiting;
+                }
+                Some(Step::Call(thread, call)) => {
+                    let (thread, call) = (*thread, call.clone());
+                    self.steps.pop_front();
+                    self.in_call.insert(thread, true);
+                    let host_picoseconds = 10 * u64::from(thread);
+                    return Next::Call(Request { thread: ThreadId(thread), device: 0, host_picoseconds, call });
+                }
+            }
+        }
+    }
+
+    fn complete(&mut self, thread: ThreadId, _: CallResult) {
+        self.in_call.insert(thread.0, false);
+    }
+
+    fn call_back(&mut self, function: u64) {
+        self.called_back.push(function);
+    }
+
+    fn receive(&mut self, _: u32, _: Vec<u8>) {}
+
+    fn printed(&mut self, _: &[u8], _: &[u8]) {}
+
+    fn verification(&self) -> Verification {
+        Verification::NotChecked
+    }
+
+    fn measurements(&self) -> Vec<Measurement> {
+        Vec::new()
+    }
+}
+
+/// What goes otherwise than it did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fault {
+    None,
+    Layout,
+    Data,
+    Transfer,
+    Text,
+    Shared,
+    Error,
+}
+
+/// A device that does what it is asked in the order of asking. Gives the requests that were made, in words.
+fn simulate(host: &mut dyn Host, window: &HostWindow, fault: Fault) -> Vec<String> {
+    let mut memory = vec![0u8; 1 << 16];
+    let mut allocated = if fault == Fault::Layout { 512 } else { 256 };
+    let mut pending: VecDeque<(ThreadId, Call)> = VecDeque::new();
+    let mut log = Vec::new();
+    let at = |address: u64| (address - BASE) as usize;
+    for _ in 0..10_000 {
+        match host.next() {
+            Next::End { error } => {
+                log.push(format!("end {error:?}"));
+                return log;
+            }
+            Next::Call(request) => {
+                log.push(format!("{request:?}"));
+                if !matches!(request.call, Call::Exit { .. }) {
+                    pending.push_back((request.thread, request.call));
+                }
+            }
+            Next::Waiting => {
+                let Some((thread, call)) = pending.pop_front() else {
+                    log.push("deadlock".to_owned());
+                    return log;
+                };
+                let result = match call {
+                    Call::Malloc { bytes } => {
+                        allocated += bytes;
+                        CallResult::Pointer(BASE + allocated - bytes)
+                    }
+                    Call::MallocHost { .. } => CallResult::Pointer(HOST_BASE),
+                    Call::MemcpyHostToDevice { destination, data, .. } => {
+                        let data = data.to_vec();
+                        memory[at(destination)..][..data.len()].copy_from_slice(&data);
+                        CallResult::None
+                    }
+                    Call::MemcpyDeviceToHost { source, bytes, transfer, asynchronous, .. } => {
+                        let mut data = memory[at(source)..][..bytes as usize].to_vec();
+                        if asynchronous {
+                            data[1] ^= u8::from(fault == Fault::Transfer);
+                            host.receive(transfer, data);
+                            CallResult::None
+                        } else {
+                            data[6] ^= u8::from(fault == Fault::Data);
+                            CallResult::Data(Bytes::from(data))
+                        }
+                    }
+                    Call::Launch(launch) => {
+                        let address = u64::from_le_bytes(launch.parameters.try_into().expect("a pointer"));
+                        memory[at(address)..][..16].iter_mut().for_each(|byte| *byte = byte.wrapping_add(1));
+                        host.printed(if fault == Fault::Text { b"haLlo" } else { b"hallo" }, b"");
+                        CallResult::None
+                    }
+                    Call::DeviceSynchronize => {
+                        // The device reads and writes shared memory.
+                        let mut byte = [0];
+                        rustix::io::pread(window, &mut byte, HOST_BASE - BASE).expect("read");
+                        byte[0] = byte[0].wrapping_mul(3).wrapping_add(u8::from(fault == Fault::Shared));
+                        rustix::io::pwrite(window, &byte, HOST_BASE - BASE).expect("written");
+                        CallResult::None
+                    }
+                    Call::HostFunction { function, .. } => {
+                        host.call_back(function);
+                        CallResult::None
+                    }
+                    Call::EventCreate { .. } => CallResult::Error(CudaError::NotPermitted),
+                    Call::Free { .. } if fault == Fault::Error => CallResult::Error(CudaError::IllegalAddress),
+                    Call::ReadClock => CallResult::Time { picoseconds: log.len() as u64 },
+                    _ => CallResult::None,
+                };
+                host.complete(thread, result);
+            }
+        }
+    }
+    log.push("endless".to_owned());
+    log
+}
+
+fn window() -> HostWindow {
+    let file = memfd_create("window", MemfdFlags::CLOEXEC).expect("a file in memory");
+    ftruncate(&file, END - BASE).expect("a sparse file");
+    Arc::new(file)
+}
+
+fn program(window: &HostWindow) -> Program {
+    let memory = BASE + 256;
+    let launch = Launch {
+        function: Function { module: 0, name: "increment".into() },
+        grid: [1; 3],
+        block: [16, 1, 1],
+        shared_memory_bytes: 0,
+        stream: 0,
+        parameters: memory.to_le_bytes().to_vec(),
+        cooperative: false,
+    };
+    let download =
+        |asynchronous| Call::MemcpyDeviceToHost { source: memory, bytes: 16, transfer: 7, stream: 0, asynchronous };
+    let bytes: Arc<[u8]> = (0..16).collect();
+    let upload = |bytes: Arc<[u8]>| Call::MemcpyHostToDevice {
+        destination: memory,
+        data: Bytes::from(bytes),
+        stream: 0,
+        asynchronous: false,
+    };
+    let steps = [
+        Step::Call(0, Call::Malloc { bytes: 16 }),
+        Step::Call(0, Call::MallocHost { bytes: 8192 }),
+        Step::Call(0, upload(Arc::clone(&bytes))),
+        Step::Call(1, Call::EventCreate { timed: true }),
+        Step::Call(0, Call::Launch(launch)),
+        Step::Call(0, download(false)),
+        Step::Write(HOST_BASE, vec![5, 6, 7]),
+        Step::Write(HOST_BASE + 5000, vec![1; 100]),
+        Step::Call(0, Call::DeviceSynchronize),
+        Step::Call(1, Call::HostFunction { stream: 0, function: 3 }),
+        Step::Call(2, Call::CallbackDone { function: 3 }),
+        Step::Write(HOST_BASE, vec![9]),
+        Step::Call(0, Call::DeviceSynchronize),
+        Step::Call(0, download(true)),
+        Step::Call(1, Call::ReadClock),
+        Step::Call(1, upload(bytes)),
+        Step::Call(0, Call::Free { pointer: memory }),
+        Step::Call(1, Call::Exit { error: None }),
+        Step::Call(0, Call::Exit { error: None }),
+    ];
+    Program { steps: steps.into(), in_call: BTreeMap::new(), called_back: Vec::new(), window: Arc::clone(window) }
+}
+
+/// Records the program in `folder`; gives what it did.
+fn record(folder: &Path) -> Vec<String> {
+    let window = window();
+    let header = Header { program: "test".to_owned(), topology: "none".to_owned(), ..Header::default() };
+    let writer = TraceWriter::create(folder, header).expect("a trace");
+    let code = vec![vec![("k.ptx".to_owned(), ".version 7.0".to_owned())]];
+    let (mut recorder, state) = Recorder::new(Box::new(program(&window)), writer, &code, Some(Arc::clone(&window)));
+    let log = simulate(&mut recorder, &window, Fault::None);
+    assert!(state.take_error().is_none());
+    log
+}
+
+fn replay(folder: &Path, fault: Fault, compares_data: bool) -> (Vec<String>, Verification, Vec<u8>) {
+    let trace = Trace::open(folder, false).unwrap_or_else(|error| panic!("{error}"));
+    let window = window();
+    let mut replay = Replay::new(trace, Some(Arc::clone(&window)), compares_data).expect("a trace");
+    let log = simulate(&mut replay, &window, fault);
+    let mut shared = vec![0; 8192];
+    rustix::io::pread(&window, &mut shared, HOST_BASE - BASE).expect("read");
+    (log, replay.verification(), shared)
+}
+
+#[test]
+fn a_replay_makes_the_calls_that_were_recorded() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let recorded = record(folder.path());
+    assert_eq!(recorded.len(), 17, "{recorded:#?}");
+    let (replayed, verification, shared) = replay(folder.path(), Fault::None, true);
+    assert_eq!(replayed, recorded);
+    assert_eq!(verification, Verification::Passed);
+    // The second write of the program, tripled by the device; and what it wrote elsewhere.
+    assert_eq!((shared[..4].to_vec(), &shared[5000..5002]), (vec![27, 6, 7, 0], &[1, 1][..]));
+    let trace = Trace::open(folder.path(), false).expect("a trace");
+    assert_eq!(trace.code().expect("text"), [[("k.ptx".to_owned(), ".version 7.0".to_owned())]]);
+    // The same bytes twice are stored once.
+    let uploads = trace.events.iter().filter_map(|event| match event {
+        Event::Request { payloads, .. } if !payloads.is_empty() => Some(payloads.clone()),
+        _ => None,
+    });
+    let uploads: Vec<_> = uploads.collect();
+    assert_eq!((uploads.len(), &uploads[0]), (2, &uploads[1]));
+}
+
+#[test]
+fn a_replay_of_a_replay_is_the_same() {
+    let (first, second) = (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder"));
+    record(first.path());
+    let trace = Trace::open(first.path(), false).expect("a trace");
+    let (code, header, window) = (trace.code().expect("text"), trace.header.clone(), window());
+    let inner = Replay::new(trace, Some(Arc::clone(&window)), true).expect("a trace");
+    let writer = TraceWriter::create(second.path(), header).expect("a trace");
+    let (mut recorder, _) = Recorder::new(Box::new(inner), writer, &code, Some(Arc::clone(&window)));
+    simulate(&mut recorder, &window, Fault::None);
+    drop(recorder);
+    let events = |folder: &Path| Trace::open(folder, false).expect("a trace").events;
+    assert_eq!(events(first.path()), events(second.path()));
+}
+
+#[test]
+fn differences_are_found() {
+    let folder = tempfile::tempdir().expect("a folder");
+    record(folder.path());
+    for (fault, said) in [
+        (
+            Fault::Layout,
+            "call 0 (cudaMalloc of 16 bytes, thread 0): expected the address 0x700000000100, found 0x700000000200",
+        ),
+        (Fault::Data, "after the kernel increment): offset 6: expected 0x07, found 0x06 (bytes 4 to 7"),
+        (Fault::Transfer, "asynchronous copy 7 from the device, after the kernel increment: offset 1: expected"),
+        (Fault::Text, "kernels print other text than they did, from byte 2 on"),
+        (Fault::Shared, "pinned or managed memory holds other bytes"),
+        (Fault::Error, "expected success, found cudaErrorIllegalAddress (700); the replay ends here"),
+    ] {
+        let (log, verification, _) = replay(folder.path(), fault, true);
+        let Verification::Failed { message } = verification else { panic!("{fault:?}: {verification:?}") };
+        assert!(message.contains(said), "{fault:?}: {message}");
+        assert_eq!(log.last().map(String::as_str), Some("end None"), "{fault:?}");
+        let (_, unchecked, _) = replay(folder.path(), fault, false);
+        let breaks = matches!(fault, Fault::Layout | Fault::Error);
+        assert_eq!(matches!(unchecked, Verification::Failed { .. }), breaks, "{fault:?}: {unchecked:?}");
+    }
+}
+
+/// The files of a trace.
+fn files(folder: &Path) -> Vec<(std::path::PathBuf, Vec<u8>)> {
+    let names = ["trace.txt", "events.bin", "payloads.bin"];
+    names.iter().map(|name| folder.join(name)).map(|path| (path.clone(), fs::read(&path).expect("a file"))).collect()
+}
+
+/// Opens what may be damaged; where it opens, replays it.
+fn try_it(folder: &Path, partial: bool) -> Result<(), String> {
+    let trace = Trace::open(folder, partial).map_err(|error| error.to_string())?;
+    trace.code().map_err(|error| error.to_string())?;
+    let window = window();
+    let mut replay = Replay::new(trace, Some(Arc::clone(&window)), true).map_err(|error| error.to_string())?;
+    simulate(&mut replay, &window, Fault::None);
+    Ok(())
+}
+
+#[test]
+fn a_changed_byte_is_found() {
+    let folder = tempfile::tempdir().expect("a folder");
+    record(folder.path());
+    for (path, bytes) in files(folder.path()) {
+        let text = path.ends_with("trace.txt");
+        for at in 0..bytes.len() {
+            let mut changed = bytes.clone();
+            changed[at] ^= 1 << (at % 8);
+            fs::write(&path, &changed).expect("written");
+            let outcome = try_it(folder.path(), false);
+            // The header's words about the program are free.
+            assert!(text || outcome.is_err(), "{}, byte {at}", path.display());
+            if let Err(error) = outcome.as_ref().map_err(|error| error.clone()).map(|()| String::new()) {
+                assert!(
+                    error.contains("trace.txt") || error.contains(".bin") || error.contains("unfinished"),
+                    "{error}"
+                );
+            }
+            // Never more than an error, whatever is read.
+            let _ = try_it(folder.path(), true);
+        }
+        fs::write(&path, &bytes).expect("written");
+    }
+    assert_eq!(try_it(folder.path(), false), Ok(()));
+}
+
+#[test]
+fn a_file_that_is_cut_off_is_found() {
+    let folder = tempfile::tempdir().expect("a folder");
+    record(folder.path());
+    for (path, bytes) in files(folder.path()) {
+        for length in 0..bytes.len() {
+            fs::write(&path, &bytes[..length]).expect("written");
+            // The last line of the header may miss its end.
+            let complete = path.ends_with("trace.txt") && length + 1 == bytes.len();
+            assert!(complete || try_it(folder.path(), false).is_err(), "{}, {length} bytes", path.display());
+        }
+        fs::remove_file(&path).expect("removed");
+        let error = try_it(folder.path(), false).expect_err("no file");
+        assert!(error.contains("cannot read"), "{error}");
+        fs::write(&path, &bytes).expect("written");
+    }
+}
+
+#[test]
+fn the_prefix_of_a_killed_run_can_be_replayed() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let recorded = record(folder.path());
+    let events = fs::read(folder.path().join("events.bin")).expect("a file");
+    let header = Header { program: "test".to_owned(), topology: "none".to_owned(), ..Header::default() };
+    header.write(folder.path()).expect("written");
+    let refused = try_it(folder.path(), false).expect_err("it is not finished");
+    assert!(refused.contains("is unfinished"), "{refused}");
+    let mut longest = 0;
+    for length in 16..events.len() {
+        fs::write(folder.path().join("events.bin"), &events[..length]).expect("written");
+        let trace = Trace::open(folder.path(), true).unwrap_or_else(|error| panic!("{length}: {error}"));
+        let window = window();
+        let mut replay = Replay::new(trace, Some(Arc::clone(&window)), true).expect("a trace");
+        let mut log = simulate(&mut replay, &window, Fault::None);
+        assert!(!matches!(replay.verification(), Verification::Failed { .. }), "{length}: {:?}", replay.verification());
+        log.pop();
+        assert_eq!(log[..], recorded[..log.len()], "{length}");
+        assert!(log.len() >= longest);
+        longest = log.len();
+    }
+    assert_eq!(longest, recorded.len() - 1);
+}
+
+#[test]
+fn events_that_make_no_sense_are_refused() {
+    let request = |thread: u32, call: Call| Event::Request {
+        request: Request { thread: ThreadId(thread), device: 0, host_picoseconds: 0, call },
+        payloads: Vec::new(),
+    };
+    let returned = |thread: u32| Event::Result {
+        thread: ThreadId(thread),
+        result: CallResult::None,
+        data: None,
+        shared_memory: None,
+    };
+    let nowhere = PayloadId { hash: 1, length: 4 };
+    let upload = Call::MemcpyHostToDevice { destination: BASE, data: Bytes::absent(4), stream: 0, asynchronous: false };
+    for (events, said) in [
+        (
+            vec![request(0, Call::DeviceSynchronize), request(0, Call::DeviceSynchronize)],
+            "before its last one has returned",
+        ),
+        (vec![returned(3)], "a call of thread 3 returns, which is in none"),
+        (vec![request(0, Call::DeviceSynchronize), returned(0), returned(0)], "which is in none"),
+        (vec![request(0, upload)], "announces payloads of [4] bytes, and has []"),
+        (
+            vec![Event::Receive { transfer: 0, data: nowhere }],
+            "payload 00000000000000000000000000000001 of 4 bytes is missing",
+        ),
+        (
+            vec![Event::CallBack { function: 1 }, Event::Code { device: 0, name: String::new(), text: nowhere }],
+            "missing",
+        ),
+    ] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut writer = TraceWriter::create(folder.path(), Header::default()).expect("a trace");
+        for event in &events {
+            writer.event(event).expect("written");
+        }
+        writer.finish().expect("written");
+        let error = Trace::open(folder.path(), false).expect_err(said).to_string();
+        assert!(error.contains(said) && error.contains("events.bin, byte "), "{error}");
+    }
+}
+
+#[test]
+fn unknown_events_and_deep_graphs_are_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    record(folder.path());
+    let path = folder.path().join("events.bin");
+    let good = fs::read(&path).expect("a file");
+    let put = |event: &[u8]| {
+        let mut bytes = good[..16].to_vec();
+        bytes.extend((event.len() as u32).to_le_bytes());
+        bytes.extend(super::writer::checksum(event).to_le_bytes());
+        bytes.extend(event);
+        fs::write(&path, &bytes).expect("written");
+        let header = Header { finished: Some((1, bytes.len() as u64)), ..Header::default() };
+        header.write(folder.path()).expect("written");
+        Trace::open(folder.path(), false).expect_err("no event").to_string()
+    };
+    assert!(put(&[77]).contains("byte 16: unknown kind of event 77, expected 0 to 8"));
+    assert!(put(&[]).contains("an empty event"));
+    // A graph in a graph in a graph, and so on: no program makes one, and to read it would take all of the stack.
+    let graph = |inner: Call| Call::GraphLaunch {
+        nodes: vec![crate::call::GraphNode { call: Some(Box::new(inner)), dependencies: Vec::new() }],
+        stream: 0,
+    };
+    let encoded = |depth: usize| {
+        let call = (0..depth).fold(Call::DeviceSynchronize, |call, _| graph(call));
+        let request = Request { thread: ThreadId(0), device: 0, host_picoseconds: 0, call };
+        postcard::to_stdvec(&Event::Request { request, payloads: Vec::new() }).expect("encoded")
+    };
+    assert!(put(&encoded(100)).contains("cannot be decoded"));
+}
+
+#[test]
+fn a_folder_of_something_else_is_left_alone() {
+    let folder = tempfile::tempdir().expect("a folder");
+    fs::write(folder.path().join("thesis.tex"), "text").expect("written");
+    let refused = TraceWriter::create(folder.path(), Header::default()).err().expect("other files").to_string();
+    assert!(refused.contains("it holds other files"), "{refused}");
+    assert!(!Trace::is_at(folder.path()));
+    let own = tempfile::tempdir().expect("a folder");
+    record(own.path());
+    // A trace that is there is replaced.
+    record(own.path());
+    assert_eq!(try_it(own.path(), false), Ok(()));
+}
+
+#[test]
+fn a_trace_that_cannot_be_written_is_given_up() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let window = window();
+    let writer = TraceWriter::create(&folder.path().join("trace"), Header::default()).expect("a trace");
+    let (mut recorder, state) = Recorder::new(Box::new(program(&window)), writer, &[], Some(Arc::clone(&window)));
+    // The header cannot be finished where there is no folder any longer.
+    fs::remove_dir_all(folder.path().join("trace")).expect("removed");
+    let log = simulate(&mut recorder, &window, Fault::None);
+    assert_eq!(log.len(), 17);
+    assert!(state.take_error().is_some_and(|error| error.to_string().contains("cannot write")));
+}
