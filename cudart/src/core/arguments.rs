@@ -77,6 +77,17 @@ impl<T> Clone for In<T> {
 
 impl<T> Copy for In<T> {}
 
+impl<T> In<T> {
+    /// The value's place.
+    ///
+    /// # Safety
+    ///
+    /// `pointer` is null, or valid for reading a `T` as long as the argument is used.
+    pub unsafe fn new(pointer: *const T) -> In<T> {
+        In(pointer)
+    }
+}
+
 impl<T: Copy> In<T> {
     /// No value.
     pub fn absent() -> In<T> {

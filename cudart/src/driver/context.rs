@@ -333,6 +333,16 @@ driver_api! {
         active.set(c_int::from(primary.retained > 0 || runtime_is_used()))
     }
 
+    context fn cuCtxEnablePeerAccess(context: ContextHandle, flags: u32) {
+        let peer = get(context)?.device as c_int;
+        runtime!(device::cudaDeviceEnablePeerAccess(peer, flags))
+    }
+
+    context fn cuCtxDisablePeerAccess(context: ContextHandle) {
+        let peer = get(context)?.device as c_int;
+        runtime!(device::cudaDeviceDisablePeerAccess(peer))
+    }
+
 }
 
 /// `CUctxCreateParams`.

@@ -4,6 +4,7 @@
 use super::context;
 use crate::core::api::Outcome;
 use crate::core::arguments::In;
+use crate::core::array;
 use crate::core::operation::{self, Copy, End, Operation};
 use crate::core::ranges::{self, Place};
 use crate::core::stream::StreamHandle;
@@ -85,8 +86,7 @@ fn between_contexts(
 
 /// An array from `offset` bytes on, as one row of it has them.
 fn in_array(array: u64, offset: usize) -> Result<End, CudaError> {
-    let array = array_number(array)?;
-    Ok(End::Array { array, offset: [offset as u64, 0, 0] })
+    Ok(End::Array { array: array::get(array)?.number, offset: [offset as u64, 0, 0] })
 }
 
 fn with_array(destination: End, source: End, bytes: usize, when: When) -> Outcome {
@@ -110,7 +110,7 @@ fn rows(end: &CopyEnd3D, shape: CopyShape) -> Result<End, CudaError> {
     }
     let address = match end.memory_type {
         MEMORY_ARRAY => {
-            return Ok(End::Array { array: array_number(end.array as u64)?, offset: [x, y, z] });
+            return Ok(End::Array { array: array::get(end.array as u64)?.number, offset: [x, y, z] });
         }
         MEMORY_HOST => end.host as u64,
         MEMORY_DEVICE | MEMORY_UNIFIED => end.device,
@@ -362,8 +362,4 @@ driver_api! {
     ) {
         fill_rows(pointer, Some(pitch), Element(value, 4), width, height, When::InOrder(stream))
     }
-}
-
-fn array_number(_: u64) -> Result<u64, CudaError> {
-    Err(CudaError::NotSupported)
 }

@@ -2,9 +2,11 @@
 
 use super::INITIALIZED;
 use crate::core::api::Outcome;
-use crate::core::arguments::Out;
+use crate::core::arguments::{Out, Text};
 use crate::core::process;
 use crate::driver_api;
+use crate::runtime;
+use crate::types::driver::OldProperties;
 use balar_host::CudaError;
 use std::ffi::{c_char, c_int};
 use std::sync::atomic::Ordering;
@@ -12,9 +14,36 @@ use std::sync::atomic::Ordering;
 /// The version of CUDA that the driver reports: 1000 * major + 10 * minor.
 pub const DRIVER_VERSION: c_int = 13050;
 
+/// Attributes that the runtime does not know (`CUdevice_attribute`): virtual memory management, handles of it for other processes,
+/// compression, and direct access from other hardware, none of which is there.
+const ABSENT: [c_int; 7] = [92, 102, 103, 104, 105, 107, 110];
+/// `CU_DEVICE_ATTRIBUTE_CAN_TEX2D_GATHER`.
+const TEXTURE_GATHER: c_int = 44;
+
+fn uuid(device: c_int) -> Result<[u8; 16], CudaError> {
+    check(device)?;
+    Ok(crate::runtime::device_properties::uuid(device as u32))
+}
+
 /// Refuses a number that no device has.
 pub(super) fn check(device: c_int) -> Outcome {
     process::device_of(device).map(|_| ())
+}
+
+/// An attribute of a device.
+pub(super) fn attribute(attribute: c_int, device: c_int) -> Result<c_int, CudaError> {
+    check(device)?;
+    if ABSENT.contains(&attribute) {
+        return Ok(0);
+    }
+    if attribute == TEXTURE_GATHER {
+        return Ok(1);
+    }
+    let mut value = 0;
+    // SAFETY: `value` outlives the call.
+    let place = unsafe { Out::new(&raw mut value) };
+    runtime!(attributes::cudaDeviceGetAttribute(place, attribute, device))?;
+    Ok(value)
 }
 
 /// Writes a text and a zero byte into `room` bytes; what has no room is left out.
@@ -74,6 +103,80 @@ driver_api! {
         let (high, low) = process::device_of(device)?.compute_capability;
         major.set(high as c_int)?;
         minor.set(low as c_int)
+    }
+
+    fn cuDeviceGetAttribute(value: Out<c_int>, attribute: c_int, device: c_int) {
+        value.check()?;
+        value.set(self::attribute(attribute, device)?)
+    }
+
+    fn cuDeviceGetProperties(properties: Out<OldProperties>, device: c_int) {
+        properties.check()?;
+        let of = |attribute: c_int| self::attribute(attribute, device);
+        properties.set(OldProperties {
+            block_threads: of(1)?,
+            block_extents: [of(2)?, of(3)?, of(4)?],
+            grid_extents: [of(5)?, of(6)?, of(7)?],
+            shared_bytes: of(8)?,
+            constant_bytes: of(9)?,
+            warp_threads: of(10)?,
+            pitch_bytes: of(11)?,
+            registers: of(12)?,
+            clock_khz: of(13)?,
+            texture_alignment: of(14)?,
+        })
+    }
+
+    fn cuDeviceGetPCIBusId(place: *mut c_char, room: c_int, device: c_int) {
+        runtime!(device::cudaDeviceGetPCIBusId(place, room, device))
+    }
+
+    fn cuDeviceGetByPCIBusId(device: Out<c_int>, text: Text) {
+        runtime!(device::cudaDeviceGetByPCIBusId(device, text))
+    }
+
+    fn cuDeviceCanAccessPeer(can: Out<c_int>, device: c_int, peer: c_int) {
+        runtime!(device::cudaDeviceCanAccessPeer(can, device, peer))
+    }
+
+    fn cuDeviceGetP2PAttribute(value: Out<c_int>, attribute: c_int, device: c_int, peer: c_int) {
+        runtime!(device::cudaDeviceGetP2PAttribute(value, attribute, device, peer))
+    }
+
+    fn cuDeviceGetUuid(place: Out<[u8; 16]>, device: c_int) {
+        place.set(uuid(device)?)
+    }
+
+    fn cuDeviceGetUuid_v2(place: Out<[u8; 16]>, device: c_int) {
+        place.set(uuid(device)?)
+    }
+
+    context fn cuCtxSetLimit(limit: c_int, value: usize) {
+        runtime!(device::cudaDeviceSetLimit(limit, value))
+    }
+
+    context fn cuCtxGetLimit(value: Out<usize>, limit: c_int) {
+        runtime!(device::cudaDeviceGetLimit(value, limit))
+    }
+
+    context fn cuCtxSetCacheConfig(preference: c_int) {
+        runtime!(device::cudaDeviceSetCacheConfig(preference))
+    }
+
+    context fn cuCtxGetCacheConfig(preference: Out<c_int>) {
+        runtime!(device::cudaDeviceGetCacheConfig(preference))
+    }
+
+    context fn cuCtxSetSharedMemConfig(banks: c_int) {
+        runtime!(device::cudaDeviceSetSharedMemConfig(banks))
+    }
+
+    context fn cuCtxGetSharedMemConfig(banks: Out<c_int>) {
+        runtime!(device::cudaDeviceGetSharedMemConfig(banks))
+    }
+
+    context fn cuFlushGPUDirectRDMAWrites(target: c_int, scope: c_int) {
+        runtime!(device::cudaDeviceFlushGPUDirectRDMAWrites(target, scope))
     }
 
     fn cuDeviceGetExecAffinitySupport(supported: Out<c_int>, _kind: c_int, device: c_int) {

@@ -5,9 +5,11 @@ use crate::core::api::Outcome;
 use crate::core::arguments::{In, Out};
 use crate::core::connection;
 use crate::core::ranges::{self, Sharing};
-use crate::driver_api;
-use crate::runtime;
+use crate::core::stream::StreamHandle;
+use crate::runtime::managed::Location;
 use crate::types::driver::{DevicePointer, MEMORY_DEVICE, MEMORY_HOST};
+use crate::types::pool::{MemAccessDesc, MemLocation, MemPoolProps};
+use crate::{driver_api, forwards, runtime};
 use balar_host::call::{AllocationKind, PointerDescription};
 use balar_host::{Call, CallResult, CudaError};
 use std::ffi::{c_int, c_void};
@@ -89,9 +91,57 @@ fn write_unknown(place: *mut c_void, attribute: u32) -> Outcome {
     }
 }
 
+forwards! {
+    context cuMemGetInfo_v2(free: Out<usize>, total: Out<usize>) => memory::cudaMemGetInfo;
+    context cuMemFree_v2(pointer: DevicePointer) => memory::cudaFree;
+    context cuMemHostGetDevicePointer_v2(
+        place: Out<u64>, pointer: u64, flags: u32,
+    ) => host_memory::cudaHostGetDevicePointer;
+    context cuMemHostGetFlags(flags: Out<u32>, pointer: u64) => host_memory::cudaHostGetFlags;
+    context cuMemHostRegister(pointer: u64, bytes: usize, flags: u32) => host_memory::cudaHostRegister;
+    context cuMemHostRegister_v2(pointer: u64, bytes: usize, flags: u32) => host_memory::cudaHostRegister;
+    context cuMemHostUnregister(pointer: u64) => host_memory::cudaHostUnregister;
+    context cuMemAllocManaged(pointer: Out<u64>, bytes: usize, flags: u32) => managed::cudaMallocManaged;
+    stream cuMemPrefetchAsync(
+        pointer: u64, bytes: usize, device: c_int, stream: StreamHandle,
+    ) => managed::cudaMemPrefetchAsync;
+    stream cuMemPrefetchAsync_v2(
+        pointer: u64, bytes: usize, location: Location, flags: u32, stream: StreamHandle,
+    ) => managed::cudaMemPrefetchAsync_v2;
+    context cuMemAdvise(pointer: u64, bytes: usize, advice: c_int, device: c_int) => managed::cudaMemAdvise;
+    context cuMemAdvise_v2(pointer: u64, bytes: usize, advice: c_int, location: Location) => managed::cudaMemAdvise_v2;
+    context cuMemRangeGetAttribute(
+        place: *mut c_void, room: usize, attribute: c_int, pointer: u64, bytes: usize,
+    ) => managed::cudaMemRangeGetAttribute;
+    context cuMemRangeGetAttributes(
+        places: In<*mut c_void>, rooms: In<usize>, attributes: In<c_int>, count: usize, pointer: u64, bytes: usize,
+    ) => managed::cudaMemRangeGetAttributes;
+
+    stream cuMemAllocFromPoolAsync(
+        pointer: Out<u64>, bytes: usize, pool: u64, stream: StreamHandle,
+    ) => pool::cudaMallocFromPoolAsync;
+    stream cuMemFreeAsync(pointer: u64, stream: StreamHandle) => pool::cudaFreeAsync;
+    context cuDeviceGetDefaultMemPool(pool: Out<u64>, device: c_int) => pool::cudaDeviceGetDefaultMemPool;
+    context cuDeviceGetMemPool(pool: Out<u64>, device: c_int) => pool::cudaDeviceGetMemPool;
+    context cuDeviceSetMemPool(device: c_int, pool: u64) => pool::cudaDeviceSetMemPool;
+    context cuMemGetDefaultMemPool(pool: Out<u64>, location: In<MemLocation>, kind: u32) => pool::cudaMemGetDefaultMemPool;
+    context cuMemGetMemPool(pool: Out<u64>, location: In<MemLocation>, kind: u32) => pool::cudaMemGetMemPool;
+    context cuMemSetMemPool(location: In<MemLocation>, kind: u32, pool: u64) => pool::cudaMemSetMemPool;
+    context cuMemPoolCreate(pool: Out<u64>, properties: In<MemPoolProps>) => pool::cudaMemPoolCreate;
+    context cuMemPoolDestroy(pool: u64) => pool::cudaMemPoolDestroy;
+    context cuMemPoolTrimTo(pool: u64, keep: usize) => pool::cudaMemPoolTrimTo;
+    context cuMemPoolGetAttribute(pool: u64, attribute: u32, value: Out<u64>) => pool::cudaMemPoolGetAttribute;
+    context cuMemPoolSetAttribute(pool: u64, attribute: u32, value: In<u64>) => pool::cudaMemPoolSetAttribute;
+    context cuMemPoolSetAccess(pool: u64, wanted: In<MemAccessDesc>, count: usize) => pool::cudaMemPoolSetAccess;
+    context cuMemPoolGetAccess(flags: Out<u32>, pool: u64, location: In<MemLocation>) => pool::cudaMemPoolGetAccess;
+}
+
 driver_api! {
-    context fn cuMemGetInfo_v2(free: Out<usize>, total: Out<usize>) {
-        runtime!(memory::cudaMemGetInfo(free, total))
+    stream fn cuMemAllocAsync(pointer: Out<u64>, bytes: usize, stream: StreamHandle) {
+        if bytes == 0 {
+            return Err(CudaError::InvalidValue);
+        }
+        runtime!(pool::cudaMallocAsync(pointer, bytes, stream))
     }
 
     context fn cuMemAlloc_v2(pointer: Out<u64>, bytes: usize) {
@@ -108,15 +158,32 @@ driver_api! {
         runtime!(memory::cudaMallocPitch(pointer, pitch, width, height))
     }
 
-    context fn cuMemFree_v2(pointer: DevicePointer) {
-        runtime!(memory::cudaFree(pointer))
-    }
-
     context fn cuMemGetAddressRange_v2(base: Out<u64>, bytes: Out<usize>, pointer: DevicePointer) {
         let known = known(pointer)?.ok_or(CudaError::SymbolNotFound)?;
         base.set_if_wanted(known.base);
         bytes.set_if_wanted(known.bytes as usize);
         Ok(())
+    }
+
+    context fn cuMemAllocHost_v2(pointer: Out<u64>, bytes: usize) {
+        if bytes == 0 {
+            return Err(CudaError::InvalidValue);
+        }
+        runtime!(host_memory::cudaMallocHost(pointer, bytes))
+    }
+
+    context fn cuMemHostAlloc(pointer: Out<u64>, bytes: usize, flags: u32) {
+        if bytes == 0 {
+            return Err(CudaError::InvalidValue);
+        }
+        runtime!(host_memory::cudaHostAlloc(pointer, bytes, flags))
+    }
+
+    context fn cuMemFreeHost(pointer: u64) {
+        if pointer == 0 {
+            return Err(CudaError::InvalidValue);
+        }
+        runtime!(host_memory::cudaFreeHost(pointer))
     }
 
     context fn cuPointerGetAttribute(place: *mut c_void, attribute: u32, pointer: u64) {
@@ -145,5 +212,4 @@ driver_api! {
         // Synchronous copies are so without being asked.
         Ok(())
     }
-
 }

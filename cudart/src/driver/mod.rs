@@ -7,12 +7,14 @@ pub mod context;
 pub mod copy;
 pub mod device;
 pub mod error;
+pub mod graph;
 mod image;
 pub mod launch;
 pub mod link;
 pub mod memory;
 pub mod module;
 pub mod procedure;
+pub mod stream;
 
 use crate::core::api::Outcome;
 use crate::core::thread;
@@ -61,14 +63,26 @@ macro_rules! driver_api {
 /// Calls a function of the runtime, whose error the runtime's last error does not become.
 #[macro_export]
 macro_rules! runtime {
-    ($($function:ident)::+($($argument:expr),* $(,)?)) => {
+    ($($function:ident)::+($($argument:ident),* $(,)?)) => {
         $crate::driver::forward(move || {
-            #[expect(clippy::macro_metavars_in_unsafe, reason = "the arguments are names")]
             // SAFETY: the arguments are the caller's, whose contract with the driver is that of the runtime's function.
             unsafe {
                 $crate::runtime::$($function)::+($($argument),*)
             }
         })
+    };
+}
+
+/// Defines functions of the driver that do what one of the runtime does with the same arguments: `context` and `stream` as in
+/// [`driver_api!`].
+#[macro_export]
+macro_rules! forwards {
+    ($($form:ident $name:ident($($argument:ident: $type:ty),* $(,)?) => $($function:ident)::+;)*) => {
+        $($crate::driver_api! {
+            $form fn $name($($argument: $type),*) {
+                $crate::runtime!($($function)::+($($argument),*))
+            }
+        })*
     };
 }
 

@@ -65,20 +65,10 @@ fn implementation(symbol: &str) -> *mut c_void {
 
 /// What `dlopen` gives for the file that this code is in; 0 if it gives nothing.
 static OWN_LIBRARY: LazyLock<usize> = LazyLock::new(|| {
-    let mut info = libc::Dl_info {
-        dli_fname: std::ptr::null(),
-        dli_fbase: std::ptr::null_mut(),
-        dli_sname: std::ptr::null(),
-        dli_saddr: std::ptr::null_mut(),
-    };
-    let address = find as fn(&str, u32, bool) -> (*mut c_void, Found);
-    // SAFETY: `info` is valid for the call; the name that it gets lives as long as the library. Nothing is loaded anew.
-    unsafe {
-        if libc::dladdr(address as *const c_void, &raw mut info) == 0 {
-            return 0;
-        }
-        libc::dlopen(info.dli_fname, libc::RTLD_LAZY | libc::RTLD_NOLOAD) as usize
-    }
+    let own = file_of(find as fn(&str, u32, bool) -> (*mut c_void, Found) as *const c_void);
+    let Some(path) = own.and_then(|own| CString::new(own).ok()) else { return 0 };
+    // SAFETY: the name ends with a zero byte. Nothing is loaded anew.
+    unsafe { libc::dlopen(path.as_ptr(), libc::RTLD_LAZY | libc::RTLD_NOLOAD) as usize }
 });
 
 fn search(symbol: Text, place: Out<*mut c_void>, version: c_int, flags: u64) -> Result<Found, CudaError> {
@@ -133,12 +123,46 @@ crate::cuda_api! {
         if place.is_null() || identifier.is_null() {
             return Err(CudaError::InvalidValue);
         }
-        SAID.call_once(|| {
-            process::say("the program asks for private functions of the driver, which are not there; a CUDA runtime that is linked \
-                          statically does so: link with `-cudart shared`");
-        });
+        // The compiler NVRTC asks too, and does without.
+        if let Some(caller) = caller().filter(|caller| !caller.contains("libnvrtc")) {
+            SAID.call_once(|| {
+                process::say(&format!(
+                    "{caller} asks for private functions of the driver, which are not there: as the CUDA runtime does where it is \
+                     linked statically; link with `-cudart shared`"
+                ));
+            });
+        }
         place.set(std::ptr::null())?;
         Err(CudaError::NotSupported)
+    }
+}
+
+/// The file of the code that called this library.
+fn caller() -> Option<String> {
+    let mut frames = [std::ptr::null_mut(); 32];
+    // SAFETY: there is room for as many frames.
+    let count = unsafe { libc::backtrace(frames.as_mut_ptr(), frames.len() as c_int) };
+    let own = file_of(find as fn(&str, u32, bool) -> (*mut c_void, Found) as *const c_void)?;
+    frames
+        .iter()
+        .take(usize::try_from(count).unwrap_or(0))
+        .find_map(|frame| file_of(*frame).filter(|file| *file != own))
+}
+
+/// The file whose code is at an address.
+fn file_of(address: *const c_void) -> Option<String> {
+    let mut info = libc::Dl_info {
+        dli_fname: std::ptr::null(),
+        dli_fbase: std::ptr::null_mut(),
+        dli_sname: std::ptr::null(),
+        dli_saddr: std::ptr::null_mut(),
+    };
+    // SAFETY: `info` is valid for the call; the name that it gets is a string that lives as long as the file is loaded.
+    unsafe {
+        if libc::dladdr(address, &raw mut info) == 0 || info.dli_fname.is_null() {
+            return None;
+        }
+        Some(CStr::from_ptr(info.dli_fname).to_string_lossy().into_owned())
     }
 }
 

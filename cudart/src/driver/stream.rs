@@ -1,56 +1,73 @@
-//! Streams, events, and functions of the host in streams: those of the runtime.
+//! Streams, events, capture, and functions of the host in streams: those of the runtime.
 
 use super::context;
-use crate::core::arguments::Out;
+use crate::core::arguments::{In, Out};
 use crate::core::stream::{self, StreamHandle};
-use crate::driver_api;
-use crate::runtime;
+use crate::runtime::stream::{AttributeValue, StreamCallback};
+use crate::types::graph::EdgeData;
+use crate::{driver_api, forwards, runtime};
 use balar_host::CudaError;
 use std::ffi::{c_int, c_void};
 
+forwards! {
+    context cuStreamCreate(stream: Out<u64>, flags: u32) => stream::cudaStreamCreateWithFlags;
+    context cuStreamCreateWithPriority(stream: Out<u64>, flags: u32, priority: c_int) => stream::cudaStreamCreateWithPriority;
+    context cuStreamDestroy(stream: StreamHandle) => stream::cudaStreamDestroy;
+    context cuStreamDestroy_v2(stream: StreamHandle) => stream::cudaStreamDestroy;
+    stream cuStreamSynchronize(stream: StreamHandle) => stream::cudaStreamSynchronize;
+    stream cuStreamQuery(stream: StreamHandle) => stream::cudaStreamQuery;
+    stream cuStreamWaitEvent(stream: StreamHandle, event: u64, flags: u32) => stream::cudaStreamWaitEvent;
+    stream cuStreamGetPriority(stream: StreamHandle, priority: Out<c_int>) => stream::cudaStreamGetPriority;
+    stream cuStreamGetFlags(stream: StreamHandle, flags: Out<u32>) => stream::cudaStreamGetFlags;
+    stream cuStreamGetId(stream: StreamHandle, identifier: Out<u64>) => stream::cudaStreamGetId;
+    stream cuStreamGetDevice(stream: StreamHandle, device: Out<c_int>) => stream::cudaStreamGetDevice;
+    stream cuStreamGetAttribute(stream: StreamHandle, attribute: u32, value: Out<AttributeValue>) => stream::cudaStreamGetAttribute;
+    stream cuStreamSetAttribute(stream: StreamHandle, attribute: u32, value: In<AttributeValue>) => stream::cudaStreamSetAttribute;
+    stream cuStreamCopyAttributes(to: StreamHandle, from: StreamHandle) => stream::cudaStreamCopyAttributes;
+    stream cuStreamAttachMemAsync(stream: StreamHandle, pointer: u64, bytes: usize, flags: u32) => stream::cudaStreamAttachMemAsync;
+    stream cuStreamAddCallback(stream: StreamHandle, function: Option<StreamCallback>, data: u64, flags: u32) => stream::cudaStreamAddCallback;
+    stream cuLaunchHostFunc(stream: StreamHandle, function: u64, data: u64) => stream::cudaLaunchHostFunc;
+    stream cuLaunchHostFunc_v2(stream: StreamHandle, function: u64, data: u64, mode: u32) => stream::cudaLaunchHostFunc_v2;
+    context cuCtxGetStreamPriorityRange(least: Out<c_int>, greatest: Out<c_int>) => stream::cudaDeviceGetStreamPriorityRange;
+    context cuCtxResetPersistingL2Cache() => stream::cudaCtxResetPersistingL2Cache;
+
+    context cuEventCreate(event: Out<u64>, flags: u32) => event::cudaEventCreateWithFlags;
+    context cuEventDestroy(event: u64) => event::cudaEventDestroy;
+    context cuEventDestroy_v2(event: u64) => event::cudaEventDestroy;
+    stream cuEventRecord(event: u64, stream: StreamHandle) => event::cudaEventRecord;
+    stream cuEventRecordWithFlags(event: u64, stream: StreamHandle, flags: u32) => event::cudaEventRecordWithFlags;
+    context cuEventQuery(event: u64) => event::cudaEventQuery;
+    context cuEventSynchronize(event: u64) => event::cudaEventSynchronize;
+    context cuEventElapsedTime(milliseconds: Out<f32>, start: u64, end: u64) => event::cudaEventElapsedTime;
+    context cuEventElapsedTime_v2(milliseconds: Out<f32>, start: u64, end: u64) => event::cudaEventElapsedTime_v2;
+
+    stream cuStreamBeginCapture_v2(stream: StreamHandle, mode: c_int) => capture::cudaStreamBeginCapture;
+    stream cuStreamBeginCaptureToGraph(
+        stream: StreamHandle, graph: u64, nodes: In<u64>, edges: In<EdgeData>, count: usize, mode: c_int,
+    ) => capture::cudaStreamBeginCaptureToGraph;
+    stream cuStreamEndCapture(stream: StreamHandle, graph: Out<u64>) => capture::cudaStreamEndCapture;
+    stream cuStreamIsCapturing(stream: StreamHandle, status: Out<c_int>) => capture::cudaStreamIsCapturing;
+    stream cuStreamGetCaptureInfo(stream: StreamHandle, status: Out<c_int>, number: Out<u64>) => capture::cudaStreamGetCaptureInfo;
+    stream cuStreamGetCaptureInfo_v2(
+        stream: StreamHandle, status: Out<c_int>, number: Out<u64>, graph: Out<u64>, nodes: Out<u64>, count: Out<usize>,
+    ) => capture::cudaStreamGetCaptureInfo_v2;
+    stream cuStreamGetCaptureInfo_v3(
+        stream: StreamHandle, status: Out<c_int>, number: Out<u64>, graph: Out<u64>, nodes: Out<u64>, edges: Out<u64>, count: Out<usize>,
+    ) => capture::cudaStreamGetCaptureInfo_v3;
+    stream cuStreamUpdateCaptureDependencies(
+        stream: StreamHandle, nodes: In<u64>, count: usize, flags: u32,
+    ) => capture::cudaStreamUpdateCaptureDependencies;
+    stream cuStreamUpdateCaptureDependencies_v2(
+        stream: StreamHandle, nodes: In<u64>, edges: In<EdgeData>, count: usize, flags: u32,
+    ) => capture::cudaStreamUpdateCaptureDependencies_v2;
+    context cuThreadExchangeStreamCaptureMode(mode: Out<c_int>) => capture::cudaThreadExchangeStreamCaptureMode;
+}
+
 driver_api! {
-    context fn cuStreamCreate(stream: Out<u64>, flags: u32) {
-        runtime!(stream::cudaStreamCreateWithFlags(stream, flags))
-    }
-
-    context fn cuStreamCreateWithPriority(stream: Out<u64>, flags: u32, priority: c_int) {
-        runtime!(stream::cudaStreamCreateWithPriority(stream, flags, priority))
-    }
-
-    context fn cuStreamDestroy(stream: StreamHandle) {
-        runtime!(stream::cudaStreamDestroy(stream))
-    }
-
-    context fn cuStreamDestroy_v2(stream: StreamHandle) {
-        runtime!(stream::cudaStreamDestroy(stream))
-    }
-
-    stream fn cuStreamSynchronize(stream: StreamHandle) {
-        runtime!(stream::cudaStreamSynchronize(stream))
-    }
-
-    stream fn cuStreamQuery(stream: StreamHandle) {
-        runtime!(stream::cudaStreamQuery(stream))
-    }
-
-    stream fn cuStreamWaitEvent(stream: StreamHandle, event: u64, flags: u32) {
-        runtime!(stream::cudaStreamWaitEvent(stream, event, flags))
-    }
-
-    stream fn cuStreamGetPriority(stream: StreamHandle, priority: Out<c_int>) {
-        runtime!(stream::cudaStreamGetPriority(stream, priority))
-    }
-
-    stream fn cuStreamGetFlags(stream: StreamHandle, flags: Out<u32>) {
-        runtime!(stream::cudaStreamGetFlags(stream, flags))
-    }
-
-    stream fn cuStreamGetId(stream: StreamHandle, identifier: Out<u64>) {
-        runtime!(stream::cudaStreamGetId(stream, identifier))
-    }
-
-    stream fn cuStreamGetDevice(stream: StreamHandle, device: Out<c_int>) {
-        runtime!(stream::cudaStreamGetDevice(stream, device))
+    stream fn cuStreamBeginCapture(stream: StreamHandle) {
+        // Before CUDA 10.1 there was one mode.
+        const GLOBAL: c_int = 0;
+        runtime!(capture::cudaStreamBeginCapture(stream, GLOBAL))
     }
 
     stream fn cuStreamGetCtx(stream: StreamHandle, place: Out<u64>) {
@@ -61,62 +78,6 @@ driver_api! {
         place.set(context_of(stream)?)?;
         green.set_if_wanted(0);
         Ok(())
-    }
-
-    stream fn cuStreamAddCallback(stream: StreamHandle, function: *const c_void, data: *mut c_void, flags: u32) {
-        runtime!(callback::cudaStreamAddCallback(stream, function, data, flags))
-    }
-
-    stream fn cuLaunchHostFunc(stream: StreamHandle, function: *const c_void, data: *mut c_void) {
-        runtime!(callback::cudaLaunchHostFunc(stream, function, data))
-    }
-
-    stream fn cuStreamCopyAttributes(to: StreamHandle, from: StreamHandle) {
-        runtime!(stream::cudaStreamCopyAttributes(to, from))
-    }
-
-    stream fn cuStreamGetAttribute(stream: StreamHandle, attribute: c_int, value: *mut c_void) {
-        runtime!(stream::cudaStreamGetAttribute(stream, attribute, value))
-    }
-
-    stream fn cuStreamSetAttribute(stream: StreamHandle, attribute: c_int, value: *const c_void) {
-        runtime!(stream::cudaStreamSetAttribute(stream, attribute, value))
-    }
-
-    context fn cuEventCreate(event: Out<u64>, flags: u32) {
-        runtime!(event::cudaEventCreateWithFlags(event, flags))
-    }
-
-    context fn cuEventDestroy(event: u64) {
-        runtime!(event::cudaEventDestroy(event))
-    }
-
-    context fn cuEventDestroy_v2(event: u64) {
-        runtime!(event::cudaEventDestroy(event))
-    }
-
-    stream fn cuEventRecord(event: u64, stream: StreamHandle) {
-        runtime!(event::cudaEventRecord(event, stream))
-    }
-
-    stream fn cuEventRecordWithFlags(event: u64, stream: StreamHandle, flags: u32) {
-        runtime!(event::cudaEventRecordWithFlags(event, stream, flags))
-    }
-
-    context fn cuEventQuery(event: u64) {
-        runtime!(event::cudaEventQuery(event))
-    }
-
-    context fn cuEventSynchronize(event: u64) {
-        runtime!(event::cudaEventSynchronize(event))
-    }
-
-    context fn cuEventElapsedTime(milliseconds: Out<f32>, start: u64, end: u64) {
-        runtime!(event::cudaEventElapsedTime(milliseconds, start, end))
-    }
-
-    context fn cuEventElapsedTime_v2(milliseconds: Out<f32>, start: u64, end: u64) {
-        runtime!(event::cudaEventElapsedTime(milliseconds, start, end))
     }
 
     early fn cuProfilerInitialize(_configuration: *const c_void, _output: *const c_void, _mode: c_int) {

@@ -156,7 +156,8 @@ fn attach(handle: StreamHandle, pointer: u64, bytes: usize, flags: u32) -> Resul
     if is_managed { Ok(()) } else { Err(CudaError::InvalidValue) }
 }
 
-type StreamCallback = unsafe extern "C" fn(u64, c_int, *mut c_void);
+/// What `cudaStreamAddCallback` has called: the stream, the error, the data.
+pub type StreamCallback = unsafe extern "C" fn(u64, c_int, *mut c_void);
 
 cuda_api! {
     fn cudaStreamCreate(stream: Out<u64>) {

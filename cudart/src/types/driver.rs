@@ -92,6 +92,17 @@ pub struct Copy3D {
     pub depth: usize,
 }
 
+/// `CUDA_MEMCPY_NODE_PARAMS`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct NodeOfCopy {
+    flags: [c_int; 2],
+    /// The context; null for the current one.
+    pub context: *mut c_void,
+    /// The copy.
+    pub copy: Copy3D,
+}
+
 /// `CUDA_ARRAY_DESCRIPTOR`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
@@ -310,7 +321,8 @@ mod tests {
             size_of::<OldProperties>(),
             size_of::<ResourceDescriptor>(),
             size_of::<TextureDescriptor>(),
+            size_of::<NodeOfCopy>(),
         ];
-        assert_eq!(sizes, [128, 200, 24, 40, 56, 56, 56, 72, 40, 56, 144, 104]);
+        assert_eq!(sizes, [128, 200, 24, 40, 56, 56, 56, 72, 40, 56, 144, 104, 216]);
     }
 }

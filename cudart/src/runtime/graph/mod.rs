@@ -1,11 +1,11 @@
 //! Graphs.
 
-mod edges;
-mod executable;
-mod generic;
-mod memory;
-mod nodes;
-mod user_object;
+pub mod edges;
+pub mod executable;
+pub mod generic;
+pub mod memory;
+pub mod nodes;
+pub mod user_object;
 
 pub use memory::free_work;
 
