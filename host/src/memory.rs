@@ -38,6 +38,12 @@ pub fn place_of(address: u64) -> Place {
     }
 }
 
+/// Is `address` pinned host memory, which devices reach over their links?
+#[inline(always)]
+pub const fn is_pinned(address: u64) -> bool {
+    address.wrapping_sub(HOST_BASE) < MANAGED_BASE - HOST_BASE
+}
+
 /// The first address of a GPU's memory.
 pub fn gpu_base(gpu: usize) -> u64 {
     BASE + gpu as u64 * GPU_STRIDE
@@ -55,5 +61,7 @@ mod tests {
         assert_eq!(place_of(HOST_BASE - 1), Place::Device(7));
         assert_eq!(place_of(HOST_BASE), Place::HostWindow);
         assert_eq!(place_of(END), Place::Elsewhere);
+        let pinned = [HOST_BASE - 1, HOST_BASE, MANAGED_BASE - 1, MANAGED_BASE, END].map(is_pinned);
+        assert_eq!(pinned, [false, true, true, false, false]);
     }
 }

@@ -1,5 +1,6 @@
 //! The copy protocol: bulk transfers by the GPU's copy engine, in pages over the data link.
 
+use crate::memory::{MemoryRequest, MemoryResponse};
 use std::sync::Arc;
 
 /// A transfer's number, unique within a run.
@@ -179,6 +180,10 @@ pub enum CopyMessage {
         /// Bytes of this page.
         bytes: u32,
     },
+    /// Copy engine to host: a kernel's own access to host memory, which crosses the link alone.
+    Access(MemoryRequest),
+    /// Host to copy engine: the access is done.
+    Accessed(MemoryResponse),
     /// The transfer is done; device-to-host transfers bring their bytes.
     Completed {
         /// The transfer.
@@ -195,6 +200,8 @@ impl CopyMessage {
     pub fn data_bytes(&self) -> u64 {
         match self {
             CopyMessage::Page { bytes, .. } => u64::from(*bytes),
+            CopyMessage::Access(request) => u64::from(request.data_bytes),
+            CopyMessage::Accessed(response) => response.data_bytes(),
             CopyMessage::Command(_) | CopyMessage::PageRequest { .. } | CopyMessage::Completed { .. } => 0,
         }
     }

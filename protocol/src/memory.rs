@@ -66,6 +66,8 @@ pub enum ServedBy {
     L2,
     /// At least one sector came from device memory.
     DeviceMemory,
+    /// Host memory, over the link.
+    HostMemory,
     /// A unit between the SM and the L2, a prefetcher's buffer say.
     Intermediate,
 }
@@ -104,6 +106,13 @@ impl MemoryRequest {
             kind: self.kind,
             served_by,
         }
+    }
+}
+
+impl MemoryResponse {
+    /// Bytes of data that it carries.
+    pub const fn data_bytes(&self) -> u64 {
+        if self.kind.returns_data() { self.sectors.count_ones() as u64 * SECTOR_BYTES } else { 0 }
     }
 }
 

@@ -170,6 +170,14 @@ impl DeviceMemoryView<'_> {
 }
 
 impl Arena {
+    /// Makes a range legal to access; one that is not in the mapping stays illegal.
+    fn map(&mut self, address: u64, bytes: u64) {
+        let length = usize::try_from(bytes).unwrap_or(usize::MAX);
+        if self.mapping.bytes_mut(address, length).is_some() {
+            self.allocations.insert(address, bytes);
+        }
+    }
+
     fn allocate(&mut self, gpu: usize, bytes: u64) -> u64 {
         self.gpus[gpu].heap.as_mut().map_or(0, |heap| heap.allocate(bytes))
     }

@@ -467,7 +467,7 @@ impl WriteLog {
                     arena.allocations.remove(old.start());
                 }
                 if *bytes > 0 {
-                    arena.allocations.insert(*start, *bytes);
+                    arena.map(*start, *bytes);
                 }
             }
             EntryKind::PrintCapacity { gpu, bytes } => {
@@ -497,7 +497,7 @@ impl WriteLog {
                 }
             }
             EntryKind::Copy { destination, source, bytes } => arena.mapping.copy(*destination, *source, *bytes),
-            EntryKind::Map { address, bytes } => arena.allocations.insert(*address, *bytes),
+            EntryKind::Map { address, bytes } => arena.map(*address, *bytes),
             EntryKind::Unmap { address } => arena.allocations.remove(*address),
             EntryKind::Peer { gpu, peer, enabled } => {
                 arena.allocations.set_peer(usize::from(*gpu), usize::from(*peer), *enabled);

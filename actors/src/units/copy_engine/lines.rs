@@ -20,6 +20,11 @@ impl LineRange {
         self.next >= self.end
     }
 
+    /// Lines that it has left.
+    pub fn count(&self) -> u32 {
+        if self.is_empty() { 0 } else { (self.end.div_ceil(LINE_BYTES) - self.next / LINE_BYTES) as u32 }
+    }
+
     /// The request for the first line of the range, which is then cut off. A store fills the sectors that it covers wholly.
     #[inline]
     pub fn next_request(&mut self, kind: MemoryKind, id: u32) -> Option<MemoryRequest> {
@@ -116,8 +121,12 @@ mod tests {
 
     fn requests(address: u64, bytes: u64, kind: MemoryKind) -> Vec<(u64, u8, u8, u16)> {
         let mut range = LineRange::new(address, bytes);
+        let count = range.count();
         let request = || range.next_request(kind, 0);
-        std::iter::from_fn(request).map(|r| (r.line, r.sectors, r.full_sectors, r.data_bytes)).collect()
+        let requests: Vec<_> =
+            std::iter::from_fn(request).map(|r| (r.line, r.sectors, r.full_sectors, r.data_bytes)).collect();
+        assert_eq!(requests.len() as u32, count);
+        requests
     }
 
     #[test]

@@ -2,6 +2,8 @@
 //! device memory. Another GPU's memory is reached as host memory is: its pages cross this GPU's link, and what its own link and
 //! memory would do is not modelled.
 //!
+//! What kernels read and write of pinned host memory passes here, too, on its way over the data link.
+//!
 //! There are two engines, one for what is written to the device and one for what is read back; each does one transfer
 //! after another. Towards the device, the engine asks the host for pages and writes them, line by line, through the
 //! crossbar, so that copied lines are found in L2 as on hardware. Back, it loads lines and sends pages.
@@ -95,7 +97,7 @@ pub const DEFINITION: UnitDefinition = UnitDefinition {
             role: Role::Client,
             indexed: false,
             required: false,
-            meaning: "into the crossbar; needed where through_l2 is true",
+            meaning: "into the crossbar, and the way of kernels to host memory; needed where through_l2 is true",
         },
     ],
     counters: CopyEngineCounters::DEFINITIONS,
@@ -265,6 +267,15 @@ impl CopyEngine {
                 self.page_arrived(now, copy, offset, bytes, out);
             }
             Payload::Memory(MemoryMessage::Response(response)) => self.line_answered(now, response.id, out),
+            // The way of kernels to host memory: the engines do not take part.
+            Payload::Memory(MemoryMessage::Request(request)) => {
+                out.send(self.ports.data, now, Payload::Copy(CopyMessage::Access(request)));
+            }
+            Payload::Copy(CopyMessage::Accessed(response)) => {
+                if let Some(port) = self.ports.memory {
+                    out.send(port, now, Payload::Memory(MemoryMessage::Response(response)));
+                }
+            }
             // Credits and anything else change nothing: the engine bounds its own requests.
             _ => {}
         }

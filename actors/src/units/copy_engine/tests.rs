@@ -1,5 +1,6 @@
 //! Drives the copy engine; the test plays the host and the L2.
 
+use super::lines::LineRange;
 use super::*;
 use crate::device_memory::WriteLog;
 use crate::engine::unit::Bench;
@@ -290,4 +291,22 @@ fn pinned_managed_and_peer_memory() {
     assert_eq!((result.pages, result.stores), (vec![(0, 4096, false), (4096, 904, true)], 0));
     assert_eq!(read(&memory, pinned, 5001), [vec![9; 5000], vec![data[5000]]].concat());
     assert_eq!(unit.engines[TO_HOST].counters.bytes_filled, 5000);
+}
+
+#[test]
+fn kernels_accesses_to_host_memory_pass_by_the_transfers() {
+    let memory = memory();
+    let (mut unit, mut bench) = engine(&memory, "");
+    let request = LineRange::new(balar_host::memory::HOST_BASE, 64).next_request(MemoryKind::Load, 5).expect("a line");
+    bench.deliver(SimTime(1000), MEMORY, Payload::Memory(MemoryMessage::Request(request)));
+    let accessed = CopyMessage::Accessed(request.response(0, ServedBy::HostMemory));
+    assert_eq!((accessed.data_bytes(), CopyMessage::Access(request).data_bytes()), (64, 0));
+    bench.deliver(SimTime(500_000), DATA, Payload::Copy(accessed));
+    let sent = bench.run(&mut unit, WINDOW, SimTime(1_000_000));
+    let [(first, DATA, Payload::Copy(CopyMessage::Access(asked))), (second, MEMORY, answer)] = &sent[..] else {
+        panic!("{sent:?}")
+    };
+    assert_eq!((first.0, second.0, asked), (21_000, 520_000, &request));
+    assert!(matches!(answer, Payload::Memory(MemoryMessage::Response(response)) if response.id == 5));
+    assert_eq!(unit.outstanding(), None);
 }

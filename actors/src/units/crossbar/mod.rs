@@ -16,6 +16,7 @@ use crate::catalogue::{
     BuildContext, BuildError, ParameterProblem, ParameterSet, PortDefinition, Role, UnitDefinition,
 };
 use crate::engine::{Inbox, NextWake, Outbox, Unit, Window};
+use balar_host::memory::is_pinned;
 use balar_protocol::memory::{LINE_BYTES, MemoryMessage, MemoryRequest, MemoryResponse, SECTOR_BYTES};
 use balar_protocol::statistics::StatisticSink;
 use balar_protocol::{Clock, Frequency, Payload, PortId, Protocol};
@@ -104,7 +105,7 @@ pub const DEFINITION: UnitDefinition = UnitDefinition {
             role: Role::Server,
             indexed: true,
             required: false,
-            meaning: "requests of the copy engines",
+            meaning: "requests of the copy engines; towards the first of them, requests for pinned host memory",
         },
         PortDefinition {
             name: "slice",
@@ -137,6 +138,9 @@ pub struct Crossbar {
     sides: Vec<Side>,
     requester_ports: Vec<PortId>,
     slice_ports: Vec<PortId>,
+    /// The copy engine, through which pinned host memory is reached. What goes this way does not compete for ports: the link is
+    /// slower than any of them. Without it, pinned memory is timed as device memory.
+    host_port: Option<PortId>,
     requests: Plane<MemoryRequest>,
     responses: Plane<MemoryResponse>,
 }
@@ -194,6 +198,7 @@ impl Crossbar {
             responses: Plane::new(plane(slice_ports.len(), requester_ports.len(), parameters.response_latency, None)),
             requester_ports,
             slice_ports,
+            host_port: context.ports.row("copy").next().map(|(_, port)| port),
         })
     }
 
@@ -219,6 +224,11 @@ impl Unit for Crossbar {
             match (self.sides[usize::from(message.port.0)], content) {
                 (Side::Requester(requester), MemoryMessage::Request(mut request)) => {
                     request.return_port = requester;
+                    if let Some(port) = self.host_port.filter(|_| is_pinned(request.line)) {
+                        let depart = clock.time_of(cycle + self.requests.latency());
+                        out.send(port, depart, Payload::Memory(MemoryMessage::Request(request)));
+                        continue;
+                    }
                     let slice = self.slices.slice_of(request.line);
                     let flits = self.request_flits(&request);
                     self.requests.push(usize::from(requester), slice as usize, cycle, flits, request);
@@ -228,6 +238,13 @@ impl Unit for Crossbar {
                     let flits = self.response_flits(&response);
                     if requester < self.requester_ports.len() {
                         self.responses.push(usize::from(slice), requester, cycle, flits, response);
+                    }
+                }
+                // From host memory.
+                (Side::Requester(_), MemoryMessage::Response(response)) => {
+                    if let Some(&port) = self.requester_ports.get(usize::from(response.return_port)) {
+                        let depart = clock.time_of(cycle + self.responses.latency());
+                        out.send(port, depart, Payload::Memory(MemoryMessage::Response(response)));
                     }
                 }
                 (Side::Slice(slice), MemoryMessage::Credit { count }) => {

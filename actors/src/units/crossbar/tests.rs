@@ -115,3 +115,23 @@ fn contradictions_are_errors() {
     let error = with_context(&[("sm", 0), ("slice", 0)], 1, |context| Crossbar::new(parameters, context).map(drop));
     assert!(error.expect_err("no input ports").to_string().contains("input_ports"));
 }
+
+#[test]
+fn pinned_host_memory_is_reached_through_the_copy_engine() {
+    use balar_host::memory::{HOST_BASE, MANAGED_BASE};
+    let (mut unit, mut bench) = crossbar(PLAIN);
+    bench.deliver(SimTime(5 * NS), PortId(1), request(load(HOST_BASE + 128, 7, 0b0011)));
+    bench.deliver(SimTime(5 * NS), PortId(0), request(load(MANAGED_BASE, 8, 0b0011)));
+    let sent = requests(&bench.run(&mut unit, SimTime(4 * NS), SimTime(40 * NS)));
+    let [pinned, managed] = [7, 8].map(|id| *sent.iter().find(|sent| sent.2.id == id).expect("sent on"));
+    assert_eq!((pinned.0, pinned.1, pinned.2.return_port), (SimTime(16 * NS), PortId(2), 1));
+    assert!(managed.1.0 >= 3, "managed memory lies in device memory");
+
+    let response = pinned.2.response(0, ServedBy::HostMemory);
+    bench.deliver(SimTime(50 * NS), PortId(2), Payload::Memory(MemoryMessage::Response(response)));
+    let sent = responses(&bench.run(&mut unit, SimTime(4 * NS), SimTime(100 * NS)));
+    assert_eq!(
+        sent.iter().map(|sent| (sent.0, sent.1, sent.2.id)).collect::<Vec<_>>(),
+        [(SimTime(71 * NS), PortId(1), 7)]
+    );
+}

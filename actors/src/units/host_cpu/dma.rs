@@ -5,7 +5,7 @@ use super::copies::Command;
 use crate::engine::Outbox;
 use crate::units::copy_engine::lines::LineRange;
 use balar_protocol::copy::{CopyId, CopyMessage};
-use balar_protocol::memory::{MemoryKind, MemoryMessage};
+use balar_protocol::memory::{MemoryKind, MemoryMessage, MemoryRequest, ServedBy};
 use balar_protocol::{Payload, PortId, SimTime};
 
 /// Host buffers begin at multiples of this, bytes: a page of the host's operating system.
@@ -26,11 +26,20 @@ struct PageRead {
     unanswered: u32,
 }
 
+/// What waits for lines of host memory.
+#[derive(Clone, Copy, Debug)]
+enum HostRead {
+    /// A page of a transfer.
+    Page(PageRead),
+    /// A kernel's own access, from the copy engine at this port.
+    Access(PortId, MemoryRequest),
+}
+
 /// Pages under way, and where the buffers of transfers lie in host memory.
 #[derive(Debug, Default)]
 pub(super) struct HostPages {
     /// By slot, the `id` of its line requests.
-    reads: Vec<PageRead>,
+    reads: Vec<HostRead>,
     free: Vec<u32>,
     /// Host address of the buffer of each transfer under way.
     buffers: Vec<(CopyId, u64)>,
@@ -54,7 +63,7 @@ impl HostPages {
         self.buffers.retain(|(id, _)| *id != copy);
     }
 
-    fn open(&mut self, read: PageRead) -> u32 {
+    fn open(&mut self, read: HostRead) -> u32 {
         match self.free.pop() {
             Some(slot) => {
                 self.reads[slot as usize] = read;
@@ -80,30 +89,53 @@ impl HostCpu {
             return;
         };
         let address = self.pages.buffer(copy, total) + offset;
-        let slot = self.pages.open(PageRead { data, copy, offset, bytes, last, unanswered: 0 });
-        let mut lines = LineRange::new(address, u64::from(bytes));
-        let mut count = 0;
+        let lines = LineRange::new(address, u64::from(bytes));
+        let read = PageRead { data, copy, offset, bytes, last, unanswered: lines.count() };
+        self.counters.host_memory_loads += u64::from(read.unanswered);
+        let slot = self.pages.open(HostRead::Page(read));
+        let mut lines = lines;
         while let Some(request) = lines.next_request(MemoryKind::Load, slot) {
             out.send(port, now, Payload::Memory(MemoryMessage::Request(request)));
-            count += 1;
         }
-        self.pages.reads[slot as usize].unanswered = count;
-        self.counters.host_memory_loads += u64::from(count);
     }
 
-    /// A line of a page has come from host memory.
+    /// A kernel reads or writes a line of pinned host memory.
+    pub(super) fn host_access(&mut self, now: SimTime, data: PortId, request: MemoryRequest, out: &mut Outbox) {
+        let Some(port) = self.memory_port else {
+            let done = CopyMessage::Accessed(request.response(0, ServedBy::HostMemory));
+            out.send(data, now + self.costs.page_latency, Payload::Copy(done));
+            return;
+        };
+        let count = if request.kind == MemoryKind::Load {
+            &mut self.counters.host_memory_loads
+        } else {
+            &mut self.counters.host_memory_stores
+        };
+        *count += 1;
+        let id = self.pages.open(HostRead::Access(data, request));
+        out.send(port, now, Payload::Memory(MemoryMessage::Request(MemoryRequest { id, ..request })));
+    }
+
+    /// A line of a page, or a kernel's access, has come from host memory.
     pub(super) fn host_line_answered(&mut self, now: SimTime, slot: u32, out: &mut Outbox) {
         if slot == STORE_ID {
             return;
         }
-        let Some(read) = self.pages.reads.get_mut(slot as usize).filter(|read| read.unanswered > 0) else { return };
-        read.unanswered -= 1;
-        if read.unanswered == 0 {
-            let PageRead { data, copy, offset, bytes, last, .. } = *read;
-            self.pages.free.push(slot);
-            let page = CopyMessage::Page { copy, offset, bytes, last };
-            out.send(data, now, Payload::Copy(page));
-        }
+        let (data, answer) = match self.pages.reads.get_mut(slot as usize) {
+            Some(HostRead::Page(read)) if read.unanswered > 1 => {
+                read.unanswered -= 1;
+                return;
+            }
+            Some(&mut HostRead::Page(PageRead { data, copy, offset, bytes, last, .. })) => {
+                (data, CopyMessage::Page { copy, offset, bytes, last })
+            }
+            Some(HostRead::Access(data, request)) => {
+                (*data, CopyMessage::Accessed(request.response(0, ServedBy::HostMemory)))
+            }
+            None => return,
+        };
+        self.pages.free.push(slot);
+        out.send(data, now, Payload::Copy(answer));
     }
 
     /// The copy engine brings a page of a transfer out of the device. One to another GPU's memory does not touch the host's.

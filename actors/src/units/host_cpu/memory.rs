@@ -22,11 +22,12 @@ pub(super) struct HostWindow {
 }
 
 impl HostWindow {
-    /// Nothing is allocated.
-    pub fn new() -> HostWindow {
+    /// Nothing is allocated; nothing can be, where the memory has no host window.
+    pub fn new(exists: bool) -> HostWindow {
+        let room = |start: u64, end: u64| if exists { end - start } else { 0 };
         HostWindow {
-            pinned: DeviceAllocator::of_pages(HOST_BASE, MANAGED_BASE - HOST_BASE),
-            managed: DeviceAllocator::of_pages(MANAGED_BASE, END - MANAGED_BASE),
+            pinned: DeviceAllocator::of_pages(HOST_BASE, room(HOST_BASE, MANAGED_BASE)),
+            managed: DeviceAllocator::of_pages(MANAGED_BASE, room(MANAGED_BASE, END)),
             devices: BTreeMap::new(),
         }
     }

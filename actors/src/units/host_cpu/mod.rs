@@ -255,7 +255,7 @@ impl HostCpu {
             operations: Operations::new(gpus.len()),
             modules: Modules::default(),
             images: Images::default(),
-            window: HostWindow::new(),
+            window: HostWindow::new(node.memory.as_ref().is_none_or(|memory| memory.shared_file().is_some())),
             commands: BTreeMap::new(),
             pages: HostPages::default(),
             next_launch: 1,
@@ -319,6 +319,7 @@ impl HostCpu {
             Payload::Copy(CopyMessage::Page { copy, offset, bytes, .. }) => {
                 self.page_received(now, copy, offset, bytes, out);
             }
+            Payload::Copy(CopyMessage::Access(request)) => self.host_access(now, message.port, request, out),
             Payload::Copy(CopyMessage::Completed { copy, data, error }) => {
                 self.copy_completed(now, copy, data.map(|data| *data), error, out);
             }

@@ -4,13 +4,14 @@ use super::*;
 use crate::catalogue::PortMap;
 use crate::engine::node::{GpuDescription, KernelInfo};
 use crate::engine::unit::Bench;
+use crate::units::copy_engine::lines::LineRange;
 use crate::units::cta_scheduler::SmResources;
 use balar_host::call::{Function, Launch};
 use balar_host::{Call, CallFailure, CallResult, HostProgram, Measurement, SingleThread};
 use balar_isa::program::Resources;
 use balar_protocol::copy::CopyOperation;
 use balar_protocol::cuda::{FaultCause, KernelFault};
-use balar_protocol::memory::ServedBy;
+use balar_protocol::memory::{MemoryKind, ServedBy};
 use std::collections::VecDeque;
 use std::sync::Mutex;
 
@@ -372,6 +373,37 @@ fn pages_come_from_host_memory() {
     let (answers, counters) = page_answers(true);
     assert_eq!(answers, [(6 * US + 100_000, 4096, false), (6 * US + 100_000, 904, true)]);
     assert_eq!(counters.host_memory_loads, 32 + 8);
+}
+
+#[test]
+fn kernels_accesses_to_host_memory_are_answered() {
+    for (memory, answered) in [(false, 120_000), (true, 100_000)] {
+        let (mut unit, mut bench, _) = host(Vec::new(), "", memory);
+        let mut lines = LineRange::new(balar_host::memory::HOST_BASE, 256);
+        for kind in [MemoryKind::Load, MemoryKind::Store] {
+            let access = lines.next_request(kind, 77).expect("two lines");
+            bench.deliver(SimTime(US), DATA, Payload::Copy(CopyMessage::Access(access)));
+        }
+        let (mut answers, mut end) = (Vec::new(), SimTime(0));
+        while end < SimTime(2 * US) {
+            end += WINDOW;
+            for (time, _, payload) in bench.run(&mut unit, WINDOW, end) {
+                match payload {
+                    Payload::Copy(CopyMessage::Accessed(response)) => {
+                        answers.push((time.0 - US, response.kind, response.id))
+                    }
+                    Payload::Memory(MemoryMessage::Request(request)) => {
+                        let response = MemoryMessage::Response(request.response(0, ServedBy::DeviceMemory));
+                        bench.deliver(time + SimTime(60_000), MEMORY, Payload::Memory(response));
+                    }
+                    other => panic!("unexpected {other:?}"),
+                }
+            }
+        }
+        assert_eq!(answers, [(answered, MemoryKind::Load, 77), (answered, MemoryKind::Store, 77)]);
+        let lines = u64::from(memory);
+        assert_eq!((unit.counters.host_memory_loads, unit.counters.host_memory_stores), (lines, lines));
+    }
 }
 
 #[test]

@@ -6,6 +6,7 @@ use super::counters::Stall;
 use super::issue::{Step, count_access};
 use super::warp_slot::{Ready, Status};
 use crate::engine::Outbox;
+use balar_host::memory::is_pinned;
 use balar_isa::execution::{AccessKind, CacheOperator, Space};
 use balar_isa::program::Timing;
 use balar_protocol::memory::{MemoryKind, MemoryMessage, MemoryRequest, MemoryResponse};
@@ -310,6 +311,8 @@ impl Sm {
         let mut remaining = 0;
         let (mut asked, mut hits, mut requested) = (0, 0, 0);
         for (at, line) in lines.iter().enumerate() {
+            // The L1 does not hold what the host may write.
+            let cached = cached && !is_pinned(line.line);
             let hit = if cached { self.l1.lookup(line.line, line.sectors) } else { 0 };
             asked += line.sectors.count_ones();
             hits += hit.count_ones();
