@@ -511,7 +511,7 @@ mod tests {
     fn images_are_named_and_refused_as_cuda_does() {
         let found = texts([TEXT.as_bytes(), TEXT.as_bytes()], "app", (7, 0)).expect("PTX");
         assert_eq!(found.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(), ["app.ptx", "app.1.ptx"]);
-        let mut cubin = vec![0; 64];
+        let mut cubin = [0; 64];
         cubin[..4].copy_from_slice(b"\x7fELF");
         (cubin[8], cubin[18], cubin[49]) = (8, 190, 80);
         let error = texts([&cubin[..]], "app", (7, 0)).expect_err("machine code");
