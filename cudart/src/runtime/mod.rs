@@ -1,5 +1,7 @@
 //! The functions of the CUDA runtime (`cuda*`).
 
+pub mod array;
+pub mod array_copy;
 pub mod attributes;
 pub mod capture;
 pub mod copy;
@@ -19,3 +21,5 @@ pub mod pool;
 pub mod registration;
 pub mod stream;
 pub mod symbol;
+pub mod texture;
+pub mod texture_reference;
