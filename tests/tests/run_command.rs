@@ -1,5 +1,7 @@
 //! `balar-actors run` as its user sees it: exit codes, streams, and the ends of a run.
 
+#![expect(clippy::disallowed_types, reason = "the test waits for processes in real time")]
+
 use assert_cmd::Command;
 use std::time::{Duration, Instant};
 

@@ -1,5 +1,7 @@
 //! The tunnel between programs and the simulator: both ends in one process, with a host that answers by itself.
 
+#![expect(clippy::disallowed_types, reason = "the test waits for processes in real time")]
+
 use balar_host::tunnel::{Client, Control, ProgramEnd, Role, Server, ServerOptions, SocketFolder};
 use balar_host::{Bytes, Call, CallResult, CudaError, Host, Next, NodeDescription, Request};
 use std::io::{Read, Write};
@@ -145,7 +147,7 @@ fn download(client: &mut Client, bytes: usize) -> Vec<u8> {
 
 #[test]
 fn data_of_every_size_comes_back_as_it_went() {
-    let ring = 256 * 4096;
+    let ring = 1024 * 4096;
     for page_bytes in [4096, 65536] {
         let node = Node::start(page_bytes, memory());
         let mut client = connect(&node.socket());

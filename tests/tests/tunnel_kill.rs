@@ -1,5 +1,7 @@
 //! Programs and simulators that are killed at any moment: nothing hangs, nothing is left behind, and each is told what happened.
 
+#![expect(clippy::disallowed_types, reason = "the test waits for processes in real time")]
+
 use balar_host::tunnel::SIMULATOR_ENDED;
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs;

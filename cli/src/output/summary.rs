@@ -32,7 +32,11 @@ fn head(record: &RunRecord) -> String {
     };
     line("topology", record.topology.clone());
     if !record.workload.is_empty() {
-        let parameters = record.parameters.iter().map(|(key, value)| format!(" {key}={value}"));
+        // Those of a program are its arguments by number.
+        let parameters = record.parameters.iter().map(|(key, value)| match key.parse::<u32>() {
+            Ok(_) => format!(" {value}"),
+            Err(_) => format!(" {key}={value}"),
+        });
         line("workload", format!("{}{} ({})", record.workload, parameters.collect::<String>(), record.isa));
     }
     line("ended", ended(record));

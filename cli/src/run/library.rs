@@ -1,5 +1,7 @@
 //! Where the implementation of CUDA's functions is.
 
+#![expect(clippy::disallowed_types, reason = "files are compared by their age")]
+
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 

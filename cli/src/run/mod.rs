@@ -27,7 +27,7 @@ use crate::replay::Recording;
 use crate::result::{Ending, RunRecord};
 use balar_actors::catalogue::UnitDefinition;
 use balar_actors::engine::{self, LiveBoard};
-use balar_actors::simulation::{HostSurroundings, InitialCode, simulate_host};
+use balar_actors::simulation::{HostSurroundings, InitialCode, RunResult, SimulationError, simulate_host};
 use balar_actors::topology::{self, Topology};
 use balar_host::Host;
 use balar_host::trace::Header;
@@ -41,6 +41,7 @@ use signals::Signals;
 use std::ffi::{OsStr, OsString};
 use std::fmt::Display;
 use std::io;
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
 
@@ -66,71 +67,100 @@ pub fn run(options: &ProgramOptions, kinds: &[&'static UnitDefinition]) -> Resul
     if let Some(path) = &common.output {
         folder::prepare(path).map_err(Failure::input)?;
     }
-    let own = std::env::current_exe().map_err(|error| cannot("find this program", error))?;
-    let implementation = library::find(&own).map_err(Failure::input)?;
-    let signals = Signals::listen().map_err(|error| cannot("listen for signals", error))?;
-    let path = SocketFolder::choose();
-    let janitor = Janitor::start(&path).map_err(|error| cannot("start a process", error))?;
-    let place = SocketFolder::create(path).map_err(|error| cannot("make a folder for the run", error))?;
-    balar_cudart::stub_library::write(place.path(), &implementation).map_err(Failure::input)?;
-    let control =
-        Control::new(signals.interrupt.clone(), common.max_wall).map_err(|error| cannot("prepare the run", error))?;
-
+    let surroundings = Surroundings::prepare(common)?;
     let mut command = Command::new(&executable.path);
-    std::os::unix::process::CommandExt::arg0(&mut command, program);
-    command.args(arguments).envs(environment(&executable, &place));
-    let mut child = None;
-    let board = LiveBoard::default();
-    let name = program_name(program);
-    let mut recording = Recording::new(common.record.as_deref());
-    let result = {
-        let header = Header {
-            program: name.clone(),
-            topology: topology.name.clone(),
-            arguments: options.command.iter().map(|argument| argument.to_string_lossy().into_owned()).collect(),
-            parameters: parameters(arguments),
-            finished: None,
-        };
-        let start = |surroundings: HostSurroundings| -> io::Result<Box<dyn Host>> {
-            let window = surroundings.shared_memory.clone();
-            let server = Server::listen(
-                &place.socket(),
-                ServerOptions {
-                    node: surroundings.description,
-                    page_bytes: options.tunnel_page.0,
-                    arena: surroundings.shared_memory,
-                    control: control.clone(),
-                    report: Box::new(|text| say(format_args!("balar-actors: {text}"))),
-                },
-            )?;
-            let started = ProgramChild::start(command, control.clone(), signals.interrupt.clone())?;
-            signals.pass_to(started.handle());
-            child = Some(started);
-            recording.wrap(Box::new(server), header, &InitialCode::new(), window)
-        };
-        let engine_options = engine::RunOptions {
-            threads: usize::from(common.threads),
-            stop_at: common.stop_at,
-            max_wall: common.max_wall,
-            interrupt: signals.interrupt.clone(),
-            progress: Some(board.clone()),
-            ..engine::RunOptions::default()
-        };
-        let progress = Progress::show(&board, common.quiet || !options.progress);
-        let result = simulate_host(&topology, start, engine_options);
-        drop(progress);
-        result
-    };
-    let end = child.and_then(ProgramChild::finish);
-    drop(place);
-    drop(janitor);
-    recording.report();
+    command.arg0(program).args(arguments).envs(environment(&executable, &surroundings.place));
+    let (result, end) = simulate(options, &topology, &surroundings, command);
     let mut record = RunRecord::from(result.map_err(Failure::from)?);
-    record.workload.clone_from(&name);
+    record.workload = program_name(program);
     record.parameters = parameters(arguments);
-    correct_ending(&mut record, end, &control, &signals);
+    correct_ending(&mut record, end, &surroundings);
+    drop(surroundings);
     report(&record, common, &topology)?;
     Ok(status(&record, end))
+}
+
+/// What a run has beside the node and the program. Its folder goes before its janitor.
+struct Surroundings {
+    place: SocketFolder,
+    _janitor: Janitor,
+    signals: Signals,
+    control: Control,
+}
+
+impl Surroundings {
+    fn prepare(options: &SimulationOptions) -> Result<Surroundings, Failure> {
+        let own = std::env::current_exe().map_err(|error| cannot("find this program", error))?;
+        let implementation = library::find(&own).map_err(Failure::input)?;
+        let signals = Signals::listen().map_err(|error| cannot("listen for signals", error))?;
+        let path = SocketFolder::choose();
+        let janitor = Janitor::start(&path).map_err(|error| cannot("start a process", error))?;
+        let place = SocketFolder::create(path).map_err(|error| cannot("make a folder for the run", error))?;
+        balar_cudart::stub_library::write(place.path(), &implementation).map_err(Failure::input)?;
+        let control = Control::new(signals.interrupt.clone(), options.max_wall);
+        let control = control.map_err(|error| cannot("prepare the run", error))?;
+        Ok(Surroundings { place, _janitor: janitor, signals, control })
+    }
+}
+
+/// Simulates the node while the program runs, and sees to it that the program has ended. Tells how, where it did so by itself.
+fn simulate(
+    options: &ProgramOptions,
+    topology: &Topology,
+    surroundings: &Surroundings,
+    command: Command,
+) -> (Result<RunResult, SimulationError>, Option<ProgramEnd>) {
+    let Surroundings { place, signals, control, .. } = surroundings;
+    let common = &options.simulation;
+    let board = LiveBoard::default();
+    let mut recording = Recording::new(common.record.as_deref());
+    let mut child = None;
+    let start = |node: HostSurroundings| -> io::Result<Box<dyn Host>> {
+        let window = node.shared_memory.clone();
+        let server = Server::listen(
+            &place.socket(),
+            ServerOptions {
+                node: node.description,
+                page_bytes: options.tunnel_page.0,
+                arena: node.shared_memory,
+                control: control.clone(),
+                report: Box::new(|text| say(format_args!("balar-actors: {text}"))),
+            },
+        )?;
+        let started = ProgramChild::start(command, control.clone(), signals.interrupt.clone())?;
+        signals.pass_to(started.handle());
+        child = Some(started);
+        recording.wrap(Box::new(server), header(options, topology), &InitialCode::new(), window)
+    };
+    let engine_options = engine::RunOptions {
+        threads: usize::from(common.threads),
+        stop_at: common.stop_at,
+        max_wall: common.max_wall,
+        interrupt: signals.interrupt.clone(),
+        progress: Some(board.clone()),
+        ..engine::RunOptions::default()
+    };
+    let progress = Progress::show(&board, common.quiet || !options.progress);
+    let result = simulate_host(topology, start, engine_options);
+    drop(progress);
+    let end = child.and_then(ProgramChild::finish);
+    recording.report();
+    (result, end)
+}
+
+/// What a recording says of its program.
+fn header(options: &ProgramOptions, topology: &Topology) -> Header {
+    let (program, arguments) = match options.command.split_first() {
+        Some((program, arguments)) => (program.as_os_str(), arguments),
+        None => (OsStr::new(""), [].as_slice()),
+    };
+    Header {
+        program: program_name(program),
+        topology: topology.name.clone(),
+        arguments: options.command.iter().map(|argument| argument.to_string_lossy().into_owned()).collect(),
+        parameters: parameters(arguments),
+        finished: None,
+    }
 }
 
 fn cannot(what: &str, error: impl Display) -> Failure {
@@ -172,14 +202,14 @@ fn parameters(arguments: &[OsString]) -> Vec<(String, String)> {
 }
 
 /// The engine does not know why the program made no more calls.
-fn correct_ending(record: &mut RunRecord, end: Option<ProgramEnd>, control: &Control, signals: &Signals) {
+fn correct_ending(record: &mut RunRecord, end: Option<ProgramEnd>, surroundings: &Surroundings) {
     if matches!(record.ending, Ending::UnitPanic(_)) {
         return;
     }
-    match (end, control.stopped()) {
+    match (end, surroundings.control.stopped()) {
         (Some(ProgramEnd::Killed(signal)), _) => record.ending = Ending::ProgramKilled(signal_name(signal)),
         (_, Some(StopReason::WallLimit)) => record.ending = Ending::WallLimit,
-        (_, Some(StopReason::Interrupted)) if signals.interrupted() => record.ending = Ending::Interrupted,
+        (_, Some(StopReason::Interrupted)) if surroundings.signals.interrupted() => record.ending = Ending::Interrupted,
         _ => {}
     }
 }

@@ -33,20 +33,28 @@ impl Signals {
         let signals = Signals { interrupt: Arc::default(), count: Arc::default(), program: Arc::default() };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         // Taken before the thread starts: no signal after the return of this function is missed.
-        let (mut interrupt, mut terminate, mut hang_up) = {
+        let mut listeners = Vec::new();
+        {
             let _inside = runtime.enter();
-            (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?, signal(SignalKind::hangup())?)
-        };
+            for (kind, passed) in [
+                (SignalKind::interrupt(), Signal::INT),
+                (SignalKind::terminate(), Signal::TERM),
+                (SignalKind::hangup(), Signal::HUP),
+            ] {
+                // `nohup` and shells have them ignored, and the program is to inherit that.
+                if !is_ignored(passed) {
+                    listeners.push((signal(kind)?, passed));
+                }
+            }
+        }
         let own = signals.clone();
         std::thread::Builder::new().name("signals".to_owned()).spawn(move || {
             runtime.block_on(async {
                 loop {
                     let received = poll_fn(|context| {
-                        let listeners = [&mut interrupt, &mut terminate, &mut hang_up];
-                        for (listener, received) in listeners.into_iter().zip([Signal::INT, Signal::TERM, Signal::HUP])
-                        {
+                        for (listener, passed) in &mut listeners {
                             if listener.poll_recv(context).is_ready() {
-                                return Poll::Ready(received);
+                                return Poll::Ready(*passed);
                             }
                         }
                         Poll::Pending
@@ -98,6 +106,14 @@ impl Signals {
             None => self.interrupt.store(true, Ordering::Relaxed),
         }
     }
+}
+
+/// Has whoever started this process had a signal ignored?
+fn is_ignored(signal: Signal) -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
+    mask >> (signal.as_raw() - 1) & 1 == 1
 }
 
 /// Does the terminal of this process send its signals to this process's group?

@@ -78,7 +78,7 @@ pub fn receive<Out: Frame, In: Frame>(
     mut filled: u64,
     mut take: impl FnMut(u64, usize),
 ) -> io::Result<()> {
-    let mut taken = 0;
+    let (mut taken, mut said) = (0, 0);
     loop {
         if filled > total || filled - taken > pages.len() {
             return Err(malformed(format_args!("{filled} bytes in the shared pages of {total} announced")));
@@ -88,8 +88,10 @@ pub fn receive<Out: Frame, In: Frame>(
             let now = (filled - taken).min(pages.chunk()).min(to_end);
             take(taken, now as usize);
             taken += now;
-            if total > pages.len() {
-                socket.send(&Out::consumed(now))?;
+            // Half of the ring at a time, so that the sender is not woken for every piece.
+            if total > pages.len() && (taken - said >= pages.len() / 2 || taken == total) {
+                socket.send(&Out::consumed(taken - said))?;
+                said = taken;
             }
         }
         if taken == total {

@@ -1,5 +1,10 @@
 //! The program's end of the tunnel.
 
+#![expect(
+    clippy::disallowed_types,
+    reason = "the tunnel runs in real time: it waits for programs, and does not simulate"
+)]
+
 use super::bulk;
 use super::shared::SharedPages;
 use super::socket::Socket;

@@ -6,11 +6,11 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 /// Pages of a connection's ring.
-pub const PAGES: u64 = 256;
+pub const PAGES: u64 = 1024;
 /// Bytes of a page, unless the user says otherwise: as much as a page of the operating system.
 pub const DEFAULT_PAGE_BYTES: u64 = 4096;
 /// Sizes of a page that are accepted: powers of two in this range.
-pub const PAGE_BYTES: std::ops::RangeInclusive<u64> = 4096..=16 << 20;
+pub const PAGE_BYTES: std::ops::RangeInclusive<u64> = 4096..=4 << 20;
 
 /// The ring of a connection.
 ///

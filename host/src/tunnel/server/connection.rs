@@ -262,6 +262,18 @@ impl Connection {
     }
 }
 
+/// Asks for huge pages below a large payload: the first touch of each page costs more than copying it.
+fn prefer_huge_pages(memory: &mut [MaybeUninit<u8>]) {
+    const HUGE: usize = 2 << 20;
+    let start = memory.as_mut_ptr();
+    let skipped = start.align_offset(HUGE);
+    let bytes = memory.len().saturating_sub(skipped) & !(HUGE - 1);
+    if bytes > 0 && skipped < memory.len() {
+        // SAFETY: the range is part of `memory`; the advice changes nothing of its contents. Where it is refused, all is slower.
+        let _ = unsafe { rustix::mm::madvise(start.add(skipped).cast(), bytes, rustix::mm::Advice::LinuxHugepage) };
+    }
+}
+
 /// Bytes of a payload as they come.
 struct Payload {
     bytes: Arc<[MaybeUninit<u8>]>,
@@ -275,7 +287,11 @@ impl Payload {
         let mut probe: Vec<u8> = Vec::new();
         probe.try_reserve_exact(length).map_err(|_| malformed(format_args!("no memory for {length} bytes")))?;
         drop(probe);
-        Ok(Payload { bytes: Arc::new_uninit_slice(length), filled: 0 })
+        let mut bytes = Arc::new_uninit_slice(length);
+        if let Some(all) = Arc::get_mut(&mut bytes) {
+            prefer_huge_pages(all);
+        }
+        Ok(Payload { bytes, filled: 0 })
     }
 
     /// Takes what belongs to it of a piece of the ring; returns how much that is.

@@ -1,5 +1,10 @@
 //! What the rest of the simulator tells the tunnel, and hears from it, while a program runs.
 
+#![expect(
+    clippy::disallowed_types,
+    reason = "the tunnel runs in real time: it waits for programs, and does not simulate"
+)]
+
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::process::Pid;
 use std::io;

@@ -1,5 +1,10 @@
 //! The folder of a run: the socket, and the libraries that the program loads.
 
+#![expect(
+    clippy::disallowed_types,
+    reason = "the tunnel runs in real time: it waits for programs, and does not simulate"
+)]
+
 use rustix::fs::{FlockOperation, Mode, OFlags};
 use std::fs::{self, DirBuilder};
 use std::io;

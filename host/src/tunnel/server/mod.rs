@@ -1,5 +1,10 @@
 //! The simulator's end of the tunnel: the program, as the HostCpu unit sees it.
 
+#![expect(
+    clippy::disallowed_types,
+    reason = "the tunnel runs in real time: it waits for programs, and does not simulate"
+)]
+
 mod connection;
 mod control;
 mod folder;
