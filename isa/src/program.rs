@@ -213,6 +213,9 @@ pub struct Resources {
 /// A kernel's name, shared.
 pub type KernelName = Arc<str>;
 
+/// The largest alignment of what `alloca` gives.
+pub(crate) const LARGEST_ALIGNMENT: u32 = 1024;
+
 /// What calls need to know at run time.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Calls {
@@ -272,6 +275,33 @@ impl Program {
     /// What it asks of an SM.
     pub fn resources(&self) -> &Resources {
         &self.resources
+    }
+
+    /// The same program with a stack of this size for what has no known depth, recursion and `alloca`; `None` where it has neither, or
+    /// its stack is as large.
+    #[must_use]
+    pub fn with_stack(&self, bytes: u32) -> Option<Program> {
+        let calls = &self.calls;
+        let is_recursive = calls.stack_bytes != u32::MAX;
+        let own = if is_recursive { calls.stack_bytes } else { calls.most_taken };
+        if own == 0 || bytes <= own {
+            return None;
+        }
+        // What lies behind the stack keeps its alignment.
+        let growth = (bytes - own).next_multiple_of(LARGEST_ALIGNMENT);
+        let mut program = self.clone();
+        let mut all = 0;
+        if is_recursive {
+            program.calls.stack_bytes += growth;
+            all += growth;
+        }
+        if calls.most_taken > 0 {
+            program.calls.first_taken += all;
+            program.calls.most_taken += growth;
+            all += growth;
+        }
+        program.resources.local_bytes = self.resources.local_bytes.saturating_add(all);
+        Some(program)
     }
 
     /// Its parameters, in order.

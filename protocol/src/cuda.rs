@@ -129,6 +129,8 @@ pub enum FaultCause {
         line: u32,
         /// The function that asserts.
         function: String,
+        /// Lanes of the warp whose assertion it is.
+        lanes: u32,
     },
     /// Calls nested deeper than a thread's stack is large.
     StackOverflow {
@@ -160,7 +162,7 @@ impl fmt::Display for FaultCause {
                  {layers} layers"
             ),
             FaultCause::Trap => f.write_str("trap"),
-            FaultCause::AssertionFailed { message, file, line, function } => {
+            FaultCause::AssertionFailed { message, file, line, function, .. } => {
                 write!(f, "{file}:{line}: {function}: Assertion `{message}` failed.")
             }
             FaultCause::StackOverflow { bytes } => {
@@ -193,7 +195,7 @@ impl fmt::Display for KernelFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [bx, by, bz] = self.cta;
         let [tx, ty, tz] = self.thread;
-        if let FaultCause::AssertionFailed { message, file, line, function } = &self.cause {
+        if let FaultCause::AssertionFailed { message, file, line, function, .. } = &self.cause {
             // As the CUDA runtime words it.
             return write!(
                 f,

@@ -196,6 +196,31 @@ fn the_built_in_nodes_are_those_of_the_study() {
 }
 
 #[test]
+fn nodes_of_several_gpus_have_links_for_each() {
+    for (name, count) in [("two_v100_node", 2), ("four_v100_node", 4)] {
+        let topology = load_built_in(name);
+        let gpus = topology.gpus();
+        assert_eq!(gpus.len(), count);
+        assert!(gpus.iter().all(|gpu| (gpu.sm_count, gpu.memory_bytes) == (84, 16384 << 20)));
+        // Port i of the CPU leads through link i to GPU i.
+        let end = |from: &str| {
+            let wire = topology.wires.iter().find(|wire| topology.end_name(wire.a) == from);
+            wire.map(|wire| topology.end_name(wire.b))
+        };
+        for (gpu, description) in gpus.iter().enumerate() {
+            assert_eq!(description.part, format!("gpu[{gpu}]"));
+            for (port, link, unit) in
+                [("command", "command_link", "scheduler.command"), ("data", "data_link", "copy_engine.data")]
+            {
+                assert_eq!(end(&format!("cpu.{port}[{gpu}]")), Some(format!("{link}[{gpu}].up")));
+                assert_eq!(end(&format!("{link}[{gpu}].down")), Some(format!("gpu[{gpu}].{unit}")));
+            }
+        }
+        check_units(&topology).expect("every unit accepts its parameters");
+    }
+}
+
+#[test]
 fn built_in_nodes_are_found_by_any_of_their_names() {
     for name in ["v100_node", "v100_node.ron", "topologies/v100_node.ron", "./topologies/v100_node.ron"] {
         assert_eq!(load_built_in(name).units.len(), 84 + 32 + 4 + 4 + 4, "{name}");

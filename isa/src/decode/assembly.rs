@@ -20,9 +20,6 @@ const RESERVED_REGISTERS: u32 = 4;
 /// little more than what registers do not: frames of PTX hold every argument.
 const STACK_BYTES: u32 = 16 << 10;
 
-/// The largest alignment that `alloca` gives.
-pub(super) const LARGEST_ALIGNMENT: u32 = 1024;
-
 /// A function's place in the cycles of calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Cycle {
@@ -321,7 +318,7 @@ impl Decoder<'_> {
         let mut calls = Calls { stack_pointer, stack_bytes: plan.stack_bytes, ..Calls::default() };
         if self.uses_alloca {
             calls.taken = plan.total.rows() as u16;
-            calls.first_taken = local_bytes.next_multiple_of(LARGEST_ALIGNMENT);
+            calls.first_taken = local_bytes.next_multiple_of(crate::program::LARGEST_ALIGNMENT);
             calls.most_taken = STACK_BYTES;
             local_bytes = calls.first_taken.saturating_add(STACK_BYTES);
         }

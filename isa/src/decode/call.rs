@@ -155,7 +155,7 @@ impl<'a> Decoder<'a> {
                 return Err(self.bad(operand, "the alignment is a number"));
             };
             alignment = u32::try_from(bytes).unwrap_or(u32::MAX);
-            if !alignment.is_power_of_two() || alignment > super::assembly::LARGEST_ALIGNMENT {
+            if !alignment.is_power_of_two() || alignment > crate::program::LARGEST_ALIGNMENT {
                 return Err(self.bad(operand, "the alignment is a power of two up to 1024"));
             }
         }

@@ -243,3 +243,49 @@ fn the_blocks_of_a_cooperative_kernel_wait_until_all_older_ones_are_placed() {
     let sent = bench.run(&mut unit, WINDOW, SimTime(1_000_000));
     assert_eq!(names(&sent), ["kernel3 cta 0", "kernel3 cta 1", "kernel3 cta 2", "kernel3 cta 3"]);
 }
+
+#[test]
+fn kernels_of_higher_priority_start_first_and_are_placed_first() {
+    let with_priority = |id, priority| Arc::new(KernelLaunch { priority, ..(*launch(id, id, 2, 1024)).clone() });
+    for (extra, expected) in [
+        // One kernel at a time: the third one goes before the second.
+        (", maximum_resident_kernels: 1", ["kernel1", "kernel3", "kernel2"]),
+        // Together: all are resident before the first CTA is placed.
+        ("", ["kernel3", "kernel1", "kernel2"]),
+    ] {
+        let (mut unit, mut bench) = scheduler(1, extra);
+        for (id, priority) in [(1, 0), (2, 0), (3, -1)] {
+            bench.deliver(SimTime(0), COMMAND, command(&with_priority(id, priority)));
+        }
+        let mut started: Vec<String> = Vec::new();
+        let mut end = SimTime(0);
+        while end < SimTime(4_000_000) {
+            end += WINDOW;
+            for (time, port, payload) in bench.run(&mut unit, WINDOW, end) {
+                let Payload::Cta(CtaMessage::Launch(cta)) = payload else { continue };
+                if !started.contains(&cta.launch.name.to_string()) {
+                    started.push(cta.launch.name.to_string());
+                }
+                let ended = completion(cta.launch.id.0, cta.slot, None);
+                bench.deliver(time + SimTime(100_000), port, ended);
+            }
+        }
+        assert_eq!(started, expected);
+        assert_eq!(unit.counters.kernels_completed, 3);
+    }
+}
+
+#[test]
+fn a_reset_forgets_the_failure() {
+    let (mut unit, mut bench) = scheduler(1, "");
+    bench.deliver(SimTime(0), COMMAND, command(&launch(1, 1, 1, 32)));
+    bench.run(&mut unit, WINDOW, SimTime(300_000));
+    bench.deliver(SimTime(310_000), PortId(1), completion(1, 0, Some(fault(1))));
+    bench.deliver(SimTime(400_000), COMMAND, command(&launch(2, 1, 1, 32)));
+    bench.run(&mut unit, WINDOW, SimTime(500_000));
+    assert_eq!(unit.counters.kernels_failed, 2, "the second is refused");
+    bench.deliver(SimTime(600_000), COMMAND, Payload::Cuda(CudaMessage::Reset));
+    bench.deliver(SimTime(700_000), COMMAND, command(&launch(3, 1, 1, 32)));
+    let sent = bench.run(&mut unit, WINDOW, SimTime(1_000_000));
+    assert_eq!(summary(&sent).last().map(|(_, _, text)| text.as_str()), Some("kernel3 cta 0 slot 0"));
+}

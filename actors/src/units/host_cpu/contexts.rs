@@ -12,7 +12,7 @@ use balar_protocol::{Payload, PortId, SimTime};
 use std::collections::BTreeSet;
 
 /// Bytes of a thread's stack by default (CUDA C++ Programming Guide, `cudaLimitStackSize`: 1 KiB).
-const DEFAULT_STACK: u64 = 1 << 10;
+pub(super) const DEFAULT_STACK: u64 = 1 << 10;
 /// The largest stack of a thread (CUDA C++ Programming Guide, table of technical specifications: 512 KB of local memory).
 const MAXIMUM_STACK: u64 = 512 << 10;
 /// Printed text that is kept by default (CUDA C++ Programming Guide, "Formatted Output": 1 MB).

@@ -1,12 +1,14 @@
 //! What the CUDA driver checks of a launch before the GPU sees it.
 
 use super::HostCpu;
+use super::contexts::DEFAULT_STACK;
 use super::operations::Work;
 use crate::engine::Outbox;
 use crate::engine::node::{GpuDescription, KernelInfo};
 use crate::units::cta_scheduler::SmResources;
 use balar_host::CudaError;
 use balar_host::call::{BUILT_IN_MODULE, Function};
+use balar_isa::program::lanes;
 use balar_protocol::SimTime;
 use balar_protocol::cuda::{FaultCause, KernelFault, KernelLaunch, LaunchId};
 use std::sync::Arc;
@@ -138,12 +140,32 @@ impl HostCpu {
         let capability = self.contexts[device].compute_capability;
         let mut launch = validate(&kernel, request, LaunchId(self.next_launch), capability)?;
         launch.priority = priority;
+        self.enlarge_stack(device, &mut launch);
         if cooperative {
             self.begin_cooperative(now, device, &mut launch, out)?;
         }
         self.next_launch += 1;
         self.contexts[device].launched = true;
         Ok(Work::Kernel(Arc::new(launch)))
+    }
+
+    /// A kernel whose stack depth is not known runs with the stack that the program has set, where that is more than its own.
+    fn enlarge_stack(&mut self, device: usize, launch: &mut KernelLaunch) {
+        let bytes = self.contexts[device].stack_bytes as u32;
+        if u64::from(bytes) == DEFAULT_STACK {
+            return;
+        }
+        let key = (launch.program, bytes);
+        let enlarged = self.enlarged.get(&key).copied().or_else(|| {
+            let program = self.programs.get(launch.program)?.with_stack(bytes)?;
+            let local_bytes = program.resources().local_bytes;
+            let enlarged = (self.programs.add(Arc::new(program)), local_bytes);
+            self.enlarged.insert(key, enlarged);
+            Some(enlarged)
+        });
+        if let Some((program, local_bytes)) = enlarged {
+            (launch.program, launch.local_bytes) = (program, local_bytes);
+        }
     }
 
     /// The kernel that a program names.
@@ -216,19 +238,28 @@ impl HostCpu {
             self.end_allocation(now, launch.grid_workspace, out);
         }
         if let Some(fault) = fault {
-            self.fail_context(device, error_of(&fault.cause), fault.to_string(), words_of(&fault));
+            self.fail_context(device, error_of(&fault.cause), fault.to_string(), words_of(&fault, launch.block));
         }
         self.operation_done(now, out);
     }
 }
 
-/// What CUDA itself prints of a fault.
-fn words_of(fault: &KernelFault) -> Option<String> {
-    let FaultCause::AssertionFailed { message, file, line, function } = &fault.cause else { return None };
-    let ([bx, by, bz], [tx, ty, tz]) = (fault.cta, fault.thread);
-    Some(format!(
-        "{file}:{line}: {function}: block: [{bx},{by},{bz}], thread: [{tx},{ty},{tz}] Assertion `{message}` failed."
-    ))
+/// What CUDA itself prints of a fault: a line for each thread of the warp.
+fn words_of(fault: &KernelFault, [x, y, _]: [u32; 3]) -> Option<String> {
+    let FaultCause::AssertionFailed { message, file, line, function, lanes: failed } = &fault.cause else {
+        return None;
+    };
+    let [bx, by, bz] = fault.cta;
+    let [tx, ty, tz] = fault.thread;
+    let first_lane = (tx + x * (ty + y * tz)).wrapping_sub(failed.trailing_zeros());
+    let words = lanes(*failed).map(|lane| {
+        let thread = first_lane.wrapping_add(lane as u32);
+        let (tx, ty, tz) = (thread % x, thread / x % y, thread / x / y);
+        format!(
+            "{file}:{line}: {function}: block: [{bx},{by},{bz}], thread: [{tx},{ty},{tz}] Assertion `{message}` failed."
+        )
+    });
+    Some(words.collect::<Vec<_>>().join("\n"))
 }
 
 /// Can all CTAs of the launch run at once?

@@ -17,6 +17,8 @@ mod launch;
 mod memory;
 mod modules;
 mod operations;
+#[cfg(test)]
+mod rules;
 mod streams;
 #[cfg(test)]
 mod test_support;
@@ -28,12 +30,12 @@ use crate::catalogue::{
     BuildContext, BuildError, ParameterProblem, ParameterSet, PortDefinition, Role, UnitDefinition,
 };
 use crate::device_memory::DeviceMemory;
-use crate::engine::node::{KernelTable, Node, SymbolTable};
+use crate::engine::node::{KernelTable, Node, ProgramTable, SymbolTable};
 use crate::engine::{Inbox, NextWake, Outbox, Unit, Window};
 use crate::modules::ModuleLoader;
 use balar_host::{CudaError, Host, ThreadId};
 use balar_protocol::copy::{CopyId, CopyMessage};
-use balar_protocol::cuda::CudaMessage;
+use balar_protocol::cuda::{CudaMessage, ProgramId};
 use balar_protocol::memory::MemoryMessage;
 use balar_protocol::statistics::{ProgramOutcome, StatisticSink, Verification};
 use balar_protocol::{Clock, Frequency, Message, Payload, PortId, Protocol, SimTime};
@@ -187,6 +189,9 @@ struct HostCpu {
     kernels: Arc<KernelTable>,
     symbols: Arc<SymbolTable>,
     loader: ModuleLoader,
+    programs: Arc<ProgramTable>,
+    /// Programs with larger stacks, by what they were made of and the stack: their numbers and the local memory of a thread.
+    enlarged: BTreeMap<(ProgramId, u32), (ProgramId, u32)>,
     /// The program; `None` where there is none.
     host: Option<Box<dyn Host>>,
     /// When the program is asked what it does, beside when a call of it returns.
@@ -245,6 +250,8 @@ impl HostCpu {
             kernels: Arc::clone(&node.kernels),
             symbols: Arc::clone(&node.symbols),
             loader: node.loader(),
+            programs: Arc::clone(&node.programs),
+            enlarged: BTreeMap::new(),
             ask_at: host.is_some().then_some(SimTime::ZERO),
             host,
             ended: false,

@@ -3,7 +3,7 @@
 use super::HostCpu;
 use super::operations::OperationNumber;
 use crate::engine::Outbox;
-use balar_host::{Bytes, Call, CallResult, Next, Request, ThreadId};
+use balar_host::{Bytes, Call, CallResult, CudaError, Next, Request, ThreadId};
 use balar_protocol::SimTime;
 use std::collections::BTreeMap;
 
@@ -163,7 +163,7 @@ impl HostCpu {
         let device = thread.device;
         match std::mem::replace(&mut thread.state, State::Outside) {
             State::Returning { result, .. } => {
-                if matches!(result, CallResult::Error(_)) {
+                if matches!(result, CallResult::Error(error) if error != CudaError::NotReady) {
                     self.counters.calls_failed += 1;
                 }
                 if let Some(host) = &mut self.host {

@@ -80,7 +80,7 @@ pub(super) fn system_call(
             };
             let (message, file, function) = (text(0)?, text(1)?, text(3)?);
             let line = arguments[2][lane] as u32;
-            let cause = FaultCause::AssertionFailed { message, file, line, function };
+            let cause = FaultCause::AssertionFailed { message, file, line, function, lanes: mask };
             Err(MemoryProblem::Fault { lane: lane as u8, cause })
         }
     }

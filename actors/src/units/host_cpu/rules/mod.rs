@@ -1,0 +1,6 @@
+//! The rules of CUDA that the host keeps, one test each; the test plays the GPUs.
+
+mod memory;
+mod modules;
+mod order;
+mod threads;
