@@ -2,9 +2,10 @@
 
 use super::handles::{Handles, Kind};
 use super::{connection, thread};
-use balar_host::call::{Function, ModuleFunction, ModuleVariable};
+use balar_host::call::{Function, ModuleFunction, ModuleVariable, VariableKind};
 use balar_host::{Bytes, Call, CallResult, CudaError};
 use std::collections::BTreeMap;
+use std::sync::atomic::AtomicI32;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 /// Bytes of an image.
@@ -153,6 +154,16 @@ pub fn forget_device(device: u32) {
     }
 }
 
+/// The managed variable at an address.
+pub fn managed_variable(address: u64) -> Option<ModuleVariable> {
+    let codes: Vec<Arc<Code>> = lock(&ALL).iter().filter_map(Weak::upgrade).collect();
+    codes.iter().find_map(|code| {
+        let modules = lock(&code.modules);
+        let mut variables = modules.values().flatten().flat_map(|module| module.variables.values());
+        variables.find(|variable| variable.kind == VariableKind::Managed && variable.address == address).cloned()
+    })
+}
+
 /// A kernel of the program.
 #[derive(Debug)]
 pub struct Kernel {
@@ -162,6 +173,8 @@ pub struct Kernel {
     pub code: Arc<Code>,
     /// The device it belongs to, if it came from a module of one (`cuModuleGetFunction`).
     pub device: Option<u32>,
+    /// The preferred share of shared memory, percent (`cudaFuncAttributePreferredSharedMemoryCarveout`); -1 for none. A hint.
+    pub carveout: AtomicI32,
     handle: OnceLock<u64>,
 }
 
@@ -171,7 +184,7 @@ static KERNELS: Handles<Arc<Kernel>> = Handles::new(Kind::Kernel);
 impl Kernel {
     /// A kernel that `code` should have.
     pub fn new(code: Arc<Code>, name: Arc<str>, device: Option<u32>) -> Arc<Kernel> {
-        Arc::new(Kernel { name, code, device, handle: OnceLock::new() })
+        Arc::new(Kernel { name, code, device, carveout: AtomicI32::new(-1), handle: OnceLock::new() })
     }
 
     /// The kernel's handle.

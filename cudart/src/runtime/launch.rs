@@ -1,10 +1,10 @@
 //! Kernel launches.
 
-use crate::core::arguments::Dim3;
+use crate::core::arguments::{Dim3, In};
 use crate::core::code::LoadedKernel;
 use crate::core::operation::{self, Operation};
-use crate::core::registry;
 use crate::core::stream::StreamHandle;
+use crate::core::{event, process, registry, thread};
 use crate::cuda_api;
 use balar_host::call::Launch;
 use balar_host::{Call, CudaError};
@@ -88,6 +88,105 @@ unsafe fn launch_named(
     launch(&kernel, configuration, parameters)
 }
 
+/// `cudaLaunchConfig_t`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct LaunchConfiguration {
+    /// Blocks.
+    pub grid: Dim3,
+    /// Threads of a block.
+    pub block: Dim3,
+    /// Dynamic shared memory of a block.
+    pub shared_bytes: usize,
+    /// The stream.
+    pub stream: StreamHandle,
+    /// Further wishes.
+    pub attributes: In<LaunchAttribute>,
+    /// How many.
+    pub attribute_count: u32,
+}
+
+/// `cudaLaunchAttribute`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct LaunchAttribute {
+    /// `cudaLaunchAttributeID`.
+    pub kind: u32,
+    padding: u32,
+    /// Its value, whose meaning depends on `kind`: 64 bytes.
+    pub value: [u64; 8],
+}
+
+/// Values of [`LaunchAttribute::kind`]: those that are more than hints.
+mod attribute {
+    pub const COOPERATIVE: u32 = 2;
+    pub const CLUSTER: u32 = 4;
+    pub const PROGRAMMATIC_EVENT: u32 = 7;
+    pub const COMPLETION_EVENT: u32 = 12;
+    /// The first number that no attribute has.
+    pub const END: u32 = 19;
+}
+
+impl LaunchAttribute {
+    /// A 32-bit part of the value.
+    fn word(&self, index: usize) -> u32 {
+        (self.value[index / 2] >> (index % 2 * 32)) as u32
+    }
+}
+
+/// What a configuration and its attributes ask for: the launch, and events to record after it.
+pub fn configuration_of(asked: &LaunchConfiguration) -> Result<(Configuration, Vec<u64>), CudaError> {
+    let (mut cooperative, mut events) = (false, Vec::new());
+    for attribute in asked.attributes.array(asked.attribute_count as usize)? {
+        match attribute.kind {
+            attribute::COOPERATIVE => cooperative = attribute.word(0) != 0,
+            // The devices have no clusters of blocks.
+            attribute::CLUSTER if [0, 1, 2].map(|index| attribute.word(index)) != [1, 1, 1] => {
+                return Err(CudaError::InvalidClusterSize);
+            }
+            attribute::PROGRAMMATIC_EVENT | attribute::COMPLETION_EVENT => events.push(attribute.value[0]),
+            attribute::END.. => return Err(CudaError::InvalidValue),
+            // Hints, and permissions to start earlier, of which no use is made.
+            _ => {}
+        }
+    }
+    let LaunchConfiguration { grid, block, shared_bytes, stream, .. } = *asked;
+    Ok((Configuration { grid, block, shared_bytes, stream, cooperative }, events))
+}
+
+/// `cudaLaunchParams`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct LaunchParameters {
+    function: usize,
+    grid: Dim3,
+    block: Dim3,
+    arguments: *const *const c_void,
+    shared_bytes: usize,
+    stream: StreamHandle,
+}
+
+/// Launches a cooperative kernel for each of several devices, that of its stream. Blocks of different devices do not wait for each
+/// other.
+///
+/// # Safety
+///
+/// As [`pack`], for each.
+unsafe fn launch_on_devices(launches: &[LaunchParameters]) -> Result<(), CudaError> {
+    let current = thread::device();
+    let mut outcome = Ok(());
+    for launch in launches {
+        let LaunchParameters { function, grid, block, arguments, shared_bytes, stream } = *launch;
+        let device = crate::core::stream::resolve(stream)?.device;
+        thread::with(|thread| thread.device.set(device));
+        let configuration = Configuration { grid, block, shared_bytes, stream, cooperative: true };
+        // SAFETY: the caller's promise.
+        outcome = outcome.and_then(|()| unsafe { launch_named(function, configuration, arguments) });
+    }
+    thread::with(|thread| thread.device.set(current));
+    outcome
+}
+
 cuda_api! {
     stream fn cudaLaunchKernel(
         function: usize,
@@ -126,5 +225,46 @@ cuda_api! {
         let configuration = Configuration { grid, block, shared_bytes, stream, cooperative: true };
         // SAFETY: CUDA's contract.
         unsafe { launch_named(function, configuration, arguments) }
+    }
+
+    stream fn cudaLaunchKernelExC(
+        configuration: In<LaunchConfiguration>,
+        function: usize,
+        arguments: *const *const c_void,
+    ) {
+        let (configuration, events) = configuration_of(&configuration.get()?)?;
+        // SAFETY: CUDA's contract.
+        unsafe { launch_named(function, configuration, arguments)? };
+        for handle in events {
+            let call = Call::EventRecord { event: event::number(handle)?, stream: 0 };
+            operation::enqueue(configuration.stream, Operation::Call(call), true)?;
+        }
+        Ok(())
+    }
+
+    fn cudaLaunchCooperativeKernelMultiDevice(launches: In<LaunchParameters>, count: u32, flags: u32) {
+        if flags > 3 || count == 0 || count > process::device_count()? {
+            return Err(CudaError::InvalidValue);
+        }
+        // SAFETY: CUDA's contract.
+        unsafe { launch_on_devices(&launches.array(count as usize)?) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::types::layout::check;
+    use std::mem::offset_of;
+
+    /// Sizes by a C compiler, with the headers of CUDA 11.8, 12.6 and 13.5.
+    #[test]
+    fn layouts_are_those_of_the_headers() {
+        check::<LaunchConfiguration>(56, 8);
+        check::<LaunchAttribute>(72, 8);
+        check::<LaunchParameters>(56, 8);
+        assert_eq!(offset_of!(LaunchConfiguration, attributes), 40);
+        assert_eq!(offset_of!(LaunchAttribute, value), 8);
+        assert_eq!(offset_of!(LaunchParameters, arguments), 32);
     }
 }

@@ -2,15 +2,20 @@
 
 use super::copy::{self, Direction};
 use crate::core::arguments::Out;
+use crate::core::code;
 use crate::core::registry::{self, HostVariable};
 use crate::core::stream::StreamHandle;
 use crate::cuda_api;
-use balar_host::CudaError;
 use balar_host::call::ModuleVariable;
+use balar_host::{CudaError, memory};
 use std::ffi::c_int;
 
 /// The variable that the program knows by this address of the host.
 fn variable(symbol: usize) -> Result<ModuleVariable, CudaError> {
+    // The host knows a managed variable by the address that devices have for it too.
+    if memory::place_of(symbol as u64) == memory::Place::HostWindow {
+        return code::managed_variable(symbol as u64).ok_or(CudaError::InvalidSymbol);
+    }
     let variable = registry::variable(symbol)?;
     if !matches!(variable.kind, HostVariable::Memory(_)) {
         return Err(CudaError::InvalidSymbol);
