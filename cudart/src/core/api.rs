@@ -90,7 +90,9 @@ pub fn runtime_is_used() -> bool {
 
 /// Runs the body of a function that sets the last error.
 pub fn recorded(body: impl FnOnce() -> Outcome) -> c_int {
-    RUNTIME_IS_USED.store(true, Ordering::Relaxed);
+    if !thread::is_in_driver() {
+        RUNTIME_IS_USED.store(true, Ordering::Relaxed);
+    }
     let outcome = contained(body);
     if let Err(error) = outcome {
         thread::record_error(error);

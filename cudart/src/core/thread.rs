@@ -27,6 +27,8 @@ pub struct Thread {
     pub capture_mode: Cell<i32>,
     /// Contexts of the driver that were made current, the last on top.
     pub contexts: RefCell<Vec<u64>>,
+    /// A function of the driver calls one of the runtime.
+    in_driver: Cell<bool>,
 }
 
 /// A launch configuration, between `<<<...>>>` and the launch.
@@ -126,10 +128,18 @@ impl LastError {
 
 /// Makes a call of the runtime within one of the driver, whose errors are no last error.
 pub fn keeping_last_error<T>(call: impl FnOnce() -> T) -> T {
-    let before = with(|thread| thread.last_error.get());
+    let (error, outside) = with(|thread| (thread.last_error.get(), thread.in_driver.replace(true)));
     let result = call();
-    with(|thread| thread.last_error.set(before));
+    with(|thread| {
+        thread.last_error.set(error);
+        thread.in_driver.set(outside);
+    });
     result
+}
+
+/// Whether a function of the driver is what the program has called.
+pub fn is_in_driver() -> bool {
+    with(|thread| thread.in_driver.get())
 }
 
 /// Whether nothing works on a device after such an error, until the device is reset.

@@ -1,7 +1,7 @@
 //! Linking at run time (`cuLink*`): several images become one, which a module is made of later.
 
 use super::image;
-use super::module::answer_options;
+use super::module::{Log, answer_options, error_text};
 use crate::core::api::Outcome;
 use crate::core::arguments::{In, Out, Text};
 use crate::core::code::Code;
@@ -17,6 +17,8 @@ struct Linker {
     images: Vec<Vec<u8>>,
     /// The linked image; the program reads it until it destroys the linker.
     linked: Option<Box<[u8]>>,
+    /// Where errors are told, until the linker is destroyed.
+    errors: Log,
 }
 
 static LINKERS: Handles<Linker> = Handles::new(Kind::Linker);
@@ -28,8 +30,10 @@ const FATBINARY: c_int = 2;
 
 fn create(count: u32, options: In<u32>, values: *mut *mut c_void, place: Out<u64>) -> Outcome {
     place.check()?;
-    answer_options(options, values, count)?;
-    place.set(LINKERS.insert(Linker::default()))
+    let names = options.array(count as usize)?;
+    // SAFETY: the caller passes as many values as options, whose buffers are there as long as the linker.
+    let errors = if values.is_null() { Log::default() } else { unsafe { Log::of_errors(&names, values) } };
+    answer_options(options, values, count, || place.set(LINKERS.insert(Linker { errors, ..Linker::default() })))
 }
 
 fn add(linker: u64, kind: c_int, mut data: Vec<u8>) -> Outcome {
@@ -76,30 +80,26 @@ driver_api! {
         linker: u64, kind: c_int, data: *mut c_void, bytes: usize, _name: *const c_void,
         count: u32, options: In<u32>, values: *mut *mut c_void,
     ) {
-        answer_options(options, values, count)?;
-        add_data(linker, kind, data, bytes)
+        answer_options(options, values, count, || add_data(linker, kind, data, bytes))
     }
 
     context fn cuLinkAddData_v2(
         linker: u64, kind: c_int, data: *mut c_void, bytes: usize, _name: *const c_void,
         count: u32, options: In<u32>, values: *mut *mut c_void,
     ) {
-        answer_options(options, values, count)?;
-        add_data(linker, kind, data, bytes)
+        answer_options(options, values, count, || add_data(linker, kind, data, bytes))
     }
 
     context fn cuLinkAddFile(
         linker: u64, kind: c_int, path: Text, count: u32, options: In<u32>, values: *mut *mut c_void,
     ) {
-        answer_options(options, values, count)?;
-        add_file(linker, kind, path)
+        answer_options(options, values, count, || add_file(linker, kind, path))
     }
 
     context fn cuLinkAddFile_v2(
         linker: u64, kind: c_int, path: Text, count: u32, options: In<u32>, values: *mut *mut c_void,
     ) {
-        answer_options(options, values, count)?;
-        add_file(linker, kind, path)
+        answer_options(options, values, count, || add_file(linker, kind, path))
     }
 
     context fn cuLinkComplete(linker: u64, image: Out<*const c_void>, bytes: Out<usize>) {
@@ -108,7 +108,10 @@ driver_api! {
         if images.is_empty() {
             return Err(CudaError::InvalidValue);
         }
-        check(&images)?;
+        if let Err(error) = check(&images) {
+            LINKERS.with(linker, |linker| linker.errors)?.write(&error_text(error));
+            return Err(error);
+        }
         let linked = image::linked(&images).into_boxed_slice();
         let (address, length) = LINKERS.with(linker, |linker| {
             // Completed twice: the program may still read what it was given first.

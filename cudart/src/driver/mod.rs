@@ -3,6 +3,7 @@
 //! Most functions do what a function of the runtime does and call that. What is the driver's own is here: contexts and their stacks,
 //! modules and their functions, and where its arguments differ.
 
+pub mod array;
 pub mod context;
 pub mod copy;
 pub mod device;

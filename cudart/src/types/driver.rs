@@ -1,5 +1,6 @@
 //! Structures of the driver's functions, laid out as `cuda.h` has them (CUDA 11 to 13 agree on these).
 
+use bytemuck::Zeroable;
 use std::ffi::{c_int, c_void};
 
 /// An address of device memory (`CUdeviceptr`).
@@ -247,7 +248,7 @@ pub struct OldProperties {
 
 /// `CUDA_RESOURCE_DESC`: what a texture or surface object reads.
 #[repr(C)]
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Zeroable)]
 pub struct ResourceDescriptor {
     /// `CUresourcetype`: 0 array, 1 mipmapped array, 2 linear memory, 3 rows with a pitch.
     pub kind: u32,
@@ -259,7 +260,7 @@ pub struct ResourceDescriptor {
 
 /// The union of `CUDA_RESOURCE_DESC`: every form begins with a handle or an address.
 #[repr(C)]
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Zeroable)]
 pub struct ResourceUnion {
     /// An array's handle, or an address.
     pub first: u64,
