@@ -1,0 +1,133 @@
+//! docs/cuda-api.md says of every function of NVIDIA's libraries whether it is implemented, and says the truth.
+//!
+//! `BALAR_WRITE_DOCS=1 cargo test -p balar-cudart --test api_table` writes it anew.
+
+use balar_cudart::exports::{DRIVER, LIBRARIES, Library, driver_functions};
+use balar_cudart::stub_library::Implementations;
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+
+/// Functions that exist but can never do what they are asked, and what they return.
+const REFUSED: &str = include_str!("../exports/refused.txt");
+
+const HEAD: &str = "\
+# CUDA functions
+
+What a program finds in the CUDA libraries of the simulator: the runtime of CUDA 11 (`libcudart.so.11.0`), 12
+(`libcudart.so.12`) and 13 (`libcudart.so.13`), and the driver library (`libcuda.so.1`). Every function that NVIDIA's libraries
+export is there, so that every program loads.
+
+- **yes**: implemented.
+- *no*: not implemented. A call returns `cudaErrorNotSupported` (driver: `CUDA_ERROR_NOT_SUPPORTED`), and the first one says so
+  on stderr.
+- a code: the function is refused with that code, for what it asks for does not exist on a simulated node.
+- nothing: that version of the library does not export it.
+
+The last column is about the twin whose default stream is that of the calling thread (`_ptsz`, `_ptds`: programs compiled with
+`--default-stream per-thread`).
+
+This page is made by a test from the tables in `cudart/exports/` and the symbols of `libbalar_cudart.so`:
+`BALAR_WRITE_DOCS=1 cargo test -p balar-cudart --test api_table` writes it anew.
+";
+
+/// The name without the ending of its twin.
+fn plain(name: &str) -> &str {
+    name.strip_suffix("_ptsz").or_else(|| name.strip_suffix("_ptds")).unwrap_or(name)
+}
+
+struct Document {
+    implementations: Implementations,
+    refused: BTreeMap<&'static str, &'static str>,
+}
+
+impl Document {
+    fn new() -> Self {
+        let tests = std::env::current_exe().unwrap();
+        let implementations = Implementations::read(&tests.with_file_name("libbalar_cudart.so")).unwrap();
+        let lines = REFUSED.lines().filter(|line| !line.starts_with('#'));
+        let refused = lines.filter_map(|line| line.split_once(' ')).collect();
+        Self { implementations, refused }
+    }
+
+    fn state(&self, library: &Library, name: &str) -> String {
+        match (self.implementations.of(library, name), self.refused.get(plain(name))) {
+            (Some(_), None) => "**yes**".to_owned(),
+            (Some(_), Some(code)) => format!("`{code}`"),
+            (None, _) => "*no*".to_owned(),
+        }
+    }
+
+    /// How many functions of `library` are implemented, twins included, and how many there are.
+    fn count(&self, library: &Library) -> (usize, usize) {
+        let implemented = library.names().filter(|name| self.state(library, name) == "**yes**").count();
+        (implemented, library.names().count())
+    }
+
+    /// What is known of one function: its state in each of `libraries`, and that of its twin in the newest that has one.
+    fn rows(&self, libraries: &[Library]) -> BTreeMap<&'static str, Vec<String>> {
+        let mut rows: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+        for (column, library) in libraries.iter().enumerate() {
+            for name in library.names() {
+                let cells = rows.entry(plain(name)).or_insert_with(|| vec![String::new(); libraries.len() + 1]);
+                let cell = if plain(name) == name { column } else { libraries.len() };
+                cells[cell] = self.state(library, name);
+            }
+        }
+        rows
+    }
+
+    fn text(&self) -> String {
+        let mut text = HEAD.to_owned();
+        text.push_str("\n| library | functions | implemented |\n|---|---|---|\n");
+        for library in &LIBRARIES {
+            let (implemented, all) = self.count(library);
+            writeln!(text, "| `{}` | {all} | {implemented} |", library.soname).unwrap();
+        }
+        text.push_str("\n## Runtime\n\n| function | 11 | 12 | 13 | per-thread twin |\n|---|---|---|---|---|\n");
+        for (name, cells) in self.rows(&LIBRARIES[..3]) {
+            writeln!(text, "| `{name}` | {} |", cells.join(" | ")).unwrap();
+        }
+        text.push_str("\n## Driver\n\nThe headers map most names to a newer version of the function (`cuMemAlloc` to `cuMemAlloc_v2`).\n");
+        text.push_str("\n| function | since CUDA | state | per-thread twin |\n|---|---|---|---|\n");
+        let since: BTreeMap<&str, u32> = driver_functions().map(|function| (function.symbol, function.since)).collect();
+        for (name, cells) in self.rows(&[DRIVER]) {
+            let since =
+                since.get(name).map_or(String::new(), |since| format!("{}.{}", since / 1000, since % 1000 / 10));
+            writeln!(text, "| `{name}` | {since} | {} |", cells.join(" | ")).unwrap();
+        }
+        text
+    }
+}
+
+fn page() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/cuda-api.md")
+}
+
+#[test]
+fn the_page_is_up_to_date() {
+    let expected = Document::new().text();
+    if std::env::var_os("BALAR_WRITE_DOCS").is_some() {
+        std::fs::write(page(), &expected).unwrap();
+    }
+    let actual = std::fs::read_to_string(page()).unwrap_or_default();
+    let difference = expected.lines().zip(actual.lines()).find(|(expected, actual)| expected != actual);
+    assert!(
+        actual == expected,
+        "docs/cuda-api.md is not up to date: `BALAR_WRITE_DOCS=1 cargo test -p balar-cudart --test api_table` writes it anew; \
+         first difference (expected, found): {difference:?}"
+    );
+}
+
+/// What is refused is refused by a function that exists, with the code said.
+#[test]
+fn what_is_refused_is_implemented() {
+    let document = Document::new();
+    for (name, code) in &document.refused {
+        let of = |library: &Library| library.names().any(|own| own == *name);
+        let libraries: Vec<_> = LIBRARIES.iter().filter(|library| of(library)).collect();
+        assert!(!libraries.is_empty(), "{name} is exported by no library");
+        let found = |library: &&Library| document.implementations.of(library, name).is_some();
+        assert!(libraries.iter().all(found), "{name} should return {code}: it has no implementation");
+    }
+}
