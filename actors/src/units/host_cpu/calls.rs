@@ -94,6 +94,10 @@ impl HostCpu {
         };
         self.dispatch(now, out);
         match outcome {
+            // The program may read its managed variables at once: their initial values must be there.
+            Ok(Outcome::Returns(result @ CallResult::Module { .. })) => {
+                self.call_returns(self.window_end.max(now), thread, result);
+            }
             Ok(Outcome::Returns(result)) => self.call_returns(now, thread, result),
             Ok(Outcome::Waits(wait)) if self.is_over(&wait.until) => {
                 self.take_printed();

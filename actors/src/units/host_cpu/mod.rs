@@ -213,6 +213,8 @@ struct HostCpu {
     next_launch: u32,
     next_copy: u32,
     next_graph_queue: u32,
+    /// When what the unit writes in this window is in memory.
+    window_end: SimTime,
     /// The last error a call returned, in words.
     last_error: Option<(CudaError, String)>,
     /// The error that ended the program.
@@ -268,6 +270,7 @@ impl HostCpu {
             next_launch: 1,
             next_copy: 1,
             next_graph_queue: graphs::FIRST_GRAPH_QUEUE,
+            window_end: SimTime::ZERO,
             last_error: None,
             exit_error: None,
             printed: Vec::new(),
@@ -373,6 +376,7 @@ impl HostCpu {
 impl Unit for HostCpu {
     fn advance(&mut self, window: Window, inbox: &mut Inbox, out: &mut Outbox) -> NextWake {
         out.log.clear();
+        self.window_end = window.until;
         loop {
             let own = self.next_event();
             match (own, inbox.next_time()) {

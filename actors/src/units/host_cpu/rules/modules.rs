@@ -1,9 +1,11 @@
 //! Modules, and what launches of their kernels may ask for.
 
 use super::super::test_support::*;
+use crate::device_memory::DeviceMemory;
 use balar_host::call::{Function, Launch, VariableKind};
 use balar_host::memory::MANAGED_BASE;
 use balar_host::{Call, CallResult, CudaError};
+use std::sync::{Arc, OnceLock};
 
 const TEXT: &str = "
     .version 7.0 .target sm_70 .address_size 64
@@ -77,6 +79,27 @@ fn a_module_has_kernels_and_variables_until_it_is_unloaded() {
     assert_eq!(results[3..5], [error(CudaError::InvalidResourceHandle), error(CudaError::InvalidResourceHandle)]);
     assert_eq!(results[5], CallResult::MemoryInfo { free: 64 << 20, total: 64 << 20 });
     assert!(!play.is_mapped(first()) && !play.is_mapped(MANAGED_BASE));
+}
+
+#[test]
+fn managed_variables_have_their_values_when_the_call_returns() {
+    let memory: Arc<OnceLock<Arc<DeviceMemory>>> = Arc::default();
+    let seen = memory.clone();
+    let text = ".version 7.0 .target sm_70 .address_size 64
+        .visible .global .attribute(.managed) .align 8 .u64 both = 291;";
+    let steps = vec![
+        load(text),
+        Box::new(move |_: &[CallResult]| {
+            let mut bytes = [0; 8];
+            assert!(seen.get().is_some_and(|memory| memory.read(MANAGED_BASE, &mut bytes)));
+            assert_eq!(u64::from_le_bytes(bytes), 291);
+            Call::ReadClock
+        }),
+    ];
+    let mut play = Play::new(Program::of(steps), 1, "");
+    memory.set(play.memory.clone()).expect("set once");
+    play.until(5);
+    assert_eq!(play.times(0).len(), 1);
 }
 
 #[test]
