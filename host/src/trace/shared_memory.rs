@@ -136,7 +136,7 @@ impl SharedMemory {
     }
 
     /// Brings the copy up to date; tells of each page that differs its address, what it held, and what it holds.
-    fn compare(&mut self, differs: &mut dyn FnMut(u64, &[u8], &[u8])) {
+    fn compare(&mut self, differs: &mut impl FnMut(u64, &[u8], &[u8])) {
         let Some(window) = self.window.clone() else { return };
         let zeros = [0; PAGE as usize];
         let mut buffer = [0; PAGE as usize];

@@ -13,14 +13,17 @@ use std::sync::Arc;
 /// Name of the file of calls.
 const CALLS: &str = "cuda_calls.trace";
 
+/// Code, with the name that messages give it.
+type Image = (String, Arc<[u8]>);
+
 /// A Balar trace.
 #[derive(Debug)]
 pub struct BalarTrace {
     pub(super) folder: PathBuf,
     /// Its lines that say something, with their numbers.
     pub(super) lines: Vec<(usize, Line)>,
-    /// Code, with the name that messages give it.
-    pub(super) images: Vec<(String, Arc<[u8]>)>,
+    /// Its code.
+    pub(super) images: Vec<Image>,
 }
 
 /// An error of a line, with what a message shows of it.
@@ -176,7 +179,7 @@ impl Names<'_> {
 }
 
 /// The code in the folder of a trace: its files of PTX, or its one CUDA executable.
-fn code_in(folder: &Path) -> Result<Vec<(String, Arc<[u8]>)>, BalarError> {
+fn code_in(folder: &Path) -> Result<Vec<Image>, BalarError> {
     let entries = fs::read_dir(folder).map_err(TraceError::system("read", folder))?;
     let mut files: Vec<PathBuf> =
         entries.filter_map(|entry| Some(entry.ok()?.path())).filter(|path| path.is_file()).collect();
@@ -209,8 +212,8 @@ fn code_in(folder: &Path) -> Result<Vec<(String, Arc<[u8]>)>, BalarError> {
 }
 
 /// The code in files.
-fn images(paths: &[PathBuf]) -> Result<Vec<(String, Arc<[u8]>)>, BalarError> {
-    let mut images: Vec<(String, Arc<[u8]>)> = Vec::new();
+fn images(paths: &[PathBuf]) -> Result<Vec<Image>, BalarError> {
+    let mut images: Vec<Image> = Vec::new();
     for path in paths {
         let file = fs::read(path).map_err(TraceError::system("read", path))?;
         let name = path.display().to_string();
