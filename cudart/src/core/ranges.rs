@@ -106,6 +106,7 @@ fn window() -> Result<(), CudaError> {
 /// Allocates memory that host and devices share.
 pub fn allocate(sharing: Sharing, bytes: u64, flags: u32) -> Result<u64, CudaError> {
     window()?;
+    super::capture::require_safe()?;
     let call = if sharing == Sharing::Managed { Call::MallocManaged { bytes } } else { Call::MallocHost { bytes } };
     let start = connection::pointer(&call)?;
     let device = super::thread::device();

@@ -1,7 +1,7 @@
 //! Devices: which there are, which is current, waiting for them, their limits and settings.
 
 use crate::core::arguments::{In, Out, Text};
-use crate::core::{code, connection, process, ranges, thread};
+use crate::core::{capture, code, connection, process, ranges, thread};
 use crate::cuda_api;
 use balar_host::call::Limit;
 use balar_host::{Call, CallResult, CudaError};
@@ -47,6 +47,7 @@ fn change(change: impl FnOnce(&mut DeviceSettings)) {
 
 /// Waits for everything on the current device.
 fn synchronize() -> Result<(), CudaError> {
+    capture::forbid_all()?;
     connection::done(&Call::DeviceSynchronize)
 }
 
@@ -57,6 +58,11 @@ fn reset() -> Result<(), CudaError> {
     process::count_reset();
     code::forget_device(device);
     ranges::forget_device(device);
+    super::stream::forget_device(device);
+    super::event::forget_device(device);
+    super::array::forget_device(device);
+    super::texture::forget_device(device);
+    super::pool::forget_device(device);
     settings().devices.remove(&device);
     thread::with(|thread| thread.default_streams.borrow_mut().remove(&device));
     Ok(())

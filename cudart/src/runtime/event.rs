@@ -33,6 +33,12 @@ pub fn destroy(handle: u64) -> Result<(), CudaError> {
     connection::call_on(event.device, &Call::EventDestroy { event: event.number }).map(|_| ())
 }
 
+/// Events of a device that has been reset are no longer there.
+pub fn forget_device(device: u32) {
+    let ended = EVENTS.retain(|_, event| event.device != device);
+    drop(ended);
+}
+
 /// Has an event stand for what a stream has been asked so far.
 pub fn record(handle: u64, stream: StreamHandle, flags: u32) -> Result<(), CudaError> {
     const EXTERNAL: u32 = 1;

@@ -1,8 +1,8 @@
 //! Pinned host memory.
 
 use crate::core::arguments::Out;
-use crate::core::connection;
 use crate::core::ranges::{self, Range, Sharing};
+use crate::core::{capture, connection};
 use crate::cuda_api;
 use balar_host::{Call, CudaError};
 
@@ -30,6 +30,7 @@ pub fn free(pointer: u64) -> Result<(), CudaError> {
     if pointer == 0 {
         return Ok(());
     }
+    capture::require_safe()?;
     let Some(range) = ranges::remove(pointer, Sharing::Allocated) else { return Err(CudaError::InvalidValue) };
     connection::done(&Call::FreeHost { pointer }).inspect_err(|_| ranges::restore(range))
 }

@@ -1,8 +1,9 @@
 //! Device memory.
 
 use crate::core::arguments::Out;
+use crate::core::graph::allocation;
 use crate::core::ranges::{self, Sharing};
-use crate::core::{connection, process};
+use crate::core::{capture, connection, process};
 use crate::cuda_api;
 use crate::types::copy::{Extent, PitchedPointer};
 use balar_host::{Call, CallResult, CudaError};
@@ -16,6 +17,7 @@ pub fn allocate(bytes: u64) -> Result<u64, CudaError> {
         process::description()?;
         return Ok(0);
     }
+    capture::require_safe()?;
     connection::pointer(&Call::Malloc { bytes })
 }
 
@@ -36,9 +38,16 @@ cuda_api! {
         if pointer == 0 {
             return process::description().map(|_| ());
         }
+        capture::require_safe()?;
+        if allocation::find(pointer).is_some() {
+            // Memory of a graph: the device is done with it, its place is kept for the next launch.
+            connection::done(&Call::DeviceSynchronize)?;
+            return allocation::free(pointer).unwrap_or(Err(CudaError::InvalidValue));
+        }
         let managed = ranges::remove(pointer, Sharing::Managed);
         connection::done(&Call::Free { pointer }).inspect_err(|_| managed.into_iter().for_each(ranges::restore))?;
         super::managed::forget(pointer);
+        super::pool::forget(pointer);
         Ok(())
     }
 

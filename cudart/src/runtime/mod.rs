@@ -3,6 +3,7 @@
 pub mod array;
 pub mod array_copy;
 pub mod attributes;
+pub mod batch;
 pub mod capture;
 pub mod copy;
 pub mod device;
@@ -25,4 +26,5 @@ pub mod stream;
 pub mod symbol;
 pub mod texture;
 pub mod texture_reference;
+pub mod unsupported;
 pub mod version;

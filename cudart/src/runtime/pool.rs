@@ -4,7 +4,7 @@ use crate::core::arguments::{In, Out};
 use crate::core::graph::{Work, allocation};
 use crate::core::handles::{Handles, Kind};
 use crate::core::stream::{self, StreamHandle};
-use crate::core::{capture, connection, process, thread};
+use crate::core::{capture, connection, process};
 use crate::cuda_api;
 use crate::runtime::graph::free_work;
 use crate::types::pool::{ACCESS_READ_WRITE, MemAccessDesc, MemLocation, MemPoolProps, location_type, pool_attribute};
@@ -400,14 +400,14 @@ cuda_api! {
     }
 }
 
-/// The thread's device has been reset: its pools are as they were at the start.
-pub fn forget_device() {
-    let device = thread::device();
-    state().defaults.remove(&device);
-    state().current.remove(&device);
-    for handle in POOLS.retain(|_, pool| pool.device != device) {
-        drop(handle);
-    }
+/// A device has been reset: its pools are as they were at the start.
+pub fn forget_device(device: u32) {
+    let ended: Vec<Pool> = POOLS.retain(|_, pool| pool.device != device);
+    drop(ended);
+    let mut state = state();
+    state.defaults.remove(&device);
+    state.current.remove(&device);
+    state.allocations.retain(|_, (pool, _)| POOLS.with(*pool, |_| ()).is_ok());
 }
 
 #[cfg(test)]

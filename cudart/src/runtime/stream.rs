@@ -58,6 +58,14 @@ pub fn destroy(handle: StreamHandle) -> Result<(), CudaError> {
     connection::call_on(stream.device, &Call::StreamDestroy { stream: stream.number }).map(|_| ())
 }
 
+/// Streams of a device that has been reset are no longer there.
+pub fn forget_device(device: u32) {
+    for stream in STREAMS.retain(|_, stream| stream.device != device) {
+        capture::forget_stream(stream.number);
+    }
+    attributes().retain(|(owner, _), _| *owner != device);
+}
+
 /// Has a stream run a function of the program.
 pub fn launch_host_function(handle: StreamHandle, host: HostNodeParams) -> Result<(), CudaError> {
     if host.function == 0 {

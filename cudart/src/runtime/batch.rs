@@ -1,0 +1,163 @@
+//! Several copies with one call, and copies with attributes: hints of which the simulator needs none.
+
+use super::copy::{Direction, copy};
+use crate::core::arguments::{In, Out};
+use crate::core::operation::{self, Operation};
+use crate::core::ranges::{self, Place};
+use crate::core::stream::StreamHandle;
+use crate::cuda_api;
+use crate::types::pool::{MemLocation, location_type};
+use balar_host::{Call, CudaError};
+use std::ffi::c_void;
+
+/// Makes the copies, each as its addresses say; an error comes with the index of the copy that is wrong.
+fn copy_all(
+    destinations: In<u64>,
+    sources: In<u64>,
+    sizes: In<usize>,
+    count: usize,
+    attributes: (In<u8>, In<usize>, usize),
+    stream: StreamHandle,
+) -> Result<(), (CudaError, usize)> {
+    let whole = |error| (error, usize::MAX);
+    let (values, firsts, kinds) = attributes;
+    // Each attribute is for the copies from its first one on.
+    let firsts = firsts.array(kinds).map_err(whole)?;
+    let is_ordered = firsts.first() == Some(&0) && firsts.is_sorted() && firsts.iter().all(|first| *first < count);
+    if count == 0 || values.is_null() || !is_ordered || stream.0 <= 1 {
+        return Err(whole(CudaError::InvalidValue));
+    }
+    let destinations = destinations.array(count).map_err(whole)?;
+    let sources = sources.array(count).map_err(whole)?;
+    let sizes = sizes.array(count).map_err(whole)?;
+    for (index, ((destination, source), bytes)) in destinations.into_iter().zip(sources).zip(sizes).enumerate() {
+        copy(destination, source, bytes, Direction::Default, stream, true).map_err(|error| (error, index))?;
+    }
+    Ok(())
+}
+
+/// Managed ranges: their addresses and sizes.
+fn managed(pointers: In<u64>, sizes: In<usize>, count: usize) -> Result<Vec<(u64, u64)>, CudaError> {
+    let pointers = pointers.array(count)?;
+    let sizes: Vec<u64> = sizes.array(count)?.into_iter().map(|bytes| bytes as u64).collect();
+    let list: Vec<(u64, u64)> = pointers.into_iter().zip(sizes).collect();
+    let is_managed = |(pointer, bytes): &(u64, u64)| matches!(ranges::place(*pointer, *bytes), Place::Managed(_));
+    if count > 0 && list.iter().all(is_managed) { Ok(list) } else { Err(CudaError::InvalidValue) }
+}
+
+fn prefetch_all(
+    list: Vec<(u64, u64)>,
+    locations: (In<MemLocation>, In<usize>, usize),
+    stream: StreamHandle,
+) -> Result<(), CudaError> {
+    let (locations, firsts, kinds) = locations;
+    let (locations, firsts) = (locations.array(kinds)?, firsts.array(kinds)?);
+    if firsts.first() != Some(&0) || !firsts.is_sorted() || firsts.iter().any(|first| *first >= list.len()) {
+        return Err(CudaError::InvalidValue);
+    }
+    for (index, (pointer, bytes)) in list.into_iter().enumerate() {
+        let location = locations[firsts.partition_point(|first| *first <= index) - 1];
+        let device = if location.kind == location_type::DEVICE {
+            crate::core::process::device_of(location.id)?;
+            Some(location.id as u32)
+        } else {
+            None
+        };
+        let call = Call::Prefetch { pointer, bytes, device, stream: 0 };
+        operation::enqueue(stream, Operation::Call(call), true)?;
+    }
+    Ok(())
+}
+
+cuda_api! {
+    stream fn cudaMemcpyBatchAsync_13(
+        destinations: In<u64>,
+        sources: In<u64>,
+        sizes: In<usize>,
+        count: usize,
+        attributes: In<u8>,
+        firsts: In<usize>,
+        kinds: usize,
+        stream: StreamHandle,
+    ) {
+        copy_all(destinations, sources, sizes, count, (attributes, firsts, kinds), stream).map_err(|(error, _)| error)
+    }
+
+    stream fn cudaMemcpyBatchAsync_12(
+        destinations: In<u64>,
+        sources: In<u64>,
+        sizes: In<usize>,
+        count: usize,
+        attributes: In<u8>,
+        firsts: In<usize>,
+        kinds: usize,
+        failed: Out<usize>,
+        stream: StreamHandle,
+    ) {
+        let copied = copy_all(destinations, sources, sizes, count, (attributes, firsts, kinds), stream);
+        copied.map_err(|(error, index)| {
+            failed.set_if_wanted(index);
+            error
+        })
+    }
+
+    stream fn cudaMemcpyWithAttributesAsync(
+        destination: u64,
+        source: u64,
+        bytes: usize,
+        attributes: *const c_void,
+        stream: StreamHandle,
+    ) {
+        if attributes.is_null() {
+            return Err(CudaError::InvalidValue);
+        }
+        copy(destination, source, bytes, Direction::Default, stream, true)
+    }
+
+    stream fn cudaMemPrefetchBatchAsync(
+        pointers: In<u64>,
+        sizes: In<usize>,
+        count: usize,
+        locations: In<MemLocation>,
+        firsts: In<usize>,
+        kinds: usize,
+        flags: u64,
+        stream: StreamHandle,
+    ) {
+        if flags != 0 {
+            return Err(CudaError::InvalidValue);
+        }
+        prefetch_all(managed(pointers, sizes, count)?, (locations, firsts, kinds), stream)
+    }
+
+    stream fn cudaMemDiscardBatchAsync(
+        pointers: In<u64>,
+        sizes: In<usize>,
+        count: usize,
+        flags: u64,
+        stream: StreamHandle,
+    ) {
+        crate::core::stream::resolve(stream)?;
+        if flags != 0 {
+            return Err(CudaError::InvalidValue);
+        }
+        // Contents that nobody needs may as well stay.
+        managed(pointers, sizes, count).map(|_| ())
+    }
+
+    stream fn cudaMemDiscardAndPrefetchBatchAsync(
+        pointers: In<u64>,
+        sizes: In<usize>,
+        count: usize,
+        locations: In<MemLocation>,
+        firsts: In<usize>,
+        kinds: usize,
+        flags: u64,
+        stream: StreamHandle,
+    ) {
+        if flags != 0 {
+            return Err(CudaError::InvalidValue);
+        }
+        prefetch_all(managed(pointers, sizes, count)?, (locations, firsts, kinds), stream)
+    }
+}
