@@ -44,6 +44,7 @@ int main() {
             REQUIRE(back[y * width + x] == (inside ? 0x11111111 : 0), "element %d %d is %x", x, y, back[y * width + x]);
         }
     EXPECT(cudaMemcpy2D(plane, 8, host.data(), 16, 16, 2, cudaMemcpyHostToDevice), cudaErrorInvalidPitchValue);
+    EXPECT(cudaGetLastError(), cudaErrorInvalidPitchValue);
 
     // Three dimensions.
     const int w = 7, h = 5, d = 3;

@@ -41,10 +41,12 @@ __global__ void scratch(int *sums, int count) {
     sums[threadIdx.x] = sum;
 }
 
+__device__ void *asked; // which keeps the compiler from taking the allocation away
+
 __global__ void ask_too_much(int *got) {
-    void *memory = malloc(static_cast<size_t>(1) << 40);
-    *got = memory != nullptr;
-    free(memory);
+    asked = malloc(static_cast<size_t>(1) << 40);
+    *got = asked != nullptr;
+    free(asked);
 }
 
 int main() {

@@ -12,7 +12,7 @@ __managed__ int counter = 40;
 __managed__ int table[4] = {1, 2, 3, 4};
 __global__ void count_up() {
     atomicAdd(&counter, 1);
-    if (threadIdx.x < 4) table[threadIdx.x] += 10;
+    if (threadIdx.x < 4) atomicAdd(&table[threadIdx.x], 10);
 }
 #endif
 

@@ -59,7 +59,7 @@ const PROGRAMS: &[Program] = &[
     ),
     Program {
         stderr: &[
-            "device_assert.cu:7: ",
+            "device_assert.cu:6: ",
             "block: [0,0,0], thread: [6,0,0] Assertion `values[threadIdx.x] != 5` failed.",
         ],
         ..program("device_assert", "PASS device assert: device-side assert triggered\n")
