@@ -1,9 +1,9 @@
 //! Operations of streams: what a stream does in its order, at once or as a node of a graph.
 
 use super::stream::{self, StreamHandle};
-use super::{capture, connection, ranges};
+use super::{capture, connection, process, ranges};
 use balar_host::call::{CopyEnd, CopyShape};
-use balar_host::{Bytes, Call, CallResult, CudaError};
+use balar_host::{Bytes, Call, CallResult, CudaError, memory};
 use std::borrow::Cow;
 
 /// Rows in the program's own memory.
@@ -179,6 +179,10 @@ impl Copy {
         if self.shape.bytes() == 0 {
             return Ok(());
         }
+        // Before bytes of the program are read: it need not have as many as it says.
+        for end in [&self.destination, &self.source] {
+            end.check(self.shape)?;
+        }
         match self.sides() {
             (Side::Host(destination), Side::Host(source)) => {
                 connection::call_on(device, &Call::StreamSynchronize { stream })?;
@@ -236,6 +240,15 @@ impl HostRows {
 }
 
 impl End {
+    /// Refuses rows that reach beyond the memory of the device that they begin in.
+    fn check(&self, shape: CopyShape) -> Result<(), CudaError> {
+        let End::Memory { address, row_pitch, slice_pitch } = *self else { return Ok(()) };
+        let memory::Place::Device(device) = memory::place_of(address) else { return Ok(()) };
+        let extent = HostRows { address, shape, row_pitch, slice_pitch }.extent();
+        let end = memory::gpu_base(device as usize) + process::device(device)?.memory_bytes;
+        if address.checked_add(extent).is_some_and(|last| last <= end) { Ok(()) } else { Err(CudaError::InvalidValue) }
+    }
+
     fn is_pageable(&self, shape: CopyShape) -> bool {
         match *self {
             End::Memory { address, row_pitch, slice_pitch } => {
