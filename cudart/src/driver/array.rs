@@ -34,7 +34,7 @@ const DISABLE_TRILINEAR_OPTIMIZATION: u32 = 0x20;
 const SEAMLESS_CUBEMAP: u32 = 0x40;
 
 /// The runtime's description of elements.
-fn format(format: u32, channels: u32) -> Result<ChannelFormatDesc, CudaError> {
+pub(super) fn format(format: u32, channels: u32) -> Result<ChannelFormatDesc, CudaError> {
     let bits = |bits: i32, count: u32| {
         let mut all = [0; 4];
         all[..count as usize].fill(bits);
@@ -53,7 +53,7 @@ fn format(format: u32, channels: u32) -> Result<ChannelFormatDesc, CudaError> {
 }
 
 /// The driver's description of elements: the format, and how many values.
-fn format_of(description: &ChannelFormatDesc) -> (u32, u32) {
+pub(super) fn format_of(description: &ChannelFormatDesc) -> (u32, u32) {
     let channels = description.bits.iter().filter(|bits| **bits > 0).count() as u32;
     let normalized = description.kind - channel_kind::UNSIGNED_NORMALIZED_8X1;
     if (0..12).contains(&normalized) {

@@ -17,6 +17,7 @@ pub mod memory;
 pub mod module;
 pub mod procedure;
 pub mod stream;
+pub mod texture_reference;
 
 use crate::core::api::Outcome;
 use crate::core::thread;

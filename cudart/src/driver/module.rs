@@ -1,6 +1,6 @@
 //! Modules, which belong to a device, and libraries, which any device can use; their kernels and variables.
 
-use super::{context, image};
+use super::{context, image, texture_reference};
 use crate::core::api::Outcome;
 use crate::core::arguments::{In, Out, Text};
 use crate::core::code::{self, Code, Image, Kernel, LoadedKernel};
@@ -128,6 +128,7 @@ fn unload(code: &Arc<Code>) -> Outcome {
     code::forget_kernels(code);
     let mut outcome = Ok(());
     for (device, module) in code.take_modules() {
+        texture_reference::forget(module.number);
         outcome = outcome.and(connection::call_on(device, &Call::ModuleUnload { module: module.number }).map(|_| ()));
     }
     outcome
@@ -153,6 +154,16 @@ fn variable(code: &Arc<Code>, name: &str, device: u32) -> Result<ModuleVariable,
     match variable.kind {
         VariableKind::Global | VariableKind::Constant | VariableKind::Managed => Ok(variable),
         VariableKind::Texture | VariableKind::Surface => Err(CudaError::SymbolNotFound),
+    }
+}
+
+/// The texture or surface reference of this name: the simulator's module, the device, and the name as it knows it.
+pub(super) fn reference(module: u64, name: &str, kind: VariableKind) -> Result<(u32, u32, Arc<str>), CudaError> {
+    let LoadedModule { code, device, .. } = MODULES.get(module)?;
+    let loaded = code.on(device)?;
+    match loaded.variables.get(name) {
+        Some(variable) if variable.kind == kind => Ok((loaded.number, device, variable.name.clone())),
+        _ => Err(CudaError::SymbolNotFound),
     }
 }
 

@@ -13,8 +13,8 @@ use balar_host::{Call, CallResult, CudaError, Resource, TextureDescription};
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
-/// Textures begin at multiples of this (`cudaDevAttrTextureAlignment`).
-const ALIGNMENT: u64 = 512;
+/// Textures begin at multiples of this: so do allocations, whose offset is 0.
+const ALIGNMENT: u64 = 256;
 
 /// By device and address of the reference: bytes from where a bound texture begins to what the program bound.
 static BOUND: Mutex<BTreeMap<(u32, usize), u64>> = Mutex::new(BTreeMap::new());

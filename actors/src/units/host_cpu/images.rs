@@ -15,9 +15,10 @@ use std::collections::BTreeMap;
 
 type Failure = (CudaError, String);
 
-/// Alignment of a texture's first texel and of the pitch of its rows (`cudaDevAttrTextureAlignment`, 512, and
-/// `cudaDevAttrTexturePitchAlignment`, 32, of all GPUs simulated).
-const ALIGNMENT: u64 = 512;
+/// Alignment of a texture's first texel: that of allocations, which CUDA promises to be enough (the property
+/// `cudaDevAttrTextureAlignment` says more, 512).
+const ALIGNMENT: u64 = 256;
+/// Alignment of the pitch of a texture's rows (`cudaDevAttrTexturePitchAlignment`, 32, of all GPUs simulated).
 const PITCH_ALIGNMENT: u64 = 32;
 
 /// The arrays and objects of a context.
