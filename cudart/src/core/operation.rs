@@ -187,7 +187,8 @@ impl Copy {
             (Side::Host(destination), Side::Host(source)) => {
                 connection::call_on(device, &Call::StreamSynchronize { stream })?;
                 // The ranges may overlap: the bytes are taken first.
-                destination.write(0, &source.bytes().into_owned());
+                let bytes = source.bytes().into_owned();
+                destination.write(0, &bytes);
                 Ok(())
             }
             (Side::Node(destination), Side::Host(source)) => {

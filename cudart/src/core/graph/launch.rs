@@ -154,7 +154,11 @@ impl Executable {
         let (destination, source) = copy.sides();
         match (destination, source) {
             (Side::Host(destination), Side::Host(source)) => {
-                let copy = move || destination.write(0, &source.bytes().into_owned());
+                let copy = move || {
+                    // The ranges may overlap: the bytes are taken first.
+                    let bytes = source.bytes().into_owned();
+                    destination.write(0, &bytes);
+                };
                 lowered.push_host(Box::new(copy), dependencies)
             }
             (Side::Node(destination), Side::Host(source)) if !order.source_is_late => {

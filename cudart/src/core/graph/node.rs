@@ -140,7 +140,6 @@ impl Work {
             element_bytes: u32::from(element_bytes),
             width: shape.width / u64::from(element_bytes.max(1)),
             height: shape.height * shape.depth,
-            ..MemsetParams::default()
         })
     }
 
@@ -188,7 +187,6 @@ mod tests {
             element_bytes: 4,
             width: 100,
             height: 3,
-            ..MemsetParams::default()
         };
         let work = Work::of_memset(&parameters).expect("a fill");
         assert_eq!(work.memset_parameters(), Ok(parameters));
