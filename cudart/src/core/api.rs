@@ -1,4 +1,4 @@
-//! How functions of CUDA are written: [`cuda_api!`] makes exported C functions of bodies that return `Result<(), CudaError>`.
+//! How functions of CUDA are written: [`cuda_api!`](crate::cuda_api) makes exported C functions of bodies that return `Result<(), CudaError>`.
 
 use super::{process, thread};
 use balar_host::CudaError;
