@@ -192,6 +192,10 @@ impl Copy {
                 Ok(())
             }
             (Side::Node(destination), Side::Host(source)) => {
+                if let CopyEnd::Memory { address, row_pitch, slice_pitch } = destination {
+                    let rows = HostRows { address, row_pitch, slice_pitch, ..source };
+                    ranges::check_room(address, rows.extent())?;
+                }
                 let bytes = source.bytes();
                 let data = Bytes::absent(bytes.len() as u64);
                 let call = match linear(&destination, self.shape) {

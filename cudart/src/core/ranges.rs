@@ -2,7 +2,7 @@
 
 use super::{connection, process};
 use balar_host::memory::{self, BASE, HOST_BASE, HOST_BYTES};
-use balar_host::{Call, CudaError};
+use balar_host::{Call, CallResult, CudaError};
 use rustix::mm::{MapFlags, MremapFlags, MsyncFlags, ProtFlags};
 use std::collections::BTreeMap;
 use std::ffi::c_void;
@@ -57,6 +57,10 @@ pub struct Range {
 
 /// By the host's address.
 static RANGES: RwLock<BTreeMap<u64, Range>> = RwLock::new(BTreeMap::new());
+/// Device memory that the program allocated: bytes by address. What other calls than `cudaFree` have freed may still be here.
+static DEVICE_MEMORY: RwLock<BTreeMap<u64, u64>> = RwLock::new(BTreeMap::new());
+/// Copies of as many bytes are looked at closely wherever they go.
+const LARGE_COPY: u64 = 1 << 32;
 /// The host window is there.
 static WINDOW: AtomicBool = AtomicBool::new(false);
 
@@ -135,6 +139,35 @@ pub fn find(address: u64) -> Option<Range> {
     (address - range.start < range.bytes.max(1)).then_some(*range)
 }
 
+/// Notes what was allocated of a device's memory.
+pub fn note_device_memory(start: u64, bytes: u64) {
+    DEVICE_MEMORY.write().unwrap_or_else(PoisonError::into_inner).insert(start, bytes);
+}
+
+/// Forgets what was freed of a device's memory.
+pub fn forget_device_memory(start: u64) {
+    DEVICE_MEMORY.write().unwrap_or_else(PoisonError::into_inner).remove(&start);
+}
+
+/// Refuses a copy from the host that is longer than the memory that it goes to, before the host's memory is read.
+pub fn check_room(address: u64, bytes: u64) -> Result<(), CudaError> {
+    let noted = {
+        let noted = DEVICE_MEMORY.read().unwrap_or_else(PoisonError::into_inner);
+        noted.range(..=address).next_back().map(|(start, length)| (*start, *length))
+    };
+    let fits = |(start, length): (u64, u64)| bytes <= length.saturating_sub(address - start);
+    let is_in = |(start, length): &(u64, u64)| address - start < *length;
+    let looks_right = noted.filter(is_in).map_or(bytes < LARGE_COPY, fits);
+    if looks_right || memory::place_of(address) == memory::Place::Elsewhere {
+        return Ok(());
+    }
+    match connection::call(&Call::PointerInfo { pointer: address })? {
+        CallResult::PointerInfo(Some(found)) if fits((found.base, found.bytes)) => Ok(()),
+        CallResult::PointerInfo(None) if bytes < LARGE_COPY => Ok(()),
+        _ => Err(CudaError::InvalidValue),
+    }
+}
+
 /// The registered range that devices know by this address.
 pub fn find_by_window(address: u64) -> Option<Range> {
     let ranges = read();
@@ -143,6 +176,8 @@ pub fn find_by_window(address: u64) -> Option<Range> {
 
 /// Forgets what was allocated while a device was current that has been reset.
 pub fn forget_device(device: u32) {
+    let is_other = |address: &u64| memory::place_of(*address) != memory::Place::Device(device);
+    DEVICE_MEMORY.write().unwrap_or_else(PoisonError::into_inner).retain(|start, _| is_other(start));
     write().retain(|_, range| range.sharing == Sharing::Registered || range.device != device);
 }
 
@@ -249,5 +284,30 @@ fn restore_pages(first: u64, bytes: u64) -> Result<(), CudaError> {
         rustix::mm::mremap_fixed(private, bytes as usize, bytes as usize, MremapFlags::MAYMOVE, first as *mut c_void)
             .map(|_| ())
             .map_err(|_| CudaError::MemoryAllocation)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_copy_that_fits_needs_no_question() {
+        let start = BASE + (1 << 39);
+        note_device_memory(start, 4096);
+        assert_eq!(check_room(start + 96, 4000), Ok(()));
+        // Without a simulator the question has no answer.
+        assert_eq!(check_room(start + 96, 4001), Err(CudaError::NoDevice));
+        forget_device_memory(start);
+        assert_eq!(check_room(start + 96, 4001), Ok(()));
+        assert_eq!(check_room(start, 1 << 45), Err(CudaError::NoDevice));
+    }
+
+    #[test]
+    fn memory_of_nobody_is_the_programs_own() {
+        let local = 0_u32;
+        assert_eq!(place(&raw const local as u64, 4), Place::Pageable);
+        assert_eq!(place(BASE + 8, 4), Place::Device(0));
+        assert_eq!(find(HOST_BASE), None);
     }
 }

@@ -18,7 +18,9 @@ pub fn allocate(bytes: u64) -> Result<u64, CudaError> {
         return Ok(0);
     }
     capture::require_safe()?;
-    connection::pointer(&Call::Malloc { bytes })
+    let pointer = connection::pointer(&Call::Malloc { bytes })?;
+    ranges::note_device_memory(pointer, bytes);
+    Ok(pointer)
 }
 
 /// Memory of rows; gives its address and pitch.
@@ -48,6 +50,7 @@ cuda_api! {
         connection::done(&Call::Free { pointer }).inspect_err(|_| managed.into_iter().for_each(ranges::restore))?;
         super::managed::forget(pointer);
         super::pool::forget(pointer);
+        ranges::forget_device_memory(pointer);
         Ok(())
     }
 
