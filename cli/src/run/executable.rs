@@ -281,7 +281,8 @@ impl Linkage {
         for section in sections.iter() {
             has_code |= sections.section_name(endian, section)? == b".nv_fatbin" && section.sh_size(endian) != 0u64;
         }
-        linkage.contains_cuda = has_code || data.windows(RUNTIME_TEXT.len()).any(|part| part[0] == RUNTIME_TEXT[0] && part == RUNTIME_TEXT);
+        linkage.contains_cuda =
+            has_code || data.windows(RUNTIME_TEXT.len()).any(|part| part[0] == RUNTIME_TEXT[0] && part == RUNTIME_TEXT);
         Ok(linkage)
     }
 
