@@ -44,6 +44,7 @@ const PROGRAMS: &[Program] = &[
     program("textures_surfaces", "PASS textures and surfaces\n"),
     program("texture_references", "PASS texture references\n"),
     program("symbols", "PASS symbols: 37 calls\n"),
+    program("stream_capture", "PASS capture\n"),
     program("graphs", "PASS graphs: 4 calls of the host function\n"),
     // Thread t makes 26 + 63 t of each of 512 elements, for t from 0 to 3.
     program("host_threads", "PASS host threads: total 246784\n"),
@@ -99,8 +100,6 @@ const VARIANTS: &[(&str, Compiler, &[&str])] = &[
     // One default stream for each host thread: other names of every function that takes a stream.
     ("host_threads", Compiler::Nvcc13, &["--default-stream", "per-thread"]),
     ("host_threads", Compiler::Clang12, &["-DCUDA_API_PER_THREAD_DEFAULT_STREAM", "-fgpu-default-stream=per-thread"]),
-    // Launches as programs of CUDA 11 and 12 make them.
-    ("vectoradd", Compiler::Nvcc13, &["-D__NV_LEGACY_LAUNCH"]),
     // Device code in each form that a container can hold it.
     ("symbols", Compiler::Nvcc13, &["-compress-mode=size"]),
     ("symbols", Compiler::Nvcc13, &["-compress-mode=speed"]),

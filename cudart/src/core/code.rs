@@ -113,14 +113,11 @@ impl Code {
             images: data.iter().map(|image| Bytes::absent(image.len() as u64)).collect(),
             name: self.name.clone(),
         };
-        let CallResult::Module { module, functions, variables, warning } =
+        let CallResult::Module { module, functions, variables } =
             connection::call_with(device, &call, &data, &mut |_, _| {})?
         else {
             return Err(CudaError::Unknown);
         };
-        if let Some(warning) = warning {
-            super::process::say(&warning);
-        }
         let module = Module {
             number: module,
             functions: functions.into_iter().map(|function| (function.name.clone(), function)).collect(),

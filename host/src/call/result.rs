@@ -28,8 +28,6 @@ pub enum CallResult {
         functions: Vec<ModuleFunction>,
         /// Its variables.
         variables: Vec<ModuleVariable>,
-        /// What the user should know: code for a newer GPU than it runs on.
-        warning: Option<String>,
     },
     /// A kernel's attributes.
     Attributes(FunctionAttributes),

@@ -157,7 +157,10 @@ impl HostCpu {
         self.modules.last = module;
         self.modules.modules.insert(module, Module { device, shared_limits: BTreeMap::new() });
         let modules::LoadedModule { functions, variables, warning, .. } = loaded;
-        Ok(CallResult::Module { module, functions, variables, warning })
+        if let Some(warning) = warning {
+            tracing::info!("{warning}");
+        }
+        Ok(CallResult::Module { module, functions, variables })
     }
 
     /// Nothing uses the module any more.

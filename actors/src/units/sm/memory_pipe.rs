@@ -8,7 +8,7 @@ use super::warp_slot::{Ready, Status};
 use crate::engine::Outbox;
 use balar_host::memory::is_pinned;
 use balar_isa::execution::{AccessKind, CacheOperator, Space};
-use balar_isa::program::Timing;
+use balar_isa::program::{Timing, lanes};
 use balar_protocol::memory::{MemoryKind, MemoryMessage, MemoryRequest, MemoryResponse};
 use balar_protocol::translation::TranslationMessage;
 use balar_protocol::{Payload, SimTime};
@@ -278,7 +278,9 @@ impl Sm {
         let lane_bytes = program.map_or(0, |program| u64::from(program.resources().local_bytes)).next_multiple_of(16);
         let warp_number = u64::from(self.index) * self.warps.len() as u64 + warp as u64;
         let base = LOCAL_WINDOW + warp_number * 32 * lane_bytes.next_multiple_of(128);
-        for (lane, address) in self.access.addresses.iter_mut().enumerate() {
+        // Lanes that take no part have anything for an address.
+        for lane in lanes(self.access.mask) {
+            let address = &mut self.access.addresses[lane];
             *address = base + *address * 32 + lane as u64 * bytes;
         }
     }

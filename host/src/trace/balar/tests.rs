@@ -51,7 +51,6 @@ fn simulate(host: &mut dyn Host, fails: Option<&str>) -> Vec<Call> {
                     refused: None,
                 }],
                 variables: Vec::new(),
-                warning: None,
             },
             Call::Malloc { bytes } => {
                 allocated += bytes;
