@@ -1,7 +1,7 @@
 //! Built-in CUDA workloads: our own CUDA sources, the PTX built from them (`tools/build-workloads`), and the host
 //! programs that launch and check them.
 //!
-//! A host program is the sequence of CUDA calls that a host CPU makes ([`HostProgram`]); the simulated host CPU executes
+//! A host program is the sequence of CUDA calls that a host CPU makes ([`HostProgram`](balar_host::HostProgram)); the simulated host CPU executes
 //! it and models what each call costs. Inputs are drawn from seeded generators; results are compared bit by bit with a
 //! host computation, unless the order of operations is not determined.
 
