@@ -1,7 +1,7 @@
 //! From a topology and a workload to a result: builds the node, runs it, collects what came of it.
 
 use crate::device_memory::{DeviceMemory, WriteLog};
-use crate::engine::node::Node;
+use crate::engine::node::{GpuDescription, Node};
 use crate::engine::{self, EngineError, Outcome, RunOptions, RunReport, UnitEntry};
 use crate::modules::{LoadError, LoadRequest, ModuleMemory, NamedText, Room};
 use crate::topology::{self, Topology, TopologyErrors, WorkloadCatalogue};
@@ -90,7 +90,7 @@ pub enum SimulationError {
 pub struct RunResult {
     /// The topology's name.
     pub topology: String,
-    /// The workload's name.
+    /// The workload's name; empty of a host that is not built in.
     pub workload: &'static str,
     /// Its parameters, defaults included.
     pub parameters: Vec<(String, String)>,
@@ -219,21 +219,18 @@ pub fn simulate_wrapped(
 ) -> Result<RunResult, SimulationError> {
     let start = std::time::Instant::now();
     let (descriptor, parameters) = workload(&request)?;
-    let topology = &request.topology;
-    let mut node = prepare_node(topology, descriptor, &parameters, &request.ptx)?;
+    let program = descriptor.program(&parameters)?;
     let parameters: Vec<(String, String)> =
         parameters.iter().map(|(name, value)| (name.to_owned(), value.to_string())).collect();
-    let host = node.workload.get_mut().unwrap_or_else(PoisonError::into_inner).take();
-    if let Some(host) = host {
-        let program = BuiltInProgram {
-            name: descriptor.name,
-            parameters: parameters.clone(),
-            code: initial_code(&node, descriptor, &request.ptx),
-            shared_memory: node.memory.as_ref().and_then(|memory| memory.shared_file().cloned()),
-        };
-        node.workload = Mutex::new(Some(wrap(host, program).map_err(SimulationError::Host)?));
-    }
-    let mut result = run(topology, node, descriptor.name, request.options)?;
+    let code = initial_code(&request.topology, descriptor, request.ptx)?;
+    let begin = |surroundings: HostSurroundings| {
+        let (parameters, code) = (parameters.clone(), code.clone());
+        let shared_memory = surroundings.shared_memory;
+        let built_in = BuiltInProgram { name: descriptor.name, parameters, code, shared_memory };
+        wrap(Box::new(SingleThread::new(program)), built_in)
+    };
+    let mut result = simulate_host_with_code(&request.topology, &code, begin, request.options)?;
+    result.workload = descriptor.name;
     result.parameters = parameters;
     result.wall = start.elapsed();
     Ok(result)
@@ -244,7 +241,6 @@ pub fn simulate_wrapped(
 /// # Errors
 ///
 /// As [`simulate`].
-#[expect(clippy::disallowed_types, reason = "how long a run took is reported, not simulated")]
 pub fn simulate_program(
     topology: &Topology,
     name: &'static str,
@@ -252,14 +248,10 @@ pub fn simulate_program(
     program: Box<dyn HostProgram>,
     options: RunOptions,
 ) -> Result<RunResult, SimulationError> {
-    let start = std::time::Instant::now();
-    let mut node = empty_node(topology)?;
-    for index in 0..node.gpus.len() {
-        load_modules(&mut node, index, &[(file.to_owned(), text.into())])?;
-    }
-    node.workload = Mutex::new(Some(Box::new(SingleThread::new(program))));
-    let mut result = run(topology, node, name, options)?;
-    result.wall = start.elapsed();
+    let code = vec![vec![(file.to_owned(), text.to_owned())]; topology.gpus().len()];
+    let host = Box::new(SingleThread::new(program));
+    let mut result = simulate_host_with_code(topology, &code, |_| Ok(host), options)?;
+    result.workload = name;
     Ok(result)
 }
 
@@ -307,18 +299,13 @@ pub fn simulate_host_with_code(
     let surroundings = HostSurroundings { description: crate::description::describe(topology), shared_memory };
     let host = start(surroundings).map_err(SimulationError::Host)?;
     node.workload.lock().unwrap_or_else(PoisonError::into_inner).replace(host);
-    let mut result = run(topology, node, "", options)?;
+    let mut result = run(topology, node, options)?;
     result.wall = begin.elapsed();
     Ok(result)
 }
 
 /// Runs a prepared node. How long that took is the caller's to say.
-fn run(
-    topology: &Topology,
-    mut node: Node,
-    workload: &'static str,
-    options: RunOptions,
-) -> Result<RunResult, SimulationError> {
+fn run(topology: &Topology, mut node: Node, options: RunOptions) -> Result<RunResult, SimulationError> {
     node.board = options.progress.clone().unwrap_or_default();
     let built = topology::build(topology, &node).map_err(Box::new)?;
     let mut units = Vec::with_capacity(built.len());
@@ -330,7 +317,7 @@ fn run(
     let RunReport { end, outcome, mut statistics, windows, messages, .. } = engine::run(simulation, options)?;
     Ok(RunResult {
         topology: topology.name.clone(),
-        workload,
+        workload: "",
         parameters: Vec::new(),
         isa: "ptx",
         outcome,
@@ -376,48 +363,23 @@ fn empty_node(topology: &Topology) -> Result<Node, SimulationError> {
     Ok(node)
 }
 
-fn prepare_node(
+/// The code of a workload for each GPU: `ptx`, or what the workload has for its compute capability.
+fn initial_code(
     topology: &Topology,
     descriptor: &'static Descriptor,
-    parameters: &Parameters,
-    ptx: &[(String, String)],
-) -> Result<Node, SimulationError> {
-    let mut node = empty_node(topology)?;
-    for index in 0..node.gpus.len() {
-        let gpu = &node.gpus[index];
-        let (major, minor) = gpu.compute_capability;
-        let own: Vec<NamedText>;
-        let texts = match ptx {
-            [_, ..] => {
-                own = ptx.iter().map(|(name, text)| (name.clone(), text.as_str().into())).collect();
-                &own
-            }
-            [] => {
-                let capability = major * 10 + minor;
-                let text = descriptor.ptx_for(capability).ok_or_else(|| SimulationError::NoCode {
-                    workload: descriptor.name,
-                    gpu: gpu.part.clone(),
-                    major,
-                    minor,
-                })?;
-                own = vec![(format!("{}.ptx", descriptor.name), text.into())];
-                &own
-            }
-        };
-        load_modules(&mut node, index, texts)?;
+    ptx: Vec<(String, String)>,
+) -> Result<InitialCode, SimulationError> {
+    let gpus = topology.gpus();
+    if !ptx.is_empty() {
+        return Ok(vec![ptx; gpus.len()]);
     }
-    node.workload = Mutex::new(Some(Box::new(SingleThread::new(descriptor.program(parameters)?))));
-    Ok(node)
-}
-
-/// The code of a workload, as [`prepare_node`] loads it.
-fn initial_code(node: &Node, descriptor: &Descriptor, ptx: &[(String, String)]) -> InitialCode {
-    let capabilities = node.gpus.iter().map(|gpu| gpu.compute_capability.0 * 10 + gpu.compute_capability.1);
-    let of_gpu = |capability| match (ptx, descriptor.ptx_for(capability)) {
-        ([], Some(text)) => vec![(format!("{}.ptx", descriptor.name), text.to_owned())],
-        _ => ptx.to_vec(),
+    let of_gpu = |gpu: GpuDescription| {
+        let (major, minor) = gpu.compute_capability;
+        let text = descriptor.ptx_for(major * 10 + minor);
+        let text = text.ok_or(SimulationError::NoCode { workload: descriptor.name, gpu: gpu.part, major, minor })?;
+        Ok(vec![(format!("{}.ptx", descriptor.name), text.to_owned())])
     };
-    capabilities.map(of_gpu).collect()
+    gpus.into_iter().map(of_gpu).collect()
 }
 
 /// Memory from the end of a GPU's downwards, before the run: what the built-in module has, it keeps.

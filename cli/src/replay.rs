@@ -1,13 +1,14 @@
 //! Recording the calls of a program, and replaying them.
 
-use crate::arguments::{Isa, ReplayOptions};
+use crate::arguments::ReplayOptions;
 use crate::exit::ExitStatus;
 use crate::failure::{Failure, say};
 use crate::node;
 use crate::progress::Progress;
 use crate::result::RunRecord;
+use crate::simulate::{engine_options, listen, refuse_sass};
 use balar_actors::catalogue::UnitDefinition;
-use balar_actors::engine::{self, LiveBoard};
+use balar_actors::engine::LiveBoard;
 use balar_actors::simulation::{HostSurroundings, InitialCode, simulate_host_with_code};
 use balar_actors::topology;
 use balar_host::Host;
@@ -73,11 +74,7 @@ enum Recorded {
 /// Where the replay cannot begin: a damaged trace, a mistake in the topology or the options.
 pub fn run(options: &ReplayOptions, kinds: &[&'static UnitDefinition]) -> Result<(RunRecord, String), Failure> {
     let common = &options.simulation;
-    if common.isa == Isa::Sass {
-        let help = "--isa ptx, or auto, runs the same kernels from their PTX".to_owned();
-        let message = "--isa sass: this version runs no SASS";
-        return Err(Failure::sentence(ExitStatus::BadInput, message, Some(help)));
-    }
+    refuse_sass(common, "the same kernels from their PTX")?;
     let topology = node::load(common.topology.as_deref().unwrap_or_default(), &common.set, kinds)?;
     let recorded = open(options)?;
     let (header, code, unfinished) = match &recorded {
@@ -87,17 +84,9 @@ pub fn run(options: &ReplayOptions, kinds: &[&'static UnitDefinition]) -> Result
     if unfinished {
         say(format_args!("{} is unfinished: it is replayed as far as it goes", options.trace.display()));
     }
-    let interrupt = crate::interrupt::listen()
-        .map_err(|error| Failure::input(format_args!("cannot listen for Ctrl-C: {error}")))?;
+    let interrupt = listen()?;
     let board = LiveBoard::default();
-    let engine_options = engine::RunOptions {
-        threads: usize::from(common.threads),
-        stop_at: common.stop_at,
-        max_wall: common.max_wall,
-        interrupt,
-        progress: Some(board.clone()),
-        ..engine::RunOptions::default()
-    };
+    let engine_options = engine_options(common, interrupt, &board);
     let mut recording = Recording::new(common.record.as_deref());
     let start = |surroundings: HostSurroundings| -> io::Result<Box<dyn Host>> {
         let window = surroundings.shared_memory;

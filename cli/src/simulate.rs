@@ -1,6 +1,6 @@
 //! From options to the record of a run.
 
-use crate::arguments::{Compiler, Isa, RunOptions};
+use crate::arguments::{Compiler, Isa, RunOptions, SimulationOptions};
 use crate::exit::ExitStatus;
 use crate::failure::Failure;
 use crate::node;
@@ -14,6 +14,8 @@ use balar_actors::topology;
 use balar_host::trace::Header;
 use std::fs;
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 /// Runs what the options ask for; returns what came of it, and the topology with everything written out.
 ///
@@ -22,31 +24,19 @@ use std::path::Path;
 /// Where the run cannot begin: a mistake in the topology, the workload or the options, or a system without means.
 pub fn run(options: &RunOptions, kinds: &[&'static UnitDefinition]) -> Result<(RunRecord, String), Failure> {
     let common = &options.simulation;
-    if common.isa == Isa::Sass {
-        let help = "--isa ptx, or auto, runs the same kernels from their PTX".to_owned();
-        let message = "--isa sass: this version runs no SASS";
-        return Err(Failure::sentence(ExitStatus::BadInput, message, Some(help)));
-    }
+    refuse_sass(common, "the same kernels from their PTX")?;
     let topology = node::load(common.topology.as_deref().unwrap_or_default(), &common.set, kinds)?;
     let ptx = match options.compiler {
         Some(compiler) => vec![built_in_ptx(compiler, options, &topology)?],
         None => options.ptx.iter().map(|path| ptx(path)).collect::<Result<_, _>>()?,
     };
-    let interrupt = crate::interrupt::listen()
-        .map_err(|error| Failure::input(format_args!("cannot listen for Ctrl-C: {error}")))?;
+    let interrupt = listen()?;
     let board = LiveBoard::default();
     let request = SimulationRequest {
         topology: topology.clone(),
         workload: options.workload.as_ref().map(|choice| (choice.name.clone(), choice.parameters.clone())),
         ptx,
-        options: engine::RunOptions {
-            threads: usize::from(common.threads),
-            stop_at: common.stop_at,
-            max_wall: common.max_wall,
-            interrupt,
-            progress: Some(board.clone()),
-            ..engine::RunOptions::default()
-        },
+        options: engine_options(common, interrupt, &board),
     };
     let progress = Progress::show(&board, common.quiet);
     tracing::debug!(topology = topology.name, threads = common.threads, "the simulation begins");
@@ -62,6 +52,36 @@ pub fn run(options: &RunOptions, kinds: &[&'static UnitDefinition]) -> Result<(R
     let record = RunRecord::from(result.map_err(Failure::from)?);
     let expanded = topology::show(&topology, Some((&record.workload, &record.parameters)));
     Ok((record, expanded))
+}
+
+/// Refuses `--isa sass`; `instead` is what `--isa ptx` runs.
+pub fn refuse_sass(options: &SimulationOptions, instead: &str) -> Result<(), Failure> {
+    if options.isa != Isa::Sass {
+        return Ok(());
+    }
+    let help = format!("--isa ptx, or auto, runs {instead}");
+    Err(Failure::sentence(ExitStatus::BadInput, "--isa sass: this version runs no SASS", Some(help)))
+}
+
+/// Listens for Ctrl-C.
+pub fn listen() -> Result<Arc<AtomicBool>, Failure> {
+    crate::interrupt::listen().map_err(|error| Failure::input(format_args!("cannot listen for Ctrl-C: {error}")))
+}
+
+/// How the engine is to run, as the options have it.
+pub fn engine_options(
+    options: &SimulationOptions,
+    interrupt: Arc<AtomicBool>,
+    board: &LiveBoard,
+) -> engine::RunOptions {
+    engine::RunOptions {
+        threads: usize::from(options.threads),
+        stop_at: options.stop_at,
+        max_wall: options.max_wall,
+        interrupt,
+        progress: Some(board.clone()),
+        ..engine::RunOptions::default()
+    }
 }
 
 /// Name and text of a PTX file.

@@ -189,29 +189,6 @@ pub enum Call {
         /// The array.
         array: u64,
     },
-    /// `cudaMemcpy3D` or `cudaMemcpy3DAsync` of a whole array from the host.
-    ArrayWrite {
-        /// The array.
-        array: u64,
-        /// All texels: rows without gaps, slices or layers one after another.
-        data: Bytes,
-        /// Stream that orders the copy.
-        stream: u32,
-        /// Whether the call returns before the copy is done.
-        asynchronous: bool,
-    },
-    /// `cudaMemcpy3D` or `cudaMemcpy3DAsync` of a whole array to the host; its bytes come as those of
-    /// [`Call::MemcpyDeviceToHost`] do.
-    ArrayRead {
-        /// The array.
-        array: u64,
-        /// The program's own number for this copy.
-        transfer: u32,
-        /// Stream that orders the copy.
-        stream: u32,
-        /// Whether the call returns before the copy is done.
-        asynchronous: bool,
-    },
     /// `cudaCreateTextureObject`; gives [`CallResult::Object`], the handle that kernels take as a 64-bit parameter.
     TextureCreate {
         /// What it reads.
@@ -398,7 +375,7 @@ impl Call {
     /// The bulk data that comes with the call, in the order of its fields.
     pub fn payloads(&self) -> Vec<&Bytes> {
         match self {
-            Call::MemcpyHostToDevice { data, .. } | Call::ArrayWrite { data, .. } => vec![data],
+            Call::MemcpyHostToDevice { data, .. } => vec![data],
             Call::Copy { source: CopyEnd::Bytes(data), .. } => vec![data],
             Call::ModuleLoad { images, .. } => images.iter().collect(),
             Call::GraphLaunch { nodes, .. } => {
@@ -411,7 +388,7 @@ impl Call {
     /// As [`Call::payloads`], to put the data in place.
     pub fn payloads_mut(&mut self) -> Vec<&mut Bytes> {
         match self {
-            Call::MemcpyHostToDevice { data, .. } | Call::ArrayWrite { data, .. } => vec![data],
+            Call::MemcpyHostToDevice { data, .. } => vec![data],
             Call::Copy { source: CopyEnd::Bytes(data), .. } => vec![data],
             Call::ModuleLoad { images, .. } => images.iter_mut().collect(),
             Call::GraphLaunch { nodes, .. } => {

@@ -1,6 +1,5 @@
 //! What runs on the simulated host CPU.
 
-use crate::bytes::Bytes;
 use crate::call::{Call, CallResult};
 use serde::{Deserialize, Serialize};
 
@@ -180,11 +179,4 @@ pub struct Measurement {
     pub value: f64,
     /// Its unit.
     pub unit: &'static str,
-}
-
-impl CallResult {
-    /// Bytes that a copy brought.
-    pub fn from_bytes(data: Vec<u8>) -> CallResult {
-        CallResult::Data(Bytes::from(data))
-    }
 }

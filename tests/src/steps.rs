@@ -1,7 +1,7 @@
 //! A host program written as a list of calls, for tests.
 
-use balar_host::call::{Function, Launch};
-use balar_host::{Call, CallFailure, CallResult, CudaError, HostProgram, Measurement, Verification};
+use balar_host::call::{CopyEnd, CopyShape, Function, Launch};
+use balar_host::{Bytes, Call, CallFailure, CallResult, CudaError, HostProgram, Measurement, Verification};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -148,6 +148,28 @@ pub fn upload(to: usize, data: Vec<u8>) -> Step {
     Box::new(move |results| Call::MemcpyHostToDevice {
         destination: value(results, to),
         data: data.clone().into(),
+        stream: 0,
+        asynchronous: false,
+    })
+}
+
+/// A copy of rows and slices to the beginning of the array that call number `to` gave.
+pub fn write_array(to: usize, [width, height, depth]: [u64; 3], data: Vec<u8>) -> Step {
+    Box::new(move |results| Call::Copy {
+        destination: CopyEnd::Array { array: value(results, to), offset: [0; 3] },
+        source: CopyEnd::Bytes(data.clone().into()),
+        shape: CopyShape { width, height, depth },
+        stream: 0,
+        asynchronous: false,
+    })
+}
+
+/// A copy of rows and slices from the beginning of the array that call number `from` gave.
+pub fn read_array(from: usize, [width, height, depth]: [u64; 3]) -> Step {
+    Box::new(move |results| Call::Copy {
+        destination: CopyEnd::Bytes(Bytes::absent(width * height * depth)),
+        source: CopyEnd::Array { array: value(results, from), offset: [0; 3] },
+        shape: CopyShape { width, height, depth },
         stream: 0,
         asynchronous: false,
     })

@@ -5,7 +5,7 @@ use balar_actors::simulation::simulate_program;
 use balar_host::{
     AddressMode, ArrayDescription, Call, ChannelFormat, ChannelKind, CudaError, Resource, TextureDescription,
 };
-use balar_tests::steps::{Argument, Seen, Step, Steps, call, download, launch, upload, value};
+use balar_tests::steps::{Argument, Seen, Step, Steps, call, download, launch, read_array, upload, value, write_array};
 use balar_tests::{built_in, sum};
 
 const FLOAT: ChannelFormat = ChannelFormat { channels: 1, bits: 32, kind: ChannelKind::Float };
@@ -39,12 +39,7 @@ fn a_picture_is_resized_from_an_array_to_a_surface() {
     let (seen, result) = run(vec![
         array(SMALL),
         array(LARGE),
-        Box::new(move |results| Call::ArrayWrite {
-            array: value(results, 0),
-            data: data.clone().into(),
-            stream: 0,
-            asynchronous: false,
-        }),
+        write_array(0, [4 * SMALL as u64, SMALL as u64, 1], data),
         Box::new(|results| Call::TextureCreate {
             resource: Resource::Array(value(results, 0)),
             description: TextureDescription { is_linear: true, is_normalized: true, ..Default::default() },
@@ -56,7 +51,7 @@ fn a_picture_is_resized_from_an_array_to_a_surface() {
             [8, 8],
             &[Argument::Value(3), Argument::Value(4), Argument::Word(LARGE as u32), Argument::Word(LARGE as u32)],
         ),
-        Box::new(|results| Call::ArrayRead { array: value(results, 1), transfer: 0, stream: 0, asynchronous: false }),
+        read_array(1, [4 * LARGE as u64, LARGE as u64, 1]),
         Box::new(|results| Call::ImageDestroy { object: value(results, 3) }),
         Box::new(|results| Call::ArrayDestroy { array: value(results, 0) }),
     ]);
@@ -108,15 +103,7 @@ fn linear_memory_reads_as_zero_outside_and_layers_are_blended_bytes() {
     let (seen, _) = run(vec![
         call(Call::ArrayCreate { description: ArrayDescription { format, extent: [2, 2, 0], layers: 4 } }),
         call(Call::Malloc { bytes: 512 }),
-        {
-            let data = texels.clone();
-            Box::new(move |results| Call::ArrayWrite {
-                array: value(results, 0),
-                data: data.clone().into(),
-                stream: 0,
-                asynchronous: false,
-            })
-        },
+        write_array(0, [2 * 4, 2, 4], texels.clone()),
         Box::new(|results| Call::TextureCreate {
             resource: Resource::Array(value(results, 0)),
             description: TextureDescription {
@@ -213,12 +200,7 @@ fn references_of_the_module_are_bound_by_name() {
         vec![
             array(),
             array(),
-            Box::new(move |results| Call::ArrayWrite {
-                array: value(results, 0),
-                data: data.clone().into(),
-                stream: 0,
-                asynchronous: false,
-            }),
+            write_array(0, [32 * 4, 1, 1], data.clone()),
             Box::new(move |results| Call::TextureBind {
                 module: 0,
                 name: if bound { "picture" } else { "result" }.into(),
@@ -227,12 +209,7 @@ fn references_of_the_module_are_bound_by_name() {
             }),
             Box::new(|results| Call::SurfaceBind { module: 0, name: "result".into(), array: value(results, 1) }),
             launch("negate", [1, 1], [32, 1], &[]),
-            Box::new(|results| Call::ArrayRead {
-                array: value(results, 1),
-                transfer: 0,
-                stream: 0,
-                asynchronous: false,
-            }),
+            read_array(1, [32 * 4, 1, 1]),
         ]
     };
     let (seen, _) = run_module(("negate.ptx", ptx), steps(true));

@@ -26,7 +26,9 @@ struct Run {
 impl Run {
     fn start(arguments: &[&str]) -> Run {
         let temporary = tempfile::tempdir().expect("a folder");
-        let mut command = Command::new(env!("CARGO_BIN_EXE_command-line-under-test"));
+        // What started the test may have had signals ignored, as `nohup` does, and a run leaves ignored what was.
+        let mut command = Command::new("env");
+        command.args(["--default-signal=HUP,INT,TERM", env!("CARGO_BIN_EXE_command-line-under-test")]);
         command.args(["run", "--topology", "v100_node", "--", env!("CARGO_BIN_EXE_tunnel-client")]).args(arguments);
         command.env("TMPDIR", temporary.path()).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
         let mut simulator = command.spawn().expect("starts");

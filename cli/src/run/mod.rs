@@ -17,7 +17,7 @@ mod signals;
 
 pub use janitor::{CLEAR_AWAY, clear_away};
 
-use crate::arguments::{Isa, ProgramOptions, SimulationOptions};
+use crate::arguments::{ProgramOptions, SimulationOptions};
 use crate::exit::ExitStatus;
 use crate::failure::{BUG, Failure, say};
 use crate::node;
@@ -25,8 +25,9 @@ use crate::output::{self, folder};
 use crate::progress::Progress;
 use crate::replay::Recording;
 use crate::result::{Ending, RunRecord};
+use crate::simulate::{engine_options, refuse_sass};
 use balar_actors::catalogue::UnitDefinition;
-use balar_actors::engine::{self, LiveBoard};
+use balar_actors::engine::LiveBoard;
 use balar_actors::simulation::{HostSurroundings, InitialCode, RunResult, SimulationError, simulate_host};
 use balar_actors::topology::{self, Topology};
 use balar_host::Host;
@@ -52,11 +53,7 @@ use std::process::Command;
 /// Where the run cannot begin.
 pub fn run(options: &ProgramOptions, kinds: &[&'static UnitDefinition]) -> Result<ExitStatus, Failure> {
     let common = &options.simulation;
-    if common.isa == Isa::Sass {
-        let help = "--isa ptx, or auto, runs the PTX that programs carry".to_owned();
-        let message = "--isa sass: this version runs no SASS";
-        return Err(Failure::sentence(ExitStatus::BadInput, message, Some(help)));
-    }
+    refuse_sass(common, "the PTX that programs carry")?;
     let (program, arguments) = options.command.split_first().ok_or_else(|| Failure::input("no program is named"))?;
     let executable = executable::inspect(Path::new(program), std::env::var_os("PATH").as_deref());
     let executable = executable.map_err(Failure::diagnosed)?;
@@ -132,14 +129,7 @@ fn simulate(
         child = Some(started);
         recording.wrap(Box::new(server), header(options, topology), &InitialCode::new(), window)
     };
-    let engine_options = engine::RunOptions {
-        threads: usize::from(common.threads),
-        stop_at: common.stop_at,
-        max_wall: common.max_wall,
-        interrupt: signals.interrupt.clone(),
-        progress: Some(board.clone()),
-        ..engine::RunOptions::default()
-    };
+    let engine_options = engine_options(common, signals.interrupt.clone(), &board);
     let progress = Progress::show(&board, common.quiet || !options.progress);
     let result = simulate_host(topology, start, engine_options);
     drop(progress);

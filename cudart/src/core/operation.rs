@@ -286,8 +286,6 @@ pub fn set_stream(call: &mut Call, number: u32) {
         | Call::MemcpyDeviceToDevice { stream, .. }
         | Call::Copy { stream, .. }
         | Call::Memset { stream, .. }
-        | Call::ArrayWrite { stream, .. }
-        | Call::ArrayRead { stream, .. }
         | Call::StreamWaitEvent { stream, .. }
         | Call::HostFunction { stream, .. }
         | Call::EventRecord { stream, .. }

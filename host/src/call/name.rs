@@ -32,10 +32,8 @@ impl Call {
             Call::SetDynamicSharedLimit { .. } => "cudaFuncSetAttribute",
             Call::ArrayCreate { .. } => "cudaMalloc3DArray",
             Call::ArrayDestroy { .. } => "cudaFreeArray",
-            Call::Copy { asynchronous: false, .. }
-            | Call::ArrayWrite { asynchronous: false, .. }
-            | Call::ArrayRead { asynchronous: false, .. } => "cudaMemcpy3D",
-            Call::Copy { .. } | Call::ArrayWrite { .. } | Call::ArrayRead { .. } => "cudaMemcpy3DAsync",
+            Call::Copy { asynchronous: false, .. } => "cudaMemcpy3D",
+            Call::Copy { .. } => "cudaMemcpy3DAsync",
             Call::TextureCreate { .. } => "cudaCreateTextureObject",
             Call::SurfaceCreate { .. } => "cudaCreateSurfaceObject",
             Call::ImageDestroy { .. } => "cudaDestroyTextureObject",

@@ -46,9 +46,7 @@ impl HostCpu {
             Call::StreamSynchronize { .. } | Call::DeviceSynchronize | Call::EventSynchronize { .. } => {
                 (&mut counters.calls_synchronize, costs.call_cost)
             }
-            Call::ArrayWrite { .. }
-            | Call::ArrayRead { .. }
-            | Call::MemcpyHostToDevice { .. }
+            Call::MemcpyHostToDevice { .. }
             | Call::MemcpyDeviceToHost { .. }
             | Call::MemcpyDeviceToDevice { .. }
             | Call::Copy { .. }
@@ -147,12 +145,10 @@ impl HostCpu {
             Call::MemcpyHostToDevice { stream, asynchronous, .. }
             | Call::MemcpyDeviceToDevice { stream, asynchronous, .. }
             | Call::Copy { stream, asynchronous, .. }
-            | Call::Memset { stream, asynchronous, .. }
-            | Call::ArrayWrite { stream, asynchronous, .. } => {
+            | Call::Memset { stream, asynchronous, .. } => {
                 self.stream_call(now, thread, device, stream, None, asynchronous, call, out)
             }
-            Call::MemcpyDeviceToHost { stream, asynchronous, transfer, .. }
-            | Call::ArrayRead { stream, asynchronous, transfer, .. } => {
+            Call::MemcpyDeviceToHost { stream, asynchronous, transfer, .. } => {
                 self.stream_call(now, thread, device, stream, Some(transfer), asynchronous, call, out)
             }
             Call::HostFunction { stream, .. }
@@ -282,17 +278,6 @@ impl HostCpu {
             }
             Call::Memset { pointer, value, shape, pitch, element_bytes, .. } => {
                 self.fill(of_stream, pointer, shape, pitch, (value, element_bytes))?
-            }
-            Call::ArrayWrite { array, data, .. } => {
-                let end = CopyEnd::Array { array, offset: [0; 3] };
-                let shape = self.images.whole_shape(array)?;
-                self.copy(of_stream, end, CopyEnd::Bytes(data), shape, delivery)?
-            }
-            Call::ArrayRead { array, .. } => {
-                let end = CopyEnd::Array { array, offset: [0; 3] };
-                let shape: CopyShape = self.images.whole_shape(array)?;
-                let bytes = CopyEnd::Bytes(Bytes::absent(shape.bytes()));
-                self.copy(of_stream, bytes, end, shape, delivery)?
             }
             other => return Err(not_modelled(&other)),
         };

@@ -49,9 +49,7 @@ impl HostCpu {
                 _ => None,
             };
             let delivery = match node.call.as_deref() {
-                Some(Call::MemcpyDeviceToHost { transfer, .. } | Call::ArrayRead { transfer, .. }) => {
-                    Delivery::Transfer(*transfer)
-                }
+                Some(Call::MemcpyDeviceToHost { transfer, .. }) => Delivery::Transfer(*transfer),
                 _ => Delivery::None,
             };
             let (work, extra) = match node.call {

@@ -7,7 +7,6 @@ use super::calls::{CallOutcome, NOTHING, Outcome, not_modelled};
 use super::threads::{Then, Until, Wait};
 use super::{CudaError, HostCpu};
 use crate::engine::Outbox;
-use balar_host::call::CopyShape;
 use balar_host::{ArrayDescription, Call, CallResult, ChannelFormat, Resource, TextureDescription};
 use balar_isa::texture::{AddressMode, ChannelKind, Image, Sampler, TexelFormat};
 use balar_protocol::SimTime;
@@ -82,12 +81,6 @@ impl Images {
         let array = self.find(array)?;
         let (row_bytes, rows, slices) = array.layout();
         Ok(ArrayLayout { base: array.base, row_bytes, rows, slices })
-    }
-
-    /// The shape of a copy of all of an array.
-    pub fn whole_shape(&self, array: u64) -> Result<CopyShape, Failure> {
-        let (width, height, depth) = self.find(array)?.layout();
-        Ok(CopyShape { width, height, depth })
     }
 
     /// Everything of a device ends.

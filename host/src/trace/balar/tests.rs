@@ -62,7 +62,7 @@ fn simulate(host: &mut dyn Host, fails: Option<&str>) -> Vec<Call> {
                 CallResult::None
             }
             Call::MemcpyDeviceToHost { source, bytes, .. } => {
-                CallResult::from_bytes(memory[(source - FIRST) as usize..][..*bytes as usize].to_vec())
+                CallResult::Data(memory[(source - FIRST) as usize..][..*bytes as usize].to_vec().into())
             }
             _ => CallResult::None,
         };
