@@ -2,7 +2,7 @@
 //!
 //! Lanes that part at a branch meet at its immediate post-dominator. A `Point` collects them there; a `Split` is a set of lanes
 //! with one program counter. One split runs at a time. Splits take turns at backward branches, and lanes that wait at a point
-//! while others spin are let go, so that every lane makes progress.
+//! while others spin, or wait at a barrier of the CTA, are let go, so that every lane makes progress.
 //!
 //! A call makes a point, too, where its lanes meet as they return. It is reached by a return alone, never because a program
 //! counter matches: a function that calls itself comes by the same instructions in another frame.
@@ -461,6 +461,10 @@ impl Control {
             index = self.splits.iter().rposition(|split| matches!(split.state, State::Gathering(_)));
             self.alone = index.is_some();
         }
+        if index.is_none() && self.let_innermost_go() {
+            // The barrier may wait for these, or for their end.
+            index = Some(self.splits.len() - 1);
+        }
         let Some(index) = index else {
             self.mask = 0;
             return;
@@ -471,6 +475,28 @@ impl Control {
         if self.pc == self.reconvergence {
             self.meet();
         }
+    }
+
+    /// The lanes that wait at a point go on without the others.
+    fn let_go(&mut self, index: usize) {
+        let point = &mut self.points[index];
+        let split = Split { pc: point.pc, mask: point.waiting, point: point.parent, state: State::Runnable };
+        point.waiting = 0;
+        self.splits.push(split);
+    }
+
+    /// Lets the lanes of the innermost point go on that has some waiting; false where none has. They may find others further
+    /// out, which therefore stay.
+    fn let_innermost_go(&mut self) -> bool {
+        let waiting = (0..self.points.len()).filter(|&index| self.points[index].waiting != 0);
+        let innermost = waiting.max_by_key(|&index| {
+            let outer = |point: &u16| self.points.get(usize::from(*point)).map(|point| point.parent);
+            std::iter::successors(Some(index as u16), outer).count()
+        });
+        if let Some(index) = innermost {
+            self.let_go(index);
+        }
+        innermost.is_some()
     }
 
     /// At a backward branch: lets other lanes run if these have had their turn.
@@ -484,17 +510,9 @@ impl Control {
         if self.patience >= PATIENCE {
             self.patience = 0;
             for index in 0..self.points.len() {
-                let point = self.points[index];
-                if point.waiting == 0 {
-                    continue;
+                if self.points[index].waiting != 0 {
+                    self.let_go(index);
                 }
-                self.points[index].waiting = 0;
-                self.splits.push(Split {
-                    pc: point.pc,
-                    mask: point.waiting,
-                    point: point.parent,
-                    state: State::Runnable,
-                });
             }
         }
         if (self.turn >= TURN || self.overdue >= OVERDUE)

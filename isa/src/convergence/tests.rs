@@ -1,4 +1,4 @@
-//! Calls and returns of parts of a warp.
+//! Calls, returns and barriers of parts of a warp.
 
 use super::*;
 
@@ -111,4 +111,37 @@ fn calls_leave_nothing_behind() {
         assert_eq!((control.pc, control.mask), (pc + 1, u32::MAX));
     }
     assert_eq!((control.points.len(), control.free_points.len(), control.splits.len()), (20, 20, 0));
+}
+
+#[test]
+fn lanes_that_wait_for_those_at_a_barrier_go_on() {
+    // At 0: half leave a loop whose body has a barrier at 1; all meet at 5, where they end.
+    let mut control = started();
+    assert!(control.branch(5, 5, LOW));
+    assert_eq!((control.pc, control.mask), (1, !LOW));
+    control.arrive_at_barrier(0, BarrierKind::Sync, ReductionTarget::None, !LOW);
+    assert_eq!((control.pc, control.mask), (5, LOW), "the barrier waits for their end");
+    control.exit(LOW);
+    assert_eq!((control.mask, control.live), (0, !LOW));
+    control.release_barrier(0, |_, _| {});
+    assert_eq!((control.pc, control.mask), (2, !LOW));
+    for _ in 0..3 {
+        control.advance();
+    }
+    assert_eq!((control.pc, control.mask), (5, !LOW), "nothing keeps them where they were to meet the others");
+}
+
+#[test]
+fn lanes_let_go_by_a_barrier_meet_further_out() {
+    // At 0: eight lanes go to 9, where all meet; at 1: eight more to 6, where the other 24 meet; sixteen come to a barrier at 2.
+    let mut control = started();
+    assert!(control.branch(9, 9, 0xff));
+    assert!(control.branch(6, 6, 0xff00));
+    assert_eq!((control.pc, control.mask), (2, !LOW));
+    control.arrive_at_barrier(0, BarrierKind::Sync, ReductionTarget::None, !LOW);
+    assert_eq!((control.pc, control.mask), (6, 0xff00), "the innermost first");
+    for _ in 6..9 {
+        control.advance();
+    }
+    assert_eq!((control.pc, control.mask), (9, LOW), "with those that waited further out");
 }
