@@ -220,3 +220,64 @@ fn references_of_the_module_are_bound_by_name() {
     let error = result.program.and_then(|program| program.error).expect("the program gave up");
     assert!(error.contains("is no texture or surface object by kernel negate"), "{error}");
 }
+
+#[test]
+fn a_kernel_reads_what_a_reference_meant_at_its_launch() {
+    // Many turns, so that the first kernel still runs when the reference is bound anew.
+    let ptx = "\
+.version 6.0
+.target sm_60
+.address_size 64
+.global .texref picture;
+.visible .entry copy(.param .u64 to)
+{
+    .reg .b32 %r<4>; .reg .b64 %d<3>; .reg .f32 %f<5>; .reg .pred %p;
+    mov.u32 %r0, %tid.x;
+    mov.u32 %r1, 0;
+again:
+    add.u32 %r1, %r1, 1;
+    setp.lt.u32 %p, %r1, 1000;
+    @%p bra again;
+    tex.1d.v4.f32.s32 {%f0, %f1, %f2, %f3}, [picture, {%r0}];
+    ld.param.u64 %d0, [to];
+    mul.wide.u32 %d1, %r0, 4;
+    add.u64 %d2, %d0, %d1;
+    st.global.f32 [%d2], %f0;
+    ret;
+}
+";
+    const BYTES: u64 = 32 * 4;
+    let values = |factor: f32| (0..32).map(|n| n as f32 * factor).collect::<Vec<f32>>();
+    let bits = |values: Vec<f32>| values.into_iter().map(f32::to_bits).collect::<Vec<u32>>();
+    let bind = |array: usize| -> Step {
+        Box::new(move |results| Call::TextureBind {
+            module: 0,
+            name: "picture".into(),
+            resource: Resource::Array(value(results, array)),
+            description: TextureDescription::default(),
+        })
+    };
+    let array =
+        || call(Call::ArrayCreate { description: ArrayDescription { format: FLOAT, extent: [32, 0, 0], layers: 0 } });
+    let copy = |to: usize| launch("copy", [1, 1], [32, 1], &[Argument::Value(to)]);
+    let (seen, result) = run_module(
+        ("copy.ptx", ptx),
+        vec![
+            array(),
+            array(),
+            call(Call::Malloc { bytes: BYTES }),
+            call(Call::Malloc { bytes: BYTES }),
+            write_array(0, [BYTES, 1, 1], bytes(&values(1.5))),
+            write_array(1, [BYTES, 1, 1], bytes(&values(-2.0))),
+            bind(0),
+            copy(2),
+            bind(1),
+            copy(3),
+            download(2, BYTES),
+            download(3, BYTES),
+        ],
+    );
+    assert!(result.completed(), "{:?}", result.program);
+    assert_eq!(seen.words(0), bits(values(1.5)));
+    assert_eq!(seen.words(1), bits(values(-2.0)));
+}

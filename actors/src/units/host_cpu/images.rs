@@ -27,6 +27,8 @@ pub(super) struct Images {
     arrays: BTreeMap<u64, Array>,
     /// Handles of texture and surface objects, with their devices.
     objects: BTreeMap<u64, usize>,
+    /// What references of modules mean, by handle, with their devices.
+    bound: BTreeMap<u64, (usize, Image)>,
     next: u64,
 }
 
@@ -56,7 +58,7 @@ pub(super) struct ArrayLayout {
 
 impl Default for Images {
     fn default() -> Self {
-        Images { arrays: BTreeMap::new(), objects: BTreeMap::new(), next: 1 }
+        Images { arrays: BTreeMap::new(), objects: BTreeMap::new(), bound: BTreeMap::new(), next: 1 }
     }
 }
 
@@ -90,6 +92,7 @@ impl Images {
             out.log.set_image(now, handle, None);
         }
         self.objects.retain(|_, owner| *owner != device);
+        self.bound.retain(|_, (owner, _)| *owner != device);
     }
 }
 
@@ -175,14 +178,13 @@ impl HostCpu {
             Call::ImageDestroy { object } => return self.destroy_object(now, object, out),
             Call::TextureBind { module, name, resource, description } => {
                 let (handle, image) = (self.reference(device, module, &name)?, self.texture(resource, &description)?);
-                out.log.set_image(now, handle, Some(image));
-                return NOTHING;
+                let again = Call::TextureBind { module, name, resource, description };
+                return self.bind(now, device, (handle, image), again, out);
             }
             Call::SurfaceBind { module, name, array } => {
                 let (base, description) = self.images.array(array)?;
                 let (handle, image) = (self.reference(device, module, &name)?, image_of(base, &description)?);
-                out.log.set_image(now, handle, Some(image));
-                return NOTHING;
+                return self.bind(now, device, (handle, image), Call::SurfaceBind { module, name, array }, out);
             }
             other => return Err(not_modelled(&other)),
         };
@@ -258,6 +260,26 @@ impl HostCpu {
             return Err((CudaError::InvalidValue, text));
         }
         out.log.set_image(now, handle, None);
+        NOTHING
+    }
+
+    /// Gives a reference a meaning. Kernels launched before see what it meant then: as it has but one meaning at a time here, a
+    /// new one waits for them, which on hardware it does not.
+    fn bind(
+        &mut self,
+        now: SimTime,
+        device: usize,
+        (handle, image): (u64, Image),
+        again: Call,
+        out: &mut Outbox,
+    ) -> CallOutcome {
+        let changes = self.images.bound.get(&handle).is_some_and(|&before| before != (device, image));
+        let until = Until::DeviceBefore { device, number: self.operations.next() };
+        if changes && !self.is_over(&until) {
+            return Ok(Outcome::Waits(Wait { until, then: Then::Again(Box::new(again)) }));
+        }
+        self.images.bound.insert(handle, (device, image));
+        out.log.set_image(now, handle, Some(image));
         NOTHING
     }
 
