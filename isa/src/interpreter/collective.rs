@@ -40,8 +40,10 @@ impl Body for Shuffle {
                     (from, from <= limit)
                 }
             };
-            let from = if in_range { from } else { lane };
-            result[place] = values[(from & 31) as usize];
+            let from = (if in_range { from } else { lane }) & 31;
+            // The ISA leaves open what a lane that takes no part gives; GPUs give 0, and reductions over the first lanes of a
+            // warp rely on it.
+            result[place] = if mask >> from & 1 == 1 { values[from as usize] } else { 0 };
             inside |= u32::from(in_range) << lane;
         }
         u32::write(registers, instruction.destinations[0], &result, mask);

@@ -67,6 +67,17 @@ fn lanes_shuffle_by_amounts_of_their_own() {
 }
 
 #[test]
+fn lanes_that_take_no_part_in_a_shuffle_give_zero() {
+    let rows = warp(2, |lane, source| if source == 0 { hash(lane as u64) } else { u64::from(lane < 8) });
+    for text in ["@$b shfl.sync.down.b32 $d, $a, 4, 31, 0xff", "@$b shfl.down.b32 $d, $a, 4, 31"] {
+        let results = run_all(text, &[32, 1], &[32], &rows);
+        for (lane, result) in results.iter().enumerate().take(8) {
+            assert_eq!(result[0], if lane < 4 { hash(lane as u64 + 4) } else { 0 }, "{text} of lane {lane}");
+        }
+    }
+}
+
+#[test]
 fn votes() {
     // Patterns of the predicate, and of the lanes that take part.
     for truths in [0u32, 1, 0x8000_0000, 0xffff_ffff, 0x5555_5555, 0xffff_0000] {
