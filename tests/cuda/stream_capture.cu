@@ -42,6 +42,19 @@ int main() {
     CHECK(cudaEventRecord(e, a)); CHECK(cudaStreamWaitEvent(b, e, 0)); add<<<1, n, 0, b>>>(d, 2, n);
     cudaGraph_t bad; EXPECT(cudaStreamEndCapture(a, &bad), cudaErrorStreamCaptureUnjoined); REQUIRE(!bad, "graph");
     (void)cudaGetLastError();
+    // a stream that ends within the capture, joined and not
+    for (bool joins : {true, false}) {
+        cudaStream_t brief; CHECK(cudaStreamCreate(&brief));
+        CHECK(cudaStreamBeginCapture(a, cudaStreamCaptureModeGlobal));
+        CHECK(cudaEventRecord(e, a)); CHECK(cudaStreamWaitEvent(brief, e, 0)); add<<<1, n, 0, brief>>>(d, 2, n);
+        CHECK(cudaEventRecord(f, brief));
+        if (joins) CHECK(cudaStreamWaitEvent(a, f, 0));
+        CHECK(cudaStreamDestroy(brief));
+        EXPECT(cudaStreamEndCapture(a, &bad), joins ? cudaSuccess : cudaErrorStreamCaptureUnjoined);
+        REQUIRE((bad != nullptr) == joins, "graph");
+        if (joins) CHECK(cudaGraphDestroy(bad));
+        (void)cudaGetLastError();
+    }
     // unsafe calls and synchronisation
     CHECK(cudaStreamBeginCapture(a, cudaStreamCaptureModeGlobal));
     EXPECT(cudaStreamSynchronize(a), cudaErrorStreamCaptureUnsupported);

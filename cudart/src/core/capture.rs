@@ -65,6 +65,8 @@ struct Capture {
     mode: Mode,
     thread: u64,
     is_valid: bool,
+    /// Nodes that streams came to which have ended since: the first stream has to wait for them, too.
+    left: Vec<u64>,
 }
 
 struct CapturedStream {
@@ -196,7 +198,7 @@ pub fn begin(stream: &Stream, mode: Mode, into: Option<(u64, Vec<Dependency>)>) 
     captures.last += 1;
     let capture = captures.last;
     let origin = stream.number;
-    let begun = Capture { graph, owns_graph, origin, mode, thread: this_thread(), is_valid: true };
+    let begun = Capture { graph, owns_graph, origin, mode, thread: this_thread(), is_valid: true, left: Vec::new() };
     captures.captures.insert(capture, begun);
     captures.join(stream, capture, dependencies);
     COUNT.fetch_add(1, Ordering::Relaxed);
@@ -336,20 +338,22 @@ pub fn forbid_event(event: Option<&Captured>) -> Result<(), CudaError> {
     Err(CudaError::CapturedEvent)
 }
 
-/// A stream ends: what captures it gives no graph.
+/// A stream ends. The capture that began with it gives no graph; one that another stream's event brought to it goes on.
 pub fn forget_stream(number: u32) {
     if none() {
         return;
     }
     let mut captures = lock();
     let Some(stream) = captures.streams.remove(&number) else { return };
-    let is_origin = captures.captures.get(&stream.capture).is_some_and(|capture| capture.origin == number);
-    captures.invalidate(stream.capture);
-    if is_origin {
-        captures.streams.retain(|_, other| other.capture != stream.capture);
-        captures.captures.remove(&stream.capture);
-        COUNT.fetch_sub(1, Ordering::Relaxed);
+    let Some(capture) = captures.captures.get_mut(&stream.capture) else { return };
+    if capture.origin != number {
+        capture.left.extend(stream.dependencies.iter().map(|dependency| dependency.node));
+        return;
     }
+    captures.invalidate(stream.capture);
+    captures.streams.retain(|_, other| other.capture != stream.capture);
+    captures.captures.remove(&stream.capture);
+    COUNT.fetch_sub(1, Ordering::Relaxed);
 }
 
 impl CapturedStream {
@@ -409,14 +413,15 @@ impl Captures {
 
     /// Whether streams of a capture have done something that its first stream has not come to wait for.
     fn has_unjoined(&self, capture: u64, graph: u64) -> Result<bool, CudaError> {
-        let origin = self.captures.get(&capture).map_or(0, |capture| capture.origin);
+        let Some(Capture { origin, left, .. }) = self.captures.get(&capture) else { return Ok(false) };
         let nodes = |stream: &CapturedStream| -> Vec<u64> {
             stream.dependencies.iter().map(|dependency| dependency.node).collect()
         };
-        let ends = self.streams.get(&origin).map_or(Vec::new(), nodes);
+        let ends = self.streams.get(origin).map_or(Vec::new(), nodes);
         let joined: BTreeSet<u64> = graph::with(graph, |graph| Ok(graph.with_predecessors(ends)))?;
-        let others = self.streams.iter().filter(|(number, stream)| stream.capture == capture && **number != origin);
-        Ok(others.flat_map(|(_, stream)| nodes(stream)).any(|node| !joined.contains(&node)))
+        let others = self.streams.iter().filter(|(number, stream)| stream.capture == capture && *number != origin);
+        let mut nodes = others.flat_map(|(_, stream)| nodes(stream)).chain(left.iter().copied());
+        Ok(nodes.any(|node| !joined.contains(&node)))
     }
 
     /// Refuses work in the legacy default stream while streams are captured that it waits for.
