@@ -1,6 +1,6 @@
 //! Loading code: before the run that of a built-in workload, during it whatever programs load.
 
-use crate::device_memory::WriteLog;
+use crate::device_memory::{Bounds, WriteLog};
 use crate::engine::node::{KernelInfo, KernelTable, Node, ProgramTable, Symbol, SymbolTable};
 use balar_host::CudaError;
 use balar_host::call::{BUILT_IN_MODULE, ModuleFunction, ModuleVariable, VariableKind};
@@ -53,6 +53,8 @@ pub struct LoadRequest<'a> {
     pub texts: &'a [NamedText],
     /// Bytes of the device heap, which is made where kernels of the module allocate; `None` where the GPU has one.
     pub heap_bytes: Option<u64>,
+    /// What its kernels may access beside its variables.
+    pub bounds: Bounds,
 }
 
 /// A module that was loaded.
@@ -249,7 +251,7 @@ impl ModuleLoader {
             if kind == VariableKind::Constant {
                 constant_bytes += variable.bytes;
             }
-            log.map(time, address, variable.bytes.max(1));
+            log.map(time, address, variable.bytes.max(1), request.bounds);
             if let Some(bytes) = module.initial_value(index, &addresses) {
                 let bytes: Arc<[u8]> = bytes.into();
                 log.write(time, address, &bytes, 0..bytes.len());
@@ -361,7 +363,7 @@ fn kind_of(kind: module::VariableKind) -> VariableKind {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::device_memory::DeviceMemory;
+    use crate::device_memory::{Bounds, DeviceMemory};
     use balar_host::memory::{HOST_BASE, gpu_base};
 
     const TEXT: &str = "
@@ -416,7 +418,14 @@ mod tests {
 
     fn load(node: &Node, gpu: usize, module: u32, text: &str, room: &mut Upwards) -> Result<LoadedModule, LoadError> {
         let texts = [("test.ptx".to_owned(), text.into())];
-        let request = LoadRequest { gpu, compute_capability: (7, 0), module, texts: &texts, heap_bytes: Some(4096) };
+        let request = LoadRequest {
+            gpu,
+            compute_capability: (7, 0),
+            module,
+            texts: &texts,
+            heap_bytes: Some(4096),
+            bounds: Bounds::Allocations,
+        };
         let mut log = WriteLog::default();
         let loaded = node.loader().load(&request, SimTime(5), &mut log, room);
         node.memory.as_ref().expect("mapped").apply(&mut log);

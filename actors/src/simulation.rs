@@ -1,6 +1,6 @@
 //! From a topology and a workload to a result: builds the node, runs it, collects what came of it.
 
-use crate::device_memory::{DeviceMemory, WriteLog};
+use crate::device_memory::{Bounds, DeviceMemory, WriteLog};
 use crate::engine::node::{GpuDescription, Node};
 use crate::engine::{self, EngineError, Outcome, RunOptions, RunReport, UnitEntry};
 use crate::modules::{LoadError, LoadRequest, ModuleMemory, NamedText, Room};
@@ -413,6 +413,7 @@ fn load_modules(node: &mut Node, gpu: usize, texts: &[NamedText]) -> Result<(), 
         module: BUILT_IN_MODULE,
         texts,
         heap_bytes: Some(DeviceMemory::DEFAULT_HEAP_BYTES),
+        bounds: Bounds::default(),
     };
     let mut log = WriteLog::default();
     let loaded = node.loader().load(&request, SimTime::ZERO, &mut log, &mut room);

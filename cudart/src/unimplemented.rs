@@ -1,19 +1,15 @@
-//! What functions of CUDA do that this library does not implement: they say so and return an error.
+//! What functions of CUDA do that this library does not implement: they say so, are counted in the results of the run, and return
+//! an error.
 
-use crate::core::thread;
-use balar_host::CudaError;
-use std::collections::BTreeMap;
+use crate::core::{connection, thread};
+use balar_host::{Call, CudaError};
+use std::collections::BTreeSet;
 use std::ffi::{CStr, c_char, c_int};
 use std::io::Write;
 use std::sync::{Mutex, PoisonError};
 
-static CALLS: Mutex<BTreeMap<String, u64>> = Mutex::new(BTreeMap::new());
-
-/// How often the program has called each function that is not implemented.
-pub fn calls() -> Vec<(String, u64)> {
-    let calls = CALLS.lock().unwrap_or_else(PoisonError::into_inner);
-    calls.iter().map(|(name, count)| (name.clone(), *count)).collect()
-}
+/// The functions that have been named on stderr.
+static NAMED: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
 
 /// Where the stub of a function without an implementation jumps to, with its name in place of the function's arguments.
 ///
@@ -24,29 +20,20 @@ pub fn calls() -> Vec<(String, u64)> {
 pub unsafe extern "C" fn balar_unimplemented(name: *const c_char) -> c_int {
     // SAFETY: the caller, a stub, passes a string of its own read-only data.
     let name = unsafe { CStr::from_ptr(name) }.to_string_lossy();
-    if count(&name) == 1 {
+    if is_new(&name) {
         // Nobody minds where nobody reads it.
         let _ = writeln!(std::io::stderr(), "{}", message(&name));
     }
+    // Its error is the same where there is no simulator to count it.
+    let _ = connection::call(&Call::NotImplemented { function: name.to_string() });
     if is_of_the_runtime(&name) {
         thread::record_error(CudaError::NotSupported);
     }
     CudaError::NotSupported.code() as c_int
 }
 
-/// Counts a call of `name` and says how many there are now.
-fn count(name: &str) -> u64 {
-    let mut calls = CALLS.lock().unwrap_or_else(PoisonError::into_inner);
-    match calls.get_mut(name) {
-        Some(count) => {
-            *count += 1;
-            *count
-        }
-        None => {
-            calls.insert(name.to_owned(), 1);
-            1
-        }
-    }
+fn is_new(name: &str) -> bool {
+    NAMED.lock().unwrap_or_else(PoisonError::into_inner).insert(name.to_owned())
 }
 
 fn message(name: &str) -> String {
@@ -63,14 +50,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn calls_are_counted_by_name() {
+    fn every_call_returns_the_error_and_the_first_is_named() {
         for _ in 0..3 {
             // SAFETY: a literal that ends with a zero byte.
-            let code = unsafe { balar_unimplemented(c"cudaCountedByName".as_ptr()) };
+            let code = unsafe { balar_unimplemented(c"cudaNamedOnce".as_ptr()) };
             assert_eq!(code, 801);
         }
         assert_eq!(thread::last_error(true), Err(CudaError::NotSupported));
-        assert!(calls().contains(&("cudaCountedByName".to_owned(), 3)));
+        assert!(!is_new("cudaNamedOnce") && is_new("cudaNamedNever"));
     }
 
     #[test]

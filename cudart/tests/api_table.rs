@@ -20,7 +20,7 @@ export is there, so that every program loads.
 
 - **yes**: implemented.
 - *no*: not implemented. A call returns `cudaErrorNotSupported` (driver: `CUDA_ERROR_NOT_SUPPORTED`), and the first one says so
-  on stderr.
+  on stderr; the statistics have how many there were.
 - a code: the function is refused with that code, for what it asks for does not exist on a simulated node.
 - nothing: that version of the library does not export it.
 

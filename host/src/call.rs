@@ -333,6 +333,11 @@ pub enum Call {
         /// Stream that orders the graph.
         stream: u32,
     },
+    /// A CUDA function that does not exist here; gives [`CudaError::NotSupported`](crate::CudaError::NotSupported).
+    NotImplemented {
+        /// Its name.
+        function: String,
+    },
     /// The host computes by itself for a while.
     Compute {
         /// Host time it takes.

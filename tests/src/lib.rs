@@ -4,7 +4,7 @@ pub mod steps;
 
 use balar_actors::engine::RunOptions;
 use balar_actors::simulation::{BuiltInWorkloads, RunResult, SimulationRequest, simulate};
-use balar_actors::topology::{self, LoadOptions, PartLibrary, Topology, TopologySource};
+use balar_actors::topology::{self, LoadOptions, Override, PartLibrary, Topology, TopologySource};
 use balar_actors::units::UNITS;
 use balar_workloads::Descriptor;
 use std::fmt::Write;
@@ -34,8 +34,19 @@ pub fn parameters(text: &str) -> Vec<(String, String)> {
 ///
 /// Where it does not load.
 pub fn built_in(name: &str) -> Topology {
+    built_in_with(name, &[])
+}
+
+/// A built-in topology with other values of parameters: `cpu.bounds=Allocations`.
+///
+/// # Panics
+///
+/// Where it does not load.
+pub fn built_in_with(name: &str, overrides: &[&str]) -> Topology {
     let library = PartLibrary::built_in();
-    let options = LoadOptions { kinds: UNITS, library: &library, workloads: Some(&BuiltInWorkloads), overrides: &[] };
+    let overrides: Vec<Override> = overrides.iter().map(|text| Override((*text).to_owned())).collect();
+    let options =
+        LoadOptions { kinds: UNITS, library: &library, workloads: Some(&BuiltInWorkloads), overrides: &overrides };
     topology::load(&TopologySource::from(name), &options).unwrap_or_else(|errors| panic!("{name}: {errors}"))
 }
 

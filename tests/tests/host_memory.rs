@@ -1,10 +1,10 @@
-//! Kernels that access pinned and managed memory.
+//! Kernels that access pinned and managed memory, and what lies beside allocations.
 
 use balar_actors::engine::RunOptions;
 use balar_actors::simulation::simulate_program;
 use balar_host::Call;
-use balar_tests::built_in;
 use balar_tests::steps::{Argument, Steps, call, download, launch, upload};
+use balar_tests::{built_in, built_in_with};
 
 const BLOCKS: u32 = 64;
 const THREADS: u32 = 256;
@@ -66,4 +66,31 @@ fn pinned_memory_is_reached_over_the_link_and_managed_memory_on_the_device() {
     let least = BYTES * 1_000_000 / 15_750;
     assert!(times[0] > least && times[2] > least, "reads and writes of {BYTES} bytes over the link: {times:?}");
     assert!(times[1] < least, "memory of the device is faster: {times:?}");
+}
+
+#[test]
+fn a_kernel_reads_beside_its_allocation_as_far_as_the_page_goes() {
+    let words: Vec<u32> = (1..=32).collect();
+    let data: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+    let run = |overrides: &[&str]| {
+        let (short, whole) = (0, 1);
+        let (program, seen) = Steps::new(vec![
+            call(Call::Malloc { bytes: 128 }),
+            call(Call::Malloc { bytes: 256 }),
+            upload(short, data.clone()),
+            launch("double", [1, 1], [64, 1], &[Argument::Value(short), Argument::Value(whole)]),
+            call(Call::DeviceSynchronize),
+            download(whole, 256),
+        ]);
+        let node = built_in_with("v100_node", overrides);
+        let result = simulate_program(&node, "beside", ("double.ptx", DOUBLE), program, RunOptions::default());
+        let result = result.unwrap_or_else(|error| panic!("{error}"));
+        let seen = seen.lock().expect("the run is over");
+        (result.program.and_then(|program| program.error), (seen.error().is_none()).then(|| seen.words(0)))
+    };
+    let doubled: Vec<u32> = words.iter().map(|word| word * 2).chain([0; 32]).collect();
+    assert_eq!(run(&[]), (None, Some(doubled)));
+    let (error, _) = run(&["cpu.bounds=Allocations"]);
+    let error = error.expect("32 lanes read beside the allocation");
+    assert!(error.contains("illegal address") && error.contains("4-byte global load by kernel double"), "{error}");
 }

@@ -171,8 +171,8 @@ fn a_kernel_that_does_not_finish_is_an_error() {
     let folder = tempfile::tempdir().expect("a folder");
     let text = write_trace(folder.path(), true);
     fs::write(folder.path().join("vectorAdd.ptx"), ptx()).expect("written");
-    // It reads and writes far behind its buffers, and nothing is copied back.
-    let text = text.replace(&format!("/{ELEMENTS}/4/"), "/1000000/4/").replace("gdx: 8", "gdx: 4000");
+    // It reads and writes far behind its buffers and their page, and nothing is copied back.
+    let text = text.replace(&format!("/{ELEMENTS}/4/"), "/10000000/4/").replace("gdx: 8", "gdx: 40000");
     let text: String = text
         .lines()
         .filter(|line| !line.contains("D2H") && !line.contains("free"))

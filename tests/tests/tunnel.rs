@@ -2,7 +2,7 @@
 
 #![expect(clippy::disallowed_types, reason = "the test waits for processes in real time")]
 
-use balar_host::tunnel::{Client, Control, ProgramEnd, Role, Server, ServerOptions, SocketFolder};
+use balar_host::tunnel::{Client, Control, ProgramEnd, Role, Server, ServerOptions, SocketFolder, VERSION};
 use balar_host::{Bytes, Call, CallResult, CudaError, Host, Next, NodeDescription, Request};
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
@@ -358,9 +358,9 @@ fn what_is_no_frame_ends_its_connection_alone() {
     let mut cases: Vec<(Vec<u8>, &str)> = vec![
         (b"GET / HTTP/1.1\r\n\r\n".to_vec(), "no balar-actors program"),
         (preamble(77), "another version"),
-        ([preamble(1), u32::MAX.to_le_bytes().to_vec()].concat(), "4294967295 bytes announced"),
-        ([preamble(1), vec![1, 0, 0, 0, 200]].concat(), "malformed frame"),
-        ([preamble(1), vec![2, 0, 0, 0, 2, 1]].concat(), "expected a greeting"),
+        ([preamble(VERSION), u32::MAX.to_le_bytes().to_vec()].concat(), "4294967295 bytes announced"),
+        ([preamble(VERSION), vec![1, 0, 0, 0, 200]].concat(), "malformed frame"),
+        ([preamble(VERSION), vec![2, 0, 0, 0, 2, 1]].concat(), "expected a greeting"),
     ];
     // Random frames after a good beginning, and good beginnings cut short.
     let mut seed = 12_345_u64;
@@ -370,7 +370,7 @@ fn what_is_no_frame_ends_its_connection_alone() {
     };
     for _ in 0..200 {
         let body: Vec<u8> = (0..usize::from(random()) + 1).map(|_| random()).collect();
-        cases.push(([preamble(1), (body.len() as u32).to_le_bytes().to_vec(), body].concat(), ""));
+        cases.push(([preamble(VERSION), (body.len() as u32).to_le_bytes().to_vec(), body].concat(), ""));
     }
     for (bytes, expected) in cases {
         let mut raw = UnixStream::connect(node.socket()).expect("connects");

@@ -2,9 +2,25 @@
 
 use super::{GpuSet, MAXIMUM_GPUS};
 use balar_host::memory::{Place, place_of};
+use serde::Deserialize;
+use std::collections::BTreeMap;
 
 /// Most allocations of a chunk.
 const CHUNK: usize = 512;
+/// Bytes of a page of device memory that holds allocations (CUDA driver API, `cuMemGetAllocationGranularity`: 2 MiB).
+const DEVICE_PAGE: u64 = 2 << 20;
+/// Bytes of a page of host memory.
+const HOST_PAGE: u64 = 4 << 10;
+
+/// Whether a kernel may access what lies beside an allocation in its pages.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+pub enum Bounds {
+    /// As on hardware: a GPU's page tables know pages, not allocations.
+    #[default]
+    Pages,
+    /// An access outside all allocations is illegal.
+    Allocations,
+}
 
 /// An allocation.
 #[derive(Clone, Copy, Debug)]
@@ -12,6 +28,7 @@ struct Allocation {
     start: u64,
     /// The first address after it.
     end: u64,
+    bounds: Bounds,
     /// The GPUs that it was opened to, beside those that may access all memory of its own.
     opened_to: GpuSet,
 }
@@ -25,11 +42,35 @@ pub(super) struct Allocations {
     chunks: Vec<Vec<Allocation>>,
     /// By GPU: those whose memory it may access.
     peers: [GpuSet; MAXIMUM_GPUS],
+    /// Pages that allocations with [`Bounds::Pages`] begin or end in, by first address: how many do. A page in the middle of an
+    /// allocation has nothing beside it.
+    edges: BTreeMap<u64, u32>,
+}
+
+/// The page of device or host memory that holds `address`: its first address, and the first after it.
+pub(super) fn page_of(address: u64) -> (u64, u64) {
+    let bytes = if matches!(place_of(address), Place::HostWindow) { HOST_PAGE } else { DEVICE_PAGE };
+    let start = address & !(bytes - 1);
+    (start, start + bytes)
+}
+
+impl Allocation {
+    /// The pages that it begins and ends in, where what lies beside it there is legal.
+    fn edges(self) -> impl Iterator<Item = u64> {
+        let (first, last) = (page_of(self.start).0, page_of(self.end.saturating_sub(1)).0);
+        let both = [Some(first), (last != first).then_some(last)];
+        both.into_iter().flatten().filter(move |_| self.bounds == Bounds::Pages)
+    }
 }
 
 impl Default for Allocations {
     fn default() -> Self {
-        Allocations { firsts: Vec::new(), chunks: Vec::new(), peers: std::array::from_fn(|gpu| 1 << gpu) }
+        Allocations {
+            firsts: Vec::new(),
+            chunks: Vec::new(),
+            peers: std::array::from_fn(|gpu| 1 << gpu),
+            edges: BTreeMap::new(),
+        }
     }
 }
 
@@ -50,37 +91,74 @@ impl Allocations {
         self.find(address).map(|allocation| (allocation.start, allocation.end))
     }
 
-    /// As [`Self::range_of`]; `None` also where `gpu` may not access it.
+    /// A range around an access of `bytes` at `address` that `gpu` may access; `None` where it may not access all of it.
     #[inline]
-    pub fn range_for(&self, gpu: usize, address: u64) -> Option<(u64, u64)> {
-        let allocation = self.find(address)?;
-        let legal = match place_of(allocation.start) {
+    pub fn range_for(&self, gpu: usize, address: u64, bytes: u64) -> Option<(u64, u64)> {
+        match self.find(address) {
+            Some(allocation) if allocation.end - address >= bytes => self
+                .may_access(gpu, allocation.start, allocation.opened_to)
+                .then_some((allocation.start, allocation.end)),
+            _ => self.page_beside(gpu, address),
+        }
+    }
+
+    fn may_access(&self, gpu: usize, address: u64, opened_to: GpuSet) -> bool {
+        match place_of(address) {
             Place::HostWindow => true,
-            Place::Device(owner) => (self.peers[gpu] >> owner | allocation.opened_to >> gpu) & 1 == 1,
+            Place::Device(owner) => (self.peers[gpu] >> owner | opened_to >> gpu) & 1 == 1,
             Place::Elsewhere => false,
-        };
-        legal.then_some((allocation.start, allocation.end))
+        }
+    }
+
+    /// The page of an access outside all allocations, where its GPU may access it: accesses are aligned, so none leaves its page.
+    #[cold]
+    fn page_beside(&self, gpu: usize, address: u64) -> Option<(u64, u64)> {
+        let page = page_of(address);
+        (self.edges.contains_key(&page.0) && self.may_access(gpu, page.0, 0)).then_some(page)
     }
 
     /// Adds an allocation; one that began at the same address is replaced.
-    pub fn insert(&mut self, start: u64, bytes: u64) {
-        let allocation = Allocation { start, end: start.saturating_add(bytes), opened_to: 0 };
+    pub fn insert(&mut self, start: u64, bytes: u64, bounds: Bounds) {
+        let allocation = Allocation { start, end: start.saturating_add(bytes), bounds, opened_to: 0 };
+        if let Some(same) = self.insert_range(allocation) {
+            self.end_edges(same);
+        }
+        for edge in allocation.edges() {
+            *self.edges.entry(edge).or_default() += 1;
+        }
+    }
+
+    /// Returns the allocation that it replaces.
+    fn insert_range(&mut self, allocation: Allocation) -> Option<Allocation> {
+        let start = allocation.start;
         let at = self.firsts.partition_point(|&first| first <= start).saturating_sub(1);
         let Some(chunk) = self.chunks.get_mut(at) else {
             self.firsts.push(start);
             self.chunks.push(vec![allocation]);
-            return;
+            return None;
         };
         self.firsts[at] = self.firsts[at].min(start);
         let place = chunk.partition_point(|other| other.start < start);
-        match chunk.get_mut(place).filter(|other| other.start == start) {
-            Some(same) => *same = allocation,
-            None => chunk.insert(place, allocation),
+        if let Some(same) = chunk.get_mut(place).filter(|other| other.start == start) {
+            return Some(std::mem::replace(same, allocation));
         }
+        chunk.insert(place, allocation);
         if chunk.len() > CHUNK {
             let upper = chunk.split_off(CHUNK / 2);
             self.firsts.insert(at + 1, upper[0].start);
             self.chunks.insert(at + 1, upper);
+        }
+        None
+    }
+
+    fn end_edges(&mut self, allocation: Allocation) {
+        for edge in allocation.edges() {
+            if let Some(count) = self.edges.get_mut(&edge) {
+                *count -= 1;
+                if *count == 0 {
+                    self.edges.remove(&edge);
+                }
+            }
         }
     }
 
@@ -89,11 +167,12 @@ impl Allocations {
         let Some(at) = self.firsts.partition_point(|&first| first <= start).checked_sub(1) else { return };
         let chunk = &mut self.chunks[at];
         if let Ok(place) = chunk.binary_search_by_key(&start, |allocation| allocation.start) {
-            chunk.remove(place);
+            let allocation = chunk.remove(place);
             if chunk.is_empty() {
                 self.chunks.remove(at);
                 self.firsts.remove(at);
             }
+            self.end_edges(allocation);
         }
     }
 
@@ -126,7 +205,7 @@ mod tests {
         let places: Vec<u64> = (0..10_000u64).map(|i| BASE + i * 7919 % 10_000 * 512).collect();
         let mut allocations = Allocations::default();
         for &place in &places {
-            allocations.insert(place, 500);
+            allocations.insert(place, 500, Bounds::Allocations);
         }
         assert!(allocations.chunks.iter().all(|chunk| chunk.len() <= CHUNK));
         for &place in &places {
@@ -152,10 +231,10 @@ mod tests {
         let mut allocations = Allocations::default();
         let [own, others, window] = [gpu_base(0), gpu_base(1), HOST_BASE];
         for start in [own, others, window] {
-            allocations.insert(start, 64);
+            allocations.insert(start, 64, Bounds::Allocations);
         }
         let legal = |allocations: &Allocations| {
-            [0, 1, 2].map(|gpu| [own, others, window].map(|at| allocations.range_for(gpu, at + 8).is_some()))
+            [0, 1, 2].map(|gpu| [own, others, window].map(|at| allocations.range_for(gpu, at + 8, 8).is_some()))
         };
         assert_eq!(legal(&allocations), [[true, false, true], [false, true, true], [false, false, true]]);
         allocations.set_peer(0, 1, true);
@@ -164,5 +243,34 @@ mod tests {
         allocations.set_peer(0, 0, false);
         allocations.open_to(own, 1 << 2);
         assert_eq!(legal(&allocations), [[true, false, true], [false, true, true], [true, false, true]]);
+    }
+
+    #[test]
+    fn what_lies_beside_an_allocation_in_its_pages_is_legal_while_there_is_one() {
+        let mut allocations = Allocations::default();
+        let [small, large] = [BASE, BASE + (16 << 20)];
+        allocations.insert(small + 256, 100, Bounds::Pages);
+        allocations.insert(small + 1024, 100, Bounds::Pages);
+        allocations.insert(large, (5 << 20) + 4, Bounds::Pages);
+        allocations.insert(HOST_BASE, 8, Bounds::Pages);
+        let legal = |allocations: &Allocations, address| allocations.range_for(0, address, 4).is_some();
+        for inside in [small, small + 356, small + (2 << 20) - 4, large + (5 << 20) + 4, HOST_BASE + 4092] {
+            assert!(legal(&allocations, inside), "{inside:#x}");
+            assert_eq!(allocations.range_of(inside), None, "{inside:#x} is in no allocation");
+        }
+        for outside in [small - 4, small + (2 << 20), large - 4, large + (6 << 20), HOST_BASE + 4096] {
+            assert!(!legal(&allocations, outside), "{outside:#x}");
+        }
+        assert_eq!(allocations.range_for(1, small, 4), None, "the memory of another GPU");
+        // The last bytes of an allocation and what follows them.
+        assert_eq!(allocations.range_for(0, small + 352, 16), Some((small, small + (2 << 20))));
+        allocations.insert(small + 256, 4, Bounds::Pages);
+        allocations.remove(small + 256);
+        assert!(legal(&allocations, small), "the other one is there");
+        allocations.remove(small + 1024);
+        assert!(!legal(&allocations, small));
+        allocations.remove(large);
+        allocations.remove(HOST_BASE);
+        assert!(allocations.edges.is_empty());
     }
 }

@@ -14,7 +14,9 @@ pub(crate) use reading::read_lanes;
 pub(crate) use write_log::LoggedKind;
 pub use write_log::{AtomicResult, WriteLog};
 
-use allocations::Allocations;
+pub use allocations::Bounds;
+
+use allocations::{Allocations, page_of};
 use balar_host::memory;
 use balar_isa::texture::Image;
 use balar_protocol::UnitId;
@@ -151,10 +153,11 @@ impl DeviceMemoryView<'_> {
         self.0.allocations.range_of(address)
     }
 
-    /// As [`Self::allocation_of`]; `None` also where `gpu` may not access it: another GPU's memory that was not opened to it.
+    /// A range around the aligned access of `bytes` at `address`, all of which `gpu` may access: an allocation, or a page that
+    /// holds one. `None` where the access is illegal, as to another GPU's memory that was not opened to this one.
     #[inline]
-    pub fn allocation_for(&self, gpu: usize, address: u64) -> Option<(u64, u64)> {
-        self.0.allocations.range_for(gpu, address)
+    pub fn legal_range(&self, gpu: usize, address: u64, bytes: u64) -> Option<(u64, u64)> {
+        self.0.allocations.range_for(gpu, address, bytes)
     }
 
     /// The texture or surface object with this handle.
@@ -171,11 +174,15 @@ impl DeviceMemoryView<'_> {
 
 impl Arena {
     /// Makes a range legal to access; one that is not in the mapping stays illegal.
-    fn map(&mut self, address: u64, bytes: u64) {
+    fn map(&mut self, address: u64, bytes: u64, bounds: Bounds) {
         let length = usize::try_from(bytes).unwrap_or(usize::MAX);
-        if self.mapping.bytes_mut(address, length).is_some() {
-            self.allocations.insert(address, bytes);
+        if self.mapping.bytes_mut(address, length).is_none() {
+            return;
         }
+        // The last page of a memory that is no multiple of pages can be cut short.
+        let (start, end) = (page_of(address).0, page_of(address + bytes.max(1) - 1).1);
+        let whole = self.mapping.bytes_mut(start, (end - start) as usize).is_some();
+        self.allocations.insert(address, bytes, if whole { bounds } else { Bounds::Allocations });
     }
 
     fn allocate(&mut self, gpu: usize, bytes: u64) -> u64 {

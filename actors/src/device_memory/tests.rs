@@ -9,7 +9,7 @@ const A: u64 = DeviceMemory::BASE;
 fn memory() -> Arc<DeviceMemory> {
     let memory = DeviceMemory::new(1 << 20).expect("1 MiB can be mapped");
     let mut log = WriteLog::default();
-    log.map(SimTime(0), A, 4096);
+    log.map(SimTime(0), A, 4096, Bounds::Allocations);
     memory.apply(&mut log);
     Arc::new(memory)
 }
@@ -211,26 +211,26 @@ fn gpus_and_host_window_are_one_memory() {
     let [second, window] = [balar_host::memory::gpu_base(1), balar_host::memory::HOST_BASE];
     let mut log = WriteLog::default();
     for start in [A, second, window] {
-        log.map(SimTime(0), start, 64);
+        log.map(SimTime(0), start, 64, Bounds::Allocations);
     }
     log.fill(SimTime(1), window, 8, 7, 4);
     log.copy(SimTime(2), second + 16, window, 8);
     log.copy(SimTime(3), A, second + 12, 8);
     memory.apply(&mut log);
     assert_eq!([A, A + 4, second + 16].map(|address| word(&memory, address)), [0, 7, 7]);
-    assert_eq!([A, second, window].map(|at| memory.view().allocation_for(0, at).is_some()), [true, false, true]);
+    assert_eq!([A, second, window].map(|at| memory.view().legal_range(0, at, 4).is_some()), [true, false, true]);
     log = WriteLog::default();
     log.set_peer(SimTime(4), 0, 1, true);
     log.open_to(SimTime(4), A, 0b10);
     memory.apply(&mut log);
-    assert!(memory.view().allocation_for(0, second).is_some() && memory.view().allocation_for(1, A).is_some());
+    assert!(memory.view().legal_range(0, second, 4).is_some() && memory.view().legal_range(1, A, 4).is_some());
 }
 
 #[test]
 fn lanes_read_every_width_from_several_allocations() {
     let memory = memory();
     let mut log = WriteLog::default();
-    log.map(SimTime(0), A + 8192, 32);
+    log.map(SimTime(0), A + 8192, 32, Bounds::Allocations);
     let data: Arc<[u8]> = (0..48u8).collect();
     log.write(SimTime(0), A + 4080, &data, 0..16);
     log.write(SimTime(0), A + 8192, &data, 16..48);

@@ -1,7 +1,7 @@
 //! What one unit writes to device memory in one window.
 
 use super::heap::DeviceHeap;
-use super::{Arena, GpuSet};
+use super::{Arena, Bounds, GpuSet};
 use balar_isa::execution::{AtomicFunction, LaneValues, MemoryAccess};
 use balar_isa::program::{LANES, lanes};
 use balar_isa::texture::Image;
@@ -133,6 +133,7 @@ enum EntryKind {
     Map {
         address: u64,
         bytes: u64,
+        bounds: Bounds,
     },
     Unmap {
         address: u64,
@@ -339,9 +340,9 @@ impl WriteLog {
         self.entries.push(Entry { time, kind: EntryKind::Copy { destination, source, bytes } });
     }
 
-    /// At `time`, the range becomes an allocation: accesses to it are legal from the next window on.
-    pub fn map(&mut self, time: SimTime, address: u64, bytes: u64) {
-        self.entries.push(Entry { time, kind: EntryKind::Map { address, bytes } });
+    /// At `time`, the range becomes an allocation: accesses to it, and within `bounds`, are legal from the next window on.
+    pub fn map(&mut self, time: SimTime, address: u64, bytes: u64, bounds: Bounds) {
+        self.entries.push(Entry { time, kind: EntryKind::Map { address, bytes, bounds } });
     }
 
     /// At `time`, the allocation at `address` ends.
@@ -467,7 +468,7 @@ impl WriteLog {
                     arena.allocations.remove(old.start());
                 }
                 if *bytes > 0 {
-                    arena.map(*start, *bytes);
+                    arena.map(*start, *bytes, Bounds::Allocations);
                 }
             }
             EntryKind::PrintCapacity { gpu, bytes } => {
@@ -497,7 +498,7 @@ impl WriteLog {
                 }
             }
             EntryKind::Copy { destination, source, bytes } => arena.mapping.copy(*destination, *source, *bytes),
-            EntryKind::Map { address, bytes } => arena.map(*address, *bytes),
+            EntryKind::Map { address, bytes, bounds } => arena.map(*address, *bytes, *bounds),
             EntryKind::Unmap { address } => arena.allocations.remove(*address),
             EntryKind::Peer { gpu, peer, enabled } => {
                 arena.allocations.set_peer(usize::from(*gpu), usize::from(*peer), *enabled);

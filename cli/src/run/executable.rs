@@ -3,7 +3,7 @@
 use miette::Diagnostic;
 use object::LittleEndian;
 use object::elf;
-use object::read::elf::{Dyn as _, FileHeader, ProgramHeader as _, SectionHeader as _, Sym as _};
+use object::read::elf::{Dyn as _, FileHeader, ProgramHeader as _, Sym as _};
 use std::fmt;
 use std::io;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -233,12 +233,13 @@ struct Linkage {
     has_rpath: bool,
     /// Names of CUDA's runtime that come from shared libraries.
     imports_runtime: bool,
-    /// Code for GPUs, or texts of the CUDA runtime.
-    contains_cuda: bool,
+    /// A text of the CUDA runtime.
+    contains_runtime: bool,
 }
 
-/// What the CUDA runtime says of itself in every version. A program that has it links the runtime statically.
-const RUNTIME_TEXT: &[u8] = b"CUDA driver version is insufficient for CUDA runtime version";
+/// How the CUDA runtime names the shared memory that it makes, in CUDA 11, 12 and 13. A program that has this text links the
+/// runtime statically. (Programs without the runtime have its error texts and code for GPUs too.)
+const RUNTIME_TEXT: &[u8] = b"/cudart.shm.%x.%x.%llx";
 
 /// Libraries of NVIDIA whose kernels are machine code of GPUs.
 const CLOSED_LIBRARIES: [&str; 9] =
@@ -277,12 +278,8 @@ impl Linkage {
             let name = symbol.name(endian, symbols.strings())?;
             linkage.imports_runtime |= name.starts_with(b"cuda") || name.starts_with(b"__cuda");
         }
-        let mut has_code = false;
-        for section in sections.iter() {
-            has_code |= sections.section_name(endian, section)? == b".nv_fatbin" && section.sh_size(endian) != 0u64;
-        }
-        linkage.contains_cuda =
-            has_code || data.windows(RUNTIME_TEXT.len()).any(|part| part[0] == RUNTIME_TEXT[0] && part == RUNTIME_TEXT);
+        linkage.contains_runtime =
+            data.windows(RUNTIME_TEXT.len()).any(|part| part[0] == RUNTIME_TEXT[0] && part == RUNTIME_TEXT);
         Ok(linkage)
     }
 
@@ -308,10 +305,7 @@ impl Linkage {
         if let Some(library) = runtimes().find(|library| known(library).is_none()) {
             return Err(Unsuitable::OtherRuntime { path: path(), library: library.clone() });
         }
-        let static_runtime = self.contains_cuda && !self.imports_runtime && runtimes().next().is_none();
-        // A program of the driver's functions alone has code for GPUs too; then it names the driver library itself.
-        let of_driver = self.needed.iter().any(|library| file_name(library) == "libcuda.so.1");
-        if static_runtime && !of_driver {
+        if self.contains_runtime && !self.imports_runtime && runtimes().next().is_none() {
             return Err(Unsuitable::StaticRuntime(path()));
         }
         Ok(())

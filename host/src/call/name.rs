@@ -59,6 +59,7 @@ impl Call {
             Call::PeerAccess { enabled: true, .. } => "cudaDeviceEnablePeerAccess",
             Call::PeerAccess { .. } => "cudaDeviceDisablePeerAccess",
             Call::GraphLaunch { .. } => "cudaGraphLaunch",
+            Call::NotImplemented { .. } => "a function that is not implemented",
             Call::Compute { .. } => "compute",
             Call::ReadClock => "read clock",
             Call::Exit { .. } => "exit",

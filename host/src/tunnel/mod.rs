@@ -23,7 +23,7 @@ mod wire;
 pub use client::{Client, Reply, SIMULATOR_ENDED, Welcome};
 pub use server::{Control, ProgramEnd, Server, ServerOptions, SocketFolder, StopReason, remove_folder, signal_name};
 pub use shared::{DEFAULT_PAGE_BYTES, PAGE_BYTES};
-pub use wire::Role;
+pub use wire::{Role, VERSION};
 
 /// Environment variable of programs that run on the simulator: the path of the socket.
 pub const SOCKET_VARIABLE: &str = "BALAR_ACTORS_SOCKET";

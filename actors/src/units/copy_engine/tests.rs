@@ -2,7 +2,7 @@
 
 use super::lines::LineRange;
 use super::*;
-use crate::device_memory::WriteLog;
+use crate::device_memory::{Bounds, WriteLog};
 use crate::engine::unit::Bench;
 use balar_protocol::memory::ServedBy;
 
@@ -19,8 +19,8 @@ const B: u64 = DeviceMemory::BASE + (1 << 21);
 fn memory() -> Arc<DeviceMemory> {
     let memory = DeviceMemory::new(1 << 24).expect("address space for 16 MiB");
     let mut log = WriteLog::default();
-    log.map(SimTime(0), A, 1 << 20);
-    log.map(SimTime(0), B, 1 << 20);
+    log.map(SimTime(0), A, 1 << 20, Bounds::Allocations);
+    log.map(SimTime(0), B, 1 << 20, Bounds::Allocations);
     memory.apply(&mut log);
     Arc::new(memory)
 }
@@ -261,7 +261,7 @@ fn pinned_managed_and_peer_memory() {
     let [pinned, managed, peer] = [HOST_BASE, MANAGED_BASE, gpu_base(1)];
     let mut log = WriteLog::default();
     for address in [A, pinned, managed, peer] {
-        log.map(SimTime(0), address, 1 << 16);
+        log.map(SimTime(0), address, 1 << 16, Bounds::Allocations);
     }
     let data = pattern(8192);
     for address in [pinned, peer] {

@@ -79,6 +79,11 @@ impl HostCpu {
         let outcome = match call {
             Call::Compute { .. } | Call::Exit { .. } => NOTHING,
             Call::ReadClock => Ok(Outcome::Returns(CallResult::Time { picoseconds: now.picoseconds() })),
+            Call::NotImplemented { function } => {
+                let text = format!("{function} is not implemented");
+                *self.not_implemented.entry(function).or_default() += 1;
+                Err((CudaError::NotSupported, text))
+            }
             Call::CallbackDone { function } => self.callback_done(now, function, out),
             _ if device >= self.contexts.len() => {
                 Err((CudaError::InvalidDevice, format!("there is no device {device}")))

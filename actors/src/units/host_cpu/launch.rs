@@ -219,7 +219,7 @@ impl HostCpu {
         let bytes = GRID_WORKSPACE.len() as u64;
         let allocated = self.contexts[device].allocator.allocate(bytes);
         let address = allocated.map_err(|error| (CudaError::MemoryAllocation, error.to_string()))?;
-        out.log.map(now, address, bytes);
+        out.log.map(now, address, bytes, self.costs.bounds);
         out.log.write(now, address, &GRID_WORKSPACE.into(), 0..GRID_WORKSPACE.len());
         launch.grid_workspace = address;
         Ok(())

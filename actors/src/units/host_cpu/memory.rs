@@ -86,7 +86,7 @@ impl HostCpu {
         let allocator = &mut self.contexts[device].allocator;
         let address = allocator.allocate(bytes).map_err(|error| (CudaError::MemoryAllocation, error.to_string()))?;
         let reserved = allocator.reserved();
-        out.log.map(now, address, bytes);
+        out.log.map(now, address, bytes, self.costs.bounds);
         self.counters.device_memory_maximum = self.counters.device_memory_maximum.max(reserved);
         Ok(address)
     }
@@ -102,7 +102,7 @@ impl HostCpu {
     ) -> Result<u64, (CudaError, String)> {
         let allocated = self.window.allocate(kind, device, bytes);
         let address = allocated.map_err(|error| (CudaError::MemoryAllocation, format!("host window: {error}")))?;
-        out.log.map(now, address, bytes);
+        out.log.map(now, address, bytes, self.costs.bounds);
         self.counters.host_window_maximum = self.counters.host_window_maximum.max(self.window.reserved());
         Ok(address)
     }

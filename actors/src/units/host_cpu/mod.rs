@@ -29,7 +29,7 @@ mod threads;
 use crate::catalogue::{
     BuildContext, BuildError, ParameterProblem, ParameterSet, PortDefinition, Role, UnitDefinition,
 };
-use crate::device_memory::DeviceMemory;
+use crate::device_memory::{Bounds, DeviceMemory};
 use crate::engine::node::{KernelTable, Node, ProgramTable, SymbolTable};
 use crate::engine::{Inbox, NextWake, Outbox, Unit, Window};
 use crate::modules::ModuleLoader;
@@ -81,6 +81,8 @@ crate::parameters! {
         host_memory_lines: bool = "true",
         /// time that a program computes between its calls: None; Fixed("1 us"), the same before every call; or Measured(clock: "3 GHz"), what it took on a processor of that clock, scaled to the clock of this one
         host_time: HostTime = "None",
+        /// what a kernel may access beside allocations: Pages, what shares a page with one (2 MiB of device memory, 4 KiB of host memory), as on hardware; or Allocations, nothing, which finds accesses out of bounds
+        bounds: Bounds = "Pages",
     }
 }
 
@@ -221,6 +223,8 @@ struct HostCpu {
     exit_error: Option<String>,
     /// All that the kernels have printed.
     printed: Vec<u8>,
+    /// How often the program called functions that are not implemented.
+    not_implemented: BTreeMap<String, u64>,
     counters: HostCpuCounters,
 }
 
@@ -274,6 +278,7 @@ impl HostCpu {
             last_error: None,
             exit_error: None,
             printed: Vec::new(),
+            not_implemented: BTreeMap::new(),
             counters: HostCpuCounters::default(),
         }
     }
@@ -413,6 +418,10 @@ impl Unit for HostCpu {
             let results = host.measurements().into_iter();
             outcome.results = results.map(|m| (m.name.to_owned(), m.value, m.unit.to_owned())).collect();
         }
+        let missing = self.not_implemented.iter();
+        outcome.results.extend(
+            missing.map(|(function, calls)| (format!("{function}, not implemented"), *calls as f64, "call".to_owned())),
+        );
         sink.outcome = Some(outcome);
     }
 

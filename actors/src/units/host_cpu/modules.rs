@@ -146,7 +146,8 @@ impl HostCpu {
         let texts = modules::texts(images, name, compute_capability)?;
         let module = self.modules.last + 1;
         let heap_bytes = context.heap_wanted();
-        let request = LoadRequest { gpu: device, compute_capability, module, texts: &texts, heap_bytes };
+        let bounds = self.costs.bounds;
+        let request = LoadRequest { gpu: device, compute_capability, module, texts: &texts, heap_bytes, bounds };
         let mut memory = Memory { device, allocator: &mut context.allocator, window: &mut self.window };
         let loaded = self.loader.load(&request, now, &mut out.log, &mut memory)?;
         if let Some((address, _)) = loaded.heap {

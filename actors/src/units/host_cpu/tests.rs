@@ -236,6 +236,16 @@ fn a_fault_that_no_call_reports_is_in_the_outcome() {
 }
 
 #[test]
+fn functions_that_are_not_implemented_are_counted_by_name() {
+    let missing = call(Call::NotImplemented { function: "cudaOne".to_owned() });
+    let (mut unit, mut bench, seen) = host(vec![missing], "", false);
+    play(&mut unit, &mut bench, &[]);
+    assert_eq!(seen.lock().expect("one thread").results[1..], [CallResult::Error(CudaError::NotSupported)]);
+    let counted = ("cudaOne, not implemented".to_owned(), 1.0, "call".to_owned());
+    assert!(outcome(&unit).results.contains(&counted), "{:?}", outcome(&unit).results);
+}
+
+#[test]
 fn refused_calls_name_their_error() {
     let cases: Vec<(Vec<Step>, CudaError, &str)> = vec![
         (

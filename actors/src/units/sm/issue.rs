@@ -209,7 +209,7 @@ impl Sm {
             shared: &mut cta.shared,
             local: &mut slot.local,
             local_bytes: program.resources().local_bytes as usize,
-            recent_allocation: &mut self.recent_allocation,
+            recent_range: &mut self.recent_range,
             further: &mut self.further,
             token: self.deferred.len() as u32,
         };

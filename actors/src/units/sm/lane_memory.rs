@@ -26,8 +26,8 @@ pub struct SmMemory<'a> {
     pub local: &'a mut Vec<u8>,
     /// Bytes of local memory of a lane.
     pub local_bytes: usize,
-    /// The allocation the SM used last.
-    pub recent_allocation: &'a mut (u64, u64),
+    /// The range of legal addresses the SM used last: an allocation, or a page that holds one.
+    pub recent_range: &'a mut (u64, u64),
     /// Accesses of the instruction beyond the one that its step describes.
     pub further: &'a mut Vec<MemoryAccess>,
     /// Names the warp of a deferred atomic.
@@ -104,15 +104,15 @@ impl SmMemory<'_> {
         let limit = match access.space {
             // Constant banks lie in device memory, too: the front end gives their device addresses.
             Space::Global | Space::Constant => {
-                let (start, end) = *self.recent_allocation;
+                let (start, end) = *self.recent_range;
                 if low >= start && high < end && end - high >= bytes {
                     return Ok(());
                 }
                 for lane in lanes(access.mask) {
                     let address = access.addresses[lane];
-                    match self.view.allocation_for(self.gpu, address) {
-                        Some((start, end)) if end - address >= bytes => *self.recent_allocation = (start, end),
-                        _ => return Err(MemoryProblem::Fault { lane: lane as u8, cause: illegal(address) }),
+                    match self.view.legal_range(self.gpu, address, bytes) {
+                        Some(range) => *self.recent_range = range,
+                        None => return Err(MemoryProblem::Fault { lane: lane as u8, cause: illegal(address) }),
                     }
                 }
                 return Ok(());
@@ -185,7 +185,7 @@ impl LaneMemory for SmMemory<'_> {
     fn load(&mut self, access: &MemoryAccess, values: &mut LaneValues) -> Result<(), MemoryProblem> {
         self.check(access)?;
         if matches!(access.space, Space::Global | Space::Constant) {
-            read_lanes(self.view, *self.recent_allocation, access, values);
+            read_lanes(self.view, *self.recent_range, access, values);
             if self.log.may_touch(access) && !self.log.overlay(access, values) {
                 return Err(MemoryProblem::Later);
             }

@@ -176,7 +176,7 @@ pub struct Sm {
     arrivals: Arrivals,
     /// Atomics of this window: (warp, generation, instruction whose destination gets the old values).
     deferred: Vec<(u16, u32, Option<u32>)>,
-    recent_allocation: (u64, u64),
+    recent_range: (u64, u64),
     access: MemoryAccess,
     /// Accesses of the instruction that issues beyond `access`.
     further: Vec<MemoryAccess>,
@@ -272,7 +272,7 @@ impl Sm {
             throttled: Vec::new(),
             arrivals: Arrivals::default(),
             deferred: Vec::new(),
-            recent_allocation: (0, 0),
+            recent_range: (0, 0),
             access: MemoryAccess::default(),
             further: Vec::new(),
             lines: Lines::default(),
@@ -321,7 +321,7 @@ impl Sm {
         if launch.id > self.l1_launch {
             self.l1_launch = launch.id;
             // What was legal for an earlier kernel may have been freed since.
-            self.recent_allocation = (0, 0);
+            self.recent_range = (0, 0);
             self.configure_l1(&launch);
         }
         self.ctas[usize::from(slot)].start(Arc::clone(&launch), cta);

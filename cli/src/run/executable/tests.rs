@@ -28,8 +28,6 @@ impl Default for Program {
     }
 }
 
-const FATBIN: &[u8] = b"fatbin";
-
 impl Program {
     fn bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
@@ -38,8 +36,7 @@ impl Program {
         writer.reserve_dynsym_section_index();
         writer.reserve_dynstr_section_index();
         writer.reserve_dynamic_section_index();
-        let text_name: &[u8] = if self.text == FATBIN { b".nv_fatbin" } else { b".rodata" };
-        let text_name = writer.add_section_name(text_name);
+        let text_name = writer.add_section_name(b".rodata");
         writer.reserve_section_index();
         writer.reserve_shstrtab_section_index();
         let needed: Vec<_> = self.needed.iter().map(|name| writer.add_dynamic_string(name.as_bytes())).collect();
@@ -152,14 +149,14 @@ fn refused(content: &[u8], message: &str, remedy: &str) {
 fn programs_of_the_shared_runtime_and_of_the_driver_run() {
     for library in ["libcudart.so.11.0", "libcudart.so.12", "libcudart.so.13"] {
         let needed: &'static [&'static str] = vec![library, "libc.so.6"].leak();
-        let program = Program { needed, imports: &["cudaMalloc"], text: FATBIN, ..Program::default() };
+        let program = Program { needed, imports: &["cudaMalloc"], text: RUNTIME_TEXT, ..Program::default() };
         let executable = inspected(&program.bytes(), 0o755).unwrap();
         assert_eq!((executable.preload, executable.notes), (vec![], vec![]), "{library}");
     }
-    let driver = Program { needed: &["libcuda.so.1"], imports: &["cuInit"], text: FATBIN, ..Program::default() };
+    let driver = Program { needed: &["libcuda.so.1"], imports: &["cuInit"], ..Program::default() };
     assert!(inspected(&driver.bytes(), 0o755).is_ok());
     // The runtime comes with another library of the program.
-    let indirect = Program { imports: &["__cudaRegisterFatBinary"], text: FATBIN, ..Program::default() };
+    let indirect = Program { imports: &["__cudaRegisterFatBinary"], ..Program::default() };
     assert!(inspected(&indirect.bytes(), 0o755).is_ok());
     let without_cuda = Program::default();
     assert!(inspected(&without_cuda.bytes(), 0o755).is_ok());
@@ -168,7 +165,8 @@ fn programs_of_the_shared_runtime_and_of_the_driver_run() {
 #[test]
 fn the_static_runtime_is_refused() {
     let message = "the CUDA runtime is linked statically into";
-    refused(&Program { text: FATBIN, ..Program::default() }.bytes(), message, "-cudart shared");
+    let driver = Program { text: RUNTIME_TEXT, needed: &["libcuda.so.1"], imports: &["cuInit"], ..Program::default() };
+    refused(&driver.bytes(), message, "-cudart shared");
     let program = Program { text: RUNTIME_TEXT, ..Program::default() };
     refused(&program.bytes(), message, "CUDA_RUNTIME_LIBRARY Shared");
 }

@@ -189,7 +189,7 @@ impl Arguments for Buffer<'_, '_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::device_memory::{DeviceMemory, WriteLog};
+    use crate::device_memory::{Bounds, DeviceMemory, WriteLog};
     use balar_protocol::SimTime;
 
     const GLOBAL: u64 = DeviceMemory::BASE;
@@ -198,11 +198,11 @@ mod tests {
     fn with_memory<R>(log: &mut WriteLog, shared: &mut [u8], call: impl FnOnce(&mut SmMemory) -> R) -> R {
         let device = DeviceMemory::new(1 << 20).expect("1 MiB can be mapped");
         let mut setup = WriteLog::default();
-        setup.map(SimTime(0), GLOBAL, 4096);
+        setup.map(SimTime(0), GLOBAL, 4096, Bounds::Allocations);
         setup.write(SimTime(0), GLOBAL, &b"%s has %d and %s\n\0"[..].into(), 0..18);
         device.apply(&mut setup);
         let view = device.view();
-        let (mut recent_allocation, mut further, mut local) = ((0, 0), Vec::new(), Vec::new());
+        let (mut recent_range, mut further, mut local) = ((0, 0), Vec::new(), Vec::new());
         call(&mut SmMemory {
             view: &view,
             gpu: 0,
@@ -211,7 +211,7 @@ mod tests {
             shared,
             local: &mut local,
             local_bytes: 32,
-            recent_allocation: &mut recent_allocation,
+            recent_range: &mut recent_range,
             further: &mut further,
             token: 0,
         })
