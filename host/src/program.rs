@@ -38,8 +38,14 @@ pub enum Next {
 /// The program on the simulated host CPU: threads that make CUDA calls. Simulated time stands still while it is asked.
 pub trait Host: Send {
     /// What any thread does next. Blocks until that is known: [`Next::Waiting`] is an answer only while some call has not
-    /// returned.
+    /// returned, or a call back is expected.
     fn next(&mut self) -> Next;
+
+    /// Whether streams will come to host functions. Where they will, simulated time may go on although no thread is in a call:
+    /// all may be asleep until a function wakes them.
+    fn expect_call_back(&mut self, expected: bool) {
+        let _ = expected;
+    }
 
     /// Whether threads may make a call while others wait for theirs: such as are in no call and asleep, say in a lock. Where there are,
     /// [`Host::next`] is asked again every now and then while simulated time goes on.

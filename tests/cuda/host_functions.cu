@@ -1,5 +1,7 @@
 // Host functions and callbacks in streams: their order among kernels and copies, what they are given.
 #include "check.h"
+#include <condition_variable>
+#include <mutex>
 #include <vector>
 
 __global__ void add(int *data, int value) { data[threadIdx.x] += value; }
@@ -22,6 +24,19 @@ static void CUDART_CB call_back(cudaStream_t stream, cudaError_t status, void *p
 }
 
 static void CUDART_CB change(void *pointer) { ++*static_cast<int *>(pointer); }
+
+struct Signal {
+    std::mutex mutex;
+    std::condition_variable changed;
+    bool is_set = false;
+};
+
+static void CUDART_CB signal_it(void *pointer) {
+    Signal *signal = static_cast<Signal *>(pointer);
+    std::lock_guard<std::mutex> lock(signal->mutex);
+    signal->is_set = true;
+    signal->changed.notify_one();
+}
 
 int main() {
     cudaStream_t stream;
@@ -54,5 +69,14 @@ int main() {
     CHECK(cudaLaunchHostFunc(0, change, &value)); // in the default stream
     CHECK(cudaDeviceSynchronize());
     REQUIRE(value == 43, "value %d", value);
+
+    // A thread that waits for a host function without a CUDA call.
+    Signal signal;
+    add<<<1, 32, 0, stream>>>(device, 1);
+    CHECK(cudaLaunchHostFunc(stream, signal_it, &signal));
+    {
+        std::unique_lock<std::mutex> lock(signal.mutex);
+        signal.changed.wait(lock, [&] { return signal.is_set; });
+    }
     return passed("host functions: %d calls", static_cast<int>(record.seen.size()));
 }

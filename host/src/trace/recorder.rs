@@ -195,6 +195,10 @@ impl Host for Recorder {
         next
     }
 
+    fn expect_call_back(&mut self, expected: bool) {
+        self.inner.expect_call_back(expected);
+    }
+
     fn has_threads_outside(&self) -> bool {
         self.inner.has_threads_outside()
     }

@@ -292,6 +292,9 @@ impl HostCpu {
                     out.send(self.contexts[device].command, now, Payload::Cuda(message));
                 }
                 Work::Copy(_) => self.begin_copy(now, number, device, out),
+                Work::HostFunction(_) if self.ended => {
+                    self.operations.complete(number);
+                }
                 Work::HostFunction(function) => {
                     let function = *function;
                     if let Some(host) = &mut self.host {
@@ -391,8 +394,16 @@ impl Unit for HostCpu {
                     }
                 }
                 (Some((time, _)), _) if time >= window.until => return NextWake::At(time),
-                (Some((time, Event::Ask)), _) => self.ask(time),
-                (Some((time, Event::Thread(thread))), _) => self.step_thread(time, thread, out),
+                (Some((time, event)), _) => {
+                    match event {
+                        Event::Ask => self.ask(time),
+                        Event::Thread(thread) => self.step_thread(time, thread, out),
+                    }
+                    if self.ended {
+                        // What waited for host functions of the program.
+                        self.dispatch(time, out);
+                    }
+                }
                 (None, _) => return NextWake::OnMessage,
             }
         }

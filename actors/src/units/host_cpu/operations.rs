@@ -74,6 +74,8 @@ pub(super) struct Operations {
     /// By device: those not yet done.
     of_device: Vec<BTreeSet<OperationNumber>>,
     launches: BTreeMap<LaunchId, OperationNumber>,
+    /// How many host functions have not begun.
+    functions_to_come: usize,
     next: OperationNumber,
 }
 
@@ -85,6 +87,7 @@ impl Operations {
             ready: BTreeSet::new(),
             of_device: vec![BTreeSet::new(); devices],
             launches: BTreeMap::new(),
+            functions_to_come: 0,
             next: 0,
         }
     }
@@ -97,6 +100,11 @@ impl Operations {
     /// Is it not yet done?
     pub fn is_pending(&self, number: OperationNumber) -> bool {
         self.pending.contains_key(&number)
+    }
+
+    /// Will streams come to host functions?
+    pub fn has_functions_to_come(&self) -> bool {
+        self.functions_to_come > 0
     }
 
     /// Operations of a device that are not yet done.
@@ -133,6 +141,7 @@ impl Operations {
         if let Work::Kernel(launch) = &work {
             self.launches.insert(launch.id, number);
         }
+        self.functions_to_come += usize::from(matches!(work, Work::HostFunction(_)));
         self.of_device[device].insert(number);
         let (after_done, after_given) = (Vec::new(), Vec::new());
         let operation = Operation { device, stream, priority, work, waits, given: false, after_done, after_given };
@@ -145,6 +154,7 @@ impl Operations {
         let (_, _, number) = self.ready.pop_first()?;
         let operation = self.pending.get_mut(&number)?;
         operation.given = true;
+        self.functions_to_come -= usize::from(matches!(operation.work, Work::HostFunction(_)));
         let followers = std::mem::take(&mut operation.after_given);
         self.release(&followers);
         let operation = self.pending.get_mut(&number)?;
@@ -177,6 +187,16 @@ impl Operations {
             operation.given && matches!(operation.work, Work::HostFunction(number) if number == function)
         };
         self.pending.iter().find(|(_, operation)| is_it(operation)).map(|(number, _)| *number)
+    }
+
+    /// No thread is left to run host functions: those under way are over.
+    pub fn end_host_functions(&mut self) {
+        let is_under_way = |operation: &Operation| operation.given && matches!(operation.work, Work::HostFunction(_));
+        let functions = self.pending.iter().filter(|(_, operation)| is_under_way(operation));
+        let functions: Vec<OperationNumber> = functions.map(|(number, _)| *number).collect();
+        for number in functions {
+            self.remove(number);
+        }
     }
 
     /// Forgets what has not begun of a device's operations; others that wait for them go on. Gives the allocations that would
@@ -212,6 +232,7 @@ impl Operations {
         let operation = self.pending.remove(&number)?;
         self.ready.remove(&(operation.priority, operation.stream, number));
         self.of_device[operation.device].remove(&number);
+        self.functions_to_come -= usize::from(!operation.given && matches!(operation.work, Work::HostFunction(_)));
         if let Work::Kernel(launch) = &operation.work {
             self.launches.remove(&launch.id);
         }
@@ -245,6 +266,35 @@ mod tests {
 
     fn begun(operations: &mut Operations) -> Vec<OperationNumber> {
         std::iter::from_fn(|| operations.begin().map(|(number, ..)| number)).collect()
+    }
+
+    #[test]
+    fn host_functions_under_way_end_with_the_program() {
+        let mut operations = Operations::new(1);
+        let function = add(&mut operations, 0, Work::HostFunction(1), &[]);
+        let behind = add(&mut operations, 0, kernel(1), &[Edge::Done(function)]);
+        let other = add(&mut operations, 1, kernel(2), &[]);
+        assert_eq!(begun(&mut operations), [function, other]);
+        operations.end_host_functions();
+        assert!(!operations.is_pending(function) && operations.is_pending(other));
+        assert_eq!(begun(&mut operations), [behind]);
+    }
+
+    #[test]
+    fn host_functions_come_until_they_begin_or_are_dropped() {
+        let mut operations = Operations::new(1);
+        let kernel = add(&mut operations, 0, kernel(1), &[]);
+        let first = add(&mut operations, 0, Work::HostFunction(1), &[Edge::Done(kernel)]);
+        add(&mut operations, 0, Work::HostFunction(2), &[Edge::Done(first)]);
+        assert_eq!(begun(&mut operations), [kernel]);
+        assert!(operations.has_functions_to_come());
+        operations.complete(kernel);
+        assert_eq!(begun(&mut operations), [first]);
+        assert!(operations.has_functions_to_come());
+        operations.drop_waiting(0);
+        assert!(!operations.has_functions_to_come());
+        operations.complete(first);
+        assert!(!operations.has_functions_to_come());
     }
 
     #[test]

@@ -117,10 +117,12 @@ impl HostCpu {
     pub(super) fn ask(&mut self, now: SimTime) {
         self.ask_at = None;
         while let Some(host) = &mut self.host {
+            let functions_to_come = self.operations.has_functions_to_come();
+            host.expect_call_back(functions_to_come);
             match host.next() {
                 Next::Call(request) => self.begin_call(now, request),
                 Next::Waiting => {
-                    if host.has_threads_outside() && self.threads.is_any_in_call() {
+                    if host.has_threads_outside() && (functions_to_come || self.threads.is_any_in_call()) {
                         self.ask_at = Some(now.saturating_add(POLL));
                     }
                     return;
@@ -130,6 +132,7 @@ impl HostCpu {
                     self.ended = true;
                     self.exit_error = self.exit_error.take().or(error);
                     self.threads.threads.clear();
+                    self.operations.end_host_functions();
                     return;
                 }
             }

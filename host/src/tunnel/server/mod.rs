@@ -87,6 +87,8 @@ pub struct Server {
     /// Host functions to run; the first one is under way where `called_back` says so.
     callbacks: VecDeque<u64>,
     called_back: bool,
+    /// Whether streams will come to host functions.
+    expects_call_back: bool,
     data: ReplyData,
     /// Since when simulated time waits for threads that run.
     waiting_since: Option<Instant>,
@@ -122,6 +124,7 @@ impl Server {
             threads: 0,
             callbacks: VecDeque::new(),
             called_back: false,
+            expects_call_back: false,
             data: ReplyData::default(),
             waiting_since: None,
             ended: false,
@@ -379,6 +382,12 @@ impl Server {
         false
     }
 
+    /// Are all threads asleep until a host function runs that a stream has yet to come to?
+    fn sleeps_until_call_back(&self) -> bool {
+        let Some(program) = &self.program else { return false };
+        self.expects_call_back && self.callbacks.is_empty() && program.process.sleeps()
+    }
+
     /// The end, where there is nothing more to wait for.
     fn end(&mut self) -> Option<Next> {
         let error = match self.options.control.program() {
@@ -410,7 +419,7 @@ impl Host for Server {
             }
             self.dispatch_callbacks();
             let calling = self.connections.iter().any(|connection| matches!(connection.state, State::Calling));
-            let timeout = match (calling, checked) {
+            let timeout = match (calling || self.expects_call_back, checked) {
                 (true, false) => Duration::ZERO,
                 (true, true) => THREAD_PERIOD,
                 (false, _) => LOOK_PERIOD,
@@ -419,15 +428,20 @@ impl Host for Server {
                 self.waiting_since = None;
                 return Next::Call(request);
             }
-            checked = calling;
+            checked = calling || self.expects_call_back;
             let calling = self.connections.iter().any(|connection| matches!(connection.state, State::Calling));
-            if calling && self.cleaning.is_none() && !self.awaits_threads() {
+            let goes_on = if calling { !self.awaits_threads() } else { self.sleeps_until_call_back() };
+            if goes_on && self.cleaning.is_none() {
                 return Next::Waiting;
             }
             if self.options.control.program().is_some() && self.program_has_ended() {
                 self.end_program();
             }
         }
+    }
+
+    fn expect_call_back(&mut self, expected: bool) {
+        self.expects_call_back = expected;
     }
 
     fn has_threads_outside(&self) -> bool {

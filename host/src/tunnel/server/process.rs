@@ -4,6 +4,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open, test_kill_process};
 use std::fs;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::Duration;
 
 /// A process, until it is gone.
 #[derive(Debug)]
@@ -40,6 +41,20 @@ impl Process {
         fs::read_dir(folder).is_ok_and(|threads| threads.count() > count)
     }
 
+    /// Are all its threads asleep, and stay so for a while?
+    pub fn sleeps(&self) -> bool {
+        let sleeps = || -> Option<Vec<(u32, Sleep)>> {
+            let folder = fs::read_dir(format!("/proc/{}/task", self.number.as_raw_nonzero())).ok()?;
+            let threads = folder.map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
+            threads.map(|thread| thread.and_then(|thread| Some((thread, self.sleep_of(thread)?)))).collect()
+        };
+        let Some(before) = sleeps().filter(|threads| threads.iter().all(|(_, sleep)| sleep.asleep)) else {
+            return false;
+        };
+        std::thread::sleep(Duration::from_micros(30));
+        sleeps() == Some(before)
+    }
+
     /// Is this thread of it asleep, and how often has it gone to sleep? Of one that cannot be seen nothing is known: `None`.
     pub fn sleep_of(&self, thread: u32) -> Option<Sleep> {
         let folder = format!("/proc/{}/task/{thread}", self.number.as_raw_nonzero());
@@ -64,7 +79,6 @@ pub struct Sleep {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::time::Duration;
 
     #[test]
     fn sleeping_threads_are_told_from_running_ones() {

@@ -1,6 +1,7 @@
 //! Threads of the program, several GPUs, failures.
 
 use super::super::test_support::*;
+use crate::engine::Unit;
 use balar_host::call::Limit;
 use balar_host::memory::gpu_base;
 use balar_host::{Call, CallResult, CudaError};
@@ -103,6 +104,16 @@ fn a_failure_drops_what_has_not_begun() {
     assert_eq!(seen.errors.lines().count(), 1);
     let error = CallResult::Error(CudaError::LaunchFailure);
     assert_eq!(seen.results[&balar_host::ThreadId(0)][4..], [error.clone(), error]);
+}
+
+#[test]
+fn host_functions_are_nothing_once_the_program_has_ended() {
+    let function = |function| call(Call::HostFunction { stream: 0, function });
+    let mut play = Play::new(Program::of(vec![call(launch(0)), function(5), call(launch(0))]), 1, "");
+    play.until(100);
+    assert!(play.seen.lock().expect("one thread").functions.is_empty());
+    assert_eq!(play.words(), ["gpu 0: launch 1 stream 0", "gpu 0: launch 2 stream 0"]);
+    assert_eq!(play.unit.outstanding(), None);
 }
 
 #[test]
