@@ -4,6 +4,7 @@
 //! neighbours in all directions share lines; what a program computes does not depend on it.
 
 use super::calls::{CallOutcome, NOTHING, Outcome, not_modelled};
+use super::operations::OperationNumber;
 use super::threads::{Then, Until, Wait};
 use super::{CudaError, HostCpu};
 use crate::engine::Outbox;
@@ -27,6 +28,8 @@ pub(super) struct Images {
     arrays: BTreeMap<u64, Array>,
     /// Handles of texture and surface objects, with their devices.
     objects: BTreeMap<u64, usize>,
+    /// Objects destroyed while kernels launched before may use them: device, the operation that follows, handle.
+    ending: Vec<(usize, OperationNumber, u64)>,
     /// What references of modules mean, by handle, with their devices.
     bound: BTreeMap<u64, (usize, Image)>,
     next: u64,
@@ -58,7 +61,13 @@ pub(super) struct ArrayLayout {
 
 impl Default for Images {
     fn default() -> Self {
-        Images { arrays: BTreeMap::new(), objects: BTreeMap::new(), bound: BTreeMap::new(), next: 1 }
+        Images {
+            arrays: BTreeMap::new(),
+            objects: BTreeMap::new(),
+            ending: Vec::new(),
+            bound: BTreeMap::new(),
+            next: 1,
+        }
     }
 }
 
@@ -255,12 +264,26 @@ impl HostCpu {
     }
 
     fn destroy_object(&mut self, now: SimTime, handle: u64, out: &mut Outbox) -> CallOutcome {
-        if self.images.objects.remove(&handle).is_none() {
+        let Some(device) = self.images.objects.remove(&handle) else {
             let text = format!("there is no texture or surface object {handle}");
             return Err((CudaError::InvalidValue, text));
-        }
-        out.log.set_image(now, handle, None);
+        };
+        // The call does not wait for kernels launched before, and they may go on using it.
+        self.images.ending.push((device, self.operations.next(), handle));
+        self.end_objects(now, out);
         NOTHING
+    }
+
+    /// Destroyed objects end when no kernel launched before is left.
+    pub(super) fn end_objects(&mut self, now: SimTime, out: &mut Outbox) {
+        let operations = &self.operations;
+        self.images.ending.retain(|&(device, number, handle)| {
+            let is_over = operations.is_done_before(device, number);
+            if is_over {
+                out.log.set_image(now, handle, None);
+            }
+            !is_over
+        });
     }
 
     /// Gives a reference a meaning. Kernels launched before see what it meant then: as it has but one meaning at a time here, a

@@ -285,6 +285,7 @@ impl HostCpu {
 
     /// Begins what has nothing left to wait for.
     fn dispatch(&mut self, now: SimTime, out: &mut Outbox) {
+        self.end_objects(now, out);
         while let Some((number, device, work)) = self.operations.begin() {
             match work {
                 Work::Kernel(launch) => {

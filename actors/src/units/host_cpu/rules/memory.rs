@@ -281,3 +281,34 @@ fn only_managed_memory_is_prefetched() {
         ]
     );
 }
+
+#[test]
+fn kernels_launched_before_keep_a_destroyed_object() {
+    let format = ChannelFormat { channels: 1, bits: 32, kind: ChannelKind::Float };
+    let object = |results: &[CallResult], index: usize| match results[index] {
+        CallResult::Object(object) => object,
+        ref other => panic!("no object: {other:?}"),
+    };
+    let steps: Vec<Step> = vec![
+        call(Call::ArrayCreate { description: ArrayDescription { format, extent: [8, 8, 0], layers: 0 } }),
+        Box::new(move |results| Call::SurfaceCreate { array: object(results, 0) }),
+        call(launch(0)),
+        Box::new(move |results| Call::ImageDestroy { object: object(results, 1) }),
+        Box::new(move |results| Call::ImageDestroy { object: object(results, 1) }),
+        call(Call::DeviceSynchronize),
+    ];
+    let mut play = Play::new(Program::of(steps), 1, "");
+    let (mut launched, mut kept) = (false, false);
+    for microseconds in 1..100 {
+        play.until(microseconds);
+        let handle = play.results(0).get(1).map(|_| object(&play.results(0), 1));
+        let exists = handle.is_some_and(|handle| play.memory.view().image(handle).is_some());
+        launched |= !play.launches.is_empty();
+        // Destroyed, and refused a second time, while the kernel runs.
+        kept |= play.results(0).len() == 5 && exists;
+    }
+    let results = play.results(0);
+    assert!(launched && kept);
+    assert_eq!(results[3..], [CallResult::None, CallResult::Error(CudaError::InvalidValue), CallResult::None]);
+    assert!(play.memory.view().image(object(&results, 1)).is_none());
+}
