@@ -43,6 +43,10 @@ pub const DRIVER: Library = Library {
     table: include_str!("../exports/libcuda.so.1.txt"),
 };
 
+/// Functions of NVRTC that programs find in a library of ours before NVRTC itself.
+pub const NVRTC: Library =
+    Library { soname: "libbalar_nvrtc.so", suffix: "", versioned: false, table: "nvrtcGetCUBIN\nnvrtcGetCUBINSize\n" };
+
 impl Library {
     /// The names of the functions that the library exports, in the order of their bytes.
     pub fn names(&self) -> impl Iterator<Item = &'static str> + use<> {

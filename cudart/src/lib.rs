@@ -3,6 +3,7 @@
 pub mod core;
 pub mod driver;
 pub mod exports;
+pub mod nvrtc;
 pub mod runtime;
 pub mod stub_library;
 pub mod types;

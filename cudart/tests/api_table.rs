@@ -27,6 +27,9 @@ export is there, so that every program loads.
 The last column is about the twin whose default stream is that of the calling thread (`_ptsz`, `_ptds`: programs compiled with
 `--default-stream per-thread`).
 
+NVRTC is the program's own. Where the program asks it for the machine code of a GPU (`nvrtcGetCUBIN`), it gets the PTX of the same
+compilation, which the simulated driver loads.
+
 This page is made by a test from the tables in `cudart/exports/` and the symbols of `libbalar_cudart.so`:
 `BALAR_WRITE_DOCS=1 cargo test -p balar-cudart --test api_table` writes it anew.
 ";

@@ -71,6 +71,8 @@ const PROGRAMS: &[Program] = &[
     program("half_precision", "PASS half precision: 200 values\n"),
     program("separate", "PASS separate compilation: counter 19\n"),
     program("driver_api", "PASS driver API: 16 blocks\n"),
+    // 2.25 times 0 + ... + 999.
+    program("nvrtc", "PASS NVRTC: total 1123875.0\n"),
     program("copies_2d_3d", "PASS copies in two and three dimensions\n"),
     program("pinned_mapped", "PASS pinned and mapped memory\n"),
     program("memory_pools", "PASS memory pools\n"),

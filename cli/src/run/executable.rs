@@ -231,6 +231,8 @@ struct Linkage {
     needed: Vec<String>,
     /// Where libraries are looked for before the folders of `LD_LIBRARY_PATH`.
     has_rpath: bool,
+    /// Asks NVRTC for machine code of GPUs.
+    imports_cubin: bool,
     /// Names of CUDA's runtime that come from shared libraries.
     imports_runtime: bool,
     /// A text of the CUDA runtime.
@@ -276,6 +278,7 @@ impl Linkage {
         let symbols = sections.symbols(endian, data, elf::SHT_DYNSYM)?;
         for symbol in symbols.iter().filter(|symbol| symbol.st_shndx(endian) == elf::SHN_UNDEF) {
             let name = symbol.name(endian, symbols.strings())?;
+            linkage.imports_cubin |= name == b"nvrtcGetCUBIN";
             linkage.imports_runtime |= name.starts_with(b"cuda") || name.starts_with(b"__cuda");
         }
         linkage.contains_runtime =
@@ -311,7 +314,7 @@ impl Linkage {
         Ok(())
     }
 
-    /// The libraries that the program would find elsewhere first.
+    /// The libraries that the program would find elsewhere first, and those that change what it finds.
     fn preload(&self) -> Vec<&'static str> {
         let elsewhere = |library: &&String| self.has_rpath || library.contains('/');
         let mut preload: Vec<&'static str> =
@@ -319,6 +322,9 @@ impl Linkage {
         if self.has_rpath && preload.is_empty() && self.imports_runtime {
             // Other libraries of the program bring the runtime, and the path holds for them too.
             preload.extend(balar_cudart::exports::LIBRARIES.map(|library| library.soname));
+        }
+        if self.imports_cubin {
+            preload.push(balar_cudart::exports::NVRTC.soname);
         }
         preload
     }

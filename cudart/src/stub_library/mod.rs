@@ -9,7 +9,7 @@ mod resolution;
 
 pub use resolution::{Implementations, UNIMPLEMENTED};
 
-use crate::exports::{DRIVER, LIBRARIES};
+use crate::exports::{DRIVER, LIBRARIES, NVRTC};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -56,7 +56,7 @@ pub enum Error {
     },
 }
 
-/// Writes the runtime libraries of CUDA 11 to 13 and the driver library into `folder`, and returns where they are. Their functions
+/// Writes the runtime libraries of CUDA 11 to 13, the driver library and our functions of NVRTC into `folder`, and returns where they are. Their functions
 /// are those of `implementation`, which is libbalar_cudart.so. The driver library has the name `libcuda.so` too, by which some
 /// programs load it.
 pub fn write(folder: &Path, implementation: &Path) -> Result<Vec<PathBuf>, Error> {
@@ -66,6 +66,7 @@ pub fn write(folder: &Path, implementation: &Path) -> Result<Vec<PathBuf>, Error
     let implementations = Implementations::read(&implementation)?;
     let mut paths: Vec<PathBuf> = LIBRARIES
         .iter()
+        .chain([&NVRTC])
         .map(|library| {
             let content = elf::library(library, &implementations, &implementation)?;
             let path = folder.join(library.soname);

@@ -39,8 +39,17 @@ impl Toolchain {
         let executable = folder.join(format!("{name}{}", variant.collect::<String>()));
         let mut command = self.command(compiler, sources.len() > 1)?;
         command.args(options).args(&sources).arg("-o").arg(&executable);
-        if name == "driver_api" {
-            command.arg("-lcuda");
+        match name {
+            "driver_api" => drop(command.arg("-lcuda")),
+            "nvrtc" => {
+                let library =
+                    self.folder.join("libnvrtc.so").canonicalize().map_err(|error| format!("NVRTC: {error}"))?;
+                let folder = library.parent().ok_or("NVRTC is in no folder")?;
+                command.arg("-I").arg(folder.join("../include"));
+                command.arg("-lcuda").arg("-L").arg(&self.folder).arg("-lnvrtc");
+                command.args(["-Xlinker", "-rpath", "-Xlinker"]).arg(folder);
+            }
+            _ => {}
         }
         let recipe = recipe(&command, &sources)?;
         let recipe_path = executable.with_extension("recipe");

@@ -205,6 +205,9 @@ fn libraries_that_the_program_finds_elsewhere_are_preloaded() {
     assert!(preload(program(Some((elf::DT_RUNPATH, "/opt/cuda/lib64")), needed)).is_empty());
     assert_eq!(preload(program(None, &["/opt/cuda/lib64/libcudart.so.13"])), ["libcudart.so.13"]);
     assert_eq!(preload(program(Some((elf::DT_RPATH, "/opt/lib")), &["libc.so.6"])).len(), 4);
+    let imports = &["nvrtcGetCUBIN", "nvrtcGetCUBINSize", "cuInit"];
+    let compiler = Program { needed: &["libcuda.so.1", "libnvrtc.so.12"], imports, ..Program::default() };
+    assert_eq!(preload(compiler), ["libbalar_nvrtc.so"]);
 }
 
 #[test]
