@@ -8,6 +8,7 @@ use crate::ptx::ast::{
     Prototype, Statement, SymbolReference, Variable,
 };
 use crate::ptx::error::RawError;
+use crate::ptx::source::Span;
 use crate::ptx::types::StateSpace;
 use crate::ptx::{PtxErrorKind, PtxErrors};
 use std::collections::BTreeMap;
@@ -93,6 +94,21 @@ fn system_call(name: &str) -> Option<SystemCall> {
         "__assertfail" => SystemCall::Assert,
         _ => return None,
     })
+}
+
+/// So begin the functions of the device runtime that kernels launch kernels with: those of programs, and those below them.
+const LAUNCHING: [&str; 3] = ["__cuda_syscall_cnp", "cudaLaunchDevice", "cudaGetParameterBuffer"];
+const LAUNCHES: &str = "it launches kernels from the device (dynamic parallelism), which is not simulated";
+const SETS_CONDITIONS: &str = "it sets a condition of a graph from the device, which is not simulated";
+
+/// The mistake of naming a function that no module defines: in words of their own for those that programs get from CUDA.
+pub(crate) fn absent_function(name: &str, span: Span) -> RawError {
+    let message = match name {
+        _ if LAUNCHING.iter().any(|beginning| name.starts_with(beginning)) => LAUNCHES.to_owned(),
+        _ if name.starts_with("cudaGraphSetConditional") => SETS_CONDITIONS.to_owned(),
+        _ => format!("no module defines the function `{name}`"),
+    };
+    RawError::new(PtxErrorKind::UnknownSymbol, span, message)
 }
 
 /// A definition that other modules see.
@@ -253,6 +269,10 @@ impl Linkage {
             // Kernels that share functions share their mistakes; one function may be named by several.
             errors.sort_by(|a, b| (a.span, &a.message).cmp(&(b.span, &b.message)));
             errors.dedup_by(|a, b| a.span == b.span && a.message == b.message);
+            for once in [LAUNCHES, SETS_CONDITIONS] {
+                let mut told = false;
+                errors.retain(|error| error.message != once || !std::mem::replace(&mut told, true));
+            }
             all.truncated |= errors.len() > crate::ptx::error::MAXIMUM_ERRORS;
             errors.truncate(crate::ptx::error::MAXIMUM_ERRORS);
             all.errors.extend(PtxErrors::new(&self.modules[module as usize].source, errors, false).errors);

@@ -211,6 +211,21 @@ fn programs_that_fail() {
         &["cudaErrorNotSupported", "no module defines the function `absent`", "kernel.ptx:24:7"],
     );
 
+    // Kernels that launch kernels: said in words, and once.
+    let launches = "__cuda_syscall_cnpv2LaunchDeviceV2";
+    let twice = format!("\tcall {launches};\n\tcall {launches};");
+    let declared = format!("\n.func {launches}();\n.visible");
+    let called = run_kernel(&kernel("", &twice).replace("\n.visible", &declared), &[]);
+    statistics_are_kept("program_launches_on_the_device", &called, 3);
+    let reason = "launches kernels from the device (dynamic parallelism), which is not simulated";
+    says(
+        "program_launches_on_the_device",
+        &called,
+        3,
+        &["cudaErrorNotSupported", "vectorAdd", reason, "kernel.ptx:24:7"],
+    );
+    assert_eq!(called.stderr.matches(reason).count(), 1, "{}", called.stderr);
+
     // A function without an end, in one thread.
     let forever = kernel("", "\tsetp.eq.u32 \t%p1, %r1, 37;\n\t@%p1 call forever;");
     let forever = forever.replace("\n.visible", "\n.func forever()\n{\n\tcall forever;\n}\n.visible");

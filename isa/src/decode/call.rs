@@ -12,7 +12,7 @@ use crate::execution::{Space, SystemCall};
 use crate::interpreter::bodies::{Map, functions};
 use crate::interpreter::integer::Resize;
 use crate::layout::Signature;
-use crate::linkage::Target;
+use crate::linkage::{Target, absent_function};
 use crate::operation::{Kind, MemoryForm};
 use crate::program::{CountClass, LatencyClass, Pipe};
 use crate::ptx::PtxErrorKind;
@@ -199,8 +199,7 @@ impl<'a> Decoder<'a> {
                     Target::System(_) => Ok(None),
                     Target::Undefined => {
                         let name = &self.module.functions[function.index()].name;
-                        let message = format!("no module defines the function `{name}`");
-                        Err(RawError::new(PtxErrorKind::UnknownSymbol, call.target.span, message))
+                        Err(absent_function(name, call.target.span))
                     }
                 };
             }
@@ -428,15 +427,15 @@ impl<'a> Decoder<'a> {
 
     /// Why a symbol has no address.
     pub(super) fn unknown_address(&self, operand: &Operand, symbol: SymbolReference) -> RawError {
-        let undefined = |what: &str, name: &str| {
-            RawError::new(PtxErrorKind::UnknownSymbol, operand.span, format!("no module defines the {what} `{name}`"))
-        };
         match symbol {
-            SymbolReference::Function(function) => undefined("function", &self.module.functions[function.index()].name),
+            SymbolReference::Function(function) => {
+                absent_function(&self.module.functions[function.index()].name, operand.span)
+            }
             SymbolReference::Global(global)
                 if self.module.globals[global.index()].linkage == crate::ptx::ast::Linkage::External =>
             {
-                undefined("variable", &self.module.globals[global.index()].name)
+                let message = format!("no module defines the variable `{}`", self.module.globals[global.index()].name);
+                RawError::new(PtxErrorKind::UnknownSymbol, operand.span, message)
             }
             _ => self.bad(operand, "the address of this symbol is not supported by the simulator"),
         }
