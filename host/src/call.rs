@@ -7,10 +7,12 @@ mod copy;
 mod module;
 mod name;
 mod result;
+mod virtual_memory;
 
 pub use copy::{CopyEnd, CopyShape};
 pub use module::{Function, FunctionAttributes, GraphNode, Launch, ModuleFunction, ModuleVariable, VariableKind};
 pub use result::{AllocationKind, CallFailure, CallResult, PointerDescription};
+pub use virtual_memory::{GRANULARITY, MemoryAccess, VirtualMemoryCall};
 
 use crate::bytes::Bytes;
 use crate::image::{ArrayDescription, Resource, TextureDescription};
@@ -350,6 +352,8 @@ pub enum Call {
         /// The call that failed, and how.
         error: Option<CallFailure>,
     },
+    /// A call of virtual memory management.
+    VirtualMemory(VirtualMemoryCall),
 }
 
 /// Sizes of a device that a program can set before it launches kernels (`cudaLimit`).

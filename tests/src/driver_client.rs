@@ -98,6 +98,7 @@ const NOT_INITIALIZED: c_int = 3;
 const INVALID_CONTEXT: c_int = 201;
 const INVALID_HANDLE: c_int = 400;
 const NOT_FOUND: c_int = 500;
+const NOT_SUPPORTED: c_int = 801;
 
 fn main() -> ExitCode {
     let (text, code) = match run() {
@@ -127,6 +128,7 @@ fn run() -> Result<(), Failure> {
     saxpy(&driver, module, function)?;
     linked(&driver)?;
     by_name(&driver)?;
+    virtual_memory(&driver, function)?;
 
     driver.call("cuModuleUnload", &[module])?;
     driver.expect(INVALID_HANDLE, "cuModuleUnload", &[module])?;
@@ -209,6 +211,83 @@ fn linked(driver: &Driver) -> Result<(), Failure> {
     driver.call("cuLinkDestroy", &[linker])?;
     driver.get("cuModuleGetFunction", &[module, c"saxpy".as_ptr() as u64])?;
     driver.call("cuModuleUnload", &[module])
+}
+
+/// `CUmemAllocationProp`: memory of a device.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Properties {
+    pinned: u32,
+    handle_types: u32,
+    location: [u32; 2],
+    metadata: u64,
+    /// Compression in the lowest byte.
+    flags: u64,
+}
+
+/// Memory of every device in turn, page by page, at one range of addresses, and two vectors in it.
+fn virtual_memory(driver: &Driver, function: u64) -> Result<(), Failure> {
+    const PAGES: u64 = 4;
+    let devices = driver.get("cuDeviceGetCount", &[])? as u32;
+    if driver.get("cuDeviceGetAttribute", &[102, 0])? as u32 != 1 {
+        return Err("the device has no virtual memory management".to_owned());
+    }
+    let of = |device| Properties { pinned: 1, location: [1, device], ..Properties::default() };
+    let page = driver.get("cuMemGetAllocationGranularity", &[address(&of(0)), 0])?;
+    let start = driver.get("cuMemAddressReserve", &[PAGES * page, 0, 0, 0])?;
+    for index in 0..PAGES {
+        let own = of(index as u32 % devices);
+        // Compression is a wish.
+        let handle = driver.get("cuMemCreate", &[page, address(&Properties { flags: 1, ..own }), 0])?;
+        let mut found = Properties::default();
+        driver.call("cuMemGetAllocationPropertiesFromHandle", &[&raw mut found as u64, handle])?;
+        if found != own {
+            return Err(format!("memory is {found:?}, expected {own:?}"));
+        }
+        driver.expect(INVALID_VALUE, "cuMemMap", &[start + index * page, page, page, handle, 0])?;
+        driver.call("cuMemMap", &[start + index * page, page, 0, handle, 0])?;
+        if driver.get("cuMemRetainAllocationHandle", &[start + index * page + 9])? != handle {
+            return Err("the memory has another handle than it was mapped by".to_owned());
+        }
+        driver.expect(NOT_SUPPORTED, "cuMemExportToShareableHandle", &[0, handle, 1, 0])?;
+        driver.call("cuMemRelease", &[handle])?;
+        driver.call("cuMemRelease", &[handle])?;
+        driver.expect(INVALID_VALUE, "cuMemRelease", &[handle])?;
+    }
+    let y = start + 2 * page;
+    let count = (2 * page / 4) as u32;
+    let values: Vec<f32> = (0..count).map(|index| (index % 1000) as f32).collect();
+    driver.expect(INVALID_VALUE, "cuMemcpyHtoD_v2", &[y, values.as_ptr() as u64, 2 * page])?;
+    // To device 0: reading and writing.
+    let access = [1_u32, 0, 3];
+    driver.call("cuMemSetAccess", &[start, PAGES * page, address(&access), 1])?;
+    if driver.get("cuMemGetAccess", &[address(&[1_u32, 0]), y])? != 3 {
+        return Err("the device may not access what was opened to it".to_owned());
+    }
+    driver.call("cuMemcpyHtoD_v2", &[start, values.as_ptr() as u64, 2 * page])?;
+    driver.call("cuMemcpyDtoD_v2", &[y, start, 2 * page])?;
+    let a = 3_f32;
+    // Values on both sides of the border of two pages.
+    let (at, into) = (start + page - 2000, y + page - 2000);
+    let few = 1000_u32;
+    let arguments = [address(&a), address(&at), address(&into), address(&into), address(&few)];
+    driver.call("cuLaunchKernel", &[function, 8, 1, 1, 128, 1, 1, 0, 0, arguments.as_ptr() as u64, 0])?;
+    let mut found = vec![0_f32; few as usize];
+    driver.call("cuMemcpyDtoH_v2", &[found.as_mut_ptr() as u64, into, u64::from(few) * 4])?;
+    let first = (page - 2000) / 4;
+    // The scale is 2 since the first kernel.
+    let expected = |index: usize| 2.0 * 4.0 * values[first as usize + index];
+    if let Some((index, value)) = found.iter().enumerate().find(|(index, value)| **value != expected(*index)) {
+        return Err(format!("mapped element {index} is {value}, expected {}", expected(index)));
+    }
+    let device = driver.get("cuPointerGetAttribute", &[9, y + page])? as u32;
+    if device != 3 % devices {
+        return Err(format!("the last page is of device {device}"));
+    }
+    driver.expect(INVALID_VALUE, "cuMemAddressFree", &[start, PAGES * page])?;
+    driver.expect(INVALID_VALUE, "cuMemUnmap", &[start, page / 2])?;
+    driver.call("cuMemUnmap", &[start, PAGES * page])?;
+    driver.call("cuMemAddressFree", &[start, PAGES * page])
 }
 
 /// A function that is asked for by its name is the one of that version.

@@ -31,6 +31,8 @@ struct Allocation {
     bounds: Bounds,
     /// The GPUs that it was opened to, beside those that may access all memory of its own.
     opened_to: GpuSet,
+    /// At reserved addresses: the GPU whose memory it is. It was opened to all that may access it.
+    owner: Option<u8>,
 }
 
 /// The allocations of a node, disjoint. Finding, adding and removing one takes logarithmic time, up to the moves within a chunk.
@@ -95,17 +97,20 @@ impl Allocations {
     #[inline]
     pub fn range_for(&self, gpu: usize, address: u64, bytes: u64) -> Option<(u64, u64)> {
         match self.find(address) {
-            Some(allocation) if allocation.end - address >= bytes => self
-                .may_access(gpu, allocation.start, allocation.opened_to)
-                .then_some((allocation.start, allocation.end)),
+            Some(allocation) if allocation.end - address >= bytes => {
+                let opened = allocation.opened_to >> gpu & 1 == 1;
+                let legal = opened || (allocation.owner.is_none() && self.may_access(gpu, allocation.start));
+                legal.then_some((allocation.start, allocation.end))
+            }
             _ => self.page_beside(gpu, address),
         }
     }
 
-    fn may_access(&self, gpu: usize, address: u64, opened_to: GpuSet) -> bool {
+    /// May the GPU access all memory of the one that has this address?
+    fn may_access(&self, gpu: usize, address: u64) -> bool {
         match place_of(address) {
             Place::HostWindow => true,
-            Place::Device(owner) => (self.peers[gpu] >> owner | opened_to >> gpu) & 1 == 1,
+            Place::Device(owner) => self.peers[gpu] >> owner & 1 == 1,
             Place::Elsewhere => false,
         }
     }
@@ -114,12 +119,28 @@ impl Allocations {
     #[cold]
     fn page_beside(&self, gpu: usize, address: u64) -> Option<(u64, u64)> {
         let page = page_of(address);
-        (self.edges.contains_key(&page.0) && self.may_access(gpu, page.0, 0)).then_some(page)
+        (self.edges.contains_key(&page.0) && self.may_access(gpu, page.0)).then_some(page)
     }
 
     /// Adds an allocation; one that began at the same address is replaced.
     pub fn insert(&mut self, start: u64, bytes: u64, bounds: Bounds) {
-        let allocation = Allocation { start, end: start.saturating_add(bytes), bounds, opened_to: 0 };
+        let end = start.saturating_add(bytes);
+        self.insert_allocation(Allocation { start, end, bounds, opened_to: 0, owner: None });
+    }
+
+    /// Adds memory of a GPU at reserved addresses, which these GPUs alone may access; replaces what began there.
+    pub fn insert_reserved(&mut self, start: u64, bytes: u64, owner: u8, opened_to: GpuSet) {
+        let (end, bounds) = (start.saturating_add(bytes), Bounds::Allocations);
+        self.insert_allocation(Allocation { start, end, bounds, opened_to, owner: Some(owner) });
+    }
+
+    /// Whose memory an address is: as the allocation there says, or as the address alone does.
+    pub fn place_of(&self, address: u64) -> Place {
+        let owner = self.find(address).and_then(|allocation| allocation.owner);
+        owner.map_or_else(|| place_of(address), |owner| Place::Device(owner.into()))
+    }
+
+    fn insert_allocation(&mut self, allocation: Allocation) {
         if let Some(same) = self.insert_range(allocation) {
             self.end_edges(same);
         }
@@ -243,6 +264,22 @@ mod tests {
         allocations.set_peer(0, 0, false);
         allocations.open_to(own, 1 << 2);
         assert_eq!(legal(&allocations), [[true, false, true], [false, true, true], [true, false, true]]);
+    }
+
+    #[test]
+    fn memory_at_reserved_addresses_is_legal_for_whom_it_was_opened_to_alone() {
+        let mut allocations = Allocations::default();
+        let start = gpu_base(0) + (1 << 30);
+        let legal = |allocations: &Allocations| [0, 1, 2].map(|gpu| allocations.range_for(gpu, start + 8, 8).is_some());
+        allocations.insert_reserved(start, 64, 1, 1 << 2);
+        assert_eq!(legal(&allocations), [false, false, true], "not even the GPUs of the memory and of the address");
+        allocations.set_peer(0, 1, true);
+        assert_eq!(legal(&allocations), [false, false, true]);
+        allocations.insert_reserved(start, 64, 1, 0b11);
+        assert_eq!(legal(&allocations), [true, true, false]);
+        assert_eq!([start - 1, start, start + 64].map(|at| allocations.place_of(at)), [0, 1, 0].map(Place::Device));
+        allocations.remove(start);
+        assert_eq!(legal(&allocations), [false; 3]);
     }
 
     #[test]

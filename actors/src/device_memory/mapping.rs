@@ -2,12 +2,15 @@
 //!
 //! One mapping holds the memories of all GPUs, each in a slot of its own, and behind them the host window. Memory is taken for
 //! pages that are written alone. The host window is backed by a file, so that a program can map its pages, too.
+//!
+//! A slot is larger than the memory of its GPU: what follows is room for addresses that programs reserve, and map memory at later.
 
-use balar_host::memory::{BASE, END, GPU_STRIDE, HOST_BASE, HOST_BYTES, MAXIMUM_GPUS};
+use balar_host::memory::{BASE, END, GPU_STRIDE, HOST_BASE, HOST_BYTES, MAXIMUM_GPUS, gpu_base};
 use rustix::fd::OwnedFd;
 use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
 use rustix::mm::{MapFlags, ProtFlags, mmap, mmap_anonymous, munmap};
 use std::io;
+use std::ops::Range;
 use std::ptr::{NonNull, null_mut};
 use std::sync::Arc;
 
@@ -18,6 +21,9 @@ const _: () = assert!(GPU_STRIDE.is_power_of_two() && HOST_BYTES <= GPU_STRIDE);
 /// The smallest slot of a GPU.
 const SMALLEST_SLOT: u64 = 2 << 20;
 
+/// A slot with room for reserved addresses, in slots without it. Programs reserve more than a GPU has, several times.
+const SLOTS_WITH_ROOM: u64 = 8;
+
 /// The bytes of a node's memories.
 #[derive(Debug)]
 pub(super) struct Mapping {
@@ -25,6 +31,8 @@ pub(super) struct Mapping {
     length: usize,
     /// Logarithm of a slot's bytes.
     slot_bits: u32,
+    /// Bytes of a slot before the room for reserved addresses.
+    memory_bytes: u64,
     /// What the host window is backed by, from `HOST_BASE - BASE` on; `None` where there is no window.
     file: Option<Arc<OwnedFd>>,
 }
@@ -48,18 +56,19 @@ impl Mapping {
         let bytes = (capacities.len().max(1) as u64 - 1) * slot + last;
         let length = usize::try_from(bytes).map_err(io::Error::other)?;
         let first = map_devices(length, length, None)?;
-        Ok(Mapping { first, length, slot_bits: slot.trailing_zeros(), file: None })
+        Ok(Mapping { first, length, slot_bits: slot.trailing_zeros(), memory_bytes: slot, file: None })
     }
 
     fn with_window(capacities: &[u64]) -> io::Result<Mapping> {
-        let slot = slot_of(capacities)?;
+        let memory_bytes = slot_of(capacities)?;
+        let slot = (memory_bytes * SLOTS_WITH_ROOM).min(GPU_STRIDE);
         let devices = usize::try_from(MAXIMUM_GPUS * slot).map_err(io::Error::other)?;
         let window = usize::try_from(HOST_BYTES).map_err(io::Error::other)?;
         let length = devices.checked_add(window).ok_or_else(|| io::Error::other("larger than the address space"))?;
         let file = memfd_create("balar-actors", MemfdFlags::CLOEXEC)?;
         ftruncate(&file, END - BASE)?;
         let first = map_devices(length, devices, Some(&file))?;
-        let mut mapping = Mapping { first, length, slot_bits: slot.trailing_zeros(), file: None };
+        let mut mapping = Mapping { first, length, slot_bits: slot.trailing_zeros(), memory_bytes, file: None };
         // SAFETY: the range is the end of the mapping just made, which nothing refers to yet.
         unsafe {
             let at = first.as_ptr().add(devices);
@@ -73,6 +82,12 @@ impl Mapping {
     /// What the host window is backed by.
     pub fn file(&self) -> Option<&Arc<OwnedFd>> {
         self.file.as_ref()
+    }
+
+    /// Addresses of a GPU's slot behind every memory: those that programs can reserve.
+    pub fn reservable(&self, gpu: usize) -> Range<u64> {
+        let start = gpu_base(gpu) + self.memory_bytes;
+        start..gpu_base(gpu) + (1 << self.slot_bits)
     }
 
     /// Where the byte at a node's address is. Addresses in no memory give places in another memory, or outside the mapping.
@@ -178,7 +193,6 @@ fn map_devices(length: usize, devices: usize, file: Option<&OwnedFd>) -> io::Res
 #[cfg(test)]
 mod tests {
     use super::*;
-    use balar_host::memory::gpu_base;
     use std::os::fd::AsFd;
 
     #[test]
@@ -188,6 +202,15 @@ mod tests {
             [gpu_base(0), gpu_base(0) + (16 << 30) - 8, gpu_base(1), gpu_base(1) + (3 << 20) - 8, HOST_BASE, END - 8];
         for (value, &address) in places.iter().enumerate() {
             mapping.bytes_mut(address, 8).expect("inside").fill(value as u8 + 1);
+        }
+        for (value, &address) in places.iter().enumerate() {
+            assert_eq!(mapping.bytes(address, 8), [value as u8 + 1; 8], "{address:#x}");
+        }
+        for gpu in [0, 1] {
+            let room = mapping.reservable(gpu);
+            assert_eq!((room.start, room.end), (gpu_base(gpu) + (16 << 30), gpu_base(gpu) + (128 << 30)));
+            mapping.bytes_mut(room.start, 8).expect("inside").fill(17);
+            mapping.bytes_mut(room.end - 8, 8).expect("inside").fill(18);
         }
         for (value, &address) in places.iter().enumerate() {
             assert_eq!(mapping.bytes(address, 8), [value as u8 + 1; 8], "{address:#x}");
@@ -218,6 +241,7 @@ mod tests {
         assert!(mapping.bytes_mut(gpu_base(1) + (1 << 20) - 4, 4).is_some());
         assert!(mapping.bytes_mut(gpu_base(1) + (1 << 20) - 3, 4).is_none());
         assert!(mapping.bytes_mut(HOST_BASE, 4).is_none() && mapping.file().is_none());
+        assert!(mapping.reservable(0).is_empty());
         assert!(Mapping::new(&[0; 9]).is_err() && Mapping::new(&[(1 << 40) + 1]).is_err());
     }
 }

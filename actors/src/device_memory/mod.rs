@@ -17,13 +17,14 @@ pub use write_log::{AtomicResult, WriteLog};
 pub use allocations::Bounds;
 
 use allocations::{Allocations, page_of};
-use balar_host::memory;
+use balar_host::memory::{self, Place};
 use balar_isa::texture::Image;
 use balar_protocol::UnitId;
 use heap::DeviceHeap;
 use mapping::Mapping;
 use print_queue::PrintQueue;
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard};
 
@@ -41,6 +42,8 @@ pub struct DeviceMemory {
     arena: RwLock<Arena>,
     /// What the host window is backed by.
     file: Option<Arc<OwnedFd>>,
+    /// By GPU: addresses that programs can reserve.
+    reservable: [Range<u64>; MAXIMUM_GPUS],
 }
 
 #[derive(Debug)]
@@ -95,6 +98,7 @@ impl DeviceMemory {
 
     fn of(mapping: Mapping) -> DeviceMemory {
         let file = mapping.file().cloned();
+        let reservable = std::array::from_fn(|gpu| mapping.reservable(gpu));
         let arena = Arena {
             mapping,
             allocations: Allocations::default(),
@@ -102,13 +106,19 @@ impl DeviceMemory {
             gpus: std::array::from_fn(|_| GpuState::default()),
             images: BTreeMap::new(),
         };
-        DeviceMemory { arena: RwLock::new(arena), file }
+        DeviceMemory { arena: RwLock::new(arena), file, reservable }
     }
 
     /// What the host window is backed by, for a program to map its pages: the byte at an address of the window is at the offset
     /// `address - `[`BASE`](memory::BASE). `None` where there is no window.
     pub fn shared_file(&self) -> Option<&Arc<OwnedFd>> {
         self.file.as_ref()
+    }
+
+    /// Addresses behind the memory of a GPU that programs can reserve, and map memory of any GPU at. Empty where there is no host
+    /// window.
+    pub fn reservable(&self, gpu: usize) -> Range<u64> {
+        self.reservable.get(gpu).cloned().unwrap_or(0..0)
     }
 
     /// The state at the start of the window, for as long as the view is held. Taken once per unit and window.
@@ -160,6 +170,22 @@ impl DeviceMemoryView<'_> {
         self.0.allocations.range_for(gpu, address, bytes)
     }
 
+    /// Are all the bytes from `address` on in allocations?
+    pub fn is_allocated(&self, address: u64, bytes: u64) -> bool {
+        let Some(end) = address.checked_add(bytes) else { return false };
+        let mut at = address;
+        while at < end {
+            let Some((_, next)) = self.allocation_of(at) else { return false };
+            at = next;
+        }
+        true
+    }
+
+    /// Whose memory an address is: that which is mapped there, or as the address alone says.
+    pub fn place_of(&self, address: u64) -> Place {
+        self.0.allocations.place_of(address)
+    }
+
     /// The texture or surface object with this handle.
     pub fn image(&self, handle: u64) -> Option<Image> {
         self.0.images.get(&handle).copied()
@@ -183,6 +209,13 @@ impl Arena {
         let (start, end) = (page_of(address).0, page_of(address + bytes.max(1) - 1).1);
         let whole = self.mapping.bytes_mut(start, (end - start) as usize).is_some();
         self.allocations.insert(address, bytes, if whole { bounds } else { Bounds::Allocations });
+    }
+
+    /// As [`Self::map`], of memory of the GPU `owner` at reserved addresses.
+    fn map_reserved(&mut self, address: u64, bytes: u64, owner: u8, gpus: GpuSet) {
+        if usize::try_from(bytes).is_ok_and(|bytes| self.mapping.bytes_mut(address, bytes).is_some()) {
+            self.allocations.insert_reserved(address, bytes, owner, gpus);
+        }
     }
 
     fn allocate(&mut self, gpu: usize, bytes: u64) -> u64 {

@@ -135,6 +135,13 @@ enum EntryKind {
         bytes: u64,
         bounds: Bounds,
     },
+    /// Memory of a GPU is at reserved addresses, for these GPUs alone.
+    MapReserved {
+        address: u64,
+        bytes: u64,
+        owner: u8,
+        gpus: GpuSet,
+    },
     Unmap {
         address: u64,
     },
@@ -345,6 +352,13 @@ impl WriteLog {
         self.entries.push(Entry { time, kind: EntryKind::Map { address, bytes, bounds } });
     }
 
+    /// At `time`, memory of the GPU `owner` is at reserved addresses: these GPUs alone may access it. Replaces what was said before
+    /// of a range that begins there.
+    pub fn map_reserved(&mut self, time: SimTime, address: u64, bytes: u64, owner: usize, gpus: GpuSet) {
+        let kind = EntryKind::MapReserved { address, bytes, owner: owner as u8, gpus };
+        self.entries.push(Entry { time, kind });
+    }
+
     /// At `time`, the allocation at `address` ends.
     pub fn unmap(&mut self, time: SimTime, address: u64) {
         self.entries.push(Entry { time, kind: EntryKind::Unmap { address } });
@@ -499,6 +513,9 @@ impl WriteLog {
             }
             EntryKind::Copy { destination, source, bytes } => arena.mapping.copy(*destination, *source, *bytes),
             EntryKind::Map { address, bytes, bounds } => arena.map(*address, *bytes, *bounds),
+            EntryKind::MapReserved { address, bytes, owner, gpus } => {
+                arena.map_reserved(*address, *bytes, *owner, *gpus);
+            }
             EntryKind::Unmap { address } => arena.allocations.remove(*address),
             EntryKind::Peer { gpu, peer, enabled } => {
                 arena.allocations.set_peer(usize::from(*gpu), usize::from(*peer), *enabled);

@@ -250,7 +250,9 @@ impl End {
         let End::Memory { address, row_pitch, slice_pitch } = *self else { return Ok(()) };
         let memory::Place::Device(device) = memory::place_of(address) else { return Ok(()) };
         let extent = HostRows { address, shape, row_pitch, slice_pitch }.extent();
-        let end = memory::gpu_base(device as usize) + process::device(device)?.memory_bytes;
+        let own = memory::gpu_base(device as usize) + process::device(device)?.memory_bytes;
+        // Behind the memory are addresses that the program reserves.
+        let end = if address < own { own } else { ranges::noted_end(address).unwrap_or(own) };
         if address.checked_add(extent).is_some_and(|last| last <= end) { Ok(()) } else { Err(CudaError::InvalidValue) }
     }
 

@@ -57,7 +57,7 @@ pub struct Range {
 
 /// By the host's address.
 static RANGES: RwLock<BTreeMap<u64, Range>> = RwLock::new(BTreeMap::new());
-/// Device memory that the program allocated: bytes by address. What other calls than `cudaFree` have freed may still be here.
+/// Device memory that the program allocated, and addresses that it reserved: bytes by address. What other calls than `cudaFree` have freed may still be here.
 static DEVICE_MEMORY: RwLock<BTreeMap<u64, u64>> = RwLock::new(BTreeMap::new());
 /// Copies of as many bytes are looked at closely wherever they go.
 const LARGE_COPY: u64 = 1 << 32;
@@ -147,6 +147,13 @@ pub fn note_device_memory(start: u64, bytes: u64) {
 /// Forgets what was freed of a device's memory.
 pub fn forget_device_memory(start: u64) {
     DEVICE_MEMORY.write().unwrap_or_else(PoisonError::into_inner).remove(&start);
+}
+
+/// The first address after the noted memory that an address is in.
+pub fn noted_end(address: u64) -> Option<u64> {
+    let noted = DEVICE_MEMORY.read().unwrap_or_else(PoisonError::into_inner);
+    let (start, bytes) = noted.range(..=address).next_back()?;
+    (address - start < *bytes).then_some(start + bytes)
 }
 
 /// Refuses a copy from the host that is longer than the memory that it goes to, before the host's memory is read.
@@ -298,6 +305,8 @@ mod tests {
         assert_eq!(check_room(start + 96, 4000), Ok(()));
         // Without a simulator the question has no answer.
         assert_eq!(check_room(start + 96, 4001), Err(CudaError::NoDevice));
+        assert_eq!([start, start + 4095].map(noted_end), [Some(start + 4096); 2]);
+        assert_eq!(noted_end(start + 4096), None);
         forget_device_memory(start);
         assert_eq!(check_room(start + 96, 4001), Ok(()));
         assert_eq!(check_room(start, 1 << 45), Err(CudaError::NoDevice));

@@ -14,9 +14,11 @@ use std::sync::atomic::Ordering;
 /// The version of CUDA that the driver reports: 1000 * major + 10 * minor.
 pub const DRIVER_VERSION: c_int = 13050;
 
-/// Attributes that the runtime does not know (`CUdevice_attribute`): virtual memory management, handles of it for other processes,
+/// Attributes that the runtime does not know (`CUdevice_attribute`): handles of virtual memory management for other processes,
 /// compression, and direct access from other hardware, none of which is there.
-const ABSENT: [c_int; 7] = [92, 102, 103, 104, 105, 107, 110];
+const ABSENT: [c_int; 6] = [92, 103, 104, 105, 107, 110];
+/// `CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED`.
+const VIRTUAL_MEMORY: c_int = 102;
 /// `CU_DEVICE_ATTRIBUTE_CAN_TEX2D_GATHER`.
 const TEXTURE_GATHER: c_int = 44;
 
@@ -36,7 +38,7 @@ pub(super) fn attribute(attribute: c_int, device: c_int) -> Result<c_int, CudaEr
     if ABSENT.contains(&attribute) {
         return Ok(0);
     }
-    if attribute == TEXTURE_GATHER {
+    if matches!(attribute, TEXTURE_GATHER | VIRTUAL_MEMORY) {
         return Ok(1);
     }
     let mut value = 0;

@@ -18,6 +18,7 @@ pub mod module;
 pub mod procedure;
 pub mod stream;
 pub mod texture_reference;
+pub mod virtual_memory;
 
 use crate::core::api::Outcome;
 use crate::core::thread;

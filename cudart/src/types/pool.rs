@@ -54,6 +54,34 @@ pub struct MemPoolProps {
     reserved: [u64; 7],
 }
 
+/// `CUmemAllocationProp`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
+pub struct MemAllocationProps {
+    /// `CUmemAllocationType`: 1 pinned.
+    pub allocation_type: u32,
+    /// `CUmemAllocationHandleType`: what it can be exported as.
+    pub handle_types: u32,
+    /// Where its memory lies.
+    pub location: MemLocation,
+    /// Of Windows.
+    pub security_attributes: u64,
+    /// Whether it may be compressed: a wish.
+    pub compression: u8,
+    /// Whether other hardware accesses it directly.
+    pub rdma_capable: u8,
+    /// `CUmemCreateUsage`: 1 for sparse arrays.
+    pub usage: u16,
+    reserved: [u8; 4],
+}
+
+impl MemAllocationProps {
+    /// Memory at a location, of no further properties.
+    pub fn pinned(location: MemLocation) -> MemAllocationProps {
+        MemAllocationProps { allocation_type: 1, location, ..MemAllocationProps::default() }
+    }
+}
+
 /// Values of `cudaMemPoolAttr`.
 pub mod pool_attribute {
     /// `cudaMemPoolReuseFollowEventDependencies`, an int.
@@ -109,6 +137,9 @@ mod tests {
         check::<MemLocation>(8, 4);
         check::<MemAccessDesc>(12, 4);
         check::<MemPoolProps>(88, 8);
+        check::<MemAllocationProps>(32, 8);
+        assert_eq!(offset_of!(MemAllocationProps, compression), 24);
+        assert_eq!(offset_of!(MemAllocationProps, usage), 26);
         assert_eq!(offset_of!(MemPoolProps, location), 8);
         assert_eq!(offset_of!(MemPoolProps, security_attributes), 16);
         assert_eq!(offset_of!(MemPoolProps, maximum_bytes), 24);

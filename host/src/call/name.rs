@@ -63,6 +63,7 @@ impl Call {
             Call::Compute { .. } => "compute",
             Call::ReadClock => "read clock",
             Call::Exit { .. } => "exit",
+            Call::VirtualMemory(call) => call.name(),
         }
     }
 }

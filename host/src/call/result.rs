@@ -1,6 +1,7 @@
 //! What calls give back.
 
 use super::module::{FunctionAttributes, ModuleFunction, ModuleVariable};
+use super::virtual_memory::MemoryAccess;
 use crate::bytes::Bytes;
 use crate::error::CudaError;
 use serde::{Deserialize, Serialize};
@@ -56,6 +57,10 @@ pub enum CallResult {
     PointerInfo(Option<PointerDescription>),
     /// The call failed, or reports that earlier work did.
     Error(CudaError),
+    /// The device whose memory a handle of virtual memory management stands for.
+    Owner(u32),
+    /// What a device may do with mapped memory.
+    Access(MemoryAccess),
 }
 
 /// What an allocation is.

@@ -324,7 +324,8 @@ impl CopyEngine {
     }
 
     fn route(&self, operation: &CopyOperation) -> Route {
-        let is_own = |rows: Option<&Rows>| rows.map(|rows| is_own(self.gpu, rows.address));
+        let view = self.device_memory.view();
+        let is_own = |rows: Option<&Rows>| rows.map(|rows| is_own(self.gpu, rows.address, view.place_of(rows.address)));
         let fills = matches!(operation, CopyOperation::Fill { .. });
         match (is_own(operation.source()), is_own(operation.destination())) {
             (Some(true), Some(true)) => Route::Within,
@@ -350,10 +351,7 @@ impl CopyEngine {
             return Some(format!("{bytes} bytes to or from rows of another size"));
         }
         let view = self.device_memory.view();
-        let inside = |rows: &Rows| {
-            let end = view.allocation_of(rows.address).map(|(_, end)| end - rows.address);
-            end.zip(rows.span()).is_some_and(|(room, span)| span <= room)
-        };
+        let inside = |rows: &Rows| rows.span().is_some_and(|span| view.is_allocated(rows.address, span));
         let outside = [destination, source].into_iter().flatten().find(|rows| bytes > 0 && !inside(rows))?;
         let span = outside.span().unwrap_or(u64::MAX);
         Some(format!("{span} bytes at {:#x} are not inside one allocation", outside.address))
@@ -429,8 +427,9 @@ impl CopyEngine {
             out.send(self.ports.data, at, Payload::Copy(request));
             return true;
         }
+        let place = |rows: &Rows| self.device_memory.view().place_of(rows.address);
         let (kind, rows) = match (transfer.operation.source(), transfer.operation.destination()) {
-            (Some(source), _) if is_own(gpu, source.address) => (MemoryKind::Load, Some(*source)),
+            (Some(source), _) if is_own(gpu, source.address, place(source)) => (MemoryKind::Load, Some(*source)),
             (None, Some(destination)) if transfer.route == Route::Within => (MemoryKind::Store, Some(*destination)),
             // What crosses the link has no lines in the GPU's memory.
             _ => (MemoryKind::Store, None),
@@ -581,9 +580,9 @@ impl CopyEngine {
     }
 }
 
-/// Is the address in this GPU's memory? Managed memory is, for every GPU.
-fn is_own(gpu: usize, address: u64) -> bool {
-    match place_of(address) {
+/// Is the address, which is of this place, in this GPU's memory? Managed memory is, for every GPU.
+fn is_own(gpu: usize, address: u64, place: Place) -> bool {
+    match place {
         Place::Device(owner) => owner as usize == gpu,
         Place::HostWindow => address >= MANAGED_BASE,
         Place::Elsewhere => false,

@@ -31,6 +31,8 @@ struct Allocation {
     requested: u64,
     /// Bytes taken.
     reserved: u64,
+    /// Whether programs know it by this address.
+    is_addressed: bool,
 }
 
 /// Free ranges by first address.
@@ -106,6 +108,15 @@ impl DeviceAllocator {
 
     /// Allocates `bytes`, which is not zero.
     pub fn allocate(&mut self, bytes: u64) -> Result<u64, OutOfMemory> {
+        self.take(bytes, true)
+    }
+
+    /// Takes `bytes`, which is not zero, that are no allocation of a program at the address where they lie.
+    pub fn set_aside(&mut self, bytes: u64) -> Result<u64, OutOfMemory> {
+        self.take(bytes, false)
+    }
+
+    fn take(&mut self, bytes: u64, is_addressed: bool) -> Result<u64, OutOfMemory> {
         let unit = if bytes < SEGMENT { self.alignment } else { SEGMENT };
         let Some(reserved) = bytes.checked_next_multiple_of(unit) else { return Err(self.exhausted(bytes)) };
         let address = if bytes >= SEGMENT {
@@ -119,7 +130,7 @@ impl DeviceAllocator {
         };
         let Some(address) = address else { return Err(self.exhausted(bytes)) };
         self.reserved += reserved;
-        self.allocations.insert(address, Allocation { requested: bytes, reserved });
+        self.allocations.insert(address, Allocation { requested: bytes, reserved, is_addressed });
         Ok(address)
     }
 
@@ -142,13 +153,14 @@ impl DeviceAllocator {
 
     /// Does an allocation begin at `address`?
     pub fn is_allocation(&self, address: u64) -> bool {
-        self.allocations.contains_key(&address)
+        self.allocations.get(&address).is_some_and(|allocation| allocation.is_addressed)
     }
 
     /// The allocation that holds `address`: where it begins, and its bytes.
     pub fn allocation_of(&self, address: u64) -> Option<(u64, u64)> {
         let (start, allocation) = self.allocations.range(..=address).next_back()?;
-        (address - start < allocation.requested).then_some((*start, allocation.requested))
+        let is_in = allocation.is_addressed && address - start < allocation.requested;
+        is_in.then_some((*start, allocation.requested))
     }
 
     /// Where all allocations begin.
@@ -170,7 +182,7 @@ impl DeviceAllocator {
     pub fn contains(&self, address: u64, bytes: u64) -> bool {
         let Some((start, allocation)) = self.allocations.range(..=address).next_back() else { return false };
         let offset = address - start;
-        offset <= allocation.requested && allocation.requested - offset >= bytes
+        allocation.is_addressed && offset <= allocation.requested && allocation.requested - offset >= bytes
     }
 
     fn exhausted(&self, requested: u64) -> OutOfMemory {
@@ -210,6 +222,16 @@ mod tests {
         assert!(allocator.free(at[0]) && allocator.free(at[3]));
         assert_eq!(allocator.reserved, 0);
         assert_eq!(allocator.allocate(16 << 20), Ok(BASE), "empty segments go back");
+    }
+
+    #[test]
+    fn what_is_set_aside_takes_room_and_is_no_allocation() {
+        let mut allocator = DeviceAllocator::new(BASE, 4 << 20);
+        assert_eq!(allocator.set_aside(2 << 20), Ok(BASE));
+        assert!(!allocator.is_allocation(BASE) && !allocator.contains(BASE, 1));
+        assert_eq!(allocator.allocation_of(BASE), None);
+        assert_eq!((allocator.reserved(), allocator.allocate(3 << 20).is_err()), (2 << 20, true));
+        assert!(allocator.free(BASE) && allocator.allocate(3 << 20).is_ok());
     }
 
     #[test]

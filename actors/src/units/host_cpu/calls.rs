@@ -7,7 +7,7 @@ use super::streams::StreamKey;
 use super::threads::{Then, Until, Wait};
 use super::{CudaError, HostCpu};
 use crate::engine::Outbox;
-use balar_host::call::{CopyEnd, CopyShape, Launch};
+use balar_host::call::{CopyEnd, CopyShape, Launch, VirtualMemoryCall};
 use balar_host::{Bytes, Call, CallResult, ThreadId};
 use balar_protocol::SimTime;
 
@@ -62,7 +62,11 @@ impl HostCpu {
             | Call::ModuleUnload { .. }
             | Call::FunctionAttributes { .. }
             | Call::SetDynamicSharedLimit { .. } => (&mut counters.calls_module, costs.call_cost),
-            Call::DeviceReset => (&mut counters.calls_memory, costs.free_cost),
+            Call::DeviceReset
+            | Call::VirtualMemory(VirtualMemoryCall::Release { .. } | VirtualMemoryCall::Unmap { .. }) => {
+                (&mut counters.calls_memory, costs.free_cost)
+            }
+            Call::VirtualMemory(VirtualMemoryCall::Create { .. }) => (&mut counters.calls_memory, costs.malloc_cost),
             _ => (&mut counters.calls_memory, costs.call_cost),
         };
         *counter += 1;

@@ -193,6 +193,7 @@ impl HostCpu {
         for module in self.modules.of_device(device) {
             self.unload_module(now, module, out);
         }
+        self.end_virtual_memory(now, device, out);
         let starts: Vec<u64> = self.contexts[device].allocator.starts().collect();
         for address in starts {
             self.end_allocation(now, address, out);

@@ -81,7 +81,7 @@ impl HostCpu {
             (CopyEnd::Bytes(_), source) => CopyOperation::DeviceToHost { source: self.rows(source, shape)? },
             (destination, source) => {
                 let (destination, source) = (self.rows(destination, shape)?, self.rows(source, shape)?);
-                match (place_of(destination.address), place_of(source.address)) {
+                match (self.place_of(destination.address), self.place_of(source.address)) {
                     (Place::Device(_), Place::HostWindow) => self.counters.bytes_host_to_device += bytes,
                     (Place::HostWindow, Place::Device(_)) => self.counters.bytes_device_to_host += bytes,
                     (Place::Device(to), Place::Device(from)) if to != from => self.counters.bytes_peer += bytes,
@@ -116,7 +116,7 @@ impl HostCpu {
     fn copy_work(&self, device: usize, operation: CopyOperation, delivery: Delivery) -> Work {
         // The engine of the GPU that is written to, or else read from; of neither, that of the stream.
         let mut ends = operation.destination().into_iter().chain(operation.source());
-        let owner = ends.find_map(|rows| match place_of(rows.address) {
+        let owner = ends.find_map(|rows| match self.place_of(rows.address) {
             Place::Device(device) => Some(device as usize).filter(|&device| device < self.contexts.len()),
             Place::HostWindow | Place::Elsewhere => None,
         });

@@ -123,8 +123,11 @@ impl HostCpu {
         }
     }
 
-    /// Is the whole range inside one allocation?
+    /// Is the whole range inside one allocation, or in mapped memory that some device may access?
     pub(super) fn is_allocated(&self, address: u64, bytes: u64) -> bool {
+        if self.virtual_memory.is_reservable(address) {
+            return self.virtual_memory.is_accessible(address, bytes);
+        }
         match place_of(address) {
             Place::Device(device) => self.contexts.get(device as usize).is_some_and(|context| {
                 let allocator = &context.allocator;
@@ -216,6 +219,7 @@ impl HostCpu {
                 self.push(key, Work::Nothing, &[]);
                 NOTHING
             }
+            Call::VirtualMemory(call) => self.virtual_memory_call(now, device, call, out),
             other => Err(super::calls::not_modelled(&other)),
         }
     }
@@ -239,6 +243,9 @@ impl HostCpu {
     }
 
     fn describe_pointer(&self, pointer: u64) -> Option<PointerDescription> {
+        if let Some(mapped) = self.virtual_memory.describe(pointer) {
+            return Some(mapped);
+        }
         match place_of(pointer) {
             Place::Device(device) => {
                 let (base, bytes) = self.contexts.get(device as usize)?.allocator.allocation_of(pointer)?;

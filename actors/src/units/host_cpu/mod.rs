@@ -25,6 +25,7 @@ mod test_support;
 #[cfg(test)]
 mod tests;
 mod threads;
+mod virtual_memory;
 
 use crate::catalogue::{
     BuildContext, BuildError, ParameterProblem, ParameterSet, PortDefinition, Role, UnitDefinition,
@@ -52,6 +53,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError};
 use streams::Streams;
 use threads::Threads;
+use virtual_memory::VirtualMemory;
 
 crate::parameters! {
     /// A host CPU with the CUDA driver. Costs are cycles of its clock; all are estimates for a driver of CUDA 10 on a server
@@ -209,6 +211,7 @@ struct HostCpu {
     images: Images,
     /// Pinned and managed memory.
     window: HostWindow,
+    virtual_memory: VirtualMemory,
     /// What the copy engines have been given and have not done.
     commands: BTreeMap<CopyId, Command>,
     pages: HostPages,
@@ -269,6 +272,7 @@ impl HostCpu {
             modules: Modules::default(),
             images: Images::default(),
             window: HostWindow::new(node.memory.as_ref().is_none_or(|memory| memory.shared_file().is_some())),
+            virtual_memory: VirtualMemory::new(gpus.len(), node.memory.as_deref()),
             commands: BTreeMap::new(),
             pages: HostPages::default(),
             next_launch: 1,

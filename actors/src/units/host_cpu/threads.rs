@@ -30,6 +30,8 @@ pub(super) enum Then {
     Nothing,
     /// The allocation at this address ends.
     Free(u64),
+    /// Memory is mapped at these addresses, and no longer: the first address, and bytes.
+    Unmap(u64, u64),
     /// The module ends.
     Unload(u32),
     /// Everything of the device ends.
@@ -233,6 +235,7 @@ impl HostCpu {
         match then {
             Then::Nothing | Then::Again(_) => {}
             Then::Free(address) => self.end_allocation(now, address, out),
+            Then::Unmap(pointer, bytes) => self.unmap(now, pointer, bytes, out),
             Then::Unload(module) => self.unload_module(now, module, out),
             Then::Reset => self.reset_device(now, device, out),
         }

@@ -4,3 +4,4 @@ mod memory;
 mod modules;
 mod order;
 mod threads;
+mod virtual_memory;
