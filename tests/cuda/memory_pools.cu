@@ -76,5 +76,51 @@ int main() {
     CHECK(cudaMemPoolTrimTo(own, 0));
     REQUIRE(attribute(own, cudaMemPoolAttrReservedMemCurrent) == 0, "memory reserved after the trim");
     CHECK(cudaMemPoolDestroy(own));
+
+    // Graphs that free what they allocate share memory in one stream; it stays until it is trimmed.
+    auto footprint = [&](cudaGraphMemAttributeType what) {
+        size_t bytes = 1;
+        if (cudaDeviceGetGraphMemAttribute(0, what, &bytes) != cudaSuccess) return ~size_t(0);
+        return bytes;
+    };
+    const size_t block = 4 << 20;
+    cudaGraphExec_t sharing[2];
+    void *places[2];
+    for (int i = 0; i < 2; ++i) {
+        cudaGraph_t graph;
+        cudaGraphNode_t allocation, again, end;
+        cudaMemAllocNodeParams wanted = {};
+        wanted.bytesize = block;
+        wanted.poolProps.allocType = cudaMemAllocationTypePinned;
+        wanted.poolProps.location.type = cudaMemLocationTypeDevice;
+        CHECK(cudaGraphCreate(&graph, 0));
+        CHECK(cudaGraphAddMemAllocNode(&allocation, graph, nullptr, 0, &wanted));
+        places[i] = wanted.dptr;
+        CHECK(cudaGraphAddMemFreeNode(&end, graph, &allocation, 1, wanted.dptr));
+        CHECK(cudaGraphAddMemAllocNode(&again, graph, &end, 1, &wanted));
+        REQUIRE(wanted.dptr == places[i], "an allocation after the end of another has its address");
+        if (i == 0) CHECK(cudaGraphAddMemFreeNode(&end, graph, &again, 1, wanted.dptr));
+        CHECK(cudaGraphInstantiateWithFlags(&sharing[i], graph, 0));
+        CHECK(cudaGraphDestroy(graph));
+    }
+    REQUIRE(places[0] != places[1], "two graphs have one address");
+    REQUIRE(footprint(cudaGraphMemAttrUsedMemCurrent) == 0, "graphs that were not launched have memory");
+    for (int i = 0; i < 2; ++i) {
+        CHECK(cudaGraphLaunch(sharing[i], 0));
+        REQUIRE(footprint(cudaGraphMemAttrUsedMemCurrent) == block, "launch %d does not share", i);
+    }
+    CHECK(cudaDeviceSynchronize());
+    CHECK(cudaDeviceGraphMemTrim(0));
+    REQUIRE(footprint(cudaGraphMemAttrReservedMemCurrent) == block, "memory that is allocated was trimmed");
+    // What a graph allocates outlives it.
+    for (int i = 0; i < 2; ++i) CHECK(cudaGraphExecDestroy(sharing[i]));
+    CHECK(cudaMemset(places[1], 1, block));
+    CHECK(cudaFree(places[1]));
+    EXPECT(cudaFree(places[1]), cudaErrorInvalidValue);
+    REQUIRE(footprint(cudaGraphMemAttrUsedMemCurrent) == 0, "freed memory is used");
+    REQUIRE(footprint(cudaGraphMemAttrReservedMemCurrent) == block, "memory is set aside until it is trimmed");
+    CHECK(cudaDeviceGraphMemTrim(0));
+    REQUIRE(footprint(cudaGraphMemAttrReservedMemCurrent) == 0, "nothing is left after a trim");
+    REQUIRE(footprint(cudaGraphMemAttrUsedMemHigh) == block, "the most that was used");
     return passed("memory pools");
 }

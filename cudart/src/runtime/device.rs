@@ -1,6 +1,7 @@
 //! Devices: which there are, which is current, waiting for them, their limits and settings.
 
 use crate::core::arguments::{In, Out, Text};
+use crate::core::graph::footprint;
 use crate::core::{capture, code, connection, process, ranges, thread};
 use crate::cuda_api;
 use balar_host::call::Limit;
@@ -58,6 +59,7 @@ fn reset() -> Result<(), CudaError> {
     process::count_reset();
     code::forget_device(device);
     ranges::forget_device(device);
+    footprint::forget_device(device);
     super::stream::forget_device(device);
     super::event::forget_device(device);
     super::array::forget_device(device);

@@ -1,7 +1,7 @@
 //! Device memory.
 
 use crate::core::arguments::Out;
-use crate::core::graph::allocation;
+use crate::core::graph::{allocation, footprint};
 use crate::core::ranges::{self, Sharing};
 use crate::core::{capture, connection, process};
 use crate::cuda_api;
@@ -50,6 +50,7 @@ cuda_api! {
         connection::done(&Call::Free { pointer }).inspect_err(|_| managed.into_iter().for_each(ranges::restore))?;
         super::managed::forget(pointer);
         super::pool::forget(pointer);
+        footprint::freed(pointer);
         ranges::forget_device_memory(pointer);
         Ok(())
     }

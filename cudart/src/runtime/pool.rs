@@ -1,7 +1,7 @@
 //! Memory in the order of streams, and the pools that it comes from.
 
 use crate::core::arguments::{In, Out};
-use crate::core::graph::{Work, allocation};
+use crate::core::graph::{Work, allocation, footprint};
 use crate::core::handles::{Handles, Kind};
 use crate::core::stream::{self, StreamHandle};
 use crate::core::{capture, connection, process};
@@ -152,6 +152,7 @@ pub fn free(address: u64, stream: StreamHandle) -> Result<(), CudaError> {
     }
     connection::call_on(stream.device, &Call::FreeAsync { pointer: address, stream: stream.number })?;
     forget(address);
+    footprint::freed(address);
     Ok(())
 }
 

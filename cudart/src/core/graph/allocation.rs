@@ -1,17 +1,18 @@
 //! Memory that nodes of graphs allocate. Its address is known, and its place taken, from the node's creation on; a launch makes it
 //! the program's.
 
+use super::{Dependency, Work, footprint};
 use crate::core::connection;
 use balar_host::{Call, CallResult, CudaError};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 /// All of it, by address.
 static ALL: Mutex<BTreeMap<u64, Weak<Allocation>>> = Mutex::new(BTreeMap::new());
-static HIGHEST: Mutex<BTreeMap<u32, Usage>> = Mutex::new(BTreeMap::new());
 
-/// Memory of a node. It ends with the graphs and executable graphs that have the node.
+/// Memory of a node. It ends with the graphs and executable graphs that have the node; what is allocated then is the program's, which
+/// frees it as any other memory.
 #[derive(Debug)]
 pub struct Allocation {
     /// First address.
@@ -22,15 +23,6 @@ pub struct Allocation {
     pub device: u32,
     /// A launch has allocated it, and nothing has freed it.
     is_live: AtomicBool,
-}
-
-/// Bytes in graphs' memory.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Usage {
-    /// Allocated by launches.
-    pub used: u64,
-    /// Set aside.
-    pub reserved: u64,
 }
 
 fn all() -> MutexGuard<'static, BTreeMap<u64, Weak<Allocation>>> {
@@ -48,7 +40,6 @@ impl Allocation {
         };
         let allocation = Arc::new(Allocation { address, bytes, device, is_live: AtomicBool::new(false) });
         all().insert(address, Arc::downgrade(&allocation));
-        note_highest(device);
         Ok(allocation)
     }
 
@@ -57,7 +48,6 @@ impl Allocation {
         if self.is_live.swap(true, Ordering::Relaxed) && !frees_first {
             return Err(CudaError::InvalidValue);
         }
-        note_highest(self.device);
         Ok(())
     }
 
@@ -70,6 +60,9 @@ impl Allocation {
 impl Drop for Allocation {
     fn drop(&mut self) {
         all().remove(&self.address);
+        if self.is_live() {
+            return;
+        }
         // Nobody is told of an error: the device has failed, and all its memory with it.
         let _ = connection::call_on(self.device, &Call::FreeAsync { pointer: self.address, stream: 0 });
     }
@@ -83,40 +76,82 @@ pub fn find(address: u64) -> Option<Arc<Allocation>> {
 /// Frees memory that a node allocates. `None` where the address is not of such memory.
 pub fn free(address: u64) -> Option<Result<(), CudaError>> {
     let allocation = find(address)?;
+    footprint::freed(address);
     Some(if allocation.is_live.swap(false, Ordering::Relaxed) { Ok(()) } else { Err(CudaError::InvalidValue) })
 }
 
-/// What graphs have of a device's memory now.
-pub fn usage(device: u32) -> Usage {
-    let live: Vec<Arc<Allocation>> = all().values().filter_map(Weak::upgrade).collect();
-    let of_device = live.iter().filter(|allocation| allocation.device == device);
-    of_device.fold(Usage::default(), |usage, allocation| Usage {
-        used: usage.used + if allocation.is_live() { allocation.bytes } else { 0 },
-        reserved: usage.reserved + allocation.bytes,
+/// The memory of an allocation that is over where a new one would be made, after these nodes of a graph: the two can have one address.
+pub fn reusable(graph: u64, after: &[Dependency], device: u32, bytes: u64) -> Option<Arc<Allocation>> {
+    super::with(graph, |graph| {
+        let mut before: BTreeSet<u64> = BTreeSet::new();
+        let mut open: Vec<u64> = after.iter().map(|dependency| dependency.node).collect();
+        while let Some(node) = open.pop() {
+            if before.insert(node) {
+                let dependencies = graph.nodes.get(&node).into_iter().flat_map(|node| &node.dependencies);
+                open.extend(dependencies.map(|dependency| dependency.node));
+            }
+        }
+        let address_of = |work: &Work| match work {
+            Work::Allocate(memory) => Some((memory.address, true)),
+            Work::Free(address) => Some((*address, false)),
+            _ => None,
+        };
+        let fits = |node: &u64| match &graph.nodes.get(node)?.work {
+            Work::Allocate(memory) if memory.device == device && memory.bytes == bytes => Some(memory.clone()),
+            _ => None,
+        };
+        let is_over = |memory: &Allocation| {
+            let mut balance = 0_i64;
+            for (handle, node) in &graph.nodes {
+                match address_of(&node.work) {
+                    Some((address, allocates)) if address == memory.address => {
+                        if !before.contains(handle) {
+                            return false;
+                        }
+                        balance += if allocates { 1 } else { -1 };
+                    }
+                    _ => {}
+                }
+            }
+            balance == 0
+        };
+        Ok(before.iter().filter_map(fits).find(|memory| is_over(memory)))
     })
+    .ok()
+    .flatten()
 }
 
-fn note_highest(device: u32) {
-    let now = usage(device);
-    let mut all = HIGHEST.lock().unwrap_or_else(PoisonError::into_inner);
-    let highest = all.entry(device).or_default();
-    highest.used = highest.used.max(now.used);
-    highest.reserved = highest.reserved.max(now.reserved);
-}
+#[cfg(test)]
+mod tests {
+    use super::super::{add, create};
+    use super::*;
 
-/// The most that graphs have had of a device's memory.
-pub fn highest(device: u32) -> Usage {
-    HIGHEST.lock().unwrap_or_else(PoisonError::into_inner).get(&device).copied().unwrap_or_default()
-}
+    #[test]
+    fn an_address_is_used_again_after_its_end_alone() {
+        let memory = Arc::new(Allocation { address: 4096, bytes: 64, device: 0, is_live: AtomicBool::new(false) });
+        let graph = create();
+        let first = add(graph, &[], Work::Allocate(Arc::clone(&memory))).expect("a new node");
+        let empty = add(graph, &[Dependency::on(first)], Work::Empty).expect("a new node");
+        let found = |after: u64, device, bytes| {
+            reusable(graph, &[Dependency::on(after)], device, bytes).map(|memory| memory.address)
+        };
+        assert_eq!(found(empty, 0, 64), None, "it is not freed");
+        let freed = add(graph, &[Dependency::on(empty)], Work::Free(4096)).expect("a new node");
+        let last = add(graph, &[Dependency::on(freed)], Work::Empty).expect("a new node");
+        assert_eq!(found(last, 0, 64), Some(4096));
+        assert_eq!([found(empty, 0, 64), found(last, 1, 64), found(last, 0, 32)], [None; 3]);
+        add(graph, &[Dependency::on(freed)], Work::Allocate(Arc::clone(&memory))).expect("a new node");
+        assert_eq!(found(last, 0, 64), None, "another node has it at the same time");
+    }
 
-/// Forgets the most that graphs have had: of what was used, or of what was set aside.
-pub fn reset_highest(device: u32, of_used: bool) {
-    let now = usage(device);
-    let mut all = HIGHEST.lock().unwrap_or_else(PoisonError::into_inner);
-    let highest = all.entry(device).or_default();
-    if of_used {
-        highest.used = now.used;
-    } else {
-        highest.reserved = now.reserved;
+    #[test]
+    fn what_is_allocated_outlives_its_graph() {
+        let memory = Arc::new(Allocation { address: 8192, bytes: 64, device: 0, is_live: AtomicBool::new(false) });
+        all().insert(8192, Arc::downgrade(&memory));
+        assert_eq!((memory.allocate(false), memory.allocate(false)), (Ok(()), Err(CudaError::InvalidValue)));
+        assert_eq!((free(8192), free(8192)), (Some(Ok(())), Some(Err(CudaError::InvalidValue))));
+        assert_eq!(memory.allocate(false), Ok(()));
+        drop(memory);
+        assert_eq!(free(8192), None, "it is freed as other memory is");
     }
 }

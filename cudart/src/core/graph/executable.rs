@@ -1,6 +1,6 @@
 //! Executable graphs: what a graph was when it was instantiated, child graphs in place, in an order in which it can be launched.
 
-use super::{Dependency, Graph, Node, Work, user_object};
+use super::{Dependency, Graph, Node, Work, footprint, user_object};
 use crate::core::handles::{Handles, Kind};
 use crate::types::graph::update_result;
 use balar_host::CudaError;
@@ -128,6 +128,7 @@ pub fn destroy(handle: u64) -> Result<(), CudaError> {
     let executable = EXECUTABLES.remove(handle).map_err(super::no_such_thing)?;
     let mut executable = executable.lock().unwrap_or_else(PoisonError::into_inner);
     executable.end_launches()?;
+    footprint::ended(executable.number);
     for (object, count) in std::mem::take(&mut executable.user_objects) {
         user_object::release(object, count)?;
     }

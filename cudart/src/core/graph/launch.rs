@@ -1,7 +1,7 @@
 //! Launches of executable graphs: their nodes as calls.
 
 use super::executable::{Executable, Staging, Step};
-use super::{Work, allocation};
+use super::{Work, allocation, footprint};
 use crate::core::operation::{Copy, HostRows, Side, linear};
 use crate::core::{callbacks, connection, event, transfers};
 use crate::types::graph::instantiate_flags;
@@ -39,6 +39,7 @@ impl Executable {
         let call = Call::GraphLaunch { nodes: lowered.nodes, stream };
         connection::call_with(device, &call, &payloads, &mut |_, _| {})?;
         self.launched_in = Some((device, stream));
+        footprint::launched(self, (device, stream));
         Ok(())
     }
 

@@ -3,6 +3,7 @@
 pub mod allocation;
 pub mod dot;
 pub mod executable;
+pub mod footprint;
 pub mod launch;
 pub mod node;
 pub mod user_object;

@@ -2,7 +2,7 @@
 
 use crate::core::arguments::{In, Out};
 use crate::core::graph::allocation::{self, Allocation};
-use crate::core::graph::{self, Dependency, Work};
+use crate::core::graph::{self, Dependency, Work, footprint};
 use crate::core::process;
 use crate::cuda_api;
 use crate::runtime::capture::dependencies;
@@ -14,15 +14,19 @@ use std::ffi::c_int;
 /// `cudaMemAllocationTypePinned`.
 const PINNED: u32 = 1;
 
-/// Memory as a node's parameters ask for it.
-pub fn allocate_work(parameters: &MemAllocNodeParams) -> Result<(Work, u64), CudaError> {
+/// Memory as the parameters of a node ask for it that comes after these.
+fn allocate_work(graph: u64, after: &[Dependency], parameters: &MemAllocNodeParams) -> Result<(Work, u64), CudaError> {
     let MemAllocNodeParams { pool: MemPoolProps { allocation_type, handle_types, location, .. }, bytes, .. } =
         *parameters;
     if allocation_type != PINNED || handle_types != 0 || location.kind != location_type::DEVICE {
         return Err(CudaError::InvalidValue);
     }
     process::device_of(location.id)?;
-    let memory = Allocation::new(location.id as u32, bytes)?;
+    let device = location.id as u32;
+    let memory = match allocation::reusable(graph, after, device, bytes) {
+        Some(memory) => memory,
+        None => Allocation::new(device, bytes)?,
+    };
     let address = memory.address;
     Ok((Work::Allocate(memory), address))
 }
@@ -35,7 +39,7 @@ pub fn add_allocation(
     parameters: &mut MemAllocNodeParams,
 ) -> Result<(), CudaError> {
     node.check()?;
-    let (work, address) = allocate_work(parameters)?;
+    let (work, address) = allocate_work(graph, after, parameters)?;
     node.set(graph::add(graph, after, work)?)?;
     parameters.pointer = address;
     Ok(())
@@ -87,18 +91,18 @@ cuda_api! {
     }
 
     fn cudaDeviceGraphMemTrim(device: c_int) {
-        // Memory is set aside as long as there are nodes for it: nothing is left over.
-        process::device_of(device).map(|_| ())
+        process::device_of(device)?;
+        footprint::trim(device as u32)
     }
 
     fn cudaDeviceGetGraphMemAttribute(device: c_int, attribute: u32, value: Out<u64>) {
         process::device_of(device)?;
         let device = device as u32;
         value.set(match attribute {
-            graph_memory_attribute::USED_CURRENT => allocation::usage(device).used,
-            graph_memory_attribute::USED_HIGH => allocation::highest(device).used,
-            graph_memory_attribute::RESERVED_CURRENT => allocation::usage(device).reserved,
-            graph_memory_attribute::RESERVED_HIGH => allocation::highest(device).reserved,
+            graph_memory_attribute::USED_CURRENT => footprint::usage(device).used,
+            graph_memory_attribute::USED_HIGH => footprint::highest(device).used,
+            graph_memory_attribute::RESERVED_CURRENT => footprint::usage(device).reserved,
+            graph_memory_attribute::RESERVED_HIGH => footprint::highest(device).reserved,
             _ => return Err(CudaError::InvalidValue),
         })
     }
@@ -114,7 +118,7 @@ cuda_api! {
         if value.get()? != 0 {
             return Err(CudaError::InvalidValue);
         }
-        allocation::reset_highest(device as u32, of_used);
+        footprint::reset_highest(device as u32, of_used);
         Ok(())
     }
 }
