@@ -290,7 +290,7 @@ impl ModuleLoader {
                 parameter_bytes: program.parameter_bytes(),
                 parameters: parameters.clone(),
                 constant_bytes: u32::try_from(constant_bytes).unwrap_or(u32::MAX),
-                ptx_version: architecture,
+                ptx_version: module.architecture_of(name),
                 binary_version: major * 10 + minor,
                 program: self.programs.add(Arc::clone(program)),
             };

@@ -52,6 +52,15 @@ pub struct ModuleVariable {
     pub alignment: u64,
 }
 
+/// The architecture that a text is for, the highest of its `.target` directives; 0 where it names none.
+fn architecture(text: &ast::Module) -> u32 {
+    let number = |target: &str| {
+        let digits = target.strip_prefix("sm_").or_else(|| target.strip_prefix("compute_"))?;
+        digits.trim_end_matches(|letter: char| !letter.is_ascii_digit()).parse().ok()
+    };
+    text.targets.iter().filter_map(|target| number(target)).max().unwrap_or(0)
+}
+
 /// PTX texts that were read and linked. Their variables get addresses before their kernels are decoded.
 #[derive(Clone, Debug)]
 pub struct PtxModule {
@@ -140,12 +149,14 @@ impl PtxModule {
 
     /// The architecture that the texts are for, the highest of all `.target` directives: 75. 0 where they name none.
     pub fn architecture(&self) -> u32 {
-        let targets = self.linkage.modules().iter().flat_map(|module| &module.targets);
-        let number = |target: &str| {
-            let digits = target.strip_prefix("sm_").or_else(|| target.strip_prefix("compute_"))?;
-            digits.trim_end_matches(|letter: char| !letter.is_ascii_digit()).parse().ok()
-        };
-        targets.filter_map(|target| number(target)).max().unwrap_or(0)
+        self.linkage.modules().iter().map(architecture).max().unwrap_or(0)
+    }
+
+    /// The architecture that the text of a kernel is for; 0 where it names none, or there is no such kernel.
+    pub fn architecture_of(&self, kernel: &str) -> u32 {
+        let number = self.linkage.kernel(kernel);
+        let text = number.and_then(|number| self.linkage.modules().get(self.linkage.function(number).0 as usize));
+        text.map_or(0, architecture)
     }
 
     /// Whether a function may allocate from the device heap: `malloc` is declared and not defined.

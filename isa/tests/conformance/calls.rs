@@ -514,6 +514,17 @@ fn modules_call_each_other() {
 }
 
 #[test]
+fn a_kernel_is_for_the_architecture_of_its_own_text() {
+    let text =
+        |target, kernel| format!(".version 8.8\n.target {target}\n.address_size 64\n.entry {kernel}() {{ ret; }}\n");
+    let parse = |name, text: String| balar_isa::ptx::parse(name, &text).expect("a module");
+    let trees = vec![parse("a.ptx", text("sm_75", "old")), parse("b.ptx", text("sm_90a", "new"))];
+    let module = PtxModule::link(trees).unwrap_or_else(|errors| panic!("{errors}"));
+    assert_eq!(["old", "new", "none"].map(|kernel| module.architecture_of(kernel)), [75, 90, 0]);
+    assert_eq!(module.architecture(), 90);
+}
+
+#[test]
 fn what_no_module_defines_refuses_the_kernels_that_reach_it() {
     let text = ".version 8.8\n.target sm_70\n.address_size 64\n.extern .func absent(.param .b32 n);\n\
         .func middle() {\n{ .param .b32 a; st.param.b32 [a], 1;\ncall absent, (a); }\nret; }\n\
