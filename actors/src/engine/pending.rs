@@ -2,6 +2,9 @@
 
 use super::unit::Inbox;
 use balar_protocol::{Message, SimTime};
+use std::cmp::Ordering;
+use std::collections::BinaryHeap;
+use std::collections::binary_heap::PeekMut;
 
 /// Spans of time ahead of the present that are told apart. A memory's answer is under way for half a dozen windows.
 const SPANS: usize = 16;
@@ -32,7 +35,42 @@ impl Default for Span {
     }
 }
 
-/// Messages that have not arrived yet: a calendar of short spans, so that a window looks at its own messages alone.
+/// A message that arrives after the calendar's spans. The greatest arrives first; of those with one stamp, the one sent first.
+#[derive(Debug)]
+struct Far {
+    message: Message,
+    /// How many far ones were sent before.
+    number: u64,
+}
+
+impl Far {
+    fn key(&self) -> (SimTime, u64) {
+        (self.message.time, self.number)
+    }
+}
+
+impl Ord for Far {
+    fn cmp(&self, other: &Far) -> Ordering {
+        other.key().cmp(&self.key())
+    }
+}
+
+impl PartialOrd for Far {
+    fn partial_cmp(&self, other: &Far) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Far {
+    fn eq(&self, other: &Far) -> bool {
+        self.key() == other.key()
+    }
+}
+
+impl Eq for Far {}
+
+/// Messages that have not arrived yet: a calendar of short spans, so that a window looks at its own messages alone, and a heap of
+/// what comes after them: a link may have a million lines of a copy on their way.
 #[derive(Debug)]
 pub(super) struct Pending {
     /// A span lasts 2^`shift` ps.
@@ -42,7 +80,9 @@ pub(super) struct Pending {
     /// Those of span number n are in `spans[n % SPANS]`.
     spans: [Span; SPANS],
     /// What arrives after them.
-    later: Span,
+    later: BinaryHeap<Far>,
+    /// Messages that were put there.
+    later_sent: u64,
     earliest: SimTime,
 }
 
@@ -53,7 +93,8 @@ impl Pending {
             shift: lookahead.0.max(1).ilog2(),
             first: 0,
             spans: std::array::from_fn(|_| Span::default()),
-            later: Span::default(),
+            later: BinaryHeap::new(),
+            later_sent: 0,
             earliest: SimTime::MAX,
         }
     }
@@ -71,12 +112,28 @@ impl Pending {
         if number.wrapping_sub(self.first) >= SPANS as u64 {
             // The unit may have slept for long: the calendar starts with what is there.
             self.first = self.first.max(self.earliest.min(floor).0 >> self.shift);
+            self.bring_near();
         }
         self.earliest = self.earliest.min(message.time);
         if number.wrapping_sub(self.first) < SPANS as u64 {
             self.spans[number as usize % SPANS].push(message);
         } else {
-            self.later.push(message);
+            self.later.push(Far { message, number: self.later_sent });
+            self.later_sent += 1;
+        }
+    }
+
+    /// Takes the first of the far messages, where `wanted` says so of it.
+    fn pop_far(&mut self, wanted: impl Fn(&Message) -> bool) -> Option<Message> {
+        let first = self.later.peek_mut().filter(|first| wanted(&first.message))?;
+        Some(PeekMut::pop(first).message)
+    }
+
+    /// What the calendar has come to moves into it, before anything else is added there: it was sent before that.
+    fn bring_near(&mut self) {
+        let (shift, first) = (self.shift, self.first);
+        while let Some(message) = self.pop_far(|message| (message.time.0 >> shift).wrapping_sub(first) < SPANS as u64) {
+            self.spans[(message.time.0 >> shift) as usize % SPANS].push(message);
         }
     }
 
@@ -90,9 +147,7 @@ impl Pending {
 
     fn take(&mut self, until: SimTime, inbox: &mut Inbox) {
         // First what was far away when it was sent: of messages of one sender and stamp, these are the older ones.
-        if self.later.earliest < until {
-            self.later.take_until(until, inbox);
-        }
+        inbox.fill(std::iter::from_fn(|| self.pop_far(|message| message.time < until)));
         let last = until.0 >> self.shift;
         for number in (self.first..last).take(SPANS) {
             let span = &mut self.spans[number as usize % SPANS];
@@ -100,13 +155,15 @@ impl Pending {
             span.earliest = SimTime::MAX;
         }
         self.first = self.first.max(last);
+        self.bring_near();
         let partial = &mut self.spans[last as usize % SPANS];
         if partial.earliest < until {
             partial.take_until(until, inbox);
         }
         inbox.sort();
         let earliest = self.spans.iter().map(|span| span.earliest).min();
-        self.earliest = earliest.unwrap_or(SimTime::MAX).min(self.later.earliest);
+        let later = self.later.peek().map_or(SimTime::MAX, |first| first.message.time);
+        self.earliest = earliest.unwrap_or(SimTime::MAX).min(later);
     }
 }
 
