@@ -11,12 +11,15 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// How the names of such folders begin.
 const PREFIX: &str = "balar-actors-";
 /// The file that a living simulator has locked.
 const LOCK: &str = "lock";
+/// How often a folder is made that others remove, and how long they have for it.
+const ATTEMPTS: u32 = 1000;
+const PAUSE: Duration = Duration::from_millis(1);
 /// The socket.
 const SOCKET: &str = "socket";
 
@@ -44,9 +47,20 @@ impl SocketFolder {
             remove_all_abandoned(parent);
         }
         let named = |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", path.display()));
-        DirBuilder::new().mode(0o700).create(&path).map_err(named)?;
-        let lock = lock(&path, true).map_err(named)?.ok_or(io::ErrorKind::AddrInUse)?;
-        Ok(SocketFolder { path, _lock: lock })
+        for attempt in 0..ATTEMPTS {
+            match DirBuilder::new().mode(0o700).create(&path) {
+                Ok(()) => match lock(&path, true) {
+                    Ok(Some(lock)) if is_lock_of(&lock, &path) => return Ok(SocketFolder { path, _lock: lock }),
+                    Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(named(error)),
+                    // Another run that begins found it before it was locked, took it for abandoned, and removes it.
+                    _ => {}
+                },
+                Err(error) if attempt > 0 && error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(named(error)),
+            }
+            std::thread::sleep(PAUSE);
+        }
+        Err(named(io::ErrorKind::AddrInUse.into()))
     }
 
     /// Where it is.
@@ -77,6 +91,12 @@ fn lock(folder: &Path, create: bool) -> io::Result<Option<OwnedFd>> {
         Err(rustix::io::Errno::WOULDBLOCK) => Ok(None),
         Err(error) => Err(error.into()),
     }
+}
+
+/// Is this lock's file still in the folder?
+fn is_lock_of(lock: &OwnedFd, folder: &Path) -> bool {
+    let held = rustix::fs::fstat(lock).map(|file| file.st_ino);
+    held.is_ok_and(|held| fs::symlink_metadata(folder.join(LOCK)).is_ok_and(|file| file.ino() == held))
 }
 
 /// Is this a folder of a run, by its name and owner?
@@ -137,6 +157,24 @@ mod tests {
         drop(held);
         remove_all_abandoned(parent.path());
         assert!(!living.exists());
+    }
+
+    #[test]
+    fn runs_that_begin_at_once_leave_each_others_folders() {
+        let parent = tempfile::tempdir().expect("a folder");
+        std::thread::scope(|scope| {
+            for thread in 0..4 {
+                let parent = parent.path();
+                scope.spawn(move || {
+                    for number in 0..100 {
+                        let path = parent.join(format!("{PREFIX}{thread}-{number}"));
+                        let folder = SocketFolder::create(path).expect("a folder of one's own");
+                        fs::write(folder.socket(), "").expect("it is there");
+                    }
+                });
+            }
+        });
+        assert_eq!(fs::read_dir(parent.path()).expect("a folder").count(), 0);
     }
 
     #[test]
