@@ -5,6 +5,30 @@ use balar_host::{Bytes, Call, CallFailure, CallResult, CudaError, HostProgram, M
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
+/// PTX of the kernel `double(from, to)`: each thread of the grid writes twice the word that it reads.
+pub const DOUBLE: &str = "
+.version 7.0
+.target sm_70
+.address_size 64
+.visible .entry double(.param .u64 from, .param .u64 to) {
+    .reg .b32 %r<5>;
+    .reg .b64 %d<6>;
+    ld.param.u64 %d1, [from];
+    ld.param.u64 %d2, [to];
+    mov.u32 %r1, %ctaid.x;
+    mov.u32 %r2, %ntid.x;
+    mov.u32 %r3, %tid.x;
+    mad.lo.s32 %r1, %r1, %r2, %r3;
+    mul.wide.u32 %d3, %r1, 4;
+    add.s64 %d4, %d1, %d3;
+    add.s64 %d5, %d2, %d3;
+    ld.global.u32 %r4, [%d4];
+    shl.b32 %r4, %r4, 1;
+    st.global.u32 [%d5], %r4;
+    ret;
+}
+";
+
 /// A call made of the results of those before.
 pub type Step = Box<dyn Fn(&[CallResult]) -> Call + Send>;
 

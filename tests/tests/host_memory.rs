@@ -3,36 +3,12 @@
 use balar_actors::engine::RunOptions;
 use balar_actors::simulation::simulate_program;
 use balar_host::Call;
-use balar_tests::steps::{Argument, Steps, call, download, launch, upload};
+use balar_tests::steps::{Argument, DOUBLE, Steps, call, download, launch, upload};
 use balar_tests::{built_in, built_in_with};
 
 const BLOCKS: u32 = 64;
 const THREADS: u32 = 256;
 const BYTES: u64 = (BLOCKS * THREADS) as u64 * 4;
-
-/// Each thread writes twice the word that it reads.
-const DOUBLE: &str = "
-.version 7.0
-.target sm_70
-.address_size 64
-.visible .entry double(.param .u64 from, .param .u64 to) {
-    .reg .b32 %r<5>;
-    .reg .b64 %d<6>;
-    ld.param.u64 %d1, [from];
-    ld.param.u64 %d2, [to];
-    mov.u32 %r1, %ctaid.x;
-    mov.u32 %r2, %ntid.x;
-    mov.u32 %r3, %tid.x;
-    mad.lo.s32 %r1, %r1, %r2, %r3;
-    mul.wide.u32 %d3, %r1, 4;
-    add.s64 %d4, %d1, %d3;
-    add.s64 %d5, %d2, %d3;
-    ld.global.u32 %r4, [%d4];
-    shl.b32 %r4, %r4, 1;
-    st.global.u32 [%d5], %r4;
-    ret;
-}
-";
 
 #[test]
 fn pinned_memory_is_reached_over_the_link_and_managed_memory_on_the_device() {

@@ -5,28 +5,7 @@ use balar_actors::simulation::simulate_program;
 use balar_host::Call;
 use balar_host::call::{GRANULARITY, MemoryAccess, VirtualMemoryCall};
 use balar_tests::built_in;
-use balar_tests::steps::{Argument, Step, Steps, call, download, launch, upload, value};
-
-/// Each thread writes twice the word that it reads.
-const DOUBLE: &str = "
-.version 7.0
-.target sm_70
-.address_size 64
-.visible .entry double(.param .u64 from, .param .u64 to) {
-    .reg .b32 %r<3>;
-    .reg .b64 %d<5>;
-    ld.param.u64 %d1, [from];
-    ld.param.u64 %d2, [to];
-    mov.u32 %r1, %tid.x;
-    mul.wide.u32 %d3, %r1, 4;
-    add.s64 %d1, %d1, %d3;
-    add.s64 %d2, %d2, %d3;
-    ld.global.u32 %r2, [%d1];
-    shl.b32 %r2, %r2, 1;
-    st.global.u32 [%d2], %r2;
-    ret;
-}
-";
+use balar_tests::steps::{Argument, DOUBLE, Step, Steps, call, download, launch, upload, value};
 
 const THREADS: u32 = 256;
 const BYTES: u64 = THREADS as u64 * 4;

@@ -149,22 +149,22 @@ pub fn forget_device_memory(start: u64) {
     DEVICE_MEMORY.write().unwrap_or_else(PoisonError::into_inner).remove(&start);
 }
 
-/// The first address after the noted memory that an address is in.
-pub fn noted_end(address: u64) -> Option<u64> {
+/// The noted memory that an address is in: where it begins, and its bytes.
+fn noted(address: u64) -> Option<(u64, u64)> {
     let noted = DEVICE_MEMORY.read().unwrap_or_else(PoisonError::into_inner);
     let (start, bytes) = noted.range(..=address).next_back()?;
-    (address - start < *bytes).then_some(start + bytes)
+    (address - start < *bytes).then_some((*start, *bytes))
+}
+
+/// The first address after the noted memory that an address is in.
+pub fn noted_end(address: u64) -> Option<u64> {
+    noted(address).map(|(start, bytes)| start + bytes)
 }
 
 /// Refuses a copy from the host that is longer than the memory that it goes to, before the host's memory is read.
 pub fn check_room(address: u64, bytes: u64) -> Result<(), CudaError> {
-    let noted = {
-        let noted = DEVICE_MEMORY.read().unwrap_or_else(PoisonError::into_inner);
-        noted.range(..=address).next_back().map(|(start, length)| (*start, *length))
-    };
     let fits = |(start, length): (u64, u64)| bytes <= length.saturating_sub(address - start);
-    let is_in = |(start, length): &(u64, u64)| address - start < *length;
-    let looks_right = noted.filter(is_in).map_or(bytes < LARGE_COPY, fits);
+    let looks_right = noted(address).map_or(bytes < LARGE_COPY, fits);
     if looks_right || memory::place_of(address) == memory::Place::Elsewhere {
         return Ok(());
     }
