@@ -1,10 +1,19 @@
 //! The engine, the topology language and the hardware units of balar-actors.
+//!
+//! From the ground up: [`engine`] (units, messages, windows), [`memory`] (values), [`catalogue`] (what a kind of unit declares), the
+//! units themselves ([`gpu`] and [`node`] beside [`driver`]), [`topology`], [`simulation`].
 
 pub mod catalogue;
-pub mod description;
-pub mod device_memory;
+pub mod dram;
+pub mod driver;
 pub mod engine;
-pub mod modules;
+pub mod gpu;
+pub mod interleave;
+pub mod kinds;
+pub mod lines;
+pub mod memory;
+pub mod node;
 pub mod simulation;
+#[cfg(test)]
+mod test_support;
 pub mod topology;
-pub mod units;

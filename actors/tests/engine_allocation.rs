@@ -62,7 +62,7 @@ fn allocations(threads: usize, windows: u64, messages: u64) -> u64 {
         let wires = vec![wire(unit + 1), wire(unit + 7)];
         UnitEntry { path: String::new(), unit: Box::new(Talker { messages }), wires, weight: 1 }
     });
-    let simulation = Simulation { units: units.collect(), memory: None };
+    let simulation = Simulation { units: units.collect(), ..Simulation::default() };
     let options = RunOptions { threads, stop_at: Some(SimTime(10 * windows)), ..RunOptions::default() };
     let before = ALLOCATIONS.load(Ordering::Relaxed);
     let report = run(simulation, options).expect("the network is sound");

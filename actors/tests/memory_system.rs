@@ -1,11 +1,10 @@
 //! Crossbar, L2 slices and HBM stacks of a V100, wired and run by the engine, with requesters in place of SMs.
 
-use balar_actors::catalogue::{BuildContext, PortMap, UnitDefinition};
-use balar_actors::engine::node::Node;
+use balar_actors::catalogue::{BuildContext, PortMap, Surroundings, UnitDefinition};
 use balar_actors::engine::{
     Inbox, NextWake, Outbox, Outcome, RunOptions, RunReport, Simulation, Unit, UnitEntry, Window, Wire, run,
 };
-use balar_actors::units::{crossbar, hbm_stack, l2_slice};
+use balar_actors::gpu::{crossbar, hbm_stack, l2_slice};
 use balar_protocol::memory::{MemoryKind, MemoryMessage, MemoryRequest};
 use balar_protocol::statistics::{StatisticDefinition, StatisticSink};
 use balar_protocol::{Payload, PortId, SimTime, UnitId};
@@ -100,8 +99,8 @@ fn parameters(definition: &UnitDefinition, given: &[(&str, &str)]) -> String {
 }
 
 fn build(definition: &UnitDefinition, given: &[(&str, &str)], ports: &PortMap, index: u32, row: u32) -> Box<dyn Unit> {
-    let node = Node::default();
-    let context = BuildContext { path: "gpu.unit", part: "gpu", index, row_length: row, ports, node: &node };
+    let surroundings = &Surroundings::default();
+    let context = BuildContext { path: "gpu.unit", part: "gpu", index, row_length: row, ports, unit: 0, surroundings };
     (definition.build)(&parameters(definition, given), &context).expect("a right unit")
 }
 

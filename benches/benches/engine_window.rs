@@ -49,7 +49,7 @@ fn windows(windows: u64, threads: usize, awake: u32, messages: u32) -> Duration 
         let behaviour = Idler { awake: unit % every == 0 && unit / every < awake, messages, received: 0 };
         UnitEntry { path: format!("unit[{unit}]"), unit: Box::new(behaviour), wires, weight: 1 }
     });
-    let simulation = Simulation { units: units.collect(), memory: None };
+    let simulation = Simulation { units: units.collect(), ..Simulation::default() };
     let stop_at = Some(SimTime(LATENCY.0 * windows));
     // Shuffled: neighbours live in different shards as often as not.
     let options = RunOptions { threads, stop_at, placement: Placement::Shuffled(1), ..RunOptions::default() };

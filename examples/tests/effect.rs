@@ -1,9 +1,9 @@
 //! What the prefetcher does, on the node of `topologies/v100_prefetcher.ron` and beside the same node without it.
 
 use balar_actors::engine::RunOptions;
+use balar_actors::kinds::UNITS;
 use balar_actors::simulation::{BuiltInWorkloads, RunResult, SimulationRequest, simulate};
 use balar_actors::topology::{LoadOptions, PartLibrary, TopologySource, load};
-use balar_actors::units::UNITS;
 use std::fmt::Write;
 
 const WITH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/topologies/v100_prefetcher.ron");

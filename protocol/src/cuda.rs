@@ -1,5 +1,6 @@
 //! The CUDA protocol: kernel launches from the host to the CTA scheduler, and what became of them.
 
+use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 
@@ -14,9 +15,41 @@ impl fmt::Display for LaunchId {
     }
 }
 
-/// A loaded kernel: its index in the node's module table.
+/// The number of a loaded kernel's code.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ProgramId(pub u32);
+
+/// A kernel's code: a number, by which a saved state names it, and the decoded program for whoever runs it.
+///
+/// This crate knows no programs: whoever runs the code asks for it by its type.
+#[derive(Clone, Default)]
+pub struct Code {
+    id: ProgramId,
+    program: Option<Arc<dyn Any + Send + Sync>>,
+}
+
+impl Code {
+    /// The decoded `program` under a number that no other has.
+    pub fn new<P: Any + Send + Sync>(id: ProgramId, program: Arc<P>) -> Code {
+        Code { id, program: Some(program) }
+    }
+
+    /// Its number.
+    pub fn id(&self) -> ProgramId {
+        self.id
+    }
+
+    /// The decoded program; `None` where it is of another type, or the code is known by its number alone.
+    pub fn program<P: Any + Send + Sync>(&self) -> Option<Arc<P>> {
+        Arc::clone(self.program.as_ref()?).downcast().ok()
+    }
+}
+
+impl fmt::Debug for Code {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.id.fmt(f)
+    }
+}
 
 /// One launch of a kernel.
 #[derive(Clone, Debug)]
@@ -24,7 +57,7 @@ pub struct KernelLaunch {
     /// Its number.
     pub id: LaunchId,
     /// Which code.
-    pub program: ProgramId,
+    pub code: Code,
     /// The kernel's name as the program gives it.
     pub name: Arc<str>,
     /// CTAs in x, y, z.

@@ -3,9 +3,9 @@
 pub mod steps;
 
 use balar_actors::engine::RunOptions;
+use balar_actors::kinds::UNITS;
 use balar_actors::simulation::{BuiltInWorkloads, RunResult, SimulationRequest, simulate};
 use balar_actors::topology::{self, LoadOptions, Override, PartLibrary, Topology, TopologySource};
-use balar_actors::units::UNITS;
 use balar_workloads::Descriptor;
 use std::fmt::Write;
 use std::path::Path;

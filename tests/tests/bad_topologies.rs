@@ -2,7 +2,7 @@
 
 mod toy_units;
 
-use balar_actors::engine::node::Node;
+use balar_actors::catalogue::Surroundings;
 use balar_actors::simulation::BuiltInWorkloads;
 use balar_actors::topology::{self, LoadOptions, Override, PartLibrary, TopologyErrors, TopologySource};
 use std::path::Path;
@@ -20,7 +20,7 @@ fn load_and_build(name: &str, overrides: &[Override]) -> Result<(), TopologyErro
     let library = PartLibrary::built_in();
     let options = LoadOptions { kinds: TOYS, library: &library, workloads: Some(&BuiltInWorkloads), overrides };
     let topology = topology::load(&TopologySource::from(name), &options)?;
-    topology::build(&topology, &Node::default()).map(drop)
+    topology::build(&topology, &Surroundings::default()).map(drop)
 }
 
 #[test]

@@ -2,9 +2,9 @@
 
 mod toy_units;
 
+use balar_actors::kinds::UNITS;
 use balar_actors::simulation::{BuiltInWorkloads, check_units};
 use balar_actors::topology::{self, LoadOptions, Override, PartLibrary, Topology, TopologySource};
-use balar_actors::units::UNITS;
 use balar_protocol::{PortId, SimTime, UnitId};
 use toy_units::TOYS;
 

@@ -10,14 +10,24 @@ const BLOCK: usize = 16;
 #[derive(Debug)]
 pub(super) struct Agenda {
     next: Vec<SimTime>,
+    /// The smallest latency of each slot's wires.
+    latencies: Vec<SimTime>,
     /// No slot of the block is earlier; after [`Agenda::settle`], one is not later.
     blocks: Vec<SimTime>,
 }
 
 impl Agenda {
-    /// Every one of `slots` slots has something to do at once.
-    pub fn new(slots: usize) -> Agenda {
-        Agenda { next: vec![SimTime::ZERO; slots], blocks: vec![SimTime::ZERO; slots.div_ceil(BLOCK)] }
+    /// Slots with wires of these latencies, each of which has something to do at once.
+    pub fn new(latencies: Vec<SimTime>) -> Agenda {
+        let slots = latencies.len();
+        Agenda { next: vec![SimTime::ZERO; slots], latencies, blocks: vec![SimTime::ZERO; slots.div_ceil(BLOCK)] }
+    }
+
+    /// No message that a slot is yet to send arrives before this time: a slot that sleeps until some time sends nothing before.
+    #[inline]
+    pub fn reach(&self) -> SimTime {
+        let arrivals = self.next.iter().zip(&self.latencies).map(|(next, latency)| next.0.saturating_add(latency.0));
+        SimTime(arrivals.min().unwrap_or(u64::MAX))
     }
 
     pub fn blocks(&self) -> usize {
@@ -69,7 +79,7 @@ mod tests {
 
     #[test]
     fn the_earliest_slot_of_any_block_is_found() {
-        let mut agenda = Agenda::new(40);
+        let mut agenda = Agenda::new(vec![SimTime(10); 40]);
         assert_eq!((agenda.blocks(), agenda.earliest()), (3, SimTime::ZERO));
         for slot in 0..40 {
             agenda.set(slot, SimTime(1000 + slot as u64));
@@ -77,7 +87,8 @@ mod tests {
         (0..3).for_each(|block| agenda.settle(block));
         assert_eq!(agenda.earliest(), SimTime(1000));
         agenda.bring_forward(37, SimTime(500));
-        assert_eq!((agenda.earliest(), agenda.is_due(37, SimTime(501))), (SimTime(500), true));
+        assert_eq!((agenda.earliest(), agenda.reach()), (SimTime(500), SimTime(510)));
+        assert!(agenda.is_due(37, SimTime(501)));
         let due: Vec<_> = (0..3).filter_map(|block| agenda.due_block(block, SimTime(501))).collect();
         assert_eq!(due, std::iter::once(32..40).collect::<Vec<_>>());
         agenda.set(37, SimTime::MAX);

@@ -1,34 +1,22 @@
 //! The coordinator: an actor that owns simulated time and moves the shards through it.
 
-use super::LiveBoard;
 use super::containment::contain;
 use super::handoff::{Patience, look_for};
-use super::placement::Seat;
 use super::run::{DeadlockReport, EngineError, LostStatistics, Outcome, RunReport, WaitingUnit};
 use super::shard::{
-    Batch, CollectStatistics, Desk, Failure, Logs, Report, RunWindows, Shard, ShardResult, Slot, Surroundings,
-    UnitResult,
+    Batch, CollectStatistics, Desk, Failure, Report, RunWindows, Shard, ShardResult, Slot, Surroundings, UnitResult,
 };
-use super::wall_clock::Deadline;
-use crate::device_memory::DeviceMemory;
 use actix::{Actor, Addr, ArbiterHandle, AsyncContext, Context, Handler};
 use balar_protocol::SimTime;
 use balar_protocol::statistics::StatisticSink;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 use tokio::sync::oneshot;
 
 /// What a coordinator is made from.
 pub(super) struct CoordinatorSetup {
-    pub lookahead: SimTime,
-    pub stop_at: SimTime,
-    pub deadline: Deadline,
-    pub interrupt: Arc<AtomicBool>,
-    pub progress: Option<LiveBoard>,
-    pub memory: Option<Arc<DeviceMemory>>,
+    pub surroundings: Surroundings,
     pub paths: Vec<String>,
-    pub seats: Arc<[Seat]>,
     /// The units of each shard.
     pub slots: Vec<Vec<Slot>>,
     /// Where each shard lives.
@@ -43,12 +31,13 @@ struct ShardState {
     address: Addr<Shard>,
     /// The earliest stamp or wake of its units when it last reported.
     own_next: SimTime,
-    /// The earliest stamp of what is in `inbound`.
+    /// No message that its units are yet to send arrives before this time, as far as they knew when it last reported.
+    own_reach: SimTime,
+    /// The same two of what is in `inbound`.
     inbound_earliest: SimTime,
+    inbound_reach: SimTime,
     /// Buffers of its last report, for its next command.
     buffers: Vec<Batch>,
-    /// Applied logs that go back with the next command.
-    logs: Logs,
     /// Messages for it, by the shard they come from.
     inbound: Vec<Batch>,
     busy: Duration,
@@ -63,6 +52,11 @@ impl ShardState {
     fn next(&self) -> SimTime {
         self.own_next.min(self.inbound_earliest)
     }
+
+    /// No message that it is yet to send arrives before this time.
+    fn reach(&self) -> SimTime {
+        self.own_reach.min(self.inbound_reach)
+    }
 }
 
 /// Owns simulated time.
@@ -72,8 +66,8 @@ pub(super) struct Coordinator {
     paths: Vec<String>,
     /// Shards that have not reported yet.
     running: usize,
-    /// Logs of the window that has just been run.
-    logs: Logs,
+    /// When the last window began.
+    last_start: SimTime,
     last_event: SimTime,
     windows: u64,
     /// Windows that the shards of the present step ran: the same number for all of them.
@@ -101,15 +95,8 @@ enum Ending {
 impl Coordinator {
     pub fn new(setup: CoordinatorSetup, context: &mut Context<Self>) -> Coordinator {
         let count = setup.slots.len();
-        let surroundings = Surroundings {
-            lookahead: setup.lookahead,
-            stop_at: setup.stop_at,
-            deadline: setup.deadline,
-            interrupt: setup.interrupt,
-            progress: setup.progress,
-            memory: setup.memory,
-            seats: setup.seats,
-        };
+        let surroundings = setup.surroundings;
+        let shortest = surroundings.latencies.iter().copied().min().unwrap_or(SimTime::MAX);
         let empty = || (0..count).map(|_| Batch::new()).collect::<Vec<Batch>>();
         let start = |(index, (slots, arbiter)): (usize, (Vec<Slot>, ArbiterHandle))| {
             let (surroundings, coordinator) = (surroundings.clone(), context.address());
@@ -121,9 +108,11 @@ impl Coordinator {
             ShardState {
                 address,
                 own_next,
+                // Nothing has been sent yet: the first window is the shortest.
+                own_reach: shortest,
                 inbound_earliest: SimTime::MAX,
+                inbound_reach: SimTime::MAX,
                 buffers: empty(),
-                logs: Logs::new(),
                 inbound: empty(),
                 busy: Duration::ZERO,
                 running: false,
@@ -136,7 +125,7 @@ impl Coordinator {
             surroundings,
             paths: setup.paths,
             running: 0,
-            logs: Logs::new(),
+            last_start: SimTime::ZERO,
             last_event: SimTime::ZERO,
             windows: 0,
             step_windows: 0,
@@ -168,6 +157,7 @@ impl Coordinator {
         };
         if ending.is_some() {
             self.ending = ending;
+            self.surroundings.epochs.finish();
             self.results_missing = self.shards.len();
             for shard in &self.shards {
                 shard.address.do_send(CollectStatistics);
@@ -175,7 +165,9 @@ impl Coordinator {
             return;
         }
 
-        let window = self.surroundings.window_at(start);
+        self.surroundings.epochs.between(self.last_start, start);
+        let reach = self.shards.iter().map(ShardState::reach).min().unwrap_or(SimTime::MAX);
+        let window = self.surroundings.window_at(start, reach);
         self.running = self.shards.iter().filter(|shard| shard.next() < window.until).count();
         let alone = self.running == 1;
         // What the others do next, where only one shard has work: it needs nobody until then.
@@ -185,10 +177,9 @@ impl Coordinator {
         for shard in self.shards.iter_mut().rev().filter(|shard| shard.next() < window.until) {
             let mut inbound = std::mem::take(&mut shard.buffers);
             std::mem::swap(&mut inbound, &mut shard.inbound);
-            shard.inbound_earliest = SimTime::MAX;
-            let logs = std::mem::take(&mut shard.logs);
+            (shard.inbound_earliest, shard.inbound_reach) = (SimTime::MAX, SimTime::MAX);
             shard.running = true;
-            let command = RunWindows { window, horizon, alone, inbound, logs };
+            let command = RunWindows { window, horizon, inbound };
             let refused = match &shard.desk {
                 Some(desk) => {
                     desk.reports.open();
@@ -243,8 +234,11 @@ impl Coordinator {
         }
         for (to, batch) in report.outbound.iter_mut().enumerate().filter(|(_, batch)| !batch.is_empty()) {
             let shard = &mut self.shards[to];
-            shard.inbound_earliest =
-                batch.iter().map(|(_, message)| message.time).fold(shard.inbound_earliest, SimTime::min);
+            for (unit, message) in batch.iter() {
+                let reach = message.time.saturating_add(self.surroundings.latencies[unit.0 as usize]);
+                shard.inbound_earliest = shard.inbound_earliest.min(message.time);
+                shard.inbound_reach = shard.inbound_reach.min(reach);
+            }
             let waiting = &mut shard.inbound[report.shard];
             if waiting.is_empty() {
                 std::mem::swap(waiting, batch);
@@ -252,27 +246,21 @@ impl Coordinator {
                 waiting.append(batch);
             }
         }
-        self.logs.append(&mut report.logs);
         let shard = &mut self.shards[report.shard];
         shard.buffers = report.outbound;
-        shard.logs = report.logs;
         shard.busy += report.busy;
         shard.own_next = report.next;
+        shard.own_reach = report.reach;
         shard.running = false;
         self.running -= 1;
         if self.running > 0 {
             return;
         }
 
+        self.last_start = report.last.start;
         self.windows += std::mem::take(&mut self.step_windows);
         if let Some(progress) = &self.surroundings.progress {
-            progress.reached(report.reached, self.windows, self.messages);
-        }
-        if !self.logs.is_empty() && self.failure.is_none() {
-            self.surroundings.commit(&mut self.logs);
-            for log in self.logs.drain(..) {
-                self.shards[self.surroundings.seats[log.0.0 as usize].shard as usize].logs.push(log);
-            }
+            progress.reached(report.last.until, self.windows, self.messages);
         }
     }
 

@@ -18,9 +18,9 @@
 mod agenda;
 mod containment;
 mod coordinator;
+mod epoch;
 mod handoff;
 pub mod live;
-pub mod node;
 mod pending;
 mod placement;
 mod run;
@@ -28,10 +28,11 @@ mod shard;
 pub mod unit;
 mod wall_clock;
 
+pub use epoch::{EpochHook, Epochs, epoch_end};
 pub use live::{Gauge, LiveBoard};
 pub use placement::Placement;
 pub use run::{
     DeadlockReport, EngineError, LostStatistics, Outcome, RunOptions, RunReport, Simulation, UnitEntry, WaitingUnit,
-    run,
+    WindowCut, run,
 };
 pub use unit::{Inbox, NextWake, Outbox, Unit, Window, Wire};

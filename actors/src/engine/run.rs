@@ -1,11 +1,11 @@
 //! A simulation, its options, what comes of it, and the call that runs it.
 
 use super::coordinator::{Coordinator, CoordinatorSetup};
-use super::shard::Slot;
+use super::epoch::Epochs;
+use super::shard::{Slot, Surroundings};
 use super::unit::{Outbox, Unit, Wire};
 use super::wall_clock::Deadline;
 use super::{LiveBoard, Placement, containment};
-use crate::device_memory::DeviceMemory;
 use actix::{Actor, Arbiter, System};
 use balar_protocol::statistics::StatisticSink;
 use balar_protocol::{SimTime, UnitId};
@@ -28,13 +28,13 @@ pub struct UnitEntry {
     pub weight: u32,
 }
 
-/// All units of a node, wired, with the memory they share.
+/// All units of a node, wired, with what they share.
 #[derive(Default)]
 pub struct Simulation {
     /// The units.
     pub units: Vec<UnitEntry>,
-    /// What write logs are applied to between windows.
-    pub memory: Option<Arc<DeviceMemory>>,
+    /// What happens at fixed multiples of a length of time: the writes of units become visible.
+    pub epochs: Epochs,
 }
 
 /// How to run a simulation. None of it changes what is simulated, `stop_at` apart.
@@ -52,6 +52,33 @@ pub struct RunOptions {
     pub progress: Option<LiveBoard>,
     /// How units are spread over shards.
     pub placement: Placement,
+    /// Where windows end before wires make them.
+    pub cut: WindowCut,
+}
+
+/// Where windows end before wires and epochs make them end. It changes no result: tests show so by it.
+#[derive(Clone, Debug, Default)]
+pub struct WindowCut {
+    /// Each window is as long as a window can be over this; 0 and 1 change nothing.
+    pub divisor: u64,
+    /// Ends of windows, in order.
+    pub at: Arc<[SimTime]>,
+}
+
+impl WindowCut {
+    /// The end of a window from `start` on that could last until `until`.
+    #[inline]
+    pub(super) fn shorten(&self, start: SimTime, mut until: SimTime) -> SimTime {
+        if self.divisor > 1 {
+            until = SimTime(start.0 + (until.0 - start.0).div_ceil(self.divisor));
+        }
+        if !self.at.is_empty()
+            && let Some(&cut) = self.at.get(self.at.partition_point(|&cut| cut <= start))
+        {
+            until = until.min(cut);
+        }
+        until
+    }
 }
 
 impl Default for RunOptions {
@@ -63,6 +90,7 @@ impl Default for RunOptions {
             interrupt: Arc::new(AtomicBool::new(false)),
             progress: None,
             placement: Placement::Balanced,
+            cut: WindowCut::default(),
         }
     }
 }
@@ -176,19 +204,20 @@ pub enum EngineError {
 ///
 /// Where the simulation cannot run at all: see [`EngineError`].
 pub fn run(simulation: Simulation, options: RunOptions) -> Result<RunReport, EngineError> {
-    let lookahead = lookahead(&simulation)?;
+    let latencies = latencies(&simulation)?;
     containment::install();
     // A thread of its own: the caller's may belong to a runtime already.
     let engine = std::thread::Builder::new().name("engine".to_owned());
-    let engine = engine.spawn(move || run_system(simulation, options, lookahead)).map_err(EngineError::Threads)?;
+    let engine = engine.spawn(move || run_system(simulation, options, latencies)).map_err(EngineError::Threads)?;
     engine.join().unwrap_or_else(|_| Err(EngineError::Internal("its thread panicked".to_owned())))
 }
 
-/// The smallest latency of a wire.
-fn lookahead(simulation: &Simulation) -> Result<SimTime, EngineError> {
+/// The smallest latency of each unit's wires.
+fn latencies(simulation: &Simulation) -> Result<Vec<SimTime>, EngineError> {
     let units = &simulation.units;
-    let mut smallest = None;
+    let mut latencies = Vec::with_capacity(units.len());
     for entry in units {
+        let mut smallest = WINDOW_WITHOUT_WIRES;
         for (port, wire) in entry.wires.iter().enumerate() {
             let (from, port) = (entry.path.clone(), port as u16);
             let Some(to) = units.get(wire.unit.0 as usize) else {
@@ -197,24 +226,27 @@ fn lookahead(simulation: &Simulation) -> Result<SimTime, EngineError> {
             if wire.latency == SimTime::ZERO {
                 return Err(EngineError::ZeroLatencyWire { from, port, to: to.path.clone() });
             }
-            smallest = Some(smallest.map_or(wire.latency, |least: SimTime| least.min(wire.latency)));
+            smallest = smallest.min(wire.latency);
         }
+        latencies.push(smallest);
     }
-    Ok(smallest.unwrap_or(WINDOW_WITHOUT_WIRES))
+    Ok(latencies)
 }
 
-fn run_system(simulation: Simulation, options: RunOptions, lookahead: SimTime) -> Result<RunReport, EngineError> {
+fn run_system(simulation: Simulation, options: RunOptions, latencies: Vec<SimTime>) -> Result<RunReport, EngineError> {
     let units = simulation.units;
     let shards = options.threads.clamp(1, units.len().max(1));
     let weights: Vec<u32> = units.iter().map(|entry| entry.weight).collect();
     let seats: Arc<[_]> = options.placement.seats(&weights, shards).into();
+    // A calendar's span is about a window.
+    let span = latencies.iter().copied().min().unwrap_or(WINDOW_WITHOUT_WIRES);
     let mut paths = Vec::with_capacity(units.len());
     let mut slots: Vec<Vec<Slot>> = (0..shards).map(|_| Vec::new()).collect();
     for (index, entry) in units.into_iter().enumerate() {
         paths.push(entry.path.clone());
         let id = UnitId(index as u32);
         let out = Outbox { source: id, wires: entry.wires, ..Outbox::default() };
-        slots[seats[index].shard as usize].push(Slot::new(id, entry.path, entry.unit, out, lookahead));
+        slots[seats[index].shard as usize].push(Slot::new(id, entry.path, entry.unit, out, span));
     }
 
     // Shard 0 shares this thread with the coordinator: they never work at the same time.
@@ -222,15 +254,19 @@ fn run_system(simulation: Simulation, options: RunOptions, lookahead: SimTime) -
     let own = system.block_on(async { Arbiter::current() });
     let arbiters: Vec<Arbiter> = (1..shards).map(|_| Arbiter::new()).collect();
     let (result, report) = tokio::sync::oneshot::channel();
-    let setup = CoordinatorSetup {
-        lookahead,
+    let surroundings = Surroundings {
+        latencies: latencies.into(),
+        epochs: simulation.epochs,
+        cut: options.cut,
         stop_at: options.stop_at.unwrap_or(SimTime::MAX),
         deadline: Deadline::after(options.max_wall),
         interrupt: options.interrupt,
         progress: options.progress,
-        memory: simulation.memory,
-        paths,
         seats,
+    };
+    let setup = CoordinatorSetup {
+        surroundings,
+        paths,
         slots,
         arbiters: std::iter::once(own).chain(arbiters.iter().map(Arbiter::handle)).collect(),
         wakeful: std::thread::available_parallelism().is_ok_and(|processors| processors.get() >= shards),

@@ -4,12 +4,13 @@ use super::LiveBoard;
 use super::agenda::Agenda;
 use super::containment::contain;
 use super::coordinator::Coordinator;
+use super::epoch::Epochs;
 use super::handoff::{Handoff, Patience};
 use super::pending::Pending;
 use super::placement::Seat;
+use super::run::WindowCut;
 use super::unit::{Inbox, NextWake, Outbox, Unit, Window};
 use super::wall_clock::{Deadline, Stopwatch};
-use crate::device_memory::{self, DeviceMemory, WriteLog};
 use actix::{Actor, Addr, Context, Handler};
 use balar_protocol::statistics::StatisticSink;
 use balar_protocol::{Message, SimTime, UnitId};
@@ -23,9 +24,6 @@ const WINDOWS_PER_GRANT: u64 = 256;
 /// Messages from one shard to another.
 pub(super) type Batch = Vec<(UnitId, Message)>;
 
-/// Write logs with the unit each belongs to.
-pub(super) type Logs = Vec<(UnitId, WriteLog)>;
-
 /// A unit in its shard.
 pub(super) struct Slot {
     id: UnitId,
@@ -38,9 +36,9 @@ pub(super) struct Slot {
 }
 
 impl Slot {
-    pub fn new(id: UnitId, path: String, unit: Box<dyn Unit>, out: Outbox, lookahead: SimTime) -> Slot {
+    pub fn new(id: UnitId, path: String, unit: Box<dyn Unit>, out: Outbox, span: SimTime) -> Slot {
         // Every unit runs in the first window: it may have something to start with.
-        Slot { id, path, unit, out, wake: SimTime::ZERO, pending: Pending::new(lookahead), failed: false }
+        Slot { id, path, unit, out, wake: SimTime::ZERO, pending: Pending::new(span), failed: false }
     }
 }
 
@@ -61,12 +59,8 @@ pub(super) struct RunWindows {
     pub window: Window,
     /// No other shard has anything to do before this time.
     pub horizon: SimTime,
-    /// No other shard runs: write logs may be applied here.
-    pub alone: bool,
     /// Messages from each shard.
     pub inbound: Vec<Batch>,
-    /// Write logs that were applied, to be returned to their units.
-    pub logs: Logs,
 }
 
 /// What came of [`RunWindows`].
@@ -76,14 +70,14 @@ pub(super) struct Report {
     pub shard: usize,
     /// Messages for each shard.
     pub outbound: Vec<Batch>,
-    /// Write logs to be applied.
-    pub logs: Logs,
     /// The earliest stamp or wake of the shard's own units.
     pub next: SimTime,
+    /// No message of theirs arrives before this time.
+    pub reach: SimTime,
     /// The last thing that happened here.
     pub last_event: SimTime,
-    /// End of the last window run.
-    pub reached: SimTime,
+    /// The last window run.
+    pub last: Window,
     pub windows: u64,
     pub messages: u64,
     pub busy: Duration,
@@ -119,33 +113,22 @@ pub(super) struct Desk {
 /// What all shards know.
 #[derive(Clone)]
 pub(super) struct Surroundings {
-    pub lookahead: SimTime,
+    /// By unit: the smallest latency of its wires.
+    pub latencies: Arc<[SimTime]>,
+    pub epochs: Epochs,
+    pub cut: WindowCut,
     pub stop_at: SimTime,
     pub deadline: Deadline,
     pub interrupt: Arc<AtomicBool>,
     pub progress: Option<LiveBoard>,
-    /// What write logs are applied to; without one, their writes are lost.
-    pub memory: Option<Arc<DeviceMemory>>,
     pub seats: Arc<[Seat]>,
 }
 
 impl Surroundings {
-    /// The window that starts with the earliest pending event.
-    pub fn window_at(&self, start: SimTime) -> Window {
-        Window { start, until: start.saturating_add(self.lookahead).min(self.stop_at) }
-    }
-
-    /// Applies the write logs of a window. Nobody runs meanwhile.
-    pub fn commit(&self, logs: &mut Logs) {
-        if let Some(memory) = &self.memory {
-            device_memory::commit(memory, logs);
-        }
-        for (_, log) in logs {
-            // A unit clears a log with atomics itself, once it has read their old values; the others need not know of the rule.
-            if log.atomic_results().next().is_none() {
-                log.clear();
-            }
-        }
+    /// The window that starts with the earliest pending event, where no message that is yet to be sent arrives before `reach`.
+    pub fn window_at(&self, start: SimTime, reach: SimTime) -> Window {
+        let until = reach.min(self.epochs.end_after(start));
+        Window { start, until: self.cut.shorten(start, until).min(self.stop_at) }
     }
 
     pub fn interrupted(&self) -> bool {
@@ -167,7 +150,6 @@ pub(super) struct Shard {
     sent: Batch,
     outbound: Vec<Batch>,
     outbound_earliest: SimTime,
-    logs: Logs,
     last_event: SimTime,
     messages: u64,
     failure: Option<Failure>,
@@ -192,13 +174,12 @@ impl Shard {
     ) -> Shard {
         Shard {
             index,
-            agenda: Agenda::new(slots.len()),
+            agenda: Agenda::new(slots.iter().map(|slot| surroundings.latencies[slot.id.0 as usize]).collect()),
             slots,
             inbox: Inbox::default(),
             sent: Vec::new(),
             outbound: Vec::new(),
             outbound_earliest: SimTime::MAX,
-            logs: Vec::new(),
             last_event: SimTime::ZERO,
             messages: 0,
             failure: None,
@@ -257,9 +238,6 @@ impl Shard {
         let problem = problem.or_else(|| self.route(index, window));
         if let Some(message) = problem {
             self.fail(index, window.start, message);
-        } else if !self.slots[index].out.log.is_empty() {
-            let slot = &mut self.slots[index];
-            self.logs.push((slot.id, std::mem::take(&mut slot.out.log)));
         }
     }
 
@@ -301,13 +279,6 @@ impl Shard {
         self.failure.get_or_insert(Failure { unit: slot.id, time, message });
     }
 
-    fn return_logs(&mut self) {
-        for (unit, log) in self.logs.drain(..) {
-            let slot = self.surroundings.seats[unit.0 as usize].slot as usize;
-            self.slots[slot].out.log = log;
-        }
-    }
-
     fn receive(&mut self, inbound: &mut [Batch], window: Window) {
         for (unit, message) in inbound.iter_mut().flat_map(|batch| batch.drain(..)) {
             let slot = self.surroundings.seats[unit.0 as usize].slot as usize;
@@ -328,39 +299,31 @@ impl Shard {
 
     fn run_windows(&mut self, mut command: RunWindows) -> Report {
         let start = Stopwatch::start();
-        self.logs = command.logs;
-        self.return_logs();
         self.receive(&mut command.inbound, command.window);
         self.outbound = command.inbound;
         self.outbound_earliest = SimTime::MAX;
         self.messages = 0;
         let mut window = command.window;
         let mut windows = 0;
-        let next = loop {
+        let (next, reach) = loop {
             self.run_window(window);
             windows += 1;
-            let next = self.agenda.earliest();
-            let following = self.surroundings.window_at(next);
+            let (next, reach) = (self.agenda.earliest(), self.agenda.reach());
+            let following = self.surroundings.window_at(next, reach);
             if windows == WINDOWS_PER_GRANT || !self.may_go_on(following, command.horizon) {
-                break next;
+                break (next, reach);
             }
-            if !self.logs.is_empty() {
-                self.surroundings.commit(&mut self.logs);
-                self.return_logs();
-            }
+            // No other shard runs.
+            self.surroundings.epochs.between(window.start, next);
             window = following;
         };
-        if command.alone && self.failure.is_none() && !self.logs.is_empty() {
-            self.surroundings.commit(&mut self.logs);
-            self.return_logs();
-        }
         Report {
             shard: self.index,
             outbound: std::mem::take(&mut self.outbound),
-            logs: std::mem::take(&mut self.logs),
             next,
+            reach,
             last_event: self.last_event,
-            reached: window.until,
+            last: window,
             windows,
             messages: self.messages,
             busy: start.elapsed(),
@@ -373,10 +336,10 @@ impl Shard {
         Report {
             shard: self.index,
             outbound: Vec::new(),
-            logs: Vec::new(),
             next: SimTime::MAX,
+            reach: SimTime::MAX,
             last_event: self.last_event,
-            reached: window.until,
+            last: window,
             windows: 0,
             messages: 0,
             busy: Duration::ZERO,

@@ -1,6 +1,5 @@
 //! What a hardware unit is to the engine: private state, an inbox of stamped messages, one behaviour.
 
-use crate::device_memory::WriteLog;
 use balar_protocol::statistics::StatisticSink;
 use balar_protocol::{Message, Payload, PortId, SimTime, UnitId};
 
@@ -129,8 +128,6 @@ pub struct Outbox {
     pub(crate) window_start: SimTime,
     pub(crate) wires: Vec<Wire>,
     pub(crate) sent: Vec<(UnitId, Message)>,
-    /// The unit's writes to device memory in this window; after the window, the old values of its atomics.
-    pub log: WriteLog,
 }
 
 impl Outbox {

@@ -3,11 +3,11 @@
 use super::error::{ErrorKind, TopologyError, TopologyErrors};
 use super::parameter::Origin;
 use super::{Topology, WireEnd};
-use crate::catalogue::{BuildContext, BuildError, ParameterProblem, PortMap};
+use crate::catalogue::{
+    BuildContext, BuildError, GpuDescription, ParameterProblem, PortMap, SmResources, Surroundings,
+};
 use crate::engine::Unit;
-use crate::engine::node::{GpuDescription, Node};
 use crate::engine::unit::Wire;
-use crate::units::cta_scheduler::SmResources;
 use balar_protocol::{Bytes, PortId, UnitId};
 use std::collections::BTreeMap;
 
@@ -95,7 +95,7 @@ impl Topology {
 /// # Errors
 ///
 /// Every value that a unit refuses, at its place in the topology.
-pub fn build(topology: &Topology, node: &Node) -> Result<Vec<BuiltUnit>, TopologyErrors> {
+pub fn build(topology: &Topology, surroundings: &Surroundings) -> Result<Vec<BuiltUnit>, TopologyErrors> {
     let (maps, wires) = (topology.port_maps(), topology.unit_wires());
     let mut built = Vec::new();
     let mut refused: Vec<(UnitId, ParameterProblem)> = Vec::new();
@@ -106,7 +106,8 @@ pub fn build(topology: &Topology, node: &Node) -> Result<Vec<BuiltUnit>, Topolog
             index: unit.index,
             row_length: unit.row.unwrap_or(1),
             ports: &maps[index],
-            node,
+            unit: index as u32,
+            surroundings,
         };
         match (unit.kind.build)(&unit.ron(), &context) {
             Ok(unit_built) => built.push((unit.path.clone(), unit_built, wires)),

@@ -8,6 +8,8 @@ use super::syntax::{self, Item, Value, ValueKind};
 use super::workload::{self, WorkloadCatalogue};
 use super::{Override, Topology, overrides, wiring};
 use crate::catalogue::UnitDefinition;
+use crate::memory::DeviceMemory;
+use balar_protocol::SimTime;
 use std::sync::Arc;
 
 /// What a topology is read with.
@@ -64,24 +66,43 @@ fn find_topology(name: &str, library: &PartLibrary, errors: &mut Errors) -> Opti
 }
 
 fn load_file(file: &Arc<SourceFile>, options: &LoadOptions, errors: &mut Errors) -> Option<Topology> {
-    let keys = ["name", "workload", "units", "links"];
+    let keys = ["name", "workload", "value_epoch", "units", "links"];
     let fields = Fields::read(file, "Topology", &keys, errors)?;
     let mut expander = Expander::new(options, errors);
     let name = fields.string("name", expander.errors);
     let workload = fields.get("workload").cloned();
     let workload = workload.and_then(|value| workload::read(&value, file, options.workloads, expander.errors));
+    let value_epoch = value_epoch(&fields, expander.errors);
     let mut scope = Scope::default();
     if let Some(units) = fields.required("units", expander.errors) {
         expander.expand(units, file, "", &mut scope);
     }
     scope.links = fields.list("links", expander.errors).unwrap_or_default();
     let units = std::mem::take(&mut expander.units);
-    let mut topology = Topology { name: name.unwrap_or_default(), workload, units, wires: Vec::new() };
+    let mut topology = Topology { name: name.unwrap_or_default(), workload, value_epoch, units, wires: Vec::new() };
     for given in options.overrides {
         overrides::apply_argument(&given.0, &mut topology, &scope, options.workloads, errors);
     }
     wiring::wire(&mut topology, &scope, errors);
     Some(topology)
+}
+
+/// The longest value epoch: what a store has done is then visible before anybody can have learned of its end. The fastest answer
+/// that the L2 of a P100 or V100 gives takes more than 150 ns.
+const LONGEST_EPOCH: SimTime = SimTime::from_nanoseconds(100);
+
+/// The node's `value_epoch`, or its default.
+fn value_epoch(fields: &Fields, errors: &mut Errors) -> SimTime {
+    let default = DeviceMemory::DEFAULT_EPOCH;
+    let Some(value) = fields.get("value_epoch") else { return default };
+    let epoch = value.string().and_then(|text| ron::from_str::<SimTime>(&format!("{text:?}")).ok());
+    match epoch {
+        Some(epoch) if epoch > SimTime::ZERO && epoch <= LONGEST_EPOCH => epoch,
+        _ => {
+            fields.wrong_shape("value_epoch", value, "a time from \"1 ps\" to \"100 ns\", such as \"20 ns\"", errors);
+            default
+        }
+    }
 }
 
 /// Collects mistakes.

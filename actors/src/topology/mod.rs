@@ -52,6 +52,8 @@ pub struct Topology {
     pub name: String,
     /// The workload it runs unless another is asked for.
     pub workload: Option<WorkloadSpec>,
+    /// How long a value epoch is: at its end, the writes of all units become visible to the others.
+    pub value_epoch: SimTime,
     /// The units; a unit's place here is its [`UnitId`].
     pub units: Vec<ExpandedUnit>,
     /// The wires.

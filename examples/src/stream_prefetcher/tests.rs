@@ -236,10 +236,17 @@ fn the_length_of_windows_changes_nothing() {
 
 #[test]
 fn impossible_parameters_are_refused_by_key() {
-    let node = balar_actors::engine::node::Node::default();
+    let surroundings = &balar_actors::catalogue::Surroundings::default();
     let ports = balar_actors::catalogue::PortMap::new([("upstream".to_owned(), 0), ("downstream".to_owned(), 0)]);
-    let context =
-        BuildContext { path: "gpu.prefetcher[0]", part: "gpu", index: 0, row_length: 1, ports: &ports, node: &node };
+    let context = BuildContext {
+        path: "gpu.prefetcher[0]",
+        part: "gpu",
+        index: 0,
+        row_length: 1,
+        ports: &ports,
+        unit: 0,
+        surroundings,
+    };
     let build = |given: &str| {
         let text = format!("(clock: \"1 GHz\", {given})");
         let parameters = StreamPrefetcherParameters::from_ron(&text).expect("the types are right");

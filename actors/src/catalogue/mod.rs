@@ -1,0 +1,283 @@
+//! The catalogue of units: what each is called in a topology, its parameters, ports and counters, and how it is built.
+
+mod gpu;
+mod surroundings;
+
+pub use gpu::{GpuDescription, SmResources};
+pub use surroundings::Surroundings;
+
+use crate::engine::Unit;
+use crate::memory::{DeviceMemory, Writer};
+use balar_protocol::statistics::StatisticDefinition;
+use balar_protocol::{PortId, Protocol};
+use std::sync::Arc;
+
+/// One parameter of a unit.
+#[derive(Clone, Copy, Debug)]
+pub struct ParameterDefinition {
+    /// Its key in the topology.
+    pub name: &'static str,
+    /// Its Rust type, which names what is expected: "Frequency", "Bytes", "u32".
+    pub kind: &'static str,
+    /// The value it has where the topology does not give one, as RON text; `None` = required.
+    pub default: Option<&'static str>,
+    /// One line of meaning.
+    pub meaning: &'static str,
+}
+
+/// A set of parameters that a unit declares with [`parameters!`](crate::parameters).
+pub trait ParameterSet: Sized + serde::de::DeserializeOwned {
+    /// The parameters in the order of declaration.
+    const DEFINITIONS: &'static [ParameterDefinition];
+
+    /// Does `text` (RON) have the type of parameter `name`? Unknown names are accepted here.
+    fn check(name: &str, text: &str) -> Result<(), ron::error::SpannedError>;
+
+    /// Reads a RON struct body such as `(clock: "877 MHz")`; keys that are absent take their defaults.
+    /// The topology loader does the same with better errors; this is for tests.
+    fn from_ron(text: &str) -> Result<Self, ron::error::SpannedError> {
+        let body = text.trim().trim_start_matches('(').trim_end_matches(')').trim().trim_end_matches(',').to_owned();
+        let mut full = body.clone();
+        for definition in Self::DEFINITIONS {
+            let given = body.split(',').any(|field| field.split(':').next().map(str::trim) == Some(definition.name));
+            if let (false, Some(default)) = (given, definition.default) {
+                if !full.is_empty() {
+                    full.push_str(", ");
+                }
+                full.push_str(&format!("{}: {default}", definition.name));
+            }
+        }
+        ron::from_str(&format!("({full})"))
+    }
+}
+
+/// Declares a unit's parameters: a struct, its keys, types, defaults (RON text) and meanings.
+///
+/// ```
+/// use balar_protocol::{Bytes, Frequency};
+/// balar_actors::parameters! {
+///     /// A cache.
+///     pub struct CacheParameters {
+///         /// clock of the cache
+///         clock: Frequency,
+///         /// data capacity
+///         capacity: Bytes = r#""192 KiB""#,
+///         /// lines of a set
+///         ways: u32 = "24",
+///     }
+/// }
+/// use balar_actors::catalogue::ParameterSet;
+/// let cache = CacheParameters::from_ron(r#"(clock: "1312 MHz")"#).expect("clock is all that is required");
+/// assert_eq!((cache.capacity, cache.ways), (Bytes(192 << 10), 24));
+/// assert!(CacheParameters::from_ron("()").is_err());
+/// ```
+#[macro_export]
+macro_rules! parameters {
+    (
+        $(#[doc = $about:expr])*
+        $visibility:vis struct $name:ident {
+            $( $(#[doc = $meaning:expr])+ $key:ident : $type:ty $(= $default:expr)? ),* $(,)?
+        }
+    ) => {
+        $(#[doc = $about])*
+        #[derive(Clone, Debug, serde::Deserialize)]
+        #[serde(deny_unknown_fields)]
+        $visibility struct $name {
+            $( $(#[doc = $meaning])+ pub $key: $type, )*
+        }
+
+        impl $crate::catalogue::ParameterSet for $name {
+            const DEFINITIONS: &'static [$crate::catalogue::ParameterDefinition] = &[
+                $( $crate::catalogue::ParameterDefinition {
+                    name: stringify!($key),
+                    kind: stringify!($type),
+                    default: $crate::parameters!(@default $($default)?),
+                    meaning: concat!($($meaning),+).trim_ascii(),
+                }, )*
+            ];
+
+            fn check(name: &str, text: &str) -> Result<(), ron::error::SpannedError> {
+                match name {
+                    $( stringify!($key) => ron::from_str::<$type>(text).map(drop), )*
+                    _ => Ok(()),
+                }
+            }
+        }
+    };
+    (@default) => { None };
+    (@default $default:expr) => { Some($default) };
+}
+
+/// Which side of a protocol a port speaks. A wire joins a client to a server of the same protocol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// Sends requests, receives responses.
+    Client,
+    /// Receives requests, sends responses.
+    Server,
+}
+
+/// One port, or a row of ports, of a unit.
+#[derive(Clone, Copy, Debug)]
+pub struct PortDefinition {
+    /// Its name in the topology.
+    pub name: &'static str,
+    /// What is spoken.
+    pub protocol: Protocol,
+    /// Which side.
+    pub role: Role,
+    /// A row of ports `name[i]`, as many as are wired, instead of a single `name`.
+    pub indexed: bool,
+    /// At least one wire must be attached.
+    pub required: bool,
+    /// One line of meaning.
+    pub meaning: &'static str,
+}
+
+/// The wired ports of a unit under construction, by name.
+#[derive(Clone, Debug, Default)]
+pub struct PortMap {
+    /// (name, index, port), sorted by name and index; the index of a single port is 0.
+    entries: Vec<(String, u32, PortId)>,
+}
+
+impl PortMap {
+    /// A map from (name, index) pairs; `PortId`s are given in order of the pairs.
+    pub fn new(ports: impl IntoIterator<Item = (String, u32)>) -> PortMap {
+        let ports = ports.into_iter().enumerate();
+        let mut entries: Vec<_> = ports.map(|(i, (name, index))| (name, index, PortId(i as u16))).collect();
+        entries.sort();
+        PortMap { entries }
+    }
+
+    /// The single port `name`, where it is wired.
+    pub fn get(&self, name: &str) -> Option<PortId> {
+        self.at(name, 0)
+    }
+
+    /// Port `name[index]`, where it is wired.
+    pub fn at(&self, name: &str, index: u32) -> Option<PortId> {
+        self.entries.iter().find(|(n, i, _)| n == name && *i == index).map(|(_, _, port)| *port)
+    }
+
+    /// All wired ports of a row, by index.
+    pub fn row<'a>(&'a self, name: &'a str) -> impl Iterator<Item = (u32, PortId)> + 'a {
+        self.entries.iter().filter(move |(n, _, _)| n == name).map(|(_, index, port)| (*index, *port))
+    }
+
+    /// Wired ports of a row.
+    pub fn count(&self, name: &str) -> usize {
+        self.row(name).count()
+    }
+}
+
+/// What is wrong with a unit's parameters beyond their types.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{key}: {problem}")]
+pub struct ParameterProblem {
+    /// The key at fault.
+    pub key: &'static str,
+    /// What is wrong and what was expected.
+    pub problem: String,
+}
+
+impl ParameterProblem {
+    /// A problem with `key`.
+    pub fn new(key: &'static str, problem: impl Into<String>) -> ParameterProblem {
+        ParameterProblem { key, problem: problem.into() }
+    }
+}
+
+/// What a unit may know of its surroundings while it is built.
+pub struct BuildContext<'a> {
+    /// The unit's full path: "gpu.sm\[3\]".
+    pub path: &'a str,
+    /// Path of the part it was included with: "gpu"; empty at top level.
+    pub part: &'a str,
+    /// Its index in its row, 0 for a single unit.
+    pub index: u32,
+    /// Units in its row.
+    pub row_length: u32,
+    /// Its wired ports.
+    pub ports: &'a PortMap,
+    /// Its number among the units of the node.
+    pub unit: u32,
+    /// What the node has beside its units.
+    pub surroundings: &'a Surroundings,
+}
+
+impl BuildContext<'_> {
+    /// The single port `name`.
+    ///
+    /// # Errors
+    ///
+    /// Where it is not wired; the loader has refused that already for ports declared as required.
+    pub fn required_port(&self, name: &'static str) -> Result<PortId, BuildError> {
+        let problem = || BuildError::Parameters(vec![ParameterProblem::new(name, "port is not wired")]);
+        self.ports.get(name).ok_or_else(problem)
+    }
+
+    /// The memories of the node.
+    ///
+    /// # Errors
+    ///
+    /// Where it has none.
+    pub fn memory(&self) -> Result<Arc<DeviceMemory>, BuildError> {
+        let missing = || BuildError::Parameters(vec![ParameterProblem::new("place", "the node has no memory")]);
+        self.surroundings.memory.clone().ok_or_else(missing)
+    }
+
+    /// A way to write to the memories of the node.
+    ///
+    /// # Errors
+    ///
+    /// Where it has none.
+    pub fn writer(&self) -> Result<Writer, BuildError> {
+        Ok(self.memory()?.writer(self.unit))
+    }
+
+    /// Number of the GPU whose part this unit belongs to.
+    ///
+    /// # Errors
+    ///
+    /// Where the unit is outside every GPU.
+    pub fn gpu_index(&self) -> Result<usize, BuildError> {
+        let problem = || {
+            let problem = format!("{} must be inside the part of a GPU", self.path);
+            BuildError::Parameters(vec![ParameterProblem::new("place", problem)])
+        };
+        self.surroundings.gpu(self.part).map(|(index, _)| index).ok_or_else(problem)
+    }
+}
+
+/// A kind of unit.
+pub struct UnitDefinition {
+    /// Its name in the topology: "L2Slice".
+    pub name: &'static str,
+    /// One line: what it models.
+    pub summary: &'static str,
+    /// Its parameters.
+    pub parameters: &'static [ParameterDefinition],
+    /// Type check of one parameter's RON text; see [`ParameterSet::check`].
+    pub check: fn(&str, &str) -> Result<(), ron::error::SpannedError>,
+    /// Its ports.
+    pub ports: &'static [PortDefinition],
+    /// Its counters.
+    pub counters: &'static [StatisticDefinition],
+    /// Builds it from a complete RON struct of its parameters, defaults filled in.
+    pub build: BuildFunction,
+}
+
+/// Builds a unit from a complete RON struct of its parameters.
+pub type BuildFunction = fn(&str, &BuildContext) -> Result<Box<dyn Unit>, BuildError>;
+
+/// Why a unit could not be built.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum BuildError {
+    /// The parameters do not have their types (the loader has checked each before).
+    #[error(transparent)]
+    Ron(#[from] ron::error::SpannedError),
+    /// Parameters that contradict each other or the topology.
+    #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
+    Parameters(Vec<ParameterProblem>),
+}

@@ -1,0 +1,66 @@
+//! What the simulation hands to the units that it builds.
+
+use super::gpu::GpuDescription;
+use crate::engine::LiveBoard;
+use crate::memory::DeviceMemory;
+use std::any::{Any, TypeId};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// What a node has beside its units. Each unit takes what it needs from here while it is built, and nothing afterwards.
+#[derive(Default)]
+pub struct Surroundings {
+    /// The GPUs in the order of the topology.
+    pub gpus: Vec<GpuDescription>,
+    /// The memories of all of them, and the host window.
+    pub memory: Option<Arc<DeviceMemory>>,
+    /// What units show of their progress while they run: the same board that the run's options name.
+    pub board: LiveBoard,
+    /// What is meant for one kind of unit alone, by its type.
+    gifts: Mutex<BTreeMap<TypeId, Box<dyn Any + Send>>>,
+}
+
+impl Surroundings {
+    /// A node with these GPUs and memories, which shows its progress on `board`.
+    pub fn new(gpus: Vec<GpuDescription>, memory: Option<Arc<DeviceMemory>>, board: LiveBoard) -> Surroundings {
+        Surroundings { gpus, memory, board, gifts: Mutex::default() }
+    }
+
+    /// The GPU (index, description) whose part is `part`.
+    pub fn gpu(&self, part: &str) -> Option<(usize, &GpuDescription)> {
+        self.gpus.iter().enumerate().find(|(_, gpu)| gpu.part == part)
+    }
+
+    /// Leaves `gift` for the first unit that takes one of its type: the host CPU's program, say.
+    pub fn give<T: Any + Send>(&self, gift: T) {
+        let mut gifts = self.gifts.lock().unwrap_or_else(PoisonError::into_inner);
+        gifts.insert(TypeId::of::<T>(), Box::new(gift));
+    }
+
+    /// Takes what was left of this type; `None` where nothing was, or another unit has taken it.
+    pub fn take<T: Any + Send>(&self) -> Option<T> {
+        let mut gifts = self.gifts.lock().unwrap_or_else(PoisonError::into_inner);
+        gifts.remove(&TypeId::of::<T>())?.downcast().ok().map(|gift| *gift)
+    }
+}
+
+impl fmt::Debug for Surroundings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Surroundings").field("gpus", &self.gpus).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_gift_is_taken_once_and_by_its_type() {
+        let surroundings = Surroundings::default();
+        surroundings.give(7_u32);
+        surroundings.give("text");
+        assert_eq!((surroundings.take::<u64>(), surroundings.take::<u32>()), (None, Some(7)));
+        assert_eq!((surroundings.take::<u32>(), surroundings.take::<&str>()), (None, Some("text")));
+    }
+}

@@ -1,0 +1,579 @@
+//! The CTA scheduler of a GPU: the front end that takes kernel launches, and the distributor that gives their CTAs to SMs.
+//!
+//! Launches of one queue (a stream, or a chain of a graph) run one after another; those of different queues run together, up to a
+//! limit. The CTAs of kernels of higher priority are placed first, of equal ones those of the oldest; younger ones fill what is left. A CTA goes to the SM with the most free
+//! warps, so a small grid spreads over all SMs before any of them gets its second CTA.
+
+mod sm_map;
+#[cfg(test)]
+mod tests;
+
+use crate::catalogue::{
+    BuildContext, BuildError, ParameterProblem, ParameterSet, PortDefinition, Role, SmResources, UnitDefinition,
+};
+
+use crate::engine::{Gauge, Inbox, LiveBoard, NextWake, Outbox, Unit, Window};
+use balar_protocol::cta::{CtaCompletion, CtaLaunch, CtaMessage};
+use balar_protocol::cuda::{CudaMessage, FaultCause, KernelFault, KernelLaunch, LaunchId};
+use balar_protocol::statistics::{KernelCounters, KernelRecord, StatisticSink};
+use balar_protocol::{Bytes, Clock, Frequency, Message, Payload, PortId, Protocol, SimTime};
+use sm_map::SmMap;
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+crate::parameters! {
+    /// The CTA scheduler of a GPU.
+    pub struct CtaSchedulerParameters {
+        /// clock of the SMs, in which kernels are measured
+        clock: Frequency,
+        /// compute capability of the GPU, (major, minor)
+        compute_capability: (u32, u32) = "(7, 0)",
+        /// kernels that run at once (CUDA C++ Programming Guide, compute capability 6.0 and 7.0: 128)
+        maximum_resident_kernels: u32 = "128",
+        /// cycles from taking up a launch to its first CTA: front-end work (estimate; to be calibrated on small kernels)
+        launch_latency: u32 = "600",
+        /// cycles from the end of the last CTA to the end of the kernel: write-back, semaphore (estimate; likewise)
+        completion_latency: u32 = "300",
+        /// CTAs placed in a cycle (estimate)
+        ctas_per_cycle: u32 = "1",
+        /// CTA slots of an SM (CUDA C++ Programming Guide, 6.0 and 7.0: 32)
+        sm_cta_slots: u32 = "32",
+        /// warps of an SM (CUDA C++ Programming Guide: 64)
+        sm_warps: u32 = "64",
+        /// threads of an SM (CUDA C++ Programming Guide: 2048)
+        sm_threads: u32 = "2048",
+        /// 32-bit registers of an SM (CUDA C++ Programming Guide: 65536)
+        sm_registers: u32 = "65536",
+        /// shared memory of an SM (CUDA C++ Programming Guide: 96 KiB for 7.0, 64 KiB for 6.0)
+        sm_shared_memory: Bytes = r#""96 KiB""#,
+    }
+}
+
+balar_protocol::counters! {
+    /// What the CTA scheduler counts.
+    pub struct CtaSchedulerCounters {
+        /// kernels taken from the host
+        kernels_received: "kernel",
+        /// kernels started
+        kernels_launched: "kernel",
+        /// kernels that ended as they should
+        kernels_completed: "kernel",
+        /// kernels that failed, or were refused after a failure
+        kernels_failed: "kernel",
+        /// CTAs sent to SMs
+        ctas_launched: "CTA",
+        /// CTAs that SMs reported as ended
+        ctas_completed: "CTA",
+        /// SM-clock cycles with at least one kernel resident
+        cycles_active: "cycle",
+        /// most kernels resident at once
+        resident_kernels_maximum: "kernel",
+    }
+}
+
+/// The catalogue's entry.
+pub const DEFINITION: UnitDefinition = UnitDefinition {
+    name: "CtaScheduler",
+    summary: "takes kernel launches and distributes their CTAs over the SMs",
+    parameters: CtaSchedulerParameters::DEFINITIONS,
+    check: CtaSchedulerParameters::check,
+    ports: &[
+        PortDefinition {
+            name: "command",
+            protocol: Protocol::Cuda,
+            role: Role::Server,
+            indexed: false,
+            required: true,
+            meaning: "launches from the host, completions back",
+        },
+        PortDefinition {
+            name: "sm",
+            protocol: Protocol::Cta,
+            role: Role::Client,
+            indexed: true,
+            required: true,
+            meaning: "one SM each: CTAs to it, their ends back",
+        },
+    ],
+    counters: CtaSchedulerCounters::DEFINITIONS,
+    build,
+};
+
+fn build(text: &str, context: &BuildContext) -> Result<Box<dyn Unit>, BuildError> {
+    let parameters: CtaSchedulerParameters = ron::from_str(text)?;
+    let mut problems = Vec::new();
+    let mut at_least_one = |key, value: u32, maximum: u32| {
+        if value == 0 || value > maximum {
+            problems.push(ParameterProblem::new(key, format!("{value}, expected 1 to {maximum}")));
+        }
+    };
+    at_least_one("maximum_resident_kernels", parameters.maximum_resident_kernels, u32::MAX);
+    at_least_one("ctas_per_cycle", parameters.ctas_per_cycle, 1024);
+    at_least_one("sm_cta_slots", parameters.sm_cta_slots, 64);
+    at_least_one("sm_warps", parameters.sm_warps, 1 << 16);
+    at_least_one("sm_threads", parameters.sm_threads, 1 << 20);
+    if !problems.is_empty() {
+        return Err(BuildError::Parameters(problems));
+    }
+    let command = context.required_port("command")?;
+    let ports = context.ports.row("sm").map(|(_, port)| port);
+    let mut scheduler = CtaScheduler::new(&parameters, context.part, command, ports);
+    scheduler.progress = Progress::on(&context.surroundings.board, context.path);
+    Ok(Box::new(scheduler))
+}
+
+/// A kernel whose CTAs are being placed or run.
+struct ResidentKernel {
+    launch: Arc<KernelLaunch>,
+    cta_resources: SmResources,
+    /// When it became resident.
+    start: SimTime,
+    /// First SM cycle in which a CTA of it may be placed.
+    first_cycle: u64,
+    /// Next CTA to place.
+    next_cta: [u32; 3],
+    /// CTAs not yet placed.
+    unplaced: u64,
+    /// CTAs placed and not yet ended.
+    running: u64,
+    counters: KernelCounters,
+}
+
+impl ResidentKernel {
+    /// The next CTA's place in the grid, x fastest. Only called while some are unplaced.
+    fn take_cta(&mut self) -> [u32; 3] {
+        let cta = self.next_cta;
+        let grid = self.launch.grid;
+        self.unplaced -= 1;
+        self.running += 1;
+        self.next_cta[0] += 1;
+        if self.next_cta[0] == grid[0] {
+            self.next_cta[0] = 0;
+            self.next_cta[1] += 1;
+            if self.next_cta[1] == grid[1] {
+                self.next_cta[1] = 0;
+                self.next_cta[2] += 1;
+            }
+        }
+        cta
+    }
+}
+
+/// A kernel that is over but whose end the host does not know yet: it holds its queue until then.
+struct EndingKernel {
+    end: SimTime,
+    queue: u32,
+}
+
+/// What the scheduler shows on the live board, under its path: CTAs done and in all, and the kernel that started last.
+#[derive(Default)]
+struct Progress {
+    ctas_done: Gauge,
+    ctas_total: Gauge,
+    board: LiveBoard,
+    kernel_name: String,
+}
+
+impl Progress {
+    fn on(board: &LiveBoard, path: &str) -> Progress {
+        Progress {
+            ctas_done: board.gauge(&format!("{path}.ctas_done")),
+            ctas_total: board.gauge(&format!("{path}.ctas_total")),
+            board: board.clone(),
+            kernel_name: format!("{path}.kernel"),
+        }
+    }
+}
+
+/// The launches of one queue, oldest first.
+#[derive(Default)]
+struct Queue {
+    /// A kernel of this queue is resident or ending.
+    busy: bool,
+    /// Launches that wait for it, with their number in the order of arrival.
+    waiting: VecDeque<(u64, Arc<KernelLaunch>)>,
+}
+
+/// The unit.
+struct CtaScheduler {
+    clock: Clock,
+    launch_latency: u64,
+    completion_latency: u64,
+    ctas_per_cycle: u32,
+    maximum_resident: usize,
+    sm_resources: SmResources,
+    part: String,
+    command: PortId,
+    sms: SmMap,
+    arrivals: u64,
+    queues: BTreeMap<u32, Queue>,
+    /// Queues whose oldest launch could start, by its priority and its number in the order of arrival.
+    ready: BTreeMap<(i32, u64), u32>,
+    /// In order of priority, and then of arrival.
+    resident: Vec<ResidentKernel>,
+    /// In order of their ends.
+    ending: VecDeque<EndingKernel>,
+    /// Next cycle in which CTAs may be placed, and how many that cycle has had.
+    placement_cycle: u64,
+    placed_in_cycle: u32,
+    /// Nothing that waits can be placed before this cycle, unless a CTA ends or a kernel becomes resident.
+    retry_cycle: u64,
+    /// The fault that ended this context.
+    fault: Option<KernelFault>,
+    active_since: Option<SimTime>,
+    counters: CtaSchedulerCounters,
+    records: Vec<KernelRecord>,
+    progress: Progress,
+}
+
+impl CtaScheduler {
+    fn new(
+        parameters: &CtaSchedulerParameters,
+        part: &str,
+        command: PortId,
+        ports: impl Iterator<Item = PortId>,
+    ) -> CtaScheduler {
+        let sm_resources = SmResources {
+            threads: parameters.sm_threads,
+            warps: parameters.sm_warps,
+            registers: parameters.sm_registers,
+            shared_bytes: u32::try_from(parameters.sm_shared_memory.0).unwrap_or(u32::MAX),
+        };
+        CtaScheduler {
+            clock: Clock::new(parameters.clock),
+            launch_latency: u64::from(parameters.launch_latency),
+            completion_latency: u64::from(parameters.completion_latency),
+            ctas_per_cycle: parameters.ctas_per_cycle,
+            maximum_resident: parameters.maximum_resident_kernels as usize,
+            sm_resources,
+            part: part.to_owned(),
+            command,
+            sms: SmMap::new(ports, sm_resources, parameters.sm_cta_slots),
+            arrivals: 0,
+            queues: BTreeMap::new(),
+            ready: BTreeMap::new(),
+            resident: Vec::new(),
+            ending: VecDeque::new(),
+            placement_cycle: 0,
+            placed_in_cycle: 0,
+            retry_cycle: u64::MAX,
+            fault: None,
+            active_since: None,
+            counters: CtaSchedulerCounters::default(),
+            records: Vec::new(),
+            progress: Progress::default(),
+        }
+    }
+
+    /// A launch arrives from the host.
+    fn launch_received(&mut self, now: SimTime, launch: Arc<KernelLaunch>, out: &mut Outbox) {
+        self.counters.kernels_received += 1;
+        if self.fault.is_some() {
+            self.refuse(now, &launch, out);
+            return;
+        }
+        if !self.sm_resources.holds(&SmResources::of_cta(&launch)) || launch.cta_count() == 0 {
+            let fault = KernelFault {
+                cause: FaultCause::Unsupported(format!(
+                    "launch configuration: a CTA of {} threads, {} registers a thread and {} bytes of shared memory in a grid of {:?} \
+                     fits no SM of {}",
+                    launch.threads_per_cta(),
+                    launch.registers_per_thread,
+                    launch.shared_bytes,
+                    launch.grid,
+                    self.part
+                )),
+                kernel: launch.name.clone(),
+                launch: launch.id,
+                cta: [0; 3],
+                thread: [0; 3],
+                instruction: "its launch".to_owned(),
+            };
+            self.fail(now, fault, out);
+            self.refuse(now, &launch, out);
+            return;
+        }
+        let number = self.arrivals;
+        self.arrivals += 1;
+        let queue = self.queues.entry(launch.queue).or_default();
+        if !queue.busy && queue.waiting.is_empty() {
+            self.ready.insert((launch.priority, number), launch.queue);
+        }
+        queue.waiting.push_back((number, launch));
+        self.fill_residency(now);
+    }
+
+    /// A CTA has ended on the SM at `port`.
+    fn cta_completed(&mut self, now: SimTime, port: PortId, completion: &CtaCompletion, out: &mut Outbox) {
+        if !self.sms.release(port, completion.slot, completion.launch) {
+            return;
+        }
+        self.counters.ctas_completed += 1;
+        self.progress.ctas_done.add(1);
+        self.retry_placement(now);
+        let Some(index) = self.resident.iter().position(|kernel| kernel.launch.id == completion.launch) else { return };
+        let kernel = &mut self.resident[index];
+        kernel.counters.add(&completion.counters);
+        kernel.running -= 1;
+        if let Some(fault) = &completion.fault {
+            self.fail(now, fault.clone(), out);
+        } else if kernel.running == 0 && kernel.unplaced == 0 {
+            let kernel = self.resident.remove(index);
+            self.end_kernel(now, kernel, out);
+        }
+    }
+
+    /// The last CTA of a kernel has ended.
+    fn end_kernel(&mut self, now: SimTime, kernel: ResidentKernel, out: &mut Outbox) {
+        let end = self.clock.time_of(self.clock.cycle_at_or_after(now) + self.completion_latency);
+        self.counters.kernels_completed += 1;
+        let launch = kernel.launch.id;
+        self.ending.push_back(EndingKernel { end, queue: kernel.launch.queue });
+        self.record(kernel, end, true);
+        out.send(self.command, end, Payload::Cuda(CudaMessage::LaunchCompleted { launch, fault: None }));
+    }
+
+    /// A kernel's end has been signalled: its queue goes on.
+    fn queue_released(&mut self, now: SimTime, number: u32) {
+        if let Some(queue) = self.queues.get_mut(&number) {
+            queue.busy = false;
+            match queue.waiting.front() {
+                Some((arrival, launch)) => {
+                    self.ready.insert((launch.priority, *arrival), number);
+                }
+                None => {
+                    self.queues.remove(&number);
+                }
+            }
+        }
+        self.fill_residency(now);
+        self.note_activity(now);
+    }
+
+    /// Makes the oldest launches resident that can be.
+    fn fill_residency(&mut self, now: SimTime) {
+        while self.resident.len() < self.maximum_resident {
+            let Some((_, queue)) = self.ready.pop_first() else { break };
+            let Some(queue) = self.queues.get_mut(&queue) else { continue };
+            let Some((_, launch)) = queue.waiting.pop_front() else { continue };
+            queue.busy = true;
+            self.progress.ctas_total.add(launch.cta_count());
+            self.progress.board.set_text(&self.progress.kernel_name, &launch.name);
+            let first_cycle = self.clock.cycle_at_or_after(now) + self.launch_latency;
+            let place = self.resident.partition_point(|kernel| kernel.launch.priority <= launch.priority);
+            let kernel = ResidentKernel {
+                cta_resources: SmResources::of_cta(&launch),
+                start: now,
+                first_cycle,
+                next_cta: [0; 3],
+                unplaced: launch.cta_count(),
+                running: 0,
+                counters: KernelCounters::default(),
+                launch,
+            };
+            self.resident.insert(place, kernel);
+            self.retry_placement(now);
+            self.counters.kernels_launched += 1;
+            self.counters.resident_kernels_maximum =
+                self.counters.resident_kernels_maximum.max(self.resident.len() as u64);
+        }
+        self.note_activity(now);
+    }
+
+    /// Keeps the count of active cycles.
+    fn note_activity(&mut self, now: SimTime) {
+        let active = !self.resident.is_empty() || !self.ending.is_empty();
+        match (active, self.active_since) {
+            (true, None) => self.active_since = Some(now),
+            (false, Some(since)) => {
+                self.counters.cycles_active += self.cycles_between(since, now);
+                self.active_since = None;
+            }
+            _ => {}
+        }
+    }
+
+    fn cycles_between(&self, start: SimTime, end: SimTime) -> u64 {
+        self.clock.cycle_at_or_after(end).saturating_sub(self.clock.cycle_at_or_after(start))
+    }
+
+    /// When a CTA could next be placed.
+    fn next_placement(&self) -> Option<SimTime> {
+        if self.retry_cycle == u64::MAX {
+            return None;
+        }
+        let waiting = self.resident.iter().filter(|kernel| kernel.unplaced > 0);
+        let first = waiting.map(|kernel| kernel.first_cycle).min()?;
+        Some(self.clock.time_of(first.max(self.placement_cycle).max(self.retry_cycle)))
+    }
+
+    /// Places one CTA at `now`, an SM cycle that [`Self::next_placement`] named.
+    fn place(&mut self, now: SimTime, out: &mut Outbox) {
+        let cycle = self.clock.cycle_at_or_after(now);
+        // Where nothing fits: the first cycle in which a kernel that is not yet under way may be placed.
+        let mut retry_cycle = u64::MAX;
+        // The CTAs of a cooperative kernel wait for each other, so they must not hold room that an older kernel waits for:
+        // then they are placed when all older CTAs are, and those end whatever happens to these.
+        let mut older_are_placed = true;
+        for kernel in self.resident.iter_mut().filter(|kernel| kernel.unplaced > 0) {
+            let may_be_placed = older_are_placed || !kernel.launch.is_cooperative();
+            older_are_placed = false;
+            if !may_be_placed {
+                continue;
+            }
+            if kernel.first_cycle > cycle {
+                retry_cycle = retry_cycle.min(kernel.first_cycle);
+                continue;
+            }
+            let Some((port, slot)) = self.sms.place(kernel.launch.id, &kernel.cta_resources) else { continue };
+            let cta = kernel.take_cta();
+            let launch = CtaLaunch { launch: kernel.launch.clone(), cta, slot };
+            out.send(port, now, Payload::Cta(CtaMessage::Launch(Box::new(launch))));
+            self.counters.ctas_launched += 1;
+            if cycle > self.placement_cycle {
+                self.placement_cycle = cycle;
+                self.placed_in_cycle = 0;
+            }
+            self.placed_in_cycle += 1;
+            if self.placed_in_cycle == self.ctas_per_cycle {
+                self.placement_cycle = cycle + 1;
+                self.placed_in_cycle = 0;
+            }
+            return;
+        }
+        self.retry_cycle = retry_cycle;
+    }
+
+    /// Something has changed that may let a CTA be placed.
+    fn retry_placement(&mut self, now: SimTime) {
+        self.retry_cycle = self.retry_cycle.min(self.clock.cycle_at_or_after(now));
+    }
+
+    /// The context fails: everything that runs or waits ends with `fault`.
+    fn fail(&mut self, now: SimTime, fault: KernelFault, out: &mut Outbox) {
+        self.fault = Some(fault);
+        for kernel in std::mem::take(&mut self.resident) {
+            for port in self.sms.ports() {
+                out.send(port, now, Payload::Cta(CtaMessage::Abort(kernel.launch.id)));
+            }
+            self.sms.release_all(kernel.launch.id);
+            self.counters.kernels_failed += 1;
+            self.send_failure(now, kernel.launch.id, out);
+            self.record(kernel, now, false);
+        }
+        self.ready.clear();
+        let mut dropped: Vec<_> =
+            std::mem::take(&mut self.queues).into_values().flat_map(|queue| queue.waiting).collect();
+        dropped.sort_by_key(|(number, _)| *number);
+        for (_, launch) in dropped {
+            self.refuse(now, &launch, out);
+        }
+        self.note_activity(now);
+    }
+
+    /// A launch ends before it began, for the context has failed.
+    fn refuse(&mut self, now: SimTime, launch: &KernelLaunch, out: &mut Outbox) {
+        self.counters.kernels_failed += 1;
+        self.send_failure(now, launch.id, out);
+    }
+
+    fn send_failure(&self, now: SimTime, launch: LaunchId, out: &mut Outbox) {
+        let fault = self.fault.clone().map(Box::new);
+        out.send(self.command, now, Payload::Cuda(CudaMessage::LaunchCompleted { launch, fault }));
+    }
+
+    fn record(&mut self, kernel: ResidentKernel, end: SimTime, completed: bool) {
+        let launch = &kernel.launch;
+        self.records.push(KernelRecord {
+            launch: launch.id,
+            name: launch.name.to_string(),
+            stream: launch.stream,
+            gpu: self.part.clone(),
+            grid: launch.grid,
+            block: launch.block,
+            registers_per_thread: launch.registers_per_thread,
+            shared_bytes: launch.shared_bytes,
+            start_ps: kernel.start.0,
+            end_ps: end.0,
+            cycles: self.cycles_between(kernel.start, end),
+            completed,
+            counters: kernel.counters,
+        });
+    }
+
+    fn handle(&mut self, message: Message, out: &mut Outbox) {
+        match message.payload {
+            Payload::Cuda(CudaMessage::Launch(launch)) => self.launch_received(message.time, launch, out),
+            Payload::Cuda(CudaMessage::Reset) => self.fault = None,
+            Payload::Cta(CtaMessage::Completed(completion)) => {
+                self.cta_completed(message.time, message.port, &completion, out);
+            }
+            // Nothing else is sent to a scheduler; the loader has checked the protocols of its ports.
+            _ => {}
+        }
+    }
+}
+
+/// What happens next, in the order in which things at the same time happen.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Event {
+    KernelEnd,
+    Message,
+    Placement,
+}
+
+impl Unit for CtaScheduler {
+    fn advance(&mut self, window: Window, inbox: &mut Inbox, out: &mut Outbox) -> NextWake {
+        loop {
+            let end = self.ending.front().map(|kernel| (kernel.end, Event::KernelEnd));
+            let message = inbox.next_time().map(|time| (time, Event::Message));
+            let placement = self.next_placement().map(|time| (time.max(window.start), Event::Placement));
+            let Some((time, event)) = [end, message, placement].into_iter().flatten().min() else {
+                return NextWake::OnMessage;
+            };
+            if time >= window.until {
+                return NextWake::At(time);
+            }
+            match event {
+                Event::KernelEnd => {
+                    if let Some(kernel) = self.ending.pop_front() {
+                        self.queue_released(time, kernel.queue);
+                    }
+                }
+                Event::Message => {
+                    if let Some(message) = inbox.take() {
+                        self.handle(message, out);
+                    }
+                }
+                Event::Placement => {
+                    let cycle = self.clock.cycle_at_or_after(time);
+                    let tick = self.clock.time_of(cycle);
+                    if tick >= window.until {
+                        return NextWake::At(tick);
+                    }
+                    self.place(tick, out);
+                }
+            }
+        }
+    }
+
+    fn statistics(&self, sink: &mut StatisticSink) {
+        self.counters.write(sink);
+        sink.kernels.extend(self.records.iter().cloned());
+    }
+
+    fn outstanding(&self) -> Option<String> {
+        if let Some(kernel) = self.resident.first() {
+            return Some(format!(
+                "kernel {} (launch {}): {} CTAs running, {} not placed; {} kernels resident",
+                kernel.launch.name,
+                kernel.launch.id,
+                kernel.running,
+                kernel.unplaced,
+                self.resident.len()
+            ));
+        }
+        let waiting: usize = self.queues.values().map(|queue| queue.waiting.len()).sum();
+        (waiting > 0).then(|| format!("{waiting} kernels wait to start"))
+    }
+}

@@ -1,0 +1,298 @@
+//! Drives a scheduler with two SMs whose ends the test plays.
+
+use super::*;
+use crate::engine::unit::Bench;
+
+const COMMAND: PortId = PortId(0);
+const WINDOW: SimTime = SimTime(15_000);
+
+/// A scheduler at 1 GHz with `sms` SMs at ports 1.., wires of 20 ns.
+fn scheduler(sms: u16, extra: &str) -> (CtaScheduler, Bench) {
+    let text = format!(r#"(clock: "1 GHz", launch_latency: 100, completion_latency: 50{extra})"#);
+    let parameters = CtaSchedulerParameters::from_ron(&text).expect("parameters are complete");
+    let ports = (1..=sms).map(PortId);
+    let bench = Bench::new(&vec![SimTime(20_000); usize::from(sms) + 1]);
+    (CtaScheduler::new(&parameters, "gpu", COMMAND, ports), bench)
+}
+
+fn launch(id: u32, stream: u32, ctas: u32, threads: u32) -> Arc<KernelLaunch> {
+    Arc::new(KernelLaunch {
+        id: LaunchId(id),
+        code: Default::default(),
+        name: format!("kernel{id}").into(),
+        grid: [ctas, 1, 1],
+        block: [threads, 1, 1],
+        dynamic_shared_bytes: 0,
+        shared_bytes: 0,
+        registers_per_thread: 16,
+        local_bytes: 0,
+        parameters: Arc::new([]),
+        stream,
+        queue: stream,
+        priority: 0,
+        grid_workspace: 0,
+    })
+}
+
+fn command(launch: &Arc<KernelLaunch>) -> Payload {
+    Payload::Cuda(CudaMessage::Launch(launch.clone()))
+}
+
+fn completion(launch: u32, slot: u16, fault: Option<KernelFault>) -> Payload {
+    let counters = KernelCounters { warps_launched: 2, ..KernelCounters::default() };
+    Payload::Cta(CtaMessage::Completed(Box::new(CtaCompletion { launch: LaunchId(launch), slot, counters, fault })))
+}
+
+fn fault(launch: u32) -> KernelFault {
+    KernelFault {
+        cause: FaultCause::Trap,
+        kernel: "kernel".into(),
+        launch: LaunchId(launch),
+        cta: [3, 0, 0],
+        thread: [0; 3],
+        instruction: "line 7".to_owned(),
+    }
+}
+
+/// What was sent, in short: (arrival in ps, port, text).
+fn summary(sent: &[(SimTime, PortId, Payload)]) -> Vec<(u64, u16, String)> {
+    let text = |payload: &Payload| match payload {
+        Payload::Cta(CtaMessage::Launch(cta)) => format!("{} cta {} slot {}", cta.launch.name, cta.cta[0], cta.slot),
+        Payload::Cta(CtaMessage::Abort(launch)) => format!("abort {}", launch.0),
+        Payload::Cuda(CudaMessage::LaunchCompleted { launch, fault: None }) => format!("done {}", launch.0),
+        Payload::Cuda(CudaMessage::LaunchCompleted { launch, fault: Some(fault) }) => {
+            format!("failed {}: launch {}", launch.0, fault.launch.0)
+        }
+        other => format!("{other:?}"),
+    };
+    sent.iter().map(|(time, port, payload)| (time.0, port.0, text(payload))).collect()
+}
+
+#[test]
+fn a_grid_spreads_over_the_sms_one_cta_a_cycle() {
+    let (mut unit, mut bench) = scheduler(2, "");
+    bench.deliver(SimTime(500), COMMAND, command(&launch(1, 0, 3, 64)));
+    let sent = bench.run(&mut unit, WINDOW, SimTime(300_000));
+    // Taken at 0.5 ns, that is in cycle 1; 100 cycles later the first CTA; the wire takes 20 ns.
+    let expected = [
+        (121_000, 1, "kernel1 cta 0 slot 0".to_owned()),
+        (122_000, 2, "kernel1 cta 1 slot 0".to_owned()),
+        (123_000, 1, "kernel1 cta 2 slot 1".to_owned()),
+    ];
+    assert_eq!(summary(&sent), expected);
+    for (time, port, slot) in [(400_000, 1, 0), (410_000, 2, 0), (420_000, 1, 1)] {
+        bench.deliver(SimTime(time), PortId(port), completion(1, slot, None));
+    }
+    let sent = bench.run(&mut unit, WINDOW, SimTime(600_000));
+    assert_eq!(summary(&sent), [(490_000, 0, "done 1".to_owned())]);
+    let mut sink = StatisticSink::default();
+    unit.statistics(&mut sink);
+    let record = &sink.kernels[0];
+    assert_eq!((record.start_ps, record.end_ps, record.cycles, record.completed), (500, 470_000, 469, true));
+    assert_eq!((record.gpu.as_str(), record.counters.warps_launched), ("gpu", 6));
+    assert_eq!(unit.counters.cycles_active, 469);
+    assert_eq!(unit.outstanding(), None);
+}
+
+#[test]
+fn a_full_sm_gets_its_next_cta_when_a_slot_is_free() {
+    // 1024 threads a CTA: two fit on an SM of 2048.
+    let (mut unit, mut bench) = scheduler(1, "");
+    bench.deliver(SimTime(0), COMMAND, command(&launch(1, 0, 3, 1024)));
+    let sent = bench.run(&mut unit, WINDOW, SimTime(300_000));
+    assert_eq!(sent.len(), 2);
+    assert!(unit.outstanding().is_some_and(|text| text.contains("2 CTAs running, 1 not placed")));
+    bench.deliver(SimTime(400_300), PortId(1), completion(1, 0, None));
+    let sent = bench.run(&mut unit, WINDOW, SimTime(600_000));
+    assert_eq!(summary(&sent), [(421_000, 1, "kernel1 cta 2 slot 0".to_owned())]);
+}
+
+#[test]
+fn registers_and_shared_memory_are_allocated_in_units() {
+    let mut wanted = (*launch(1, 0, 1, 33)).clone();
+    wanted.registers_per_thread = 33;
+    wanted.shared_bytes = 1;
+    // Two warps of 33 x 32 = 1056 registers, each rounded up to 1280.
+    let expected = SmResources { threads: 33, warps: 2, registers: 2560, shared_bytes: 256 };
+    assert_eq!(SmResources::of_cta(&wanted), expected);
+}
+
+#[test]
+fn kernels_of_one_stream_follow_and_those_of_two_streams_overlap() {
+    let (mut unit, mut bench) = scheduler(1, "");
+    for (id, stream) in [(1, 1), (2, 1), (3, 2)] {
+        bench.deliver(SimTime(0), COMMAND, command(&launch(id, stream, 1, 32)));
+    }
+    let sent = bench.run(&mut unit, WINDOW, SimTime(300_000));
+    let started: Vec<_> = summary(&sent).into_iter().map(|(_, _, text)| text).collect();
+    assert_eq!(started, ["kernel1 cta 0 slot 0", "kernel3 cta 0 slot 1"]);
+    bench.deliver(SimTime(400_000), PortId(1), completion(1, 0, None));
+    let sent = bench.run(&mut unit, WINDOW, SimTime(700_000));
+    // The first kernel ends 50 cycles after its CTA; the second one's CTA is placed 100 cycles later.
+    assert_eq!(summary(&sent), [(470_000, 0, "done 1".to_owned()), (570_000, 1, "kernel2 cta 0 slot 0".to_owned())]);
+    assert_eq!(unit.counters.resident_kernels_maximum, 2);
+}
+
+#[test]
+fn ctas_of_a_younger_kernel_fill_what_the_older_one_leaves() {
+    // The older kernel's CTAs have 1024 threads: one is running and none fits beside 1056 other threads.
+    let (mut unit, mut bench) = scheduler(1, ", maximum_resident_kernels: 2");
+    bench.deliver(SimTime(0), COMMAND, command(&launch(1, 1, 1, 1024)));
+    bench.deliver(SimTime(1), COMMAND, command(&launch(2, 2, 1, 992)));
+    bench.deliver(SimTime(2), COMMAND, command(&launch(3, 3, 1, 32)));
+    let sent = bench.run(&mut unit, WINDOW, SimTime(300_000));
+    assert_eq!(sent.len(), 2, "the third kernel waits for residency");
+    bench.deliver(SimTime(310_000), PortId(1), completion(2, 1, None));
+    let sent = bench.run(&mut unit, WINDOW, SimTime(700_000));
+    assert_eq!(summary(&sent)[1].2, "kernel3 cta 0 slot 1");
+}
+
+#[test]
+fn a_fault_ends_the_context() {
+    let (mut unit, mut bench) = scheduler(2, "");
+    bench.deliver(SimTime(0), COMMAND, command(&launch(1, 1, 2, 32)));
+    bench.deliver(SimTime(0), COMMAND, command(&launch(2, 1, 2, 32)));
+    assert_eq!(bench.run(&mut unit, WINDOW, SimTime(300_000)).len(), 2);
+    bench.deliver(SimTime(400_000), PortId(2), completion(1, 0, Some(fault(1))));
+    bench.deliver(SimTime(410_000), PortId(1), completion(1, 0, None));
+    bench.deliver(SimTime(420_000), COMMAND, command(&launch(3, 2, 1, 32)));
+    let sent = bench.run(&mut unit, WINDOW, SimTime(600_000));
+    let expected = [
+        (420_000, 1, "abort 1".to_owned()),
+        (420_000, 2, "abort 1".to_owned()),
+        (420_000, 0, "failed 1: launch 1".to_owned()),
+        (420_000, 0, "failed 2: launch 1".to_owned()),
+        (440_000, 0, "failed 3: launch 1".to_owned()),
+    ];
+    assert_eq!(summary(&sent), expected);
+    let mut sink = StatisticSink::default();
+    unit.statistics(&mut sink);
+    assert_eq!(sink.kernels.len(), 1);
+    assert!(!sink.kernels[0].completed);
+    assert_eq!((unit.counters.kernels_failed, unit.counters.kernels_completed), (3, 0));
+    assert_eq!(unit.outstanding(), None);
+}
+
+#[test]
+fn a_cta_that_no_sm_can_hold_fails_at_once() {
+    let (mut unit, mut bench) = scheduler(1, r#", sm_shared_memory: "64 KiB""#);
+    let mut wanted = (*launch(1, 0, 1, 32)).clone();
+    wanted.shared_bytes = 80 << 10;
+    bench.deliver(SimTime(0), COMMAND, command(&Arc::new(wanted)));
+    let sent = bench.run(&mut unit, WINDOW, SimTime(300_000));
+    assert_eq!(summary(&sent), [(20_000, 0, "failed 1: launch 1".to_owned())]);
+}
+
+#[test]
+fn a_grid_of_two_billion_ctas_is_not_materialised() {
+    let (mut unit, mut bench) = scheduler(1, "");
+    let mut wanted = (*launch(1, 0, 1, 32)).clone();
+    wanted.grid = [65_536, 32_768, 1];
+    bench.deliver(SimTime(0), COMMAND, command(&Arc::new(wanted)));
+    assert_eq!(bench.run(&mut unit, WINDOW, SimTime(300_000)).len(), 32, "the SM's slots are full");
+    assert!(unit.outstanding().is_some_and(|text| text.contains("2147483616 not placed")));
+}
+
+#[test]
+fn parameters_are_checked() {
+    use crate::catalogue::PortMap;
+    let ports = PortMap::new([("command".to_owned(), 0), ("sm".to_owned(), 0)]);
+    let surroundings = &crate::catalogue::Surroundings::default();
+    let context = BuildContext {
+        path: "gpu.scheduler",
+        part: "gpu",
+        index: 0,
+        row_length: 1,
+        ports: &ports,
+        unit: 0,
+        surroundings,
+    };
+    let mut text = String::from("(");
+    for definition in CtaSchedulerParameters::DEFINITIONS {
+        let value = match definition.name {
+            "clock" => r#""1 GHz""#,
+            "sm_cta_slots" => "65",
+            _ => definition.default.expect("all others have defaults"),
+        };
+        text.push_str(&format!("{}: {value}, ", definition.name));
+    }
+    text.push(')');
+    let error = (DEFINITION.build)(&text, &context).err().map(|error| error.to_string());
+    assert_eq!(error.as_deref(), Some("sm_cta_slots: 65, expected 1 to 64"));
+}
+
+fn cooperative(id: u32, stream: u32, ctas: u32, threads: u32) -> Arc<KernelLaunch> {
+    Arc::new(KernelLaunch { grid_workspace: 0x7000_0000_0000, ..(*launch(id, stream, ctas, threads)).clone() })
+}
+
+#[test]
+fn the_blocks_of_a_cooperative_kernel_wait_until_all_older_ones_are_placed() {
+    // Each SM holds two CTAs of 1024 threads. The first cooperative kernel fills one SM and a half; the second must not take the half
+    // that is left while a CTA of the kernel between them waits, or it would hold that CTA's room and wait for room itself.
+    let (mut unit, mut bench) = scheduler(2, "");
+    bench.deliver(SimTime(0), COMMAND, command(&cooperative(1, 1, 3, 1024)));
+    bench.deliver(SimTime(1), COMMAND, command(&launch(2, 2, 2, 1024)));
+    bench.deliver(SimTime(2), COMMAND, command(&cooperative(3, 3, 4, 512)));
+    let names = |sent: &[(SimTime, PortId, Payload)]| -> Vec<String> {
+        let words = summary(sent).into_iter().map(|(_, _, text)| text.split(" slot").next().unwrap_or("").to_owned());
+        words.filter(|text| text.contains(" cta ")).collect()
+    };
+    let sent = bench.run(&mut unit, WINDOW, SimTime(300_000));
+    assert_eq!(names(&sent), ["kernel1 cta 0", "kernel1 cta 1", "kernel1 cta 2", "kernel2 cta 0"]);
+    // One CTA of the ordinary kernel ends: its other one comes, and the cooperative kernel still waits.
+    bench.deliver(SimTime(400_000), PortId(2), completion(2, 1, None));
+    let sent = bench.run(&mut unit, WINDOW, SimTime(500_000));
+    assert_eq!(names(&sent), ["kernel2 cta 1"]);
+    bench.deliver(SimTime(600_000), PortId(2), completion(2, 1, None));
+    for (port, slot) in [(1, 0), (2, 0), (1, 1)] {
+        bench.deliver(SimTime(700_000), PortId(port), completion(1, slot, None));
+    }
+    let sent = bench.run(&mut unit, WINDOW, SimTime(1_000_000));
+    assert_eq!(names(&sent), ["kernel3 cta 0", "kernel3 cta 1", "kernel3 cta 2", "kernel3 cta 3"]);
+}
+
+#[test]
+fn kernels_of_higher_priority_start_first_and_are_placed_first() {
+    let with_priority = |id, priority| Arc::new(KernelLaunch { priority, ..(*launch(id, id, 2, 1024)).clone() });
+    for (extra, expected) in [
+        // One kernel at a time: the third one goes before the second.
+        (", maximum_resident_kernels: 1", ["kernel1", "kernel3", "kernel2"]),
+        // Together: all are resident before the first CTA is placed.
+        ("", ["kernel3", "kernel1", "kernel2"]),
+    ] {
+        let (mut unit, mut bench) = scheduler(1, extra);
+        for (id, priority) in [(1, 0), (2, 0), (3, -1)] {
+            bench.deliver(SimTime(0), COMMAND, command(&with_priority(id, priority)));
+        }
+        let mut started: Vec<String> = Vec::new();
+        let mut end = SimTime(0);
+        while end < SimTime(4_000_000) {
+            end += WINDOW;
+            for (time, port, payload) in bench.run(&mut unit, WINDOW, end) {
+                let Payload::Cta(CtaMessage::Launch(cta)) = payload else { continue };
+                if !started.contains(&cta.launch.name.to_string()) {
+                    started.push(cta.launch.name.to_string());
+                }
+                let ended = completion(cta.launch.id.0, cta.slot, None);
+                bench.deliver(time + SimTime(100_000), port, ended);
+            }
+        }
+        assert_eq!(started, expected);
+        assert_eq!(unit.counters.kernels_completed, 3);
+    }
+}
+
+#[test]
+fn a_reset_forgets_the_failure() {
+    let (mut unit, mut bench) = scheduler(1, "");
+    bench.deliver(SimTime(0), COMMAND, command(&launch(1, 1, 1, 32)));
+    bench.run(&mut unit, WINDOW, SimTime(300_000));
+    bench.deliver(SimTime(310_000), PortId(1), completion(1, 0, Some(fault(1))));
+    bench.deliver(SimTime(400_000), COMMAND, command(&launch(2, 1, 1, 32)));
+    bench.run(&mut unit, WINDOW, SimTime(500_000));
+    assert_eq!(unit.counters.kernels_failed, 2, "the second is refused");
+    bench.deliver(SimTime(600_000), COMMAND, Payload::Cuda(CudaMessage::Reset));
+    bench.deliver(SimTime(700_000), COMMAND, command(&launch(3, 1, 1, 32)));
+    let sent = bench.run(&mut unit, WINDOW, SimTime(1_000_000));
+    assert_eq!(summary(&sent).last().map(|(_, _, text)| text.as_str()), Some("kernel3 cta 0 slot 0"));
+}

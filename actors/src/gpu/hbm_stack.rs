@@ -1,0 +1,91 @@
+//! An HBM stack: channels behind the L2 slices. Port `slice[i]` leads to channel i x channels / ports.
+
+use crate::catalogue::{
+    BuildContext, BuildError, ParameterProblem, ParameterSet, PortDefinition, Role, UnitDefinition,
+};
+use crate::dram::{ChannelCounters, Channels, MemoryModel};
+use crate::engine::{Inbox, NextWake, Outbox, Unit, Window};
+use balar_protocol::statistics::StatisticSink;
+use balar_protocol::{Bytes, Frequency, Protocol};
+
+crate::parameters! {
+    /// An HBM stack.
+    pub struct HbmStackParameters {
+        /// clock of the memory interface, two transfers a cycle (V100: 877 MHz)
+        clock: Frequency,
+        /// data capacity of the stack (V100: 4 GiB)
+        capacity: Bytes,
+        /// channels of the stack (HBM2: 8 of 128 bits)
+        channels: u32 = "8",
+        /// Simple(latency, bandwidth of the stack) or BankTimed(timing: (...), controller_latency), the latter calibrated with the 425-cycle random access of the V100
+        model: MemoryModel = r#"BankTimed(controller_latency: "72 ns")"#,
+    }
+}
+
+/// The HBM stack in the catalogue of units.
+pub const DEFINITION: UnitDefinition = UnitDefinition {
+    name: "HbmStack",
+    summary: "stack of high-bandwidth memory with its controllers",
+    parameters: HbmStackParameters::DEFINITIONS,
+    check: HbmStackParameters::check,
+    ports: &[PortDefinition {
+        name: "slice",
+        protocol: Protocol::Memory,
+        role: Role::Server,
+        indexed: true,
+        required: true,
+        meaning: "the L2 slices whose lines it holds",
+    }],
+    counters: ChannelCounters::DEFINITIONS,
+    build: |text, context| Ok(Box::new(HbmStack::new(ron::from_str(text)?, context)?)),
+};
+
+/// An HBM stack.
+#[derive(Debug)]
+pub struct HbmStack {
+    /// By `PortId`: the channel it leads to.
+    channel_of: Vec<usize>,
+    channels: Channels,
+}
+
+impl HbmStack {
+    /// A stack with the wired ports of `context`; the stacks of its row share the lines.
+    pub fn new(parameters: HbmStackParameters, context: &BuildContext) -> Result<HbmStack, BuildError> {
+        let mut problems = Vec::new();
+        if parameters.channels == 0 || parameters.channels > 4096 {
+            let problem = format!("expected 1 to 4096, found {}", parameters.channels);
+            problems.push(ParameterProblem::new("channels", problem));
+        }
+        if parameters.capacity.0 == 0 {
+            problems.push(ParameterProblem::new("capacity", "expected more than 0 B"));
+        }
+        if !problems.is_empty() {
+            return Err(BuildError::Parameters(problems));
+        }
+        let ports = context.ports.count("slice");
+        let mut channel_of = vec![0; ports];
+        for (i, (_, port)) in context.ports.row("slice").enumerate() {
+            channel_of[usize::from(port.0)] = i * parameters.channels as usize / ports;
+        }
+        let used = (parameters.channels).min(ports as u32);
+        let interleave = used.saturating_mul(context.row_length.max(1));
+        let channels = Channels::new(parameters.clock, &parameters.model, parameters.channels, interleave)
+            .map_err(BuildError::Parameters)?;
+        Ok(HbmStack { channel_of, channels })
+    }
+}
+
+impl Unit for HbmStack {
+    fn advance(&mut self, window: Window, inbox: &mut Inbox, out: &mut Outbox) -> NextWake {
+        let channel_of = &self.channel_of;
+        self.channels.advance(window, inbox, out, |port, _| channel_of[usize::from(port.0)])
+    }
+
+    fn statistics(&self, sink: &mut StatisticSink) {
+        self.channels.statistics(sink);
+    }
+
+    fn outstanding(&self) -> Option<String> {
+        self.channels.outstanding()
+    }
+}

@@ -1,0 +1,176 @@
+use super::*;
+use crate::engine::unit::Bench;
+use crate::test_support::{counter, load, request, requests, responses, store, with_context};
+use balar_protocol::SimTime;
+
+const NS: u64 = 1000;
+const CROSSBAR: PortId = PortId(0);
+const MEMORY: PortId = PortId(1);
+
+/// A slice at 1 GHz, alone in its row, with wires of 1 ns.
+fn slice(parameters: &str) -> (L2Slice, Bench) {
+    let parameters = L2SliceParameters::from_ron(&format!(r#"(clock: "1 GHz", {parameters})"#)).expect("parameters");
+    let unit = with_context(&[("crossbar", 0), ("memory", 0)], 1, |context| L2Slice::new(parameters, context));
+    (unit.expect("slice"), Bench::new(&[SimTime(NS); 2]))
+}
+
+type Sent = Vec<(SimTime, PortId, Payload)>;
+
+/// Runs in windows of 10 ns, answers what goes to memory `latency` later, until `end`.
+fn run(unit: &mut L2Slice, bench: &mut Bench, latency: u64, start: u64, end: u64) -> Sent {
+    let mut all = Vec::new();
+    for step in start / 10..end / 10 {
+        let sent = bench.run(unit, SimTime(10 * NS), SimTime((step + 1) * 10 * NS));
+        for (time, port, fill) in requests(&sent) {
+            assert_eq!(port, MEMORY);
+            let response = fill.response(0, ServedBy::DeviceMemory);
+            let payload = Payload::Memory(MemoryMessage::Response(response));
+            bench.deliver(time + SimTime(latency * NS), MEMORY, payload);
+        }
+        all.extend(sent);
+    }
+    all
+}
+
+#[test]
+fn a_miss_fetches_a_sector_pair_and_the_next_load_of_it_hits() {
+    let (mut unit, mut bench) = slice("hit_latency: 40, miss_latency: 12, fill_latency: 30");
+    bench.deliver(SimTime(5 * NS), CROSSBAR, request(load(0x1000, 1, 0b0001)));
+    bench.deliver(SimTime(300 * NS), CROSSBAR, request(load(0x1000, 2, 0b0010)));
+    bench.deliver(SimTime(400 * NS), CROSSBAR, request(load(0x1000, 3, 0b0110)));
+    let sent = run(&mut unit, &mut bench, 100, 0, 800);
+    let fills: Vec<u8> = requests(&sent).iter().map(|(_, _, fill)| fill.sectors).collect();
+    assert_eq!(fills, [0b0011, 0b1100]);
+    let answers = responses(&sent);
+    let summary: Vec<_> = answers.iter().map(|(time, _, r)| (time.0 / NS, r.id, r.hit_sectors, r.served_by)).collect();
+    assert_eq!(
+        summary,
+        [
+            (5 + 12 + 1 + 100 + 30 + 1, 1, 0, ServedBy::DeviceMemory),
+            (300 + 40 + 1, 2, 0b0010, ServedBy::L2),
+            (400 + 12 + 1 + 100 + 30 + 1, 3, 0b0010, ServedBy::DeviceMemory),
+        ]
+    );
+    assert_eq!(counter(&unit, "sectors_read"), 4);
+    assert_eq!(counter(&unit, "sector_hits_read"), 2);
+    assert_eq!(counter(&unit, "sector_misses_read"), 2);
+    assert_eq!(counter(&unit, "sectors_filled"), 4);
+    assert!(unit.outstanding().is_none());
+}
+
+#[test]
+fn loads_of_a_line_under_way_merge() {
+    let (mut unit, mut bench) = slice("");
+    for id in 0..5 {
+        bench.deliver(SimTime(NS), CROSSBAR, request(load(0, id, 0b1111)));
+    }
+    let sent = run(&mut unit, &mut bench, 100, 0, 400);
+    assert_eq!(requests(&sent).len(), 1);
+    let ids: Vec<u32> = responses(&sent).iter().map(|(_, _, response)| response.id).collect();
+    assert_eq!(ids, [0, 1, 2, 3, 4]);
+    assert_eq!(counter(&unit, "mshr_merges"), 4);
+    // 128 bytes at 64 bytes a cycle: two cycles apart.
+    let times: Vec<u64> = responses(&sent).iter().map(|(time, _, _)| time.0 / NS).collect();
+    assert!(times.windows(2).all(|pair| pair[1] - pair[0] == 2), "{times:?}");
+}
+
+#[test]
+fn whole_sectors_are_written_without_a_fetch_and_parts_with_one() {
+    let (mut unit, mut bench) = slice("");
+    bench.deliver(SimTime(NS), CROSSBAR, request(store(0, 1, 0b0011)));
+    let part = MemoryRequest { full_sectors: 0, data_bytes: 4, ..store(0x80, 2, 0b0100) };
+    bench.deliver(SimTime(NS), CROSSBAR, request(part));
+    let sent = run(&mut unit, &mut bench, 100, 0, 400);
+    let fills: Vec<_> = requests(&sent).iter().map(|(_, _, fill)| (fill.line, fill.sectors)).collect();
+    assert_eq!(fills, [(0x80, 0b0100)]);
+    let answers = responses(&sent);
+    assert_eq!(answers.len(), 2, "both are acknowledged");
+    assert!(answers.iter().all(|(time, _, _)| time.0 < 60 * NS), "without waiting for the fetch");
+    assert_eq!(counter(&unit, "sector_hits_written"), 2);
+    assert_eq!(counter(&unit, "sector_misses_written"), 1);
+}
+
+#[test]
+fn dirty_lines_are_written_back_when_replaced_and_the_oldest_goes_first() {
+    // One set of two ways.
+    let (mut unit, mut bench) = slice(r#"capacity: "256 B", ways: 2"#);
+    bench.deliver(SimTime(NS), CROSSBAR, request(store(0, 1, 0b0101)));
+    bench.deliver(SimTime(2 * NS), CROSSBAR, request(load(0x80, 2, 0b0001)));
+    bench.deliver(SimTime(300 * NS), CROSSBAR, request(load(0, 3, 0b0001)));
+    bench.deliver(SimTime(400 * NS), CROSSBAR, request(load(0x100, 4, 0b0001)));
+    bench.deliver(SimTime(700 * NS), CROSSBAR, request(load(0x180, 5, 0b0001)));
+    let sent = run(&mut unit, &mut bench, 100, 0, 1200);
+    let writes: Vec<_> = requests(&sent)
+        .into_iter()
+        .filter(|(_, _, request)| request.kind == MemoryKind::Store)
+        .map(|(_, _, request)| (request.line, request.sectors, request.data_bytes))
+        .collect();
+    assert_eq!(writes, [(0, 0b0101, 64)]);
+    assert_eq!(counter(&unit, "evictions"), 2, "0x80 first, for line 0 was used after it");
+    assert_eq!(counter(&unit, "sectors_written_back"), 2);
+    assert!(unit.outstanding().is_none());
+}
+
+#[test]
+fn the_queue_stands_while_every_mshr_is_in_use() {
+    let (mut unit, mut bench) = slice("mshr_entries: 2");
+    for id in 0..3 {
+        bench.deliver(SimTime(NS), CROSSBAR, request(load(u64::from(id) * 0x80, id, 0b1111)));
+    }
+    let sent = run(&mut unit, &mut bench, 100, 0, 500);
+    assert_eq!(responses(&sent).len(), 3);
+    assert_eq!(counter(&unit, "mshr_maximum"), 2);
+    // Lookups in cycles 1 and 2; the third is tried in cycle 3, the first fill comes in cycle 1 + 12 + 1 + 100.
+    assert_eq!(counter(&unit, "stall_cycles_mshr"), 111);
+    let credits = sent.iter().filter_map(|(_, port, payload)| match payload {
+        Payload::Memory(MemoryMessage::Credit { count }) => Some((*port, *count)),
+        _ => None,
+    });
+    assert_eq!(credits.collect::<Vec<_>>(), [(CROSSBAR, 2), (CROSSBAR, 1)]);
+}
+
+#[test]
+fn atomics_on_one_line_follow_each_other() {
+    let (mut unit, mut bench) = slice("hit_latency: 40, atomic_latency: 32, same_line_atomic_interval: 9");
+    bench.deliver(SimTime(NS), CROSSBAR, request(store(0, 1, 0b0001)));
+    for id in 2..4 {
+        let atomic = MemoryRequest { kind: MemoryKind::Atomic, operations: 1, data_bytes: 4, ..load(0, id, 0b0001) };
+        bench.deliver(SimTime(100 * NS), CROSSBAR, request(atomic));
+    }
+    let sent = run(&mut unit, &mut bench, 100, 0, 400);
+    let times: Vec<u64> = responses(&sent).iter().map(|(time, _, _)| time.0 / NS).collect();
+    assert_eq!(times, [42, 100 + 40 + 32 + 1, 100 + 40 + 9 + 32 + 1]);
+    assert_eq!(counter(&unit, "atomics"), 2);
+    assert_eq!(counter(&unit, "sector_hits_atomic"), 2);
+}
+
+#[test]
+fn a_buffer_of_the_cache_size_stays_and_a_larger_one_does_not() {
+    let (mut unit, mut bench) = slice("mshr_entries: 4096");
+    let lines = 192 * 1024 / 128;
+    let pass = |unit: &mut L2Slice, bench: &mut Bench, start: u64, lines: u64| {
+        for i in 0..lines {
+            bench.deliver(SimTime((start + i) * NS), CROSSBAR, request(load(i * 128, i as u32, 0b1111)));
+        }
+        run(unit, bench, 50, start, start + 4000)
+    };
+    pass(&mut unit, &mut bench, 0, lines);
+    assert_eq!(counter(&unit, "sector_hits_read"), 0);
+    pass(&mut unit, &mut bench, 4000, lines);
+    assert_eq!(counter(&unit, "sector_hits_read"), lines * 4, "every line of the second pass");
+}
+
+#[test]
+fn contradictions_are_errors() {
+    for (parameters, key) in [
+        (r#"capacity: "100 B""#, "capacity"),
+        ("ways: 0", "ways"),
+        (r#"fetch_granularity: "48 B""#, "fetch_granularity"),
+        ("mshr_entries: 0", "mshr_entries"),
+    ] {
+        let parameters =
+            L2SliceParameters::from_ron(&format!(r#"(clock: "1 GHz", {parameters})"#)).expect("parameters");
+        let error = with_context(&[("crossbar", 0), ("memory", 0)], 1, |c| L2Slice::new(parameters, c).map(drop));
+        assert!(error.expect_err(key).to_string().contains(key));
+    }
+}

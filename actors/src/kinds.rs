@@ -1,0 +1,20 @@
+//! Every kind of unit that comes with the simulator.
+
+use crate::catalogue::UnitDefinition;
+use crate::driver::host_cpu;
+use crate::gpu::{copy_engine, crossbar, cta_scheduler, gmmu, hbm_stack, l2_slice, sm};
+use crate::node::{host_memory, link};
+
+/// Every kind of unit that a topology can name.
+pub const UNITS: &[&UnitDefinition] = &[
+    &host_cpu::DEFINITION,
+    &host_memory::DEFINITION,
+    &link::DEFINITION,
+    &cta_scheduler::DEFINITION,
+    &copy_engine::DEFINITION,
+    &sm::DEFINITION,
+    &gmmu::DEFINITION,
+    &crossbar::DEFINITION,
+    &l2_slice::DEFINITION,
+    &hbm_stack::DEFINITION,
+];

@@ -1,0 +1,320 @@
+//! Values of the node's memories: one flat arena for all GPUs and the host window, written only between windows.
+//!
+//! **Invariant:** within a value epoch the arena is only read. What units write goes to their [`Writer`]s; at the end of the epoch all
+//! of it is applied in the order (time, unit, sequence). So values depend neither on threads nor on windows.
+
+mod allocations;
+mod heap;
+mod mapping;
+mod print_queue;
+mod reading;
+mod write_log;
+mod writer;
+
+pub(crate) use reading::read_lanes;
+pub(crate) use write_log::LoggedKind;
+pub use write_log::{AtomicResult, WriteLog};
+pub use writer::Writer;
+
+pub use allocations::Bounds;
+
+use crate::engine::EpochHook;
+use crate::engine::epoch_end;
+use allocations::{Allocations, page_of};
+use balar_host::memory::{self, Place};
+use balar_isa::texture::Image;
+use balar_protocol::SimTime;
+use heap::DeviceHeap;
+use mapping::Mapping;
+use print_queue::PrintQueue;
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::os::fd::OwnedFd;
+use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard};
+use writer::{Shelf, Waiting};
+
+/// GPUs, one bit each.
+pub type GpuSet = u8;
+
+const MAXIMUM_GPUS: usize = memory::MAXIMUM_GPUS as usize;
+const _: () = assert!(MAXIMUM_GPUS <= GpuSet::BITS as usize);
+
+/// The values of the node's memories, with the allocations that make their addresses legal.
+///
+/// GPU g's memory begins at [`gpu_base`](memory::gpu_base), the host window at [`HOST_BASE`](memory::HOST_BASE).
+#[derive(Debug)]
+pub struct DeviceMemory {
+    arena: RwLock<Arena>,
+    /// What the host window is backed by.
+    file: Option<Arc<OwnedFd>>,
+    /// By GPU: addresses that programs can reserve.
+    reservable: [Range<u64>; MAXIMUM_GPUS],
+    /// How long a value epoch is.
+    epoch: SimTime,
+    /// What was written in this epoch.
+    waiting: Waiting,
+}
+
+#[derive(Debug)]
+pub(crate) struct Arena {
+    mapping: Mapping,
+    allocations: Allocations,
+    /// Scratch of the end of an epoch: the logs, and their entries as (time, unit, log, entry).
+    shelves: Vec<(u32, Arc<Shelf>)>,
+    logs: Vec<Box<WriteLog>>,
+    order: Vec<(u64, u32, u32, u32)>,
+    gpus: [GpuState; MAXIMUM_GPUS],
+    /// Texture and surface objects by handle.
+    images: BTreeMap<u64, Image>,
+}
+
+/// What a GPU's kernels find beside their memory.
+#[derive(Debug, Default)]
+struct GpuState {
+    /// The heap of the loaded modules' kernels; `None` where none of them allocates.
+    heap: Option<DeviceHeap>,
+    /// Written between windows alone; the host takes what is there in a window of its own, hence the lock.
+    printed: Mutex<PrintQueue>,
+}
+
+impl DeviceMemory {
+    /// How long a value epoch is where a node does not say: as long as the wires of the shipped GPUs, so that an epoch needs no window
+    /// of its own, and an eighth of the fastest atomic's way to L2 and back on a V100 (160 ns), so that a value is known before its answer.
+    pub const DEFAULT_EPOCH: SimTime = SimTime::from_nanoseconds(20);
+
+    /// First device address an allocation can have: where GPU 0's memory begins.
+    pub const BASE: u64 = memory::BASE;
+
+    /// Bytes of the device heap: the default of `cudaLimitMallocHeapSize` (CUDA C++ Programming Guide, "Heap Memory
+    /// Allocation": 8 MB).
+    pub const DEFAULT_HEAP_BYTES: u64 = 8 << 20;
+
+    /// Bytes of printed text that is not yet taken: the default of `cudaLimitPrintfFifoSize`.
+    pub const DEFAULT_PRINT_BYTES: u64 = PrintQueue::DEFAULT_CAPACITY as u64;
+
+    /// The memory of one GPU, all zero, without a host window. Host memory is taken only for pages that are written.
+    ///
+    /// # Errors
+    ///
+    /// The host cannot map so much.
+    pub fn new(capacity: u64) -> std::io::Result<DeviceMemory> {
+        Ok(DeviceMemory::of(Mapping::without_window(&[capacity])?))
+    }
+
+    /// The memories of GPUs of these capacities and the host window, all zero. Host memory is taken only for pages that are used.
+    /// There is no window where the host limits the address space.
+    ///
+    /// # Errors
+    ///
+    /// The host cannot map so much.
+    pub fn of_node(capacities: &[u64]) -> std::io::Result<DeviceMemory> {
+        Ok(DeviceMemory::of(Mapping::new(capacities)?))
+    }
+
+    fn of(mapping: Mapping) -> DeviceMemory {
+        let file = mapping.file().cloned();
+        let reservable = std::array::from_fn(|gpu| mapping.reservable(gpu));
+        let arena = Arena {
+            mapping,
+            allocations: Allocations::default(),
+            shelves: Vec::new(),
+            logs: Vec::new(),
+            order: Vec::new(),
+            gpus: std::array::from_fn(|_| GpuState::default()),
+            images: BTreeMap::new(),
+        };
+        let (epoch, waiting) = (DeviceMemory::DEFAULT_EPOCH, Waiting::default());
+        DeviceMemory { arena: RwLock::new(arena), file, reservable, epoch, waiting }
+    }
+
+    /// With value epochs of `epoch`, which is above zero, in place of [`Self::DEFAULT_EPOCH`].
+    #[must_use]
+    pub fn with_epoch(self, epoch: SimTime) -> DeviceMemory {
+        DeviceMemory { epoch, ..self }
+    }
+
+    /// How long a value epoch is.
+    pub fn epoch(&self) -> SimTime {
+        self.epoch
+    }
+
+    /// The end of the epoch that `time` is in: what is written then can be seen from its end on.
+    pub fn epoch_end(&self, time: SimTime) -> SimTime {
+        epoch_end(self.epoch, time)
+    }
+
+    /// A way to write for unit number `unit`.
+    pub fn writer(self: &Arc<Self>, unit: u32) -> Writer {
+        Writer::new(Arc::clone(self), unit)
+    }
+
+    /// What the host window is backed by, for a program to map its pages: the byte at an address of the window is at the offset
+    /// `address - `[`BASE`](memory::BASE). `None` where there is no window.
+    pub fn shared_file(&self) -> Option<&Arc<OwnedFd>> {
+        self.file.as_ref()
+    }
+
+    /// Addresses behind the memory of a GPU that programs can reserve, and map memory of any GPU at. Empty where there is no host
+    /// window.
+    pub fn reservable(&self, gpu: usize) -> Range<u64> {
+        self.reservable.get(gpu).cloned().unwrap_or(0..0)
+    }
+
+    /// The state at the start of the window, for as long as the view is held. Taken once per unit and window.
+    pub fn view(&self) -> DeviceMemoryView<'_> {
+        DeviceMemoryView(self.arena.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Copies `destination.len()` bytes from address `address`; false where that is not inside one allocation.
+    #[must_use]
+    pub fn read(&self, address: u64, destination: &mut [u8]) -> bool {
+        let view = self.view();
+        let legal = view.allocation_of(address).is_some_and(|(_, end)| end - address >= destination.len() as u64);
+        if legal {
+            destination.copy_from_slice(view.bytes(address, destination.len()));
+        }
+        legal
+    }
+
+    /// Takes what the kernels of a GPU have printed up to the start of the window. One unit alone may do so: the host.
+    pub fn take_printed(&self, gpu: usize) -> Vec<u8> {
+        let view = self.view();
+        let state = view.0.gpus.get(gpu);
+        state.map_or(Vec::new(), |state| state.printed.lock().unwrap_or_else(PoisonError::into_inner).take())
+    }
+
+    /// Applies a log at once, outside any window: for tests and for loading programs before the run.
+    pub fn apply(&self, log: &mut WriteLog) {
+        let mut arena = self.arena.write().unwrap_or_else(PoisonError::into_inner);
+        for entry in 0..log.len() {
+            log.apply(entry, &mut arena);
+        }
+    }
+}
+
+/// A read lock on the memories.
+pub struct DeviceMemoryView<'a>(RwLockReadGuard<'a, Arena>);
+
+impl DeviceMemoryView<'_> {
+    /// The allocation that holds `address`, as (first address, first address after it).
+    #[inline]
+    pub fn allocation_of(&self, address: u64) -> Option<(u64, u64)> {
+        self.0.allocations.range_of(address)
+    }
+
+    /// A range around the aligned access of `bytes` at `address`, all of which `gpu` may access: an allocation, or a page that
+    /// holds one. `None` where the access is illegal, as to another GPU's memory that was not opened to this one.
+    #[inline]
+    pub fn legal_range(&self, gpu: usize, address: u64, bytes: u64) -> Option<(u64, u64)> {
+        self.0.allocations.range_for(gpu, address, bytes)
+    }
+
+    /// Are all the bytes from `address` on in allocations?
+    pub fn is_allocated(&self, address: u64, bytes: u64) -> bool {
+        let Some(end) = address.checked_add(bytes) else { return false };
+        let mut at = address;
+        while at < end {
+            let Some((_, next)) = self.allocation_of(at) else { return false };
+            at = next;
+        }
+        true
+    }
+
+    /// Whose memory an address is: that which is mapped there, or as the address alone says.
+    pub fn place_of(&self, address: u64) -> Place {
+        self.0.allocations.place_of(address)
+    }
+
+    /// The texture or surface object with this handle.
+    pub fn image(&self, handle: u64) -> Option<Image> {
+        self.0.images.get(&handle).copied()
+    }
+
+    /// `length` bytes from `address` on, which must lie inside an allocation.
+    #[inline]
+    pub fn bytes(&self, address: u64, length: usize) -> &[u8] {
+        self.0.mapping.bytes(address, length)
+    }
+}
+
+impl Arena {
+    /// Makes a range legal to access; one that is not in the mapping stays illegal.
+    fn map(&mut self, address: u64, bytes: u64, bounds: Bounds) {
+        let length = usize::try_from(bytes).unwrap_or(usize::MAX);
+        if self.mapping.bytes_mut(address, length).is_none() {
+            return;
+        }
+        // The last page of a memory that is no multiple of pages can be cut short.
+        let (start, end) = (page_of(address).0, page_of(address + bytes.max(1) - 1).1);
+        let whole = self.mapping.bytes_mut(start, (end - start) as usize).is_some();
+        self.allocations.insert(address, bytes, if whole { bounds } else { Bounds::Allocations });
+    }
+
+    /// As [`Self::map`], of memory of the GPU `owner` at reserved addresses.
+    fn map_reserved(&mut self, address: u64, bytes: u64, owner: u8, gpus: GpuSet) {
+        if usize::try_from(bytes).is_ok_and(|bytes| self.mapping.bytes_mut(address, bytes).is_some()) {
+            self.allocations.insert_reserved(address, bytes, owner, gpus);
+        }
+    }
+
+    fn allocate(&mut self, gpu: usize, bytes: u64) -> u64 {
+        self.gpus[gpu].heap.as_mut().map_or(0, |heap| heap.allocate(bytes))
+    }
+
+    fn release(&mut self, gpu: usize, address: u64) -> bool {
+        self.gpus[gpu].heap.as_mut().is_some_and(|heap| heap.release(address))
+    }
+
+    fn set_image(&mut self, handle: u64, image: Option<Image>) {
+        match image {
+            Some(image) => self.images.insert(handle, image),
+            None => self.images.remove(&handle),
+        };
+    }
+
+    fn printed(&mut self, gpu: usize) -> &mut PrintQueue {
+        self.gpus[gpu].printed.get_mut().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl EpochHook for DeviceMemory {
+    /// Applies the logs of the epoch, in the order (time, unit, sequence), and leaves the old values of atomics in them.
+    fn epoch_ends(&self) {
+        if !self.waiting.any() {
+            return;
+        }
+        let mut arena = self.arena.write().unwrap_or_else(PoisonError::into_inner);
+        let mut shelves = std::mem::take(&mut arena.shelves);
+        self.waiting.take(&mut shelves);
+        arena.apply(&shelves);
+        shelves.clear();
+        arena.shelves = shelves;
+    }
+}
+
+impl Arena {
+    fn apply(&mut self, shelves: &[(u32, Arc<Shelf>)]) {
+        let (mut logs, mut order) = (std::mem::take(&mut self.logs), std::mem::take(&mut self.order));
+        logs.resize_with(shelves.len().max(logs.len()), Box::default);
+        order.clear();
+        for (at, ((unit, shelf), log)) in shelves.iter().zip(&mut logs).enumerate() {
+            shelf.swap(log);
+            order.extend((0..log.len()).map(|entry| (log.time(entry).0, *unit, at as u32, entry as u32)));
+        }
+        // One unit's log is in order already.
+        if shelves.len() > 1 {
+            order.sort_unstable();
+        }
+        for &(_, _, log, entry) in &order {
+            logs[log as usize].apply(entry as usize, self);
+        }
+        for ((_, shelf), log) in shelves.iter().zip(&mut logs) {
+            log.set_applied();
+            shelf.swap(log);
+        }
+        (self.logs, self.order) = (logs, order);
+    }
+}
+
+#[cfg(test)]
+mod tests;

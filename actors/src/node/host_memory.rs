@@ -1,0 +1,111 @@
+//! The host's memory: DDR channels behind one controller, lines interleaved over them.
+
+use crate::catalogue::{
+    BuildContext, BuildError, ParameterProblem, ParameterSet, PortDefinition, Role, UnitDefinition,
+};
+use crate::dram::{ChannelCounters, Channels, MemoryModel};
+use crate::engine::{Inbox, NextWake, Outbox, Unit, Window};
+use balar_protocol::memory::LINE_BYTES;
+use balar_protocol::statistics::StatisticSink;
+use balar_protocol::{Bytes, Frequency, Protocol};
+
+crate::parameters! {
+    /// The host's memory.
+    pub struct HostMemoryParameters {
+        /// clock of the memory interface, two transfers a cycle (DDR4-2666: 1333 MHz)
+        clock: Frequency,
+        /// data capacity
+        capacity: Bytes,
+        /// channels
+        channels: u32 = "4",
+        /// Simple(latency, bandwidth of all channels) or BankTimed(timing: (...), controller_latency); by default four channels of DDR4-2666 with 21.3 GB/s each and a load latency of 90 ns (assumed)
+        model: MemoryModel = r#"Simple(latency: "90 ns", bandwidth: "85.3 GB/s")"#,
+    }
+}
+
+/// The host memory in the catalogue of units.
+pub const DEFINITION: UnitDefinition = UnitDefinition {
+    name: "HostMemory",
+    summary: "the host's DDR memory",
+    parameters: HostMemoryParameters::DEFINITIONS,
+    check: HostMemoryParameters::check,
+    ports: &[PortDefinition {
+        name: "client",
+        protocol: Protocol::Memory,
+        role: Role::Server,
+        indexed: true,
+        required: false,
+        meaning: "who reads and writes it",
+    }],
+    counters: ChannelCounters::DEFINITIONS,
+    build: |text, context| Ok(Box::new(HostMemory::new(ron::from_str(text)?, context)?)),
+};
+
+/// The host's memory.
+#[derive(Debug)]
+pub struct HostMemory {
+    count: u64,
+    channels: Channels,
+}
+
+impl HostMemory {
+    /// A memory with the wired ports of `context`.
+    pub fn new(parameters: HostMemoryParameters, _context: &BuildContext) -> Result<HostMemory, BuildError> {
+        let count = parameters.channels;
+        let mut problems = Vec::new();
+        if count == 0 || count > 4096 {
+            problems.push(ParameterProblem::new("channels", format!("expected 1 to 4096, found {count}")));
+        }
+        if parameters.capacity.0 == 0 {
+            problems.push(ParameterProblem::new("capacity", "expected more than 0 B"));
+        }
+        if !problems.is_empty() {
+            return Err(BuildError::Parameters(problems));
+        }
+        let channels =
+            Channels::new(parameters.clock, &parameters.model, count, count).map_err(BuildError::Parameters)?;
+        Ok(HostMemory { count: u64::from(count), channels })
+    }
+}
+
+impl Unit for HostMemory {
+    fn advance(&mut self, window: Window, inbox: &mut Inbox, out: &mut Outbox) -> NextWake {
+        let count = self.count;
+        self.channels.advance(window, inbox, out, |_, line| (line / LINE_BYTES % count) as usize)
+    }
+
+    fn statistics(&self, sink: &mut StatisticSink) {
+        self.channels.statistics(sink);
+    }
+
+    fn outstanding(&self) -> Option<String> {
+        self.channels.outstanding()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::unit::Bench;
+    use crate::test_support::{counter, load, request, responses, with_context};
+    use balar_protocol::{PortId, SimTime};
+
+    #[test]
+    fn lines_interleave_over_the_channels() {
+        let parameters = HostMemoryParameters::from_ron(
+            r#"(model: Simple(latency: "90 ns", bandwidth: "25.6 GB/s"), clock: "1333 MHz", capacity: "64 GiB", channels: 2)"#,
+        )
+        .expect("parameters");
+        let mut unit = with_context(&[("client", 0)], 1, |c| HostMemory::new(parameters, c)).expect("memory");
+        let mut bench = Bench::new(&[SimTime(1000)]);
+        for id in 0..4 {
+            bench.deliver(SimTime(1000), PortId(0), request(load(u64::from(id) * 128, id, 0b1111)));
+        }
+        let sent = responses(&bench.run(&mut unit, SimTime(5000), SimTime(200_000)));
+        let times: Vec<_> = sent.iter().map(|(time, _, response)| (response.id, time.0)).collect();
+        // 128 bytes take 10 ns of a channel with 12.8 GB/s.
+        assert_eq!(times, [(0, 92_000), (1, 92_000), (2, 102_000), (3, 102_000)]);
+        assert_eq!(counter(&unit, "sectors_read"), 16);
+        assert_eq!(counter(&unit, "busy_time"), 40_000);
+    }
+}
