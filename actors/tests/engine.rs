@@ -1,21 +1,22 @@
 //! The engine, driven with small units that speak a protocol of their own.
 
 use balar_actors::engine::{
-    EngineError, Inbox, LiveBoard, NextWake, Outbox, Outcome, Placement, RunOptions, RunReport, Simulation, Unit,
-    UnitEntry, Window, Wire, run,
+    EngineError, EpochHook, Epochs, Inbox, LiveBoard, NextWake, Outbox, Outcome, Placement, RunOptions, RunReport,
+    Simulation, Unit, UnitEntry, Window, WindowCut, Wire, run,
 };
 use balar_protocol::statistics::{StatisticDefinition, StatisticSink};
 use balar_protocol::{Payload, PortId, SimTime, UnitId};
 use rand_core::Rng;
 use rand_pcg::Pcg64Mcg;
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 const SEEN: StatisticDefinition = StatisticDefinition { name: "seen", unit: "message", meaning: "messages received" };
 
-/// What a unit saw: (time, source, sequence, port, words).
-type Trace = Vec<(u64, u32, u64, u16, [u64; 3])>;
+/// What a unit saw: (time, source, port, words).
+type Trace = Vec<(u64, u32, u16, [u64; 3])>;
 type SharedTrace = Arc<Mutex<Trace>>;
 
 /// What a scripted unit does with a message or a wake.
@@ -64,7 +65,7 @@ impl Unit for Scripted {
                     let message = inbox.take().expect("it has a time");
                     let Payload::Custom(words) = message.payload else { panic!("not of this protocol") };
                     self.seen += 1;
-                    let entry = (message.time.0, message.source.0, message.sequence, message.port.0, words);
+                    let entry = (message.time.0, message.source.0, message.port.0, words);
                     self.trace.lock().expect("one writer").push(entry);
                     self.call(message.time, Some(words), out);
                 }
@@ -181,7 +182,7 @@ fn equal_stamps_are_ordered_by_source_and_sequence() {
         }
         network.add(None, &[], |_, _| {});
         let (_, traces) = network.run(threads(shards));
-        let words: Vec<_> = traces[3].iter().map(|entry| (entry.0, entry.4[0], entry.4[1])).collect();
+        let words: Vec<_> = traces[3].iter().map(|entry| (entry.0, entry.3[0], entry.3[1])).collect();
         let expected: Vec<_> = (0..3).flat_map(|unit| (0..3).map(move |word| (600, unit, word))).collect();
         assert_eq!(words, expected);
     }
@@ -244,26 +245,39 @@ fn threads_and_placement_never_change_a_trace() {
     }
 }
 
-/// Window bounds are visible to units (through device memory), so they too must not depend on threads.
+/// Does nothing at the ends of epochs: for windows that end there.
+struct Nothing;
+
+impl EpochHook for Nothing {
+    fn epoch_ends(&self) {}
+}
+
 #[test]
-fn window_bounds_do_not_depend_on_threads() {
-    let bounds = |shards| {
-        let seen = Arc::new(Mutex::new(Vec::new()));
-        let mut network = random_network(7, 12);
-        let witness = Arc::clone(&seen);
-        network.add(Some(0), &[(12, 0, 1_500)], move |actions, _| {
-            witness.lock().expect("one writer").push((actions.now, actions.window.start, actions.window.until));
-            if actions.now < SimTime(300_000) {
-                actions.wake = Some(actions.now + SimTime(700));
-            }
-        });
-        network.run(threads(shards));
-        Arc::try_unwrap(seen).expect("the run is over").into_inner().expect("the run is over")
-    };
-    let reference = bounds(1);
-    assert!(reference.len() > 400);
-    for shards in [2, 3] {
-        assert_eq!(bounds(shards), reference, "{shards} shards");
+fn windows_cut_anyhow_never_change_a_trace() {
+    let (reference, traces) = random_network(7, 23).run(threads(1));
+    let odd: Arc<[SimTime]> =
+        (1..400).map(|cut| SimTime(cut * cut * 37 % 600_011)).collect::<BTreeSet<_>>().into_iter().collect();
+    let cut = |divisor, at: &Arc<[SimTime]>| WindowCut { divisor, at: Arc::clone(at) };
+    let none: Arc<[SimTime]> = Arc::default();
+    for (shards, cut, epoch) in [
+        (1, cut(2, &none), None),
+        (1, cut(7, &none), None),
+        (2, cut(7, &none), None),
+        (1, cut(1, &odd), None),
+        (3, cut(3, &odd), Some(777)),
+        (1, WindowCut::default(), Some(500)),
+        (2, WindowCut::default(), Some(20_000)),
+    ] {
+        let mut network = random_network(7, 23);
+        if let Some(length) = epoch {
+            network.simulation.epochs = Epochs::new(SimTime(length), Arc::new(Nothing));
+        }
+        let description = format!("{shards} shards, {cut:?}, epochs of {epoch:?}");
+        let (report, others) = network.run(RunOptions { cut, ..threads(shards) });
+        assert!(others == traces, "{description}: another trace");
+        assert_eq!(report.statistics.rows, reference.statistics.rows);
+        assert_eq!((report.end, report.messages), (reference.end, reference.messages), "{description}");
+        assert!(report.windows > reference.windows, "{description}: {} windows", report.windows);
     }
 }
 

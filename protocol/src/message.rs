@@ -16,27 +16,17 @@ pub struct UnitId(pub u32);
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PortId(pub u16);
 
-/// A stamped message. An inbox is ordered by (`time`, `source`, `sequence`), which is a total order.
+/// A stamped message. An inbox is ordered by (`time`, `source`), and messages of one source and time come in the order they were sent in.
 #[derive(Debug)]
 pub struct Message {
     /// When it arrives.
     pub time: SimTime,
     /// Who sent it.
     pub source: UnitId,
-    /// The sender's running number.
-    pub sequence: u64,
     /// The receiver's port it arrives at.
     pub port: PortId,
     /// What it says.
     pub payload: Payload,
-}
-
-impl Message {
-    /// The key of the total order.
-    #[inline]
-    pub fn order(&self) -> (SimTime, UnitId, u64) {
-        (self.time, self.source, self.sequence)
-    }
 }
 
 /// What a message says, by protocol.
@@ -122,6 +112,6 @@ mod tests {
     fn a_message_stays_small() {
         // Messages are moved through inboxes by the million.
         assert!(size_of::<Payload>() <= 40, "{}", size_of::<Payload>());
-        assert!(size_of::<Message>() <= 72, "{}", size_of::<Message>());
+        assert!(size_of::<Message>() <= 64, "{}", size_of::<Message>());
     }
 }

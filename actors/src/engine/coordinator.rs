@@ -2,9 +2,10 @@
 
 use super::containment::contain;
 use super::handoff::{Patience, look_for};
+use super::outbox::Batch;
 use super::run::{DeadlockReport, EngineError, LostStatistics, Outcome, RunReport, WaitingUnit};
 use super::shard::{
-    Batch, CollectStatistics, Desk, Failure, Report, RunWindows, Shard, ShardResult, Slot, Surroundings, UnitResult,
+    CollectStatistics, Desk, Failure, Report, RunWindows, Shard, ShardResult, Surroundings, Tenant, UnitResult,
 };
 use actix::{Actor, Addr, ArbiterHandle, AsyncContext, Context, Handler};
 use balar_protocol::SimTime;
@@ -18,7 +19,7 @@ pub(super) struct CoordinatorSetup {
     pub surroundings: Surroundings,
     pub paths: Vec<String>,
     /// The units of each shard.
-    pub slots: Vec<Vec<Slot>>,
+    pub tenants: Vec<Vec<Tenant>>,
     /// Where each shard lives.
     pub arbiters: Vec<ArbiterHandle>,
     /// Shards and coordinator look for each other's messages before they sleep: each has a processor of its own.
@@ -94,16 +95,16 @@ enum Ending {
 
 impl Coordinator {
     pub fn new(setup: CoordinatorSetup, context: &mut Context<Self>) -> Coordinator {
-        let count = setup.slots.len();
+        let count = setup.tenants.len();
         let surroundings = setup.surroundings;
         let shortest = surroundings.latencies.iter().copied().min().unwrap_or(SimTime::MAX);
         let empty = || (0..count).map(|_| Batch::new()).collect::<Vec<Batch>>();
-        let start = |(index, (slots, arbiter)): (usize, (Vec<Slot>, ArbiterHandle))| {
+        let start = |(index, (tenants, arbiter)): (usize, (Vec<Tenant>, ArbiterHandle))| {
             let (surroundings, coordinator) = (surroundings.clone(), context.address());
-            let own_next = if slots.is_empty() { SimTime::MAX } else { SimTime::ZERO };
+            let own_next = if tenants.is_empty() { SimTime::MAX } else { SimTime::ZERO };
             let desk = (setup.wakeful && index > 0).then(Arc::<Desk>::default);
             let of_shard = desk.clone();
-            let start = move |_: &mut Context<Shard>| Shard::new(index, slots, surroundings, coordinator, of_shard);
+            let start = move |_: &mut Context<Shard>| Shard::new(index, tenants, surroundings, coordinator, of_shard);
             let address = Shard::start_in_arbiter(&arbiter, start);
             ShardState {
                 address,
@@ -119,7 +120,7 @@ impl Coordinator {
                 desk,
             }
         };
-        let shards = setup.slots.into_iter().zip(setup.arbiters).enumerate().map(start).collect();
+        let shards = setup.tenants.into_iter().zip(setup.arbiters).enumerate().map(start).collect();
         Coordinator {
             shards,
             surroundings,
@@ -173,13 +174,15 @@ impl Coordinator {
         // What the others do next, where only one shard has work: it needs nobody until then.
         let others = self.shards.iter().map(ShardState::next).filter(|&next| next >= window.until).min();
         let horizon = if alone { others.unwrap_or(SimTime::MAX) } else { window.until };
+        let sleeping = self.shards.iter().filter(|shard| shard.next() >= window.until);
+        let reach = sleeping.map(ShardState::reach).min().unwrap_or(SimTime::MAX);
         // Shard 0 lives on this thread: the others start first.
         for shard in self.shards.iter_mut().rev().filter(|shard| shard.next() < window.until) {
             let mut inbound = std::mem::take(&mut shard.buffers);
             std::mem::swap(&mut inbound, &mut shard.inbound);
             (shard.inbound_earliest, shard.inbound_reach) = (SimTime::MAX, SimTime::MAX);
             shard.running = true;
-            let command = RunWindows { window, horizon, inbound };
+            let command = RunWindows { window, horizon, reach, inbound };
             let refused = match &shard.desk {
                 Some(desk) => {
                     desk.reports.open();

@@ -26,6 +26,11 @@ impl Epochs {
         Epochs { length, hook: Some(hook) }
     }
 
+    /// How long each is; `None` where nothing happens at their ends.
+    pub(super) fn length(&self) -> Option<SimTime> {
+        self.hook.is_some().then_some(self.length)
+    }
+
     /// The first end of an epoch after `time`.
     #[inline]
     pub fn end_after(&self, time: SimTime) -> SimTime {

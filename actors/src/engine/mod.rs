@@ -16,11 +16,14 @@
 //! An inbox is ordered by (time, source unit, source sequence), and the bounds of windows follow from stamps alone.
 
 mod agenda;
+mod bench;
 mod containment;
 mod coordinator;
 mod epoch;
 mod handoff;
+mod inbox;
 pub mod live;
+mod outbox;
 mod pending;
 mod placement;
 mod run;
@@ -28,11 +31,14 @@ mod shard;
 pub mod unit;
 mod wall_clock;
 
+pub use bench::Bench;
 pub use epoch::{EpochHook, Epochs, epoch_end};
+pub use inbox::Inbox;
 pub use live::{Gauge, LiveBoard};
+pub use outbox::Outbox;
 pub use placement::Placement;
 pub use run::{
     DeadlockReport, EngineError, LostStatistics, Outcome, RunOptions, RunReport, Simulation, UnitEntry, WaitingUnit,
     WindowCut, run,
 };
-pub use unit::{Inbox, NextWake, Outbox, Unit, Window, Wire};
+pub use unit::{NextWake, Unit, Window, Wire};

@@ -1,39 +1,16 @@
 //! The messages on their way to one unit.
 
-use super::unit::Inbox;
+use super::inbox::Inbox;
 use balar_protocol::{Message, SimTime};
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 use std::collections::binary_heap::PeekMut;
 
-/// Spans of time ahead of the present that are told apart. A memory's answer is under way for half a dozen windows.
-const SPANS: usize = 16;
-
-/// Messages that arrive in one span of time, in the order they were sent in, and the earliest stamp among them.
-#[derive(Debug)]
-struct Span {
-    messages: Vec<Message>,
-    earliest: SimTime,
-}
-
-impl Span {
-    #[inline]
-    fn push(&mut self, message: Message) {
-        self.earliest = self.earliest.min(message.time);
-        self.messages.push(message);
-    }
-
-    fn take_until(&mut self, until: SimTime, inbox: &mut Inbox) {
-        inbox.fill(self.messages.extract_if(.., |message| message.time < until));
-        self.earliest = self.messages.iter().map(|message| message.time).min().unwrap_or(SimTime::MAX);
-    }
-}
-
-impl Default for Span {
-    fn default() -> Span {
-        Span { messages: Vec::new(), earliest: SimTime::MAX }
-    }
-}
+/// How far ahead messages lie in the calendar, picoseconds: a memory's answer is under way for so long.
+const AHEAD: u64 = 320_000;
+/// The most spans of a calendar, and the fewest.
+const MOST_SPANS: u64 = 256;
+const FEWEST_SPANS: u64 = 8;
 
 /// A message that arrives after the calendar's spans. The greatest arrives first; of those with one stamp, the one sent first.
 #[derive(Debug)]
@@ -69,32 +46,61 @@ impl PartialEq for Far {
 
 impl Eq for Far {}
 
-/// Messages that have not arrived yet: a calendar of short spans, so that a window looks at its own messages alone, and a heap of
-/// what comes after them: a link may have a million lines of a copy on their way.
+/// The shape of a calendar: the same for all units of a simulation.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct CalendarShape {
+    /// Picoseconds of a span.
+    span: u64,
+    /// Spans, a power of two.
+    spans: u64,
+}
+
+impl CalendarShape {
+    /// For windows that are mostly `window` long and begin at its multiples; a few are as short as `shortest`.
+    pub fn new(window: SimTime, shortest: SimTime) -> CalendarShape {
+        let mut span = window.0.max(1);
+        while span >= 2 * shortest.0.max(1) && span.is_multiple_of(2) {
+            span /= 2;
+        }
+        let spans = AHEAD.div_ceil(span).next_power_of_two().clamp(FEWEST_SPANS, MOST_SPANS);
+        CalendarShape { span, spans }
+    }
+
+    #[inline]
+    fn number(&self, time: SimTime) -> u64 {
+        time.0 / self.span
+    }
+}
+
+/// Messages that have not arrived yet: a calendar of spans of time, each with its messages in the order in which they were sent, and
+/// a heap of what comes after them: a link may have a million lines of a copy on their way.
+///
+/// A window mostly is one span, and its messages are handed over without being moved.
 #[derive(Debug)]
 pub(super) struct Pending {
-    /// A span lasts 2^`shift` ps.
-    shift: u32,
+    shape: CalendarShape,
     /// Number of the first span that may hold messages.
     first: u64,
-    /// Those of span number n are in `spans[n % SPANS]`.
-    spans: [Span; SPANS],
+    /// Those of span number n are in `spans[n % spans]`. None of them is a hole.
+    spans: Vec<Vec<Option<Message>>>,
     /// What arrives after them.
     later: BinaryHeap<Far>,
     /// Messages that were put there.
     later_sent: u64,
+    /// Messages in the calendar.
+    near: usize,
     earliest: SimTime,
 }
 
 impl Pending {
-    /// For windows of `lookahead`.
-    pub fn new(lookahead: SimTime) -> Pending {
+    pub fn new(shape: CalendarShape) -> Pending {
         Pending {
-            shift: lookahead.0.max(1).ilog2(),
+            shape,
             first: 0,
-            spans: std::array::from_fn(|_| Span::default()),
+            spans: (0..shape.spans).map(|_| Vec::new()).collect(),
             later: BinaryHeap::new(),
             later_sent: 0,
+            near: 0,
             earliest: SimTime::MAX,
         }
     }
@@ -105,35 +111,50 @@ impl Pending {
         self.earliest
     }
 
+    #[inline]
+    fn span(&mut self, number: u64) -> &mut Vec<Option<Message>> {
+        let at = number & (self.shape.spans - 1);
+        &mut self.spans[at as usize]
+    }
+
     /// Adds a message; no message that is added from now on arrives before `floor`.
     #[inline]
     pub fn push(&mut self, message: Message, floor: SimTime) {
-        let number = message.time.0 >> self.shift;
-        if number.wrapping_sub(self.first) >= SPANS as u64 {
-            // The unit may have slept for long: the calendar starts with what is there.
-            self.first = self.first.max(self.earliest.min(floor).0 >> self.shift);
-            self.bring_near();
+        let number = self.shape.number(message.time);
+        if number.wrapping_sub(self.first) >= self.shape.spans {
+            return self.push_far(message, floor);
         }
         self.earliest = self.earliest.min(message.time);
-        if number.wrapping_sub(self.first) < SPANS as u64 {
-            self.spans[number as usize % SPANS].push(message);
+        self.near += 1;
+        self.span(number).push(Some(message));
+    }
+
+    /// Adds a message that lies after the calendar as it stands.
+    #[cold]
+    fn push_far(&mut self, message: Message, floor: SimTime) {
+        // The unit may have slept for long: the calendar starts with what is there.
+        self.first = self.first.max(self.shape.number(self.earliest.min(floor)));
+        self.bring_near();
+        self.earliest = self.earliest.min(message.time);
+        let number = self.shape.number(message.time);
+        if number.wrapping_sub(self.first) < self.shape.spans {
+            self.near += 1;
+            self.span(number).push(Some(message));
         } else {
             self.later.push(Far { message, number: self.later_sent });
             self.later_sent += 1;
         }
     }
 
-    /// Takes the first of the far messages, where `wanted` says so of it.
-    fn pop_far(&mut self, wanted: impl Fn(&Message) -> bool) -> Option<Message> {
-        let first = self.later.peek_mut().filter(|first| wanted(&first.message))?;
-        Some(PeekMut::pop(first).message)
-    }
-
     /// What the calendar has come to moves into it, before anything else is added there: it was sent before that.
     fn bring_near(&mut self) {
-        let (shift, first) = (self.shift, self.first);
-        while let Some(message) = self.pop_far(|message| (message.time.0 >> shift).wrapping_sub(first) < SPANS as u64) {
-            self.spans[(message.time.0 >> shift) as usize % SPANS].push(message);
+        loop {
+            let (shape, first) = (self.shape, self.first);
+            let is_near = |far: &PeekMut<Far>| shape.number(far.message.time).wrapping_sub(first) < shape.spans;
+            let Some(far) = self.later.peek_mut().filter(is_near) else { return };
+            let message = PeekMut::pop(far).message;
+            self.near += 1;
+            self.span(shape.number(message.time)).push(Some(message));
         }
     }
 
@@ -146,24 +167,39 @@ impl Pending {
     }
 
     fn take(&mut self, until: SimTime, inbox: &mut Inbox) {
-        // First what was far away when it was sent: of messages of one sender and stamp, these are the older ones.
-        inbox.fill(std::iter::from_fn(|| self.pop_far(|message| message.time < until)));
-        let last = until.0 >> self.shift;
-        for number in (self.first..last).take(SPANS) {
-            let span = &mut self.spans[number as usize % SPANS];
-            inbox.fill(span.messages.drain(..));
-            span.earliest = SimTime::MAX;
+        let last = self.shape.number(until);
+        let mut number = self.shape.number(self.earliest).max(self.first);
+        while number < last {
+            self.first = number;
+            self.bring_near();
+            inbox.append(self.span(number));
+            number += 1;
+            if self.near == inbox.len() {
+                // An idle stretch: on to what lies far ahead, if that is due.
+                match self.later.peek() {
+                    Some(far) if far.message.time < until => number = number.max(self.shape.number(far.message.time)),
+                    _ => break,
+                }
+            }
         }
-        self.first = self.first.max(last);
+        self.first = last;
         self.bring_near();
-        let partial = &mut self.spans[last as usize % SPANS];
-        if partial.earliest < until {
-            partial.take_until(until, inbox);
-        }
+        let due = |message: &mut Option<Message>| message.as_ref().is_some_and(|message| message.time < until);
+        inbox.extend(self.span(last).extract_if(.., due));
+        self.near -= inbox.len();
         inbox.sort();
-        let earliest = self.spans.iter().map(|span| span.earliest).min();
-        let later = self.later.peek().map_or(SimTime::MAX, |first| first.message.time);
-        self.earliest = earliest.unwrap_or(SimTime::MAX).min(later);
+        self.earliest = self.find_earliest();
+    }
+
+    fn find_earliest(&self) -> SimTime {
+        if self.near == 0 {
+            return self.later.peek().map_or(SimTime::MAX, |far| far.message.time);
+        }
+        // Spans follow each other in time: the first that holds something has the earliest.
+        let spans = (self.first..self.first + self.shape.spans).map(|number| number & (self.shape.spans - 1));
+        let first = spans.map(|at| &self.spans[at as usize]).find(|span| !span.is_empty());
+        let times = first.into_iter().flatten().flatten().map(|message| message.time);
+        times.min().unwrap_or(SimTime::MAX)
     }
 }
 
@@ -175,32 +211,45 @@ mod tests {
     use rand_pcg::Pcg64Mcg;
 
     #[test]
+    fn spans_are_windows_or_parts_of_them() {
+        let shape = |window, shortest| CalendarShape::new(SimTime(window), SimTime(shortest)).span;
+        assert_eq!([shape(20_000, 11_920), shape(20_000, 10_000), shape(20_000, 4_000)], [20_000, 10_000, 5_000]);
+        assert_eq!([shape(20_000, 1), shape(15, 1), shape(7, 90)], [625, 15, 7]);
+    }
+
+    #[test]
     fn every_message_comes_in_its_window_and_in_order_whatever_its_distance() {
-        let mut random = Pcg64Mcg::new(1);
-        let mut draw = |limit: u64| random.next_u64() % limit;
-        let mut pending = Pending::new(SimTime(1000));
-        let mut inbox = Inbox::default();
-        let mut waiting: Vec<(SimTime, UnitId, u64)> = Vec::new();
-        let (mut now, mut sequence) = (0, 0);
-        for _ in 0..5000 {
-            for _ in 0..draw(4) {
-                sequence += 1;
-                // Steps of 100 ps, so that stamps coincide; distances from one window to far beyond the calendar.
-                let distance = 1 << draw(12);
-                let time = SimTime(now + 100 * draw(distance));
-                let (source, payload) = (UnitId(draw(3) as u32), Payload::Custom([0; 3]));
-                pending.push(Message { time, source, sequence, port: PortId(0), payload }, SimTime(now));
-                waiting.push((time, source, sequence));
+        for (window, shortest) in [(1000, 1000), (1000, 200), (1024, 1)] {
+            let mut random = Pcg64Mcg::new(1);
+            let mut draw = |limit: u64| random.next_u64() % limit;
+            let mut pending = Pending::new(CalendarShape::new(SimTime(window), SimTime(shortest)));
+            let mut inbox = Inbox::default();
+            let mut waiting: Vec<(SimTime, UnitId, u64)> = Vec::new();
+            let (mut now, mut sent) = (0, 0);
+            for _ in 0..5000 {
+                for _ in 0..draw(4) {
+                    sent += 1;
+                    // Steps of 100 ps, so that stamps coincide; distances from one window to far beyond the calendar.
+                    let distance = 1 << draw(14);
+                    let time = SimTime(now + 100 * draw(distance));
+                    let (source, payload) = (UnitId(draw(3) as u32), Payload::Custom([sent, 0, 0]));
+                    pending.push(Message { time, source, port: PortId(0), payload }, SimTime(now));
+                    waiting.push((time, source, sent));
+                }
+                waiting.sort_unstable();
+                assert_eq!(pending.earliest(), waiting.first().map_or(SimTime::MAX, |first| first.0));
+                // Now and then the unit sleeps until its next message.
+                let start = if draw(8) == 0 { waiting.first().map_or(now, |first| first.0.0) } else { now };
+                now = if draw(2) == 0 { (start / window + 1) * window } else { start + draw(window + 1) };
+                inbox.clear();
+                pending.take_due(SimTime(now), &mut inbox);
+                let due = waiting.partition_point(|(time, _, _)| time.0 < now);
+                let taken = std::iter::from_fn(|| inbox.take()).map(|message| {
+                    let Payload::Custom([number, _, _]) = message.payload else { panic!("not of this test") };
+                    (message.time, message.source, number)
+                });
+                assert_eq!(taken.collect::<Vec<_>>(), waiting.drain(..due).collect::<Vec<_>>());
             }
-            waiting.sort_unstable();
-            assert_eq!(pending.earliest(), waiting.first().map_or(SimTime::MAX, |first| first.0));
-            // Now and then the unit sleeps until its next message.
-            let start = if draw(8) == 0 { waiting.first().map_or(now, |first| first.0.0) } else { now };
-            now = start + draw(1001);
-            pending.take_due(SimTime(now), &mut inbox);
-            let due = waiting.partition_point(|(time, _, _)| time.0 < now);
-            let taken: Vec<_> = std::iter::from_fn(|| inbox.take()).map(|message| message.order()).collect();
-            assert_eq!(taken, waiting.drain(..due).collect::<Vec<_>>());
         }
     }
 }

@@ -2,8 +2,9 @@
 
 use super::coordinator::{Coordinator, CoordinatorSetup};
 use super::epoch::Epochs;
-use super::shard::{Slot, Surroundings};
-use super::unit::{Outbox, Unit, Wire};
+use super::pending::CalendarShape;
+use super::shard::{Surroundings, Tenant};
+use super::unit::{Unit, Wire};
 use super::wall_clock::Deadline;
 use super::{LiveBoard, Placement, containment};
 use actix::{Actor, Arbiter, System};
@@ -238,15 +239,14 @@ fn run_system(simulation: Simulation, options: RunOptions, latencies: Vec<SimTim
     let shards = options.threads.clamp(1, units.len().max(1));
     let weights: Vec<u32> = units.iter().map(|entry| entry.weight).collect();
     let seats: Arc<[_]> = options.placement.seats(&weights, shards).into();
-    // A calendar's span is about a window.
-    let span = latencies.iter().copied().min().unwrap_or(WINDOW_WITHOUT_WIRES);
+    let shortest = latencies.iter().copied().min().unwrap_or(WINDOW_WITHOUT_WIRES);
+    let calendar = CalendarShape::new(simulation.epochs.length().unwrap_or(shortest), shortest);
     let mut paths = Vec::with_capacity(units.len());
-    let mut slots: Vec<Vec<Slot>> = (0..shards).map(|_| Vec::new()).collect();
+    let mut tenants: Vec<Vec<Tenant>> = (0..shards).map(|_| Vec::new()).collect();
     for (index, entry) in units.into_iter().enumerate() {
         paths.push(entry.path.clone());
-        let id = UnitId(index as u32);
-        let out = Outbox { source: id, wires: entry.wires, ..Outbox::default() };
-        slots[seats[index].shard as usize].push(Slot::new(id, entry.path, entry.unit, out, span));
+        let UnitEntry { path, unit, wires, .. } = entry;
+        tenants[seats[index].shard as usize].push(Tenant { id: UnitId(index as u32), path, unit, wires });
     }
 
     // Shard 0 shares this thread with the coordinator: they never work at the same time.
@@ -256,6 +256,7 @@ fn run_system(simulation: Simulation, options: RunOptions, latencies: Vec<SimTim
     let (result, report) = tokio::sync::oneshot::channel();
     let surroundings = Surroundings {
         latencies: latencies.into(),
+        calendar,
         epochs: simulation.epochs,
         cut: options.cut,
         stop_at: options.stop_at.unwrap_or(SimTime::MAX),
@@ -267,7 +268,7 @@ fn run_system(simulation: Simulation, options: RunOptions, latencies: Vec<SimTim
     let setup = CoordinatorSetup {
         surroundings,
         paths,
-        slots,
+        tenants,
         arbiters: std::iter::once(own).chain(arbiters.iter().map(Arbiter::handle)).collect(),
         wakeful: std::thread::available_parallelism().is_ok_and(|processors| processors.get() >= shards),
         result,

@@ -6,14 +6,16 @@ use super::containment::contain;
 use super::coordinator::Coordinator;
 use super::epoch::Epochs;
 use super::handoff::{Handoff, Patience};
-use super::pending::Pending;
+use super::inbox::Inbox;
+use super::outbox::{Batch, Outbox};
+use super::pending::{CalendarShape, Pending};
 use super::placement::Seat;
 use super::run::WindowCut;
-use super::unit::{Inbox, NextWake, Outbox, Unit, Window};
+use super::unit::{NextWake, Unit, Window, Wire};
 use super::wall_clock::{Deadline, Stopwatch};
 use actix::{Actor, Addr, Context, Handler};
 use balar_protocol::statistics::StatisticSink;
-use balar_protocol::{Message, SimTime, UnitId};
+use balar_protocol::{SimTime, UnitId};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -21,25 +23,21 @@ use std::time::Duration;
 /// Windows a shard runs by itself before it reports, where no other shard has work.
 const WINDOWS_PER_GRANT: u64 = 256;
 
-/// Messages from one shard to another.
-pub(super) type Batch = Vec<(UnitId, Message)>;
+/// A unit and its way into a shard.
+pub(super) struct Tenant {
+    pub id: UnitId,
+    pub path: String,
+    pub unit: Box<dyn Unit>,
+    pub wires: Vec<Wire>,
+}
 
 /// A unit in its shard.
-pub(super) struct Slot {
+struct Slot {
     id: UnitId,
     path: String,
     unit: Box<dyn Unit>,
-    out: Outbox,
     wake: SimTime,
-    pending: Pending,
     failed: bool,
-}
-
-impl Slot {
-    pub fn new(id: UnitId, path: String, unit: Box<dyn Unit>, out: Outbox, span: SimTime) -> Slot {
-        // Every unit runs in the first window: it may have something to start with.
-        Slot { id, path, unit, out, wake: SimTime::ZERO, pending: Pending::new(span), failed: false }
-    }
 }
 
 /// A unit that panicked or broke a rule.
@@ -59,6 +57,8 @@ pub(super) struct RunWindows {
     pub window: Window,
     /// No other shard has anything to do before this time.
     pub horizon: SimTime,
+    /// No message of theirs arrives before this time.
+    pub reach: SimTime,
     /// Messages from each shard.
     pub inbound: Vec<Batch>,
 }
@@ -115,6 +115,7 @@ pub(super) struct Desk {
 pub(super) struct Surroundings {
     /// By unit: the smallest latency of its wires.
     pub latencies: Arc<[SimTime]>,
+    pub calendar: CalendarShape,
     pub epochs: Epochs,
     pub cut: WindowCut,
     pub stop_at: SimTime,
@@ -144,12 +145,9 @@ impl Surroundings {
 pub(super) struct Shard {
     index: usize,
     slots: Vec<Slot>,
-    /// The earliest stamp or wake of each slot.
-    agenda: Agenda,
+    /// What is on its way to each slot, and when each next has something to do.
+    out: Outbox,
     inbox: Inbox,
-    sent: Batch,
-    outbound: Vec<Batch>,
-    outbound_earliest: SimTime,
     last_event: SimTime,
     messages: u64,
     failure: Option<Failure>,
@@ -167,19 +165,25 @@ impl Actor for Shard {
 impl Shard {
     pub fn new(
         index: usize,
-        slots: Vec<Slot>,
+        tenants: Vec<Tenant>,
         surroundings: Surroundings,
         coordinator: Addr<Coordinator>,
         desk: Option<Arc<Desk>>,
     ) -> Shard {
+        let latencies = tenants.iter().map(|tenant| surroundings.latencies[tenant.id.0 as usize]).collect();
+        let pending = tenants.iter().map(|_| Pending::new(surroundings.calendar)).collect();
+        let (mut slots, mut wires) = (Vec::with_capacity(tenants.len()), Vec::with_capacity(tenants.len()));
+        for Tenant { id, path, unit, wires: own } in tenants {
+            // Every unit runs in the first window: it may have something to start with.
+            slots.push(Slot { id, path, unit, wake: SimTime::ZERO, failed: false });
+            wires.push(own);
+        }
+        let seats = Arc::clone(&surroundings.seats);
         Shard {
             index,
-            agenda: Agenda::new(slots.iter().map(|slot| surroundings.latencies[slot.id.0 as usize]).collect()),
             slots,
+            out: Outbox::new(index as u32, seats, wires.into_iter(), pending, Agenda::new(latencies)),
             inbox: Inbox::default(),
-            sent: Vec::new(),
-            outbound: Vec::new(),
-            outbound_earliest: SimTime::MAX,
             last_event: SimTime::ZERO,
             messages: 0,
             failure: None,
@@ -192,30 +196,28 @@ impl Shard {
 
     /// Runs every unit that has something to do in the window.
     fn run_window(&mut self, window: Window) {
-        for block in 0..self.agenda.blocks() {
-            let Some(slots) = self.agenda.due_block(block, window.until) else { continue };
+        for block in 0..self.out.agenda.blocks() {
+            let Some(slots) = self.out.agenda.due_block(block, window.until) else { continue };
             for index in slots {
-                if self.agenda.is_due(index, window.until) {
+                if self.out.agenda.is_due(index, window.until) {
                     self.run_unit(index, window);
                 }
             }
-            self.agenda.settle(block);
+            self.out.agenda.settle(block);
         }
     }
 
     fn run_unit(&mut self, index: usize, window: Window) {
         let slot = &mut self.slots[index];
         self.inbox.clear();
-        slot.pending.take_due(window.until, &mut self.inbox);
+        self.out.pending[index].take_due(window.until, &mut self.inbox);
         self.messages += self.inbox.len() as u64;
         let latest = self.inbox.last_time().unwrap_or(window.start);
         let woken = if slot.wake < window.until { slot.wake } else { window.start };
         self.last_event = self.last_event.max(latest).max(woken);
 
-        slot.out.window_start = window.start;
-        std::mem::swap(&mut slot.out.sent, &mut self.sent);
-        let advanced = contain(|| slot.unit.advance(window, &mut self.inbox, &mut slot.out));
-        std::mem::swap(&mut slot.out.sent, &mut self.sent);
+        self.out.begin(index, slot.id, window);
+        let advanced = contain(|| slot.unit.advance(window, &mut self.inbox, &mut self.out));
 
         let problem = match advanced {
             Err(message) => Some(message),
@@ -234,37 +236,10 @@ impl Shard {
                 None
             }
         };
-        self.agenda.set(index, slot.wake.min(slot.pending.earliest()));
-        let problem = problem.or_else(|| self.route(index, window));
-        if let Some(message) = problem {
+        self.out.agenda.set(index, slot.wake.min(self.out.pending[index].earliest()));
+        if let Some(message) = problem.or_else(|| self.out.take_broken()) {
             self.fail(index, window.start, message);
         }
-    }
-
-    /// Passes on what a unit sent; says which rule it broke.
-    #[inline]
-    fn route(&mut self, from: usize, window: Window) -> Option<String> {
-        let mut problem = None;
-        for (unit, message) in self.sent.drain(..) {
-            if message.time < window.until {
-                let path = &self.slots[from].path;
-                problem = Some(format!(
-                    "{path} sent a message that arrives at {}, before the window's end at {}",
-                    message.time, window.until
-                ));
-                continue;
-            }
-            let seat = self.surroundings.seats[unit.0 as usize];
-            if seat.shard as usize == self.index {
-                let slot = seat.slot as usize;
-                self.agenda.bring_forward(slot, message.time);
-                self.slots[slot].pending.push(message, window.until);
-            } else {
-                self.outbound_earliest = self.outbound_earliest.min(message.time);
-                self.outbound[seat.shard as usize].push((unit, message));
-            }
-        }
-        problem
     }
 
     #[cold]
@@ -272,18 +247,15 @@ impl Shard {
         let slot = &mut self.slots[index];
         slot.failed = true;
         slot.wake = SimTime::MAX;
-        self.agenda.set(index, SimTime::MAX);
+        self.out.agenda.set(index, SimTime::MAX);
         self.inbox.clear();
-        self.sent.clear();
         // Slots are in the order of units: the first failure of a window is that of its first unit.
         self.failure.get_or_insert(Failure { unit: slot.id, time, message });
     }
 
     fn receive(&mut self, inbound: &mut [Batch], window: Window) {
         for (unit, message) in inbound.iter_mut().flat_map(|batch| batch.drain(..)) {
-            let slot = self.surroundings.seats[unit.0 as usize].slot as usize;
-            self.agenda.bring_forward(slot, message.time);
-            self.slots[slot].pending.push(message, window.start);
+            self.out.deliver(unit, message, window.start);
         }
     }
 
@@ -291,7 +263,7 @@ impl Shard {
     fn may_go_on(&self, window: Window, horizon: SimTime) -> bool {
         window.start < self.surroundings.stop_at
             && window.start < SimTime::MAX
-            && window.until <= horizon.min(self.outbound_earliest)
+            && window.until <= horizon.min(self.out.outbound_earliest)
             && self.failure.is_none()
             && !self.surroundings.interrupted()
             && !self.surroundings.out_of_time()
@@ -300,16 +272,16 @@ impl Shard {
     fn run_windows(&mut self, mut command: RunWindows) -> Report {
         let start = Stopwatch::start();
         self.receive(&mut command.inbound, command.window);
-        self.outbound = command.inbound;
-        self.outbound_earliest = SimTime::MAX;
+        self.out.outbound = command.inbound;
+        self.out.outbound_earliest = SimTime::MAX;
         self.messages = 0;
         let mut window = command.window;
         let mut windows = 0;
         let (next, reach) = loop {
             self.run_window(window);
             windows += 1;
-            let (next, reach) = (self.agenda.earliest(), self.agenda.reach());
-            let following = self.surroundings.window_at(next, reach);
+            let (next, reach) = (self.out.agenda.earliest(), self.out.agenda.reach());
+            let following = self.surroundings.window_at(next, reach.min(command.reach));
             if windows == WINDOWS_PER_GRANT || !self.may_go_on(following, command.horizon) {
                 break (next, reach);
             }
@@ -319,7 +291,7 @@ impl Shard {
         };
         Report {
             shard: self.index,
-            outbound: std::mem::take(&mut self.outbound),
+            outbound: std::mem::take(&mut self.out.outbound),
             next,
             reach,
             last_event: self.last_event,

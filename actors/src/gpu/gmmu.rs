@@ -189,7 +189,7 @@ impl Unit for Gmmu {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::unit::Bench;
+    use crate::engine::Bench;
     use crate::test_support::{counter, with_context};
     use balar_protocol::{PortId, SimTime};
 

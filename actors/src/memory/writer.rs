@@ -137,11 +137,14 @@ mod tests {
         memory.apply(&mut log);
         let (mut first, mut second) = (memory.writer(7), memory.writer(3));
         // The later write of one byte wins; of two at the same time, that of the later unit.
-        for (writer, time, value) in [(&mut first, 5, 1), (&mut second, 6, 2), (&mut first, 6, 3)] {
+        let write = |writer: &mut Writer, time, value| {
             writer.open(|_| panic!("no epoch has ended"));
             writer.fill(SimTime(time), DeviceMemory::BASE, 1, value, 1);
             writer.close();
-        }
+        };
+        write(&mut first, 5, 1);
+        write(&mut second, 6, 2);
+        write(&mut first, 6, 3);
         assert_eq!(word(&memory), 0);
         memory.epoch_ends();
         assert_eq!(word(&memory), 3);

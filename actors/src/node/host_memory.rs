@@ -86,7 +86,7 @@ impl Unit for HostMemory {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::unit::Bench;
+    use crate::engine::Bench;
     use crate::test_support::{counter, load, request, responses, with_context};
     use balar_protocol::{PortId, SimTime};
 

@@ -181,7 +181,7 @@ impl Unit for Link {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::unit::Bench;
+    use crate::engine::Bench;
     use balar_protocol::copy::{CopyId, CopyMessage};
 
     const UP: PortId = PortId(0);

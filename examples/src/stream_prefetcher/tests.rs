@@ -1,7 +1,7 @@
 //! The prefetcher alone, on a bench. Its clock is 1 GHz, so that a cycle is 1 ns; each wire takes 10 ns.
 
 use super::*;
-use balar_actors::engine::unit::Bench;
+use balar_actors::engine::Bench;
 
 const UPSTREAM: PortId = PortId(0);
 const DOWNSTREAM: PortId = PortId(1);

@@ -1,7 +1,7 @@
 //! Drives a scheduler with two SMs whose ends the test plays.
 
 use super::*;
-use crate::engine::unit::Bench;
+use crate::engine::Bench;
 
 const COMMAND: PortId = PortId(0);
 const WINDOW: SimTime = SimTime(15_000);

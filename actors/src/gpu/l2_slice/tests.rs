@@ -1,5 +1,5 @@
 use super::*;
-use crate::engine::unit::Bench;
+use crate::engine::Bench;
 use crate::test_support::{counter, load, request, requests, responses, store, with_context};
 use balar_protocol::SimTime;
 

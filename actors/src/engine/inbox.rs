@@ -1,0 +1,112 @@
+//! The messages that a unit gets in a window.
+
+use balar_protocol::{Message, SimTime};
+
+/// The messages of one unit that arrive within the window, in their total order.
+///
+/// **Invariant:** they come in the order of (time, source unit), and those of one source and time in the order in which it sent them.
+#[derive(Debug, Default)]
+pub struct Inbox {
+    /// As they came; a message that was taken leaves a hole.
+    messages: Vec<Option<Message>>,
+    /// Where each is, in order; empty where they came in order.
+    order: Vec<Arrival>,
+    /// Messages taken.
+    taken: usize,
+    /// When the next one arrives.
+    next: Option<SimTime>,
+}
+
+/// A message of an inbox: when it arrives, and its source above its place.
+type Arrival = (SimTime, u64);
+
+impl Inbox {
+    /// Moves messages here that were sent in this order; [`Self::sort`] follows. `from` is left with memory for as many.
+    #[inline]
+    pub(super) fn append(&mut self, from: &mut Vec<Option<Message>>) {
+        if self.messages.is_empty() {
+            std::mem::swap(&mut self.messages, from);
+        } else {
+            self.messages.append(from);
+        }
+    }
+
+    /// As [`Self::append`].
+    pub(crate) fn extend(&mut self, messages: impl Iterator<Item = Option<Message>>) {
+        self.messages.extend(messages);
+    }
+
+    /// Brings the messages in order.
+    #[inline]
+    pub(crate) fn sort(&mut self) {
+        let key = |message: &Option<Message>| message.as_ref().map(|message| (message.time, message.source));
+        if !self.messages.is_sorted_by_key(key) {
+            let places = self.messages.iter().enumerate();
+            self.order.extend(places.filter_map(|(place, message)| {
+                let message = message.as_ref()?;
+                Some((message.time, u64::from(message.source.0) << 32 | place as u64))
+            }));
+            self.order.sort_unstable();
+        }
+        self.taken = 0;
+        self.find_next();
+    }
+
+    #[inline]
+    fn find_next(&mut self) {
+        self.next = match self.order.get(self.taken) {
+            Some(&(time, _)) => Some(time),
+            None => self.messages.get(self.taken).and_then(Option::as_ref).map(|message| message.time),
+        };
+    }
+
+    /// Forgets what is left.
+    #[inline]
+    pub(crate) fn clear(&mut self) {
+        self.messages.clear();
+        self.order.clear();
+        self.taken = 0;
+        self.next = None;
+    }
+
+    /// When the last message of the window arrives.
+    pub(super) fn last_time(&self) -> Option<SimTime> {
+        match self.order.last() {
+            Some(&(time, _)) => Some(time),
+            None => self.messages.last().and_then(Option::as_ref).map(|message| message.time),
+        }
+    }
+
+    /// Messages not yet taken.
+    pub(crate) fn len(&self) -> usize {
+        self.messages.len() - self.taken
+    }
+
+    /// When the next message arrives; `None` where no more arrives in this window.
+    #[inline]
+    pub fn next_time(&self) -> Option<SimTime> {
+        self.next
+    }
+
+    /// Takes the next message if it has arrived by `time`.
+    #[inline]
+    pub fn take_until(&mut self, time: SimTime) -> Option<Message> {
+        if self.next? <= time { self.take() } else { None }
+    }
+
+    /// Takes the next message of the window.
+    #[inline]
+    pub fn take(&mut self) -> Option<Message> {
+        self.next?;
+        let place = self.order.get(self.taken).map_or(self.taken, |&(_, place)| place as u32 as usize);
+        let message = self.messages[place].take();
+        self.taken += 1;
+        self.find_next();
+        message
+    }
+
+    /// Are all messages of the window taken?
+    pub fn is_empty(&self) -> bool {
+        self.next.is_none()
+    }
+}

@@ -1,0 +1,153 @@
+//! What a unit sends, and the way of its messages to other units.
+
+use super::agenda::Agenda;
+use super::pending::Pending;
+use super::placement::Seat;
+use super::unit::{Window, Wire};
+use balar_protocol::{Message, Payload, PortId, SimTime, UnitId};
+use std::sync::Arc;
+
+/// Messages from one shard to another.
+pub(super) type Batch = Vec<(UnitId, Message)>;
+
+/// What the units of a shard send: a message goes straight to where the receiver will find it.
+#[derive(Debug)]
+pub struct Outbox {
+    /// The unit that runs, since when, and when the first message may arrive that it sends.
+    source: UnitId,
+    start: SimTime,
+    arrivals_from: SimTime,
+    /// The wires of all units of the shard, and where those of the unit that runs begin and end.
+    wires: Vec<Wire>,
+    ports: Vec<(u32, u32)>,
+    own_ports: (u32, u32),
+    /// The shard, and where every unit of the simulation lives.
+    shard: u32,
+    seats: Arc<[Seat]>,
+    /// By slot: what is on its way to it, and when it next has something to do.
+    pub(super) pending: Vec<Pending>,
+    pub(super) agenda: Agenda,
+    /// By shard: messages for its units, and the earliest stamp of all of them.
+    pub(super) outbound: Vec<Batch>,
+    pub(super) outbound_earliest: SimTime,
+    /// The rule that the unit that runs has broken.
+    broken: Option<String>,
+}
+
+impl Outbox {
+    /// For shard number `shard`, whose slots have these wires and pending messages.
+    pub(super) fn new(
+        shard: u32,
+        seats: Arc<[Seat]>,
+        slots: impl Iterator<Item = Vec<Wire>>,
+        pending: Vec<Pending>,
+        agenda: Agenda,
+    ) -> Outbox {
+        let (mut wires, mut ports) = (Vec::new(), Vec::new());
+        for own in slots {
+            let first = wires.len() as u32;
+            wires.extend(own);
+            ports.push((first, wires.len() as u32));
+        }
+        Outbox {
+            source: UnitId(0),
+            start: SimTime::ZERO,
+            arrivals_from: SimTime::ZERO,
+            wires,
+            ports,
+            own_ports: (0, 0),
+            shard,
+            seats,
+            pending,
+            agenda,
+            outbound: Vec::new(),
+            outbound_earliest: SimTime::MAX,
+            broken: None,
+        }
+    }
+
+    /// For one unit alone with these wires, whose messages are all kept; see [`Outbox::take_sent`].
+    pub(super) fn alone(wires: Vec<Wire>) -> Outbox {
+        let others = wires.iter().map(|wire| wire.unit.0).max().unwrap_or(0);
+        let seats: Vec<Seat> = (0..=others).map(|slot| Seat { shard: 1, slot }).collect();
+        let mut out = Outbox::new(0, seats.into(), std::iter::once(wires), Vec::new(), Agenda::new(Vec::new()));
+        out.outbound.resize_with(2, Vec::new);
+        out.begin_alone(SimTime::ZERO);
+        out
+    }
+
+    /// What a unit alone has sent, as (receiver, message).
+    pub(super) fn take_sent(&mut self) -> Vec<(UnitId, Message)> {
+        self.outbound.last_mut().map(std::mem::take).unwrap_or_default()
+    }
+
+    /// Unit `source` at `slot` runs from now on.
+    #[inline]
+    pub(super) fn begin(&mut self, slot: usize, source: UnitId, window: Window) {
+        self.source = source;
+        self.start = window.start;
+        self.arrivals_from = window.until;
+        self.own_ports = self.ports[slot];
+    }
+
+    /// The unit alone runs from `start` on. Nobody else does, so that its messages may arrive at any time.
+    pub(super) fn begin_alone(&mut self, start: SimTime) {
+        self.begin(0, UnitId(0), Window { start, until: start });
+    }
+
+    /// The rule that the unit broke which ran last.
+    #[inline]
+    pub(super) fn take_broken(&mut self) -> Option<String> {
+        self.broken.take()
+    }
+
+    #[inline]
+    fn wire(&self, port: PortId) -> Wire {
+        let (first, end) = self.own_ports;
+        let wires = &self.wires[first as usize..end as usize];
+        wires[usize::from(port.0)]
+    }
+
+    /// Sends `payload` through `port` at time `at`; it arrives after the wire's latency.
+    ///
+    /// # Panics
+    ///
+    /// If `at` lies before the window: a unit cannot act in the past.
+    #[inline]
+    pub fn send(&mut self, port: PortId, at: SimTime, payload: Payload) {
+        assert!(at >= self.start, "sent at {at}, before the window's start at {}", self.start);
+        let wire = self.wire(port);
+        let message = Message { time: at + wire.latency, source: self.source, port: wire.port, payload };
+        if message.time < self.arrivals_from {
+            return self.refuse(&message);
+        }
+        let seat = self.seats[wire.unit.0 as usize];
+        if seat.shard == self.shard {
+            self.agenda.bring_forward(seat.slot as usize, message.time);
+            self.pending[seat.slot as usize].push(message, self.arrivals_from);
+        } else {
+            self.outbound_earliest = self.outbound_earliest.min(message.time);
+            self.outbound[seat.shard as usize].push((wire.unit, message));
+        }
+    }
+
+    #[cold]
+    fn refuse(&mut self, message: &Message) {
+        let (time, until) = (message.time, self.arrivals_from);
+        self.broken
+            .get_or_insert(format!("it sent a message that arrives at {time}, before the window's end at {until}"));
+    }
+
+    /// A message from another shard, where no further one arrives before `floor`.
+    #[inline]
+    pub(super) fn deliver(&mut self, unit: UnitId, message: Message, floor: SimTime) {
+        let slot = self.seats[unit.0 as usize].slot as usize;
+        self.agenda.bring_forward(slot, message.time);
+        self.pending[slot].push(message, floor);
+    }
+
+    /// Time a message through `port` takes.
+    pub fn latency(&self, port: PortId) -> SimTime {
+        self.wire(port).latency
+    }
+}
