@@ -79,11 +79,11 @@ fn rows_parts_and_links_expand() {
     assert_eq!(topology.units[3].row, Some(4));
     let wires: Vec<String> = essence(&topology).into_iter().filter(|line| line.ends_with(" ps")).collect();
     assert_eq!(wires[7], "cluster[1].cpu[3].memory cluster[1].hub.up[3] 10000 ps");
-    // A Link's two wires take half of its latency each, the odd picosecond goes to the second.
-    assert_eq!(wires[9], "cluster[1].hub.down[0] link[1].up 11920 ps");
-    assert_eq!(wires[10], "link[0].down bank[0].up[0] 11921 ps");
+    // An eighth of a Link's latency, rounded up, is the upper wire's; the lower one has the rest.
+    assert_eq!(wires[9], "cluster[1].hub.down[0] link[1].up 2981 ps");
+    assert_eq!(wires[10], "link[0].down bank[0].up[0] 20860 ps");
     assert_eq!(wires[14], "bank[1].down[0] ram[2].client 20000 ps");
-    assert_eq!(topology.minimum_latency(), Some(SimTime(10_000)));
+    assert_eq!(topology.minimum_latency(), Some(SimTime(2_981)));
     assert_eq!(topology.workload.as_ref().map(|workload| workload.parameters[0].1.as_str()), Some("1000"));
 }
 

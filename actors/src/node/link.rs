@@ -1,6 +1,6 @@
 //! A link between host and GPU: PCI Express, say. It forwards the messages of one protocol and models what they occupy.
 //!
-//! The latency belongs to the two wires of the link (half of it each); the link itself serialises the messages of each
+//! The latency belongs to the two wires of the link (an eighth to the host's, the rest to the GPU's); the link itself serialises the messages of each
 //! direction, first come, first served.
 
 use crate::catalogue::{BuildContext, BuildError, ParameterSet, PortDefinition, Role, UnitDefinition};
@@ -14,7 +14,7 @@ use std::collections::VecDeque;
 crate::parameters! {
     /// A link between host and GPU.
     pub struct LinkParameters {
-        /// time of a message from end to end on an idle link, beyond its own transfer time; the loader gives half to each wire
+        /// time of a message from end to end on an idle link, beyond its own transfer time; the loader gives an eighth to the wire towards the host and the rest to the other
         latency: SimTime,
         /// rate of each direction
         bandwidth: Bandwidth,

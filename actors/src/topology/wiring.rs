@@ -462,17 +462,18 @@ impl Wiring<'_> {
                 let place = given_place.unwrap_or(location).clone();
                 let error =
                     TopologyError::new(ErrorKind::LatencyOnLinkWire, place, message, "expected no latency here");
-                self.errors.push(error.help(format!("a {LINK}'s two wires take half of its latency each")));
+                self.errors.push(error.help(format!("a {LINK}'s two wires take its latency between them")));
                 return None;
             }
             (Some(_), None) => {
-                let halves = [a, b].into_iter().filter(|end| unit(*end).kind.name == LINK).map(|end| {
+                // The GPU's side takes most of it: its units are busy for longer, and the longer their wires, the longer the windows.
+                let shares = [a, b].into_iter().filter(|end| unit(*end).kind.name == LINK).map(|end| {
                     let latency = unit(end).parameter("latency").and_then(|text| ron::from_str::<SimTime>(text).ok());
                     let latency = latency.unwrap_or(SimTime::ZERO);
-                    let half = SimTime(latency.0 / 2);
-                    if end.port == "up" { half } else { latency - half }
+                    let up = SimTime(latency.0.div_ceil(8));
+                    if end.port == "up" { up } else { latency - up }
                 });
-                halves.fold(SimTime::ZERO, SimTime::saturating_add)
+                shares.fold(SimTime::ZERO, SimTime::saturating_add)
             }
             (None, Some(given)) => given?,
             (None, None) => {
