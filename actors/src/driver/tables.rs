@@ -1,6 +1,7 @@
 //! The tables of the host's driver: loaded kernels, the variables of modules, decoded programs.
 
 use super::modules::{CodeCache, ModuleLoader};
+use crate::engine::CodeSource;
 use balar_host::call::{FunctionAttributes, VariableKind};
 use balar_isa::program::{Program, Resources};
 use balar_protocol::cuda::{Code, ProgramId};
@@ -34,6 +35,12 @@ impl ProgramTable {
     /// The code with number `id`.
     pub fn get(&self, id: ProgramId) -> Option<Code> {
         self.codes.get(&id).map(|code| code.clone())
+    }
+}
+
+impl CodeSource for ProgramTable {
+    fn code(&self, id: ProgramId) -> Option<Code> {
+        self.get(id)
     }
 }
 

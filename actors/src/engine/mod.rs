@@ -20,6 +20,7 @@ mod bench;
 mod containment;
 mod coordinator;
 mod epoch;
+mod hand_over;
 mod handoff;
 mod inbox;
 pub mod live;
@@ -34,6 +35,7 @@ mod wall_clock;
 
 pub use bench::Bench;
 pub use epoch::{EpochHook, Epochs, epoch_end};
+pub use hand_over::HandOver;
 pub use inbox::Inbox;
 pub use live::{Gauge, LiveBoard};
 pub use outbox::Outbox;

@@ -191,6 +191,19 @@ impl Pending {
         self.earliest = self.find_earliest();
     }
 
+    /// Puts another message, of the same stamp, in the place of each; stops at the first problem.
+    pub fn replace<E>(&mut self, mut other: impl FnMut(&Message) -> Result<Message, E>) -> Result<(), E> {
+        for message in self.spans.iter_mut().flatten().flatten() {
+            *message = other(message)?;
+        }
+        let mut later = std::mem::take(&mut self.later).into_vec();
+        for far in &mut later {
+            far.message = other(&far.message)?;
+        }
+        self.later = later.into();
+        Ok(())
+    }
+
     fn find_earliest(&self) -> SimTime {
         if self.near == 0 {
             return self.later.peek().map_or(SimTime::MAX, |far| far.message.time);

@@ -2,6 +2,7 @@
 
 use super::coordinator::{Coordinator, CoordinatorSetup};
 use super::epoch::Epochs;
+use super::hand_over::{HandOver, Schedule};
 use super::pending::CalendarShape;
 use super::shard::{Surroundings, Tenant};
 use super::unit::{Unit, Wire};
@@ -36,6 +37,8 @@ pub struct Simulation {
     pub units: Vec<UnitEntry>,
     /// What happens at fixed multiples of a length of time: the writes of units become visible.
     pub epochs: Epochs,
+    /// Units that take over from others in the middle of the run, if any do.
+    pub hand_over: HandOver,
 }
 
 /// How to run a simulation. None of it changes what is simulated, `stop_at` apart.
@@ -55,6 +58,8 @@ pub struct RunOptions {
     pub placement: Placement,
     /// Where windows end before wires make them.
     pub cut: WindowCut,
+    /// Times, in order, at which whoever builds the simulation has units handed over ([`HandOver`]).
+    pub hand_over_at: Arc<[SimTime]>,
 }
 
 /// Where windows end before wires and epochs make them end. It changes no result: tests show so by it.
@@ -92,6 +97,7 @@ impl Default for RunOptions {
             progress: None,
             placement: Placement::Balanced,
             cut: WindowCut::default(),
+            hand_over_at: Arc::default(),
         }
     }
 }
@@ -243,10 +249,13 @@ fn run_system(simulation: Simulation, options: RunOptions, latencies: Vec<SimTim
     let calendar = CalendarShape::new(simulation.epochs.length().unwrap_or(shortest), shortest);
     let mut paths = Vec::with_capacity(units.len());
     let mut tenants: Vec<Vec<Tenant>> = (0..shards).map(|_| Vec::new()).collect();
+    let HandOver { at, twins, codes } = simulation.hand_over;
+    let mut twins = twins.into_iter();
     for (index, entry) in units.into_iter().enumerate() {
         paths.push(entry.path.clone());
         let UnitEntry { path, unit, wires, .. } = entry;
-        tenants[seats[index].shard as usize].push(Tenant { id: UnitId(index as u32), path, unit, wires });
+        let (id, twin) = (UnitId(index as u32), twins.next().flatten());
+        tenants[seats[index].shard as usize].push(Tenant { id, path, unit, twin, wires });
     }
 
     // Shard 0 shares this thread with the coordinator: they never work at the same time.
@@ -264,6 +273,7 @@ fn run_system(simulation: Simulation, options: RunOptions, latencies: Vec<SimTim
         interrupt: options.interrupt,
         progress: options.progress,
         seats,
+        hand_over: Schedule::new(at, codes),
     };
     let setup = CoordinatorSetup {
         surroundings,

@@ -5,6 +5,7 @@ use super::agenda::Agenda;
 use super::containment::contain;
 use super::coordinator::Coordinator;
 use super::epoch::Epochs;
+use super::hand_over::Schedule;
 use super::handoff::{Handoff, Patience};
 use super::inbox::Inbox;
 use super::outbox::{Batch, Outbox};
@@ -28,6 +29,8 @@ pub(super) struct Tenant {
     pub id: UnitId,
     pub path: String,
     pub unit: Box<dyn Unit>,
+    /// Who takes over from it.
+    pub twin: Option<Box<dyn Unit>>,
     pub wires: Vec<Wire>,
 }
 
@@ -36,6 +39,7 @@ struct Slot {
     id: UnitId,
     path: String,
     unit: Box<dyn Unit>,
+    twin: Option<Box<dyn Unit>>,
     wake: SimTime,
     failed: bool,
 }
@@ -123,6 +127,7 @@ pub(super) struct Surroundings {
     pub interrupt: Arc<AtomicBool>,
     pub progress: Option<LiveBoard>,
     pub seats: Arc<[Seat]>,
+    pub hand_over: Schedule,
 }
 
 impl Surroundings {
@@ -148,6 +153,8 @@ pub(super) struct Shard {
     /// What is on its way to each slot, and when each next has something to do.
     out: Outbox,
     inbox: Inbox,
+    /// When the window before began.
+    last_start: SimTime,
     last_event: SimTime,
     messages: u64,
     failure: Option<Failure>,
@@ -173,9 +180,9 @@ impl Shard {
         let latencies = tenants.iter().map(|tenant| surroundings.latencies[tenant.id.0 as usize]).collect();
         let pending = tenants.iter().map(|_| Pending::new(surroundings.calendar)).collect();
         let (mut slots, mut wires) = (Vec::with_capacity(tenants.len()), Vec::with_capacity(tenants.len()));
-        for Tenant { id, path, unit, wires: own } in tenants {
+        for Tenant { id, path, unit, twin, wires: own } in tenants {
             // Every unit runs in the first window: it may have something to start with.
-            slots.push(Slot { id, path, unit, wake: SimTime::ZERO, failed: false });
+            slots.push(Slot { id, path, unit, twin, wake: SimTime::ZERO, failed: false });
             wires.push(own);
         }
         let seats = Arc::clone(&surroundings.seats);
@@ -184,6 +191,7 @@ impl Shard {
             slots,
             out: Outbox::new(index as u32, seats, wires.into_iter(), pending, Agenda::new(latencies)),
             inbox: Inbox::default(),
+            last_start: SimTime::ZERO,
             last_event: SimTime::ZERO,
             messages: 0,
             failure: None,
@@ -194,8 +202,30 @@ impl Shard {
         }
     }
 
+    /// Hands over what is due at the start of `window`, where an epoch has ended since the last one.
+    #[cold]
+    fn hand_over(&mut self, window: Window) {
+        if self.surroundings.epochs.end_after(self.last_start) > window.start {
+            return;
+        }
+        self.surroundings.hand_over.done(window.start);
+        for index in 0..self.slots.len() {
+            let (slot, schedule) = (&mut self.slots[index], &self.surroundings.hand_over);
+            let (Some(twin), false) = (&mut slot.twin, slot.failed) else { continue };
+            let copied = self.out.pending[index].replace(|message| schedule.copy(message));
+            let handed_over = copied.and_then(|()| schedule.swap(&mut slot.unit, twin));
+            if let Err(error) = handed_over {
+                self.fail(index, window.start, format!("it cannot be handed over: {error}"));
+            }
+        }
+    }
+
     /// Runs every unit that has something to do in the window.
     fn run_window(&mut self, window: Window) {
+        if self.surroundings.hand_over.is_due(window.start) {
+            self.hand_over(window);
+        }
+        self.last_start = window.start;
         for block in 0..self.out.agenda.blocks() {
             let Some(slots) = self.out.agenda.due_block(block, window.until) else { continue };
             for index in slots {

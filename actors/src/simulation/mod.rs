@@ -8,7 +8,9 @@ use crate::catalogue::{GpuDescription, Surroundings};
 use crate::driver::host_cpu::Driver;
 use crate::driver::modules::{LoadError, LoadRequest, ModuleMemory, NamedText, Room};
 use crate::driver::tables::DriverTables;
-use crate::engine::{self, EngineError, EpochHook, Epochs, LiveBoard, Outcome, RunOptions, RunReport, UnitEntry};
+use crate::engine::{
+    self, EngineError, EpochHook, Epochs, HandOver, LiveBoard, Outcome, RunOptions, RunReport, UnitEntry,
+};
 use crate::memory::{Bounds, DeviceMemory, WriteLog};
 use crate::topology::{self, Topology, TopologyErrors, WorkloadCatalogue};
 use balar_host::call::BUILT_IN_MODULE;
@@ -313,6 +315,7 @@ fn run(
     options: RunOptions,
 ) -> Result<RunResult, SimulationError> {
     let Node { gpus, memory, tables } = node;
+    let codes = Arc::clone(&tables.programs);
     let board = options.progress.clone().unwrap_or_default();
     let epochs = Epochs::new(memory.epoch(), Arc::clone(&memory) as Arc<dyn EpochHook>);
     let surroundings = Surroundings::new(gpus, Some(memory), board);
@@ -322,7 +325,15 @@ fn run(
     for ((path, unit, wires), expanded) in built.into_iter().zip(&topology.units) {
         units.push(UnitEntry { path, unit, wires, weight: weight(expanded.kind.name) });
     }
-    let simulation = engine::Simulation { units, epochs };
+    let mut hand_over = HandOver::default();
+    if !options.hand_over_at.is_empty() {
+        hand_over.at = Arc::clone(&options.hand_over_at);
+        let twins = topology::build(topology, &surroundings).map_err(Box::new)?;
+        // The host CPU has no state that can be written: its program is another process, or a thread of this one.
+        hand_over.twins = twins.into_iter().map(|(_, twin, _)| twin.save().is_ok().then_some(twin)).collect();
+        hand_over.codes = Some(codes);
+    }
+    let simulation = engine::Simulation { units, epochs, hand_over };
     let threads = options.threads.max(1);
     let RunReport { end, outcome, mut statistics, windows, messages, .. } = engine::run(simulation, options)?;
     Ok(RunResult {
