@@ -1,12 +1,13 @@
-//! Between an SM and the meaning of instructions: what a step asks of memory, and what it tells the SM.
+//! The interface between an SM and the instruction semantics: what a step asks of memory, and what it tells the SM.
 
 pub use crate::mbarrier::BarrierOperation;
 use crate::program::LANES;
 use crate::texture::Image;
 use balar_protocol::cuda::FaultCause;
+use serde::{Deserialize, Serialize};
 
 /// Memory spaces a program names. Generic addresses are resolved to one of these, lane by lane, before the SM sees them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[repr(u8)]
 pub enum Space {
     /// Device memory, cached in L1 and L2.
@@ -22,7 +23,7 @@ pub enum Space {
 }
 
 /// What an access does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[repr(u8)]
 pub enum AccessKind {
     /// Reads.
@@ -31,12 +32,12 @@ pub enum AccessKind {
     Store,
     /// Reads, modifies, writes and returns the old value.
     Atomic,
-    /// The same, returning nothing.
+    /// Reads, modifies and writes, and returns nothing.
     Reduction,
 }
 
 /// Where a load or store may be cached.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[repr(u8)]
 pub enum CacheOperator {
     /// All levels.
@@ -44,16 +45,16 @@ pub enum CacheOperator {
     All,
     /// L2 only.
     L2Only,
-    /// Streaming: likely used once.
+    /// Streaming: the data is likely used once.
     Streaming,
-    /// Texels: in L1 even where that holds no global loads (compute capability 6.0).
+    /// Texels: L1 caches them even where it does not cache global loads (compute capability 6.0).
     Texture,
-    /// Volatile or synchronising: not from L1.
+    /// Volatile or synchronising: the access does not hit in L1.
     Volatile,
 }
 
 /// Operations of atomics.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[repr(u8)]
 pub enum AtomicOperation {
     /// Integer or floating-point sum, by `AtomicType`.
@@ -68,9 +69,9 @@ pub enum AtomicOperation {
     Or,
     /// Bitwise exclusive or.
     Xor,
-    /// Store, return the old value.
+    /// Stores the operand.
     Exchange,
-    /// Compare with the first operand, store the second where equal.
+    /// Compares with the first operand and stores the second if they are equal.
     CompareAndSwap,
     /// `old >= operand ? 0 : old + 1`.
     Increment,
@@ -81,7 +82,7 @@ pub enum AtomicOperation {
 }
 
 /// Types of atomics.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[repr(u8)]
 #[expect(missing_docs, reason = "the names are the PTX types")]
 pub enum AtomicType {
@@ -90,7 +91,7 @@ pub enum AtomicType {
     U64,
     S64,
     F32,
-    /// `F32` of which subnormals are flushed, as `.f32` sums in device memory do.
+    /// `F32` whose subnormals are flushed to zero, as `.f32` sums in device memory do.
     F32Flushed,
     F64,
     F16x2,
@@ -102,7 +103,7 @@ pub enum AtomicType {
 }
 
 /// What an atomic computes: an operation on values of a type.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AtomicFunction {
     /// The operation.
     pub operation: AtomicOperation,
@@ -111,7 +112,7 @@ pub struct AtomicFunction {
 }
 
 /// One warp's access to memory: filled by a step, timed by the SM.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct MemoryAccess {
     /// Which memory.
     pub space: Space,
@@ -123,7 +124,8 @@ pub struct MemoryAccess {
     pub bytes: u8,
     /// Lanes that take part.
     pub mask: u32,
-    /// Byte addresses: device addresses for `Global` and `Constant` (a module gets its constants placed in device memory), offsets into the CTA's, the thread's or the bank's memory otherwise.
+    /// Byte addresses. Those of `Global` and `Constant` are device addresses, as a module's constants are placed in device memory;
+    /// others are offsets into the CTA's shared memory, the thread's local memory or the parameter block.
     pub addresses: [u64; LANES],
 }
 
@@ -141,7 +143,7 @@ impl Default for MemoryAccess {
 }
 
 /// Values of an access: up to 16 bytes a lane as two 64-bit halves (`low` holds the first 8 bytes, little endian).
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct LaneValues {
     /// Bytes 0 to 7 of each lane, zero-extended.
     pub low: [u64; LANES],
@@ -185,7 +187,7 @@ pub enum MemoryProblem {
 }
 
 /// When an atomic's old values are known.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum AtomicCompletion {
     /// They are in the values passed.
     Now,
@@ -194,7 +196,7 @@ pub enum AtomicCompletion {
 }
 
 /// A function of the device runtime that compiled code calls without defining it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[repr(u8)]
 pub enum SystemCall {
     /// `vprintf(format, arguments)`: two generic addresses; returns the number of arguments, negative on failure.
@@ -229,9 +231,9 @@ pub trait LaneMemory {
     /// Writes the values of the lanes in the mask. Lanes that write the same address: the highest lane wins.
     fn store(&mut self, access: &MemoryAccess, values: &LaneValues) -> Result<(), MemoryProblem>;
 
-    /// Lane by lane, in lane order: [`AtomicFunction::update`] on the lane's memory, the old value into `old`. `operands` are
-    /// the operands (of a compare-and-swap: the comparands), `replacements` what a compare-and-swap stores; that of other
-    /// operations means nothing.
+    /// Applies [`AtomicFunction::update`] to the memory of each lane, in lane order, and writes the old values into `old`.
+    /// `operands` are the operands, or the comparands of a compare-and-swap. `replacements` are what a compare-and-swap stores;
+    /// other operations ignore them.
     fn atomic(
         &mut self,
         access: &MemoryAccess,
@@ -247,13 +249,14 @@ pub trait LaneMemory {
         None
     }
 
-    /// A further access of the instruction that runs, as of a texture's other texels: timed with the one that the step describes.
+    /// A further access of the instruction that runs, such as one for a texture's other texels. It is timed with the access that the
+    /// step describes.
     fn touch(&mut self, access: &MemoryAccess) {
         let _ = access;
     }
 
-    /// A call of the device runtime by the lanes of a mask, in lane order; what it returns goes to `results.low`. `Deferred`:
-    /// the results come later, as those of an atomic do.
+    /// A call of the device runtime by the lanes of a mask, in lane order. What it returns goes to `results.low`; if the answer is
+    /// `Deferred`, the results come later, as those of an atomic do.
     fn system_call(
         &mut self,
         call: SystemCall,
@@ -278,7 +281,7 @@ pub struct StepContext<'a> {
 }
 
 /// Kind of a barrier arrival.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum BarrierKind {
     /// Waits for the others.
     Sync,
@@ -286,14 +289,14 @@ pub enum BarrierKind {
     Arrive,
     /// Waits and reduces a predicate over all threads: population count.
     ReducePopulation,
-    /// Waits and reduces: all true.
+    /// Waits and reduces: whether the predicate is true in all threads.
     ReduceAnd,
-    /// Waits and reduces: any true.
+    /// Waits and reduces: whether the predicate is true in any thread.
     ReduceOr,
 }
 
 /// An arrival at a CTA barrier.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BarrierArrival {
     /// Which of the CTA's 16 barriers.
     pub barrier: u8,
@@ -303,7 +306,7 @@ pub struct BarrierArrival {
     pub threads: Option<u32>,
     /// Lanes that arrive.
     pub mask: u32,
-    /// Of a reduction: lanes whose predicate is true.
+    /// Lanes whose predicate is true; of no meaning unless the barrier reduces.
     pub predicate: u32,
 }
 

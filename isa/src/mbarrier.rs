@@ -1,6 +1,6 @@
 //! `mbarrier` objects: 64 bits in shared memory that count arrivals and bytes under way, phase by phase.
 //!
-//! PTX leaves the format open. Ours:
+//! PTX leaves the format open. The simulator's format is:
 //!
 //! | bits | what |
 //! |---|---|
@@ -9,12 +9,14 @@
 //! | 40 to 60 | bytes that the current phase still waits for (tx-count), in two's complement |
 //! | 63 | parity of the current phase: 0 in the first |
 //!
-//! A phase is complete once it waits neither for arrivals nor for bytes; the next one begins at once. The state that an arrival
-//! returns is the object as it was before; so a state tells its phase by bit 63, as long as it is that of the current phase or of
-//! the one before, which is all that PTX asks for.
+//! A phase is complete once it waits neither for arrivals nor for bytes; the next phase begins at once. An arrival returns the object
+//! as it was before the arrival. Bit 63 of such a state therefore tells its phase, as long as that is the current phase or the one
+//! before; PTX asks for no more.
+
+use serde::{Deserialize, Serialize};
 
 /// What an instruction does to an object.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum BarrierOperation {
     /// `init`: phase 0, which waits for `operand` arrivals, as all later ones.
     Initialize,

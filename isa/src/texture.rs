@@ -2,9 +2,10 @@
 //!
 //! Addressing and filtering follow the CUDA C++ Programming Guide, "Texture Fetching": the texel of a coordinate x is floor(x); a
 //! linear fetch blends the texels around x - 0.5 with weights of 8 fractional bits, rounded to the nearest. The guide leaves open
-//! how blends are rounded: here a blend is a sum of exact products, rounded once. Texels of weight 0 take no part.
+//! how blends are rounded; in the simulator, a blend is a sum of exact products, rounded once. Texels of weight 0 take no part.
 
 use half::f16;
+use serde::{Deserialize, Serialize};
 
 /// Which texels an instruction's coordinates count through. The names are those of PTX.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,7 +47,7 @@ impl Geometry {
 }
 
 /// What a channel of a texel holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ChannelKind {
     /// Unsigned integers.
     Unsigned,
@@ -57,7 +58,7 @@ pub enum ChannelKind {
 }
 
 /// How a texel is stored.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TexelFormat {
     /// Channels: 1, 2 or 4.
     pub channels: u8,
@@ -75,21 +76,21 @@ impl TexelFormat {
 }
 
 /// What a coordinate outside the texture names.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum AddressMode {
-    /// The texture repeats. With normalised coordinates alone; else as `Clamp`.
+    /// The texture repeats. This needs normalised coordinates; others are addressed as by `Clamp`.
     Wrap,
     /// The texel at the edge.
     #[default]
     Clamp,
-    /// The texture repeats, every second time mirrored. With normalised coordinates alone; else as `Clamp`.
+    /// The texture repeats, mirrored every second time. This needs normalised coordinates; others are addressed as by `Clamp`.
     Mirror,
     /// The border value.
     Border,
 }
 
 /// How a texture is sampled.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sampler {
     /// In x, y, z.
     pub addressing: [AddressMode; 3],
@@ -104,7 +105,7 @@ pub struct Sampler {
 }
 
 /// A texture or surface: texels in device memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Image {
     /// Device address of the first texel.
     pub base: u64,
@@ -118,9 +119,9 @@ pub struct Image {
     pub slice_pitch: u64,
     /// How texels are stored.
     pub format: TexelFormat,
-    /// Linear memory without an array: what lies outside reads as 0 whatever the addressing.
+    /// The image is linear memory, not an array: texels outside it read as 0, whatever the addressing.
     pub is_buffer: bool,
-    /// Of textures.
+    /// How the image is sampled, if it is a texture.
     pub sampler: Sampler,
 }
 
@@ -222,8 +223,8 @@ impl Image {
         Some(self.address(place, self.layer(layer)))
     }
 
-    /// The texels of float coordinates, each with its weight. Those of weight 0 have no address. In order of x, then y, then z: of
-    /// two neighbours the second comes second. A fetch of one texel has it first.
+    /// The texels of float coordinates, each with its weight; texels of weight 0 have no address. They are in order of x, then y, then
+    /// z, the lower neighbour first. If a fetch reads one texel, it is the first.
     pub(crate) fn footprint(&self, geometry: Geometry, coordinates: &[u32; 4], linear: bool) -> [Texel; 8] {
         let mut layer = 0;
         let mut at = 0;

@@ -1,4 +1,4 @@
-//! The state of a warp: registers, predicates, which lanes are where.
+//! The state of a warp: its registers, its predicates, and which lanes are where.
 
 use crate::convergence::{Control, ReductionTarget};
 use crate::execution::LaneValues;
@@ -6,10 +6,11 @@ use crate::interpreter::memory::scatter;
 use crate::interpreter::registers::{Lane, Registers, special};
 use crate::operation::{Row, TRUE_PREDICATE};
 use crate::program::{LANES, Program};
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 /// Where a warp stands in its launch, and what its special registers say.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct WarpShape {
     /// Threads of a CTA in x, y, z (`%ntid`).
     pub block: [u32; 3],
@@ -33,15 +34,16 @@ pub struct WarpShape {
     pub dynamic_shared_bytes: u32,
     /// Static and dynamic shared memory, bytes (`%total_smem_size`).
     pub shared_bytes: u32,
-    /// Of a cooperative launch: the device address of its grid workspace, which cooperative groups read as `%envreg1` (high
-    /// word) and `%envreg2` (low word). 0 of any other.
+    /// The device address of a cooperative launch's grid workspace, which cooperative groups read as `%envreg1` (high word) and
+    /// `%envreg2` (low word). It is 0 for any other launch.
     pub grid_workspace: u64,
     /// The launch's parameter block.
     pub parameters: Arc<[u8]>,
 }
 
-/// A warp's registers and control flow.
-#[derive(Clone, Debug)]
+/// A warp's registers and control flow. They are plain values, which serde can write in the middle of a kernel and read back. The
+/// program that the warp runs is not part of them; a state is valid with that program alone.
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct WarpState {
     pub(crate) registers: Registers,
     pub(crate) control: Control,
@@ -78,7 +80,7 @@ impl WarpState {
         warp
     }
 
-    /// The same as [`WarpState::new`] in the memory of a warp that has ended.
+    /// Makes the same state as [`WarpState::new`], in the memory of a warp that has ended.
     pub fn reset(&mut self, program: &Program, shape: WarpShape) {
         let registers = &mut self.registers;
         registers.rows.clear();
@@ -162,13 +164,13 @@ impl WarpState {
         self.control.live == 0
     }
 
-    /// Whether there is no lane to run: those that live wait at barriers of the CTA.
+    /// Whether no lane can run, because all live lanes wait at barriers of the CTA.
     #[inline(always)]
     pub fn is_blocked(&self) -> bool {
         self.control.live != 0 && self.control.mask == 0
     }
 
-    /// Lets the lanes that wait at this barrier go on. A reduction's result (population count, or 0 and 1) is the same for all.
+    /// Lets the lanes that wait at this barrier go on. A reduction's result (a population count, or 0 or 1) is the same for all lanes.
     pub fn release_barrier(&mut self, barrier: u8, reduction: Option<u32>) {
         let registers = &mut self.registers;
         let value = reduction.unwrap_or(0);
