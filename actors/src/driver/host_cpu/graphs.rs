@@ -4,7 +4,6 @@ use super::HostCpu;
 use super::calls::{CallOutcome, NOTHING};
 use super::copies::Delivery;
 use super::operations::{Edge, NewOperation, OperationNumber, Work};
-use crate::engine::Outbox;
 use balar_host::call::GraphNode;
 use balar_host::{Call, CudaError};
 use balar_protocol::SimTime;
@@ -29,7 +28,6 @@ impl HostCpu {
         device: usize,
         nodes: Vec<GraphNode>,
         stream: u32,
-        out: &mut Outbox,
     ) -> CallOutcome {
         let key = self.find_stream(device, stream)?;
         let device = self.streams.device(key);
@@ -53,7 +51,7 @@ impl HostCpu {
                 _ => Delivery::None,
             };
             let (work, extra) = match node.call {
-                Some(call) => self.work_of(now, device, key, delivery, *call, out)?,
+                Some(call) => self.work_of(now, device, key, delivery, *call)?,
                 None => (Work::Nothing, Vec::new()),
             };
             works.push((work, extra, node.dependencies, event));

@@ -134,7 +134,6 @@ impl HostCpu {
         function: &Function,
         request: LaunchRequest,
         priority: i32,
-        out: &mut Outbox,
     ) -> Result<Work, (CudaError, String)> {
         let cooperative = request.cooperative;
         let kernel = self.find_kernel(device, function)?;
@@ -144,7 +143,7 @@ impl HostCpu {
         launch.priority = priority;
         self.enlarge_stack(device, &mut launch);
         if cooperative {
-            self.begin_cooperative(now, device, &mut launch, out)?;
+            self.begin_cooperative(now, device, &mut launch)?;
         }
         self.next_launch += 1;
         self.contexts[device].launched = true;
@@ -213,7 +212,6 @@ impl HostCpu {
         now: SimTime,
         device: usize,
         launch: &mut KernelLaunch,
-        out: &mut Outbox,
     ) -> Result<(), (CudaError, String)> {
         if let Some(gpu) = &self.contexts[device].description {
             check_cooperative(launch, gpu)?;
@@ -237,7 +235,7 @@ impl HostCpu {
     ) {
         let Some((device, launch)) = self.operations.complete_kernel(launch) else { return };
         if launch.is_cooperative() {
-            self.end_allocation(now, launch.grid_workspace, out);
+            self.end_allocation(now, launch.grid_workspace);
         }
         if let Some(fault) = fault {
             self.fail_context(device, error_of(&fault.cause), fault.to_string(), words_of(&fault, launch.block));

@@ -309,7 +309,7 @@ impl HostCpu {
 
     /// Begins what has nothing left to wait for.
     fn dispatch(&mut self, now: SimTime, out: &mut Outbox) {
-        self.end_objects(now, out);
+        self.end_objects(now);
         while let Some((number, device, work)) = self.operations.begin() {
             match work {
                 Work::Kernel(launch) => {
@@ -335,7 +335,7 @@ impl HostCpu {
                 Work::Free(address) => {
                     let address = *address;
                     self.operations.complete(number);
-                    self.end_allocation(now, address, out);
+                    self.end_allocation(now, address);
                 }
                 Work::Nothing => {
                     self.operations.complete(number);
