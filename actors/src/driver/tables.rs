@@ -1,6 +1,6 @@
 //! The tables of the host's driver: loaded kernels, the variables of modules, decoded programs.
 
-use super::modules::{CodeCache, ModuleLoader};
+use super::code_cache::CodeCache;
 use balar_host::call::{FunctionAttributes, VariableKind};
 use balar_isa::program::{Program, Resources};
 use balar_protocol::cuda::{Code, ProgramId};
@@ -166,11 +166,4 @@ pub struct DriverTables {
     pub programs: Arc<ProgramTable>,
     /// Code that was loaded, kept for when it is loaded again.
     pub code: Arc<CodeCache>,
-}
-
-impl DriverTables {
-    /// Loads modules into these tables.
-    pub fn loader(&self) -> ModuleLoader {
-        ModuleLoader::new(self)
-    }
 }

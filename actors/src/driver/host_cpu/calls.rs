@@ -1,10 +1,11 @@
 //! What each CUDA call costs and does.
 
-use super::copies::Delivery;
 use super::launch::LaunchRequest;
-use super::operations::{Edge, OperationNumber, Work};
+use super::operations::Edge;
 use super::streams::StreamKey;
 use super::threads::{Then, Until, Wait};
+use super::work::Delivery;
+use super::work::{OperationNumber, Work};
 use super::{CudaError, HostCpu};
 use crate::engine::Outbox;
 use balar_host::call::{CopyEnd, CopyShape, Launch, VirtualMemoryCall};

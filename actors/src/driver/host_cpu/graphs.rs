@@ -2,8 +2,9 @@
 
 use super::HostCpu;
 use super::calls::{CallOutcome, NOTHING};
-use super::copies::Delivery;
-use super::operations::{Edge, NewOperation, OperationNumber, Work};
+use super::operations::{Edge, NewOperation};
+use super::work::Delivery;
+use super::work::{OperationNumber, Work};
 use balar_host::call::GraphNode;
 use balar_host::{Call, CudaError};
 use balar_protocol::SimTime;

@@ -4,8 +4,8 @@
 //! neighbours in all directions share lines; what a program computes does not depend on it.
 
 use super::calls::{CallOutcome, NOTHING, Outcome, not_modelled};
-use super::operations::OperationNumber;
 use super::threads::{Then, Until, Wait};
+use super::work::OperationNumber;
 use super::{CudaError, HostCpu};
 use crate::memory::WriteLog;
 use balar_host::{ArrayDescription, Call, CallResult, ChannelFormat, Resource, TextureDescription};

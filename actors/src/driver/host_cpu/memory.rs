@@ -2,8 +2,8 @@
 
 use super::allocator::{DeviceAllocator, OutOfMemory};
 use super::calls::{CallOutcome, NOTHING, Outcome};
-use super::operations::Work;
 use super::threads::{Then, Until, Wait};
+use super::work::Work;
 use super::{CudaError, HostCpu};
 use balar_host::call::{AllocationKind, PointerDescription};
 use balar_host::memory::{END, HOST_BASE, MANAGED_BASE, Place, place_of};

@@ -1,7 +1,7 @@
 //! The program's threads: each is in a call, waits in one, or is outside.
 
 use super::HostCpu;
-use super::operations::OperationNumber;
+use super::work::OperationNumber;
 use crate::engine::Outbox;
 use balar_host::{Bytes, Call, CallResult, CudaError, Next, Request, ThreadId};
 use balar_protocol::SimTime;
