@@ -29,6 +29,9 @@ it is ended.";
 
 const OVERRIDE_HELP: &str = "Override one parameter: 'gpu.sm[*].clock=1800 MHz' (repeatable)";
 
+/// The hidden subcommand.
+pub const CLEAR_AWAY: &str = "clear-away";
+
 /// Simulates a node of CPUs and GPUs and the CUDA program that runs on it.
 ///
 /// Without a subcommand: runs the topology's own workload and prints what each unit did.
@@ -58,7 +61,7 @@ pub enum Command {
     /// Run a recorded program again without it: a trace of --record, or one of Balar
     Replay(ReplayOptions),
     /// Remove the folder of a run when its simulator has been killed
-    #[command(name = crate::run::CLEAR_AWAY, hide = true)]
+    #[command(name = CLEAR_AWAY, hide = true)]
     ClearAway {
         /// The folder
         folder: PathBuf,

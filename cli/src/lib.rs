@@ -12,6 +12,7 @@ pub mod node;
 pub mod output;
 pub mod progress;
 pub mod ptx;
+pub mod recording;
 pub mod replay;
 pub mod result;
 pub mod rollup;

@@ -1,10 +1,11 @@
-//! Recording the calls of a program, and replaying them.
+//! Replaying what was recorded of a program, or a trace of Balar.
 
 use crate::arguments::ReplayOptions;
 use crate::exit::ExitStatus;
 use crate::failure::{Failure, say};
 use crate::node;
 use crate::progress::Progress;
+use crate::recording::Recording;
 use crate::result::RunRecord;
 use crate::simulate::{engine_options, listen, refuse_sass};
 use balar_actors::catalogue::UnitDefinition;
@@ -12,54 +13,10 @@ use balar_actors::engine::LiveBoard;
 use balar_actors::simulation::{HostSurroundings, InitialCode, simulate_host_with_code};
 use balar_actors::topology;
 use balar_host::Host;
-use balar_host::trace::{
-    BalarError, BalarReplay, BalarTrace, Header, HostWindow, LineError, Recorder, RecordingState, Replay, Trace,
-    TraceError, TraceWriter,
-};
+use balar_host::trace::{BalarError, BalarReplay, BalarTrace, Header, LineError, Replay, Trace, TraceError};
 use miette::{Diagnostic, LabeledSpan, NamedSource, SourceCode};
 use std::fmt;
 use std::io;
-use std::path::Path;
-
-/// The recording of a run, where one was asked for.
-#[derive(Debug, Default)]
-pub struct Recording<'a> {
-    folder: Option<&'a Path>,
-    state: Option<RecordingState>,
-}
-
-impl<'a> Recording<'a> {
-    /// A recording into `folder`; none without one.
-    pub fn new(folder: Option<&'a Path>) -> Recording<'a> {
-        Recording { folder, state: None }
-    }
-
-    /// Puts a recorder before a program.
-    ///
-    /// # Errors
-    ///
-    /// Where the trace cannot be begun.
-    pub fn wrap(
-        &mut self,
-        host: Box<dyn Host>,
-        header: Header,
-        code: &InitialCode,
-        window: Option<HostWindow>,
-    ) -> io::Result<Box<dyn Host>> {
-        let Some(folder) = self.folder else { return Ok(host) };
-        let writer = TraceWriter::create(folder, header).map_err(io::Error::other)?;
-        let (recorder, state) = Recorder::new(host, writer, code, window);
-        self.state = Some(state);
-        Ok(Box::new(recorder))
-    }
-
-    /// Says on stderr where the recording was given up. The run itself is none the worse.
-    pub fn report(&self) {
-        if let Some(error) = self.state.as_ref().and_then(RecordingState::take_error) {
-            say(format_args!("error: the trace is unfinished: {error}"));
-        }
-    }
-}
 
 /// A trace of either kind.
 enum Recorded {

@@ -5,7 +5,7 @@ use crate::exit::ExitStatus;
 use crate::failure::Failure;
 use crate::node;
 use crate::progress::Progress;
-use crate::replay::Recording;
+use crate::recording::Recording;
 use crate::result::{Ending, RunRecord};
 use balar_actors::catalogue::UnitDefinition;
 use balar_actors::engine::{self, EngineError, LiveBoard, Outcome};

@@ -18,7 +18,7 @@
 //! ages there until the next kernel as it does in an L1. Values are never stale: they do not travel in these messages.
 
 use balar_actors::catalogue::{
-    BuildContext, BuildError, ParameterProblem, ParameterSet, PortDefinition, Role, UnitDefinition,
+    BuildContext, BuildError, ParameterProblem, ParameterSet, PortDefinition, Role, UnitDefinition, nothing,
 };
 use balar_actors::engine::{Inbox, NextWake, Outbox, Unit, Window};
 use balar_protocol::memory::{LINE_BYTES, MemoryKind, MemoryMessage, MemoryRequest, MemoryResponse, ServedBy};
@@ -97,6 +97,8 @@ pub const DEFINITION: UnitDefinition = UnitDefinition {
         },
     ],
     counters: StreamPrefetcherCounters::DEFINITIONS,
+    provides: nothing,
+    weight: 2,
     build: |text, context| Ok(Box::new(StreamPrefetcher::new(ron::from_str(text)?, context)?)),
 };
 

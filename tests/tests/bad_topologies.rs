@@ -56,6 +56,12 @@ fn bad_overrides_are_reported() {
         "cluster.ram=3",
         "workload.elments=3",
         "cluster.cpu.width=3",
+        "value_epoch=101ns",
+        "value_epoch=0ns",
+        "value_epoch=20",
+        "value_epoch=20 nsec",
+        "value_epoch.length=20ns",
+        "value_epcoh=20ns",
     ];
     let overrides: Vec<Override> = overrides.iter().map(|text| Override((*text).to_owned())).collect();
     let text = "Topology(name: \"good\", workload: VectorAdd(), units: {\"cluster\": Part(\"topologies_bad/parts/cluster.ron\")})";

@@ -2,6 +2,7 @@
 
 mod toy_units;
 
+use balar_actors::catalogue::SmResources;
 use balar_actors::kinds::UNITS;
 use balar_actors::simulation::{BuiltInWorkloads, check_units};
 use balar_actors::topology::{self, LoadOptions, Override, PartLibrary, Topology, TopologySource};
@@ -55,7 +56,8 @@ fn essence(topology: &Topology) -> Vec<String> {
         .iter()
         .map(|wire| format!("{} {} {}", topology.end_name(wire.a), topology.end_name(wire.b), wire.latency));
     let workload = topology.workload.iter().map(|workload| format!("{} {:?}", workload.name, workload.parameters));
-    std::iter::once(topology.name.clone()).chain(units).chain(wires).chain(workload).collect()
+    let head = [topology.name.clone(), topology.value_epoch.to_string()].into_iter();
+    head.chain(units).chain(wires).chain(workload).collect()
 }
 
 #[test]
@@ -125,8 +127,23 @@ fn overrides_reach_what_they_name() {
 }
 
 #[test]
+fn the_value_epoch_is_a_key_of_the_topology_and_can_be_overridden() {
+    let named = CLUSTERS.replace("workload:", "value_epoch: \"12 ns\",\n    workload:");
+    for (text, overrides, picoseconds) in [
+        (CLUSTERS, &[][..], 20_000),
+        (&named, &[], 12_000),
+        (&named, &["value_epoch=10ns"], 10_000),
+        (CLUSTERS, &["value_epoch=\"100 ns\""], 100_000),
+        (CLUSTERS, &["value_epoch = 1 ps", "value_epoch=2ps"], 2),
+    ] {
+        assert_eq!(load(text, overrides).value_epoch, SimTime(picoseconds), "{overrides:?}");
+    }
+    assert!(topology::show(&load(&named, &[]), None).contains("\n    value_epoch: \"12000 ps\",\n"));
+}
+
+#[test]
 fn what_is_shown_loads_again_as_the_same() {
-    for overrides in [&[][..], &["cluster[1].cpu[2].width=9"][..]] {
+    for overrides in [&[][..], &["cluster[1].cpu[2].width=9"][..], &["value_epoch=7ns"][..]] {
         let topology = load(CLUSTERS, overrides);
         let workload = topology.workload.as_ref().map(|workload| (workload.name.as_str(), &workload.parameters[..]));
         let shown = topology::show(&topology, workload);
@@ -179,7 +196,12 @@ fn the_built_in_nodes_are_those_of_the_study() {
         assert_eq!(all("Crossbar", "clock", crossbar_clock), 1);
         assert_eq!(all("Link", "latency", "23840 ps"), 2);
         let gpus = topology.gpus();
-        assert_eq!((gpus[0].sm_count as usize, gpus[0].memory_bytes), (sms, 16384 << 20));
+        assert_eq!((gpus[0].sm_count() as usize, gpus[0].memory_bytes), (sms, 16384 << 20));
+        // CUDA C++ Programming Guide, compute capability 6.0 and 7.0.
+        let sm = gpus[0].smallest_sm().expect("a GPU has SMs");
+        let SmResources { threads, warps, registers, shared_bytes } = sm.resources;
+        let shared = if gpus[0].compute_capability == (6, 0) { 64 << 10 } else { 96 << 10 };
+        assert_eq!((threads, warps, registers, shared_bytes, sm.cta_slots), (2048, 64, 65536, shared, 32));
         // A window shorter than this would make every run slower.
         assert_eq!(topology.minimum_latency(), Some(SimTime(11_920)));
         // Slice i belongs to stack i / (slices / 4).
@@ -201,7 +223,7 @@ fn nodes_of_several_gpus_have_links_for_each() {
         let topology = load_built_in(name);
         let gpus = topology.gpus();
         assert_eq!(gpus.len(), count);
-        assert!(gpus.iter().all(|gpu| (gpu.sm_count, gpu.memory_bytes) == (84, 16384 << 20)));
+        assert!(gpus.iter().all(|gpu| (gpu.sm_count(), gpu.memory_bytes) == (84, 16384 << 20)));
         // Port i of the CPU leads through link i to GPU i.
         let end = |from: &str| {
             let wire = topology.wires.iter().find(|wire| topology.end_name(wire.a) == from);

@@ -1,22 +1,38 @@
 //! What a GPU has, as its scheduler and the host's driver know it.
 
+use super::SmCapability;
+use balar_protocol::Frequency;
 use balar_protocol::cuda::KernelLaunch;
 
-/// A GPU as the host's driver knows it, taken from the topology.
+/// A GPU as the host's driver knows it: what the units of its part provide.
 #[derive(Clone, Debug)]
 pub struct GpuDescription {
     /// Path of its part: "gpu".
     pub part: String,
     /// Compute capability: (7, 0).
     pub compute_capability: (u32, u32),
-    /// Streaming multiprocessors.
-    pub sm_count: u32,
-    /// What each of them has for CTAs.
-    pub sm: SmResources,
-    /// CTA slots of each of them.
-    pub sm_cta_slots: u32,
+    /// Its SMs, in the order of the topology.
+    pub sms: Vec<SmCapability>,
     /// Device memory, bytes.
     pub memory_bytes: u64,
+    /// Clock of the memory's interface, the slowest where they differ; `None` without device memory.
+    pub memory_clock: Option<Frequency>,
+    /// Width of the memory's interface, bits.
+    pub memory_bus_bits: u32,
+    /// Capacity of the L2 cache, bytes.
+    pub l2_bytes: u64,
+}
+
+impl GpuDescription {
+    /// Streaming multiprocessors.
+    pub fn sm_count(&self) -> u32 {
+        self.sms.len() as u32
+    }
+
+    /// What every SM has: of each resource the least of any. `None` where there is no SM.
+    pub fn smallest_sm(&self) -> Option<SmCapability> {
+        self.sms.iter().copied().reduce(|least, sm| least.least(&sm))
+    }
 }
 
 /// What one SM has in all, or what a CTA takes of it.

@@ -1,8 +1,10 @@
 //! The catalogue of units: what each is called in a topology, its parameters, ports and counters, and how it is built.
 
+mod capability;
 mod gpu;
 mod surroundings;
 
+pub use capability::{Capability, Peer, ProvidesFunction, SmCapability, nothing, sm_of};
 pub use gpu::{GpuDescription, SmResources};
 pub use surroundings::Surroundings;
 
@@ -139,6 +141,8 @@ pub struct PortDefinition {
 pub struct PortMap {
     /// (name, index, port), sorted by name and index; the index of a single port is 0.
     entries: Vec<(String, u32, PortId)>,
+    /// By `PortId`: what is at the other end. Empty where nobody said.
+    peers: Vec<Peer>,
 }
 
 impl PortMap {
@@ -147,7 +151,17 @@ impl PortMap {
         let ports = ports.into_iter().enumerate();
         let mut entries: Vec<_> = ports.map(|(i, (name, index))| (name, index, PortId(i as u16))).collect();
         entries.sort();
-        PortMap { entries }
+        PortMap { entries, peers: Vec::new() }
+    }
+
+    /// The same ports with what is at the other end of each, in order of their `PortId`s.
+    pub fn with_peers(self, peers: Vec<Peer>) -> PortMap {
+        PortMap { peers, ..self }
+    }
+
+    /// What is at the other end of `port`, behind units that only forward.
+    pub fn peer(&self, port: PortId) -> Option<&Peer> {
+        self.peers.get(usize::from(port.0))
     }
 
     /// The single port `name`, where it is wired.
@@ -264,6 +278,11 @@ pub struct UnitDefinition {
     pub ports: &'static [PortDefinition],
     /// Its counters.
     pub counters: &'static [StatisticDefinition],
+    /// What a unit of this kind provides to its surroundings; [`nothing`] of most.
+    pub provides: ProvidesFunction,
+    /// How much work it is to simulate, relative to other units: 2 of most, 16 of an SM. It decides where a unit runs, and changes no
+    /// result.
+    pub weight: u32,
     /// Builds it from a complete RON struct of its parameters, defaults filled in.
     pub build: BuildFunction,
 }

@@ -1,26 +1,18 @@
 //! Loading code: before the run that of a built-in workload, during it whatever programs load.
 
+use super::code_cache::{CodeCache, NamedText};
 use super::tables::{DriverTables, KernelInfo, KernelTable, ProgramTable, Symbol, SymbolTable};
 use crate::memory::{Bounds, WriteLog};
 use balar_host::CudaError;
 use balar_host::call::{BUILT_IN_MODULE, ModuleFunction, ModuleVariable, VariableKind};
 use balar_isa::fatbin::{self, ImageError};
 use balar_isa::module::{self, PtxModule};
-use balar_isa::program::{KernelName, Program};
-use balar_isa::ptx::{self, PtxErrors};
+use balar_isa::ptx::PtxErrors;
 use balar_protocol::SimTime;
-use std::collections::{BTreeMap, VecDeque};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
-/// Linked texts that are kept, for programs that load the same code again or on another GPU.
-const CACHED_MODULES: usize = 32;
-/// Decoded forms of each that are kept: they differ in the addresses of variables.
-const CACHED_FORMS: usize = 8;
 /// Alignment of a variable and of the device heap, as `cudaMalloc` aligns.
 const ALIGNMENT: u64 = 256;
-
-/// A PTX text and the name that messages give it.
-pub type NamedText = (String, Arc<str>);
 
 /// What a module needs room for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -132,73 +124,6 @@ pub fn texts<'a>(
     Ok(texts)
 }
 
-type Kernels = Arc<[(KernelName, Result<Arc<Program>, Arc<str>>)]>;
-
-/// Linked texts, and their kernels for the addresses that variables had.
-#[derive(Debug)]
-struct CachedModule {
-    texts: Vec<NamedText>,
-    module: PtxModule,
-    forms: Mutex<VecDeque<(Vec<u64>, Kernels)>>,
-}
-
-impl CachedModule {
-    fn new(texts: &[NamedText]) -> Result<CachedModule, Box<PtxErrors>> {
-        let mut trees = Vec::with_capacity(texts.len());
-        for (file, text) in texts {
-            trees.push(ptx::parse(file, text)?);
-        }
-        Ok(CachedModule { texts: texts.to_vec(), module: PtxModule::link(trees)?, forms: Mutex::default() })
-    }
-
-    fn kernels(&self, addresses: &[u64]) -> Kernels {
-        let mut forms = self.forms.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, kernels)) = forms.iter().find(|(places, _)| places == addresses) {
-            return Arc::clone(kernels);
-        }
-        let decoded = self.module.programs(addresses).into_iter();
-        let kernels: Kernels =
-            decoded.map(|(name, program)| (name, program.map_err(|errors| refusal(&errors)))).collect();
-        if forms.len() == CACHED_FORMS {
-            forms.pop_front();
-        }
-        forms.push_back((addresses.to_vec(), Arc::clone(&kernels)));
-        kernels
-    }
-}
-
-/// Why a kernel cannot be launched, in words.
-fn refusal(errors: &PtxErrors) -> Arc<str> {
-    let lines = errors.errors.iter().map(|error| format!("{error}, in `{}`", error.line_text.trim()));
-    lines.collect::<Vec<_>>().join("\n").into()
-}
-
-/// Code that was loaded, and what the modules that are loaded hold.
-#[derive(Debug, Default)]
-pub struct CodeCache {
-    /// The most recently used last.
-    modules: Mutex<VecDeque<Arc<CachedModule>>>,
-    /// What was allocated for the variables of each module, by GPU and number.
-    allocated: Mutex<BTreeMap<(usize, u32), Vec<u64>>>,
-}
-
-impl CodeCache {
-    /// The texts read and linked, from the cache where they are there.
-    fn linked(&self, texts: &[NamedText]) -> Result<Arc<CachedModule>, Box<PtxErrors>> {
-        let mut modules = self.modules.lock().unwrap_or_else(PoisonError::into_inner);
-        let found = modules.iter().position(|cached| cached.texts == texts).and_then(|at| modules.remove(at));
-        let module = match found {
-            Some(module) => module,
-            None => Arc::new(CachedModule::new(texts)?),
-        };
-        if modules.len() == CACHED_MODULES {
-            modules.pop_front();
-        }
-        modules.push_back(Arc::clone(&module));
-        Ok(module)
-    }
-}
-
 /// Loads and unloads modules.
 #[derive(Clone, Debug)]
 pub struct ModuleLoader {
@@ -297,8 +222,7 @@ impl ModuleLoader {
             self.kernels.insert(request.gpu, request.module, info);
             loaded.functions.push(ModuleFunction { name: Arc::clone(name), parameters, refused: None });
         }
-        let mut allocated = self.code.allocated.lock().unwrap_or_else(PoisonError::into_inner);
-        allocated.insert((request.gpu, request.module), addresses);
+        self.code.note_allocated(request.gpu, request.module, addresses);
         Ok(loaded)
     }
 
@@ -312,8 +236,7 @@ impl ModuleLoader {
         log: &mut WriteLog,
         memory: &mut dyn ModuleMemory,
     ) -> bool {
-        let mut allocated = self.code.allocated.lock().unwrap_or_else(PoisonError::into_inner);
-        let removed = if module == BUILT_IN_MODULE { None } else { allocated.remove(&(gpu, module)) };
+        let removed = if module == BUILT_IN_MODULE { None } else { self.code.take_allocated(gpu, module) };
         let Some(addresses) = removed else { return false };
         for address in addresses {
             log.unmap(time, address);
@@ -365,6 +288,7 @@ mod tests {
     use super::*;
     use crate::memory::{Bounds, DeviceMemory};
     use balar_host::memory::{HOST_BASE, gpu_base};
+    use balar_isa::program::Program;
 
     const TEXT: &str = "
         .version 7.0 .target sm_75 .address_size 64
@@ -433,7 +357,7 @@ mod tests {
             bounds: Bounds::Allocations,
         };
         let mut log = WriteLog::default();
-        let loaded = node.tables.loader().load(&request, SimTime(5), &mut log, room);
+        let loaded = ModuleLoader::new(&node.tables).load(&request, SimTime(5), &mut log, room);
         node.memory.apply(&mut log);
         loaded
     }
@@ -485,10 +409,11 @@ mod tests {
                     && node.tables.symbols.find(gpu, 4, "table").is_none()
             );
         }
-        assert_eq!(node.tables.code.modules.lock().expect("one thread").len(), 1, "the same text is read once");
+        assert_eq!(node.tables.code.len(), 1, "the same text is read once");
         let kernel = node.tables.kernels.find(0, 3, "use").expect("loaded").expect("decoded");
         let (mut room, mut log) = (Upwards::new(0, 0), WriteLog::default());
-        let mut unload = |gpu, module| node.tables.loader().unload(gpu, module, SimTime(9), &mut log, &mut room);
+        let mut unload =
+            |gpu, module| ModuleLoader::new(&node.tables).unload(gpu, module, SimTime(9), &mut log, &mut room);
         assert_eq!([unload(0, 3), unload(0, 3), unload(0, 0), unload(2, 3)], [true, false, false, false]);
         node.memory.apply(&mut log);
         assert_eq!(room.freed, [gpu_base(0), gpu_base(0) + 256, HOST_BASE]);

@@ -1,6 +1,6 @@
 //! The tables of the host's driver: loaded kernels, the variables of modules, decoded programs.
 
-use super::modules::{CodeCache, ModuleLoader};
+use super::code_cache::CodeCache;
 use crate::engine::CodeSource;
 use balar_host::call::{FunctionAttributes, VariableKind};
 use balar_isa::program::{Program, Resources};
@@ -173,11 +173,4 @@ pub struct DriverTables {
     pub programs: Arc<ProgramTable>,
     /// Code that was loaded, kept for when it is loaded again.
     pub code: Arc<CodeCache>,
-}
-
-impl DriverTables {
-    /// Loads modules into these tables.
-    pub fn loader(&self) -> ModuleLoader {
-        ModuleLoader::new(self)
-    }
 }

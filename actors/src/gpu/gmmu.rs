@@ -3,7 +3,7 @@
 //! Every page is resident and mapped onto itself; an address never faults here.
 
 use crate::catalogue::{
-    BuildContext, BuildError, ParameterProblem, ParameterSet, PortDefinition, Role, UnitDefinition,
+    BuildContext, BuildError, ParameterProblem, ParameterSet, PortDefinition, Role, UnitDefinition, nothing,
 };
 use crate::engine::{Inbox, NextWake, Outbox, Unit, Window};
 use balar_protocol::statistics::StatisticSink;
@@ -63,6 +63,8 @@ pub const DEFINITION: UnitDefinition = UnitDefinition {
         meaning: "the TLBs of the SMs",
     }],
     counters: GmmuCounters::DEFINITIONS,
+    provides: nothing,
+    weight: 2,
     build: |text, context| Ok(Box::new(Gmmu::new(ron::from_str(text)?, context)?)),
 };
 

@@ -1,7 +1,7 @@
 //! An HBM stack: channels behind the L2 slices. Port `slice[i]` leads to channel i x channels / ports.
 
 use crate::catalogue::{
-    BuildContext, BuildError, ParameterProblem, ParameterSet, PortDefinition, Role, UnitDefinition,
+    BuildContext, BuildError, Capability, ParameterProblem, ParameterSet, PortDefinition, Role, UnitDefinition,
 };
 use crate::dram::{ChannelCounters, Channels, MemoryModel};
 use crate::engine::{Inbox, NextWake, Outbox, Unit, Window};
@@ -37,8 +37,18 @@ pub const DEFINITION: UnitDefinition = UnitDefinition {
         meaning: "the L2 slices whose lines it holds",
     }],
     counters: ChannelCounters::DEFINITIONS,
+    provides,
+    weight: 8,
     build: |text, context| Ok(Box::new(HbmStack::new(ron::from_str(text)?, context)?)),
 };
+
+/// Width of a channel, bits (JESD235).
+const CHANNEL_BITS: u32 = 128;
+
+fn provides(text: &str) -> Vec<Capability> {
+    let Ok(HbmStackParameters { clock, capacity, channels, .. }) = ron::from_str(text) else { return Vec::new() };
+    vec![Capability::DeviceMemory { capacity, clock, bus_bits: channels.saturating_mul(CHANNEL_BITS) }]
+}
 
 /// An HBM stack.
 #[derive(Debug)]

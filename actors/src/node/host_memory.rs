@@ -1,7 +1,7 @@
 //! The host's memory: DDR channels behind one controller, lines interleaved over them.
 
 use crate::catalogue::{
-    BuildContext, BuildError, ParameterProblem, ParameterSet, PortDefinition, Role, UnitDefinition,
+    BuildContext, BuildError, ParameterProblem, ParameterSet, PortDefinition, Role, UnitDefinition, nothing,
 };
 use crate::dram::{ChannelCounters, Channels, MemoryModel};
 use crate::engine::{Inbox, NextWake, Outbox, Unit, Window};
@@ -38,6 +38,8 @@ pub const DEFINITION: UnitDefinition = UnitDefinition {
         meaning: "who reads and writes it",
     }],
     counters: ChannelCounters::DEFINITIONS,
+    provides: nothing,
+    weight: 2,
     build: |text, context| Ok(Box::new(HostMemory::new(ron::from_str(text)?, context)?)),
 };
 

@@ -3,7 +3,7 @@
 //! The latency belongs to the two wires of the link (an eighth to the host's, the rest to the GPU's); the link itself serialises the messages of each
 //! direction, first come, first served.
 
-use crate::catalogue::{BuildContext, BuildError, ParameterSet, PortDefinition, Role, UnitDefinition};
+use crate::catalogue::{BuildContext, BuildError, Capability, ParameterSet, PortDefinition, Role, UnitDefinition};
 use crate::engine::{Inbox, NextWake, Outbox, Unit, Window};
 use balar_protocol::cuda::CudaMessage;
 use balar_protocol::memory::{MemoryMessage, SECTOR_BYTES};
@@ -66,10 +66,18 @@ pub const DEFINITION: UnitDefinition = UnitDefinition {
         },
     ],
     counters: COUNTERS,
+    provides,
+    weight: 2,
     build,
 };
 
 const COUNTERS: &[StatisticDefinition] = LinkCounters::DEFINITIONS;
+
+fn provides(text: &str) -> Vec<Capability> {
+    // A link whose latency has a mistake is still one.
+    let latency = ron::from_str(text).map_or(SimTime::ZERO, |parameters: LinkParameters| parameters.latency);
+    vec![Capability::Forwards { ports: ["up", "down"], latency: Some(latency) }]
+}
 
 fn build(text: &str, context: &BuildContext) -> Result<Box<dyn Unit>, BuildError> {
     let parameters: LinkParameters = ron::from_str(text)?;

@@ -1,20 +1,13 @@
-//! From an expanded topology to units that run: ports, wires, the GPUs of the node, construction.
+//! From an expanded topology to units that run: ports, wires, construction.
 
 use super::error::{ErrorKind, TopologyError, TopologyErrors};
 use super::parameter::Origin;
 use super::{Topology, WireEnd};
-use crate::catalogue::{
-    BuildContext, BuildError, GpuDescription, ParameterProblem, PortMap, SmResources, Surroundings,
-};
+use crate::catalogue::{BuildContext, BuildError, Capability, ParameterProblem, Peer, PortMap, Surroundings};
 use crate::engine::Unit;
 use crate::engine::unit::Wire;
-use balar_protocol::{Bytes, PortId, UnitId};
+use balar_protocol::{PortId, UnitId};
 use std::collections::BTreeMap;
-
-/// The unit kind that makes a part a GPU.
-const CTA_SCHEDULER: &str = "CtaScheduler";
-const STREAMING_MULTIPROCESSOR: &str = "StreamingMultiprocessor";
-const HBM_STACK: &str = "HbmStack";
 
 /// A unit with its path and where its ports lead, in the order of its `PortId`s.
 pub type BuiltUnit = (String, Box<dyn Unit>, Vec<Wire>);
@@ -33,10 +26,34 @@ impl Topology {
     /// The wired ports of each unit.
     pub fn port_maps(&self) -> Vec<PortMap> {
         let ends = self.ends();
-        let map = |ends: &Vec<(WireEnd, WireEnd, usize)>| {
-            PortMap::new(ends.iter().map(|(end, _, _)| (end.port.to_owned(), end.index.unwrap_or(0))))
+        let map = |of_unit: &Vec<(WireEnd, WireEnd, usize)>| {
+            let ports = of_unit.iter().map(|(end, _, _)| (end.port.to_owned(), end.index.unwrap_or(0)));
+            let peers = of_unit.iter().map(|(_, other, _)| self.peer(&ends, *other));
+            PortMap::new(ports).with_peers(peers.collect())
         };
         ends.iter().map(map).collect()
+    }
+
+    /// What a wire to `end` leads to: the unit there, or the one behind it where it forwards what comes in.
+    fn peer(&self, ends: &[Vec<(WireEnd, WireEnd, usize)>], mut end: WireEnd) -> Peer {
+        // A circle of units that only forward ends where every unit has been seen.
+        for _ in 0..self.units.len() {
+            let beyond = self.units[end.unit.0 as usize].provides.iter().find_map(|capability| match capability {
+                Capability::Forwards { ports: [a, b], .. } if end.port == *a => Some(*b),
+                Capability::Forwards { ports: [a, b], .. } if end.port == *b => Some(*a),
+                _ => None,
+            });
+            let behind = beyond.and_then(|port| {
+                let is_it = |other: &WireEnd| other.port == port && other.index == end.index;
+                ends[end.unit.0 as usize].iter().find(|(other, _, _)| is_it(other))
+            });
+            match behind {
+                Some((_, other, _)) => end = *other,
+                None => break,
+            }
+        }
+        let unit = &self.units[end.unit.0 as usize];
+        Peer { path: unit.path.clone(), kind: unit.kind.name, provides: unit.provides.to_vec() }
     }
 
     /// Where the ports of each unit lead, in the order of its `PortId`s.
@@ -54,39 +71,6 @@ impl Topology {
             latency: self.wires[*index].latency,
         };
         ends.iter().map(|unit| unit.iter().map(wire).collect()).collect()
-    }
-
-    /// The GPUs: the prefixes that hold a CTA scheduler, in the order of the topology.
-    pub fn gpus(&self) -> Vec<GpuDescription> {
-        let schedulers = self.units.iter().filter(|unit| unit.kind.name == CTA_SCHEDULER);
-        schedulers
-            .map(|scheduler| {
-                let members = |kind: &'static str| {
-                    self.units.iter().filter(move |unit| unit.part == scheduler.part && unit.kind.name == kind)
-                };
-                let capability = scheduler.parameter("compute_capability");
-                let number = |name| scheduler.parameter(name).and_then(|text| ron::from_str(text).ok()).unwrap_or(0);
-                let shared = scheduler.parameter("sm_shared_memory");
-                let shared = shared.and_then(|text| ron::from_str::<Bytes>(text).ok()).map_or(0, |bytes| bytes.0);
-                let capacity = members(HBM_STACK).filter_map(|stack| stack.parameter("capacity"));
-                GpuDescription {
-                    part: scheduler.part.clone(),
-                    compute_capability: capability.and_then(|text| ron::from_str(text).ok()).unwrap_or((7, 0)),
-                    sm_count: members(STREAMING_MULTIPROCESSOR).count() as u32,
-                    sm: SmResources {
-                        threads: number("sm_threads"),
-                        warps: number("sm_warps"),
-                        registers: number("sm_registers"),
-                        shared_bytes: u32::try_from(shared).unwrap_or(u32::MAX),
-                    },
-                    sm_cta_slots: number("sm_cta_slots"),
-                    memory_bytes: capacity
-                        .filter_map(|text| ron::from_str::<Bytes>(text).ok())
-                        .map(|bytes| bytes.0)
-                        .sum(),
-                }
-            })
-            .collect()
     }
 }
 
@@ -121,6 +105,13 @@ pub fn build(topology: &Topology, surroundings: &Surroundings) -> Result<Vec<Bui
     }
     if refused.is_empty() {
         return Ok(built);
+    }
+    // What a unit says of a port may follow from a mistake in the parameters of another.
+    let of_port = |unit: &UnitId, problem: &ParameterProblem| {
+        topology.units[unit.0 as usize].kind.ports.iter().any(|port| port.name == problem.key)
+    };
+    if refused.iter().any(|(unit, problem)| !of_port(unit, problem)) {
+        refused.retain(|(unit, problem)| !of_port(unit, problem));
     }
     // The members of a row refuse the same value: one report for all of them.
     let mut errors: Vec<TopologyError> = Vec::new();

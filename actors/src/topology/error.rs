@@ -194,3 +194,20 @@ impl TopologyErrors {
         }
     }
 }
+
+/// Collects mistakes while a topology is read.
+#[derive(Default)]
+pub(crate) struct Errors {
+    /// Those found so far.
+    pub(crate) list: Vec<TopologyError>,
+    /// While above zero, mistakes are not kept: a later member of a row repeats those of the first.
+    pub(crate) muted: u32,
+}
+
+impl Errors {
+    pub(crate) fn push(&mut self, error: TopologyError) {
+        if self.muted == 0 {
+            self.list.push(error);
+        }
+    }
+}

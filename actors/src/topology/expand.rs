@@ -1,10 +1,12 @@
 //! Expands the units of a topology and its parts: rows into members, parts into units under their prefix.
 
-use super::error::{ErrorKind, TopologyError};
-use super::load::{Errors, Fields, LoadOptions};
+use super::error::{ErrorKind, Errors, TopologyError};
+use super::fields::Fields;
 use super::nearest::suggestion;
+use super::options::LoadOptions;
 use super::parameter::{self, Origin, Parameter};
 use super::pattern::{self, Index, PatternError};
+use super::scope::{Member, Row, Scope, inside};
 use super::source::{self, Location, LookupError, SourceFile};
 use super::syntax::{Item, Name, Span, Value, ValueKind};
 use super::{ExpandedUnit, overrides};
@@ -18,38 +20,6 @@ const MAXIMUM_DEPTH: usize = 16;
 /// A row, and a whole node, hold at most this many units.
 const MAXIMUM_UNITS: usize = 1 << 20;
 
-/// The names of one prefix: the whole node, or one part.
-#[derive(Debug, Default)]
-pub(crate) struct Scope {
-    /// Names in the order of the file.
-    pub(crate) rows: IndexMap<String, Row>,
-    /// The links as written.
-    pub(crate) links: Vec<(Arc<SourceFile>, Value)>,
-    /// A later member of a row of parts: its mistakes are those of the first.
-    pub(crate) repeated: bool,
-}
-
-/// One name: a single unit or part, or a row.
-#[derive(Debug)]
-pub(crate) struct Row {
-    /// Is it `name` and not `name[...]`?
-    pub(crate) single: bool,
-    /// Its members by index.
-    pub(crate) members: Vec<Member>,
-    location: Location,
-}
-
-/// One member of a row.
-#[derive(Debug)]
-pub(crate) enum Member {
-    /// A unit.
-    Unit(UnitId),
-    /// A part.
-    Part(Scope),
-    /// Something with a mistake, reported already.
-    Broken,
-}
-
 /// The expansion under way.
 pub(crate) struct Expander<'a> {
     options: &'a LoadOptions<'a>,
@@ -62,19 +32,6 @@ pub(crate) struct Expander<'a> {
 
 fn at(file: &Arc<SourceFile>, span: &Span) -> Location {
     Location { file: file.clone(), span: span.clone() }
-}
-
-/// A place inside a string value.
-pub(crate) fn inside(file: &Arc<SourceFile>, value: &Value, span: &Span) -> Location {
-    let start = value.span.start + 1;
-    let whole = start..value.span.end.saturating_sub(1).max(start);
-    let exact = start + span.start..start + span.end;
-    // Escapes shift the text: then the whole string is meant.
-    if exact.end <= whole.end && file.text.is_char_boundary(exact.start) && file.text.is_char_boundary(exact.end) {
-        at(file, &exact)
-    } else {
-        at(file, &whole)
-    }
 }
 
 /// The ends of a link as they are written.
@@ -263,6 +220,7 @@ impl<'a> Expander<'a> {
                     row: None,
                     kind: definition,
                     parameters: parameters.clone(),
+                    provides: Arc::default(),
                     location: location.clone(),
                 });
                 Member::Unit(unit)

@@ -1,6 +1,6 @@
 //! The topology language: a node's units, their parameters and the wires between them, read from RON.
 //!
-//! A topology file holds `Topology(name, workload, units, links)`, a part file `Part(name, units, links)` whose names are
+//! A topology file holds `Topology(name, workload, value_epoch, units, links)`, a part file `Part(name, units, links)` whose names are
 //! relative to the prefix it is included with. [`load`] reads both, expands rows (`"sm[0..84]"`) and wires (`"sm[*].memory"`),
 //! and reports every mistake it finds with its place ([`TopologyErrors`]). A part can be changed where it is included:
 //! `Part("parts/v100.ron", set: {...}, without: [links], units: {...}, links: [...])`.
@@ -11,39 +11,38 @@
 mod build;
 mod error;
 mod expand;
+mod fields;
+mod gpus;
 mod graph;
 mod library;
 mod load;
 mod nearest;
+mod options;
 mod overrides;
 mod parameter;
 mod pattern;
+mod scope;
 mod show;
 mod source;
 mod syntax;
+mod value_epoch;
 mod wiring;
 mod workload;
 
 pub use build::{BuiltUnit, build};
 pub use error::{ErrorKind, TopologyError, TopologyErrors};
 pub use graph::{dot, svg};
-pub use load::{LoadOptions, load};
+pub use load::load;
 pub use nearest::nearest;
+pub use options::{LoadOptions, Override};
 pub use parameter::{Origin, Parameter};
 pub use show::show;
 pub use source::{Location, PartLibrary, SourceFile, TopologySource};
 pub use workload::{WorkloadCatalogue, WorkloadSpec};
 
-use crate::catalogue::UnitDefinition;
+use crate::catalogue::{Capability, UnitDefinition};
 use balar_protocol::{SimTime, UnitId};
 use std::sync::Arc;
-
-/// The unit kind whose wires take their latency from the unit.
-pub const LINK: &str = "Link";
-
-/// One override from the command line: `gpu.sm[*].clock=1800MHz`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Override(pub String);
 
 /// A node, expanded: every unit and every wire by itself.
 #[derive(Clone, Debug)]
@@ -75,6 +74,8 @@ pub struct ExpandedUnit {
     pub kind: &'static UnitDefinition,
     /// Its parameters in the order of the kind's definition, defaults filled in.
     pub parameters: Arc<Vec<Parameter>>,
+    /// What it provides to the node, by its kind and its parameters.
+    pub provides: Arc<Vec<Capability>>,
     /// Where its kind is named.
     pub location: Location,
 }

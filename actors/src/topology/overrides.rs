@@ -1,16 +1,14 @@
-//! Overrides: `--set gpu.sm[*].clock=1800MHz` on the command line, `set: {"sm[*].clock": "1530 MHz"}` of a part.
+//! Overrides: `--set gpu.sm[*].clock=1800MHz` and `--set value_epoch=10ns` on the command line, `set: {"sm[*].clock": "1530 MHz"}` of a part.
 
-use super::error::{ErrorKind, TopologyError};
-use super::expand::{Scope, inside};
-use super::load::Errors;
+use super::error::{ErrorKind, Errors, TopologyError};
 use super::nearest::suggestion;
 use super::parameter::{self, Origin, Parameter};
 use super::pattern::{self, Segment};
+use super::scope::{Scope, inside, select};
 use super::source::{Location, SourceFile};
 use super::syntax::{Span, Value};
-use super::wiring::select;
 use super::workload::{self, WorkloadCatalogue};
-use super::{ExpandedUnit, Topology};
+use super::{ExpandedUnit, Topology, value_epoch};
 use std::sync::Arc;
 
 /// The first step of paths that mean the workload's parameters.
@@ -45,6 +43,15 @@ pub(crate) fn apply_argument(
     {
         let places = (place(key.span.clone()), value_place);
         set_workload(&key.name, value, topology, places, workloads, errors);
+        return;
+    }
+    if let [key] = segments.as_slice()
+        && key.name == value_epoch::KEY
+    {
+        let text = ron::from_str::<String>(value).unwrap_or_else(|_| value.to_owned());
+        if let Some(epoch) = value_epoch::check(&text, value_place, errors) {
+            topology.value_epoch = epoch;
+        }
         return;
     }
     let set = Setting { segments: &segments, place: &place, value, value_place, quoted: false };
@@ -117,7 +124,9 @@ impl Setting<'_> {
         let [path @ .., key] = self.segments else { return };
         if path.is_empty() {
             let message = format!("`{}` names no parameter of a unit", key.name);
-            let names = scope.rows.keys().map(String::as_str);
+            // Only the command line sets keys of the topology itself.
+            let own = (!self.quoted).then_some(value_epoch::KEY);
+            let names = scope.rows.keys().map(String::as_str).chain(own);
             let error = TopologyError::new(
                 ErrorKind::BadPath,
                 (self.place)(key.span.clone()),

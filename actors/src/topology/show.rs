@@ -1,6 +1,7 @@
 //! Prints a topology fully expanded, as text that loads again and gives the same units and wires.
 
-use super::{ExpandedUnit, LINK, Topology};
+use super::{ExpandedUnit, Topology};
+use crate::catalogue::Capability;
 use std::fmt::Write;
 use std::sync::Arc;
 
@@ -16,12 +17,15 @@ pub fn show(topology: &Topology, workload: Option<(&str, &[(String, String)])>) 
         let parameters = parameters.collect::<Vec<_>>().join(", ");
         text.push_str(&format!("    workload: {name}({parameters}),\n"));
     }
-    text.push_str("    units: {\n");
+    text.push_str(&format!("    value_epoch: \"{}\",\n    units: {{\n", topology.value_epoch));
     show_units(&topology.units, "", 2, &mut text);
     text.push_str("    },\n    links: [\n");
     for wire in &topology.wires {
         let (a, b) = (topology.end_name(wire.a), topology.end_name(wire.b));
-        let of_link = [wire.a, wire.b].iter().any(|end| topology.units[end.unit.0 as usize].kind.name == LINK);
+        let of_link = [wire.a, wire.b].iter().any(|end| {
+            let provides = &topology.units[end.unit.0 as usize].provides;
+            provides.iter().any(|capability| matches!(capability, Capability::Forwards { latency: Some(_), .. }))
+        });
         let latency = if of_link { String::new() } else { format!(", latency: \"{}\"", wire.latency) };
         text.push_str(&format!("        (\"{a}\", \"{b}\"{latency}),\n"));
     }

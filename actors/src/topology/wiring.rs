@@ -1,15 +1,14 @@
 //! Expands links into wires and checks that every wire makes sense.
 
-use super::error::{ErrorKind, TopologyError};
-use super::expand::{Member, Scope, inside};
-use super::load::Errors;
+use super::error::{ErrorKind, Errors, TopologyError};
 use super::nearest::{nearest, suggestion};
 use super::parameter::quantity_error;
 use super::pattern::{self, Index, PatternError, Segment};
+use super::scope::{Member, Scope, Selected, inside, select};
 use super::source::{Location, SourceFile};
 use super::syntax::{Span, Value, ValueKind};
-use super::{ExpandedUnit, ExpandedWire, LINK, Topology, WireEnd};
-use crate::catalogue::{PortDefinition, Role, UnitDefinition};
+use super::{ExpandedWire, Topology, WireEnd};
+use crate::catalogue::{Capability, PortDefinition, Role, UnitDefinition};
 use balar_protocol::{Protocol, SimTime, UnitId};
 use indexmap::IndexMap;
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,87 +16,6 @@ use std::sync::Arc;
 
 /// A unit and a port index, where they are known.
 type PossibleEnd = (Option<UnitId>, Option<u32>);
-
-/// Units that a path selects, in the order of its indices, the last fastest.
-#[derive(Debug)]
-pub(crate) struct Selected {
-    /// The units; `None` where the unit itself has a mistake.
-    pub(crate) units: Vec<Option<UnitId>>,
-    /// Lengths of the ranges in the path.
-    dimensions: Vec<u32>,
-}
-
-/// The units that `path` selects in `scope`.
-pub(crate) fn select(
-    scope: &Scope,
-    path: &[Segment],
-    units: &[ExpandedUnit],
-    place: &dyn Fn(Span) -> Location,
-) -> Result<Selected, Box<TopologyError>> {
-    let mut scopes = vec![scope];
-    let mut dimensions = Vec::new();
-    let mut selected = Vec::new();
-    for (step, segment) in path.iter().enumerate() {
-        let last = step + 1 == path.len();
-        let error = |kind, message: String, label: &str| {
-            Box::new(TopologyError::new(kind, place(segment.span.clone()), message, label))
-        };
-        let mut inner = Vec::new();
-        for (position, scope) in scopes.iter().enumerate() {
-            let name = &segment.name;
-            let Some(row) = scope.rows.get(name) else {
-                let names = scope.rows.keys().map(String::as_str);
-                let unknown = error(ErrorKind::UnknownUnit, format!("there is no unit `{name}`"), "not a unit");
-                return Err(Box::new(unknown.help(suggestion(name, names))));
-            };
-            let length = row.members.len() as u32;
-            let range = match (&segment.index, row.single) {
-                (Index::None, true) => 0..1,
-                (Index::None, false) => {
-                    let message = format!("`{name}` is a row of {length}");
-                    let missing = error(ErrorKind::BadIndex, message, "an index is missing");
-                    return Err(Box::new(missing.help(format!("write `{name}[*]` or `{name}[0]`"))));
-                }
-                (_, true) => {
-                    let message = format!("`{name}` is a single unit, not a row");
-                    let label = "an index where there is no row";
-                    return Err(Box::new(error(ErrorKind::BadIndex, message, label).help(format!("write `{name}`"))));
-                }
-                (Index::One(index), false) => *index..index.saturating_add(1),
-                (Index::Range(start, end), false) => *start..*end,
-                (Index::All, false) => 0..length,
-            };
-            if range.end > length {
-                let message =
-                    format!("`{name}` has {length} members, its last is {name}[{}]", length.saturating_sub(1));
-                return Err(error(ErrorKind::BadIndex, message, "beyond the row"));
-            }
-            if position == 0 && matches!(segment.index, Index::All | Index::Range(..)) {
-                dimensions.push(range.end - range.start);
-            }
-            for member in &row.members[range.start as usize..range.end as usize] {
-                match member {
-                    Member::Unit(unit) if last => selected.push(Some(*unit)),
-                    Member::Part(part) if !last => inner.push(part),
-                    Member::Broken => selected.push(None),
-                    Member::Unit(unit) => {
-                        let kind = units[unit.0 as usize].kind.name;
-                        let message = format!("`{name}` is a {kind}, it holds no units");
-                        return Err(error(ErrorKind::UnknownUnit, message, "not a part"));
-                    }
-                    Member::Part(part) => {
-                        let names: Vec<&str> = part.rows.keys().map(String::as_str).collect();
-                        let message = format!("`{name}` is a part, not a unit");
-                        let help = format!("name one of its units: {}", names.join(", "));
-                        return Err(Box::new(error(ErrorKind::UnknownUnit, message, "not a unit").help(help)));
-                    }
-                }
-            }
-        }
-        scopes = inner;
-    }
-    Ok(Selected { units: selected, dimensions })
-}
 
 /// One side of a link: the ports it names.
 struct Side {
@@ -453,28 +371,21 @@ impl Wiring<'_> {
         given_place: Option<&Location>,
         location: &Location,
     ) -> Option<SimTime> {
-        let unit = |end: WireEnd| &self.topology.units[end.unit.0 as usize];
         let wire = format!("the wire from {} to {}", self.topology.end_name(a), self.topology.end_name(b));
-        let link = [a, b].into_iter().find(|end| unit(*end).kind.name == LINK);
-        let latency = match (link, given) {
-            (Some(link), Some(_)) => {
-                let message = format!("{wire} has a latency of its own beside that of the {LINK} {}", unit(link).path);
+        let shares: Vec<(WireEnd, SimTime)> =
+            [a, b].into_iter().filter_map(|end| Some((end, self.share(end)?))).collect();
+        let latency = match (shares.first(), given) {
+            (Some((link, _)), Some(_)) => {
+                let unit = &self.topology.units[link.unit.0 as usize];
+                let kind = unit.kind.name;
+                let message = format!("{wire} has a latency of its own beside that of the {kind} {}", unit.path);
                 let place = given_place.unwrap_or(location).clone();
                 let error =
                     TopologyError::new(ErrorKind::LatencyOnLinkWire, place, message, "expected no latency here");
-                self.errors.push(error.help(format!("a {LINK}'s two wires take its latency between them")));
+                self.errors.push(error.help(format!("a {kind}'s two wires take its latency between them")));
                 return None;
             }
-            (Some(_), None) => {
-                // The GPU's side takes most of it: its units are busy for longer, and the longer their wires, the longer the windows.
-                let shares = [a, b].into_iter().filter(|end| unit(*end).kind.name == LINK).map(|end| {
-                    let latency = unit(end).parameter("latency").and_then(|text| ron::from_str::<SimTime>(text).ok());
-                    let latency = latency.unwrap_or(SimTime::ZERO);
-                    let up = SimTime(latency.0.div_ceil(8));
-                    if end.port == "up" { up } else { latency - up }
-                });
-                shares.fold(SimTime::ZERO, SimTime::saturating_add)
-            }
+            (Some(_), None) => shares.iter().fold(SimTime::ZERO, |sum, (_, share)| sum.saturating_add(*share)),
             (None, Some(given)) => given?,
             (None, None) => {
                 let message = format!("{wire} has no latency");
@@ -493,6 +404,20 @@ impl Wiring<'_> {
             return None;
         }
         Some(latency)
+    }
+
+    /// Of a unit whose wires take their latency from it: what the wire at this port takes.
+    fn share(&self, end: WireEnd) -> Option<SimTime> {
+        let unit = &self.topology.units[end.unit.0 as usize];
+        unit.provides.iter().find_map(|capability| match capability {
+            Capability::Forwards { ports, latency: Some(latency) } if ports.contains(&end.port) => {
+                // The side away from the host takes most of it: a GPU's units are busy for longer than a host's, and the longer their
+                // wires are, the longer are windows.
+                let first = SimTime(latency.0.div_ceil(8));
+                Some(if end.port == ports[0] { first } else { *latency - first })
+            }
+            _ => None,
+        })
     }
 
     /// The two sides of a unit that forwards any protocol speak the same one.

@@ -1,7 +1,6 @@
 //! The workload a topology names: `VectorAdd(elements: 163840)`.
 
-use super::error::{ErrorKind, TopologyError};
-use super::load::Errors;
+use super::error::{ErrorKind, Errors, TopologyError};
 use super::nearest::suggestion;
 use super::source::{Location, SourceFile};
 use super::syntax::{Value, ValueKind};

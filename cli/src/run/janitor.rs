@@ -3,13 +3,11 @@
 //! The folder of a run holds files as long as the program may load them, so it cannot be removed early. A signal that cannot be
 //! caught must not leave it behind.
 
+use crate::arguments::CLEAR_AWAY;
 use std::io::{self, Read};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-
-/// The hidden subcommand.
-pub const CLEAR_AWAY: &str = "clear-away";
 
 /// The process: it waits for the end of this one. Dropped, it is told that there is nothing to do.
 #[derive(Debug)]

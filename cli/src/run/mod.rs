@@ -15,7 +15,7 @@ mod janitor;
 mod library;
 mod signals;
 
-pub use janitor::{CLEAR_AWAY, clear_away};
+pub use janitor::clear_away;
 
 use crate::arguments::{ProgramOptions, SimulationOptions};
 use crate::exit::ExitStatus;
@@ -23,7 +23,7 @@ use crate::failure::{BUG, Failure, say};
 use crate::node;
 use crate::output::{self, folder};
 use crate::progress::Progress;
-use crate::replay::Recording;
+use crate::recording::Recording;
 use crate::result::{Ending, RunRecord};
 use crate::simulate::{engine_options, refuse_sass};
 use balar_actors::catalogue::UnitDefinition;

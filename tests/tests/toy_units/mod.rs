@@ -1,7 +1,7 @@
 //! Unit kinds without behaviour, for tests of the topology language: a processor, a memory, a hub and a link.
 
 use balar_actors::catalogue::{
-    BuildContext, BuildError, ParameterProblem, ParameterSet, PortDefinition, Role, UnitDefinition,
+    BuildContext, BuildError, Capability, ParameterProblem, ParameterSet, PortDefinition, Role, UnitDefinition, nothing,
 };
 use balar_actors::engine::{Inbox, NextWake, Outbox, Unit, Window};
 use balar_protocol::statistics::StatisticSink;
@@ -77,6 +77,11 @@ fn build_memory(text: &str, _: &BuildContext) -> Result<Box<dyn Unit>, BuildErro
     Ok(Box::new(Idle))
 }
 
+fn provides_link(text: &str) -> Vec<Capability> {
+    let latency = ron::from_str(text).map_or(SimTime::ZERO, |parameters: LinkParameters| parameters.latency);
+    vec![Capability::Forwards { ports: ["up", "down"], latency: Some(latency) }]
+}
+
 /// Issues requests.
 pub const PROCESSOR: UnitDefinition = UnitDefinition {
     name: "Processor",
@@ -88,6 +93,8 @@ pub const PROCESSOR: UnitDefinition = UnitDefinition {
         port("command", Protocol::Cuda, Role::Server, false, false),
     ],
     counters: &[],
+    provides: nothing,
+    weight: 2,
     build: build_idle,
 };
 
@@ -99,6 +106,8 @@ pub const MEMORY: UnitDefinition = UnitDefinition {
     check: MemoryParameters::check,
     ports: &[port("client", Protocol::Memory, Role::Server, false, true)],
     counters: &[],
+    provides: nothing,
+    weight: 2,
     build: build_memory,
 };
 
@@ -114,6 +123,8 @@ pub const HUB: UnitDefinition = UnitDefinition {
         port("command", Protocol::Cuda, Role::Client, true, false),
     ],
     counters: &[],
+    provides: nothing,
+    weight: 2,
     build: build_idle,
 };
 
@@ -128,6 +139,8 @@ pub const LINK: UnitDefinition = UnitDefinition {
         port("down", Protocol::Any, Role::Client, false, true),
     ],
     counters: &[],
+    provides: provides_link,
+    weight: 2,
     build: build_idle,
 };
 

@@ -1,10 +1,11 @@
 //! What each CUDA call costs and does.
 
-use super::copies::Delivery;
 use super::launch::LaunchRequest;
-use super::operations::{Edge, OperationNumber, Work};
+use super::operations::Edge;
 use super::streams::StreamKey;
 use super::threads::{Then, Until, Wait};
+use super::work::Delivery;
+use super::work::{OperationNumber, Work};
 use super::{CudaError, HostCpu};
 use crate::engine::Outbox;
 use balar_host::call::{CopyEnd, CopyShape, Launch, VirtualMemoryCall};
@@ -97,7 +98,7 @@ impl HostCpu {
                 Ok(Outcome::Waits(Wait { until, then: Then::Reset }))
             }
             _ if self.contexts[device].sticky.is_some() => Ok(Outcome::Returns(self.sticky_error(device))),
-            call => self.perform(now, thread, device, call, out),
+            call => self.perform(now, thread, device, call),
         };
         self.dispatch(now, out);
         match outcome {
@@ -109,7 +110,7 @@ impl HostCpu {
             Ok(Outcome::Waits(wait)) if self.is_over(&wait.until) => {
                 self.take_printed();
                 if let Then::Again(again) = wait.then {
-                    return self.retry_call(now, thread, device, name, *again, out);
+                    return self.retry_call(now, thread, device, name, *again);
                 }
                 self.finish(now, device, wait.then, out);
                 self.call_returns(now, thread, CallResult::None);
@@ -125,28 +126,20 @@ impl HostCpu {
     }
 
     /// A call that had to wait before it could do anything is made again, at no cost.
-    pub(super) fn retry_call(
-        &mut self,
-        now: SimTime,
-        thread: ThreadId,
-        device: usize,
-        name: &'static str,
-        call: Call,
-        out: &mut Outbox,
-    ) {
-        match self.perform(now, thread, device, call, out) {
+    pub(super) fn retry_call(&mut self, now: SimTime, thread: ThreadId, device: usize, name: &'static str, call: Call) {
+        match self.perform(now, thread, device, call) {
             Ok(Outcome::Returns(result)) => self.call_returns(now, thread, result),
             Ok(Outcome::Waits(wait)) => self.call_waits(now, thread, name, wait),
             Err((error, text)) => self.call_fails(now, thread, error, text),
         }
     }
 
-    fn perform(&mut self, now: SimTime, thread: ThreadId, device: usize, call: Call, out: &mut Outbox) -> CallOutcome {
+    fn perform(&mut self, now: SimTime, thread: ThreadId, device: usize, call: Call) -> CallOutcome {
         match call {
             Call::Launch(ref launch) => {
                 let stream = launch.stream;
                 let key = self.find_stream(device, stream)?;
-                let (work, extra) = self.work_of(now, device, key, Delivery::None, call, out)?;
+                let (work, extra) = self.work_of(now, device, key, Delivery::None, call)?;
                 self.push(key, work, &extra);
                 let until = Until::QueueRoom(device);
                 if self.is_over(&until) { NOTHING } else { Ok(Outcome::Waits(Wait { until, then: Then::Nothing })) }
@@ -155,17 +148,15 @@ impl HostCpu {
             | Call::MemcpyDeviceToDevice { stream, asynchronous, .. }
             | Call::Copy { stream, asynchronous, .. }
             | Call::Memset { stream, asynchronous, .. } => {
-                self.stream_call(now, thread, device, stream, None, asynchronous, call, out)
+                self.stream_call(now, thread, device, stream, None, asynchronous, call)
             }
             Call::MemcpyDeviceToHost { stream, asynchronous, transfer, .. } => {
-                self.stream_call(now, thread, device, stream, Some(transfer), asynchronous, call, out)
+                self.stream_call(now, thread, device, stream, Some(transfer), asynchronous, call)
             }
             Call::HostFunction { stream, .. }
             | Call::EventRecord { stream, .. }
-            | Call::StreamWaitEvent { stream, .. } => {
-                self.stream_call(now, thread, device, stream, None, true, call, out)
-            }
-            Call::GraphLaunch { nodes, stream } => self.launch_graph(now, device, nodes, stream, out),
+            | Call::StreamWaitEvent { stream, .. } => self.stream_call(now, thread, device, stream, None, true, call),
+            Call::GraphLaunch { nodes, stream } => self.launch_graph(now, device, nodes, stream),
             Call::StreamCreate { .. }
             | Call::StreamDestroy { .. }
             | Call::StreamSynchronize { .. }
@@ -179,24 +170,24 @@ impl HostCpu {
             Call::ModuleLoad { .. }
             | Call::ModuleUnload { .. }
             | Call::FunctionAttributes { .. }
-            | Call::SetDynamicSharedLimit { .. } => self.module_call(now, device, call, out),
+            | Call::SetDynamicSharedLimit { .. } => self.module_call(now, device, call),
             Call::ArrayCreate { .. }
             | Call::ArrayDestroy { .. }
             | Call::TextureCreate { .. }
             | Call::SurfaceCreate { .. }
             | Call::ImageDestroy { .. }
             | Call::TextureBind { .. }
-            | Call::SurfaceBind { .. } => self.image_call(now, device, call, out),
+            | Call::SurfaceBind { .. } => self.image_call(now, device, call),
             Call::SetLimit { limit, bytes } => {
-                self.set_limit(now, device, limit, bytes, out)?;
+                self.set_limit(now, device, limit, bytes)?;
                 NOTHING
             }
             Call::GetLimit { limit } => Ok(Outcome::Returns(CallResult::Size(self.limit(device, limit)))),
             Call::PeerAccess { peer, enabled } => {
-                self.peer_access(now, device, peer, enabled, out)?;
+                self.peer_access(now, device, peer, enabled)?;
                 NOTHING
             }
-            other => self.memory_call(now, device, other, out),
+            other => self.memory_call(now, device, other),
         }
     }
 
@@ -211,7 +202,6 @@ impl HostCpu {
         transfer: Option<u32>,
         asynchronous: bool,
         call: Call,
-        out: &mut Outbox,
     ) -> CallOutcome {
         let key = self.find_stream(device, stream)?;
         // Bytes for pageable memory come with the call's result, or under the program's number.
@@ -224,7 +214,7 @@ impl HostCpu {
             Call::EventRecord { event, .. } => Some(event),
             _ => None,
         };
-        let (work, extra) = self.work_of(now, device, key, delivery, call, out)?;
+        let (work, extra) = self.work_of(now, device, key, delivery, call)?;
         let number = self.push(key, work, &extra);
         if let Some(event) = event {
             self.events.record(event, number);
@@ -240,7 +230,6 @@ impl HostCpu {
         key: StreamKey,
         delivery: Delivery,
         call: Call,
-        out: &mut Outbox,
     ) -> Result<(Work, Vec<Edge>), (CudaError, String)> {
         let of_stream = self.streams.device(key);
         let memory = |address| CopyEnd::Memory { address, row_pitch: 0, slice_pitch: 0 };
@@ -254,7 +243,7 @@ impl HostCpu {
                 let dynamic_shared_bytes = shared_memory_bytes;
                 let request = LaunchRequest { grid, block, dynamic_shared_bytes, stream, parameters, cooperative };
                 let priority = self.streams.priority(key);
-                return Ok((self.launch(now, device, &function, request, priority, out)?, Vec::new()));
+                return Ok((self.launch(now, device, &function, request, priority)?, Vec::new()));
             }
             Call::HostFunction { function, .. } => return Ok((Work::HostFunction(function), Vec::new())),
             Call::EventRecord { event, .. } => {

@@ -125,7 +125,6 @@ impl HostCpu {
         device: usize,
         limit: Limit,
         bytes: u64,
-        out: &mut Outbox,
     ) -> Result<(), (CudaError, String)> {
         match limit {
             Limit::Stack if bytes > MAXIMUM_STACK => {
@@ -145,7 +144,7 @@ impl HostCpu {
                 }
                 context.heap_bytes = bytes;
                 if let Some(heap) = context.heap.take() {
-                    self.end_allocation(now, heap, out);
+                    self.end_allocation(now, heap);
                     let context = &mut self.contexts[device];
                     let address = context.allocator.allocate(bytes);
                     let address = address.map_err(|error| (CudaError::MemoryAllocation, error.to_string()))?;
@@ -172,7 +171,6 @@ impl HostCpu {
         device: usize,
         peer: u32,
         enabled: bool,
-        out: &mut Outbox,
     ) -> Result<(), (CudaError, String)> {
         if peer as usize >= self.contexts.len() || peer as usize == device {
             return Err((CudaError::InvalidDevice, format!("device {peer} is no peer of device {device}")));
@@ -191,16 +189,16 @@ impl HostCpu {
     /// Everything of the program on a device ends; nothing of it is under way. A failed context works again.
     pub(super) fn reset_device(&mut self, now: SimTime, device: usize, out: &mut Outbox) {
         for module in self.modules.of_device(device) {
-            self.unload_module(now, module, out);
+            self.unload_module(now, module);
         }
-        self.end_virtual_memory(now, device, out);
+        self.end_virtual_memory(now, device);
         let starts: Vec<u64> = self.contexts[device].allocator.starts().collect();
         for address in starts {
-            self.end_allocation(now, address, out);
+            self.end_allocation(now, address);
         }
         let managed = self.window.managed_of(device);
         for address in managed {
-            self.end_allocation(now, address, out);
+            self.end_allocation(now, address);
         }
         self.streams.destroy_all(device);
         self.events.destroy_all(device);

@@ -1,42 +1,15 @@
 //! Copies and fills: how a call's ends and shape become a command of a copy engine.
 
 use super::HostCpu;
-use super::operations::{OperationNumber, Work};
+use super::work::{Copy, Delivery, OperationNumber, Work};
 use crate::engine::Outbox;
+use balar_host::CudaError;
 use balar_host::call::{CopyEnd, CopyShape};
 use balar_host::memory::{Place, place_of};
-use balar_host::{CudaError, ThreadId};
 use balar_protocol::copy::{CopyId, CopyMessage, CopyOperation, Rows};
 use balar_protocol::{Payload, SimTime};
 
 type Failure = (CudaError, String);
-
-/// Who gets the bytes that a copy brings to pageable memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Delivery {
-    /// Nobody: it brings none.
-    None,
-    /// The thread whose call waits for them.
-    Thread(ThreadId),
-    /// The program, under its own number.
-    Transfer(u32),
-}
-
-/// A copy or fill, as an operation.
-#[derive(Debug)]
-pub(super) struct Copy {
-    /// Index of the GPU whose copy engine does it.
-    device: usize,
-    operation: CopyOperation,
-    delivery: Delivery,
-}
-
-impl Copy {
-    /// In words.
-    pub fn describe(&self) -> String {
-        format!("a transfer of {} bytes", self.operation.bytes())
-    }
-}
 
 /// What a copy engine works on.
 #[derive(Clone, Copy, Debug)]

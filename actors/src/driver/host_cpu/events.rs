@@ -1,6 +1,7 @@
 //! Events: when the operations that were asked of a stream are done.
 
-use super::operations::{OperationNumber, Operations};
+use super::operations::Operations;
+use super::work::OperationNumber;
 use balar_host::CudaError;
 use balar_protocol::SimTime;
 use std::collections::BTreeMap;
@@ -103,7 +104,8 @@ fn no_event(event: u32) -> Failure {
 
 #[cfg(test)]
 mod tests {
-    use super::super::operations::{NewOperation, Work};
+    use super::super::operations::NewOperation;
+    use super::super::work::Work;
     use super::*;
 
     #[test]

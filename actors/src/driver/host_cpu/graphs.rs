@@ -2,9 +2,9 @@
 
 use super::HostCpu;
 use super::calls::{CallOutcome, NOTHING};
-use super::copies::Delivery;
-use super::operations::{Edge, NewOperation, OperationNumber, Work};
-use crate::engine::Outbox;
+use super::operations::{Edge, NewOperation};
+use super::work::Delivery;
+use super::work::{OperationNumber, Work};
 use balar_host::call::GraphNode;
 use balar_host::{Call, CudaError};
 use balar_protocol::SimTime;
@@ -29,7 +29,6 @@ impl HostCpu {
         device: usize,
         nodes: Vec<GraphNode>,
         stream: u32,
-        out: &mut Outbox,
     ) -> CallOutcome {
         let key = self.find_stream(device, stream)?;
         let device = self.streams.device(key);
@@ -53,7 +52,7 @@ impl HostCpu {
                 _ => Delivery::None,
             };
             let (work, extra) = match node.call {
-                Some(call) => self.work_of(now, device, key, delivery, *call, out)?,
+                Some(call) => self.work_of(now, device, key, delivery, *call)?,
                 None => (Work::Nothing, Vec::new()),
             };
             works.push((work, extra, node.dependencies, event));

@@ -4,10 +4,9 @@
 //! neighbours in all directions share lines; what a program computes does not depend on it.
 
 use super::calls::{CallOutcome, NOTHING, Outcome, not_modelled};
-use super::operations::OperationNumber;
 use super::threads::{Then, Until, Wait};
+use super::work::OperationNumber;
 use super::{CudaError, HostCpu};
-use crate::engine::Outbox;
 use crate::memory::WriteLog;
 use balar_host::{ArrayDescription, Call, CallResult, ChannelFormat, Resource, TextureDescription};
 use balar_isa::texture::{AddressMode, ChannelKind, Image, Sampler, TexelFormat};
@@ -167,9 +166,9 @@ fn sampler(image: &Image, description: &TextureDescription) -> Result<Sampler, F
 
 impl HostCpu {
     /// A call about arrays, textures and surfaces.
-    pub(super) fn image_call(&mut self, now: SimTime, device: usize, call: Call, out: &mut Outbox) -> CallOutcome {
+    pub(super) fn image_call(&mut self, now: SimTime, device: usize, call: Call) -> CallOutcome {
         let result = match call {
-            Call::ArrayCreate { description } => self.create_array(now, device, description, out)?,
+            Call::ArrayCreate { description } => self.create_array(now, device, description)?,
             Call::ArrayDestroy { array } => {
                 let Array { device, base, .. } = self.images.find(array)?;
                 self.images.arrays.remove(&array);
@@ -178,23 +177,23 @@ impl HostCpu {
             }
             Call::TextureCreate { resource, description } => {
                 let image = self.texture(resource, &description)?;
-                self.create_object(now, device, image, out)
+                self.create_object(now, device, image)
             }
             Call::SurfaceCreate { array } => {
                 let (base, description) = self.images.array(array)?;
                 let image = image_of(base, &description)?;
-                self.create_object(now, device, image, out)
+                self.create_object(now, device, image)
             }
-            Call::ImageDestroy { object } => return self.destroy_object(now, object, out),
+            Call::ImageDestroy { object } => return self.destroy_object(now, object),
             Call::TextureBind { module, name, resource, description } => {
                 let (handle, image) = (self.reference(device, module, &name)?, self.texture(resource, &description)?);
                 let again = Call::TextureBind { module, name, resource, description };
-                return self.bind(now, device, (handle, image), again, out);
+                return self.bind(now, device, (handle, image), again);
             }
             Call::SurfaceBind { module, name, array } => {
                 let (base, description) = self.images.array(array)?;
                 let (handle, image) = (self.reference(device, module, &name)?, image_of(base, &description)?);
-                return self.bind(now, device, (handle, image), Call::SurfaceBind { module, name, array }, out);
+                return self.bind(now, device, (handle, image), Call::SurfaceBind { module, name, array });
             }
             other => return Err(not_modelled(&other)),
         };
@@ -206,13 +205,12 @@ impl HostCpu {
         now: SimTime,
         device: usize,
         description: ArrayDescription,
-        out: &mut Outbox,
     ) -> Result<CallResult, Failure> {
         texel_format(description.format)?;
         if description.extent[0] == 0 {
             return Err((CudaError::InvalidValue, "an array without texels".to_owned()));
         }
-        let base = self.allocate_device(now, device, description.bytes(), out)?;
+        let base = self.allocate_device(now, device, description.bytes())?;
         let number = self.images.number();
         self.images.arrays.insert(number, Array { device, base, description });
         Ok(CallResult::Object(number))
@@ -257,26 +255,26 @@ impl HostCpu {
         Ok(image)
     }
 
-    fn create_object(&mut self, now: SimTime, device: usize, image: Image, out: &mut Outbox) -> CallResult {
+    fn create_object(&mut self, now: SimTime, device: usize, image: Image) -> CallResult {
         let handle = self.images.number();
         self.images.objects.insert(handle, device);
         self.writer.set_image(now, handle, Some(image));
         CallResult::Object(handle)
     }
 
-    fn destroy_object(&mut self, now: SimTime, handle: u64, out: &mut Outbox) -> CallOutcome {
+    fn destroy_object(&mut self, now: SimTime, handle: u64) -> CallOutcome {
         let Some(device) = self.images.objects.remove(&handle) else {
             let text = format!("there is no texture or surface object {handle}");
             return Err((CudaError::InvalidValue, text));
         };
         // The call does not wait for kernels launched before, and they may go on using it.
         self.images.ending.push((device, self.operations.next(), handle));
-        self.end_objects(now, out);
+        self.end_objects(now);
         NOTHING
     }
 
     /// Destroyed objects end when no kernel launched before is left.
-    pub(super) fn end_objects(&mut self, now: SimTime, out: &mut Outbox) {
+    pub(super) fn end_objects(&mut self, now: SimTime) {
         let operations = &self.operations;
         self.images.ending.retain(|&(device, number, handle)| {
             let is_over = operations.is_done_before(device, number);
@@ -289,14 +287,7 @@ impl HostCpu {
 
     /// Gives a reference a meaning. Kernels launched before see what it meant then: as it has but one meaning at a time here, a
     /// new one waits for them, which on hardware it does not.
-    fn bind(
-        &mut self,
-        now: SimTime,
-        device: usize,
-        (handle, image): (u64, Image),
-        again: Call,
-        out: &mut Outbox,
-    ) -> CallOutcome {
+    fn bind(&mut self, now: SimTime, device: usize, (handle, image): (u64, Image), again: Call) -> CallOutcome {
         let changes = self.images.bound.get(&handle).is_some_and(|&before| before != (device, image));
         let until = Until::DeviceBefore { device, number: self.operations.next() };
         if changes && !self.is_over(&until) {

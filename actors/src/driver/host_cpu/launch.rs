@@ -2,7 +2,7 @@
 
 use super::HostCpu;
 use super::contexts::DEFAULT_STACK;
-use super::operations::Work;
+use super::work::Work;
 use crate::catalogue::GpuDescription;
 use crate::catalogue::SmResources;
 use crate::driver::tables::KernelInfo;
@@ -134,7 +134,6 @@ impl HostCpu {
         function: &Function,
         request: LaunchRequest,
         priority: i32,
-        out: &mut Outbox,
     ) -> Result<Work, (CudaError, String)> {
         let cooperative = request.cooperative;
         let kernel = self.find_kernel(device, function)?;
@@ -142,9 +141,12 @@ impl HostCpu {
         let capability = self.contexts[device].compute_capability;
         let mut launch = validate(&kernel, request, LaunchId(self.next_launch), capability)?;
         launch.priority = priority;
+        if let Some(gpu) = &self.contexts[device].description {
+            check_fits(&launch, gpu)?;
+        }
         self.enlarge_stack(device, &mut launch);
         if cooperative {
-            self.begin_cooperative(now, device, &mut launch, out)?;
+            self.begin_cooperative(now, device, &mut launch)?;
         }
         self.next_launch += 1;
         self.contexts[device].launched = true;
@@ -213,7 +215,6 @@ impl HostCpu {
         now: SimTime,
         device: usize,
         launch: &mut KernelLaunch,
-        out: &mut Outbox,
     ) -> Result<(), (CudaError, String)> {
         if let Some(gpu) = &self.contexts[device].description {
             check_cooperative(launch, gpu)?;
@@ -237,7 +238,7 @@ impl HostCpu {
     ) {
         let Some((device, launch)) = self.operations.complete_kernel(launch) else { return };
         if launch.is_cooperative() {
-            self.end_allocation(now, launch.grid_workspace, out);
+            self.end_allocation(now, launch.grid_workspace);
         }
         if let Some(fault) = fault {
             self.fail_context(device, error_of(&fault.cause), fault.to_string(), words_of(&fault, launch.block));
@@ -264,17 +265,41 @@ fn words_of(fault: &KernelFault, [x, y, _]: [u32; 3]) -> Option<String> {
     Some(words.collect::<Vec<_>>().join("\n"))
 }
 
+/// Has any SM of the GPU room for a CTA of the launch?
+fn check_fits(launch: &KernelLaunch, gpu: &GpuDescription) -> Result<(), (CudaError, String)> {
+    let wanted = SmResources::of_cta(launch);
+    let room = gpu.sms.iter().map(|sm| sm.resources);
+    if room.clone().any(|resources| resources.holds(&wanted)) {
+        return Ok(());
+    }
+    let words = |all: &SmResources| {
+        let SmResources { threads, warps, registers, shared_bytes } = all;
+        format!("{threads} threads, {warps} warps, {registers} registers and {shared_bytes} bytes of shared memory")
+    };
+    let largest = room.max_by_key(|resources| (resources.warps, resources.registers, resources.shared_bytes));
+    let has = largest.map_or_else(|| "there is none".to_owned(), |largest| format!("one has {}", words(&largest)));
+    let text = format!(
+        "kernel {}: a launch too large for every SM of {}: a block takes {}; {has}",
+        launch.name,
+        gpu.part,
+        words(&wanted)
+    );
+    Err((CudaError::LaunchOutOfResources, text))
+}
+
 /// Can all CTAs of the launch run at once?
 pub(super) fn check_cooperative(launch: &KernelLaunch, gpu: &GpuDescription) -> Result<(), (CudaError, String)> {
-    let per_sm = gpu.sm.room_for(&SmResources::of_cta(launch), gpu.sm_cta_slots);
-    let room = u64::from(per_sm) * u64::from(gpu.sm_count);
+    // A program multiplies what one SM runs by the number of SMs: where they differ, the smallest counts.
+    let sm_count = gpu.sm_count();
+    let per_sm = gpu.smallest_sm().map_or(0, |sm| sm.room_for(&SmResources::of_cta(launch)));
+    let room = u64::from(per_sm) * u64::from(sm_count);
     let blocks = launch.cta_count();
     if blocks <= room {
         return Ok(());
     }
     let text = format!(
-        "kernel {}: a cooperative launch of {blocks} blocks, {} SMs run {per_sm} each at once: {room}",
-        launch.name, gpu.sm_count
+        "kernel {}: a cooperative launch of {blocks} blocks, {sm_count} SMs run {per_sm} each at once: {room}",
+        launch.name
     );
     Err((CudaError::CooperativeLaunchTooLarge, text))
 }

@@ -2,10 +2,9 @@
 
 use super::allocator::{DeviceAllocator, OutOfMemory};
 use super::calls::{CallOutcome, NOTHING, Outcome};
-use super::operations::Work;
 use super::threads::{Then, Until, Wait};
+use super::work::Work;
 use super::{CudaError, HostCpu};
-use crate::engine::Outbox;
 use balar_host::call::{AllocationKind, PointerDescription};
 use balar_host::memory::{END, HOST_BASE, MANAGED_BASE, Place, place_of};
 use balar_host::{Call, CallResult};
@@ -81,7 +80,6 @@ impl HostCpu {
         now: SimTime,
         device: usize,
         bytes: u64,
-        out: &mut Outbox,
     ) -> Result<u64, (CudaError, String)> {
         let allocator = &mut self.contexts[device].allocator;
         let address = allocator.allocate(bytes).map_err(|error| (CudaError::MemoryAllocation, error.to_string()))?;
@@ -98,7 +96,6 @@ impl HostCpu {
         device: usize,
         kind: AllocationKind,
         bytes: u64,
-        out: &mut Outbox,
     ) -> Result<u64, (CudaError, String)> {
         let allocated = self.window.allocate(kind, device, bytes);
         let address = allocated.map_err(|error| (CudaError::MemoryAllocation, format!("host window: {error}")))?;
@@ -108,7 +105,7 @@ impl HostCpu {
     }
 
     /// An allocation ends, now that nothing uses it.
-    pub(super) fn end_allocation(&mut self, now: SimTime, address: u64, out: &mut Outbox) {
+    pub(super) fn end_allocation(&mut self, now: SimTime, address: u64) {
         let freed = match place_of(address) {
             Place::Device(device) => {
                 let Some(context) = self.contexts.get_mut(device as usize) else { return };
@@ -145,17 +142,17 @@ impl HostCpu {
     }
 
     /// A call about memory.
-    pub(super) fn memory_call(&mut self, now: SimTime, device: usize, call: Call, out: &mut Outbox) -> CallOutcome {
+    pub(super) fn memory_call(&mut self, now: SimTime, device: usize, call: Call) -> CallOutcome {
         match call {
             Call::Malloc { bytes: 0 } | Call::MallocHost { bytes: 0 } => Ok(Outcome::Returns(CallResult::Pointer(0))),
             Call::MallocManaged { bytes: 0 } => Err((CudaError::InvalidValue, "managed memory of 0 bytes".to_owned())),
-            Call::Malloc { bytes } => self.allocate_device(now, device, bytes, out).map(pointer),
+            Call::Malloc { bytes } => self.allocate_device(now, device, bytes).map(pointer),
             Call::MallocAsync { bytes, stream } => {
                 self.find_stream(device, stream)?;
                 if bytes == 0 {
                     return Ok(pointer(0));
                 }
-                match self.allocate_device(now, device, bytes, out) {
+                match self.allocate_device(now, device, bytes) {
                     // What streams are to free may make room.
                     Err(_) if !self.contexts[device].ending.is_empty() => {
                         let until = Until::DeviceBefore { device, number: self.operations.next() };
@@ -165,11 +162,9 @@ impl HostCpu {
                     allocated => allocated.map(pointer),
                 }
             }
-            Call::MallocHost { bytes } => {
-                self.allocate_window(now, device, AllocationKind::Host, bytes, out).map(pointer)
-            }
+            Call::MallocHost { bytes } => self.allocate_window(now, device, AllocationKind::Host, bytes).map(pointer),
             Call::MallocManaged { bytes } => {
-                self.allocate_window(now, device, AllocationKind::Managed, bytes, out).map(pointer)
+                self.allocate_window(now, device, AllocationKind::Managed, bytes).map(pointer)
             }
             Call::Free { pointer: 0 } | Call::FreeHost { pointer: 0 } => NOTHING,
             Call::Free { pointer } => {
@@ -218,7 +213,7 @@ impl HostCpu {
                 self.push(key, Work::Nothing, &[]);
                 NOTHING
             }
-            Call::VirtualMemory(call) => self.virtual_memory_call(now, device, call, out),
+            Call::VirtualMemory(call) => self.virtual_memory_call(now, device, call),
             other => Err(super::calls::not_modelled(&other)),
         }
     }

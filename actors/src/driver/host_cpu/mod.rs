@@ -26,9 +26,11 @@ mod test_support;
 mod tests;
 mod threads;
 mod virtual_memory;
+mod work;
 
 use crate::catalogue::{
     BuildContext, BuildError, GpuDescription, ParameterProblem, ParameterSet, PortDefinition, Role, UnitDefinition,
+    nothing,
 };
 use crate::driver::modules::ModuleLoader;
 use crate::driver::tables::{DriverTables, KernelTable, ProgramTable, SymbolTable};
@@ -48,12 +50,13 @@ use host_time::HostTime;
 use images::Images;
 use memory::HostWindow;
 use modules::Modules;
-use operations::{Operations, Work};
+use operations::Operations;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use streams::Streams;
 use threads::Threads;
 use virtual_memory::VirtualMemory;
+use work::Work;
 
 crate::parameters! {
     /// A host CPU with the CUDA driver. Costs are cycles of its clock; all are estimates for a driver of CUDA 10 on a server
@@ -167,6 +170,8 @@ pub const DEFINITION: UnitDefinition = UnitDefinition {
         },
     ],
     counters: HostCpuCounters::DEFINITIONS,
+    provides: nothing,
+    weight: 2,
     build,
 };
 
@@ -279,7 +284,7 @@ impl HostCpu {
             memory: Arc::clone(node.memory),
             kernels: Arc::clone(&driver.tables.kernels),
             symbols: Arc::clone(&driver.tables.symbols),
-            loader: driver.tables.loader(),
+            loader: ModuleLoader::new(&driver.tables),
             programs: Arc::clone(&driver.tables.programs),
             enlarged: BTreeMap::new(),
             ask_at: host.is_some().then_some(SimTime::ZERO),
@@ -309,7 +314,7 @@ impl HostCpu {
 
     /// Begins what has nothing left to wait for.
     fn dispatch(&mut self, now: SimTime, out: &mut Outbox) {
-        self.end_objects(now, out);
+        self.end_objects(now);
         while let Some((number, device, work)) = self.operations.begin() {
             match work {
                 Work::Kernel(launch) => {
@@ -335,7 +340,7 @@ impl HostCpu {
                 Work::Free(address) => {
                     let address = *address;
                     self.operations.complete(number);
-                    self.end_allocation(now, address, out);
+                    self.end_allocation(now, address);
                 }
                 Work::Nothing => {
                     self.operations.complete(number);

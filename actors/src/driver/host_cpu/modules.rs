@@ -8,7 +8,6 @@ use super::threads::{Then, Until, Wait};
 use super::{CudaError, HostCpu};
 use crate::driver::modules::{self, LoadError, LoadRequest, ModuleMemory, Room};
 use crate::driver::tables::KernelInfo;
-use crate::engine::Outbox;
 use balar_host::call::{AllocationKind, BUILT_IN_MODULE, Function, VariableKind};
 use balar_host::{Bytes, Call, CallResult};
 use balar_protocol::SimTime;
@@ -91,10 +90,10 @@ impl ModuleMemory for Memory<'_> {
 
 impl HostCpu {
     /// A call about modules and their kernels.
-    pub(super) fn module_call(&mut self, now: SimTime, device: usize, call: Call, out: &mut Outbox) -> CallOutcome {
+    pub(super) fn module_call(&mut self, now: SimTime, device: usize, call: Call) -> CallOutcome {
         match call {
             Call::ModuleLoad { images, name } => {
-                let loaded = self.load_module(now, device, &images, &name, out);
+                let loaded = self.load_module(now, device, &images, &name);
                 loaded.map(Outcome::Returns).map_err(|error| {
                     // The words of a mistake are the user's: the program sees a number alone.
                     let text = error.to_string();
@@ -138,7 +137,6 @@ impl HostCpu {
         device: usize,
         images: &[Bytes],
         name: &str,
-        out: &mut Outbox,
     ) -> Result<CallResult, LoadError> {
         let context = &mut self.contexts[device];
         let compute_capability = context.compute_capability;
@@ -165,7 +163,7 @@ impl HostCpu {
     }
 
     /// Nothing uses the module any more.
-    pub(super) fn unload_module(&mut self, now: SimTime, module: u32, out: &mut Outbox) {
+    pub(super) fn unload_module(&mut self, now: SimTime, module: u32) {
         let Some(Module { device, .. }) = self.modules.modules.remove(&module) else { return };
         let mut memory = Memory { device, allocator: &mut self.contexts[device].allocator, window: &mut self.window };
         let _was_loaded = self.loader.unload(device, module, now, &mut self.writer, &mut memory);

@@ -2,30 +2,10 @@
 //!
 //! Streams, events and graphs are nothing but predecessors of operations.
 
-use super::copies::Copy;
+use super::work::{OperationNumber, Work};
 use balar_protocol::cuda::{KernelLaunch, LaunchId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-
-/// An operation, by its place in the order in which the program asked for them.
-pub(super) type OperationNumber = u64;
-
-/// What an operation does.
-#[derive(Debug)]
-pub(super) enum Work {
-    /// For the CTA scheduler, which keeps the order of a queue itself.
-    Kernel(Arc<KernelLaunch>),
-    /// For a copy engine.
-    Copy(Box<Copy>),
-    /// For a thread of the program: the program's number of a function.
-    HostFunction(u64),
-    /// An event gets its time.
-    Record(u32),
-    /// The allocation at this address ends.
-    Free(u64),
-    /// Nothing: a place in the order.
-    Nothing,
-}
 
 /// What an operation waits for of an earlier one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

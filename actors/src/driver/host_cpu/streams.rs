@@ -3,7 +3,8 @@
 //! Operations of one stream run in order. The default stream of a device, number 0, is the legacy one: its operations wait for all
 //! earlier ones of every blocking stream of the device, and later ones of those wait for them.
 
-use super::operations::{Edge, NewOperation, OperationNumber, Operations, Work};
+use super::operations::{Edge, NewOperation, Operations};
+use super::work::{OperationNumber, Work};
 use std::collections::BTreeMap;
 
 /// A stream of a context.

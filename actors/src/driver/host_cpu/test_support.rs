@@ -3,9 +3,7 @@
 use super::HostCpu;
 use super::HostCpuParameters;
 use super::{Driver, NodeView};
-use crate::catalogue::GpuDescription;
-use crate::catalogue::ParameterSet;
-use crate::catalogue::SmResources;
+use crate::catalogue::{GpuDescription, ParameterSet, SmCapability, SmResources};
 use crate::driver::tables::{DriverTables, KernelInfo};
 use crate::engine::Bench;
 use crate::engine::EpochHook;
@@ -19,6 +17,21 @@ use balar_protocol::cuda::{CudaMessage, FaultCause, KernelFault, KernelLaunch, L
 use balar_protocol::{Payload, PortId, SimTime};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex};
+
+/// A GPU with 80 SMs of compute capability 7.0 and little memory.
+pub(super) fn gpu_description(part: String) -> GpuDescription {
+    let resources = SmResources { threads: 2048, warps: 64, registers: 65536, shared_bytes: 96 << 10 };
+    let clock = "1 GHz".parse().expect("a frequency");
+    GpuDescription {
+        part,
+        compute_capability: (7, 0),
+        sms: vec![SmCapability { resources, cta_slots: 32, clock }; 80],
+        memory_bytes: 64 << 20,
+        memory_clock: None,
+        memory_bus_bits: 0,
+        l2_bytes: 0,
+    }
+}
 
 /// A microsecond, in picoseconds.
 pub(super) const US: u64 = 1_000_000;
@@ -229,14 +242,7 @@ impl Play {
         );
         let parameters = HostCpuParameters::from_ron(&text).expect("parameters are complete");
         let seen = program.seen.clone();
-        let gpu = |index| GpuDescription {
-            part: format!("gpu[{index}]"),
-            compute_capability: (7, 0),
-            sm_count: 80,
-            sm: SmResources { threads: 2048, warps: 64, registers: 65536, shared_bytes: 96 << 10 },
-            sm_cta_slots: 32,
-            memory_bytes: 64 << 20,
-        };
+        let gpu = |index| gpu_description(format!("gpu[{index}]"));
         let memory = Arc::new(DeviceMemory::of_node(&vec![64 << 20; gpus]).expect("the system maps without reserving"));
         let tables = DriverTables::default();
         for gpu in 0..gpus {

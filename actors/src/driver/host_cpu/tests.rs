@@ -2,8 +2,7 @@
 
 use super::*;
 use crate::catalogue::PortMap;
-use crate::catalogue::SmResources;
-use crate::catalogue::{GpuDescription, Surroundings};
+use crate::catalogue::Surroundings;
 use crate::driver::tables::{DriverTables, KernelInfo};
 use crate::engine::Bench;
 use crate::engine::LiveBoard;
@@ -103,14 +102,7 @@ fn host(steps: Vec<Step>, extra: &str, memory: bool) -> (HostCpu, Bench, Arc<Mut
     let seen = Arc::new(Mutex::new(Seen::default()));
     let verification = balar_host::Verification::Passed;
     let program = Script { steps: steps.into(), seen: seen.clone(), verification };
-    let gpu = GpuDescription {
-        part: "gpu".to_owned(),
-        compute_capability: (7, 0),
-        sm_count: 80,
-        sm: SmResources { threads: 2048, warps: 64, registers: 65536, shared_bytes: 96 << 10 },
-        sm_cta_slots: 32,
-        memory_bytes: 64 << 20,
-    };
+    let gpu = test_support::gpu_description("gpu".to_owned());
     let memory_of_node = Arc::new(DeviceMemory::of_node(&[64 << 20]).expect("the system maps without reserving"));
     let node = NodeView { gpus: &[gpu], memory: &memory_of_node, unit: 0 };
     let driver = Driver { host: Some(Box::new(SingleThread::new(Box::new(program)))), tables: DriverTables::default() };

@@ -1,7 +1,7 @@
 //! The program's threads: each is in a call, waits in one, or is outside.
 
 use super::HostCpu;
-use super::operations::OperationNumber;
+use super::work::OperationNumber;
 use crate::engine::Outbox;
 use balar_host::{Bytes, Call, CallResult, CudaError, Next, Request, ThreadId};
 use balar_protocol::SimTime;
@@ -217,7 +217,7 @@ impl HostCpu {
         self.counters.cycles_waiting += self.cycles(since, returned);
         if let Then::Again(again) = wait.then {
             self.counters.cycles_waiting -= self.cycles(now, returned);
-            self.retry_call(now, id, device, call, *again, out);
+            self.retry_call(now, id, device, call, *again);
             return;
         }
         let reset = matches!(wait.then, Then::Reset);
@@ -234,9 +234,9 @@ impl HostCpu {
     pub(super) fn finish(&mut self, now: SimTime, device: usize, then: Then, out: &mut Outbox) {
         match then {
             Then::Nothing | Then::Again(_) => {}
-            Then::Free(address) => self.end_allocation(now, address, out),
-            Then::Unmap(pointer, bytes) => self.unmap(now, pointer, bytes, out),
-            Then::Unload(module) => self.unload_module(now, module, out),
+            Then::Free(address) => self.end_allocation(now, address),
+            Then::Unmap(pointer, bytes) => self.unmap(now, pointer, bytes),
+            Then::Unload(module) => self.unload_module(now, module),
             Then::Reset => self.reset_device(now, device, out),
         }
     }

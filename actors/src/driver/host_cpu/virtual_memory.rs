@@ -9,7 +9,6 @@ use super::allocator::{DeviceAllocator, OutOfMemory};
 use super::calls::{CallOutcome, NOTHING, Outcome};
 use super::threads::{Then, Until, Wait};
 use super::{CudaError, HostCpu};
-use crate::engine::Outbox;
 use crate::memory::{DeviceMemory, GpuSet};
 use balar_host::CallResult;
 use balar_host::call::{AllocationKind, GRANULARITY, MemoryAccess, PointerDescription, VirtualMemoryCall};
@@ -203,13 +202,7 @@ impl HostCpu {
     }
 
     /// A call of virtual memory management.
-    pub(super) fn virtual_memory_call(
-        &mut self,
-        now: SimTime,
-        device: usize,
-        call: VirtualMemoryCall,
-        out: &mut Outbox,
-    ) -> CallOutcome {
+    pub(super) fn virtual_memory_call(&mut self, now: SimTime, device: usize, call: VirtualMemoryCall) -> CallOutcome {
         let gives = |result| Ok(Outcome::Returns(result));
         match call {
             VirtualMemoryCall::Reserve { bytes, alignment } => self
@@ -241,7 +234,7 @@ impl HostCpu {
                 gives(CallResult::Owner(self.virtual_memory.find(handle)?.device as u32))
             }
             VirtualMemoryCall::Map { pointer, bytes, handle } => {
-                self.map(now, pointer, bytes, handle, out)?;
+                self.map(now, pointer, bytes, handle)?;
                 NOTHING
             }
             VirtualMemoryCall::Unmap { pointer, bytes } => {
@@ -250,7 +243,7 @@ impl HostCpu {
                 Ok(Outcome::Waits(Wait { until, then: Then::Unmap(pointer, bytes) }))
             }
             VirtualMemoryCall::SetAccess { pointer, bytes, devices } => {
-                self.set_access(now, pointer, bytes, &devices, out)?;
+                self.set_access(now, pointer, bytes, &devices)?;
                 NOTHING
             }
             VirtualMemoryCall::GetAccess { pointer, device } => {
@@ -294,7 +287,7 @@ impl HostCpu {
         }
     }
 
-    fn map(&mut self, now: SimTime, pointer: u64, bytes: u64, handle: u64, out: &mut Outbox) -> Result<(), Failure> {
+    fn map(&mut self, now: SimTime, pointer: u64, bytes: u64, handle: u64) -> Result<(), Failure> {
         check(&[pointer, bytes])?;
         let memory = self.virtual_memory.find(handle)?;
         if bytes > memory.bytes {
@@ -319,14 +312,14 @@ impl HostCpu {
     }
 
     /// Mappings end, now that nothing uses them.
-    pub(super) fn unmap(&mut self, now: SimTime, pointer: u64, bytes: u64, out: &mut Outbox) {
+    pub(super) fn unmap(&mut self, now: SimTime, pointer: u64, bytes: u64) {
         // Another thread may have ended them meanwhile.
         for start in self.virtual_memory.whole_mappings(pointer, bytes).unwrap_or_default() {
-            self.end_mapping(now, start, out);
+            self.end_mapping(now, start);
         }
     }
 
-    fn end_mapping(&mut self, now: SimTime, start: u64, out: &mut Outbox) {
+    fn end_mapping(&mut self, now: SimTime, start: u64) {
         let Some(mapping) = self.virtual_memory.mappings.remove(&start) else { return };
         if mapping.gpus() != 0 {
             self.writer.unmap(now, start);
@@ -347,7 +340,6 @@ impl HostCpu {
         pointer: u64,
         bytes: u64,
         devices: &[(u32, MemoryAccess)],
-        out: &mut Outbox,
     ) -> Result<(), Failure> {
         let starts = self.virtual_memory.whole_mappings(pointer, bytes)?;
         devices.iter().try_for_each(|(device, _)| self.check_device(*device))?;
@@ -367,14 +359,14 @@ impl HostCpu {
     }
 
     /// A device is reset: its memory ends, and what is mapped or reserved among its addresses.
-    pub(super) fn end_virtual_memory(&mut self, now: SimTime, device: usize, out: &mut Outbox) {
+    pub(super) fn end_virtual_memory(&mut self, now: SimTime, device: usize) {
         let is_its = |(start, mapping): (&u64, &Mapping)| {
             let slot = place_of(*start) == Place::Device(device as u32);
             (slot || mapping.device == device).then_some(*start)
         };
         let mappings: Vec<u64> = self.virtual_memory.mappings.iter().filter_map(is_its).collect();
         for start in mappings {
-            self.end_mapping(now, start, out);
+            self.end_mapping(now, start);
         }
         for memory in self.virtual_memory.memory.values_mut().filter(|memory| memory.device == device) {
             memory.references = 0;

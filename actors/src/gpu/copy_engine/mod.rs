@@ -13,7 +13,7 @@ pub(crate) mod lines;
 mod tests;
 
 use crate::catalogue::{
-    BuildContext, BuildError, ParameterProblem, ParameterSet, PortDefinition, Role, UnitDefinition,
+    BuildContext, BuildError, ParameterProblem, ParameterSet, PortDefinition, Role, UnitDefinition, nothing,
 };
 use crate::engine::{Inbox, NextWake, Outbox, Unit, Window};
 use crate::memory::{DeviceMemory, WriteLog, Writer};
@@ -101,6 +101,8 @@ pub const DEFINITION: UnitDefinition = UnitDefinition {
         },
     ],
     counters: CopyEngineCounters::DEFINITIONS,
+    provides: nothing,
+    weight: 2,
     build,
 };
 

@@ -9,7 +9,7 @@
 mod plane;
 
 use crate::catalogue::{
-    BuildContext, BuildError, ParameterProblem, ParameterSet, PortDefinition, Role, UnitDefinition,
+    BuildContext, BuildError, ParameterProblem, ParameterSet, PortDefinition, Role, UnitDefinition, nothing,
 };
 use crate::engine::{Inbox, NextWake, Outbox, Unit, Window};
 use crate::interleave::{AddressHash, SliceMap};
@@ -114,6 +114,8 @@ pub const DEFINITION: UnitDefinition = UnitDefinition {
         },
     ],
     counters: CrossbarCounters::DEFINITIONS,
+    provides: nothing,
+    weight: 32,
     build: |text, context| Ok(Box::new(Crossbar::new(ron::from_str(text)?, context)?)),
 };
 

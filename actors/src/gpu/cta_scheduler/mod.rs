@@ -9,15 +9,16 @@ mod sm_map;
 mod tests;
 
 use crate::catalogue::{
-    BuildContext, BuildError, ParameterProblem, ParameterSet, PortDefinition, Role, SmResources, UnitDefinition,
+    BuildContext, BuildError, Capability, ParameterProblem, ParameterSet, Peer, PortDefinition, Role, SmCapability,
+    SmResources, UnitDefinition,
 };
 
 use crate::engine::{Gauge, Inbox, LiveBoard, NextWake, Outbox, Unit, Window};
 use balar_protocol::cta::{CtaCompletion, CtaLaunch, CtaMessage};
 use balar_protocol::cuda::{CudaMessage, FaultCause, KernelFault, KernelLaunch, LaunchId};
 use balar_protocol::statistics::{KernelCounters, KernelRecord, StatisticSink};
-use balar_protocol::{Bytes, Clock, Frequency, Message, Payload, PortId, Protocol, SimTime};
-use sm_map::SmMap;
+use balar_protocol::{Clock, Frequency, Message, Payload, PortId, Protocol, SimTime};
+use sm_map::{MAXIMUM_CTA_SLOTS, SmMap};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
@@ -36,16 +37,6 @@ crate::parameters! {
         completion_latency: u32 = "300",
         /// CTAs placed in a cycle (estimate)
         ctas_per_cycle: u32 = "1",
-        /// CTA slots of an SM (CUDA C++ Programming Guide, 6.0 and 7.0: 32)
-        sm_cta_slots: u32 = "32",
-        /// warps of an SM (CUDA C++ Programming Guide: 64)
-        sm_warps: u32 = "64",
-        /// threads of an SM (CUDA C++ Programming Guide: 2048)
-        sm_threads: u32 = "2048",
-        /// 32-bit registers of an SM (CUDA C++ Programming Guide: 65536)
-        sm_registers: u32 = "65536",
-        /// shared memory of an SM (CUDA C++ Programming Guide: 96 KiB for 7.0, 64 KiB for 6.0)
-        sm_shared_memory: Bytes = r#""96 KiB""#,
     }
 }
 
@@ -96,6 +87,8 @@ pub const DEFINITION: UnitDefinition = UnitDefinition {
         },
     ],
     counters: CtaSchedulerCounters::DEFINITIONS,
+    provides,
+    weight: 2,
     build,
 };
 
@@ -109,17 +102,42 @@ fn build(text: &str, context: &BuildContext) -> Result<Box<dyn Unit>, BuildError
     };
     at_least_one("maximum_resident_kernels", parameters.maximum_resident_kernels, u32::MAX);
     at_least_one("ctas_per_cycle", parameters.ctas_per_cycle, 1024);
-    at_least_one("sm_cta_slots", parameters.sm_cta_slots, 64);
-    at_least_one("sm_warps", parameters.sm_warps, 1 << 16);
-    at_least_one("sm_threads", parameters.sm_threads, 1 << 20);
+    let (sms, unfit) = sms_of(context);
+    problems.extend(unfit);
     if !problems.is_empty() {
         return Err(BuildError::Parameters(problems));
     }
     let command = context.required_port("command")?;
-    let ports = context.ports.row("sm").map(|(_, port)| port);
-    let mut scheduler = CtaScheduler::new(&parameters, context.part, command, ports);
+    let mut scheduler = CtaScheduler::new(&parameters, context.part, command, sms);
     scheduler.progress = Progress::on(&context.surroundings.board, context.path);
     Ok(Box::new(scheduler))
+}
+
+fn provides(text: &str) -> Vec<Capability> {
+    let parameters: Option<CtaSchedulerParameters> = ron::from_str(text).ok();
+    let compute_capability = parameters.map(|parameters| parameters.compute_capability);
+    compute_capability.map(|compute_capability| Capability::GpuFrontEnd { compute_capability }).into_iter().collect()
+}
+
+/// What the SMs at the ports provide, and the first port at which there is none that the scheduler can use.
+fn sms_of(context: &BuildContext) -> (Vec<(PortId, SmCapability)>, Option<ParameterProblem>) {
+    let (mut sms, mut unfit) = (Vec::new(), None);
+    for (index, port) in context.ports.row("sm") {
+        let peer = context.ports.peer(port);
+        let (path, kind) = peer.map_or(("nothing", ""), |peer| (peer.path.as_str(), peer.kind));
+        let problem = match peer.and_then(Peer::sm) {
+            Some(sm) if (1..=MAXIMUM_CTA_SLOTS).contains(&sm.cta_slots) => {
+                sms.push((port, sm));
+                continue;
+            }
+            Some(sm) => format!("has {} CTA slots, expected 1 to {MAXIMUM_CTA_SLOTS}", sm.cta_slots),
+            None => "declares no SM resources".to_owned(),
+        };
+        unfit.get_or_insert_with(|| {
+            ParameterProblem::new("sm", format!("its port sm[{index}] leads to {path} ({kind}), which {problem}"))
+        });
+    }
+    (sms, unfit)
 }
 
 /// A kernel whose CTAs are being placed or run.
@@ -201,7 +219,6 @@ struct CtaScheduler {
     completion_latency: u64,
     ctas_per_cycle: u32,
     maximum_resident: usize,
-    sm_resources: SmResources,
     part: String,
     command: PortId,
     sms: SmMap,
@@ -231,24 +248,17 @@ impl CtaScheduler {
         parameters: &CtaSchedulerParameters,
         part: &str,
         command: PortId,
-        ports: impl Iterator<Item = PortId>,
+        sms: impl IntoIterator<Item = (PortId, SmCapability)>,
     ) -> CtaScheduler {
-        let sm_resources = SmResources {
-            threads: parameters.sm_threads,
-            warps: parameters.sm_warps,
-            registers: parameters.sm_registers,
-            shared_bytes: u32::try_from(parameters.sm_shared_memory.0).unwrap_or(u32::MAX),
-        };
         CtaScheduler {
             clock: Clock::new(parameters.clock),
             launch_latency: u64::from(parameters.launch_latency),
             completion_latency: u64::from(parameters.completion_latency),
             ctas_per_cycle: parameters.ctas_per_cycle,
             maximum_resident: parameters.maximum_resident_kernels as usize,
-            sm_resources,
             part: part.to_owned(),
             command,
-            sms: SmMap::new(ports, sm_resources, parameters.sm_cta_slots),
+            sms: SmMap::new(sms),
             arrivals: 0,
             queues: BTreeMap::new(),
             ready: BTreeMap::new(),
@@ -272,7 +282,7 @@ impl CtaScheduler {
             self.refuse(now, &launch, out);
             return;
         }
-        if !self.sm_resources.holds(&SmResources::of_cta(&launch)) || launch.cta_count() == 0 {
+        if !self.sms.has_room_when_empty(&SmResources::of_cta(&launch)) || launch.cta_count() == 0 {
             let fault = KernelFault {
                 cause: FaultCause::Unsupported(format!(
                     "launch configuration: a CTA of {} threads, {} registers a thread and {} bytes of shared memory in a grid of {:?} \

@@ -1,13 +1,18 @@
 //! The SM map table: what is free on each SM, and which launch each CTA slot runs.
 
-use crate::catalogue::SmResources;
+use crate::catalogue::{SmCapability, SmResources};
 use balar_protocol::PortId;
 use balar_protocol::cuda::LaunchId;
+
+/// CTA slots that an SM can have: they are kept in one word.
+pub(super) const MAXIMUM_CTA_SLOTS: u32 = u64::BITS;
 
 /// One SM.
 #[derive(Debug)]
 struct SmState {
     port: PortId,
+    /// All it has.
+    provides: SmCapability,
     free: SmResources,
     /// Bit i: slot i is free.
     free_slots: u64,
@@ -24,16 +29,24 @@ pub(super) struct SmMap {
 }
 
 impl SmMap {
-    /// Empty SMs at these ports, each with `resources` and `slots` CTA slots (1 to 64).
-    pub fn new(ports: impl Iterator<Item = PortId>, resources: SmResources, slots: u32) -> SmMap {
-        let free_slots = if slots >= 64 { u64::MAX } else { (1 << slots) - 1 };
-        let state = |port| SmState {
-            port,
-            free: resources,
-            free_slots,
-            slots: vec![(LaunchId(0), SmResources::default()); slots as usize],
+    /// Empty SMs at these ports, each with what it provides; of its CTA slots at most [`MAXIMUM_CTA_SLOTS`].
+    pub fn new(sms: impl IntoIterator<Item = (PortId, SmCapability)>) -> SmMap {
+        let state = |(port, provides): (PortId, SmCapability)| {
+            let slots = provides.cta_slots.min(MAXIMUM_CTA_SLOTS);
+            SmState {
+                port,
+                provides,
+                free: provides.resources,
+                free_slots: u64::MAX.checked_shr(MAXIMUM_CTA_SLOTS - slots).unwrap_or(0),
+                slots: vec![(LaunchId(0), SmResources::default()); slots as usize],
+            }
         };
-        SmMap { sms: ports.map(state).collect(), next: 0 }
+        SmMap { sms: sms.into_iter().map(state).collect(), next: 0 }
+    }
+
+    /// Does an SM that runs nothing else have room for such a CTA?
+    pub fn has_room_when_empty(&self, wanted: &SmResources) -> bool {
+        self.sms.iter().any(|sm| sm.provides.resources.holds(wanted))
     }
 
     /// The ports of all SMs.

@@ -6,13 +6,24 @@ use crate::engine::Bench;
 const COMMAND: PortId = PortId(0);
 const WINDOW: SimTime = SimTime(15_000);
 
-/// A scheduler at 1 GHz with `sms` SMs at ports 1.., wires of 20 ns.
+/// An SM of a V100.
+fn sm() -> SmCapability {
+    let resources = SmResources { threads: 2048, warps: 64, registers: 65536, shared_bytes: 96 << 10 };
+    SmCapability { resources, cta_slots: 32, clock: "1 GHz".parse().expect("a frequency") }
+}
+
+/// A scheduler at 1 GHz with `sms` SMs of a V100 at ports 1.., wires of 20 ns.
 fn scheduler(sms: u16, extra: &str) -> (CtaScheduler, Bench) {
+    scheduler_of(&vec![sm(); usize::from(sms)], extra)
+}
+
+/// The same with these SMs.
+fn scheduler_of(sms: &[SmCapability], extra: &str) -> (CtaScheduler, Bench) {
     let text = format!(r#"(clock: "1 GHz", launch_latency: 100, completion_latency: 50{extra})"#);
     let parameters = CtaSchedulerParameters::from_ron(&text).expect("parameters are complete");
-    let ports = (1..=sms).map(PortId);
-    let bench = Bench::new(&vec![SimTime(20_000); usize::from(sms) + 1]);
-    (CtaScheduler::new(&parameters, "gpu", COMMAND, ports), bench)
+    let bench = Bench::new(&vec![SimTime(20_000); sms.len() + 1]);
+    let sms = (1..).map(PortId).zip(sms.iter().copied());
+    (CtaScheduler::new(&parameters, "gpu", COMMAND, sms), bench)
 }
 
 fn launch(id: u32, stream: u32, ctas: u32, threads: u32) -> Arc<KernelLaunch> {
@@ -175,7 +186,9 @@ fn a_fault_ends_the_context() {
 
 #[test]
 fn a_cta_that_no_sm_can_hold_fails_at_once() {
-    let (mut unit, mut bench) = scheduler(1, r#", sm_shared_memory: "64 KiB""#);
+    let mut small = sm();
+    small.resources.shared_bytes = 64 << 10;
+    let (mut unit, mut bench) = scheduler_of(&[small], "");
     let mut wanted = (*launch(1, 0, 1, 32)).clone();
     wanted.shared_bytes = 80 << 10;
     bench.deliver(SimTime(0), COMMAND, command(&Arc::new(wanted)));
@@ -194,31 +207,70 @@ fn a_grid_of_two_billion_ctas_is_not_materialised() {
 }
 
 #[test]
-fn parameters_are_checked() {
+fn each_sm_gets_what_it_has_room_for() {
+    // Ports 1 to 3: 64 warps, 8 warps, and 2 CTA slots. Eight CTAs of 8 warps fill the first, one the second and two the third.
+    let (mut narrow, mut few) = (sm(), sm());
+    (narrow.resources.warps, narrow.resources.threads) = (8, 256);
+    few.cta_slots = 2;
+    let (mut unit, mut bench) = scheduler_of(&[sm(), narrow, few], "");
+    bench.deliver(SimTime(0), COMMAND, command(&launch(1, 0, 20, 256)));
+    let sent = bench.run(&mut unit, WINDOW, SimTime(300_000));
+    let placed = |port| sent.iter().filter(|(_, at, _)| *at == PortId(port)).count();
+    assert_eq!([placed(1), placed(2), placed(3)], [8, 1, 2]);
+    assert!(unit.outstanding().is_some_and(|text| text.contains("11 CTAs running, 9 not placed")));
+}
+
+#[test]
+fn a_cta_that_only_some_sms_can_hold_runs_on_those() {
+    let mut narrow = sm();
+    (narrow.resources.warps, narrow.resources.threads) = (8, 256);
+    let (mut unit, mut bench) = scheduler_of(&[narrow, sm()], "");
+    bench.deliver(SimTime(0), COMMAND, command(&launch(1, 0, 2, 512)));
+    let sent = bench.run(&mut unit, WINDOW, SimTime(300_000));
+    assert_eq!(sent.iter().map(|(_, port, _)| port.0).collect::<Vec<_>>(), [2, 2]);
+}
+
+/// Builds a scheduler of two ports, the second of which leads to `second`; gives its error.
+fn refusal(second: Option<Peer>, given: &[(&str, &str)]) -> Option<String> {
     use crate::catalogue::PortMap;
-    let ports = PortMap::new([("command".to_owned(), 0), ("sm".to_owned(), 0)]);
-    let surroundings = &crate::catalogue::Surroundings::default();
-    let context = BuildContext {
-        path: "gpu.scheduler",
-        part: "gpu",
-        index: 0,
-        row_length: 1,
-        ports: &ports,
-        unit: 0,
-        surroundings,
+    let of_sm = |path: &str, capability| Peer {
+        path: path.to_owned(),
+        kind: "StreamingMultiprocessor",
+        provides: vec![Capability::Sm(capability)],
     };
-    let mut text = String::from("(");
-    for definition in CtaSchedulerParameters::DEFINITIONS {
-        let value = match definition.name {
-            "clock" => r#""1 GHz""#,
-            "sm_cta_slots" => "65",
-            _ => definition.default.expect("all others have defaults"),
-        };
-        text.push_str(&format!("{}: {value}, ", definition.name));
-    }
-    text.push(')');
-    let error = (DEFINITION.build)(&text, &context).err().map(|error| error.to_string());
-    assert_eq!(error.as_deref(), Some("sm_cta_slots: 65, expected 1 to 64"));
+    let ports = PortMap::new([("command".to_owned(), 0), ("sm".to_owned(), 0), ("sm".to_owned(), 1)]);
+    let peers = [Some(Peer::default()), Some(of_sm("gpu.sm[0]", sm())), second];
+    let ports = ports.with_peers(peers.into_iter().flatten().collect());
+    let surroundings = &crate::catalogue::Surroundings::default();
+    let (path, part, index, row_length, unit) = ("gpu.scheduler", "gpu", 0, 1, 0);
+    let context = BuildContext { path, part, index, row_length, ports: &ports, unit, surroundings };
+    let value = |name: &str, default: Option<&'static str>| {
+        let given = given.iter().find(|(key, _)| *key == name).map(|(_, value)| *value);
+        given.or(default).unwrap_or(r#""1 GHz""#).to_owned()
+    };
+    let fields =
+        CtaSchedulerParameters::DEFINITIONS.iter().map(|key| format!("{}: {}", key.name, value(key.name, key.default)));
+    let text = format!("({})", fields.collect::<Vec<_>>().join(", "));
+    (DEFINITION.build)(&text, &context).err().map(|error| error.to_string())
+}
+
+#[test]
+fn parameters_and_sms_are_checked() {
+    let with_slots = |cta_slots| Peer {
+        path: "gpu.sm[1]".to_owned(),
+        kind: "MySm",
+        provides: vec![Capability::Sm(SmCapability { cta_slots, ..sm() })],
+    };
+    assert_eq!(refusal(Some(with_slots(64)), &[]), None);
+    let slots =
+        |count| format!("sm: its port sm[1] leads to gpu.sm[1] (MySm), which has {count} CTA slots, expected 1 to 64");
+    assert_eq!(refusal(Some(with_slots(65)), &[]), Some(slots(65)));
+    assert_eq!(refusal(Some(with_slots(0)), &[]), Some(slots(0)));
+    let hub = Peer { path: "gpu.hub".to_owned(), kind: "Hub", provides: Vec::new() };
+    let text = "sm: its port sm[1] leads to gpu.hub (Hub), which declares no SM resources";
+    assert_eq!(refusal(Some(hub), &[]).as_deref(), Some(text));
+    let text = "ctas_per_cycle: 0, expected 1 to 1024";
+    assert_eq!(refusal(Some(with_slots(32)), &[("ctas_per_cycle", "0")]).as_deref(), Some(text));
 }
 
 fn cooperative(id: u32, stream: u32, ctas: u32, threads: u32) -> Arc<KernelLaunch> {

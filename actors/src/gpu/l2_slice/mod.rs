@@ -10,7 +10,7 @@
 mod sets;
 
 use crate::catalogue::{
-    BuildContext, BuildError, ParameterProblem, ParameterSet, PortDefinition, Role, UnitDefinition,
+    BuildContext, BuildError, Capability, ParameterProblem, ParameterSet, PortDefinition, Role, UnitDefinition,
 };
 use crate::engine::{Inbox, NextWake, Outbox, Unit, Window};
 use balar_protocol::memory::{
@@ -142,8 +142,15 @@ pub const DEFINITION: UnitDefinition = UnitDefinition {
         },
     ],
     counters: L2SliceCounters::DEFINITIONS,
+    provides,
+    weight: 4,
     build: |text, context| Ok(Box::new(L2Slice::new(ron::from_str(text)?, context)?)),
 };
+
+fn provides(text: &str) -> Vec<Capability> {
+    let parameters: Option<L2SliceParameters> = ron::from_str(text).ok();
+    parameters.map(|parameters| Capability::L2Cache { capacity: parameters.capacity }).into_iter().collect()
+}
 
 /// The number of write-backs in the protocol to memory; fills carry the number of their line.
 const WRITE_BACK_ID: u32 = u32::MAX;

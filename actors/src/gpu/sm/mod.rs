@@ -24,7 +24,7 @@ mod tlb;
 mod warp_slot;
 
 use crate::catalogue::{
-    BuildContext, BuildError, ParameterProblem, ParameterSet, PortDefinition, Role, UnitDefinition,
+    BuildContext, BuildError, Capability, ParameterProblem, ParameterSet, PortDefinition, Role, UnitDefinition,
 };
 use crate::engine::{Inbox, NextWake, Outbox, Unit, Window};
 use crate::memory::{DeviceMemory, LoggedKind, Writer};
@@ -87,6 +87,8 @@ pub const DEFINITION: UnitDefinition = UnitDefinition {
         },
     ],
     counters: &COUNTERS,
+    provides,
+    weight: 16,
     build,
 };
 
@@ -196,12 +198,20 @@ pub struct Sm {
     now_nanoseconds: u64,
 }
 
+fn provides(text: &str) -> Vec<Capability> {
+    let parameters: Option<SmParameters> = ron::from_str(text).ok();
+    parameters.map(|parameters| Capability::Sm(parameters.provides())).into_iter().collect()
+}
+
 fn build(text: &str, context: &BuildContext) -> Result<Box<dyn Unit>, BuildError> {
     let parameters: SmParameters = ron::from_str(text)?;
     let mut problems = parameters.problems();
     let gpu = context.surroundings.gpu(context.part);
     if gpu.is_none() {
-        problems.push(ParameterProblem::new("clock", "an SM belongs to a part that has a CtaScheduler"));
+        problems.push(ParameterProblem::new(
+            "clock",
+            "an SM belongs to a part that has a GPU front end, such as a CtaScheduler",
+        ));
     }
     if let (Some((index, _)), true) = (gpu, problems.is_empty()) {
         return Ok(Box::new(Sm::new(&parameters, context, index, (context.memory()?, context.writer()?))));

@@ -1,6 +1,6 @@
 //! What a topology says of an SM.
 
-use crate::catalogue::ParameterProblem;
+use crate::catalogue::{ParameterProblem, SmCapability, SmResources};
 use balar_isa::program::{LatencyClass, Pipe};
 use balar_protocol::{Bytes, Frequency};
 use serde::Deserialize;
@@ -191,6 +191,18 @@ crate::parameters! {
 }
 
 impl SmParameters {
+    /// What the SM has for CTAs: 32 threads a warp slot, and as much shared memory as the largest carve-out.
+    pub fn provides(&self) -> SmCapability {
+        let shared = self.shared_carve_outs.iter().map(|size| size.0).max().unwrap_or(0);
+        let resources = SmResources {
+            threads: self.warps.saturating_mul(32),
+            warps: self.warps,
+            registers: self.registers,
+            shared_bytes: u32::try_from(shared).unwrap_or(u32::MAX),
+        };
+        SmCapability { resources, cta_slots: self.ctas, clock: self.clock }
+    }
+
     /// What contradicts itself.
     pub fn problems(&self) -> Vec<ParameterProblem> {
         let mut problems = Vec::new();
@@ -203,6 +215,8 @@ impl SmParameters {
         check((1..=128).contains(&self.warps), "warps", "expected 1 to 128");
         let per_sub_core = self.warps.div_ceil(self.sub_cores.max(1));
         check(per_sub_core <= 64, "warps", "a sub-core has at most 64 warps");
+        let even = self.warps.is_multiple_of(self.sub_cores.max(1));
+        check(even, "warps", "expected a multiple of the number of sub-cores");
         check((1..=self.warps).contains(&self.active_warps), "active_warps", "expected 1 to the number of warps");
         check((1..=64).contains(&self.ctas), "ctas", "expected 1 to 64");
         check(self.registers >= 256, "registers", "expected at least 256");

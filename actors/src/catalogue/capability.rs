@@ -1,0 +1,105 @@
+//! What a kind of unit declares of itself beside its ports: what it provides to its GPU, and how it carries messages.
+
+use super::SmResources;
+use balar_protocol::{Bytes, Frequency, SimTime};
+
+/// Something that units, the host's driver and the topology know of a unit without knowing its kind.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Capability {
+    /// It takes kernel launches: the part that it belongs to is a GPU.
+    GpuFrontEnd {
+        /// Compute capability of the GPU: (7, 0).
+        compute_capability: (u32, u32),
+    },
+    /// It executes CTAs.
+    Sm(SmCapability),
+    /// It holds device memory.
+    DeviceMemory {
+        /// Capacity.
+        capacity: Bytes,
+        /// Clock of its interface.
+        clock: Frequency,
+        /// Width of its interface, bits.
+        bus_bits: u32,
+    },
+    /// It caches device memory for the whole GPU.
+    L2Cache {
+        /// Capacity.
+        capacity: Bytes,
+    },
+    /// What comes in at one of two ports leaves at the other, unchanged: units see through it to what is behind. Port `a[i]` of a row
+    /// belongs to `b[i]`.
+    Forwards {
+        /// The two ports.
+        ports: [&'static str; 2],
+        /// The time that its two wires take together, where links must not give them one of their own; the wire at the first port
+        /// takes the smaller half.
+        latency: Option<SimTime>,
+    },
+}
+
+/// What an SM provides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SmCapability {
+    /// What its CTAs share.
+    pub resources: SmResources,
+    /// CTAs that it holds at once.
+    pub cta_slots: u32,
+    /// Its clock.
+    pub clock: Frequency,
+}
+
+impl SmCapability {
+    /// What both this and `other` have.
+    pub fn least(&self, other: &SmCapability) -> SmCapability {
+        SmCapability {
+            resources: SmResources {
+                threads: self.resources.threads.min(other.resources.threads),
+                warps: self.resources.warps.min(other.resources.warps),
+                registers: self.resources.registers.min(other.resources.registers),
+                shared_bytes: self.resources.shared_bytes.min(other.resources.shared_bytes),
+            },
+            cta_slots: self.cta_slots.min(other.cta_slots),
+            clock: self.clock.min(other.clock),
+        }
+    }
+
+    /// How many CTAs that take `wanted` each it runs at once.
+    pub fn room_for(&self, wanted: &SmResources) -> u32 {
+        self.resources.room_for(wanted, self.cta_slots)
+    }
+}
+
+/// Gives what a unit with these parameters, a complete RON struct, provides; nothing where they cannot be read.
+pub type ProvidesFunction = fn(&str) -> Vec<Capability>;
+
+/// Of a kind of unit that provides nothing.
+pub fn nothing(_: &str) -> Vec<Capability> {
+    Vec::new()
+}
+
+/// What is at the other end of a port, behind units that only forward.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Peer {
+    /// The unit's full path: "gpu.sm\[3\]".
+    pub path: String,
+    /// Its kind.
+    pub kind: &'static str,
+    /// What it provides.
+    pub provides: Vec<Capability>,
+}
+
+impl Peer {
+    /// What it provides as an SM.
+    pub fn sm(&self) -> Option<SmCapability> {
+        sm_of(&self.provides)
+    }
+}
+
+/// What a unit that provides these provides as an SM.
+pub fn sm_of(provides: &[Capability]) -> Option<SmCapability> {
+    provides.iter().find_map(|capability| match capability {
+        Capability::Sm(sm) => Some(*sm),
+        _ => None,
+    })
+}

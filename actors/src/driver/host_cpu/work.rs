@@ -1,0 +1,53 @@
+//! What an operation does: kernels, copies, functions of the program.
+
+use balar_host::ThreadId;
+use balar_protocol::copy::CopyOperation;
+use balar_protocol::cuda::KernelLaunch;
+use std::sync::Arc;
+
+/// An operation, by its place in the order in which the program asked for them.
+pub(super) type OperationNumber = u64;
+
+/// What an operation does.
+#[derive(Debug)]
+pub(super) enum Work {
+    /// For the CTA scheduler, which keeps the order of a queue itself.
+    Kernel(Arc<KernelLaunch>),
+    /// For a copy engine.
+    Copy(Box<Copy>),
+    /// For a thread of the program: the program's number of a function.
+    HostFunction(u64),
+    /// An event gets its time.
+    Record(u32),
+    /// The allocation at this address ends.
+    Free(u64),
+    /// Nothing: a place in the order.
+    Nothing,
+}
+
+/// Who gets the bytes that a copy brings to pageable memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Delivery {
+    /// Nobody: it brings none.
+    None,
+    /// The thread whose call waits for them.
+    Thread(ThreadId),
+    /// The program, under its own number.
+    Transfer(u32),
+}
+
+/// A copy or fill, as an operation.
+#[derive(Debug)]
+pub(super) struct Copy {
+    /// Index of the GPU whose copy engine does it.
+    pub device: usize,
+    pub operation: CopyOperation,
+    pub delivery: Delivery,
+}
+
+impl Copy {
+    /// In words.
+    pub fn describe(&self) -> String {
+        format!("a transfer of {} bytes", self.operation.bytes())
+    }
+}

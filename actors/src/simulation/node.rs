@@ -1,0 +1,101 @@
+//! A node before its units are built: its memories, and the code that is loaded from the start.
+
+use super::request::SimulationError;
+use crate::catalogue::{GpuDescription, Surroundings};
+use crate::driver::code_cache::NamedText;
+use crate::driver::modules::{LoadError, LoadRequest, ModuleLoader, ModuleMemory, Room};
+use crate::driver::tables::DriverTables;
+use crate::engine::LiveBoard;
+use crate::memory::{Bounds, DeviceMemory, WriteLog};
+use crate::topology::{self, Topology};
+use balar_host::call::BUILT_IN_MODULE;
+use balar_host::memory::gpu_base;
+use balar_protocol::SimTime;
+use std::sync::Arc;
+
+/// A node before its units are built: memories, and what is loaded.
+pub(super) struct Node {
+    pub gpus: Vec<GpuDescription>,
+    pub memory: Arc<DeviceMemory>,
+    pub tables: DriverTables,
+}
+
+impl Node {
+    /// Nothing is loaded.
+    pub fn of(topology: &Topology) -> Result<Node, SimulationError> {
+        let gpus = topology.gpus();
+        if gpus.is_empty() {
+            return Err(SimulationError::NoGpu(topology.name.clone()));
+        }
+        let memory = map_memory(topology, &gpus)?;
+        Ok(Node { gpus, memory, tables: DriverTables::default() })
+    }
+
+    /// Loads PTX texts for one GPU as its built-in module; their variables get the end of the device memory.
+    pub fn load_modules(&mut self, gpu: usize, texts: &[NamedText]) -> Result<(), SimulationError> {
+        let description = &self.gpus[gpu];
+        let base = gpu_base(gpu);
+        let mut room = EndOfMemory { base, end: base + description.memory_bytes };
+        let request = LoadRequest {
+            gpu,
+            compute_capability: description.compute_capability,
+            module: BUILT_IN_MODULE,
+            texts,
+            heap_bytes: Some(DeviceMemory::DEFAULT_HEAP_BYTES),
+            bounds: Bounds::default(),
+        };
+        let mut log = WriteLog::default();
+        let loaded = ModuleLoader::new(&self.tables).load(&request, SimTime::ZERO, &mut log, &mut room);
+        loaded.map_err(|error| match error {
+            LoadError::Ptx(errors) => SimulationError::Ptx(errors),
+            error => SimulationError::Load { gpu: description.part.clone(), error },
+        })?;
+        self.memory.apply(&mut log);
+        self.gpus[gpu].memory_bytes = room.end - base;
+        Ok(())
+    }
+}
+
+/// Builds every unit of a topology and drops them: what a unit itself refuses comes to light without a run.
+///
+/// # Errors
+///
+/// Every value that a unit refuses, or a device memory that the host cannot map.
+pub fn check_units(topology: &Topology) -> Result<(), SimulationError> {
+    let gpus = topology.gpus();
+    let memory = map_memory(topology, &gpus)?;
+    let surroundings = Surroundings::new(gpus, Some(memory), LiveBoard::default());
+    topology::build(topology, &surroundings).map_err(Box::new)?;
+    Ok(())
+}
+
+/// Maps the memories of all GPUs, and the host window.
+fn map_memory(topology: &Topology, gpus: &[GpuDescription]) -> Result<Arc<DeviceMemory>, SimulationError> {
+    let capacities: Vec<u64> = gpus.iter().map(|gpu| gpu.memory_bytes).collect();
+    let memory = DeviceMemory::of_node(&capacities).map_err(|source| SimulationError::DeviceMemory {
+        gpus: gpus.iter().map(|gpu| gpu.part.as_str()).collect::<Vec<_>>().join(", "),
+        bytes: capacities.iter().sum(),
+        source,
+    })?;
+    Ok(Arc::new(memory.with_epoch(topology.value_epoch)))
+}
+
+/// Memory from the end of a GPU's downwards, before the run: what the built-in module has, it keeps.
+struct EndOfMemory {
+    base: u64,
+    end: u64,
+}
+
+impl ModuleMemory for EndOfMemory {
+    fn allocate(&mut self, _: Room, bytes: u64, alignment: u64) -> Option<u64> {
+        let start = self.end.checked_sub(bytes)? & !(alignment - 1);
+        if start < self.base {
+            return None;
+        }
+        self.end = start;
+        Some(start)
+    }
+
+    // The run does not begin where loading fails.
+    fn free(&mut self, _: u64) {}
+}

@@ -1,0 +1,56 @@
+//! What came of a simulation.
+
+use crate::engine::Outcome;
+use balar_protocol::SimTime;
+use balar_protocol::statistics::{ProgramOutcome, StatisticSink, Verification};
+use std::time::Duration;
+
+/// What came of a simulation.
+#[derive(Debug)]
+pub struct RunResult {
+    /// The topology's name.
+    pub topology: String,
+    /// The workload's name; empty of a host that is not built in.
+    pub workload: &'static str,
+    /// Its parameters, defaults included.
+    pub parameters: Vec<(String, String)>,
+    /// Which code ran.
+    pub isa: &'static str,
+    /// How the run ended.
+    pub outcome: Outcome,
+    /// How the simulated program ended; `None` where the run ended before.
+    pub program: Option<ProgramOutcome>,
+    /// When the last thing happened.
+    pub sim_time: SimTime,
+    /// Wall-clock time of the run, building the node included.
+    pub wall: Duration,
+    /// Shards used.
+    pub threads: usize,
+    /// Rows of all units, and kernel launches.
+    pub statistics: StatisticSink,
+    /// Windows run.
+    pub windows: u64,
+    /// Messages delivered.
+    pub messages: u64,
+}
+
+impl RunResult {
+    /// Did the run go to the end of the simulated program?
+    pub fn completed(&self) -> bool {
+        self.outcome == Outcome::Finished && self.program.as_ref().is_some_and(|program| program.finished)
+    }
+
+    /// Is the program's result right? `None` where it has no check or did not get there.
+    pub fn verified(&self) -> Option<bool> {
+        match self.program.as_ref().map(|program| &program.verification)? {
+            Verification::NotChecked => None,
+            Verification::Passed => Some(true),
+            Verification::Failed(_) => Some(false),
+        }
+    }
+
+    /// Warp instructions executed, over all GPUs.
+    pub fn warp_instructions(&self) -> u64 {
+        self.statistics.rows.iter().filter(|row| row.what == "inst_executed").map(|row| row.value).sum()
+    }
+}

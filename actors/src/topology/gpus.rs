@@ -1,0 +1,43 @@
+//! The GPUs of a node: what the units of each part that takes kernel launches provide together.
+
+use super::Topology;
+use crate::catalogue::{Capability, GpuDescription};
+
+impl Topology {
+    /// The GPUs: the parts that hold a GPU front end, in the order of the topology.
+    pub fn gpus(&self) -> Vec<GpuDescription> {
+        let front_ends = self.units.iter().filter_map(|unit| {
+            unit.provides.iter().find_map(|capability| match capability {
+                Capability::GpuFrontEnd { compute_capability } => Some((unit.part.as_str(), *compute_capability)),
+                _ => None,
+            })
+        });
+        front_ends.map(|(part, compute_capability)| self.gpu(part, compute_capability)).collect()
+    }
+
+    fn gpu(&self, part: &str, compute_capability: (u32, u32)) -> GpuDescription {
+        let mut gpu = GpuDescription {
+            part: part.to_owned(),
+            compute_capability,
+            sms: Vec::new(),
+            memory_bytes: 0,
+            memory_clock: None,
+            memory_bus_bits: 0,
+            l2_bytes: 0,
+        };
+        let members = self.units.iter().filter(|unit| unit.part == part);
+        for capability in members.flat_map(|unit| unit.provides.iter()) {
+            match capability {
+                Capability::Sm(sm) => gpu.sms.push(*sm),
+                Capability::DeviceMemory { capacity, clock, bus_bits } => {
+                    gpu.memory_bytes = gpu.memory_bytes.saturating_add(capacity.0);
+                    gpu.memory_clock = Some(gpu.memory_clock.map_or(*clock, |slowest| slowest.min(*clock)));
+                    gpu.memory_bus_bits = gpu.memory_bus_bits.saturating_add(*bus_bits);
+                }
+                Capability::L2Cache { capacity } => gpu.l2_bytes = gpu.l2_bytes.saturating_add(capacity.0),
+                Capability::GpuFrontEnd { .. } | Capability::Forwards { .. } => {}
+            }
+        }
+        gpu
+    }
+}

@@ -1,0 +1,48 @@
+//! Recording the calls of a program.
+
+use crate::failure::say;
+use balar_actors::simulation::InitialCode;
+use balar_host::Host;
+use balar_host::trace::{Header, HostWindow, Recorder, RecordingState, TraceWriter};
+use std::io;
+use std::path::Path;
+
+/// The recording of a run, where one was asked for.
+#[derive(Debug, Default)]
+pub struct Recording<'a> {
+    folder: Option<&'a Path>,
+    state: Option<RecordingState>,
+}
+
+impl<'a> Recording<'a> {
+    /// A recording into `folder`; none without one.
+    pub fn new(folder: Option<&'a Path>) -> Recording<'a> {
+        Recording { folder, state: None }
+    }
+
+    /// Puts a recorder before a program.
+    ///
+    /// # Errors
+    ///
+    /// Where the trace cannot be begun.
+    pub fn wrap(
+        &mut self,
+        host: Box<dyn Host>,
+        header: Header,
+        code: &InitialCode,
+        window: Option<HostWindow>,
+    ) -> io::Result<Box<dyn Host>> {
+        let Some(folder) = self.folder else { return Ok(host) };
+        let writer = TraceWriter::create(folder, header).map_err(io::Error::other)?;
+        let (recorder, state) = Recorder::new(host, writer, code, window);
+        self.state = Some(state);
+        Ok(Box::new(recorder))
+    }
+
+    /// Says on stderr where the recording was given up. The run itself is none the worse.
+    pub fn report(&self) {
+        if let Some(error) = self.state.as_ref().and_then(RecordingState::take_error) {
+            say(format_args!("error: the trace is unfinished: {error}"));
+        }
+    }
+}
