@@ -157,6 +157,13 @@ impl Coordinator {
             None
         };
         if ending.is_some() {
+            tracing::debug!(
+                ?ending,
+                time_ps = start.0,
+                windows = self.windows,
+                messages = self.messages,
+                "no window follows"
+            );
             self.ending = ending;
             self.surroundings.epochs.finish();
             self.results_missing = self.shards.len();

@@ -215,7 +215,10 @@ pub fn run(simulation: Simulation, options: RunOptions) -> Result<RunReport, Eng
     containment::install();
     // A thread of its own: the caller's may belong to a runtime already.
     let engine = std::thread::Builder::new().name("engine".to_owned());
-    let engine = engine.spawn(move || run_system(simulation, options, latencies)).map_err(EngineError::Threads)?;
+    let span = tracing::Span::current();
+    let engine = engine
+        .spawn(move || span.in_scope(|| run_system(simulation, options, latencies)))
+        .map_err(EngineError::Threads)?;
     engine.join().unwrap_or_else(|_| Err(EngineError::Internal("its thread panicked".to_owned())))
 }
 

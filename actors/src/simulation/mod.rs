@@ -18,10 +18,12 @@ use crate::driver::host_cpu::Driver;
 use crate::engine::{self, EpochHook, Epochs, HandOver, RunOptions, RunReport, UnitEntry};
 use crate::topology::{self, Topology};
 use balar_host::{Host, HostProgram, NodeDescription, SingleThread};
+use balar_protocol::statistics::KernelRecord;
 use node::Node;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Duration;
+use tracing::{debug, info, info_span};
 use workloads::{initial_code, workload};
 
 /// Runs a simulation to its end.
@@ -116,10 +118,12 @@ pub fn simulate_host_with_code(
     options: RunOptions,
 ) -> Result<RunResult, SimulationError> {
     let begin = std::time::Instant::now();
+    let _span = info_span!("simulation", topology = topology.name).entered();
     let mut node = Node::of(topology)?;
     for (gpu, texts) in code.iter().enumerate().take(node.gpus.len()).filter(|(_, texts)| !texts.is_empty()) {
         let texts: Vec<NamedText> = texts.iter().map(|(name, text)| (name.clone(), text.as_str().into())).collect();
-        node.load_modules(gpu, &texts)?;
+        info_span!("load", gpu = node.gpus[gpu].part).in_scope(|| node.load_modules(gpu, &texts))?;
+        debug!(gpu = node.gpus[gpu].part, texts = texts.len(), "code is loaded");
     }
     let shared_memory = node.memory.shared_file().cloned();
     let surroundings = HostSurroundings { description: describe(topology), shared_memory };
@@ -142,7 +146,8 @@ fn run(
     let epochs = Epochs::new(memory.epoch(), Arc::clone(&memory) as Arc<dyn EpochHook>);
     let surroundings = Surroundings::new(gpus, Some(memory), board);
     surroundings.give(Driver { host: Some(host), tables });
-    let built = topology::build(topology, &surroundings).map_err(Box::new)?;
+    let built = info_span!("build").in_scope(|| topology::build(topology, &surroundings)).map_err(Box::new)?;
+    debug!(units = built.len(), wires = topology.wires.len(), "the units are built");
     let mut units = Vec::with_capacity(built.len());
     for ((path, unit, wires), expanded) in built.into_iter().zip(&topology.units) {
         units.push(UnitEntry { path, unit, wires, weight: expanded.kind.weight });
@@ -157,7 +162,14 @@ fn run(
     }
     let simulation = engine::Simulation { units, epochs, hand_over };
     let threads = options.threads.max(1);
-    let RunReport { end, outcome, mut statistics, windows, messages, .. } = engine::run(simulation, options)?;
+    info!(threads, "the simulation begins");
+    let report = info_span!("run").in_scope(|| engine::run(simulation, options))?;
+    let RunReport { end, outcome, mut statistics, windows, messages, shard_busy, .. } = report;
+    for kernel in &statistics.kernels {
+        let KernelRecord { launch, name, gpu, cycles, start_ps, end_ps, .. } = kernel;
+        debug!(launch = launch.0, name, gpu, cycles, start_ps, end_ps, "a kernel has run");
+    }
+    info!(?outcome, simulated_ps = end.0, windows, messages, ?shard_busy, "the simulation has ended");
     Ok(RunResult {
         topology: topology.name.clone(),
         workload: "",

@@ -21,9 +21,14 @@ pub fn load(source: &TopologySource, options: &LoadOptions) -> Result<Topology, 
         TopologySource::Text { name, text } => (name, Some(Arc::new(SourceFile::text(name, text)))),
         TopologySource::Named(name) => (name, find_topology(name, options.library, &mut errors)),
     };
+    let _span = tracing::info_span!("topology", name = asked).entered();
     let topology = file.and_then(|file| load_file(&file, options, &mut errors));
     match topology {
-        Some(topology) if errors.list.is_empty() => Ok(topology),
+        Some(topology) if errors.list.is_empty() => {
+            let (units, wires) = (topology.units.len(), topology.wires.len());
+            tracing::debug!(units, wires, overrides = options.overrides.len(), "the topology is read");
+            Ok(topology)
+        }
         _ => Err(TopologyErrors { topology: asked.clone(), errors: errors.list }),
     }
 }

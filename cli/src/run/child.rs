@@ -57,6 +57,7 @@ impl ProgramChild {
     /// Where it cannot be started.
     pub fn start(mut command: Command, control: Control, interrupt: Arc<AtomicBool>) -> io::Result<ProgramChild> {
         let mut child = command.spawn()?;
+        tracing::info!(process = child.id(), program = ?command.get_program(), "the program has started");
         control.program_started(child.id());
         let descriptor = pidfd_open(Pid::from_child(&child), PidfdFlags::empty());
         let handle = match descriptor {

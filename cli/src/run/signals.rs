@@ -3,12 +3,11 @@
 use super::child::ChildHandle;
 use crate::exit::ExitStatus;
 use crate::failure::say;
+use futures::stream::{self, StreamExt, select_all};
 use rustix::process::Signal;
-use std::future::poll_fn;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::task::Poll;
 use tokio::signal::unix::{SignalKind, signal};
 
 /// What listens to SIGINT, SIGTERM and SIGHUP.
@@ -50,16 +49,14 @@ impl Signals {
         let own = signals.clone();
         std::thread::Builder::new().name("signals".to_owned()).spawn(move || {
             runtime.block_on(async {
-                loop {
-                    let received = poll_fn(|context| {
-                        for (listener, passed) in &mut listeners {
-                            if listener.poll_recv(context).is_ready() {
-                                return Poll::Ready(*passed);
-                            }
-                        }
-                        Poll::Pending
+                let streams = listeners.into_iter().map(|(mut listener, passed)| {
+                    stream::poll_fn(move |context| {
+                        listener.poll_recv(context).map(|received| received.map(|()| passed))
                     })
-                    .await;
+                });
+                // Whichever signal comes next.
+                let mut signals = select_all(streams);
+                while let Some(received) = signals.next().await {
                     own.received(received);
                 }
             });
