@@ -35,6 +35,7 @@ mod nw;
 mod pathfinder;
 mod pointer_chase;
 mod reduction;
+mod row_walk;
 mod scan;
 mod shared_chase;
 mod shock;

@@ -133,6 +133,7 @@ static WORKLOADS: &[Descriptor] = &[
     crate::btree::DESCRIPTOR,
     crate::tracking::DESCRIPTOR,
     crate::spmv::DESCRIPTOR,
+    crate::row_walk::DESCRIPTOR,
     crate::scan::DESCRIPTOR,
     crate::transpose::DESCRIPTOR,
     crate::histogram::DESCRIPTOR,

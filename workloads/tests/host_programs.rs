@@ -211,6 +211,42 @@ fn vectoradd_is_the_published_one_by_default() {
     assert_eq!(names[6..], ["cudaMemcpy", "cudaFree", "cudaFree", "cudaFree", "exit"]);
 }
 
+/// What the kernel `row_walk` does, computed from what lies in the device's memory.
+fn walk_rows(device: &mut Device, call: &Call) {
+    let Call::Launch(Launch { function, grid, block, parameters, .. }) = call else {
+        panic!("not a launch: {call:?}");
+    };
+    assert_eq!(&*function.name, "row_walk");
+    let pointer = |index: usize| u64::from_le_bytes(parameters[8 * index..][..8].try_into().unwrap());
+    let number = |at: usize| u64::from(u32::from_le_bytes(parameters[at..][..4].try_into().unwrap()));
+    let (rows, columns) = (number(24), number(28));
+    assert!(u64::from(grid[0]) * u64::from(block[0]) >= rows, "a thread for each row");
+    for row in 0..rows {
+        let mut float = |address: u64| f32::from_le_bytes(device.at(address)[..4].try_into().unwrap());
+        let mut sum = 0.0f32;
+        for column in 0..columns {
+            sum = float(pointer(0) + 4 * (row * columns + column)).mul_add(float(pointer(1) + 4 * column), sum);
+        }
+        device.at(pointer(2) + 4 * row)[..4].copy_from_slice(&sum.to_le_bytes());
+    }
+}
+
+#[test]
+fn row_walk_adds_up_its_rows_in_order() {
+    for parameters in ["rows=1,columns=1", "rows=33,columns=7,block=32", "rows=64,columns=100,block=48,seed=3"] {
+        let mut program = program("row_walk", parameters);
+        Device::default().execute(program.as_mut(), walk_rows);
+        assert_eq!(*program.verification(), Verification::Passed, "{parameters}");
+    }
+}
+
+#[test]
+fn row_walk_has_a_thread_for_each_row_and_4_mib_of_matrix_by_default() {
+    let calls = Device::default().execute(program("row_walk", "").as_mut(), no_kernel);
+    assert_eq!(launches(&calls), [("row_walk", [16, 1, 1], [256, 1, 1])]);
+    assert_eq!(calls[0], Call::Malloc { bytes: 4096 * 256 * 4 });
+}
+
 #[test]
 fn concurrent_uses_every_stream_asynchronously() {
     let calls = Device::default().execute(program("concurrent", "streams=3").as_mut(), no_kernel);
