@@ -68,7 +68,7 @@ fn own_stores_are_seen_before_the_epoch_ends() {
     assert!(log.may_touch(&load));
     let mut loaded = LaneValues::default();
     read_lanes(&memory.view(), (A, A + 4096), &load, &mut loaded);
-    assert!(log.overlay(&load, &mut loaded));
+    assert_eq!(log.overlay(&load, &mut loaded), Ok(()));
     assert_eq!(loaded.low[0], 101 | 102 << 32);
     assert_eq!(loaded.low[1], 103 | 104 << 32);
     assert!(!log.may_touch(&access(1, |_| A + 2048)));
@@ -81,8 +81,8 @@ fn atomics_return_old_values_and_block_own_loads() {
     let all = access(u32::MAX, |_| A);
     let add = AtomicFunction { operation: AtomicOperation::Add, data_type: AtomicType::U32 };
     log.atomic(SimTime(1), &all, add, &values(|_| 1), &LaneValues::default(), 7);
-    assert!(!log.overlay(&access(1, |_| A), &mut LaneValues::default()));
-    assert!(log.overlay(&access(1, |_| A + 4), &mut LaneValues::default()));
+    assert_eq!(log.overlay(&access(1, |_| A), &mut LaneValues::default()), Err(7));
+    assert_eq!(log.overlay(&access(1, |_| A + 4), &mut LaneValues::default()), Ok(()));
     memory.apply(&mut log);
     let result = log.atomic_results().next().expect("one atomic was logged");
     assert_eq!((result.token, result.mask), (7, u32::MAX));
@@ -103,7 +103,7 @@ fn atomics_of_sixteen_bytes() {
     let mut comparands = LaneValues::default();
     comparands.set(1, 7 << 64 | 5);
     log.atomic(SimTime(1), &wide, swap, &comparands, &replacements, 0);
-    assert!(!log.overlay(&access(1, |_| A + 12), &mut LaneValues::default()));
+    assert_eq!(log.overlay(&access(1, |_| A + 12), &mut LaneValues::default()), Err(0));
     memory.apply(&mut log);
     let result = log.atomic_results().next().expect("one atomic was logged");
     assert_eq!([result.values().get(0), result.values().get(1)], [0, 7 << 64 | 5]);
@@ -145,23 +145,28 @@ fn units_print_and_allocate_in_the_order_of_time_and_unit() {
     let mut log = WriteLog::default();
     log.set_heap(SimTime(0), 0, A + 8192, 256);
     memory.apply(&mut log);
-    let (mut first, mut second) = (WriteLog::default(), WriteLog::default());
+    let (mut first, mut second) = (memory.writer(1), memory.writer(2));
     let sizes = [16; 32];
     second.print(SimTime(5), 0, b"early\n");
     second.allocate(SimTime(10), 0, 0b11, &sizes, 0);
     second.print(SimTime(10), 0, b"second\n");
     first.print(SimTime(10), 0, b"first\n");
     first.allocate(SimTime(10), 0, 0b100, &sizes, 4);
-    let mut logs = [(UnitId(2), second), (UnitId(1), first)];
-    commit(&memory, &mut logs);
-    let addresses = |log: &WriteLog| {
-        let result = log.atomic_results().next().expect("one allocation was logged");
-        let values = result.values();
-        (result.kind, [0, 1, 2].map(|lane| values.low[lane]))
+    second.close();
+    first.close();
+    memory.epoch_ends();
+    let addresses = |writer: &mut Writer| {
+        let mut addresses = None;
+        writer.open(|log| {
+            let result = log.atomic_results().next().expect("one allocation was logged");
+            let values = result.values();
+            addresses = Some((result.kind, [0, 1, 2].map(|lane| values.low[lane])));
+        });
+        addresses.expect("the epoch has ended")
     };
     // Unit 1 comes first among equal times.
-    assert_eq!(addresses(&logs[1].1), (LoggedKind::Allocation, [0, 0, A + 8192]));
-    assert_eq!(addresses(&logs[0].1), (LoggedKind::Allocation, [A + 8208, A + 8224, 0]));
+    assert_eq!(addresses(&mut first), (LoggedKind::Allocation, [0, 0, A + 8192]));
+    assert_eq!(addresses(&mut second), (LoggedKind::Allocation, [A + 8208, A + 8224, 0]));
     assert_eq!(memory.take_printed(0), b"early\nfirst\nsecond\n");
     assert_eq!(memory.take_printed(0), b"");
     assert_eq!(memory.view().allocation_of(A + 8192), Some((A + 8192, A + 8448)));

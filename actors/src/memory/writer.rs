@@ -2,6 +2,7 @@
 
 use super::{DeviceMemory, WriteLog};
 use balar_protocol::SimTime;
+use serde::{Deserialize, Serialize};
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -103,6 +104,30 @@ impl Writer {
     }
 }
 
+/// What a unit has written and everybody else does not see yet, or the unit has not seen the end of.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct SavedWriter(Option<Box<WriteLog>>);
+
+impl Writer {
+    /// The log as it lies between windows.
+    pub fn save(&self) -> SavedWriter {
+        let log = || self.shelf.log.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        SavedWriter(self.shelf.filled.load(Ordering::Acquire).then(log))
+    }
+
+    /// Leaves a saved log between windows of a unit that has written nothing; it is applied with the others of its epoch, unless it was
+    /// before it was saved.
+    pub fn restore(&mut self, saved: SavedWriter) {
+        let Some(mut log) = saved.0 else { return };
+        self.announced = true;
+        if !log.is_applied() {
+            self.memory.waiting.add(self.unit, &self.shelf);
+        }
+        self.shelf.swap(&mut log);
+        self.shelf.filled.store(true, Ordering::Release);
+    }
+}
+
 impl Deref for Writer {
     type Target = WriteLog;
 
@@ -137,7 +162,8 @@ mod tests {
         memory.apply(&mut log);
         let (mut first, mut second) = (memory.writer(7), memory.writer(3));
         // The later write of one byte wins; of two at the same time, that of the later unit.
-        for (writer, time, value) in [(&mut first, 5, 1), (&mut second, 6, 2), (&mut first, 6, 3)] {
+        for (number, time, value) in [(7, 5, 1), (3, 6, 2), (7, 6, 3)] {
+            let writer = if number == 7 { &mut first } else { &mut second };
             writer.open(|_| panic!("no epoch has ended"));
             writer.fill(SimTime(time), DeviceMemory::BASE, 1, value, 1);
             writer.close();
