@@ -77,7 +77,7 @@ impl Outbox {
     }
 
     /// What a unit alone has sent, as (receiver, message).
-    pub(super) fn take_sent(&mut self) -> Vec<(UnitId, Message)> {
+    pub(crate) fn take_sent(&mut self) -> Vec<(UnitId, Message)> {
         self.outbound.last_mut().map(std::mem::take).unwrap_or_default()
     }
 

@@ -14,7 +14,7 @@ mod writer;
 pub(crate) use reading::read_lanes;
 pub(crate) use write_log::LoggedKind;
 pub use write_log::{AtomicResult, WriteLog};
-pub use writer::Writer;
+pub use writer::{SavedWriter, Writer};
 
 pub use allocations::Bounds;
 

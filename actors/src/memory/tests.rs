@@ -68,7 +68,7 @@ fn own_stores_are_seen_before_the_epoch_ends() {
     assert!(log.may_touch(&load));
     let mut loaded = LaneValues::default();
     read_lanes(&memory.view(), (A, A + 4096), &load, &mut loaded);
-    assert!(log.overlay(&load, &mut loaded));
+    assert_eq!(log.overlay(&load, &mut loaded), Ok(()));
     assert_eq!(loaded.low[0], 101 | 102 << 32);
     assert_eq!(loaded.low[1], 103 | 104 << 32);
     assert!(!log.may_touch(&access(1, |_| A + 2048)));
@@ -81,8 +81,8 @@ fn atomics_return_old_values_and_block_own_loads() {
     let all = access(u32::MAX, |_| A);
     let add = AtomicFunction { operation: AtomicOperation::Add, data_type: AtomicType::U32 };
     log.atomic(SimTime(1), &all, add, &values(|_| 1), &LaneValues::default(), 7);
-    assert!(!log.overlay(&access(1, |_| A), &mut LaneValues::default()));
-    assert!(log.overlay(&access(1, |_| A + 4), &mut LaneValues::default()));
+    assert_eq!(log.overlay(&access(1, |_| A), &mut LaneValues::default()), Err(7));
+    assert_eq!(log.overlay(&access(1, |_| A + 4), &mut LaneValues::default()), Ok(()));
     memory.apply(&mut log);
     let result = log.atomic_results().next().expect("one atomic was logged");
     assert_eq!((result.token, result.mask), (7, u32::MAX));
@@ -103,7 +103,7 @@ fn atomics_of_sixteen_bytes() {
     let mut comparands = LaneValues::default();
     comparands.set(1, 7 << 64 | 5);
     log.atomic(SimTime(1), &wide, swap, &comparands, &replacements, 0);
-    assert!(!log.overlay(&access(1, |_| A + 12), &mut LaneValues::default()));
+    assert_eq!(log.overlay(&access(1, |_| A + 12), &mut LaneValues::default()), Err(0));
     memory.apply(&mut log);
     let result = log.atomic_results().next().expect("one atomic was logged");
     assert_eq!([result.values().get(0), result.values().get(1)], [0, 7 << 64 | 5]);

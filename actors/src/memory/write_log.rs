@@ -6,6 +6,7 @@ use balar_isa::execution::{AtomicFunction, LaneValues, MemoryAccess};
 use balar_isa::program::{LANES, lanes};
 use balar_isa::texture::Image;
 use balar_protocol::SimTime;
+use serde::{Deserialize, Serialize};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -13,7 +14,7 @@ use std::sync::Arc;
 const FILTER_BITS: usize = 1024;
 
 /// A unit's writes to device memory within one value epoch, and after it the old values of its atomics.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct WriteLog {
     entries: Vec<Entry>,
     runs: Vec<Run>,
@@ -25,7 +26,7 @@ pub struct WriteLog {
     applied: bool,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 struct Filter([u64; FILTER_BITS / 64]);
 
 impl Default for Filter {
@@ -55,13 +56,13 @@ impl Filter {
     }
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 struct Entry {
     time: SimTime,
     kind: EntryKind,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 enum EntryKind {
     /// Bytes from `data`, in runs of consecutive addresses.
     Store {
@@ -161,7 +162,7 @@ enum EntryKind {
 }
 
 /// Consecutive bytes of a store.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Run {
     address: u64,
     offset: u32,
@@ -169,7 +170,7 @@ struct Run {
 }
 
 /// One lane of an atomic; the low and high halves of its values.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 struct AtomicLane {
     address: u64,
     /// The operand, and once the log is applied the old value.
@@ -422,9 +423,11 @@ impl WriteLog {
     }
 
     /// Lays this window's own stores over what `values` holds from the arena.
-    /// False where an own atomic of the window touches the access: the value is not known yet.
-    #[must_use]
-    pub fn overlay(&self, access: &MemoryAccess, values: &mut LaneValues) -> bool {
+    ///
+    /// # Errors
+    ///
+    /// The token of an own atomic of the epoch that touches the access: the value is not known before that is answered.
+    pub fn overlay(&self, access: &MemoryAccess, values: &mut LaneValues) -> Result<(), u32> {
         let bytes = u64::from(access.bytes);
         for lane in lanes(access.mask) {
             let start = access.addresses[lane];
@@ -444,10 +447,10 @@ impl WriteLog {
                             }
                         }
                     }
-                    EntryKind::Atomic { first, count, bytes, .. } => {
+                    EntryKind::Atomic { first, count, bytes, token, .. } => {
                         let lanes = &self.atomic_lanes[first as usize..(first + count) as usize];
                         if lanes.iter().any(|lane| overlaps(lane.address, u64::from(bytes))) {
-                            return false;
+                            return Err(token);
                         }
                     }
                     _ => {}
@@ -456,7 +459,7 @@ impl WriteLog {
             values.low[lane] = value as u64;
             values.high[lane] = (value >> 64) as u64;
         }
-        true
+        Ok(())
     }
 
     pub(super) fn apply(&mut self, entry: usize, arena: &mut Arena) {

@@ -2,6 +2,7 @@
 
 use super::{DeviceMemory, WriteLog};
 use balar_protocol::SimTime;
+use serde::{Deserialize, Serialize};
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -100,6 +101,30 @@ impl Writer {
     /// When what is written at `time` can be seen by everybody: the end of that epoch.
     pub fn visible_at(&self, time: SimTime) -> SimTime {
         self.memory.epoch_end(time)
+    }
+}
+
+/// What a unit has written and everybody else does not see yet, or the unit has not seen the end of.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct SavedWriter(Option<Box<WriteLog>>);
+
+impl Writer {
+    /// The log as it lies between windows.
+    pub fn save(&self) -> SavedWriter {
+        let log = || self.shelf.log.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        SavedWriter(self.shelf.filled.load(Ordering::Acquire).then(log))
+    }
+
+    /// Leaves a saved log between windows of a unit that has written nothing; it is applied with the others of its epoch, unless it was
+    /// before it was saved.
+    pub fn restore(&mut self, saved: SavedWriter) {
+        let Some(mut log) = saved.0 else { return };
+        self.announced = true;
+        if !log.is_applied() {
+            self.memory.waiting.add(self.unit, &self.shelf);
+        }
+        self.shelf.swap(&mut log);
+        self.shelf.filled.store(true, Ordering::Release);
     }
 }
 

@@ -1,5 +1,7 @@
 //! What an SM counts beyond its kernels' own counters.
 
+use serde::{Deserialize, Serialize};
+
 balar_protocol::counters! {
     /// An SM's cycles, and where its warps spent theirs.
     pub struct SmCounters {
@@ -61,7 +63,7 @@ balar_protocol::counters! {
 }
 
 /// Why a warp does not issue.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[repr(u8)]
 pub enum Stall {
     /// Fixed-latency result.
@@ -90,8 +92,19 @@ pub enum Stall {
 
 impl Stall {
     /// Charges `cycles` warp-cycles to this reason.
+    #[inline]
     pub fn charge(self, counters: &mut SmCounters, cycles: u64) {
-        let counter = match self {
+        *self.counter(counters) += cycles;
+    }
+
+    /// Takes back `cycles` warp-cycles that were charged ahead of time.
+    pub fn refund(self, counters: &mut SmCounters, cycles: u64) {
+        *self.counter(counters) -= cycles;
+    }
+
+    #[inline]
+    fn counter(self, counters: &mut SmCounters) -> &mut u64 {
+        match self {
             Stall::Wait => &mut counters.stall_wait,
             Stall::LongScoreboard => &mut counters.stall_long_scoreboard,
             Stall::ShortScoreboard => &mut counters.stall_short_scoreboard,
@@ -103,7 +116,6 @@ impl Stall {
             Stall::Drain => &mut counters.stall_drain,
             Stall::Sleeping => &mut counters.stall_sleeping,
             Stall::NoInstruction => &mut counters.stall_no_instruction,
-        };
-        *counter += cycles;
+        }
     }
 }

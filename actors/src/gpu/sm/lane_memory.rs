@@ -30,8 +30,10 @@ pub struct SmMemory<'a> {
     pub recent_range: &'a mut (u64, u64),
     /// Accesses of the instruction beyond the one that its step describes.
     pub further: &'a mut Vec<MemoryAccess>,
-    /// Names the warp of a deferred atomic.
+    /// Names a deferred atomic.
     pub token: u32,
+    /// Where a load gave [`MemoryProblem::Later`]: the token of the atomic whose result it waits for.
+    pub blocked_by: Option<u32>,
 }
 
 fn name(kind: AccessKind) -> FaultAccess {
@@ -186,7 +188,10 @@ impl LaneMemory for SmMemory<'_> {
         self.check(access)?;
         if matches!(access.space, Space::Global | Space::Constant) {
             read_lanes(self.view, *self.recent_range, access, values);
-            if self.log.may_touch(access) && !self.log.overlay(access, values) {
+            if self.log.may_touch(access)
+                && let Err(token) = self.log.overlay(access, values)
+            {
+                self.blocked_by = Some(token);
                 return Err(MemoryProblem::Later);
             }
             return Ok(());

@@ -236,3 +236,27 @@ impl SmParameters {
         problems
     }
 }
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// Those of the V100's SMs.
+    pub(crate) fn parameters() -> SmParameters {
+        let text = include_str!("../../../../topologies/parts/v100.ron");
+        let name = "StreamingMultiprocessor";
+        let start = text.find(name).expect("a V100 has SMs") + name.len();
+        let mut depth = 0;
+        let end = text[start..].find(|letter| {
+            depth += i32::from(letter == '(') - i32::from(letter == ')');
+            depth == 0
+        });
+        let end = start + end.expect("the parenthesis is closed") + 1;
+        ron::from_str(&text[start..end]).expect("the file is in order")
+    }
+
+    #[test]
+    fn the_shipped_sm_has_no_problem() {
+        assert!(parameters().problems().is_empty());
+    }
+}

@@ -1,18 +1,13 @@
-//! Calls of the device runtime: `printf`, `malloc`, `free`, and the end of an assertion that does not hold.
+//! What calls of the device runtime do: `printf`, `malloc`, `free`, and the end of an assertion that does not hold.
 
 mod format;
 
-use super::Sm;
-use super::counters::Stall;
-use super::issue::Step;
 use super::lane_memory::SmMemory;
-use super::warp_slot::Ready;
-use balar_host::memory::gpu_base;
 use balar_isa::execution::{
     AccessKind, AtomicCompletion, LOCAL_WINDOW, LaneMemory, LaneValues, MemoryAccess, MemoryProblem, SHARED_WINDOW,
     Space, SystemArguments, SystemCall, WINDOW_BYTES,
 };
-use balar_isa::program::{LANES, Timing, lanes};
+use balar_isa::program::lanes;
 use balar_protocol::cuda::FaultCause;
 use format::Arguments;
 
@@ -22,29 +17,6 @@ const NO_FORMAT: u64 = -1i32 as u32 as u64;
 const PRINTED_TEXT: usize = 1 << 20;
 /// Strings of an assertion are cut here: a report stays readable.
 const ASSERTION_TEXT: usize = 4096;
-
-impl Sm {
-    /// Times a call by these lanes. The GPU's runtime takes its place in a buffer, or a block from the heap, with atomics on words
-    /// that all SMs share; a call is counted as one atomic of each lane on such a word, at the start of the GPU's memory. The
-    /// instructions around it, and the stores of a record, are not modelled.
-    pub(super) fn system_call(
-        &mut self,
-        warp: usize,
-        pc: u32,
-        timing: &Timing,
-        (mask, deferred): (u32, bool),
-        cycle: u64,
-        step: &mut Step,
-    ) {
-        let kind = if deferred { AccessKind::Atomic } else { AccessKind::Reduction };
-        self.access = MemoryAccess { kind, mask, addresses: [gpu_base(self.gpu); LANES], ..MemoryAccess::default() };
-        self.access(warp, pc, timing, deferred, cycle, step);
-        if !deferred {
-            let latency = u64::from(self.latencies[timing.latency as usize]);
-            self.warps[warp].set_ready(timing, Ready::at(cycle + latency, Stall::Wait));
-        }
-    }
-}
 
 /// A call by the lanes of `mask`, in lane order. It has no effect where it gives a problem.
 pub(super) fn system_call(
@@ -190,6 +162,7 @@ impl Arguments for Buffer<'_, '_> {
 mod tests {
     use super::*;
     use crate::memory::{Bounds, DeviceMemory, WriteLog};
+    use balar_isa::program::LANES;
     use balar_protocol::SimTime;
     use balar_protocol::cuda::{FaultAccess, FaultSpace};
 
@@ -215,6 +188,7 @@ mod tests {
             recent_range: &mut recent_range,
             further: &mut further,
             token: 0,
+            blocked_by: None,
         })
     }
 

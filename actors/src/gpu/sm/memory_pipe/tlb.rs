@@ -1,7 +1,9 @@
 //! The TLBs an SM reaches without the GMMU: fully associative, least recently used out.
 
+use serde::{Deserialize, Serialize};
+
 /// A fully associative translation cache.
-#[derive(Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Tlb {
     page_shift: u32,
     capacity: usize,

@@ -1,6 +1,7 @@
 //! The tags of the L1 data cache: sectored, streaming, write-through without write allocate.
 
 use balar_protocol::memory::LINE_BYTES;
+use serde::{Deserialize, Serialize};
 
 /// No line has this tag.
 const EMPTY: u64 = u64::MAX;
@@ -8,7 +9,7 @@ const EMPTY: u64 = u64::MAX;
 const NONE: u16 = u16::MAX;
 
 /// A place for a line, in its set's list from the most to the least recently used.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Entry {
     line: u64,
     newer: u16,
@@ -18,7 +19,7 @@ struct Entry {
 
 /// Tags and sector states; values are not here. A set has hundreds of ways, so a line is found by a hash and the least recently
 /// used one by a list, never by a search through the set.
-#[derive(Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct L1Cache {
     sets: usize,
     ways: usize,

@@ -3,17 +3,13 @@
 //! The copies up to a commit, or up to an arrival at an `mbarrier` object, are a batch. Batches end in order, whenever their data
 //! come; memory is taken only when more are under way than ever before.
 
-use super::Sm;
-use super::counters::Stall;
-use super::issue::{Step, count_access};
-use super::memory_pipe::Consumer;
-use super::warp_slot::{Ready, Status};
-use balar_isa::execution::{AccessKind, AtomicFunction, AtomicOperation, AtomicType, BarrierOperation, Space};
-use balar_isa::program::{Timing, lanes};
+use balar_isa::execution::{AtomicFunction, AtomicOperation, AtomicType, BarrierOperation};
+use balar_isa::program::lanes;
+use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
 /// What ends a batch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum End {
     /// `cp.async.commit_group`.
     Commit,
@@ -21,14 +17,14 @@ pub enum End {
     Arrival(u32),
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Batch {
     under_way: u32,
     end: End,
 }
 
 /// The copies of one warp.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Copies {
     /// Ended batches, the first of which is under way still.
     batches: VecDeque<Batch>,
@@ -105,15 +101,8 @@ impl Copies {
     }
 }
 
-/// Arrivals at `mbarrier` objects that happen when copies have come.
-#[derive(Debug, Default)]
-pub struct Arrivals {
-    arrivals: Vec<Arrival>,
-    free: Vec<u32>,
-}
-
 /// The lanes of a warp that will arrive, and where.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Arrival {
     /// The lanes.
     pub mask: u32,
@@ -121,94 +110,15 @@ pub struct Arrival {
     pub addresses: [u32; 32],
 }
 
-impl Arrivals {
-    /// Keeps an arrival; gives its number.
-    pub fn add(&mut self, arrival: Arrival) -> u32 {
-        match self.free.pop() {
-            Some(number) => {
-                self.arrivals[number as usize] = arrival;
-                number
+impl Arrival {
+    /// The lanes arrive at the objects in their CTA's shared memory.
+    pub fn happen(&self, shared: &mut [u8]) {
+        let operation = AtomicOperation::Barrier(BarrierOperation::Arrive);
+        let function = AtomicFunction { operation, data_type: AtomicType::U64 };
+        for address in lanes(self.mask).map(|lane: usize| self.addresses[lane] as usize) {
+            if let Some(object) = shared.get_mut(address..address + 8) {
+                function.update(object, 1, 0);
             }
-            None => {
-                self.arrivals.push(arrival);
-                self.arrivals.len() as u32 - 1
-            }
-        }
-    }
-
-    /// Gives an arrival back.
-    pub fn take(&mut self, number: u32) -> Arrival {
-        self.free.push(number);
-        self.arrivals[number as usize]
-    }
-}
-
-impl Sm {
-    /// Times the copy to shared memory whose read the last step made. The write to shared memory goes by the way of a line that
-    /// comes from below, which the pipe is not charged for.
-    pub(super) fn copy(&mut self, warp: usize, pc: u32, timing: &Timing, cycle: u64, step: &mut Step) {
-        let cta = usize::from(self.warps[warp].cta);
-        count_access(&mut self.ctas[cta].counters, Space::Global, AccessKind::Load);
-        self.warps[warp].set_ready(timing, Ready::at(cycle + 1, Stall::Wait));
-        if self.access.mask == 0 {
-            return;
-        }
-        let (lines, start, busy) = self.enter_pipe(cycle);
-        self.load(warp, pc, Consumer::Copies, lines.as_slice(), start, busy, step.out);
-        self.lines = lines;
-    }
-
-    /// The last step's lanes will arrive at `mbarrier` objects when the copies so far have come.
-    pub(super) fn arrive_after_copies(&mut self, warp: usize, pc: u32, timing: &Timing, cycle: u64, step: &mut Step) {
-        if self.access.mask == 0 {
-            return;
-        }
-        let addresses = self.access.addresses.map(|address| address as u32);
-        let arrival = self.arrivals.add(Arrival { mask: self.access.mask, addresses });
-        self.access(warp, pc, timing, false, cycle, step);
-        self.end_batch(warp, End::Arrival(arrival));
-    }
-
-    /// The copies so far are a batch.
-    pub(super) fn end_batch(&mut self, warp: usize, end: End) {
-        self.warps[warp].copies.end(end);
-        self.finish_batches(warp);
-    }
-
-    /// Batches that have come are forgotten, and the arrivals that waited for them happen.
-    fn finish_batches(&mut self, warp: usize) {
-        let slot = &mut self.warps[warp];
-        while let Some(end) = slot.copies.take_finished() {
-            let End::Arrival(number) = end else { continue };
-            let Arrival { mask, addresses } = self.arrivals.take(number);
-            let function = AtomicFunction {
-                operation: AtomicOperation::Barrier(BarrierOperation::Arrive),
-                data_type: AtomicType::U64,
-            };
-            let shared = &mut self.ctas[usize::from(slot.cta)].shared;
-            for address in lanes(mask).map(|lane: usize| addresses[lane] as usize) {
-                if let Some(object) = shared.get_mut(address..address + 8) {
-                    function.update(object, 1, 0);
-                }
-            }
-        }
-    }
-
-    /// A copy has come.
-    pub(super) fn copy_arrived(&mut self, warp: usize, batch: u32, cycle: u64, step: &mut Step) {
-        let slot = &mut self.warps[warp];
-        slot.copies.arrived(batch);
-        slot.copies.ready_at(cycle + self.l1_fill_latency);
-        self.finish_batches(warp);
-        let slot = &mut self.warps[warp];
-        match slot.status {
-            Status::Copies if slot.copies.at_most(slot.copies.wanted) => {
-                slot.charge_until(cycle, &mut self.counters);
-                let ready = slot.copies.ready.max(cycle);
-                self.schedule(warp, ready, step);
-            }
-            Status::Draining if slot.outstanding == 0 && slot.copies.is_idle() => self.retire(warp, cycle, step.out),
-            _ => {}
         }
     }
 }
@@ -216,6 +126,7 @@ impl Sm {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::gpu::sm::slab::Slab;
 
     #[test]
     fn groups_end_in_order() {
@@ -251,14 +162,14 @@ mod tests {
 
     #[test]
     fn arrivals_are_no_groups_and_are_given_back() {
-        let (mut copies, mut arrivals) = (Copies::default(), Arrivals::default());
-        let number = arrivals.add(Arrival { mask: 1, addresses: [8; 32] });
+        let (mut copies, mut arrivals) = (Copies::default(), Slab::default());
+        let number = arrivals.insert(Arrival { mask: 1, addresses: [8; 32] });
         copies.begin();
         copies.end(End::Arrival(number));
         assert!(copies.at_most(Some(0)));
         let mut dropped = Vec::new();
-        copies.clear(|arrival| dropped.push(arrivals.take(arrival).addresses[0]));
+        copies.clear(|arrival| dropped.push(arrivals.remove(arrival).addresses[0]));
         assert_eq!(dropped, [8]);
-        assert_eq!(arrivals.add(Arrival { mask: 2, addresses: [0; 32] }), number);
+        assert_eq!(arrivals.insert(Arrival { mask: 2, addresses: [0; 32] }), number);
     }
 }

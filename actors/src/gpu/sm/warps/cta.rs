@@ -1,15 +1,17 @@
 //! A CTA slot of an SM: the CTA's shared memory, barriers and counters.
 
+use super::wheel::WarpSet;
 use balar_isa::execution::{BarrierArrival, BarrierKind};
 use balar_protocol::cuda::KernelLaunch;
 use balar_protocol::statistics::KernelCounters;
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 /// Barriers of a CTA.
 pub const BARRIERS: usize = 16;
 
 /// One barrier: who has arrived, and what their predicates reduce to.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 struct Barrier {
     arrived: u32,
     waiting: bool,
@@ -19,14 +21,14 @@ struct Barrier {
 }
 
 /// One CTA slot.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct CtaSlot {
     /// The launch; `None` where the slot is free.
     pub launch: Option<Arc<KernelLaunch>>,
     /// Place in the grid.
     pub cta: [u32; 3],
     /// Its warp slots.
-    pub warps: Vec<u16>,
+    pub warps: WarpSet,
     /// Warps that have not left yet.
     pub live_warps: u32,
     /// Threads that have not ended.
@@ -58,7 +60,7 @@ impl CtaSlot {
         self.counters.ctas_launched = 1;
         self.counters.warps_launched = u64::from(self.live_warps);
         self.barriers = [Barrier::default(); BARRIERS];
-        self.warps.clear();
+        self.warps = 0;
         self.cta = cta;
         self.launch = Some(launch);
     }
@@ -76,10 +78,14 @@ impl CtaSlot {
         self.complete(arrival.barrier)
     }
 
-    /// Threads end: barriers that waited for all of the CTA may be complete now.
-    pub fn exit(&mut self, threads: u32) -> impl Iterator<Item = Completion> + '_ {
+    /// Threads end: barriers that waited for all of the CTA may be complete now. [`Self::next_completion`] tells which.
+    pub fn exit(&mut self, threads: u32) {
         self.live_threads = self.live_threads.saturating_sub(threads);
-        (0..BARRIERS as u8).filter_map(|barrier| {
+    }
+
+    /// The next barrier from `first` on at which threads wait and whose last thread has arrived.
+    pub fn next_completion(&mut self, first: u8) -> Option<Completion> {
+        (first..BARRIERS as u8).find_map(|barrier| {
             let waits = self.barriers[usize::from(barrier)].waiting;
             waits.then(|| self.complete(barrier)).flatten()
         })
@@ -135,8 +141,12 @@ mod tests {
     fn threads_that_end_are_not_waited_for() {
         let mut cta = cta(64);
         assert_eq!(cta.arrive(&arrival(BarrierKind::Sync, None, u32::MAX, 0)), None);
-        assert_eq!(cta.exit(31).count(), 0);
-        assert_eq!(cta.exit(1).collect::<Vec<_>>(), [Completion { barrier: 3, reduction: None }]);
+        cta.exit(31);
+        assert_eq!(cta.next_completion(0), None);
+        cta.exit(1);
+        assert_eq!(cta.next_completion(4), None);
+        assert_eq!(cta.next_completion(0), Some(Completion { barrier: 3, reduction: None }));
+        assert_eq!(cta.next_completion(0), None);
     }
 
     #[test]

@@ -1,14 +1,16 @@
 //! The instruction cache: which lines of which programs an SM holds, and which are on their way.
 
+use crate::gpu::sm::slab::Slab;
 use balar_protocol::cuda::ProgramId;
 use balar_protocol::memory::LINE_BYTES;
+use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
 /// Code of all programs lies here, above device memory and local memory; each program has a mebibyte.
 const CODE_WINDOW: u64 = 0x7f80_0000_0000;
 const CODE_BYTES: u64 = 1 << 20;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 enum Line {
     Absent,
     UnderWay,
@@ -16,22 +18,21 @@ enum Line {
 }
 
 /// A line of code on its way, named in requests by its place in a table.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Fetch {
     program: ProgramId,
     line: u32,
 }
 
 /// Lines of 128 bytes, first in first out, with a prefetcher that asks for the lines after a missing one.
-#[derive(Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct InstructionCache {
     capacity: usize,
     prefetch: u32,
     instructions_per_line: u32,
     programs: Vec<(ProgramId, Vec<Line>)>,
     resident: VecDeque<Fetch>,
-    fetches: Vec<Option<Fetch>>,
-    under_way: u32,
+    fetches: Slab<Fetch>,
 }
 
 impl InstructionCache {
@@ -43,8 +44,7 @@ impl InstructionCache {
             instructions_per_line: (LINE_BYTES as u32 / instruction_bytes.max(1)).max(1),
             programs: Vec::new(),
             resident: VecDeque::new(),
-            fetches: Vec::new(),
-            under_way: 0,
+            fetches: Slab::default(),
         }
     }
 
@@ -56,7 +56,7 @@ impl InstructionCache {
 
     /// Lines on their way.
     pub fn under_way(&self) -> u32 {
-        self.under_way
+        self.fetches.len()
     }
 
     /// Is the line here? Where it is not, calls `request` with (number, address) of each line to fetch: the missing one unless it
@@ -87,15 +87,9 @@ impl InstructionCache {
             let state = &mut self.programs[at].1[wanted as usize];
             if *state == Line::Absent {
                 *state = Line::UnderWay;
-                self.under_way += 1;
-                let fetch = Some(Fetch { program, line: wanted });
-                let number = self.fetches.iter().position(Option::is_none).unwrap_or_else(|| {
-                    self.fetches.push(None);
-                    self.fetches.len() - 1
-                });
-                self.fetches[number] = fetch;
+                let number = self.fetches.insert(Fetch { program, line: wanted });
                 let base = CODE_WINDOW + u64::from(program.0) * CODE_BYTES;
-                request(number as u32, base + u64::from(wanted) * LINE_BYTES % CODE_BYTES);
+                request(number, base + u64::from(wanted) * LINE_BYTES % CODE_BYTES);
             }
         }
         false
@@ -103,8 +97,7 @@ impl InstructionCache {
 
     /// Fetch `number` has arrived.
     pub fn arrived(&mut self, number: u32) {
-        let Some(fetch) = self.fetches.get_mut(number as usize).and_then(Option::take) else { return };
-        self.under_way -= 1;
+        let fetch = self.fetches.remove(number);
         if self.resident.len() == self.capacity
             && let Some(oldest) = self.resident.pop_front()
         {

@@ -1,0 +1,193 @@
+//! What comes to an SM from outside: CTAs, answers of the memory system, translations.
+
+use super::counters::Stall;
+use super::memory_pipe::{Event, Owner, Purpose};
+use super::progress::{Sm, Specification, State, Step};
+use super::warps::Place;
+use super::warps::readiness::Ready;
+use super::warps::slot::Status;
+use super::warps::wheel::members;
+use crate::memory::LoggedKind;
+use balar_isa::program::Program;
+use balar_protocol::Payload;
+use balar_protocol::cta::{CtaLaunch, CtaMessage};
+use balar_protocol::cuda::{FaultCause, KernelFault, KernelLaunch};
+use balar_protocol::memory::MemoryMessage;
+
+impl Sm {
+    /// The scheduler has placed a CTA here.
+    fn launch(&mut self, command: CtaLaunch, step: &mut Step) {
+        let cycle = step.now.cycle;
+        let CtaLaunch { launch, cta, slot } = command;
+        let Some(program) = launch.code.program::<Program>() else {
+            let cause = FaultCause::Unsupported(format!("kernel {} is not loaded", launch.name));
+            let (kernel, thread, instruction) = (launch.name.clone(), [0; 3], String::new());
+            let fault = KernelFault { cause, kernel, launch: launch.id, cta, thread, instruction };
+            self.state.warps.place_without_code(&launch, slot, cta);
+            self.state.warps.begin(0, cycle);
+            self.end_cta(usize::from(slot), Some(fault), cycle, step.out);
+            return;
+        };
+        if launch.id > self.state.launch {
+            self.state.launch = launch.id;
+            // What was legal for an earlier kernel may have been freed since.
+            self.state.recent_range = (0, 0);
+            self.configure_l1(&launch);
+        }
+        let place = Place { sm: self.wiring.index, sm_count: self.wiring.sm_count, slot };
+        let warps = self.state.warps.place(&launch, &program, place, cta);
+        self.state.warps.begin(warps, cycle);
+        for warp in members(warps) {
+            self.schedule(warp, cycle + self.specification.cta_start_latency, step);
+        }
+    }
+
+    /// Shared memory takes the smallest carve-out in which as many CTAs fit as the SM's other limits allow; the L1 has the rest,
+    /// and starts empty, as it does between kernels.
+    fn configure_l1(&mut self, launch: &KernelLaunch) {
+        let Specification { registers, unified_memory, cta_slots, carve_outs, .. } = &self.specification;
+        let by_warps = self.state.warps.len() as u64 / u64::from(launch.warps_per_cta().max(1));
+        let by_registers = registers / u64::from((launch.registers_per_thread * launch.threads_per_cta()).max(1));
+        let resident = by_warps.min(by_registers).min(*cta_slots).max(1);
+        let wanted = u64::from(launch.shared_bytes) * resident;
+        let largest = carve_outs.last().copied().unwrap_or(0);
+        let carve_out = carve_outs.iter().copied().find(|&size| size >= wanted).unwrap_or(largest);
+        self.state.pipe.resize_l1(unified_memory - carve_out);
+    }
+
+    pub(super) fn receive(&mut self, payload: Payload, step: &mut Step) {
+        let cycle = step.now.cycle;
+        match payload {
+            Payload::Memory(MemoryMessage::Response(response)) => {
+                let mut events = std::mem::take(&mut self.scratch.events);
+                self.state.pipe.receive(&self.specification.pipe, response, cycle, &mut events);
+                self.carry(events, step);
+            }
+            Payload::Cta(CtaMessage::Launch(launch)) => self.launch(*launch, step),
+            Payload::Cta(CtaMessage::Abort(launch)) => self.state.warps.abort(launch, cycle),
+            Payload::Translation(message) => {
+                self.state.pipe.translated(&message, cycle, &self.wiring.ports, step.out);
+            }
+            _ => {}
+        }
+    }
+
+    /// Answers that were held back are due.
+    #[cold]
+    pub(super) fn release_due(&mut self, step: &mut Step) {
+        let mut events = std::mem::take(&mut self.scratch.events);
+        self.state.pipe.release_due(&self.specification.pipe, step.now.cycle, &mut events);
+        self.carry(events, step);
+    }
+
+    /// Carries what happened in the memory pipe to the warps.
+    fn carry(&mut self, mut events: Vec<Event>, step: &mut Step) {
+        for event in events.drain(..) {
+            match event {
+                Event::Part(owner, hit_sectors) => {
+                    let warp = usize::from(owner.warp);
+                    if self.state.warps.is_current(warp, owner.generation) {
+                        let (_, _, cta) = self.state.warps.all_of(warp);
+                        cta.counters.l2_sector_hits_load += u64::from(hit_sectors);
+                    }
+                }
+                Event::Completed(key, owner) => self.completed(key, owner, step),
+                Event::Acknowledged(warp, generation) => self.acknowledged(usize::from(warp), generation, step),
+                Event::Code(number) => self.code_arrived(number, step),
+                Event::Room => self.state.warps.release_throttled(step.now.cycle),
+            }
+        }
+        self.scratch.events = events;
+    }
+
+    /// An access has been answered: what waited for it goes on.
+    fn completed(&mut self, key: u32, owner: Owner, step: &mut Step) {
+        let cycle = step.now.cycle;
+        let warp = usize::from(owner.warp);
+        let wrong_free = self.state.wrong_frees.iter().position(|&(free, _, _)| free == key);
+        let wrong_free = wrong_free.map(|at| self.state.wrong_frees.swap_remove(at));
+        if self.state.warps.is_current(warp, owner.generation) {
+            let ready = cycle + self.specification.pipe.fill_latency();
+            match owner.purpose {
+                Purpose::Registers { pc } => {
+                    if let Some((_, lane, address)) = wrong_free {
+                        self.fail(warp, (pc, lane), FaultCause::InvalidFree { address }, cycle, step.out);
+                    } else {
+                        let (program, _, readiness) = self.state.warps.context(warp).parts();
+                        readiness.completed(program, program.timing(pc), Ready::at(ready, Stall::LongScoreboard));
+                        if self.state.warps.warp(warp).status == Status::Memory {
+                            self.resume(warp, cycle, step);
+                        }
+                    }
+                }
+                Purpose::Copies { batch } => self.copy_arrived(warp, batch, ready, step),
+                Purpose::Nothing => {}
+            }
+        }
+        for warp in members(self.state.warps.value_known(key, cycle)) {
+            self.schedule(warp, cycle, step);
+        }
+    }
+
+    fn copy_arrived(&mut self, warp: usize, batch: u32, ready: u64, step: &mut Step) {
+        let cycle = step.now.cycle;
+        self.state.warps.copy_arrived(warp, batch, ready);
+        let status = self.state.warps.warp(warp).status;
+        let copies = &self.state.warps.context(warp).copies;
+        match status {
+            Status::Copies if copies.at_most(copies.wanted) => {
+                let ready = copies.ready.max(cycle);
+                self.resume(warp, ready, step);
+            }
+            Status::Draining if self.state.warps.is_drained(warp) => self.retire(warp, cycle, step.out),
+            _ => {}
+        }
+    }
+
+    fn acknowledged(&mut self, warp: usize, generation: u32, step: &mut Step) {
+        if !self.state.warps.acknowledged(warp, generation) {
+            return;
+        }
+        match self.state.warps.warp(warp).status {
+            Status::Fence => self.resume(warp, step.now.cycle, step),
+            Status::Draining if self.state.warps.is_drained(warp) => self.retire(warp, step.now.cycle, step.out),
+            _ => {}
+        }
+    }
+
+    /// A line of code has arrived: warps that wait for code look again.
+    fn code_arrived(&mut self, number: u32, step: &mut Step) {
+        let mut waiting = std::mem::take(&mut self.scratch.waiting);
+        self.state.front_end.code_arrived(number, &mut waiting);
+        for warp in waiting.drain(..).map(usize::from) {
+            if self.state.warps.warp(warp).status == Status::Fetch {
+                self.resume(warp, step.now.cycle, step);
+            }
+        }
+        self.scratch.waiting = waiting;
+    }
+
+    /// Old values of the atomics of the last epoch go to their registers. Nobody reads these before the answers arrive, which the
+    /// memory pipe takes after the epoch alone.
+    pub(super) fn take_atomic_results(&mut self) {
+        let State { warps, pipe, wrong_frees, .. } = &mut self.state;
+        self.writer.open(|log| {
+            for result in log.atomic_results() {
+                let Some(Owner { warp, generation, purpose: Purpose::Registers { pc } }) = pipe.owner(result.token)
+                else {
+                    continue;
+                };
+                let warp = usize::from(warp);
+                if result.mask == 0 || !warps.is_current(warp, generation) {
+                    continue;
+                }
+                if result.kind == LoggedKind::Release {
+                    wrong_frees.extend(result.first_zero().map(|(lane, address)| (result.token, lane, address)));
+                } else {
+                    let (program, state, _) = warps.context(warp).parts();
+                    state.write_atomic_result(program, pc, &result.values(), result.mask);
+                }
+            }
+        });
+    }
+}

@@ -1,0 +1,303 @@
+//! Issue: which warp's turn it is, and what follows from the instruction that it executes.
+
+use super::counters::Stall;
+use super::execution::{Execution, Stepped, count_access};
+use super::front_end::Class;
+use super::memory_pipe::{Access, Answer, Owner, Purpose};
+use super::progress::{Sm, State, Step};
+use super::warps::WarpSet;
+use super::warps::copies::{Arrival, End};
+use super::warps::readiness::Ready;
+use super::warps::slot::Status;
+use crate::engine::Outbox;
+use balar_host::memory::gpu_base;
+use balar_isa::execution::{AccessKind, BarrierArrival, BarrierKind, Effect, MemoryAccess, Space};
+use balar_isa::program::{LANES, LatencyClass, Pipe};
+use balar_protocol::SimTime;
+
+impl Sm {
+    /// One cycle of one sub-core: at most one instruction goes to a pipe.
+    #[inline]
+    pub(super) fn issue(&mut self, sub_core: usize, ready: WarpSet, step: &mut Step) {
+        let cycle = step.now.cycle;
+        let State { warps, pipe, front_end, .. } = &mut self.state;
+        let mut blocked = front_end.blocked(sub_core, warps.wants(), cycle);
+        let memory = warps.wants()[Pipe::Memory as usize] & ready;
+        if memory != 0 {
+            let specification = &self.specification.pipe;
+            if pipe.accepts_from(specification, cycle) > cycle || !pipe.has_room(specification) {
+                blocked |= memory;
+            }
+        }
+        let blocked = blocked & ready;
+        let choice =
+            front_end.choose(&self.specification.front_end, sub_core, ready & !blocked, blocked, warps.older());
+        if choice.refused != 0 {
+            self.refuse(sub_core, choice.refused, cycle);
+        }
+        if let Some(warp) = choice.warp {
+            self.state.warps.take(warp);
+            self.execute(warp, sub_core, step);
+        }
+    }
+
+    /// Ready warps whose turn had come find a pipe taken, or no room for their access.
+    fn refuse(&mut self, sub_core: usize, refused: WarpSet, cycle: u64) {
+        let State { warps, pipe: memory_pipe, front_end, .. } = &mut self.state;
+        for pipe in Pipe::ALL {
+            let set = refused & warps.wants()[pipe as usize];
+            if set == 0 {
+                continue;
+            }
+            let free = front_end.free_from(sub_core, pipe as usize);
+            if pipe != Pipe::Memory {
+                warps.park(set, cycle, free, Stall::MathPipeThrottle);
+                continue;
+            }
+            let until = if free > cycle { free } else { memory_pipe.accepts_from(&self.specification.pipe, cycle) };
+            if until > cycle {
+                warps.park(set, cycle, until, Stall::LgThrottle);
+            } else {
+                warps.throttle(set, cycle);
+            }
+        }
+    }
+
+    /// Executes the warp's next instruction.
+    fn execute(&mut self, warp: usize, sub_core: usize, step: &mut Step) {
+        let cycle = step.now.cycle;
+        let Stepped { effect, pc, class } = self.step_warp(warp, cycle, step);
+        if matches!(effect, Effect::Retry) {
+            self.state.warps.wait_for_value(warp, self.execution.blocked_by, cycle);
+            return;
+        }
+        let issued = self.state.front_end.issue(&self.specification.front_end, sub_core, warp, class, cycle);
+        self.state.warps.issue(warp, cycle, u64::from(class.passes));
+        let mut next = issued.next;
+        match effect {
+            Effect::Plain => {
+                let stall = if class.latency == LatencyClass::Exchange {
+                    self.state.pipe.exchange(cycle, u64::from(class.passes));
+                    Stall::ShortScoreboard
+                } else {
+                    Stall::Wait
+                };
+                self.set_results(warp, pc, Ready::at(issued.result, stall));
+            }
+            Effect::Branch { divergent } => {
+                let (slot, _, cta) = self.state.warps.all_of(warp);
+                cta.counters.branches_divergent += u64::from(divergent);
+                cta.counters.branches_uniform += u64::from(!divergent);
+                slot.stall = Stall::BranchResolve;
+                next = cycle + issued.latency.max(1);
+            }
+            Effect::Memory { .. } => self.access(warp, pc, step),
+            effect => match self.rare_effect(warp, (pc, class), effect, next, step) {
+                Some(later) => next = later,
+                None => return,
+            },
+        }
+        self.schedule(warp, next, step);
+    }
+
+    /// What follows from an instruction that is no arithmetic, branch or access: gives the cycle in which the warp can go on, `next`
+    /// at the soonest; `None` where it cannot.
+    fn rare_effect(
+        &mut self,
+        warp: usize,
+        (pc, class): (u32, Class),
+        effect: Effect,
+        next: u64,
+        step: &mut Step,
+    ) -> Option<u64> {
+        let cycle = step.now.cycle;
+        match effect {
+            Effect::Barrier(arrival) => self.arrive(warp, pc, &arrival, step),
+            Effect::Fence => {
+                if self.state.warps.warp(warp).outstanding > 0 {
+                    self.state.warps.wait(warp, Status::Fence, Stall::Membar, cycle + 1);
+                    return None;
+                }
+            }
+            Effect::Exit { mask } => {
+                let cta = self.state.warps.cta_of(warp);
+                self.state.warps.cta(cta).exit(mask.count_ones());
+                let mut barrier = 0;
+                while let Some(completion) = self.state.warps.cta(cta).next_completion(barrier) {
+                    barrier = completion.barrier + 1;
+                    self.release_barrier(cta, completion, step);
+                }
+                if self.state.warps.context(warp).state().is_finished() {
+                    self.finish_warp(warp, cycle + 1, step.out);
+                    return None;
+                }
+            }
+            Effect::Sleep(nanoseconds) => {
+                self.state.warps.warp_mut(warp).stall = Stall::Sleeping;
+                return Some(self.awake_after(nanoseconds, cycle));
+            }
+            Effect::Suspended(nanoseconds) => {
+                self.access(warp, pc, step);
+                self.state.warps.warp_mut(warp).stall = Stall::Sleeping;
+                return Some(self.awake_after(nanoseconds, cycle));
+            }
+            Effect::Copy => self.copy(warp, pc, step),
+            Effect::CopyCommit => self.state.warps.end_batch(warp, End::Commit),
+            Effect::CopyArrive => self.arrive_after_copies(warp, pc, step),
+            Effect::CopyWait { groups } => return self.wait_for_copies(warp, groups, next, cycle),
+            Effect::Fault { lane, cause } => {
+                self.fail(warp, (pc, lane), cause, cycle, step.out);
+                return None;
+            }
+            Effect::System { mask, deferred, .. } => self.system_call(warp, (pc, class), (mask, deferred), step),
+            Effect::Retry | Effect::Plain | Effect::Branch { .. } | Effect::Memory { .. } => {}
+        }
+        Some(next)
+    }
+
+    /// The cycle in which a warp that sleeps from `cycle` on wakes.
+    fn awake_after(&self, nanoseconds: u32, cycle: u64) -> u64 {
+        let clock = self.wiring.ports.clock;
+        let wake = clock.time_of(cycle).0 + u64::from(nanoseconds) * 1000;
+        clock.cycle_at_or_after(SimTime(wake)).max(cycle + 1)
+    }
+
+    /// Times the access that the last step made.
+    fn access(&mut self, warp: usize, pc: u32, step: &mut Step) {
+        let MemoryAccess { space, kind, mask, .. } = self.execution.access;
+        let cycle = step.now.cycle;
+        let cta = self.state.warps.cta_of(warp);
+        count_access(&mut self.state.warps.cta(cta).counters, space, kind);
+        if mask == 0 {
+            self.set_results(warp, pc, Ready::at(cycle + 1, Stall::Wait));
+            return;
+        }
+        if matches!(space, Space::Constant | Space::Parameter) {
+            let latency = self.specification.front_end.latency(LatencyClass::Constant);
+            self.set_results(warp, pc, Ready::at(cycle + latency, Stall::ShortScoreboard));
+            return;
+        }
+        if space == Space::Local {
+            let number = u64::from(self.wiring.index) * self.state.warps.len() as u64 + warp as u64;
+            let lane_bytes = self.state.warps.context(warp).program().resources().local_bytes;
+            self.execution.interleave_local(number, lane_bytes);
+        }
+        let purpose = match kind {
+            AccessKind::Load | AccessKind::Atomic => Purpose::Registers { pc },
+            AccessKind::Store | AccessKind::Reduction => Purpose::Nothing,
+        };
+        let ready = match self.enter_pipe(warp, purpose, step) {
+            Answer::At(ready) if space == Space::Shared => Ready::at(ready, Stall::ShortScoreboard),
+            Answer::At(ready) => Ready::at(ready, Stall::LongScoreboard),
+            Answer::Pending(_) => Ready::PENDING,
+            Answer::Written(lines) => {
+                self.state.warps.warp_mut(warp).outstanding += lines;
+                return;
+            }
+            Answer::Updated(_, lines) => {
+                self.state.warps.warp_mut(warp).outstanding += lines;
+                if kind != AccessKind::Atomic {
+                    return;
+                }
+                Ready::PENDING
+            }
+        };
+        self.set_results(warp, pc, ready);
+    }
+
+    /// Gives the last step's access to the memory pipe.
+    fn enter_pipe(&mut self, warp: usize, purpose: Purpose, step: &mut Step) -> Answer {
+        let State { warps, pipe, .. } = &mut self.state;
+        let (slot, _, cta) = warps.all_of(warp);
+        let Execution { access, further, .. } = &self.execution;
+        let known = match access.kind {
+            AccessKind::Load | AccessKind::Store => 0,
+            AccessKind::Atomic | AccessKind::Reduction => {
+                self.wiring.ports.clock.cycle_at_or_after(self.writer.visible_at(step.now.time))
+            }
+        };
+        let access = Access {
+            access,
+            further,
+            owner: Owner { warp: warp as u16, generation: slot.generation, purpose },
+            launch: cta.launch.as_ref().map_or(0, |launch| launch.id.0),
+            known,
+            counters: &mut cta.counters,
+        };
+        pipe.accept(&self.specification.pipe, access, step.now.cycle, &self.wiring.ports, step.out)
+    }
+
+    /// Times a call of the device runtime by these lanes. The GPU's runtime takes its place in a buffer, or a block from the heap, with
+    /// atomics on words that all SMs share; a call is counted as one atomic of each lane on such a word, at the start of the GPU's
+    /// memory. The instructions around it, and the stores of a record, are not modelled.
+    fn system_call(&mut self, warp: usize, (pc, class): (u32, Class), (mask, deferred): (u32, bool), step: &mut Step) {
+        let kind = if deferred { AccessKind::Atomic } else { AccessKind::Reduction };
+        let addresses = [gpu_base(self.wiring.gpu); LANES];
+        self.execution.access = MemoryAccess { kind, mask, addresses, ..MemoryAccess::default() };
+        self.access(warp, pc, step);
+        if !deferred {
+            let latency = self.specification.front_end.latency(class.latency);
+            self.set_results(warp, pc, Ready::at(step.now.cycle + latency, Stall::Wait));
+        }
+    }
+
+    /// Times the copy to shared memory whose read the last step made. The write to shared memory goes by the way of a line that
+    /// comes from below, which the pipe is not charged for.
+    fn copy(&mut self, warp: usize, pc: u32, step: &mut Step) {
+        let (_, context, cta) = self.state.warps.all_of(warp);
+        count_access(&mut cta.counters, Space::Global, AccessKind::Load);
+        let batch = context.copies.number();
+        self.set_results(warp, pc, Ready::at(step.now.cycle + 1, Stall::Wait));
+        if self.execution.access.mask == 0 {
+            return;
+        }
+        let answer = self.enter_pipe(warp, Purpose::Copies { batch }, step);
+        let copies = &mut self.state.warps.context(warp).copies;
+        match answer {
+            Answer::At(ready) => copies.ready_at(ready),
+            Answer::Pending(_) | Answer::Written(_) | Answer::Updated(..) => copies.begin(),
+        }
+    }
+
+    /// The last step's lanes will arrive at `mbarrier` objects when the copies so far have come.
+    fn arrive_after_copies(&mut self, warp: usize, pc: u32, step: &mut Step) {
+        let MemoryAccess { mask, addresses, .. } = self.execution.access;
+        if mask != 0 {
+            self.access(warp, pc, step);
+            let arrival = Arrival { mask, addresses: addresses.map(|address| address as u32) };
+            self.state.warps.arrive_after_copies(warp, arrival);
+        }
+    }
+
+    /// As [`Self::rare_effect`], for a wait until at most so many groups of copies are under way.
+    fn wait_for_copies(&mut self, warp: usize, groups: Option<u32>, next: u64, cycle: u64) -> Option<u64> {
+        let (slot, context, _) = self.state.warps.all_of(warp);
+        if !context.copies.at_most(groups) {
+            context.copies.wanted = groups;
+            self.state.warps.wait(warp, Status::Copies, Stall::LongScoreboard, cycle + 1);
+            return None;
+        }
+        if context.copies.ready > next {
+            slot.stall = Stall::LongScoreboard;
+        }
+        Some(next.max(context.copies.ready))
+    }
+
+    fn arrive(&mut self, warp: usize, pc: u32, arrival: &BarrierArrival, step: &mut Step) {
+        if arrival.kind != BarrierKind::Arrive {
+            self.set_results(warp, pc, Ready::at(step.now.cycle + 1, Stall::Wait));
+        }
+        if let Some(completion) = self.state.warps.arrive(warp, arrival) {
+            self.release_barrier(self.state.warps.cta_of(warp), completion, step);
+        }
+    }
+
+    /// All lanes of the warp have ended: it leaves at once, or when its stores are acknowledged and its copies have come.
+    fn finish_warp(&mut self, warp: usize, cycle: u64, out: &mut Outbox) {
+        if self.state.warps.is_drained(warp) {
+            self.retire(warp, cycle, out);
+        } else {
+            self.state.warps.wait(warp, Status::Draining, Stall::Drain, cycle);
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! What a warp's next instruction means: values, which are computed when it issues.
+
+use super::front_end::Class;
+use super::lane_memory::SmMemory;
+use super::warps::cta::CtaSlot;
+use super::warps::slot::Context;
+use crate::memory::{DeviceMemoryView, WriteLog};
+use balar_isa::execution::{AccessKind, Effect, MemoryAccess, Space, StepContext};
+use balar_isa::interpreter::{StepFunction, step_function};
+use balar_isa::program::{CountClass, Timing, lanes};
+use balar_protocol::SimTime;
+use balar_protocol::statistics::KernelCounters;
+
+/// Local memory of all warps lies here, above every device address, interleaved word by word over the lanes.
+const LOCAL_WINDOW: u64 = 0x7f00_0000_0000;
+
+/// The cycle that is being simulated.
+#[derive(Clone, Copy, Debug)]
+pub struct Moment {
+    /// Its number.
+    pub cycle: u64,
+    /// When it begins.
+    pub time: SimTime,
+}
+
+/// Device memory for a step: as it was at the end of the last value epoch, and what the SM has written since.
+pub struct Values<'a, 'b> {
+    /// The former.
+    pub view: &'a DeviceMemoryView<'b>,
+    /// The latter.
+    pub log: &'a mut WriteLog,
+    /// The range of legal addresses that was used last.
+    pub recent_range: &'a mut (u64, u64),
+    /// Names what the step logs: the key that its access will have.
+    pub token: u32,
+}
+
+/// What a step has done.
+pub struct Stepped {
+    /// What the SM has to time.
+    pub effect: Effect,
+    /// The instruction.
+    pub pc: u32,
+    /// Its kind.
+    pub class: Class,
+}
+
+/// Steps warps. Nothing in it outlives a step and what follows from it.
+#[derive(Debug)]
+pub struct Execution {
+    step: StepFunction,
+    gpu: usize,
+    /// The access that the last step made.
+    pub access: MemoryAccess,
+    /// Accesses of the same instruction beyond it.
+    pub further: Vec<MemoryAccess>,
+    /// Of a step that has to be repeated: the token of the atomic that it waits for.
+    pub blocked_by: u32,
+}
+
+impl Execution {
+    /// For an SM of that GPU.
+    pub fn new(gpu: usize) -> Execution {
+        Execution { step: step_function(), gpu, access: MemoryAccess::default(), further: Vec::new(), blocked_by: 0 }
+    }
+
+    /// Runs the warp's next instruction and counts it. `cycle` is when it issues, which may be after this moment for an instruction
+    /// that is folded into the next one.
+    #[inline]
+    pub fn step(
+        &mut self,
+        context: &mut Context,
+        cta: &mut CtaSlot,
+        values: Values,
+        moment: Moment,
+        cycle: u64,
+    ) -> Stepped {
+        let Context { state: Some(state), program: Some(program), local, .. } = context else {
+            unreachable!("a warp that is placed has a program and a state");
+        };
+        let pc = state.pc();
+        let timing = program.timing(pc);
+        self.further.clear();
+        let mut memory = SmMemory {
+            view: values.view,
+            gpu: self.gpu,
+            log: values.log,
+            time: moment.time,
+            shared: &mut cta.shared,
+            local,
+            local_bytes: program.resources().local_bytes as usize,
+            recent_range: values.recent_range,
+            further: &mut self.further,
+            token: values.token,
+            blocked_by: None,
+        };
+        let active = state.active_mask();
+        let mut surroundings = StepContext { memory: &mut memory, cycle, nanoseconds: moment.time.0 / 1000 };
+        let effect = (self.step)(program, state, &mut surroundings, &mut self.access);
+        if let Some(token) = memory.blocked_by {
+            self.blocked_by = token;
+        }
+        if !matches!(effect, Effect::Retry) {
+            count(&mut cta.counters, timing, active, state.executed_mask());
+        }
+        Stepped { effect, pc, class: Class::of(timing) }
+    }
+
+    /// A thread's local addresses become addresses of the window in which the warp's lanes lie side by side. Warps are numbered over
+    /// all SMs.
+    pub fn interleave_local(&mut self, warp_number: u64, lane_bytes: u32) {
+        let bytes = u64::from(self.access.bytes);
+        let lane_bytes = u64::from(lane_bytes).next_multiple_of(16);
+        let base = LOCAL_WINDOW + warp_number * 32 * lane_bytes.next_multiple_of(128);
+        // Lanes that take no part have anything for an address.
+        for lane in lanes(self.access.mask) {
+            let address = &mut self.access.addresses[lane];
+            *address = base + *address * 32 + lane as u64 * bytes;
+        }
+    }
+}
+
+/// Counts one warp instruction.
+#[inline]
+fn count(counters: &mut KernelCounters, timing: &Timing, active: u32, executed: u32) {
+    let threads = u64::from(executed.count_ones());
+    counters.inst_executed += 1;
+    counters.thread_inst_executed += u64::from(active.count_ones());
+    counters.thread_inst_executed_pred_on += threads;
+    match timing.count {
+        CountClass::Integer => counters.inst_integer += threads,
+        CountClass::SingleAdd => counters.flop_sp_add += threads,
+        CountClass::SingleMultiply => counters.flop_sp_mul += threads,
+        CountClass::SingleFma => counters.flop_sp_fma += threads,
+        CountClass::DoubleAdd => counters.flop_dp_add += threads,
+        CountClass::DoubleMultiply => counters.flop_dp_mul += threads,
+        CountClass::DoubleFma => counters.flop_dp_fma += threads,
+        CountClass::Half => counters.flop_hp += threads,
+        CountClass::Conversion => counters.inst_bit_convert += threads,
+        CountClass::Control => counters.inst_control += 1,
+        CountClass::Other | CountClass::Memory | CountClass::Barrier => {}
+    }
+}
+
+/// Counts one memory instruction.
+#[inline]
+pub fn count_access(counters: &mut KernelCounters, space: Space, kind: AccessKind) {
+    let counter = match (kind, space) {
+        (AccessKind::Atomic, _) => &mut counters.inst_atomics,
+        (AccessKind::Reduction, _) => &mut counters.inst_reductions,
+        (AccessKind::Load, Space::Global) => &mut counters.inst_global_loads,
+        (AccessKind::Store, Space::Global) => &mut counters.inst_global_stores,
+        (AccessKind::Load, Space::Shared) => &mut counters.inst_shared_loads,
+        (AccessKind::Store, Space::Shared) => &mut counters.inst_shared_stores,
+        (AccessKind::Load, Space::Local) => &mut counters.inst_local_loads,
+        (AccessKind::Store, Space::Local) => &mut counters.inst_local_stores,
+        (AccessKind::Load | AccessKind::Store, Space::Constant | Space::Parameter) => return,
+    };
+    *counter += 1;
+}

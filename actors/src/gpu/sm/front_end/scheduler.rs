@@ -1,0 +1,210 @@
+//! A sub-core: which of its ready warps issues next, and when its pipes are free.
+
+use crate::gpu::sm::parameters::SchedulerPolicy;
+use crate::gpu::sm::warps::WarpSet;
+use crate::gpu::sm::warps::wheel::only;
+use balar_isa::program::Pipe;
+use serde::{Deserialize, Serialize};
+
+/// How the sub-cores of an SM choose.
+#[derive(Clone, Copy, Debug)]
+pub struct Policy {
+    /// Which ready warp issues.
+    pub policy: SchedulerPolicy,
+    /// Warps in a group of the two-level policy.
+    pub active_warps: usize,
+    /// Sub-cores: warp w belongs to sub-core w modulo this.
+    pub sub_cores: usize,
+}
+
+/// One of an SM's schedulers with its pipes.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct SubCore {
+    /// First cycle in which each pipe can take an instruction.
+    pipe_free: [u64; Pipe::ALL.len()],
+    /// The warp that issued last.
+    last: u8,
+    /// Pipes that may be taken in the current cycle, one bit each.
+    taken: u16,
+}
+
+/// What a sub-core does in a cycle.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Choice {
+    /// The warp that issues.
+    pub warp: Option<usize>,
+    /// Warps whose turn came before, and that found a structure taken.
+    pub refused: WarpSet,
+}
+
+impl SubCore {
+    /// A sub-core that issued `first` last.
+    pub fn new(first: u8) -> SubCore {
+        SubCore { last: first, ..SubCore::default() }
+    }
+
+    /// Warps whose pipe is taken in `cycle`.
+    #[inline]
+    pub fn blocked(&mut self, wants: &[WarpSet; Pipe::ALL.len()], cycle: u64) -> WarpSet {
+        let mut blocked = 0;
+        let mut pipes = self.taken;
+        while pipes != 0 {
+            let pipe = pipes.trailing_zeros() as usize % Pipe::ALL.len();
+            pipes &= pipes - 1;
+            if self.pipe_free[pipe] > cycle {
+                blocked |= wants[pipe];
+            } else {
+                self.taken &= !(1 << pipe);
+            }
+        }
+        blocked
+    }
+
+    /// When the pipe can take an instruction.
+    #[inline]
+    pub fn free_from(&self, pipe: usize) -> u64 {
+        self.pipe_free[pipe]
+    }
+
+    /// A warp issues: its pipe takes no other instruction before `free`.
+    #[inline]
+    pub fn issue(&mut self, warp: usize, pipe: Pipe, free: u64) {
+        self.last = warp as u8;
+        self.pipe_free[pipe as usize] = free;
+        self.taken |= 1 << pipe as u16;
+    }
+
+    /// The warp that the policy issues among `ready` ones, and those `blocked` that it would have come to before.
+    #[inline]
+    pub fn choose(&self, policy: &Policy, ready: WarpSet, blocked: WarpSet, older: &[WarpSet]) -> Choice {
+        let last = usize::from(self.last);
+        match policy.policy {
+            SchedulerPolicy::GreedyThenOldest => {
+                if ready == 0 {
+                    return Choice { warp: None, refused: blocked };
+                }
+                if ready >> last & 1 == 1 {
+                    return Choice { warp: Some(last), refused: 0 };
+                }
+                let warp = oldest(ready, older);
+                Choice { warp: Some(warp), refused: blocked & (older[warp] | only(last)) }
+            }
+            SchedulerPolicy::LooseRoundRobin => next_after(last, ready, blocked),
+            SchedulerPolicy::TwoLevel => {
+                let group = group(policy, last);
+                let near = next_after(last, ready & group, blocked & group);
+                if near.warp.is_some() {
+                    return near;
+                }
+                let far = next_after(last, ready, blocked & !group);
+                Choice { warp: far.warp, refused: near.refused | far.refused }
+            }
+        }
+    }
+}
+
+/// The warps of a sub-core's group that `warp` belongs to, with others that belong to other sub-cores.
+fn group(policy: &Policy, warp: usize) -> WarpSet {
+    let Policy { active_warps, sub_cores, .. } = *policy;
+    let first = warp / sub_cores / active_warps * active_warps * sub_cores;
+    let length = (active_warps * sub_cores).min(WarpSet::BITS as usize);
+    (WarpSet::MAX >> (WarpSet::BITS as usize - length)) << first
+}
+
+/// The warp that came first; the set is not empty.
+#[inline]
+fn oldest(set: WarpSet, older: &[WarpSet]) -> usize {
+    let mut warp = set.trailing_zeros() as usize;
+    loop {
+        let before = set & older[warp];
+        if before == 0 {
+            return warp;
+        }
+        warp = before.trailing_zeros() as usize;
+    }
+}
+
+/// The next ready warp by number after `last`, which comes last itself.
+#[inline]
+fn next_after(last: usize, ready: WarpSet, blocked: WarpSet) -> Choice {
+    if ready == 0 {
+        return Choice { warp: None, refused: blocked };
+    }
+    let above = (WarpSet::MAX << last) & !only(last);
+    let later = ready & above;
+    if later != 0 {
+        let warp = later.trailing_zeros() as usize;
+        return Choice { warp: Some(warp), refused: blocked & above & (only(warp) - 1) };
+    }
+    let warp = ready.trailing_zeros() as usize;
+    Choice { warp: Some(warp), refused: blocked & (above | (only(warp) - 1)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn policy(policy: SchedulerPolicy) -> Policy {
+        Policy { policy, active_warps: 2, sub_cores: 1 }
+    }
+
+    /// Warps 0 to 3, of which 1 came first, then 2, 0 and 3.
+    const OLDER: [WarpSet; 4] = [0b0110, 0, 0b0010, 0b0111];
+
+    fn order(which: SchedulerPolicy, cycles: usize) -> Vec<usize> {
+        let mut core = SubCore::new(3);
+        let mut ready = 0b1111;
+        (0..cycles)
+            .filter_map(|_| {
+                let warp = core.choose(&policy(which), ready, 0, &OLDER).warp?;
+                core.issue(warp, Pipe::Int, 0);
+                if which == SchedulerPolicy::GreedyThenOldest {
+                    ready &= !only(warp);
+                }
+                Some(warp)
+            })
+            .collect()
+    }
+
+    #[test]
+    fn policies() {
+        assert_eq!(order(SchedulerPolicy::GreedyThenOldest, 5), [3, 1, 2, 0]);
+        assert_eq!(order(SchedulerPolicy::LooseRoundRobin, 5), [0, 1, 2, 3, 0]);
+        assert_eq!(order(SchedulerPolicy::TwoLevel, 4), [2, 3, 2, 3]);
+    }
+
+    /// Those that the policy would have come to before the one that issues are refused, and only those.
+    #[test]
+    fn who_is_refused() {
+        for (which, last, ready, blocked, warp, refused) in [
+            (SchedulerPolicy::GreedyThenOldest, 3, 0b1000, 0b0111, Some(3), 0),
+            (SchedulerPolicy::GreedyThenOldest, 3, 0b0100, 0b1011, Some(2), 0b1010),
+            (SchedulerPolicy::GreedyThenOldest, 0, 0, 0b1010, None, 0b1010),
+            (SchedulerPolicy::LooseRoundRobin, 1, 0b1000, 0b0101, Some(3), 0b0100),
+            (SchedulerPolicy::LooseRoundRobin, 1, 0b0010, 0b1101, Some(1), 0b1101),
+            (SchedulerPolicy::LooseRoundRobin, 2, 0b0010, 0b1101, Some(1), 0b1001),
+            (SchedulerPolicy::TwoLevel, 3, 0b0011, 0b1100, Some(0), 0b1100),
+            (SchedulerPolicy::TwoLevel, 3, 0b0100, 0b1011, Some(2), 0),
+        ] {
+            let choice = SubCore::new(last).choose(&policy(which), ready, blocked, &OLDER);
+            assert_eq!(choice, Choice { warp, refused }, "{which:?} after {last}: {ready:#b}, {blocked:#b}");
+        }
+    }
+
+    #[test]
+    fn a_taken_pipe_blocks_the_warps_that_want_it() {
+        let mut core = SubCore::new(0);
+        let mut wants = [0; Pipe::ALL.len()];
+        (wants[Pipe::Int as usize], wants[Pipe::Sfu as usize]) = (0b01, 0b10);
+        core.issue(0, Pipe::Int, 12);
+        core.issue(1, Pipe::Sfu, 14);
+        assert_eq!([10, 12, 13, 14].map(|cycle| core.blocked(&wants, cycle)), [0b11, 0b10, 0b10, 0]);
+    }
+
+    #[test]
+    fn groups_count_the_warps_of_one_sub_core() {
+        let policy = Policy { policy: SchedulerPolicy::TwoLevel, active_warps: 2, sub_cores: 4 };
+        // Warps 8 and 12 are the third and the fourth of sub-core 0.
+        assert_eq!(group(&policy, 12) & 0x1111_1111, only(8) | only(12));
+    }
+}

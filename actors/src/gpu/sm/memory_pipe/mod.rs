@@ -1,0 +1,459 @@
+//! The memory pipe of an SM: L1 and shared memory, lines under way, translation, and what goes to the crossbar and comes back.
+//!
+//! **Invariant:** it knows warps only as the [`Owner`]s of accesses. An access is answered at once, with the cycle in which its data
+//! are there, or later, by an [`Event`] under the key of its tracker.
+
+mod below;
+pub mod l1_cache;
+mod outstanding;
+mod tlb;
+
+use super::coalescer::{LineAccess, Lines, shared_wavefronts};
+use super::counters::SmCounters;
+use super::parameters::SmParameters;
+use super::slab::NONE;
+use crate::engine::Outbox;
+use balar_host::memory::is_pinned;
+use balar_isa::execution::{AccessKind, CacheOperator, MemoryAccess, Space};
+use balar_protocol::memory::{MemoryKind, MemoryRequest, MemoryResponse};
+use balar_protocol::statistics::KernelCounters;
+use balar_protocol::translation::TranslationMessage;
+use below::Below;
+pub use below::Ports;
+use l1_cache::L1Cache;
+use outstanding::{Outstanding, Tracker};
+pub use outstanding::{Owner, Purpose};
+use serde::{Deserialize, Serialize};
+use std::collections::VecDeque;
+
+/// Most lines that one access of a warp touches, a texture's aside.
+const MOST_LINES: u32 = 32;
+
+/// Kinds of request numbers, in their low two bits.
+const LOAD: u32 = 0;
+const WRITE: u32 = 1;
+const ATOMIC: u32 = 2;
+const CODE: u32 = 3;
+
+/// What a topology says of the memory pipe.
+#[derive(Clone, Debug)]
+pub struct PipeSpecification {
+    shared_latency: u64,
+    hit_latency: u64,
+    miss_latency: u64,
+    fill_latency: u64,
+    caches_global_loads: bool,
+    tags_per_cycle: u64,
+    sectors_per_cycle: u64,
+    mshrs: u32,
+    queue_cycles: u64,
+    store_queue: u32,
+}
+
+impl PipeSpecification {
+    /// Of these parameters.
+    pub fn new(parameters: &SmParameters) -> PipeSpecification {
+        PipeSpecification {
+            shared_latency: u64::from(parameters.shared_latency),
+            hit_latency: u64::from(parameters.l1_hit_latency),
+            miss_latency: u64::from(parameters.l1_miss_latency),
+            fill_latency: u64::from(parameters.l1_fill_latency),
+            caches_global_loads: parameters.l1_caches_global_loads,
+            tags_per_cycle: u64::from(parameters.l1_tags_per_cycle),
+            sectors_per_cycle: u64::from(parameters.l1_sectors_per_cycle),
+            mshrs: parameters.l1_mshrs,
+            queue_cycles: u64::from(parameters.memory_queue_cycles),
+            store_queue: parameters.store_queue,
+        }
+    }
+
+    /// Cycles from a response's arrival until its data can be used.
+    pub fn fill_latency(&self) -> u64 {
+        self.fill_latency
+    }
+}
+
+/// A warp's access to memory.
+#[derive(Debug)]
+pub struct Access<'a> {
+    /// Addresses and kind; those of local memory lie in its window.
+    pub access: &'a MemoryAccess,
+    /// Accesses of the same instruction beyond it.
+    pub further: &'a [MemoryAccess],
+    /// Whose it is.
+    pub owner: Owner,
+    /// The number of the launch.
+    pub launch: u32,
+    /// Of an atomic or reduction: the first cycle in which its values are known.
+    pub known: u64,
+    /// What the warp's CTA counts.
+    pub counters: &'a mut KernelCounters,
+}
+
+/// When the result of an access is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// From that cycle on.
+    At(u64),
+    /// With the [`Event::Completed`] under that key.
+    Pending(u32),
+    /// There is none: so many acknowledgements of a store will follow.
+    Written(u32),
+    /// There is none, or it comes with the [`Event::Completed`] under that key. So many acknowledgements will follow.
+    Updated(u32, u32),
+}
+
+/// What a message from below has brought.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// A part of an access has come, with so many sectors that hit in L2.
+    Part(Owner, u32),
+    /// All parts of the access under a key have come; the key is free.
+    Completed(u32, Owner),
+    /// A line that a store, reduction or atomic went to has acknowledged it: (warp, generation, of which the low bits count).
+    Acknowledged(u16, u32),
+    /// A line of code has come: its number.
+    Code(u32),
+    /// There is room again for an access of any size.
+    Room,
+}
+
+/// The state of the memory pipe.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct MemoryPipe {
+    /// First cycle in which the pipe takes another access.
+    free: u64,
+    l1: L1Cache,
+    l1_size: u64,
+    outstanding: Outstanding,
+    below: Below,
+    /// Answers to atomics whose values are not known yet, with the cycle in which they are; all of one value epoch.
+    held: VecDeque<(u64, MemoryResponse)>,
+    counters: SmCounters,
+    /// Scratch.
+    #[serde(skip)]
+    lines: Lines,
+}
+
+impl MemoryPipe {
+    /// With nothing cached, and nothing under way.
+    pub fn new(parameters: &SmParameters) -> MemoryPipe {
+        let l1_size = parameters.unified_memory.0;
+        MemoryPipe {
+            free: 0,
+            l1: L1Cache::new(l1_size, parameters.l1_sets),
+            l1_size,
+            outstanding: Outstanding::default(),
+            below: Below::new(parameters),
+            held: VecDeque::new(),
+            counters: SmCounters::default(),
+            lines: Lines::default(),
+        }
+    }
+
+    /// Can an access, which touches at most 32 lines, be taken in?
+    #[inline]
+    pub fn has_room(&self, specification: &PipeSpecification) -> bool {
+        self.outstanding.lines() + MOST_LINES <= specification.mshrs
+            && self.outstanding.writes + MOST_LINES <= specification.store_queue
+    }
+
+    /// The first cycle, from `cycle` on, in which the pipe's queue takes an access.
+    #[inline]
+    pub fn accepts_from(&self, specification: &PipeSpecification, cycle: u64) -> u64 {
+        cycle.max(self.free.saturating_sub(specification.queue_cycles))
+    }
+
+    /// An exchange between lanes goes through the pipe.
+    #[inline]
+    pub fn exchange(&mut self, cycle: u64, passes: u64) {
+        self.free = self.free.max(cycle) + passes;
+    }
+
+    /// The key that the next access will have, if its answer is pending.
+    #[inline]
+    pub fn next_key(&self) -> u32 {
+        self.outstanding.trackers.next_key()
+    }
+
+    /// Whose access is under a key.
+    pub fn owner(&self, key: u32) -> Option<Owner> {
+        self.outstanding.trackers.get(key).map(|tracker| tracker.owner)
+    }
+
+    /// The L1 is empty, and of this size.
+    pub fn resize_l1(&mut self, bytes: u64) {
+        if bytes == self.l1_size {
+            self.l1.invalidate();
+        } else {
+            self.l1_size = bytes;
+            self.l1.resize(bytes);
+        }
+    }
+
+    /// Takes in an access to global, local or shared memory of at least one lane.
+    pub fn accept(
+        &mut self,
+        specification: &PipeSpecification,
+        access: Access,
+        cycle: u64,
+        ports: &Ports,
+        out: &mut Outbox,
+    ) -> Answer {
+        if access.access.space == Space::Shared {
+            return self.share(specification, access, cycle);
+        }
+        let mut lines = std::mem::take(&mut self.lines);
+        lines.gather(access.access);
+        for further in access.further {
+            lines.add(further);
+        }
+        let tags = (lines.as_slice().len() as u64).div_ceil(specification.tags_per_cycle);
+        let data = u64::from(lines.sectors()).div_ceil(specification.sectors_per_cycle);
+        let busy = tags.max(data);
+        let start = self.free.max(cycle);
+        self.free = start + busy;
+        let answer = if access.access.kind == AccessKind::Load {
+            let missed = self.load(specification, access, lines.as_slice(), start, (ports, out));
+            missed.map_or(Answer::At(start + specification.hit_latency + busy - 1), Answer::Pending)
+        } else {
+            self.write(specification, access, lines.as_slice(), start, (ports, out))
+        };
+        self.lines = lines;
+        answer
+    }
+
+    fn share(&mut self, specification: &PipeSpecification, access: Access, cycle: u64) -> Answer {
+        let (wavefronts, least) = shared_wavefronts(access.access);
+        let start = self.free.max(cycle);
+        self.free = start + u64::from(wavefronts);
+        let counters = access.counters;
+        counters.shared_memory_bank_conflicts += u64::from(wavefronts - least);
+        if access.access.kind == AccessKind::Load {
+            counters.shared_wavefronts_load += u64::from(wavefronts);
+        } else {
+            counters.shared_wavefronts_store += u64::from(wavefronts);
+        }
+        Answer::At(start + specification.shared_latency + u64::from(wavefronts) - 1)
+    }
+
+    /// Gives the key of what is missing, if anything is.
+    fn load(
+        &mut self,
+        specification: &PipeSpecification,
+        access: Access,
+        lines: &[LineAccess],
+        start: u64,
+        (ports, out): (&Ports, &mut Outbox),
+    ) -> Option<u32> {
+        let Access { access, owner, launch, counters, .. } = access;
+        let cached = match access.cache {
+            CacheOperator::All | CacheOperator::Streaming => {
+                access.space == Space::Local || specification.caches_global_loads
+            }
+            CacheOperator::Texture => true,
+            CacheOperator::L2Only | CacheOperator::Volatile => false,
+        };
+        let mut tracker = NONE;
+        let mut remaining = 0;
+        let (mut asked, mut hits, mut requested) = (0, 0, 0);
+        for (at, line) in lines.iter().enumerate() {
+            // The L1 does not hold what the host may write.
+            let cached = cached && !is_pinned(line.line);
+            let hit = if cached { self.l1.lookup(line.line, line.sectors) } else { 0 };
+            asked += line.sectors.count_ones();
+            hits += hit.count_ones();
+            let mut missing = line.sectors & !hit;
+            if missing == 0 {
+                continue;
+            }
+            if tracker == NONE {
+                tracker = self.outstanding.trackers.insert(Tracker { owner, remaining: 0, known: 0 });
+            }
+            if cached {
+                let before = missing.count_ones();
+                let (rest, joined) = self.outstanding.join(line.line, missing, tracker);
+                remaining += joined;
+                missing = rest;
+                self.counters.l1_mshr_merges += u64::from(before - missing.count_ones());
+            }
+            if missing != 0 {
+                remaining += 1;
+                requested += missing.count_ones();
+                self.counters.l1_requests_load += 1;
+                let cycle = start + at as u64 / specification.tags_per_cycle + specification.miss_latency;
+                let mshr = self.outstanding.add_line(line.line, missing, cached, tracker, cycle);
+                let request = load_request(line.line, mshr << 2 | LOAD, launch, missing);
+                self.below.send(request, cycle, ports, &mut self.counters, out);
+            }
+        }
+        counters.l1_sectors_load += u64::from(asked);
+        counters.l1_sector_hits_load += u64::from(hits);
+        counters.l2_sectors_load += u64::from(requested);
+        if tracker == NONE {
+            return None;
+        }
+        self.outstanding.trackers[tracker].remaining = remaining;
+        Some(tracker)
+    }
+
+    fn write(
+        &mut self,
+        specification: &PipeSpecification,
+        access: Access,
+        lines: &[LineAccess],
+        start: u64,
+        (ports, out): (&Ports, &mut Outbox),
+    ) -> Answer {
+        let Access { access, owner, launch, known, counters, .. } = access;
+        let count = lines.len() as u32;
+        let (kind, id, answer) = match access.kind {
+            AccessKind::Load | AccessKind::Store => {
+                let id = owner.generation << 9 | u32::from(owner.warp) << 2 | WRITE;
+                (MemoryKind::Store, id, Answer::Written(count))
+            }
+            update => {
+                let key = self.outstanding.trackers.insert(Tracker { owner, remaining: count, known });
+                let kind = if update == AccessKind::Atomic { MemoryKind::Atomic } else { MemoryKind::Reduction };
+                (kind, key << 2 | ATOMIC, Answer::Updated(key, count))
+            }
+        };
+        self.outstanding.writes += count;
+        self.counters.l1_requests_store += u64::from(count);
+        let is_store = kind == MemoryKind::Store;
+        for (at, line) in lines.iter().enumerate() {
+            if is_store {
+                counters.l1_sectors_store += u64::from(line.sectors.count_ones());
+            }
+            let request = MemoryRequest {
+                line: line.line,
+                id,
+                launch,
+                return_port: 0,
+                data_bytes: line.bytes,
+                sectors: line.sectors,
+                full_sectors: if is_store { line.full_sectors } else { 0 },
+                operations: if is_store { 0 } else { line.lanes },
+                kind,
+            };
+            let cycle = start + at as u64 / specification.tags_per_cycle + specification.miss_latency;
+            self.below.send(request, cycle, ports, &mut self.counters, out);
+        }
+        answer
+    }
+
+    /// Requests a line of code.
+    pub fn request_code(&mut self, number: u32, line: u64, cycle: u64, ports: &Ports, out: &mut Outbox) {
+        let request = load_request(line, number << 2 | CODE, 0, 0b1111);
+        self.below.send(request, cycle, ports, &mut self.counters, out);
+    }
+
+    /// A response of the memory system has arrived: what follows from it, in order. The answer to an atomic whose values are not known
+    /// yet is held back until [`Self::next_due`].
+    pub fn receive(
+        &mut self,
+        specification: &PipeSpecification,
+        response: MemoryResponse,
+        cycle: u64,
+        events: &mut Vec<Event>,
+    ) {
+        let key = response.id >> 2;
+        match response.id & 3 {
+            LOAD => {
+                let mut mshr = self.outstanding.remove_line(key);
+                self.counters.l2_round_trip_cycles += cycle.saturating_sub(mshr.requested_cycle);
+                if mshr.cached && self.l1.fill(mshr.line, mshr.sectors) {
+                    self.counters.l1_evictions += 1;
+                }
+                let hit_sectors = response.hit_sectors.count_ones();
+                // What hit in L2 is counted for the access that sent the request.
+                while let Some((tracker, is_requester)) = self.outstanding.next_waiter(&mut mshr) {
+                    self.part_arrived(tracker, if is_requester { hit_sectors } else { 0 }, events);
+                }
+            }
+            WRITE => {
+                self.outstanding.writes -= 1;
+                events.push(Event::Acknowledged((key & 0x7f) as u16, response.id >> 9));
+            }
+            CODE => events.push(Event::Code(key)),
+            _ => {
+                let Tracker { owner, known, .. } = self.outstanding.trackers[key];
+                if known > cycle {
+                    self.held.push_back((known, response));
+                    return;
+                }
+                self.part_arrived(key, 0, events);
+                self.outstanding.writes -= 1;
+                events.push(Event::Acknowledged(owner.warp, owner.generation));
+            }
+        }
+        if self.has_room(specification) {
+            events.push(Event::Room);
+        }
+    }
+
+    fn part_arrived(&mut self, key: u32, hit_sectors: u32, events: &mut Vec<Event>) {
+        let tracker = &mut self.outstanding.trackers[key];
+        tracker.remaining -= 1;
+        let Tracker { owner, remaining, .. } = *tracker;
+        if hit_sectors > 0 {
+            events.push(Event::Part(owner, hit_sectors));
+        }
+        if remaining == 0 {
+            self.outstanding.trackers.remove(key);
+            events.push(Event::Completed(key, owner));
+        }
+    }
+
+    /// The cycle in which answers that are held back are due; `u64::MAX` where none are.
+    #[inline]
+    pub fn next_due(&self) -> u64 {
+        self.held.front().map_or(u64::MAX, |&(known, _)| known)
+    }
+
+    /// Takes the answers that are due by `cycle`.
+    pub fn release_due(&mut self, specification: &PipeSpecification, cycle: u64, events: &mut Vec<Event>) {
+        while self.next_due() <= cycle
+            && let Some((_, response)) = self.held.pop_front()
+        {
+            self.receive(specification, response, cycle, events);
+        }
+    }
+
+    /// The GMMU has said something.
+    pub fn translated(&mut self, message: &TranslationMessage, cycle: u64, ports: &Ports, out: &mut Outbox) {
+        self.below.translated(message, cycle, ports, out);
+    }
+
+    /// Lines under way for loads.
+    pub fn lines_under_way(&self) -> u32 {
+        self.outstanding.lines()
+    }
+
+    /// Stores, reductions and atomics without an answer.
+    pub fn writes_under_way(&self) -> u32 {
+        self.outstanding.writes
+    }
+
+    /// What it has counted.
+    pub fn counters(&self) -> &SmCounters {
+        &self.counters
+    }
+}
+
+fn load_request(line: u64, id: u32, launch: u32, sectors: u8) -> MemoryRequest {
+    MemoryRequest {
+        line,
+        id,
+        launch,
+        return_port: 0,
+        data_bytes: 0,
+        sectors,
+        full_sectors: 0,
+        operations: 0,
+        kind: MemoryKind::Load,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,155 @@
+use super::*;
+use crate::engine::Bench;
+use crate::gpu::sm::parameters::tests::parameters;
+use balar_protocol::memory::{MemoryMessage, ServedBy};
+use balar_protocol::{Clock, Payload, PortId, SimTime};
+
+const GLOBAL: u64 = 0x1_0000;
+
+/// A V100's memory pipe with what it is wired to.
+struct Fixture {
+    specification: PipeSpecification,
+    pipe: MemoryPipe,
+    ports: Ports,
+    bench: Bench,
+    counters: KernelCounters,
+}
+
+impl Fixture {
+    fn new() -> Fixture {
+        let parameters = parameters();
+        Fixture {
+            specification: PipeSpecification::new(&parameters),
+            pipe: MemoryPipe::new(&parameters),
+            ports: Ports { clock: Clock::new(parameters.clock), memory: PortId(0), translation: None },
+            bench: Bench::new(&[SimTime(0)]),
+            counters: KernelCounters::default(),
+        }
+    }
+
+    fn accept(&mut self, access: &MemoryAccess, purpose: Purpose, known: u64, cycle: u64) -> Answer {
+        let owner = Owner { warp: 5, generation: 9, purpose };
+        let access = Access { access, further: &[], owner, launch: 1, known, counters: &mut self.counters };
+        self.pipe.accept(&self.specification, access, cycle, &self.ports, &mut self.bench.out)
+    }
+
+    /// The requests since the last call.
+    fn requests(&mut self) -> Vec<MemoryRequest> {
+        let sent = self.bench.out.take_sent().into_iter().map(|(_, message)| message.payload);
+        sent.filter_map(|payload| match payload {
+            Payload::Memory(MemoryMessage::Request(request)) => Some(request),
+            _ => None,
+        })
+        .collect()
+    }
+
+    fn answer(&mut self, request: &MemoryRequest, cycle: u64) -> Vec<Event> {
+        let mut events = Vec::new();
+        let response = request.response(request.sectors, ServedBy::L2);
+        self.pipe.receive(&self.specification, response, cycle, &mut events);
+        events.retain(|event| *event != Event::Room);
+        events
+    }
+}
+
+fn access(kind: AccessKind, space: Space, address: impl Fn(usize) -> u64) -> MemoryAccess {
+    MemoryAccess { kind, space, mask: u32::MAX, addresses: std::array::from_fn(address), ..MemoryAccess::default() }
+}
+
+const REGISTERS: Purpose = Purpose::Registers { pc: 3 };
+
+#[test]
+fn a_load_misses_once_and_hits_then() {
+    let mut fixture = Fixture::new();
+    let load = access(AccessKind::Load, Space::Global, |lane| GLOBAL + 4 * lane as u64);
+    let key = fixture.pipe.next_key();
+    assert_eq!(fixture.accept(&load, REGISTERS, 0, 100), Answer::Pending(key));
+    let requests = fixture.requests();
+    assert_eq!(requests.iter().map(|request| (request.line, request.sectors)).collect::<Vec<_>>(), [(GLOBAL, 0b1111)]);
+    // A second load joins the line under way.
+    let second = fixture.pipe.next_key();
+    assert_eq!(fixture.accept(&load, REGISTERS, 0, 110), Answer::Pending(second));
+    assert_eq!(fixture.requests(), []);
+    let owner = Owner { warp: 5, generation: 9, purpose: REGISTERS };
+    let events = fixture.answer(&requests[0], 300);
+    assert_eq!(events, [Event::Completed(second, owner), Event::Part(owner, 4), Event::Completed(key, owner)]);
+    // One line of four sectors: the pipe is taken for a cycle, and the hit latency is 28.
+    assert_eq!(fixture.accept(&load, REGISTERS, 0, 400), Answer::At(428));
+    assert_eq!((fixture.counters.l1_sectors_load, fixture.counters.l1_sector_hits_load), (12, 4));
+    assert_eq!(fixture.pipe.counters().l1_mshr_merges, 4);
+}
+
+#[test]
+fn accesses_go_through_the_pipe_one_after_the_other() {
+    let mut fixture = Fixture::new();
+    // 32 lines take 8 cycles of tags, 4 a cycle.
+    let scattered = access(AccessKind::Store, Space::Global, |lane| GLOBAL + 128 * lane as u64);
+    assert_eq!(fixture.accept(&scattered, Purpose::Nothing, 0, 100), Answer::Written(32));
+    // Shared memory without conflicts: one wavefront, 27 cycles, from when the pipe is free.
+    let shared = access(AccessKind::Load, Space::Shared, |lane| 4 * lane as u64);
+    assert_eq!(fixture.accept(&shared, REGISTERS, 0, 100), Answer::At(108 + 27));
+    // All lanes in one bank: 32 wavefronts.
+    let conflicts = access(AccessKind::Load, Space::Shared, |lane| 128 * lane as u64);
+    assert_eq!(fixture.accept(&conflicts, REGISTERS, 0, 100), Answer::At(109 + 27 + 31));
+    assert_eq!(fixture.counters.shared_memory_bank_conflicts, 31);
+    // The queue holds 32 cycles of work: the pipe is free at 141.
+    assert_eq!([100, 109, 120].map(|cycle| fixture.pipe.accepts_from(&fixture.specification, cycle)), [109, 109, 120]);
+}
+
+#[test]
+fn stores_are_acknowledged_line_by_line() {
+    let mut fixture = Fixture::new();
+    let store = access(AccessKind::Store, Space::Global, |lane| GLOBAL + 8 * lane as u64);
+    assert_eq!(fixture.accept(&store, Purpose::Nothing, 0, 0), Answer::Written(2));
+    let requests = fixture.requests();
+    assert_eq!((requests.len(), fixture.pipe.writes_under_way()), (2, 2));
+    assert_eq!(fixture.answer(&requests[1], 300), [Event::Acknowledged(5, 9)]);
+    assert_eq!(fixture.pipe.writes_under_way(), 1);
+}
+
+#[test]
+fn the_answer_to_an_atomic_waits_until_its_value_is_known() {
+    let mut fixture = Fixture::new();
+    let owner = |purpose| Owner { warp: 5, generation: 9, purpose };
+    for (kind, purpose) in [(AccessKind::Atomic, REGISTERS), (AccessKind::Reduction, Purpose::Nothing)] {
+        let update = access(kind, Space::Global, |_| GLOBAL);
+        let key = fixture.pipe.next_key();
+        assert_eq!(fixture.accept(&update, purpose, 130, 100), Answer::Updated(key, 1));
+        assert_eq!(fixture.pipe.owner(key), Some(owner(purpose)));
+        let requests = fixture.requests();
+        assert_eq!(fixture.answer(&requests[0], 125), []);
+        assert_eq!((fixture.pipe.next_due(), fixture.pipe.writes_under_way()), (130, 1));
+        let mut events = Vec::new();
+        fixture.pipe.release_due(&fixture.specification, 129, &mut events);
+        assert_eq!(events, []);
+        fixture.pipe.release_due(&fixture.specification, 130, &mut events);
+        assert_eq!(events, [Event::Completed(key, owner(purpose)), Event::Acknowledged(5, 9), Event::Room]);
+        assert_eq!((fixture.pipe.next_due(), fixture.pipe.owner(key)), (u64::MAX, None));
+        // One that comes later is taken at once.
+        fixture.accept(&update, purpose, 230, 200);
+        let requests = fixture.requests();
+        assert_eq!(
+            fixture.answer(&requests[0], 230),
+            [Event::Completed(key, owner(purpose)), Event::Acknowledged(5, 9)]
+        );
+    }
+}
+
+#[test]
+fn a_full_pipe_has_room_when_lines_come() {
+    let mut fixture = Fixture::new();
+    // 256 lines can be outstanding, and an access touches up to 32.
+    let mut requests = Vec::new();
+    for group in 0..8 {
+        assert!(fixture.pipe.has_room(&fixture.specification), "{group}");
+        let load = access(AccessKind::Load, Space::Global, |lane| GLOBAL + 4096 * group + 128 * lane as u64);
+        fixture.accept(&load, REGISTERS, 0, 0);
+        requests.append(&mut fixture.requests());
+    }
+    assert!(!fixture.pipe.has_room(&fixture.specification));
+    for (count, request) in requests.iter().enumerate() {
+        let mut events = Vec::new();
+        fixture.pipe.receive(&fixture.specification, request.response(0, ServedBy::L2), 500, &mut events);
+        assert_eq!(events.contains(&Event::Room), count >= 31, "{count}");
+    }
+}

@@ -1,0 +1,119 @@
+//! An SM as a unit: the loop over the cycles of a window, which carries what happens in one of its parts to the others.
+//!
+//! ```text
+//!   messages ──► memory pipe ──► events ──► warps ──► ready warps ──► front end ──► choice ──► execution ──► effect
+//!                     ▲                       ▲                                                                 │
+//!                     └── accesses ───────────┴──── results, waits ─────────────────────────────────────────────┘
+//! ```
+
+use super::execution::Moment;
+use super::progress::{Sm, State, Step};
+use super::warps::slot::Status;
+use crate::engine::state::{CodeSource, StateError, complete_payload, restore_state, save_state};
+use crate::engine::{Inbox, NextWake, Outbox, Unit, Window};
+use crate::memory::SavedWriter;
+use balar_protocol::SimTime;
+use balar_protocol::statistics::StatisticSink;
+use std::sync::Arc;
+
+impl Unit for Sm {
+    fn advance(&mut self, window: Window, inbox: &mut Inbox, out: &mut Outbox) -> NextWake {
+        self.take_atomic_results();
+        let memory = Arc::clone(&self.wiring.memory);
+        let view = memory.view();
+        let clock = self.wiring.ports.clock;
+        let end_cycle = clock.cycle_at_or_after(window.until);
+        let mut step = Step { view: &view, out, now: Moment { cycle: 0, time: SimTime::ZERO } };
+        let arrival = |inbox: &Inbox| inbox.next_time().map_or(u64::MAX, |time| clock.cycle_at_or_after(time));
+        let mut next_message = arrival(inbox);
+        loop {
+            let cycle = self.next_event().min(next_message).max(self.state.cycle);
+            if cycle >= end_cycle {
+                break;
+            }
+            step.now = Moment { cycle, time: clock.time_of(cycle) };
+            self.state.warps.advance_to(cycle);
+            if self.state.pipe.next_due() <= cycle {
+                self.release_due(&mut step);
+            }
+            if self.state.late_cycle <= cycle {
+                self.state.late_cycle = u64::MAX;
+                let mut late = std::mem::take(&mut self.state.late);
+                for payload in late.drain(..) {
+                    self.receive(payload, &mut step);
+                }
+                self.state.late = late;
+            }
+            while next_message <= cycle {
+                if let Some(message) = inbox.take() {
+                    self.receive(message.payload, &mut step);
+                }
+                next_message = arrival(inbox);
+            }
+            for sub_core in 0..self.specification.front_end.sub_cores() {
+                let ready = self.state.warps.ready() & self.specification.front_end.members(sub_core);
+                if ready != 0 {
+                    self.issue(sub_core, ready, &mut step);
+                }
+            }
+            self.state.warps.end_cycle();
+            self.state.cycle = cycle + 1;
+        }
+        while let Some(message) = inbox.take() {
+            self.state.late.push(message.payload);
+            self.state.late_cycle = end_cycle;
+        }
+        self.writer.close();
+        match self.next_event() {
+            u64::MAX => NextWake::OnMessage,
+            cycle => NextWake::At(clock.time_of(cycle.max(end_cycle))),
+        }
+    }
+
+    fn statistics(&self, sink: &mut StatisticSink) {
+        let State { warps, pipe, front_end, cycle, .. } = &self.state;
+        let (mut counters, kernels) = warps.statistics(*cycle);
+        counters.add(pipe.counters());
+        counters.add(front_end.counters());
+        counters.write(sink);
+        kernels.write(sink);
+    }
+
+    fn outstanding(&self) -> Option<String> {
+        let State { warps, pipe, front_end, .. } = &self.state;
+        let (lines, writes) = (pipe.lines_under_way(), pipe.writes_under_way());
+        let fetches = front_end.lines_under_way();
+        if warps.resident_ctas() == 0 && lines == 0 && writes == 0 && fetches == 0 {
+            return None;
+        }
+        let waiting = |status| warps.waiting(status);
+        Some(format!(
+            "{} CTAs resident; warps waiting: {} for memory, {} at barriers ({} threads have arrived), {} at fences, {} for stores; \
+             {lines} lines, {writes} stores and {fetches} lines of code under way",
+            warps.resident_ctas(),
+            [Status::Memory, Status::Value, Status::Fetch, Status::Copies].map(waiting).into_iter().sum::<usize>(),
+            waiting(Status::Barrier),
+            warps.threads_at_barriers(),
+            waiting(Status::Fence),
+            waiting(Status::Draining),
+        ))
+    }
+
+    fn save(&self) -> Result<Vec<u8>, StateError> {
+        save_state(&(&self.state, self.writer.save()))
+    }
+
+    fn restore(&mut self, state: &[u8], codes: &dyn CodeSource) -> Result<(), StateError> {
+        let (mut state, writer): (State, SavedWriter) = restore_state(state)?;
+        state.warps.complete(&self.state.warps, codes)?;
+        if !state.front_end.is_like(&self.state.front_end) {
+            return Err(StateError::Mismatch("another number of sub-cores".to_owned()));
+        }
+        for payload in &mut state.late {
+            complete_payload(payload, codes)?;
+        }
+        self.writer.restore(writer);
+        self.state = state;
+        Ok(())
+    }
+}

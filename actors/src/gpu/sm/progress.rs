@@ -1,0 +1,289 @@
+//! What an SM is made of, and how its warps make progress: from one instruction to when the next can issue.
+//!
+//! **Invariant:** what is called from here is below: warps, front end, memory pipe, execution. What calls it is above: the effects of
+//! instructions, arrivals, and the loop over cycles.
+
+use super::counters::Stall;
+use super::execution::{Execution, Moment, Stepped, Values};
+use super::front_end::{FrontEnd, FrontEndSpecification};
+use super::memory_pipe::{Event, MemoryPipe, PipeSpecification, Ports};
+use super::parameters::SmParameters;
+use super::warps::Warps;
+use super::warps::cta::Completion;
+use super::warps::readiness::Ready;
+use super::warps::slot::Status;
+use super::warps::wheel::members;
+use crate::catalogue::BuildContext;
+use crate::engine::Outbox;
+use crate::memory::{DeviceMemory, DeviceMemoryView, Writer};
+use balar_isa::execution::Effect;
+use balar_isa::program::Pipe;
+use balar_protocol::cta::{CtaCompletion, CtaMessage};
+use balar_protocol::cuda::{FaultCause, KernelFault, LaunchId};
+use balar_protocol::{Clock, Payload, PortId};
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+/// What a topology says of an SM, as far as no part of it has it.
+#[derive(Debug)]
+pub(super) struct Specification {
+    pub(super) front_end: FrontEndSpecification,
+    pub(super) pipe: PipeSpecification,
+    pub(super) barrier_latency: u64,
+    pub(super) cta_start_latency: u64,
+    pub(super) registers: u64,
+    pub(super) unified_memory: u64,
+    pub(super) cta_slots: u64,
+    /// Sizes of shared memory, ascending.
+    pub(super) carve_outs: Vec<u64>,
+}
+
+/// Where an SM is, and what it is wired to.
+#[derive(Debug)]
+pub(super) struct Wiring {
+    /// The number of its GPU.
+    pub(super) gpu: usize,
+    pub(super) index: u32,
+    pub(super) sm_count: u32,
+    pub(super) memory: Arc<DeviceMemory>,
+    pub(super) cta: PortId,
+    pub(super) ports: Ports,
+}
+
+/// All that the SM's future depends on, with its open write log.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct State {
+    pub(super) warps: Warps,
+    pub(super) pipe: MemoryPipe,
+    pub(super) front_end: FrontEnd,
+    /// The latest launch, for which the L1 was set up.
+    pub(super) launch: LaunchId,
+    /// The first cycle that has not been simulated.
+    pub(super) cycle: u64,
+    /// Messages that came after the last tick of a window: they belong to the next one, which is `late_cycle`.
+    pub(super) late: Vec<Payload>,
+    pub(super) late_cycle: u64,
+    /// Frees of what is no block of the device heap: key, lane, address. They are faults when they are answered.
+    pub(super) wrong_frees: Vec<(u32, u8, u64)>,
+    /// The range of legal addresses that was used last.
+    pub(super) recent_range: (u64, u64),
+}
+
+/// Lists that are empty between cycles.
+#[derive(Debug, Default)]
+pub(super) struct Scratch {
+    pub(super) events: Vec<Event>,
+    pub(super) wanted_lines: Vec<(u32, u64)>,
+    pub(super) waiting: Vec<u16>,
+}
+
+/// A streaming multiprocessor.
+#[derive(Debug)]
+pub struct Sm {
+    pub(super) specification: Specification,
+    pub(super) wiring: Wiring,
+    pub(super) state: State,
+    pub(super) writer: Writer,
+    pub(super) execution: Execution,
+    pub(super) scratch: Scratch,
+}
+
+/// What the SM needs of the cycle that it simulates and of the window around it.
+pub(super) struct Step<'a, 'b> {
+    pub(super) view: &'a DeviceMemoryView<'b>,
+    pub(super) out: &'a mut Outbox,
+    pub(super) now: Moment,
+}
+
+impl Sm {
+    /// An SM of a GPU.
+    pub fn new(
+        parameters: &SmParameters,
+        context: &BuildContext,
+        gpu: usize,
+        (memory, writer): (Arc<DeviceMemory>, Writer),
+    ) -> Sm {
+        let port = |name| context.ports.get(name).unwrap_or_default();
+        let mut carve_outs: Vec<u64> = parameters.shared_carve_outs.iter().map(|size| size.0).collect();
+        carve_outs.sort_unstable();
+        Sm {
+            specification: Specification {
+                front_end: FrontEndSpecification::new(parameters),
+                pipe: PipeSpecification::new(parameters),
+                barrier_latency: u64::from(parameters.latencies.barrier.max(1)),
+                cta_start_latency: u64::from(parameters.cta_start_latency),
+                registers: u64::from(parameters.registers),
+                unified_memory: parameters.unified_memory.0,
+                cta_slots: u64::from(parameters.ctas),
+                carve_outs,
+            },
+            wiring: Wiring {
+                gpu,
+                index: context.index,
+                sm_count: context.row_length,
+                memory,
+                cta: port("cta"),
+                ports: Ports {
+                    clock: Clock::new(parameters.clock),
+                    memory: port("memory"),
+                    translation: context.ports.get("translation"),
+                },
+            },
+            state: State {
+                warps: Warps::new(parameters.warps, parameters.ctas),
+                pipe: MemoryPipe::new(parameters),
+                front_end: FrontEnd::new(parameters),
+                launch: LaunchId(0),
+                cycle: 0,
+                late: Vec::new(),
+                late_cycle: u64::MAX,
+                wrong_frees: Vec::new(),
+                recent_range: (0, 0),
+            },
+            writer,
+            execution: Execution::new(gpu),
+            scratch: Scratch::default(),
+        }
+    }
+
+    /// The next cycle in which something happens by itself; `u64::MAX` where nothing will.
+    #[inline]
+    pub(super) fn next_event(&self) -> u64 {
+        self.state.warps.next_ready().min(self.state.pipe.next_due()).min(self.state.late_cycle)
+    }
+
+    /// A warp leaves its slot; the last one ends its CTA.
+    pub(super) fn retire(&mut self, warp: usize, cycle: u64, out: &mut Outbox) {
+        if self.state.warps.retire(warp, cycle) {
+            self.end_cta(self.state.warps.cta_of(warp), None, cycle, out);
+        }
+    }
+
+    /// A CTA ends, or is ended by a fault, and its slot is reported free.
+    pub(super) fn end_cta(&mut self, cta: usize, fault: Option<KernelFault>, cycle: u64, out: &mut Outbox) {
+        let Some((launch, counters)) = self.state.warps.end_cta(cta, cycle) else { return };
+        if fault.is_none() {
+            self.state.warps.count_completed();
+        }
+        let completion = CtaCompletion { launch: launch.id, slot: cta as u16, counters, fault };
+        let message = Payload::Cta(CtaMessage::Completed(Box::new(completion)));
+        out.send(self.wiring.cta, self.wiring.ports.clock.time_of(cycle), message);
+    }
+
+    /// The warp's kernel cannot go on.
+    pub(super) fn fail(&mut self, warp: usize, (pc, lane): (u32, u8), cause: FaultCause, cycle: u64, out: &mut Outbox) {
+        let number = self.state.warps.cta_of(warp);
+        let (slot, context, cta) = self.state.warps.all_of(warp);
+        let Some(launch) = &cta.launch else { return };
+        let program = context.program();
+        let thread = slot.warp_in_cta * 32 + u32::from(lane);
+        let [x, y, _] = launch.block;
+        let position = program.position(pc);
+        let fault = KernelFault {
+            cause,
+            kernel: launch.name.clone(),
+            launch: launch.id,
+            cta: cta.cta,
+            thread: [thread % x, thread / x % y, thread / x / y],
+            instruction: format!("{}:{}: {}", program.file_name(pc), position.line, position.text),
+        };
+        self.end_cta(number, Some(fault), cycle, out);
+    }
+
+    /// Runs the meaning of the warp's next instruction, which issues in `cycle`.
+    #[inline]
+    pub(super) fn step_warp(&mut self, warp: usize, cycle: u64, step: &mut Step) -> Stepped {
+        let State { warps, pipe, recent_range, .. } = &mut self.state;
+        let (_, context, cta) = warps.all_of(warp);
+        let values = Values { view: step.view, log: &mut self.writer, recent_range, token: pipe.next_key() };
+        self.execution.step(context, cta, values, step.now, cycle)
+    }
+
+    /// The results of an instruction of the warp can be read from then on.
+    #[inline]
+    pub(super) fn set_results(&mut self, warp: usize, pc: u32, ready: Ready) {
+        let (program, _, readiness) = self.state.warps.context(warp).parts();
+        readiness.issued(program, program.timing(pc), ready);
+    }
+
+    /// Finds out when the warp can issue next, `earliest` at the soonest, and puts it where it will be found then.
+    /// Instructions that the GPU's own code folds into others are executed on the way.
+    pub(super) fn schedule(&mut self, warp: usize, earliest: u64, step: &mut Step) {
+        // Another warp of its CTA may have failed since.
+        if self.state.warps.warp(warp).status == Status::Empty {
+            return;
+        }
+        // What it waited for may have come before the last pass of its last instruction.
+        let earliest = earliest.max(self.state.warps.warp(warp).charged_until);
+        loop {
+            let context = self.state.warps.context(warp);
+            let state = context.state();
+            if state.is_blocked() {
+                self.state.warps.wait(warp, Status::Barrier, Stall::Barrier, 0);
+                return;
+            }
+            let pc = state.pc();
+            let line = self.state.front_end.line_of(pc);
+            if self.state.warps.warp(warp).fetched_line != line && !self.fetch(warp, line, earliest, step) {
+                return;
+            }
+            let (program, _, readiness) = self.state.warps.context(warp).parts();
+            let timing = program.timing(pc);
+            let pipe = timing.pipe;
+            let ready = readiness.issue_cycle(program, timing);
+            if ready == Ready::PENDING {
+                self.state.warps.wait(warp, Status::Memory, Stall::LongScoreboard, earliest);
+                return;
+            }
+            if pipe != Pipe::Free {
+                self.state.warps.schedule(warp, earliest, ready, pipe);
+                return;
+            }
+            match self.step_warp(warp, earliest, step).effect {
+                Effect::Fault { lane, cause } => {
+                    self.fail(warp, (pc, lane), cause, earliest, step.out);
+                    return;
+                }
+                Effect::Retry => {
+                    self.state.warps.wait(warp, Status::Memory, Stall::LongScoreboard, earliest);
+                    self.state.warps.wait_for_value(warp, self.execution.blocked_by, earliest);
+                    return;
+                }
+                _ => self.set_results(warp, pc, ready),
+            }
+        }
+    }
+
+    /// The warp comes to another line of code: true where it is there. Else the warp waits for it from `cycle` on.
+    #[cold]
+    pub(super) fn fetch(&mut self, warp: usize, line: u32, cycle: u64, step: &mut Step) -> bool {
+        let State { warps, pipe, front_end, .. } = &mut self.state;
+        let (slot, context, _) = warps.all_of(warp);
+        let code = (slot.program_id, context.program().len());
+        let wanted = &mut self.scratch.wanted_lines;
+        let present = front_end.fetch(warp, code, line, slot.status == Status::Fetch, wanted);
+        if present {
+            slot.fetched_line = line;
+        } else {
+            warps.wait(warp, Status::Fetch, Stall::NoInstruction, cycle);
+        }
+        for (number, address) in wanted.drain(..) {
+            pipe.request_code(number, address, cycle, &self.wiring.ports, step.out);
+        }
+        present
+    }
+
+    /// The warps of a CTA go on from a barrier.
+    pub(super) fn release_barrier(&mut self, cta: usize, completion: Completion, step: &mut Step) {
+        let resume = step.now.cycle + self.specification.barrier_latency;
+        for warp in members(self.state.warps.release_barrier(cta, completion, resume)) {
+            self.schedule(warp, resume, step);
+        }
+    }
+
+    /// What the warp waited for has come.
+    pub(super) fn resume(&mut self, warp: usize, ready: u64, step: &mut Step) {
+        self.state.warps.wake(warp, step.now.cycle);
+        self.schedule(warp, ready, step);
+    }
+}

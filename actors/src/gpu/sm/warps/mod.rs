@@ -1,0 +1,585 @@
+//! The warps of an SM: their slots and CTAs, which of them is ready when, and what each of their cycles is charged to.
+//!
+//! **Invariant:** nothing here knows the memory system or the schedulers. Every cycle of a resident warp is charged once: to the
+//! instruction that it issues, to "not selected" while it is ready, or to one stall. A wait with a known end is charged when it begins.
+
+pub mod copies;
+pub mod cta;
+pub mod readiness;
+pub mod slot;
+pub mod wheel;
+
+use super::counters::{SmCounters, Stall};
+use super::lane_memory;
+use super::slab::Slab;
+use crate::engine::state::{CodeSource, StateError, complete_launch};
+use balar_isa::execution::BarrierArrival;
+use balar_isa::program::{Pipe, Program};
+use balar_isa::warp::{WarpShape, WarpState};
+use balar_protocol::cuda::{KernelLaunch, LaunchId};
+use balar_protocol::statistics::KernelCounters;
+use copies::{Arrival, End};
+use cta::{Completion, CtaSlot};
+use readiness::Ready;
+use serde::{Deserialize, Serialize};
+use slot::{Context, Status, Warp};
+use std::sync::Arc;
+pub use wheel::WarpSet;
+use wheel::{Wheel, members, only};
+
+/// Bytes of a thread's local memory that it has from its start; what lies beyond comes when it is used.
+const LOCAL_AT_ONCE: usize = 4096;
+
+/// Where the warps of a CTA are, for their special registers.
+#[derive(Clone, Copy, Debug)]
+pub struct Place {
+    /// The number of the SM.
+    pub sm: u32,
+    /// SMs of the GPU.
+    pub sm_count: u32,
+    /// The CTA's slot.
+    pub slot: u16,
+}
+
+/// The warps of an SM.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Warps {
+    wheel: Wheel,
+    /// By pipe: warps whose next instruction goes there, among those that are scheduled.
+    wants: [WarpSet; Pipe::ALL.len()],
+    /// Ready warps that wait for room below the L1.
+    throttled: WarpSet,
+    /// The cycles in which these began to wait, summed.
+    throttled_since: u64,
+    /// Warps that wait for the value of an atomic.
+    value_waiters: WarpSet,
+    /// By warp: those that came to the SM before it.
+    older: Vec<WarpSet>,
+    warps: Vec<Warp>,
+    contexts: Vec<Context>,
+    ctas: Vec<CtaSlot>,
+    /// Arrivals at `mbarrier` objects that wait for copies.
+    arrivals: Slab<Arrival>,
+    resident_ctas: u32,
+    resident_since: u64,
+    /// Where the cycles of the warps went.
+    counters: SmCounters,
+    /// What CTAs did that are here no longer.
+    completed: KernelCounters,
+}
+
+impl Warps {
+    /// So many warp slots and CTA slots.
+    pub fn new(warps: u32, ctas: u32) -> Warps {
+        Warps {
+            older: vec![0; warps as usize],
+            warps: (0..warps).map(|_| Warp::default()).collect(),
+            contexts: (0..warps).map(|_| Context::default()).collect(),
+            ctas: (0..ctas).map(|_| CtaSlot::default()).collect(),
+            ..Warps::default()
+        }
+    }
+
+    /// Warp slots.
+    pub fn len(&self) -> usize {
+        self.warps.len()
+    }
+
+    /// What the scheduler knows of a warp.
+    #[inline]
+    pub fn warp(&self, warp: usize) -> &Warp {
+        &self.warps[warp]
+    }
+
+    /// The same, to change it.
+    #[inline]
+    pub fn warp_mut(&mut self, warp: usize) -> &mut Warp {
+        &mut self.warps[warp]
+    }
+
+    /// What a warp works on.
+    #[inline]
+    pub fn context(&mut self, warp: usize) -> &mut Context {
+        &mut self.contexts[warp]
+    }
+
+    /// A CTA slot.
+    #[inline]
+    pub fn cta(&mut self, cta: usize) -> &mut CtaSlot {
+        &mut self.ctas[cta]
+    }
+
+    /// The slot of a warp's CTA.
+    #[inline]
+    pub fn cta_of(&self, warp: usize) -> usize {
+        usize::from(self.warps[warp].cta)
+    }
+
+    /// A warp's slot, what it works on, and its CTA.
+    #[inline]
+    pub fn all_of(&mut self, warp: usize) -> (&mut Warp, &mut Context, &mut CtaSlot) {
+        let slot = &mut self.warps[warp];
+        let cta = &mut self.ctas[usize::from(slot.cta)];
+        (slot, &mut self.contexts[warp], cta)
+    }
+
+    /// CTAs that are here.
+    pub fn resident_ctas(&self) -> u32 {
+        self.resident_ctas
+    }
+
+    /// Is the warp the one that had this generation?
+    #[inline]
+    pub fn is_current(&self, warp: usize, generation: u32) -> bool {
+        self.warps[warp].generation == generation
+    }
+
+    // Time.
+
+    /// Goes on to `cycle`: what is due becomes ready.
+    #[inline]
+    pub fn advance_to(&mut self, cycle: u64) {
+        self.wheel.advance_to(cycle);
+    }
+
+    /// The next cycle after the current one in which a warp is ready; `u64::MAX` where none will be by itself.
+    #[inline]
+    pub fn next_ready(&self) -> u64 {
+        self.wheel.next_ready()
+    }
+
+    /// Warps that could issue in this cycle, as far as their operands go.
+    #[inline]
+    pub fn ready(&self) -> WarpSet {
+        self.wheel.ready()
+    }
+
+    /// By pipe: which of the scheduled warps want it.
+    #[inline]
+    pub fn wants(&self) -> &[WarpSet; Pipe::ALL.len()] {
+        &self.wants
+    }
+
+    /// By warp: those that came before it.
+    #[inline]
+    pub fn older(&self) -> &[WarpSet] {
+        &self.older
+    }
+
+    /// The cycle ends: warps that are ready still were not selected.
+    #[inline]
+    pub fn end_cycle(&mut self) {
+        self.counters.stall_not_selected += u64::from(self.wheel.ready().count_ones());
+    }
+
+    /// A ready warp issues in `cycle`, which is charged to the instruction.
+    #[inline]
+    pub fn issue(&mut self, warp: usize, cycle: u64, passes: u64) {
+        self.counters.inst_issued += passes;
+        self.counters.stall_none_selected += 1;
+        let slot = &mut self.warps[warp];
+        slot.charged_until = cycle + 1;
+        slot.stall = Stall::Wait;
+    }
+
+    /// A ready warp's turn has come: it is not ready any more.
+    #[inline]
+    pub fn take(&mut self, warp: usize) {
+        self.wheel.take(only(warp));
+    }
+
+    /// The warp can issue to `pipe` from `earliest` on, or when it is ready, if that is later.
+    #[inline]
+    pub fn schedule(&mut self, warp: usize, earliest: u64, ready: Ready, pipe: Pipe) {
+        let slot = &mut self.warps[warp];
+        let mut cycle = earliest;
+        if ready.cycle() > earliest {
+            cycle = ready.cycle();
+            slot.stall = ready.stall();
+        }
+        slot.stall.charge(&mut self.counters, cycle - slot.charged_until);
+        slot.stalled_from = slot.charged_until;
+        slot.charged_until = cycle;
+        slot.status = Status::Scheduled;
+        if slot.pipe != pipe as u8 {
+            self.wants[usize::from(slot.pipe)] &= !only(warp);
+            slot.pipe = pipe as u8;
+            self.wants[usize::from(slot.pipe)] |= only(warp);
+        }
+        self.wheel.insert(only(warp), cycle);
+    }
+
+    /// Ready warps that find a structure taken are ready again from `until` on.
+    #[inline]
+    pub fn park(&mut self, warps: WarpSet, cycle: u64, until: u64, stall: Stall) {
+        self.wheel.take(warps);
+        self.wheel.insert(warps, until);
+        stall.charge(&mut self.counters, u64::from(warps.count_ones()) * (until - cycle));
+    }
+
+    /// Ready warps find no room below the L1.
+    #[inline]
+    pub fn throttle(&mut self, warps: WarpSet, cycle: u64) {
+        self.wheel.take(warps);
+        self.throttled |= warps;
+        self.throttled_since += u64::from(warps.count_ones()) * cycle;
+    }
+
+    /// There is room below the L1 again.
+    #[inline]
+    pub fn release_throttled(&mut self, cycle: u64) {
+        if self.throttled != 0 {
+            self.charge_throttled(cycle);
+            self.throttled_since = 0;
+            self.wheel.insert(std::mem::take(&mut self.throttled), cycle);
+        }
+    }
+
+    fn charge_throttled(&mut self, cycle: u64) {
+        let until = u64::from(self.throttled.count_ones()) * cycle;
+        self.counters.stall_lg_throttle += until - self.throttled_since;
+        self.throttled_since = until;
+    }
+
+    /// From `cycle` on the warp waits for something without a known end, for this reason.
+    pub fn wait(&mut self, warp: usize, status: Status, stall: Stall, cycle: u64) {
+        let slot = &mut self.warps[warp];
+        let from = cycle.max(slot.charged_until);
+        slot.stall.charge(&mut self.counters, from - slot.charged_until);
+        slot.charged_until = from;
+        slot.status = status;
+        slot.stall = stall;
+    }
+
+    /// What the warp waited for has come: up to `cycle` it is charged to the wait.
+    #[inline]
+    pub fn wake(&mut self, warp: usize, cycle: u64) {
+        let slot = &mut self.warps[warp];
+        let until = cycle.max(slot.charged_until);
+        slot.stall.charge(&mut self.counters, until - slot.charged_until);
+        slot.charged_until = until;
+    }
+
+    /// A ready warp's load has met an atomic whose value is not known: it waits for the answer under `key`.
+    pub fn wait_for_value(&mut self, warp: usize, key: u32, cycle: u64) {
+        self.warps[warp].charged_until = cycle;
+        self.warps[warp].waits_for = key;
+        self.value_waiters |= only(warp);
+        self.wait(warp, Status::Value, Stall::LongScoreboard, cycle);
+    }
+
+    /// The value under a key is known: gives the warps that waited for it, which are charged up to `cycle`.
+    #[inline]
+    pub fn value_known(&mut self, key: u32, cycle: u64) -> WarpSet {
+        if self.value_waiters == 0 {
+            return 0;
+        }
+        let waited = members(self.value_waiters).filter(|&warp| self.warps[warp].waits_for == key);
+        let waited = waited.fold(0, |set, warp| set | only(warp));
+        self.value_waiters &= !waited;
+        for warp in members(waited) {
+            self.wake(warp, cycle);
+        }
+        waited
+    }
+
+    /// A store, reduction or atomic of the warp of that generation has been answered. True where it was the last one.
+    #[inline]
+    pub fn acknowledged(&mut self, warp: usize, generation: u32) -> bool {
+        let slot = &mut self.warps[warp];
+        if slot.generation & GENERATION_BITS != generation & GENERATION_BITS || slot.status == Status::Empty {
+            return false;
+        }
+        slot.outstanding -= 1;
+        slot.outstanding == 0
+    }
+
+    /// Is nothing of the warp under way?
+    pub fn is_drained(&self, warp: usize) -> bool {
+        self.warps[warp].outstanding == 0 && self.contexts[warp].copies.is_idle()
+    }
+
+    // Copies.
+
+    /// The lanes of `arrival` arrive when the warp's copies so far have come.
+    pub fn arrive_after_copies(&mut self, warp: usize, arrival: Arrival) {
+        let number = self.arrivals.insert(arrival);
+        self.end_batch(warp, End::Arrival(number));
+    }
+
+    /// The copies so far are a batch.
+    pub fn end_batch(&mut self, warp: usize, end: End) {
+        self.contexts[warp].copies.end(end);
+        self.finish_batches(warp);
+    }
+
+    /// A copy of a batch has come, and can be read from `ready` on.
+    pub fn copy_arrived(&mut self, warp: usize, batch: u32, ready: u64) {
+        let copies = &mut self.contexts[warp].copies;
+        copies.arrived(batch);
+        copies.ready_at(ready);
+        self.finish_batches(warp);
+    }
+
+    /// Batches that have come are forgotten, and the arrivals that waited for them happen.
+    fn finish_batches(&mut self, warp: usize) {
+        while let Some(end) = self.contexts[warp].copies.take_finished() {
+            if let End::Arrival(number) = end {
+                let cta = usize::from(self.warps[warp].cta);
+                self.arrivals.remove(number).happen(&mut self.ctas[cta].shared);
+            }
+        }
+    }
+
+    // CTAs.
+
+    /// A CTA comes: gives its warps, which are charged from `cycle` on and not scheduled yet.
+    ///
+    /// # Panics
+    ///
+    /// Where the scheduler has placed it though there are not as many free slots.
+    pub fn place(
+        &mut self,
+        launch: &Arc<KernelLaunch>,
+        program: &Arc<Program>,
+        place: Place,
+        cta: [u32; 3],
+    ) -> WarpSet {
+        let Place { sm, sm_count, slot } = place;
+        self.ctas[usize::from(slot)].start(Arc::clone(launch), cta);
+        let warps = launch.warps_per_cta();
+        let mut placed = 0;
+        let mut free = 0;
+        for warp_in_cta in 0..warps {
+            while free < self.warps.len() && self.warps[free].status != Status::Empty {
+                free += 1;
+            }
+            assert!(free < self.warps.len(), "the scheduler placed a CTA of {warps} warps where no slots are free");
+            let shape = WarpShape {
+                block: launch.block,
+                grid: launch.grid,
+                cta,
+                warp_in_cta,
+                sm,
+                sm_count,
+                warp_slot: free as u32,
+                warp_slots: self.warps.len() as u32,
+                grid_id: u64::from(launch.id.0),
+                dynamic_shared_bytes: launch.dynamic_shared_bytes,
+                shared_bytes: launch.shared_bytes,
+                grid_workspace: launch.grid_workspace,
+                parameters: Arc::clone(&launch.parameters),
+            };
+            let generation = self.warps[free].generation.wrapping_add(1);
+            self.warps[free] = Warp {
+                generation,
+                program_id: launch.code.id(),
+                cta: slot,
+                warp_in_cta,
+                status: Status::Scheduled,
+                pipe: self.warps[free].pipe,
+                ..Warp::default()
+            };
+            self.fill(free, program, shape);
+            self.set_youngest(free);
+            placed |= only(free);
+        }
+        self.ctas[usize::from(slot)].warps = placed;
+        placed
+    }
+
+    /// The warps of a CTA begin in `cycle`.
+    pub fn begin(&mut self, warps: WarpSet, cycle: u64) {
+        if self.resident_ctas == 0 {
+            self.resident_since = cycle;
+        }
+        self.resident_ctas += 1;
+        for warp in members(warps) {
+            let slot = &mut self.warps[warp];
+            (slot.charged_until, slot.stalled_from, slot.start_cycle) = (cycle, cycle, cycle);
+        }
+    }
+
+    fn fill(&mut self, warp: usize, program: &Arc<Program>, shape: WarpShape) {
+        let Context { state, program: code, readiness, copies, local } = &mut self.contexts[warp];
+        match state {
+            Some(state) => state.reset(program, shape),
+            None => *state = Some(WarpState::new(program, shape)),
+        }
+        readiness.start(program);
+        local.clear();
+        // A stack for recursion is large, and rarely used in full: it grows.
+        lane_memory::reserve_local(local, (program.resources().local_bytes as usize).min(LOCAL_AT_ONCE));
+        *code = Some(Arc::clone(program));
+        let arrivals = &mut self.arrivals;
+        copies.clear(|arrival| {
+            arrivals.remove(arrival);
+        });
+    }
+
+    fn set_youngest(&mut self, warp: usize) {
+        for older in &mut self.older {
+            *older &= !only(warp);
+        }
+        self.older[warp] = !only(warp);
+    }
+
+    /// A CTA that cannot run takes its slot, for [`Self::end_cta`] to say so.
+    pub fn place_without_code(&mut self, launch: &Arc<KernelLaunch>, slot: u16, cta: [u32; 3]) {
+        self.ctas[usize::from(slot)].start(Arc::clone(launch), cta);
+    }
+
+    /// Threads of a warp arrive at a barrier of their CTA.
+    pub fn arrive(&mut self, warp: usize, arrival: &BarrierArrival) -> Option<Completion> {
+        let cta = self.cta_of(warp);
+        self.ctas[cta].counters.inst_barriers += 1;
+        self.ctas[cta].arrive(arrival)
+    }
+
+    /// The warps of a CTA go on from a barrier at `resume`: gives those that had waited there, which are charged until then.
+    pub fn release_barrier(&mut self, cta: usize, completion: Completion, resume: u64) -> WarpSet {
+        let mut released = 0;
+        for warp in members(self.ctas[cta].warps) {
+            let slot = &self.warps[warp];
+            // The slot of a warp that has left may hold a warp of another CTA by now.
+            if slot.status == Status::Empty || usize::from(slot.cta) != cta {
+                continue;
+            }
+            let Some(state) = &mut self.contexts[warp].state else { continue };
+            if state.is_finished() {
+                continue;
+            }
+            let was_blocked = state.is_blocked();
+            state.release_barrier(completion.barrier, completion.reduction);
+            if was_blocked && !state.is_blocked() && slot.status == Status::Barrier {
+                self.wake(warp, resume);
+                released |= only(warp);
+            }
+        }
+        released
+    }
+
+    /// A warp leaves its slot. True where it was the last of its CTA.
+    pub fn retire(&mut self, warp: usize, cycle: u64) -> bool {
+        self.release(warp, cycle);
+        let cta = self.cta_of(warp);
+        self.ctas[cta].live_warps -= 1;
+        self.ctas[cta].live_warps == 0
+    }
+
+    fn release(&mut self, warp: usize, cycle: u64) {
+        let now = cycle.min(self.wheel.now());
+        let due = self.wheel.remove(warp);
+        if self.throttled & only(warp) != 0 {
+            self.charge_throttled(now);
+            self.throttled &= !only(warp);
+            self.throttled_since -= now;
+        }
+        self.value_waiters &= !only(warp);
+        let slot = &mut self.warps[warp];
+        match due {
+            Some(due) if due == slot.charged_until => {
+                let from = now.max(slot.stalled_from);
+                slot.stall.refund(&mut self.counters, due.saturating_sub(from));
+                slot.charged_until = from;
+            }
+            Some(due) => {
+                let parked = if slot.pipe == Pipe::Memory as u8 { Stall::LgThrottle } else { Stall::MathPipeThrottle };
+                parked.refund(&mut self.counters, due - now);
+            }
+            None if slot.status != Status::Scheduled => {
+                slot.stall.charge(&mut self.counters, now.saturating_sub(slot.charged_until));
+            }
+            None => {}
+        }
+        self.counters.warp_cycles_active += now.max(slot.charged_until) - slot.start_cycle;
+        slot.status = Status::Empty;
+        slot.generation = slot.generation.wrapping_add(1);
+    }
+
+    /// A CTA ends, or is ended: its warps leave. Gives the launch and what the CTA did; `None` where its slot is free.
+    pub fn end_cta(&mut self, cta: usize, cycle: u64) -> Option<(Arc<KernelLaunch>, KernelCounters)> {
+        for warp in members(std::mem::take(&mut self.ctas[cta].warps)) {
+            let slot = &self.warps[warp];
+            if slot.status != Status::Empty && usize::from(slot.cta) == cta {
+                self.release(warp, cycle);
+            }
+        }
+        let launch = self.ctas[cta].launch.take()?;
+        let counters = self.ctas[cta].counters;
+        self.completed.add(&counters);
+        self.resident_ctas -= 1;
+        if self.resident_ctas == 0 {
+            self.counters.cycles_active += cycle.saturating_sub(self.resident_since);
+        }
+        Some((launch, counters))
+    }
+
+    /// The launch has failed elsewhere: its CTAs are dropped without a word.
+    pub fn abort(&mut self, launch: LaunchId, cycle: u64) {
+        for cta in 0..self.ctas.len() {
+            if self.ctas[cta].launch.as_ref().is_some_and(|running| running.id == launch) {
+                self.end_cta(cta, cycle);
+            }
+        }
+    }
+
+    // Reports.
+
+    /// Counts a CTA that has run to its end.
+    pub fn count_completed(&mut self) {
+        self.counters.ctas_completed += 1;
+    }
+
+    /// Where the cycles went, all cycles before `cycle`, and what the CTAs did, those that are here included.
+    pub fn statistics(&self, cycle: u64) -> (SmCounters, KernelCounters) {
+        let (mut counters, mut kernels) = (self.counters, self.completed);
+        if self.resident_ctas > 0 {
+            counters.cycles_active += cycle.saturating_sub(self.resident_since);
+        }
+        for cta in self.ctas.iter().filter(|cta| cta.launch.is_some()) {
+            kernels.add(&cta.counters);
+        }
+        (counters, kernels)
+    }
+
+    /// Warps that wait for this; those that wait for room below the L1 wait for memory.
+    pub fn waiting(&self, status: Status) -> usize {
+        let throttled = if status == Status::Memory { self.throttled.count_ones() as usize } else { 0 };
+        self.warps.iter().filter(|warp| warp.status == status).count() + throttled
+    }
+
+    /// Threads that have arrived at barriers.
+    pub fn threads_at_barriers(&self) -> u32 {
+        self.ctas.iter().filter(|cta| cta.launch.is_some()).map(CtaSlot::waiting_at_barriers).sum()
+    }
+
+    /// Warps that were read back get their code, named by number.
+    ///
+    /// # Errors
+    ///
+    /// The state has other slots than `like`, or code is missing.
+    pub fn complete(&mut self, like: &Warps, codes: &dyn CodeSource) -> Result<(), StateError> {
+        let sizes = |warps: &Warps| (warps.warps.len(), warps.contexts.len(), warps.older.len(), warps.ctas.len());
+        if sizes(self) != sizes(like) {
+            return Err(StateError::Mismatch(format!("{} warp slots in place of {}", self.len(), like.len())));
+        }
+        for launch in self.ctas.iter_mut().filter_map(|cta| cta.launch.as_mut()) {
+            complete_launch(launch, codes)?;
+        }
+        for (warp, context) in self.warps.iter().zip(&mut self.contexts) {
+            if warp.status != Status::Empty {
+                let unknown = StateError::UnknownCode(warp.program_id);
+                let code = codes.code(warp.program_id).ok_or(unknown.clone())?;
+                context.program = Some(code.program().ok_or(unknown)?);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Bits of a warp's generation that a store's acknowledgement carries.
+pub const GENERATION_BITS: u32 = 0x7f_ffff;
+
+#[cfg(test)]
+pub(crate) mod tests;

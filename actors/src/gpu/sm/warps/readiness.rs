@@ -1,0 +1,133 @@
+//! What makes an instruction ready: an exchangeable rule, one for each warp.
+//!
+//! PTX has a scoreboard. Machine code carries control words, which count cycles and name barriers: another variant, that finds both in
+//! the instruction's [`Timing`].
+
+use crate::gpu::sm::counters::Stall;
+use balar_isa::program::{Program, Timing};
+use serde::{Deserialize, Serialize};
+
+/// From when on, with why not before in the low bits, so that the later of two is the larger number.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Ready(u64);
+
+impl Ready {
+    /// Not known before an answer of the memory system arrives.
+    pub const PENDING: Ready = Ready((u64::MAX >> 2) << 2 | Stall::LongScoreboard as u64);
+
+    /// From `cycle` on; `stall` (one of the first three reasons) is charged to a warp that waits for it.
+    #[inline]
+    pub fn at(cycle: u64, stall: Stall) -> Ready {
+        debug_assert!((stall as u64) < 3);
+        Ready(cycle << 2 | stall as u64)
+    }
+
+    /// The cycle.
+    #[inline]
+    pub fn cycle(self) -> u64 {
+        self.0 >> 2
+    }
+
+    /// The reason.
+    #[inline]
+    pub fn stall(self) -> Stall {
+        match self.0 & 3 {
+            0 => Stall::Wait,
+            1 => Stall::LongScoreboard,
+            _ => Stall::ShortScoreboard,
+        }
+    }
+}
+
+/// The rule that a warp's program goes by.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub enum Readiness {
+    /// When each register and predicate can be read and written.
+    Scoreboard(Vec<Ready>),
+}
+
+impl Default for Readiness {
+    fn default() -> Self {
+        Readiness::Scoreboard(Vec::new())
+    }
+}
+
+impl Readiness {
+    /// A warp begins to run this program.
+    pub fn start(&mut self, program: &Program) {
+        let Readiness::Scoreboard(entries) = self;
+        entries.clear();
+        entries.resize(program.scoreboard_size(), Ready::default());
+    }
+
+    /// When an instruction can issue; [`Ready::PENDING`] where that follows from an answer that is not there yet.
+    #[inline]
+    pub fn issue_cycle(&self, program: &Program, timing: &Timing) -> Ready {
+        let Readiness::Scoreboard(entries) = self;
+        let dependencies = &timing.dependencies;
+        let mut ready = Ready::default();
+        for &register in &dependencies.reads[..usize::from(dependencies.read_count)] {
+            ready = ready.max(entries[usize::from(register)]);
+        }
+        for &register in &dependencies.writes[..usize::from(dependencies.write_count)] {
+            ready = ready.max(entries[usize::from(register)]);
+        }
+        if !dependencies.is_complete() {
+            for &register in program.further_reads(dependencies).iter().chain(program.further_writes(dependencies)) {
+                ready = ready.max(entries[usize::from(register)]);
+            }
+        }
+        ready
+    }
+
+    /// An instruction has issued: its results can be read from `results` on, which may be [`Ready::PENDING`].
+    #[inline]
+    pub fn issued(&mut self, program: &Program, timing: &Timing, results: Ready) {
+        let Readiness::Scoreboard(entries) = self;
+        let dependencies = &timing.dependencies;
+        for &register in &dependencies.writes[..usize::from(dependencies.write_count)] {
+            entries[usize::from(register)] = results;
+        }
+        if !dependencies.is_complete() {
+            for &register in program.further_writes(dependencies) {
+                entries[usize::from(register)] = results;
+            }
+        }
+    }
+
+    /// What was pending for an instruction has come: its results can be read from `results` on.
+    #[inline]
+    pub fn completed(&mut self, program: &Program, timing: &Timing, results: Ready) {
+        self.issued(program, timing, results);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::gpu::sm::warps::tests::program;
+
+    #[test]
+    fn the_later_of_two_is_the_one_waited_for() {
+        let [soon, late] = [Ready::at(7, Stall::ShortScoreboard), Ready::at(8, Stall::Wait)];
+        assert_eq!(soon.max(late), late);
+        assert_eq!((soon.cycle(), soon.stall()), (7, Stall::ShortScoreboard));
+        assert!(Ready::PENDING > Ready::at(1 << 60, Stall::LongScoreboard));
+    }
+
+    #[test]
+    fn an_instruction_waits_for_what_it_reads() {
+        // 0: mov %r1, 1; 1: add %r2, %r1, 1; 2: mov %r3, 2; 3: add %r3, %r2, %r1.
+        let program = program("mov.u32 %r1, 1; add.u32 %r2, %r1, 1; mov.u32 %r3, 2; add.u32 %r3, %r2, %r1;");
+        let mut rule = Readiness::default();
+        rule.start(&program);
+        let timing = |pc| program.timing(pc);
+        rule.issued(&program, timing(0), Ready::at(10, Stall::Wait));
+        assert_eq!(rule.issue_cycle(&program, timing(1)), Ready::at(10, Stall::Wait));
+        assert_eq!(rule.issue_cycle(&program, timing(2)), Ready::default());
+        rule.issued(&program, timing(1), Ready::PENDING);
+        assert_eq!(rule.issue_cycle(&program, timing(3)), Ready::PENDING);
+        rule.completed(&program, timing(1), Ready::at(50, Stall::LongScoreboard));
+        assert_eq!(rule.issue_cycle(&program, timing(3)), Ready::at(50, Stall::LongScoreboard));
+    }
+}

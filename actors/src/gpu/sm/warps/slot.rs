@@ -1,0 +1,124 @@
+//! A warp slot of an SM: what the scheduler knows of the warp, and the values that it works on.
+
+use super::copies::Copies;
+use super::readiness::Readiness;
+use crate::gpu::sm::counters::Stall;
+use balar_isa::program::{Pipe, Program};
+use balar_isa::warp::WarpState;
+use balar_protocol::cuda::ProgramId;
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+/// What the scheduler knows of a warp.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Status {
+    /// No warp.
+    Empty,
+    /// Ready, in the wheel, or waiting for room below the L1.
+    Scheduled,
+    /// Waits for an answer of the memory system.
+    Memory,
+    /// Waits for the value that an atomic of its SM leaves.
+    Value,
+    /// Waits for a line of code.
+    Fetch,
+    /// Waits at a CTA barrier.
+    Barrier,
+    /// Waits for its stores to be acknowledged, at a fence.
+    Fence,
+    /// Waits for copies to shared memory.
+    Copies,
+    /// Has ended, and waits for its stores to be acknowledged and its copies to come.
+    Draining,
+}
+
+/// What is looked at whenever a warp issues: one line of the host's cache.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[repr(align(64))]
+pub struct Warp {
+    /// All warp-cycles before this cycle have been charged; so are those in which it is ready, or waits together with others.
+    pub charged_until: u64,
+    /// Where it waits for a known cycle, `charged_until`: since when.
+    pub stalled_from: u64,
+    /// When it came.
+    pub start_cycle: u64,
+    /// Counts the warps that had this slot: late responses for an aborted one are told by it.
+    pub generation: u32,
+    /// The line of code it issued from last.
+    pub fetched_line: u32,
+    /// Stores and reductions not acknowledged yet, and atomics not answered.
+    pub outstanding: u32,
+    /// The warp's number in its CTA.
+    pub warp_in_cta: u32,
+    /// Of a warp that waits for a value: the key of the atomic that leaves it.
+    pub waits_for: u32,
+    /// The code's number.
+    pub program_id: ProgramId,
+    /// The CTA's slot.
+    pub cta: u16,
+    /// What it waits for.
+    pub status: Status,
+    /// Why it cannot issue.
+    pub stall: Stall,
+    /// The place of the next instruction's pipe among [`Pipe::ALL`].
+    pub pipe: u8,
+}
+
+impl Default for Warp {
+    fn default() -> Self {
+        Warp {
+            charged_until: 0,
+            stalled_from: 0,
+            start_cycle: 0,
+            generation: 0,
+            fetched_line: u32::MAX,
+            outstanding: 0,
+            warp_in_cta: 0,
+            waits_for: 0,
+            program_id: ProgramId::default(),
+            cta: 0,
+            status: Status::Empty,
+            stall: Stall::NoInstruction,
+            pipe: Pipe::Free as u8,
+        }
+    }
+}
+
+/// What a warp works on; kept when it ends, so that the next one reuses its memory.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Context {
+    /// Registers and control flow.
+    pub state: Option<WarpState>,
+    /// The code; named by the warp's `program_id` in a saved state.
+    #[serde(skip)]
+    pub program: Option<Arc<Program>>,
+    /// When its instructions are ready.
+    pub readiness: Readiness,
+    /// Copies to shared memory.
+    pub copies: Copies,
+    /// The threads' local memory, lane by lane.
+    pub local: Vec<u8>,
+}
+
+/// What is said of a context without a program or a state.
+const NO_PROGRAM: &str = "a warp that is placed has a program and a state";
+
+impl Context {
+    /// The program and the state of a warp that has been placed.
+    #[inline]
+    pub fn parts(&mut self) -> (&Program, &mut WarpState, &mut Readiness) {
+        (self.program.as_deref().expect(NO_PROGRAM), self.state.as_mut().expect(NO_PROGRAM), &mut self.readiness)
+    }
+
+    /// The state of a warp that has been placed.
+    #[inline]
+    pub fn state(&self) -> &WarpState {
+        self.state.as_ref().expect(NO_PROGRAM)
+    }
+
+    /// The code of a warp that has been placed.
+    #[inline]
+    pub fn program(&self) -> &Program {
+        self.program.as_deref().expect(NO_PROGRAM)
+    }
+}
