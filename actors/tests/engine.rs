@@ -13,7 +13,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-const SEEN: StatisticDefinition = StatisticDefinition { name: "seen", unit: "message", meaning: "messages received" };
+const SEEN: StatisticDefinition =
+    StatisticDefinition { name: "seen", unit: "message", meaning: "messages received", maximum: false };
 
 /// What a unit saw: (time, source, port, words).
 type Trace = Vec<(u64, u32, u16, [u64; 3])>;

@@ -67,7 +67,7 @@ impl Outbox {
     }
 
     /// For one unit alone with these wires, whose messages are all kept; see [`Outbox::take_sent`].
-    pub(super) fn alone(wires: Vec<Wire>) -> Outbox {
+    pub(crate) fn alone(wires: Vec<Wire>) -> Outbox {
         let others = wires.iter().map(|wire| wire.unit.0).max().unwrap_or(0);
         let seats: Vec<Seat> = (0..=others).map(|slot| Seat { shard: 1, slot }).collect();
         let mut out = Outbox::new(0, seats.into(), std::iter::once(wires), Vec::new(), Agenda::new(Vec::new()));
@@ -91,7 +91,7 @@ impl Outbox {
     }
 
     /// The unit alone runs from `start` on. Nobody else does, so that its messages may arrive at any time.
-    pub(super) fn begin_alone(&mut self, start: SimTime) {
+    pub(crate) fn begin_alone(&mut self, start: SimTime) {
         self.begin(0, UnitId(0), Window { start, until: start });
     }
 

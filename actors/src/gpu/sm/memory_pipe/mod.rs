@@ -15,7 +15,7 @@ use super::slab::NONE;
 use crate::engine::Outbox;
 use balar_host::memory::is_pinned;
 use balar_isa::execution::{AccessKind, CacheOperator, MemoryAccess, Space};
-use balar_protocol::memory::{MemoryKind, MemoryRequest, MemoryResponse};
+use balar_protocol::memory::{MemoryKind, MemoryRequest, MemoryResponse, Scope};
 use balar_protocol::statistics::KernelCounters;
 use balar_protocol::translation::TranslationMessage;
 use below::Below;
@@ -254,6 +254,7 @@ impl MemoryPipe {
             CacheOperator::Texture => true,
             CacheOperator::L2Only | CacheOperator::Volatile => false,
         };
+        let scope = scope_of(access);
         let mut tracker = NONE;
         let mut remaining = 0;
         let (mut asked, mut hits, mut requested) = (0, 0, 0);
@@ -284,6 +285,7 @@ impl MemoryPipe {
                 let cycle = start + at as u64 / specification.tags_per_cycle + specification.miss_latency;
                 let mshr = self.outstanding.add_line(line.line, missing, cached, tracker, cycle);
                 let request = load_request(line.line, mshr << 2 | LOAD, launch, missing);
+                let request = MemoryRequest { scope, ..request };
                 self.below.send(request, cycle, ports, &mut self.counters, out);
             }
         }
@@ -321,6 +323,7 @@ impl MemoryPipe {
         self.outstanding.writes += count;
         self.counters.l1_requests_store += u64::from(count);
         let is_store = kind == MemoryKind::Store;
+        let scope = scope_of(access);
         for (at, line) in lines.iter().enumerate() {
             if is_store {
                 counters.l1_sectors_store += u64::from(line.sectors.count_ones());
@@ -335,6 +338,7 @@ impl MemoryPipe {
                 full_sectors: if is_store { line.full_sectors } else { 0 },
                 operations: if is_store { 0 } else { line.lanes },
                 kind,
+                scope,
             };
             let cycle = start + at as u64 / specification.tags_per_cycle + specification.miss_latency;
             self.below.send(request, cycle, ports, &mut self.counters, out);
@@ -452,6 +456,17 @@ fn load_request(line: u64, id: u32, launch: u32, sectors: u8) -> MemoryRequest {
         full_sectors: 0,
         operations: 0,
         kind: MemoryKind::Load,
+        scope: Scope::Weak,
+    }
+}
+
+/// Who must see an access: a volatile one is relaxed with the scope of the system (PTX ISA, memory consistency model), an atomic
+/// that does not say otherwise has the GPU's.
+fn scope_of(access: &MemoryAccess) -> Scope {
+    match (access.cache, access.kind) {
+        (CacheOperator::Volatile, _) => Scope::System,
+        (_, AccessKind::Atomic | AccessKind::Reduction) => Scope::Device,
+        _ => Scope::Weak,
     }
 }
 
