@@ -10,6 +10,7 @@
 use crate::execution::BarrierKind;
 use crate::operation::NEVER;
 use crate::program::{LANES, lanes};
+use serde::{Deserialize, Serialize};
 
 /// Backward branches after which another split runs.
 const TURN: u32 = 8;
@@ -23,7 +24,7 @@ const SYNCHRONISING_STEP: u32 = 256;
 const NO_POINT: u16 = u16::MAX;
 
 /// Where lanes wait for those they parted from. One that is free has no lanes.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Point {
     pc: u32,
     /// Lanes come here by a return from a function.
@@ -36,14 +37,14 @@ struct Point {
 }
 
 /// What a barrier's reduction writes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum ReductionTarget {
     None,
     Row(u16),
     Predicate(u8),
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 enum State {
     Runnable,
     /// At a barrier of the CTA.
@@ -52,7 +53,7 @@ enum State {
     Gathering(bool),
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Split {
     pc: u32,
     mask: u32,
@@ -61,7 +62,7 @@ struct Split {
 }
 
 /// Control flow of one warp.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Control {
     /// The running split's program counter.
     pub pc: u32,

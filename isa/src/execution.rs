@@ -4,9 +4,10 @@ pub use crate::mbarrier::BarrierOperation;
 use crate::program::LANES;
 use crate::texture::Image;
 use balar_protocol::cuda::FaultCause;
+use serde::{Deserialize, Serialize};
 
 /// Memory spaces a program names. Generic addresses are resolved to one of these, lane by lane, before the SM sees them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[repr(u8)]
 pub enum Space {
     /// Device memory, cached in L1 and L2.
@@ -22,7 +23,7 @@ pub enum Space {
 }
 
 /// What an access does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[repr(u8)]
 pub enum AccessKind {
     /// Reads.
@@ -36,7 +37,7 @@ pub enum AccessKind {
 }
 
 /// Where a load or store may be cached.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[repr(u8)]
 pub enum CacheOperator {
     /// All levels.
@@ -53,7 +54,7 @@ pub enum CacheOperator {
 }
 
 /// Operations of atomics.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[repr(u8)]
 pub enum AtomicOperation {
     /// Integer or floating-point sum, by `AtomicType`.
@@ -81,7 +82,7 @@ pub enum AtomicOperation {
 }
 
 /// Types of atomics.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[repr(u8)]
 #[expect(missing_docs, reason = "the names are the PTX types")]
 pub enum AtomicType {
@@ -102,7 +103,7 @@ pub enum AtomicType {
 }
 
 /// What an atomic computes: an operation on values of a type.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AtomicFunction {
     /// The operation.
     pub operation: AtomicOperation,
@@ -111,7 +112,7 @@ pub struct AtomicFunction {
 }
 
 /// One warp's access to memory: filled by a step, timed by the SM.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct MemoryAccess {
     /// Which memory.
     pub space: Space,
@@ -141,7 +142,7 @@ impl Default for MemoryAccess {
 }
 
 /// Values of an access: up to 16 bytes a lane as two 64-bit halves (`low` holds the first 8 bytes, little endian).
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct LaneValues {
     /// Bytes 0 to 7 of each lane, zero-extended.
     pub low: [u64; LANES],
@@ -185,7 +186,7 @@ pub enum MemoryProblem {
 }
 
 /// When an atomic's old values are known.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum AtomicCompletion {
     /// They are in the values passed.
     Now,
@@ -194,7 +195,7 @@ pub enum AtomicCompletion {
 }
 
 /// A function of the device runtime that compiled code calls without defining it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[repr(u8)]
 pub enum SystemCall {
     /// `vprintf(format, arguments)`: two generic addresses; returns the number of arguments, negative on failure.
@@ -278,7 +279,7 @@ pub struct StepContext<'a> {
 }
 
 /// Kind of a barrier arrival.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum BarrierKind {
     /// Waits for the others.
     Sync,
@@ -293,7 +294,7 @@ pub enum BarrierKind {
 }
 
 /// An arrival at a CTA barrier.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BarrierArrival {
     /// Which of the CTA's 16 barriers.
     pub barrier: u8,

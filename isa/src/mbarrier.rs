@@ -13,8 +13,10 @@
 //! returns is the object as it was before; so a state tells its phase by bit 63, as long as it is that of the current phase or of
 //! the one before, which is all that PTX asks for.
 
+use serde::{Deserialize, Serialize};
+
 /// What an instruction does to an object.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum BarrierOperation {
     /// `init`: phase 0, which waits for `operand` arrivals, as all later ones.
     Initialize,

@@ -4,10 +4,11 @@ use crate::execution::{AtomicOperation, AtomicType, BarrierKind, CacheOperator, 
 use crate::interpreter::registers::Registers;
 use crate::interpreter::texture::ImageForm;
 use crate::program::LANES;
+use serde::{Deserialize, Serialize};
 
 /// One 32-bit register of all lanes. A 64-bit register is two adjacent rows, lane `i` in bytes `8 * i` to `8 * i + 7` of the pair.
 /// Narrower values are zero-extended to 32 bits.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[repr(C, align(64))]
 pub(crate) struct Row(pub [u32; LANES]);
 

@@ -5,6 +5,7 @@
 //! how blends are rounded: here a blend is a sum of exact products, rounded once. Texels of weight 0 take no part.
 
 use half::f16;
+use serde::{Deserialize, Serialize};
 
 /// Which texels an instruction's coordinates count through. The names are those of PTX.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,7 +47,7 @@ impl Geometry {
 }
 
 /// What a channel of a texel holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ChannelKind {
     /// Unsigned integers.
     Unsigned,
@@ -57,7 +58,7 @@ pub enum ChannelKind {
 }
 
 /// How a texel is stored.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TexelFormat {
     /// Channels: 1, 2 or 4.
     pub channels: u8,
@@ -75,7 +76,7 @@ impl TexelFormat {
 }
 
 /// What a coordinate outside the texture names.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum AddressMode {
     /// The texture repeats. With normalised coordinates alone; else as `Clamp`.
     Wrap,
@@ -89,7 +90,7 @@ pub enum AddressMode {
 }
 
 /// How a texture is sampled.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sampler {
     /// In x, y, z.
     pub addressing: [AddressMode; 3],
@@ -104,7 +105,7 @@ pub struct Sampler {
 }
 
 /// A texture or surface: texels in device memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Image {
     /// Device address of the first texel.
     pub base: u64,

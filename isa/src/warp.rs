@@ -6,10 +6,11 @@ use crate::interpreter::memory::scatter;
 use crate::interpreter::registers::{Lane, Registers, special};
 use crate::operation::{Row, TRUE_PREDICATE};
 use crate::program::{LANES, Program};
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 /// Where a warp stands in its launch, and what its special registers say.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct WarpShape {
     /// Threads of a CTA in x, y, z (`%ntid`).
     pub block: [u32; 3],
@@ -40,8 +41,9 @@ pub struct WarpShape {
     pub parameters: Arc<[u8]>,
 }
 
-/// A warp's registers and control flow.
-#[derive(Clone, Debug)]
+/// A warp's registers and control flow: plain values, which can be written down in the middle of a kernel and read back. They
+/// mean something together with the program that the warp runs, which is not part of them.
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct WarpState {
     pub(crate) registers: Registers,
     pub(crate) control: Control,

@@ -2,10 +2,11 @@
 
 use crate::operation::{Row, Source, TRUE_PREDICATE};
 use crate::program::LANES;
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 /// Registers, predicates and what special registers say.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Registers {
     /// The register file.
     pub rows: Vec<Row>,

@@ -9,6 +9,7 @@ use balar_isa::warp::{WarpShape, WarpState};
 use std::sync::Arc;
 
 /// Device memory from address 0, one CTA's shared memory, and the lanes' local memories.
+#[derive(Clone)]
 pub struct Machine {
     pub global: Vec<u8>,
     pub shared: Vec<u8>,
@@ -88,6 +89,84 @@ pub fn load(text: &str) -> Program {
     module.program(&name, &addresses).unwrap_or_else(|errors| panic!("{errors}\n{text}"))
 }
 
+/// One warp under way.
+#[derive(Clone)]
+pub struct Execution {
+    pub machine: Machine,
+    pub warp: WarpState,
+    access: MemoryAccess,
+    /// Lanes that wait at the CTA's barrier.
+    arrived: u32,
+    cycle: u64,
+}
+
+impl Execution {
+    /// A warp of `threads` threads before its first instruction.
+    pub fn new(program: &Program, parameters: &[u8], threads: u32, global: &[u8], images: &[(u64, Image)]) -> Self {
+        let local_bytes = program.resources().local_bytes as usize;
+        let machine = Machine {
+            global: global.to_vec(),
+            shared: vec![0; 1 << 16],
+            local: vec![0; local_bytes * LANES],
+            local_bytes,
+            images: images.to_vec(),
+        };
+        let shape = WarpShape {
+            block: [threads, 1, 1],
+            grid: [1, 1, 1],
+            cta: [0, 0, 0],
+            warp_in_cta: 0,
+            sm: 3,
+            sm_count: 80,
+            warp_slot: 5,
+            warp_slots: 64,
+            grid_id: 1,
+            dynamic_shared_bytes: 0,
+            shared_bytes: program.resources().shared_bytes,
+            grid_workspace: 0,
+            parameters: Arc::from(parameters),
+        };
+        let warp = WarpState::new(program, shape);
+        Execution { machine, warp, access: MemoryAccess::default(), arrived: 0, cycle: 0 }
+    }
+
+    /// Runs one instruction, or opens the barrier that all lanes wait at. False once the warp has ended.
+    ///
+    /// # Panics
+    ///
+    /// Where the warp faults, or its lanes wait for others at a barrier.
+    pub fn advance(&mut self, step: StepFunction, program: &Program) -> bool {
+        let Execution { machine, warp, access, arrived, cycle } = self;
+        if warp.is_finished() {
+            return false;
+        }
+        *cycle += 1;
+        if warp.is_blocked() {
+            assert_eq!(*arrived, warp.live_mask(), "all lanes wait at the barrier");
+            *arrived = 0;
+            warp.release_barrier(0, Some(7));
+            return true;
+        }
+        let pc = warp.pc();
+        let mut context = StepContext { memory: machine, cycle: *cycle, nanoseconds: 0 };
+        match step(program, warp, &mut context, access) {
+            Effect::Barrier(arrival) => *arrived |= arrival.mask,
+            Effect::CopyArrive => {
+                // Copies are done at once here.
+                let arrive = AtomicOperation::Barrier(BarrierOperation::Arrive);
+                let function = AtomicFunction { operation: arrive, data_type: AtomicType::U64 };
+                for lane in lanes(access.mask) {
+                    let place = access.addresses[lane] as usize;
+                    function.update(&mut machine.shared[place..place + 8], 1, 0);
+                }
+            }
+            Effect::Fault { cause, .. } => panic!("{cause} at {}", program.position(pc).text),
+            _ => {}
+        }
+        true
+    }
+}
+
 /// Runs one warp of `threads` threads with a step function; gives the device memory after it.
 ///
 /// # Panics
@@ -110,60 +189,15 @@ pub fn run_with_images(
     global: &[u8],
     images: &[(u64, Image)],
 ) -> Vec<u8> {
-    let local_bytes = program.resources().local_bytes as usize;
-    let mut machine = Machine {
-        global: global.to_vec(),
-        shared: vec![0; 1 << 16],
-        local: vec![0; local_bytes * LANES],
-        local_bytes,
-        images: images.to_vec(),
-    };
-    let shape = WarpShape {
-        block: [threads, 1, 1],
-        grid: [1, 1, 1],
-        cta: [0, 0, 0],
-        warp_in_cta: 0,
-        sm: 3,
-        sm_count: 80,
-        warp_slot: 5,
-        warp_slots: 64,
-        grid_id: 1,
-        dynamic_shared_bytes: 0,
-        shared_bytes: program.resources().shared_bytes,
-        grid_workspace: 0,
-        parameters: Arc::from(parameters),
-    };
-    let mut warp = WarpState::new(program, shape);
-    let mut access = MemoryAccess::default();
-    let mut arrived = 0;
-    for cycle in 0..1_000_000 {
-        if warp.is_finished() {
-            return machine.global;
-        }
-        if warp.is_blocked() {
-            assert_eq!(arrived, warp.live_mask(), "all lanes wait at the barrier");
-            arrived = 0;
-            warp.release_barrier(0, Some(7));
-            continue;
-        }
-        let pc = warp.pc();
-        let mut context = StepContext { memory: &mut machine, cycle, nanoseconds: 0 };
-        match step(program, &mut warp, &mut context, &mut access) {
-            Effect::Barrier(arrival) => arrived |= arrival.mask,
-            Effect::CopyArrive => {
-                // Copies are done at once here.
-                let arrive = AtomicOperation::Barrier(BarrierOperation::Arrive);
-                let function = AtomicFunction { operation: arrive, data_type: AtomicType::U64 };
-                for lane in lanes(access.mask) {
-                    let place = access.addresses[lane] as usize;
-                    function.update(&mut machine.shared[place..place + 8], 1, 0);
-                }
-            }
-            Effect::Fault { cause, .. } => panic!("{cause} at {}", program.position(pc).text),
-            _ => {}
-        }
+    let mut execution = Execution::new(program, parameters, threads, global, images);
+    while execution.advance(step, program) {
+        assert!(
+            execution.cycle < 1_000_000,
+            "the warp does not end: at {}",
+            program.position(execution.warp.pc()).text
+        );
     }
-    panic!("the warp does not end: at {}", program.position(warp.pc()).text);
+    execution.machine.global
 }
 
 /// Runs one warp under both step functions, which must agree.

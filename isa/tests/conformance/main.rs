@@ -20,6 +20,7 @@ mod memory;
 mod r#move;
 mod reference;
 mod refused;
+mod serialization;
 mod textures;
 mod values;
 mod video;
