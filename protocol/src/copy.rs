@@ -1,14 +1,15 @@
 //! The copy protocol: bulk transfers by the GPU's copy engine, in pages over the data link.
 
 use crate::memory::{MemoryRequest, MemoryResponse};
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 /// A transfer's number, unique within a run.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct CopyId(pub u32);
 
 /// Bytes in the memory of the node: rows of a slice, slices of the whole. Packed, they follow each other without gaps.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rows {
     /// Address of the first byte.
     pub address: u64,
@@ -92,7 +93,7 @@ impl Rows {
 
 /// What a transfer does. Addresses are those of the node: memory of any GPU, or pinned and managed memory. Where rows have two
 /// ends, both have as many bytes.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum CopyOperation {
     /// Pageable host memory to memory of the node. The bytes are those of the host buffer when the call was made.
     HostToDevice {
@@ -156,7 +157,7 @@ impl CopyOperation {
 }
 
 /// Messages of the copy protocol, host side to copy engine and back.
-#[derive(Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum CopyMessage {
     /// Host to copy engine: start this transfer after those before it.
     Command(Box<(CopyId, CopyOperation)>),

@@ -2,10 +2,11 @@
 
 use crate::cuda::{KernelFault, KernelLaunch, LaunchId};
 use crate::statistics::KernelCounters;
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 /// One CTA for one slot.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct CtaLaunch {
     /// The launch it belongs to.
     pub launch: Arc<KernelLaunch>,
@@ -16,7 +17,7 @@ pub struct CtaLaunch {
 }
 
 /// The end of one CTA.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct CtaCompletion {
     /// The launch it belonged to.
     pub launch: LaunchId,
@@ -29,7 +30,7 @@ pub struct CtaCompletion {
 }
 
 /// Messages of the CTA protocol.
-#[derive(Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum CtaMessage {
     /// Scheduler to SM.
     Launch(Box<CtaLaunch>),

@@ -1,11 +1,12 @@
 //! The CUDA protocol: kernel launches from the host to the CTA scheduler, and what became of them.
 
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 
 /// A kernel launch's number, counted from 1 within a run. 0 means "no launch".
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct LaunchId(pub u32);
 
 /// As results number launches: from 0.
@@ -15,8 +16,8 @@ impl fmt::Display for LaunchId {
     }
 }
 
-/// The number of a loaded kernel's code.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+/// The number of a loaded kernel's code, counted from 1 within a run. 0 means "no code".
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct ProgramId(pub u32);
 
 /// A kernel's code: a number, by which a saved state names it, and the decoded program for whoever runs it.
@@ -45,6 +46,19 @@ impl Code {
     }
 }
 
+/// A code is written as its number, and read back as that alone: who reads a state completes its codes.
+impl Serialize for Code {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.id.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Code {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Code, D::Error> {
+        ProgramId::deserialize(deserializer).map(|id| Code { id, program: None })
+    }
+}
+
 impl fmt::Debug for Code {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.id.fmt(f)
@@ -52,7 +66,7 @@ impl fmt::Debug for Code {
 }
 
 /// One launch of a kernel.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct KernelLaunch {
     /// Its number.
     pub id: LaunchId,
@@ -106,8 +120,59 @@ impl KernelLaunch {
     }
 }
 
+/// What an access that failed was to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum FaultAccess {
+    /// Reading.
+    Load,
+    /// Writing.
+    Store,
+    /// Reading, modifying and writing, whether or not the old value is returned.
+    Atomic,
+    /// Using an `mbarrier` object.
+    Barrier,
+}
+
+impl fmt::Display for FaultAccess {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            FaultAccess::Load => "load",
+            FaultAccess::Store => "store",
+            FaultAccess::Atomic => "atomic",
+            FaultAccess::Barrier => "mbarrier",
+        })
+    }
+}
+
+/// The memory that an access that failed was for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum FaultSpace {
+    /// Memory of the node.
+    Global,
+    /// The CTA's shared memory.
+    Shared,
+    /// The thread's private memory.
+    Local,
+    /// Constant banks.
+    Constant,
+    /// The kernel's parameter block.
+    Parameter,
+}
+
+impl fmt::Display for FaultSpace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            FaultSpace::Global => "global",
+            FaultSpace::Shared => "shared",
+            FaultSpace::Local => "local",
+            FaultSpace::Constant => "const",
+            FaultSpace::Parameter => "param",
+        })
+    }
+}
+
 /// What ended a kernel before its time.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum FaultCause {
     /// An access outside every allocation.
     IllegalAddress {
@@ -115,10 +180,10 @@ pub enum FaultCause {
         address: u64,
         /// Bytes accessed.
         bytes: u32,
-        /// "load", "store", "atomic".
-        access: &'static str,
-        /// "global", "shared", "local", "const".
-        space: &'static str,
+        /// What it was to do.
+        access: FaultAccess,
+        /// Which memory it was for.
+        space: FaultSpace,
     },
     /// An address that is not a multiple of the access size.
     MisalignedAddress {
@@ -126,10 +191,10 @@ pub enum FaultCause {
         address: u64,
         /// Bytes accessed.
         bytes: u32,
-        /// "load", "store", "atomic".
-        access: &'static str,
-        /// "global", "shared", "local", "const".
-        space: &'static str,
+        /// What it was to do.
+        access: FaultAccess,
+        /// Which memory it was for.
+        space: FaultSpace,
     },
     /// `free` of an address that begins no live block of the device heap.
     InvalidFree {
@@ -208,7 +273,7 @@ impl fmt::Display for FaultCause {
 }
 
 /// Where and why a kernel failed.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KernelFault {
     /// What happened.
     pub cause: FaultCause,
@@ -246,7 +311,7 @@ impl fmt::Display for KernelFault {
 }
 
 /// Messages of the CUDA protocol.
-#[derive(Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum CudaMessage {
     /// Host to CTA scheduler: run this kernel after the earlier ones of its stream.
     Launch(Arc<KernelLaunch>),

@@ -5,6 +5,9 @@
 //!
 //! **Invariant:** nothing here knows a unit, a program or the engine; no message carries an address of the host process.
 
+// The macro `counters!` names this crate, in this crate too.
+extern crate self as balar_protocol;
+
 pub mod copy;
 pub mod cta;
 pub mod cuda;
@@ -14,6 +17,9 @@ pub mod quantity;
 pub mod statistics;
 pub mod time;
 pub mod translation;
+
+#[doc(hidden)]
+pub use serde;
 
 pub use message::{Message, Payload, PortId, Protocol, UnitId};
 pub use quantity::{Bandwidth, Bytes, Frequency, QuantityError};

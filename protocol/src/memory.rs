@@ -4,6 +4,8 @@
 //! Every request but [`MemoryMessage::Credit`] is answered by one [`MemoryResponse`] with the same `id`, stores included
 //! (their acknowledgement is what a memory fence waits for).
 
+use serde::{Deserialize, Serialize};
+
 /// Bytes of a cache line.
 pub const LINE_BYTES: u64 = 128;
 /// Bytes of a sector, the unit of every transfer below L1.
@@ -12,7 +14,7 @@ pub const SECTOR_BYTES: u64 = 32;
 pub const SECTORS_PER_LINE: u32 = 4;
 
 /// What a request does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum MemoryKind {
     /// Reads whole sectors.
     Load,
@@ -37,7 +39,7 @@ impl MemoryKind {
 }
 
 /// A request for one line.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MemoryRequest {
     /// Address of the line in device memory, a multiple of [`LINE_BYTES`].
     pub line: u64,
@@ -60,7 +62,7 @@ pub struct MemoryRequest {
 }
 
 /// Who supplied the sectors of a load.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ServedBy {
     /// All sectors hit in the L2 slice.
     L2,
@@ -73,7 +75,7 @@ pub enum ServedBy {
 }
 
 /// The answer to a [`MemoryRequest`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MemoryResponse {
     /// The request's line.
     pub line: u64,
@@ -117,7 +119,7 @@ impl MemoryResponse {
 }
 
 /// Messages of the memory protocol.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum MemoryMessage {
     /// Towards memory.
     Request(MemoryRequest),

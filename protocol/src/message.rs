@@ -6,18 +6,19 @@ use crate::cuda::CudaMessage;
 use crate::memory::MemoryMessage;
 use crate::time::SimTime;
 use crate::translation::TranslationMessage;
+use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// A unit of the node, numbered in the order of the expanded topology.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct UnitId(pub u32);
 
 /// A port of a unit: the index in the unit's own list of wired ports. Ports are duplex.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct PortId(pub u16);
 
 /// A stamped message. An inbox is ordered by (`time`, `source`, `sequence`), which is a total order.
-#[derive(Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Message {
     /// When it arrives.
     pub time: SimTime,
@@ -40,7 +41,7 @@ impl Message {
 }
 
 /// What a message says, by protocol.
-#[derive(Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum Payload {
     /// Host to GPU commands and their completions.
     Cuda(CudaMessage),
@@ -57,7 +58,7 @@ pub enum Payload {
 }
 
 /// The protocols a port can speak.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Protocol {
     /// [`Payload::Cuda`].
     Cuda,

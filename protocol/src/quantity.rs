@@ -160,7 +160,11 @@ macro_rules! quantity {
         }
         impl<'de> Deserialize<'de> for $name {
             fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                deserializer.deserialize_str(QuantityVisitor(&$grammar, std::marker::PhantomData))
+                if deserializer.is_human_readable() {
+                    deserializer.deserialize_str(QuantityVisitor(&$grammar, std::marker::PhantomData))
+                } else {
+                    u64::deserialize(deserializer).map($name)
+                }
             }
         }
         impl Serialize for $name {
@@ -171,7 +175,11 @@ macro_rules! quantity {
                         $grammar.write(self.0.0, f)
                     }
                 }
-                serializer.collect_str(&Text(self))
+                if serializer.is_human_readable() {
+                    serializer.collect_str(&Text(self))
+                } else {
+                    self.0.serialize(serializer)
+                }
             }
         }
     };

@@ -1,6 +1,7 @@
 //! Statistic definitions: a unit declares its counters in one table, and every output is made from it.
 
 use crate::cuda::LaunchId;
+use serde::{Deserialize, Serialize};
 
 /// One counter as a unit declares it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,7 +28,7 @@ pub struct StatisticRow {
 }
 
 /// What a kernel launch did, as the CTA scheduler saw it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KernelRecord {
     /// The launch.
     pub launch: LaunchId,
@@ -58,7 +59,7 @@ pub struct KernelRecord {
 }
 
 /// Whether the simulated program's result is right.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Verification {
     /// The program has no check, or did not get as far.
     #[default]
@@ -70,7 +71,7 @@ pub enum Verification {
 }
 
 /// How the simulated program ended, as the host CPU saw it.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ProgramOutcome {
     /// Did the program reach its end?
     pub finished: bool,
@@ -144,7 +145,8 @@ macro_rules! counters {
         }
     ) => {
         $(#[doc = $about])*
-        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, $crate::serde::Serialize, $crate::serde::Deserialize)]
+        #[serde(crate = "balar_protocol::serde")]
         $visibility struct $name {
             $( #[doc = $meaning] pub $counter: u64, )*
         }

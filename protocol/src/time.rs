@@ -1,6 +1,7 @@
 //! Simulated time: integer picoseconds and exact clocks.
 
 use crate::quantity::Frequency;
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::ops::{Add, AddAssign, Sub};
 
@@ -68,7 +69,7 @@ impl fmt::Display for SimTime {
 }
 
 /// A clock: tick `k` of a clock at `f` Hz falls at `floor(k * 10^12 / f)` ps, without drift from a rounded period.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Clock {
     hertz: u64,
     /// `picoseconds / ticks` is the period in lowest terms, so that products fit 64 bits for days of simulated time.

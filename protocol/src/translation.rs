@@ -1,7 +1,9 @@
 //! The translation protocol: virtual to physical page addresses, between the TLBs of an SM and the GMMU.
 
+use serde::{Deserialize, Serialize};
+
 /// Why the GMMU could not answer with a translation at once.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum FaultKind {
     /// No mapping exists: an illegal address.
     Unmapped,
@@ -12,7 +14,7 @@ pub enum FaultKind {
 }
 
 /// Messages of the translation protocol.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum TranslationMessage {
     /// A TLB asks for the page that holds `address`.
     Request {

@@ -25,6 +25,7 @@ mod pending;
 mod placement;
 mod run;
 mod shard;
+pub mod state;
 pub mod unit;
 mod wall_clock;
 
@@ -35,4 +36,5 @@ pub use run::{
     DeadlockReport, EngineError, LostStatistics, Outcome, RunOptions, RunReport, Simulation, UnitEntry, WaitingUnit,
     WindowCut, run,
 };
+pub use state::{CodeSource, StateError, complete_code, complete_launch, complete_payload, restore_state, save_state};
 pub use unit::{Inbox, NextWake, Outbox, Unit, Window, Wire};

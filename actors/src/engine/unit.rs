@@ -1,5 +1,6 @@
 //! What a hardware unit is to the engine: private state, an inbox of stamped messages, one behaviour.
 
+use super::state::{CodeSource, StateError};
 use balar_protocol::statistics::StatisticSink;
 use balar_protocol::{Message, Payload, PortId, SimTime, UnitId};
 
@@ -34,6 +35,26 @@ pub trait Unit: Send {
     /// What it still waits for, in words; `None` where nothing is outstanding. When every unit sleeps and no message is on its way,
     /// a unit with outstanding work means a deadlock.
     fn outstanding(&self) -> Option<String>;
+
+    /// Its state as bytes: everything that what it does from here on depends on, apart from its parameters and wires.
+    ///
+    /// # Errors
+    ///
+    /// [`StateError::Unsupported`] for a unit that cannot.
+    fn save(&self) -> Result<Vec<u8>, StateError> {
+        Err(StateError::Unsupported)
+    }
+
+    /// Replaces its state by a saved one, whole. The unit is built from the same parameters, and has not run.
+    ///
+    /// # Errors
+    ///
+    /// [`StateError::Unsupported`] for a unit that cannot; another [`StateError`] where the bytes are of another unit's state, or
+    /// where `codes` lacks a code that they name. The unit is not to be used after an error.
+    fn restore(&mut self, state: &[u8], codes: &dyn CodeSource) -> Result<(), StateError> {
+        let _ = (state, codes);
+        Err(StateError::Unsupported)
+    }
 }
 
 /// The messages of one unit that arrive within the window, in their total order.

@@ -10,7 +10,7 @@ use crate::mbarrier;
 use crate::operation::{Instruction, barrier_test};
 use crate::program::{LANES, Program, lanes};
 use crate::warp::WarpState;
-use balar_protocol::cuda::FaultCause;
+use balar_protocol::cuda::{FaultAccess, FaultCause, FaultSpace};
 
 /// About how long a thread that waits at an `mbarrier` object sleeps before it looks again. PTX leaves the time to the
 /// implementation; short, so that little time is lost, and long enough for other warps to issue.
@@ -92,7 +92,12 @@ pub(super) fn copy(
 fn misaligned(access: &MemoryAccess, mask: u32, bytes: u8) -> Option<MemoryProblem> {
     let lane = lanes(mask).find(|&lane| !access.addresses[lane].is_multiple_of(u64::from(bytes)))?;
     let address = access.addresses[lane];
-    let cause = FaultCause::MisalignedAddress { address, bytes: u32::from(bytes), access: "load", space: "global" };
+    let cause = FaultCause::MisalignedAddress {
+        address,
+        bytes: u32::from(bytes),
+        access: FaultAccess::Load,
+        space: FaultSpace::Global,
+    };
     Some(MemoryProblem::Fault { lane: lane as u8, cause })
 }
 
@@ -117,7 +122,12 @@ pub(super) fn describe_barrier(
         let address = access.addresses[lane];
         access.addresses[lane] = address.wrapping_sub(SHARED_WINDOW);
         if access.addresses[lane] >= WINDOW_BYTES {
-            let cause = FaultCause::IllegalAddress { address, bytes: 8, access: "mbarrier", space: "shared" };
+            let cause = FaultCause::IllegalAddress {
+                address,
+                bytes: 8,
+                access: FaultAccess::Barrier,
+                space: FaultSpace::Shared,
+            };
             return Err(MemoryProblem::Fault { lane: lane as u8, cause });
         }
     }

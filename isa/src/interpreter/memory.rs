@@ -10,7 +10,7 @@ use crate::execution::{LOCAL_WINDOW, PARAMETER_WINDOW, SHARED_WINDOW, WINDOW_BYT
 use crate::operation::{Instruction, Row, Source};
 use crate::program::{LANES, Program, lanes};
 use crate::warp::WarpState;
-use balar_protocol::cuda::FaultCause;
+use balar_protocol::cuda::{FaultAccess, FaultCause, FaultSpace};
 
 /// The space of a generic address.
 fn space_of(address: u64) -> Space {
@@ -152,19 +152,19 @@ pub(super) fn load(
 }
 
 /// An access that its space does not allow, or that is not inside the memory.
-fn illegal(access: &MemoryAccess, lane: usize, name: &'static str) -> MemoryProblem {
+fn illegal(access: &MemoryAccess, lane: usize, kind: FaultAccess) -> MemoryProblem {
     let space = match access.space {
-        Space::Global => "global",
-        Space::Shared => "shared",
-        Space::Local => "local",
-        Space::Constant => "const",
-        Space::Parameter => "param",
+        Space::Global => FaultSpace::Global,
+        Space::Shared => FaultSpace::Shared,
+        Space::Local => FaultSpace::Local,
+        Space::Constant => FaultSpace::Constant,
+        Space::Parameter => FaultSpace::Parameter,
     };
     let (address, bytes) = (access.addresses[lane], u32::from(access.bytes));
     let cause = if address % u64::from(access.bytes.max(1)) != 0 {
-        FaultCause::MisalignedAddress { address, bytes, access: name, space }
+        FaultCause::MisalignedAddress { address, bytes, access: kind, space }
     } else {
-        FaultCause::IllegalAddress { address, bytes, access: name, space }
+        FaultCause::IllegalAddress { address, bytes, access: kind, space }
     };
     MemoryProblem::Fault { lane: lane as u8, cause }
 }
@@ -178,7 +178,7 @@ fn load_parameters(registers: &Registers, access: &MemoryAccess, values: &mut La
             .ok()
             .filter(|first| first % length.max(1) == 0)
             .and_then(|first| registers.parameters.get(first..)?.get(..length))
-            .ok_or_else(|| illegal(access, lane, "load"))?;
+            .ok_or_else(|| illegal(access, lane, FaultAccess::Load))?;
         let mut value = [0; 16];
         value[..length].copy_from_slice(bytes);
         values.set(lane, u128::from_le_bytes(value));
@@ -261,7 +261,7 @@ pub(super) fn store(
     }
     gather(instruction, &warp.registers, &program.constants, 1, &mut warp.values);
     if access.space == Space::Parameter {
-        return problem(illegal(access, done.trailing_zeros() as usize, "store"));
+        return problem(illegal(access, done.trailing_zeros() as usize, FaultAccess::Store));
     }
     if let Err(error) = context.memory.store(access, &warp.values) {
         return problem(error);
@@ -289,7 +289,7 @@ pub(super) fn atomic(
     let is_barrier = matches!(form.operation, AtomicOperation::Barrier(_));
     if !matches!(access.space, Space::Global | Space::Shared) || (is_barrier && access.space == Space::Global) {
         // Threads share no local memory; `mbarrier` objects are in shared memory.
-        return problem(illegal(access, done.trailing_zeros() as usize, "atomic"));
+        return problem(illegal(access, done.trailing_zeros() as usize, FaultAccess::Atomic));
     }
     let elements = usize::from(form.elements);
     gather(instruction, &warp.registers, &program.constants, 1, &mut warp.operands);

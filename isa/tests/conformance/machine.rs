@@ -31,8 +31,8 @@ impl Machine {
         let cause = balar_protocol::cuda::FaultCause::IllegalAddress {
             address,
             bytes: u32::from(access.bytes),
-            access: "access",
-            space: "test",
+            access: balar_protocol::cuda::FaultAccess::Load,
+            space: balar_protocol::cuda::FaultSpace::Global,
         };
         let fault = MemoryProblem::Fault { lane: lane as u8, cause };
         let Some(end) = address.checked_add(bytes).filter(|end| *end <= memory.len() as u64) else { return Err(fault) };

@@ -13,7 +13,7 @@ use balar_host::call::{Function, Launch};
 use balar_host::{Call, CallFailure, CallResult, HostProgram, Measurement, SingleThread};
 use balar_isa::program::Resources;
 use balar_protocol::copy::CopyOperation;
-use balar_protocol::cuda::{FaultCause, KernelFault};
+use balar_protocol::cuda::{FaultAccess, FaultCause, FaultSpace, KernelFault};
 use balar_protocol::memory::{MemoryKind, ServedBy};
 use std::collections::VecDeque;
 use std::sync::Mutex;
@@ -133,8 +133,12 @@ fn play(unit: &mut HostCpu, bench: &mut Bench, faulty: &[u32]) -> Vec<(u64, Stri
                 Payload::Cuda(CudaMessage::Launch(launch)) => {
                     trace.push((time.0, format!("launch {} stream {}", launch.id.0, launch.stream)));
                     let fault = faulty.contains(&launch.id.0).then(|| {
-                        let cause =
-                            FaultCause::IllegalAddress { address: 16, bytes: 4, access: "load", space: "global" };
+                        let cause = FaultCause::IllegalAddress {
+                            address: 16,
+                            bytes: 4,
+                            access: FaultAccess::Load,
+                            space: FaultSpace::Global,
+                        };
                         let instruction = "k.ptx:7".to_owned();
                         let (kernel, launch) = (launch.name.clone(), launch.id);
                         Box::new(KernelFault { cause, kernel, launch, cta: [0; 3], thread: [0; 3], instruction })

@@ -8,7 +8,7 @@ use balar_isa::execution::{
 use balar_isa::program::lanes;
 use balar_isa::texture::Image;
 use balar_protocol::SimTime;
-use balar_protocol::cuda::FaultCause;
+use balar_protocol::cuda::{FaultAccess, FaultCause, FaultSpace};
 
 /// The memory of one warp for one step.
 pub struct SmMemory<'a> {
@@ -34,21 +34,21 @@ pub struct SmMemory<'a> {
     pub token: u32,
 }
 
-fn name(kind: AccessKind) -> &'static str {
+fn name(kind: AccessKind) -> FaultAccess {
     match kind {
-        AccessKind::Load => "load",
-        AccessKind::Store => "store",
-        AccessKind::Atomic | AccessKind::Reduction => "atomic",
+        AccessKind::Load => FaultAccess::Load,
+        AccessKind::Store => FaultAccess::Store,
+        AccessKind::Atomic | AccessKind::Reduction => FaultAccess::Atomic,
     }
 }
 
-fn space_name(space: Space) -> &'static str {
+fn space_name(space: Space) -> FaultSpace {
     match space {
-        Space::Global => "global",
-        Space::Shared => "shared",
-        Space::Local => "local",
-        Space::Constant => "const",
-        Space::Parameter => "param",
+        Space::Global => FaultSpace::Global,
+        Space::Shared => FaultSpace::Shared,
+        Space::Local => FaultSpace::Local,
+        Space::Constant => FaultSpace::Constant,
+        Space::Parameter => FaultSpace::Parameter,
     }
 }
 

@@ -191,6 +191,7 @@ mod tests {
     use super::*;
     use crate::memory::{Bounds, DeviceMemory, WriteLog};
     use balar_protocol::SimTime;
+    use balar_protocol::cuda::{FaultAccess, FaultSpace};
 
     const GLOBAL: u64 = DeviceMemory::BASE;
 
@@ -267,7 +268,8 @@ mod tests {
         let problem = with_memory(&mut log, &mut shared, |memory| {
             system_call(memory, SystemCall::Print, 0b11, &call, &mut LaneValues::default())
         });
-        let cause = FaultCause::IllegalAddress { address: 64, bytes: 1, access: "load", space: "shared" };
+        let cause =
+            FaultCause::IllegalAddress { address: 64, bytes: 1, access: FaultAccess::Load, space: FaultSpace::Shared };
         assert_eq!(problem, Err(MemoryProblem::Fault { lane: 1, cause }));
         assert!(log.is_empty());
     }
