@@ -2,7 +2,7 @@
 
 use super::{GpuSet, MAXIMUM_GPUS};
 use balar_host::memory::{Place, place_of};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// Most allocations of a chunk.
@@ -13,7 +13,7 @@ const DEVICE_PAGE: u64 = 2 << 20;
 const HOST_PAGE: u64 = 4 << 10;
 
 /// Whether a kernel may access what lies beside an allocation in its pages.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Bounds {
     /// As on hardware: a GPU's page tables know pages, not allocations.
     #[default]

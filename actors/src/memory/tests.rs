@@ -67,8 +67,8 @@ fn own_stores_are_seen_before_the_epoch_ends() {
     let load = MemoryAccess { bytes: 8, ..access(0b11, |lane| A + 4 + 8 * lane as u64) };
     assert!(log.may_touch(&load));
     let mut loaded = LaneValues::default();
-    read_lanes(&memory.view(), (A, A + 4096), &load, &mut loaded);
-    assert!(log.overlay(&load, &mut loaded));
+    read_lanes(&memory.view(), (A, A + 4096), &load, AccessPattern::of(&load), &mut loaded);
+    assert_eq!(log.overlay(&load, &mut loaded), Ok(()));
     assert_eq!(loaded.low[0], 101 | 102 << 32);
     assert_eq!(loaded.low[1], 103 | 104 << 32);
     assert!(!log.may_touch(&access(1, |_| A + 2048)));
@@ -81,8 +81,8 @@ fn atomics_return_old_values_and_block_own_loads() {
     let all = access(u32::MAX, |_| A);
     let add = AtomicFunction { operation: AtomicOperation::Add, data_type: AtomicType::U32 };
     log.atomic(SimTime(1), &all, add, &values(|_| 1), &LaneValues::default(), 7);
-    assert!(!log.overlay(&access(1, |_| A), &mut LaneValues::default()));
-    assert!(log.overlay(&access(1, |_| A + 4), &mut LaneValues::default()));
+    assert_eq!(log.overlay(&access(1, |_| A), &mut LaneValues::default()), Err(7));
+    assert_eq!(log.overlay(&access(1, |_| A + 4), &mut LaneValues::default()), Ok(()));
     memory.apply(&mut log);
     let result = log.atomic_results().next().expect("one atomic was logged");
     assert_eq!((result.token, result.mask), (7, u32::MAX));
@@ -103,7 +103,7 @@ fn atomics_of_sixteen_bytes() {
     let mut comparands = LaneValues::default();
     comparands.set(1, 7 << 64 | 5);
     log.atomic(SimTime(1), &wide, swap, &comparands, &replacements, 0);
-    assert!(!log.overlay(&access(1, |_| A + 12), &mut LaneValues::default()));
+    assert_eq!(log.overlay(&access(1, |_| A + 12), &mut LaneValues::default()), Err(0));
     memory.apply(&mut log);
     let result = log.atomic_results().next().expect("one atomic was logged");
     assert_eq!([result.values().get(0), result.values().get(1)], [0, 7 << 64 | 5]);
@@ -145,23 +145,28 @@ fn units_print_and_allocate_in_the_order_of_time_and_unit() {
     let mut log = WriteLog::default();
     log.set_heap(SimTime(0), 0, A + 8192, 256);
     memory.apply(&mut log);
-    let (mut first, mut second) = (WriteLog::default(), WriteLog::default());
+    let (mut first, mut second) = (memory.writer(1), memory.writer(2));
     let sizes = [16; 32];
     second.print(SimTime(5), 0, b"early\n");
     second.allocate(SimTime(10), 0, 0b11, &sizes, 0);
     second.print(SimTime(10), 0, b"second\n");
     first.print(SimTime(10), 0, b"first\n");
     first.allocate(SimTime(10), 0, 0b100, &sizes, 4);
-    let mut logs = [(UnitId(2), second), (UnitId(1), first)];
-    commit(&memory, &mut logs);
-    let addresses = |log: &WriteLog| {
-        let result = log.atomic_results().next().expect("one allocation was logged");
-        let values = result.values();
-        (result.kind, [0, 1, 2].map(|lane| values.low[lane]))
+    second.close();
+    first.close();
+    memory.epoch_ends();
+    let addresses = |writer: &mut Writer| {
+        let mut addresses = None;
+        writer.open(|log| {
+            let result = log.atomic_results().next().expect("one allocation was logged");
+            let values = result.values();
+            addresses = Some((result.kind, [0, 1, 2].map(|lane| values.low[lane])));
+        });
+        addresses.expect("the epoch has ended")
     };
     // Unit 1 comes first among equal times.
-    assert_eq!(addresses(&logs[1].1), (LoggedKind::Allocation, [0, 0, A + 8192]));
-    assert_eq!(addresses(&logs[0].1), (LoggedKind::Allocation, [A + 8208, A + 8224, 0]));
+    assert_eq!(addresses(&mut first), (LoggedKind::Allocation, [0, 0, A + 8192]));
+    assert_eq!(addresses(&mut second), (LoggedKind::Allocation, [A + 8208, A + 8224, 0]));
     assert_eq!(memory.take_printed(0), b"early\nfirst\nsecond\n");
     assert_eq!(memory.take_printed(0), b"");
     assert_eq!(memory.view().allocation_of(A + 8192), Some((A + 8192, A + 8448)));
@@ -242,11 +247,48 @@ fn lanes_read_every_width_from_several_allocations() {
         let load =
             MemoryAccess { bytes, ..access(0b111, |lane| [A + 4096 - wide, A + 8192, A + 8192 + wide][lane.min(2)]) };
         let mut loaded = LaneValues::default();
-        read_lanes(&memory.view(), (A, A + 4096), &load, &mut loaded);
+        read_lanes(&memory.view(), (A, A + 4096), &load, AccessPattern::of(&load), &mut loaded);
         for (lane, first) in [16 - bytes, 16, 16 + bytes].into_iter().enumerate() {
             let expected = (0..bytes).rev().fold(0u128, |value, byte| value << 8 | u128::from(first + byte));
             assert_eq!(loaded.get(lane), expected, "lane {lane}, {bytes} bytes");
         }
     }
-    read_lanes(&memory.view(), (0, 0), &access(0, |_| 0), &mut LaneValues::default());
+    let none = access(0, |_| 0);
+    read_lanes(&memory.view(), (0, 0), &none, AccessPattern::of(&none), &mut LaneValues::default());
+}
+
+#[test]
+fn a_warp_reads_the_host_window_as_device_memory() {
+    let memory = DeviceMemory::of_node(&[1 << 20]).expect("the system maps without reserving");
+    let window = balar_host::memory::HOST_BASE;
+    let mut log = WriteLog::default();
+    let data: Arc<[u8]> = (0..=255u8).chain(0..=255).collect();
+    for start in [A, window] {
+        log.map(SimTime(0), start, 512, Bounds::Allocations);
+        log.write(SimTime(1), start, &data, 0..512);
+    }
+    memory.apply(&mut log);
+    let view = memory.view();
+    for bytes in [1, 2, 4, 8, 16u8] {
+        for (mask, stride) in [(u32::MAX, 1), (u32::MAX, 0), (0x8421_0f0f, 1)] {
+            let loaded = [A, window].map(|start| {
+                let address = |lane: usize| start + u64::from(bytes) * lane as u64 * stride;
+                let load = MemoryAccess { bytes, ..access(mask, address) };
+                let mut loaded = LaneValues::default();
+                read_lanes(&view, (start, start + 512), &load, AccessPattern::of(&load), &mut loaded);
+                (loaded.low, loaded.high)
+            });
+            assert_eq!(loaded[0], loaded[1], "{bytes} bytes, lanes {mask:#x}");
+            assert_eq!(loaded[0].0[1] & 0xff, if mask & 2 == 0 { 0 } else { u64::from(bytes) * stride });
+        }
+    }
+    drop(view);
+    let mut log = WriteLog::default();
+    let add = AtomicFunction { operation: AtomicOperation::Add, data_type: AtomicType::U32 };
+    log.atomic(SimTime(2), &access(0b11, |_| window), add, &values(|_| 1), &LaneValues::default(), 0);
+    memory.apply(&mut log);
+    let before = u32::from_le_bytes([0, 1, 2, 3]);
+    let result = log.atomic_results().next().expect("one atomic was logged");
+    assert_eq!(result.values().low[..2], [u64::from(before), u64::from(before) + 1]);
+    assert_eq!(word(&memory, window), before + 2);
 }

@@ -213,6 +213,7 @@ impl Sm {
             recent_range: &mut self.recent_range,
             further: &mut self.further,
             token: self.deferred.len() as u32,
+            blocked_by: None,
         };
         let active = state.active_mask();
         let mut context = StepContext { memory: &mut memory, cycle, nanoseconds: self.now_nanoseconds };

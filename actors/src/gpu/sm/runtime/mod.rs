@@ -215,6 +215,7 @@ mod tests {
             recent_range: &mut recent_range,
             further: &mut further,
             token: 0,
+            blocked_by: None,
         })
     }
 
