@@ -3,15 +3,19 @@
 //! **Invariant:** within a value epoch the arena is only read. What units write goes to their [`Writer`]s; at the end of the epoch all
 //! of it is applied in the order (time, unit, sequence). So values depend neither on threads nor on windows.
 
+mod access_pattern;
 mod allocations;
 mod heap;
 mod mapping;
+mod merge;
 mod print_queue;
 mod reading;
 mod write_log;
 mod writer;
 
-pub(crate) use reading::read_lanes;
+pub(crate) use access_pattern::AccessPattern;
+pub(crate) use mapping::Bytes;
+pub(crate) use reading::{read_lanes, read_slice};
 pub(crate) use write_log::LoggedKind;
 pub use write_log::{AtomicResult, WriteLog};
 pub use writer::{SavedWriter, Writer};
@@ -26,6 +30,7 @@ use balar_isa::texture::Image;
 use balar_protocol::SimTime;
 use heap::DeviceHeap;
 use mapping::Mapping;
+use merge::Merge;
 use print_queue::PrintQueue;
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -59,10 +64,10 @@ pub struct DeviceMemory {
 pub(crate) struct Arena {
     mapping: Mapping,
     allocations: Allocations,
-    /// Scratch of the end of an epoch: the logs, and their entries as (time, unit, log, entry).
+    /// Scratch of the end of an epoch: the logs.
     shelves: Vec<(u32, Arc<Shelf>)>,
     logs: Vec<Box<WriteLog>>,
-    order: Vec<(u64, u32, u32, u32)>,
+    merge: Merge,
     gpus: [GpuState; MAXIMUM_GPUS],
     /// Texture and surface objects by handle.
     images: BTreeMap<u64, Image>,
@@ -119,7 +124,7 @@ impl DeviceMemory {
             allocations: Allocations::default(),
             shelves: Vec::new(),
             logs: Vec::new(),
-            order: Vec::new(),
+            merge: Merge::default(),
             gpus: std::array::from_fn(|_| GpuState::default()),
             images: BTreeMap::new(),
         };
@@ -171,7 +176,7 @@ impl DeviceMemory {
         let view = self.view();
         let legal = view.allocation_of(address).is_some_and(|(_, end)| end - address >= destination.len() as u64);
         if legal {
-            destination.copy_from_slice(view.bytes(address, destination.len()));
+            view.read(address, destination);
         }
         legal
     }
@@ -186,6 +191,7 @@ impl DeviceMemory {
     /// Applies a log at once, outside any window: for tests and for loading programs before the run.
     pub fn apply(&self, log: &mut WriteLog) {
         let mut arena = self.arena.write().unwrap_or_else(PoisonError::into_inner);
+        log.put_in_order();
         for entry in 0..log.len() {
             log.apply(entry, &mut arena);
         }
@@ -230,9 +236,14 @@ impl DeviceMemoryView<'_> {
         self.0.images.get(&handle).copied()
     }
 
+    /// Copies the bytes from `address` on, which must lie inside an allocation, out.
+    pub fn read(&self, address: u64, destination: &mut [u8]) {
+        self.bytes(address, destination.len()).read(0, destination);
+    }
+
     /// `length` bytes from `address` on, which must lie inside an allocation.
     #[inline]
-    pub fn bytes(&self, address: u64, length: usize) -> &[u8] {
+    pub(crate) fn bytes(&self, address: u64, length: usize) -> Bytes<'_> {
         self.0.mapping.bytes(address, length)
     }
 }
@@ -241,19 +252,30 @@ impl Arena {
     /// Makes a range legal to access; one that is not in the mapping stays illegal.
     fn map(&mut self, address: u64, bytes: u64, bounds: Bounds) {
         let length = usize::try_from(bytes).unwrap_or(usize::MAX);
-        if self.mapping.bytes_mut(address, length).is_none() {
+        if !self.mapping.contains(address, length) {
             return;
         }
         // The last page of a memory that is no multiple of pages can be cut short.
         let (start, end) = (page_of(address).0, page_of(address + bytes.max(1) - 1).1);
-        let whole = self.mapping.bytes_mut(start, (end - start) as usize).is_some();
+        let whole = self.mapping.contains(start, (end - start) as usize);
         self.allocations.insert(address, bytes, if whole { bounds } else { Bounds::Allocations });
     }
 
     /// As [`Self::map`], of memory of the GPU `owner` at reserved addresses.
     fn map_reserved(&mut self, address: u64, bytes: u64, owner: u8, gpus: GpuSet) {
-        if usize::try_from(bytes).is_ok_and(|bytes| self.mapping.bytes_mut(address, bytes).is_some()) {
+        if usize::try_from(bytes).is_ok_and(|bytes| self.mapping.contains(address, bytes)) {
             self.allocations.insert_reserved(address, bytes, owner, gpus);
+        }
+    }
+
+    /// Gives a GPU's kernels a heap in place of the one before; one of 0 bytes is none.
+    fn set_heap(&mut self, gpu: usize, start: u64, bytes: u64) {
+        let heap = (bytes > 0).then(|| DeviceHeap::new(start, bytes));
+        if let Some(old) = std::mem::replace(&mut self.gpus[gpu].heap, heap) {
+            self.allocations.remove(old.start());
+        }
+        if bytes > 0 {
+            self.map(start, bytes, Bounds::Allocations);
         }
     }
 
@@ -294,25 +316,22 @@ impl EpochHook for DeviceMemory {
 
 impl Arena {
     fn apply(&mut self, shelves: &[(u32, Arc<Shelf>)]) {
-        let (mut logs, mut order) = (std::mem::take(&mut self.logs), std::mem::take(&mut self.order));
+        let (mut logs, mut merge) = (std::mem::take(&mut self.logs), std::mem::take(&mut self.merge));
         logs.resize_with(shelves.len().max(logs.len()), Box::default);
-        order.clear();
         for (at, ((unit, shelf), log)) in shelves.iter().zip(&mut logs).enumerate() {
             shelf.swap(log);
-            order.extend((0..log.len()).map(|entry| (log.time(entry).0, *unit, at as u32, entry as u32)));
+            log.put_in_order();
+            merge.add(*unit, at, log.time(0));
         }
-        // One unit's log is in order already.
-        if shelves.len() > 1 {
-            order.sort_unstable();
-        }
-        for &(_, _, log, entry) in &order {
-            logs[log as usize].apply(entry as usize, self);
-        }
+        merge.run(|log, entry| {
+            logs[log].apply(entry, self);
+            logs[log].time(entry + 1)
+        });
         for ((_, shelf), log) in shelves.iter().zip(&mut logs) {
             log.set_applied();
             shelf.swap(log);
         }
-        (self.logs, self.order) = (logs, order);
+        (self.logs, self.merge) = (logs, merge);
     }
 }
 

@@ -67,7 +67,7 @@ fn own_stores_are_seen_before_the_epoch_ends() {
     let load = MemoryAccess { bytes: 8, ..access(0b11, |lane| A + 4 + 8 * lane as u64) };
     assert!(log.may_touch(&load));
     let mut loaded = LaneValues::default();
-    read_lanes(&memory.view(), (A, A + 4096), &load, &mut loaded);
+    read_lanes(&memory.view(), (A, A + 4096), &load, AccessPattern::of(&load), &mut loaded);
     assert_eq!(log.overlay(&load, &mut loaded), Ok(()));
     assert_eq!(loaded.low[0], 101 | 102 << 32);
     assert_eq!(loaded.low[1], 103 | 104 << 32);
@@ -248,11 +248,48 @@ fn lanes_read_every_width_from_several_allocations() {
         let load =
             MemoryAccess { bytes, ..access(0b111, |lane| [A + 4096 - wide, A + 8192, A + 8192 + wide][lane.min(2)]) };
         let mut loaded = LaneValues::default();
-        read_lanes(&memory.view(), (A, A + 4096), &load, &mut loaded);
+        read_lanes(&memory.view(), (A, A + 4096), &load, AccessPattern::of(&load), &mut loaded);
         for (lane, first) in [16 - bytes, 16, 16 + bytes].into_iter().enumerate() {
             let expected = (0..bytes).rev().fold(0u128, |value, byte| value << 8 | u128::from(first + byte));
             assert_eq!(loaded.get(lane), expected, "lane {lane}, {bytes} bytes");
         }
     }
-    read_lanes(&memory.view(), (0, 0), &access(0, |_| 0), &mut LaneValues::default());
+    let none = access(0, |_| 0);
+    read_lanes(&memory.view(), (0, 0), &none, AccessPattern::of(&none), &mut LaneValues::default());
+}
+
+#[test]
+fn a_warp_reads_the_host_window_as_device_memory() {
+    let memory = DeviceMemory::of_node(&[1 << 20]).expect("the system maps without reserving");
+    let window = balar_host::memory::HOST_BASE;
+    let mut log = WriteLog::default();
+    let data: Arc<[u8]> = (0..=255u8).chain(0..=255).collect();
+    for start in [A, window] {
+        log.map(SimTime(0), start, 512, Bounds::Allocations);
+        log.write(SimTime(1), start, &data, 0..512);
+    }
+    memory.apply(&mut log);
+    let view = memory.view();
+    for bytes in [1, 2, 4, 8, 16u8] {
+        for (mask, stride) in [(u32::MAX, 1), (u32::MAX, 0), (0x8421_0f0f, 1)] {
+            let loaded = [A, window].map(|start| {
+                let address = |lane: usize| start + u64::from(bytes) * lane as u64 * stride;
+                let load = MemoryAccess { bytes, ..access(mask, address) };
+                let mut loaded = LaneValues::default();
+                read_lanes(&view, (start, start + 512), &load, AccessPattern::of(&load), &mut loaded);
+                (loaded.low, loaded.high)
+            });
+            assert_eq!(loaded[0], loaded[1], "{bytes} bytes, lanes {mask:#x}");
+            assert_eq!(loaded[0].0[1] & 0xff, if mask & 2 == 0 { 0 } else { u64::from(bytes) * stride });
+        }
+    }
+    drop(view);
+    let mut log = WriteLog::default();
+    let add = AtomicFunction { operation: AtomicOperation::Add, data_type: AtomicType::U32 };
+    log.atomic(SimTime(2), &access(0b11, |_| window), add, &values(|_| 1), &LaneValues::default(), 0);
+    memory.apply(&mut log);
+    let before = u32::from_le_bytes([0, 1, 2, 3]);
+    let result = log.atomic_results().next().expect("one atomic was logged");
+    assert_eq!(result.values().low[..2], [u64::from(before), u64::from(before) + 1]);
+    assert_eq!(word(&memory, window), before + 2);
 }

@@ -49,6 +49,7 @@ pub(super) fn read_addresses(
 
 /// Fills in the access. Of generic addresses, those that are not in the first lane's space are left for a step of their own;
 /// gives the mask of the others.
+#[inline(always)]
 pub(super) fn describe(
     instruction: &Instruction,
     warp: &mut WarpState,
@@ -65,6 +66,12 @@ pub(super) fn describe(
     if form.space.is_some() || mask == 0 {
         return mask;
     }
+    describe_generic(access)
+}
+
+/// Finds the space of generic addresses; gives the mask of the lanes in it, of which there is at least one.
+fn describe_generic(access: &mut MemoryAccess) -> u32 {
+    let mask = access.mask;
     access.space = space_of(access.addresses[mask.trailing_zeros() as usize]);
     let mut same = 0;
     for lane in 0..LANES {

@@ -557,7 +557,7 @@ impl CopyEngine {
                     let mut to = offset as usize;
                     for (address, bytes) in source.runs(offset, u64::from(bytes)) {
                         let bytes = bytes as usize;
-                        transfer.data[to..to + bytes].copy_from_slice(view.bytes(address, bytes));
+                        view.read(address, &mut transfer.data[to..to + bytes]);
                         to += bytes;
                     }
                 }

@@ -1,8 +1,12 @@
 //! From the addresses of a warp to the lines and sectors they touch, and to wavefronts of shared memory.
 
+use crate::memory::AccessPattern;
 use balar_isa::execution::MemoryAccess;
-use balar_isa::program::lanes;
+use balar_isa::program::{LANES, lanes};
 use balar_protocol::memory::{LINE_BYTES, SECTOR_BYTES};
+
+/// Bytes of a word, the unit in which full sectors are told from partial ones.
+const WORD_BYTES: u64 = 4;
 
 /// One line that a warp's access touches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -36,9 +40,47 @@ impl Lines {
     pub fn gather(&mut self, access: &MemoryAccess) {
         self.lines.clear();
         let bytes = u64::from(access.bytes);
+        let first = access.addresses[0];
+        match AccessPattern::of(access) {
+            AccessPattern::Consecutive if first & (bytes - 1) == 0 => self.gather_consecutive(first, bytes),
+            AccessPattern::Uniform => self.lines.push(LineAccess {
+                line: first & !(LINE_BYTES - 1),
+                bytes: (bytes * LANES as u64).min(LINE_BYTES) as u16,
+                sectors: 1 << (first % LINE_BYTES / SECTOR_BYTES),
+                // One lane names half a sector at most.
+                full_sectors: 0,
+                lanes: LANES as u8,
+            }),
+            _ => self.gather_scattered(access),
+        }
+    }
+
+    /// All lanes, one after the other, from `first` on.
+    fn gather_consecutive(&mut self, first: u64, bytes: u64) {
+        let end = first + bytes * LANES as u64;
+        let mut start = first;
+        while start < end {
+            let line = start & !(LINE_BYTES - 1);
+            let (from, to) = (start - line, (end - line).min(LINE_BYTES));
+            let mask = |from: u64, to: u64| if to > from { ((1u8 << (to - from)) - 1) << from } else { 0 };
+            self.lines.push(LineAccess {
+                line,
+                bytes: (to - from) as u16,
+                sectors: mask(from / SECTOR_BYTES, to.div_ceil(SECTOR_BYTES)),
+                full_sectors: if bytes < WORD_BYTES { 0 } else { mask(from.div_ceil(SECTOR_BYTES), to / SECTOR_BYTES) },
+                lanes: ((to - from) >> bytes.trailing_zeros()) as u8,
+            });
+            start = line + to;
+        }
+    }
+
+    fn gather_scattered(&mut self, access: &MemoryAccess) {
+        let bytes = u64::from(access.bytes);
         // Bytes named in each sector of a line, as a mask of 4-byte words: enough to tell full sectors for aligned accesses of
         // 4 bytes and more; narrower stores count as partial.
-        let mut words = [0u32; 32];
+        let mut words = [0u32; LANES];
+        let named = if bytes < WORD_BYTES { 0 } else { (1u32 << (bytes / WORD_BYTES)) - 1 };
+        let mut places = LinePlaces::default();
         let mut last = 0;
         let mut lanes = access.mask;
         while lanes != 0 {
@@ -46,30 +88,21 @@ impl Lines {
             lanes &= lanes - 1;
             let address = access.addresses[lane];
             let line = address & !(LINE_BYTES - 1);
-            if self.lines.is_empty() || self.lines[last].line != line {
-                last = match self.lines.iter().position(|entry| entry.line == line) {
-                    Some(at) => at,
-                    None => {
-                        self.lines.push(LineAccess { line, ..LineAccess::default() });
-                        self.lines.len() - 1
-                    }
-                };
+            if self.lines.get(last).is_none_or(|entry| entry.line != line) {
+                last = places.find(line, &self.lines);
+                if last == self.lines.len() {
+                    self.lines.push(LineAccess { line, ..LineAccess::default() });
+                }
             }
             let offset = address % LINE_BYTES;
             let entry = &mut self.lines[last];
             entry.sectors |= 1 << (offset / SECTOR_BYTES);
             entry.bytes += bytes as u16;
             entry.lanes += 1;
-            if bytes >= 4 {
-                words[last] |= ((1u32 << (bytes / 4)) - 1) << (offset / 4);
-            }
+            words[last % LANES] |= named << (offset / WORD_BYTES);
         }
         for (entry, words) in self.lines.iter_mut().zip(words) {
-            for sector in 0..4 {
-                if words >> (8 * sector) & 0xff == 0xff {
-                    entry.full_sectors |= 1 << sector;
-                }
-            }
+            entry.full_sectors = full_bytes(words);
             entry.bytes = entry.bytes.min(LINE_BYTES as u16);
         }
     }
@@ -97,6 +130,49 @@ impl Lines {
     }
 }
 
+/// The bytes of a word that are all ones, one bit each.
+fn full_bytes(word: u32) -> u8 {
+    // The highest bit of each byte that is set, and that adding one to the seven others carries into.
+    let full = word & (word & 0x7f7f_7f7f).wrapping_add(0x0101_0101) & 0x8080_8080;
+    // Bits 7, 15, 23 and 31 come to 24, 25, 26 and 27.
+    ((full >> 7).wrapping_mul(1 << 24 | 1 << 17 | 1 << 10 | 1 << 3) >> 24) as u8 & 0xf
+}
+
+/// Where the lines of a warp are, by hash of their addresses: open addressing in twice as many places as there are lanes.
+struct LinePlaces([u8; PLACES]);
+
+const PLACES: usize = 2 * LANES;
+
+/// No line has this place.
+const FREE: u8 = u8::MAX;
+
+impl Default for LinePlaces {
+    fn default() -> Self {
+        LinePlaces([FREE; PLACES])
+    }
+}
+
+impl LinePlaces {
+    /// The index of a line; where it is new, that of the one to be added.
+    #[inline]
+    fn find(&mut self, line: u64, lines: &[LineAccess]) -> usize {
+        // The high bits of a product with 2^64 over the golden ratio.
+        let mut place =
+            ((line / LINE_BYTES).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - PLACES.trailing_zeros())) as usize;
+        loop {
+            let at = self.0[place % PLACES];
+            if at == FREE {
+                self.0[place % PLACES] = lines.len() as u8;
+                return lines.len();
+            }
+            if lines[usize::from(at)].line == line {
+                return usize::from(at);
+            }
+            place += 1;
+        }
+    }
+}
+
 /// Wavefronts of a shared-memory access: (needed, least possible for its width and lanes).
 ///
 /// 32 banks of 4 bytes. A wavefront serves each bank with one word, which any number of lanes may read. Accesses of 8 and 16 bytes
@@ -105,6 +181,11 @@ impl Lines {
 pub fn shared_wavefronts(access: &MemoryAccess) -> (u32, u32) {
     let shift = access.bytes.max(4).trailing_zeros();
     let lanes_at_once = 128 >> shift;
+    // Lanes side by side name each bank once, and one word for all lanes is given once.
+    let aligned = access.addresses[0] & (u64::from(access.bytes) - 1) == 0;
+    if aligned && AccessPattern::of(access) != AccessPattern::Scattered {
+        return (32 / lanes_at_once, 32 / lanes_at_once);
+    }
     let (mut needed, mut least) = (0, 0);
     let mut first = 0;
     while first < 32 {
@@ -146,8 +227,10 @@ fn group_wavefronts(addresses: &[u64; 32], first: u32, group: u32, shift: u32, b
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rand_core::{Rng, SeedableRng};
+    use rand_pcg::Pcg32;
 
-    fn access(bytes: u8, mask: u32, address: impl Fn(usize) -> u64) -> MemoryAccess {
+    fn access(bytes: u8, mask: u32, address: impl FnMut(usize) -> u64) -> MemoryAccess {
         MemoryAccess { bytes, mask, addresses: std::array::from_fn(address), ..MemoryAccess::default() }
     }
 
@@ -157,6 +240,80 @@ mod tests {
         lines.gather(&access(4, u32::MAX, |lane| 0x1000 + 4 * lane as u64));
         let expected = LineAccess { line: 0x1000, bytes: 128, sectors: 0b1111, full_sectors: 0b1111, lanes: 32 };
         assert_eq!(lines.as_slice(), [expected]);
+    }
+
+    /// The plain meaning: each line by the bytes that the lanes name in it.
+    fn gathered_plainly(access: &MemoryAccess) -> Vec<LineAccess> {
+        let mut lines: Vec<LineAccess> = Vec::new();
+        let mut named: Vec<[bool; LINE_BYTES as usize]> = Vec::new();
+        for lane in lanes(access.mask) {
+            let (line, offset) =
+                (access.addresses[lane] / LINE_BYTES * LINE_BYTES, access.addresses[lane] % LINE_BYTES);
+            let at = lines.iter().position(|entry| entry.line == line).unwrap_or(lines.len());
+            if at == lines.len() {
+                lines.push(LineAccess { line, ..LineAccess::default() });
+                named.push([false; LINE_BYTES as usize]);
+            }
+            let range = offset as usize..(offset + u64::from(access.bytes)) as usize;
+            named[at][range].fill(true);
+            lines[at].lanes += 1;
+            lines[at].bytes = (lines[at].bytes + u16::from(access.bytes)).min(LINE_BYTES as u16);
+        }
+        for (entry, named) in lines.iter_mut().zip(named) {
+            for (sector, bytes) in named.chunks(SECTOR_BYTES as usize).enumerate() {
+                entry.sectors |= u8::from(bytes.contains(&true)) << sector;
+                // Narrow stores count as partial.
+                entry.full_sectors |= u8::from(access.bytes >= 4 && !bytes.contains(&false)) << sector;
+            }
+        }
+        lines
+    }
+
+    #[test]
+    fn random_accesses_are_gathered_as_byte_by_byte() {
+        let mut random = Pcg32::seed_from_u64(3);
+        let mut lines = Lines::default();
+        for _ in 0..if cfg!(miri) { 50 } else { 20_000 } {
+            let bytes = 1u8 << (random.next_u32() % 5);
+            let first = u64::from(random.next_u32() % 4096);
+            let stride = [0, 1, 1, 2, 3, 8, 32, 1 << 40][random.next_u32() as usize % 8];
+            let range = [64, 512, 4096][random.next_u32() as usize % 3];
+            let scattered = random.next_u32() % 3 == 0;
+            let mask = if random.next_u32() % 2 == 0 { random.next_u32() } else { u32::MAX };
+            let access = access(bytes, mask, |lane| {
+                let place = if scattered { u64::from(random.next_u32() % range) } else { first + stride * lane as u64 };
+                place * u64::from(bytes)
+            });
+            lines.gather(&access);
+            assert_eq!(lines.as_slice(), gathered_plainly(&access), "{access:?}");
+        }
+    }
+
+    #[test]
+    fn random_shared_accesses_have_the_conflicts_of_their_words() {
+        let mut random = Pcg32::seed_from_u64(5);
+        for _ in 0..if cfg!(miri) { 50 } else { 20_000 } {
+            let bytes = 1u8 << (random.next_u32() % 5);
+            let first = u64::from(random.next_u32() % 4096);
+            let stride = [0, 1, 1, 2, 3, 32][random.next_u32() as usize % 6];
+            let mask = if random.next_u32() % 2 == 0 { random.next_u32() } else { u32::MAX };
+            let access = access(bytes, mask, |lane| (first + stride * lane as u64) * u64::from(bytes));
+            let width = bytes.max(4);
+            let (mut needed, mut least) = (0, 0);
+            for group in 0..width / 4 {
+                let lanes: Vec<usize> =
+                    lanes(mask).filter(|lane| lane * usize::from(width) / 128 == group.into()).collect();
+                let words = lanes.iter().map(|&lane| access.addresses[lane] / u64::from(width));
+                let words: std::collections::BTreeSet<u64> = words.collect();
+                let banks = 128 / u64::from(width);
+                needed += (0..banks)
+                    .map(|bank| words.iter().filter(|&&word| word % banks == bank).count())
+                    .max()
+                    .unwrap_or(0);
+                least += u32::from(!lanes.is_empty());
+            }
+            assert_eq!(shared_wavefronts(&access), ((needed as u32).max(1), least.max(1)), "{access:?}");
+        }
     }
 
     #[test]

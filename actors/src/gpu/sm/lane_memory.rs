@@ -1,11 +1,11 @@
 //! Values: what the warps of an SM read and write.
 
-use crate::memory::{DeviceMemoryView, WriteLog, read_lanes};
+use crate::memory::{AccessPattern, DeviceMemoryView, WriteLog, read_lanes, read_slice};
 use balar_isa::execution::{
     AccessKind, AtomicCompletion, AtomicFunction, LaneMemory, LaneValues, MemoryAccess, MemoryProblem, Space,
     SystemArguments, SystemCall,
 };
-use balar_isa::program::lanes;
+use balar_isa::program::{LANES, lanes};
 use balar_isa::texture::Image;
 use balar_protocol::SimTime;
 use balar_protocol::cuda::{FaultAccess, FaultCause, FaultSpace};
@@ -34,6 +34,51 @@ pub struct SmMemory<'a> {
     pub token: u32,
     /// Where a load gave [`MemoryProblem::Later`]: the token of the atomic whose result it waits for.
     pub blocked_by: Option<u32>,
+}
+
+/// What all addresses of an access have in common.
+#[derive(Clone, Copy)]
+struct Extent {
+    /// All bits that are set in any address.
+    bits: u64,
+    /// The most that an address lies behind the start that was asked for; addresses before it wrap around.
+    furthest: u64,
+}
+
+impl Extent {
+    #[inline]
+    fn of(access: &MemoryAccess, pattern: AccessPattern, start: u64) -> Extent {
+        let first = access.addresses[0];
+        match pattern {
+            AccessPattern::Uniform => Extent { bits: first, furthest: first.wrapping_sub(start) },
+            AccessPattern::Consecutive => {
+                let bytes = u64::from(access.bytes);
+                let last = first + (LANES as u64 - 1) * bytes;
+                let furthest = first.wrapping_sub(start).max(last.wrapping_sub(start));
+                // The lanes differ by multiples of the width alone, which is a power of two.
+                Extent { bits: first, furthest }
+            }
+            AccessPattern::Scattered if access.mask == u32::MAX => {
+                let (mut bits, mut furthest) = (0, 0);
+                for &address in &access.addresses {
+                    bits |= address;
+                    furthest = furthest.max(address.wrapping_sub(start));
+                }
+                Extent { bits, furthest }
+            }
+            AccessPattern::Scattered => {
+                let (mut bits, mut furthest) = (0, 0);
+                let mut lanes = access.mask;
+                while lanes != 0 {
+                    let address = access.addresses[lanes.trailing_zeros() as usize];
+                    lanes &= lanes - 1;
+                    bits |= address;
+                    furthest = furthest.max(address.wrapping_sub(start));
+                }
+                Extent { bits, furthest }
+            }
+        }
+    }
 }
 
 fn name(kind: AccessKind) -> FaultAccess {
@@ -73,29 +118,39 @@ pub(super) fn reserve_local(local: &mut Vec<u8>, bytes: usize) {
 
 impl SmMemory<'_> {
     /// Is the access aligned, and inside its memory?
-    fn check(&mut self, access: &MemoryAccess) -> Result<(), MemoryProblem> {
+    #[inline]
+    fn check(&mut self, access: &MemoryAccess, pattern: AccessPattern) -> Result<(), MemoryProblem> {
+        // A range of bytes where every aligned access is legal.
+        let (start, end) = match access.space {
+            // Constant banks lie in device memory, too: the front end gives their device addresses.
+            Space::Global | Space::Constant => *self.recent_range,
+            Space::Shared => (0, self.shared.len() as u64),
+            Space::Local => (0, self.local_bytes as u64),
+            // The front end reads parameters itself.
+            Space::Parameter => (0, 0),
+        };
         let bytes = u64::from(access.bytes);
-        let (mut all, mut low, mut high) = (0, u64::MAX, 0);
-        let mut mask = access.mask;
-        while mask != 0 {
-            let address = access.addresses[mask.trailing_zeros() as usize];
-            mask &= mask - 1;
-            all |= address;
-            low = low.min(address);
-            high = high.max(address);
+        let Extent { bits, furthest } = Extent::of(access, pattern, start);
+        let inside = furthest < end - start && end - start - furthest >= bytes;
+        if bits & (bytes - 1) != 0 || !inside {
+            return self.check_lanes(access, (start, end));
         }
-        if access.mask == 0 {
-            return Ok(());
+        if access.space == Space::Local {
+            reserve_local(self.local, furthest as usize + 1);
         }
-        if all & (bytes - 1) != 0 {
-            return Err(self.fault(
-                access,
-                |address| address & (bytes - 1) != 0,
-                |address| {
-                    let (access, space) = (name(access.kind), space_name(access.space));
-                    FaultCause::MisalignedAddress { address, bytes: bytes as u32, access, space }
-                },
-            ));
+        Ok(())
+    }
+
+    /// As [`Self::check`], lane by lane, where not all lanes are in this range of bytes, or not all are aligned.
+    #[cold]
+    fn check_lanes(&mut self, access: &MemoryAccess, (start, end): (u64, u64)) -> Result<(), MemoryProblem> {
+        let bytes = u64::from(access.bytes);
+        let misaligned = |address| address & (bytes - 1) != 0;
+        if lanes(access.mask).any(|lane| misaligned(access.addresses[lane])) {
+            return Err(self.fault(access, misaligned, |address| {
+                let (access, space) = (name(access.kind), space_name(access.space));
+                FaultCause::MisalignedAddress { address, bytes: bytes as u32, access, space }
+            }));
         }
         let illegal = |address| FaultCause::IllegalAddress {
             address,
@@ -103,34 +158,24 @@ impl SmMemory<'_> {
             access: name(access.kind),
             space: space_name(access.space),
         };
-        let limit = match access.space {
-            // Constant banks lie in device memory, too: the front end gives their device addresses.
-            Space::Global | Space::Constant => {
-                let (start, end) = *self.recent_range;
-                if low >= start && high < end && end - high >= bytes {
-                    return Ok(());
-                }
-                for lane in lanes(access.mask) {
-                    let address = access.addresses[lane];
-                    match self.view.legal_range(self.gpu, address, bytes) {
-                        Some(range) => *self.recent_range = range,
-                        None => return Err(MemoryProblem::Fault { lane: lane as u8, cause: illegal(address) }),
-                    }
-                }
+        if !matches!(access.space, Space::Global | Space::Constant) {
+            if access.mask == 0 {
                 return Ok(());
             }
-            Space::Shared => self.shared.len() as u64,
-            Space::Local => self.local_bytes as u64,
-            // The front end reads parameters itself.
-            Space::Parameter => 0,
-        };
-        if high < limit && limit - high >= bytes {
-            if access.space == Space::Local {
-                reserve_local(self.local, high as usize + 1);
-            }
-            return Ok(());
+            return Err(self.fault(
+                access,
+                |address| address < start || address >= end || end - address < bytes,
+                illegal,
+            ));
         }
-        Err(self.fault(access, |address| address >= limit || limit - address < bytes, illegal))
+        for lane in lanes(access.mask) {
+            let address = access.addresses[lane];
+            match self.view.legal_range(self.gpu, address, bytes) {
+                Some(range) => *self.recent_range = range,
+                None => return Err(MemoryProblem::Fault { lane: lane as u8, cause: illegal(address) }),
+            }
+        }
+        Ok(())
     }
 
     fn fault(
@@ -156,39 +201,13 @@ impl SmMemory<'_> {
     }
 }
 
-/// Reads accesses of 4, 8 or 16 bytes, which have been checked.
-fn load_words(memory: &[u8], access: &MemoryAccess, values: &mut LaneValues) {
-    let word = |address: usize| {
-        let mut bytes = [0; 8];
-        bytes.copy_from_slice(&memory[address..address + 8]);
-        u64::from_le_bytes(bytes)
-    };
-    let mut mask = access.mask;
-    while mask != 0 {
-        let lane = mask.trailing_zeros() as usize;
-        mask &= mask - 1;
-        let address = access.addresses[lane] as usize;
-        match access.bytes {
-            4 => {
-                let mut bytes = [0; 4];
-                bytes.copy_from_slice(&memory[address..address + 4]);
-                values.low[lane] = u64::from(u32::from_le_bytes(bytes));
-            }
-            8 => values.low[lane] = word(address),
-            _ => {
-                values.low[lane] = word(address);
-                values.high[lane] = word(address + 8);
-            }
-        }
-    }
-}
-
 impl LaneMemory for SmMemory<'_> {
     fn load(&mut self, access: &MemoryAccess, values: &mut LaneValues) -> Result<(), MemoryProblem> {
-        self.check(access)?;
+        let pattern = AccessPattern::of(access);
+        self.check(access, pattern)?;
         if matches!(access.space, Space::Global | Space::Constant) {
-            read_lanes(self.view, *self.recent_range, access, values);
-            if self.log.may_touch(access)
+            read_lanes(self.view, *self.recent_range, access, pattern, values);
+            if self.log.may_touch_pattern(access, pattern)
                 && let Err(token) = self.log.overlay(access, values)
             {
                 self.blocked_by = Some(token);
@@ -196,8 +215,10 @@ impl LaneMemory for SmMemory<'_> {
             }
             return Ok(());
         }
-        if access.space == Space::Shared && access.bytes >= 4 {
-            load_words(self.shared, access, values);
+        if access.space == Space::Shared {
+            read_slice(self.shared, 0, access, pattern, values, |address, _| {
+                unreachable!("{address:#x} was found to be in shared memory");
+            });
             return Ok(());
         }
         for lane in lanes(access.mask) {
@@ -210,7 +231,7 @@ impl LaneMemory for SmMemory<'_> {
     }
 
     fn store(&mut self, access: &MemoryAccess, values: &LaneValues) -> Result<(), MemoryProblem> {
-        self.check(access)?;
+        self.check(access, AccessPattern::of(access))?;
         if access.space == Space::Global {
             self.log.store(self.time, access, values);
             return Ok(());
@@ -232,7 +253,7 @@ impl LaneMemory for SmMemory<'_> {
         replacements: &LaneValues,
         old: &mut LaneValues,
     ) -> Result<AtomicCompletion, MemoryProblem> {
-        self.check(access)?;
+        self.check(access, AccessPattern::of(access))?;
         if access.space == Space::Global {
             self.log.atomic(self.time, access, function, operands, replacements, self.token);
             return Ok(AtomicCompletion::Deferred);
@@ -260,5 +281,84 @@ impl LaneMemory for SmMemory<'_> {
         results: &mut LaneValues,
     ) -> Result<AtomicCompletion, MemoryProblem> {
         super::runtime::system_call(self, call, mask, arguments, results)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::memory::{Bounds, DeviceMemory};
+    use rand_core::{Rng, SeedableRng};
+    use rand_pcg::Pcg32;
+
+    const GLOBAL: u64 = DeviceMemory::BASE;
+    const SHARED_BYTES: u64 = 512;
+
+    /// The plain meaning: the first lane that is not aligned, or else the first that is outside its memory.
+    fn problem(access: &MemoryAccess) -> Option<(u8, bool)> {
+        let bytes = u64::from(access.bytes);
+        let inside = |address: u64| match access.space {
+            Space::Global => {
+                [GLOBAL, GLOBAL + 8192].iter().any(|&start| address >= start && address + bytes <= start + 1024)
+            }
+            _ => address.checked_add(bytes).is_some_and(|end| end <= SHARED_BYTES),
+        };
+        let first = |offends: &dyn Fn(u64) -> bool| lanes(access.mask).find(|&lane| offends(access.addresses[lane]));
+        let misaligned = first(&|address| address % bytes != 0);
+        let outside = first(&|address| !inside(address));
+        misaligned.map(|lane| (lane as u8, true)).or(outside.map(|lane| (lane as u8, false)))
+    }
+
+    #[test]
+    fn random_accesses_are_checked_as_lane_by_lane() {
+        let device = DeviceMemory::new(1 << 20).expect("1 MiB can be mapped");
+        let mut log = WriteLog::default();
+        log.map(SimTime(0), GLOBAL, 1024, Bounds::Allocations);
+        log.map(SimTime(0), GLOBAL + 8192, 1024, Bounds::Allocations);
+        device.apply(&mut log);
+        log.clear();
+        let view = device.view();
+        let (mut recent_range, mut further, mut local, mut shared) = ((0, 0), Vec::new(), Vec::new(), vec![0; 512]);
+        let mut memory = SmMemory {
+            view: &view,
+            gpu: 0,
+            log: &mut log,
+            time: SimTime(0),
+            shared: &mut shared,
+            local: &mut local,
+            local_bytes: SHARED_BYTES as usize,
+            recent_range: &mut recent_range,
+            further: &mut further,
+            token: 0,
+            blocked_by: None,
+        };
+        let mut random = Pcg32::seed_from_u64(9);
+        let mut found = [0; 3];
+        for _ in 0..if cfg!(miri) { 100 } else { 20_000 } {
+            let space = [Space::Global, Space::Shared, Space::Local][random.next_u32() as usize % 3];
+            let bytes = 1u8 << (random.next_u32() % 5);
+            let stride = u64::from(bytes) * [0, 1, 1, 2][random.next_u32() as usize % 4];
+            let base = if space == Space::Global { GLOBAL + 8192 * u64::from(random.next_u32() % 2) } else { 0 };
+            let odd = u64::from(random.next_u32() % 16 == 0);
+            let below = if random.next_u32() % 8 == 0 { u64::from(bytes) } else { 0 };
+            let first =
+                base.wrapping_sub(below).wrapping_add(u64::from(random.next_u32() % 32) * u64::from(bytes) + odd);
+            let mut addresses: [u64; LANES] = std::array::from_fn(|lane| first.wrapping_add(stride * lane as u64));
+            if random.next_u32() % 8 == 0 {
+                addresses[random.next_u32() as usize % LANES] = base + 256;
+            }
+            let mask = if random.next_u32() % 3 == 0 { random.next_u32() } else { u32::MAX };
+            let access = MemoryAccess { space, bytes, mask, addresses, ..MemoryAccess::default() };
+            let checked = match memory.check(&access, AccessPattern::of(&access)) {
+                Ok(()) => None,
+                Err(MemoryProblem::Fault { lane, cause }) => {
+                    Some((lane, matches!(cause, FaultCause::MisalignedAddress { .. })))
+                }
+                Err(other) => panic!("{other:?}"),
+            };
+            assert_eq!(checked, problem(&access), "{access:?}");
+            found[checked.map_or(0, |(_, misaligned)| 1 + usize::from(misaligned))] += 1;
+        }
+        assert!(found.iter().all(|&count| count > if cfg!(miri) { 0 } else { 500 }), "{found:?}");
     }
 }

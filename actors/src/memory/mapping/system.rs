@@ -1,0 +1,77 @@
+//! Pages of the operating system.
+
+use balar_host::memory::{BASE, END, HOST_BASE, HOST_BYTES};
+use rustix::fd::OwnedFd;
+use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
+use rustix::mm::{MapFlags, ProtFlags, mmap, mmap_anonymous, munmap};
+use std::io;
+use std::ptr::{NonNull, null_mut};
+
+/// Bytes of the host window.
+pub(super) const WINDOW_BYTES: u64 = HOST_BYTES;
+
+/// A slot with room for reserved addresses, in slots without it. Programs reserve more than a GPU has, several times.
+pub(super) const SLOTS_WITH_ROOM: u64 = 8;
+
+/// Maps `bytes` for reading and writing, all zero.
+pub(super) fn map(bytes: usize) -> io::Result<NonNull<u8>> {
+    // SAFETY: a new mapping at an address that the system chooses.
+    let at = unsafe { mmap_anonymous(null_mut(), bytes, ProtFlags::READ | ProtFlags::WRITE, private())? };
+    NonNull::new(at.cast()).ok_or_else(|| io::Error::other("mapped at address 0"))
+}
+
+/// Maps `devices` bytes for the GPUs and a host window behind them. Gives what the window is backed by, from `HOST_BASE - BASE` on.
+pub(super) fn map_with_window(devices: usize, window: usize) -> io::Result<(NonNull<u8>, Option<OwnedFd>)> {
+    let length = devices.checked_add(window).ok_or_else(|| io::Error::other("larger than the address space"))?;
+    let file = memfd_create("balar-actors", MemfdFlags::CLOEXEC)?;
+    ftruncate(&file, END - BASE)?;
+    let first = map(length).or_else(|_| map_backed(length, devices))?;
+    // SAFETY: the range is the end of the mapping just made, which nothing refers to yet.
+    let shared = unsafe {
+        let at = first.as_ptr().add(devices);
+        mmap(at.cast(), window, ProtFlags::READ | ProtFlags::WRITE, shared(), &file, HOST_BASE - BASE)
+    };
+    if let Err(error) = shared {
+        // SAFETY: nothing refers to the mapping.
+        unsafe { unmap(first, length) };
+        return Err(error.into());
+    }
+    Ok((first, Some(file)))
+}
+
+/// Maps `length` bytes, the first `devices` of which can be used, where the system promises no memory that it does not have
+/// (`vm.overcommit_memory` 2): these are backed by a file, which it does not count. No program gets that file.
+fn map_backed(length: usize, devices: usize) -> io::Result<NonNull<u8>> {
+    let file = memfd_create("balar-actors-devices", MemfdFlags::CLOEXEC)?;
+    ftruncate(&file, devices as u64)?;
+    // SAFETY: new mappings at addresses that the system chooses; the second lies within the first, which nothing refers to yet.
+    let at = unsafe {
+        let at = mmap_anonymous(null_mut(), length, ProtFlags::empty(), private())?;
+        if let Err(error) = mmap(at, devices, ProtFlags::READ | ProtFlags::WRITE, shared(), &file, 0) {
+            // Nothing is lost where the range cannot be given back.
+            let _ = munmap(at, length);
+            return Err(error.into());
+        }
+        at
+    };
+    NonNull::new(at.cast()).ok_or_else(|| io::Error::other("mapped at address 0"))
+}
+
+fn private() -> MapFlags {
+    MapFlags::PRIVATE | MapFlags::NORESERVE
+}
+
+fn shared() -> MapFlags {
+    MapFlags::SHARED | MapFlags::NORESERVE | MapFlags::FIXED
+}
+
+/// Ends a mapping.
+///
+/// # Safety
+///
+/// The range was mapped by [`map`] or [`map_with_window`], and nothing refers to it any more.
+pub(super) unsafe fn unmap(first: NonNull<u8>, length: usize) {
+    // SAFETY: the caller's promise.
+    let unmapped = unsafe { munmap(first.as_ptr().cast(), length) };
+    debug_assert!(unmapped.is_ok(), "a mapping of ours can be ended");
+}

@@ -1,0 +1,132 @@
+//! What one unit writes to device memory in one value epoch.
+//!
+//! The log holds entries in the order of their times. What an entry says, how it is logged and what it does to memory is told in a
+//! room of its own for each concern:
+//!
+//! - [`store`]: what warps store,
+//! - [`lane_operation`]: atomics and heap operations, which return a value to each lane,
+//! - [`bulk`]: what the host and the copy engines write, fill and copy,
+//! - [`legality`]: which addresses are mapped, and who may access them,
+//! - [`gpu_state`]: textures, device heaps and printed text.
+
+mod bulk;
+mod filter;
+mod gpu_state;
+mod lane_operation;
+mod legality;
+mod overlay;
+mod store;
+
+pub use lane_operation::AtomicResult;
+pub(crate) use lane_operation::LoggedKind;
+
+use super::Arena;
+use balar_protocol::SimTime;
+use bulk::BulkOperation;
+use filter::SectorFilter;
+use gpu_state::GpuStateChange;
+use lane_operation::{LaneOperation, LoggedLane};
+use legality::LegalityChange;
+use serde::{Deserialize, Serialize};
+use store::{StoredRuns, Stores};
+
+/// A unit's writes to device memory within one value epoch, and after it the old values of its atomics.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct WriteLog {
+    entries: Vec<Entry>,
+    /// What warps stored.
+    stores: Stores,
+    /// The lanes of atomics and heap operations.
+    lanes: Vec<LoggedLane>,
+    /// Printed records, one after the other.
+    text: Vec<u8>,
+    /// The sectors that stores and atomics of this epoch write.
+    filter: SectorFilter,
+    /// Was an entry logged at an earlier time than the one before it?
+    disordered: bool,
+    /// The epoch has ended, and atomics have their old values.
+    applied: bool,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Entry {
+    time: SimTime,
+    kind: EntryKind,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+enum EntryKind {
+    Store(StoredRuns),
+    Lanes(LaneOperation),
+    Bulk(BulkOperation),
+    Legality(LegalityChange),
+    GpuState(GpuStateChange),
+}
+
+// Most entries are small: an image, the one large thing, is in a box.
+const _: () = assert!(size_of::<Entry>() <= 64);
+
+impl WriteLog {
+    /// Is there nothing to apply?
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// When an entry takes effect; `None` behind the last one.
+    pub(super) fn time(&self, entry: usize) -> Option<SimTime> {
+        self.entries.get(entry).map(|entry| entry.time)
+    }
+
+    /// Forgets everything; a unit calls it at the start of its next window, after reading [`Self::atomic_results`].
+    pub fn clear(&mut self) {
+        if !self.entries.is_empty() {
+            self.entries.clear();
+            self.stores.clear();
+            self.lanes.clear();
+            self.text.clear();
+            self.filter = SectorFilter::default();
+            self.disordered = false;
+            self.applied = false;
+        }
+    }
+
+    /// Has the epoch ended in which it was written?
+    pub(super) fn is_applied(&self) -> bool {
+        self.applied
+    }
+
+    pub(super) fn set_applied(&mut self) {
+        self.applied = true;
+    }
+
+    fn push(&mut self, time: SimTime, kind: EntryKind) {
+        self.disordered |= self.entries.last().is_some_and(|last| last.time > time);
+        self.entries.push(Entry { time, kind });
+    }
+
+    /// Puts the entries in the order of their times; those of one time stay as they were logged.
+    pub(super) fn put_in_order(&mut self) {
+        if self.disordered {
+            self.entries.sort_by_key(|entry| entry.time);
+            self.disordered = false;
+        }
+    }
+
+    /// Does to memory what an entry says.
+    pub(super) fn apply(&mut self, entry: usize, arena: &mut Arena) {
+        match &self.entries[entry].kind {
+            EntryKind::Store(runs) => self.stores.apply(runs, arena),
+            EntryKind::Lanes(operation) => operation.apply(&mut self.lanes, arena),
+            EntryKind::Bulk(operation) => operation.apply(arena),
+            EntryKind::Legality(change) => change.apply(arena),
+            EntryKind::GpuState(change) => change.apply(&self.text, arena),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
