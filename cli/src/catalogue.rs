@@ -221,6 +221,8 @@ mod tests {
             meaning: "requests of the SMs",
         }],
         counters: &[StatisticDefinition { name: "read_hits", unit: "sector", meaning: "sectors read that hit" }],
+        provides: balar_actors::catalogue::nothing,
+        weight: 2,
         build: |_, _| Err(BuildError::Parameters(Vec::new())),
     };
 
