@@ -226,6 +226,8 @@ mod tests {
             meaning: "sectors read that hit",
             maximum: false,
         }],
+        provides: balar_actors::catalogue::nothing,
+        weight: 2,
         build: |_, _| Err(BuildError::Parameters(Vec::new())),
     };
 

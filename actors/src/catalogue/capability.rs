@@ -1,6 +1,6 @@
 //! What a kind of unit declares of itself beside its ports: what it provides to its GPU, and how it carries messages.
 
-use super::SmResources;
+use super::sm::SmCapability;
 use balar_protocol::{Bytes, Frequency, SimTime};
 
 /// Something that units, the host's driver and the topology know of a unit without knowing its kind.
@@ -38,38 +38,6 @@ pub enum Capability {
     },
 }
 
-/// What an SM provides.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SmCapability {
-    /// What its CTAs share.
-    pub resources: SmResources,
-    /// CTAs that it holds at once.
-    pub cta_slots: u32,
-    /// Its clock.
-    pub clock: Frequency,
-}
-
-impl SmCapability {
-    /// What both this and `other` have.
-    pub fn least(&self, other: &SmCapability) -> SmCapability {
-        SmCapability {
-            resources: SmResources {
-                threads: self.resources.threads.min(other.resources.threads),
-                warps: self.resources.warps.min(other.resources.warps),
-                registers: self.resources.registers.min(other.resources.registers),
-                shared_bytes: self.resources.shared_bytes.min(other.resources.shared_bytes),
-            },
-            cta_slots: self.cta_slots.min(other.cta_slots),
-            clock: self.clock.min(other.clock),
-        }
-    }
-
-    /// How many CTAs that take `wanted` each it runs at once.
-    pub fn room_for(&self, wanted: &SmResources) -> u32 {
-        self.resources.room_for(wanted, self.cta_slots)
-    }
-}
-
 /// Gives what a unit with these parameters, a complete RON struct, provides; nothing where they cannot be read.
 pub type ProvidesFunction = fn(&str) -> Vec<Capability>;
 
@@ -92,14 +60,9 @@ pub struct Peer {
 impl Peer {
     /// What it provides as an SM.
     pub fn sm(&self) -> Option<SmCapability> {
-        sm_of(&self.provides)
+        self.provides.iter().find_map(|capability| match capability {
+            Capability::Sm(sm) => Some(*sm),
+            _ => None,
+        })
     }
-}
-
-/// What a unit that provides these provides as an SM.
-pub fn sm_of(provides: &[Capability]) -> Option<SmCapability> {
-    provides.iter().find_map(|capability| match capability {
-        Capability::Sm(sm) => Some(*sm),
-        _ => None,
-    })
 }

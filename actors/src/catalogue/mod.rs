@@ -2,10 +2,12 @@
 
 mod capability;
 mod gpu;
+mod sm;
 mod surroundings;
 
-pub use capability::{Capability, Peer, ProvidesFunction, SmCapability, nothing, sm_of};
-pub use gpu::{GpuDescription, SmResources};
+pub use capability::{Capability, Peer, ProvidesFunction, nothing};
+pub use gpu::GpuDescription;
+pub use sm::{SmCapability, SmResources};
 pub use surroundings::Surroundings;
 
 use crate::engine::Unit;

@@ -220,7 +220,8 @@ impl SmParameters {
         check((1..=self.warps).contains(&self.active_warps), "active_warps", "expected 1 to the number of warps");
         check((1..=64).contains(&self.ctas), "ctas", "expected 1 to 64");
         check(self.registers >= 256, "registers", "expected at least 256");
-        check(self.l1_sets.is_power_of_two(), "l1_sets", "expected a power of two");
+        let sets = self.l1_sets.is_power_of_two() && self.l1_sets <= 1 << 15;
+        check(sets, "l1_sets", "expected a power of two, at most 32768");
         check(self.l1_mshrs >= 32, "l1_mshrs", "expected at least 32, the lines one warp can touch");
         check(self.store_queue >= 32, "store_queue", "expected at least 32, the lines one warp can touch");
         check((1..=128).contains(&self.instruction_bytes), "instruction_bytes", "expected 1 to 128");
@@ -230,9 +231,16 @@ impl SmParameters {
         check(!self.shared_carve_outs.is_empty(), "shared_carve_outs", "expected at least one size");
         let fits = self.shared_carve_outs.iter().all(|&size| size <= self.unified_memory);
         check(fits, "shared_carve_outs", "a size is larger than the unified memory");
-        let pages = self.tlb.page.0.is_power_of_two() && self.tlb.second_level_page.0.is_power_of_two();
-        check(pages && self.tlb.page.0 >= 4096, "tlb", "pages must be powers of two of at least 4 KiB");
-        check(self.tlb.entries > 0, "tlb", "entries must not be zero");
+        let is_page = |bytes: Bytes| bytes.0.is_power_of_two() && bytes.0 >= 4096;
+        let pages = is_page(self.tlb.page) && is_page(self.tlb.second_level_page);
+        check(pages, "tlb", "pages must be powers of two of at least 4 KiB");
+        check((1..=1 << 16).contains(&self.tlb.entries), "tlb", "expected 1 to 65536 entries");
+        check(self.tlb.second_level_entries <= 1 << 16, "tlb", "expected at most 65536 second_level_entries");
+        check(
+            self.instruction_prefetch <= 1 << 13,
+            "instruction_prefetch",
+            "expected at most 8192, the lines of a program",
+        );
         problems
     }
 }
