@@ -118,6 +118,22 @@ impl MemoryResponse {
     }
 }
 
+/// Loads or stores of consecutive bytes, which arrive together: what a bulk transfer asks of a memory of many lines.
+///
+/// It stands for one [`MemoryRequest`] a line, in ascending order, with the sectors that its bytes touch: it takes as long, and counts
+/// as many. Memories answer it once; caches and crossbars do not take it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MemoryBurst {
+    /// Address of the first byte.
+    pub address: u64,
+    /// How many bytes.
+    pub bytes: u32,
+    /// The requester's own number, echoed in the answer.
+    pub id: u32,
+    /// What it does: [`MemoryKind::Load`] or [`MemoryKind::Store`].
+    pub kind: MemoryKind,
+}
+
 /// Messages of the memory protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum MemoryMessage {
@@ -125,6 +141,10 @@ pub enum MemoryMessage {
     Request(MemoryRequest),
     /// Back to the requester.
     Response(MemoryResponse),
+    /// Towards memory.
+    Burst(MemoryBurst),
+    /// Back to the requester: every line of its burst is done.
+    BurstDone(MemoryBurst),
     /// The receiver of requests has taken `count` of them out of its input queue: as many more may be sent.
     Credit {
         /// Queue entries freed.

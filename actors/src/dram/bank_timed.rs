@@ -16,11 +16,20 @@ const CLOSED: u32 = u32::MAX;
 /// No entry of the bank's queue hits the open row.
 const NO_HIT: u32 = u32::MAX;
 
+/// Whom the end of a request is told to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Requester {
+    /// Whoever is at the port.
+    Port(PortId),
+    /// The burst in this slot.
+    Burst(u32),
+}
+
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     request: MemoryRequest,
     row: u32,
-    port: PortId,
+    requester: Requester,
     age: u64,
     arrived: SimTime,
 }
@@ -152,9 +161,9 @@ impl BankTimedChannel {
     }
 
     /// Takes a request in.
-    pub(crate) fn arrive(&mut self, time: SimTime, cycle: u64, port: PortId, request: MemoryRequest) {
+    pub(super) fn arrive(&mut self, time: SimTime, cycle: u64, requester: Requester, request: MemoryRequest) {
         self.counters.arrival(&request);
-        let entry = Entry { request, row: 0, port, age: self.ages, arrived: time };
+        let entry = Entry { request, row: 0, requester, age: self.ages, arrived: time };
         self.ages += 1;
         self.arrivals.push_back((cycle, entry));
     }
@@ -202,9 +211,9 @@ impl BankTimedChannel {
         self.counters.queue_maximum = self.counters.queue_maximum.max(u64::from(self.counts[0] + self.counts[1]));
     }
 
-    /// Issues every command due before cycle `limit`; `done` gets the port, the time of the response and the request.
+    /// Issues every command due before cycle `limit`; `done` gets the requester, the time of the response and the request.
     /// Returns the cycle of the next command, `u64::MAX` where nothing waits.
-    pub(crate) fn run(&mut self, limit: u64, mut done: impl FnMut(PortId, SimTime, &MemoryRequest)) -> u64 {
+    pub(super) fn run(&mut self, limit: u64, mut done: impl FnMut(Requester, SimTime, &MemoryRequest)) -> u64 {
         loop {
             if self.counts == [0, 0] {
                 let Some(&(cycle, _)) = self.arrivals.front() else { return u64::MAX };
@@ -226,8 +235,8 @@ impl BankTimedChannel {
             }
             self.now = cycle;
             if column.cycle == cycle {
-                let (port, time, request) = self.access(column);
-                done(port, time, &request);
+                let (requester, time, request) = self.access(column);
+                done(requester, time, &request);
             }
             // The column command changed its own bank alone, and a bank is a candidate for one bus at a time.
             if row.cycle == cycle {
@@ -287,7 +296,7 @@ impl BankTimedChannel {
     }
 
     /// Reads or writes the chosen bank's oldest row hit.
-    fn access(&mut self, chosen: Candidate) -> (PortId, SimTime, MemoryRequest) {
+    fn access(&mut self, chosen: Candidate) -> (Requester, SimTime, MemoryRequest) {
         let timing = &self.timing;
         let direction = usize::from(self.draining);
         let queue = &mut self.queues[direction][chosen.bank as usize];
@@ -331,7 +340,7 @@ impl BankTimedChannel {
         if entry.request.kind == MemoryKind::Load {
             counters.latency_read += time.saturating_sub(entry.arrived).0;
         }
-        (entry.port, time, entry.request)
+        (entry.requester, time, entry.request)
     }
 
     /// Precharges the chosen bank, or activates the row of its oldest request.

@@ -3,6 +3,7 @@
 //! A channel follows either the bank timing of its DRAM (`bank_timed`) or a fixed latency and a bandwidth (`simple`). Channels share nothing.
 
 mod bank_timed;
+mod bursts;
 mod simple;
 mod timing;
 
@@ -10,10 +11,12 @@ pub use timing::{DramTiming, Refresh};
 
 use crate::catalogue::ParameterProblem;
 use crate::engine::{Inbox, NextWake, Outbox, Window};
-use balar_protocol::memory::{MemoryKind, MemoryMessage, MemoryRequest, ServedBy};
+use crate::lines::LineRange;
+use balar_protocol::memory::{MemoryBurst, MemoryKind, MemoryMessage, MemoryRequest, ServedBy};
 use balar_protocol::statistics::StatisticSink;
 use balar_protocol::{Bandwidth, Clock, Frequency, Payload, PortId, SimTime};
-use bank_timed::BankTimedChannel;
+use bank_timed::{BankTimedChannel, Requester};
+use bursts::Bursts;
 use simple::SimpleChannel;
 
 /// How a memory is modelled.
@@ -94,7 +97,7 @@ impl ChannelCounters {
 #[derive(Debug)]
 enum Kind {
     Simple(Vec<SimpleChannel>),
-    BankTimed(Vec<BankTimedChannel>),
+    BankTimed(Vec<BankTimedChannel>, Bursts),
 }
 
 /// The channels of a memory.
@@ -121,7 +124,7 @@ impl Channels {
             MemoryModel::BankTimed { timing, controller_latency } => {
                 timing.check()?;
                 let channel = || BankTimedChannel::new(clock, timing, *controller_latency, interleave);
-                Kind::BankTimed((0..count).map(|_| channel()).collect())
+                Kind::BankTimed((0..count).map(|_| channel()).collect(), Bursts::default())
             }
         };
         Ok(Channels { clock, kind })
@@ -139,26 +142,54 @@ impl Channels {
         match &mut self.kind {
             Kind::Simple(channels) => {
                 while let Some(message) = inbox.take() {
-                    if let Payload::Memory(MemoryMessage::Request(request)) = message.payload {
-                        let done = channels[channel_of(message.port, request.line)].access(message.time, &request);
-                        out.send(message.port, done, response(&request));
+                    let (now, port) = (message.time, message.port);
+                    match message.payload {
+                        Payload::Memory(MemoryMessage::Request(request)) => {
+                            let done = channels[channel_of(port, request.line)].access(now, &request);
+                            out.send(port, done, response(&request));
+                        }
+                        Payload::Memory(MemoryMessage::Burst(burst)) => {
+                            let access = |line: MemoryRequest| channels[channel_of(port, line.line)].access(now, &line);
+                            let done = lines(&burst).map(access).max().unwrap_or(now);
+                            out.send(port, done, Payload::Memory(MemoryMessage::BurstDone(burst)));
+                        }
+                        _ => {}
                     }
                 }
                 NextWake::OnMessage
             }
-            Kind::BankTimed(channels) => {
+            Kind::BankTimed(channels, bursts) => {
                 while let Some(message) = inbox.take() {
-                    if let Payload::Memory(MemoryMessage::Request(request)) = message.payload {
-                        let channel = &mut channels[channel_of(message.port, request.line)];
-                        channel.arrive(message.time, clock.cycle_at_or_after(message.time), message.port, request);
+                    let (now, port) = (message.time, message.port);
+                    let mut arrive = |requester: Requester, request: MemoryRequest| {
+                        let channel = &mut channels[channel_of(port, request.line)];
+                        channel.arrive(now, clock.cycle_at_or_after(now), requester, request);
+                    };
+                    match message.payload {
+                        Payload::Memory(MemoryMessage::Request(request)) => arrive(Requester::Port(port), request),
+                        Payload::Memory(MemoryMessage::Burst(burst)) => match lines(&burst).count() {
+                            0 => out.send(port, now, Payload::Memory(MemoryMessage::BurstDone(burst))),
+                            count => {
+                                let slot = bursts.open(port, burst, count as u32);
+                                lines(&burst).for_each(|line| arrive(Requester::Burst(slot), line));
+                            }
+                        },
+                        _ => {}
                     }
                 }
                 let limit = clock.cycle_at_or_after(window.until);
                 let mut next = u64::MAX;
                 for channel in channels.iter_mut().filter(|channel| channel.has_work()) {
-                    next = next.min(channel.run(limit, |port, time, request| out.send(port, time, response(request))));
+                    next = next.min(channel.run(limit, |requester, time, request| match requester {
+                        Requester::Port(port) => out.send(port, time, response(request)),
+                        Requester::Burst(slot) => bursts.line_done(slot, time),
+                    }));
                 }
-                if next == u64::MAX { NextWake::OnMessage } else { NextWake::At(clock.time_of(next)) }
+                let next = (next < u64::MAX).then(|| clock.time_of(next));
+                match next.into_iter().chain(bursts.answer(window.until, out)).min() {
+                    Some(next) => NextWake::At(next),
+                    None => NextWake::OnMessage,
+                }
             }
         }
     }
@@ -167,7 +198,7 @@ impl Channels {
     pub fn statistics(&self, sink: &mut StatisticSink) {
         let counters: Vec<&ChannelCounters> = match &self.kind {
             Kind::Simple(channels) => channels.iter().map(|channel| &channel.counters).collect(),
-            Kind::BankTimed(channels) => channels.iter().map(|channel| &channel.counters).collect(),
+            Kind::BankTimed(channels, _) => channels.iter().map(|channel| &channel.counters).collect(),
         };
         let mut total = ChannelCounters::default();
         for channel in &counters {
@@ -181,10 +212,16 @@ impl Channels {
 
     /// What waits in the channels.
     pub fn outstanding(&self) -> Option<String> {
-        let Kind::BankTimed(channels) = &self.kind else { return None };
+        let Kind::BankTimed(channels, _) = &self.kind else { return None };
         let waiting: usize = channels.iter().map(BankTimedChannel::waiting).sum();
         (waiting > 0).then(|| format!("{waiting} requests wait in the channels"))
     }
+}
+
+/// The requests that a burst stands for.
+fn lines(burst: &MemoryBurst) -> impl Iterator<Item = MemoryRequest> + use<> {
+    let (mut range, kind, id) = (LineRange::new(burst.address, u64::from(burst.bytes)), burst.kind, burst.id);
+    std::iter::from_fn(move || range.next_request(kind, id))
 }
 
 fn response(request: &MemoryRequest) -> Payload {

@@ -8,7 +8,7 @@
 use balar_host::memory::{BASE, END, GPU_STRIDE, HOST_BASE, HOST_BYTES, MAXIMUM_GPUS, gpu_base};
 use rustix::fd::OwnedFd;
 use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
-use rustix::mm::{MapFlags, ProtFlags, mmap, mmap_anonymous, munmap};
+use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, mmap_anonymous, munmap};
 use std::io;
 use std::ops::Range;
 use std::ptr::{NonNull, null_mut};
@@ -128,6 +128,23 @@ impl Mapping {
         let known = (BASE..END).contains(&destination) && (BASE..END).contains(&source);
         if known && inside(to) && inside(from) {
             all.copy_within(from..from + bytes, to);
+        }
+    }
+
+    /// Asks for huge pages below the whole ones that lie in the range: the first touch of many small pages costs more than what is
+    /// written to them.
+    pub fn expect_writes(&self, address: u64, bytes: u64) {
+        const HUGE: usize = 2 << 20;
+        let inside = |at: u64| (BASE..END).contains(&at) && self.place(at) < self.length;
+        if bytes == 0 || !inside(address) || !address.checked_add(bytes - 1).is_some_and(inside) {
+            return;
+        }
+        let at = self.first.as_ptr().wrapping_add(self.place(address));
+        let skipped = at.align_offset(HUGE);
+        let whole = (bytes as usize).saturating_sub(skipped) & !(HUGE - 1);
+        if whole > 0 && skipped < bytes as usize {
+            // SAFETY: the range lies in the mapping; the advice changes nothing of its contents. Where it is refused, all is slower.
+            let _ = unsafe { madvise(at.wrapping_add(skipped).cast(), whole, Advice::LinuxHugepage) };
         }
     }
 

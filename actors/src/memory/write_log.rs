@@ -460,9 +460,9 @@ impl WriteLog {
     }
 
     pub(super) fn apply(&mut self, entry: usize, arena: &mut Arena) {
-        match &self.entries[entry].kind {
+        match &mut self.entries[entry].kind {
             EntryKind::Store { first, count } => {
-                for run in &self.runs[*first as usize..(first + count) as usize] {
+                for run in &self.runs[*first as usize..(*first + *count) as usize] {
                     let data = &self.data[run.offset as usize..(run.offset + run.bytes) as usize];
                     if let Some(bytes) = arena.mapping.bytes_mut(run.address, data.len()) {
                         bytes.copy_from_slice(data);
@@ -471,19 +471,19 @@ impl WriteLog {
             }
             EntryKind::Atomic { first, count, bytes, function, .. } => {
                 let whole = |[low, high]: [u64; 2]| u128::from(low) | u128::from(high) << 64;
-                for lane in &mut self.atomic_lanes[*first as usize..(first + count) as usize] {
+                for lane in &mut self.atomic_lanes[*first as usize..(*first + *count) as usize] {
                     let Some(memory) = arena.mapping.bytes_mut(lane.address, usize::from(*bytes)) else { continue };
                     let old = function.update(memory, whole(lane.value), whole(lane.replacement));
                     lane.value = [old as u64, (old >> 64) as u64];
                 }
             }
             EntryKind::Allocate { gpu, first, count, .. } => {
-                for lane in &mut self.atomic_lanes[*first as usize..(first + count) as usize] {
+                for lane in &mut self.atomic_lanes[*first as usize..(*first + *count) as usize] {
                     lane.value[0] = arena.allocate(usize::from(*gpu), lane.value[0]);
                 }
             }
             EntryKind::Release { gpu, first, count, .. } => {
-                for lane in &mut self.atomic_lanes[*first as usize..(first + count) as usize] {
+                for lane in &mut self.atomic_lanes[*first as usize..(*first + *count) as usize] {
                     lane.value[0] = u64::from(arena.release(usize::from(*gpu), lane.address));
                 }
             }
@@ -501,13 +501,15 @@ impl WriteLog {
                 arena.printed(usize::from(*gpu)).set_capacity(usize::try_from(*bytes).unwrap_or(usize::MAX));
             }
             EntryKind::Print { gpu, offset, bytes } => {
-                let record = &self.data[*offset as usize..(offset + bytes) as usize];
+                let record = &self.data[*offset as usize..(*offset + *bytes) as usize];
                 arena.printed(usize::from(*gpu)).push(record);
             }
             EntryKind::Write { address, data, range } => {
                 if let Some(bytes) = arena.mapping.bytes_mut(*address, range.len()) {
                     bytes.copy_from_slice(&data[range.clone()]);
                 }
+                // A large copy's bytes are not kept until the unit runs again.
+                *data = Arc::default();
             }
             EntryKind::Fill { address, bytes, value, element_bytes } => {
                 if let Some(bytes) = arena.mapping.bytes_mut(*address, *bytes as usize) {
