@@ -1,6 +1,6 @@
 //! A range of device addresses as requests for lines.
 
-use balar_protocol::memory::{LINE_BYTES, MemoryKind, MemoryRequest, SECTOR_BYTES};
+use balar_protocol::memory::{LINE_BYTES, MemoryKind, MemoryRequest, SECTOR_BYTES, Scope};
 use serde::{Deserialize, Serialize};
 
 /// The part of an address range for which no request was made yet.
@@ -48,6 +48,7 @@ impl LineRange {
             full_sectors: if store { mask(first.div_ceil(SECTOR_BYTES), end / SECTOR_BYTES) } else { 0 },
             operations: 0,
             kind,
+            scope: Scope::Weak,
         })
     }
 }

@@ -10,14 +10,14 @@ mod timing;
 pub use timing::{DramTiming, Refresh};
 
 use crate::catalogue::ParameterProblem;
-use crate::engine::{Inbox, NextWake, Outbox, Window};
+use crate::engine::{Inbox, NextWake, Outbox, StateError, Window, restore_state, save_state};
 use crate::lines::LineRange;
 use balar_protocol::memory::{MemoryBurst, MemoryKind, MemoryMessage, MemoryRequest, ServedBy};
 use balar_protocol::statistics::StatisticSink;
-use balar_protocol::{Bandwidth, Clock, Frequency, Payload, PortId, SimTime};
-use bank_timed::{BankTimedChannel, Requester};
-use bursts::Bursts;
-use simple::SimpleChannel;
+use balar_protocol::{Bandwidth, Clock, Frequency, Message, Payload, PortId, SimTime};
+use bank_timed::{BankTimedChannel, ChannelState};
+use bursts::{Bursts, Requester};
+use simple::{SimpleChannel, SimpleState};
 
 /// How a memory is modelled.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Deserialize)]
@@ -70,18 +70,11 @@ balar_protocol::counters! {
         /// time the data bus carried data
         busy_time: "ps",
         /// most requests that waited in one channel
-        queue_maximum: "request",
+        queue_maximum: "request" maximum,
     }
 }
 
 impl ChannelCounters {
-    /// Adds another channel's counts; maxima stay maxima.
-    pub fn accumulate(&mut self, other: &ChannelCounters) {
-        let maximum = self.queue_maximum.max(other.queue_maximum);
-        self.add(other);
-        self.queue_maximum = maximum;
-    }
-
     fn arrival(&mut self, request: &MemoryRequest) {
         let sectors = u64::from(request.sectors.count_ones());
         if request.kind == MemoryKind::Load {
@@ -105,15 +98,19 @@ enum Kind {
 pub(crate) struct Channels {
     clock: Clock,
     kind: Kind,
+    /// Requests of one port go to several channels.
+    shared_ports: bool,
 }
 
 impl Channels {
     /// `count` channels (at least 1) of `model`; consecutive lines interleave over `interleave` channels, those of other stacks included.
+    /// `shared_ports` where requests of one port go to several channels.
     pub fn new(
         clock: Frequency,
         model: &MemoryModel,
         count: u32,
         interleave: u32,
+        shared_ports: bool,
     ) -> Result<Channels, Vec<ParameterProblem>> {
         let clock = Clock::new(clock);
         let kind = match model {
@@ -127,7 +124,7 @@ impl Channels {
                 Kind::BankTimed((0..count).map(|_| channel()).collect(), Bursts::default())
             }
         };
-        Ok(Channels { clock, kind })
+        Ok(Channels { clock, kind, shared_ports })
     }
 
     /// Handles a window; `channel_of` says which channel a request is for.
@@ -143,17 +140,14 @@ impl Channels {
             Kind::Simple(channels) => {
                 while let Some(message) = inbox.take() {
                     let (now, port) = (message.time, message.port);
-                    match message.payload {
-                        Payload::Memory(MemoryMessage::Request(request)) => {
-                            let done = channels[channel_of(port, request.line)].access(now, &request);
-                            out.send(port, done, response(&request));
+                    let mut access = |line: &MemoryRequest| channels[channel_of(port, line.line)].access(now, line);
+                    match wanted(&message) {
+                        Some(Wanted::Line(request)) => out.send(port, access(&request), response(&request)),
+                        Some(Wanted::Burst(burst)) => {
+                            let done = lines(&burst).map(|line| access(&line)).max().unwrap_or(now);
+                            out.send(port, done, burst_done(burst));
                         }
-                        Payload::Memory(MemoryMessage::Burst(burst)) => {
-                            let access = |line: MemoryRequest| channels[channel_of(port, line.line)].access(now, &line);
-                            let done = lines(&burst).map(access).max().unwrap_or(now);
-                            out.send(port, done, Payload::Memory(MemoryMessage::BurstDone(burst)));
-                        }
-                        _ => {}
+                        None => {}
                     }
                 }
                 NextWake::OnMessage
@@ -161,35 +155,42 @@ impl Channels {
             Kind::BankTimed(channels, bursts) => {
                 while let Some(message) = inbox.take() {
                     let (now, port) = (message.time, message.port);
-                    let mut arrive = |requester: Requester, request: MemoryRequest| {
-                        let channel = &mut channels[channel_of(port, request.line)];
-                        channel.arrive(now, clock.cycle_at_or_after(now), requester, request);
+                    let cycle = clock.cycle_at_or_after(now);
+                    let mut arrive = |requester, line: MemoryRequest| {
+                        channels[channel_of(port, line.line)].arrive(now, cycle, requester, line);
                     };
-                    match message.payload {
-                        Payload::Memory(MemoryMessage::Request(request)) => arrive(Requester::Port(port), request),
-                        Payload::Memory(MemoryMessage::Burst(burst)) => match lines(&burst).count() {
-                            0 => out.send(port, now, Payload::Memory(MemoryMessage::BurstDone(burst))),
-                            count => {
-                                let slot = bursts.open(port, burst, count as u32);
-                                lines(&burst).for_each(|line| arrive(Requester::Burst(slot), line));
-                            }
-                        },
-                        _ => {}
+                    match wanted(&message) {
+                        Some(Wanted::Line(request)) => arrive(Requester::Port(port), request),
+                        Some(Wanted::Burst(burst)) if burst.bytes == 0 => out.send(port, now, burst_done(burst)),
+                        Some(Wanted::Burst(burst)) => {
+                            let slot = bursts.open(port, burst, lines(&burst).count() as u32);
+                            lines(&burst).for_each(|line| arrive(Requester::Burst(slot), line));
+                        }
+                        None => {}
                     }
                 }
                 let limit = clock.cycle_at_or_after(window.until);
+                let mut done = |requester, time, request: &MemoryRequest| match requester {
+                    Requester::Port(port) => out.send(port, time, response(request)),
+                    Requester::Burst(slot) => {
+                        if let Some((port, time, burst)) = bursts.line_done(slot, time) {
+                            out.send(port, time, burst_done(burst));
+                        }
+                    }
+                };
+                if self.shared_ports {
+                    // Cycle by cycle, so that a port gets its responses in an order that does not depend on the window.
+                    while let Some(channel) = channels.iter_mut().min_by_key(|channel| channel.due())
+                        && channel.due() < limit
+                    {
+                        channel.run(channel.due() + 1, &mut done);
+                    }
+                }
                 let mut next = u64::MAX;
-                for channel in channels.iter_mut().filter(|channel| channel.has_work()) {
-                    next = next.min(channel.run(limit, |requester, time, request| match requester {
-                        Requester::Port(port) => out.send(port, time, response(request)),
-                        Requester::Burst(slot) => bursts.line_done(slot, time),
-                    }));
+                for channel in channels.iter_mut() {
+                    next = next.min(channel.run(limit, &mut done));
                 }
-                let next = (next < u64::MAX).then(|| clock.time_of(next));
-                match next.into_iter().chain(bursts.answer(window.until, out)).min() {
-                    Some(next) => NextWake::At(next),
-                    None => NextWake::OnMessage,
-                }
+                if next == u64::MAX { NextWake::OnMessage } else { NextWake::At(clock.time_of(next)) }
             }
         }
     }
@@ -197,12 +198,12 @@ impl Channels {
     /// Writes the sum over the channels, then each channel.
     pub fn statistics(&self, sink: &mut StatisticSink) {
         let counters: Vec<&ChannelCounters> = match &self.kind {
-            Kind::Simple(channels) => channels.iter().map(|channel| &channel.counters).collect(),
-            Kind::BankTimed(channels, _) => channels.iter().map(|channel| &channel.counters).collect(),
+            Kind::Simple(channels) => channels.iter().map(|channel| &channel.state.counters).collect(),
+            Kind::BankTimed(channels, _) => channels.iter().map(|channel| &channel.state().counters).collect(),
         };
         let mut total = ChannelCounters::default();
         for channel in &counters {
-            total.accumulate(channel);
+            total.add(channel);
         }
         total.write(sink);
         for (i, channel) in counters.iter().enumerate() {
@@ -216,12 +217,62 @@ impl Channels {
         let waiting: usize = channels.iter().map(BankTimedChannel::waiting).sum();
         (waiting > 0).then(|| format!("{waiting} requests wait in the channels"))
     }
+
+    /// The states of the channels, as bytes.
+    pub fn save(&self) -> Result<Vec<u8>, StateError> {
+        match &self.kind {
+            Kind::Simple(channels) => save_state(&channels.iter().map(|channel| &channel.state).collect::<Vec<_>>()),
+            Kind::BankTimed(channels, bursts) => {
+                save_state(&(channels.iter().map(BankTimedChannel::state).collect::<Vec<_>>(), bursts))
+            }
+        }
+    }
+
+    /// Replaces the states of the channels.
+    pub fn restore(&mut self, state: &[u8]) -> Result<(), StateError> {
+        let right = match &mut self.kind {
+            Kind::Simple(channels) => {
+                let states: Vec<SimpleState> = restore_state(state)?;
+                let right = states.len() == channels.len();
+                channels.iter_mut().zip(states).for_each(|(channel, state)| channel.state = state);
+                right
+            }
+            Kind::BankTimed(channels, bursts) => {
+                let states: Vec<ChannelState>;
+                (states, *bursts) = restore_state(state)?;
+                let right = states.len() == channels.len();
+                right && channels.iter_mut().zip(states).all(|(channel, state)| channel.restore(state))
+            }
+        };
+        if right { Ok(()) } else { Err(StateError::Mismatch("another number of channels or banks".to_owned())) }
+    }
+}
+
+/// What a message wants.
+enum Wanted {
+    Line(MemoryRequest),
+    Burst(MemoryBurst),
+}
+
+/// What a message wants; `None` where that is nothing.
+fn wanted(message: &Message) -> Option<Wanted> {
+    match &message.payload {
+        Payload::Memory(MemoryMessage::Request(request)) => Some(Wanted::Line(*request)),
+        Payload::Memory(MemoryMessage::Burst(burst)) => Some(Wanted::Burst(*burst)),
+        // A memory holds no store back.
+        Payload::Memory(MemoryMessage::Drain) => None,
+        payload => payload.unexpected(&format!("number {}", message.port.0)),
+    }
 }
 
 /// The requests that a burst stands for.
 fn lines(burst: &MemoryBurst) -> impl Iterator<Item = MemoryRequest> + use<> {
     let (mut range, kind, id) = (LineRange::new(burst.address, u64::from(burst.bytes)), burst.kind, burst.id);
     std::iter::from_fn(move || range.next_request(kind, id))
+}
+
+fn burst_done(burst: MemoryBurst) -> Payload {
+    Payload::Memory(MemoryMessage::BurstDone(burst))
 }
 
 fn response(request: &MemoryRequest) -> Payload {

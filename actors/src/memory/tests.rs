@@ -145,23 +145,28 @@ fn units_print_and_allocate_in_the_order_of_time_and_unit() {
     let mut log = WriteLog::default();
     log.set_heap(SimTime(0), 0, A + 8192, 256);
     memory.apply(&mut log);
-    let (mut first, mut second) = (WriteLog::default(), WriteLog::default());
+    let (mut first, mut second) = (memory.writer(1), memory.writer(2));
     let sizes = [16; 32];
     second.print(SimTime(5), 0, b"early\n");
     second.allocate(SimTime(10), 0, 0b11, &sizes, 0);
     second.print(SimTime(10), 0, b"second\n");
     first.print(SimTime(10), 0, b"first\n");
     first.allocate(SimTime(10), 0, 0b100, &sizes, 4);
-    let mut logs = [(UnitId(2), second), (UnitId(1), first)];
-    commit(&memory, &mut logs);
-    let addresses = |log: &WriteLog| {
-        let result = log.atomic_results().next().expect("one allocation was logged");
-        let values = result.values();
-        (result.kind, [0, 1, 2].map(|lane| values.low[lane]))
+    second.close();
+    first.close();
+    memory.epoch_ends();
+    let addresses = |writer: &mut Writer| {
+        let mut addresses = None;
+        writer.open(|log| {
+            let result = log.atomic_results().next().expect("one allocation was logged");
+            let values = result.values();
+            addresses = Some((result.kind, [0, 1, 2].map(|lane| values.low[lane])));
+        });
+        addresses.expect("the epoch has ended")
     };
     // Unit 1 comes first among equal times.
-    assert_eq!(addresses(&logs[1].1), (LoggedKind::Allocation, [0, 0, A + 8192]));
-    assert_eq!(addresses(&logs[0].1), (LoggedKind::Allocation, [A + 8208, A + 8224, 0]));
+    assert_eq!(addresses(&mut first), (LoggedKind::Allocation, [0, 0, A + 8192]));
+    assert_eq!(addresses(&mut second), (LoggedKind::Allocation, [A + 8208, A + 8224, 0]));
     assert_eq!(memory.take_printed(0), b"early\nfirst\nsecond\n");
     assert_eq!(memory.take_printed(0), b"");
     assert_eq!(memory.view().allocation_of(A + 8192), Some((A + 8192, A + 8448)));

@@ -137,7 +137,8 @@ mod tests {
         memory.apply(&mut log);
         let (mut first, mut second) = (memory.writer(7), memory.writer(3));
         // The later write of one byte wins; of two at the same time, that of the later unit.
-        for (writer, time, value) in [(&mut first, 5, 1), (&mut second, 6, 2), (&mut first, 6, 3)] {
+        for (number, time, value) in [(7, 5, 1), (3, 6, 2), (7, 6, 3)] {
+            let writer = if number == 7 { &mut first } else { &mut second };
             writer.open(|_| panic!("no epoch has ended"));
             writer.fill(SimTime(time), DeviceMemory::BASE, 1, value, 1);
             writer.close();

@@ -4,7 +4,7 @@ use crate::catalogue::{
     BuildContext, BuildError, ParameterProblem, ParameterSet, PortDefinition, Role, UnitDefinition,
 };
 use crate::dram::{ChannelCounters, Channels, MemoryModel};
-use crate::engine::{Inbox, NextWake, Outbox, Unit, Window};
+use crate::engine::{CodeSource, Inbox, NextWake, Outbox, StateError, Unit, Window};
 use balar_protocol::memory::LINE_BYTES;
 use balar_protocol::statistics::StatisticSink;
 use balar_protocol::{Bytes, Frequency, Protocol};
@@ -63,7 +63,7 @@ impl HostMemory {
             return Err(BuildError::Parameters(problems));
         }
         let channels =
-            Channels::new(parameters.clock, &parameters.model, count, count).map_err(BuildError::Parameters)?;
+            Channels::new(parameters.clock, &parameters.model, count, count, true).map_err(BuildError::Parameters)?;
         Ok(HostMemory { count: u64::from(count), channels })
     }
 }
@@ -81,6 +81,14 @@ impl Unit for HostMemory {
     fn outstanding(&self) -> Option<String> {
         self.channels.outstanding()
     }
+
+    fn save(&self) -> Result<Vec<u8>, StateError> {
+        self.channels.save()
+    }
+
+    fn restore(&mut self, state: &[u8], _codes: &dyn CodeSource) -> Result<(), StateError> {
+        self.channels.restore(state)
+    }
 }
 
 #[cfg(test)]
@@ -88,7 +96,9 @@ mod tests {
     use super::*;
     use crate::engine::unit::Bench;
     use crate::lines::LineRange;
-    use crate::test_support::{counter, load, request, responses, with_context};
+    use crate::test_support::{
+        check_cuts_and_states, counter, load, random_requests, request, responses, with_context,
+    };
     use balar_protocol::memory::{MemoryBurst, MemoryKind, MemoryMessage};
     use balar_protocol::{Payload, PortId, SimTime};
 
@@ -109,6 +119,23 @@ mod tests {
         assert_eq!(times, [(0, 92_000), (1, 92_000), (2, 102_000), (3, 102_000)]);
         assert_eq!(counter(&unit, "sectors_read"), 16);
         assert_eq!(counter(&unit, "busy_time"), 40_000);
+    }
+
+    /// Several channels answer through one port: their order is that of simulated time, too.
+    #[test]
+    fn nothing_depends_on_windows_and_a_state_goes_on() {
+        for model in
+            [r#"BankTimed(controller_latency: "20 ns")"#, r#"Simple(latency: "90 ns", bandwidth: "25.6 GB/s")"#]
+        {
+            let build = || -> Box<dyn Unit> {
+                let text = format!(r#"(clock: "1333 MHz", capacity: "64 GiB", model: {model}, channels: 4)"#);
+                let parameters = HostMemoryParameters::from_ron(&text).expect("parameters");
+                let ports = [("client", 0), ("client", 1)];
+                Box::new(with_context(&ports, 1, |c| HostMemory::new(parameters, c)).expect("memory"))
+            };
+            let script = random_requests(6, 700, 600, 1500, 2);
+            check_cuts_and_states(build, 2, SimTime(1000), script, |_| Vec::new(), SimTime(8_000_000));
+        }
     }
 
     /// (arrival in ns, address, bytes, kind) of what is asked for.
@@ -161,11 +188,32 @@ mod tests {
 
     #[test]
     fn a_burst_takes_as_long_and_counts_as_much_as_its_lines() {
-        for model in [r#"Simple(latency: "90 ns", bandwidth: "85.3 GB/s")"#, r#"BankTimed(controller_latency: "30 ns")"#] {
+        for model in
+            [r#"Simple(latency: "90 ns", bandwidth: "85.3 GB/s")"#, r#"BankTimed(controller_latency: "30 ns")"#]
+        {
             let lines = serve(model, false, 20_000);
             for window in [20_000, 7_000, 1_000, 333] {
                 assert_eq!(serve(model, true, window), lines, "{model} in windows of {window} ps");
             }
+        }
+    }
+
+    #[test]
+    fn bursts_do_not_depend_on_windows_and_their_state_goes_on() {
+        for model in
+            [r#"Simple(latency: "90 ns", bandwidth: "85.3 GB/s")"#, r#"BankTimed(controller_latency: "30 ns")"#]
+        {
+            let build = || -> Box<dyn Unit> {
+                let text = format!(r#"(model: {model}, clock: "1333 MHz", capacity: "64 GiB", channels: 4)"#);
+                let parameters = HostMemoryParameters::from_ron(&text).expect("parameters");
+                Box::new(with_context(&[("client", 0)], 1, |c| HostMemory::new(parameters, c)).expect("memory"))
+            };
+            let burst = |(id, (time, address, bytes, kind)): (u32, (u64, u64, u32, MemoryKind))| {
+                let burst = MemoryBurst { address, bytes, id, kind };
+                (SimTime(time * 1000), PortId(0), Payload::Memory(MemoryMessage::Burst(burst)))
+            };
+            let script = (0..).zip(TRAFFIC).map(burst).collect();
+            check_cuts_and_states(build, 1, SimTime(20_000), script, |_| Vec::new(), SimTime(3_600_000));
         }
     }
 }

@@ -131,7 +131,9 @@ mod tests {
         let rows = Rows { address: 0x1010, width: 300, height: 5, depth: 2, row_pitch: 512, slice_pitch: 0x1000 };
         for sent in 0..20 {
             let mut page = PageLines::new(&rows, 70, 2000);
-            (0..sent).for_each(|_| drop(page.next_request(MemoryKind::Load, 0)));
+            for _ in 0..sent {
+                page.next_request(MemoryKind::Load, 0);
+            }
             let mut rest = page;
             let left = std::iter::from_fn(|| rest.next_request(MemoryKind::Load, 0)).count();
             assert_eq!((page.take_all(), page.is_empty()), (left as u64, true), "after {sent}");

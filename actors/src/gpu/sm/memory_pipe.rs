@@ -9,7 +9,7 @@ use crate::engine::Outbox;
 use balar_host::memory::is_pinned;
 use balar_isa::execution::{AccessKind, CacheOperator, Space};
 use balar_isa::program::{Timing, lanes};
-use balar_protocol::memory::{MemoryKind, MemoryMessage, MemoryRequest, MemoryResponse};
+use balar_protocol::memory::{MemoryKind, MemoryMessage, MemoryRequest, MemoryResponse, Scope};
 use balar_protocol::translation::TranslationMessage;
 use balar_protocol::{Payload, SimTime};
 
@@ -355,6 +355,7 @@ impl Sm {
                     full_sectors: 0,
                     operations: 0,
                     kind: MemoryKind::Load,
+                    scope: Scope::Weak,
                 };
                 self.send_translated(request, cycle, out);
             }
@@ -426,6 +427,7 @@ impl Sm {
                 full_sectors: if kind == MemoryKind::Store { line.full_sectors } else { 0 },
                 operations: if kind == MemoryKind::Store { 0 } else { line.lanes },
                 kind,
+                scope: Scope::Weak,
             };
             let cycle = start + at as u64 / self.l1_tags_per_cycle + self.l1_miss_latency;
             Sm::send_request(
@@ -454,6 +456,7 @@ impl Sm {
             full_sectors: 0,
             operations: 0,
             kind: MemoryKind::Load,
+            scope: Scope::Weak,
         };
         self.send_translated(request, cycle, out);
     }
