@@ -1,9 +1,10 @@
 //! A range of device addresses as requests for lines.
 
 use balar_protocol::memory::{LINE_BYTES, MemoryKind, MemoryRequest, SECTOR_BYTES, Scope};
+use serde::{Deserialize, Serialize};
 
 /// The part of an address range for which no request was made yet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct LineRange {
     next: u64,
     end: u64,

@@ -1,7 +1,31 @@
 //! Bulk data of a call.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::mem::MaybeUninit;
 use std::sync::Arc;
+
+/// So many bytes that are 0, of which nobody else has a reference yet: room for the bytes of a large copy.
+pub fn zeroed(length: usize) -> Arc<[u8]> {
+    let mut bytes = Arc::new_uninit_slice(length);
+    if let Some(all) = Arc::get_mut(&mut bytes) {
+        prefer_huge_pages(all);
+        all.fill(MaybeUninit::new(0));
+    }
+    // SAFETY: every byte has been written: a new allocation has one owner.
+    unsafe { bytes.assume_init() }
+}
+
+/// Asks for huge pages below large memory: the first touch of each page costs more than copying it.
+pub(crate) fn prefer_huge_pages(memory: &mut [MaybeUninit<u8>]) {
+    const HUGE: usize = 2 << 20;
+    let start = memory.as_mut_ptr();
+    let skipped = start.align_offset(HUGE);
+    let bytes = memory.len().saturating_sub(skipped) & !(HUGE - 1);
+    if bytes > 0 && skipped < memory.len() {
+        // SAFETY: the range is part of `memory`; the advice changes nothing of its contents. Where it is refused, all is slower.
+        let _ = unsafe { rustix::mm::madvise(start.add(skipped).cast(), bytes, rustix::mm::Advice::LinuxHugepage) };
+    }
+}
 
 /// Bytes that come with a call or a result. Serialised, they are their length alone: whoever moves a call moves its data
 /// separately ([`Call::payloads`](crate::Call::payloads)), and puts it in place at the other end.

@@ -11,7 +11,7 @@ mod program;
 pub mod trace;
 pub mod tunnel;
 
-pub use bytes::Bytes;
+pub use bytes::{Bytes, zeroed};
 pub use call::{Call, CallFailure, CallResult};
 pub use description::{DeviceDescription, NodeDescription};
 pub use error::CudaError;

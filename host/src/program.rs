@@ -2,6 +2,7 @@
 
 use crate::call::{Call, CallResult};
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 
 /// A host thread of a program, numbered from 0 in the order of their first calls.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -60,7 +61,7 @@ pub trait Host: Send {
     fn call_back(&mut self, function: u64);
 
     /// Takes the bytes of an asynchronous copy to pageable memory, before the call that waits for it returns.
-    fn receive(&mut self, transfer: u32, data: Vec<u8>);
+    fn receive(&mut self, transfer: u32, data: Arc<[u8]>);
 
     /// Takes what kernels have printed, before the call that brings it returns; `error` is what goes to the standard error
     /// stream, such as the text of an assertion.
@@ -84,7 +85,7 @@ pub trait HostProgram: Send {
     fn next(&mut self, previous: CallResult) -> Call;
 
     /// Takes the bytes of an asynchronous copy from the device, before the call that waits for it returns.
-    fn receive(&mut self, transfer: u32, data: Vec<u8>);
+    fn receive(&mut self, transfer: u32, data: Arc<[u8]>);
 
     /// Takes what kernels have printed since it was called last, before the call that brings it returns: a launch, a
     /// synchronisation, a copy that the host waits for, or the end of the program.
@@ -134,7 +135,7 @@ impl Host for SingleThread {
         // A program of one thread has no host functions: its calls name none.
     }
 
-    fn receive(&mut self, transfer: u32, data: Vec<u8>) {
+    fn receive(&mut self, transfer: u32, data: Arc<[u8]>) {
         self.program.receive(transfer, data);
     }
 

@@ -191,7 +191,7 @@ pub enum CopyMessage {
         /// The transfer.
         copy: CopyId,
         /// Of device-to-host: what was read.
-        data: Option<Box<Vec<u8>>>,
+        data: Option<Box<Arc<[u8]>>>,
         /// Why nothing was transferred: the range is not inside an allocation.
         error: Option<Box<str>>,
     },

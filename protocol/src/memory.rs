@@ -144,6 +144,22 @@ impl MemoryResponse {
     }
 }
 
+/// Loads or stores of consecutive bytes, which arrive together: what a bulk transfer asks of a memory of many lines.
+///
+/// It stands for one [`MemoryRequest`] a line, in ascending order, with the sectors that its bytes touch: it takes as long, and counts
+/// as many. Memories answer it once; caches and crossbars do not take it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MemoryBurst {
+    /// Address of the first byte.
+    pub address: u64,
+    /// How many bytes.
+    pub bytes: u32,
+    /// The requester's own number, echoed in the answer.
+    pub id: u32,
+    /// What it does: [`MemoryKind::Load`] or [`MemoryKind::Store`].
+    pub kind: MemoryKind,
+}
+
 /// Messages of the memory protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum MemoryMessage {
@@ -151,6 +167,10 @@ pub enum MemoryMessage {
     Request(MemoryRequest),
     /// Back to the requester.
     Response(MemoryResponse),
+    /// Towards memory.
+    Burst(MemoryBurst),
+    /// Back to the requester: every line of its burst is done.
+    BurstDone(MemoryBurst),
     /// Towards memory: a warp waits for its stores (at a fence, at the end of its kernel). Whoever holds stores of this client back
     /// sends them on; their acknowledgements are the answer. A unit that holds nothing back ignores it and need not pass it on.
     Drain,
@@ -162,8 +182,8 @@ impl MemoryMessage {
     /// Which side sends it.
     pub const fn sender(&self) -> Side {
         match self {
-            MemoryMessage::Request(_) | MemoryMessage::Drain => Side::Client,
-            MemoryMessage::Response(_) | MemoryMessage::Credit(_) => Side::Server,
+            MemoryMessage::Request(_) | MemoryMessage::Burst(_) | MemoryMessage::Drain => Side::Client,
+            MemoryMessage::Response(_) | MemoryMessage::BurstDone(_) | MemoryMessage::Credit(_) => Side::Server,
         }
     }
 }

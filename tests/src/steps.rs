@@ -97,7 +97,7 @@ impl HostProgram for Steps {
         self.steps.pop_front().map_or(Call::Exit { error: None }, |step| step(&seen.results))
     }
 
-    fn receive(&mut self, _: u32, _: Vec<u8>) {}
+    fn receive(&mut self, _: u32, _: Arc<[u8]>) {}
 
     fn printed(&mut self, text: &[u8]) {
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);

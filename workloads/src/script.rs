@@ -89,7 +89,7 @@ enum Action {
 pub(crate) struct Outcome {
     addresses: Vec<u64>,
     streams: Vec<u32>,
-    downloads: Vec<Option<Vec<u8>>>,
+    downloads: Vec<Option<Arc<[u8]>>>,
     /// Readings of the clock, in order, in picoseconds.
     pub times: Vec<u64>,
     /// What the kernels printed.
@@ -275,7 +275,7 @@ impl ScriptedProgram {
             (Pending::Pointer, CallResult::Pointer(address)) => self.outcome.addresses.push(address),
             (Pending::Stream, CallResult::Stream(stream)) => self.outcome.streams.push(stream),
             (Pending::Data(transfer), CallResult::Data(data)) => {
-                self.outcome.downloads[transfer.0] = Some(data.to_vec());
+                self.outcome.downloads[transfer.0] = data.data().cloned();
             }
             (Pending::Time, CallResult::Time { picoseconds }) => self.outcome.times.push(picoseconds),
             (_, other) => return Err(format!("a CUDA call gave an unexpected result: {other:?}")),
@@ -399,7 +399,7 @@ impl HostProgram for ScriptedProgram {
         call
     }
 
-    fn receive(&mut self, transfer: u32, data: Vec<u8>) {
+    fn receive(&mut self, transfer: u32, data: Arc<[u8]>) {
         match self.outcome.downloads.get_mut(transfer as usize) {
             Some(download) => *download = Some(data),
             None => self.state = State::Confused(format!("a copy {transfer} that was never asked for arrived")),

@@ -53,7 +53,7 @@ impl Device {
                 if !asynchronous {
                     return CallResult::Data(data.into());
                 }
-                program.receive(*transfer, data);
+                program.receive(*transfer, data.into());
             }
             Call::Launch(_) => kernel(self, call),
             Call::StreamCreate { .. } => {

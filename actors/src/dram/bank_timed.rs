@@ -9,10 +9,11 @@
 //! **Invariant:** what a channel does depends on the cycles of arrivals alone, never on where its windows end.
 
 use super::ChannelCounters;
+use super::bursts::Requester;
 use super::timing::{DramTiming, Refresh};
 use crate::interleave::fold;
 use balar_protocol::memory::{LINE_BYTES, MemoryKind, MemoryRequest};
-use balar_protocol::{Clock, PortId, SimTime};
+use balar_protocol::{Clock, SimTime};
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
@@ -25,7 +26,7 @@ const NO_HIT: u32 = u32::MAX;
 struct Entry {
     request: MemoryRequest,
     row: u32,
-    port: PortId,
+    requester: Requester,
     age: u64,
     arrived: SimTime,
 }
@@ -209,10 +210,10 @@ impl BankTimedChannel {
     }
 
     /// Takes a request in.
-    pub(super) fn arrive(&mut self, time: SimTime, cycle: u64, port: PortId, request: MemoryRequest) {
+    pub(super) fn arrive(&mut self, time: SimTime, cycle: u64, requester: Requester, request: MemoryRequest) {
         let state = &mut self.state;
         state.counters.arrival(&request);
-        let entry = Entry { request, row: 0, port, age: state.ages, arrived: time };
+        let entry = Entry { request, row: 0, requester, age: state.ages, arrived: time };
         state.ages += 1;
         state.arrivals.push_back((cycle, entry));
         self.due = self.due.min(cycle);
@@ -280,16 +281,16 @@ impl BankTimedChannel {
         }
     }
 
-    /// Issues every command due before cycle `limit`; `done` gets the port, the time of the response and the request.
+    /// Issues every command due before cycle `limit`; `done` gets the requester, the time of the response and the request.
     /// Returns the cycle of the next command, `u64::MAX` where nothing waits.
-    pub(super) fn run(&mut self, limit: u64, mut done: impl FnMut(PortId, SimTime, &MemoryRequest)) -> u64 {
+    pub(super) fn run(&mut self, limit: u64, mut done: impl FnMut(Requester, SimTime, &MemoryRequest)) -> u64 {
         if self.due < limit {
             self.due = self.run_now(limit, &mut done);
         }
         self.due
     }
 
-    fn run_now(&mut self, limit: u64, done: &mut impl FnMut(PortId, SimTime, &MemoryRequest)) -> u64 {
+    fn run_now(&mut self, limit: u64, done: &mut impl FnMut(Requester, SimTime, &MemoryRequest)) -> u64 {
         loop {
             let arrival = self.state.arrivals.front().map_or(u64::MAX, |(cycle, _)| *cycle);
             if self.state.counts == [0, 0] {
@@ -319,8 +320,8 @@ impl BankTimedChannel {
             }
             self.state.now = cycle;
             if column.cycle == cycle {
-                let (port, time, request) = self.access(column);
-                done(port, time, &request);
+                let (requester, time, request) = self.access(column);
+                done(requester, time, &request);
                 self.column = None;
                 self.consider(column.bank);
             }
@@ -432,7 +433,7 @@ impl BankTimedChannel {
     }
 
     /// Reads or writes the chosen bank's oldest row hit.
-    fn access(&mut self, chosen: Candidate) -> (PortId, SimTime, MemoryRequest) {
+    fn access(&mut self, chosen: Candidate) -> (Requester, SimTime, MemoryRequest) {
         let timing = &self.timing;
         let state = &mut self.state;
         let direction = usize::from(state.draining);
@@ -478,7 +479,7 @@ impl BankTimedChannel {
         if entry.request.kind == MemoryKind::Load {
             counters.latency_read += time.saturating_sub(entry.arrived).0;
         }
-        (entry.port, time, entry.request)
+        (entry.requester, time, entry.request)
     }
 
     /// Precharges the chosen bank, or activates the row of its oldest request.

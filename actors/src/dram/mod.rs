@@ -3,6 +3,7 @@
 //! A channel follows either the bank timing of its DRAM (`bank_timed`) or a fixed latency and a bandwidth (`simple`). Channels share nothing.
 
 mod bank_timed;
+mod bursts;
 mod simple;
 mod timing;
 
@@ -10,10 +11,12 @@ pub use timing::{DramTiming, Refresh};
 
 use crate::catalogue::ParameterProblem;
 use crate::engine::{Inbox, NextWake, Outbox, StateError, Window, restore_state, save_state};
-use balar_protocol::memory::{MemoryKind, MemoryMessage, MemoryRequest, ServedBy};
+use crate::lines::LineRange;
+use balar_protocol::memory::{MemoryBurst, MemoryKind, MemoryMessage, MemoryRequest, ServedBy};
 use balar_protocol::statistics::StatisticSink;
 use balar_protocol::{Bandwidth, Clock, Frequency, Message, Payload, PortId, SimTime};
 use bank_timed::{BankTimedChannel, ChannelState};
+use bursts::{Bursts, Requester};
 use simple::{SimpleChannel, SimpleState};
 
 /// How a memory is modelled.
@@ -87,7 +90,7 @@ impl ChannelCounters {
 #[derive(Debug)]
 enum Kind {
     Simple(Vec<SimpleChannel>),
-    BankTimed(Vec<BankTimedChannel>),
+    BankTimed(Vec<BankTimedChannel>, Bursts),
 }
 
 /// The channels of a memory.
@@ -118,7 +121,7 @@ impl Channels {
             MemoryModel::BankTimed { timing, controller_latency } => {
                 timing.check()?;
                 let channel = || BankTimedChannel::new(clock, timing, *controller_latency, interleave);
-                Kind::BankTimed((0..count).map(|_| channel()).collect())
+                Kind::BankTimed((0..count).map(|_| channel()).collect(), Bursts::default())
             }
         };
         Ok(Channels { clock, kind, shared_ports })
@@ -136,20 +139,45 @@ impl Channels {
         match &mut self.kind {
             Kind::Simple(channels) => {
                 while let Some(message) = inbox.take() {
-                    let Some(request) = request(&message) else { continue };
-                    let done = channels[channel_of(message.port, request.line)].access(message.time, &request);
-                    out.send(message.port, done, response(&request));
+                    let (now, port) = (message.time, message.port);
+                    let mut access = |line: &MemoryRequest| channels[channel_of(port, line.line)].access(now, line);
+                    match wanted(&message) {
+                        Some(Wanted::Line(request)) => out.send(port, access(&request), response(&request)),
+                        Some(Wanted::Burst(burst)) => {
+                            let done = lines(&burst).map(|line| access(&line)).max().unwrap_or(now);
+                            out.send(port, done, burst_done(burst));
+                        }
+                        None => {}
+                    }
                 }
                 NextWake::OnMessage
             }
-            Kind::BankTimed(channels) => {
+            Kind::BankTimed(channels, bursts) => {
                 while let Some(message) = inbox.take() {
-                    let Some(request) = request(&message) else { continue };
-                    let channel = &mut channels[channel_of(message.port, request.line)];
-                    channel.arrive(message.time, clock.cycle_at_or_after(message.time), message.port, request);
+                    let (now, port) = (message.time, message.port);
+                    let cycle = clock.cycle_at_or_after(now);
+                    let mut arrive = |requester, line: MemoryRequest| {
+                        channels[channel_of(port, line.line)].arrive(now, cycle, requester, line);
+                    };
+                    match wanted(&message) {
+                        Some(Wanted::Line(request)) => arrive(Requester::Port(port), request),
+                        Some(Wanted::Burst(burst)) if burst.bytes == 0 => out.send(port, now, burst_done(burst)),
+                        Some(Wanted::Burst(burst)) => {
+                            let slot = bursts.open(port, burst, lines(&burst).count() as u32);
+                            lines(&burst).for_each(|line| arrive(Requester::Burst(slot), line));
+                        }
+                        None => {}
+                    }
                 }
                 let limit = clock.cycle_at_or_after(window.until);
-                let mut done = |port, time, request: &MemoryRequest| out.send(port, time, response(request));
+                let mut done = |requester, time, request: &MemoryRequest| match requester {
+                    Requester::Port(port) => out.send(port, time, response(request)),
+                    Requester::Burst(slot) => {
+                        if let Some((port, time, burst)) = bursts.line_done(slot, time) {
+                            out.send(port, time, burst_done(burst));
+                        }
+                    }
+                };
                 if self.shared_ports {
                     // Cycle by cycle, so that a port gets its responses in an order that does not depend on the window.
                     while let Some(channel) = channels.iter_mut().min_by_key(|channel| channel.due())
@@ -171,7 +199,7 @@ impl Channels {
     pub fn statistics(&self, sink: &mut StatisticSink) {
         let counters: Vec<&ChannelCounters> = match &self.kind {
             Kind::Simple(channels) => channels.iter().map(|channel| &channel.state.counters).collect(),
-            Kind::BankTimed(channels) => channels.iter().map(|channel| &channel.state().counters).collect(),
+            Kind::BankTimed(channels, _) => channels.iter().map(|channel| &channel.state().counters).collect(),
         };
         let mut total = ChannelCounters::default();
         for channel in &counters {
@@ -185,7 +213,7 @@ impl Channels {
 
     /// What waits in the channels.
     pub fn outstanding(&self) -> Option<String> {
-        let Kind::BankTimed(channels) = &self.kind else { return None };
+        let Kind::BankTimed(channels, _) = &self.kind else { return None };
         let waiting: usize = channels.iter().map(BankTimedChannel::waiting).sum();
         (waiting > 0).then(|| format!("{waiting} requests wait in the channels"))
     }
@@ -194,7 +222,9 @@ impl Channels {
     pub fn save(&self) -> Result<Vec<u8>, StateError> {
         match &self.kind {
             Kind::Simple(channels) => save_state(&channels.iter().map(|channel| &channel.state).collect::<Vec<_>>()),
-            Kind::BankTimed(channels) => save_state(&channels.iter().map(BankTimedChannel::state).collect::<Vec<_>>()),
+            Kind::BankTimed(channels, bursts) => {
+                save_state(&(channels.iter().map(BankTimedChannel::state).collect::<Vec<_>>(), bursts))
+            }
         }
     }
 
@@ -207,8 +237,9 @@ impl Channels {
                 channels.iter_mut().zip(states).for_each(|(channel, state)| channel.state = state);
                 right
             }
-            Kind::BankTimed(channels) => {
-                let states: Vec<ChannelState> = restore_state(state)?;
+            Kind::BankTimed(channels, bursts) => {
+                let states: Vec<ChannelState>;
+                (states, *bursts) = restore_state(state)?;
                 let right = states.len() == channels.len();
                 right && channels.iter_mut().zip(states).all(|(channel, state)| channel.restore(state))
             }
@@ -217,14 +248,31 @@ impl Channels {
     }
 }
 
-/// The request that a message is; `None` where it wants nothing.
-fn request(message: &Message) -> Option<MemoryRequest> {
+/// What a message wants.
+enum Wanted {
+    Line(MemoryRequest),
+    Burst(MemoryBurst),
+}
+
+/// What a message wants; `None` where that is nothing.
+fn wanted(message: &Message) -> Option<Wanted> {
     match &message.payload {
-        Payload::Memory(MemoryMessage::Request(request)) => Some(*request),
+        Payload::Memory(MemoryMessage::Request(request)) => Some(Wanted::Line(*request)),
+        Payload::Memory(MemoryMessage::Burst(burst)) => Some(Wanted::Burst(*burst)),
         // A memory holds no store back.
         Payload::Memory(MemoryMessage::Drain) => None,
         payload => payload.unexpected(&format!("number {}", message.port.0)),
     }
+}
+
+/// The requests that a burst stands for.
+fn lines(burst: &MemoryBurst) -> impl Iterator<Item = MemoryRequest> + use<> {
+    let (mut range, kind, id) = (LineRange::new(burst.address, u64::from(burst.bytes)), burst.kind, burst.id);
+    std::iter::from_fn(move || range.next_request(kind, id))
+}
+
+fn burst_done(burst: MemoryBurst) -> Payload {
+    Payload::Memory(MemoryMessage::BurstDone(burst))
 }
 
 fn response(request: &MemoryRequest) -> Payload {

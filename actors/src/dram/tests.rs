@@ -1,4 +1,5 @@
 use super::bank_timed::BankTimedChannel;
+use super::bursts::Requester;
 use super::*;
 use crate::test_support::{load, store};
 
@@ -44,7 +45,7 @@ fn play(timing: &DramTiming, accesses: &[Access]) -> Vec<(u32, u64)> {
     for (id, (cycle, kind, bank, row)) in accesses.iter().enumerate() {
         let line = line_in(&channel, *bank, *row);
         let make = if *kind == "read" { load } else { store };
-        channel.arrive(SimTime(cycle * 1000), *cycle, PortId(0), make(line, id as u32, 1));
+        channel.arrive(SimTime(cycle * 1000), *cycle, Requester::Port(PortId(0)), make(line, id as u32, 1));
     }
     let mut done = Vec::new();
     let mut limit = 0;
@@ -132,7 +133,7 @@ fn refresh_takes_its_banks_away() {
     assert_eq!(play(&one, &[(110, "read", 1, 0)]), [(0, 110 + 22)], "bank 1 in 200");
 
     let mut channel = channel(&one);
-    channel.arrive(SimTime(1_000_050_000), 1_000_050, PortId(0), load(0, 0, 1));
+    channel.arrive(SimTime(1_000_050_000), 1_000_050, Requester::Port(PortId(0)), load(0, 0, 1));
     channel.run(2_000_000, |_, _, _| ());
     assert_eq!(channel.state().counters.refreshes, 10_000, "an idle stretch is made up for: one each 100 cycles");
 }
@@ -154,7 +155,12 @@ fn efficiency(outstanding: u32, requests: u32, next: impl Fn(u32) -> (bool, u64)
                 let (write, line) = next(issued);
                 let make = if write { store } else { load };
                 let time = SimTime(time);
-                channel.arrive(time, clock.cycle_at_or_after(time), PortId(0), make(line * 128, issued, 0b1111));
+                channel.arrive(
+                    time,
+                    clock.cycle_at_or_after(time),
+                    Requester::Port(PortId(0)),
+                    make(line * 128, issued, 0b1111),
+                );
                 issued += 1;
             }
         }

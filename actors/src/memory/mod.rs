@@ -165,6 +165,12 @@ impl DeviceMemory {
         self.reservable.get(gpu).cloned().unwrap_or(0..0)
     }
 
+    /// Says that most of the bytes from `address` on will soon be written: where the host can, it backs them with huge pages. Nothing
+    /// that can be read changes.
+    pub fn expect_writes(&self, address: u64, bytes: u64) {
+        self.view().0.mapping.expect_writes(address, bytes);
+    }
+
     /// The state at the start of the window, for as long as the view is held. Taken once per unit and window.
     pub fn view(&self) -> DeviceMemoryView<'_> {
         DeviceMemoryView(self.arena.read().unwrap_or_else(PoisonError::into_inner))

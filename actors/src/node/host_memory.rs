@@ -97,10 +97,12 @@ impl Unit for HostMemory {
 mod tests {
     use super::*;
     use crate::engine::Bench;
+    use crate::lines::LineRange;
     use crate::test_support::{
         check_cuts_and_states, counter, load, random_requests, request, responses, with_context,
     };
-    use balar_protocol::{PortId, SimTime};
+    use balar_protocol::memory::{MemoryBurst, MemoryKind, MemoryMessage};
+    use balar_protocol::{Payload, PortId, SimTime};
 
     #[test]
     fn lines_interleave_over_the_channels() {
@@ -135,6 +137,85 @@ mod tests {
             };
             let script = random_requests(6, 700, 600, 1500, 2);
             check_cuts_and_states(build, 2, SimTime(1000), script, |_| Vec::new(), SimTime(8_000_000));
+        }
+    }
+
+    /// (arrival in ns, address, bytes, kind) of what is asked for.
+    const TRAFFIC: [(u64, u64, u32, MemoryKind); 7] = [
+        (1000, 0, 4096, MemoryKind::Load),
+        (1000, 1 << 20, 4096, MemoryKind::Load),
+        (1003, 64, 128, MemoryKind::Store),
+        (1010, (1 << 21) + 100, 5000, MemoryKind::Store),
+        (1011, 0x4000, 1, MemoryKind::Load),
+        (1500, 4096, 4096, MemoryKind::Load),
+        (1500, 40, 300, MemoryKind::Store),
+    ];
+
+    /// When each of the requests of [`TRAFFIC`] is done, by number, and all counters; asked for in bursts or line by line.
+    fn serve(model: &str, in_bursts: bool, window: u64) -> (Vec<SimTime>, Vec<u64>) {
+        let text = format!(r#"(model: {model}, clock: "1333 MHz", capacity: "64 GiB", channels: 4)"#);
+        let parameters = HostMemoryParameters::from_ron(&text).expect("parameters");
+        let mut unit = with_context(&[("client", 0)], 1, |c| HostMemory::new(parameters, c)).expect("memory");
+        let mut bench = Bench::new(&[SimTime(20_000)]);
+        for (id, (time, address, bytes, kind)) in (0..).zip(TRAFFIC) {
+            let time = SimTime(time * 1000);
+            if in_bursts {
+                let burst = MemoryBurst { address, bytes, id, kind };
+                bench.deliver(time, PortId(0), Payload::Memory(MemoryMessage::Burst(burst)));
+                continue;
+            }
+            let mut lines = LineRange::new(address, u64::from(bytes));
+            while let Some(line) = lines.next_request(kind, id) {
+                bench.deliver(time, PortId(0), request(line));
+            }
+        }
+        let mut done = vec![SimTime::ZERO; TRAFFIC.len()];
+        let mut answers = 0;
+        for (time, _, payload) in bench.run(&mut unit, SimTime(window), SimTime(20_000_000)) {
+            let id = match payload {
+                Payload::Memory(MemoryMessage::Response(response)) => response.id,
+                Payload::Memory(MemoryMessage::BurstDone(burst)) => burst.id,
+                other => panic!("unexpected {other:?}"),
+            };
+            answers += 1;
+            done[id as usize] = done[id as usize].max(time);
+        }
+        let lines = TRAFFIC.iter().map(|(_, address, bytes, _)| LineRange::new(*address, u64::from(*bytes)).count());
+        assert_eq!(answers, if in_bursts { TRAFFIC.len() as u32 } else { lines.sum() });
+        assert_eq!(unit.outstanding(), None);
+        let mut sink = StatisticSink::default();
+        unit.statistics(&mut sink);
+        (done, sink.rows.iter().map(|row| row.value).collect())
+    }
+
+    #[test]
+    fn a_burst_takes_as_long_and_counts_as_much_as_its_lines() {
+        for model in
+            [r#"Simple(latency: "90 ns", bandwidth: "85.3 GB/s")"#, r#"BankTimed(controller_latency: "30 ns")"#]
+        {
+            let lines = serve(model, false, 20_000);
+            for window in [20_000, 7_000, 1_000, 333] {
+                assert_eq!(serve(model, true, window), lines, "{model} in windows of {window} ps");
+            }
+        }
+    }
+
+    #[test]
+    fn bursts_do_not_depend_on_windows_and_their_state_goes_on() {
+        for model in
+            [r#"Simple(latency: "90 ns", bandwidth: "85.3 GB/s")"#, r#"BankTimed(controller_latency: "30 ns")"#]
+        {
+            let build = || -> Box<dyn Unit> {
+                let text = format!(r#"(model: {model}, clock: "1333 MHz", capacity: "64 GiB", channels: 4)"#);
+                let parameters = HostMemoryParameters::from_ron(&text).expect("parameters");
+                Box::new(with_context(&[("client", 0)], 1, |c| HostMemory::new(parameters, c)).expect("memory"))
+            };
+            let burst = |(id, (time, address, bytes, kind)): (u32, (u64, u64, u32, MemoryKind))| {
+                let burst = MemoryBurst { address, bytes, id, kind };
+                (SimTime(time * 1000), PortId(0), Payload::Memory(MemoryMessage::Burst(burst)))
+            };
+            let script = (0..).zip(TRAFFIC).map(burst).collect();
+            check_cuts_and_states(build, 1, SimTime(20_000), script, |_| Vec::new(), SimTime(3_600_000));
         }
     }
 }

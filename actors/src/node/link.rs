@@ -163,6 +163,8 @@ fn data_bytes(payload: &Payload) -> u64 {
         Payload::Memory(MemoryMessage::Response(response)) if response.kind.returns_data() => {
             u64::from(response.sectors.count_ones()) * SECTOR_BYTES
         }
+        Payload::Memory(MemoryMessage::Burst(burst)) if burst.kind.carries_data() => u64::from(burst.bytes),
+        Payload::Memory(MemoryMessage::BurstDone(burst)) if burst.kind.returns_data() => u64::from(burst.bytes),
         Payload::Memory(_) | Payload::Translation(_) => 0,
         Payload::Cta(_) => 32,
         Payload::Custom(words) => size_of_val(words) as u64,

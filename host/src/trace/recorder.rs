@@ -223,7 +223,7 @@ impl Host for Recorder {
         let shared_memory = checked.then(|| self.memory.checksum());
         self.record(|writer| {
             let data = match &result {
-                CallResult::Data(bytes) => Some(writer.payload(&bytes.to_vec())?),
+                CallResult::Data(bytes) => Some(writer.payload(bytes.data().map_or(&[], |data| data))?),
                 _ => None,
             };
             Ok(Event::Result { thread, result: result.clone(), data, shared_memory })
@@ -237,7 +237,7 @@ impl Host for Recorder {
         self.inner.call_back(function);
     }
 
-    fn receive(&mut self, transfer: u32, data: Vec<u8>) {
+    fn receive(&mut self, transfer: u32, data: Arc<[u8]>) {
         self.record(|writer| Ok(Event::Receive { transfer, data: writer.payload(&data)? }));
         self.inner.receive(transfer, data);
     }

@@ -10,6 +10,7 @@ use super::shared_memory::{HostWindow, SharedMemory};
 use crate::call::{Call, CallResult};
 use crate::program::{Host, Measurement, Next, Request, ThreadId, Verification};
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 
 /// A thread of the recorded program.
 #[derive(Default)]
@@ -282,7 +283,7 @@ impl Host for Replay {
         *self.called_back.entry(function).or_default() += 1;
     }
 
-    fn receive(&mut self, transfer: u32, data: Vec<u8>) {
+    fn receive(&mut self, transfer: u32, data: Arc<[u8]>) {
         let index = self.transfers.get_mut(&transfer).and_then(VecDeque::pop_front);
         let Some(&Event::Receive { data: id, .. }) = index.and_then(|index| self.trace.events.get(index)) else {
             return;

@@ -59,7 +59,7 @@ impl Host for Program {
         self.called_back.push(function);
     }
 
-    fn receive(&mut self, _: u32, _: Vec<u8>) {}
+    fn receive(&mut self, _: u32, _: Arc<[u8]>) {}
 
     fn printed(&mut self, _: &[u8], _: &[u8]) {}
 
@@ -123,7 +123,7 @@ fn simulate(host: &mut dyn Host, window: &HostWindow, fault: Fault) -> Vec<Strin
                         let mut data = memory[at(source)..][..bytes as usize].to_vec();
                         if asynchronous {
                             data[1] ^= u8::from(fault == Fault::Transfer);
-                            host.receive(transfer, data);
+                            host.receive(transfer, data.into());
                             CallResult::None
                         } else {
                             data[6] ^= u8::from(fault == Fault::Data);

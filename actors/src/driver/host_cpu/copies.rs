@@ -8,6 +8,7 @@ use balar_host::call::{CopyEnd, CopyShape};
 use balar_host::memory::{Place, place_of};
 use balar_protocol::copy::{CopyId, CopyMessage, CopyOperation, Rows};
 use balar_protocol::{Payload, SimTime};
+use std::sync::Arc;
 
 type Failure = (CudaError, String);
 
@@ -159,7 +160,7 @@ impl HostCpu {
         &mut self,
         now: SimTime,
         id: CopyId,
-        data: Option<Vec<u8>>,
+        data: Option<Arc<[u8]>>,
         error: Option<Box<str>>,
         out: &mut Outbox,
     ) {

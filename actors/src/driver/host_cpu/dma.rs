@@ -5,13 +5,13 @@ use super::copies::Command;
 use crate::engine::Outbox;
 use crate::lines::LineRange;
 use balar_protocol::copy::{CopyId, CopyMessage};
-use balar_protocol::memory::{MemoryKind, MemoryMessage, MemoryRequest, ServedBy};
+use balar_protocol::memory::{MemoryBurst, MemoryKind, MemoryMessage, MemoryRequest, ServedBy};
 use balar_protocol::{Payload, PortId, SimTime};
 
 /// Host buffers begin at multiples of this, bytes: a page of the host's operating system.
 const HOST_PAGE: u64 = 4096;
 
-/// The id of stores to host memory, whose acknowledgements nothing waits for.
+/// The id of stores to host memory, whose acknowledgement nothing waits for.
 const STORE_ID: u32 = u32::MAX;
 
 /// A page being read from host memory.
@@ -23,10 +23,9 @@ struct PageRead {
     offset: u64,
     bytes: u32,
     last: bool,
-    unanswered: u32,
 }
 
-/// What waits for lines of host memory.
+/// What waits for host memory.
 #[derive(Clone, Copy, Debug)]
 enum HostRead {
     /// A page of a transfer.
@@ -38,7 +37,7 @@ enum HostRead {
 /// Pages under way, and where the buffers of transfers lie in host memory.
 #[derive(Debug, Default)]
 pub(super) struct HostPages {
-    /// By slot, the `id` of its line requests.
+    /// By slot, the `id` of its request.
     reads: Vec<HostRead>,
     free: Vec<u32>,
     /// Host address of the buffer of each transfer under way.
@@ -89,14 +88,10 @@ impl HostCpu {
             return;
         };
         let address = self.pages.buffer(copy, total) + offset;
-        let lines = LineRange::new(address, u64::from(bytes));
-        let read = PageRead { data, copy, offset, bytes, last, unanswered: lines.count() };
-        self.counters.host_memory_loads += u64::from(read.unanswered);
-        let slot = self.pages.open(HostRead::Page(read));
-        let mut lines = lines;
-        while let Some(request) = lines.next_request(MemoryKind::Load, slot) {
-            out.send(port, now, Payload::Memory(MemoryMessage::Request(request)));
-        }
+        self.counters.host_memory_loads += u64::from(LineRange::new(address, u64::from(bytes)).count());
+        let id = self.pages.open(HostRead::Page(PageRead { data, copy, offset, bytes, last }));
+        let burst = MemoryBurst { address, bytes, id, kind: MemoryKind::Load };
+        out.send(port, now, Payload::Memory(MemoryMessage::Burst(burst)));
     }
 
     /// A kernel reads or writes a line of pinned host memory.
@@ -116,22 +111,16 @@ impl HostCpu {
         out.send(port, now, Payload::Memory(MemoryMessage::Request(MemoryRequest { id, ..request })));
     }
 
-    /// A line of a page, or a kernel's access, has come from host memory.
-    pub(super) fn host_line_answered(&mut self, now: SimTime, slot: u32, out: &mut Outbox) {
-        if slot == STORE_ID {
-            return;
-        }
-        let (data, answer) = match self.pages.reads.get_mut(slot as usize) {
-            Some(HostRead::Page(read)) if read.unanswered > 1 => {
-                read.unanswered -= 1;
-                return;
-            }
-            Some(&mut HostRead::Page(PageRead { data, copy, offset, bytes, last, .. })) => {
+    /// A page, or a line that a kernel accesses, has come from host memory.
+    pub(super) fn host_memory_answered(&mut self, now: SimTime, slot: u32, out: &mut Outbox) {
+        let (data, answer) = match self.pages.reads.get(slot as usize) {
+            Some(&HostRead::Page(PageRead { data, copy, offset, bytes, last })) => {
                 (data, CopyMessage::Page { copy, offset, bytes, last })
             }
-            Some(HostRead::Access(data, request)) => {
-                (*data, CopyMessage::Accessed(request.response(0, ServedBy::HostMemory)))
+            Some(&HostRead::Access(data, request)) => {
+                (data, CopyMessage::Accessed(request.response(0, ServedBy::HostMemory)))
             }
+            // A store, among others.
             None => return,
         };
         self.pages.free.push(slot);
@@ -143,10 +132,8 @@ impl HostCpu {
         let Some(port) = self.memory_port else { return };
         let Some(&Command { bytes: total, .. }) = self.commands.get(&copy).filter(|it| it.writes_host) else { return };
         let address = self.pages.buffer(copy, total) + offset;
-        let mut lines = LineRange::new(address, u64::from(bytes));
-        while let Some(request) = lines.next_request(MemoryKind::Store, STORE_ID) {
-            out.send(port, now, Payload::Memory(MemoryMessage::Request(request)));
-            self.counters.host_memory_stores += 1;
-        }
+        self.counters.host_memory_stores += u64::from(LineRange::new(address, u64::from(bytes)).count());
+        let burst = MemoryBurst { address, bytes, id: STORE_ID, kind: MemoryKind::Store };
+        out.send(port, now, Payload::Memory(MemoryMessage::Burst(burst)));
     }
 }

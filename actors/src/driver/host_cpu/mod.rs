@@ -371,7 +371,8 @@ impl HostCpu {
             Payload::Copy(CopyMessage::Completed { copy, data, error }) => {
                 self.copy_completed(now, copy, data.map(|data| *data), error, out);
             }
-            Payload::Memory(MemoryMessage::Response(response)) => self.host_line_answered(now, response.id, out),
+            Payload::Memory(MemoryMessage::Response(response)) => self.host_memory_answered(now, response.id, out),
+            Payload::Memory(MemoryMessage::BurstDone(burst)) => self.host_memory_answered(now, burst.id, out),
             // Nothing else is sent to a host; the loader has checked the protocols of its ports.
             _ => {}
         }

@@ -104,7 +104,7 @@ pub(super) fn pointer(results: &[CallResult], index: usize) -> u64 {
 pub(super) struct Seen {
     /// By thread: the results of its calls.
     pub results: BTreeMap<ThreadId, Vec<CallResult>>,
-    pub received: Vec<(u32, Vec<u8>)>,
+    pub received: Vec<(u32, Arc<[u8]>)>,
     pub errors: String,
     /// Times at which the program was asked what it does, as far as the test lets it be known: the number of them.
     pub asked: u32,
@@ -202,7 +202,7 @@ impl Host for Program {
         self.callbacks.push_back(function);
     }
 
-    fn receive(&mut self, transfer: u32, data: Vec<u8>) {
+    fn receive(&mut self, transfer: u32, data: Arc<[u8]>) {
         self.seen.lock().expect("one thread").received.push((transfer, data));
     }
 
@@ -301,7 +301,7 @@ impl Play {
                 let (copy, operation) = *command;
                 self.trace.push((time.0, format!("gpu {gpu}: copy of {}", operation.bytes())));
                 let data = match &operation {
-                    CopyOperation::DeviceToHost { source } => Some(Box::new(vec![7; source.bytes() as usize])),
+                    CopyOperation::DeviceToHost { source } => Some(Box::new(vec![7; source.bytes() as usize].into())),
                     _ => None,
                 };
                 let completed = CopyMessage::Completed { copy, data, error: None };

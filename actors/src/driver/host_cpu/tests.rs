@@ -31,7 +31,7 @@ type Step = Box<dyn Fn(&[CallResult]) -> Call + Send>;
 #[derive(Default)]
 struct Seen {
     results: Vec<CallResult>,
-    received: Vec<(u32, Vec<u8>)>,
+    received: Vec<(u32, Arc<[u8]>)>,
 }
 
 struct Script {
@@ -53,7 +53,7 @@ impl HostProgram for Script {
         }
     }
 
-    fn receive(&mut self, transfer: u32, data: Vec<u8>) {
+    fn receive(&mut self, transfer: u32, data: Arc<[u8]>) {
         self.seen.lock().expect("one thread").received.push((transfer, data));
     }
 
@@ -142,7 +142,9 @@ fn play(unit: &mut HostCpu, bench: &mut Bench, faulty: &[u32]) -> Vec<(u64, Stri
                     let (copy, operation) = *command;
                     trace.push((time.0, format!("copy {} of {}", copy.0, operation.bytes())));
                     let data = match operation {
-                        CopyOperation::DeviceToHost { source } => Some(Box::new(vec![7; source.bytes() as usize])),
+                        CopyOperation::DeviceToHost { source } => {
+                            Some(Box::new(vec![7; source.bytes() as usize].into()))
+                        }
                         _ => None,
                     };
                     let completed = CopyMessage::Completed { copy, data, error: None };
@@ -309,7 +311,7 @@ fn streams_overlap_and_asynchronous_copies_deliver_their_bytes() {
         .collect();
     // Kernel 2 is sent at 5.2 us and ends 5.02 us later; the copy waits for kernel 1 (9.22 us) and ends at 19.24 us.
     assert_eq!(times, [10 * US + 220_000 + 500_000 + 53_000, 19 * US + 240_000 + 500_000 + 53_000]);
-    assert_eq!(seen.received, [(5, vec![7; 8])]);
+    assert_eq!(seen.received, [(5, vec![7; 8].into())]);
 }
 
 #[test]
@@ -361,9 +363,9 @@ fn page_answers(memory: bool) -> (Vec<(u64, u32, bool)>, HostCpuCounters) {
         for (time, _, payload) in bench.run(&mut unit, WINDOW, end) {
             match payload {
                 Payload::Copy(CopyMessage::Page { bytes, last, .. }) => answers.push((time.0, bytes, last)),
-                Payload::Memory(MemoryMessage::Request(request)) => {
-                    let response = MemoryMessage::Response(request.response(0, ServedBy::DeviceMemory));
-                    bench.deliver(time + SimTime(60_000), MEMORY, Payload::Memory(response));
+                Payload::Memory(MemoryMessage::Burst(burst)) => {
+                    let done = MemoryMessage::BurstDone(burst);
+                    bench.deliver(time + SimTime(60_000), MEMORY, Payload::Memory(done));
                 }
                 _ => {}
             }

@@ -6,6 +6,7 @@ use crate::engine::Outbox;
 use balar_host::{Bytes, Call, CallResult, CudaError, Next, Request, ThreadId};
 use balar_protocol::SimTime;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// While threads compute and others wait for the GPU, the program is asked at least this often what it does.
 const POLL: SimTime = SimTime(20_000_000);
@@ -73,7 +74,7 @@ struct Thread {
     /// The device of the call.
     device: usize,
     /// What a synchronous copy from the device brought.
-    received: Option<Vec<u8>>,
+    received: Option<Arc<[u8]>>,
 }
 
 /// All threads that have made a call and not ended.
@@ -84,7 +85,7 @@ pub(super) struct Threads {
 
 impl Threads {
     /// The bytes for a thread's call.
-    pub fn receive(&mut self, thread: ThreadId, data: Vec<u8>) {
+    pub fn receive(&mut self, thread: ThreadId, data: Arc<[u8]>) {
         if let Some(thread) = self.threads.get_mut(&thread) {
             thread.received = Some(data);
         }

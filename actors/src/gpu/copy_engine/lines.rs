@@ -4,9 +4,10 @@ use crate::lines::LineRange;
 use balar_protocol::copy::Rows;
 use balar_protocol::memory::{MemoryKind, MemoryRequest};
 use balar_protocol::{Clock, SimTime};
+use serde::{Deserialize, Serialize};
 
 /// The lines of a page: of rows, run by run.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(super) struct PageLines {
     rows: Rows,
     /// Bytes of the packed rows for which no run was begun yet.
@@ -25,6 +26,15 @@ impl PageLines {
         self.run.is_empty() && self.next >= self.end
     }
 
+    /// Forgets the lines that are left; returns how many they are.
+    pub fn take_all(&mut self) -> u64 {
+        let runs = self.rows.runs(self.next, self.end - self.next);
+        let lines = runs.map(|(address, bytes)| u64::from(LineRange::new(address, bytes).count())).sum::<u64>();
+        let begun = u64::from(std::mem::replace(&mut self.run, LineRange::new(0, 0)).count());
+        self.next = self.end;
+        begun + lines
+    }
+
     /// As [`LineRange::next_request`], of the first run that has lines left.
     #[inline]
     pub fn next_request(&mut self, kind: MemoryKind, id: u32) -> Option<MemoryRequest> {
@@ -37,41 +47,57 @@ impl PageLines {
     }
 }
 
+/// How fast lines are sent.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct LineRate {
+    pub clock: Clock,
+    pub lines_per_cycle: u32,
+}
+
 /// Gives each line a clock tick, so many a tick.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(super) struct LinePacer {
-    clock: Clock,
-    lines_per_cycle: u32,
     cycle: u64,
     time: SimTime,
     used: u32,
 }
 
 impl LinePacer {
-    pub fn new(clock: Clock, lines_per_cycle: u32) -> LinePacer {
-        LinePacer { clock, lines_per_cycle, cycle: 0, time: SimTime::ZERO, used: 0 }
-    }
-
     /// When the next line is sent, at `earliest` or after.
     #[inline]
-    pub fn next(&mut self, earliest: SimTime) -> SimTime {
+    pub fn next(&mut self, rate: &LineRate, earliest: SimTime) -> SimTime {
         if self.time < earliest {
-            self.cycle = self.clock.cycle_at_or_after(earliest);
-            self.time = self.clock.time_of(self.cycle);
+            self.cycle = rate.clock.cycle_at_or_after(earliest);
+            self.time = rate.clock.time_of(self.cycle);
             self.used = 0;
-        } else if self.used == self.lines_per_cycle {
+        } else if self.used == rate.lines_per_cycle {
             self.cycle += 1;
-            self.time = self.clock.time_of(self.cycle);
+            self.time = rate.clock.time_of(self.cycle);
             self.used = 0;
         }
         self.used += 1;
         self.time
+    }
+
+    /// When the last of the next `lines` lines is sent, as [`LinePacer::next`] would say one by one; `None` where they are none.
+    pub fn last_of(&mut self, rate: &LineRate, earliest: SimTime, lines: u64) -> Option<SimTime> {
+        let more = lines.checked_sub(1)?;
+        self.next(rate, earliest);
+        let per_cycle = u64::from(rate.lines_per_cycle);
+        let used = u64::from(self.used) - 1 + more;
+        if used >= per_cycle {
+            self.cycle += used / per_cycle;
+            self.time = rate.clock.time_of(self.cycle);
+        }
+        self.used = (used % per_cycle) as u32 + 1;
+        Some(self.time)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use balar_protocol::Frequency;
 
     #[test]
     fn rows_have_lines_of_their_own() {
@@ -89,10 +115,37 @@ mod tests {
     }
 
     #[test]
+    fn many_lines_take_as_long_as_one_after_another() {
+        let rate = LineRate { clock: Clock::new(Frequency::from_hertz(1_312_000_000)), lines_per_cycle: 3 };
+        let (mut single, mut many) = (LinePacer::default(), LinePacer::default());
+        for (earliest, lines) in
+            [(0, 1), (0, 2), (0, 1), (500, 7), (2000, 32), (2001, 0), (9_000_000, 33), (9_000_001, 3)]
+        {
+            let last = (0..lines).map(|_| single.next(&rate, SimTime(earliest))).last();
+            assert_eq!(many.last_of(&rate, SimTime(earliest), lines), last, "{lines} lines from {earliest} on");
+        }
+    }
+
+    #[test]
+    fn the_lines_left_of_a_page_are_counted() {
+        let rows = Rows { address: 0x1010, width: 300, height: 5, depth: 2, row_pitch: 512, slice_pitch: 0x1000 };
+        for sent in 0..20 {
+            let mut page = PageLines::new(&rows, 70, 2000);
+            for _ in 0..sent {
+                page.next_request(MemoryKind::Load, 0);
+            }
+            let mut rest = page;
+            let left = std::iter::from_fn(|| rest.next_request(MemoryKind::Load, 0)).count();
+            assert_eq!((page.take_all(), page.is_empty()), (left as u64, true), "after {sent}");
+        }
+    }
+
+    #[test]
     fn lines_are_sent_at_the_clocks_rate() {
-        let mut pacer = LinePacer::new(Clock::new(balar_protocol::Frequency::from_hertz(1_000_000_000)), 2);
-        let times: Vec<_> = [500, 500, 500, 500, 500, 2500].map(|t| pacer.next(SimTime(t)).0).to_vec();
+        let rate = LineRate { clock: Clock::new(Frequency::from_hertz(1_000_000_000)), lines_per_cycle: 2 };
+        let mut pacer = LinePacer::default();
+        let times: Vec<_> = [500, 500, 500, 500, 500, 2500].map(|t| pacer.next(&rate, SimTime(t)).0).to_vec();
         assert_eq!(times, [1000, 1000, 2000, 2000, 3000, 3000]);
-        assert_eq!(pacer.next(SimTime(9_000)), SimTime(9_000));
+        assert_eq!(pacer.next(&rate, SimTime(9_000)), SimTime(9_000));
     }
 }

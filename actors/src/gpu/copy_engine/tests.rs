@@ -1,11 +1,15 @@
 //! Drives the copy engine; the test plays the host and the L2.
 
 use super::*;
+use crate::catalogue::ParameterSet;
 use crate::engine::Bench;
 use crate::engine::EpochHook;
 use crate::lines::LineRange;
 use crate::memory::{Bounds, WriteLog};
-use balar_protocol::memory::ServedBy;
+use balar_host::memory::MANAGED_BASE;
+use balar_protocol::SimTime;
+use balar_protocol::copy::{CopyId, CopyOperation, Rows};
+use balar_protocol::memory::{MemoryKind, ServedBy};
 
 /// When, which transfer, its bytes, its error.
 type Completion = (u64, u32, Option<Vec<u8>>, Option<String>);
@@ -30,7 +34,7 @@ fn engine(memory: &Arc<DeviceMemory>, extra: &str) -> (CopyEngine, Bench) {
     let text = format!(r#"(clock: "1 GHz", setup_time: "1 us", host_bandwidth: "16 GB/s"{extra})"#);
     let parameters = CopyEngineParameters::from_ron(&text).expect("parameters are complete");
     let ports = Ports { data: DATA, memory: Some(MEMORY) };
-    (CopyEngine::new(&parameters, ports, 0, (memory.clone(), memory.writer(0))), Bench::new(&[SimTime(20_000); 2]))
+    (CopyEngine::new(parameters, ports, 0, (memory.clone(), memory.writer(0))), Bench::new(&[SimTime(20_000); 2]))
 }
 
 fn to_device(destination: u64, data: &Arc<[u8]>) -> CopyOperation {
@@ -89,7 +93,7 @@ fn exchange(unit: &mut CopyEngine, bench: &mut Bench, memory: &DeviceMemory) -> 
                 }
                 Payload::Copy(CopyMessage::Completed { copy, data, error }) => {
                     let error = error.map(String::from);
-                    result.completed.push((time.0, copy.0, data.map(|data| *data), error));
+                    result.completed.push((time.0, copy.0, data.map(|data| data.to_vec()), error));
                 }
                 other => panic!("unexpected {other:?}"),
             }
@@ -123,7 +127,7 @@ fn host_data_reaches_device_memory_and_the_l2() {
     let (time, id, ref bytes, ref error) = result.completed[0];
     assert_eq!((id, bytes, error), (4, &None, &None));
     assert!((41_960_000..43_500_000).contains(&time), "{time}");
-    assert_eq!(unit.engines[TO_DEVICE].counters.bytes_host_to_device, 640 << 10);
+    assert_eq!(unit.state.engines[TO_DEVICE].counters.bytes_host_to_device, 640 << 10);
 }
 
 #[test]
@@ -200,7 +204,7 @@ fn unanswered_lines_are_bounded() {
     bench.deliver(SimTime(0), DATA, command(1, fill(A, 1, 1 << 16)));
     let result = exchange(&mut unit, &mut bench, &memory);
     assert_eq!(result.stores, 512);
-    assert_eq!(unit.engines[TO_DEVICE].counters.outstanding_lines_maximum, 40);
+    assert_eq!(unit.state.engines[TO_DEVICE].counters.outstanding_lines_maximum, 40);
 }
 
 /// Rows of 100 bytes, 3 a slice, 2 slices, with gaps.
@@ -290,7 +294,7 @@ fn pinned_managed_and_peer_memory() {
     let result = exchange(&mut unit, &mut bench, &memory);
     assert_eq!((result.pages, result.stores), (vec![(0, 4096, false), (4096, 904, true)], 0));
     assert_eq!(read(&memory, pinned, 5001), [vec![9; 5000], vec![data[5000]]].concat());
-    assert_eq!(unit.engines[TO_HOST].counters.bytes_filled, 5000);
+    assert_eq!(unit.state.engines[TO_HOST].counters.bytes_filled, 5000);
 }
 
 #[test]
@@ -309,4 +313,48 @@ fn kernels_accesses_to_host_memory_pass_by_the_transfers() {
     assert_eq!((first.0, second.0, asked), (21_000, 520_000, &request));
     assert!(matches!(answer, Payload::Memory(MemoryMessage::Response(response)) if response.id == 5));
     assert_eq!(unit.outstanding(), None);
+}
+
+#[test]
+fn a_saved_engine_goes_on_where_another_stopped() {
+    let end = SimTime(200_000_000);
+    let run = |stop: Option<SimTime>| {
+        let memory = memory();
+        let (mut unit, mut bench) = engine(&memory, "");
+        bench.deliver(SimTime(0), DATA, command(1, to_device(A, &pattern(40_000))));
+        bench.deliver(SimTime(1), DATA, command(2, CopyOperation::DeviceToHost { source: rows(A) }));
+        bench.deliver(SimTime(2), DATA, command(3, within(B, A, 10_000)));
+        let mut seen = Vec::new();
+        let mut now = SimTime(0);
+        while now < end {
+            now += WINDOW;
+            for (time, port, payload) in bench.run(&mut unit, WINDOW, now) {
+                seen.push(format!("{time} {payload:?}"));
+                let answer = match payload {
+                    Payload::Memory(MemoryMessage::Request(request)) => {
+                        Payload::Memory(MemoryMessage::Response(request.response(0, ServedBy::L2)))
+                    }
+                    Payload::Copy(CopyMessage::PageRequest { copy, offset, bytes }) => {
+                        Payload::Copy(CopyMessage::Page { copy, offset, bytes, last: false })
+                    }
+                    _ => continue,
+                };
+                bench.deliver(time.max(now) + SimTime(200_000), port, answer);
+            }
+            memory.epoch_ends();
+            if stop.is_some_and(|stop| now >= stop && now < stop + WINDOW) {
+                let saved = unit.save().expect("plain values");
+                let (mut fresh, _) = engine(&memory, "");
+                fresh.restore(&saved, &()).expect("just saved");
+                unit = fresh;
+            }
+        }
+        assert_eq!(unit.outstanding(), None);
+        seen
+    };
+    let whole = run(None);
+    assert_eq!(whole.iter().filter(|line| line.contains("Completed")).count(), 3);
+    for stop in [0, 900_000, 1_400_000, 3_000_000] {
+        assert_eq!(run(Some(SimTime(stop))), whole, "saved at {stop} ps");
+    }
 }

@@ -27,6 +27,13 @@ pub(super) fn map_with_window(devices: usize, window: usize) -> io::Result<(NonN
     Ok((map(devices + window)?, None))
 }
 
+/// Nothing is to be asked for here.
+///
+/// # Safety
+///
+/// None is needed; the pages of a system need it.
+pub(super) unsafe fn expect_writes(_: NonNull<u8>, _: usize) {}
+
 /// Ends a mapping.
 ///
 /// # Safety

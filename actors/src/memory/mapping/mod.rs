@@ -229,6 +229,15 @@ impl Mapping {
         if to > from { parts.rev().for_each(&mut copy) } else { parts.for_each(&mut copy) }
     }
 
+    /// Says that most of these bytes will soon be written.
+    pub fn expect_writes(&self, address: u64, bytes: u64) {
+        let Ok(bytes) = usize::try_from(bytes) else { return };
+        if self.contains(address, bytes) {
+            // SAFETY: the range lies in the mapping, as `contains` says.
+            unsafe { system::expect_writes(self.first.add(self.place(address)), bytes) };
+        }
+    }
+
     #[inline(always)]
     fn device(&self) -> &[u8] {
         // SAFETY: `devices` bytes from `first` on are mapped for reading and writing while `self` lives. No other process has a

@@ -64,13 +64,15 @@ impl WriteLog {
 }
 
 impl BulkOperation {
-    pub fn apply(&self, arena: &mut Arena) {
+    pub fn apply(&mut self, arena: &mut Arena) {
         match self {
             BulkOperation::Write { address, data } => {
-                let data = data.as_slice();
-                if let Some(bytes) = arena.mapping.bytes_mut(*address, data.len()) {
-                    bytes.write(data);
+                let written = data.as_slice();
+                if let Some(bytes) = arena.mapping.bytes_mut(*address, written.len()) {
+                    bytes.write(written);
                 }
+                // A large copy's bytes are not kept until the unit runs again.
+                *data = HostBytes { data: Arc::default(), first: 0, end: 0 };
             }
             BulkOperation::Fill { address, bytes, value, element_bytes } => {
                 if let Some(bytes) = arena.mapping.bytes_mut(*address, *bytes as usize) {

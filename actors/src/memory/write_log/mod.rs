@@ -118,7 +118,7 @@ impl WriteLog {
 
     /// Does to memory what an entry says.
     pub(super) fn apply(&mut self, entry: usize, arena: &mut Arena) {
-        match &self.entries[entry].kind {
+        match &mut self.entries[entry].kind {
             EntryKind::Store(runs) => self.stores.apply(runs, arena),
             EntryKind::Lanes(operation) => operation.apply(&mut self.lanes, arena),
             EntryKind::Bulk(operation) => operation.apply(arena),

@@ -260,7 +260,7 @@ impl Host for BalarReplay {
         // Balar's traces have no host functions.
     }
 
-    fn receive(&mut self, _: u32, _: Vec<u8>) {
+    fn receive(&mut self, _: u32, _: Arc<[u8]>) {
         // Every copy of theirs is waited for.
     }
 

@@ -1,5 +1,6 @@
 //! The simulator's end of one thread's connection.
 
+use crate::bytes::prefer_huge_pages;
 use crate::call::{Call, CallResult};
 use crate::description::NodeDescription;
 use crate::program::ThreadId;
@@ -51,7 +52,7 @@ pub struct Arrival {
 pub struct ReplyData {
     pub printed: Vec<u8>,
     pub printed_error: Vec<u8>,
-    pub received: Vec<(u32, Vec<u8>)>,
+    pub received: Vec<(u32, Arc<[u8]>)>,
 }
 
 #[derive(Debug)]
@@ -215,7 +216,7 @@ impl Connection {
     pub fn reply(&mut self, result: CallResult, data: &ReplyData) -> io::Result<()> {
         let Some(pages) = &self.pages else { return Ok(()) };
         let mut sources: Vec<&[u8]> = vec![&data.printed, &data.printed_error];
-        sources.extend(data.received.iter().map(|(_, bytes)| bytes.as_slice()));
+        sources.extend(data.received.iter().map(|(_, bytes)| &**bytes));
         let own = if let CallResult::Data(bytes) = &result { bytes.data().cloned() } else { None };
         let absent = match (&result, &own) {
             (CallResult::Data(bytes), None) if !bytes.is_empty() => bytes.len(),
@@ -259,18 +260,6 @@ impl Connection {
             let flags = rustix::net::SendFlags::DONTWAIT | rustix::net::SendFlags::NOSIGNAL;
             let _ = rustix::net::send(self.socket.descriptor(), &bytes, flags);
         }
-    }
-}
-
-/// Asks for huge pages below a large payload: the first touch of each page costs more than copying it.
-fn prefer_huge_pages(memory: &mut [MaybeUninit<u8>]) {
-    const HUGE: usize = 2 << 20;
-    let start = memory.as_mut_ptr();
-    let skipped = start.align_offset(HUGE);
-    let bytes = memory.len().saturating_sub(skipped) & !(HUGE - 1);
-    if bytes > 0 && skipped < memory.len() {
-        // SAFETY: the range is part of `memory`; the advice changes nothing of its contents. Where it is refused, all is slower.
-        let _ = unsafe { rustix::mm::madvise(start.add(skipped).cast(), bytes, rustix::mm::Advice::LinuxHugepage) };
     }
 }
 

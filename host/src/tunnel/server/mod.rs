@@ -472,7 +472,7 @@ impl Host for Server {
         self.dispatch_callbacks();
     }
 
-    fn receive(&mut self, transfer: u32, data: Vec<u8>) {
+    fn receive(&mut self, transfer: u32, data: Arc<[u8]>) {
         self.data.received.push((transfer, data));
     }
 

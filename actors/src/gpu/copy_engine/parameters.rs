@@ -1,0 +1,120 @@
+//! What a copy engine is described by, and what it counts.
+
+use super::{CopyEngine, Ports};
+use crate::catalogue::{
+    BuildContext, BuildError, ParameterProblem, ParameterSet, PortDefinition, Role, UnitDefinition, nothing,
+};
+use crate::engine::Unit;
+use balar_protocol::{Bandwidth, Bytes, Frequency, Protocol, SimTime};
+
+crate::parameters! {
+    /// The copy engines of a GPU.
+    pub struct CopyEngineParameters {
+        /// clock of the engines' port into the crossbar
+        clock: Frequency,
+        /// bytes of a page, the piece in which a transfer crosses the data link
+        page_bytes: Bytes = r#""4 KiB""#,
+        /// time from a command to its first page (a V100's copies of up to 16 kB take 28 to 34 us, gpu-benches cuda-memcpy; this is the engine's share of it, an estimate)
+        setup_time: SimTime = r#""20 us""#,
+        /// rate at which an engine moves pages to or from the host (V100 over PCI Express 3 x16: 12.35 GB/s, gpu-benches cuda-memcpy)
+        host_bandwidth: Bandwidth = r#""12.35 GB/s""#,
+        /// pages asked for and not yet done, for each engine (estimate: enough to hide the link's latency)
+        outstanding_pages: u32 = "8",
+        /// line requests sent into the crossbar and not yet answered, for each engine (estimate)
+        outstanding_lines: u32 = "2048",
+        /// line requests that an engine sends in a cycle (estimate)
+        lines_per_cycle: u32 = "4",
+        /// copied lines pass through the L2; otherwise only their values change
+        through_l2: bool = "true",
+    }
+}
+
+balar_protocol::counters! {
+    /// What a copy engine counts.
+    pub struct CopyEngineCounters {
+        /// transfers done
+        transfers: "transfer",
+        /// transfers refused, for their range is not inside an allocation
+        transfers_refused: "transfer",
+        /// bytes copied from host to device
+        bytes_host_to_device: "byte",
+        /// bytes copied from device to host
+        bytes_device_to_host: "byte",
+        /// bytes copied within the device
+        bytes_device_to_device: "byte",
+        /// bytes set to a value
+        bytes_filled: "byte",
+        /// pages moved
+        pages: "page",
+        /// line loads sent to the L2
+        line_loads: "request",
+        /// line stores sent to the L2
+        line_stores: "request",
+        /// most line requests unanswered at once
+        outstanding_lines_maximum: "request" maximum,
+        /// time with a transfer under way
+        busy_time: "ps",
+    }
+}
+
+/// The catalogue's entry.
+pub const DEFINITION: UnitDefinition = UnitDefinition {
+    name: "CopyEngine",
+    summary: "copies between host and device memory, one engine for each direction",
+    parameters: CopyEngineParameters::DEFINITIONS,
+    check: CopyEngineParameters::check,
+    ports: &[
+        PortDefinition {
+            name: "data",
+            protocol: Protocol::Copy,
+            role: Role::Server,
+            indexed: false,
+            required: true,
+            meaning: "commands and pages from the host, pages and completions back",
+        },
+        PortDefinition {
+            name: "memory",
+            protocol: Protocol::Memory,
+            role: Role::Client,
+            indexed: false,
+            required: false,
+            meaning: "into the crossbar, and the way of kernels to host memory; needed where through_l2 is true",
+        },
+    ],
+    counters: CopyEngineCounters::DEFINITIONS,
+    provides: nothing,
+    weight: 2,
+    build,
+};
+
+fn build(text: &str, context: &BuildContext) -> Result<Box<dyn Unit>, BuildError> {
+    let parameters: CopyEngineParameters = ron::from_str(text)?;
+    let problems = problems(&parameters, context);
+    if !problems.is_empty() {
+        return Err(BuildError::Parameters(problems));
+    }
+    let ports = Ports { data: context.required_port("data")?, memory: context.ports.get("memory") };
+    let gpu = context.gpu_index()?;
+    Ok(Box::new(CopyEngine::new(parameters, ports, gpu, (context.memory()?, context.writer()?))))
+}
+
+/// What is wrong with the parameters.
+fn problems(parameters: &CopyEngineParameters, context: &BuildContext) -> Vec<ParameterProblem> {
+    let mut problems = Vec::new();
+    if parameters.page_bytes.0 == 0 || parameters.page_bytes.0 > 1 << 30 {
+        problems.push(ParameterProblem::new("page_bytes", "expected 1 B to 1 GiB"));
+    }
+    for (key, value) in [
+        ("outstanding_pages", parameters.outstanding_pages),
+        ("outstanding_lines", parameters.outstanding_lines),
+        ("lines_per_cycle", parameters.lines_per_cycle),
+    ] {
+        if value == 0 {
+            problems.push(ParameterProblem::new(key, "must not be zero"));
+        }
+    }
+    if parameters.through_l2 && context.ports.get("memory").is_none() {
+        problems.push(ParameterProblem::new("through_l2", "is true, which needs the port memory to be wired"));
+    }
+    problems
+}

@@ -1,0 +1,212 @@
+//! Transfers: what an engine works on one after another, the way each takes, and its beginning and end.
+
+use super::pages::PageTable;
+use super::{CopyEngine, CopyEngineCounters, LinePacer, TO_DEVICE, TO_HOST};
+use crate::engine::Outbox;
+use balar_host::memory::{MANAGED_BASE, Place, place_of};
+use balar_protocol::copy::{CopyId, CopyMessage, CopyOperation, Rows};
+use balar_protocol::{Payload, SimTime};
+use serde::{Deserialize, Serialize};
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+/// What a transfer has to do with the data link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum Route {
+    /// Nothing: it stays within the GPU's memory.
+    Within,
+    /// Its bytes come over the link and are written to the GPU's memory.
+    Inward,
+    /// Its bytes come from the GPU's memory, or from nowhere (fills), and go over the link.
+    Outward,
+    /// Its bytes come over the link, and are written to where they came from.
+    Beyond,
+}
+
+/// A transfer that waits for those before it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Queued {
+    id: CopyId,
+    operation: CopyOperation,
+    route: Route,
+}
+
+/// The transfer an engine works on.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Transfer {
+    pub id: CopyId,
+    pub operation: CopyOperation,
+    pub route: Route,
+    pub bytes: u64,
+    started: SimTime,
+    /// Offset of the first page not yet begun.
+    pub next_offset: u64,
+    /// Pages begun and not yet done.
+    pub open_pages: u32,
+    /// Of device-to-host: what has been read.
+    pub data: Arc<[u8]>,
+    /// The latest time at which a page was done.
+    pub done_at: SimTime,
+}
+
+/// One engine.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(super) struct Engine {
+    queue: VecDeque<Queued>,
+    pub active: Option<Transfer>,
+    /// When the transfer before was done.
+    free_at: SimTime,
+    /// Earliest time for the next page to or from the host.
+    pub next_page: SimTime,
+    pub pacer: LinePacer,
+    /// Pages with lines to send, by slot, in order.
+    pub sending: VecDeque<u32>,
+    /// Line requests sent and not yet answered.
+    pub unanswered: u32,
+    pub counters: CopyEngineCounters,
+}
+
+/// What changes while a copy engine runs.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(super) struct State {
+    /// Towards the device (and within it), and towards the host.
+    pub engines: [Engine; 2],
+    pub pages: PageTable,
+}
+
+impl CopyEngine {
+    /// A command has come.
+    pub(super) fn enqueue(&mut self, id: CopyId, operation: CopyOperation) {
+        let operation = joined(operation);
+        let route = self.route(&operation);
+        let engine = if route == Route::Outward { TO_HOST } else { TO_DEVICE };
+        self.state.engines[engine].queue.push_back(Queued { id, operation, route });
+    }
+
+    /// Begins queued transfers until one is under way.
+    pub(super) fn begin_transfers(&mut self, engine: usize, now: SimTime, out: &mut Outbox) {
+        while self.state.engines[engine].active.is_none() {
+            let Some(Queued { id, operation, route }) = self.state.engines[engine].queue.pop_front() else { return };
+            if let Some(error) = self.problem(&operation) {
+                self.state.engines[engine].counters.transfers_refused += 1;
+                let completed = CopyMessage::Completed { copy: id, data: None, error: Some(error.into()) };
+                out.send(self.ports.data, now, Payload::Copy(completed));
+                continue;
+            }
+            let bytes = operation.bytes();
+            let data = self.begin_values(now, &operation);
+            let state = &mut self.state.engines[engine];
+            let started = now.max(state.free_at);
+            let ready = started + self.parameters.setup_time;
+            state.next_page = ready;
+            state.active = Some(Transfer {
+                id,
+                operation,
+                route,
+                bytes,
+                started,
+                next_offset: 0,
+                open_pages: 0,
+                data,
+                done_at: ready,
+            });
+            self.work(engine, now, out);
+        }
+    }
+
+    fn route(&self, operation: &CopyOperation) -> Route {
+        let view = self.device_memory.view();
+        let is_own = |rows: Option<&Rows>| rows.map(|rows| is_own(self.gpu, rows.address, view.place_of(rows.address)));
+        let fills = matches!(operation, CopyOperation::Fill { .. });
+        match (is_own(operation.source()), is_own(operation.destination())) {
+            (Some(true), Some(true)) => Route::Within,
+            (None, Some(is_own)) if fills => {
+                if is_own {
+                    Route::Within
+                } else {
+                    Route::Outward
+                }
+            }
+            (Some(true), _) => Route::Outward,
+            (_, Some(true)) => Route::Inward,
+            (Some(false), None) => Route::Outward,
+            (_, Some(false)) | (None, None) => Route::Beyond,
+        }
+    }
+
+    /// Why a transfer cannot be done.
+    fn problem(&self, operation: &CopyOperation) -> Option<String> {
+        let (destination, source) = (operation.destination(), operation.source());
+        let bytes = operation.bytes();
+        if [destination, source].into_iter().flatten().any(|rows| rows.bytes() != bytes) {
+            return Some(format!("{bytes} bytes to or from rows of another size"));
+        }
+        let view = self.device_memory.view();
+        let inside = |rows: &Rows| rows.span().is_some_and(|span| view.is_allocated(rows.address, span));
+        let outside = [destination, source].into_iter().flatten().find(|rows| bytes > 0 && !inside(rows))?;
+        let span = outside.span().unwrap_or(u64::MAX);
+        Some(format!("{span} bytes at {:#x} are not inside one allocation", outside.address))
+    }
+
+    /// Sends what can be sent and begins what can be begun; completes the transfer where nothing is left.
+    pub(super) fn work(&mut self, engine: usize, now: SimTime, out: &mut Outbox) {
+        loop {
+            self.send_lines(engine, now, out);
+            if !self.begin_page(engine, now, out) {
+                break;
+            }
+        }
+        let state = &mut self.state.engines[engine];
+        let finished =
+            state.active.take_if(|transfer| transfer.next_offset >= transfer.bytes && transfer.open_pages == 0);
+        let Some(transfer) = finished else { return };
+        let at = transfer.done_at.max(now);
+        let counters = &mut state.counters;
+        counters.transfers += 1;
+        counters.busy_time += (at - transfer.started).0;
+        *counted_as(&transfer, counters) += transfer.bytes;
+        let brings = matches!(transfer.operation, CopyOperation::DeviceToHost { .. });
+        let data = brings.then(|| Box::new(transfer.data));
+        let completed = CopyMessage::Completed { copy: transfer.id, data, error: None };
+        state.free_at = at;
+        out.send(self.ports.data, at, Payload::Copy(completed));
+    }
+}
+
+/// The counter of a transfer's bytes.
+fn counted_as<'a>(transfer: &Transfer, counters: &'a mut CopyEngineCounters) -> &'a mut u64 {
+    let is_host = |rows: Option<&Rows>| rows.is_some_and(|rows| place_of(rows.address) == Place::HostWindow);
+    match &transfer.operation {
+        CopyOperation::HostToDevice { .. } => &mut counters.bytes_host_to_device,
+        CopyOperation::DeviceToHost { .. } => &mut counters.bytes_device_to_host,
+        CopyOperation::Fill { .. } => &mut counters.bytes_filled,
+        copy if transfer.route == Route::Inward && is_host(copy.source()) => &mut counters.bytes_host_to_device,
+        copy if transfer.route == Route::Outward && is_host(copy.destination()) => &mut counters.bytes_device_to_host,
+        CopyOperation::DeviceToDevice { .. } => &mut counters.bytes_device_to_device,
+    }
+}
+
+/// Is the address, which is of this place, in this GPU's memory? Managed memory is, for every GPU.
+pub(super) fn is_own(gpu: usize, address: u64, place: Place) -> bool {
+    match place {
+        Place::Device(owner) => owner as usize == gpu,
+        Place::HostWindow => address >= MANAGED_BASE,
+        Place::Elsewhere => false,
+    }
+}
+
+/// The operation with rows joined where they follow each other without gaps.
+fn joined(operation: CopyOperation) -> CopyOperation {
+    match operation {
+        CopyOperation::HostToDevice { destination, data } => {
+            CopyOperation::HostToDevice { destination: destination.joined(), data }
+        }
+        CopyOperation::DeviceToHost { source } => CopyOperation::DeviceToHost { source: source.joined() },
+        CopyOperation::DeviceToDevice { destination, source } => {
+            CopyOperation::DeviceToDevice { destination: destination.joined(), source: source.joined() }
+        }
+        CopyOperation::Fill { destination, value, element_bytes } => {
+            CopyOperation::Fill { destination: destination.joined(), value, element_bytes }
+        }
+    }
+}
