@@ -1,9 +1,9 @@
 //! Drives the copy engine; the test plays the host and the L2.
 
-use crate::engine::EpochHook;
-use crate::lines::LineRange;
 use super::*;
+use crate::engine::EpochHook;
 use crate::engine::unit::Bench;
+use crate::lines::LineRange;
 use crate::memory::{Bounds, WriteLog};
 use balar_protocol::memory::ServedBy;
 

@@ -1,12 +1,12 @@
 //! What comes to an SM from outside: CTAs, answers of the memory system, translations.
 
+use super::counters::Stall;
 use super::memory_pipe::{Event, Owner, Purpose};
 use super::progress::{Sm, Specification, State, Step};
 use super::warps::Place;
 use super::warps::readiness::Ready;
 use super::warps::slot::Status;
 use super::warps::wheel::members;
-use super::counters::Stall;
 use crate::memory::LoggedKind;
 use balar_isa::program::Program;
 use balar_protocol::Payload;

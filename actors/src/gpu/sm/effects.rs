@@ -1,7 +1,7 @@
 //! Issue: which warp's turn it is, and what follows from the instruction that it executes.
 
 use super::counters::Stall;
-use super::execution::{Execution, Stepped, count_access};
+use super::execution::{Execution, count_access};
 use super::front_end::Class;
 use super::memory_pipe::{Access, Answer, Owner, Purpose};
 use super::progress::{Sm, State, Step};
@@ -42,23 +42,26 @@ impl Sm {
     }
 
     /// Ready warps whose turn had come find a pipe taken, or no room for their access.
+    #[inline]
     fn refuse(&mut self, sub_core: usize, refused: WarpSet, cycle: u64) {
         let State { warps, pipe: memory_pipe, front_end, .. } = &mut self.state;
-        for pipe in Pipe::ALL {
-            let set = refused & warps.wants()[pipe as usize];
-            if set == 0 {
-                continue;
+        let mut rest = refused;
+        let mut taken = front_end.taken(sub_core);
+        while taken != 0 {
+            let pipe = taken.trailing_zeros() as usize % Pipe::ALL.len();
+            taken &= taken - 1;
+            let set = rest & warps.wants()[pipe];
+            if set != 0 {
+                rest &= !set;
+                let is_memory = pipe == Pipe::Memory as usize;
+                let stall = if is_memory { Stall::LgThrottle } else { Stall::MathPipeThrottle };
+                warps.park(set, cycle, front_end.free_from(sub_core, pipe), stall);
             }
-            let free = front_end.free_from(sub_core, pipe as usize);
-            if pipe != Pipe::Memory {
-                warps.park(set, cycle, free, Stall::MathPipeThrottle);
-                continue;
-            }
-            let until = if free > cycle { free } else { memory_pipe.accepts_from(&self.specification.pipe, cycle) };
-            if until > cycle {
-                warps.park(set, cycle, until, Stall::LgThrottle);
-            } else {
-                warps.throttle(set, cycle);
+        }
+        if rest != 0 {
+            match memory_pipe.accepts_from(&self.specification.pipe, cycle) {
+                until if until > cycle => warps.park(rest, cycle, until, Stall::LgThrottle),
+                _ => warps.throttle(rest, cycle),
             }
         }
     }
@@ -66,7 +69,10 @@ impl Sm {
     /// Executes the warp's next instruction.
     fn execute(&mut self, warp: usize, sub_core: usize, step: &mut Step) {
         let cycle = step.now.cycle;
-        let Stepped { effect, pc, class } = self.step_warp(warp, cycle, step);
+        let (program, state, _) = self.state.warps.context(warp).parts();
+        let pc = state.pc();
+        let class = Class::of(program.timing(pc));
+        let effect = self.step_warp(warp, cycle, step);
         if matches!(effect, Effect::Retry) {
             self.state.warps.wait_for_value(warp, self.execution.blocked_by, cycle);
             return;
@@ -230,13 +236,7 @@ impl Sm {
     /// Times a call of the device runtime by these lanes. The GPU's runtime takes its place in a buffer, or a block from the heap, with
     /// atomics on words that all SMs share; a call is counted as one atomic of each lane on such a word, at the start of the GPU's
     /// memory. The instructions around it, and the stores of a record, are not modelled.
-    fn system_call(
-        &mut self,
-        warp: usize,
-        (pc, class): (u32, Class),
-        (mask, deferred): (u32, bool),
-        step: &mut Step,
-    ) {
+    fn system_call(&mut self, warp: usize, (pc, class): (u32, Class), (mask, deferred): (u32, bool), step: &mut Step) {
         let kind = if deferred { AccessKind::Atomic } else { AccessKind::Reduction };
         let addresses = [gpu_base(self.wiring.gpu); LANES];
         self.execution.access = MemoryAccess { kind, mask, addresses, ..MemoryAccess::default() };

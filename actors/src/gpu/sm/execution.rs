@@ -1,6 +1,5 @@
 //! What a warp's next instruction means: values, which are computed when it issues.
 
-use super::front_end::Class;
 use super::lane_memory::SmMemory;
 use super::warps::cta::CtaSlot;
 use super::warps::slot::Context;
@@ -35,16 +34,6 @@ pub struct Values<'a, 'b> {
     pub token: u32,
 }
 
-/// What a step has done.
-pub struct Stepped {
-    /// What the SM has to time.
-    pub effect: Effect,
-    /// The instruction.
-    pub pc: u32,
-    /// Its kind.
-    pub class: Class,
-}
-
 /// Steps warps. Nothing in it outlives a step and what follows from it.
 #[derive(Debug)]
 pub struct Execution {
@@ -61,13 +50,7 @@ pub struct Execution {
 impl Execution {
     /// For an SM of that GPU.
     pub fn new(gpu: usize) -> Execution {
-        Execution {
-            step: step_function(),
-            gpu,
-            access: MemoryAccess::default(),
-            further: Vec::new(),
-            blocked_by: 0,
-        }
+        Execution { step: step_function(), gpu, access: MemoryAccess::default(), further: Vec::new(), blocked_by: 0 }
     }
 
     /// Runs the warp's next instruction and counts it. `cycle` is when it issues, which may be after this moment for an instruction
@@ -80,12 +63,11 @@ impl Execution {
         values: Values,
         moment: Moment,
         cycle: u64,
-    ) -> Stepped {
+    ) -> Effect {
         let Context { state: Some(state), program: Some(program), local, .. } = context else {
             unreachable!("a warp that is placed has a program and a state");
         };
-        let pc = state.pc();
-        let timing = program.timing(pc);
+        let timing = program.timing(state.pc());
         self.further.clear();
         let mut memory = SmMemory {
             view: values.view,
@@ -109,7 +91,7 @@ impl Execution {
         if !matches!(effect, Effect::Retry) {
             count(&mut cta.counters, timing, active, state.executed_mask());
         }
-        Stepped { effect, pc, class: Class::of(timing) }
+        effect
     }
 
     /// A thread's local addresses become addresses of the window in which the warp's lanes lie side by side. Warps are numbered over

@@ -69,7 +69,8 @@ impl FrontEndSpecification {
     /// Of these parameters.
     pub fn new(parameters: &SmParameters) -> FrontEndSpecification {
         let sub_cores = parameters.sub_cores as usize;
-        let of = |core: usize| (core..parameters.warps as usize).step_by(sub_cores).fold(0, |set, warp| set | 1 << warp);
+        let of =
+            |core: usize| (core..parameters.warps as usize).step_by(sub_cores).fold(0, |set, warp| set | 1 << warp);
         FrontEndSpecification {
             policy: Policy { policy: parameters.scheduler, active_warps: parameters.active_warps as usize, sub_cores },
             members: (0..sub_cores).map(of).collect(),
@@ -128,6 +129,12 @@ impl FrontEnd {
         self.sub_cores[sub_core].choose(&specification.policy, ready, blocked, older)
     }
 
+    /// Pipes of a sub-core that were taken when [`Self::blocked`] looked, one bit each by their places among [`Pipe::ALL`].
+    #[inline]
+    pub fn taken(&self, sub_core: usize) -> u16 {
+        self.sub_cores[sub_core].taken()
+    }
+
     /// When a sub-core's pipe, by its place among [`Pipe::ALL`], can take an instruction.
     #[inline]
     pub fn free_from(&self, sub_core: usize, pipe: usize) -> u64 {
@@ -158,31 +165,32 @@ impl FrontEnd {
         Issued { next: cycle + 1 + last_pass, result: cycle + result, latency }
     }
 
-    /// The line of code that instruction `pc` lies in.
+    /// Instructions of a line of code.
     #[inline]
-    pub fn line_of(&self, pc: u32) -> u32 {
-        self.cache.line_of(pc)
+    pub fn line_length(&self) -> u32 {
+        self.cache.line_length()
     }
 
-    /// A warp comes to another line of code: true where it is there. Else the warp waits, and `wanted` gets the lines to request, by
-    /// number and address. Counts a miss where the warp did `waits_already` not wait.
+    /// A warp comes to instruction `pc`, in another line of code than before: gives the first instruction of that line where it is
+    /// there. Else the warp waits, and `wanted` gets the lines to request, by number and address. A warp that `waits_already` is no
+    /// further miss.
     pub fn fetch(
         &mut self,
         warp: usize,
         (program, instructions): (ProgramId, usize),
-        line: u32,
+        pc: u32,
         waits_already: bool,
         wanted: &mut Vec<(u32, u64)>,
-    ) -> bool {
+    ) -> Option<u32> {
+        let line = pc / self.cache.line_length();
         let before = wanted.len();
-        let present =
-            self.cache.lookup(program, line, instructions, |number, address| wanted.push((number, address)));
+        let present = self.cache.lookup(program, line, instructions, |number, address| wanted.push((number, address)));
         self.counters.instruction_requests += (wanted.len() - before) as u64;
         if !present {
             self.counters.instruction_cache_misses += u64::from(!waits_already);
             self.fetching.push(warp as u16);
         }
-        present
+        present.then_some(line * self.cache.line_length())
     }
 
     /// A line of code has arrived: `waiting` gets the warps that wait for code, to look again.
@@ -245,16 +253,16 @@ mod tests {
         let mut front_end = FrontEnd::new(&parameters());
         let (mut wanted, mut waiting) = (Vec::new(), Vec::new());
         let code = (ProgramId(1), 20);
-        assert!(!front_end.fetch(9, code, 0, false, &mut wanted));
-        assert!(!front_end.fetch(3, code, 0, false, &mut wanted));
-        // Three lines of 8 instructions, the prefetched ones included.
-        assert_eq!((wanted.len(), front_end.lines_under_way()), (3, 3));
+        assert_eq!(front_end.fetch(9, code, 9, false, &mut wanted), None);
+        assert_eq!(front_end.fetch(3, code, 10, false, &mut wanted), None);
+        // Lines of 8 instructions: the second of three, and the prefetched third.
+        assert_eq!((wanted.len(), front_end.lines_under_way()), (2, 2));
         front_end.code_arrived(wanted[1].0, &mut waiting);
         assert_eq!(waiting, [9, 3]);
-        assert!(!front_end.fetch(9, code, 0, true, &mut wanted));
+        assert_eq!(front_end.fetch(9, code, 9, true, &mut wanted), None);
         front_end.code_arrived(wanted[0].0, &mut waiting);
-        assert!(front_end.fetch(9, code, 0, true, &mut wanted));
+        assert_eq!(front_end.fetch(9, code, 9, true, &mut wanted), Some(8));
         let counters = front_end.counters();
-        assert_eq!((counters.instruction_cache_misses, counters.instruction_requests), (2, 3));
+        assert_eq!((counters.instruction_cache_misses, counters.instruction_requests), (2, 2));
     }
 }

@@ -11,6 +11,7 @@ mod tlb;
 use super::coalescer::{LineAccess, Lines, shared_wavefronts};
 use super::counters::SmCounters;
 use super::parameters::SmParameters;
+use super::slab::NONE;
 use crate::engine::Outbox;
 use balar_host::memory::is_pinned;
 use balar_isa::execution::{AccessKind, CacheOperator, MemoryAccess, Space};
@@ -22,7 +23,6 @@ pub use below::Ports;
 use l1_cache::L1Cache;
 use outstanding::{Outstanding, Tracker};
 pub use outstanding::{Owner, Purpose};
-use super::slab::NONE;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
@@ -314,8 +314,7 @@ impl MemoryPipe {
             }
             update => {
                 let key = self.outstanding.trackers.insert(Tracker { owner, remaining: count, known });
-                let kind =
-                    if update == AccessKind::Atomic { MemoryKind::Atomic } else { MemoryKind::Reduction };
+                let kind = if update == AccessKind::Atomic { MemoryKind::Atomic } else { MemoryKind::Reduction };
                 (kind, key << 2 | ATOMIC, Answer::Updated(key, count))
             }
         };

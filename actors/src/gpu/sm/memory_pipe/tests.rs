@@ -128,7 +128,10 @@ fn the_answer_to_an_atomic_waits_until_its_value_is_known() {
         // One that comes later is taken at once.
         fixture.accept(&update, purpose, 230, 200);
         let requests = fixture.requests();
-        assert_eq!(fixture.answer(&requests[0], 230), [Event::Completed(key, owner(purpose)), Event::Acknowledged(5, 9)]);
+        assert_eq!(
+            fixture.answer(&requests[0], 230),
+            [Event::Completed(key, owner(purpose)), Event::Acknowledged(5, 9)]
+        );
     }
 }
 

@@ -161,8 +161,8 @@ impl Arguments for Buffer<'_, '_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use balar_isa::program::LANES;
     use crate::memory::{Bounds, DeviceMemory, WriteLog};
+    use balar_isa::program::LANES;
     use balar_protocol::SimTime;
     use balar_protocol::cuda::{FaultAccess, FaultSpace};
 

@@ -24,8 +24,8 @@ use readiness::Ready;
 use serde::{Deserialize, Serialize};
 use slot::{Context, Status, Warp};
 use std::sync::Arc;
-use wheel::{Wheel, members, only};
 pub use wheel::WarpSet;
+use wheel::{Wheel, members, only};
 
 /// Bytes of a thread's local memory that it has from its start; what lies beyond comes when it is used.
 const LOCAL_AT_ONCE: usize = 4096;
@@ -338,7 +338,13 @@ impl Warps {
     /// # Panics
     ///
     /// Where the scheduler has placed it though there are not as many free slots.
-    pub fn place(&mut self, launch: &Arc<KernelLaunch>, program: &Arc<Program>, place: Place, cta: [u32; 3]) -> WarpSet {
+    pub fn place(
+        &mut self,
+        launch: &Arc<KernelLaunch>,
+        program: &Arc<Program>,
+        place: Place,
+        cta: [u32; 3],
+    ) -> WarpSet {
         let Place { sm, sm_count, slot } = place;
         self.ctas[usize::from(slot)].start(Arc::clone(launch), cta);
         let warps = launch.warps_per_cta();
@@ -463,7 +469,8 @@ impl Warps {
 
     fn release(&mut self, warp: usize, cycle: u64) {
         let now = cycle.min(self.wheel.now());
-        let due = self.wheel.remove(warp);
+        // A warp that retires has issued its last instruction: it is not looked for.
+        let due = if self.contexts[warp].state().is_finished() { None } else { self.wheel.remove(warp) };
         if self.throttled & only(warp) != 0 {
             self.charge_throttled(now);
             self.throttled &= !only(warp);
