@@ -108,12 +108,18 @@ impl Execution {
     }
 }
 
+/// Lanes of a mask, which is most often full.
+#[inline]
+fn threads_of(mask: u32) -> u64 {
+    if mask == u32::MAX { 32 } else { u64::from(mask.count_ones()) }
+}
+
 /// Counts one warp instruction.
 #[inline]
 fn count(counters: &mut KernelCounters, timing: &Timing, active: u32, executed: u32) {
-    let threads = u64::from(executed.count_ones());
+    let threads = threads_of(executed);
     counters.inst_executed += 1;
-    counters.thread_inst_executed += u64::from(active.count_ones());
+    counters.thread_inst_executed += threads_of(active);
     counters.thread_inst_executed_pred_on += threads;
     match timing.count {
         CountClass::Integer => counters.inst_integer += threads,

@@ -200,9 +200,7 @@ impl SmParameters {
             }
         };
         check((1..=8).contains(&self.sub_cores), "sub_cores", "expected 1 to 8");
-        check((1..=128).contains(&self.warps), "warps", "expected 1 to 128");
-        let per_sub_core = self.warps.div_ceil(self.sub_cores.max(1));
-        check(per_sub_core <= 64, "warps", "a sub-core has at most 64 warps");
+        check((1..=64).contains(&self.warps), "warps", "expected 1 to 64");
         check((1..=self.warps).contains(&self.active_warps), "active_warps", "expected 1 to the number of warps");
         check((1..=64).contains(&self.ctas), "ctas", "expected 1 to 64");
         check(self.registers >= 256, "registers", "expected at least 256");

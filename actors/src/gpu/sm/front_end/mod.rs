@@ -244,7 +244,7 @@ mod tests {
     fn warps_are_dealt_out_to_the_sub_cores() {
         let specification = FrontEndSpecification::new(&parameters());
         let all = (0..specification.sub_cores()).map(|core| specification.members(core)).fold(0, |all, set| all ^ set);
-        assert_eq!(all, u128::from(u64::MAX));
+        assert_eq!(all, u64::MAX);
         assert_eq!(specification.members(1) & 0xff, 0b0010_0010);
     }
 

@@ -25,7 +25,7 @@ use serde::{Deserialize, Serialize};
 use slot::{Context, Status, Warp};
 use std::sync::Arc;
 pub use wheel::WarpSet;
-use wheel::{Wheel, members, only};
+use wheel::{Wheel, count, members, only};
 
 /// Bytes of a thread's local memory that it has from its start; what lies beyond comes when it is used.
 const LOCAL_AT_ONCE: usize = 4096;
@@ -169,7 +169,7 @@ impl Warps {
     /// The cycle ends: warps that are ready still were not selected.
     #[inline]
     pub fn end_cycle(&mut self) {
-        self.counters.stall_not_selected += u64::from(self.wheel.ready().count_ones());
+        self.counters.stall_not_selected += count(self.wheel.ready());
     }
 
     /// A ready warp issues in `cycle`, which is charged to the instruction.
@@ -214,7 +214,7 @@ impl Warps {
     pub fn park(&mut self, warps: WarpSet, cycle: u64, until: u64, stall: Stall) {
         self.wheel.take(warps);
         self.wheel.insert(warps, until);
-        stall.charge(&mut self.counters, u64::from(warps.count_ones()) * (until - cycle));
+        stall.charge(&mut self.counters, count(warps) * (until - cycle));
     }
 
     /// Ready warps find no room below the L1.
@@ -222,7 +222,7 @@ impl Warps {
     pub fn throttle(&mut self, warps: WarpSet, cycle: u64) {
         self.wheel.take(warps);
         self.throttled |= warps;
-        self.throttled_since += u64::from(warps.count_ones()) * cycle;
+        self.throttled_since += count(warps) * cycle;
     }
 
     /// There is room below the L1 again.
@@ -236,7 +236,7 @@ impl Warps {
     }
 
     fn charge_throttled(&mut self, cycle: u64) {
-        let until = u64::from(self.throttled.count_ones()) * cycle;
+        let until = count(self.throttled) * cycle;
         self.counters.stall_lg_throttle += until - self.throttled_since;
         self.throttled_since = until;
     }

@@ -3,13 +3,25 @@
 use crate::gpu::sm::serde_array;
 use serde::{Deserialize, Serialize};
 
-/// Warps of an SM, one bit each.
-pub type WarpSet = u128;
+/// Warps of an SM, one bit each. No GPU has had more than 64 since compute capability 3.0 (CUDA C++ Programming Guide, "Technical
+/// Specifications per Compute Capability").
+pub type WarpSet = u64;
 
 /// The set of one warp.
 #[inline]
 pub fn only(warp: usize) -> WarpSet {
     1 << warp
+}
+
+/// How many warps a set has. Most sets are small, and not every processor counts bits by itself.
+#[inline]
+pub fn count(mut set: WarpSet) -> u64 {
+    let mut warps = 0;
+    while set != 0 {
+        set &= set - 1;
+        warps += 1;
+    }
+    warps
 }
 
 /// The warps of a set, ascending.
@@ -171,7 +183,7 @@ mod tests {
     #[test]
     fn warps_become_ready_in_their_cycle() {
         let mut wheel = Wheel::default();
-        for (warp, cycle) in [(0, 5), (1, 63), (127, 64), (3, 1000), (4, 0)] {
+        for (warp, cycle) in [(0, 5), (1, 63), (62, 64), (3, 1000), (4, 0)] {
             wheel.insert(only(warp), cycle);
         }
         assert_eq!(wheel.ready(), only(4));
@@ -183,7 +195,7 @@ mod tests {
             seen.extend(members(wheel.ready()).map(|warp| (warp, cycle)));
             wheel.take(wheel.ready());
         }
-        assert_eq!(seen, [(0, 5), (1, 63), (127, 64), (3, 1000)]);
+        assert_eq!(seen, [(0, 5), (1, 63), (62, 64), (3, 1000)]);
     }
 
     #[test]
