@@ -14,6 +14,7 @@ pub mod lines;
 pub mod memory;
 pub mod node;
 pub mod simulation;
+pub mod slab;
 #[cfg(test)]
 mod test_support;
 pub mod topology;

@@ -1,6 +1,6 @@
 //! A range of device addresses as requests for lines.
 
-use balar_protocol::memory::{LINE_BYTES, MemoryKind, MemoryRequest, SECTOR_BYTES};
+use balar_protocol::memory::{LINE_BYTES, MemoryKind, MemoryRequest, SECTOR_BYTES, Scope};
 
 /// The part of an address range for which no request was made yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,6 +47,7 @@ impl LineRange {
             full_sectors: if store { mask(first.div_ceil(SECTOR_BYTES), end / SECTOR_BYTES) } else { 0 },
             operations: 0,
             kind,
+            scope: Scope::Weak,
         })
     }
 }

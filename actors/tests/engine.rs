@@ -12,7 +12,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-const SEEN: StatisticDefinition = StatisticDefinition { name: "seen", unit: "message", meaning: "messages received" };
+const SEEN: StatisticDefinition =
+    StatisticDefinition { name: "seen", unit: "message", meaning: "messages received", maximum: false };
 
 /// What a unit saw: (time, source, sequence, port, words).
 type Trace = Vec<(u64, u32, u64, u16, [u64; 3])>;

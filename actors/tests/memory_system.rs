@@ -5,7 +5,7 @@ use balar_actors::engine::{
     Inbox, NextWake, Outbox, Outcome, RunOptions, RunReport, Simulation, Unit, UnitEntry, Window, Wire, run,
 };
 use balar_actors::gpu::{crossbar, hbm_stack, l2_slice};
-use balar_protocol::memory::{MemoryKind, MemoryMessage, MemoryRequest};
+use balar_protocol::memory::{MemoryKind, MemoryMessage, MemoryRequest, Scope};
 use balar_protocol::statistics::{StatisticDefinition, StatisticSink};
 use balar_protocol::{Payload, PortId, SimTime, UnitId};
 
@@ -17,10 +17,11 @@ const BASE: u64 = 0x7000_0000_0000;
 const CLOCK: &str = "1380 MHz";
 
 const END: StatisticDefinition =
-    StatisticDefinition { name: "end", unit: "ps", meaning: "when the last response came" };
-const LATENCY: StatisticDefinition = StatisticDefinition { name: "latency", unit: "ps", meaning: "of all responses" };
+    StatisticDefinition { name: "end", unit: "ps", meaning: "when the last response came", maximum: true };
+const LATENCY: StatisticDefinition =
+    StatisticDefinition { name: "latency", unit: "ps", meaning: "of all responses", maximum: false };
 const RESPONSES: StatisticDefinition =
-    StatisticDefinition { name: "responses", unit: "response", meaning: "responses received" };
+    StatisticDefinition { name: "responses", unit: "response", meaning: "responses received", maximum: false };
 
 /// What a requester asks for: request number i of requester r.
 type Pattern = fn(u32, u64) -> (MemoryKind, u64, u8);
@@ -55,6 +56,7 @@ impl Requester {
             full_sectors: if stores { sectors } else { 0 },
             operations: 0,
             kind,
+            scope: Scope::Weak,
         };
         self.issued += 1;
         self.sent_at.push(at);

@@ -220,7 +220,12 @@ mod tests {
             required: true,
             meaning: "requests of the SMs",
         }],
-        counters: &[StatisticDefinition { name: "read_hits", unit: "sector", meaning: "sectors read that hit" }],
+        counters: &[StatisticDefinition {
+            name: "read_hits",
+            unit: "sector",
+            meaning: "sectors read that hit",
+            maximum: false,
+        }],
         build: |_, _| Err(BuildError::Parameters(Vec::new())),
     };
 

@@ -323,7 +323,8 @@ pub(crate) mod tests {
 
     /// A run with two kernels of three launches on a GPU of two SMs.
     pub(crate) fn record() -> RunRecord {
-        const HITS: StatisticDefinition = StatisticDefinition { name: "read_hits", unit: "sector", meaning: "" };
+        const HITS: StatisticDefinition =
+            StatisticDefinition { name: "read_hits", unit: "sector", meaning: "", maximum: false };
         let mut statistics = StatisticSink::default();
         for (index, warps) in [(0, 8), (1, 5)] {
             statistics.set_location(&format!("gpu.sm[{index}]"));

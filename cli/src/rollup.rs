@@ -13,7 +13,7 @@ pub struct RollUp {
     pub what: &'static str,
     /// Units.
     pub instances: u64,
-    /// Sum over them; saturates.
+    /// Sum over them, which saturates; of a counter that is a maximum, the greatest.
     pub sum: u64,
     /// The least.
     pub min: u64,
@@ -47,6 +47,7 @@ pub fn pattern(location: &str) -> String {
 pub fn roll_up(rows: &[StatisticRow]) -> Vec<RollUp> {
     let mut roll_ups: Vec<RollUp> = Vec::new();
     let mut known: BTreeMap<(String, &'static str), usize> = BTreeMap::new();
+    let mut totals: Vec<u64> = Vec::new();
     for row in rows {
         let location = pattern(&row.location);
         let next = roll_ups.len();
@@ -54,15 +55,17 @@ pub fn roll_up(rows: &[StatisticRow]) -> Vec<RollUp> {
         if index == next {
             let (what, unit, value) = (row.what, row.unit, row.value);
             roll_ups.push(RollUp { location, what, instances: 0, sum: 0, min: value, avg: 0.0, max: value, unit });
+            totals.push(0);
         }
         let roll_up = &mut roll_ups[index];
         roll_up.instances += 1;
-        roll_up.sum = roll_up.sum.saturating_add(row.value);
+        totals[index] = totals[index].saturating_add(row.value);
         roll_up.min = roll_up.min.min(row.value);
         roll_up.max = roll_up.max.max(row.value);
+        roll_up.sum = if row.maximum { roll_up.max } else { totals[index] };
     }
-    for roll_up in &mut roll_ups {
-        roll_up.avg = roll_up.sum as f64 / roll_up.instances as f64;
+    for (roll_up, total) in roll_ups.iter_mut().zip(totals) {
+        roll_up.avg = total as f64 / roll_up.instances as f64;
     }
     roll_ups
 }
@@ -71,19 +74,29 @@ pub fn roll_up(rows: &[StatisticRow]) -> Vec<RollUp> {
 mod tests {
     use super::*;
 
+    /// What three channels of two stacks count.
+    fn rows(maximum: bool) -> Vec<StatisticRow> {
+        [("gpu.hbm[0].channel[0]", 4), ("gpu.hbm[0].channel[1]", 1), ("gpu.hbm[1].channel[0]", 4)]
+            .into_iter()
+            .map(|(location, value)| StatisticRow {
+                location: location.to_owned(),
+                what: "reads",
+                value,
+                unit: "sector",
+                maximum,
+            })
+            .collect()
+    }
+
+    #[test]
+    fn of_maxima_the_greatest_is_taken() {
+        let rolled = roll_up(&rows(true));
+        assert_eq!((rolled[0].sum, rolled[0].min, rolled[0].max, rolled[0].avg), (4, 1, 4, 3.0));
+    }
+
     #[test]
     fn rows_that_differ_by_index_roll_up() {
-        let rows: Vec<StatisticRow> =
-            [("gpu.hbm[0].channel[0]", 4), ("gpu.hbm[0].channel[1]", 1), ("gpu.hbm[1].channel[0]", 4)]
-                .into_iter()
-                .map(|(location, value)| StatisticRow {
-                    location: location.to_owned(),
-                    what: "reads",
-                    value,
-                    unit: "sector",
-                })
-                .collect();
-        let rolled = roll_up(&rows);
+        let rolled = roll_up(&rows(false));
         assert_eq!(rolled.len(), 1);
         assert_eq!(rolled[0].location, "gpu.hbm[*].channel[*]");
         assert_eq!((rolled[0].instances, rolled[0].sum, rolled[0].min, rolled[0].max), (3, 9, 1, 4));

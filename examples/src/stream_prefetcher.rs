@@ -21,7 +21,7 @@ use balar_actors::catalogue::{
     BuildContext, BuildError, ParameterProblem, ParameterSet, PortDefinition, Role, UnitDefinition,
 };
 use balar_actors::engine::{Inbox, NextWake, Outbox, Unit, Window};
-use balar_protocol::memory::{LINE_BYTES, MemoryKind, MemoryMessage, MemoryRequest, MemoryResponse, ServedBy};
+use balar_protocol::memory::{LINE_BYTES, MemoryKind, MemoryMessage, MemoryRequest, MemoryResponse, Scope, ServedBy};
 use balar_protocol::statistics::StatisticSink;
 use balar_protocol::{Bytes, Clock, Frequency, Message, Payload, PortId, Protocol, SimTime};
 use std::collections::VecDeque;
@@ -224,9 +224,6 @@ impl StreamPrefetcher {
             Payload::Memory(MemoryMessage::Response(response)) if !from_sm => self.response(response, cycle, out),
             // Whatever else there is, in this version or the next, passes.
             other => {
-                if matches!(other, Payload::Memory(MemoryMessage::Invalidate)) {
-                    self.invalidate(|_| true);
-                }
                 if from_sm {
                     out.send(self.downstream, self.departure(cycle), other);
                 } else {
@@ -238,7 +235,7 @@ impl StreamPrefetcher {
 
     /// The SM asks for something.
     fn request(&mut self, request: MemoryRequest, cycle: u64, out: &mut Outbox) {
-        if request.kind == MemoryKind::Load {
+        if request.kind == MemoryKind::Load && request.scope == Scope::Weak {
             self.tick += 1;
             self.counters.loads += 1;
             let hit = self.hit(&request, cycle, out);
@@ -379,6 +376,7 @@ impl StreamPrefetcher {
             full_sectors: 0,
             operations: 0,
             kind: MemoryKind::Load,
+            scope: Scope::Weak,
         };
         out.send(self.downstream, at, Payload::Memory(MemoryMessage::Request(request)));
     }

@@ -1,6 +1,7 @@
 //! The copy protocol: bulk transfers by the GPU's copy engine, in pages over the data link.
 
 use crate::memory::{MemoryRequest, MemoryResponse};
+use crate::message::Side;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -197,6 +198,17 @@ pub enum CopyMessage {
 }
 
 impl CopyMessage {
+    /// Which side sends it: the host is the client, the copy engine the server. `None` of pages, which cross in both directions.
+    pub const fn sender(&self) -> Option<Side> {
+        match self {
+            CopyMessage::Command(_) | CopyMessage::Accessed(_) => Some(Side::Client),
+            CopyMessage::PageRequest { .. } | CopyMessage::Access(_) | CopyMessage::Completed { .. } => {
+                Some(Side::Server)
+            }
+            CopyMessage::Page { .. } => None,
+        }
+    }
+
     /// Bytes the message occupies on a link beyond its header.
     pub fn data_bytes(&self) -> u64 {
         match self {

@@ -1,6 +1,7 @@
 //! The CTA protocol: the scheduler places a CTA into a slot of an SM; the SM reports its end.
 
 use crate::cuda::{KernelFault, KernelLaunch, LaunchId};
+use crate::message::Side;
 use crate::statistics::KernelCounters;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -38,4 +39,14 @@ pub enum CtaMessage {
     Completed(Box<CtaCompletion>),
     /// Scheduler to SM: drop every CTA of this launch without a completion; its kernel has failed.
     Abort(LaunchId),
+}
+
+impl CtaMessage {
+    /// Which side sends it: the scheduler is the client, the SM the server.
+    pub const fn sender(&self) -> Side {
+        match self {
+            CtaMessage::Launch(_) | CtaMessage::Abort(_) => Side::Client,
+            CtaMessage::Completed(_) => Side::Server,
+        }
+    }
 }

@@ -1,5 +1,6 @@
 //! The CUDA protocol: kernel launches from the host to the CTA scheduler, and what became of them.
 
+use crate::message::Side;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::any::Any;
 use std::fmt;
@@ -324,4 +325,14 @@ pub enum CudaMessage {
         /// Why it failed, if it did.
         fault: Option<Box<KernelFault>>,
     },
+}
+
+impl CudaMessage {
+    /// Which side sends it: the host is the client, the CTA scheduler the server.
+    pub const fn sender(&self) -> Side {
+        match self {
+            CudaMessage::Launch(_) | CudaMessage::Reset => Side::Client,
+            CudaMessage::LaunchCompleted { .. } => Side::Server,
+        }
+    }
 }

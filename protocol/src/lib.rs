@@ -21,6 +21,6 @@ pub mod translation;
 #[doc(hidden)]
 pub use serde;
 
-pub use message::{Message, Payload, PortId, Protocol, UnitId};
+pub use message::{Message, Payload, PortId, Protocol, Side, UnitId};
 pub use quantity::{Bandwidth, Bytes, Frequency, QuantityError};
 pub use time::{Clock, SimTime};

@@ -1,9 +1,20 @@
 //! The memory protocol: loads, stores and atomics in 128-byte lines of four 32-byte sectors.
 //!
 //! A request names one line and the sectors it touches. It carries no data: values live in the device memory, timing travels here.
-//! Every request but [`MemoryMessage::Credit`] is answered by one [`MemoryResponse`] with the same `id`, stores included
-//! (their acknowledgement is what a memory fence waits for).
+//! Every [`MemoryMessage::Request`] is answered by one [`MemoryResponse`] with the same `id`, stores included (their acknowledgement
+//! is what a memory fence waits for).
+//!
+//! The client (an SM, a copy engine, the L2 slice before its memory) sends requests and [`MemoryMessage::Drain`]; the server sends
+//! responses and [`MemoryMessage::Credit`]. Where a server's input queue has an end, its client starts with a credit for each entry
+//! (the crossbar: `slice_queue`). Responses need no credit: a client takes however many come in a cycle. How many leave is the
+//! server's affair: an L2 slice sends an acknowledgement in the place of one sector of its data array, and the crossbar passes on
+//! one flit of it a cycle and requester.
+//!
+//! A unit between SM and crossbar (a prefetcher, a write-combining buffer) is the server of the SM and a client of the crossbar. It
+//! answers from its own copies only accesses of [`Scope::Weak`], and holds back only stores of that scope, until a `Drain` comes.
 
+use crate::message::Side;
+use crate::time::SimTime;
 use serde::{Deserialize, Serialize};
 
 /// Bytes of a cache line.
@@ -14,9 +25,10 @@ pub const SECTOR_BYTES: u64 = 32;
 pub const SECTORS_PER_LINE: u32 = 4;
 
 /// What a request does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum MemoryKind {
     /// Reads whole sectors.
+    #[default]
     Load,
     /// Writes bytes; answered by an acknowledgement without data.
     Store,
@@ -38,8 +50,20 @@ impl MemoryKind {
     }
 }
 
+/// Who must see an access, or be seen by it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Scope {
+    /// Nobody in particular: an ordinary access, which any unit on the way may serve from its copy, combine or hold back.
+    #[default]
+    Weak,
+    /// All threads of the GPU: a volatile or relaxed access, which the L2 serves.
+    Device,
+    /// The host and other GPUs, too.
+    System,
+}
+
 /// A request for one line.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MemoryRequest {
     /// Address of the line in device memory, a multiple of [`LINE_BYTES`].
     pub line: u64,
@@ -59,6 +83,8 @@ pub struct MemoryRequest {
     pub operations: u8,
     /// What it does.
     pub kind: MemoryKind,
+    /// Who must see it.
+    pub scope: Scope,
 }
 
 /// Who supplied the sectors of a load.
@@ -125,11 +151,88 @@ pub enum MemoryMessage {
     Request(MemoryRequest),
     /// Back to the requester.
     Response(MemoryResponse),
-    /// The receiver of requests has taken `count` of them out of its input queue: as many more may be sent.
-    Credit {
-        /// Queue entries freed.
-        count: u16,
-    },
-    /// Write back every dirty sector and drop the rest of what may be stale: sent between kernels where a topology asks for it.
-    Invalidate,
+    /// Towards memory: a warp waits for its stores (at a fence, at the end of its kernel). Whoever holds stores of this client back
+    /// sends them on; their acknowledgements are the answer. A unit that holds nothing back ignores it and need not pass it on.
+    Drain,
+    /// Back to the requester: requests have been taken out of the input queue, and as many more may be sent.
+    Credit(Credits),
+}
+
+impl MemoryMessage {
+    /// Which side sends it.
+    pub const fn sender(&self) -> Side {
+        match self {
+            MemoryMessage::Request(_) | MemoryMessage::Drain => Side::Client,
+            MemoryMessage::Response(_) | MemoryMessage::Credit(_) => Side::Server,
+        }
+    }
+}
+
+/// Further credits of a message after its first.
+const FURTHER_CREDITS: usize = 14;
+
+/// Credits, each with its own time: the first counts from the message's arrival, the others from as much later as they were given.
+///
+/// So a message may carry credits of its sender's near future, and how many it carries changes nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Credits {
+    /// Picoseconds from the first to each of the others.
+    after: [u16; FURTHER_CREDITS],
+    further: u8,
+}
+
+impl Credits {
+    /// One credit, of the message's own time.
+    pub const ONE: Credits = Credits { after: [0; FURTHER_CREDITS], further: 0 };
+
+    /// `count` credits of the message's own time; at most 15 fit.
+    pub const fn at_once(count: usize) -> Credits {
+        assert!(count > 0 && count <= FURTHER_CREDITS + 1);
+        Credits { after: [0; FURTHER_CREDITS], further: (count - 1) as u8 }
+    }
+
+    /// Adds a credit that is given `after` the first, no earlier than those before it. False where it does not fit: it needs a
+    /// message of its own.
+    #[inline]
+    pub fn push(&mut self, after: SimTime) -> bool {
+        match (u16::try_from(after.0), self.after.get_mut(usize::from(self.further))) {
+            (Ok(after), Some(place)) => {
+                *place = after;
+                self.further += 1;
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// How many there are.
+    pub const fn count(&self) -> usize {
+        self.further as usize + 1
+    }
+
+    /// The time of each, in order, of a message that arrives at `first`.
+    #[inline]
+    pub fn times(&self, first: SimTime) -> impl Iterator<Item = SimTime> {
+        let further = self.after[..usize::from(self.further)].iter();
+        std::iter::once(first).chain(further.map(move |&after| first + SimTime(u64::from(after))))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A credit that lies too far from the first, or finds no room, is refused and leaves the others as they are.
+    #[test]
+    fn credits_keep_their_times() {
+        let mut credits = Credits::ONE;
+        assert!(credits.push(SimTime(762)) && credits.push(SimTime(65_535)));
+        assert!(!credits.push(SimTime(65_536)), "the span has 16 bits");
+        let times: Vec<_> = credits.times(SimTime(100)).collect();
+        assert_eq!(times, [SimTime(100), SimTime(862), SimTime(65_635)]);
+        let mut many = Credits::ONE;
+        let taken = (0..100).filter(|&after| many.push(SimTime(after))).count();
+        assert_eq!((taken, many.count()), (14, 15));
+        assert_eq!(Credits::at_once(15).times(SimTime(7)).filter(|time| *time == SimTime(7)).count(), 15);
+    }
 }

@@ -101,7 +101,39 @@ impl fmt::Display for Protocol {
     }
 }
 
+/// The two sides of a conversation: the client asks, the server answers. Each port of a unit is one of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Side {
+    /// The host before a GPU, the CTA scheduler before an SM, whoever reads and writes before a memory.
+    Client,
+    /// The other one.
+    Server,
+}
+
 impl Payload {
+    /// Which side sends it; `None` where both do.
+    pub const fn sender(&self) -> Option<Side> {
+        match self {
+            Payload::Cuda(message) => Some(message.sender()),
+            Payload::Cta(message) => Some(message.sender()),
+            Payload::Memory(message) => Some(message.sender()),
+            Payload::Translation(message) => Some(message.sender()),
+            Payload::Copy(message) => message.sender(),
+            Payload::Custom(_) => None,
+        }
+    }
+
+    /// Ends the run: a unit's `port` has received what nobody may send there. The engine adds the unit and the time.
+    ///
+    /// # Panics
+    ///
+    /// Always.
+    #[cold]
+    #[track_caller]
+    pub fn unexpected(&self, port: &str) -> ! {
+        panic!("port {port} does not take this message of the {} protocol: {self:?}", self.protocol())
+    }
+
     /// The protocol it belongs to.
     pub const fn protocol(&self) -> Protocol {
         match self {

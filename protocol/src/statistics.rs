@@ -12,6 +12,8 @@ pub struct StatisticDefinition {
     pub unit: &'static str,
     /// One line of meaning.
     pub meaning: &'static str,
+    /// Is it the greatest value of something? Then several are not added up: their greatest is taken.
+    pub maximum: bool,
 }
 
 /// One row of the result.
@@ -25,6 +27,8 @@ pub struct StatisticRow {
     pub value: u64,
     /// Its unit of measure.
     pub unit: &'static str,
+    /// As [`StatisticDefinition::maximum`].
+    pub maximum: bool,
 }
 
 /// What a kernel launch did, as the CTA scheduler saw it.
@@ -112,17 +116,20 @@ impl StatisticSink {
     /// Adds a row for the unit itself.
     pub fn row(&mut self, definition: &StatisticDefinition, value: u64) {
         let location = self.location.clone();
-        self.rows.push(StatisticRow { location, what: definition.name, value, unit: definition.unit });
+        let StatisticDefinition { name: what, unit, maximum, .. } = *definition;
+        self.rows.push(StatisticRow { location, what, value, unit, maximum });
     }
 
     /// Adds a row for a part of the unit: "channel\[2\]".
     pub fn row_of(&mut self, part: &str, definition: &StatisticDefinition, value: u64) {
         let location = format!("{}.{part}", self.location);
-        self.rows.push(StatisticRow { location, what: definition.name, value, unit: definition.unit });
+        let StatisticDefinition { name: what, unit, maximum, .. } = *definition;
+        self.rows.push(StatisticRow { location, what, value, unit, maximum });
     }
 }
 
-/// Declares a struct of `u64` counters with their units and meanings.
+/// Declares a struct of `u64` counters with their units and meanings. A counter that is the greatest value of something says
+/// `maximum` after its unit: it is not added to others, but the greatest of them is taken.
 ///
 /// ```
 /// balar_protocol::counters! {
@@ -130,18 +137,27 @@ impl StatisticSink {
 ///     pub struct QueueCounters {
 ///         /// entries taken in
 ///         entries: "entry",
+///         /// most entries at once
+///         length_maximum: "entry" maximum,
 ///     }
 /// }
 /// let mut counters = QueueCounters::default();
 /// counters.entries += 1;
 /// assert_eq!(QueueCounters::DEFINITIONS[0].meaning, "entries taken in");
+/// counters.length_maximum = 3;
+/// counters.add(&QueueCounters { entries: 4, length_maximum: 2 });
+/// assert_eq!((counters.entries, counters.length_maximum), (5, 3));
 /// ```
 #[macro_export]
 macro_rules! counters {
+    (@is_maximum) => { false };
+    (@is_maximum maximum) => { true };
+    (@add $to:expr, $from:expr) => { $to += $from };
+    (@add $to:expr, $from:expr, maximum) => { $to = $to.max($from) };
     (
         $(#[doc = $about:expr])*
         $visibility:vis struct $name:ident {
-            $( #[doc = $meaning:expr] $counter:ident : $unit:literal ),* $(,)?
+            $( #[doc = $meaning:expr] $counter:ident : $unit:literal $($maximum:ident)? ),* $(,)?
         }
     ) => {
         $(#[doc = $about])*
@@ -158,6 +174,7 @@ macro_rules! counters {
                     name: stringify!($counter),
                     unit: $unit,
                     meaning: $meaning.trim_ascii(),
+                    maximum: $crate::counters!(@is_maximum $($maximum)?),
                 }, )*
             ];
 
@@ -180,9 +197,9 @@ macro_rules! counters {
                 }
             }
 
-            /// Adds the other's counts to this one's.
+            /// Adds the other's counts to this one's; of maxima, the greater is kept.
             pub fn add(&mut self, other: &Self) {
-                $( self.$counter += other.$counter; )*
+                $( $crate::counters!(@add self.$counter, other.$counter $(, $maximum)?); )*
             }
         }
     };

@@ -1,5 +1,10 @@
 //! The translation protocol: virtual to physical page addresses, between the TLBs of an SM and the GMMU.
+//!
+//! The SM is the client: it sends requests, and tells when a range is dropped. The GMMU is the server: it answers each request with a
+//! response, after a fault where the page must be migrated first, and asks for ranges to be dropped before their pages move. The
+//! GMMU of this project maps every page onto itself and so sends responses alone; faults and shootdowns are for one that migrates.
 
+use crate::message::Side;
 use serde::{Deserialize, Serialize};
 
 /// Why the GMMU could not answer with a translation at once.
@@ -33,10 +38,11 @@ pub enum TranslationMessage {
         page: u64,
         /// Physical address of the page.
         frame: u64,
-        /// Page size in bytes.
-        page_bytes: u64,
+        /// Page size in bytes, as its binary logarithm.
+        page_bits: u8,
     },
-    /// The page cannot be used now; a `Response` follows where the fault can be served.
+    /// The page cannot be used now. Of [`FaultKind::NotResident`], a `Response` follows when the page has been migrated; the others end
+    /// the kernel.
     Fault {
         /// The request's number.
         id: u32,
@@ -59,4 +65,16 @@ pub enum TranslationMessage {
         /// The GMMU's number.
         id: u32,
     },
+}
+
+impl TranslationMessage {
+    /// Which side sends it.
+    pub const fn sender(&self) -> Side {
+        match self {
+            TranslationMessage::Request { .. } | TranslationMessage::Invalidated { .. } => Side::Client,
+            TranslationMessage::Response { .. }
+            | TranslationMessage::Fault { .. }
+            | TranslationMessage::Invalidate { .. } => Side::Server,
+        }
+    }
 }

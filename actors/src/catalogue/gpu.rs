@@ -20,7 +20,7 @@ pub struct GpuDescription {
 }
 
 /// What one SM has in all, or what a CTA takes of it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct SmResources {
     /// Threads.
     pub threads: u32,

@@ -3,12 +3,17 @@
 //! Row commands (activate, precharge) and column commands (read, write) have a command bus each, as in HBM. A request's sectors go
 //! to one row: its column commands are `t_ccd_l` apart, and those of another bank group fall in between. So a request of n sectors
 //! charges the data bus n x `t_ccd_s` and its bank group n x `t_ccd_l`. A channel works from command to command, never through idle cycles.
+//!
+//! The next command of each bus is kept, and sought again only after a command or a refresh that may have changed it.
+//!
+//! **Invariant:** what a channel does depends on the cycles of arrivals alone, never on where its windows end.
 
 use super::ChannelCounters;
 use super::timing::{DramTiming, Refresh};
 use crate::interleave::fold;
 use balar_protocol::memory::{LINE_BYTES, MemoryKind, MemoryRequest};
 use balar_protocol::{Clock, PortId, SimTime};
+use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
 /// A row number no request has: nothing open.
@@ -16,7 +21,7 @@ const CLOSED: u32 = u32::MAX;
 /// No entry of the bank's queue hits the open row.
 const NO_HIT: u32 = u32::MAX;
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Entry {
     request: MemoryRequest,
     row: u32,
@@ -26,23 +31,31 @@ struct Entry {
 }
 
 /// The waiting reads or writes of one bank.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 struct Queue {
     entries: VecDeque<Entry>,
-    /// Position of the oldest entry that hits the open row.
+    /// Position of the oldest entry that hits the open row, and its age.
     hit: u32,
+    hit_age: u64,
+    /// Age of the oldest entry.
+    first_age: u64,
 }
 
 impl Queue {
     /// Finds the oldest entry for `row`; there is none before position `from`.
     #[inline]
     fn seek_hit(&mut self, row: u32, from: usize) {
-        let position = self.entries.range(from..).position(|entry| entry.row == row);
-        self.hit = position.map_or(NO_HIT, |position| (from + position) as u32);
+        match self.entries.range(from..).position(|entry| entry.row == row) {
+            Some(position) => {
+                self.hit = (from + position) as u32;
+                self.hit_age = self.entries[from + position].age;
+            }
+            None => self.hit = NO_HIT,
+        }
     }
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Bank {
     open: u32,
     /// First cycles in which the bank may take each command.
@@ -71,15 +84,9 @@ impl Candidate {
     }
 }
 
-/// A channel by its bank timing.
-#[derive(Debug)]
-pub(crate) struct BankTimedChannel {
-    clock: Clock,
-    timing: DramTiming,
-    controller_latency: SimTime,
-    interleave: u64,
-    lines_of_row: u64,
-    group_of_bank: u32,
+/// Everything that changes.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct ChannelState {
     now: u64,
     ages: u64,
     arrivals: VecDeque<(u64, Entry)>,
@@ -103,69 +110,122 @@ pub(crate) struct BankTimedChannel {
     last_activate: Option<u64>,
     /// The last four activates.
     activates: [Option<u64>; 4],
-    next_activate: usize,
+    next_activate: u32,
     next_refresh: u64,
     refresh_bank: u32,
+    pub counters: ChannelCounters,
+}
+
+/// A channel by its bank timing.
+#[derive(Debug)]
+pub(super) struct BankTimedChannel {
+    clock: Clock,
+    timing: DramTiming,
+    controller_latency: SimTime,
+    interleave: u64,
+    lines_of_row: u64,
+    group_of_bank: u32,
     busy_time: [SimTime; 5],
-    pub(crate) counters: ChannelCounters,
+    state: ChannelState,
+    /// The next column and row command, by the state; `None` where they must be sought. They hold until time passes them.
+    column: Option<Candidate>,
+    row: Option<Candidate>,
+    /// Nothing is to be done before this cycle.
+    due: u64,
+}
+
+/// The first cycle that the buses leave to a command of each kind.
+#[derive(Clone, Copy)]
+struct Buses {
+    column: u64,
+    activate: u64,
+    precharge: u64,
 }
 
 impl BankTimedChannel {
-    pub(crate) fn new(
+    pub(super) fn new(
         clock: Clock,
         timing: &DramTiming,
         controller_latency: SimTime,
         interleave: u32,
     ) -> BankTimedChannel {
         let bank = Bank { open: CLOSED, activate: 0, column: 0, precharge: 0, passed: 0, opened: None };
-        let queues = || vec![Queue { entries: VecDeque::with_capacity(16), hit: NO_HIT }; timing.banks as usize];
+        let queue = || Queue { entries: VecDeque::with_capacity(16), hit: NO_HIT, hit_age: 0, first_age: 0 };
+        let queues = || (0..timing.banks).map(|_| queue()).collect();
         let mut channel = BankTimedChannel {
             clock,
             controller_latency,
             interleave: u64::from(interleave.max(1)),
             lines_of_row: u64::from(timing.row_bytes) / LINE_BYTES,
             group_of_bank: timing.bank_groups - 1,
-            now: 0,
-            ages: 0,
-            arrivals: VecDeque::with_capacity(64),
-            queues: [queues(), queues()],
-            busy: [0; 2],
-            counts: [0; 2],
-            draining: false,
-            wrote: false,
-            banks: vec![bank; timing.banks as usize],
-            group_column: vec![0; timing.bank_groups as usize],
-            column_bus: 0,
-            row_bus: 0,
-            direction: [0; 2],
-            last_activate: None,
-            activates: [None; 4],
-            next_activate: 0,
-            next_refresh: u64::MAX,
-            refresh_bank: 0,
             busy_time: [0u64, 1, 2, 3, 4].map(|sectors| clock.time_of(sectors * u64::from(timing.burst))),
-            counters: ChannelCounters::default(),
             timing: timing.clone(),
+            state: ChannelState {
+                now: 0,
+                ages: 0,
+                arrivals: VecDeque::with_capacity(64),
+                queues: [queues(), queues()],
+                busy: [0; 2],
+                counts: [0; 2],
+                draining: false,
+                wrote: false,
+                banks: vec![bank; timing.banks as usize],
+                group_column: vec![0; timing.bank_groups as usize],
+                column_bus: 0,
+                row_bus: 0,
+                direction: [0; 2],
+                last_activate: None,
+                activates: [None; 4],
+                next_activate: 0,
+                next_refresh: u64::MAX,
+                refresh_bank: 0,
+                counters: ChannelCounters::default(),
+            },
+            column: None,
+            row: None,
+            due: u64::MAX,
         };
-        channel.next_refresh = channel.refresh_interval();
+        channel.state.next_refresh = channel.refresh_interval();
         channel
     }
 
-    /// Takes a request in.
-    pub(crate) fn arrive(&mut self, time: SimTime, cycle: u64, port: PortId, request: MemoryRequest) {
-        self.counters.arrival(&request);
-        let entry = Entry { request, row: 0, port, age: self.ages, arrived: time };
-        self.ages += 1;
-        self.arrivals.push_back((cycle, entry));
+    pub(super) fn state(&self) -> &ChannelState {
+        &self.state
     }
 
-    pub(crate) fn has_work(&self) -> bool {
-        self.waiting() > 0
+    /// Takes over a saved state. False where it is of another shape.
+    pub(super) fn restore(&mut self, state: ChannelState) -> bool {
+        let (banks, groups) = (self.state.banks.len(), self.state.group_column.len());
+        let right = state.banks.len() == banks
+            && state.queues.iter().all(|queues| queues.len() == banks)
+            && state.group_column.len() == groups
+            && state.next_activate < 4
+            && (state.refresh_bank as usize) < banks;
+        if right {
+            self.state = state;
+            (self.column, self.row, self.due) = (None, None, 0);
+        }
+        right
+    }
+
+    /// Takes a request in.
+    pub(super) fn arrive(&mut self, time: SimTime, cycle: u64, port: PortId, request: MemoryRequest) {
+        let state = &mut self.state;
+        state.counters.arrival(&request);
+        let entry = Entry { request, row: 0, port, age: state.ages, arrived: time };
+        state.ages += 1;
+        state.arrivals.push_back((cycle, entry));
+        self.due = self.due.min(cycle);
+    }
+
+    /// Nothing is to be done before this cycle; `u64::MAX` where nothing waits.
+    pub(super) fn due(&self) -> u64 {
+        self.due
     }
 
     /// Requests that wait.
-    pub(crate) fn waiting(&self) -> usize {
-        self.arrivals.len() + (self.counts[0] + self.counts[1]) as usize
+    pub(super) fn waiting(&self) -> usize {
+        self.state.arrivals.len() + (self.state.counts[0] + self.state.counts[1]) as usize
     }
 
     /// (bank, row) of a line: bank groups alternate from line to line of the channel, rows fill before the bank changes,
@@ -182,150 +242,237 @@ impl BankTimedChannel {
         ((bank * groups + group) as u32, (row & 0x7fff_ffff) as u32)
     }
 
-    fn ingest(&mut self, now: u64) {
-        while let Some(&(cycle, mut entry)) = self.arrivals.front() {
-            if cycle > now {
-                break;
-            }
-            self.arrivals.pop_front();
+    fn ingest(&mut self) {
+        let mut any = false;
+        while let Some(&(cycle, mut entry)) = self.state.arrivals.front()
+            && cycle <= self.state.now
+        {
+            any = true;
+            self.state.arrivals.pop_front();
             let (bank, row) = self.place(entry.request.line);
             entry.row = row;
             let direction = usize::from(entry.request.kind != MemoryKind::Load);
-            let queue = &mut self.queues[direction][bank as usize];
-            if queue.hit == NO_HIT && row == self.banks[bank as usize].open {
+            let state = &mut self.state;
+            let queue = &mut state.queues[direction][bank as usize];
+            let first = queue.entries.is_empty();
+            let hits = queue.hit == NO_HIT && row == state.banks[bank as usize].open;
+            if first {
+                queue.first_age = entry.age;
+            }
+            if hits {
                 queue.hit = queue.entries.len() as u32;
+                queue.hit_age = entry.age;
             }
             queue.entries.push_back(entry);
-            self.busy[direction] |= 1 << bank;
-            self.counts[direction] += 1;
+            state.busy[direction] |= 1 << bank;
+            state.counts[direction] += 1;
+            // Only the first entry of a bank, and the first that hits, change what the bank may do.
+            if direction == usize::from(state.draining) && (first || hits) {
+                if self.row.is_some_and(|row| row.bank == bank && row.cycle != u64::MAX) {
+                    self.row = None;
+                }
+                self.consider(bank);
+            }
         }
-        self.counters.queue_maximum = self.counters.queue_maximum.max(u64::from(self.counts[0] + self.counts[1]));
+        if any {
+            let waiting = u64::from(self.state.counts[0] + self.state.counts[1]);
+            self.state.counters.queue_maximum = self.state.counters.queue_maximum.max(waiting);
+        }
     }
 
     /// Issues every command due before cycle `limit`; `done` gets the port, the time of the response and the request.
     /// Returns the cycle of the next command, `u64::MAX` where nothing waits.
-    pub(crate) fn run(&mut self, limit: u64, mut done: impl FnMut(PortId, SimTime, &MemoryRequest)) -> u64 {
+    pub(super) fn run(&mut self, limit: u64, mut done: impl FnMut(PortId, SimTime, &MemoryRequest)) -> u64 {
+        if self.due < limit {
+            self.due = self.run_now(limit, &mut done);
+        }
+        self.due
+    }
+
+    fn run_now(&mut self, limit: u64, done: &mut impl FnMut(PortId, SimTime, &MemoryRequest)) -> u64 {
         loop {
-            if self.counts == [0, 0] {
-                let Some(&(cycle, _)) = self.arrivals.front() else { return u64::MAX };
-                self.now = self.now.max(cycle);
+            let arrival = self.state.arrivals.front().map_or(u64::MAX, |(cycle, _)| *cycle);
+            if self.state.counts == [0, 0] {
+                // More may still come that arrives in cycle `limit`.
+                if arrival >= limit {
+                    return arrival;
+                }
+                self.state.now = self.state.now.max(arrival);
             }
-            self.ingest(self.now);
-            self.refresh();
+            self.ingest();
+            if self.state.next_refresh <= self.state.now {
+                self.refresh();
+                (self.column, self.row) = (None, None);
+            }
             self.choose_direction();
             let (column, row) = self.candidates();
             let cycle = column.cycle.min(row.cycle);
-            let arrival = self.arrivals.front().map_or(u64::MAX, |(cycle, _)| *cycle);
-            if arrival.min(self.next_refresh) <= cycle && arrival.min(self.next_refresh) < limit {
-                self.now = arrival.min(self.next_refresh);
+            let arrival = self.state.arrivals.front().map_or(u64::MAX, |(cycle, _)| *cycle);
+            let event = arrival.min(self.state.next_refresh);
+            if event <= cycle && event < limit {
+                self.state.now = event;
                 continue;
             }
             if cycle >= limit {
                 // A refresh or an arrival before that command may bring another one forward.
-                return cycle.min(arrival).min(self.next_refresh);
+                return cycle.min(event);
             }
-            self.now = cycle;
+            self.state.now = cycle;
             if column.cycle == cycle {
                 let (port, time, request) = self.access(column);
                 done(port, time, &request);
+                self.column = None;
+                self.consider(column.bank);
             }
             // The column command changed its own bank alone, and a bank is a candidate for one bus at a time.
             if row.cycle == cycle {
                 self.open_or_close(row);
+                self.row = None;
+                self.consider(row.bank);
             }
         }
     }
 
     fn choose_direction(&mut self) {
-        let [reads, writes] = self.counts;
-        if self.draining {
-            self.draining = writes > 0 && (reads == 0 || writes > self.timing.write_low);
+        let [reads, writes] = self.state.counts;
+        let draining = if self.state.draining {
+            writes > 0 && (reads == 0 || writes > self.timing.write_low)
         } else {
-            self.draining = writes >= self.timing.write_high || (reads == 0 && writes > 0);
+            writes >= self.timing.write_high || (reads == 0 && writes > 0)
+        };
+        if draining != self.state.draining {
+            self.state.draining = draining;
+            (self.column, self.row) = (None, None);
         }
     }
 
     /// The first column command and the first row command that may be issued, oldest request first among equals.
-    fn candidates(&self) -> (Candidate, Candidate) {
-        let direction = usize::from(self.draining);
-        let bus = self.now.max(self.column_bus).max(self.direction[direction]);
-        let activate_bus = self.now.max(self.row_bus).max(self.activate_allowed());
-        let precharge_bus = self.now.max(self.row_bus);
+    fn candidates(&mut self) -> (Candidate, Candidate) {
+        let found = match (self.column, self.row) {
+            (Some(column), Some(row)) => (column, row),
+            (None, None) => self.seek(true, true),
+            (column, row) => {
+                let (found_column, found_row) = self.seek(column.is_none(), row.is_none());
+                (column.unwrap_or(found_column), row.unwrap_or(found_row))
+            }
+        };
+        debug_assert_eq!(found, self.seek(true, true), "what was kept is what would be found");
+        (self.column, self.row) = (Some(found.0), Some(found.1));
+        found
+    }
+
+    #[inline]
+    fn buses(&self) -> Buses {
+        let state = &self.state;
+        let precharge = state.now.max(state.row_bus);
+        Buses {
+            column: state.now.max(state.column_bus).max(state.direction[usize::from(state.draining)]),
+            activate: precharge.max(self.activate_allowed()),
+            precharge,
+        }
+    }
+
+    /// What a bank that has requests of the present direction may do next: is it a column command?
+    #[inline]
+    fn candidate(&self, bank: u32, buses: Buses) -> (bool, Candidate) {
+        let state = &self.state;
+        let queue = &state.queues[usize::from(state.draining)][bank as usize];
+        let state_of_bank = &state.banks[bank as usize];
+        if queue.hit != NO_HIT && (queue.hit == 0 || state_of_bank.passed < self.timing.row_hit_cap) {
+            let group = state.group_column[(bank & self.group_of_bank) as usize];
+            let cycle = buses.column.max(state_of_bank.column).max(group);
+            (true, Candidate { cycle, age: queue.hit_age, bank })
+        } else {
+            let cycle = match state_of_bank.open {
+                CLOSED => buses.activate.max(state_of_bank.activate),
+                _ => buses.precharge.max(state_of_bank.precharge),
+            };
+            (false, Candidate { cycle, age: queue.first_age, bank })
+        }
+    }
+
+    /// The first commands among all banks, of the kinds wanted.
+    fn seek(&self, columns: bool, rows: bool) -> (Candidate, Candidate) {
+        let buses = self.buses();
         let (mut column, mut row) = (Candidate::NEVER, Candidate::NEVER);
-        let mut banks = self.busy[direction];
+        let mut banks = self.state.busy[usize::from(self.state.draining)];
         while banks != 0 {
             let bank = banks.trailing_zeros();
             banks &= banks - 1;
-            let state = &self.banks[bank as usize];
-            let queue = &self.queues[direction][bank as usize];
-            if queue.hit != NO_HIT && (queue.hit == 0 || state.passed < self.timing.row_hit_cap) {
-                let group = (bank & self.group_of_bank) as usize;
-                let cycle = bus.max(state.column).max(self.group_column[group]);
-                let candidate = Candidate { cycle, age: queue.entries[queue.hit as usize].age, bank };
-                if candidate.before(&column) {
-                    column = candidate;
-                }
-            } else {
-                let cycle = match state.open {
-                    CLOSED => activate_bus.max(state.activate),
-                    _ => precharge_bus.max(state.precharge),
-                };
-                let candidate = Candidate { cycle, age: queue.entries[0].age, bank };
-                if candidate.before(&row) {
-                    row = candidate;
-                }
+            let (is_column, candidate) = self.candidate(bank, buses);
+            let best = if is_column { &mut column } else { &mut row };
+            if (if is_column { columns } else { rows }) && candidate.before(best) {
+                *best = candidate;
             }
         }
         (column, row)
     }
 
+    /// Only this bank may do something else than before: is it now the first?
+    fn consider(&mut self, bank: u32) {
+        if self.state.busy[usize::from(self.state.draining)] & 1 << bank == 0 {
+            return;
+        }
+        let (is_column, candidate) = self.candidate(bank, self.buses());
+        let best = if is_column { &mut self.column } else { &mut self.row };
+        if let Some(best) = best
+            && candidate.before(best)
+        {
+            *best = candidate;
+        }
+    }
+
     /// First cycle that t_RRD and t_FAW leave to an activate.
     fn activate_allowed(&self) -> u64 {
-        let pair = self.last_activate.map_or(0, |cycle| cycle + u64::from(self.timing.t_rrd));
-        let four = self.activates[self.next_activate].map_or(0, |cycle| cycle + u64::from(self.timing.t_faw));
+        let state = &self.state;
+        let pair = state.last_activate.map_or(0, |cycle| cycle + u64::from(self.timing.t_rrd));
+        let four =
+            state.activates[state.next_activate as usize].map_or(0, |cycle| cycle + u64::from(self.timing.t_faw));
         pair.max(four)
     }
 
     /// Reads or writes the chosen bank's oldest row hit.
     fn access(&mut self, chosen: Candidate) -> (PortId, SimTime, MemoryRequest) {
         let timing = &self.timing;
-        let direction = usize::from(self.draining);
-        let queue = &mut self.queues[direction][chosen.bank as usize];
-        let bank = &mut self.banks[chosen.bank as usize];
+        let state = &mut self.state;
+        let direction = usize::from(state.draining);
+        let queue = &mut state.queues[direction][chosen.bank as usize];
+        let bank = &mut state.banks[chosen.bank as usize];
         let position = queue.hit as usize;
         bank.passed = if position == 0 { 0 } else { bank.passed + 1 };
         // `candidates` chose an entry that is there.
         let Some(entry) = queue.entries.remove(position) else { unreachable!("a chosen entry is queued") };
         queue.seek_hit(bank.open, position);
-        if queue.entries.is_empty() {
-            self.busy[direction] &= !(1 << chosen.bank);
+        match queue.entries.front() {
+            Some(first) => queue.first_age = first.age,
+            None => state.busy[direction] &= !(1 << chosen.bank),
         }
-        self.counts[direction] -= 1;
+        state.counts[direction] -= 1;
 
         let sectors = u64::from(entry.request.sectors.count_ones()).clamp(1, 4);
         let last = chosen.cycle + (sectors - 1) * u64::from(timing.t_ccd_l);
-        self.column_bus = chosen.cycle + sectors * u64::from(timing.t_ccd_s);
-        self.group_column[(chosen.bank & self.group_of_bank) as usize] =
+        state.column_bus = chosen.cycle + sectors * u64::from(timing.t_ccd_s);
+        state.group_column[(chosen.bank & self.group_of_bank) as usize] =
             chosen.cycle + sectors * u64::from(timing.t_ccd_l);
         let finished;
-        if self.draining {
+        if state.draining {
             finished = last + u64::from(timing.wl + timing.burst);
             bank.precharge = bank.precharge.max(finished + u64::from(timing.t_wr));
-            self.direction[0] = self.direction[0].max(finished + u64::from(timing.t_wtr));
+            state.direction[0] = state.direction[0].max(finished + u64::from(timing.t_wtr));
         } else {
             finished = last + u64::from(timing.cl + timing.burst);
             bank.precharge = bank.precharge.max(last + u64::from(timing.t_rtp));
             let write = (finished + u64::from(timing.turnaround)).saturating_sub(u64::from(timing.wl));
-            self.direction[1] = self.direction[1].max(write);
+            state.direction[1] = state.direction[1].max(write);
         }
-        let counters = &mut self.counters;
+        let counters = &mut state.counters;
         match bank.opened.take() {
             None => counters.row_hits += 1,
             Some(false) => counters.row_misses += 1,
             Some(true) => counters.row_conflicts += 1,
         }
-        counters.turnarounds += u64::from(self.wrote != self.draining);
-        self.wrote = self.draining;
+        counters.turnarounds += u64::from(state.wrote != state.draining);
+        state.wrote = state.draining;
         counters.busy_time += self.busy_time[sectors as usize].0;
         let time = self.clock.time_of(finished) + self.controller_latency;
         if entry.request.kind == MemoryKind::Load {
@@ -336,40 +483,40 @@ impl BankTimedChannel {
 
     /// Precharges the chosen bank, or activates the row of its oldest request.
     fn open_or_close(&mut self, chosen: Candidate) {
-        let direction = usize::from(self.draining);
-        self.row_bus = chosen.cycle + 1;
-        if self.banks[chosen.bank as usize].open != CLOSED {
+        let state = &mut self.state;
+        state.row_bus = chosen.cycle + 1;
+        if state.banks[chosen.bank as usize].open != CLOSED {
             self.close(chosen.bank, chosen.cycle);
-            self.banks[chosen.bank as usize].opened = Some(true);
+            self.state.banks[chosen.bank as usize].opened = Some(true);
             return;
         }
         let timing = &self.timing;
-        let bank = &mut self.banks[chosen.bank as usize];
-        bank.open = self.queues[direction][chosen.bank as usize].entries[0].row;
+        let bank = &mut state.banks[chosen.bank as usize];
+        bank.open = state.queues[usize::from(state.draining)][chosen.bank as usize].entries[0].row;
         bank.column = chosen.cycle + u64::from(timing.t_rcd);
         bank.precharge = chosen.cycle + u64::from(timing.t_ras);
         bank.activate = chosen.cycle + u64::from(timing.t_rc);
         bank.passed = 0;
         bank.opened = Some(bank.opened.unwrap_or(false));
-        self.last_activate = Some(chosen.cycle);
-        self.activates[self.next_activate] = Some(chosen.cycle);
-        self.next_activate = (self.next_activate + 1) % 4;
-        self.counters.activates += 1;
+        state.last_activate = Some(chosen.cycle);
+        state.activates[state.next_activate as usize] = Some(chosen.cycle);
+        state.next_activate = (state.next_activate + 1) % 4;
+        state.counters.activates += 1;
         let row = bank.open;
-        for queues in &mut self.queues {
+        for queues in &mut state.queues {
             queues[chosen.bank as usize].seek_hit(row, 0);
         }
     }
 
     /// Closes the bank's row in `cycle`, if one is open.
     fn close(&mut self, bank: u32, cycle: u64) {
-        let state = &mut self.banks[bank as usize];
-        if state.open != CLOSED {
-            state.open = CLOSED;
-            state.opened = None;
-            state.activate = state.activate.max(cycle + u64::from(self.timing.t_rp));
-            self.counters.precharges += 1;
-            for queues in &mut self.queues {
+        let of_bank = &mut self.state.banks[bank as usize];
+        if of_bank.open != CLOSED {
+            of_bank.open = CLOSED;
+            of_bank.opened = None;
+            of_bank.activate = of_bank.activate.max(cycle + u64::from(self.timing.t_rp));
+            self.state.counters.precharges += 1;
+            for queues in &mut self.state.queues {
                 queues[bank as usize].hit = NO_HIT;
             }
         }
@@ -385,36 +532,34 @@ impl BankTimedChannel {
 
     /// Does the refreshes due up to now. Those of an idle stretch are made up for at its end: all but the last round leave no trace but closed rows.
     fn refresh(&mut self) {
-        if self.timing.refresh == Refresh::Off {
-            return;
-        }
         let interval = self.refresh_interval();
         let banks = if self.timing.refresh == Refresh::PerBank { u64::from(self.timing.banks) } else { 1 };
-        let round = interval * banks;
-        if self.now > self.next_refresh + 2 * round {
-            let rounds = (self.now - self.next_refresh) / round - 1;
-            self.next_refresh += rounds * round;
-            self.counters.refreshes += rounds * banks;
+        let round = interval.saturating_mul(banks);
+        let state = &mut self.state;
+        if state.now > state.next_refresh.saturating_add(round.saturating_mul(2)) {
+            let rounds = (state.now - state.next_refresh) / round - 1;
+            state.next_refresh += rounds * round;
+            state.counters.refreshes += rounds * banks;
         }
-        while self.next_refresh <= self.now {
-            let cycle = self.next_refresh;
-            self.next_refresh += interval;
-            self.counters.refreshes += 1;
+        while self.state.next_refresh <= self.state.now {
+            let cycle = self.state.next_refresh;
+            self.state.next_refresh = cycle.saturating_add(interval);
+            self.state.counters.refreshes += 1;
             if self.timing.refresh == Refresh::AllBank {
                 for bank in 0..self.timing.banks {
                     self.refresh_one(bank, cycle);
                 }
             } else {
-                self.refresh_one(self.refresh_bank, cycle);
-                self.refresh_bank = (self.refresh_bank + 1) % self.timing.banks;
+                self.refresh_one(self.state.refresh_bank, cycle);
+                self.state.refresh_bank = (self.state.refresh_bank + 1) % self.timing.banks;
             }
         }
     }
 
     fn refresh_one(&mut self, bank: u32, cycle: u64) {
-        let precharge = self.banks[bank as usize].precharge;
+        let precharge = self.state.banks[bank as usize].precharge;
         self.close(bank, cycle.max(precharge));
-        let state = &mut self.banks[bank as usize];
-        state.activate = state.activate.max(cycle) + u64::from(self.timing.t_rfc);
+        let of_bank = &mut self.state.banks[bank as usize];
+        of_bank.activate = of_bank.activate.max(cycle) + u64::from(self.timing.t_rfc);
     }
 }

@@ -9,12 +9,12 @@ mod timing;
 pub use timing::{DramTiming, Refresh};
 
 use crate::catalogue::ParameterProblem;
-use crate::engine::{Inbox, NextWake, Outbox, Window};
+use crate::engine::{Inbox, NextWake, Outbox, StateError, Window, restore_state, save_state};
 use balar_protocol::memory::{MemoryKind, MemoryMessage, MemoryRequest, ServedBy};
 use balar_protocol::statistics::StatisticSink;
-use balar_protocol::{Bandwidth, Clock, Frequency, Payload, PortId, SimTime};
-use bank_timed::BankTimedChannel;
-use simple::SimpleChannel;
+use balar_protocol::{Bandwidth, Clock, Frequency, Message, Payload, PortId, SimTime};
+use bank_timed::{BankTimedChannel, ChannelState};
+use simple::{SimpleChannel, SimpleState};
 
 /// How a memory is modelled.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Deserialize)]
@@ -67,18 +67,11 @@ balar_protocol::counters! {
         /// time the data bus carried data
         busy_time: "ps",
         /// most requests that waited in one channel
-        queue_maximum: "request",
+        queue_maximum: "request" maximum,
     }
 }
 
 impl ChannelCounters {
-    /// Adds another channel's counts; maxima stay maxima.
-    pub fn accumulate(&mut self, other: &ChannelCounters) {
-        let maximum = self.queue_maximum.max(other.queue_maximum);
-        self.add(other);
-        self.queue_maximum = maximum;
-    }
-
     fn arrival(&mut self, request: &MemoryRequest) {
         let sectors = u64::from(request.sectors.count_ones());
         if request.kind == MemoryKind::Load {
@@ -102,15 +95,19 @@ enum Kind {
 pub(crate) struct Channels {
     clock: Clock,
     kind: Kind,
+    /// Requests of one port go to several channels.
+    shared_ports: bool,
 }
 
 impl Channels {
     /// `count` channels (at least 1) of `model`; consecutive lines interleave over `interleave` channels, those of other stacks included.
+    /// `shared_ports` where requests of one port go to several channels.
     pub fn new(
         clock: Frequency,
         model: &MemoryModel,
         count: u32,
         interleave: u32,
+        shared_ports: bool,
     ) -> Result<Channels, Vec<ParameterProblem>> {
         let clock = Clock::new(clock);
         let kind = match model {
@@ -124,7 +121,7 @@ impl Channels {
                 Kind::BankTimed((0..count).map(|_| channel()).collect())
             }
         };
-        Ok(Channels { clock, kind })
+        Ok(Channels { clock, kind, shared_ports })
     }
 
     /// Handles a window; `channel_of` says which channel a request is for.
@@ -139,24 +136,31 @@ impl Channels {
         match &mut self.kind {
             Kind::Simple(channels) => {
                 while let Some(message) = inbox.take() {
-                    if let Payload::Memory(MemoryMessage::Request(request)) = message.payload {
-                        let done = channels[channel_of(message.port, request.line)].access(message.time, &request);
-                        out.send(message.port, done, response(&request));
-                    }
+                    let Some(request) = request(&message) else { continue };
+                    let done = channels[channel_of(message.port, request.line)].access(message.time, &request);
+                    out.send(message.port, done, response(&request));
                 }
                 NextWake::OnMessage
             }
             Kind::BankTimed(channels) => {
                 while let Some(message) = inbox.take() {
-                    if let Payload::Memory(MemoryMessage::Request(request)) = message.payload {
-                        let channel = &mut channels[channel_of(message.port, request.line)];
-                        channel.arrive(message.time, clock.cycle_at_or_after(message.time), message.port, request);
-                    }
+                    let Some(request) = request(&message) else { continue };
+                    let channel = &mut channels[channel_of(message.port, request.line)];
+                    channel.arrive(message.time, clock.cycle_at_or_after(message.time), message.port, request);
                 }
                 let limit = clock.cycle_at_or_after(window.until);
+                let mut done = |port, time, request: &MemoryRequest| out.send(port, time, response(request));
+                if self.shared_ports {
+                    // Cycle by cycle, so that a port gets its responses in an order that does not depend on the window.
+                    while let Some(channel) = channels.iter_mut().min_by_key(|channel| channel.due())
+                        && channel.due() < limit
+                    {
+                        channel.run(channel.due() + 1, &mut done);
+                    }
+                }
                 let mut next = u64::MAX;
-                for channel in channels.iter_mut().filter(|channel| channel.has_work()) {
-                    next = next.min(channel.run(limit, |port, time, request| out.send(port, time, response(request))));
+                for channel in channels.iter_mut() {
+                    next = next.min(channel.run(limit, &mut done));
                 }
                 if next == u64::MAX { NextWake::OnMessage } else { NextWake::At(clock.time_of(next)) }
             }
@@ -166,12 +170,12 @@ impl Channels {
     /// Writes the sum over the channels, then each channel.
     pub fn statistics(&self, sink: &mut StatisticSink) {
         let counters: Vec<&ChannelCounters> = match &self.kind {
-            Kind::Simple(channels) => channels.iter().map(|channel| &channel.counters).collect(),
-            Kind::BankTimed(channels) => channels.iter().map(|channel| &channel.counters).collect(),
+            Kind::Simple(channels) => channels.iter().map(|channel| &channel.state.counters).collect(),
+            Kind::BankTimed(channels) => channels.iter().map(|channel| &channel.state().counters).collect(),
         };
         let mut total = ChannelCounters::default();
         for channel in &counters {
-            total.accumulate(channel);
+            total.add(channel);
         }
         total.write(sink);
         for (i, channel) in counters.iter().enumerate() {
@@ -184,6 +188,42 @@ impl Channels {
         let Kind::BankTimed(channels) = &self.kind else { return None };
         let waiting: usize = channels.iter().map(BankTimedChannel::waiting).sum();
         (waiting > 0).then(|| format!("{waiting} requests wait in the channels"))
+    }
+
+    /// The states of the channels, as bytes.
+    pub fn save(&self) -> Result<Vec<u8>, StateError> {
+        match &self.kind {
+            Kind::Simple(channels) => save_state(&channels.iter().map(|channel| &channel.state).collect::<Vec<_>>()),
+            Kind::BankTimed(channels) => save_state(&channels.iter().map(BankTimedChannel::state).collect::<Vec<_>>()),
+        }
+    }
+
+    /// Replaces the states of the channels.
+    pub fn restore(&mut self, state: &[u8]) -> Result<(), StateError> {
+        let right = match &mut self.kind {
+            Kind::Simple(channels) => {
+                let states: Vec<SimpleState> = restore_state(state)?;
+                let right = states.len() == channels.len();
+                channels.iter_mut().zip(states).for_each(|(channel, state)| channel.state = state);
+                right
+            }
+            Kind::BankTimed(channels) => {
+                let states: Vec<ChannelState> = restore_state(state)?;
+                let right = states.len() == channels.len();
+                right && channels.iter_mut().zip(states).all(|(channel, state)| channel.restore(state))
+            }
+        };
+        if right { Ok(()) } else { Err(StateError::Mismatch("another number of channels or banks".to_owned())) }
+    }
+}
+
+/// The request that a message is; `None` where it wants nothing.
+fn request(message: &Message) -> Option<MemoryRequest> {
+    match &message.payload {
+        Payload::Memory(MemoryMessage::Request(request)) => Some(*request),
+        // A memory holds no store back.
+        Payload::Memory(MemoryMessage::Drain) => None,
+        payload => payload.unexpected(&format!("number {}", message.port.0)),
     }
 }
 

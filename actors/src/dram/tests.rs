@@ -48,7 +48,7 @@ fn play(timing: &DramTiming, accesses: &[Access]) -> Vec<(u32, u64)> {
     }
     let mut done = Vec::new();
     let mut limit = 0;
-    while channel.has_work() {
+    while channel.waiting() > 0 {
         limit += 16;
         assert!(limit < 1_000_000, "the channel stands still");
         channel.run(limit, |_, time, request| done.push((request.id, time.0 / 1000)));
@@ -134,7 +134,7 @@ fn refresh_takes_its_banks_away() {
     let mut channel = channel(&one);
     channel.arrive(SimTime(1_000_050_000), 1_000_050, PortId(0), load(0, 0, 1));
     channel.run(2_000_000, |_, _, _| ());
-    assert_eq!(channel.counters.refreshes, 10_000, "an idle stretch is made up for: one each 100 cycles");
+    assert_eq!(channel.state().counters.refreshes, 10_000, "an idle stretch is made up for: one each 100 cycles");
 }
 
 /// Bandwidth of a channel of the V100 as a share of its peak, with `outstanding` line requests in flight;
@@ -145,7 +145,7 @@ fn efficiency(outstanding: u32, requests: u32, next: impl Fn(u32) -> (bool, u64)
     let (mut issued, mut end) = (0, 0);
     let mut waiting: Vec<(u64, u32)> = (0..outstanding).map(|id| (0, id)).collect();
     let mut now = 0;
-    while issued < requests || channel.has_work() {
+    while issued < requests || channel.waiting() > 0 {
         now += 20_000;
         waiting.sort_unstable();
         let due = waiting.partition_point(|(time, _)| *time < now);

@@ -5,10 +5,11 @@
 use crate::catalogue::{
     BuildContext, BuildError, ParameterProblem, ParameterSet, PortDefinition, Role, UnitDefinition,
 };
-use crate::engine::{Inbox, NextWake, Outbox, Unit, Window};
+use crate::engine::{CodeSource, Inbox, NextWake, Outbox, StateError, Unit, Window, restore_state, save_state};
 use balar_protocol::statistics::StatisticSink;
 use balar_protocol::translation::TranslationMessage;
 use balar_protocol::{Bytes, Clock, Frequency, Payload, Protocol};
+use serde::{Deserialize, Serialize};
 
 crate::parameters! {
     /// A GMMU.
@@ -66,7 +67,7 @@ pub const DEFINITION: UnitDefinition = UnitDefinition {
     build: |text, context| Ok(Box::new(Gmmu::new(ron::from_str(text)?, context)?)),
 };
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Entry {
     /// Address / reach.
     tag: u64,
@@ -75,11 +76,9 @@ struct Entry {
     ready: u64,
 }
 
-/// A GMMU.
-#[derive(Debug)]
-pub struct Gmmu {
-    clock: Clock,
-    parameters: GmmuParameters,
+/// Everything that changes.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct State {
     entries: Vec<Entry>,
     uses: u64,
     /// First free request slot (cycle x requests a cycle).
@@ -87,6 +86,14 @@ pub struct Gmmu {
     /// The cycle each walker is free again.
     walkers: Vec<u64>,
     counters: GmmuCounters,
+}
+
+/// A GMMU. It answers through the port at which it was asked.
+#[derive(Debug)]
+pub struct Gmmu {
+    clock: Clock,
+    parameters: GmmuParameters,
+    state: State,
 }
 
 impl Gmmu {
@@ -115,11 +122,13 @@ impl Gmmu {
         }
         Ok(Gmmu {
             clock: Clock::new(parameters.clock),
-            entries: Vec::with_capacity(parameters.entries as usize),
-            uses: 0,
-            free: 0,
-            walkers: vec![0; parameters.walkers as usize],
-            counters: GmmuCounters::default(),
+            state: State {
+                entries: Vec::with_capacity(parameters.entries as usize),
+                uses: 0,
+                free: 0,
+                walkers: vec![0; parameters.walkers as usize],
+                counters: GmmuCounters::default(),
+            },
             parameters,
         })
     }
@@ -127,29 +136,29 @@ impl Gmmu {
     /// The cycle in which the translation of `address`, asked for in `cycle`, is known.
     fn translate(&mut self, address: u64, cycle: u64) -> u64 {
         let tag = address / self.parameters.entry_reach.0;
-        self.uses += 1;
+        self.state.uses += 1;
         let hit = cycle + u64::from(self.parameters.hit_latency);
-        if let Some(entry) = self.entries.iter_mut().find(|entry| entry.tag == tag) {
-            entry.last_use = self.uses;
+        if let Some(entry) = self.state.entries.iter_mut().find(|entry| entry.tag == tag) {
+            entry.last_use = self.state.uses;
             if entry.ready <= cycle {
-                self.counters.tlb_hits += 1;
+                self.state.counters.tlb_hits += 1;
             } else {
-                self.counters.tlb_misses += 1;
+                self.state.counters.tlb_misses += 1;
             }
             return hit.max(entry.ready);
         }
-        self.counters.tlb_misses += 1;
-        self.counters.walks += 1;
+        self.state.counters.tlb_misses += 1;
+        self.state.counters.walks += 1;
         let mut start = hit;
-        if let Some(walker) = self.walkers.iter_mut().min() {
+        if let Some(walker) = self.state.walkers.iter_mut().min() {
             start = start.max(*walker);
             *walker = start + u64::from(self.parameters.walk_latency);
         }
         let ready = start + u64::from(self.parameters.walk_latency);
-        let entry = Entry { tag, last_use: self.uses, ready };
-        if self.entries.len() < self.parameters.entries as usize {
-            self.entries.push(entry);
-        } else if let Some(oldest) = self.entries.iter_mut().min_by_key(|entry| entry.last_use) {
+        let entry = Entry { tag, last_use: self.state.uses, ready };
+        if self.state.entries.len() < self.parameters.entries as usize {
+            self.state.entries.push(entry);
+        } else if let Some(oldest) = self.state.entries.iter_mut().min_by_key(|entry| entry.last_use) {
             *oldest = entry;
         }
         ready
@@ -160,29 +169,45 @@ impl Unit for Gmmu {
     fn advance(&mut self, _window: Window, inbox: &mut Inbox, out: &mut Outbox) -> NextWake {
         let rate = u64::from(self.parameters.requests_per_cycle);
         let page_bytes = self.parameters.page_size.0;
+        let page_bits = page_bytes.trailing_zeros() as u8;
         while let Some(message) = inbox.take() {
             let Payload::Translation(TranslationMessage::Request { address, id, .. }) = message.payload else {
-                continue;
+                // It moves no page, so nobody has a range to report as dropped.
+                message.payload.unexpected("sm[*]")
             };
             let arrived = self.clock.cycle_at_or_after(message.time);
-            let slot = self.free.max(arrived * rate);
-            self.free = slot + 1;
+            let slot = self.state.free.max(arrived * rate);
+            self.state.free = slot + 1;
             let ready = self.translate(address, slot / rate);
-            self.counters.requests += 1;
-            self.counters.latency += ready - arrived;
+            self.state.counters.requests += 1;
+            self.state.counters.latency += ready - arrived;
             let page = address & !(page_bytes - 1);
-            let response = TranslationMessage::Response { id, page, frame: page, page_bytes };
+            let response = TranslationMessage::Response { id, page, frame: page, page_bits };
             out.send(message.port, self.clock.time_of(ready), Payload::Translation(response));
         }
         NextWake::OnMessage
     }
 
     fn statistics(&self, sink: &mut StatisticSink) {
-        self.counters.write(sink);
+        self.state.counters.write(sink);
     }
 
     fn outstanding(&self) -> Option<String> {
         None
+    }
+
+    fn save(&self) -> Result<Vec<u8>, StateError> {
+        save_state(&self.state)
+    }
+
+    fn restore(&mut self, state: &[u8], _codes: &dyn CodeSource) -> Result<(), StateError> {
+        let state: State = restore_state(state)?;
+        let (entries, walkers) = (self.parameters.entries as usize, self.parameters.walkers as usize);
+        if state.entries.len() > entries || state.walkers.len() != walkers {
+            return Err(StateError::Mismatch("another number of entries or walkers".to_owned()));
+        }
+        self.state = state;
+        Ok(())
     }
 }
 
@@ -190,7 +215,7 @@ impl Unit for Gmmu {
 mod tests {
     use super::*;
     use crate::engine::unit::Bench;
-    use crate::test_support::{counter, with_context};
+    use crate::test_support::{Numbers, check_cuts_and_states, counter, with_context};
     use balar_protocol::{PortId, SimTime};
 
     const MIB: u64 = 1 << 20;
@@ -209,8 +234,8 @@ mod tests {
     fn answers(unit: &mut Gmmu, bench: &mut Bench) -> Vec<(u64, u16, u32, u64)> {
         let sent = bench.run(unit, SimTime(10_000), SimTime(2_000_000));
         let answer = |(time, port, payload): (SimTime, PortId, Payload)| match payload {
-            Payload::Translation(TranslationMessage::Response { id, page, frame, page_bytes }) => {
-                assert_eq!((page, page_bytes), (frame, 2 * MIB));
+            Payload::Translation(TranslationMessage::Response { id, page, frame, page_bits }) => {
+                assert_eq!((page, 1 << page_bits), (frame, 2 * MIB));
                 (time.0 / 1000, port.0, id, page)
             }
             other => panic!("unexpected {other:?}"),
@@ -248,5 +273,18 @@ mod tests {
         ask(&mut bench, 10, 0, 32 * MIB, 1);
         let times: Vec<u64> = answers(&mut unit, &mut bench).iter().map(|answer| answer.0).collect();
         assert_eq!(times, [116, 216]);
+    }
+
+    #[test]
+    fn nothing_depends_on_windows_and_a_state_goes_on() {
+        let mut numbers = Numbers::new(8);
+        let arrival = |id| {
+            let request = TranslationMessage::Request { address: numbers.below(40) * 32 * MIB, id, write: false };
+            let (time, port) = (SimTime(numbers.below(8_000_000)), PortId(numbers.below(2) as u16));
+            (time, port, Payload::Translation(request))
+        };
+        let script = (0..400).map(arrival).collect();
+        let build = || -> Box<dyn Unit> { Box::new(gmmu("entries: 16, walkers: 2").0) };
+        check_cuts_and_states(build, 2, SimTime(1000), script, |_| Vec::new(), SimTime(20_000_000));
     }
 }

@@ -4,7 +4,7 @@ use crate::catalogue::{
     BuildContext, BuildError, ParameterProblem, ParameterSet, PortDefinition, Role, UnitDefinition,
 };
 use crate::dram::{ChannelCounters, Channels, MemoryModel};
-use crate::engine::{Inbox, NextWake, Outbox, Unit, Window};
+use crate::engine::{CodeSource, Inbox, NextWake, Outbox, StateError, Unit, Window};
 use balar_protocol::statistics::StatisticSink;
 use balar_protocol::{Bytes, Frequency, Protocol};
 
@@ -69,7 +69,7 @@ impl HbmStack {
         }
         let used = (parameters.channels).min(ports as u32);
         let interleave = used.saturating_mul(context.row_length.max(1));
-        let channels = Channels::new(parameters.clock, &parameters.model, parameters.channels, interleave)
+        let channels = Channels::new(parameters.clock, &parameters.model, parameters.channels, interleave, false)
             .map_err(BuildError::Parameters)?;
         Ok(HbmStack { channel_of, channels })
     }
@@ -87,5 +87,43 @@ impl Unit for HbmStack {
 
     fn outstanding(&self) -> Option<String> {
         self.channels.outstanding()
+    }
+
+    fn save(&self) -> Result<Vec<u8>, StateError> {
+        self.channels.save()
+    }
+
+    fn restore(&mut self, state: &[u8], _codes: &dyn CodeSource) -> Result<(), StateError> {
+        self.channels.restore(state)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::test_support::{check_cuts_and_states, random_requests, with_context};
+    use balar_protocol::SimTime;
+
+    fn stack(model: &str) -> Box<dyn Unit> {
+        let text = format!(r#"(clock: "877 MHz", capacity: "4 GiB", model: {model}, channels: 2)"#);
+        let parameters = HbmStackParameters::from_ron(&text).expect("parameters");
+        let ports = [("slice", 0), ("slice", 1)];
+        Box::new(with_context(&ports, 1, |context| HbmStack::new(parameters, context)).expect("a stack"))
+    }
+
+    /// Bursts of few banks with idle stretches between them, in which refreshes fall due.
+    #[test]
+    fn nothing_depends_on_windows_and_a_state_goes_on() {
+        let none = |_: &_| Vec::new();
+        for model in [
+            r#"BankTimed(controller_latency: "72 ns", timing: (write_high: 6, write_low: 2, row_hit_cap: 3, t_refi: 1600))"#,
+            r#"BankTimed(controller_latency: "72 ns", timing: (refresh: AllBank, t_refi: 900, banks: 8))"#,
+            r#"Simple(latency: "90 ns", bandwidth: "100 GB/s")"#,
+        ] {
+            let mut script = random_requests(4, 400, 4000, 700, 2);
+            let later = random_requests(5, 300, 100, 400, 2);
+            script.extend(later.into_iter().map(|(time, port, payload)| (time + SimTime(5_000_000), port, payload)));
+            check_cuts_and_states(|| stack(model), 2, SimTime(1000), script, none, SimTime(9_000_000));
+        }
     }
 }

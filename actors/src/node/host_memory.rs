@@ -4,7 +4,7 @@ use crate::catalogue::{
     BuildContext, BuildError, ParameterProblem, ParameterSet, PortDefinition, Role, UnitDefinition,
 };
 use crate::dram::{ChannelCounters, Channels, MemoryModel};
-use crate::engine::{Inbox, NextWake, Outbox, Unit, Window};
+use crate::engine::{CodeSource, Inbox, NextWake, Outbox, StateError, Unit, Window};
 use balar_protocol::memory::LINE_BYTES;
 use balar_protocol::statistics::StatisticSink;
 use balar_protocol::{Bytes, Frequency, Protocol};
@@ -63,7 +63,7 @@ impl HostMemory {
             return Err(BuildError::Parameters(problems));
         }
         let channels =
-            Channels::new(parameters.clock, &parameters.model, count, count).map_err(BuildError::Parameters)?;
+            Channels::new(parameters.clock, &parameters.model, count, count, true).map_err(BuildError::Parameters)?;
         Ok(HostMemory { count: u64::from(count), channels })
     }
 }
@@ -81,13 +81,23 @@ impl Unit for HostMemory {
     fn outstanding(&self) -> Option<String> {
         self.channels.outstanding()
     }
+
+    fn save(&self) -> Result<Vec<u8>, StateError> {
+        self.channels.save()
+    }
+
+    fn restore(&mut self, state: &[u8], _codes: &dyn CodeSource) -> Result<(), StateError> {
+        self.channels.restore(state)
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::engine::unit::Bench;
-    use crate::test_support::{counter, load, request, responses, with_context};
+    use crate::test_support::{
+        check_cuts_and_states, counter, load, random_requests, request, responses, with_context,
+    };
     use balar_protocol::{PortId, SimTime};
 
     #[test]
@@ -107,5 +117,22 @@ mod tests {
         assert_eq!(times, [(0, 92_000), (1, 92_000), (2, 102_000), (3, 102_000)]);
         assert_eq!(counter(&unit, "sectors_read"), 16);
         assert_eq!(counter(&unit, "busy_time"), 40_000);
+    }
+
+    /// Several channels answer through one port: their order is that of simulated time, too.
+    #[test]
+    fn nothing_depends_on_windows_and_a_state_goes_on() {
+        for model in
+            [r#"BankTimed(controller_latency: "20 ns")"#, r#"Simple(latency: "90 ns", bandwidth: "25.6 GB/s")"#]
+        {
+            let build = || -> Box<dyn Unit> {
+                let text = format!(r#"(clock: "1333 MHz", capacity: "64 GiB", model: {model}, channels: 4)"#);
+                let parameters = HostMemoryParameters::from_ron(&text).expect("parameters");
+                let ports = [("client", 0), ("client", 1)];
+                Box::new(with_context(&ports, 1, |c| HostMemory::new(parameters, c)).expect("memory"))
+            };
+            let script = random_requests(6, 700, 600, 1500, 2);
+            check_cuts_and_states(build, 2, SimTime(1000), script, |_| Vec::new(), SimTime(8_000_000));
+        }
     }
 }

@@ -4,11 +4,12 @@
 //! direction, first come, first served.
 
 use crate::catalogue::{BuildContext, BuildError, ParameterSet, PortDefinition, Role, UnitDefinition};
-use crate::engine::{Inbox, NextWake, Outbox, Unit, Window};
+use crate::engine::{CodeSource, Inbox, NextWake, Outbox, StateError, Unit, Window, restore_state, save_state};
 use balar_protocol::cuda::CudaMessage;
 use balar_protocol::memory::{MemoryMessage, SECTOR_BYTES};
 use balar_protocol::statistics::{StatisticDefinition, StatisticSink};
 use balar_protocol::{Bandwidth, Bytes, Payload, PortId, Protocol, SimTime};
+use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
 crate::parameters! {
@@ -37,7 +38,7 @@ balar_protocol::counters! {
         /// time messages waited for those before them
         queue_time: "ps",
         /// most messages waiting or under transfer at once
-        queue_maximum: "message",
+        queue_maximum: "message" maximum,
     }
 }
 
@@ -79,7 +80,7 @@ fn build(text: &str, context: &BuildContext) -> Result<Box<dyn Unit>, BuildError
 }
 
 /// One direction of a link.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 struct Direction {
     counters: LinkCounters,
     /// When each message that is waiting or under transfer has left, in order.
@@ -107,6 +108,13 @@ impl Direction {
     }
 }
 
+/// Everything that changes.
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct State {
+    to_device: Direction,
+    to_host: Direction,
+}
+
 /// The unit.
 struct Link {
     bandwidth: Bandwidth,
@@ -114,8 +122,7 @@ struct Link {
     packet_bytes: u64,
     up: PortId,
     down: PortId,
-    to_device: Direction,
-    to_host: Direction,
+    state: State,
 }
 
 impl Link {
@@ -126,8 +133,7 @@ impl Link {
             packet_bytes: parameters.packet_bytes.0.max(1),
             up,
             down,
-            to_device: Direction::default(),
-            to_host: Direction::default(),
+            state: State::default(),
         }
     }
 
@@ -160,8 +166,8 @@ impl Unit for Link {
         while let Some(message) = inbox.take() {
             let bytes = self.bytes(&message.payload);
             let occupancy = self.bandwidth.time_for(bytes);
-            let (direction, port) =
-                if message.port == self.up { (&mut self.to_device, self.down) } else { (&mut self.to_host, self.up) };
+            let State { to_device, to_host } = &mut self.state;
+            let (direction, port) = if message.port == self.up { (to_device, self.down) } else { (to_host, self.up) };
             let departure = direction.transfer(message.time, bytes, occupancy);
             out.send(port, departure, message.payload);
         }
@@ -169,12 +175,21 @@ impl Unit for Link {
     }
 
     fn statistics(&self, sink: &mut StatisticSink) {
-        self.to_device.counters.write_of("to_device", sink);
-        self.to_host.counters.write_of("to_host", sink);
+        self.state.to_device.counters.write_of("to_device", sink);
+        self.state.to_host.counters.write_of("to_host", sink);
     }
 
     fn outstanding(&self) -> Option<String> {
         None
+    }
+
+    fn save(&self) -> Result<Vec<u8>, StateError> {
+        save_state(&self.state)
+    }
+
+    fn restore(&mut self, state: &[u8], _codes: &dyn CodeSource) -> Result<(), StateError> {
+        self.state = restore_state(state)?;
+        Ok(())
     }
 }
 
@@ -182,6 +197,7 @@ impl Unit for Link {
 mod tests {
     use super::*;
     use crate::engine::unit::Bench;
+    use crate::test_support::{Numbers, check_cuts_and_states};
     use balar_protocol::copy::{CopyId, CopyMessage};
 
     const UP: PortId = PortId(0);
@@ -220,5 +236,16 @@ mod tests {
         assert_eq!(value("data_link.to_device", "queue_time"), Some(119_000));
         assert_eq!(value("data_link.to_device", "queue_maximum"), Some(2));
         assert_eq!(value("data_link.to_host", "bytes"), Some(20));
+    }
+
+    #[test]
+    fn nothing_depends_on_windows_and_a_state_goes_on() {
+        let mut numbers = Numbers::new(7);
+        let arrival = |_| {
+            let bytes = numbers.below(900) as u32;
+            (SimTime(numbers.below(90_000_000)), PortId(numbers.below(2) as u16), page(bytes))
+        };
+        let script = (0..300).map(arrival).collect();
+        check_cuts_and_states(|| Box::new(link()), 2, SimTime(10_000), script, |_| Vec::new(), SimTime(200_000_000));
     }
 }

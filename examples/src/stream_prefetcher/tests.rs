@@ -2,6 +2,7 @@
 
 use super::*;
 use balar_actors::engine::unit::Bench;
+use balar_protocol::memory::Credits;
 
 const UPSTREAM: PortId = PortId(0);
 const DOWNSTREAM: PortId = PortId(1);
@@ -28,6 +29,7 @@ fn load(line: u64, id: u32) -> MemoryRequest {
         full_sectors: 0,
         operations: 0,
         kind,
+        scope: Scope::Weak,
     }
 }
 
@@ -193,14 +195,18 @@ fn a_line_that_is_overwritten_under_way_serves_those_who_wait_and_nobody_else() 
 fn what_it_does_not_know_passes_in_both_directions() {
     let mut test = Test::new("forward_latency: 2");
     let at = SimTime::from_nanoseconds;
-    test.bench.deliver(at(100), UPSTREAM, Payload::Memory(MemoryMessage::Invalidate));
-    test.bench.deliver(at(200), DOWNSTREAM, Payload::Memory(MemoryMessage::Credit { count: 3 }));
+    test.bench.deliver(at(100), UPSTREAM, Payload::Memory(MemoryMessage::Drain));
+    test.bench.deliver(at(200), DOWNSTREAM, Payload::Memory(MemoryMessage::Credit(Credits::ONE)));
     test.bench.deliver(at(300), UPSTREAM, Payload::Custom([1, 2, 3]));
     let sent = test.bench.run(&mut test.unit, WINDOW, at(400));
     let sent: Vec<_> = sent.iter().map(|(time, port, payload)| format!("{time} {} {payload:?}", port.0)).collect();
     assert_eq!(
         sent,
-        ["112000 ps 1 Memory(Invalidate)", "212000 ps 0 Memory(Credit { count: 3 })", "312000 ps 1 Custom([1, 2, 3])"]
+        [
+            "112000 ps 1 Memory(Drain)".to_owned(),
+            format!("212000 ps 0 Memory({:?})", MemoryMessage::Credit(Credits::ONE)),
+            "312000 ps 1 Custom([1, 2, 3])".to_owned()
+        ]
     );
 }
 

@@ -120,9 +120,9 @@ balar_protocol::counters! {
         /// bytes copied from device to another device
         bytes_peer: "byte",
         /// bytes of pinned and managed memory allocated, the most at once
-        host_window_maximum: "byte",
+        host_window_maximum: "byte" maximum,
         /// bytes of device memory allocated, the most at once
-        device_memory_maximum: "byte",
+        device_memory_maximum: "byte" maximum,
         /// cycles the program computed or was in the driver
         cycles_busy: "cycle",
         /// cycles the program waited for the GPU

@@ -70,7 +70,7 @@ balar_protocol::counters! {
         /// line stores sent to the L2
         line_stores: "request",
         /// most line requests unanswered at once
-        outstanding_lines_maximum: "request",
+        outstanding_lines_maximum: "request" maximum,
         /// time with a transfer under way
         busy_time: "ps",
     }

@@ -4,20 +4,20 @@
 //! [`CrossbarParameters::input_ports`] flits a cycle, an output ejects [`CrossbarParameters::output_ports`] flits a cycle and
 //! is granted round-robin over the inputs that wait for it. Requests need a credit of the slice they go to.
 //!
-//! **Invariant:** a packet never overtakes another of the same input and output.
+//! **Invariant:** a packet never overtakes another of the same input and output, and nothing depends on where windows end.
 
 mod plane;
 
 use crate::catalogue::{
     BuildContext, BuildError, ParameterProblem, ParameterSet, PortDefinition, Role, UnitDefinition,
 };
-use crate::engine::{Inbox, NextWake, Outbox, Unit, Window};
+use crate::engine::{CodeSource, Inbox, NextWake, Outbox, StateError, Unit, Window, restore_state, save_state};
 use crate::interleave::{AddressHash, SliceMap};
 use balar_host::memory::is_pinned;
 use balar_protocol::memory::{LINE_BYTES, MemoryMessage, MemoryRequest, MemoryResponse, SECTOR_BYTES};
 use balar_protocol::statistics::StatisticSink;
-use balar_protocol::{Clock, Frequency, Payload, PortId, Protocol};
-use plane::{Plane, PlaneConfiguration};
+use balar_protocol::{Clock, Frequency, Message, Payload, PortId, Protocol};
+use plane::{Plane, PlaneConfiguration, PlaneState};
 
 crate::parameters! {
     /// A crossbar.
@@ -63,9 +63,9 @@ balar_protocol::counters! {
         /// cycles from arrival to departure, summed over response packets
         packet_latency_response: "cycle",
         /// most request packets that waited for one slice
-        queue_length_maximum_request: "packet",
+        queue_length_maximum_request: "packet" maximum,
         /// most response packets that waited for one requester
-        queue_length_maximum_response: "packet",
+        queue_length_maximum_response: "packet" maximum,
         /// cycles in which an output towards a slice had packets but no credit
         credit_stall_cycles: "cycle",
     }
@@ -124,20 +124,32 @@ enum Side {
     Slice(u16),
 }
 
-/// The crossbar.
+/// What the parameters say of it, beside the shapes of its planes.
 #[derive(Debug)]
-pub struct Crossbar {
+struct Fixed {
     clock: Clock,
     slices: SliceMap,
     flit_bytes: u32,
     response_header_flits: u32,
+}
+
+/// Where its ports lead.
+#[derive(Debug)]
+struct Wiring {
     /// By `PortId`.
     sides: Vec<Side>,
     requester_ports: Vec<PortId>,
     slice_ports: Vec<PortId>,
     /// The copy engine, through which pinned host memory is reached. What goes this way does not compete for ports: the link is
-    /// slower than any of them. Without it, pinned memory is timed as device memory.
-    host_port: Option<PortId>,
+    /// slower than any of them. Without it, pinned memory is timed as device memory. Its place among the requesters and its port.
+    host: Option<(usize, PortId)>,
+}
+
+/// The crossbar. Its state is that of its planes.
+#[derive(Debug)]
+pub struct Crossbar {
+    fixed: Fixed,
+    wiring: Wiring,
     requests: Plane<MemoryRequest>,
     responses: Plane<MemoryResponse>,
 }
@@ -180,12 +192,18 @@ impl Crossbar {
             latency: u64::from(latency),
             credits,
         };
+        let first_copy = context.ports.row("copy").next().map(|(_, port)| port);
+        let host = first_copy.and_then(|copy| {
+            let place = requester_ports.iter().position(|&port| port == copy)?;
+            Some((place, copy))
+        });
         Ok(Crossbar {
-            clock: Clock::new(parameters.clock),
-            slices: SliceMap::new(parameters.address_hash, slice_ports.len() as u32),
-            flit_bytes: parameters.flit_bytes,
-            response_header_flits: parameters.response_header_flits,
-            sides,
+            fixed: Fixed {
+                clock: Clock::new(parameters.clock),
+                slices: SliceMap::new(parameters.address_hash, slice_ports.len() as u32),
+                flit_bytes: parameters.flit_bytes,
+                response_header_flits: parameters.response_header_flits,
+            },
             requests: Plane::new(plane(
                 requester_ports.len(),
                 slice_ports.len(),
@@ -193,12 +211,85 @@ impl Crossbar {
                 Some(parameters.slice_queue),
             )),
             responses: Plane::new(plane(slice_ports.len(), requester_ports.len(), parameters.response_latency, None)),
-            requester_ports,
-            slice_ports,
-            host_port: context.ports.row("copy").next().map(|(_, port)| port),
+            wiring: Wiring { sides, requester_ports, slice_ports, host },
         })
     }
 
+    /// An SM or copy engine asks.
+    fn request(&mut self, requester: u16, cycle: u64, mut request: MemoryRequest, out: &mut Outbox) {
+        request.return_port = requester;
+        if let Some((host, port)) = self.wiring.host.filter(|_| is_pinned(request.line)) {
+            // What was granted before leaves before.
+            self.grant_responses(host, cycle, out);
+            let depart = self.fixed.clock.time_of(cycle + self.requests.latency());
+            out.send(port, depart, Payload::Memory(MemoryMessage::Request(request)));
+            return;
+        }
+        let slice = self.fixed.slices.slice_of(request.line) as usize;
+        let (port, clock) = (self.wiring.slice_ports[slice], self.fixed.clock);
+        self.requests.grant(slice, cycle, |depart, request| {
+            out.send(port, clock.time_of(depart), Payload::Memory(MemoryMessage::Request(request)));
+        });
+        let flits = self.fixed.request_flits(&request);
+        self.requests.push(usize::from(requester), slice, cycle, flits, request);
+    }
+
+    /// A slice answers.
+    fn response(&mut self, slice: u16, cycle: u64, response: MemoryResponse, out: &mut Outbox) {
+        let requester = usize::from(response.return_port);
+        self.grant_responses(requester, cycle, out);
+        let flits = self.fixed.response_flits(&response);
+        self.responses.push(usize::from(slice), requester, cycle, flits, response);
+    }
+
+    /// Host memory answers.
+    fn host_response(&mut self, cycle: u64, response: MemoryResponse, out: &mut Outbox) {
+        let requester = usize::from(response.return_port);
+        self.grant_responses(requester, cycle, out);
+        let depart = self.fixed.clock.time_of(cycle + self.responses.latency());
+        let port = self.wiring.requester_ports[requester];
+        out.send(port, depart, Payload::Memory(MemoryMessage::Response(response)));
+    }
+
+    /// Grants responses to `requester` in cycles before `limit`.
+    fn grant_responses(&mut self, requester: usize, limit: u64, out: &mut Outbox) {
+        let (port, clock) = (self.wiring.requester_ports[requester], self.fixed.clock);
+        self.responses.grant(requester, limit, |depart, response| {
+            out.send(port, clock.time_of(depart), Payload::Memory(MemoryMessage::Response(response)));
+        });
+    }
+
+    fn receive(&mut self, message: Message, out: &mut Outbox) {
+        let cycle = self.fixed.clock.cycle_at_or_after(message.time);
+        let side = self.wiring.sides[usize::from(message.port.0)];
+        let requesters = self.wiring.requester_ports.len();
+        let known = |response: &MemoryResponse| usize::from(response.return_port) < requesters;
+        match (side, message.payload) {
+            (Side::Requester(requester), Payload::Memory(MemoryMessage::Request(request))) => {
+                self.request(requester, cycle, request, out);
+            }
+            // It holds no store back.
+            (Side::Requester(_), Payload::Memory(MemoryMessage::Drain)) => {}
+            (Side::Requester(_), Payload::Memory(MemoryMessage::Response(response)))
+                if known(&response) && self.wiring.host.is_some_and(|(_, port)| port == message.port) =>
+            {
+                self.host_response(cycle, response, out);
+            }
+            (Side::Slice(slice), Payload::Memory(MemoryMessage::Response(response))) if known(&response) => {
+                self.response(slice, cycle, response, out);
+            }
+            (Side::Slice(slice), Payload::Memory(MemoryMessage::Credit(credits))) => {
+                for time in credits.times(message.time) {
+                    self.requests.add_credit(usize::from(slice), self.fixed.clock.cycle_at_or_after(time));
+                }
+            }
+            (Side::Requester(requester), payload) => payload.unexpected(&format!("of requester {requester}")),
+            (Side::Slice(slice), payload) => payload.unexpected(&format!("slice[{slice}]")),
+        }
+    }
+}
+
+impl Fixed {
     fn request_flits(&self, request: &MemoryRequest) -> u32 {
         1 + u32::from(request.data_bytes).div_ceil(self.flit_bytes)
     }
@@ -214,73 +305,28 @@ impl Crossbar {
 
 impl Unit for Crossbar {
     fn advance(&mut self, window: Window, inbox: &mut Inbox, out: &mut Outbox) -> NextWake {
-        let clock = self.clock;
         while let Some(message) = inbox.take() {
-            let Payload::Memory(content) = message.payload else { continue };
-            let cycle = clock.cycle_at_or_after(message.time);
-            match (self.sides[usize::from(message.port.0)], content) {
-                (Side::Requester(requester), MemoryMessage::Request(mut request)) => {
-                    request.return_port = requester;
-                    if let Some(port) = self.host_port.filter(|_| is_pinned(request.line)) {
-                        let depart = clock.time_of(cycle + self.requests.latency());
-                        out.send(port, depart, Payload::Memory(MemoryMessage::Request(request)));
-                        continue;
-                    }
-                    let slice = self.slices.slice_of(request.line);
-                    let flits = self.request_flits(&request);
-                    self.requests.push(usize::from(requester), slice as usize, cycle, flits, request);
-                }
-                (Side::Slice(slice), MemoryMessage::Response(response)) => {
-                    let requester = usize::from(response.return_port);
-                    let flits = self.response_flits(&response);
-                    if requester < self.requester_ports.len() {
-                        self.responses.push(usize::from(slice), requester, cycle, flits, response);
-                    }
-                }
-                // From host memory.
-                (Side::Requester(_), MemoryMessage::Response(response)) => {
-                    if let Some(&port) = self.requester_ports.get(usize::from(response.return_port)) {
-                        let depart = clock.time_of(cycle + self.responses.latency());
-                        out.send(port, depart, Payload::Memory(MemoryMessage::Response(response)));
-                    }
-                }
-                (Side::Slice(slice), MemoryMessage::Credit { count }) => {
-                    let port = self.slice_ports[usize::from(slice)];
-                    self.requests.grant(usize::from(slice), cycle, |depart, request| {
-                        out.send(port, clock.time_of(depart), Payload::Memory(MemoryMessage::Request(request)));
-                    });
-                    self.requests.add_credits(usize::from(slice), cycle, u32::from(count));
-                }
-                (Side::Requester(_), MemoryMessage::Invalidate) => {
-                    for &port in &self.slice_ports {
-                        let depart = clock.time_of(cycle + self.requests.latency());
-                        out.send(port, depart, Payload::Memory(MemoryMessage::Invalidate));
-                    }
-                }
-                _ => {}
-            }
+            self.receive(message, out);
         }
+        let clock = self.fixed.clock;
         let limit = clock.cycle_at_or_after(window.until);
-        let mut next = u64::MAX;
-        for (slice, &port) in self.slice_ports.iter().enumerate() {
-            if self.requests.waiting(slice) > 0 {
-                next = next.min(self.requests.grant(slice, limit, |depart, request| {
-                    out.send(port, clock.time_of(depart), Payload::Memory(MemoryMessage::Request(request)));
-                }));
-            }
+        let Wiring { slice_ports, requester_ports, .. } = &self.wiring;
+        let next_request = self.requests.grant_all(limit, |slice, depart, request| {
+            let payload = Payload::Memory(MemoryMessage::Request(request));
+            out.send(slice_ports[slice], clock.time_of(depart), payload);
+        });
+        let next_response = self.responses.grant_all(limit, |requester, depart, response| {
+            let payload = Payload::Memory(MemoryMessage::Response(response));
+            out.send(requester_ports[requester], clock.time_of(depart), payload);
+        });
+        match next_request.min(next_response) {
+            u64::MAX => NextWake::OnMessage,
+            next => NextWake::At(clock.time_of(next)),
         }
-        for (requester, &port) in self.requester_ports.iter().enumerate() {
-            if self.responses.waiting(requester) > 0 {
-                next = next.min(self.responses.grant(requester, limit, |depart, response| {
-                    out.send(port, clock.time_of(depart), Payload::Memory(MemoryMessage::Response(response)));
-                }));
-            }
-        }
-        if next == u64::MAX { NextWake::OnMessage } else { NextWake::At(clock.time_of(next)) }
     }
 
     fn statistics(&self, sink: &mut StatisticSink) {
-        let (requests, responses) = (&self.requests.counters, &self.responses.counters);
+        let (requests, responses) = (self.requests.counters(), self.responses.counters());
         CrossbarCounters {
             packets_request: requests.packets,
             packets_response: responses.packets,
@@ -295,7 +341,7 @@ impl Unit for Crossbar {
             credit_stall_cycles: requests.credit_stalls,
         }
         .write(sink);
-        for slice in 0..self.slice_ports.len() {
+        for slice in 0..self.wiring.slice_ports.len() {
             SlicePortCounters {
                 slice_packets_request: self.requests.packets_out(slice),
                 slice_packets_response: self.responses.packets_in(slice),
@@ -311,6 +357,19 @@ impl Unit for Crossbar {
                 "{requests} requests wait for a slice's credit or port, {responses} responses for a requester's port"
             )
         })
+    }
+
+    fn save(&self) -> Result<Vec<u8>, StateError> {
+        save_state(&(&self.requests.state, &self.responses.state))
+    }
+
+    fn restore(&mut self, state: &[u8], _codes: &dyn CodeSource) -> Result<(), StateError> {
+        let (requests, responses): (PlaneState<MemoryRequest>, PlaneState<MemoryResponse>) = restore_state(state)?;
+        if !self.requests.fits(&requests) || !self.responses.fits(&responses) {
+            return Err(StateError::Mismatch("another number of ports".to_owned()));
+        }
+        (self.requests.state, self.responses.state) = (requests, responses);
+        Ok(())
     }
 }
 

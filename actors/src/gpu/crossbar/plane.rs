@@ -1,6 +1,14 @@
 //! One direction of the crossbar: inputs, outputs, a queue for each pair, round-robin grants.
+//!
+//! Of the inputs that have packets for an output, those whose first packet can be granted are bits of a set, and the others wait in
+//! the order in which theirs can be: a grant looks at neither more than once.
+//!
+//! **Invariant:** grants depend on the cycles of packets and credits alone, never on when they are computed: [`Plane::grant`] is told
+//! up to which cycle everything has arrived.
 
-const NONE: u32 = u32::MAX;
+use crate::slab::{Chain, Chains};
+use serde::{Deserialize, Serialize};
+use std::collections::VecDeque;
 
 /// Shape and speed of a plane.
 #[derive(Clone, Copy, Debug)]
@@ -18,7 +26,7 @@ pub(super) struct PlaneConfiguration {
 }
 
 /// What a plane counts.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(super) struct PlaneCounters {
     pub packets: u64,
     pub flits: u64,
@@ -27,7 +35,7 @@ pub(super) struct PlaneCounters {
     pub credit_stalls: u64,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Packet<T> {
     /// When it came.
     arrived: u64,
@@ -36,213 +44,264 @@ struct Packet<T> {
     /// Cycle in which its last flit is injected.
     tail: u64,
     flits: u32,
-    /// The next packet of the same input and output, or of the free list.
-    next: u32,
     content: T,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 struct Output {
     /// First free flit slot (cycle x flits a cycle).
     free: u64,
+    /// No grant before this cycle, by the packets that wait; `u64::MAX` where none waits.
+    next: u64,
     /// The input granted last.
     last: u32,
     waiting: u32,
-    credits: u32,
-    /// No grant before: when the credit in use arrived.
-    credit_cycle: u64,
-    /// Since when it has stood without a credit.
-    stalled_since: Option<u64>,
+    /// The cycle from which on each credit may be used, in order; unused where there is no limit.
+    credits: VecDeque<u64>,
+    /// Inputs whose first packet can be granted later, with the first cycle in which it can, in this order.
+    later: VecDeque<(u64, u32)>,
     packets: u64,
     flits: u64,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Input {
+    /// First free flit slot.
+    free: u64,
+    packets: u64,
+}
+
+/// Everything that changes.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct PlaneState<T> {
+    outputs: Vec<Output>,
+    inputs: Vec<Input>,
+    /// The packets of each (output, input).
+    queues: Vec<Chain>,
+    /// Inputs whose first packet can be granted, for each output, as a bit set.
+    ready: Vec<u64>,
+    /// Outputs that packets wait for, as a bit set.
+    busy: Vec<u64>,
+    packets: Chains<Packet<T>>,
+    counters: PlaneCounters,
 }
 
 /// One direction of the crossbar.
 #[derive(Debug)]
 pub(super) struct Plane<T> {
     configuration: PlaneConfiguration,
-    outputs: Vec<Output>,
-    /// First free flit slot of each input.
-    input_free: Vec<u64>,
-    input_packets: Vec<u64>,
-    /// (first, last) packet of each (output, input).
-    queues: Vec<(u32, u32)>,
-    /// Inputs with packets for each output, as a bit set.
-    occupied: Vec<u64>,
+    /// Words of a bit set of inputs.
     words: usize,
-    packets: Vec<Packet<T>>,
-    free: u32,
-    pub counters: PlaneCounters,
+    pub state: PlaneState<T>,
 }
 
 impl<T: Copy> Plane<T> {
     pub fn new(configuration: PlaneConfiguration) -> Plane<T> {
+        let PlaneConfiguration { inputs, outputs, credits, .. } = configuration;
         let output = Output {
             free: 0,
-            last: configuration.inputs.saturating_sub(1) as u32,
+            next: u64::MAX,
+            last: inputs.saturating_sub(1) as u32,
             waiting: 0,
-            credits: configuration.credits.unwrap_or(u32::MAX),
-            credit_cycle: 0,
-            stalled_since: None,
+            credits: credits.map(|credits| vec![0; credits as usize].into()).unwrap_or_default(),
+            later: VecDeque::new(),
             packets: 0,
             flits: 0,
         };
-        let words = configuration.inputs.div_ceil(64).max(1);
-        Plane {
-            outputs: vec![output; configuration.outputs],
-            input_free: vec![0; configuration.inputs],
-            input_packets: vec![0; configuration.inputs],
-            queues: vec![(NONE, NONE); configuration.inputs * configuration.outputs],
-            occupied: vec![0; words * configuration.outputs],
-            words,
-            packets: Vec::new(),
-            free: NONE,
+        let words = inputs.div_ceil(64).max(1);
+        let state = PlaneState {
+            outputs: vec![output; outputs],
+            inputs: vec![Input { free: 0, packets: 0 }; inputs],
+            queues: vec![Chain::default(); inputs * outputs],
+            ready: vec![0; words * outputs],
+            busy: vec![0; outputs.div_ceil(64)],
+            packets: Chains::default(),
             counters: PlaneCounters::default(),
-            configuration,
-        }
+        };
+        Plane { configuration, words, state }
     }
 
-    /// Takes in a packet that arrives at `input` in `cycle` and leaves through `output`.
+    /// Is `state` of a plane of this shape?
+    pub fn fits(&self, state: &PlaneState<T>) -> bool {
+        let PlaneConfiguration { inputs, outputs, .. } = self.configuration;
+        let right = |output: &Output| (output.last as usize) < inputs.max(1);
+        (state.inputs.len(), state.outputs.len()) == (inputs, outputs)
+            && (state.queues.len(), state.ready.len()) == (inputs * outputs, self.words * outputs)
+            && state.busy.len() == outputs.div_ceil(64)
+            && state.outputs.iter().all(right)
+    }
+
+    /// Takes in a packet that arrives at `input` in `cycle` and leaves through `output`. Grants of that output before `cycle` have
+    /// been computed.
     pub fn push(&mut self, input: usize, output: usize, cycle: u64, flits: u32, content: T) {
         let rate = self.configuration.input_flits;
-        let start = (cycle * rate).max(self.input_free[input]);
+        let state = &mut self.state;
+        let source = &mut state.inputs[input];
+        let start = (cycle * rate).max(source.free);
         let end = start + u64::from(flits);
-        self.input_free[input] = end;
-        self.input_packets[input] += 1;
-        let packet =
-            Packet { arrived: cycle, eligible: start / rate, tail: (end - 1) / rate, flits, next: NONE, content };
-        let index = if self.free == NONE {
-            self.packets.push(packet);
-            (self.packets.len() - 1) as u32
-        } else {
-            let index = self.free;
-            self.free = self.packets[index as usize].next;
-            self.packets[index as usize] = packet;
-            index
-        };
-        let queue = &mut self.queues[output * self.configuration.inputs + input];
-        if queue.0 == NONE {
-            *queue = (index, index);
-            self.occupied[output * self.words + input / 64] |= 1 << (input % 64);
-        } else {
-            self.packets[queue.1 as usize].next = index;
-            queue.1 = index;
+        source.free = end;
+        source.packets += 1;
+        let eligible = start / rate;
+        let packet = Packet { arrived: cycle, eligible, tail: (end - 1) / rate, flits, content };
+        let queue = &mut state.queues[output * self.configuration.inputs + input];
+        let to = &mut state.outputs[output];
+        if queue.is_empty() {
+            to.wait(eligible, input as u32);
+            to.next = to.next.min(eligible);
         }
-        self.outputs[output].waiting += 1;
-        self.counters.queue_maximum = self.counters.queue_maximum.max(u64::from(self.outputs[output].waiting));
+        state.packets.push(queue, packet);
+        to.waiting += 1;
+        state.busy[output / 64] |= 1 << (output % 64);
+        state.counters.queue_maximum = state.counters.queue_maximum.max(u64::from(to.waiting));
     }
 
-    /// Grants packets of `output` in cycles before `limit`; `send` gets the cycle in which each leaves.
-    /// Returns the cycle of the next grant, `u64::MAX` where none is due before something else arrives.
-    pub fn grant(&mut self, output: usize, limit: u64, mut send: impl FnMut(u64, T)) -> u64 {
+    /// Grants packets of `output` in cycles before `limit`, up to which every packet and credit is there; `send` gets the cycle in
+    /// which each leaves. Returns the cycle of the next grant, `u64::MAX` where none is due before something else arrives.
+    #[inline]
+    pub fn grant(&mut self, output: usize, limit: u64, send: impl FnMut(u64, T)) -> u64 {
+        let next = self.state.outputs[output].next;
+        if next < limit { self.grant_now(output, limit, send) } else { next }
+    }
+
+    fn grant_now(&mut self, output: usize, limit: u64, mut send: impl FnMut(u64, T)) -> u64 {
         let PlaneConfiguration { inputs, output_flits: rate, latency, credits, .. } = self.configuration;
-        while self.outputs[output].waiting > 0 {
-            let state = self.outputs[output];
-            let ready = (state.free / rate).max(state.credit_cycle);
-            let (input, cycle) = self.choose(output, ready);
-            if state.credits == 0 {
-                if state.stalled_since.is_none() {
-                    self.outputs[output].stalled_since = Some(cycle);
+        let PlaneState { outputs, queues, ready, busy, packets, counters, .. } = &mut self.state;
+        let to = &mut outputs[output];
+        let ready = &mut ready[output * self.words..(output + 1) * self.words];
+        let queues = &mut queues[output * inputs..(output + 1) * inputs];
+        while to.waiting > 0 {
+            // Without a credit, this is when the output would grant its next packet.
+            let free = to.free / rate;
+            let wanted = if ready.iter().any(|&word| word != 0) {
+                free
+            } else {
+                free.max(to.later.front().map_or(u64::MAX, |&(cycle, _)| cycle))
+            };
+            let cycle = match (credits, to.credits.front()) {
+                (None, _) => wanted,
+                (Some(_), Some(&credit)) => wanted.max(credit),
+                (Some(_), None) => {
+                    to.next = u64::MAX;
+                    return u64::MAX;
                 }
-                return u64::MAX;
-            }
+            };
             if cycle >= limit {
+                to.next = cycle;
                 return cycle;
             }
-            let queue = &mut self.queues[output * inputs + input];
-            let index = queue.0;
-            let packet = self.packets[index as usize];
-            queue.0 = packet.next;
-            if packet.next == NONE {
-                self.occupied[output * self.words + input / 64] &= !(1 << (input % 64));
+            if credits.is_some() {
+                to.credits.pop_front();
+                counters.credit_stalls += cycle - wanted;
             }
-            self.packets[index as usize].next = self.free;
-            self.free = index;
-
-            let slot = (cycle * rate).max(state.free);
+            while let Some(&(eligible, input)) = to.later.front()
+                && eligible <= cycle
+            {
+                to.later.pop_front();
+                ready[input as usize / 64] |= 1 << (input % 64);
+            }
+            let input = next_of(ready, to.last as usize + 1);
+            let (word, bit) = (input / 64, 1 << (input % 64));
+            let Some(packet) = packets.pop(&mut queues[input]) else { unreachable!("input {input} is ready") };
+            match packets.front(&queues[input]) {
+                Some(next) if next.eligible <= cycle => {}
+                Some(next) => {
+                    ready[word] &= !bit;
+                    to.wait(next.eligible, input as u32);
+                }
+                None => ready[word] &= !bit,
+            }
+            let slot = (cycle * rate).max(to.free);
             let end = slot + u64::from(packet.flits);
             let depart = ((end - 1) / rate).max(packet.tail) + latency;
-            let state = &mut self.outputs[output];
-            state.free = end;
-            state.last = input as u32;
-            state.waiting -= 1;
-            state.packets += 1;
-            state.flits += u64::from(packet.flits);
-            if credits.is_some() {
-                state.credits -= 1;
-            }
-            self.counters.packets += 1;
-            self.counters.flits += u64::from(packet.flits);
-            self.counters.latency += depart - packet.arrived;
+            to.free = end;
+            to.last = input as u32;
+            to.waiting -= 1;
+            to.packets += 1;
+            to.flits += u64::from(packet.flits);
+            counters.packets += 1;
+            counters.flits += u64::from(packet.flits);
+            counters.latency += depart - packet.arrived;
             send(depart, packet.content);
         }
+        to.next = u64::MAX;
+        busy[output / 64] &= !(1 << (output % 64));
         u64::MAX
     }
 
-    /// The input to grant at or after `ready`, and the cycle: round robin over the heads that are there, else the first that will be.
-    #[inline]
-    fn choose(&self, output: usize, ready: u64) -> (usize, u64) {
-        let inputs = self.configuration.inputs;
-        let words = &self.occupied[output * self.words..(output + 1) * self.words];
-        let from = (self.outputs[output].last as usize + 1) % inputs;
-        let mut first = (0, u64::MAX);
-        // One pass over the words from the starting one, which is looked at twice: its upper bits first, its lower bits last.
-        for step in 0..=self.words {
-            let word = (from / 64 + step) % self.words;
-            let mut bits = words[word];
-            if step == 0 {
-                bits &= !0 << (from % 64);
-            } else if step == self.words {
-                bits &= !(!0 << (from % 64));
-            }
-            while bits != 0 {
-                let input = word * 64 + bits.trailing_zeros() as usize;
-                bits &= bits - 1;
-                let eligible = self.packets[self.queues[output * inputs + input].0 as usize].eligible;
-                if eligible <= ready {
-                    return (input, ready);
-                }
-                if eligible < first.1 {
-                    first = (input, eligible);
-                }
+    /// [`Self::grant`] for every output; `send` gets the output, too.
+    pub fn grant_all(&mut self, limit: u64, mut send: impl FnMut(usize, u64, T)) -> u64 {
+        let mut next = u64::MAX;
+        for word in 0..self.state.busy.len() {
+            let mut outputs = self.state.busy[word];
+            while outputs != 0 {
+                let output = word * 64 + outputs.trailing_zeros() as usize;
+                outputs &= outputs - 1;
+                next = next.min(self.grant(output, limit, |depart, content| send(output, depart, content)));
             }
         }
-        first
+        next
     }
 
-    /// `count` credits for `output` arrive in `cycle`.
-    pub fn add_credits(&mut self, output: usize, cycle: u64, count: u32) {
-        let state = &mut self.outputs[output];
-        if state.credits == 0 {
-            state.credit_cycle = cycle;
+    /// A credit for `output` may be used from `cycle` on, which is not before those of earlier credits.
+    #[inline]
+    pub fn add_credit(&mut self, output: usize, cycle: u64) {
+        let to = &mut self.state.outputs[output];
+        if to.credits.is_empty() && to.waiting > 0 {
+            to.next = 0;
         }
-        state.credits = state.credits.saturating_add(count);
-        if let Some(since) = state.stalled_since.take() {
-            self.counters.credit_stalls += cycle.saturating_sub(since);
-        }
+        to.credits.push_back(cycle);
     }
 
     pub fn latency(&self) -> u64 {
         self.configuration.latency
     }
 
-    pub fn waiting(&self, output: usize) -> u32 {
-        self.outputs[output].waiting
+    pub fn counters(&self) -> &PlaneCounters {
+        &self.state.counters
     }
 
     pub fn in_flight(&self) -> u64 {
-        self.outputs.iter().map(|output| u64::from(output.waiting)).sum()
+        self.state.outputs.iter().map(|output| u64::from(output.waiting)).sum()
     }
 
     pub fn busy_cycles(&self) -> u64 {
-        self.outputs.iter().map(|output| output.flits.div_ceil(self.configuration.output_flits)).sum()
+        self.state.outputs.iter().map(|output| output.flits.div_ceil(self.configuration.output_flits)).sum()
     }
 
     pub fn packets_out(&self, output: usize) -> u64 {
-        self.outputs[output].packets
+        self.state.outputs[output].packets
     }
 
     pub fn packets_in(&self, input: usize) -> u64 {
-        self.input_packets[input]
+        self.state.inputs[input].packets
     }
+}
+
+impl Output {
+    /// `input` waits for cycle `eligible`. Most often that is later than all others.
+    #[inline]
+    fn wait(&mut self, eligible: u64, input: u32) {
+        match self.later.back() {
+            Some(&(last, _)) if last > eligible => {
+                let place = self.later.partition_point(|&(cycle, _)| cycle <= eligible);
+                self.later.insert(place, (eligible, input));
+            }
+            _ => self.later.push_back((eligible, input)),
+        }
+    }
+}
+
+/// The first member of a set that is not empty, from `from` on around.
+#[inline]
+fn next_of(set: &[u64], from: usize) -> usize {
+    let first = from / 64;
+    if let Some(word) = set.get(first) {
+        let upper = word & !0 << (from % 64);
+        if upper != 0 {
+            return first * 64 + upper.trailing_zeros() as usize;
+        }
+    }
+    let after = (first + 1..set.len()).chain(0..=first.min(set.len() - 1));
+    let mut places = after.filter(|&word| set[word] != 0);
+    places.next().map_or(0, |word| word * 64 + set[word].trailing_zeros() as usize)
 }

@@ -1,8 +1,11 @@
 use super::*;
 use crate::engine::unit::Bench;
-use crate::test_support::{counter, load, request, requests, responses, store, with_context};
+use crate::test_support::{
+    Arrival, Numbers, check_cuts_and_states, counter, load, random_requests, request, requests, responses, store,
+    with_context,
+};
 use balar_protocol::SimTime;
-use balar_protocol::memory::ServedBy;
+use balar_protocol::memory::{Credits, ServedBy};
 
 const NS: u64 = 1000;
 
@@ -78,7 +81,7 @@ fn without_credits_an_output_stands_still() {
     assert!(ids.contains(&9), "another slice is not held up");
     assert!(unit.outstanding().is_some());
 
-    bench.deliver(SimTime(50 * NS), PortId(3), Payload::Memory(MemoryMessage::Credit { count: 1 }));
+    bench.deliver(SimTime(50 * NS), PortId(3), Payload::Memory(MemoryMessage::Credit(Credits::ONE)));
     let sent = requests(&bench.run(&mut unit, SimTime(4 * NS), SimTime(90 * NS)));
     assert_eq!(sent.len(), 1);
     assert_eq!((sent[0].0, sent[0].2.id), (SimTime(61 * NS), 2), "granted when the credit comes");
@@ -95,7 +98,7 @@ fn the_window_length_changes_nothing() {
         }
         for i in 0..40u64 {
             for slice in 3..7 {
-                let credit = Payload::Memory(MemoryMessage::Credit { count: 1 });
+                let credit = Payload::Memory(MemoryMessage::Credit(Credits::ONE));
                 bench.deliver(SimTime(20 * NS + i * 3 * NS), PortId(slice), credit);
             }
         }
@@ -134,4 +137,68 @@ fn pinned_host_memory_is_reached_through_the_copy_engine() {
         sent.iter().map(|sent| (sent.0, sent.1, sent.2.id)).collect::<Vec<_>>(),
         [(SimTime(71 * NS), PortId(1), 7)]
     );
+}
+
+/// Three requesters, slices that answer late and give credits in batches, and pinned memory behind the copy engine.
+#[test]
+fn nothing_depends_on_windows_and_a_state_goes_on() {
+    let mut script = random_requests(2, 900, 200, 1000, 3);
+    for (i, (time, ..)) in script.clone().into_iter().enumerate().step_by(9) {
+        let pinned = load(balar_host::memory::HOST_BASE + 128 * i as u64, i as u32, 0b1111);
+        script.push((time, PortId(i as u16 % 2), request(pinned)));
+    }
+    let mut numbers = Numbers::new(3);
+    let others = |(time, port, payload): &Arrival| match payload {
+        Payload::Memory(MemoryMessage::Request(asked)) => {
+            let response = MemoryMessage::Response(asked.response(0, ServedBy::L2));
+            let mut answers = vec![(*time + SimTime((5 + numbers.below(60)) * NS), *port, Payload::Memory(response))];
+            if port.0 >= 3 {
+                let credit = Payload::Memory(MemoryMessage::Credit(Credits::ONE));
+                answers.push((*time + SimTime(9 * NS), *port, credit));
+            }
+            answers
+        }
+        _ => Vec::new(),
+    };
+    let parameters = r#"(clock: "1312 MHz", slice_queue: 3, response_header_flits: 1)"#;
+    check_cuts_and_states(|| Box::new(crossbar(parameters).0), 7, SimTime(NS), script, others, SimTime(9000 * NS));
+}
+
+/// A credit counts from its own time on, however early the message that brings it comes.
+#[test]
+fn each_credit_of_a_message_has_its_own_time() {
+    let (mut unit, mut bench) =
+        crossbar(r#"(clock: "1 GHz", slice_queue: 1, request_latency: 10, address_hash: Modulo)"#);
+    for id in 0..4 {
+        bench.deliver(SimTime::ZERO, PortId(0), request(load(0, id, 1)));
+    }
+    let mut credits = Credits::ONE;
+    assert!(credits.push(SimTime(7 * NS)) && credits.push(SimTime(30 * NS)));
+    bench.deliver(SimTime(20 * NS), PortId(3), Payload::Memory(MemoryMessage::Credit(credits)));
+    let sent = requests(&bench.run(&mut unit, SimTime(4 * NS), SimTime(90 * NS)));
+    let times: Vec<u64> = sent.iter().map(|(time, _, _)| time.0 / NS).collect();
+    assert_eq!(times, [11, 20 + 11, 27 + 11, 50 + 11]);
+    // The second waits from cycle 1 on, the others from the cycle after the grant before.
+    assert_eq!(counter(&unit, "credit_stall_cycles"), 19 + 6 + 22);
+    assert_eq!(counter(&unit, "queue_length_maximum_request"), 4);
+}
+
+/// What waits is counted at moments of simulated time: a packet that has left before another arrives does not wait with it.
+#[test]
+fn the_longest_queue_is_that_of_a_moment() {
+    let (mut unit, mut bench) = crossbar(PLAIN);
+    for i in 0..10 {
+        bench.deliver(SimTime(10 * NS * u64::from(i)), PortId(0), request(load(0, i, 1)));
+    }
+    bench.run(&mut unit, SimTime(1000 * NS), SimTime(1000 * NS));
+    assert_eq!(counter(&unit, "queue_length_maximum_request"), 1);
+}
+
+#[test]
+fn a_message_that_cannot_come_ends_the_run_with_its_port() {
+    let (mut unit, mut bench) = crossbar(PLAIN);
+    bench.deliver(SimTime(NS), PortId(4), request(load(0, 1, 1)));
+    let run = std::panic::AssertUnwindSafe(|| bench.run(&mut unit, SimTime(NS), SimTime(4 * NS)));
+    let text = std::panic::catch_unwind(run).expect_err("slices do not ask").downcast::<String>().expect("a text");
+    assert!(text.starts_with("port slice[1] does not take this message of the memory protocol: "), "{text}");
 }

@@ -12,12 +12,16 @@ use crate::catalogue::{
     BuildContext, BuildError, ParameterProblem, ParameterSet, PortDefinition, Role, SmResources, UnitDefinition,
 };
 
-use crate::engine::{Gauge, Inbox, LiveBoard, NextWake, Outbox, Unit, Window};
+use crate::engine::{
+    CodeSource, Gauge, Inbox, LiveBoard, NextWake, Outbox, StateError, Unit, Window, complete_launch, restore_state,
+    save_state,
+};
 use balar_protocol::cta::{CtaCompletion, CtaLaunch, CtaMessage};
 use balar_protocol::cuda::{CudaMessage, FaultCause, KernelFault, KernelLaunch, LaunchId};
 use balar_protocol::statistics::{KernelCounters, KernelRecord, StatisticSink};
 use balar_protocol::{Bytes, Clock, Frequency, Message, Payload, PortId, Protocol, SimTime};
-use sm_map::SmMap;
+use serde::{Deserialize, Serialize};
+use sm_map::{SmMap, SmMapState};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
@@ -67,7 +71,7 @@ balar_protocol::counters! {
         /// SM-clock cycles with at least one kernel resident
         cycles_active: "cycle",
         /// most kernels resident at once
-        resident_kernels_maximum: "kernel",
+        resident_kernels_maximum: "kernel" maximum,
     }
 }
 
@@ -123,6 +127,7 @@ fn build(text: &str, context: &BuildContext) -> Result<Box<dyn Unit>, BuildError
 }
 
 /// A kernel whose CTAs are being placed or run.
+#[derive(Serialize, Deserialize)]
 struct ResidentKernel {
     launch: Arc<KernelLaunch>,
     cta_resources: SmResources,
@@ -160,6 +165,7 @@ impl ResidentKernel {
 }
 
 /// A kernel that is over but whose end the host does not know yet: it holds its queue until then.
+#[derive(Serialize, Deserialize)]
 struct EndingKernel {
     end: SimTime,
     queue: u32,
@@ -186,7 +192,7 @@ impl Progress {
 }
 
 /// The launches of one queue, oldest first.
-#[derive(Default)]
+#[derive(Default, Serialize, Deserialize)]
 struct Queue {
     /// A kernel of this queue is resident or ending.
     busy: bool,
@@ -194,17 +200,9 @@ struct Queue {
     waiting: VecDeque<(u64, Arc<KernelLaunch>)>,
 }
 
-/// The unit.
-struct CtaScheduler {
-    clock: Clock,
-    launch_latency: u64,
-    completion_latency: u64,
-    ctas_per_cycle: u32,
-    maximum_resident: usize,
-    sm_resources: SmResources,
-    part: String,
-    command: PortId,
-    sms: SmMap,
+/// Everything that changes, beside the map of the SMs.
+#[derive(Serialize, Deserialize)]
+struct State {
     arrivals: u64,
     queues: BTreeMap<u32, Queue>,
     /// Queues whose oldest launch could start, by its priority and its number in the order of arrival.
@@ -223,6 +221,20 @@ struct CtaScheduler {
     active_since: Option<SimTime>,
     counters: CtaSchedulerCounters,
     records: Vec<KernelRecord>,
+}
+
+/// The unit.
+struct CtaScheduler {
+    clock: Clock,
+    launch_latency: u64,
+    completion_latency: u64,
+    ctas_per_cycle: u32,
+    maximum_resident: usize,
+    sm_resources: SmResources,
+    part: String,
+    command: PortId,
+    sms: SmMap,
+    state: State,
     progress: Progress,
 }
 
@@ -249,26 +261,28 @@ impl CtaScheduler {
             part: part.to_owned(),
             command,
             sms: SmMap::new(ports, sm_resources, parameters.sm_cta_slots),
-            arrivals: 0,
-            queues: BTreeMap::new(),
-            ready: BTreeMap::new(),
-            resident: Vec::new(),
-            ending: VecDeque::new(),
-            placement_cycle: 0,
-            placed_in_cycle: 0,
-            retry_cycle: u64::MAX,
-            fault: None,
-            active_since: None,
-            counters: CtaSchedulerCounters::default(),
-            records: Vec::new(),
+            state: State {
+                arrivals: 0,
+                queues: BTreeMap::new(),
+                ready: BTreeMap::new(),
+                resident: Vec::new(),
+                ending: VecDeque::new(),
+                placement_cycle: 0,
+                placed_in_cycle: 0,
+                retry_cycle: u64::MAX,
+                fault: None,
+                active_since: None,
+                counters: CtaSchedulerCounters::default(),
+                records: Vec::new(),
+            },
             progress: Progress::default(),
         }
     }
 
     /// A launch arrives from the host.
     fn launch_received(&mut self, now: SimTime, launch: Arc<KernelLaunch>, out: &mut Outbox) {
-        self.counters.kernels_received += 1;
-        if self.fault.is_some() {
+        self.state.counters.kernels_received += 1;
+        if self.state.fault.is_some() {
             self.refuse(now, &launch, out);
             return;
         }
@@ -293,11 +307,11 @@ impl CtaScheduler {
             self.refuse(now, &launch, out);
             return;
         }
-        let number = self.arrivals;
-        self.arrivals += 1;
-        let queue = self.queues.entry(launch.queue).or_default();
+        let number = self.state.arrivals;
+        self.state.arrivals += 1;
+        let queue = self.state.queues.entry(launch.queue).or_default();
         if !queue.busy && queue.waiting.is_empty() {
-            self.ready.insert((launch.priority, number), launch.queue);
+            self.state.ready.insert((launch.priority, number), launch.queue);
         }
         queue.waiting.push_back((number, launch));
         self.fill_residency(now);
@@ -308,17 +322,19 @@ impl CtaScheduler {
         if !self.sms.release(port, completion.slot, completion.launch) {
             return;
         }
-        self.counters.ctas_completed += 1;
+        self.state.counters.ctas_completed += 1;
         self.progress.ctas_done.add(1);
         self.retry_placement(now);
-        let Some(index) = self.resident.iter().position(|kernel| kernel.launch.id == completion.launch) else { return };
-        let kernel = &mut self.resident[index];
+        let Some(index) = self.state.resident.iter().position(|kernel| kernel.launch.id == completion.launch) else {
+            return;
+        };
+        let kernel = &mut self.state.resident[index];
         kernel.counters.add(&completion.counters);
         kernel.running -= 1;
         if let Some(fault) = &completion.fault {
             self.fail(now, fault.clone(), out);
         } else if kernel.running == 0 && kernel.unplaced == 0 {
-            let kernel = self.resident.remove(index);
+            let kernel = self.state.resident.remove(index);
             self.end_kernel(now, kernel, out);
         }
     }
@@ -326,23 +342,23 @@ impl CtaScheduler {
     /// The last CTA of a kernel has ended.
     fn end_kernel(&mut self, now: SimTime, kernel: ResidentKernel, out: &mut Outbox) {
         let end = self.clock.time_of(self.clock.cycle_at_or_after(now) + self.completion_latency);
-        self.counters.kernels_completed += 1;
+        self.state.counters.kernels_completed += 1;
         let launch = kernel.launch.id;
-        self.ending.push_back(EndingKernel { end, queue: kernel.launch.queue });
+        self.state.ending.push_back(EndingKernel { end, queue: kernel.launch.queue });
         self.record(kernel, end, true);
         out.send(self.command, end, Payload::Cuda(CudaMessage::LaunchCompleted { launch, fault: None }));
     }
 
     /// A kernel's end has been signalled: its queue goes on.
     fn queue_released(&mut self, now: SimTime, number: u32) {
-        if let Some(queue) = self.queues.get_mut(&number) {
+        if let Some(queue) = self.state.queues.get_mut(&number) {
             queue.busy = false;
             match queue.waiting.front() {
                 Some((arrival, launch)) => {
-                    self.ready.insert((launch.priority, *arrival), number);
+                    self.state.ready.insert((launch.priority, *arrival), number);
                 }
                 None => {
-                    self.queues.remove(&number);
+                    self.state.queues.remove(&number);
                 }
             }
         }
@@ -352,15 +368,15 @@ impl CtaScheduler {
 
     /// Makes the oldest launches resident that can be.
     fn fill_residency(&mut self, now: SimTime) {
-        while self.resident.len() < self.maximum_resident {
-            let Some((_, queue)) = self.ready.pop_first() else { break };
-            let Some(queue) = self.queues.get_mut(&queue) else { continue };
+        while self.state.resident.len() < self.maximum_resident {
+            let Some((_, queue)) = self.state.ready.pop_first() else { break };
+            let Some(queue) = self.state.queues.get_mut(&queue) else { continue };
             let Some((_, launch)) = queue.waiting.pop_front() else { continue };
             queue.busy = true;
             self.progress.ctas_total.add(launch.cta_count());
             self.progress.board.set_text(&self.progress.kernel_name, &launch.name);
             let first_cycle = self.clock.cycle_at_or_after(now) + self.launch_latency;
-            let place = self.resident.partition_point(|kernel| kernel.launch.priority <= launch.priority);
+            let place = self.state.resident.partition_point(|kernel| kernel.launch.priority <= launch.priority);
             let kernel = ResidentKernel {
                 cta_resources: SmResources::of_cta(&launch),
                 start: now,
@@ -371,23 +387,23 @@ impl CtaScheduler {
                 counters: KernelCounters::default(),
                 launch,
             };
-            self.resident.insert(place, kernel);
+            self.state.resident.insert(place, kernel);
             self.retry_placement(now);
-            self.counters.kernels_launched += 1;
-            self.counters.resident_kernels_maximum =
-                self.counters.resident_kernels_maximum.max(self.resident.len() as u64);
+            self.state.counters.kernels_launched += 1;
+            self.state.counters.resident_kernels_maximum =
+                self.state.counters.resident_kernels_maximum.max(self.state.resident.len() as u64);
         }
         self.note_activity(now);
     }
 
     /// Keeps the count of active cycles.
     fn note_activity(&mut self, now: SimTime) {
-        let active = !self.resident.is_empty() || !self.ending.is_empty();
-        match (active, self.active_since) {
-            (true, None) => self.active_since = Some(now),
+        let active = !self.state.resident.is_empty() || !self.state.ending.is_empty();
+        match (active, self.state.active_since) {
+            (true, None) => self.state.active_since = Some(now),
             (false, Some(since)) => {
-                self.counters.cycles_active += self.cycles_between(since, now);
-                self.active_since = None;
+                self.state.counters.cycles_active += self.cycles_between(since, now);
+                self.state.active_since = None;
             }
             _ => {}
         }
@@ -399,12 +415,12 @@ impl CtaScheduler {
 
     /// When a CTA could next be placed.
     fn next_placement(&self) -> Option<SimTime> {
-        if self.retry_cycle == u64::MAX {
+        if self.state.retry_cycle == u64::MAX {
             return None;
         }
-        let waiting = self.resident.iter().filter(|kernel| kernel.unplaced > 0);
+        let waiting = self.state.resident.iter().filter(|kernel| kernel.unplaced > 0);
         let first = waiting.map(|kernel| kernel.first_cycle).min()?;
-        Some(self.clock.time_of(first.max(self.placement_cycle).max(self.retry_cycle)))
+        Some(self.clock.time_of(first.max(self.state.placement_cycle).max(self.state.retry_cycle)))
     }
 
     /// Places one CTA at `now`, an SM cycle that [`Self::next_placement`] named.
@@ -415,7 +431,7 @@ impl CtaScheduler {
         // The CTAs of a cooperative kernel wait for each other, so they must not hold room that an older kernel waits for:
         // then they are placed when all older CTAs are, and those end whatever happens to these.
         let mut older_are_placed = true;
-        for kernel in self.resident.iter_mut().filter(|kernel| kernel.unplaced > 0) {
+        for kernel in self.state.resident.iter_mut().filter(|kernel| kernel.unplaced > 0) {
             let may_be_placed = older_are_placed || !kernel.launch.is_cooperative();
             older_are_placed = false;
             if !may_be_placed {
@@ -429,41 +445,41 @@ impl CtaScheduler {
             let cta = kernel.take_cta();
             let launch = CtaLaunch { launch: kernel.launch.clone(), cta, slot };
             out.send(port, now, Payload::Cta(CtaMessage::Launch(Box::new(launch))));
-            self.counters.ctas_launched += 1;
-            if cycle > self.placement_cycle {
-                self.placement_cycle = cycle;
-                self.placed_in_cycle = 0;
+            self.state.counters.ctas_launched += 1;
+            if cycle > self.state.placement_cycle {
+                self.state.placement_cycle = cycle;
+                self.state.placed_in_cycle = 0;
             }
-            self.placed_in_cycle += 1;
-            if self.placed_in_cycle == self.ctas_per_cycle {
-                self.placement_cycle = cycle + 1;
-                self.placed_in_cycle = 0;
+            self.state.placed_in_cycle += 1;
+            if self.state.placed_in_cycle == self.ctas_per_cycle {
+                self.state.placement_cycle = cycle + 1;
+                self.state.placed_in_cycle = 0;
             }
             return;
         }
-        self.retry_cycle = retry_cycle;
+        self.state.retry_cycle = retry_cycle;
     }
 
     /// Something has changed that may let a CTA be placed.
     fn retry_placement(&mut self, now: SimTime) {
-        self.retry_cycle = self.retry_cycle.min(self.clock.cycle_at_or_after(now));
+        self.state.retry_cycle = self.state.retry_cycle.min(self.clock.cycle_at_or_after(now));
     }
 
     /// The context fails: everything that runs or waits ends with `fault`.
     fn fail(&mut self, now: SimTime, fault: KernelFault, out: &mut Outbox) {
-        self.fault = Some(fault);
-        for kernel in std::mem::take(&mut self.resident) {
+        self.state.fault = Some(fault);
+        for kernel in std::mem::take(&mut self.state.resident) {
             for port in self.sms.ports() {
                 out.send(port, now, Payload::Cta(CtaMessage::Abort(kernel.launch.id)));
             }
             self.sms.release_all(kernel.launch.id);
-            self.counters.kernels_failed += 1;
+            self.state.counters.kernels_failed += 1;
             self.send_failure(now, kernel.launch.id, out);
             self.record(kernel, now, false);
         }
-        self.ready.clear();
+        self.state.ready.clear();
         let mut dropped: Vec<_> =
-            std::mem::take(&mut self.queues).into_values().flat_map(|queue| queue.waiting).collect();
+            std::mem::take(&mut self.state.queues).into_values().flat_map(|queue| queue.waiting).collect();
         dropped.sort_by_key(|(number, _)| *number);
         for (_, launch) in dropped {
             self.refuse(now, &launch, out);
@@ -473,18 +489,18 @@ impl CtaScheduler {
 
     /// A launch ends before it began, for the context has failed.
     fn refuse(&mut self, now: SimTime, launch: &KernelLaunch, out: &mut Outbox) {
-        self.counters.kernels_failed += 1;
+        self.state.counters.kernels_failed += 1;
         self.send_failure(now, launch.id, out);
     }
 
     fn send_failure(&self, now: SimTime, launch: LaunchId, out: &mut Outbox) {
-        let fault = self.fault.clone().map(Box::new);
+        let fault = self.state.fault.clone().map(Box::new);
         out.send(self.command, now, Payload::Cuda(CudaMessage::LaunchCompleted { launch, fault }));
     }
 
     fn record(&mut self, kernel: ResidentKernel, end: SimTime, completed: bool) {
         let launch = &kernel.launch;
-        self.records.push(KernelRecord {
+        self.state.records.push(KernelRecord {
             launch: launch.id,
             name: launch.name.to_string(),
             stream: launch.stream,
@@ -504,12 +520,11 @@ impl CtaScheduler {
     fn handle(&mut self, message: Message, out: &mut Outbox) {
         match message.payload {
             Payload::Cuda(CudaMessage::Launch(launch)) => self.launch_received(message.time, launch, out),
-            Payload::Cuda(CudaMessage::Reset) => self.fault = None,
+            Payload::Cuda(CudaMessage::Reset) => self.state.fault = None,
             Payload::Cta(CtaMessage::Completed(completion)) => {
                 self.cta_completed(message.time, message.port, &completion, out);
             }
-            // Nothing else is sent to a scheduler; the loader has checked the protocols of its ports.
-            _ => {}
+            payload => payload.unexpected(if message.port == self.command { "command" } else { "sm[*]" }),
         }
     }
 }
@@ -525,7 +540,7 @@ enum Event {
 impl Unit for CtaScheduler {
     fn advance(&mut self, window: Window, inbox: &mut Inbox, out: &mut Outbox) -> NextWake {
         loop {
-            let end = self.ending.front().map(|kernel| (kernel.end, Event::KernelEnd));
+            let end = self.state.ending.front().map(|kernel| (kernel.end, Event::KernelEnd));
             let message = inbox.next_time().map(|time| (time, Event::Message));
             let placement = self.next_placement().map(|time| (time.max(window.start), Event::Placement));
             let Some((time, event)) = [end, message, placement].into_iter().flatten().min() else {
@@ -536,7 +551,7 @@ impl Unit for CtaScheduler {
             }
             match event {
                 Event::KernelEnd => {
-                    if let Some(kernel) = self.ending.pop_front() {
+                    if let Some(kernel) = self.state.ending.pop_front() {
                         self.queue_released(time, kernel.queue);
                     }
                 }
@@ -558,22 +573,40 @@ impl Unit for CtaScheduler {
     }
 
     fn statistics(&self, sink: &mut StatisticSink) {
-        self.counters.write(sink);
-        sink.kernels.extend(self.records.iter().cloned());
+        self.state.counters.write(sink);
+        sink.kernels.extend(self.state.records.iter().cloned());
     }
 
     fn outstanding(&self) -> Option<String> {
-        if let Some(kernel) = self.resident.first() {
+        if let Some(kernel) = self.state.resident.first() {
             return Some(format!(
                 "kernel {} (launch {}): {} CTAs running, {} not placed; {} kernels resident",
                 kernel.launch.name,
                 kernel.launch.id,
                 kernel.running,
                 kernel.unplaced,
-                self.resident.len()
+                self.state.resident.len()
             ));
         }
-        let waiting: usize = self.queues.values().map(|queue| queue.waiting.len()).sum();
+        let waiting: usize = self.state.queues.values().map(|queue| queue.waiting.len()).sum();
         (waiting > 0).then(|| format!("{waiting} kernels wait to start"))
+    }
+
+    fn save(&self) -> Result<Vec<u8>, StateError> {
+        save_state(&(&self.state, &self.sms.state))
+    }
+
+    /// What the live board shows is no state: it goes on from where it is.
+    fn restore(&mut self, state: &[u8], codes: &dyn CodeSource) -> Result<(), StateError> {
+        let (mut state, sms): (State, SmMapState) = restore_state(state)?;
+        if !self.sms.fits(&sms) {
+            return Err(StateError::Mismatch("another number of SMs or of their CTA slots".to_owned()));
+        }
+        let waiting = state.queues.values_mut().flat_map(|queue| &mut queue.waiting).map(|(_, launch)| launch);
+        for launch in state.resident.iter_mut().map(|kernel| &mut kernel.launch).chain(waiting) {
+            complete_launch(launch, codes)?;
+        }
+        (self.state, self.sms.state) = (state, sms);
+        Ok(())
     }
 }

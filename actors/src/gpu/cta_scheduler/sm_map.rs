@@ -3,11 +3,11 @@
 use crate::catalogue::SmResources;
 use balar_protocol::PortId;
 use balar_protocol::cuda::LaunchId;
+use serde::{Deserialize, Serialize};
 
 /// One SM.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 struct SmState {
-    port: PortId,
     free: SmResources,
     /// Bit i: slot i is free.
     free_slots: u64,
@@ -15,58 +15,74 @@ struct SmState {
     slots: Vec<(LaunchId, SmResources)>,
 }
 
+/// What the table holds.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct SmMapState {
+    sms: Vec<SmState>,
+    /// Where the search for the next SM begins: behind the last one chosen.
+    next: u32,
+}
+
 /// The table.
 #[derive(Debug)]
 pub(super) struct SmMap {
-    sms: Vec<SmState>,
-    /// Where the search for the next SM begins: behind the last one chosen.
-    next: usize,
+    /// Where each SM is.
+    ports: Vec<PortId>,
+    pub state: SmMapState,
 }
 
 impl SmMap {
     /// Empty SMs at these ports, each with `resources` and `slots` CTA slots (1 to 64).
     pub fn new(ports: impl Iterator<Item = PortId>, resources: SmResources, slots: u32) -> SmMap {
         let free_slots = if slots >= 64 { u64::MAX } else { (1 << slots) - 1 };
-        let state = |port| SmState {
-            port,
+        let ports: Vec<PortId> = ports.collect();
+        let state = |_: &PortId| SmState {
             free: resources,
             free_slots,
             slots: vec![(LaunchId(0), SmResources::default()); slots as usize],
         };
-        SmMap { sms: ports.map(state).collect(), next: 0 }
+        SmMap { state: SmMapState { sms: ports.iter().map(state).collect(), next: 0 }, ports }
+    }
+
+    /// Is `state` of a table of this shape?
+    pub fn fits(&self, state: &SmMapState) -> bool {
+        let slots = |sms: &[SmState]| sms.iter().map(|sm| sm.slots.len()).collect::<Vec<_>>();
+        slots(&state.sms) == slots(&self.state.sms) && state.next as usize <= state.sms.len()
     }
 
     /// The ports of all SMs.
     pub fn ports(&self) -> impl Iterator<Item = PortId> + '_ {
-        self.sms.iter().map(|sm| sm.port)
+        self.ports.iter().copied()
     }
 
     /// Takes a slot for a CTA of `launch` on the SM with the most free warps, the first in round-robin order among equals.
     /// `None` where it fits nowhere.
     pub fn place(&mut self, launch: LaunchId, wanted: &SmResources) -> Option<(PortId, u16)> {
-        let count = self.sms.len();
+        let SmMapState { sms, next } = &mut self.state;
+        let (count, first) = (sms.len(), *next as usize);
         let mut best: Option<(usize, u32)> = None;
-        let order = (self.next..count).chain(0..self.next);
+        let order = (first..count).chain(0..first);
         for index in order {
-            let sm = &self.sms[index];
+            let sm = &sms[index];
             let better = best.is_none_or(|(_, warps)| sm.free.warps > warps);
             if better && sm.free_slots != 0 && sm.free.holds(wanted) {
                 best = Some((index, sm.free.warps));
             }
         }
         let (index, _) = best?;
-        self.next = if index + 1 == count { 0 } else { index + 1 };
-        let sm = &mut self.sms[index];
+        *next = if index + 1 == count { 0 } else { index as u32 + 1 };
+        let sm = &mut sms[index];
         let slot = sm.free_slots.trailing_zeros();
         sm.free_slots &= sm.free_slots - 1;
         sm.free.take(wanted);
         sm.slots[slot as usize] = (launch, *wanted);
-        Some((sm.port, slot as u16))
+        Some((self.ports[index], slot as u16))
     }
 
     /// Frees `slot` of the SM at `port`. False where it does not run `launch`: it was aborted before its completion came.
     pub fn release(&mut self, port: PortId, slot: u16, launch: LaunchId) -> bool {
-        let Some(sm) = self.sms.iter_mut().find(|sm| sm.port == port) else { return false };
+        let Some(index) = self.ports.iter().position(|&of_sm| of_sm == port) else { return false };
+        let sm = &mut self.state.sms[index];
         let Some(entry) = sm.slots.get_mut(usize::from(slot)) else { return false };
         if entry.0 != launch || launch == LaunchId(0) {
             return false;
@@ -79,7 +95,7 @@ impl SmMap {
 
     /// Frees every slot of `launch`.
     pub fn release_all(&mut self, launch: LaunchId) {
-        for sm in &mut self.sms {
+        for sm in &mut self.state.sms {
             for (slot, entry) in sm.slots.iter_mut().enumerate() {
                 if entry.0 == launch {
                     let (_, taken) = std::mem::take(entry);

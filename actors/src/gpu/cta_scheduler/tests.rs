@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::engine::unit::Bench;
+use crate::test_support::{Arrival, Numbers, check_cuts_and_states};
 
 const COMMAND: PortId = PortId(0);
 const WINDOW: SimTime = SimTime(15_000);
@@ -90,7 +91,7 @@ fn a_grid_spreads_over_the_sms_one_cta_a_cycle() {
     let record = &sink.kernels[0];
     assert_eq!((record.start_ps, record.end_ps, record.cycles, record.completed), (500, 470_000, 469, true));
     assert_eq!((record.gpu.as_str(), record.counters.warps_launched), ("gpu", 6));
-    assert_eq!(unit.counters.cycles_active, 469);
+    assert_eq!(unit.state.counters.cycles_active, 469);
     assert_eq!(unit.outstanding(), None);
 }
 
@@ -130,7 +131,7 @@ fn kernels_of_one_stream_follow_and_those_of_two_streams_overlap() {
     let sent = bench.run(&mut unit, WINDOW, SimTime(700_000));
     // The first kernel ends 50 cycles after its CTA; the second one's CTA is placed 100 cycles later.
     assert_eq!(summary(&sent), [(470_000, 0, "done 1".to_owned()), (570_000, 1, "kernel2 cta 0 slot 0".to_owned())]);
-    assert_eq!(unit.counters.resident_kernels_maximum, 2);
+    assert_eq!(unit.state.counters.resident_kernels_maximum, 2);
 }
 
 #[test]
@@ -169,7 +170,7 @@ fn a_fault_ends_the_context() {
     unit.statistics(&mut sink);
     assert_eq!(sink.kernels.len(), 1);
     assert!(!sink.kernels[0].completed);
-    assert_eq!((unit.counters.kernels_failed, unit.counters.kernels_completed), (3, 0));
+    assert_eq!((unit.state.counters.kernels_failed, unit.state.counters.kernels_completed), (3, 0));
     assert_eq!(unit.outstanding(), None);
 }
 
@@ -278,7 +279,7 @@ fn kernels_of_higher_priority_start_first_and_are_placed_first() {
             }
         }
         assert_eq!(started, expected);
-        assert_eq!(unit.counters.kernels_completed, 3);
+        assert_eq!(unit.state.counters.kernels_completed, 3);
     }
 }
 
@@ -290,9 +291,31 @@ fn a_reset_forgets_the_failure() {
     bench.deliver(SimTime(310_000), PortId(1), completion(1, 0, Some(fault(1))));
     bench.deliver(SimTime(400_000), COMMAND, command(&launch(2, 1, 1, 32)));
     bench.run(&mut unit, WINDOW, SimTime(500_000));
-    assert_eq!(unit.counters.kernels_failed, 2, "the second is refused");
+    assert_eq!(unit.state.counters.kernels_failed, 2, "the second is refused");
     bench.deliver(SimTime(600_000), COMMAND, Payload::Cuda(CudaMessage::Reset));
     bench.deliver(SimTime(700_000), COMMAND, command(&launch(3, 1, 1, 32)));
     let sent = bench.run(&mut unit, WINDOW, SimTime(1_000_000));
     assert_eq!(summary(&sent).last().map(|(_, _, text)| text.as_str()), Some("kernel3 cta 0 slot 0"));
+}
+
+/// Kernels of several queues and priorities, one of which fails; its context is reset, and others follow.
+#[test]
+fn nothing_depends_on_windows_and_a_state_goes_on() {
+    let mut script = Vec::new();
+    for id in 1..=12 {
+        let kernel =
+            KernelLaunch { priority: id as i32 % 3, ..(*launch(id, id % 5, 1 + id * 3, 256 * (1 + id % 4))).clone() };
+        script.push((SimTime(u64::from(id) * 300_000), COMMAND, command(&Arc::new(kernel))));
+    }
+    script.push((SimTime(3_000_000), COMMAND, Payload::Cuda(CudaMessage::Reset)));
+    let mut numbers = Numbers::new(9);
+    let sms = |(time, port, payload): &Arrival| match payload {
+        Payload::Cta(CtaMessage::Launch(cta)) => {
+            let fails = (cta.launch.id == LaunchId(6)).then(|| fault(6));
+            let ended = completion(cta.launch.id.0, cta.slot, fails);
+            vec![(*time + SimTime(200_000 + numbers.below(300_000)), *port, ended)]
+        }
+        _ => Vec::new(),
+    };
+    check_cuts_and_states(|| Box::new(scheduler(3, "").0), 4, SimTime(20_000), script, sms, SimTime(12_000_000));
 }

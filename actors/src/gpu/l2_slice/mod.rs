@@ -12,13 +12,15 @@ mod sets;
 use crate::catalogue::{
     BuildContext, BuildError, ParameterProblem, ParameterSet, PortDefinition, Role, UnitDefinition,
 };
-use crate::engine::{Inbox, NextWake, Outbox, Unit, Window};
+use crate::engine::{CodeSource, Inbox, NextWake, Outbox, StateError, Unit, Window, restore_state, save_state};
+use crate::slab::Chains;
 use balar_protocol::memory::{
-    LINE_BYTES, MemoryKind, MemoryMessage, MemoryRequest, MemoryResponse, SECTOR_BYTES, ServedBy,
+    Credits, LINE_BYTES, MemoryKind, MemoryMessage, MemoryRequest, MemoryResponse, SECTOR_BYTES, Scope, ServedBy,
 };
 use balar_protocol::statistics::StatisticSink;
-use balar_protocol::{Bytes, Clock, Frequency, Payload, PortId, Protocol};
-use sets::{NO_WAITER, Sets};
+use balar_protocol::{Bytes, Clock, Frequency, Message, Payload, PortId, Protocol, SimTime};
+use serde::{Deserialize, Serialize};
+use sets::{Place, Sets, SetsState};
 use std::collections::VecDeque;
 
 crate::parameters! {
@@ -99,9 +101,9 @@ balar_protocol::counters! {
         /// requests that waited for a fill already under way
         mshr_merges: "request",
         /// most lines that had fills under way
-        mshr_maximum: "line",
+        mshr_maximum: "line" maximum,
         /// most requests in the input queue
-        queue_maximum: "request",
+        queue_maximum: "request" maximum,
         /// cycles requests waited in the input queue, summed
         queue_cycles: "cycle",
         /// cycles the queue stood because every MSHR was in use
@@ -149,7 +151,7 @@ pub const DEFINITION: UnitDefinition = UnitDefinition {
 const WRITE_BACK_ID: u32 = u32::MAX;
 
 /// Why the head of the input queue cannot be served.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 enum Stall {
     Mshr,
     Merge,
@@ -157,12 +159,28 @@ enum Stall {
     WriteBack,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Waiter {
     request: MemoryRequest,
     hits: u8,
-    /// The next of the same line, or of the free list.
-    next: u32,
+}
+
+/// Everything that changes, beside the sets.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct State {
+    queue: VecDeque<(u64, MemoryRequest)>,
+    /// First free lookup slot (cycle x lookups a cycle).
+    lookup_free: u64,
+    /// First free byte slot of the data array (cycle x bytes a cycle).
+    data_free: u64,
+    /// First cycle the atomics unit is free, and the line it worked on last with the cycle it may take that again.
+    atomic_free: u64,
+    last_atomic: (u64, u64),
+    blocked: Option<(Stall, u64)>,
+    waiters: Chains<Waiter>,
+    mshr_used: u32,
+    write_backs: u32,
+    counters: L2SliceCounters,
 }
 
 /// An L2 slice.
@@ -173,23 +191,9 @@ pub struct L2Slice {
     crossbar: PortId,
     memory: PortId,
     sets: Sets,
-    queue: VecDeque<(u64, MemoryRequest)>,
-    /// First free lookup slot (cycle x lookups a cycle).
-    lookup_free: u64,
-    /// First free byte slot of the data array (cycle x bytes a cycle).
-    data_free: u64,
-    /// First cycle the atomics unit is free, and the line it worked on last with the cycle it may take that again.
-    atomic_free: u64,
-    last_atomic: (u64, u64),
-    blocked: Option<(Stall, u64)>,
-    waiters: Vec<Waiter>,
-    free_waiter: u32,
-    mshr_used: u32,
-    write_backs: u32,
-    /// Queue entries freed in this window, and the cycle of the last.
-    credits: u16,
-    credit_cycle: u64,
-    counters: L2SliceCounters,
+    state: State,
+    /// Credits of this window that are not sent yet, with the time of the first. Between windows there are none.
+    credits: Option<(SimTime, Credits)>,
 }
 
 impl L2Slice {
@@ -240,19 +244,19 @@ impl L2Slice {
             sets: Sets::new(sets, parameters.ways, context.row_length.max(1)),
             crossbar,
             memory,
-            queue: VecDeque::with_capacity(64),
-            lookup_free: 0,
-            data_free: 0,
-            atomic_free: 0,
-            last_atomic: (u64::MAX, 0),
-            blocked: None,
-            waiters: Vec::new(),
-            free_waiter: NO_WAITER,
-            mshr_used: 0,
-            write_backs: 0,
-            credits: 0,
-            credit_cycle: 0,
-            counters: L2SliceCounters::default(),
+            state: State {
+                queue: VecDeque::with_capacity(64),
+                lookup_free: 0,
+                data_free: 0,
+                atomic_free: 0,
+                last_atomic: (u64::MAX, 0),
+                blocked: None,
+                waiters: Chains::default(),
+                mshr_used: 0,
+                write_backs: 0,
+                counters: L2SliceCounters::default(),
+            },
+            credits: None,
             parameters,
         })
     }
@@ -260,34 +264,52 @@ impl L2Slice {
     /// Looks up queued requests in cycles before `limit`.
     fn serve(&mut self, limit: u64, out: &mut Outbox) {
         let rate = u64::from(self.parameters.lookups_per_cycle);
-        while self.blocked.is_none() {
-            let Some(&(arrived, request)) = self.queue.front() else { return };
-            let slot = self.lookup_free.max(arrived * rate);
+        while self.state.blocked.is_none() {
+            let Some(&(arrived, request)) = self.state.queue.front() else { return };
+            let slot = self.state.lookup_free.max(arrived * rate);
             let cycle = slot / rate;
             if cycle >= limit {
                 return;
             }
             if let Err(stall) = self.look_up(cycle, &request, out) {
-                self.blocked = Some((stall, cycle));
+                self.state.blocked = Some((stall, cycle));
                 return;
             }
-            self.queue.pop_front();
-            self.lookup_free = slot + 1;
-            self.credits += 1;
-            self.credit_cycle = cycle;
-            self.counters.requests += 1;
-            self.counters.queue_cycles += cycle - arrived;
+            self.state.queue.pop_front();
+            self.state.lookup_free = slot + 1;
+            self.state.counters.requests += 1;
+            self.state.counters.queue_cycles += cycle - arrived;
+            self.give_credit(self.clock.time_of(cycle), out);
+        }
+    }
+
+    /// A queue entry is free at `time`.
+    #[inline]
+    fn give_credit(&mut self, time: SimTime, out: &mut Outbox) {
+        if let Some((first, credits)) = &mut self.credits
+            && credits.push(time - *first)
+        {
+            return;
+        }
+        self.send_credits(out);
+        self.credits = Some((time, Credits::ONE));
+    }
+
+    fn send_credits(&mut self, out: &mut Outbox) {
+        if let Some((first, credits)) = self.credits.take() {
+            out.send(self.crossbar, first, Payload::Memory(MemoryMessage::Credit(credits)));
         }
     }
 
     /// Serves one request, or changes nothing and says what it lacks.
     fn look_up(&mut self, cycle: u64, request: &MemoryRequest, out: &mut Outbox) -> Result<(), Stall> {
         let wanted = request.sectors;
-        let found = self.sets.find(request.line);
+        let place = self.sets.place(request.line);
+        let found = self.sets.find(place, request.line);
         let (valid, pending, waiting) = match found {
             Some(index) => {
                 let line = self.sets.line(index);
-                (line.valid, self.sets.pending(index), line.waiting)
+                (line.valid, line.pending, line.waiting)
             }
             None => (0, 0, 0),
         };
@@ -300,7 +322,7 @@ impl L2Slice {
             MemoryKind::Load => self.widen(needed & !pending) & !valid & !pending,
             _ => needed & !pending,
         };
-        if fetch != 0 && pending == 0 && self.mshr_used == self.parameters.mshr_entries {
+        if fetch != 0 && pending == 0 && self.state.mshr_used == self.parameters.mshr_entries {
             return Err(Stall::Mshr);
         }
         let waits = needed != 0 && request.kind != MemoryKind::Store;
@@ -309,10 +331,10 @@ impl L2Slice {
         }
         let index = match found {
             Some(index) => index,
-            None => self.allocate(cycle, request, out)?,
+            None => self.allocate(cycle, request.line, place, out)?,
         };
         self.count(request, valid, needed);
-        self.sets.touch(index);
+        self.sets.touch(index, place);
         let line = self.sets.line_mut(index);
         match request.kind {
             MemoryKind::Load => {}
@@ -324,11 +346,11 @@ impl L2Slice {
         }
         if fetch != 0 {
             // Of a line just allocated, no sector is pending.
-            self.sets.set_pending(index, pending | fetch);
-            self.mshr_used += u32::from(pending == 0);
-            self.counters.mshr_maximum = self.counters.mshr_maximum.max(u64::from(self.mshr_used));
-            self.counters.fills += 1;
-            self.counters.sectors_filled += u64::from(fetch.count_ones());
+            line.pending = pending | fetch;
+            self.state.mshr_used += u32::from(pending == 0);
+            self.state.counters.mshr_maximum = self.state.counters.mshr_maximum.max(u64::from(self.state.mshr_used));
+            self.state.counters.fills += 1;
+            self.state.counters.sectors_filled += u64::from(fetch.count_ones());
             let fill = MemoryRequest {
                 line: request.line,
                 id: index,
@@ -339,12 +361,13 @@ impl L2Slice {
                 full_sectors: 0,
                 operations: 0,
                 kind: MemoryKind::Load,
+                scope: Scope::Weak,
             };
             let depart = self.clock.time_of(cycle + u64::from(self.parameters.miss_latency));
             out.send(self.memory, depart, Payload::Memory(MemoryMessage::Request(fill)));
         }
         if waits {
-            self.counters.mshr_merges += u64::from(fetch == 0);
+            self.state.counters.mshr_merges += u64::from(fetch == 0);
             self.wait(index, *request, wanted & valid);
         } else {
             self.finish(cycle + u64::from(self.parameters.hit_latency), request, wanted & !needed, out);
@@ -364,25 +387,25 @@ impl L2Slice {
         }
     }
 
-    /// Makes room for the line of `request`.
-    fn allocate(&mut self, cycle: u64, request: &MemoryRequest, out: &mut Outbox) -> Result<u32, Stall> {
-        let victim = self.sets.victim(request.line).ok_or(Stall::Set)?;
+    /// Makes room for the line at `address`.
+    fn allocate(&mut self, cycle: u64, address: u64, place: Place, out: &mut Outbox) -> Result<u32, Stall> {
+        let victim = self.sets.victim(place).ok_or(Stall::Set)?;
         let line = *self.sets.line(victim);
         if line.dirty != 0 {
-            if self.write_backs >= self.parameters.write_back_entries {
+            if self.state.write_backs >= self.parameters.write_back_entries {
                 return Err(Stall::WriteBack);
             }
             self.write_back(cycle, line.address, line.dirty, out);
         }
-        self.counters.evictions += u64::from(line.valid | line.dirty != 0);
-        self.sets.install(victim, request.line);
+        self.state.counters.evictions += u64::from(line.valid | line.dirty != 0);
+        self.sets.install(victim, place, address);
         Ok(victim)
     }
 
     fn write_back(&mut self, cycle: u64, address: u64, sectors: u8, out: &mut Outbox) {
-        self.write_backs += 1;
-        self.counters.write_backs += 1;
-        self.counters.sectors_written_back += u64::from(sectors.count_ones());
+        self.state.write_backs += 1;
+        self.state.counters.write_backs += 1;
+        self.state.counters.sectors_written_back += u64::from(sectors.count_ones());
         let request = MemoryRequest {
             line: address,
             id: WRITE_BACK_ID,
@@ -393,6 +416,7 @@ impl L2Slice {
             full_sectors: sectors,
             operations: 0,
             kind: MemoryKind::Store,
+            scope: Scope::Weak,
         };
         let depart = self.clock.time_of(cycle + u64::from(self.parameters.miss_latency));
         out.send(self.memory, depart, Payload::Memory(MemoryMessage::Request(request)));
@@ -402,7 +426,7 @@ impl L2Slice {
         let sectors = u64::from(request.sectors.count_ones());
         let hits = u64::from((request.sectors & valid).count_ones());
         let missing = u64::from(needed.count_ones());
-        let counters = &mut self.counters;
+        let counters = &mut self.state.counters;
         match request.kind {
             MemoryKind::Load => {
                 counters.sectors_read += sectors;
@@ -432,43 +456,28 @@ impl L2Slice {
     }
 
     fn wait(&mut self, index: u32, request: MemoryRequest, hits: u8) {
-        let waiter = Waiter { request, hits, next: NO_WAITER };
-        let slot = if self.free_waiter == NO_WAITER {
-            self.waiters.push(waiter);
-            (self.waiters.len() - 1) as u32
-        } else {
-            let slot = self.free_waiter;
-            self.free_waiter = self.waiters[slot as usize].next;
-            self.waiters[slot as usize] = waiter;
-            slot
-        };
         let line = self.sets.line_mut(index);
         line.waiting += 1;
-        if line.first_waiter == NO_WAITER {
-            line.first_waiter = slot;
-        } else {
-            self.waiters[line.last_waiter as usize].next = slot;
-        }
-        line.last_waiter = slot;
+        self.state.waiters.push(&mut line.waiters, Waiter { request, hits });
     }
 
     /// Answers `request`, whose sectors are all there, with the data ready in cycle `ready`.
     fn finish(&mut self, mut ready: u64, request: &MemoryRequest, hits: u8, out: &mut Outbox) {
         let sector_bytes = u64::from(request.sectors.count_ones()) * SECTOR_BYTES;
         if matches!(request.kind, MemoryKind::Atomic | MemoryKind::Reduction) {
-            let mut start = ready.max(self.atomic_free);
-            if self.last_atomic.0 == request.line {
-                start = start.max(self.last_atomic.1);
+            let mut start = ready.max(self.state.atomic_free);
+            if self.state.last_atomic.0 == request.line {
+                start = start.max(self.state.last_atomic.1);
             }
             let cycles = u64::from(u32::from(request.operations).div_ceil(self.parameters.atomic_operations_per_cycle));
-            self.atomic_free = start + cycles.max(1);
-            self.last_atomic = (request.line, start + u64::from(self.parameters.same_line_atomic_interval));
-            ready = self.atomic_free - 1 + u64::from(self.parameters.atomic_latency);
+            self.state.atomic_free = start + cycles.max(1);
+            self.state.last_atomic = (request.line, start + u64::from(self.parameters.same_line_atomic_interval));
+            ready = self.state.atomic_free - 1 + u64::from(self.parameters.atomic_latency);
         }
         let rate = u64::from(self.parameters.bytes_per_cycle);
-        let slot = (ready * rate).max(self.data_free);
-        self.data_free = slot + sector_bytes.max(SECTOR_BYTES);
-        self.counters.data_busy_cycles += sector_bytes.div_ceil(rate);
+        let slot = (ready * rate).max(self.state.data_free);
+        self.state.data_free = slot + sector_bytes.max(SECTOR_BYTES);
+        self.state.counters.data_busy_cycles += sector_bytes.div_ceil(rate);
         let served_by = if hits == request.sectors { ServedBy::L2 } else { ServedBy::DeviceMemory };
         let depart = self.clock.time_of(slot / rate);
         out.send(self.crossbar, depart, Payload::Memory(MemoryMessage::Response(request.response(hits, served_by))));
@@ -477,60 +486,55 @@ impl L2Slice {
     /// A fill or the acknowledgement of a write-back arrives.
     fn receive(&mut self, cycle: u64, response: &MemoryResponse, out: &mut Outbox) {
         if response.id == WRITE_BACK_ID {
-            self.write_backs = self.write_backs.saturating_sub(1);
+            self.state.write_backs = self.state.write_backs.saturating_sub(1);
         } else if (response.id as usize) < self.sets.len() {
             self.fill(cycle, response.id, response.sectors, out);
         }
-        if let Some((stall, since)) = self.blocked.take() {
-            let counters = &mut self.counters;
+        if let Some((stall, since)) = self.state.blocked.take() {
+            let counters = &mut self.state.counters;
             *match stall {
                 Stall::Mshr => &mut counters.stall_cycles_mshr,
                 Stall::Merge => &mut counters.stall_cycles_merge,
                 Stall::Set => &mut counters.stall_cycles_set,
                 Stall::WriteBack => &mut counters.stall_cycles_write_back,
             } += cycle.saturating_sub(since);
-            self.lookup_free = self.lookup_free.max(cycle * u64::from(self.parameters.lookups_per_cycle));
+            self.state.lookup_free = self.state.lookup_free.max(cycle * u64::from(self.parameters.lookups_per_cycle));
         }
     }
 
     fn fill(&mut self, cycle: u64, index: u32, sectors: u8, out: &mut Outbox) {
-        let before = self.sets.pending(index);
-        let pending = before & !sectors;
-        self.sets.set_pending(index, pending);
-        if before != 0 && pending == 0 {
-            self.mshr_used -= 1;
-        }
         let line = self.sets.line_mut(index);
+        let before = line.pending;
+        let pending = before & !sectors;
+        line.pending = pending;
         line.valid |= sectors;
-        let mut slot = line.first_waiter;
-        line.first_waiter = NO_WAITER;
-        line.last_waiter = NO_WAITER;
+        let mut waiters = std::mem::take(&mut line.waiters);
         line.waiting = 0;
-        while slot != NO_WAITER {
-            let waiter = self.waiters[slot as usize];
-            self.waiters[slot as usize].next = self.free_waiter;
-            self.free_waiter = slot;
-            if waiter.request.sectors & pending == 0 {
-                self.finish(cycle + u64::from(self.parameters.fill_latency), &waiter.request, waiter.hits, out);
+        if before != 0 && pending == 0 {
+            self.state.mshr_used -= 1;
+        }
+        while let Some(Waiter { request, hits }) = self.state.waiters.pop(&mut waiters) {
+            if request.sectors & pending == 0 {
+                self.finish(cycle + u64::from(self.parameters.fill_latency), &request, hits, out);
             } else {
-                self.wait(index, waiter.request, waiter.hits);
+                self.wait(index, request, hits);
             }
-            slot = waiter.next;
         }
     }
 
-    /// Writes back every dirty line and drops what is valid.
-    fn invalidate(&mut self, cycle: u64, out: &mut Outbox) {
-        for index in 0..self.sets.len() as u32 {
-            let line = *self.sets.line(index);
-            let dirty = line.dirty & line.valid;
-            if dirty != 0 {
-                self.write_back(cycle, line.address, dirty, out);
+    fn handle(&mut self, message: Message, cycle: u64, out: &mut Outbox) {
+        match message.payload {
+            Payload::Memory(MemoryMessage::Request(request)) if message.port == self.crossbar => {
+                self.state.queue.push_back((cycle, request));
+                let counters = &mut self.state.counters;
+                counters.queue_maximum = counters.queue_maximum.max(self.state.queue.len() as u64);
             }
-            let pending = self.sets.pending(index);
-            let line = self.sets.line_mut(index);
-            line.dirty &= pending;
-            line.valid = 0;
+            // It holds no store back.
+            Payload::Memory(MemoryMessage::Drain) if message.port == self.crossbar => {}
+            Payload::Memory(MemoryMessage::Response(response)) if message.port == self.memory => {
+                self.receive(cycle, &response, out);
+            }
+            payload => payload.unexpected(if message.port == self.crossbar { "crossbar" } else { "memory" }),
         }
     }
 }
@@ -540,41 +544,46 @@ impl Unit for L2Slice {
         while let Some(message) = inbox.take() {
             let cycle = self.clock.cycle_at_or_after(message.time);
             self.serve(cycle, out);
-            match message.payload {
-                Payload::Memory(MemoryMessage::Request(request)) => {
-                    self.queue.push_back((cycle, request));
-                    self.counters.queue_maximum = self.counters.queue_maximum.max(self.queue.len() as u64);
-                }
-                Payload::Memory(MemoryMessage::Response(response)) => self.receive(cycle, &response, out),
-                Payload::Memory(MemoryMessage::Invalidate) => self.invalidate(cycle, out),
-                _ => {}
-            }
+            self.handle(message, cycle, out);
         }
         self.serve(self.clock.cycle_at_or_after(window.until), out);
-        if self.credits > 0 {
-            let at = self.clock.time_of(self.credit_cycle);
-            let count = std::mem::take(&mut self.credits);
-            out.send(self.crossbar, at, Payload::Memory(MemoryMessage::Credit { count }));
-        }
-        match self.queue.front() {
-            Some(&(arrived, _)) if self.blocked.is_none() => {
+        self.send_credits(out);
+        match self.state.queue.front() {
+            Some(&(arrived, _)) if self.state.blocked.is_none() => {
                 let rate = u64::from(self.parameters.lookups_per_cycle);
-                NextWake::At(self.clock.time_of((self.lookup_free / rate).max(arrived)))
+                NextWake::At(self.clock.time_of((self.state.lookup_free / rate).max(arrived)))
             }
             _ => NextWake::OnMessage,
         }
     }
 
     fn statistics(&self, sink: &mut StatisticSink) {
-        self.counters.write(sink);
+        self.state.counters.write(sink);
     }
 
     fn outstanding(&self) -> Option<String> {
-        (!self.queue.is_empty() || self.mshr_used > 0).then(|| {
+        (!self.state.queue.is_empty() || self.state.mshr_used > 0).then(|| {
             let blocked =
-                self.blocked.map(|(stall, _)| format!(", blocked for want of: {stall:?}")).unwrap_or_default();
-            format!("{} requests queued, {} lines with fills under way{blocked}", self.queue.len(), self.mshr_used)
+                self.state.blocked.map(|(stall, _)| format!(", blocked for want of: {stall:?}")).unwrap_or_default();
+            format!(
+                "{} requests queued, {} lines with fills under way{blocked}",
+                self.state.queue.len(),
+                self.state.mshr_used
+            )
         })
+    }
+
+    fn save(&self) -> Result<Vec<u8>, StateError> {
+        save_state(&(&self.state, &self.sets.state))
+    }
+
+    fn restore(&mut self, state: &[u8], _codes: &dyn CodeSource) -> Result<(), StateError> {
+        let (state, sets): (State, SetsState) = restore_state(state)?;
+        if !self.sets.fits(&sets) {
+            return Err(StateError::Mismatch("another number of sets or ways".to_owned()));
+        }
+        (self.state, self.sets.state) = (state, sets);
+        Ok(())
     }
 }
 

@@ -1,24 +1,49 @@
 //! Tags, sector masks and replacement order of a slice.
 
 use crate::interleave::fold;
+use crate::slab::Chain;
 use balar_protocol::memory::LINE_BYTES;
-
-/// No waiter.
-pub(super) const NO_WAITER: u32 = u32::MAX;
+use serde::{Deserialize, Serialize};
 
 /// A line and its sectors, one mask bit each.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(super) struct Line {
     /// Its address in device memory.
     pub address: u64,
-    /// Requests that wait for sectors of it, a list.
-    pub first_waiter: u32,
-    pub last_waiter: u32,
+    /// Requests that wait for sectors of it.
+    pub waiters: Chain,
     pub waiting: u16,
     /// Sectors whose data is here.
     pub valid: u8,
     /// Sectors that memory has not got yet; not valid while the rest of a sector written in part is fetched.
     pub dirty: u8,
+    /// Sectors being fetched.
+    pub pending: u8,
+}
+
+/// Where a line would be: its set, and the tag it has there.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Place {
+    set: u32,
+    tag: u32,
+}
+
+/// The ways of a set that were used before and after one, a ring through the set's least recently used.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+struct Order {
+    older: u32,
+    newer: u32,
+}
+
+/// What the sets hold.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct SetsState {
+    /// Low bits of each line's number within the slice, to be compared many at once; `Line::address` decides.
+    tags: Vec<u32>,
+    lines: Vec<Line>,
+    order: Vec<Order>,
+    /// The least recently used way of each set.
+    oldest: Vec<u32>,
 }
 
 /// The sets of a slice.
@@ -28,40 +53,53 @@ pub(super) struct Sets {
     set_bits: u32,
     ways: u32,
     slices: u64,
-    /// Low bits of each line's number within the slice, to be compared many at once; `Line::address` decides.
-    tags: Vec<u32>,
-    /// When each line was used last, and its sectors being fetched: apart from the lines, because a victim is sought among all ways.
-    last_use: Vec<u64>,
-    pending: Vec<u8>,
-    lines: Vec<Line>,
-    uses: u64,
+    pub state: SetsState,
 }
 
 /// The address of a way that holds nothing: no multiple of the line size.
 const EMPTY: u64 = u64::MAX;
 
+/// Tags compared at once.
+const TAGS_AT_ONCE: usize = 8;
+
 impl Sets {
     pub fn new(sets: u32, ways: u32, slices: u32) -> Sets {
-        let count = sets as usize * ways as usize;
-        let empty =
-            Line { address: EMPTY, first_waiter: NO_WAITER, last_waiter: NO_WAITER, waiting: 0, valid: 0, dirty: 0 };
+        let count = sets * ways;
+        let empty = Line { address: EMPTY, waiters: Chain::default(), waiting: 0, valid: 0, dirty: 0, pending: 0 };
+        // The ways of a set are used first in their order.
+        let order = |index: u32| {
+            let (set, way) = (index - index % ways, index % ways);
+            Order { older: set + (way + ways - 1) % ways, newer: set + (way + 1) % ways }
+        };
         Sets {
             sets,
             set_bits: sets.next_power_of_two().trailing_zeros().max(1),
             ways,
             slices: u64::from(slices),
-            tags: vec![u32::MAX; count],
-            last_use: vec![0; count],
-            pending: vec![0; count],
-            lines: vec![empty; count],
-            uses: 0,
+            state: SetsState {
+                tags: vec![u32::MAX; count as usize],
+                lines: vec![empty; count as usize],
+                order: (0..count).map(order).collect(),
+                oldest: (0..sets).map(|set| set * ways).collect(),
+            },
         }
     }
 
-    /// First way of the line's set, and its tag. Lines that lie one slice count apart follow each other in the sets, and higher bits
-    /// are folded in: any run of lines fills the sets evenly, and power-of-two strides do not share one.
+    /// Is `state` of sets of this shape?
+    pub fn fits(&self, state: &SetsState) -> bool {
+        let count = self.state.lines.len();
+        state.tags.len() == count
+            && state.lines.len() == count
+            && state.order.len() == count
+            && state.order.iter().all(|order| (order.older.max(order.newer) as usize) < count)
+            && state.oldest.len() == self.state.oldest.len()
+            && state.oldest.iter().all(|&oldest| (oldest as usize) < count)
+    }
+
+    /// Where the line at `address` would be. Lines that lie one slice count apart follow each other in the sets, and higher bits are
+    /// folded in: any run of lines fills the sets evenly, and power-of-two strides do not share one.
     #[inline]
-    fn place(&self, address: u64) -> (usize, u32) {
+    pub fn place(&self, address: u64) -> Place {
         let number = address / LINE_BYTES;
         let local =
             if self.slices.is_power_of_two() { number >> self.slices.trailing_zeros() } else { number / self.slices };
@@ -72,68 +110,109 @@ impl Sets {
             let high = fold(local / count, self.set_bits) & ((1 << self.set_bits) - 1);
             (local % count + high) % count
         };
-        (set as usize * self.ways as usize, local as u32)
+        Place { set: set as u32, tag: local as u32 }
     }
 
-    /// The way that holds the line at `address`.
+    /// The way that holds the line at `address`, whose place is `place`.
     #[inline]
-    pub fn find(&self, address: u64) -> Option<u32> {
-        let (first, tag) = self.place(address);
-        let tags = &self.tags[first..first + self.ways as usize];
-        let mut matches = tags.iter().enumerate().filter(|(_, t)| **t == tag).map(|(way, _)| first + way);
-        matches.find(|&index| self.lines[index].address == address).map(|index| index as u32)
-    }
-
-    /// The least recently used way of the line's set that has no fill under way.
-    pub fn victim(&self, address: u64) -> Option<u32> {
-        let (first, _) = self.place(address);
-        let ways = first..first + self.ways as usize;
-        let mut oldest = (u64::MAX, 0);
-        for (way, (&used, &pending)) in self.last_use[ways.clone()].iter().zip(&self.pending[ways]).enumerate() {
-            // Without a branch: which way is the oldest is not predictable.
-            let age = used | u64::from(pending != 0).wrapping_neg();
-            oldest = if age < oldest.0 { (age, way) } else { oldest };
+    pub fn find(&self, place: Place, address: u64) -> Option<u32> {
+        let first = place.set as usize * self.ways as usize;
+        let tags = &self.state.tags[first..first + self.ways as usize];
+        for (chunk, tags) in tags.chunks(TAGS_AT_ONCE).enumerate() {
+            // Without an early end, so that all are compared by few instructions.
+            if tags.iter().fold(false, |any, &tag| any | (tag == place.tag)) {
+                let first = first + chunk * TAGS_AT_ONCE;
+                let mut matches = (0..tags.len()).filter(|&way| tags[way] == place.tag).map(|way| first + way);
+                if let Some(index) = matches.find(|&index| self.state.lines[index].address == address) {
+                    return Some(index as u32);
+                }
+            }
         }
-        (oldest.0 != u64::MAX).then_some((first + oldest.1) as u32)
+        None
     }
 
-    /// Gives way `index` to the line at `address`, with no sector valid.
-    pub fn install(&mut self, index: u32, address: u64) {
-        let (_, tag) = self.place(address);
-        self.tags[index as usize] = tag;
-        let line = &mut self.lines[index as usize];
+    /// The least recently used way of the set that has no fill under way.
+    #[inline]
+    pub fn victim(&self, place: Place) -> Option<u32> {
+        let oldest = self.state.oldest[place.set as usize];
+        let mut way = oldest;
+        while self.state.lines[way as usize].pending != 0 {
+            way = self.state.order[way as usize].newer;
+            if way == oldest {
+                return None;
+            }
+        }
+        Some(way)
+    }
+
+    /// Gives way `index` of the set to the line at `address`, with no sector valid.
+    pub fn install(&mut self, index: u32, place: Place, address: u64) {
+        self.state.tags[index as usize] = place.tag;
+        let line = &mut self.state.lines[index as usize];
         (line.address, line.valid, line.dirty) = (address, 0, 0);
     }
 
-    /// Makes way `index` the most recently used.
+    /// Makes way `index` of the set the most recently used.
     #[inline]
-    pub fn touch(&mut self, index: u32) {
-        self.uses += 1;
-        self.last_use[index as usize] = self.uses;
+    pub fn touch(&mut self, index: u32, place: Place) {
+        let SetsState { order, oldest, .. } = &mut self.state;
+        let oldest = &mut oldest[place.set as usize];
+        let Order { older, newer } = order[index as usize];
+        if *oldest == index {
+            // The ring stays: what was used next after it is now the oldest.
+            *oldest = newer;
+            return;
+        }
+        let newest = order[*oldest as usize].older;
+        if newest == index {
+            return;
+        }
+        order[older as usize].newer = newer;
+        order[newer as usize].older = older;
+        order[newest as usize].newer = index;
+        order[*oldest as usize].older = index;
+        order[index as usize] = Order { older: newest, newer: *oldest };
     }
 
     #[inline]
     pub fn line(&self, index: u32) -> &Line {
-        &self.lines[index as usize]
+        &self.state.lines[index as usize]
     }
 
     #[inline]
     pub fn line_mut(&mut self, index: u32) -> &mut Line {
-        &mut self.lines[index as usize]
-    }
-
-    /// The line's sectors being fetched.
-    #[inline]
-    pub fn pending(&self, index: u32) -> u8 {
-        self.pending[index as usize]
-    }
-
-    #[inline]
-    pub fn set_pending(&mut self, index: u32, sectors: u8) {
-        self.pending[index as usize] = sectors;
+        &mut self.state.lines[index as usize]
     }
 
     pub fn len(&self) -> usize {
-        self.lines.len()
+        self.state.lines.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The ring names the same victim as the times of last use would.
+    #[test]
+    fn the_victim_is_the_least_recently_used_way_without_a_fill() {
+        const WAYS: u32 = 5;
+        let mut sets = Sets::new(3, WAYS, 1);
+        let mut used = [0u32; 3 * WAYS as usize];
+        let mut random = 1u32;
+        for time in 1..2000 {
+            random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            let index = (random >> 8) % (3 * WAYS);
+            let place = Place { set: index / WAYS, tag: 0 };
+            if random >> 24 & 3 == 0 {
+                sets.line_mut(index).pending ^= 1;
+            } else {
+                sets.touch(index, place);
+                used[index as usize] = time;
+            }
+            let ways = place.set * WAYS..(place.set + 1) * WAYS;
+            let free = ways.filter(|&way| sets.line(way).pending == 0);
+            assert_eq!(sets.victim(place), free.min_by_key(|&way| (used[way as usize], way)), "after {time} steps");
+        }
     }
 }

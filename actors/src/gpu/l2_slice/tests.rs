@@ -1,6 +1,8 @@
 use super::*;
 use crate::engine::unit::Bench;
-use crate::test_support::{counter, load, request, requests, responses, store, with_context};
+use crate::test_support::{
+    Arrival, check_cuts_and_states, counter, load, random_requests, request, requests, responses, store, with_context,
+};
 use balar_protocol::SimTime;
 
 const NS: u64 = 1000;
@@ -122,11 +124,13 @@ fn the_queue_stands_while_every_mshr_is_in_use() {
     assert_eq!(counter(&unit, "mshr_maximum"), 2);
     // Lookups in cycles 1 and 2; the third is tried in cycle 3, the first fill comes in cycle 1 + 12 + 1 + 100.
     assert_eq!(counter(&unit, "stall_cycles_mshr"), 111);
-    let credits = sent.iter().filter_map(|(_, port, payload)| match payload {
-        Payload::Memory(MemoryMessage::Credit { count }) => Some((*port, *count)),
+    let credits = sent.iter().filter_map(|(time, port, payload)| match payload {
+        Payload::Memory(MemoryMessage::Credit(credits)) => Some((port, credits.times(*time).collect::<Vec<_>>())),
         _ => None,
     });
-    assert_eq!(credits.collect::<Vec<_>>(), [(CROSSBAR, 2), (CROSSBAR, 1)]);
+    // Each with the time of its own lookup and the wire; the third request is looked up when the first fill has come.
+    let at = |ns: u64| SimTime(ns * NS);
+    assert_eq!(credits.collect::<Vec<_>>(), [(&CROSSBAR, vec![at(2), at(3)]), (&CROSSBAR, vec![at(115)])]);
 }
 
 #[test]
@@ -172,5 +176,23 @@ fn contradictions_are_errors() {
             L2SliceParameters::from_ron(&format!(r#"(clock: "1 GHz", {parameters})"#)).expect("parameters");
         let error = with_context(&[("crossbar", 0), ("memory", 0)], 1, |c| L2Slice::new(parameters, c).map(drop));
         assert!(error.expect_err(key).to_string().contains(key));
+    }
+}
+
+#[test]
+fn nothing_depends_on_windows_and_a_state_goes_on() {
+    for parameters in [
+        r#"capacity: "4 KiB", ways: 4"#,
+        r#"capacity: "2 KiB", ways: 2, mshr_entries: 3, mshr_merges: 2, write_back_entries: 1, lookups_per_cycle: 2"#,
+    ] {
+        let script = random_requests(1, 600, 60, 1500, 1);
+        let memory = |(time, port, payload): &Arrival| match payload {
+            Payload::Memory(MemoryMessage::Request(asked)) => {
+                let response = MemoryMessage::Response(asked.response(0, ServedBy::DeviceMemory));
+                vec![(*time + SimTime(40 * NS), *port, Payload::Memory(response))]
+            }
+            _ => Vec::new(),
+        };
+        check_cuts_and_states(|| Box::new(slice(parameters).0), 2, SimTime(NS), script, memory, SimTime(30_000 * NS));
     }
 }

@@ -15,7 +15,7 @@ use super::slab::NONE;
 use crate::engine::Outbox;
 use balar_host::memory::is_pinned;
 use balar_isa::execution::{AccessKind, CacheOperator, MemoryAccess, Space};
-use balar_protocol::memory::{MemoryKind, MemoryRequest, MemoryResponse};
+use balar_protocol::memory::{MemoryKind, MemoryRequest, MemoryResponse, Scope};
 use balar_protocol::statistics::KernelCounters;
 use balar_protocol::translation::TranslationMessage;
 use below::Below;
@@ -335,6 +335,7 @@ impl MemoryPipe {
                 full_sectors: if is_store { line.full_sectors } else { 0 },
                 operations: if is_store { 0 } else { line.lanes },
                 kind,
+                scope: Scope::Weak,
             };
             let cycle = start + at as u64 / specification.tags_per_cycle + specification.miss_latency;
             self.below.send(request, cycle, ports, &mut self.counters, out);
@@ -452,6 +453,7 @@ fn load_request(line: u64, id: u32, launch: u32, sectors: u8) -> MemoryRequest {
         full_sectors: 0,
         operations: 0,
         kind: MemoryKind::Load,
+        scope: Scope::Weak,
     }
 }
 
