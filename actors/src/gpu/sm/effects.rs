@@ -53,9 +53,7 @@ impl Sm {
             let set = rest & warps.wants()[pipe];
             if set != 0 {
                 rest &= !set;
-                let is_memory = pipe == Pipe::Memory as usize;
-                let stall = if is_memory { Stall::LgThrottle } else { Stall::MathPipeThrottle };
-                warps.park(set, cycle, front_end.free_from(sub_core, pipe), stall);
+                warps.park(set, cycle, front_end.free_from(sub_core, pipe), stall_of(pipe));
             }
         }
         if rest != 0 {
@@ -104,6 +102,21 @@ impl Sm {
             },
         }
         self.schedule(warp, next, step);
+        self.refuse_next(warp, sub_core, cycle + 1);
+    }
+
+    /// Where the warp that issues would come first in the next cycle and be refused, it is so at once, which saves that cycle the work.
+    #[inline]
+    fn refuse_next(&mut self, warp: usize, sub_core: usize, cycle: u64) {
+        let State { warps, front_end, .. } = &mut self.state;
+        let slot = warps.warp(warp);
+        if slot.charged_until != cycle || slot.status != Status::Scheduled {
+            return;
+        }
+        let pipe = usize::from(slot.pipe);
+        if let Some(free) = front_end.refused_next(&self.specification.front_end, sub_core, pipe, cycle) {
+            warps.park_next(warp, cycle, free, stall_of(pipe));
+        }
     }
 
     /// What follows from an instruction that is no arithmetic, branch or access: gives the cycle in which the warp can go on, `next`
@@ -306,4 +319,10 @@ impl Sm {
             self.state.warps.wait(warp, Status::Draining, Stall::Drain, cycle);
         }
     }
+}
+
+/// What a warp is charged to that waits for a pipe, by its place among [`Pipe::ALL`].
+#[inline]
+fn stall_of(pipe: usize) -> Stall {
+    if pipe == Pipe::Memory as usize { Stall::LgThrottle } else { Stall::MathPipeThrottle }
 }

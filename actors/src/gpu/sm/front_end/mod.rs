@@ -6,7 +6,7 @@ mod instruction_cache;
 mod scheduler;
 
 use super::counters::SmCounters;
-use super::parameters::SmParameters;
+use super::parameters::{SchedulerPolicy, SmParameters};
 use super::warps::WarpSet;
 use balar_isa::program::{LatencyClass, Pipe, Timing};
 use balar_protocol::cuda::ProgramId;
@@ -133,6 +133,20 @@ impl FrontEnd {
     #[inline]
     pub fn taken(&self, sub_core: usize) -> u16 {
         self.sub_cores[sub_core].taken()
+    }
+
+    /// The warp that a sub-core issued last wants to issue to a pipe, by its place among [`Pipe::ALL`], in the next cycle, `cycle`.
+    /// Gives when it can, where the sub-core would come to it first and find the pipe taken.
+    #[inline]
+    pub fn refused_next(
+        &self,
+        specification: &FrontEndSpecification,
+        sub_core: usize,
+        pipe: usize,
+        cycle: u64,
+    ) -> Option<u64> {
+        let free = self.sub_cores[sub_core].free_from(pipe);
+        (free > cycle && specification.policy.policy == SchedulerPolicy::GreedyThenOldest).then_some(free)
     }
 
     /// When a sub-core's pipe, by its place among [`Pipe::ALL`], can take an instruction.

@@ -209,6 +209,13 @@ impl Warps {
         self.wheel.insert(only(warp), cycle);
     }
 
+    /// As [`Self::park`], for a warp that will be ready in the next cycle, `cycle`, and would be parked then.
+    #[inline]
+    pub fn park_next(&mut self, warp: usize, cycle: u64, until: u64, stall: Stall) {
+        self.wheel.postpone(warp, cycle, until);
+        stall.charge(&mut self.counters, until - cycle);
+    }
+
     /// Ready warps that find a structure taken are ready again from `until` on.
     #[inline]
     pub fn park(&mut self, warps: WarpSet, cycle: u64, until: u64, stall: Stall) {

@@ -85,6 +85,17 @@ impl Wheel {
         self.now
     }
 
+    /// A warp that becomes ready in a cycle of the wheel becomes so later.
+    #[inline]
+    pub fn postpone(&mut self, warp: usize, from: u64, to: u64) {
+        let slot = from as usize % CYCLES;
+        self.slots[slot] &= !only(warp);
+        if self.slots[slot] == 0 {
+            self.occupied &= !(1 << slot);
+        }
+        self.insert(only(warp), to);
+    }
+
     /// Warps that are ready.
     #[inline]
     pub fn ready(&self) -> WarpSet {
@@ -196,6 +207,20 @@ mod tests {
             wheel.take(wheel.ready());
         }
         assert_eq!(seen, [(0, 5), (1, 63), (62, 64), (3, 1000)]);
+    }
+
+    #[test]
+    fn a_warp_is_postponed_alone() {
+        let mut wheel = Wheel::default();
+        wheel.insert(0b11, 1);
+        wheel.insert(0b100, 2);
+        wheel.postpone(0, 1, 80);
+        wheel.postpone(2, 2, 3);
+        let ready = [1, 2, 3, 80].map(|cycle| {
+            wheel.advance_to(cycle);
+            wheel.ready()
+        });
+        assert_eq!(ready, [0b010, 0b010, 0b110, 0b111]);
     }
 
     #[test]
