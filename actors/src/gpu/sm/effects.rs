@@ -1,7 +1,7 @@
 //! Issue: which warp's turn it is, and what follows from the instruction that it executes.
 
 use super::counters::Stall;
-use super::execution::{Execution, Stepped, count_access};
+use super::execution::{Execution, count_access};
 use super::front_end::Class;
 use super::memory_pipe::{Access, Answer, Owner, Purpose};
 use super::progress::{Sm, State, Step};
@@ -42,23 +42,24 @@ impl Sm {
     }
 
     /// Ready warps whose turn had come find a pipe taken, or no room for their access.
+    #[inline]
     fn refuse(&mut self, sub_core: usize, refused: WarpSet, cycle: u64) {
         let State { warps, pipe: memory_pipe, front_end, .. } = &mut self.state;
-        for pipe in Pipe::ALL {
-            let set = refused & warps.wants()[pipe as usize];
-            if set == 0 {
-                continue;
+        let mut rest = refused;
+        let mut taken = front_end.taken(sub_core);
+        while taken != 0 {
+            let pipe = taken.trailing_zeros() as usize % Pipe::ALL.len();
+            taken &= taken - 1;
+            let set = rest & warps.wants()[pipe];
+            if set != 0 {
+                rest &= !set;
+                warps.park(set, cycle, front_end.free_from(sub_core, pipe), stall_of(pipe));
             }
-            let free = front_end.free_from(sub_core, pipe as usize);
-            if pipe != Pipe::Memory {
-                warps.park(set, cycle, free, Stall::MathPipeThrottle);
-                continue;
-            }
-            let until = if free > cycle { free } else { memory_pipe.accepts_from(&self.specification.pipe, cycle) };
-            if until > cycle {
-                warps.park(set, cycle, until, Stall::LgThrottle);
-            } else {
-                warps.throttle(set, cycle);
+        }
+        if rest != 0 {
+            match memory_pipe.accepts_from(&self.specification.pipe, cycle) {
+                until if until > cycle => warps.park(rest, cycle, until, Stall::LgThrottle),
+                _ => warps.throttle(rest, cycle),
             }
         }
     }
@@ -66,7 +67,10 @@ impl Sm {
     /// Executes the warp's next instruction.
     fn execute(&mut self, warp: usize, sub_core: usize, step: &mut Step) {
         let cycle = step.now.cycle;
-        let Stepped { effect, pc, class } = self.step_warp(warp, cycle, step);
+        let (program, state, _) = self.state.warps.context(warp).parts();
+        let pc = state.pc();
+        let class = Class::of(program.timing(pc));
+        let effect = self.step_warp(warp, cycle, step);
         if matches!(effect, Effect::Retry) {
             self.state.warps.wait_for_value(warp, self.execution.blocked_by, cycle);
             return;
@@ -98,6 +102,21 @@ impl Sm {
             },
         }
         self.schedule(warp, next, step);
+        self.refuse_next(warp, sub_core, cycle + 1);
+    }
+
+    /// Where the warp that issues would come first in the next cycle and be refused, it is so at once, which saves that cycle the work.
+    #[inline]
+    fn refuse_next(&mut self, warp: usize, sub_core: usize, cycle: u64) {
+        let State { warps, front_end, .. } = &mut self.state;
+        let slot = warps.warp(warp);
+        if slot.charged_until != cycle || slot.status != Status::Scheduled {
+            return;
+        }
+        let pipe = usize::from(slot.pipe);
+        if let Some(free) = front_end.refused_next(&self.specification.front_end, sub_core, pipe, cycle) {
+            warps.park_next(warp, cycle, free, stall_of(pipe));
+        }
     }
 
     /// What follows from an instruction that is no arithmetic, branch or access: gives the cycle in which the warp can go on, `next`
@@ -300,4 +319,10 @@ impl Sm {
             self.state.warps.wait(warp, Status::Draining, Stall::Drain, cycle);
         }
     }
+}
+
+/// What a warp is charged to that waits for a pipe, by its place among [`Pipe::ALL`].
+#[inline]
+fn stall_of(pipe: usize) -> Stall {
+    if pipe == Pipe::Memory as usize { Stall::LgThrottle } else { Stall::MathPipeThrottle }
 }

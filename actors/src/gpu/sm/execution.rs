@@ -1,6 +1,5 @@
 //! What a warp's next instruction means: values, which are computed when it issues.
 
-use super::front_end::Class;
 use super::lane_memory::SmMemory;
 use super::warps::cta::CtaSlot;
 use super::warps::slot::Context;
@@ -35,16 +34,6 @@ pub struct Values<'a, 'b> {
     pub token: u32,
 }
 
-/// What a step has done.
-pub struct Stepped {
-    /// What the SM has to time.
-    pub effect: Effect,
-    /// The instruction.
-    pub pc: u32,
-    /// Its kind.
-    pub class: Class,
-}
-
 /// Steps warps. Nothing in it outlives a step and what follows from it.
 #[derive(Debug)]
 pub struct Execution {
@@ -74,12 +63,11 @@ impl Execution {
         values: Values,
         moment: Moment,
         cycle: u64,
-    ) -> Stepped {
+    ) -> Effect {
         let Context { state: Some(state), program: Some(program), local, .. } = context else {
             unreachable!("a warp that is placed has a program and a state");
         };
-        let pc = state.pc();
-        let timing = program.timing(pc);
+        let timing = program.timing(state.pc());
         self.further.clear();
         let mut memory = SmMemory {
             view: values.view,
@@ -103,7 +91,7 @@ impl Execution {
         if !matches!(effect, Effect::Retry) {
             count(&mut cta.counters, timing, active, state.executed_mask());
         }
-        Stepped { effect, pc, class: Class::of(timing) }
+        effect
     }
 
     /// A thread's local addresses become addresses of the window in which the warp's lanes lie side by side. Warps are numbered over
@@ -120,12 +108,18 @@ impl Execution {
     }
 }
 
+/// Lanes of a mask, which is most often full.
+#[inline]
+fn threads_of(mask: u32) -> u64 {
+    if mask == u32::MAX { 32 } else { u64::from(mask.count_ones()) }
+}
+
 /// Counts one warp instruction.
 #[inline]
 fn count(counters: &mut KernelCounters, timing: &Timing, active: u32, executed: u32) {
-    let threads = u64::from(executed.count_ones());
+    let threads = threads_of(executed);
     counters.inst_executed += 1;
-    counters.thread_inst_executed += u64::from(active.count_ones());
+    counters.thread_inst_executed += threads_of(active);
     counters.thread_inst_executed_pred_on += threads;
     match timing.count {
         CountClass::Integer => counters.inst_integer += threads,

@@ -212,9 +212,7 @@ impl SmParameters {
             }
         };
         check((1..=8).contains(&self.sub_cores), "sub_cores", "expected 1 to 8");
-        check((1..=128).contains(&self.warps), "warps", "expected 1 to 128");
-        let per_sub_core = self.warps.div_ceil(self.sub_cores.max(1));
-        check(per_sub_core <= 64, "warps", "a sub-core has at most 64 warps");
+        check((1..=64).contains(&self.warps), "warps", "expected 1 to 64");
         let even = self.warps.is_multiple_of(self.sub_cores.max(1));
         check(even, "warps", "expected a multiple of the number of sub-cores");
         check((1..=self.warps).contains(&self.active_warps), "active_warps", "expected 1 to the number of warps");
@@ -248,19 +246,21 @@ impl SmParameters {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use crate::catalogue::ParameterSet;
 
     /// Those of the V100's SMs.
     pub(crate) fn parameters() -> SmParameters {
         let text = include_str!("../../../../topologies/parts/v100.ron");
-        let name = "StreamingMultiprocessor";
-        let start = text.find(name).expect("a V100 has SMs") + name.len();
-        let mut depth = 0;
-        let end = text[start..].find(|letter| {
-            depth += i32::from(letter == '(') - i32::from(letter == ')');
-            depth == 0
-        });
-        let end = start + end.expect("the parenthesis is closed") + 1;
-        ron::from_str(&text[start..end]).expect("the file is in order")
+        let start = text.find("StreamingMultiprocessor(").expect("a V100 has SMs");
+        let end = start + text[start..].find("\"crossbar\"").expect("the crossbar follows");
+        let mut body = text[start..end].trim_start_matches("StreamingMultiprocessor").trim_end().to_owned();
+        body.truncate(body.rfind(')').expect("the parenthesis is closed"));
+        for definition in SmParameters::DEFINITIONS {
+            if let (Some(default), false) = (definition.default, body.contains(&format!(" {}:", definition.name))) {
+                body.push_str(&format!("{}: {default},", definition.name));
+            }
+        }
+        ron::from_str(&format!("{body})")).expect("the file is in order")
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! instructions, arrivals, and the loop over cycles.
 
 use super::counters::Stall;
-use super::execution::{Execution, Moment, Stepped, Values};
+use super::execution::{Execution, Moment, Values};
 use super::front_end::{FrontEnd, FrontEndSpecification};
 use super::memory_pipe::{Event, MemoryPipe, PipeSpecification, Ports};
 use super::parameters::SmParameters;
@@ -192,7 +192,7 @@ impl Sm {
 
     /// Runs the meaning of the warp's next instruction, which issues in `cycle`.
     #[inline]
-    pub(super) fn step_warp(&mut self, warp: usize, cycle: u64, step: &mut Step) -> Stepped {
+    pub(super) fn step_warp(&mut self, warp: usize, cycle: u64, step: &mut Step) -> Effect {
         let State { warps, pipe, recent_range, .. } = &mut self.state;
         let (_, context, cta) = warps.all_of(warp);
         let values = Values { view: step.view, log: &mut self.writer, recent_range, token: pipe.next_key() };
@@ -216,21 +216,21 @@ impl Sm {
         // What it waited for may have come before the last pass of its last instruction.
         let earliest = earliest.max(self.state.warps.warp(warp).charged_until);
         loop {
-            let context = self.state.warps.context(warp);
-            let state = context.state();
+            let (slot, context, _) = self.state.warps.all_of(warp);
+            let fetched = slot.fetched;
+            let (program, state, readiness) = context.parts();
             if state.is_blocked() {
                 self.state.warps.wait(warp, Status::Barrier, Stall::Barrier, 0);
                 return;
             }
             let pc = state.pc();
-            let line = self.state.front_end.line_of(pc);
-            if self.state.warps.warp(warp).fetched_line != line && !self.fetch(warp, line, earliest, step) {
-                return;
-            }
-            let (program, _, readiness) = self.state.warps.context(warp).parts();
             let timing = program.timing(pc);
             let pipe = timing.pipe;
             let ready = readiness.issue_cycle(program, timing);
+            let is_there = pc.wrapping_sub(fetched) < self.state.front_end.line_length();
+            if !is_there && !self.fetch(warp, pc, earliest, step) {
+                return;
+            }
             if ready == Ready::PENDING {
                 self.state.warps.wait(warp, Status::Memory, Stall::LongScoreboard, earliest);
                 return;
@@ -239,7 +239,7 @@ impl Sm {
                 self.state.warps.schedule(warp, earliest, ready, pipe);
                 return;
             }
-            match self.step_warp(warp, earliest, step).effect {
+            match self.step_warp(warp, earliest, step) {
                 Effect::Fault { lane, cause } => {
                     self.fail(warp, (pc, lane), cause, earliest, step.out);
                     return;
@@ -256,21 +256,20 @@ impl Sm {
 
     /// The warp comes to another line of code: true where it is there. Else the warp waits for it from `cycle` on.
     #[cold]
-    pub(super) fn fetch(&mut self, warp: usize, line: u32, cycle: u64, step: &mut Step) -> bool {
+    pub(super) fn fetch(&mut self, warp: usize, pc: u32, cycle: u64, step: &mut Step) -> bool {
         let State { warps, pipe, front_end, .. } = &mut self.state;
         let (slot, context, _) = warps.all_of(warp);
         let code = (slot.program_id, context.program().len());
         let wanted = &mut self.scratch.wanted_lines;
-        let present = front_end.fetch(warp, code, line, slot.status == Status::Fetch, wanted);
-        if present {
-            slot.fetched_line = line;
-        } else {
-            warps.wait(warp, Status::Fetch, Stall::NoInstruction, cycle);
+        let line = front_end.fetch(warp, code, pc, slot.status == Status::Fetch, wanted);
+        match line {
+            Some(first) => slot.fetched = first,
+            None => warps.wait(warp, Status::Fetch, Stall::NoInstruction, cycle),
         }
         for (number, address) in wanted.drain(..) {
             pipe.request_code(number, address, cycle, &self.wiring.ports, step.out);
         }
-        present
+        line.is_some()
     }
 
     /// The warps of a CTA go on from a barrier.

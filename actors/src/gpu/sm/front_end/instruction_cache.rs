@@ -48,10 +48,10 @@ impl InstructionCache {
         }
     }
 
-    /// The line that instruction `pc` lies in.
+    /// Instructions of a line.
     #[inline]
-    pub fn line_of(&self, pc: u32) -> u32 {
-        pc / self.instructions_per_line
+    pub fn line_length(&self) -> u32 {
+        self.instructions_per_line
     }
 
     /// Lines on their way.
@@ -127,7 +127,7 @@ mod tests {
     #[test]
     fn a_miss_asks_for_the_line_and_those_after_it() {
         let mut cache = InstructionCache::new(128 << 10, 16, 2);
-        assert_eq!((cache.line_of(7), cache.line_of(8)), (0, 1));
+        assert_eq!(cache.line_length(), 8);
         assert_eq!(look(&mut cache, 0), (false, vec![0, 1, 2]));
         assert_eq!(look(&mut cache, 0), (false, vec![]), "they are on their way");
         cache.arrived(0);

@@ -6,7 +6,7 @@ mod instruction_cache;
 mod scheduler;
 
 use super::counters::SmCounters;
-use super::parameters::SmParameters;
+use super::parameters::{SchedulerPolicy, SmParameters};
 use super::warps::WarpSet;
 use balar_isa::program::{LatencyClass, Pipe, Timing};
 use balar_protocol::cuda::ProgramId;
@@ -129,6 +129,26 @@ impl FrontEnd {
         self.sub_cores[sub_core].choose(&specification.policy, ready, blocked, older)
     }
 
+    /// Pipes of a sub-core that were taken when [`Self::blocked`] looked, one bit each by their places among [`Pipe::ALL`].
+    #[inline]
+    pub fn taken(&self, sub_core: usize) -> u16 {
+        self.sub_cores[sub_core].taken()
+    }
+
+    /// The warp that a sub-core issued last wants to issue to a pipe, by its place among [`Pipe::ALL`], in the next cycle, `cycle`.
+    /// Gives when it can, where the sub-core would come to it first and find the pipe taken.
+    #[inline]
+    pub fn refused_next(
+        &self,
+        specification: &FrontEndSpecification,
+        sub_core: usize,
+        pipe: usize,
+        cycle: u64,
+    ) -> Option<u64> {
+        let free = self.sub_cores[sub_core].free_from(pipe);
+        (free > cycle && specification.policy.policy == SchedulerPolicy::GreedyThenOldest).then_some(free)
+    }
+
     /// When a sub-core's pipe, by its place among [`Pipe::ALL`], can take an instruction.
     #[inline]
     pub fn free_from(&self, sub_core: usize, pipe: usize) -> u64 {
@@ -159,22 +179,24 @@ impl FrontEnd {
         Issued { next: cycle + 1 + last_pass, result: cycle + result, latency }
     }
 
-    /// The line of code that instruction `pc` lies in.
+    /// Instructions of a line of code.
     #[inline]
-    pub fn line_of(&self, pc: u32) -> u32 {
-        self.cache.line_of(pc)
+    pub fn line_length(&self) -> u32 {
+        self.cache.line_length()
     }
 
-    /// A warp comes to another line of code: true where it is there. Else the warp waits, and `wanted` gets the lines to request, by
-    /// number and address. Counts a miss where the warp did `waits_already` not wait.
+    /// A warp comes to instruction `pc`, in another line of code than before: gives the first instruction of that line where it is
+    /// there. Else the warp waits, and `wanted` gets the lines to request, by number and address. A warp that `waits_already` is no
+    /// further miss.
     pub fn fetch(
         &mut self,
         warp: usize,
         (program, instructions): (ProgramId, usize),
-        line: u32,
+        pc: u32,
         waits_already: bool,
         wanted: &mut Vec<(u32, u64)>,
-    ) -> bool {
+    ) -> Option<u32> {
+        let line = pc / self.cache.line_length();
         let before = wanted.len();
         let present = self.cache.lookup(program, line, instructions, |number, address| wanted.push((number, address)));
         self.counters.instruction_requests += (wanted.len() - before) as u64;
@@ -182,7 +204,7 @@ impl FrontEnd {
             self.counters.instruction_cache_misses += u64::from(!waits_already);
             self.fetching.push(warp as u16);
         }
-        present
+        present.then_some(line * self.cache.line_length())
     }
 
     /// A line of code has arrived: `waiting` gets the warps that wait for code, to look again.
@@ -236,7 +258,7 @@ mod tests {
     fn warps_are_dealt_out_to_the_sub_cores() {
         let specification = FrontEndSpecification::new(&parameters());
         let all = (0..specification.sub_cores()).map(|core| specification.members(core)).fold(0, |all, set| all ^ set);
-        assert_eq!(all, u128::from(u64::MAX));
+        assert_eq!(all, u64::MAX);
         assert_eq!(specification.members(1) & 0xff, 0b0010_0010);
     }
 
@@ -245,16 +267,16 @@ mod tests {
         let mut front_end = FrontEnd::new(&parameters());
         let (mut wanted, mut waiting) = (Vec::new(), Vec::new());
         let code = (ProgramId(1), 20);
-        assert!(!front_end.fetch(9, code, 0, false, &mut wanted));
-        assert!(!front_end.fetch(3, code, 0, false, &mut wanted));
-        // Three lines of 8 instructions, the prefetched ones included.
-        assert_eq!((wanted.len(), front_end.lines_under_way()), (3, 3));
+        assert_eq!(front_end.fetch(9, code, 9, false, &mut wanted), None);
+        assert_eq!(front_end.fetch(3, code, 10, false, &mut wanted), None);
+        // Lines of 8 instructions: the second of three, and the prefetched third.
+        assert_eq!((wanted.len(), front_end.lines_under_way()), (2, 2));
         front_end.code_arrived(wanted[1].0, &mut waiting);
         assert_eq!(waiting, [9, 3]);
-        assert!(!front_end.fetch(9, code, 0, true, &mut wanted));
+        assert_eq!(front_end.fetch(9, code, 9, true, &mut wanted), None);
         front_end.code_arrived(wanted[0].0, &mut waiting);
-        assert!(front_end.fetch(9, code, 0, true, &mut wanted));
+        assert_eq!(front_end.fetch(9, code, 9, true, &mut wanted), Some(8));
         let counters = front_end.counters();
-        assert_eq!((counters.instruction_cache_misses, counters.instruction_requests), (2, 3));
+        assert_eq!((counters.instruction_cache_misses, counters.instruction_requests), (2, 2));
     }
 }

@@ -60,6 +60,12 @@ impl SubCore {
         blocked
     }
 
+    /// Pipes that were taken when [`Self::blocked`] looked, one bit each.
+    #[inline]
+    pub fn taken(&self) -> u16 {
+        self.taken
+    }
+
     /// When the pipe can take an instruction.
     #[inline]
     pub fn free_from(&self, pipe: usize) -> u64 {

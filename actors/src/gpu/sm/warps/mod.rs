@@ -25,7 +25,7 @@ use serde::{Deserialize, Serialize};
 use slot::{Context, Status, Warp};
 use std::sync::Arc;
 pub use wheel::WarpSet;
-use wheel::{Wheel, members, only};
+use wheel::{Wheel, count, members, only};
 
 /// Bytes of a thread's local memory that it has from its start; what lies beyond comes when it is used.
 const LOCAL_AT_ONCE: usize = 4096;
@@ -169,7 +169,7 @@ impl Warps {
     /// The cycle ends: warps that are ready still were not selected.
     #[inline]
     pub fn end_cycle(&mut self) {
-        self.counters.stall_not_selected += u64::from(self.wheel.ready().count_ones());
+        self.counters.stall_not_selected += count(self.wheel.ready());
     }
 
     /// A ready warp issues in `cycle`, which is charged to the instruction.
@@ -209,12 +209,19 @@ impl Warps {
         self.wheel.insert(only(warp), cycle);
     }
 
+    /// As [`Self::park`], for a warp that will be ready in the next cycle, `cycle`, and would be parked then.
+    #[inline]
+    pub fn park_next(&mut self, warp: usize, cycle: u64, until: u64, stall: Stall) {
+        self.wheel.postpone(warp, cycle, until);
+        stall.charge(&mut self.counters, until - cycle);
+    }
+
     /// Ready warps that find a structure taken are ready again from `until` on.
     #[inline]
     pub fn park(&mut self, warps: WarpSet, cycle: u64, until: u64, stall: Stall) {
         self.wheel.take(warps);
         self.wheel.insert(warps, until);
-        stall.charge(&mut self.counters, u64::from(warps.count_ones()) * (until - cycle));
+        stall.charge(&mut self.counters, count(warps) * (until - cycle));
     }
 
     /// Ready warps find no room below the L1.
@@ -222,7 +229,7 @@ impl Warps {
     pub fn throttle(&mut self, warps: WarpSet, cycle: u64) {
         self.wheel.take(warps);
         self.throttled |= warps;
-        self.throttled_since += u64::from(warps.count_ones()) * cycle;
+        self.throttled_since += count(warps) * cycle;
     }
 
     /// There is room below the L1 again.
@@ -236,7 +243,7 @@ impl Warps {
     }
 
     fn charge_throttled(&mut self, cycle: u64) {
-        let until = u64::from(self.throttled.count_ones()) * cycle;
+        let until = count(self.throttled) * cycle;
         self.counters.stall_lg_throttle += until - self.throttled_since;
         self.throttled_since = until;
     }
@@ -469,7 +476,8 @@ impl Warps {
 
     fn release(&mut self, warp: usize, cycle: u64) {
         let now = cycle.min(self.wheel.now());
-        let due = self.wheel.remove(warp);
+        // A warp that retires has issued its last instruction: it is not looked for.
+        let due = if self.contexts[warp].state().is_finished() { None } else { self.wheel.remove(warp) };
         if self.throttled & only(warp) != 0 {
             self.charge_throttled(now);
             self.throttled &= !only(warp);

@@ -32,6 +32,9 @@ pub enum Status {
     Draining,
 }
 
+/// A first instruction that no line has, and that lies far behind every instruction.
+const NOWHERE: u32 = 1 << 31;
+
 /// What is looked at whenever a warp issues: one line of the host's cache.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[repr(align(64))]
@@ -44,8 +47,8 @@ pub struct Warp {
     pub start_cycle: u64,
     /// Counts the warps that had this slot: late responses for an aborted one are told by it.
     pub generation: u32,
-    /// The line of code it issued from last.
-    pub fetched_line: u32,
+    /// The first instruction of the line of code it issued from last.
+    pub fetched: u32,
     /// Stores and reductions not acknowledged yet, and atomics not answered.
     pub outstanding: u32,
     /// The warp's number in its CTA.
@@ -71,7 +74,7 @@ impl Default for Warp {
             stalled_from: 0,
             start_cycle: 0,
             generation: 0,
-            fetched_line: u32::MAX,
+            fetched: NOWHERE,
             outstanding: 0,
             warp_in_cta: 0,
             waits_for: 0,

@@ -3,13 +3,25 @@
 use crate::gpu::sm::serde_array;
 use serde::{Deserialize, Serialize};
 
-/// Warps of an SM, one bit each.
-pub type WarpSet = u128;
+/// Warps of an SM, one bit each. No GPU has had more than 64 since compute capability 3.0 (CUDA C++ Programming Guide, "Technical
+/// Specifications per Compute Capability").
+pub type WarpSet = u64;
 
 /// The set of one warp.
 #[inline]
 pub fn only(warp: usize) -> WarpSet {
     1 << warp
+}
+
+/// How many warps a set has. Most sets are small, and not every processor counts bits by itself.
+#[inline]
+pub fn count(mut set: WarpSet) -> u64 {
+    let mut warps = 0;
+    while set != 0 {
+        set &= set - 1;
+        warps += 1;
+    }
+    warps
 }
 
 /// The warps of a set, ascending.
@@ -71,6 +83,17 @@ impl Wheel {
     #[inline]
     pub fn now(&self) -> u64 {
         self.now
+    }
+
+    /// A warp that becomes ready in a cycle of the wheel becomes so later.
+    #[inline]
+    pub fn postpone(&mut self, warp: usize, from: u64, to: u64) {
+        let slot = from as usize % CYCLES;
+        self.slots[slot] &= !only(warp);
+        if self.slots[slot] == 0 {
+            self.occupied &= !(1 << slot);
+        }
+        self.insert(only(warp), to);
     }
 
     /// Warps that are ready.
@@ -171,7 +194,7 @@ mod tests {
     #[test]
     fn warps_become_ready_in_their_cycle() {
         let mut wheel = Wheel::default();
-        for (warp, cycle) in [(0, 5), (1, 63), (127, 64), (3, 1000), (4, 0)] {
+        for (warp, cycle) in [(0, 5), (1, 63), (62, 64), (3, 1000), (4, 0)] {
             wheel.insert(only(warp), cycle);
         }
         assert_eq!(wheel.ready(), only(4));
@@ -183,7 +206,21 @@ mod tests {
             seen.extend(members(wheel.ready()).map(|warp| (warp, cycle)));
             wheel.take(wheel.ready());
         }
-        assert_eq!(seen, [(0, 5), (1, 63), (127, 64), (3, 1000)]);
+        assert_eq!(seen, [(0, 5), (1, 63), (62, 64), (3, 1000)]);
+    }
+
+    #[test]
+    fn a_warp_is_postponed_alone() {
+        let mut wheel = Wheel::default();
+        wheel.insert(0b11, 1);
+        wheel.insert(0b100, 2);
+        wheel.postpone(0, 1, 80);
+        wheel.postpone(2, 2, 3);
+        let ready = [1, 2, 3, 80].map(|cycle| {
+            wheel.advance_to(cycle);
+            wheel.ready()
+        });
+        assert_eq!(ready, [0b010, 0b010, 0b110, 0b111]);
     }
 
     #[test]
