@@ -133,7 +133,8 @@ pub(super) struct Surroundings {
 impl Surroundings {
     /// The window that starts with the earliest pending event, where no message that is yet to be sent arrives before `reach`.
     pub fn window_at(&self, start: SimTime, reach: SimTime) -> Window {
-        let until = reach.min(self.epochs.end_after(start));
+        // An event after `reach` has no window yet; that of nothing, which this gives then, is not run.
+        let until = reach.min(self.epochs.end_after(start)).max(start);
         Window { start, until: self.cut.shorten(start, until).min(self.stop_at) }
     }
 
