@@ -172,7 +172,7 @@ fn play(
         }
     }
     // Stable: the order of one time and port is part of the result, credits excepted.
-    texts.sort_by(|a, b| (a.0, a.1, a.2 == "a credit").cmp(&(b.0, b.1, b.2 == "a credit")));
+    texts.sort_by_key(|(time, port, text)| (*time, *port, text == "a credit"));
     let mut sink = StatisticSink::default();
     sink.set_location("unit");
     unit.statistics(&mut sink);

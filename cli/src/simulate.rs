@@ -39,6 +39,7 @@ pub fn run(options: &RunOptions, kinds: &[&'static UnitDefinition]) -> Result<(R
         options: engine_options(common, interrupt, &board),
     };
     let progress = Progress::show(&board, common.quiet);
+    tracing::debug!(topology = topology.name, threads = common.threads, "the simulation begins");
     let mut recording = Recording::new(common.record.as_deref());
     let result = simulate_wrapped(request, |host, program| {
         let (program_name, topology) = (program.name.to_owned(), topology.name.clone());

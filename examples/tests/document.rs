@@ -4,6 +4,8 @@ const DOCUMENT: &str = include_str!("../../docs/prototyping.md");
 
 const FILES: &[&str] = &[
     include_str!("../../actors/src/engine/unit.rs"),
+    include_str!("../../actors/src/engine/bench.rs"),
+    include_str!("../../actors/src/engine/outbox.rs"),
     include_str!("../src/stream_prefetcher.rs"),
     include_str!("../src/stream_prefetcher/tests.rs"),
     include_str!("../src/lib.rs"),

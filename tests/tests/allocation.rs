@@ -56,7 +56,8 @@ fn cycles_and_instructions_do_not_allocate() {
     // One thread of one CTA: what grows is loads, instructions, messages through the whole memory system, and cycles.
     for (workload, small, large) in [
         ("pointer_chase", "cache=ca,working_set=8KiB,steps=1024", "cache=ca,working_set=8KiB,steps=16384"),
-        ("pointer_chase", "cache=cg,working_set=64KiB,steps=1024", "cache=cg,working_set=64KiB,steps=4096"),
+        // Long enough for messages to have been in every span of every calendar once.
+        ("pointer_chase", "cache=cg,working_set=64KiB,steps=4096", "cache=cg,working_set=64KiB,steps=16384"),
         ("shared_chase", "steps=1024", "steps=16384"),
         ("alu_latency", "steps=1024", "steps=32768"),
     ] {
@@ -86,7 +87,8 @@ fn cycles_and_instructions_do_not_allocate() {
     // Matrix products: more of them for each warp. Calls through pointers, recursion and virtual functions: more CTAs.
     for (workload, small, large) in [
         ("tensor_gemm", "k_steps=4", "k_steps=64"),
-        ("grid_sync", "iterations=2", "iterations=12"),
+        // Its CTAs send for the first time in many spans of their calendars: the short run is long enough for most of them.
+        ("grid_sync", "iterations=12", "iterations=36"),
         ("virtual_dispatch", "elements=8192", "elements=32768"),
     ] {
         let (allocations, instructions, windows) = difference(workload, small, large);

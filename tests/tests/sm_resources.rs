@@ -91,8 +91,8 @@ fn a_block_that_fits_no_sm_is_an_error_of_its_launch() {
 #[test]
 fn what_the_model_does_not_support_is_refused() {
     for (given, says) in [
-        ("gpu.sm[*].warps=0", "expected 1 to 128"),
-        ("gpu.sm[*].warps=132", "expected 1 to 128"),
+        ("gpu.sm[*].warps=0", "expected 1 to 64"),
+        ("gpu.sm[*].warps=68", "expected 1 to 64"),
         ("gpu.sm[*].warps=33", "expected a multiple of the number of sub-cores"),
         ("gpu.sm[7].sub_cores=3", "expected a multiple of the number of sub-cores"),
         ("gpu.sm[*].sub_cores=0", "expected 1 to 8"),

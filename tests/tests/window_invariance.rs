@@ -1,10 +1,13 @@
 //! Timing does not know the engine: where windows end, whether a run pauses, and whether units are saved and restored half way
 //! changes no byte of the statistics.
 
-use balar_actors::engine::{RunOptions, WindowCut};
+use balar_actors::catalogue::Surroundings;
+use balar_actors::engine::{LiveBoard, RunOptions, WindowCut};
+use balar_actors::memory::DeviceMemory;
 use balar_actors::simulation::RunResult;
+use balar_actors::topology;
 use balar_protocol::SimTime;
-use balar_tests::{described, run, small};
+use balar_tests::{TOPOLOGIES, built_in, described, run, small};
 use std::sync::Arc;
 
 /// What a run says, but for the number of its windows.
@@ -56,5 +59,20 @@ fn some_workloads_on_the_other_nodes() {
     for workload in ["vectoradd", "reduction", "concurrent", "histogram"] {
         does_not_know_windows("v100_sxm2_node", workload);
         does_not_know_windows("p100_node", workload);
+    }
+}
+
+/// Without this, units could stay where they are and the runs above would show nothing.
+#[test]
+fn every_unit_but_the_host_can_be_handed_over() {
+    for name in TOPOLOGIES {
+        let topology = built_in(name);
+        let gpus = topology.gpus();
+        let capacities: Vec<u64> = gpus.iter().map(|gpu| gpu.memory_bytes).collect();
+        let memory = DeviceMemory::of_node(&capacities).expect("the system maps without reserving");
+        let surroundings = Surroundings::new(gpus, Some(Arc::new(memory)), LiveBoard::default());
+        let built = topology::build(&topology, &surroundings).unwrap_or_else(|errors| panic!("{name}: {errors}"));
+        let unsaved: Vec<_> = built.iter().filter(|(_, unit, _)| unit.save().is_err()).map(|unit| &unit.0).collect();
+        assert_eq!(unsaved, ["cpu"], "{name}");
     }
 }

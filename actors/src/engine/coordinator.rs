@@ -3,9 +3,10 @@
 use super::containment::contain;
 use super::handoff::{Patience, look_for};
 use super::outbox::Batch;
-use super::run::{DeadlockReport, EngineError, LostStatistics, Outcome, RunReport, WaitingUnit};
+use super::report::{DeadlockReport, EngineError, LostStatistics, Outcome, RunReport, WaitingUnit};
 use super::shard::{
-    CollectStatistics, Desk, Failure, Report, RunWindows, Shard, ShardResult, Surroundings, Tenant, UnitResult,
+    CollectStatistics, Desk, Failure, Recipients, Report, RunWindows, Shard, ShardResult, Surroundings, Tenant,
+    UnitResult,
 };
 use actix::{Actor, Addr, ArbiterHandle, AsyncContext, Context, Handler};
 use balar_protocol::SimTime;
@@ -100,7 +101,7 @@ impl Coordinator {
         let shortest = surroundings.latencies.iter().copied().min().unwrap_or(SimTime::MAX);
         let empty = || (0..count).map(|_| Batch::new()).collect::<Vec<Batch>>();
         let start = |(index, (tenants, arbiter)): (usize, (Vec<Tenant>, ArbiterHandle))| {
-            let (surroundings, coordinator) = (surroundings.clone(), context.address());
+            let (surroundings, coordinator) = (surroundings.clone(), Recipients::of(&context.address()));
             let own_next = if tenants.is_empty() { SimTime::MAX } else { SimTime::ZERO };
             let desk = (setup.wakeful && index > 0).then(Arc::<Desk>::default);
             let of_shard = desk.clone();

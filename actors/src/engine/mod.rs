@@ -5,15 +5,16 @@
 //!          +--------------->  shard 0  (units)
 //! coordinator                                   one actix arbiter, one thread each
 //!          +--------------->  shard 1  (units)
-//!              <--- Report: messages for other shards, write logs, next stamp
+//!              <--- Report: messages for other shards, next stamp
 //! ```
 //!
-//! The coordinator owns simulated time. It moves it in conservative windows `[T, T + L)`, where `L` is the smallest latency of a
-//! wire and `T` the smallest pending stamp or wake of all units: what is sent in a window arrives after it, so units of one window
-//! are independent and shards run them at the same time. Idle stretches cost nothing.
+//! The coordinator owns simulated time. It moves it in conservative windows: a window begins with the earliest stamp or wake of all
+//! units, and ends where the first message could arrive that is yet to be sent. So units of one window are independent, and shards
+//! run them at the same time. Idle stretches cost nothing. What must happen later than that is tied to messages or to the ends of
+//! value epochs ([`Epochs`]), which no window crosses.
 //!
-//! **Invariant:** a result depends on units and wires alone, never on the number of shards, on placement or on the wall clock.
-//! An inbox is ordered by (time, source unit, source sequence), and the bounds of windows follow from stamps alone.
+//! **Invariant:** a result depends on units and wires alone, never on the number of shards, on placement, on where windows end, or on
+//! the wall clock. An inbox is ordered by (time, source unit), and what one source sends for one time comes in the order of sending.
 
 mod agenda;
 mod bench;
@@ -24,9 +25,11 @@ mod hand_over;
 mod handoff;
 mod inbox;
 pub mod live;
+mod options;
 mod outbox;
 mod pending;
 mod placement;
+mod report;
 mod run;
 mod shard;
 pub mod state;
@@ -38,11 +41,10 @@ pub use epoch::{EpochHook, Epochs, epoch_end};
 pub use hand_over::HandOver;
 pub use inbox::Inbox;
 pub use live::{Gauge, LiveBoard};
+pub use options::{RunOptions, WindowCut};
 pub use outbox::Outbox;
 pub use placement::Placement;
-pub use run::{
-    DeadlockReport, EngineError, LostStatistics, Outcome, RunOptions, RunReport, Simulation, UnitEntry, WaitingUnit,
-    WindowCut, run,
-};
+pub use report::{DeadlockReport, EngineError, LostStatistics, Outcome, RunReport, WaitingUnit};
+pub use run::{Simulation, UnitEntry, run};
 pub use state::{CodeSource, StateError, complete_code, complete_launch, complete_payload, restore_state, save_state};
 pub use unit::{NextWake, Unit, Window, Wire};

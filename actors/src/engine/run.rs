@@ -1,19 +1,18 @@
-//! A simulation, its options, what comes of it, and the call that runs it.
+//! A simulation, and the call that runs it.
 
+use super::containment;
 use super::coordinator::{Coordinator, CoordinatorSetup};
 use super::epoch::Epochs;
 use super::hand_over::{HandOver, Schedule};
+use super::options::RunOptions;
 use super::pending::CalendarShape;
+use super::report::{EngineError, RunReport};
 use super::shard::{Surroundings, Tenant};
 use super::unit::{Unit, Wire};
 use super::wall_clock::Deadline;
-use super::{LiveBoard, Placement, containment};
 use actix::{Actor, Arbiter, System};
-use balar_protocol::statistics::StatisticSink;
 use balar_protocol::{SimTime, UnitId};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
-use std::time::Duration;
 
 /// The window where no unit has a wire.
 const WINDOW_WITHOUT_WIRES: SimTime = SimTime::from_nanoseconds(1000);
@@ -39,170 +38,6 @@ pub struct Simulation {
     pub epochs: Epochs,
     /// Units that take over from others in the middle of the run, if any do.
     pub hand_over: HandOver,
-}
-
-/// How to run a simulation. None of it changes what is simulated, `stop_at` apart.
-#[derive(Clone, Debug)]
-pub struct RunOptions {
-    /// Shards, each a thread; at least one is used, and no more than there are units.
-    pub threads: usize,
-    /// Nothing stamped at or after this time is simulated.
-    pub stop_at: Option<SimTime>,
-    /// End the run after this much time on the wall clock.
-    pub max_wall: Option<Duration>,
-    /// End the run between windows once this is set.
-    pub interrupt: Arc<AtomicBool>,
-    /// Where to show how far the run is.
-    pub progress: Option<LiveBoard>,
-    /// How units are spread over shards.
-    pub placement: Placement,
-    /// Where windows end before wires make them.
-    pub cut: WindowCut,
-    /// Times, in order, at which whoever builds the simulation has units handed over ([`HandOver`]).
-    pub hand_over_at: Arc<[SimTime]>,
-}
-
-/// Where windows end before wires and epochs make them end. It changes no result: tests show so by it.
-#[derive(Clone, Debug, Default)]
-pub struct WindowCut {
-    /// Each window is as long as a window can be over this; 0 and 1 change nothing.
-    pub divisor: u64,
-    /// Ends of windows, in order.
-    pub at: Arc<[SimTime]>,
-}
-
-impl WindowCut {
-    /// The end of a window from `start` on that could last until `until`.
-    #[inline]
-    pub(super) fn shorten(&self, start: SimTime, mut until: SimTime) -> SimTime {
-        if self.divisor > 1 {
-            until = SimTime(start.0 + (until.0 - start.0).div_ceil(self.divisor));
-        }
-        if !self.at.is_empty()
-            && let Some(&cut) = self.at.get(self.at.partition_point(|&cut| cut <= start))
-        {
-            until = until.min(cut);
-        }
-        until
-    }
-}
-
-impl Default for RunOptions {
-    fn default() -> RunOptions {
-        RunOptions {
-            threads: 1,
-            stop_at: None,
-            max_wall: None,
-            interrupt: Arc::new(AtomicBool::new(false)),
-            progress: None,
-            placement: Placement::Balanced,
-            cut: WindowCut::default(),
-            hand_over_at: Arc::default(),
-        }
-    }
-}
-
-/// A unit that waits for something that never comes.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct WaitingUnit {
-    /// Its path.
-    pub path: String,
-    /// What it waits for, in its own words.
-    pub waits_for: String,
-}
-
-/// No message is on its way, no unit wants to wake, and yet work is outstanding.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DeadlockReport {
-    /// When the last thing happened.
-    pub time: SimTime,
-    /// Who waits, in the order of units.
-    pub waiting: Vec<WaitingUnit>,
-}
-
-/// How a run ended.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Outcome {
-    /// Nothing is left to happen, and no unit has outstanding work.
-    Finished,
-    /// Everything before [`RunOptions::stop_at`] is simulated.
-    StoppedAt,
-    /// [`RunOptions::max_wall`] is over.
-    WallLimit,
-    /// [`RunOptions::interrupt`] was set.
-    Interrupted,
-    /// Units wait for each other.
-    Deadlock(DeadlockReport),
-    /// A unit panicked or broke the rules of time; a bug in that unit.
-    UnitPanic {
-        /// Its path.
-        path: String,
-        /// Start of the window it was in.
-        time: SimTime,
-        /// What it said, or which rule it broke.
-        message: String,
-    },
-}
-
-/// A unit that panicked while it wrote its statistics: its rows are missing.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LostStatistics {
-    /// Its path.
-    pub path: String,
-    /// What it said.
-    pub message: String,
-}
-
-/// What came of a run.
-#[derive(Debug)]
-pub struct RunReport {
-    /// When the last thing happened; [`RunOptions::stop_at`] where the run was stopped there.
-    pub end: SimTime,
-    /// How it ended.
-    pub outcome: Outcome,
-    /// The statistics of all units, in the order of units; those of a unit that panicked are missing.
-    pub statistics: StatisticSink,
-    /// Units other than the one in [`Outcome::UnitPanic`] whose statistics are missing.
-    pub lost_statistics: Vec<LostStatistics>,
-    /// Windows run.
-    pub windows: u64,
-    /// Messages delivered.
-    pub messages: u64,
-    /// Wall-clock time each shard spent in windows. Differs from run to run.
-    pub shard_busy: Vec<Duration>,
-}
-
-/// Why a simulation cannot run.
-#[derive(Debug, thiserror::Error)]
-pub enum EngineError {
-    /// Simulated time could not move: a message would arrive in the window it is sent in.
-    #[error("the wire from port {port} of {from} to {to} has zero latency")]
-    ZeroLatencyWire {
-        /// Path of the sender.
-        from: String,
-        /// The sender's port.
-        port: u16,
-        /// Path of the receiver.
-        to: String,
-    },
-    /// A wire leads nowhere.
-    #[error("port {port} of {from} leads to unit {to}, and there are {units}")]
-    UnknownUnit {
-        /// Path of the sender.
-        from: String,
-        /// The sender's port.
-        port: u16,
-        /// The number of no unit.
-        to: u32,
-        /// Units in the simulation.
-        units: usize,
-    },
-    /// A thread could not be started.
-    #[error("cannot start the simulation's threads")]
-    Threads(#[source] std::io::Error),
-    /// The engine itself failed.
-    #[error("the engine failed: {0}")]
-    Internal(String),
 }
 
 /// Runs a simulation to its end and collects statistics, whatever the end is. Blocks; may be called from any thread.

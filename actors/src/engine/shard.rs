@@ -3,18 +3,17 @@
 use super::LiveBoard;
 use super::agenda::Agenda;
 use super::containment::contain;
-use super::coordinator::Coordinator;
 use super::epoch::Epochs;
 use super::hand_over::Schedule;
 use super::handoff::{Handoff, Patience};
 use super::inbox::Inbox;
+use super::options::WindowCut;
 use super::outbox::{Batch, Outbox};
 use super::pending::{CalendarShape, Pending};
 use super::placement::Seat;
-use super::run::WindowCut;
 use super::unit::{NextWake, Unit, Window, Wire};
 use super::wall_clock::{Deadline, Stopwatch};
-use actix::{Actor, Addr, Context, Handler};
+use actix::{Actor, Addr, Context, Handler, Recipient};
 use balar_protocol::statistics::StatisticSink;
 use balar_protocol::{SimTime, UnitId};
 use std::sync::Arc;
@@ -107,6 +106,22 @@ pub(super) struct ShardResult {
     pub units: Vec<UnitResult>,
 }
 
+/// Where the reports and results of a shard go: to the coordinator.
+pub(super) struct Recipients {
+    reports: Recipient<Report>,
+    results: Recipient<ShardResult>,
+}
+
+impl Recipients {
+    /// To an actor that takes both.
+    pub fn of<A>(address: &Addr<A>) -> Recipients
+    where
+        A: Actor<Context = Context<A>> + Handler<Report> + Handler<ShardResult>,
+    {
+        Recipients { reports: address.clone().recipient(), results: address.clone().recipient() }
+    }
+}
+
 /// Where a shard on another thread and the coordinator find each other's messages without sleeping.
 #[derive(Default)]
 pub(super) struct Desk {
@@ -160,7 +175,7 @@ pub(super) struct Shard {
     messages: u64,
     failure: Option<Failure>,
     surroundings: Surroundings,
-    coordinator: Addr<Coordinator>,
+    coordinator: Recipients,
     /// `None` = everything goes through mailboxes.
     desk: Option<Arc<Desk>>,
     patience: Patience,
@@ -175,7 +190,7 @@ impl Shard {
         index: usize,
         tenants: Vec<Tenant>,
         surroundings: Surroundings,
-        coordinator: Addr<Coordinator>,
+        coordinator: Recipients,
         desk: Option<Arc<Desk>>,
     ) -> Shard {
         let latencies = tenants.iter().map(|tenant| surroundings.latencies[tenant.id.0 as usize]).collect();
@@ -363,7 +378,7 @@ impl Handler<RunWindows> for Shard {
                 self.failed_report(window, format!("shard {} failed: {message}", self.index))
             });
             let Some(desk) = &self.desk else {
-                self.coordinator.do_send(report);
+                self.coordinator.reports.do_send(report);
                 return;
             };
             let look = self.patience.worth_while();
@@ -371,7 +386,7 @@ impl Handler<RunWindows> for Shard {
                 desk.commands.open();
             }
             if let Err(report) = desk.reports.offer(report) {
-                self.coordinator.do_send(report);
+                self.coordinator.reports.do_send(report);
             }
             if !look {
                 return;
@@ -398,6 +413,6 @@ impl Handler<CollectStatistics> for Shard {
             let outstanding = outstanding.unwrap_or_else(|message| Some(format!("(it panicked: {message})")));
             UnitResult { unit: slot.id, statistics, outstanding }
         });
-        self.coordinator.do_send(ShardResult { units: units.collect() });
+        self.coordinator.results.do_send(ShardResult { units: units.collect() });
     }
 }

@@ -66,6 +66,7 @@ pub(crate) struct Arena {
     allocations: Allocations,
     /// Scratch of the end of an epoch: the logs.
     shelves: Vec<(u32, Arc<Shelf>)>,
+    #[expect(clippy::vec_box, reason = "a log changes places with one on a shelf, which a pointer does fastest")]
     logs: Vec<Box<WriteLog>>,
     merge: Merge,
     gpus: [GpuState; MAXIMUM_GPUS],

@@ -88,7 +88,7 @@ pub fn simulate_program(
 pub struct HostSurroundings {
     /// The devices, as programs see them.
     pub description: NodeDescription,
-    /// The file that the host window is backed by ([`DeviceMemory::shared_file`]).
+    /// The file that the host window is backed by ([`DeviceMemory::shared_file`](crate::memory::DeviceMemory::shared_file)).
     pub shared_memory: Option<Arc<OwnedFd>>,
 }
 
@@ -162,7 +162,7 @@ fn run(
     }
     let simulation = engine::Simulation { units, epochs, hand_over };
     let threads = options.threads.max(1);
-    info!(threads, "the simulation begins");
+    info!(threads, "the units begin to run");
     let report = info_span!("run").in_scope(|| engine::run(simulation, options))?;
     let RunReport { end, outcome, mut statistics, windows, messages, shard_busy, .. } = report;
     for kernel in &statistics.kernels {

@@ -38,7 +38,7 @@ pub struct BuiltInProgram {
     pub parameters: Vec<(String, String)>,
     /// Its code.
     pub code: InitialCode,
-    /// The file that the host window is backed by ([`DeviceMemory::shared_file`]).
+    /// The file that the host window is backed by ([`DeviceMemory::shared_file`](crate::memory::DeviceMemory::shared_file)).
     pub shared_memory: Option<Arc<OwnedFd>>,
 }
 

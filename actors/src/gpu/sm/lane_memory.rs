@@ -1,12 +1,8 @@
 //! Values: what the warps of an SM read and write.
 
-use crate::memory::{AccessPattern, DeviceMemoryView, WriteLog, read_lanes, read_slice};
-use balar_isa::execution::{
-    AccessKind, AtomicCompletion, AtomicFunction, LaneMemory, LaneValues, MemoryAccess, MemoryProblem, Space,
-    SystemArguments, SystemCall,
-};
+use crate::memory::{AccessPattern, DeviceMemoryView, WriteLog};
+use balar_isa::execution::{AccessKind, MemoryAccess, MemoryProblem, Space};
 use balar_isa::program::{LANES, lanes};
-use balar_isa::texture::Image;
 use balar_protocol::SimTime;
 use balar_protocol::cuda::{FaultAccess, FaultCause, FaultSpace};
 
@@ -119,7 +115,7 @@ pub(super) fn reserve_local(local: &mut Vec<u8>, bytes: usize) {
 impl SmMemory<'_> {
     /// Is the access aligned, and inside its memory?
     #[inline]
-    fn check(&mut self, access: &MemoryAccess, pattern: AccessPattern) -> Result<(), MemoryProblem> {
+    pub(super) fn check(&mut self, access: &MemoryAccess, pattern: AccessPattern) -> Result<(), MemoryProblem> {
         // A range of bytes where every aligned access is legal.
         let (start, end) = match access.space {
             // Constant banks lie in device memory, too: the front end gives their device addresses.
@@ -188,7 +184,7 @@ impl SmMemory<'_> {
         MemoryProblem::Fault { lane: lane as u8, cause: cause(access.addresses[lane]) }
     }
 
-    fn private(&mut self, access: &MemoryAccess, lane: usize) -> &mut [u8] {
+    pub(super) fn private(&mut self, access: &MemoryAccess, lane: usize) -> &mut [u8] {
         let address = access.addresses[lane] as usize;
         let memory = match access.space {
             Space::Local => {
@@ -198,89 +194,6 @@ impl SmMemory<'_> {
             _ => &mut *self.shared,
         };
         &mut memory[address..address + usize::from(access.bytes)]
-    }
-}
-
-impl LaneMemory for SmMemory<'_> {
-    fn load(&mut self, access: &MemoryAccess, values: &mut LaneValues) -> Result<(), MemoryProblem> {
-        let pattern = AccessPattern::of(access);
-        self.check(access, pattern)?;
-        if matches!(access.space, Space::Global | Space::Constant) {
-            read_lanes(self.view, *self.recent_range, access, pattern, values);
-            if self.log.may_touch_pattern(access, pattern)
-                && let Err(token) = self.log.overlay(access, values)
-            {
-                self.blocked_by = Some(token);
-                return Err(MemoryProblem::Later);
-            }
-            return Ok(());
-        }
-        if access.space == Space::Shared {
-            read_slice(self.shared, 0, access, pattern, values, |address, _| {
-                unreachable!("{address:#x} was found to be in shared memory");
-            });
-            return Ok(());
-        }
-        for lane in lanes(access.mask) {
-            let source = self.private(access, lane);
-            let mut bytes = [0; 16];
-            bytes[..source.len()].copy_from_slice(source);
-            values.set(lane, u128::from_le_bytes(bytes));
-        }
-        Ok(())
-    }
-
-    fn store(&mut self, access: &MemoryAccess, values: &LaneValues) -> Result<(), MemoryProblem> {
-        self.check(access, AccessPattern::of(access))?;
-        if access.space == Space::Global {
-            self.log.store(self.time, access, values);
-            return Ok(());
-        }
-        for lane in lanes(access.mask) {
-            let value = values.get(lane);
-            let destination = self.private(access, lane);
-            let length = destination.len();
-            destination.copy_from_slice(&value.to_le_bytes()[..length]);
-        }
-        Ok(())
-    }
-
-    fn atomic(
-        &mut self,
-        access: &MemoryAccess,
-        function: AtomicFunction,
-        operands: &LaneValues,
-        replacements: &LaneValues,
-        old: &mut LaneValues,
-    ) -> Result<AtomicCompletion, MemoryProblem> {
-        self.check(access, AccessPattern::of(access))?;
-        if access.space == Space::Global {
-            self.log.atomic(self.time, access, function, operands, replacements, self.token);
-            return Ok(AtomicCompletion::Deferred);
-        }
-        for lane in lanes(access.mask) {
-            let memory = self.private(access, lane);
-            old.set(lane, function.update(memory, operands.get(lane), replacements.get(lane)));
-        }
-        Ok(AtomicCompletion::Now)
-    }
-
-    fn image(&mut self, handle: u64) -> Option<Image> {
-        self.view.image(handle)
-    }
-
-    fn touch(&mut self, access: &MemoryAccess) {
-        self.further.push(access.clone());
-    }
-
-    fn system_call(
-        &mut self,
-        call: SystemCall,
-        mask: u32,
-        arguments: &SystemArguments,
-        results: &mut LaneValues,
-    ) -> Result<AtomicCompletion, MemoryProblem> {
-        super::runtime::system_call(self, call, mask, arguments, results)
     }
 }
 

@@ -14,6 +14,7 @@ mod counters;
 mod effects;
 mod execution;
 mod front_end;
+mod lane_access;
 mod lane_memory;
 mod memory_pipe;
 mod multiprocessor;

@@ -213,9 +213,11 @@ impl SmParameters {
         };
         check((1..=8).contains(&self.sub_cores), "sub_cores", "expected 1 to 8");
         check((1..=64).contains(&self.warps), "warps", "expected 1 to 64");
-        let even = self.warps.is_multiple_of(self.sub_cores.max(1));
+        // One mistake is one report: a number of sub-cores that cannot be says nothing of warps.
+        let even = !(1..=8).contains(&self.sub_cores) || self.warps.is_multiple_of(self.sub_cores);
         check(even, "warps", "expected a multiple of the number of sub-cores");
-        check((1..=self.warps).contains(&self.active_warps), "active_warps", "expected 1 to the number of warps");
+        let active = self.warps == 0 || (1..=self.warps).contains(&self.active_warps);
+        check(active, "active_warps", "expected 1 to the number of warps");
         check((1..=64).contains(&self.ctas), "ctas", "expected 1 to 64");
         check(self.registers >= 256, "registers", "expected at least 256");
         let sets = self.l1_sets.is_power_of_two() && self.l1_sets <= 1 << 15;

@@ -124,8 +124,8 @@ impl<'a> SharedBytes<'a> {
             }};
         }
         match self.length {
-            4 if first.addr() % 4 == 0 => exchange!(AtomicU32, u32),
-            8 if first.addr() % 8 == 0 => exchange!(AtomicU64, u64),
+            4 if first.addr().is_multiple_of(4) => exchange!(AtomicU32, u32),
+            8 if first.addr().is_multiple_of(8) => exchange!(AtomicU64, u64),
             length => {
                 let mut bytes = [0; 16];
                 let bytes = &mut bytes[..length];

@@ -35,10 +35,10 @@ impl WriteLog {
         let mut blocking = None;
         for entry in &self.entries {
             match &entry.kind {
-                EntryKind::Lanes(operation) => {
-                    if operation.written(&self.lanes).any(|(address, length)| touches(address, length)) {
-                        blocking = Some(operation.token);
-                    }
+                EntryKind::Lanes(operation)
+                    if operation.written(&self.lanes).any(|(address, length)| touches(address, length)) =>
+                {
+                    blocking = Some(operation.token);
                 }
                 EntryKind::Store(runs) if blocking.is_none() => {
                     for run in self.stores.runs(*runs).iter().filter(|run| near(run.address, u64::from(run.bytes))) {

@@ -24,7 +24,7 @@ fn random_access(random: &mut Pcg32) -> MemoryAccess {
     let places = BYTES / u64::from(bytes);
     let first = u64::from(random.next_u32()) % places;
     let stride = [0, 1, 1, 2, 3, places - 1][random.next_u32() as usize % 6];
-    let scattered = random.next_u32() % 4 == 0;
+    let scattered = random.next_u32().is_multiple_of(4);
     let mask = match random.next_u32() % 3 {
         0 => random.next_u32(),
         _ => u32::MAX,

@@ -1,0 +1,68 @@
+//! How to run a simulation.
+
+use super::{LiveBoard, Placement};
+use balar_protocol::SimTime;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+/// How to run a simulation. None of it changes what is simulated, `stop_at` apart.
+#[derive(Clone, Debug)]
+pub struct RunOptions {
+    /// Shards, each a thread; at least one is used, and no more than there are units.
+    pub threads: usize,
+    /// Nothing stamped at or after this time is simulated.
+    pub stop_at: Option<SimTime>,
+    /// End the run after this much time on the wall clock.
+    pub max_wall: Option<Duration>,
+    /// End the run between windows once this is set.
+    pub interrupt: Arc<AtomicBool>,
+    /// Where to show how far the run is.
+    pub progress: Option<LiveBoard>,
+    /// How units are spread over shards.
+    pub placement: Placement,
+    /// Where windows end before wires make them.
+    pub cut: WindowCut,
+    /// Times, in order, at which whoever builds the simulation has units handed over ([`HandOver`](super::HandOver)).
+    pub hand_over_at: Arc<[SimTime]>,
+}
+
+/// Where windows end before wires and epochs make them end. It changes no result: tests show so by it.
+#[derive(Clone, Debug, Default)]
+pub struct WindowCut {
+    /// Each window is as long as a window can be over this; 0 and 1 change nothing.
+    pub divisor: u64,
+    /// Ends of windows, in order.
+    pub at: Arc<[SimTime]>,
+}
+
+impl WindowCut {
+    /// The end of a window from `start` on that could last until `until`.
+    #[inline]
+    pub(super) fn shorten(&self, start: SimTime, mut until: SimTime) -> SimTime {
+        if self.divisor > 1 {
+            until = SimTime(start.0 + (until.0 - start.0).div_ceil(self.divisor));
+        }
+        if !self.at.is_empty()
+            && let Some(&cut) = self.at.get(self.at.partition_point(|&cut| cut <= start))
+        {
+            until = until.min(cut);
+        }
+        until
+    }
+}
+
+impl Default for RunOptions {
+    fn default() -> RunOptions {
+        RunOptions {
+            threads: 1,
+            stop_at: None,
+            max_wall: None,
+            interrupt: Arc::new(AtomicBool::new(false)),
+            progress: None,
+            placement: Placement::Balanced,
+            cut: WindowCut::default(),
+            hand_over_at: Arc::default(),
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! What the instructions of a warp do to memory: loads, stores, atomics and calls of the device runtime.
+
+use super::lane_memory::SmMemory;
+use crate::memory::{AccessPattern, read_lanes, read_slice};
+use balar_isa::execution::{
+    AtomicCompletion, AtomicFunction, LaneMemory, LaneValues, MemoryAccess, MemoryProblem, Space, SystemArguments,
+    SystemCall,
+};
+use balar_isa::program::lanes;
+use balar_isa::texture::Image;
+
+impl LaneMemory for SmMemory<'_> {
+    fn load(&mut self, access: &MemoryAccess, values: &mut LaneValues) -> Result<(), MemoryProblem> {
+        let pattern = AccessPattern::of(access);
+        self.check(access, pattern)?;
+        if matches!(access.space, Space::Global | Space::Constant) {
+            read_lanes(self.view, *self.recent_range, access, pattern, values);
+            if self.log.may_touch_pattern(access, pattern)
+                && let Err(token) = self.log.overlay(access, values)
+            {
+                self.blocked_by = Some(token);
+                return Err(MemoryProblem::Later);
+            }
+            return Ok(());
+        }
+        if access.space == Space::Shared {
+            read_slice(self.shared, 0, access, pattern, values, |address, _| {
+                unreachable!("{address:#x} was found to be in shared memory");
+            });
+            return Ok(());
+        }
+        for lane in lanes(access.mask) {
+            let source = self.private(access, lane);
+            let mut bytes = [0; 16];
+            bytes[..source.len()].copy_from_slice(source);
+            values.set(lane, u128::from_le_bytes(bytes));
+        }
+        Ok(())
+    }
+
+    fn store(&mut self, access: &MemoryAccess, values: &LaneValues) -> Result<(), MemoryProblem> {
+        self.check(access, AccessPattern::of(access))?;
+        if access.space == Space::Global {
+            self.log.store(self.time, access, values);
+            return Ok(());
+        }
+        for lane in lanes(access.mask) {
+            let value = values.get(lane);
+            let destination = self.private(access, lane);
+            let length = destination.len();
+            destination.copy_from_slice(&value.to_le_bytes()[..length]);
+        }
+        Ok(())
+    }
+
+    fn atomic(
+        &mut self,
+        access: &MemoryAccess,
+        function: AtomicFunction,
+        operands: &LaneValues,
+        replacements: &LaneValues,
+        old: &mut LaneValues,
+    ) -> Result<AtomicCompletion, MemoryProblem> {
+        self.check(access, AccessPattern::of(access))?;
+        if access.space == Space::Global {
+            self.log.atomic(self.time, access, function, operands, replacements, self.token);
+            return Ok(AtomicCompletion::Deferred);
+        }
+        for lane in lanes(access.mask) {
+            let memory = self.private(access, lane);
+            old.set(lane, function.update(memory, operands.get(lane), replacements.get(lane)));
+        }
+        Ok(AtomicCompletion::Now)
+    }
+
+    fn image(&mut self, handle: u64) -> Option<Image> {
+        self.view.image(handle)
+    }
+
+    fn touch(&mut self, access: &MemoryAccess) {
+        self.further.push(access.clone());
+    }
+
+    fn system_call(
+        &mut self,
+        call: SystemCall,
+        mask: u32,
+        arguments: &SystemArguments,
+        results: &mut LaneValues,
+    ) -> Result<AtomicCompletion, MemoryProblem> {
+        super::runtime::system_call(self, call, mask, arguments, results)
+    }
+}
