@@ -189,7 +189,7 @@ impl MemoryMessage {
 }
 
 /// Further credits of a message after its first.
-const FURTHER_CREDITS: usize = 14;
+const FURTHER_CREDITS: usize = 11;
 
 /// Credits, each with its own time: the first counts from the message's arrival, the others from as much later as they were given.
 ///
@@ -205,7 +205,7 @@ impl Credits {
     /// One credit, of the message's own time.
     pub const ONE: Credits = Credits { after: [0; FURTHER_CREDITS], further: 0 };
 
-    /// `count` credits of the message's own time; at most 15 fit.
+    /// `count` credits of the message's own time; at most 12 fit.
     pub const fn at_once(count: usize) -> Credits {
         assert!(count > 0 && count <= FURTHER_CREDITS + 1);
         Credits { after: [0; FURTHER_CREDITS], further: (count - 1) as u8 }
@@ -252,7 +252,7 @@ mod tests {
         assert_eq!(times, [SimTime(100), SimTime(862), SimTime(65_635)]);
         let mut many = Credits::ONE;
         let taken = (0..100).filter(|&after| many.push(SimTime(after))).count();
-        assert_eq!((taken, many.count()), (14, 15));
-        assert_eq!(Credits::at_once(15).times(SimTime(7)).filter(|time| *time == SimTime(7)).count(), 15);
+        assert_eq!((taken, many.count()), (11, 12));
+        assert_eq!(Credits::at_once(12).times(SimTime(7)).filter(|time| *time == SimTime(7)).count(), 12);
     }
 }

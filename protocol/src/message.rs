@@ -143,8 +143,8 @@ mod tests {
 
     #[test]
     fn a_message_stays_small() {
-        // Messages are moved through inboxes by the million: each is a line of the host's cache.
-        assert!(size_of::<Payload>() <= 48, "{}", size_of::<Payload>());
-        assert!(size_of::<Message>() <= 64, "{}", size_of::<Message>());
+        // Messages are moved through inboxes by the million.
+        assert!(size_of::<Payload>() <= 40, "{}", size_of::<Payload>());
+        assert!(size_of::<Message>() <= 56, "{}", size_of::<Message>());
     }
 }
