@@ -1,5 +1,6 @@
 //! The messages that a unit gets in a window.
 
+use super::buffers::Messages;
 use balar_protocol::{Message, SimTime};
 
 /// The messages of one unit that arrive within the window, in their total order.
@@ -8,7 +9,7 @@ use balar_protocol::{Message, SimTime};
 #[derive(Debug, Default)]
 pub struct Inbox {
     /// As they came; a message that was taken leaves a hole.
-    messages: Vec<Option<Message>>,
+    messages: Messages,
     /// Where each is, in order; empty where they came in order.
     order: Vec<Arrival>,
     /// Messages taken.
@@ -21,14 +22,14 @@ pub struct Inbox {
 type Arrival = (SimTime, u64);
 
 impl Inbox {
-    /// Moves messages here that were sent in this order; [`Self::sort`] follows. `from` is left with memory for as many.
+    /// Moves messages here that were sent in this order; [`Self::sort`] follows. Returns memory that is free now.
     #[inline]
-    pub(super) fn append(&mut self, from: &mut Vec<Option<Message>>) {
+    pub(super) fn append(&mut self, mut from: Messages) -> Messages {
         if self.messages.is_empty() {
-            std::mem::swap(&mut self.messages, from);
-        } else {
-            self.messages.append(from);
+            return std::mem::replace(&mut self.messages, from);
         }
+        self.messages.append(&mut from);
+        from
     }
 
     /// As [`Self::append`].

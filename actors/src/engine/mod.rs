@@ -18,6 +18,7 @@
 
 mod agenda;
 mod bench;
+mod buffers;
 mod containment;
 mod coordinator;
 mod epoch;

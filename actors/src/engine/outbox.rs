@@ -1,6 +1,8 @@
 //! What a unit sends, and the way of its messages to other units.
 
 use super::agenda::Agenda;
+use super::buffers::Buffers;
+use super::inbox::Inbox;
 use super::pending::Pending;
 use super::placement::Seat;
 use super::unit::{Window, Wire};
@@ -27,6 +29,7 @@ pub struct Outbox {
     /// By slot: what is on its way to it, and when it next has something to do.
     pub(super) pending: Vec<Pending>,
     pub(super) agenda: Agenda,
+    pub(super) buffers: Buffers,
     /// By shard: messages for its units, and the earliest stamp of all of them.
     pub(super) outbound: Vec<Batch>,
     pub(super) outbound_earliest: SimTime,
@@ -60,6 +63,7 @@ impl Outbox {
             seats,
             pending,
             agenda,
+            buffers: Buffers::default(),
             outbound: Vec::new(),
             outbound_earliest: SimTime::MAX,
             broken: None,
@@ -79,6 +83,12 @@ impl Outbox {
     /// What a unit alone has sent, as (receiver, message).
     pub(crate) fn take_sent(&mut self) -> Vec<(UnitId, Message)> {
         self.outbound.last_mut().map(std::mem::take).unwrap_or_default()
+    }
+
+    /// Moves what arrives at `slot` before `until` to `inbox`, which is empty, in order.
+    #[inline]
+    pub(super) fn take_due(&mut self, slot: usize, until: SimTime, inbox: &mut Inbox) {
+        self.pending[slot].take_due(until, inbox, &mut self.buffers);
     }
 
     /// Unit `source` at `slot` runs from now on.
@@ -124,7 +134,7 @@ impl Outbox {
         let seat = self.seats[wire.unit.0 as usize];
         if seat.shard == self.shard {
             self.agenda.bring_forward(seat.slot as usize, message.time);
-            self.pending[seat.slot as usize].push(message, self.arrivals_from);
+            self.pending[seat.slot as usize].push(message, self.arrivals_from, &mut self.buffers);
         } else {
             self.outbound_earliest = self.outbound_earliest.min(message.time);
             self.outbound[seat.shard as usize].push((wire.unit, message));
@@ -143,7 +153,7 @@ impl Outbox {
     pub(super) fn deliver(&mut self, unit: UnitId, message: Message, floor: SimTime) {
         let slot = self.seats[unit.0 as usize].slot as usize;
         self.agenda.bring_forward(slot, message.time);
-        self.pending[slot].push(message, floor);
+        self.pending[slot].push(message, floor, &mut self.buffers);
     }
 
     /// Time a message through `port` takes.

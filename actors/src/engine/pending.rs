@@ -1,5 +1,6 @@
 //! The messages on their way to one unit.
 
+use super::buffers::{Buffers, Messages, Size};
 use super::inbox::Inbox;
 use balar_protocol::{Message, SimTime};
 use std::cmp::Ordering;
@@ -81,8 +82,10 @@ pub(super) struct Pending {
     shape: CalendarShape,
     /// Number of the first span that may hold messages.
     first: u64,
-    /// Those of span number n are in `spans[n % spans]`. None of them is a hole.
-    spans: Vec<Vec<Option<Message>>>,
+    /// Those of span number n are in `spans[n % spans]`. None of them is a hole. An empty span has no memory.
+    spans: Vec<Messages>,
+    /// Of the buffer that the largest span so far needed.
+    size: Size,
     /// What arrives after them.
     later: BinaryHeap<Far>,
     /// Messages that were put there.
@@ -98,6 +101,7 @@ impl Pending {
             shape,
             first: 0,
             spans: (0..shape.spans).map(|_| Vec::new()).collect(),
+            size: Size::default(),
             later: BinaryHeap::new(),
             later_sent: 0,
             near: 0,
@@ -112,34 +116,44 @@ impl Pending {
     }
 
     #[inline]
-    fn span(&mut self, number: u64) -> &mut Vec<Option<Message>> {
+    fn span(&mut self, number: u64) -> &mut Messages {
         let at = number & (self.shape.spans - 1);
         &mut self.spans[at as usize]
     }
 
+    /// Adds a message of span `number`, one of the calendar's.
+    #[inline]
+    fn push_near(&mut self, number: u64, message: Message, buffers: &mut Buffers) {
+        self.near += 1;
+        let size = self.size;
+        let span = self.span(number);
+        if span.is_empty() {
+            *span = buffers.take(size);
+        }
+        span.push(Some(message));
+    }
+
     /// Adds a message; no message that is added from now on arrives before `floor`.
     #[inline]
-    pub fn push(&mut self, message: Message, floor: SimTime) {
+    pub fn push(&mut self, message: Message, floor: SimTime, buffers: &mut Buffers) {
         let number = self.shape.number(message.time);
         if number.wrapping_sub(self.first) >= self.shape.spans {
-            return self.push_far(message, floor);
+            return self.push_far(message, floor, buffers);
         }
         self.earliest = self.earliest.min(message.time);
-        self.near += 1;
-        self.span(number).push(Some(message));
+        self.push_near(number, message, buffers);
     }
 
     /// Adds a message that lies after the calendar as it stands.
     #[cold]
-    fn push_far(&mut self, message: Message, floor: SimTime) {
+    fn push_far(&mut self, message: Message, floor: SimTime, buffers: &mut Buffers) {
         // The unit may have slept for long: the calendar starts with what is there.
         self.first = self.first.max(self.shape.number(self.earliest.min(floor)));
-        self.bring_near();
+        self.bring_near(buffers);
         self.earliest = self.earliest.min(message.time);
         let number = self.shape.number(message.time);
         if number.wrapping_sub(self.first) < self.shape.spans {
-            self.near += 1;
-            self.span(number).push(Some(message));
+            self.push_near(number, message, buffers);
         } else {
             self.later.push(Far { message, number: self.later_sent });
             self.later_sent += 1;
@@ -147,32 +161,31 @@ impl Pending {
     }
 
     /// What the calendar has come to moves into it, before anything else is added there: it was sent before that.
-    fn bring_near(&mut self) {
+    fn bring_near(&mut self, buffers: &mut Buffers) {
         loop {
             let (shape, first) = (self.shape, self.first);
             let is_near = |far: &PeekMut<Far>| shape.number(far.message.time).wrapping_sub(first) < shape.spans;
             let Some(far) = self.later.peek_mut().filter(is_near) else { return };
             let message = PeekMut::pop(far).message;
-            self.near += 1;
-            self.span(shape.number(message.time)).push(Some(message));
+            self.push_near(shape.number(message.time), message, buffers);
         }
     }
 
     /// Moves what arrives before `until` to `inbox`, which is empty, in order.
     #[inline]
-    pub fn take_due(&mut self, until: SimTime, inbox: &mut Inbox) {
+    pub fn take_due(&mut self, until: SimTime, inbox: &mut Inbox, buffers: &mut Buffers) {
         if self.earliest < until {
-            self.take(until, inbox);
+            self.take(until, inbox, buffers);
         }
     }
 
-    fn take(&mut self, until: SimTime, inbox: &mut Inbox) {
+    fn take(&mut self, until: SimTime, inbox: &mut Inbox, buffers: &mut Buffers) {
         let last = self.shape.number(until);
         let mut number = self.shape.number(self.earliest).max(self.first);
         while number < last {
             self.first = number;
-            self.bring_near();
-            inbox.append(self.span(number));
+            self.bring_near(buffers);
+            buffers.give(inbox.append(std::mem::take(self.span(number))));
             number += 1;
             if self.near == inbox.len() {
                 // An idle stretch: on to what lies far ahead, if that is due.
@@ -183,10 +196,17 @@ impl Pending {
             }
         }
         self.first = last;
-        self.bring_near();
+        self.bring_near(buffers);
         let due = |message: &mut Option<Message>| message.as_ref().is_some_and(|message| message.time < until);
-        inbox.extend(self.span(last).extract_if(.., due));
+        let span = self.span(last);
+        if !span.is_empty() {
+            inbox.extend(span.extract_if(.., due));
+            if span.is_empty() {
+                buffers.give(std::mem::take(span));
+            }
+        }
         self.near -= inbox.len();
+        self.size = self.size.max(Size::of(inbox.len()));
         inbox.sort();
         self.earliest = self.find_earliest();
     }
@@ -236,7 +256,7 @@ mod tests {
             let mut random = Pcg64Mcg::new(1);
             let mut draw = |limit: u64| random.next_u64() % limit;
             let mut pending = Pending::new(CalendarShape::new(SimTime(window), SimTime(shortest)));
-            let mut inbox = Inbox::default();
+            let (mut inbox, mut buffers) = (Inbox::default(), Buffers::default());
             let mut waiting: Vec<(SimTime, UnitId, u64)> = Vec::new();
             let (mut now, mut sent) = (0, 0);
             for _ in 0..5000 {
@@ -246,7 +266,7 @@ mod tests {
                     let distance = 1 << draw(14);
                     let time = SimTime(now + 100 * draw(distance));
                     let (source, payload) = (UnitId(draw(3) as u32), Payload::Custom([sent, 0, 0]));
-                    pending.push(Message { time, source, port: PortId(0), payload }, SimTime(now));
+                    pending.push(Message { time, source, port: PortId(0), payload }, SimTime(now), &mut buffers);
                     waiting.push((time, source, sent));
                 }
                 waiting.sort_unstable();
@@ -255,7 +275,7 @@ mod tests {
                 let start = if draw(8) == 0 { waiting.first().map_or(now, |first| first.0.0) } else { now };
                 now = if draw(2) == 0 { (start / window + 1) * window } else { start + draw(window + 1) };
                 inbox.clear();
-                pending.take_due(SimTime(now), &mut inbox);
+                pending.take_due(SimTime(now), &mut inbox, &mut buffers);
                 let due = waiting.partition_point(|(time, _, _)| time.0 < now);
                 let taken = std::iter::from_fn(|| inbox.take()).map(|message| {
                     let Payload::Custom([number, _, _]) = message.payload else { panic!("not of this test") };

@@ -256,7 +256,7 @@ impl Shard {
     fn run_unit(&mut self, index: usize, window: Window) {
         let slot = &mut self.slots[index];
         self.inbox.clear();
-        self.out.pending[index].take_due(window.until, &mut self.inbox);
+        self.out.take_due(index, window.until, &mut self.inbox);
         self.messages += self.inbox.len() as u64;
         let latest = self.inbox.last_time().unwrap_or(window.start);
         let woken = if slot.wake < window.until { slot.wake } else { window.start };
