@@ -1,7 +1,7 @@
 //! What one step of a warp costs, for loops of one kind of instruction: nanoseconds a warp instruction.
 
 use balar_isa::execution::{
-    AtomicCompletion, AtomicFunction, LaneMemory, LaneValues, MemoryAccess, MemoryProblem, StepContext,
+    AtomicCompletion, AtomicFunction, AccessValues, LaneMemory, LaneValues, MemoryAccess, MemoryProblem, StepContext,
 };
 use balar_isa::interpreter::{StepFunction, portable_step_function, step_function};
 use balar_isa::module::PtxModule;
@@ -54,9 +54,10 @@ fn run(step: StepFunction, program: &Program, warp: &mut WarpState, shape: &Warp
     warp.reset(program, shape.clone());
     let mut access = MemoryAccess::default();
     let mut memory = Instant;
+    let mut values = AccessValues::default();
     let mut steps = 0;
     while !warp.is_finished() {
-        let mut context = StepContext { memory: &mut memory, cycle: steps, nanoseconds: 0 };
+        let mut context = StepContext { memory: &mut memory, values: &mut values, cycle: steps, nanoseconds: 0 };
         black_box(step(program, warp, &mut context, &mut access));
         steps += 1;
     }

@@ -4,7 +4,7 @@
 //! old value and so does not end its life.
 
 use crate::control_flow::Graph;
-use crate::liveness::liveness;
+use crate::liveness::{Liveness, liveness};
 use crate::operation::{FIRST_PREDICATE, FIRST_ROW};
 
 /// What a virtual register takes.
@@ -81,6 +81,8 @@ pub(crate) struct Allocation {
     pub count: Places,
     /// Most rows that hold a live value at one instruction.
     pub pressure: usize,
+    /// The registers that may be read before they are written.
+    pub read_first: Vec<u32>,
 }
 
 #[derive(Clone, Copy)]
@@ -92,7 +94,9 @@ struct Interval {
 
 /// Finds a place for every register.
 pub(crate) fn allocate(graph: &Graph, uses: &[Uses], widths: &[Width]) -> Allocation {
-    let intervals = intervals(graph, uses, widths.len());
+    let liveness = liveness(graph, uses, widths.len());
+    let read_first = if graph.len() == 0 { Vec::new() } else { liveness.live_in(0).collect() };
+    let intervals = intervals(graph, uses, &liveness, widths.len());
     let mut places = vec![0u32; widths.len()];
     // A lane of a wide register is not where the same lane of a narrow one would be: lanes that have parted would overwrite each
     // other's values if registers of different width shared rows. So each width has rows of its own.
@@ -136,6 +140,7 @@ pub(crate) fn allocate(graph: &Graph, uses: &[Uses], widths: &[Width]) -> Alloca
         places,
         count: Places { wide: busy_wide.len(), narrow: busy_narrow.len(), predicates: busy_predicates.len() },
         pressure: pressure as usize,
+        read_first,
     }
 }
 
@@ -147,9 +152,8 @@ fn first_fit(busy: &mut Vec<u32>, free: impl Fn(u32) -> bool) -> usize {
 }
 
 /// From where to where in the text each register must keep its value, by first instruction.
-fn intervals(graph: &Graph, uses: &[Uses], registers: usize) -> Vec<Interval> {
+fn intervals(graph: &Graph, uses: &[Uses], liveness: &Liveness, registers: usize) -> Vec<Interval> {
     let blocks = graph.len();
-    let liveness = liveness(graph, uses, registers);
     let mut found: Vec<Option<Interval>> = vec![None; registers];
     let mut extend = |register: usize, pc: u32| {
         let interval = found[register].get_or_insert(Interval { register: register as u32, first: pc, last: pc });

@@ -270,10 +270,23 @@ pub trait LaneMemory {
     }
 }
 
+/// The values of a step's access. They mean nothing between steps: one serves all warps.
+#[derive(Clone, Debug, Default)]
+pub struct AccessValues {
+    /// What is loaded or stored, or what an atomic found.
+    pub accessed: LaneValues,
+    /// Operands of an atomic.
+    pub operands: LaneValues,
+    /// What a compare-and-swap stores.
+    pub replacements: LaneValues,
+}
+
 /// What a step needs beyond the warp's own state.
 pub struct StepContext<'a> {
     /// Memory of the warp's CTA and thread.
     pub memory: &'a mut dyn LaneMemory,
+    /// Room for the values of an access.
+    pub values: &'a mut AccessValues,
     /// The SM's cycle counter (`%clock`, `%clock64`).
     pub cycle: u64,
     /// Simulated time in nanoseconds (`%globaltimer`).

@@ -49,12 +49,6 @@ pub struct WarpState {
     pub(crate) control: Control,
     /// Lanes in which the last instruction took effect.
     pub(crate) executed: u32,
-    /// Loaded and stored values on their way.
-    pub(crate) values: Box<LaneValues>,
-    /// Operands of atomics.
-    pub(crate) operands: Box<LaneValues>,
-    /// What compare-and-swaps store.
-    pub(crate) replacements: Box<LaneValues>,
 }
 
 impl WarpState {
@@ -72,9 +66,6 @@ impl WarpState {
             registers,
             control: Control::default(),
             executed: 0,
-            values: Box::default(),
-            operands: Box::default(),
-            replacements: Box::default(),
         };
         warp.reset(program, shape);
         warp
@@ -83,8 +74,8 @@ impl WarpState {
     /// Makes the same state as [`WarpState::new`], in the memory of a warp that has ended.
     pub fn reset(&mut self, program: &Program, shape: WarpShape) {
         let registers = &mut self.registers;
-        registers.rows.clear();
         registers.rows.resize(usize::from(program.register_rows), Row::ZERO);
+        program.zeroed_rows.iter().for_each(|&row| registers.rows[usize::from(row)] = Row::ZERO);
         registers.predicates.clear();
         registers.predicates.resize(usize::from(program.predicate_slots), 0);
         registers.predicates[usize::from(TRUE_PREDICATE)] = u32::MAX;

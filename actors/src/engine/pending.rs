@@ -12,6 +12,8 @@ const AHEAD: u64 = 320_000;
 /// The most spans of a calendar, and the fewest.
 const MOST_SPANS: u64 = 256;
 const FEWEST_SPANS: u64 = 8;
+/// A span that could hold so many of the shortest windows is halved.
+const SHORTEST_OF_SPAN: u64 = 8;
 
 /// A message that arrives after the calendar's spans. The greatest arrives first; of those with one stamp, the one sent first.
 #[derive(Debug)]
@@ -57,10 +59,11 @@ pub(super) struct CalendarShape {
 }
 
 impl CalendarShape {
-    /// For windows that are mostly `window` long and begin at its multiples; a few are as short as `shortest`.
+    /// For windows that are mostly `window` long and begin at its multiples; a few are as short as `shortest`, of which a span holds
+    /// a few.
     pub fn new(window: SimTime, shortest: SimTime) -> CalendarShape {
         let mut span = window.0.max(1);
-        while span >= 2 * shortest.0.max(1) && span.is_multiple_of(2) {
+        while span >= SHORTEST_OF_SPAN * shortest.0.max(1) && span.is_multiple_of(2) {
             span /= 2;
         }
         let spans = AHEAD.div_ceil(span).next_power_of_two().clamp(FEWEST_SPANS, MOST_SPANS);
@@ -246,7 +249,7 @@ mod tests {
     #[test]
     fn spans_are_windows_or_parts_of_them() {
         let shape = |window, shortest| CalendarShape::new(SimTime(window), SimTime(shortest)).span;
-        assert_eq!([shape(20_000, 11_920), shape(20_000, 10_000), shape(20_000, 4_000)], [20_000, 10_000, 5_000]);
+        assert_eq!([shape(20_000, 2_980), shape(20_000, 2_500), shape(20_000, 1_000)], [20_000, 10_000, 5_000]);
         assert_eq!([shape(20_000, 1), shape(15, 1), shape(7, 90)], [625, 15, 7]);
     }
 

@@ -246,6 +246,18 @@ impl Place<'_> {
         row as u16
     }
 
+    /// The rows whose contents at the start the function may see. Like a place that another register had before, no other row's
+    /// contents are ever read.
+    fn rows_read_first(&self) -> Vec<u16> {
+        let read_first = self.code.allocation.read_first.iter();
+        let rows = read_first.flat_map(|&register| match self.code.widths[register as usize] {
+            Width::Predicate => 0..0,
+            Width::One => self.row(register)..self.row(register) + 1,
+            Width::Two => self.row(register)..self.row(register) + 2,
+        });
+        rows.collect()
+    }
+
     fn source(&self, slot: Slot, scoreboard: &mut Scoreboard) -> Source {
         match slot {
             Slot::None => Source(SINK_ROW),
@@ -336,6 +348,7 @@ impl Decoder<'_> {
             rows,
             firsts: &firsts,
         };
+        let mut zeroed_rows: Vec<u16> = (0..rows as u16).collect();
         let mut instructions = Vec::with_capacity(count);
         let mut timings = Vec::with_capacity(count);
         let mut positions = Vec::with_capacity(count);
@@ -358,6 +371,9 @@ impl Decoder<'_> {
                 frame_bytes: plan.frames[index],
                 stack_pointer: if index == 0 { Source(zero | Source::CONSTANT) } else { Source(stack_pointer) },
             };
+            if !has_functions && !self.uses_alloca {
+                zeroed_rows = place.rows_read_first();
+            }
             for pending in &code.pending {
                 let (instruction, dependencies) = output.placed(pending, &place);
                 let (pipe, latency, count, passes) = pending.cost;
@@ -394,6 +410,7 @@ impl Decoder<'_> {
             constants: output.constants,
             further_dependencies: output.further_dependencies,
             register_rows: rows as u16,
+            zeroed_rows,
             uses_thread_index: self.uses_thread_index,
             predicate_slots: predicates as u16,
         })

@@ -41,8 +41,8 @@ pub(super) fn copy(
     let bytes = u32::read(&warp.registers, constants, instruction.sources[2]);
     let ignored = warp.registers.predicate(instruction.predicate_sources[0], instruction.predicate_flips[0]);
     let wanted = |lane: usize| if (ignored >> lane) & 1 != 0 { 0 } else { bytes[lane].min(u32::from(size)) };
-    warp.values.low = [0; LANES];
-    warp.values.high = [0; LANES];
+    context.values.accessed.low = [0; LANES];
+    context.values.accessed.high = [0; LANES];
     let mut part = MemoryAccess { mask: 0, ..access.clone() };
     let mut loaded = LaneValues::default();
     // A number of bytes is read as the powers of two that it is the sum of, largest first, so that each is aligned.
@@ -65,8 +65,8 @@ pub(super) fn copy(
         }
         for lane in lanes(part.mask) {
             let place = wanted(lane) >> power >> 1 << power << 1;
-            let value = warp.values.get(lane) | loaded.get(lane) << (8 * place);
-            warp.values.set(lane, value);
+            let value = context.values.accessed.get(lane) | loaded.get(lane) << (8 * place);
+            context.values.accessed.set(lane, value);
         }
         access.mask |= part.mask;
     }
@@ -81,7 +81,7 @@ pub(super) fn copy(
     } else {
         u32::read(&warp.registers, constants, to).map(|address| u64::from(address.wrapping_add(offset as u32)))
     };
-    if let Err(error) = context.memory.store(&part, &warp.values) {
+    if let Err(error) = context.memory.store(&part, &context.values.accessed) {
         return problem(error);
     }
     warp.control.advance();
@@ -150,7 +150,7 @@ pub(super) fn test(
         return Effect::Memory { deferred: false };
     }
     let described = describe_barrier(program, instruction, warp, access, mask);
-    if let Err(error) = described.and_then(|()| context.memory.load(access, &mut warp.values)) {
+    if let Err(error) = described.and_then(|()| context.memory.load(access, &mut context.values.accessed)) {
         return problem(error);
     }
     let source = instruction.sources[1];
@@ -161,7 +161,7 @@ pub(super) fn test(
     };
     let mut complete = 0;
     for (lane, state) in states.iter().enumerate() {
-        complete |= u32::from(mbarrier::is_complete(warp.values.low[lane], *state)) << lane;
+        complete |= u32::from(mbarrier::is_complete(context.values.accessed.low[lane], *state)) << lane;
     }
     warp.registers.set_predicate(instruction.predicate_destinations[0], complete, mask);
     warp.control.synchronising_step();
@@ -194,10 +194,10 @@ pub(super) fn arrive_after_copies(
     let checked = if instruction.immediate == 1 {
         let function =
             AtomicFunction { operation: AtomicOperation::Barrier(BarrierOperation::Pend), data_type: AtomicType::U64 };
-        let (operands, replacements) = (&warp.operands, &warp.replacements);
-        context.memory.atomic(access, function, operands, replacements, &mut warp.values).map(|_| ())
+        let (operands, replacements) = (&context.values.operands, &context.values.replacements);
+        context.memory.atomic(access, function, operands, replacements, &mut context.values.accessed).map(|_| ())
     } else {
-        context.memory.load(access, &mut warp.values)
+        context.memory.load(access, &mut context.values.accessed)
     };
     if let Err(error) = checked {
         return problem(error);

@@ -138,14 +138,14 @@ pub(super) fn system(
     for (argument, source) in arguments.iter_mut().zip(instruction.sources).take(call.arguments()) {
         *argument = u64::read(&warp.registers, &program.constants, source);
     }
-    let deferred = match context.memory.system_call(call, mask, &arguments, &mut warp.values) {
+    let deferred = match context.memory.system_call(call, mask, &arguments, &mut context.values.accessed) {
         Ok(completion) => completion == AtomicCompletion::Deferred,
         Err(MemoryProblem::Later) => return Effect::Retry,
         Err(MemoryProblem::Fault { lane, cause }) => return Effect::Fault { lane, cause },
     };
     let form = &instruction.memory;
     if !deferred && !form.is_reduction {
-        write_element(&mut warp.registers, instruction.destinations[0], form.wide[0], &warp.values.low, mask);
+        write_element(&mut warp.registers, instruction.destinations[0], form.wide[0], &context.values.accessed.low, mask);
     }
     warp.control.synchronising_step();
     warp.control.advance();

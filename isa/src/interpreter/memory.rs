@@ -123,9 +123,9 @@ pub(super) fn load(
         return Effect::Memory { deferred: false };
     }
     let loaded = if access.space == Space::Parameter {
-        load_parameters(&warp.registers, access, &mut warp.values)
+        load_parameters(&warp.registers, access, &mut context.values.accessed)
     } else {
-        context.memory.load(access, &mut warp.values)
+        context.memory.load(access, &mut context.values.accessed)
     };
     if let Err(error) = loaded {
         return problem(error);
@@ -133,14 +133,14 @@ pub(super) fn load(
     let form = &instruction.memory;
     if form.elements == 1 {
         if form.signed {
-            for value in &mut warp.values.low {
+            for value in &mut context.values.accessed.low {
                 *value = extend(*value, form.element_bytes, true);
             }
         }
-        write_element(&mut warp.registers, instruction.destinations[0], form.wide[0], &warp.values.low, done);
+        write_element(&mut warp.registers, instruction.destinations[0], form.wide[0], &context.values.accessed.low, done);
     } else if form.element_bytes == 4 && !form.wide[0] {
         for element in 0..usize::from(form.elements) {
-            let half = if element >= 2 { &warp.values.high } else { &warp.values.low };
+            let half = if element >= 2 { &context.values.accessed.high } else { &context.values.accessed.low };
             let shift = 32 * (element as u32 % 2);
             let mut values = [0; LANES];
             for lane in 0..LANES {
@@ -149,7 +149,7 @@ pub(super) fn load(
             u32::write(&mut warp.registers, instruction.destinations[element], &values, done);
         }
     } else {
-        scatter(instruction, &mut warp.registers, &warp.values, done);
+        scatter(instruction, &mut warp.registers, &context.values.accessed, done);
     }
     if form.cache == CacheOperator::Volatile {
         warp.control.synchronising_step();
@@ -266,11 +266,11 @@ pub(super) fn store(
         warp.control.advance();
         return Effect::Memory { deferred: false };
     }
-    gather(instruction, &warp.registers, &program.constants, 1, &mut warp.values);
+    gather(instruction, &warp.registers, &program.constants, 1, &mut context.values.accessed);
     if access.space == Space::Parameter {
         return problem(illegal(access, done.trailing_zeros() as usize, FaultAccess::Store));
     }
-    if let Err(error) = context.memory.store(access, &warp.values) {
+    if let Err(error) = context.memory.store(access, &context.values.accessed) {
         return problem(error);
     }
     finish(warp, mask, done);
@@ -299,22 +299,22 @@ pub(super) fn atomic(
         return problem(illegal(access, done.trailing_zeros() as usize, FaultAccess::Atomic));
     }
     let elements = usize::from(form.elements);
-    gather(instruction, &warp.registers, &program.constants, 1, &mut warp.operands);
+    gather(instruction, &warp.registers, &program.constants, 1, &mut context.values.operands);
     if form.has_replacement {
-        gather(instruction, &warp.registers, &program.constants, 1 + elements, &mut warp.replacements);
+        gather(instruction, &warp.registers, &program.constants, 1 + elements, &mut context.values.replacements);
     }
     let mut function = AtomicFunction { operation: form.operation, data_type: form.data_type };
     if function.data_type == AtomicType::F32 && access.space == Space::Global {
         function.data_type = AtomicType::F32Flushed;
     }
-    let completion = context.memory.atomic(access, function, &warp.operands, &warp.replacements, &mut warp.values);
+    let completion = context.memory.atomic(access, function, &context.values.operands, &context.values.replacements, &mut context.values.accessed);
     let completion = match completion {
         Ok(completion) => completion,
         Err(error) => return problem(error),
     };
     let deferred = completion == AtomicCompletion::Deferred;
     if !deferred && !form.is_reduction {
-        scatter(instruction, &mut warp.registers, &warp.values, done);
+        scatter(instruction, &mut warp.registers, &context.values.accessed, done);
     }
     warp.control.synchronising_step();
     finish(warp, mask, done);

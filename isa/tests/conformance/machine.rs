@@ -148,7 +148,8 @@ impl Execution {
             return true;
         }
         let pc = warp.pc();
-        let mut context = StepContext { memory: machine, cycle: *cycle, nanoseconds: 0 };
+        let mut values = AccessValues::default();
+        let mut context = StepContext { memory: machine, values: &mut values, cycle: *cycle, nanoseconds: 0 };
         match step(program, warp, &mut context, access) {
             Effect::Barrier(arrival) => *arrived |= arrival.mask,
             Effect::CopyArrive => {

@@ -4,7 +4,7 @@ use super::lane_memory::SmMemory;
 use super::warps::cta::CtaSlot;
 use super::warps::slot::Context;
 use crate::memory::{DeviceMemoryView, WriteLog};
-use balar_isa::execution::{AccessKind, Effect, MemoryAccess, Space, StepContext};
+use balar_isa::execution::{AccessKind, AccessValues, Effect, MemoryAccess, Space, StepContext};
 use balar_isa::interpreter::{StepFunction, step_function};
 use balar_isa::program::{CountClass, Timing, lanes};
 use balar_protocol::SimTime;
@@ -43,6 +43,7 @@ pub struct Execution {
     pub access: MemoryAccess,
     /// Accesses of the same instruction beyond it.
     pub further: Vec<MemoryAccess>,
+    values: Box<AccessValues>,
     /// Of a step that has to be repeated: the token of the atomic that it waits for.
     pub blocked_by: u32,
 }
@@ -50,7 +51,14 @@ pub struct Execution {
 impl Execution {
     /// For an SM of that GPU.
     pub fn new(gpu: usize) -> Execution {
-        Execution { step: step_function(), gpu, access: MemoryAccess::default(), further: Vec::new(), blocked_by: 0 }
+        Execution {
+            step: step_function(),
+            gpu,
+            access: MemoryAccess::default(),
+            further: Vec::new(),
+            values: Box::default(),
+            blocked_by: 0,
+        }
     }
 
     /// Runs the warp's next instruction and counts it. `cycle` is when it issues, which may be after this moment for an instruction
@@ -83,7 +91,12 @@ impl Execution {
             blocked_by: None,
         };
         let active = state.active_mask();
-        let mut surroundings = StepContext { memory: &mut memory, cycle, nanoseconds: moment.time.0 / 1000 };
+        let mut surroundings = StepContext {
+            memory: &mut memory,
+            values: &mut self.values,
+            cycle,
+            nanoseconds: moment.time.0 / 1000,
+        };
         let effect = (self.step)(program, state, &mut surroundings, &mut self.access);
         if let Some(token) = memory.blocked_by {
             self.blocked_by = token;
