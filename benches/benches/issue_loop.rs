@@ -1,7 +1,7 @@
 //! What one step of a warp costs, for loops of one kind of instruction: nanoseconds a warp instruction.
 
 use balar_isa::execution::{
-    AtomicCompletion, AtomicFunction, AccessValues, LaneMemory, LaneValues, MemoryAccess, MemoryProblem, StepContext,
+    AccessValues, AtomicCompletion, AtomicFunction, LaneMemory, LaneValues, MemoryAccess, MemoryProblem, StepContext,
 };
 use balar_isa::interpreter::{StepFunction, portable_step_function, step_function};
 use balar_isa::module::PtxModule;

@@ -134,30 +134,26 @@ pub struct Guard {
 /// The registers an instruction waits for, as indices into the warp's scoreboard.
 ///
 /// Index space: 32-bit register slots first (a 64-bit register marks both its slots when written and is read by its first), then predicates.
+///
+/// Almost every instruction names few: these are here, and the places that it leaves are taken by entries that do not matter, so that
+/// nobody has to count. The program keeps what does not fit; matrix instructions have up to 32 registers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Dependencies {
-    /// What is read: sources, guard, addresses.
-    pub reads: [u16; 8],
-    /// What is written.
-    pub writes: [u16; 8],
-    /// Used entries of `reads`.
-    pub read_count: u8,
-    /// Used entries of `writes`.
-    pub write_count: u8,
-    /// Where the program keeps the entries that do not fit here (matrix instructions have up to 32 registers):
-    /// see [`Program::further_reads`] and [`Program::further_writes`].
-    pub further: u32,
-    /// How many further entries are read.
-    pub further_read_count: u8,
-    /// How many further entries are written.
-    pub further_write_count: u8,
+    /// What it reads, its guard and addresses included, and what it writes. Other places name an entry that is never written.
+    pub waits: [u16; 6],
+    /// What it writes. Other places name an entry that nothing waits for.
+    pub writes: [u16; 2],
+    /// Where the program keeps the others: see [`Program::further_waits`] and [`Program::further_writes`].
+    pub(crate) further: u32,
+    pub(crate) further_wait_count: u8,
+    pub(crate) further_write_count: u8,
 }
 
 impl Dependencies {
-    /// Whether all entries are here: so it is but for matrix instructions.
+    /// Whether all entries are here.
     #[inline(always)]
     pub fn is_complete(&self) -> bool {
-        self.further_read_count | self.further_write_count == 0
+        self.further_wait_count | self.further_write_count == 0
     }
 }
 
@@ -191,6 +187,9 @@ pub struct Timing {
     /// Instructions of the GPU's own that this one stands for (a PTX division is a sequence): it occupies its pipe that often,
     /// and its result takes that many dependent passes of `latency`. At least 1.
     pub passes: u8,
+    /// It computes on each lane alone: it knows no memory, clock or other lane, and the next instruction follows. See
+    /// [`plain_function`](crate::interpreter::plain_function).
+    pub is_plain: bool,
     /// What it waits for.
     pub dependencies: Dependencies,
 }
@@ -332,17 +331,17 @@ impl Program {
         &self.timings[pc as usize]
     }
 
-    /// What an instruction reads beyond [`Dependencies::reads`].
+    /// What an instruction waits for beyond [`Dependencies::waits`].
     #[inline]
-    pub fn further_reads(&self, dependencies: &Dependencies) -> &[u16] {
+    pub fn further_waits(&self, dependencies: &Dependencies) -> &[u16] {
         let first = dependencies.further as usize;
-        &self.further_dependencies[first..first + usize::from(dependencies.further_read_count)]
+        &self.further_dependencies[first..first + usize::from(dependencies.further_wait_count)]
     }
 
     /// What an instruction writes beyond [`Dependencies::writes`].
     #[inline]
     pub fn further_writes(&self, dependencies: &Dependencies) -> &[u16] {
-        let first = dependencies.further as usize + usize::from(dependencies.further_read_count);
+        let first = dependencies.further as usize + usize::from(dependencies.further_wait_count);
         &self.further_dependencies[first..first + usize::from(dependencies.further_write_count)]
     }
 

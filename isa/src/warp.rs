@@ -62,11 +62,7 @@ impl WarpState {
             thread: [Row::ZERO; 3],
             parameters: Arc::clone(&shape.parameters),
         };
-        let mut warp = WarpState {
-            registers,
-            control: Control::default(),
-            executed: 0,
-        };
+        let mut warp = WarpState { registers, control: Control::default(), executed: 0 };
         warp.reset(program, shape);
         warp
     }

@@ -85,6 +85,45 @@ impl Candidate {
     }
 }
 
+/// The most banks of a channel: sets of banks are words.
+const MOST_BANKS: usize = u64::BITS as usize;
+
+/// What the banks with requests of the present direction may do next, as far as it is theirs to say; it follows from the state.
+#[derive(Debug)]
+struct NextCommands {
+    /// Banks whose next command is a column command, an activate, a precharge.
+    columns: u64,
+    activates: u64,
+    precharges: u64,
+    /// The first cycle in which each bank may take its command, and the age of the request that wants it.
+    commands: Box<[(u64, u64); MOST_BANKS]>,
+}
+
+impl Default for NextCommands {
+    fn default() -> NextCommands {
+        NextCommands { columns: 0, activates: 0, precharges: 0, commands: Box::new([(0, 0); MOST_BANKS]) }
+    }
+}
+
+impl NextCommands {
+    /// The first command of a set of banks, where a bank's own is not before what `bus` says of it.
+    #[inline]
+    fn first(&self, mut banks: u64, first: Candidate, bus: impl Fn(usize) -> u64) -> Candidate {
+        // Numbers are compared and chosen without a branch, of which nobody could guess the way.
+        let key = |cycle: u64, age: u64| u128::from(cycle) << 64 | u128::from(age);
+        let (mut best, mut best_bank) = (key(first.cycle, first.age), first.bank);
+        while banks != 0 {
+            let bank = banks.trailing_zeros();
+            banks &= banks - 1;
+            let (ready, age) = self.commands[bank as usize % MOST_BANKS];
+            let candidate = key(ready.max(bus(bank as usize)), age);
+            best_bank = if candidate < best { bank } else { best_bank };
+            best = candidate.min(best);
+        }
+        Candidate { cycle: (best >> 64) as u64, age: best as u64, bank: best_bank }
+    }
+}
+
 /// Everything that changes.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct ChannelState {
@@ -128,6 +167,7 @@ pub(super) struct BankTimedChannel {
     group_of_bank: u32,
     busy_time: [SimTime; 5],
     state: ChannelState,
+    next: NextCommands,
     /// The next column and row command, by the state; `None` where they must be sought. They hold until time passes them.
     column: Option<Candidate>,
     row: Option<Candidate>,
@@ -182,6 +222,7 @@ impl BankTimedChannel {
                 refresh_bank: 0,
                 counters: ChannelCounters::default(),
             },
+            next: NextCommands::default(),
             column: None,
             row: None,
             due: u64::MAX,
@@ -204,7 +245,8 @@ impl BankTimedChannel {
             && (state.refresh_bank as usize) < banks;
         if right {
             self.state = state;
-            (self.column, self.row, self.due) = (None, None, 0);
+            self.due = 0;
+            self.renew_all();
         }
         right
     }
@@ -303,7 +345,7 @@ impl BankTimedChannel {
             self.ingest();
             if self.state.next_refresh <= self.state.now {
                 self.refresh();
-                (self.column, self.row) = (None, None);
+                self.renew_all();
             }
             self.choose_direction();
             let (column, row) = self.candidates();
@@ -343,23 +385,19 @@ impl BankTimedChannel {
         };
         if draining != self.state.draining {
             self.state.draining = draining;
-            (self.column, self.row) = (None, None);
+            self.renew_all();
         }
     }
 
     /// The first column command and the first row command that may be issued, oldest request first among equals.
     fn candidates(&mut self) -> (Candidate, Candidate) {
-        let found = match (self.column, self.row) {
-            (Some(column), Some(row)) => (column, row),
-            (None, None) => self.seek(true, true),
-            (column, row) => {
-                let (found_column, found_row) = self.seek(column.is_none(), row.is_none());
-                (column.unwrap_or(found_column), row.unwrap_or(found_row))
-            }
-        };
-        debug_assert_eq!(found, self.seek(true, true), "what was kept is what would be found");
-        (self.column, self.row) = (Some(found.0), Some(found.1));
-        found
+        let buses = self.buses();
+        let column = self.column.unwrap_or_else(|| self.first_column(u64::MAX, buses));
+        let row = self.row.unwrap_or_else(|| self.first_row(u64::MAX, buses));
+        debug_assert_eq!(column, self.first_column(u64::MAX, buses), "what was kept is what would be found");
+        debug_assert_eq!(row, self.first_row(u64::MAX, buses), "what was kept is what would be found");
+        (self.column, self.row) = (Some(column), Some(row));
+        (column, row)
     }
 
     #[inline]
@@ -373,53 +411,68 @@ impl BankTimedChannel {
         }
     }
 
-    /// What a bank that has requests of the present direction may do next: is it a column command?
-    #[inline]
-    fn candidate(&self, bank: u32, buses: Buses) -> (bool, Candidate) {
-        let state = &self.state;
-        let queue = &state.queues[usize::from(state.draining)][bank as usize];
-        let state_of_bank = &state.banks[bank as usize];
-        if queue.hit != NO_HIT && (queue.hit == 0 || state_of_bank.passed < self.timing.row_hit_cap) {
-            let group = state.group_column[(bank & self.group_of_bank) as usize];
-            let cycle = buses.column.max(state_of_bank.column).max(group);
-            (true, Candidate { cycle, age: queue.hit_age, bank })
-        } else {
-            let cycle = match state_of_bank.open {
-                CLOSED => buses.activate.max(state_of_bank.activate),
-                _ => buses.precharge.max(state_of_bank.precharge),
-            };
-            (false, Candidate { cycle, age: queue.first_age, bank })
+    /// Nothing is known of what the banks may do next.
+    fn renew_all(&mut self) {
+        (self.column, self.row) = (None, None);
+        (self.next.columns, self.next.activates, self.next.precharges) = (0, 0, 0);
+        let mut banks = self.state.busy[usize::from(self.state.draining)];
+        while banks != 0 {
+            self.renew(banks.trailing_zeros());
+            banks &= banks - 1;
         }
     }
 
-    /// The first commands among all banks, of the kinds wanted.
-    fn seek(&self, columns: bool, rows: bool) -> (Candidate, Candidate) {
-        let buses = self.buses();
-        let (mut column, mut row) = (Candidate::NEVER, Candidate::NEVER);
-        let mut banks = self.state.busy[usize::from(self.state.draining)];
-        while banks != 0 {
-            let bank = banks.trailing_zeros();
-            banks &= banks - 1;
-            let (is_column, candidate) = self.candidate(bank, buses);
-            let best = if is_column { &mut column } else { &mut row };
-            if (if is_column { columns } else { rows }) && candidate.before(best) {
-                *best = candidate;
-            }
+    /// Finds out what this bank may do next.
+    #[inline]
+    fn renew(&mut self, bank: u32) {
+        let (state, next) = (&self.state, &mut self.next);
+        let this = 1 << bank;
+        next.columns &= !this;
+        next.activates &= !this;
+        next.precharges &= !this;
+        let direction = usize::from(state.draining);
+        if state.busy[direction] & this == 0 {
+            return;
         }
-        (column, row)
+        let queue = &state.queues[direction][bank as usize];
+        let of_bank = &state.banks[bank as usize];
+        let (set, command) = if queue.hit != NO_HIT && (queue.hit == 0 || of_bank.passed < self.timing.row_hit_cap) {
+            (&mut next.columns, (of_bank.column, queue.hit_age))
+        } else if of_bank.open == CLOSED {
+            (&mut next.activates, (of_bank.activate, queue.first_age))
+        } else {
+            (&mut next.precharges, (of_bank.precharge, queue.first_age))
+        };
+        *set |= this;
+        next.commands[bank as usize % MOST_BANKS] = command;
+    }
+
+    /// The first column command of a set of banks.
+    #[inline]
+    fn first_column(&self, banks: u64, buses: Buses) -> Candidate {
+        let groups = &self.state.group_column[..=self.group_of_bank as usize];
+        let group = |bank: usize| groups[bank & self.group_of_bank as usize].max(buses.column);
+        self.next.first(banks & self.next.columns, Candidate::NEVER, group)
+    }
+
+    /// The first row command of a set of banks.
+    #[inline]
+    fn first_row(&self, banks: u64, buses: Buses) -> Candidate {
+        let activate = self.next.first(banks & self.next.activates, Candidate::NEVER, |_| buses.activate);
+        self.next.first(banks & self.next.precharges, activate, |_| buses.precharge)
     }
 
     /// Only this bank may do something else than before: is it now the first?
     fn consider(&mut self, bank: u32) {
-        if self.state.busy[usize::from(self.state.draining)] & 1 << bank == 0 {
-            return;
+        self.renew(bank);
+        let (this, buses) = (1 << bank, self.buses());
+        if let Some(column) = self.column {
+            let candidate = self.first_column(this, buses);
+            self.column = Some(if candidate.before(&column) { candidate } else { column });
         }
-        let (is_column, candidate) = self.candidate(bank, self.buses());
-        let best = if is_column { &mut self.column } else { &mut self.row };
-        if let Some(best) = best
-            && candidate.before(best)
-        {
-            *best = candidate;
+        if let Some(row) = self.row {
+            let candidate = self.first_row(this, buses);
+            self.row = Some(if candidate.before(&row) { candidate } else { row });
         }
     }
 

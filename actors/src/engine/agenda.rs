@@ -55,9 +55,11 @@ impl Agenda {
     /// `slot` is due at `time`, if not before.
     #[inline]
     pub fn bring_forward(&mut self, slot: usize, time: SimTime) {
-        self.next[slot] = self.next[slot].min(time);
-        let block = &mut self.blocks[slot / BLOCK];
-        *block = (*block).min(time);
+        if time < self.next[slot] {
+            self.next[slot] = time;
+            let block = &mut self.blocks[slot / BLOCK];
+            *block = (*block).min(time);
+        }
     }
 
     /// The slots of `block` are set: finds the earliest.

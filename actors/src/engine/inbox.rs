@@ -18,6 +18,9 @@ pub struct Inbox {
     next: Option<SimTime>,
 }
 
+/// Buckets into which messages are sorted first, a power of two.
+const BUCKETS: usize = 64;
+
 /// A message of an inbox: when it arrives, and its source above its place.
 type Arrival = (SimTime, u64);
 
@@ -42,15 +45,51 @@ impl Inbox {
     pub(crate) fn sort(&mut self) {
         let key = |message: &Option<Message>| message.as_ref().map(|message| (message.time, message.source));
         if !self.messages.is_sorted_by_key(key) {
-            let places = self.messages.iter().enumerate();
-            self.order.extend(places.filter_map(|(place, message)| {
-                let message = message.as_ref()?;
-                Some((message.time, u64::from(message.source.0) << 32 | place as u64))
-            }));
-            self.order.sort_unstable();
+            self.find_order();
         }
         self.taken = 0;
         self.find_next();
+    }
+
+    /// Sorts the places of the messages.
+    fn find_order(&mut self) {
+        let places = self.messages.iter().enumerate();
+        let arrival = |(place, message): (usize, &Option<Message>)| {
+            let Message { time, source, .. } = message.as_ref()?;
+            Some((*time, u64::from(source.0) << 32 | place as u64))
+        };
+        if self.messages.len() > 2 * BUCKETS {
+            return self.sort_by_buckets();
+        }
+        self.order.extend(places.filter_map(arrival));
+        self.order.sort_unstable();
+    }
+
+    /// Sorts the places of many messages: into buckets of time first, of which each then has few.
+    fn sort_by_buckets(&mut self) {
+        let times = || self.messages.iter().flatten().map(|message| message.time.0);
+        let (first, last) = times().fold((u64::MAX, 0), |(first, last), time| (first.min(time), last.max(time)));
+        let shift = (u64::BITS - (last - first).leading_zeros()).saturating_sub(BUCKETS.ilog2());
+        let bucket_of = |time: u64| ((time - first) >> shift) as usize % BUCKETS;
+        // The end of each bucket, and then, as it is filled from behind, its start.
+        let mut bounds = [0_u32; BUCKETS];
+        times().for_each(|time| bounds[bucket_of(time)] += 1);
+        let mut end = 0;
+        for bound in &mut bounds {
+            end += *bound;
+            *bound = end;
+        }
+        self.order.resize(end as usize, (SimTime::ZERO, 0));
+        for (place, message) in self.messages.iter().enumerate() {
+            let Some(message) = message else { continue };
+            let bound = &mut bounds[bucket_of(message.time.0)];
+            *bound -= 1;
+            self.order[*bound as usize] = (message.time, u64::from(message.source.0) << 32 | place as u64);
+        }
+        let ends = bounds.iter().skip(1).copied().chain([end]);
+        for (&start, end) in bounds.iter().zip(ends) {
+            self.order[start as usize..end as usize].sort_unstable();
+        }
     }
 
     #[inline]

@@ -12,6 +12,13 @@ use std::sync::Arc;
 /// Messages from one shard to another.
 pub(super) type Batch = Vec<(UnitId, Message)>;
 
+/// Where one port leads, and the seat of the unit there.
+#[derive(Clone, Copy, Debug)]
+struct Route {
+    wire: Wire,
+    seat: Seat,
+}
+
 /// What the units of a shard send: a message goes straight to where the receiver will find it.
 #[derive(Debug)]
 pub struct Outbox {
@@ -19,8 +26,8 @@ pub struct Outbox {
     source: UnitId,
     start: SimTime,
     arrivals_from: SimTime,
-    /// The wires of all units of the shard, and where those of the unit that runs begin and end.
-    wires: Vec<Wire>,
+    /// The ways from all units of the shard, and where those of the unit that runs begin and end.
+    routes: Vec<Route>,
     ports: Vec<(u32, u32)>,
     own_ports: (u32, u32),
     /// The shard, and where every unit of the simulation lives.
@@ -46,17 +53,17 @@ impl Outbox {
         pending: Vec<Pending>,
         agenda: Agenda,
     ) -> Outbox {
-        let (mut wires, mut ports) = (Vec::new(), Vec::new());
-        for own in slots {
-            let first = wires.len() as u32;
-            wires.extend(own);
-            ports.push((first, wires.len() as u32));
+        let (mut routes, mut ports) = (Vec::new(), Vec::new());
+        for wires in slots {
+            let first = routes.len() as u32;
+            routes.extend(wires.into_iter().map(|wire| Route { wire, seat: seats[wire.unit.0 as usize] }));
+            ports.push((first, routes.len() as u32));
         }
         Outbox {
             source: UnitId(0),
             start: SimTime::ZERO,
             arrivals_from: SimTime::ZERO,
-            wires,
+            routes,
             ports,
             own_ports: (0, 0),
             shard,
@@ -112,10 +119,9 @@ impl Outbox {
     }
 
     #[inline]
-    fn wire(&self, port: PortId) -> Wire {
+    fn route(&self, port: PortId) -> &Route {
         let (first, end) = self.own_ports;
-        let wires = &self.wires[first as usize..end as usize];
-        wires[usize::from(port.0)]
+        &self.routes[first as usize..end as usize][usize::from(port.0)]
     }
 
     /// Sends `payload` through `port` at time `at`; it arrives after the wire's latency.
@@ -126,24 +132,32 @@ impl Outbox {
     #[inline]
     pub fn send(&mut self, port: PortId, at: SimTime, payload: Payload) {
         assert!(at >= self.start, "sent at {at}, before the window's start at {}", self.start);
-        let wire = self.wire(port);
-        let message = Message { time: at + wire.latency, source: self.source, port: wire.port, payload };
-        if message.time < self.arrivals_from {
-            return self.refuse(&message);
+        let &Route { wire, seat } = self.route(port);
+        let time = at + wire.latency;
+        if time < self.arrivals_from {
+            return self.refuse(time);
         }
-        let seat = self.seats[wire.unit.0 as usize];
-        if seat.shard == self.shard {
-            self.agenda.bring_forward(seat.slot as usize, message.time);
-            self.pending[seat.slot as usize].push(message, self.arrivals_from, &mut self.buffers);
-        } else {
-            self.outbound_earliest = self.outbound_earliest.min(message.time);
-            self.outbound[seat.shard as usize].push((wire.unit, message));
+        let (source, port) = (self.source, wire.port);
+        if seat.shard != self.shard {
+            self.outbound_earliest = self.outbound_earliest.min(time);
+            self.outbound[seat.shard as usize].push((wire.unit, Message { time, source, port, payload }));
+            return;
+        }
+        let slot = seat.slot as usize;
+        self.agenda.bring_forward(slot, time);
+        let pending = &mut self.pending[slot];
+        match pending.place(time, &mut self.buffers) {
+            Some(place) => place.push(Some(Message { time, source, port, payload })),
+            None => {
+                let message = Message { time, source, port, payload };
+                pending.push_far(message, self.arrivals_from, &mut self.buffers);
+            }
         }
     }
 
     #[cold]
-    fn refuse(&mut self, message: &Message) {
-        let (time, until) = (message.time, self.arrivals_from);
+    fn refuse(&mut self, time: SimTime) {
+        let until = self.arrivals_from;
         self.broken
             .get_or_insert(format!("it sent a message that arrives at {time}, before the window's end at {until}"));
     }
@@ -153,11 +167,15 @@ impl Outbox {
     pub(super) fn deliver(&mut self, unit: UnitId, message: Message, floor: SimTime) {
         let slot = self.seats[unit.0 as usize].slot as usize;
         self.agenda.bring_forward(slot, message.time);
-        self.pending[slot].push(message, floor, &mut self.buffers);
+        let pending = &mut self.pending[slot];
+        match pending.place(message.time, &mut self.buffers) {
+            Some(place) => place.push(Some(message)),
+            None => pending.push_far(message, floor, &mut self.buffers),
+        }
     }
 
     /// Time a message through `port` takes.
     pub fn latency(&self, port: PortId) -> SimTime {
-        self.wire(port).latency
+        self.route(port).wire.latency
     }
 }

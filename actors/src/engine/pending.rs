@@ -124,39 +124,42 @@ impl Pending {
         &mut self.spans[at as usize]
     }
 
-    /// Adds a message of span `number`, one of the calendar's.
+    /// Where a message of span `number`, one of the calendar's, is to be pushed. It counts as there.
     #[inline]
-    fn push_near(&mut self, number: u64, message: Message, buffers: &mut Buffers) {
+    fn place_near(&mut self, number: u64, buffers: &mut Buffers) -> &mut Messages {
         self.near += 1;
         let size = self.size;
         let span = self.span(number);
-        if span.is_empty() {
+        if span.capacity() == 0 {
             *span = buffers.take(size);
         }
-        span.push(Some(message));
+        span
     }
 
-    /// Adds a message; no message that is added from now on arrives before `floor`.
+    /// Where a message that arrives at `time` is to be pushed, which then counts as there; `None` where it lies after the calendar as
+    /// it stands, for [`Self::push_far`].
+    ///
+    /// A message is written once, to its place: it is not handed down to here.
     #[inline]
-    pub fn push(&mut self, message: Message, floor: SimTime, buffers: &mut Buffers) {
-        let number = self.shape.number(message.time);
+    pub fn place(&mut self, time: SimTime, buffers: &mut Buffers) -> Option<&mut Messages> {
+        let number = self.shape.number(time);
         if number.wrapping_sub(self.first) >= self.shape.spans {
-            return self.push_far(message, floor, buffers);
+            return None;
         }
-        self.earliest = self.earliest.min(message.time);
-        self.push_near(number, message, buffers);
+        self.earliest = self.earliest.min(time);
+        Some(self.place_near(number, buffers))
     }
 
-    /// Adds a message that lies after the calendar as it stands.
+    /// Adds a message that lies after the calendar as it stands; none that is added from now on arrives before `floor`.
     #[cold]
-    fn push_far(&mut self, message: Message, floor: SimTime, buffers: &mut Buffers) {
+    pub fn push_far(&mut self, message: Message, floor: SimTime, buffers: &mut Buffers) {
         // The unit may have slept for long: the calendar starts with what is there.
         self.first = self.first.max(self.shape.number(self.earliest.min(floor)));
         self.bring_near(buffers);
         self.earliest = self.earliest.min(message.time);
         let number = self.shape.number(message.time);
         if number.wrapping_sub(self.first) < self.shape.spans {
-            self.push_near(number, message, buffers);
+            self.place_near(number, buffers).push(Some(message));
         } else {
             self.later.push(Far { message, number: self.later_sent });
             self.later_sent += 1;
@@ -170,7 +173,7 @@ impl Pending {
             let is_near = |far: &PeekMut<Far>| shape.number(far.message.time).wrapping_sub(first) < shape.spans;
             let Some(far) = self.later.peek_mut().filter(is_near) else { return };
             let message = PeekMut::pop(far).message;
-            self.push_near(shape.number(message.time), message, buffers);
+            self.place_near(shape.number(message.time), buffers).push(Some(message));
         }
     }
 
@@ -269,7 +272,11 @@ mod tests {
                     let distance = 1 << draw(14);
                     let time = SimTime(now + 100 * draw(distance));
                     let (source, payload) = (UnitId(draw(3) as u32), Payload::Custom([sent, 0, 0]));
-                    pending.push(Message { time, source, port: PortId(0), payload }, SimTime(now), &mut buffers);
+                    let message = Message { time, source, port: PortId(0), payload };
+                    match pending.place(time, &mut buffers) {
+                        Some(place) => place.push(Some(message)),
+                        None => pending.push_far(message, SimTime(now), &mut buffers),
+                    }
                     waiting.push((time, source, sent));
                 }
                 waiting.sort_unstable();

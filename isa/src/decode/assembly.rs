@@ -377,7 +377,8 @@ impl Decoder<'_> {
             for pending in &code.pending {
                 let (instruction, dependencies) = output.placed(pending, &place);
                 let (pipe, latency, count, passes) = pending.cost;
-                timings.push(Timing { pipe, latency, count, passes, dependencies });
+                let is_plain = instruction.kind == Kind::Lanes;
+                timings.push(Timing { pipe, latency, count, passes, is_plain, dependencies });
                 let line = source.line_column(pending.span.start).line;
                 positions.push(SourcePosition { line, text: pending.span.text(source.text()).into() });
                 instructions.push(instruction);
@@ -481,7 +482,8 @@ impl Output<'_> {
             instruction.reconvergence += place.first;
         }
         self.direct(&mut instruction, pending, place);
-        (instruction, scoreboard.dependencies(&mut self.further_dependencies))
+        let always_ready = predicate_base + u16::from(TRUE_PREDICATE);
+        (instruction, scoreboard.dependencies(always_ready, &mut self.further_dependencies))
     }
 
     /// Gives branches and calls their targets.
@@ -526,17 +528,26 @@ impl Scoreboard {
         }
     }
 
-    /// Puts the first entries into the instruction's own table and the others into the program's.
-    fn dependencies(self, further: &mut Vec<u16>) -> Dependencies {
-        let mut dependencies = Dependencies { further: further.len() as u32, ..Dependencies::default() };
+    /// Puts the first entries into the instruction's own table and the others into the program's. `always_ready` is never written.
+    fn dependencies(mut self, always_ready: u16, further: &mut Vec<u16>) -> Dependencies {
+        let mut dependencies = Dependencies {
+            waits: [always_ready; _],
+            // Nothing waits for what has no destination.
+            writes: [SINK_ROW; _],
+            further: further.len() as u32,
+            ..Dependencies::default()
+        };
+        for index in 0..self.writes.len() {
+            self.read(self.writes[index]);
+        }
         let mut divide = |entries: &[u16], own: &mut [u16]| {
             let count = entries.len().min(own.len());
             own[..count].copy_from_slice(&entries[..count]);
             further.extend(&entries[count..]);
-            (count as u8, (entries.len() - count) as u8)
+            (entries.len() - count) as u8
         };
-        (dependencies.read_count, dependencies.further_read_count) = divide(&self.reads, &mut dependencies.reads);
-        (dependencies.write_count, dependencies.further_write_count) = divide(&self.writes, &mut dependencies.writes);
+        dependencies.further_wait_count = divide(&self.reads, &mut dependencies.waits);
+        dependencies.further_write_count = divide(&self.writes, &mut dependencies.writes);
         dependencies
     }
 }

@@ -145,7 +145,13 @@ pub(super) fn system(
     };
     let form = &instruction.memory;
     if !deferred && !form.is_reduction {
-        write_element(&mut warp.registers, instruction.destinations[0], form.wide[0], &context.values.accessed.low, mask);
+        write_element(
+            &mut warp.registers,
+            instruction.destinations[0],
+            form.wide[0],
+            &context.values.accessed.low,
+            mask,
+        );
     }
     warp.control.synchronising_step();
     warp.control.advance();

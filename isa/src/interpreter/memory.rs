@@ -137,7 +137,13 @@ pub(super) fn load(
                 *value = extend(*value, form.element_bytes, true);
             }
         }
-        write_element(&mut warp.registers, instruction.destinations[0], form.wide[0], &context.values.accessed.low, done);
+        write_element(
+            &mut warp.registers,
+            instruction.destinations[0],
+            form.wide[0],
+            &context.values.accessed.low,
+            done,
+        );
     } else if form.element_bytes == 4 && !form.wide[0] {
         for element in 0..usize::from(form.elements) {
             let half = if element >= 2 { &context.values.accessed.high } else { &context.values.accessed.low };
@@ -307,7 +313,13 @@ pub(super) fn atomic(
     if function.data_type == AtomicType::F32 && access.space == Space::Global {
         function.data_type = AtomicType::F32Flushed;
     }
-    let completion = context.memory.atomic(access, function, &context.values.operands, &context.values.replacements, &mut context.values.accessed);
+    let completion = context.memory.atomic(
+        access,
+        function,
+        &context.values.operands,
+        &context.values.replacements,
+        &mut context.values.accessed,
+    );
     let completion = match completion {
         Ok(completion) => completion,
         Err(error) => return problem(error),

@@ -36,6 +36,25 @@ use registers::{Lane, Registers};
 /// neither finished nor blocked. `access` is filled where the effect is `Effect::Memory`.
 pub type StepFunction = fn(&Program, &mut WarpState, &mut StepContext, &mut MemoryAccess) -> Effect;
 
+/// Runs the instruction at `warp.pc()`, one whose [`Timing::is_plain`](crate::program::Timing::is_plain), as a [`StepFunction`] does.
+pub type PlainFunction = fn(&Program, &mut WarpState);
+
+/// The plain function for this processor, as [`step_function`].
+pub fn plain_function() -> PlainFunction {
+    if bodies::has_vector_features() { plain::<1> } else { plain::<0> }
+}
+
+/// Version 1 only for processors that `has_vector_features`: `plain_function` alone hands it out.
+fn plain<const VERSION: usize>(program: &Program, warp: &mut WarpState) {
+    let instruction = &program.instructions[warp.control.pc as usize];
+    let mask = warp.control.mask & warp.registers.predicate(instruction.guard, instruction.guard_flip);
+    warp.executed = mask;
+    if mask != 0 {
+        run_lanes::<VERSION>(program, instruction, &mut warp.registers, mask);
+    }
+    warp.control.advance();
+}
+
 /// The step function for this processor. All of them give the same results, bit for bit; choose once.
 pub fn step_function() -> StepFunction {
     if bodies::has_vector_features() { step_vectorised } else { step_portable }
@@ -215,7 +234,7 @@ fn step<const VERSION: usize>(
 #[inline(always)]
 fn run_lanes<const VERSION: usize>(program: &Program, instruction: &Instruction, registers: &mut Registers, mask: u32) {
     // SAFETY: the instruction, the registers and the constants are of one decoded program; version 1 is only reached through
-    // `step_vectorised`, which `step_function` hands out after it has checked the processor's features.
+    // `step_vectorised` and `plain`, which are handed out after a check of the processor's features.
     unsafe { instruction.functions[VERSION](instruction, registers, &program.constants, mask) }
 }
 

@@ -21,13 +21,18 @@ impl Sm {
     pub(super) fn issue(&mut self, sub_core: usize, ready: WarpSet, step: &mut Step) {
         let cycle = step.now.cycle;
         let State { warps, pipe, front_end, .. } = &mut self.state;
+        let specification = &self.specification.pipe;
+        let memory_is_taken = || pipe.accepts_from(specification, cycle) > cycle || !pipe.has_room(specification);
+        let first = front_end.first(&self.specification.front_end, sub_core, ready, warps.older());
+        let wanted = usize::from(warps.warp(first).pipe);
+        if front_end.free_from(sub_core, wanted) <= cycle && (wanted != Pipe::Memory as usize || !memory_is_taken()) {
+            warps.take(first);
+            return self.execute(first, sub_core, step);
+        }
         let mut blocked = front_end.blocked(sub_core, warps.wants(), cycle);
         let memory = warps.wants()[Pipe::Memory as usize] & ready;
-        if memory != 0 {
-            let specification = &self.specification.pipe;
-            if pipe.accepts_from(specification, cycle) > cycle || !pipe.has_room(specification) {
-                blocked |= memory;
-            }
+        if memory != 0 && memory_is_taken() {
+            blocked |= memory;
         }
         let blocked = blocked & ready;
         let choice =

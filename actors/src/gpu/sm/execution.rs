@@ -5,7 +5,7 @@ use super::warps::cta::CtaSlot;
 use super::warps::slot::Context;
 use crate::memory::{DeviceMemoryView, WriteLog};
 use balar_isa::execution::{AccessKind, AccessValues, Effect, MemoryAccess, Space, StepContext};
-use balar_isa::interpreter::{StepFunction, step_function};
+use balar_isa::interpreter::{PlainFunction, StepFunction, plain_function, step_function};
 use balar_isa::program::{CountClass, Timing, lanes};
 use balar_protocol::SimTime;
 use balar_protocol::statistics::KernelCounters;
@@ -38,6 +38,7 @@ pub struct Values<'a, 'b> {
 #[derive(Debug)]
 pub struct Execution {
     step: StepFunction,
+    plain: PlainFunction,
     gpu: usize,
     /// The access that the last step made.
     pub access: MemoryAccess,
@@ -53,12 +54,26 @@ impl Execution {
     pub fn new(gpu: usize) -> Execution {
         Execution {
             step: step_function(),
+            plain: plain_function(),
             gpu,
             access: MemoryAccess::default(),
             further: Vec::new(),
             values: Box::default(),
             blocked_by: 0,
         }
+    }
+
+    /// Runs the warp's next instruction and counts it, if it is a plain one. True where it was.
+    #[inline]
+    pub fn step_plain(&mut self, context: &mut Context, counters: &mut KernelCounters) -> bool {
+        let (program, state, _) = context.parts();
+        let timing = program.timing(state.pc());
+        if timing.is_plain {
+            let active = state.active_mask();
+            (self.plain)(program, state);
+            count(counters, timing, active, state.executed_mask());
+        }
+        timing.is_plain
     }
 
     /// Runs the warp's next instruction and counts it. `cycle` is when it issues, which may be after this moment for an instruction
@@ -91,12 +106,8 @@ impl Execution {
             blocked_by: None,
         };
         let active = state.active_mask();
-        let mut surroundings = StepContext {
-            memory: &mut memory,
-            values: &mut self.values,
-            cycle,
-            nanoseconds: moment.time.0 / 1000,
-        };
+        let mut surroundings =
+            StepContext { memory: &mut memory, values: &mut self.values, cycle, nanoseconds: moment.time.0 / 1000 };
         let effect = (self.step)(program, state, &mut surroundings, &mut self.access);
         if let Some(token) = memory.blocked_by {
             self.blocked_by = token;

@@ -166,6 +166,10 @@ impl SmMemory<'_> {
         }
         for lane in lanes(access.mask) {
             let address = access.addresses[lane];
+            let (start, end) = *self.recent_range;
+            if address >= start && address < end && end - address >= bytes {
+                continue;
+            }
             match self.view.legal_range(self.gpu, address, bytes) {
                 Some(range) => *self.recent_range = range,
                 None => return Err(MemoryProblem::Fault { lane: lane as u8, cause: illegal(address) }),

@@ -195,6 +195,9 @@ impl Sm {
     pub(super) fn step_warp(&mut self, warp: usize, cycle: u64, step: &mut Step) -> Effect {
         let State { warps, pipe, recent_range, .. } = &mut self.state;
         let (_, context, cta) = warps.all_of(warp);
+        if self.execution.step_plain(context, &mut cta.counters) {
+            return Effect::Plain;
+        }
         let values = Values { view: step.view, log: &mut self.writer, recent_range, token: pipe.next_key() };
         self.execution.step(context, cta, values, step.now, cycle)
     }

@@ -116,6 +116,18 @@ impl FrontEnd {
         self.sub_cores[sub_core].blocked(wants, cycle)
     }
 
+    /// The warp that a sub-core comes to first among `ready` ones, of which there is at least one.
+    #[inline]
+    pub fn first(
+        &self,
+        specification: &FrontEndSpecification,
+        sub_core: usize,
+        ready: WarpSet,
+        older: &[WarpSet],
+    ) -> usize {
+        self.sub_cores[sub_core].first(&specification.policy, ready, older)
+    }
+
     /// The warp that a sub-core issues; see [`Choice`].
     #[inline]
     pub fn choose(

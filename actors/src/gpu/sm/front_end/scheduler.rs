@@ -80,6 +80,17 @@ impl SubCore {
         self.taken |= 1 << pipe as u16;
     }
 
+    /// The warp that the policy comes to first among `ready` ones, of which there is at least one.
+    #[inline]
+    pub fn first(&self, policy: &Policy, ready: WarpSet, older: &[WarpSet]) -> usize {
+        let last = usize::from(self.last);
+        match policy.policy {
+            SchedulerPolicy::GreedyThenOldest if ready >> last & 1 == 1 => last,
+            SchedulerPolicy::GreedyThenOldest => oldest(ready, older),
+            _ => self.choose(policy, ready, 0, older).warp.unwrap_or(last),
+        }
+    }
+
     /// The warp that the policy issues among `ready` ones, and those `blocked` that it would have come to before.
     #[inline]
     pub fn choose(&self, policy: &Policy, ready: WarpSet, blocked: WarpSet, older: &[WarpSet]) -> Choice {

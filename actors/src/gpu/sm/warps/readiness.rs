@@ -65,19 +65,12 @@ impl Readiness {
     pub fn issue_cycle(&self, program: &Program, timing: &Timing) -> Ready {
         let Readiness::Scoreboard(entries) = self;
         let dependencies = &timing.dependencies;
-        let mut ready = Ready::default();
-        for &register in &dependencies.reads[..usize::from(dependencies.read_count)] {
-            ready = ready.max(entries[usize::from(register)]);
+        let latest = |ready: Ready, &register: &u16| ready.max(entries[usize::from(register)]);
+        let ready = dependencies.waits.iter().fold(Ready::default(), latest);
+        if dependencies.is_complete() {
+            return ready;
         }
-        for &register in &dependencies.writes[..usize::from(dependencies.write_count)] {
-            ready = ready.max(entries[usize::from(register)]);
-        }
-        if !dependencies.is_complete() {
-            for &register in program.further_reads(dependencies).iter().chain(program.further_writes(dependencies)) {
-                ready = ready.max(entries[usize::from(register)]);
-            }
-        }
-        ready
+        program.further_waits(dependencies).iter().fold(ready, latest)
     }
 
     /// An instruction has issued: its results can be read from `results` on, which may be [`Ready::PENDING`].
@@ -85,7 +78,7 @@ impl Readiness {
     pub fn issued(&mut self, program: &Program, timing: &Timing, results: Ready) {
         let Readiness::Scoreboard(entries) = self;
         let dependencies = &timing.dependencies;
-        for &register in &dependencies.writes[..usize::from(dependencies.write_count)] {
+        for &register in &dependencies.writes {
             entries[usize::from(register)] = results;
         }
         if !dependencies.is_complete() {
