@@ -22,6 +22,7 @@ mod matrix;
 pub mod mbarrier;
 pub mod module;
 mod operation;
+pub mod prefetch;
 pub mod program;
 pub mod ptx;
 mod scheduling;

@@ -5,7 +5,8 @@ use crate::execution::LaneValues;
 use crate::interpreter::memory::scatter;
 use crate::interpreter::registers::{Lane, Registers, special};
 use crate::operation::{Row, TRUE_PREDICATE};
-use crate::program::{LANES, Program};
+use crate::prefetch::prefetch;
+use crate::program::{LANES, Program, Timing};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -119,6 +120,17 @@ impl WarpState {
         registers.parameters = shape.parameters;
         let lanes = threads.saturating_sub(first);
         self.control.reset(if lanes >= 32 { u32::MAX } else { (1 << lanes) - 1 });
+    }
+
+    /// Brings the registers that an instruction reads and writes closer.
+    #[inline]
+    pub fn prefetch(&self, timing: &Timing) {
+        let registers =
+            timing.dependencies.waits.iter().filter_map(|&entry| self.registers.rows.get(usize::from(entry)));
+        for row in registers {
+            prefetch(&row.0[0]);
+            prefetch(&row.0[LANES / 2]);
+        }
     }
 
     /// The instruction to issue next. Meaningless once finished or blocked.

@@ -24,6 +24,14 @@ pub const SECTOR_BYTES: u64 = 32;
 /// Sectors of a line.
 pub const SECTORS_PER_LINE: u32 = 4;
 
+/// How many sectors a mask of one line's sectors has. Not every processor counts bits by itself.
+#[inline]
+pub const fn sector_count(sectors: u8) -> u32 {
+    // Digit n is the number of ones in n.
+    const ONES: u64 = 0x4332_3221_3221_2110;
+    (ONES >> (4 * (sectors % 16))) as u32 % 16
+}
+
 /// What a request does.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum MemoryKind {
@@ -140,7 +148,7 @@ impl MemoryRequest {
 impl MemoryResponse {
     /// Bytes of data that it carries.
     pub const fn data_bytes(&self) -> u64 {
-        if self.kind.returns_data() { self.sectors.count_ones() as u64 * SECTOR_BYTES } else { 0 }
+        if self.kind.returns_data() { sector_count(self.sectors) as u64 * SECTOR_BYTES } else { 0 }
     }
 }
 
@@ -241,6 +249,11 @@ impl Credits {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn sectors_are_counted() {
+        assert!((0..16).all(|mask: u8| sector_count(mask) == mask.count_ones()));
+    }
 
     /// A credit that lies too far from the first, or finds no room, is refused and leaves the others as they are.
     #[test]

@@ -12,7 +12,7 @@ use super::ChannelCounters;
 use super::bursts::Requester;
 use super::timing::{DramTiming, Refresh};
 use crate::interleave::fold;
-use balar_protocol::memory::{LINE_BYTES, MemoryKind, MemoryRequest};
+use balar_protocol::memory::{LINE_BYTES, MemoryKind, MemoryRequest, sector_count};
 use balar_protocol::{Clock, SimTime};
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
@@ -503,7 +503,7 @@ impl BankTimedChannel {
         }
         state.counts[direction] -= 1;
 
-        let sectors = u64::from(entry.request.sectors.count_ones()).clamp(1, 4);
+        let sectors = u64::from(sector_count(entry.request.sectors)).clamp(1, 4);
         let last = chosen.cycle + (sectors - 1) * u64::from(timing.t_ccd_l);
         state.column_bus = chosen.cycle + sectors * u64::from(timing.t_ccd_s);
         state.group_column[(chosen.bank & self.group_of_bank) as usize] =

@@ -12,7 +12,7 @@ pub use timing::{DramTiming, Refresh};
 use crate::catalogue::ParameterProblem;
 use crate::engine::{Inbox, NextWake, Outbox, StateError, Window, restore_state, save_state};
 use crate::lines::LineRange;
-use balar_protocol::memory::{MemoryBurst, MemoryKind, MemoryMessage, MemoryRequest, ServedBy};
+use balar_protocol::memory::{MemoryBurst, MemoryKind, MemoryMessage, MemoryRequest, ServedBy, sector_count};
 use balar_protocol::statistics::StatisticSink;
 use balar_protocol::{Bandwidth, Clock, Frequency, Message, Payload, PortId, SimTime};
 use bank_timed::{BankTimedChannel, ChannelState};
@@ -76,7 +76,7 @@ balar_protocol::counters! {
 
 impl ChannelCounters {
     fn arrival(&mut self, request: &MemoryRequest) {
-        let sectors = u64::from(request.sectors.count_ones());
+        let sectors = u64::from(sector_count(request.sectors));
         if request.kind == MemoryKind::Load {
             self.requests_read += 1;
             self.sectors_read += sectors;

@@ -1,7 +1,7 @@
 //! A channel with a fixed latency and a bandwidth: first come, first served.
 
 use super::ChannelCounters;
-use balar_protocol::memory::{MemoryKind, MemoryRequest, SECTOR_BYTES};
+use balar_protocol::memory::{MemoryKind, MemoryRequest, SECTOR_BYTES, sector_count};
 use balar_protocol::{Bandwidth, SimTime};
 use serde::{Deserialize, Serialize};
 
@@ -31,7 +31,7 @@ impl SimpleChannel {
     pub(super) fn access(&mut self, time: SimTime, request: &MemoryRequest) -> SimTime {
         let state = &mut self.state;
         let start = time.max(state.free);
-        let span = self.occupancy[request.sectors.count_ones().min(4) as usize];
+        let span = self.occupancy[sector_count(request.sectors).min(4) as usize];
         state.free = start + span;
         let done = start + self.latency;
         state.counters.arrival(request);

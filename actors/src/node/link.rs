@@ -6,7 +6,7 @@
 use crate::catalogue::{BuildContext, BuildError, Capability, ParameterSet, PortDefinition, Role, UnitDefinition};
 use crate::engine::{CodeSource, Inbox, NextWake, Outbox, StateError, Unit, Window, restore_state, save_state};
 use balar_protocol::cuda::CudaMessage;
-use balar_protocol::memory::{MemoryMessage, SECTOR_BYTES};
+use balar_protocol::memory::{MemoryMessage, SECTOR_BYTES, sector_count};
 use balar_protocol::statistics::{StatisticDefinition, StatisticSink};
 use balar_protocol::{Bandwidth, Bytes, Payload, PortId, Protocol, SimTime};
 use serde::{Deserialize, Serialize};
@@ -161,7 +161,7 @@ fn data_bytes(payload: &Payload) -> u64 {
         Payload::Copy(message) => message.data_bytes(),
         Payload::Memory(MemoryMessage::Request(request)) => u64::from(request.data_bytes),
         Payload::Memory(MemoryMessage::Response(response)) if response.kind.returns_data() => {
-            u64::from(response.sectors.count_ones()) * SECTOR_BYTES
+            u64::from(sector_count(response.sectors)) * SECTOR_BYTES
         }
         Payload::Memory(MemoryMessage::Burst(burst)) if burst.kind.carries_data() => u64::from(burst.bytes),
         Payload::Memory(MemoryMessage::BurstDone(burst)) if burst.kind.returns_data() => u64::from(burst.bytes),

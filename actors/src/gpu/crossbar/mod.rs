@@ -14,7 +14,7 @@ use crate::catalogue::{
 use crate::engine::{CodeSource, Inbox, NextWake, Outbox, StateError, Unit, Window, restore_state, save_state};
 use crate::interleave::{AddressHash, SliceMap};
 use balar_host::memory::is_pinned;
-use balar_protocol::memory::{LINE_BYTES, MemoryMessage, MemoryRequest, MemoryResponse, SECTOR_BYTES};
+use balar_protocol::memory::{LINE_BYTES, MemoryMessage, MemoryRequest, MemoryResponse, SECTOR_BYTES, sector_count};
 use balar_protocol::statistics::StatisticSink;
 use balar_protocol::{Clock, Frequency, Message, Payload, PortId, Protocol};
 use plane::{Plane, PlaneConfiguration, PlaneState};
@@ -300,7 +300,7 @@ impl Fixed {
         if !response.kind.returns_data() {
             return 1;
         }
-        let bytes = response.sectors.count_ones() * SECTOR_BYTES as u32;
+        let bytes = sector_count(response.sectors) * SECTOR_BYTES as u32;
         (self.response_header_flits + bytes.div_ceil(self.flit_bytes)).max(1)
     }
 }

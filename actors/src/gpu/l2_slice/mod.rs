@@ -16,6 +16,7 @@ use crate::engine::{CodeSource, Inbox, NextWake, Outbox, StateError, Unit, Windo
 use crate::slab::Chains;
 use balar_protocol::memory::{
     Credits, LINE_BYTES, MemoryKind, MemoryMessage, MemoryRequest, MemoryResponse, SECTOR_BYTES, Scope, ServedBy,
+    sector_count,
 };
 use balar_protocol::statistics::StatisticSink;
 use balar_protocol::{Bytes, Clock, Frequency, Message, Payload, PortId, Protocol, SimTime};
@@ -357,7 +358,7 @@ impl L2Slice {
             self.state.mshr_used += u32::from(pending == 0);
             self.state.counters.mshr_maximum = self.state.counters.mshr_maximum.max(u64::from(self.state.mshr_used));
             self.state.counters.fills += 1;
-            self.state.counters.sectors_filled += u64::from(fetch.count_ones());
+            self.state.counters.sectors_filled += u64::from(sector_count(fetch));
             let fill = MemoryRequest {
                 line: request.line,
                 id: index,
@@ -412,13 +413,13 @@ impl L2Slice {
     fn write_back(&mut self, cycle: u64, address: u64, sectors: u8, out: &mut Outbox) {
         self.state.write_backs += 1;
         self.state.counters.write_backs += 1;
-        self.state.counters.sectors_written_back += u64::from(sectors.count_ones());
+        self.state.counters.sectors_written_back += u64::from(sector_count(sectors));
         let request = MemoryRequest {
             line: address,
             id: WRITE_BACK_ID,
             launch: 0,
             return_port: 0,
-            data_bytes: (sectors.count_ones() * SECTOR_BYTES as u32) as u16,
+            data_bytes: (sector_count(sectors) * SECTOR_BYTES as u32) as u16,
             sectors,
             full_sectors: sectors,
             operations: 0,
@@ -430,9 +431,9 @@ impl L2Slice {
     }
 
     fn count(&mut self, request: &MemoryRequest, valid: u8, needed: u8) {
-        let sectors = u64::from(request.sectors.count_ones());
-        let hits = u64::from((request.sectors & valid).count_ones());
-        let missing = u64::from(needed.count_ones());
+        let sectors = u64::from(sector_count(request.sectors));
+        let hits = u64::from(sector_count(request.sectors & valid));
+        let missing = u64::from(sector_count(needed));
         let counters = &mut self.state.counters;
         match request.kind {
             MemoryKind::Load => {
@@ -470,7 +471,7 @@ impl L2Slice {
 
     /// Answers `request`, whose sectors are all there, with the data ready in cycle `ready`.
     fn finish(&mut self, mut ready: u64, request: &MemoryRequest, hits: u8, out: &mut Outbox) {
-        let sector_bytes = u64::from(request.sectors.count_ones()) * SECTOR_BYTES;
+        let sector_bytes = u64::from(sector_count(request.sectors)) * SECTOR_BYTES;
         if matches!(request.kind, MemoryKind::Atomic | MemoryKind::Reduction) {
             let mut start = ready.max(self.state.atomic_free);
             if self.state.last_atomic.0 == request.line {
@@ -532,6 +533,7 @@ impl L2Slice {
     fn handle(&mut self, message: Message, cycle: u64, out: &mut Outbox) {
         match message.payload {
             Payload::Memory(MemoryMessage::Request(request)) if message.port == self.crossbar => {
+                self.sets.prefetch(self.sets.place(request.line));
                 self.state.queue.push_back((cycle, request));
                 let counters = &mut self.state.counters;
                 counters.queue_maximum = counters.queue_maximum.max(self.state.queue.len() as u64);

@@ -2,6 +2,7 @@
 
 use crate::interleave::fold;
 use crate::slab::Chain;
+use balar_isa::prefetch::prefetch;
 use balar_protocol::memory::LINE_BYTES;
 use serde::{Deserialize, Serialize};
 
@@ -111,6 +112,20 @@ impl Sets {
             (local % count + high) % count
         };
         Place { set: set as u32, tag: local as u32 }
+    }
+
+    /// Brings what will be looked at there closer.
+    #[inline]
+    pub fn prefetch(&self, place: Place) {
+        let first = place.set as usize * self.ways as usize;
+        let SetsState { tags, order, oldest, .. } = &self.state;
+        prefetch(&oldest[place.set as usize]);
+        for way in (0..self.ways as usize).step_by(16) {
+            prefetch(&tags[first + way]);
+        }
+        for way in (0..self.ways as usize).step_by(8) {
+            prefetch(&order[first + way]);
+        }
     }
 
     /// The way that holds the line at `address`, whose place is `place`.

@@ -3,7 +3,7 @@
 use crate::memory::AccessPattern;
 use balar_isa::execution::MemoryAccess;
 use balar_isa::program::{LANES, lanes};
-use balar_protocol::memory::{LINE_BYTES, SECTOR_BYTES};
+use balar_protocol::memory::{LINE_BYTES, SECTOR_BYTES, sector_count};
 
 /// Bytes of a word, the unit in which full sectors are told from partial ones.
 const WORD_BYTES: u64 = 4;
@@ -126,7 +126,7 @@ impl Lines {
 
     /// Sectors touched, over all lines.
     pub fn sectors(&self) -> u32 {
-        self.as_slice().iter().map(|line| line.sectors.count_ones()).sum()
+        self.as_slice().iter().map(|line| sector_count(line.sectors)).sum()
     }
 }
 

@@ -237,7 +237,7 @@ impl Sm {
         let known = match access.kind {
             AccessKind::Load | AccessKind::Store => 0,
             AccessKind::Atomic | AccessKind::Reduction => {
-                self.wiring.ports.clock.cycle_at_or_after(self.writer.visible_at(step.now.time))
+                self.wiring.ports.clock.cycle_at_or_after(self.writer.visible_at(step.now.time()))
             }
         };
         let access = Access {

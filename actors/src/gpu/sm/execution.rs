@@ -7,8 +7,8 @@ use crate::memory::{DeviceMemoryView, WriteLog};
 use balar_isa::execution::{AccessKind, AccessValues, Effect, MemoryAccess, Space, StepContext};
 use balar_isa::interpreter::{PlainFunction, StepFunction, plain_function, step_function};
 use balar_isa::program::{CountClass, Timing, lanes};
-use balar_protocol::SimTime;
 use balar_protocol::statistics::KernelCounters;
+use balar_protocol::{Clock, SimTime};
 
 /// Local memory of all warps lies here, above every device address, interleaved word by word over the lanes.
 const LOCAL_WINDOW: u64 = 0x7f00_0000_0000;
@@ -18,8 +18,16 @@ const LOCAL_WINDOW: u64 = 0x7f00_0000_0000;
 pub struct Moment {
     /// Its number.
     pub cycle: u64,
-    /// When it begins.
-    pub time: SimTime,
+    /// Whose cycle it is.
+    pub clock: Clock,
+}
+
+impl Moment {
+    /// When the cycle begins. Most instructions do not ask.
+    #[inline]
+    pub fn time(&self) -> SimTime {
+        self.clock.time_of(self.cycle)
+    }
 }
 
 /// Device memory for a step: as it was at the end of the last value epoch, and what the SM has written since.
@@ -91,12 +99,13 @@ impl Execution {
             unreachable!("a warp that is placed has a program and a state");
         };
         let timing = program.timing(state.pc());
+        let time = moment.time();
         self.further.clear();
         let mut memory = SmMemory {
             view: values.view,
             gpu: self.gpu,
             log: values.log,
-            time: moment.time,
+            time,
             shared: &mut cta.shared,
             local,
             local_bytes: program.resources().local_bytes as usize,
@@ -107,7 +116,7 @@ impl Execution {
         };
         let active = state.active_mask();
         let mut surroundings =
-            StepContext { memory: &mut memory, values: &mut self.values, cycle, nanoseconds: moment.time.0 / 1000 };
+            StepContext { memory: &mut memory, values: &mut self.values, cycle, nanoseconds: time.0 / 1000 };
         let effect = (self.step)(program, state, &mut surroundings, &mut self.access);
         if let Some(token) = memory.blocked_by {
             self.blocked_by = token;

@@ -12,7 +12,6 @@ use super::warps::slot::Status;
 use crate::engine::state::{CodeSource, StateError, complete_payload, restore_state, save_state};
 use crate::engine::{Inbox, NextWake, Outbox, Unit, Window};
 use crate::memory::SavedWriter;
-use balar_protocol::SimTime;
 use balar_protocol::statistics::StatisticSink;
 use std::sync::Arc;
 
@@ -23,7 +22,7 @@ impl Unit for Sm {
         let view = memory.view();
         let clock = self.wiring.ports.clock;
         let end_cycle = clock.cycle_at_or_after(window.until);
-        let mut step = Step { view: &view, out, now: Moment { cycle: 0, time: SimTime::ZERO } };
+        let mut step = Step { view: &view, out, now: Moment { cycle: 0, clock } };
         let arrival = |inbox: &Inbox| inbox.next_time().map_or(u64::MAX, |time| clock.cycle_at_or_after(time));
         let mut next_message = arrival(inbox);
         loop {
@@ -31,7 +30,7 @@ impl Unit for Sm {
             if cycle >= end_cycle {
                 break;
             }
-            step.now = Moment { cycle, time: clock.time_of(cycle) };
+            step.now.cycle = cycle;
             self.state.warps.advance_to(cycle);
             if self.state.pipe.next_due() <= cycle {
                 self.release_due(&mut step);

@@ -230,6 +230,9 @@ impl Sm {
             let timing = program.timing(pc);
             let pipe = timing.pipe;
             let ready = readiness.issue_cycle(program, timing);
+            if ready != Ready::PENDING {
+                state.prefetch(timing);
+            }
             let is_there = pc.wrapping_sub(fetched) < self.state.front_end.line_length();
             if !is_there && !self.fetch(warp, pc, earliest, step) {
                 return;

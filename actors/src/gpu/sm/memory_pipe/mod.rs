@@ -15,7 +15,7 @@ use super::slab::NONE;
 use crate::engine::Outbox;
 use balar_host::memory::is_pinned;
 use balar_isa::execution::{AccessKind, CacheOperator, MemoryAccess, Space};
-use balar_protocol::memory::{MemoryKind, MemoryRequest, MemoryResponse, Scope};
+use balar_protocol::memory::{MemoryKind, MemoryRequest, MemoryResponse, Scope, sector_count};
 use balar_protocol::statistics::KernelCounters;
 use balar_protocol::translation::TranslationMessage;
 use below::Below;
@@ -262,8 +262,8 @@ impl MemoryPipe {
             // The L1 does not hold what the host may write.
             let cached = cached && !is_pinned(line.line);
             let hit = if cached { self.l1.lookup(line.line, line.sectors) } else { 0 };
-            asked += line.sectors.count_ones();
-            hits += hit.count_ones();
+            asked += sector_count(line.sectors);
+            hits += sector_count(hit);
             let mut missing = line.sectors & !hit;
             if missing == 0 {
                 continue;
@@ -272,15 +272,15 @@ impl MemoryPipe {
                 tracker = self.outstanding.trackers.insert(Tracker { owner, remaining: 0, known: 0 });
             }
             if cached {
-                let before = missing.count_ones();
+                let before = sector_count(missing);
                 let (rest, joined) = self.outstanding.join(line.line, missing, tracker);
                 remaining += joined;
                 missing = rest;
-                self.counters.l1_mshr_merges += u64::from(before - missing.count_ones());
+                self.counters.l1_mshr_merges += u64::from(before - sector_count(missing));
             }
             if missing != 0 {
                 remaining += 1;
-                requested += missing.count_ones();
+                requested += sector_count(missing);
                 self.counters.l1_requests_load += 1;
                 let cycle = start + at as u64 / specification.tags_per_cycle + specification.miss_latency;
                 let mshr = self.outstanding.add_line(line.line, missing, cached, tracker, cycle);
@@ -326,7 +326,7 @@ impl MemoryPipe {
         let scope = scope_of(access);
         for (at, line) in lines.iter().enumerate() {
             if is_store {
-                counters.l1_sectors_store += u64::from(line.sectors.count_ones());
+                counters.l1_sectors_store += u64::from(sector_count(line.sectors));
             }
             let request = MemoryRequest {
                 line: line.line,
@@ -369,7 +369,7 @@ impl MemoryPipe {
                 if mshr.cached && self.l1.fill(mshr.line, mshr.sectors) {
                     self.counters.l1_evictions += 1;
                 }
-                let hit_sectors = response.hit_sectors.count_ones();
+                let hit_sectors = sector_count(response.hit_sectors);
                 // What hit in L2 is counted for the access that sent the request.
                 while let Some((tracker, is_requester)) = self.outstanding.next_waiter(&mut mshr) {
                     self.part_arrived(tracker, if is_requester { hit_sectors } else { 0 }, events);
