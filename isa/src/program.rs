@@ -255,8 +255,6 @@ pub struct Program {
     pub(crate) register_rows: u16,
     /// Those that a warp starts with as zeros: all that may be read before they are written.
     pub(crate) zeroed_rows: Vec<u16>,
-    /// Whether `%tid` is read.
-    pub(crate) uses_thread_index: bool,
     /// Predicate slots of a warp, the two reserved ones included.
     pub(crate) predicate_slots: u16,
 }

@@ -60,7 +60,6 @@ impl WarpState {
             predicates: Vec::new(),
             carry: 0,
             special: [0; special::COUNT],
-            thread: [Row::ZERO; 3],
             parameters: Arc::clone(&shape.parameters),
         };
         let mut warp = WarpState { registers, control: Control::default(), executed: 0 };
@@ -96,27 +95,7 @@ impl WarpState {
         registers.special[special::ZERO] = 0;
         registers.special[special::ONE] = 1;
         let first = 32 * shape.warp_in_cta;
-        if program.uses_thread_index {
-            let width = shape.block[0].max(1);
-            let height = shape.block[1].max(1);
-            let mut x = first % width;
-            let mut y = first / width % height;
-            let mut z = first / width / height;
-            for lane in 0..LANES {
-                registers.thread[0].0[lane] = x;
-                registers.thread[1].0[lane] = y;
-                registers.thread[2].0[lane] = z;
-                x += 1;
-                if x == width {
-                    x = 0;
-                    y += 1;
-                    if y == height {
-                        y = 0;
-                        z += 1;
-                    }
-                }
-            }
-        }
+        registers.special[special::FIRST_THREAD] = first;
         registers.parameters = shape.parameters;
         let lanes = threads.saturating_sub(first);
         self.control.reset(if lanes >= 32 { u32::MAX } else { (1 << lanes) - 1 });

@@ -72,7 +72,6 @@ pub(super) fn program(
         tables: Vec::new(),
         taken_before: None,
         uses_alloca: false,
-        uses_thread_index: false,
         schedules,
     };
     let mut codes = Vec::with_capacity(functions.len());
@@ -412,7 +411,6 @@ impl Decoder<'_> {
             further_dependencies: output.further_dependencies,
             register_rows: rows as u16,
             zeroed_rows,
-            uses_thread_index: self.uses_thread_index,
             predicate_slots: predicates as u16,
         })
     }

@@ -116,7 +116,6 @@ struct Decoder<'a> {
     /// Where the memory ended that `alloca` had taken before the function was called.
     taken_before: Option<u32>,
     uses_alloca: bool,
-    uses_thread_index: bool,
     schedules: bool,
 }
 

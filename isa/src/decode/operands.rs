@@ -196,10 +196,7 @@ impl Decoder<'_> {
         }
         let uniform = |place: usize| (functions::<UniformSpecial>(), place as u32);
         let (lanes, immediate) = match name.name {
-            S::ThreadIndex => {
-                self.uses_thread_index = true;
-                (functions::<ThreadIndex>(), axis as u32)
-            }
+            S::ThreadIndex => (functions::<ThreadIndex>(), axis as u32),
             S::ThreadCount => uniform(special::BLOCK + axis),
             S::CtaIndex | S::ClusterIndex => uniform(special::CTA + axis),
             S::CtaCount | S::ClusterCount => uniform(special::GRID + axis),

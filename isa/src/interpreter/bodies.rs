@@ -106,8 +106,8 @@ pub(crate) struct ThreadIndex;
 impl Body for ThreadIndex {
     #[inline(always)]
     fn run(instruction: &Instruction, registers: &mut Registers, _: &[Row], mask: u32) {
-        let row = registers.thread[instruction.immediate as usize];
-        u32::write(registers, instruction.destinations[0], &row.0, mask);
+        let indices = registers.thread_index(instruction.immediate as usize);
+        u32::write(registers, instruction.destinations[0], &indices, mask);
     }
 }
 

@@ -16,8 +16,6 @@ pub(crate) struct Registers {
     pub carry: u32,
     /// Special registers that are the same in all lanes, by `special` index.
     pub special: [u32; special::COUNT],
-    /// `%tid.x`, `.y` and `.z`.
-    pub thread: [Row; 3],
     /// The launch's parameter block.
     pub parameters: Arc<[u8]>,
 }
@@ -38,7 +36,9 @@ pub(crate) mod special {
     pub const ONE: usize = 18;
     /// `%envreg1`; `%envreg2` follows. All other environment registers are 0.
     pub const ENVIRONMENT_1: usize = 19;
-    pub const COUNT: usize = 21;
+    /// The number of the warp's first thread in its CTA, which follows from no register of PTX.
+    pub const FIRST_THREAD: usize = 21;
+    pub const COUNT: usize = 22;
 }
 
 impl Registers {
@@ -54,6 +54,29 @@ impl Registers {
     #[inline(always)]
     pub fn predicate(&self, slot: u8, flip: u32) -> u32 {
         self.predicates[usize::from(slot)] ^ flip
+    }
+
+    /// `%tid.x`, `.y` or `.z` of each lane.
+    #[inline(always)]
+    pub fn thread_index(&self, axis: usize) -> [u32; LANES] {
+        let [width, height] = [special::BLOCK, special::BLOCK + 1].map(|place| self.special[place].max(1));
+        let first = self.special[special::FIRST_THREAD];
+        let (mut x, mut y, mut z) = (first % width, first / width % height, first / width / height);
+        if x + LANES as u32 <= width {
+            let (start, step) = [(x, 1), (y, 0), (z, 0)][axis];
+            return std::array::from_fn(|lane| start + step * lane as u32);
+        }
+        std::array::from_fn(|_| {
+            let index = [x, y, z][axis];
+            x += 1;
+            if x == width {
+                (x, y) = (0, y + 1);
+            }
+            if y == height {
+                (y, z) = (0, z + 1);
+            }
+            index
+        })
     }
 
     /// Sets a predicate in the lanes of a mask.
