@@ -4,6 +4,7 @@ use crate::catalogue::UnitDefinition;
 use crate::driver::host_cpu;
 use crate::gpu::{copy_engine, crossbar, cta_scheduler, gmmu, hbm_stack, l2_slice, sm};
 use crate::node::{host_memory, link};
+use crate::prototyping::PASS_THROUGH;
 
 /// Every kind of unit that a topology can name.
 pub const UNITS: &[&UnitDefinition] = &[
@@ -17,4 +18,10 @@ pub const UNITS: &[&UnitDefinition] = &[
     &crossbar::DEFINITION,
     &l2_slice::DEFINITION,
     &hbm_stack::DEFINITION,
+    &PASS_THROUGH,
 ];
+
+/// Does this kind of unit come with the simulator? Whatever else a topology names is its user's own.
+pub fn is_built_in(kind: &UnitDefinition) -> bool {
+    UNITS.iter().any(|own| own.name == kind.name)
+}

@@ -1,7 +1,7 @@
 //! The engine, the topology language and the hardware units of balar-actors.
 //!
 //! From the ground up: [`engine`] (units, messages, windows), [`memory`] (values), [`catalogue`] (what a kind of unit declares), the
-//! units themselves ([`gpu`] and [`node`] beside [`driver`]), [`topology`], [`simulation`].
+//! units themselves ([`gpu`] and [`node`] beside [`driver`]), [`topology`], [`simulation`]. [`prototyping`] is for units of one's own.
 
 pub mod catalogue;
 pub mod dram;
@@ -13,6 +13,7 @@ pub mod kinds;
 pub mod lines;
 pub mod memory;
 pub mod node;
+pub mod prototyping;
 pub mod simulation;
 pub mod slab;
 #[cfg(test)]

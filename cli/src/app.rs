@@ -4,7 +4,7 @@ use crate::arguments::{
     Arguments, CatalogueFormat, Command, RunOptions, SimulationOptions, SnapshotCommand, TopologyCommand,
 };
 use crate::exit::ExitStatus;
-use crate::failure::{BUG, Failure, say};
+use crate::failure::{BUG, Failure, UNIT_BROKEN, say};
 use crate::output::{self, folder};
 use crate::result::RunRecord;
 use crate::snapshot::{Difference, Snapshot};
@@ -14,6 +14,7 @@ use balar_actors::kinds::UNITS;
 use balar_actors::topology::nearest;
 use balar_workloads::Descriptor;
 use clap::Parser;
+use std::ffi::OsString;
 use std::fs;
 use std::io::{self, IsTerminal};
 use std::panic::{self, AssertUnwindSafe};
@@ -25,7 +26,15 @@ use tracing_subscriber::util::SubscriberInitExt;
 /// Runs the program that the arguments of this process ask for. `own_units` are kinds of units that topologies can name
 /// beside the built-in ones ([`UNITS`]): a program of one's own passes its units here.
 pub fn main(own_units: &[&'static UnitDefinition]) -> ExitStatus {
-    let arguments = match Arguments::try_parse() {
+    main_with(std::env::args_os(), own_units)
+}
+
+/// As [`main`], with these arguments, of which the first is the program's name.
+pub fn main_with(
+    arguments: impl IntoIterator<Item = impl Into<OsString> + Clone>,
+    own_units: &[&'static UnitDefinition],
+) -> ExitStatus {
+    let arguments = match Arguments::try_parse_from(arguments) {
         Ok(arguments) => arguments,
         Err(error) => {
             // Help and version go to stdout with code 0, mistakes to stderr with code 2. Where nobody reads them, nobody minds.
@@ -184,8 +193,10 @@ fn tell(record: &RunRecord, expanded: &str, options: &SimulationOptions) -> Resu
     if let Some(problem) = record.problem() {
         say(format_args!("error: {problem}"));
     }
-    if record.status() == ExitStatus::Bug {
-        say(BUG);
+    match record.status() {
+        ExitStatus::Bug => say(BUG),
+        ExitStatus::UnitBroken => say(UNIT_BROKEN),
+        _ => {}
     }
     Ok(())
 }
@@ -197,7 +208,7 @@ fn comparable(
 ) -> Result<Result<RunRecord, ExitStatus>, Failure> {
     let record = simulated(options, kinds)?;
     match record.status() {
-        ExitStatus::Bug | ExitStatus::Interrupted => Ok(Err(record.status())),
+        ExitStatus::Bug | ExitStatus::UnitBroken | ExitStatus::Interrupted => Ok(Err(record.status())),
         _ if record.ending == crate::result::Ending::WallLimit => Ok(Err(record.status())),
         _ => Ok(Ok(record)),
     }

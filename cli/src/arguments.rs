@@ -15,6 +15,7 @@ Exit codes:
   2    bad arguments, topology, PTX or trace
   3    the simulated program failed: a CUDA error, a trap, an illegal address
   4    deadlock, or the limit of --max-wall
+  5    a unit that does not come with balar-actors broke a rule
   70   a bug of balar-actors
   130  ended by Ctrl-C; the statistics so far are written
 
@@ -23,7 +24,7 @@ A topology is a path or the name of one that is built in (v100_node). RUST_LOG=d
 /// What `run --help` adds.
 const RUN_HELP: &str = "\
 The program is linked with the shared CUDA runtime (nvcc -cudart shared) and carries PTX. Its exit code is that of this
-command (128 + N where signal N kills it); 2, 4 and 70 are this command's own. The statistics follow on stderr, or are
+command (128 + N where signal N kills it); 2, 4, 5 and 70 are this command's own. The statistics follow on stderr, or are
 written into the folder of --output. At --stop-at, --max-wall and the second Ctrl-C, the program's CUDA calls fail and
 it is ended.";
 

@@ -15,6 +15,8 @@ pub enum ExitStatus {
     ProgramFailed,
     /// Deadlock, or the limit of `--max-wall`.
     DeadlockOrLimit,
+    /// A unit that does not come with the simulator broke a rule.
+    UnitBroken,
     /// A bug of balar-actors.
     Bug,
     /// Ended by Ctrl-C: 128 + SIGINT, as shells have it.
@@ -32,6 +34,7 @@ impl ExitStatus {
             ExitStatus::BadInput => 2,
             ExitStatus::ProgramFailed => 3,
             ExitStatus::DeadlockOrLimit => 4,
+            ExitStatus::UnitBroken => 5,
             ExitStatus::Bug => 70,
             ExitStatus::Interrupted => 130,
             ExitStatus::OfProgram(code) => code,

@@ -70,6 +70,10 @@ impl Failure {
 pub const BUG: &str =
     "this is a bug of balar-actors: please report it with the command line, the topology and this text";
 
+/// What to do about a unit of the user's own that broke a rule.
+pub const UNIT_BROKEN: &str = "help: this unit does not come with balar-actors: a test on balar_actors::prototyping::MemoryBench shows which \
+     message leads to it (docs/prototyping.md)";
+
 /// A report as plain lines, without colours.
 fn plain(report: &dyn Diagnostic) -> String {
     let located = report.related().is_some() || report.labels().is_some();

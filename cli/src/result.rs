@@ -23,6 +23,8 @@ pub enum Ending {
     Deadlock(String),
     /// A signal killed the program; the text names it.
     ProgramKilled(String),
+    /// A unit of the user's own broke a rule; the text names it, the time and the rule.
+    UnitBroken(String),
     /// A unit panicked; the text names it, the time and the panic.
     UnitPanic(String),
 }
@@ -37,6 +39,7 @@ impl Ending {
             Ending::WallLimit => "wall_limit",
             Ending::Deadlock(_) => "deadlock",
             Ending::ProgramKilled(_) => "program_killed",
+            Ending::UnitBroken(_) => "unit_broken",
             Ending::UnitPanic(_) => "unit_panic",
         }
     }
@@ -87,6 +90,7 @@ impl RunRecord {
         let program = self.statistics.outcome.as_ref();
         match self.ending {
             Ending::UnitPanic(_) => ExitStatus::Bug,
+            Ending::UnitBroken(_) => ExitStatus::UnitBroken,
             _ if program.is_some_and(|program| program.error.is_some()) => ExitStatus::ProgramFailed,
             _ if self.verified() == Some(false) => ExitStatus::Wrong,
             Ending::ProgramKilled(_) => ExitStatus::ProgramFailed,
@@ -101,7 +105,7 @@ impl RunRecord {
     /// What went wrong, in words; `None` where nothing did.
     pub fn problem(&self) -> Option<String> {
         let program = self.statistics.outcome.as_ref();
-        if let Ending::UnitPanic(text) = &self.ending {
+        if let Ending::UnitPanic(text) | Ending::UnitBroken(text) = &self.ending {
             return Some(text.clone());
         }
         if let Ending::ProgramKilled(signal) = &self.ending {
@@ -397,6 +401,7 @@ pub(crate) mod tests {
         assert_eq!(status(&|r| r.ending = Ending::Deadlock("cpu waits".into())), (4, false, true));
         assert_eq!(status(&|r| r.ending = Ending::Interrupted), (130, false, true));
         assert_eq!(status(&|r| r.ending = Ending::UnitPanic("gpu.sm[0]".into())), (70, false, true));
+        assert_eq!(status(&|r| r.ending = Ending::UnitBroken("gpu.own[0]".into())), (5, false, true));
         assert_eq!(status(&|r| r.statistics.outcome = None), (0, true, false));
     }
 

@@ -156,9 +156,9 @@ impl From<&Outcome> for Ending {
             Outcome::StoppedAt => Ending::StopTime,
             Outcome::WallLimit => Ending::WallLimit,
             Outcome::Interrupted => Ending::Interrupted,
-            Outcome::Deadlock(report) => {
-                let waiting = report.waiting.iter().map(|unit| format!("\n  {}: {}", unit.path, unit.waits_for));
-                Ending::Deadlock(format!("deadlock at {}:{}", report.time, waiting.collect::<String>()))
+            Outcome::Deadlock(report) => Ending::Deadlock(report.to_string()),
+            Outcome::UnitBroken { path, time, message } => {
+                Ending::UnitBroken(format!("{path} broke a rule at {time}: {message}"))
             }
             Outcome::UnitPanic { path, time, message } => {
                 Ending::UnitPanic(format!("{path} panicked in the window from {time}: {message}"))

@@ -333,8 +333,12 @@ fn a_reader_that_leaves_is_no_error() {
 fn catalogues_list_what_there_is() {
     let units = call(&["units"]);
     assert_eq!(units.code, 0);
-    for name in ["Link", "CtaScheduler", "StreamingMultiprocessor", "Crossbar", "L2Slice"] {
-        assert!(units.stdout.contains(name), "{name}: {}", units.stdout);
+    for kind in balar_actors::kinds::UNITS {
+        let listed = units.stdout.lines().find(|line| line.split_whitespace().next() == Some(kind.name));
+        let listed = listed.unwrap_or_else(|| panic!("{}: {}", kind.name, units.stdout));
+        let count = |count: usize| listed.split_whitespace().any(|word| word == count.to_string());
+        assert!(count(kind.parameters.len()) && count(kind.counters.len()), "{listed}");
+        assert!(kind.ports.iter().all(|port| listed.contains(port.name)), "{listed}");
     }
     let link = call(&["units", "Link"]).stdout;
     for word in ["latency", "bandwidth", "up", "down", "queue_maximum"] {

@@ -4,12 +4,17 @@
 //! with these units beside the built-in ones:
 //!
 //! ```text
-//! cargo run --release -p balar-examples -- --topology examples/topologies/v100_prefetcher.ron
+//! cargo run --profile quick -p balar-examples -- --topology examples/topologies/v100_prefetcher.ron
 //! ```
 
 use balar_actors::catalogue::UnitDefinition;
 
 pub mod stream_prefetcher;
+pub mod write_buffer;
 
 /// The units of this crate: one line registers a unit.
-pub const UNITS: &[&UnitDefinition] = &[&stream_prefetcher::DEFINITION];
+pub const UNITS: &[&UnitDefinition] = &[
+    // Add yours here.
+    &stream_prefetcher::DEFINITION,
+    &write_buffer::DEFINITION,
+];

@@ -181,6 +181,7 @@ pub enum MemoryMessage {
     BurstDone(MemoryBurst),
     /// Towards memory: a warp waits for its stores (at a fence, at the end of its kernel). Whoever holds stores of this client back
     /// sends them on; their acknowledgements are the answer. A unit that holds nothing back ignores it and need not pass it on.
+    /// An SM sends it, once for each warp that begins to wait, where the unit at its memory port declares that it holds stores back.
     Drain,
     /// Back to the requester: requests have been taken out of the input queue, and as many more may be sent.
     Credit(Credits),

@@ -128,6 +128,15 @@ impl StatisticSink {
     }
 }
 
+/// A struct of counters that [`counters!`](crate::counters) declares, for code that does not know which.
+pub trait CounterSet: Default {
+    /// The counters in the order of declaration.
+    const DEFINITIONS: &'static [StatisticDefinition];
+
+    /// Writes every counter, zeros included, for the unit itself.
+    fn write(&self, sink: &mut StatisticSink);
+}
+
 /// Declares a struct of `u64` counters with their units and meanings. A counter that is the greatest value of something says
 /// `maximum` after its unit: it is not added to others, but the greatest of them is taken.
 ///
@@ -200,6 +209,14 @@ macro_rules! counters {
             /// Adds the other's counts to this one's; of maxima, the greater is kept.
             pub fn add(&mut self, other: &Self) {
                 $( $crate::counters!(@add self.$counter, other.$counter $(, $maximum)?); )*
+            }
+        }
+
+        impl $crate::statistics::CounterSet for $name {
+            const DEFINITIONS: &'static [$crate::statistics::StatisticDefinition] = $name::DEFINITIONS;
+
+            fn write(&self, sink: &mut $crate::statistics::StatisticSink) {
+                $name::write(self, sink);
             }
         }
     };

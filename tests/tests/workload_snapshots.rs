@@ -137,8 +137,7 @@ fn the_summary_of_a_run() {
 #[test]
 fn the_catalogues() {
     for (name, arguments) in [
-        ("units", &["units"][..]),
-        ("units_StreamingMultiprocessor", &["units", "StreamingMultiprocessor"]),
+        ("units_StreamingMultiprocessor", &["units", "StreamingMultiprocessor"][..]),
         ("units_Link", &["units", "Link"]),
         ("workloads", &["workloads"]),
         ("workloads_pointer_chase", &["workloads", "pointer_chase"]),

@@ -27,6 +27,8 @@ pub enum Capability {
         /// Capacity.
         capacity: Bytes,
     },
+    /// It holds stores of its memory client back: the client tells it by a `Drain` when somebody waits for them.
+    HoldsStores,
     /// What comes in at one of two ports leaves at the other, unchanged: units see through it to what is behind. Port `a[i]` of a row
     /// belongs to `b[i]`.
     Forwards {
@@ -58,6 +60,11 @@ pub struct Peer {
 }
 
 impl Peer {
+    /// Is it to be told when somebody waits for stores?
+    pub fn holds_stores(&self) -> bool {
+        self.provides.contains(&Capability::HoldsStores)
+    }
+
     /// What it provides as an SM.
     pub fn sm(&self) -> Option<SmCapability> {
         self.provides.iter().find_map(|capability| match capability {

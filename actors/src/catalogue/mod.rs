@@ -40,19 +40,19 @@ pub trait ParameterSet: Sized + serde::de::DeserializeOwned {
     /// Reads a RON struct body such as `(clock: "877 MHz")`; keys that are absent take their defaults.
     /// The topology loader does the same with better errors; this is for tests.
     fn from_ron(text: &str) -> Result<Self, ron::error::SpannedError> {
-        let body = text.trim().trim_start_matches('(').trim_end_matches(')').trim().trim_end_matches(',').to_owned();
-        let mut full = body.clone();
-        for definition in Self::DEFINITIONS {
-            let given = body.split(',').any(|field| field.split(':').next().map(str::trim) == Some(definition.name));
-            if let (false, Some(default)) = (given, definition.default) {
-                if !full.is_empty() {
-                    full.push_str(", ");
-                }
-                full.push_str(&format!("{}: {default}", definition.name));
-            }
-        }
-        ron::from_str(&format!("({full})"))
+        ron::from_str(&complete_ron(Self::DEFINITIONS, text))
     }
+}
+
+/// A RON struct body such as `(clock: "877 MHz")`, with or without its parentheses, as a struct in which the defaults of absent keys
+/// are filled in.
+pub(crate) fn complete_ron(definitions: &[ParameterDefinition], text: &str) -> String {
+    let body = text.trim().trim_start_matches('(').trim_end_matches(')').trim().trim_end_matches(',');
+    let given = |name| body.split(',').any(|field| field.split(':').next().map(str::trim) == Some(name));
+    let absent = definitions.iter().filter(|definition| !given(definition.name));
+    let defaults = absent.filter_map(|definition| Some(format!("{}: {}", definition.name, definition.default?)));
+    let given = (!body.is_empty()).then(|| body.to_owned());
+    format!("({})", given.into_iter().chain(defaults).collect::<Vec<_>>().join(", "))
 }
 
 /// Declares a unit's parameters: a struct, its keys, types, defaults (RON text) and meanings.
@@ -138,6 +138,30 @@ pub struct PortDefinition {
     pub meaning: &'static str,
 }
 
+impl PortDefinition {
+    /// A single port that must be wired, and that sends requests and receives responses.
+    pub const fn client(name: &'static str, protocol: Protocol, meaning: &'static str) -> PortDefinition {
+        PortDefinition { name, protocol, role: Role::Client, indexed: false, required: true, meaning }
+    }
+
+    /// A single port that must be wired, and that receives requests and sends responses.
+    pub const fn server(name: &'static str, protocol: Protocol, meaning: &'static str) -> PortDefinition {
+        PortDefinition { name, protocol, role: Role::Server, indexed: false, required: true, meaning }
+    }
+
+    /// The same port, which need not be wired.
+    #[must_use]
+    pub const fn optional(self) -> PortDefinition {
+        PortDefinition { required: false, ..self }
+    }
+
+    /// A row of such ports, as many as are wired.
+    #[must_use]
+    pub const fn row(self) -> PortDefinition {
+        PortDefinition { indexed: true, ..self }
+    }
+}
+
 /// The wired ports of a unit under construction, by name.
 #[derive(Clone, Debug, Default)]
 pub struct PortMap {
@@ -204,6 +228,37 @@ impl ParameterProblem {
     }
 }
 
+/// What is wrong with the parameters of one unit: every problem is reported, not the first alone.
+///
+/// ```
+/// use balar_actors::catalogue::Problems;
+/// let mut problems = Problems::default();
+/// problems.check(8 > 0, "entries", "expected at least 1");
+/// problems.check(3_u32.is_power_of_two(), "ways", "expected a power of two");
+/// let error = problems.into_result().expect_err("3 is no power of two");
+/// assert_eq!(error.to_string(), "ways: expected a power of two");
+/// ```
+#[derive(Debug, Default)]
+pub struct Problems(Vec<ParameterProblem>);
+
+impl Problems {
+    /// Notes a problem with `key` unless `holds`.
+    pub fn check(&mut self, holds: bool, key: &'static str, problem: &str) {
+        if !holds {
+            self.0.push(ParameterProblem::new(key, problem));
+        }
+    }
+
+    /// Goes on where no problem was noted.
+    ///
+    /// # Errors
+    ///
+    /// All problems noted.
+    pub fn into_result(self) -> Result<(), BuildError> {
+        if self.0.is_empty() { Ok(()) } else { Err(BuildError::Parameters(self.0)) }
+    }
+}
+
 /// What a unit may know of its surroundings while it is built.
 pub struct BuildContext<'a> {
     /// The unit's full path: "gpu.sm\[3\]".
@@ -267,6 +322,7 @@ impl BuildContext<'_> {
 }
 
 /// A kind of unit.
+#[derive(Debug)]
 pub struct UnitDefinition {
     /// Its name in the topology: "L2Slice".
     pub name: &'static str,

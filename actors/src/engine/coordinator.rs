@@ -2,7 +2,7 @@
 
 use super::containment::contain;
 use super::handoff::{Patience, look_for};
-use super::outbox::Batch;
+use super::outbox::{Batch, Mistake};
 use super::report::{DeadlockReport, EngineError, LostStatistics, Outcome, RunReport, WaitingUnit};
 use super::shard::{
     CollectStatistics, Desk, Failure, Recipients, Report, RunWindows, Shard, ShardResult, Surroundings, Tenant,
@@ -294,7 +294,12 @@ impl Coordinator {
             waiting.extend(result.outstanding.map(|waits_for| WaitingUnit { path: path(result.unit), waits_for }));
         }
         let outcome = match (ending, self.failure.take()) {
-            (_, Some(Failure { unit, time, message })) => Outcome::UnitPanic { path: path(unit), time, message },
+            (_, Some(Failure { unit, mistake: Mistake { time, message, guest: true } })) => {
+                Outcome::UnitBroken { path: path(unit), time, message }
+            }
+            (_, Some(Failure { unit, mistake: Mistake { time, message, guest: false } })) => {
+                Outcome::UnitPanic { path: path(unit), time, message }
+            }
             (Ending::NothingLeft, None) if !waiting.is_empty() => {
                 Outcome::Deadlock(DeadlockReport { time: self.last_event, waiting })
             }

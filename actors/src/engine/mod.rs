@@ -17,11 +17,13 @@
 //! the wall clock. An inbox is ordered by (time, source unit), and what one source sends for one time comes in the order of sending.
 
 mod agenda;
-mod bench;
+pub(crate) mod bench;
 mod buffers;
 mod containment;
+mod conversation;
 mod coordinator;
 mod epoch;
+mod guest;
 mod hand_over;
 mod handoff;
 mod inbox;
@@ -31,6 +33,7 @@ mod outbox;
 mod pending;
 mod placement;
 mod report;
+pub(crate) mod rules;
 mod run;
 mod shard;
 pub mod state;
@@ -38,7 +41,9 @@ pub mod unit;
 mod wall_clock;
 
 pub use bench::Bench;
+pub use conversation::Conversation;
 pub use epoch::{EpochHook, Epochs, epoch_end};
+pub use guest::{Guest, GuestPort};
 pub use hand_over::HandOver;
 pub use inbox::Inbox;
 pub use live::{Gauge, LiveBoard};
@@ -46,6 +51,7 @@ pub use options::{RunOptions, WindowCut};
 pub use outbox::Outbox;
 pub use placement::Placement;
 pub use report::{DeadlockReport, EngineError, LostStatistics, Outcome, RunReport, WaitingUnit};
+pub use rules::BrokenRule;
 pub use run::{Simulation, UnitEntry, run};
 pub use state::{CodeSource, StateError, complete_code, complete_launch, complete_payload, restore_state, save_state};
 pub use unit::{NextWake, Unit, Window, Wire};

@@ -40,8 +40,19 @@ pub struct Outbox {
     /// By shard: messages for its units, and the earliest stamp of all of them.
     pub(super) outbound: Vec<Batch>,
     pub(super) outbound_earliest: SimTime,
-    /// The rule that the unit that runs has broken.
-    broken: Option<String>,
+    /// What the unit that runs has done wrong.
+    mistake: Option<Box<Mistake>>,
+}
+
+/// What a unit has done wrong.
+#[derive(Clone, Debug)]
+pub(super) struct Mistake {
+    /// When it did so, or the start of the window it was in.
+    pub time: SimTime,
+    /// What it did.
+    pub message: String,
+    /// The unit does not come with the simulator.
+    pub guest: bool,
 }
 
 impl Outbox {
@@ -73,7 +84,7 @@ impl Outbox {
             buffers: Buffers::default(),
             outbound: Vec::new(),
             outbound_earliest: SimTime::MAX,
-            broken: None,
+            mistake: None,
         }
     }
 
@@ -90,6 +101,12 @@ impl Outbox {
     /// What a unit alone has sent, as (receiver, message).
     pub(crate) fn take_sent(&mut self) -> Vec<(UnitId, Message)> {
         self.outbound.last_mut().map(std::mem::take).unwrap_or_default()
+    }
+
+    /// As [`Outbox::take_sent`], as (sender's port, arrival, what) of an outbox whose wires lead to the sender's own ports.
+    pub(super) fn drain_sent(&mut self) -> impl Iterator<Item = (PortId, SimTime, Payload)> {
+        let sent = self.outbound.last_mut().into_iter().flat_map(|batch| batch.drain(..));
+        sent.map(|(_, Message { port, time, payload, .. })| (port, time, payload))
     }
 
     /// Moves what arrives at `slot` before `until` to `inbox`, which is empty, in order.
@@ -112,10 +129,16 @@ impl Outbox {
         self.begin(0, UnitId(0), Window { start, until: start });
     }
 
-    /// The rule that the unit broke which ran last.
+    /// What the unit did wrong that ran last.
     #[inline]
-    pub(super) fn take_broken(&mut self) -> Option<String> {
-        self.broken.take()
+    pub(super) fn take_mistake(&mut self) -> Option<Box<Mistake>> {
+        self.mistake.take()
+    }
+
+    /// The unit that runs does not come with the simulator, and has broken a rule.
+    #[cold]
+    pub(super) fn break_rule_as_guest(&mut self, time: SimTime, message: String) {
+        self.mistake.get_or_insert(Box::new(Mistake { time, message, guest: true }));
     }
 
     #[inline]
@@ -158,8 +181,8 @@ impl Outbox {
     #[cold]
     fn refuse(&mut self, time: SimTime) {
         let until = self.arrivals_from;
-        self.broken
-            .get_or_insert(format!("it sent a message that arrives at {time}, before the window's end at {until}"));
+        let message = format!("it sent a message that arrives at {time}, before the window's end at {until}");
+        self.mistake.get_or_insert(Box::new(Mistake { time: self.start, message, guest: false }));
     }
 
     /// A message from another shard, where no further one arrives before `floor`.

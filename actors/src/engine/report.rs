@@ -2,6 +2,7 @@
 
 use balar_protocol::SimTime;
 use balar_protocol::statistics::StatisticSink;
+use std::fmt;
 use std::time::Duration;
 
 /// A unit that waits for something that never comes.
@@ -22,6 +23,44 @@ pub struct DeadlockReport {
     pub waiting: Vec<WaitingUnit>,
 }
 
+impl fmt::Display for DeadlockReport {
+    /// The time, and a line for each unit that waits. Units of a row that wait alike have one line with their number: they say the same
+    /// but for numbers, none of which is zero in one and not in another.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "deadlock at {}:", self.time)?;
+        let mut lines: Vec<(&WaitingUnit, usize)> = Vec::new();
+        for unit in &self.waiting {
+            match lines.iter_mut().find(|(first, _)| first.waits_like(unit)) {
+                Some((_, others)) => *others += 1,
+                None => lines.push((unit, 0)),
+            }
+        }
+        for (WaitingUnit { path, waits_for }, others) in lines {
+            match others {
+                0 => write!(f, "\n  {path}: {waits_for}")?,
+                _ => write!(f, "\n  {path} and {others} more like it: {waits_for}")?,
+            }
+        }
+        Ok(())
+    }
+}
+
+impl WaitingUnit {
+    /// The path of its row: "gpu.sm" of "gpu.sm\[3\]".
+    fn row(&self) -> &str {
+        self.path.strip_suffix(']').and_then(|path| path.rsplit_once('[')).map_or(&self.path, |(row, _)| row)
+    }
+
+    fn waits_like(&self, other: &WaitingUnit) -> bool {
+        let words = |text: &'_ WaitingUnit| -> Vec<String> {
+            let is_number = |word: &str| word.starts_with(|c: char| c.is_ascii_digit());
+            let words = text.waits_for.split(|c: char| !c.is_ascii_alphanumeric());
+            words.map(|word| if is_number(word) && word != "0" { "1".to_owned() } else { word.to_owned() }).collect()
+        };
+        self.row() == other.row() && words(self) == words(other)
+    }
+}
+
 /// How a run ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
@@ -35,6 +74,15 @@ pub enum Outcome {
     Interrupted,
     /// Units wait for each other.
     Deadlock(DeadlockReport),
+    /// A unit that does not come with the simulator panicked, or broke the rules of time or of a protocol.
+    UnitBroken {
+        /// Its path.
+        path: String,
+        /// When it was called.
+        time: SimTime,
+        /// What it did, and which rule that breaks: the text of a [`BrokenRule`](super::BrokenRule).
+        message: String,
+    },
     /// A unit panicked or broke the rules of time; a bug in that unit.
     UnitPanic {
         /// Its path.
@@ -105,4 +153,27 @@ pub enum EngineError {
     /// The engine itself failed.
     #[error("the engine failed: {0}")]
     Internal(String),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn units_of_a_row_that_wait_alike_have_one_line() {
+        let waiting = [
+            ("cpu", "waits for 3"),
+            ("a.sm[0]", "waits for 3"),
+            ("a.sm[1]", "waits for 0"),
+            ("a.sm[2]", "waits for 0x80"),
+            ("b.sm[0]", "waits for 3"),
+        ];
+        let waiting = waiting.map(|(path, text)| WaitingUnit { path: path.to_owned(), waits_for: text.to_owned() });
+        let report = DeadlockReport { time: SimTime(7), waiting: waiting.into() };
+        assert_eq!(
+            report.to_string(),
+            "deadlock at 7 ps:\n  cpu: waits for 3\n  a.sm[0] and 1 more like it: waits for 3\n  a.sm[1]: waits for 0\n  \
+             b.sm[0]: waits for 3"
+        );
+    }
 }

@@ -8,7 +8,7 @@ use super::hand_over::Schedule;
 use super::handoff::{Handoff, Patience};
 use super::inbox::Inbox;
 use super::options::WindowCut;
-use super::outbox::{Batch, Outbox};
+use super::outbox::{Batch, Mistake, Outbox};
 use super::pending::{CalendarShape, Pending};
 use super::placement::Seat;
 use super::unit::{NextWake, Unit, Window, Wire};
@@ -47,8 +47,7 @@ struct Slot {
 #[derive(Clone, Debug)]
 pub(super) struct Failure {
     pub unit: UnitId,
-    pub time: SimTime,
-    pub message: String,
+    pub mistake: Mistake,
 }
 
 /// Run this window, and then, up to the horizon, all that follow from the shard's own units.
@@ -231,7 +230,7 @@ impl Shard {
             let copied = self.out.pending[index].replace(|message| schedule.copy(message));
             let handed_over = copied.and_then(|()| schedule.swap(&mut slot.unit, twin));
             if let Err(error) = handed_over {
-                self.fail(index, window.start, format!("it cannot be handed over: {error}"));
+                self.fail(index, ours(window.start, format!("it cannot be handed over: {error}")));
             }
         }
     }
@@ -283,20 +282,21 @@ impl Shard {
             }
         };
         self.out.agenda.set(index, slot.wake.min(self.out.pending[index].earliest()));
-        if let Some(message) = problem.or_else(|| self.out.take_broken()) {
-            self.fail(index, window.start, message);
+        let problem = problem.map(|message| Box::new(ours(window.start, message)));
+        if let Some(mistake) = problem.or_else(|| self.out.take_mistake()) {
+            self.fail(index, *mistake);
         }
     }
 
     #[cold]
-    fn fail(&mut self, index: usize, time: SimTime, message: String) {
+    fn fail(&mut self, index: usize, mistake: Mistake) {
         let slot = &mut self.slots[index];
         slot.failed = true;
         slot.wake = SimTime::MAX;
         self.out.agenda.set(index, SimTime::MAX);
         self.inbox.clear();
         // Slots are in the order of units: the first failure of a window is that of its first unit.
-        self.failure.get_or_insert(Failure { unit: slot.id, time, message });
+        self.failure.get_or_insert(Failure { unit: slot.id, mistake });
     }
 
     fn receive(&mut self, inbound: &mut [Batch], window: Window) {
@@ -361,9 +361,14 @@ impl Shard {
             windows: 0,
             messages: 0,
             busy: Duration::ZERO,
-            failure: Some(Failure { unit, time: window.start, message }),
+            failure: Some(Failure { unit, mistake: ours(window.start, message) }),
         }
     }
+}
+
+/// A mistake that can only be the simulator's own.
+fn ours(time: SimTime, message: String) -> Mistake {
+    Mistake { time, message, guest: false }
 }
 
 impl Handler<RunWindows> for Shard {

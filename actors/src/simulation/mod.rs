@@ -1,6 +1,7 @@
 //! From a topology and a workload to a result: builds the node, runs it, collects what came of it.
 
 mod description;
+pub mod experiment;
 mod node;
 mod request;
 mod result;

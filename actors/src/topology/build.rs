@@ -3,10 +3,11 @@
 use super::error::{ErrorKind, TopologyError, TopologyErrors};
 use super::parameter::Origin;
 use super::{Topology, WireEnd};
-use crate::catalogue::{BuildContext, BuildError, Capability, ParameterProblem, Peer, PortMap, Surroundings};
-use crate::engine::Unit;
+use crate::catalogue::{BuildContext, BuildError, Capability, ParameterProblem, Peer, PortMap, Role, Surroundings};
 use crate::engine::unit::Wire;
-use balar_protocol::{PortId, UnitId};
+use crate::engine::{Guest, GuestPort, Unit};
+use crate::kinds;
+use balar_protocol::{PortId, Protocol, Side, UnitId};
 use std::collections::BTreeMap;
 
 /// A unit with its path and where its ports lead, in the order of its `PortId`s.
@@ -56,6 +57,22 @@ impl Topology {
         Peer { path: unit.path.clone(), kind: unit.kind.name, provides: unit.provides.to_vec() }
     }
 
+    /// What a unit that does not come with the simulator is held to at these ends.
+    fn guest_ports(&self, ends: &[(WireEnd, WireEnd, usize)], wires: &[Wire]) -> Vec<GuestPort> {
+        let port = |((end, _, _), wire): (&(WireEnd, WireEnd, usize), &Wire)| {
+            let ports = self.units[end.unit.0 as usize].kind.ports;
+            let definition = ports.iter().find(|port| port.name == end.port);
+            let (protocol, role) = definition.map_or((Protocol::Any, Role::Client), |port| (port.protocol, port.role));
+            GuestPort {
+                name: end.index.map_or(end.port.to_owned(), |index| format!("{}[{index}]", end.port)),
+                protocol,
+                side: if role == Role::Client { Side::Client } else { Side::Server },
+                latency: wire.latency,
+            }
+        };
+        ends.iter().zip(wires).map(port).collect()
+    }
+
     /// Where the ports of each unit lead, in the order of its `PortId`s.
     pub fn unit_wires(&self) -> Vec<Vec<Wire>> {
         let ends = self.ends();
@@ -80,7 +97,7 @@ impl Topology {
 ///
 /// Every value that a unit refuses, at its place in the topology.
 pub fn build(topology: &Topology, surroundings: &Surroundings) -> Result<Vec<BuiltUnit>, TopologyErrors> {
-    let (maps, wires) = (topology.port_maps(), topology.unit_wires());
+    let (ends, maps, wires) = (topology.ends(), topology.port_maps(), topology.unit_wires());
     let mut built = Vec::new();
     let mut refused: Vec<(UnitId, ParameterProblem)> = Vec::new();
     for (index, (unit, wires)) in topology.units.iter().zip(wires).enumerate() {
@@ -94,7 +111,11 @@ pub fn build(topology: &Topology, surroundings: &Surroundings) -> Result<Vec<Bui
             surroundings,
         };
         match (unit.kind.build)(&unit.ron(), &context) {
-            Ok(unit_built) => built.push((unit.path.clone(), unit_built, wires)),
+            Ok(unit_built) if kinds::is_built_in(unit.kind) => built.push((unit.path.clone(), unit_built, wires)),
+            Ok(unit_built) => {
+                let guest = Guest::new(unit_built, topology.guest_ports(&ends[index], &wires));
+                built.push((unit.path.clone(), Box::new(guest), wires));
+            }
             Err(BuildError::Parameters(problems)) => {
                 refused.extend(problems.into_iter().map(|problem| (UnitId(index as u32), problem)));
             }

@@ -35,7 +35,7 @@ impl Topology {
                     gpu.memory_bus_bits = gpu.memory_bus_bits.saturating_add(*bus_bits);
                 }
                 Capability::L2Cache { capacity } => gpu.l2_bytes = gpu.l2_bytes.saturating_add(capacity.0),
-                Capability::GpuFrontEnd { .. } | Capability::Forwards { .. } => {}
+                Capability::GpuFrontEnd { .. } | Capability::HoldsStores | Capability::Forwards { .. } => {}
             }
         }
         gpu

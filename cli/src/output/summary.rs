@@ -62,6 +62,7 @@ fn ended(record: &RunRecord) -> String {
         Ending::WallLimit => "partial: --max-wall",
         Ending::Deadlock(_) => "partial: deadlock",
         Ending::ProgramKilled(_) => "partial: the program was killed",
+        Ending::UnitBroken(_) => "partial: a unit broke a rule",
         Ending::UnitPanic(_) => "partial: a bug of balar-actors",
     };
     let problem = record.problem().map(|problem| format!("\n{:<11}{problem}", "problem")).unwrap_or_default();

@@ -19,7 +19,7 @@ pub use janitor::clear_away;
 
 use crate::arguments::{ProgramOptions, SimulationOptions};
 use crate::exit::ExitStatus;
-use crate::failure::{BUG, Failure, say};
+use crate::failure::{BUG, Failure, UNIT_BROKEN, say};
 use crate::node;
 use crate::output::{self, folder};
 use crate::progress::Progress;
@@ -193,7 +193,7 @@ fn parameters(arguments: &[OsString]) -> Vec<(String, String)> {
 
 /// The engine does not know why the program made no more calls.
 fn correct_ending(record: &mut RunRecord, end: Option<ProgramEnd>, surroundings: &Surroundings) {
-    if matches!(record.ending, Ending::UnitPanic(_)) {
+    if matches!(record.ending, Ending::UnitPanic(_) | Ending::UnitBroken(_)) {
         return;
     }
     match (end, surroundings.control.stopped()) {
@@ -220,8 +220,10 @@ fn report(record: &RunRecord, options: &SimulationOptions, topology: &Topology) 
     if let Some(problem) = record.problem() {
         say(format_args!("balar-actors: {problem}"));
     }
-    if record.status() == ExitStatus::Bug {
-        say(BUG);
+    match record.status() {
+        ExitStatus::Bug => say(BUG),
+        ExitStatus::UnitBroken => say(UNIT_BROKEN),
+        _ => {}
     }
     Ok(())
 }

@@ -140,6 +140,7 @@ impl Sm {
             Effect::Fence => {
                 if self.state.warps.warp(warp).outstanding > 0 {
                     self.state.warps.wait(warp, Status::Fence, Stall::Membar, cycle + 1);
+                    self.state.pipe.drain(cycle, &self.wiring.ports, step.out);
                     return None;
                 }
             }
@@ -322,6 +323,7 @@ impl Sm {
             self.retire(warp, cycle, out);
         } else {
             self.state.warps.wait(warp, Status::Draining, Stall::Drain, cycle);
+            self.state.pipe.drain(cycle, &self.wiring.ports, out);
         }
     }
 }

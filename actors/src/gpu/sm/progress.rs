@@ -13,7 +13,7 @@ use super::warps::cta::Completion;
 use super::warps::readiness::Ready;
 use super::warps::slot::Status;
 use super::warps::wheel::members;
-use crate::catalogue::BuildContext;
+use crate::catalogue::{BuildContext, Peer};
 use crate::engine::Outbox;
 use crate::memory::{DeviceMemory, DeviceMemoryView, Writer};
 use balar_isa::execution::Effect;
@@ -127,6 +127,7 @@ impl Sm {
                     clock: Clock::new(parameters.clock),
                     memory: port("memory"),
                     translation: context.ports.get("translation"),
+                    drains: context.ports.peer(port("memory")).is_some_and(Peer::holds_stores),
                 },
             },
             state: State {

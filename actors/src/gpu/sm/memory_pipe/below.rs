@@ -18,6 +18,8 @@ pub struct Ports {
     pub memory: PortId,
     /// The GMMU.
     pub translation: Option<PortId>,
+    /// What is below holds stores back, and is to be told when a warp waits for them.
+    pub drains: bool,
 }
 
 /// The TLBs of an SM, and requests that wait for the GMMU.
@@ -32,6 +34,10 @@ pub struct Below {
     /// Requests that wait for the GMMU, with the number of the translation.
     translating: Vec<(u32, MemoryRequest)>,
     next_translation: u32,
+    /// The last cycle in which a request has left or will leave.
+    last: u64,
+    /// A warp waits for stores that wait for the GMMU.
+    drain_follows: bool,
 }
 
 impl Below {
@@ -46,6 +52,8 @@ impl Below {
             free: 0,
             translating: Vec::new(),
             next_translation: 0,
+            last: 0,
+            drain_follows: false,
         }
     }
 
@@ -81,7 +89,17 @@ impl Below {
                 self.cache(request.line);
             }
         }
+        self.last = self.last.max(cycle + delay);
         inject(request, ports.clock.time_of(cycle + delay), ports, out);
+    }
+
+    /// A warp begins to wait for its stores: whoever holds stores back is told so, after the last of them. It takes no request's place.
+    pub fn drain(&mut self, cycle: u64, ports: &Ports, out: &mut Outbox) {
+        if ports.drains {
+            self.drain_follows = !self.translating.is_empty();
+            let at = ports.clock.time_of(cycle.max(self.last));
+            out.send(ports.memory, at, Payload::Memory(MemoryMessage::Drain));
+        }
     }
 
     /// The request waits for its page, which the GMMU is asked for unless it has been.
@@ -114,6 +132,9 @@ impl Below {
                     }
                     number != id
                 });
+                if self.drain_follows {
+                    self.drain(cycle, ports, out);
+                }
             }
             TranslationMessage::Invalidate { address, bytes, id } => {
                 self.first.invalidate(address, bytes);

@@ -429,6 +429,11 @@ impl MemoryPipe {
         self.below.translated(message, cycle, ports, out);
     }
 
+    /// A warp begins to wait for its stores.
+    pub fn drain(&mut self, cycle: u64, ports: &Ports, out: &mut Outbox) {
+        self.below.drain(cycle, ports, out);
+    }
+
     /// Lines under way for loads.
     pub fn lines_under_way(&self) -> u32 {
         self.outstanding.lines()

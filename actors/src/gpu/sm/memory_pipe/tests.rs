@@ -21,7 +21,7 @@ impl Fixture {
         Fixture {
             specification: PipeSpecification::new(&parameters),
             pipe: MemoryPipe::new(&parameters),
-            ports: Ports { clock: Clock::new(parameters.clock), memory: PortId(0), translation: None },
+            ports: Ports { clock: Clock::new(parameters.clock), memory: PortId(0), translation: None, drains: true },
             bench: Bench::new(&[SimTime(0)]),
             counters: KernelCounters::default(),
         }
@@ -105,6 +105,24 @@ fn stores_are_acknowledged_line_by_line() {
     assert_eq!((requests.len(), fixture.pipe.writes_under_way()), (2, 2));
     assert_eq!(fixture.answer(&requests[1], 300), [Event::Acknowledged(5, 9)]);
     assert_eq!(fixture.pipe.writes_under_way(), 1);
+}
+
+#[test]
+fn a_drain_follows_the_last_store_if_somebody_wants_it() {
+    for drains in [true, false] {
+        let mut fixture = Fixture::new();
+        fixture.ports.drains = drains;
+        let store = access(AccessKind::Store, Space::Global, |lane| GLOBAL + 128 * lane as u64);
+        fixture.accept(&store, Purpose::Nothing, 0, 100);
+        fixture.pipe.drain(101, &fixture.ports, &mut fixture.bench.out);
+        let sent = fixture.bench.out.take_sent();
+        let is_drain = |payload: &Payload| matches!(payload, Payload::Memory(MemoryMessage::Drain));
+        let drain = sent.iter().find(|(_, message)| is_drain(&message.payload)).map(|(_, message)| message.time);
+        let last =
+            sent.iter().filter(|(_, message)| !is_drain(&message.payload)).map(|(_, message)| message.time).max();
+        assert_eq!(drain, last.filter(|_| drains));
+        assert_eq!(sent.len(), 32 + usize::from(drains));
+    }
 }
 
 #[test]

@@ -1,0 +1,131 @@
+//! A unit that does not come with the simulator, held to the rules where its wires begin.
+//!
+//! What it does wrong ends the run with its own name. Without this, whoever receives its messages would fail in its place.
+
+use super::conversation::Conversation;
+use super::rules::{BrokenRule, advance_alone, outbox_alone, well_formed};
+use super::state::{CodeSource, StateError, restore_state, save_state};
+use super::unit::{NextWake, Unit, Window};
+use super::{Inbox, Outbox};
+use balar_protocol::statistics::StatisticSink;
+use balar_protocol::{Payload, PortId, Protocol, Side, SimTime};
+
+/// A wired port of a guest.
+#[derive(Clone, Debug)]
+pub struct GuestPort {
+    /// Its name in the topology: "upstream", "sm\[3\]".
+    pub name: String,
+    /// What it speaks.
+    pub protocol: Protocol,
+    /// Which side of it.
+    pub side: Side,
+    /// The time that a message takes from it.
+    pub latency: SimTime,
+}
+
+/// A unit of the user's own in a run. It is called at one moment after the other, in windows of a picosecond, so that what it sends into
+/// the past is found wherever the engine's windows end; and what it sends is looked at before anybody else gets it.
+pub struct Guest {
+    unit: Box<dyn Unit>,
+    ports: Vec<GuestPort>,
+    conversation: Conversation,
+    /// When the unit wants to wake: at the start, as every unit does.
+    wake: SimTime,
+    inbox: Inbox,
+    out: Outbox,
+}
+
+impl Guest {
+    /// A unit with these ports, by [`PortId`].
+    pub fn new(unit: Box<dyn Unit>, ports: Vec<GuestPort>) -> Guest {
+        let servers = ports.iter().enumerate().filter(|(_, port)| port.side == Side::Server);
+        let conversation = Conversation::new(servers.map(|(i, port)| (PortId(i as u16), port.name.clone())));
+        let out = outbox_alone(ports.iter().map(|port| port.latency));
+        Guest { unit, ports, conversation, wake: SimTime::ZERO, inbox: Inbox::default(), out }
+    }
+
+    /// Runs the unit at `now`, when it is due.
+    fn advance_at(&mut self, now: SimTime, inbox: &mut Inbox) -> Result<(), BrokenRule> {
+        self.inbox.clear();
+        while let Some(message) = inbox.take_until(now) {
+            self.conversation.delivered(&message);
+            self.inbox.extend(std::iter::once(Some(message)));
+        }
+        self.inbox.sort();
+        let window = Window { start: now, until: SimTime(now.0 + 1) };
+        self.wake = match advance_alone(&mut *self.unit, window, &mut self.inbox, &mut self.out)? {
+            NextWake::At(at) => at,
+            NextWake::OnMessage => SimTime::MAX,
+        };
+        Ok(())
+    }
+
+    /// Sends on what the unit has sent, up to the first message that breaks a rule.
+    fn send_on(&mut self, out: &mut Outbox) -> Result<(), BrokenRule> {
+        for (port, arrival, payload) in self.out.drain_sent() {
+            let sender = &self.ports[usize::from(port.0)];
+            let at = arrival - sender.latency;
+            sender.allows(&payload, at)?;
+            well_formed(&payload, at)?;
+            self.conversation.sent(port, &payload).map_err(|what| BrokenRule::Answer { at, what })?;
+            out.send(port, at, payload);
+        }
+        Ok(())
+    }
+}
+
+impl GuestPort {
+    fn allows(&self, payload: &Payload, at: SimTime) -> Result<(), BrokenRule> {
+        let right = payload.protocol() == self.protocol && payload.sender().is_none_or(|sender| sender == self.side);
+        if right || self.protocol == Protocol::Any {
+            return Ok(());
+        }
+        let side = match self.side {
+            Side::Client => "client",
+            Side::Server => "server",
+        };
+        let role = format!("{side} of the protocol {}", self.protocol);
+        Err(BrokenRule::WrongRole { at, port: self.name.clone(), role, message: format!("{payload:?}") })
+    }
+}
+
+impl Unit for Guest {
+    fn advance(&mut self, window: Window, inbox: &mut Inbox, out: &mut Outbox) -> NextWake {
+        loop {
+            let now = inbox.next_time().unwrap_or(SimTime::MAX).min(self.wake);
+            if now >= window.until {
+                return if now == SimTime::MAX { NextWake::OnMessage } else { NextWake::At(now) };
+            }
+            let advanced = self.advance_at(now, inbox);
+            // What it sent before it broke a rule counts: the first mistake is reported.
+            if let Err(broken) = self.send_on(out).and(advanced) {
+                out.break_rule_as_guest(now, broken.to_string());
+                inbox.clear();
+                return NextWake::OnMessage;
+            }
+        }
+    }
+
+    fn statistics(&self, sink: &mut StatisticSink) {
+        self.unit.statistics(sink);
+    }
+
+    fn outstanding(&self) -> Option<String> {
+        let parts: Vec<String> = [self.conversation.owed(), self.unit.outstanding()].into_iter().flatten().collect();
+        (!parts.is_empty()).then(|| parts.join("; it says of itself: "))
+    }
+
+    fn save(&self) -> Result<Vec<u8>, StateError> {
+        save_state(&(self.unit.save()?, &self.conversation, self.wake))
+    }
+
+    fn restore(&mut self, state: &[u8], codes: &dyn CodeSource) -> Result<(), StateError> {
+        let (state, conversation, wake): (Vec<u8>, Conversation, SimTime) = restore_state(state)?;
+        self.unit.restore(&state, codes)?;
+        (self.conversation, self.wake) = (conversation, wake);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

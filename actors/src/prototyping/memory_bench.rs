@@ -1,0 +1,399 @@
+//! A bench for a unit between a memory client and a memory server: it plays both, and holds the unit to the rules.
+
+use super::write_order::WriteOrder;
+use crate::catalogue::{BuildContext, PortMap, Role, Surroundings, UnitDefinition, complete_ron};
+use crate::engine::bench::window_lengths;
+use crate::engine::rules::well_formed;
+use crate::engine::{Bench, BrokenRule, Conversation, Unit, Window};
+use balar_protocol::memory::{
+    LINE_BYTES, MemoryKind, MemoryMessage, MemoryRequest, MemoryResponse, SECTOR_BYTES, ServedBy,
+};
+use balar_protocol::statistics::{StatisticRow, StatisticSink};
+use balar_protocol::{Message, Payload, PortId, Protocol, SimTime};
+use std::collections::BTreeMap;
+
+/// Latency of both wires: the longest window.
+const WIRE: SimTime = SimTime::from_nanoseconds(10);
+/// The server's answer arrives so long after the request has left, where nothing else is said.
+const ANSWER_AFTER: SimTime = SimTime::from_nanoseconds(100);
+/// A unit that still works at this time never comes to rest.
+const LATEST: SimTime = SimTime::from_nanoseconds(1_000_000_000);
+/// How long a sleeping unit is watched for work that it has forgotten to wake for.
+const PROBE: SimTime = SimTime::from_nanoseconds(1_000_000);
+
+/// A rule that a unit broke on a [`MemoryBench`].
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BrokenProtocol {
+    /// It could not be built.
+    #[error("the unit cannot be built: {0}")]
+    NotBuilt(String),
+    /// It broke a rule of time, or answered what nobody asked, or sent what makes no sense.
+    #[error(transparent)]
+    Engine(#[from] BrokenRule),
+    /// It has not answered everything.
+    #[error("the unit {owed}, and sleeps; rule: each request is answered once\n{why}")]
+    NeverAnswered {
+        /// What it owes.
+        owed: String,
+        /// What is known of the reason.
+        why: String,
+    },
+    /// It let a read overtake a write, or answered itself what it may not.
+    #[error("{0}")]
+    Order(String),
+    /// It goes on differently once it is saved and restored.
+    #[error(
+        "the unit does something else once its state is saved and restored; rule: serde writes all of the state\n{0}"
+    )]
+    State(String),
+    /// Its behaviour depends on where windows end.
+    #[error(
+        "in windows of {length} the unit does something else than in windows of {}; rule: where windows end changes nothing \
+         (is the window's start or end taken for the time of a message or of a wake?)\n{difference}",
+        WIRE
+    )]
+    Windows {
+        /// The other windows.
+        length: SimTime,
+        /// The first difference.
+        difference: String,
+    },
+}
+
+/// Plays the client and the server of a unit that has one memory port for each, in the unit's own tests. Times are in nanoseconds; the
+/// wires take 10 ns.
+///
+/// ```
+/// use balar_actors::prototyping::{MemoryBench, PASS_THROUGH, load};
+/// let mut bench = MemoryBench::new(&PASS_THROUGH, r#"clock: "1 GHz", latency: 3"#);
+/// bench.request(100, load(7, 0x4000, 4)).server_answers_after(50);
+/// let played = bench.run();
+/// assert_eq!(played.requests()[0].0, 103);
+/// assert_eq!(played.responses().iter().map(|(at, answer)| (*at, answer.id)).collect::<Vec<_>>(), [(156, 7)]);
+/// assert_eq!(played.counter("loads"), 1);
+/// ```
+#[derive(Debug)]
+pub struct MemoryBench {
+    definition: &'static UnitDefinition,
+    parameters: String,
+    /// Messages for the unit: (arrival, from the client, what).
+    script: Vec<(SimTime, bool, MemoryMessage)>,
+    answer_after: SimTime,
+    answer_at: BTreeMap<usize, SimTime>,
+}
+
+/// What a unit did on a [`MemoryBench`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Played {
+    /// (departure, through the upstream port, what).
+    sent: Vec<(SimTime, bool, String)>,
+    requests: Vec<(SimTime, MemoryRequest)>,
+    responses: Vec<(SimTime, MemoryResponse)>,
+    rows: Vec<StatisticRow>,
+}
+
+impl Played {
+    /// The requests that went to the server, each with the nanosecond in which it left.
+    pub fn requests(&self) -> Vec<(u64, MemoryRequest)> {
+        self.requests.iter().map(|(at, request)| (at.0 / 1000, *request)).collect()
+    }
+
+    /// The responses that went to the client, each with the nanosecond in which it left.
+    pub fn responses(&self) -> Vec<(u64, MemoryResponse)> {
+        self.responses.iter().map(|(at, response)| (at.0 / 1000, *response)).collect()
+    }
+
+    /// Everything that was sent, in the order of time: "112000 ps to the server: Memory(Drain)".
+    pub fn everything(&self) -> Vec<String> {
+        let whom = |upstream| if upstream { "client" } else { "server" };
+        self.sent.iter().map(|(at, upstream, what)| format!("{at} to the {}: {what}", whom(*upstream))).collect()
+    }
+
+    /// A counter of the unit.
+    ///
+    /// # Panics
+    ///
+    /// Where it has no such counter.
+    pub fn counter(&self, name: &str) -> u64 {
+        let row = self.rows.iter().find(|row| row.what == name);
+        row.unwrap_or_else(|| panic!("the unit has no counter `{name}`")).value
+    }
+}
+
+impl MemoryBench {
+    /// A unit of this kind with these parameters, as in a topology: `clock: "1 GHz", entries: 4`.
+    pub fn new(definition: &'static UnitDefinition, parameters: &str) -> MemoryBench {
+        let parameters = complete_ron(definition.parameters, parameters);
+        MemoryBench {
+            definition,
+            parameters,
+            script: Vec::new(),
+            answer_after: ANSWER_AFTER,
+            answer_at: BTreeMap::new(),
+        }
+    }
+
+    /// A request of the client arrives after `ns`.
+    pub fn request(&mut self, ns: u64, request: MemoryRequest) -> &mut MemoryBench {
+        self.from_client(ns, MemoryMessage::Request(request))
+    }
+
+    /// A message of the client arrives after `ns`.
+    pub fn from_client(&mut self, ns: u64, message: MemoryMessage) -> &mut MemoryBench {
+        self.script.push((SimTime::from_nanoseconds(ns), true, message));
+        self
+    }
+
+    /// A message of the server arrives after `ns`: a credit, say. Answers come by themselves.
+    pub fn from_server(&mut self, ns: u64, message: MemoryMessage) -> &mut MemoryBench {
+        self.script.push((SimTime::from_nanoseconds(ns), false, message));
+        self
+    }
+
+    /// The server's answers arrive `ns` after the request has left the unit; 100 where nothing else is said, and no less than the 20
+    /// that both wires take.
+    pub fn server_answers_after(&mut self, ns: u64) -> &mut MemoryBench {
+        self.answer_after = SimTime::from_nanoseconds(ns);
+        self
+    }
+
+    /// The server's answer to the request that left as number `index`, counted from 0, arrives at `ns`.
+    pub fn server_answers_at(&mut self, index: usize, ns: u64) -> &mut MemoryBench {
+        self.answer_at.insert(index, SimTime::from_nanoseconds(ns));
+        self
+    }
+
+    /// Runs the unit until it rests, in windows of several lengths.
+    ///
+    /// # Panics
+    ///
+    /// Where the unit breaks a rule, with the rule's text.
+    pub fn run(&self) -> Played {
+        self.try_run().unwrap_or_else(|broken| panic!("{broken}"))
+    }
+
+    /// As [`MemoryBench::run`].
+    ///
+    /// # Errors
+    ///
+    /// The first rule that the unit broke.
+    pub fn try_run(&self) -> Result<Played, BrokenProtocol> {
+        let whole = self.play(WIRE, false)?;
+        for length in window_lengths(WIRE).into_iter().skip(1) {
+            let other = self.play(length, false)?;
+            if let Some(difference) = difference(&whole, &other) {
+                return Err(BrokenProtocol::Windows { length, difference });
+            }
+        }
+        if let Some(difference) = difference(&whole, &self.play(WIRE, true)?) {
+            return Err(BrokenProtocol::State(difference));
+        }
+        Ok(whole)
+    }
+
+    /// The unit with its upstream and downstream port.
+    fn build(&self) -> Result<(Box<dyn Unit>, PortId, PortId), BrokenProtocol> {
+        let refused = |what: String| BrokenProtocol::NotBuilt(what);
+        let ports = self.definition.ports;
+        let find = |role| ports.iter().position(|port| port.role == role && port.protocol == Protocol::Memory);
+        let (Some(upstream), Some(downstream)) = (find(Role::Server), find(Role::Client)) else {
+            return Err(refused(format!("{} has no memory port on both sides", self.definition.name)));
+        };
+        let map = PortMap::new(ports.iter().map(|port| (port.name.to_owned(), 0)));
+        let surroundings = Surroundings::default();
+        let context = BuildContext {
+            path: "unit",
+            part: "",
+            index: 0,
+            row_length: 1,
+            ports: &map,
+            unit: 0,
+            surroundings: &surroundings,
+        };
+        let unit = (self.definition.build)(&self.parameters, &context).map_err(|error| refused(error.to_string()))?;
+        Ok((unit, PortId(upstream as u16), PortId(downstream as u16)))
+    }
+
+    /// Plays the script in windows of `length`; with `saved`, each window by another unit that gets the state of the one before.
+    fn play(&self, length: SimTime, saved: bool) -> Result<Played, BrokenProtocol> {
+        let (mut unit, upstream, downstream) = self.build()?;
+        let mut bench = Bench::new(&vec![WIRE; self.definition.ports.len()]);
+        for &(time, from_client, message) in &self.script {
+            bench.deliver(time, if from_client { upstream } else { downstream }, Payload::Memory(message));
+        }
+        let mut log = Log::default();
+        let mut requests = 0;
+        loop {
+            let start = bench.next_event();
+            if start >= LATEST {
+                break;
+            }
+            let window = Window { start, until: start + length };
+            for message in bench.inbox.iter().filter(|message| message.time < window.until) {
+                log.arrived(message);
+            }
+            bench.call(&mut *unit, window)?;
+            for (arrival, port, payload) in bench.take_sent() {
+                let left = arrival - WIRE;
+                well_formed(&payload, left)?;
+                if let Payload::Memory(MemoryMessage::Request(request)) = &payload
+                    && port == downstream
+                {
+                    let after = left + self.answer_after.max(SimTime(2 * WIRE.0));
+                    let at = self.answer_at.get(&requests).copied().unwrap_or(after);
+                    let answer = MemoryMessage::Response(request.response(0, ServedBy::DeviceMemory));
+                    bench.deliver(at.max(left + SimTime(2 * WIRE.0)), downstream, Payload::Memory(answer));
+                    requests += 1;
+                }
+                log.sent(left, port, payload);
+            }
+            if saved && let Ok(state) = unit.save() {
+                (unit, ..) = self.build()?;
+                unit.restore(&state, &()).map_err(|error| BrokenProtocol::State(error.to_string()))?;
+            }
+        }
+        log.check(upstream, downstream, self.definition)?.map_or(Ok(()), |owed| {
+            let why = forgotten(&mut *unit, &mut bench);
+            Err(BrokenProtocol::NeverAnswered { owed, why })
+        })?;
+        let mut sink = StatisticSink::default();
+        unit.statistics(&mut sink);
+        Ok(log.played(upstream, sink.rows))
+    }
+}
+
+/// Watches a unit that sleeps and owes answers, and says what is known of the reason.
+fn forgotten(unit: &mut dyn Unit, bench: &mut Bench) -> String {
+    let said = unit.outstanding().map_or("the unit says that it waits for nothing".to_owned(), |text| {
+        format!("the unit says of itself: {text}")
+    });
+    let start = bench.asleep_since();
+    let called = bench.call(unit, Window { start, until: start + PROBE });
+    match (called, bench.take_sent().first()) {
+        (Ok(()), Some((arrival, ..))) => format!(
+            "{said}\nit would have sent something at {}, but it has not asked to be woken: `NextWake::At` is missing",
+            *arrival - WIRE
+        ),
+        _ => format!("{said}\nno message is on its way to it, and it has not asked to be woken"),
+    }
+}
+
+/// What happened at the ports of a unit.
+#[derive(Debug, Default)]
+struct Log {
+    /// (time, is it a departure, place, port, what).
+    events: Vec<(SimTime, bool, usize, PortId, Payload)>,
+}
+
+impl Log {
+    fn arrived(&mut self, message: &Message) {
+        if let Payload::Memory(what) = message.payload {
+            self.events.push((message.time, false, self.events.len(), message.port, Payload::Memory(what)));
+        }
+    }
+
+    fn sent(&mut self, at: SimTime, port: PortId, payload: Payload) {
+        self.events.push((at, true, self.events.len(), port, payload));
+    }
+
+    /// Checks the protocol; returns what is owed in the end.
+    fn check(
+        &mut self,
+        upstream: PortId,
+        downstream: PortId,
+        definition: &UnitDefinition,
+    ) -> Result<Option<String>, BrokenProtocol> {
+        // What arrives at a time comes before what leaves then.
+        self.events.sort_by_key(|(time, departure, place, ..)| (*time, *departure, *place));
+        let name = definition.ports[usize::from(upstream.0)].name;
+        let mut conversation = Conversation::new([(upstream, name.to_owned())]);
+        let mut order = WriteOrder::default();
+        for (at, departure, _, port, payload) in &self.events {
+            let Payload::Memory(message) = payload else { continue };
+            match (message, departure) {
+                (MemoryMessage::Request(request), false) if *port == upstream => {
+                    conversation.request(*port, *at, request);
+                    order.arrived(*request, *at);
+                }
+                (MemoryMessage::Request(request), true) if *port == downstream => {
+                    order.sent(request, *at).map_err(BrokenProtocol::Order)?;
+                }
+                (MemoryMessage::Response(response), true) if *port == upstream => {
+                    let answered = conversation.sent(*port, payload);
+                    answered.map_err(|what| BrokenRule::Answer { at: *at, what })?;
+                    order.answered(response, *at).map_err(BrokenProtocol::Order)?;
+                }
+                _ => {}
+            }
+        }
+        Ok(conversation.owed())
+    }
+
+    fn played(self, upstream: PortId, rows: Vec<StatisticRow>) -> Played {
+        let (mut sent, mut requests, mut responses) = (Vec::new(), Vec::new(), Vec::new());
+        for (at, _, _, port, payload) in self.events.into_iter().filter(|(_, departure, ..)| *departure) {
+            sent.push((at, port == upstream, format!("{payload:?}")));
+            match payload {
+                Payload::Memory(MemoryMessage::Request(request)) if port != upstream => requests.push((at, request)),
+                Payload::Memory(MemoryMessage::Response(response)) if port == upstream => {
+                    responses.push((at, response));
+                }
+                _ => {}
+            }
+        }
+        Played { sent, requests, responses, rows }
+    }
+}
+
+/// The first difference between what a unit did in windows of two lengths.
+fn difference(whole: &Played, other: &Played) -> Option<String> {
+    let (ours, theirs) = (whole.everything(), other.everything());
+    let count = ours.len().max(theirs.len());
+    if let Some(at) = (0..count).find(|&at| ours.get(at) != theirs.get(at)) {
+        let shown = |list: &[String]| list.get(at).map_or("nothing more is sent".to_owned(), Clone::clone);
+        return Some(format!("it was to send: {}\nit sends:       {}", shown(&ours), shown(&theirs)));
+    }
+    let row = whole.rows.iter().zip(&other.rows).find(|(ours, theirs)| ours != theirs)?;
+    Some(format!("the counter {} is {} and not {}", row.0.what, row.1.value, row.0.value))
+}
+
+/// A load of `bytes` from `address` on, all in one line.
+pub fn load(id: u32, address: u64, bytes: u16) -> MemoryRequest {
+    request(MemoryKind::Load, id, address, bytes)
+}
+
+/// A store of `bytes` from `address` on, all in one line.
+pub fn store(id: u32, address: u64, bytes: u16) -> MemoryRequest {
+    request(MemoryKind::Store, id, address, bytes)
+}
+
+/// A reduction of the four-byte words of `bytes` from `address` on, all in one line.
+pub fn reduction(id: u32, address: u64, bytes: u16) -> MemoryRequest {
+    request(MemoryKind::Reduction, id, address, bytes)
+}
+
+fn request(kind: MemoryKind, id: u32, address: u64, bytes: u16) -> MemoryRequest {
+    let line = address / LINE_BYTES * LINE_BYTES;
+    let (first, end) = (address - line, address - line + u64::from(bytes));
+    assert!(bytes > 0 && end <= LINE_BYTES, "{bytes} bytes from {address:#x} on are not in one line");
+    let pick = |holds: &dyn Fn(u64, u64) -> bool| {
+        let sectors =
+            (0..LINE_BYTES / SECTOR_BYTES).filter(|sector| holds(sector * SECTOR_BYTES, (sector + 1) * SECTOR_BYTES));
+        sectors.fold(0_u8, |mask, sector| mask | 1_u8 << sector)
+    };
+    let (store, load) = (kind == MemoryKind::Store, kind == MemoryKind::Load);
+    MemoryRequest {
+        line,
+        id,
+        launch: 1,
+        data_bytes: if load { 0 } else { bytes },
+        sectors: pick(&|from, to| first < to && from < end),
+        full_sectors: if store { pick(&|from, to| first <= from && to <= end) } else { 0 },
+        operations: if store || load { 0 } else { (bytes / 4).min(32) as u8 },
+        kind,
+        ..MemoryRequest::default()
+    }
+}
+
+#[cfg(test)]
+mod tests;
