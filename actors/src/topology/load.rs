@@ -73,8 +73,16 @@ fn load_file(file: &Arc<SourceFile>, options: &LoadOptions, errors: &mut Errors)
     for given in options.overrides {
         overrides::apply_argument(&given.0, &mut topology, &scope, options.workloads, errors);
     }
+    // The units of a row mostly have the same parameters.
+    let mut before: Option<(&str, String)> = None;
+    let mut provides = Arc::default();
     for unit in &mut topology.units {
-        unit.provides = Arc::new((unit.kind.provides)(&unit.ron()));
+        let this = (unit.kind.name, unit.ron());
+        if before.as_ref() != Some(&this) {
+            provides = Arc::new((unit.kind.provides)(&this.1));
+        }
+        unit.provides = Arc::clone(&provides);
+        before = Some(this);
     }
     wiring::wire(&mut topology, &scope, errors);
     Some(topology)

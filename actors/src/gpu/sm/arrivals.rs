@@ -1,6 +1,7 @@
 //! What comes to an SM from outside: CTAs, answers of the memory system, translations.
 
 use super::counters::Stall;
+use super::lane_memory::RecentRanges;
 use super::memory_pipe::{Event, Owner, Purpose};
 use super::progress::{Sm, Specification, State, Step};
 use super::warps::Place;
@@ -31,7 +32,7 @@ impl Sm {
         if launch.id > self.state.launch {
             self.state.launch = launch.id;
             // What was legal for an earlier kernel may have been freed since.
-            self.state.recent_range = (0, 0);
+            self.state.recent = RecentRanges::default();
             self.configure_l1(&launch);
         }
         let place = Place { sm: self.wiring.index, sm_count: self.wiring.sm_count, slot };

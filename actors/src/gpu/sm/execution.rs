@@ -1,6 +1,6 @@
 //! What a warp's next instruction means: values, which are computed when it issues.
 
-use super::lane_memory::SmMemory;
+use super::lane_memory::{RecentRanges, SmMemory};
 use super::warps::cta::CtaSlot;
 use super::warps::slot::Context;
 use crate::memory::{DeviceMemoryView, WriteLog};
@@ -36,8 +36,8 @@ pub struct Values<'a, 'b> {
     pub view: &'a DeviceMemoryView<'b>,
     /// The latter.
     pub log: &'a mut WriteLog,
-    /// The range of legal addresses that was used last.
-    pub recent_range: &'a mut (u64, u64),
+    /// The ranges of legal addresses that were used last.
+    pub recent: &'a mut RecentRanges,
     /// Names what the step logs: the key that its access will have.
     pub token: u32,
 }
@@ -109,7 +109,7 @@ impl Execution {
             shared: &mut cta.shared,
             local,
             local_bytes: program.resources().local_bytes as usize,
-            recent_range: values.recent_range,
+            recent: values.recent,
             further: &mut self.further,
             token: values.token,
             blocked_by: None,

@@ -14,7 +14,7 @@ impl LaneMemory for SmMemory<'_> {
         let pattern = AccessPattern::of(access);
         self.check(access, pattern)?;
         if matches!(access.space, Space::Global | Space::Constant) {
-            read_lanes(self.view, *self.recent_range, access, pattern, values);
+            read_lanes(self.view, self.recent.latest(), access, pattern, values);
             if self.log.may_touch_pattern(access, pattern)
                 && let Err(token) = self.log.overlay(access, values)
             {

@@ -5,6 +5,7 @@ use balar_isa::execution::{AccessKind, MemoryAccess, MemoryProblem, Space};
 use balar_isa::program::{LANES, lanes};
 use balar_protocol::SimTime;
 use balar_protocol::cuda::{FaultAccess, FaultCause, FaultSpace};
+use serde::{Deserialize, Serialize};
 
 /// The memory of one warp for one step.
 pub struct SmMemory<'a> {
@@ -22,14 +23,37 @@ pub struct SmMemory<'a> {
     pub local: &'a mut Vec<u8>,
     /// Bytes of local memory of a lane.
     pub local_bytes: usize,
-    /// The range of legal addresses the SM used last: an allocation, or a page that holds one.
-    pub recent_range: &'a mut (u64, u64),
+    /// The ranges of legal addresses that the SM used last.
+    pub recent: &'a mut RecentRanges,
     /// Accesses of the instruction beyond the one that its step describes.
     pub further: &'a mut Vec<MemoryAccess>,
     /// Names a deferred atomic.
     pub token: u32,
     /// Where a load gave [`MemoryProblem::Later`]: the token of the atomic whose result it waits for.
     pub blocked_by: Option<u32>,
+}
+
+/// Ranges of legal addresses that were used last, the latest first: each an allocation, or a page that holds one. The loads and
+/// stores of a kernel's loop go to a few of them in turn.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+pub struct RecentRanges([(u64, u64); 4]);
+
+impl RecentRanges {
+    /// The latest.
+    #[inline]
+    pub fn latest(&self) -> (u64, u64) {
+        self.0[0]
+    }
+
+    /// The range at `place` becomes the latest.
+    fn bring_up(&mut self, place: usize) {
+        self.0[..=place].rotate_right(1);
+    }
+
+    fn add(&mut self, range: (u64, u64)) {
+        self.bring_up(self.0.len() - 1);
+        self.0[0] = range;
+    }
 }
 
 /// What all addresses of an access have in common.
@@ -77,6 +101,15 @@ impl Extent {
     }
 }
 
+/// Where an access is aligned and all its lanes lie in a range of bytes: how far behind its start the furthest begins.
+#[inline]
+fn inside(access: &MemoryAccess, pattern: AccessPattern, (start, end): (u64, u64)) -> Option<u64> {
+    let bytes = u64::from(access.bytes);
+    let Extent { bits, furthest } = Extent::of(access, pattern, start);
+    let fits = furthest < end - start && end - start - furthest >= bytes;
+    (fits && bits & (bytes - 1) == 0).then_some(furthest)
+}
+
 fn name(kind: AccessKind) -> FaultAccess {
     match kind {
         AccessKind::Load => FaultAccess::Load,
@@ -119,26 +152,40 @@ impl SmMemory<'_> {
         // A range of bytes where every aligned access is legal.
         let (start, end) = match access.space {
             // Constant banks lie in device memory, too: the front end gives their device addresses.
-            Space::Global | Space::Constant => *self.recent_range,
+            Space::Global | Space::Constant => self.recent.latest(),
             Space::Shared => (0, self.shared.len() as u64),
             Space::Local => (0, self.local_bytes as u64),
             // The front end reads parameters itself.
             Space::Parameter => (0, 0),
         };
-        let bytes = u64::from(access.bytes);
-        let Extent { bits, furthest } = Extent::of(access, pattern, start);
-        let inside = furthest < end - start && end - start - furthest >= bytes;
-        if bits & (bytes - 1) != 0 || !inside {
-            return self.check_lanes(access, (start, end));
-        }
+        let Some(furthest) = inside(access, pattern, (start, end)) else {
+            return self.check_further(access, pattern, (start, end));
+        };
         if access.space == Space::Local {
             reserve_local(self.local, furthest as usize + 1);
         }
         Ok(())
     }
 
-    /// As [`Self::check`], lane by lane, where not all lanes are in this range of bytes, or not all are aligned.
+    /// As [`Self::check`], where not all lanes are in this range of bytes, or not all are aligned.
     #[cold]
+    fn check_further(
+        &mut self,
+        access: &MemoryAccess,
+        pattern: AccessPattern,
+        range: (u64, u64),
+    ) -> Result<(), MemoryProblem> {
+        if matches!(access.space, Space::Global | Space::Constant) {
+            let place = self.recent.0.iter().position(|&range| inside(access, pattern, range).is_some());
+            if let Some(place) = place {
+                self.recent.bring_up(place);
+                return Ok(());
+            }
+        }
+        self.check_lanes(access, range)
+    }
+
+    /// As [`Self::check`], lane by lane, where not all lanes are in this range of bytes, or not all are aligned.
     fn check_lanes(&mut self, access: &MemoryAccess, (start, end): (u64, u64)) -> Result<(), MemoryProblem> {
         let bytes = u64::from(access.bytes);
         let misaligned = |address| address & (bytes - 1) != 0;
@@ -166,12 +213,12 @@ impl SmMemory<'_> {
         }
         for lane in lanes(access.mask) {
             let address = access.addresses[lane];
-            let (start, end) = *self.recent_range;
+            let (start, end) = self.recent.latest();
             if address >= start && address < end && end - address >= bytes {
                 continue;
             }
             match self.view.legal_range(self.gpu, address, bytes) {
-                Some(range) => *self.recent_range = range,
+                Some(range) => self.recent.add(range),
                 None => return Err(MemoryProblem::Fault { lane: lane as u8, cause: illegal(address) }),
             }
         }
@@ -235,7 +282,8 @@ mod tests {
         device.apply(&mut log);
         log.clear();
         let view = device.view();
-        let (mut recent_range, mut further, mut local, mut shared) = ((0, 0), Vec::new(), Vec::new(), vec![0; 512]);
+        let (mut recent, mut further, mut local, mut shared) =
+            (RecentRanges::default(), Vec::new(), Vec::new(), vec![0; 512]);
         let mut memory = SmMemory {
             view: &view,
             gpu: 0,
@@ -244,7 +292,7 @@ mod tests {
             shared: &mut shared,
             local: &mut local,
             local_bytes: SHARED_BYTES as usize,
-            recent_range: &mut recent_range,
+            recent: &mut recent,
             further: &mut further,
             token: 0,
             blocked_by: None,

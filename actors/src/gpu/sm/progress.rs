@@ -6,6 +6,7 @@
 use super::counters::Stall;
 use super::execution::{Execution, Moment, Values};
 use super::front_end::{FrontEnd, FrontEndSpecification};
+use super::lane_memory::RecentRanges;
 use super::memory_pipe::{Event, MemoryPipe, PipeSpecification, Ports};
 use super::parameters::SmParameters;
 use super::warps::Warps;
@@ -65,8 +66,7 @@ pub(super) struct State {
     pub(super) late_cycle: u64,
     /// Frees of what is no block of the device heap: key, lane, address. They are faults when they are answered.
     pub(super) wrong_frees: Vec<(u32, u8, u64)>,
-    /// The range of legal addresses that was used last.
-    pub(super) recent_range: (u64, u64),
+    pub(super) recent: RecentRanges,
 }
 
 /// Lists that are empty between cycles.
@@ -139,7 +139,7 @@ impl Sm {
                 late: Vec::new(),
                 late_cycle: u64::MAX,
                 wrong_frees: Vec::new(),
-                recent_range: (0, 0),
+                recent: RecentRanges::default(),
             },
             writer,
             execution: Execution::new(gpu),
@@ -194,12 +194,12 @@ impl Sm {
     /// Runs the meaning of the warp's next instruction, which issues in `cycle`.
     #[inline]
     pub(super) fn step_warp(&mut self, warp: usize, cycle: u64, step: &mut Step) -> Effect {
-        let State { warps, pipe, recent_range, .. } = &mut self.state;
+        let State { warps, pipe, recent, .. } = &mut self.state;
         let (_, context, cta) = warps.all_of(warp);
         if self.execution.step_plain(context, &mut cta.counters) {
             return Effect::Plain;
         }
-        let values = Values { view: step.view, log: &mut self.writer, recent_range, token: pipe.next_key() };
+        let values = Values { view: step.view, log: &mut self.writer, recent, token: pipe.next_key() };
         self.execution.step(context, cta, values, step.now, cycle)
     }
 

@@ -39,14 +39,30 @@ impl L1Cache {
         cache
     }
 
+    /// Drops everything, as between kernels.
+    pub fn invalidate(&mut self) {
+        for set in 0..self.sets.min(self.entries.len()) {
+            // What holds a line was used after what holds none.
+            let mut at = self.ends[set].0;
+            while let Some(&Entry { line, older, .. }) = self.entries.get(usize::from(at))
+                && line != EMPTY
+            {
+                // Where all lines go, all that follows the home of one may go.
+                let mut slot = self.slot(line);
+                while self.index[slot] != NONE {
+                    self.index[slot] = NONE;
+                    slot = (slot + 1) & (self.index.len() - 1);
+                }
+                self.entries[usize::from(at)].line = EMPTY;
+                self.entries[usize::from(at)].valid_sectors = 0;
+                at = older;
+            }
+        }
+    }
+
     /// Changes the size, up to 8 MiB; what was cached is dropped.
     pub fn resize(&mut self, bytes: u64) {
         self.ways = ((bytes / LINE_BYTES).min(1 << 16) as usize / self.sets).min(usize::from(NONE - 1) / self.sets);
-        self.invalidate();
-    }
-
-    /// Drops everything, as between kernels.
-    pub fn invalidate(&mut self) {
         let (sets, ways) = (self.sets, self.ways);
         self.index.clear();
         self.index.resize((2 * sets * ways).next_power_of_two(), NONE);
@@ -219,6 +235,10 @@ mod tests {
         let mut random = 1u64;
         for _ in 0..20_000 {
             random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            if random % 997 == 0 {
+                cache.invalidate();
+                reference.iter_mut().for_each(Vec::clear);
+            }
             let line = (random >> 33) % 150 * LINE_BYTES;
             let lines = &mut reference[cache.set(line)];
             let held = lines.iter().position(|&other| other == line);

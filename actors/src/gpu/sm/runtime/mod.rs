@@ -161,6 +161,7 @@ impl Arguments for Buffer<'_, '_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::gpu::sm::lane_memory::RecentRanges;
     use crate::memory::{Bounds, DeviceMemory, WriteLog};
     use balar_isa::program::LANES;
     use balar_protocol::SimTime;
@@ -176,7 +177,7 @@ mod tests {
         setup.write(SimTime(0), GLOBAL, &b"%s has %d and %s\n\0"[..].into(), 0..18);
         device.apply(&mut setup);
         let view = device.view();
-        let (mut recent_range, mut further, mut local) = ((0, 0), Vec::new(), Vec::new());
+        let (mut recent, mut further, mut local) = (RecentRanges::default(), Vec::new(), Vec::new());
         call(&mut SmMemory {
             view: &view,
             gpu: 0,
@@ -185,7 +186,7 @@ mod tests {
             shared,
             local: &mut local,
             local_bytes: 32,
-            recent_range: &mut recent_range,
+            recent: &mut recent,
             further: &mut further,
             token: 0,
             blocked_by: None,
