@@ -22,7 +22,6 @@ mod matrix;
 pub mod mbarrier;
 pub mod module;
 mod operation;
-pub mod prefetch;
 pub mod program;
 pub mod ptx;
 mod scheduling;

@@ -5,8 +5,8 @@ use crate::execution::LaneValues;
 use crate::interpreter::memory::scatter;
 use crate::interpreter::registers::{Lane, Registers, special};
 use crate::operation::{Row, TRUE_PREDICATE};
-use crate::prefetch::prefetch;
 use crate::program::{LANES, Program, Timing};
+use balar_protocol::prefetch::prefetch;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -106,10 +106,7 @@ impl WarpState {
     pub fn prefetch(&self, timing: &Timing) {
         let registers =
             timing.dependencies.waits.iter().filter_map(|&entry| self.registers.rows.get(usize::from(entry)));
-        for row in registers {
-            prefetch(&row.0[0]);
-            prefetch(&row.0[LANES / 2]);
-        }
+        registers.for_each(prefetch);
     }
 
     /// The instruction to issue next. Meaningless once finished or blocked.

@@ -13,6 +13,7 @@ pub mod cta;
 pub mod cuda;
 pub mod memory;
 pub mod message;
+pub mod prefetch;
 pub mod quantity;
 pub mod statistics;
 pub mod time;

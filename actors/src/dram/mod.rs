@@ -138,10 +138,10 @@ impl Channels {
         let clock = self.clock;
         match &mut self.kind {
             Kind::Simple(channels) => {
-                while let Some(message) = inbox.take() {
+                while let Some(message) = inbox.look() {
                     let (now, port) = (message.time, message.port);
                     let mut access = |line: &MemoryRequest| channels[channel_of(port, line.line)].access(now, line);
-                    match wanted(&message) {
+                    match wanted(message) {
                         Some(Wanted::Line(request)) => out.send(port, access(&request), response(&request)),
                         Some(Wanted::Burst(burst)) => {
                             let done = lines(&burst).map(|line| access(&line)).max().unwrap_or(now);
@@ -153,13 +153,13 @@ impl Channels {
                 NextWake::OnMessage
             }
             Kind::BankTimed(channels, bursts) => {
-                while let Some(message) = inbox.take() {
+                while let Some(message) = inbox.look() {
                     let (now, port) = (message.time, message.port);
                     let cycle = clock.cycle_at_or_after(now);
                     let mut arrive = |requester, line: MemoryRequest| {
                         channels[channel_of(port, line.line)].arrive(now, cycle, requester, line);
                     };
-                    match wanted(&message) {
+                    match wanted(message) {
                         Some(Wanted::Line(request)) => arrive(Requester::Port(port), request),
                         Some(Wanted::Burst(burst)) if burst.bytes == 0 => out.send(port, now, burst_done(burst)),
                         Some(Wanted::Burst(burst)) => {

@@ -1,6 +1,7 @@
 //! The messages that a unit gets in a window.
 
 use super::buffers::Messages;
+use balar_protocol::prefetch::prefetch;
 use balar_protocol::{Message, SimTime};
 
 /// The messages of one unit that arrive within the window, in their total order.
@@ -20,6 +21,9 @@ pub struct Inbox {
 
 /// Buckets into which messages are sorted first, a power of two.
 const BUCKETS: usize = 64;
+
+/// How many messages ahead of the one that is taken the processor is asked for.
+const AHEAD: usize = 4;
 
 /// A message of an inbox: when it arrives, and its source above its place.
 type Arrival = (SimTime, u64);
@@ -137,12 +141,34 @@ impl Inbox {
     /// Takes the next message of the window.
     #[inline]
     pub fn take(&mut self) -> Option<Message> {
+        let place = self.next_place()?;
+        self.messages[place].take()
+    }
+
+    /// As [`Self::take`], for a unit that needs no more than to look at it: the message is not moved.
+    #[inline]
+    pub fn look(&mut self) -> Option<&Message> {
+        let place = self.next_place()?;
+        self.messages[place].as_ref()
+    }
+
+    /// Where the next message lies, which is taken.
+    #[inline]
+    fn next_place(&mut self) -> Option<usize> {
         self.next?;
-        let place = self.order.get(self.taken).map_or(self.taken, |&(_, place)| place as u32 as usize);
-        let message = self.messages[place].take();
+        let place = match self.order.get(self.taken) {
+            Some(&(_, place)) => {
+                // The messages lie in another order: the processor does not see which comes next.
+                if let Some(&(_, ahead)) = self.order.get(self.taken + AHEAD) {
+                    prefetch(&self.messages[ahead as u32 as usize]);
+                }
+                place as u32 as usize
+            }
+            None => self.taken,
+        };
         self.taken += 1;
         self.find_next();
-        message
+        Some(place)
     }
 
     /// Are all messages of the window taken?

@@ -261,24 +261,24 @@ impl Crossbar {
         });
     }
 
-    fn receive(&mut self, message: Message, out: &mut Outbox) {
+    fn receive(&mut self, message: &Message, out: &mut Outbox) {
         let cycle = self.fixed.clock.cycle_at_or_after(message.time);
         let side = self.wiring.sides[usize::from(message.port.0)];
         let requesters = self.wiring.requester_ports.len();
         let known = |response: &MemoryResponse| usize::from(response.return_port) < requesters;
-        match (side, message.payload) {
+        match (side, &message.payload) {
             (Side::Requester(requester), Payload::Memory(MemoryMessage::Request(request))) => {
-                self.request(requester, cycle, request, out);
+                self.request(requester, cycle, *request, out);
             }
             // It holds no store back.
             (Side::Requester(_), Payload::Memory(MemoryMessage::Drain)) => {}
             (Side::Requester(_), Payload::Memory(MemoryMessage::Response(response)))
-                if known(&response) && self.wiring.host.is_some_and(|(_, port)| port == message.port) =>
+                if known(response) && self.wiring.host.is_some_and(|(_, port)| port == message.port) =>
             {
-                self.host_response(cycle, response, out);
+                self.host_response(cycle, *response, out);
             }
-            (Side::Slice(slice), Payload::Memory(MemoryMessage::Response(response))) if known(&response) => {
-                self.response(slice, cycle, response, out);
+            (Side::Slice(slice), Payload::Memory(MemoryMessage::Response(response))) if known(response) => {
+                self.response(slice, cycle, *response, out);
             }
             (Side::Slice(slice), Payload::Memory(MemoryMessage::Credit(credits))) => {
                 for time in credits.times(message.time) {
@@ -307,7 +307,7 @@ impl Fixed {
 
 impl Unit for Crossbar {
     fn advance(&mut self, window: Window, inbox: &mut Inbox, out: &mut Outbox) -> NextWake {
-        while let Some(message) = inbox.take() {
+        while let Some(message) = inbox.look() {
             self.receive(message, out);
         }
         let clock = self.fixed.clock;

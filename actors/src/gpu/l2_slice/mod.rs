@@ -530,18 +530,18 @@ impl L2Slice {
         }
     }
 
-    fn handle(&mut self, message: Message, cycle: u64, out: &mut Outbox) {
-        match message.payload {
+    fn handle(&mut self, message: &Message, cycle: u64, out: &mut Outbox) {
+        match &message.payload {
             Payload::Memory(MemoryMessage::Request(request)) if message.port == self.crossbar => {
                 self.sets.prefetch(self.sets.place(request.line));
-                self.state.queue.push_back((cycle, request));
+                self.state.queue.push_back((cycle, *request));
                 let counters = &mut self.state.counters;
                 counters.queue_maximum = counters.queue_maximum.max(self.state.queue.len() as u64);
             }
             // It holds no store back.
             Payload::Memory(MemoryMessage::Drain) if message.port == self.crossbar => {}
             Payload::Memory(MemoryMessage::Response(response)) if message.port == self.memory => {
-                self.receive(cycle, &response, out);
+                self.receive(cycle, response, out);
             }
             payload => payload.unexpected(if message.port == self.crossbar { "crossbar" } else { "memory" }),
         }
@@ -550,7 +550,7 @@ impl L2Slice {
 
 impl Unit for L2Slice {
     fn advance(&mut self, window: Window, inbox: &mut Inbox, out: &mut Outbox) -> NextWake {
-        while let Some(message) = inbox.take() {
+        while let Some(message) = inbox.look() {
             let cycle = self.clock.cycle_at_or_after(message.time);
             self.serve(cycle, out);
             self.handle(message, cycle, out);

@@ -2,8 +2,8 @@
 
 use crate::interleave::fold;
 use crate::slab::Chain;
-use balar_isa::prefetch::prefetch;
 use balar_protocol::memory::LINE_BYTES;
+use balar_protocol::prefetch::prefetch;
 use serde::{Deserialize, Serialize};
 
 /// A line and its sectors, one mask bit each.

@@ -17,9 +17,9 @@ use balar_protocol::memory::MemoryMessage;
 
 impl Sm {
     /// The scheduler has placed a CTA here.
-    fn launch(&mut self, command: CtaLaunch, step: &mut Step) {
+    fn launch(&mut self, command: &CtaLaunch, step: &mut Step) {
         let cycle = step.now.cycle;
-        let CtaLaunch { launch, cta, slot } = command;
+        let &CtaLaunch { ref launch, cta, slot } = command;
         let Some(program) = launch.code.program::<Program>() else {
             let cause = FaultCause::Unsupported(format!("kernel {} is not loaded", launch.name));
             let (kernel, thread, instruction) = (launch.name.clone(), [0; 3], String::new());
@@ -56,18 +56,18 @@ impl Sm {
         self.state.pipe.resize_l1(unified_memory - carve_out);
     }
 
-    pub(super) fn receive(&mut self, payload: Payload, step: &mut Step) {
+    pub(super) fn receive(&mut self, payload: &Payload, step: &mut Step) {
         let cycle = step.now.cycle;
         match payload {
             Payload::Memory(MemoryMessage::Response(response)) => {
                 let mut events = std::mem::take(&mut self.scratch.events);
-                self.state.pipe.receive(&self.specification.pipe, response, cycle, &mut events);
+                self.state.pipe.receive(&self.specification.pipe, *response, cycle, &mut events);
                 self.carry(events, step);
             }
-            Payload::Cta(CtaMessage::Launch(launch)) => self.launch(*launch, step),
-            Payload::Cta(CtaMessage::Abort(launch)) => self.state.warps.abort(launch, cycle),
+            Payload::Cta(CtaMessage::Launch(launch)) => self.launch(launch, step),
+            Payload::Cta(CtaMessage::Abort(launch)) => self.state.warps.abort(*launch, cycle),
             Payload::Translation(message) => {
-                self.state.pipe.translated(&message, cycle, &self.wiring.ports, step.out);
+                self.state.pipe.translated(message, cycle, &self.wiring.ports, step.out);
             }
             _ => {}
         }

@@ -39,13 +39,13 @@ impl Unit for Sm {
                 self.state.late_cycle = u64::MAX;
                 let mut late = std::mem::take(&mut self.state.late);
                 for payload in late.drain(..) {
-                    self.receive(payload, &mut step);
+                    self.receive(&payload, &mut step);
                 }
                 self.state.late = late;
             }
             while next_message <= cycle {
-                if let Some(message) = inbox.take() {
-                    self.receive(message.payload, &mut step);
+                if let Some(message) = inbox.look() {
+                    self.receive(&message.payload, &mut step);
                 }
                 next_message = arrival(inbox);
             }
