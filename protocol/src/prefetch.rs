@@ -16,7 +16,6 @@ fn prefetch_line(place: *const u8) {
     {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
         // SAFETY: a prefetch reads nothing and cannot fault, whatever the address.
-        #[allow(unused_unsafe, reason = "later compilers call it safe")]
         unsafe {
             _mm_prefetch::<_MM_HINT_T0>(place.cast());
         }

@@ -28,6 +28,12 @@ const AHEAD: usize = 4;
 /// A message of an inbox: when it arrives, and its source above its place.
 type Arrival = (SimTime, u64);
 
+/// Of the message at a place.
+#[inline]
+fn arrival(message: &Message, place: usize) -> Arrival {
+    (message.time, u64::from(message.source.0) << 32 | place as u64)
+}
+
 impl Inbox {
     /// Moves messages here that were sent in this order; [`Self::sort`] follows. Returns memory that is free now.
     #[inline]
@@ -57,15 +63,11 @@ impl Inbox {
 
     /// Sorts the places of the messages.
     fn find_order(&mut self) {
-        let places = self.messages.iter().enumerate();
-        let arrival = |(place, message): (usize, &Option<Message>)| {
-            let Message { time, source, .. } = message.as_ref()?;
-            Some((*time, u64::from(source.0) << 32 | place as u64))
-        };
         if self.messages.len() > 2 * BUCKETS {
             return self.sort_by_buckets();
         }
-        self.order.extend(places.filter_map(arrival));
+        let places = self.messages.iter().enumerate();
+        self.order.extend(places.filter_map(|(place, message)| Some(arrival(message.as_ref()?, place))));
         self.order.sort_unstable();
     }
 
@@ -88,7 +90,7 @@ impl Inbox {
             let Some(message) = message else { continue };
             let bound = &mut bounds[bucket_of(message.time.0)];
             *bound -= 1;
-            self.order[*bound as usize] = (message.time, u64::from(message.source.0) << 32 | place as u64);
+            self.order[*bound as usize] = arrival(message, place);
         }
         let ends = bounds.iter().skip(1).copied().chain([end]);
         for (&start, end) in bounds.iter().zip(ends) {
@@ -174,5 +176,41 @@ impl Inbox {
     /// Are all messages of the window taken?
     pub fn is_empty(&self) -> bool {
         self.next.is_none()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use balar_protocol::{Payload, PortId, UnitId};
+    use rand_core::Rng;
+    use rand_pcg::Pcg64Mcg;
+
+    /// Few messages and many, close together and far apart, of several senders in the same picosecond.
+    #[test]
+    fn messages_come_by_time_and_source_and_then_as_they_were_sent() {
+        let mut random = Pcg64Mcg::new(7);
+        for (count, span) in [(1, 10), (100, 40), (129, 1), (1000, 300), (1000, 1 << 40)] {
+            let mut sent: Vec<(SimTime, UnitId, u64)> = (0..count)
+                .map(|number| (SimTime(500 + random.next_u64() % span), UnitId((random.next_u64() % 5) as u32), number))
+                .collect();
+            let mut inbox = Inbox::default();
+            inbox.extend(sent.iter().map(|&(time, source, number)| {
+                Some(Message { time, source, port: PortId(0), payload: Payload::Custom([number, 0, 0]) })
+            }));
+            inbox.sort();
+            sent.sort();
+            let number = |message: &Message| match message.payload {
+                Payload::Custom([number, _, _]) => (message.time, message.source, number),
+                _ => panic!("not of this test"),
+            };
+            let mut came = Vec::new();
+            while !inbox.is_empty() {
+                came.extend(inbox.look().map(number));
+                came.extend(inbox.take().as_ref().map(number));
+            }
+            assert_eq!(came, sent, "{count} messages within {span} ps");
+            assert_eq!((inbox.len(), inbox.look().is_none()), (0, true));
+        }
     }
 }

@@ -24,7 +24,7 @@ impl Sm {
             let cause = FaultCause::Unsupported(format!("kernel {} is not loaded", launch.name));
             let (kernel, thread, instruction) = (launch.name.clone(), [0; 3], String::new());
             let fault = KernelFault { cause, kernel, launch: launch.id, cta, thread, instruction };
-            self.state.warps.place_without_code(&launch, slot, cta);
+            self.state.warps.place_without_code(launch, slot, cta);
             self.state.warps.begin(0, cycle);
             self.end_cta(usize::from(slot), Some(fault), cycle, step.out);
             return;
@@ -33,10 +33,10 @@ impl Sm {
             self.state.launch = launch.id;
             // What was legal for an earlier kernel may have been freed since.
             self.state.recent = RecentRanges::default();
-            self.configure_l1(&launch);
+            self.configure_l1(launch);
         }
         let place = Place { sm: self.wiring.index, sm_count: self.wiring.sm_count, slot };
-        let warps = self.state.warps.place(&launch, &program, place, cta);
+        let warps = self.state.warps.place(launch, &program, place, cta);
         self.state.warps.begin(warps, cycle);
         for warp in members(warps) {
             self.schedule(warp, cycle + self.specification.cta_start_latency, step);

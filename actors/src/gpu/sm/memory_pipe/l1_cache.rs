@@ -235,7 +235,7 @@ mod tests {
         let mut random = 1u64;
         for _ in 0..20_000 {
             random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            if random % 997 == 0 {
+            if random.is_multiple_of(997) {
                 cache.invalidate();
                 reference.iter_mut().for_each(Vec::clear);
             }
