@@ -4,27 +4,8 @@
 //! old value and so does not end its life.
 
 use crate::control_flow::Graph;
-use crate::liveness::{Liveness, liveness};
+use crate::liveness::{Liveness, Uses, Width, liveness};
 use crate::operation::{FIRST_PREDICATE, FIRST_ROW};
-
-/// What a virtual register takes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Width {
-    Predicate,
-    /// 32 bits or fewer.
-    One,
-    /// 64 bits.
-    Two,
-}
-
-/// The virtual registers that an instruction reads and writes.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Uses {
-    pub reads: Vec<u32>,
-    pub writes: Vec<u32>,
-    /// Whether the writes may not happen.
-    pub guarded: bool,
-}
 
 /// Places of each kind of register.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

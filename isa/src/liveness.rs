@@ -1,7 +1,25 @@
 //! Which registers hold a value that is still needed where basic blocks begin and end.
 
-use crate::allocation::{Uses, Width};
 use crate::control_flow::Graph;
+
+/// What a virtual register takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Width {
+    Predicate,
+    /// 32 bits or fewer.
+    One,
+    /// 64 bits.
+    Two,
+}
+
+/// The virtual registers that an instruction reads and writes.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Uses {
+    pub reads: Vec<u32>,
+    pub writes: Vec<u32>,
+    /// Whether the writes may not happen.
+    pub guarded: bool,
+}
 
 /// The registers that are live at the edges of each block, as bit sets. Most registers live inside one block: the sets have places
 /// for the others alone, so that a kernel of thousands of blocks and registers takes little.

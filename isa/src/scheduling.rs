@@ -5,10 +5,10 @@
 //! moves across pinned instructions: branches, barriers, fences, reads of clocks, exchanges between lanes. The latencies are a
 //! heuristic of this pass and no timing: what an instruction takes is the topology's to say.
 
-use crate::allocation::{Uses, Width};
 use crate::control_flow::Graph;
 use crate::execution::Space;
 use crate::liveness::{LiveSet, liveness, words_of};
+use crate::liveness::{Uses, Width};
 use crate::program::LatencyClass;
 use std::cmp::Reverse;
 

@@ -168,14 +168,8 @@ impl Outbox {
         }
         let slot = seat.slot as usize;
         self.agenda.bring_forward(slot, time);
-        let pending = &mut self.pending[slot];
-        match pending.place(time, &mut self.buffers) {
-            Some(place) => place.push(Some(Message { time, source, port, payload })),
-            None => {
-                let message = Message { time, source, port, payload };
-                pending.push_far(message, self.arrivals_from, &mut self.buffers);
-            }
-        }
+        let message = || Message { time, source, port, payload };
+        self.pending[slot].push(time, self.arrivals_from, &mut self.buffers, message);
     }
 
     #[cold]
@@ -190,11 +184,7 @@ impl Outbox {
     pub(super) fn deliver(&mut self, unit: UnitId, message: Message, floor: SimTime) {
         let slot = self.seats[unit.0 as usize].slot as usize;
         self.agenda.bring_forward(slot, message.time);
-        let pending = &mut self.pending[slot];
-        match pending.place(message.time, &mut self.buffers) {
-            Some(place) => place.push(Some(message)),
-            None => pending.push_far(message, floor, &mut self.buffers),
-        }
+        self.pending[slot].push(message.time, floor, &mut self.buffers, || message);
     }
 
     /// Time a message through `port` takes.

@@ -136,23 +136,22 @@ impl Pending {
         span
     }
 
-    /// Where a message that arrives at `time` is to be pushed, which then counts as there; `None` where it lies after the calendar as
-    /// it stands, for [`Self::push_far`].
+    /// Adds the message that `make` makes, which arrives at `time`; none that is added from now on arrives before `floor`.
     ///
-    /// A message is written once, to its place: it is not handed down to here.
+    /// It is made where it is to lie: handed down to here, it would be moved at every step.
     #[inline]
-    pub fn place(&mut self, time: SimTime, buffers: &mut Buffers) -> Option<&mut Messages> {
+    pub fn push(&mut self, time: SimTime, floor: SimTime, buffers: &mut Buffers, make: impl FnOnce() -> Message) {
         let number = self.shape.number(time);
         if number.wrapping_sub(self.first) >= self.shape.spans {
-            return None;
+            return self.push_far(make(), floor, buffers);
         }
         self.earliest = self.earliest.min(time);
-        Some(self.place_near(number, buffers))
+        self.place_near(number, buffers).push(Some(make()));
     }
 
     /// Adds a message that lies after the calendar as it stands; none that is added from now on arrives before `floor`.
     #[cold]
-    pub fn push_far(&mut self, message: Message, floor: SimTime, buffers: &mut Buffers) {
+    fn push_far(&mut self, message: Message, floor: SimTime, buffers: &mut Buffers) {
         // The unit may have slept for long: the calendar starts with what is there.
         self.first = self.first.max(self.shape.number(self.earliest.min(floor)));
         self.bring_near(buffers);
@@ -272,11 +271,8 @@ mod tests {
                     let distance = 1 << draw(14);
                     let time = SimTime(now + 100 * draw(distance));
                     let (source, payload) = (UnitId(draw(3) as u32), Payload::Custom([sent, 0, 0]));
-                    let message = Message { time, source, port: PortId(0), payload };
-                    match pending.place(time, &mut buffers) {
-                        Some(place) => place.push(Some(message)),
-                        None => pending.push_far(message, SimTime(now), &mut buffers),
-                    }
+                    let message = || Message { time, source, port: PortId(0), payload };
+                    pending.push(time, SimTime(now), &mut buffers, message);
                     waiting.push((time, source, sent));
                 }
                 waiting.sort_unstable();

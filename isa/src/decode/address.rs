@@ -1,12 +1,12 @@
 //! Addresses and cache policies: which space a generic address is in, places in a cluster, and hints that change no result.
 
 use super::{Decoded, Decoder, Slot};
-use crate::allocation::Width;
 use crate::execution::{LOCAL_WINDOW, PARAMETER_WINDOW, SHARED_WINDOW};
 use crate::interpreter::address::{InRange, InWindow, IsGlobal};
 use crate::interpreter::bodies::{Map, functions};
 use crate::interpreter::compare::{SetPredicate, combine};
 use crate::interpreter::integer::Move;
+use crate::liveness::Width;
 use crate::program::{CountClass, LatencyClass, Pipe};
 use crate::ptx::ast::Instruction;
 use crate::ptx::modifier::Modifier as M;

@@ -2,12 +2,12 @@
 
 use super::timing::cost;
 use super::{Decoded, Decoder, Slot};
-use crate::allocation::Width;
 use crate::interpreter::bodies::*;
 use crate::interpreter::carry::{Carry, Insert, MultiplyCarry, flag, half_of_product};
 use crate::interpreter::compare::{TestNonZero, combine};
 use crate::interpreter::integer::{self as i, permute_mode};
 use crate::interpreter::packed::*;
+use crate::liveness::Width;
 use crate::operation::LaneFunction;
 use crate::program::{CountClass, LatencyClass, Pipe};
 use crate::ptx::ast::{Instruction, OperandKind};

@@ -1,10 +1,11 @@
 //! From decoded functions to a program: registers get places, branches their meeting points, frames their sizes.
 
 use super::{Decoded, Decoder, OperandList, Pending, Slot, in_order};
-use crate::allocation::{Allocation, Places, Uses, Width, allocate};
+use crate::allocation::{Allocation, Places, allocate};
 use crate::control_flow::{Flow, Graph};
 use crate::layout::{FRAME_ALIGNMENT, Frame, Layout};
 use crate::linkage::{Linkage, address_of};
+use crate::liveness::{Uses, Width};
 use crate::operation::*;
 use crate::program::{Calls, Dependencies, LANES, Program, Resources, SourcePosition, Timing};
 use crate::ptx::PtxErrorKind;

@@ -3,10 +3,10 @@
 use super::memory::{DecodedAddress, cache_operator};
 use super::timing::cost;
 use super::{Decoded, Decoder, Slot};
-use crate::allocation::Width;
 use crate::execution::{AtomicOperation, AtomicType, BarrierOperation as B, CacheOperator, Space};
 use crate::interpreter::asynchronous::PendingCount;
 use crate::interpreter::bodies::{Map, functions};
+use crate::liveness::Width;
 use crate::operation::{ALL_COPIES, Kind, MemoryForm, barrier_test};
 use crate::program::{CountClass, LatencyClass, Pipe};
 use crate::ptx::ast::{Instruction, OperandKind};

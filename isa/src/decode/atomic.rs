@@ -3,11 +3,11 @@
 use super::memory::parts;
 use super::timing::cost;
 use super::{Decoded, Decoder, Slot};
-use crate::allocation::Width;
 use crate::execution::{AtomicOperation as A, AtomicType, CacheOperator, Space};
 use crate::interpreter::bodies::{Map, functions};
 use crate::interpreter::integer::Resize;
 use crate::interpreter::movement::{Pack, Unpack};
+use crate::liveness::Width;
 use crate::operation::{Kind, MemoryForm};
 use crate::program::{CountClass, LatencyClass, Pipe};
 use crate::ptx::ast::{Instruction, Operand};

@@ -6,13 +6,13 @@
 use super::frame::is_local_parameter;
 use super::timing::{Cost, cost};
 use super::{Decoded, Decoder, Slot};
-use crate::allocation::Width;
 use crate::control_flow::Flow;
 use crate::execution::{Space, SystemCall};
 use crate::interpreter::bodies::{Map, functions};
 use crate::interpreter::integer::Resize;
 use crate::layout::Signature;
 use crate::linkage::{Target, absent_function};
+use crate::liveness::Width;
 use crate::operation::{Kind, MemoryForm};
 use crate::program::{CountClass, LatencyClass, Pipe};
 use crate::ptx::PtxErrorKind;

@@ -167,7 +167,7 @@ impl Decoder<'_> {
         let classes = self.constant(classes, wide);
         let destination = self.operand(instruction, 0)?;
         if let OperandKind::Register(register) = destination.kind
-            && self.widths[register.index()] != crate::allocation::Width::Predicate
+            && self.widths[register.index()] != crate::liveness::Width::Predicate
         {
             return Err(self.bad(destination, "a predicate is expected here"));
         }

@@ -1,10 +1,10 @@
 //! A function's frame: where its variables are, and those of its calls.
 
 use super::{Decoded, Decoder, Slot};
-use crate::allocation::Width;
 use crate::interpreter::bodies::functions;
 use crate::interpreter::call::FrameAddress;
 use crate::layout::{FramePlace, Signature};
+use crate::liveness::Width;
 use crate::program::{CountClass, LatencyClass, Pipe};
 use crate::ptx::PtxErrorKind;
 use crate::ptx::ast::{AddressBase, Instruction, LocalVariableId, OperandKind, Statement, SymbolReference};

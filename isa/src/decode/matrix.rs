@@ -3,11 +3,11 @@
 
 use super::timing::{cost, matrix_product};
 use super::{Decoded, Decoder, OperandList, Slot};
-use crate::allocation::Width;
 use crate::execution::Space;
 use crate::interpreter::bodies::functions;
 use crate::interpreter::matrix::*;
 use crate::interpreter::movement::{Pack, Unpack};
+use crate::liveness::Width;
 use crate::matrix::{Element, Family, Generation, MatrixForm, Part};
 use crate::operation::{Kind, MemoryForm};
 use crate::program::{CountClass, LANES, LatencyClass, Pipe};

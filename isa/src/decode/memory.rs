@@ -3,9 +3,9 @@
 use super::call::FRAME_COST;
 use super::timing::{Cost, cost};
 use super::{Decoded, Decoder, Slot};
-use crate::allocation::Width;
 use crate::execution::{CacheOperator, Space};
 use crate::interpreter::bodies::{LoadParameter, functions};
+use crate::liveness::Width;
 use crate::operation::{Kind, MemoryForm};
 use crate::ptx::ast::{AddressBase, Instruction, Operand, OperandKind, RegisterId, SymbolReference};
 use crate::ptx::modifier::Modifier as M;

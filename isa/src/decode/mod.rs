@@ -23,12 +23,12 @@ mod texture;
 mod timing;
 mod video;
 
-use crate::allocation::{Uses, Width};
 use crate::control_flow::Flow;
 use crate::execution::CacheOperator;
 use crate::interpreter::bodies::{Nothing, functions};
 use crate::layout::{FRAME_ALIGNMENT, Frame, Layout};
 use crate::linkage::Linkage;
+use crate::liveness::{Uses, Width};
 use crate::operation::*;
 use crate::program::{CountClass, LANES, LatencyClass, ParameterSlot, Pipe, Program};
 use crate::ptx::ast::{self, LabelId, Module, Statement};

@@ -3,10 +3,10 @@
 use super::arithmetic::free;
 use super::timing::cost;
 use super::{Decoded, Decoder, Slot};
-use crate::allocation::Width;
 use crate::interpreter::bodies::{Map, functions};
 use crate::interpreter::integer::{Move, Resize};
 use crate::interpreter::movement::{Pack, Unpack};
+use crate::liveness::Width;
 use crate::program::{LatencyClass, Pipe};
 use crate::ptx::ast::{Instruction, Operand, OperandKind};
 use crate::ptx::source::Span;

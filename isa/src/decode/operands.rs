@@ -1,10 +1,10 @@
 //! Operands of instructions: registers, immediates, symbols, special registers.
 
 use super::{Decoded, Decoder, Slot};
-use crate::allocation::Width;
 use crate::interpreter::bodies::{Map, ThreadIndex, UniformSpecial, UniformSpecialWide, functions};
 use crate::interpreter::integer::{LaneMask, Move, Resize};
 use crate::interpreter::registers::special;
+use crate::liveness::Width;
 use crate::operation::{Kind, Row, counter};
 use crate::program::{CountClass, LANES, LatencyClass, Pipe};
 use crate::ptx::PtxErrorKind;

@@ -1,13 +1,13 @@
 //! Functions that can call themselves: what they need after such a call is saved to their frame before it.
 
 use super::{Decoded, Decoder, Pending, Slot, timing};
-use crate::allocation::{Uses, Width};
 use crate::control_flow::{Flow, Graph};
 use crate::execution::Space;
 use crate::interpreter::bodies::functions;
 use crate::interpreter::call::PredicateToValue;
 use crate::interpreter::compare::TestNonZero;
 use crate::liveness::{LiveSet, liveness};
+use crate::liveness::{Uses, Width};
 use crate::operation::{Kind, MemoryForm};
 use crate::program::{CountClass, LatencyClass, Pipe};
 use crate::ptx::PtxErrorKind;

@@ -11,6 +11,7 @@
 mod lines;
 mod pages;
 mod parameters;
+mod state;
 #[cfg(test)]
 mod tests;
 mod transfers;
@@ -25,8 +26,8 @@ use balar_protocol::memory::MemoryMessage;
 use balar_protocol::statistics::StatisticSink;
 use balar_protocol::{Clock, Message, Payload, PortId};
 use lines::{LinePacer, LineRate, PageLines};
+use state::State;
 use std::sync::Arc;
-use transfers::State;
 
 /// The unit's ports.
 #[derive(Clone, Copy, Debug)]

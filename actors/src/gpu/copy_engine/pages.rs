@@ -1,50 +1,13 @@
 //! The pages of transfers: each is begun when there is room, crosses the link, and has its lines in the GPU's memory.
 
-use super::transfers::{Route, is_own};
+use super::state::{Page, Route};
+use super::transfers::is_own;
 use super::values::copy_runs;
 use super::{CopyEngine, PageLines, TO_DEVICE};
 use crate::engine::Outbox;
 use balar_protocol::copy::{CopyId, CopyMessage, CopyOperation, Rows};
 use balar_protocol::memory::{MemoryKind, MemoryMessage};
 use balar_protocol::{Payload, SimTime};
-use serde::{Deserialize, Serialize};
-
-/// A page whose lines are being loaded or stored.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub(super) struct Page {
-    engine: u8,
-    kind: MemoryKind,
-    offset: u64,
-    bytes: u32,
-    /// Lines not yet sent.
-    unsent: PageLines,
-    /// Requests sent and not yet answered.
-    unanswered: u32,
-    /// No line is sent earlier.
-    not_before: SimTime,
-}
-
-/// Pages by slot; the slot is the `id` of their line requests.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(super) struct PageTable {
-    pages: Vec<Page>,
-    free: Vec<u32>,
-}
-
-impl PageTable {
-    fn open(&mut self, page: Page) -> u32 {
-        match self.free.pop() {
-            Some(slot) => {
-                self.pages[slot as usize] = page;
-                slot
-            }
-            None => {
-                self.pages.push(page);
-                (self.pages.len() - 1) as u32
-            }
-        }
-    }
-}
 
 impl CopyEngine {
     /// Begins the next page of a transfer, if it has one and there is room. False where not.

@@ -1,78 +1,11 @@
 //! Transfers: what an engine works on one after another, the way each takes, and its beginning and end.
 
-use super::pages::PageTable;
-use super::{CopyEngine, CopyEngineCounters, LinePacer, TO_DEVICE, TO_HOST};
+use super::state::{Queued, Route, Transfer};
+use super::{CopyEngine, CopyEngineCounters, TO_DEVICE, TO_HOST};
 use crate::engine::Outbox;
 use balar_host::memory::{MANAGED_BASE, Place, place_of};
 use balar_protocol::copy::{CopyId, CopyMessage, CopyOperation, Rows};
 use balar_protocol::{Payload, SimTime};
-use serde::{Deserialize, Serialize};
-use std::collections::VecDeque;
-use std::sync::Arc;
-
-/// What a transfer has to do with the data link.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) enum Route {
-    /// Nothing: it stays within the GPU's memory.
-    Within,
-    /// Its bytes come over the link and are written to the GPU's memory.
-    Inward,
-    /// Its bytes come from the GPU's memory, or from nowhere (fills), and go over the link.
-    Outward,
-    /// Its bytes come over the link, and are written to where they came from.
-    Beyond,
-}
-
-/// A transfer that waits for those before it.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct Queued {
-    id: CopyId,
-    operation: CopyOperation,
-    route: Route,
-}
-
-/// The transfer an engine works on.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct Transfer {
-    pub id: CopyId,
-    pub operation: CopyOperation,
-    pub route: Route,
-    pub bytes: u64,
-    started: SimTime,
-    /// Offset of the first page not yet begun.
-    pub next_offset: u64,
-    /// Pages begun and not yet done.
-    pub open_pages: u32,
-    /// Of device-to-host: what has been read.
-    pub data: Arc<[u8]>,
-    /// The latest time at which a page was done.
-    pub done_at: SimTime,
-}
-
-/// One engine.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(super) struct Engine {
-    queue: VecDeque<Queued>,
-    pub active: Option<Transfer>,
-    /// When the transfer before was done.
-    free_at: SimTime,
-    /// Earliest time for the next page to or from the host.
-    pub next_page: SimTime,
-    pub pacer: LinePacer,
-    /// Pages with lines to send, by slot, in order.
-    pub sending: VecDeque<u32>,
-    /// Line requests sent and not yet answered.
-    pub unanswered: u32,
-    pub counters: CopyEngineCounters,
-}
-
-/// What changes while a copy engine runs.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(super) struct State {
-    /// Towards the device (and within it), and towards the host.
-    pub engines: [Engine; 2],
-    pub pages: PageTable,
-}
 
 impl CopyEngine {
     /// A command has come.

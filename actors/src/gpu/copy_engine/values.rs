@@ -1,7 +1,7 @@
 //! What transfers do to the values of memory: they are written as pages come, and read as pages are done.
 
 use super::CopyEngine;
-use super::transfers::Transfer;
+use super::state::Transfer;
 use crate::memory::{DeviceMemory, WriteLog};
 use balar_protocol::SimTime;
 use balar_protocol::copy::{CopyOperation, Rows};
