@@ -12,6 +12,7 @@ use super::ChannelCounters;
 use super::bursts::Requester;
 use super::timing::{DramTiming, Refresh};
 use crate::interleave::fold;
+use crate::slab::Slab;
 use balar_protocol::memory::{LINE_BYTES, MemoryKind, MemoryRequest, sector_count};
 use balar_protocol::{Clock, SimTime};
 use serde::{Deserialize, Serialize};
@@ -22,13 +23,31 @@ const CLOSED: u32 = u32::MAX;
 /// No entry of the bank's queue hits the open row.
 const NO_HIT: u32 = u32::MAX;
 
+/// A request that has arrived, and whom its end is told to.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+struct Accepted {
+    request: MemoryRequest,
+    requester: Requester,
+    arrived: SimTime,
+}
+
+/// What the scheduler knows of a request.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Entry {
-    request: MemoryRequest,
-    row: u32,
-    requester: Requester,
     age: u64,
-    arrived: SimTime,
+    row: u32,
+    /// Its number among those accepted.
+    number: u32,
+}
+
+/// A request that the scheduler does not see before its cycle.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+struct Arrival {
+    cycle: u64,
+    entry: Entry,
+    bank: u8,
+    /// 1 where it writes.
+    direction: u8,
 }
 
 /// The waiting reads or writes of one bank.
@@ -129,7 +148,9 @@ impl NextCommands {
 pub(super) struct ChannelState {
     now: u64,
     ages: u64,
-    arrivals: VecDeque<(u64, Entry)>,
+    /// What is under way here; queues are small, and walked through over and over.
+    accepted: Slab<Accepted>,
+    arrivals: VecDeque<Arrival>,
     /// Reads, writes; of each bank.
     queues: [Vec<Queue>; 2],
     /// Banks with waiting reads, writes.
@@ -191,7 +212,7 @@ impl BankTimedChannel {
         interleave: u32,
     ) -> BankTimedChannel {
         let bank = Bank { open: CLOSED, activate: 0, column: 0, precharge: 0, passed: 0, opened: None };
-        let queue = || Queue { entries: VecDeque::with_capacity(16), hit: NO_HIT, hit_age: 0, first_age: 0 };
+        let queue = || Queue { entries: VecDeque::new(), hit: NO_HIT, hit_age: 0, first_age: 0 };
         let queues = || (0..timing.banks).map(|_| queue()).collect();
         let mut channel = BankTimedChannel {
             clock,
@@ -204,7 +225,8 @@ impl BankTimedChannel {
             state: ChannelState {
                 now: 0,
                 ages: 0,
-                arrivals: VecDeque::with_capacity(64),
+                accepted: Slab::default(),
+                arrivals: VecDeque::new(),
                 queues: [queues(), queues()],
                 busy: [0; 2],
                 counts: [0; 2],
@@ -253,11 +275,14 @@ impl BankTimedChannel {
 
     /// Takes a request in.
     pub(super) fn arrive(&mut self, time: SimTime, cycle: u64, requester: Requester, request: MemoryRequest) {
+        let (bank, row) = self.place(request.line);
         let state = &mut self.state;
         state.counters.arrival(&request);
-        let entry = Entry { request, row: 0, requester, age: state.ages, arrived: time };
+        let number = state.accepted.insert(Accepted { request, requester, arrived: time });
+        let entry = Entry { age: state.ages, row, number };
         state.ages += 1;
-        state.arrivals.push_back((cycle, entry));
+        let direction = u8::from(request.kind != MemoryKind::Load);
+        state.arrivals.push_back(Arrival { cycle, entry, bank: bank as u8, direction });
         self.due = self.due.min(cycle);
     }
 
@@ -287,18 +312,16 @@ impl BankTimedChannel {
 
     fn ingest(&mut self) {
         let mut any = false;
-        while let Some(&(cycle, mut entry)) = self.state.arrivals.front()
+        while let Some(&Arrival { cycle, entry, bank, direction }) = self.state.arrivals.front()
             && cycle <= self.state.now
         {
             any = true;
-            self.state.arrivals.pop_front();
-            let (bank, row) = self.place(entry.request.line);
-            entry.row = row;
-            let direction = usize::from(entry.request.kind != MemoryKind::Load);
+            let (bank, direction) = (u32::from(bank), usize::from(direction));
             let state = &mut self.state;
+            state.arrivals.pop_front();
             let queue = &mut state.queues[direction][bank as usize];
             let first = queue.entries.is_empty();
-            let hits = queue.hit == NO_HIT && row == state.banks[bank as usize].open;
+            let hits = queue.hit == NO_HIT && entry.row == state.banks[bank as usize].open;
             if first {
                 queue.first_age = entry.age;
             }
@@ -334,7 +357,7 @@ impl BankTimedChannel {
 
     fn run_now(&mut self, limit: u64, done: &mut impl FnMut(Requester, SimTime, &MemoryRequest)) -> u64 {
         loop {
-            let arrival = self.state.arrivals.front().map_or(u64::MAX, |(cycle, _)| *cycle);
+            let arrival = self.state.arrivals.front().map_or(u64::MAX, |arrival| arrival.cycle);
             if self.state.counts == [0, 0] {
                 // More may still come that arrives in cycle `limit`.
                 if arrival >= limit {
@@ -350,7 +373,7 @@ impl BankTimedChannel {
             self.choose_direction();
             let (column, row) = self.candidates();
             let cycle = column.cycle.min(row.cycle);
-            let arrival = self.state.arrivals.front().map_or(u64::MAX, |(cycle, _)| *cycle);
+            let arrival = self.state.arrivals.front().map_or(u64::MAX, |arrival| arrival.cycle);
             let event = arrival.min(self.state.next_refresh);
             if event <= cycle && event < limit {
                 self.state.now = event;
@@ -503,7 +526,8 @@ impl BankTimedChannel {
         }
         state.counts[direction] -= 1;
 
-        let sectors = u64::from(sector_count(entry.request.sectors)).clamp(1, 4);
+        let Accepted { request, requester, arrived } = state.accepted.remove(entry.number);
+        let sectors = u64::from(sector_count(request.sectors)).clamp(1, 4);
         let last = chosen.cycle + (sectors - 1) * u64::from(timing.t_ccd_l);
         state.column_bus = chosen.cycle + sectors * u64::from(timing.t_ccd_s);
         state.group_column[(chosen.bank & self.group_of_bank) as usize] =
@@ -529,10 +553,10 @@ impl BankTimedChannel {
         state.wrote = state.draining;
         counters.busy_time += self.busy_time[sectors as usize].0;
         let time = self.clock.time_of(finished) + self.controller_latency;
-        if entry.request.kind == MemoryKind::Load {
-            counters.latency_read += time.saturating_sub(entry.arrived).0;
+        if request.kind == MemoryKind::Load {
+            counters.latency_read += time.saturating_sub(arrived).0;
         }
-        (entry.requester, time, entry.request)
+        (requester, time, request)
     }
 
     /// Precharges the chosen bank, or activates the row of its oldest request.

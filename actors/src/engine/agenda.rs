@@ -12,22 +12,33 @@ pub(super) struct Agenda {
     next: Vec<SimTime>,
     /// The smallest latency of each slot's wires.
     latencies: Vec<SimTime>,
-    /// No slot of the block is earlier; after [`Agenda::settle`], one is not later.
-    blocks: Vec<SimTime>,
+    blocks: Vec<Block>,
+}
+
+/// What is known of the slots of a block: nothing is earlier; after [`Agenda::settle`], one is not later.
+#[derive(Clone, Copy, Debug)]
+struct Block {
+    /// When the first is due.
+    next: SimTime,
+    /// No message that one of them is yet to send arrives before.
+    reach: SimTime,
 }
 
 impl Agenda {
     /// Slots with wires of these latencies, each of which has something to do at once.
     pub fn new(latencies: Vec<SimTime>) -> Agenda {
-        let slots = latencies.len();
-        Agenda { next: vec![SimTime::ZERO; slots], latencies, blocks: vec![SimTime::ZERO; slots.div_ceil(BLOCK)] }
+        let blocks = latencies.len().div_ceil(BLOCK);
+        let next = vec![SimTime::ZERO; latencies.len()];
+        let mut agenda =
+            Agenda { next, latencies, blocks: vec![Block { next: SimTime::ZERO, reach: SimTime::ZERO }; blocks] };
+        (0..blocks).for_each(|block| agenda.settle(block));
+        agenda
     }
 
     /// No message that a slot is yet to send arrives before this time: a slot that sleeps until some time sends nothing before.
     #[inline]
     pub fn reach(&self) -> SimTime {
-        let arrivals = self.next.iter().zip(&self.latencies).map(|(next, latency)| next.0.saturating_add(latency.0));
-        SimTime(arrivals.min().unwrap_or(u64::MAX))
+        self.blocks.iter().map(|block| block.reach).min().unwrap_or(SimTime::MAX)
     }
 
     pub fn blocks(&self) -> usize {
@@ -38,7 +49,7 @@ impl Agenda {
     #[inline]
     pub fn due_block(&self, block: usize, until: SimTime) -> Option<Range<usize>> {
         let slots = block * BLOCK..((block + 1) * BLOCK).min(self.next.len());
-        (self.blocks[block] < until).then_some(slots)
+        (self.blocks[block].next < until).then_some(slots)
     }
 
     #[inline]
@@ -58,20 +69,26 @@ impl Agenda {
         if time < self.next[slot] {
             self.next[slot] = time;
             let block = &mut self.blocks[slot / BLOCK];
-            *block = (*block).min(time);
+            block.next = block.next.min(time);
+            block.reach = block.reach.min(time.saturating_add(self.latencies[slot]));
         }
     }
 
     /// The slots of `block` are set: finds the earliest.
     #[inline]
     pub fn settle(&mut self, block: usize) {
-        let slots = self.next.chunks(BLOCK).nth(block).unwrap_or_default();
-        self.blocks[block] = slots.iter().copied().min().unwrap_or(SimTime::MAX);
+        let slots = block * BLOCK..((block + 1) * BLOCK).min(self.next.len());
+        let mut earliest = Block { next: SimTime::MAX, reach: SimTime::MAX };
+        for (&next, &latency) in self.next[slots.clone()].iter().zip(&self.latencies[slots]) {
+            earliest.next = earliest.next.min(next);
+            earliest.reach = earliest.reach.min(next.saturating_add(latency));
+        }
+        self.blocks[block] = earliest;
     }
 
     /// When the first slot is due.
     pub fn earliest(&self) -> SimTime {
-        self.blocks.iter().copied().min().unwrap_or(SimTime::MAX)
+        self.blocks.iter().map(|block| block.next).min().unwrap_or(SimTime::MAX)
     }
 }
 

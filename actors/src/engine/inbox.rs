@@ -13,14 +13,16 @@ pub struct Inbox {
     messages: Messages,
     /// Where each is, in order; empty where they came in order.
     order: Vec<Arrival>,
+    /// Scratch: where the buckets of a sort begin.
+    bounds: Vec<u32>,
     /// Messages taken.
     taken: usize,
     /// When the next one arrives.
     next: Option<SimTime>,
 }
 
-/// Buckets into which messages are sorted first, a power of two.
-const BUCKETS: usize = 64;
+/// More messages than these are sorted into buckets first.
+const FEW: usize = 64;
 
 /// How many messages ahead of the one that is taken the processor is asked for.
 const AHEAD: usize = 4;
@@ -63,7 +65,7 @@ impl Inbox {
 
     /// Sorts the places of the messages.
     fn find_order(&mut self) {
-        if self.messages.len() > 2 * BUCKETS {
+        if self.messages.len() > FEW {
             return self.sort_by_buckets();
         }
         let places = self.messages.iter().enumerate();
@@ -71,30 +73,35 @@ impl Inbox {
         self.order.sort_unstable();
     }
 
-    /// Sorts the places of many messages: into buckets of time first, of which each then has few.
+    /// Sorts the places of many messages: into buckets of time first, of which each then has one or two.
     fn sort_by_buckets(&mut self) {
-        let times = || self.messages.iter().flatten().map(|message| message.time.0);
+        let Inbox { messages, order, bounds, .. } = self;
+        let times = || messages.iter().flatten().map(|message| message.time.0);
         let (first, last) = times().fold((u64::MAX, 0), |(first, last), time| (first.min(time), last.max(time)));
-        let shift = (u64::BITS - (last - first).leading_zeros()).saturating_sub(BUCKETS.ilog2());
-        let bucket_of = |time: u64| ((time - first) >> shift) as usize % BUCKETS;
+        let buckets = messages.len().next_power_of_two();
+        let shift = (u64::BITS - (last - first).leading_zeros()).saturating_sub(buckets.ilog2());
+        let bucket_of = |time: u64| ((time - first) >> shift) as usize;
         // The end of each bucket, and then, as it is filled from behind, its start.
-        let mut bounds = [0_u32; BUCKETS];
+        bounds.clear();
+        bounds.resize(buckets, 0);
         times().for_each(|time| bounds[bucket_of(time)] += 1);
         let mut end = 0;
-        for bound in &mut bounds {
+        for bound in &mut *bounds {
             end += *bound;
             *bound = end;
         }
-        self.order.resize(end as usize, (SimTime::ZERO, 0));
-        for (place, message) in self.messages.iter().enumerate() {
+        order.resize(end as usize, (SimTime::ZERO, 0));
+        for (place, message) in messages.iter().enumerate() {
             let Some(message) = message else { continue };
             let bound = &mut bounds[bucket_of(message.time.0)];
             *bound -= 1;
-            self.order[*bound as usize] = arrival(message, place);
+            order[*bound as usize] = arrival(message, place);
         }
         let ends = bounds.iter().skip(1).copied().chain([end]);
         for (&start, end) in bounds.iter().zip(ends) {
-            self.order[start as usize..end as usize].sort_unstable();
+            if end - start > 1 {
+                order[start as usize..end as usize].sort_unstable();
+            }
         }
     }
 

@@ -1,7 +1,7 @@
 //! What a unit sends, and the way of its messages to other units.
 
 use super::agenda::Agenda;
-use super::buffers::Buffers;
+use super::buffers::{Buffers, Messages};
 use super::inbox::Inbox;
 use super::pending::Pending;
 use super::placement::Seat;
@@ -53,6 +53,16 @@ pub(super) struct Mistake {
     pub message: String,
     /// The unit does not come with the simulator.
     pub guest: bool,
+}
+
+/// Where a message is to lie, and what it says of its way.
+enum Way<'a> {
+    /// Among those on their way to a unit of the same shard.
+    Here { messages: &'a mut Messages, time: SimTime, port: PortId },
+    /// Among those for another shard, or for a time far ahead.
+    Apart { unit: UnitId, time: SimTime, port: PortId },
+    /// The unit has broken a rule.
+    Refused,
 }
 
 impl Outbox {
@@ -152,24 +162,46 @@ impl Outbox {
     /// # Panics
     ///
     /// If `at` lies before the window: a unit cannot act in the past.
-    #[inline]
+    #[inline(always)]
     pub fn send(&mut self, port: PortId, at: SimTime, payload: Payload) {
+        // The payload is made where it is to lie: handed down as an argument, it would be moved on the way.
+        let source = self.source;
+        match self.way(port, at) {
+            Way::Here { messages, time, port } => messages.push(Some(Message { time, source, port, payload })),
+            Way::Apart { unit, time, port } => self.send_apart(unit, Message { time, source, port, payload }),
+            Way::Refused => {}
+        }
+    }
+
+    /// Where a message is to lie that is sent through `port` at time `at`. It counts as sent.
+    fn way(&mut self, port: PortId, at: SimTime) -> Way<'_> {
         assert!(at >= self.start, "sent at {at}, before the window's start at {}", self.start);
         let &Route { wire, seat } = self.route(port);
-        let time = at + wire.latency;
+        let (time, port) = (at + wire.latency, wire.port);
         if time < self.arrivals_from {
-            return self.refuse(time);
+            self.refuse(time);
+            return Way::Refused;
         }
-        let (source, port) = (self.source, wire.port);
         if seat.shard != self.shard {
-            self.outbound_earliest = self.outbound_earliest.min(time);
-            self.outbound[seat.shard as usize].push((wire.unit, Message { time, source, port, payload }));
-            return;
+            return Way::Apart { unit: wire.unit, time, port };
         }
         let slot = seat.slot as usize;
         self.agenda.bring_forward(slot, time);
-        let message = || Message { time, source, port, payload };
-        self.pending[slot].push(time, self.arrivals_from, &mut self.buffers, message);
+        match self.pending[slot].place(time, &mut self.buffers) {
+            Some(messages) => Way::Here { messages, time, port },
+            None => Way::Apart { unit: wire.unit, time, port },
+        }
+    }
+
+    /// Sends a message to another shard, or to a unit of this one for a time far ahead.
+    fn send_apart(&mut self, unit: UnitId, message: Message) {
+        let Seat { shard, slot } = self.seats[unit.0 as usize];
+        if shard == self.shard {
+            self.pending[slot as usize].push_far(message, self.arrivals_from, &mut self.buffers);
+        } else {
+            self.outbound_earliest = self.outbound_earliest.min(message.time);
+            self.outbound[shard as usize].push((unit, message));
+        }
     }
 
     #[cold]
@@ -184,7 +216,7 @@ impl Outbox {
     pub(super) fn deliver(&mut self, unit: UnitId, message: Message, floor: SimTime) {
         let slot = self.seats[unit.0 as usize].slot as usize;
         self.agenda.bring_forward(slot, message.time);
-        self.pending[slot].push(message.time, floor, &mut self.buffers, || message);
+        self.pending[slot].push(message, floor, &mut self.buffers);
     }
 
     /// Time a message through `port` takes.

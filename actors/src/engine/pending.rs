@@ -136,22 +136,30 @@ impl Pending {
         span
     }
 
-    /// Adds the message that `make` makes, which arrives at `time`; none that is added from now on arrives before `floor`.
-    ///
-    /// It is made where it is to lie: handed down to here, it would be moved at every step.
+    /// Where to push a message that arrives at `time`, which counts as there; `None` where that is not in the calendar as it stands,
+    /// which [`Self::push_far`] is for.
     #[inline]
-    pub fn push(&mut self, time: SimTime, floor: SimTime, buffers: &mut Buffers, make: impl FnOnce() -> Message) {
+    pub fn place(&mut self, time: SimTime, buffers: &mut Buffers) -> Option<&mut Messages> {
         let number = self.shape.number(time);
         if number.wrapping_sub(self.first) >= self.shape.spans {
-            return self.push_far(make(), floor, buffers);
+            return None;
         }
         self.earliest = self.earliest.min(time);
-        self.place_near(number, buffers).push(Some(make()));
+        Some(self.place_near(number, buffers))
+    }
+
+    /// Adds a message; none that is added from now on arrives before `floor`.
+    #[inline]
+    pub fn push(&mut self, message: Message, floor: SimTime, buffers: &mut Buffers) {
+        match self.place(message.time, buffers) {
+            Some(messages) => messages.push(Some(message)),
+            None => self.push_far(message, floor, buffers),
+        }
     }
 
     /// Adds a message that lies after the calendar as it stands; none that is added from now on arrives before `floor`.
     #[cold]
-    fn push_far(&mut self, message: Message, floor: SimTime, buffers: &mut Buffers) {
+    pub fn push_far(&mut self, message: Message, floor: SimTime, buffers: &mut Buffers) {
         // The unit may have slept for long: the calendar starts with what is there.
         self.first = self.first.max(self.shape.number(self.earliest.min(floor)));
         self.bring_near(buffers);
@@ -271,8 +279,8 @@ mod tests {
                     let distance = 1 << draw(14);
                     let time = SimTime(now + 100 * draw(distance));
                     let (source, payload) = (UnitId(draw(3) as u32), Payload::Custom([sent, 0, 0]));
-                    let message = || Message { time, source, port: PortId(0), payload };
-                    pending.push(time, SimTime(now), &mut buffers, message);
+                    let message = Message { time, source, port: PortId(0), payload };
+                    pending.push(message, SimTime(now), &mut buffers);
                     waiting.push((time, source, sent));
                 }
                 waiting.sort_unstable();

@@ -6,7 +6,7 @@
 //! **Invariant:** grants depend on the cycles of packets and credits alone, never on when they are computed: [`Plane::grant`] is told
 //! up to which cycle everything has arrived.
 
-use crate::slab::{Chain, Chains};
+use crate::slab::chains::{Chain, Chains};
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 

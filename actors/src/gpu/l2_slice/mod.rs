@@ -13,7 +13,7 @@ use crate::catalogue::{
     BuildContext, BuildError, Capability, ParameterProblem, ParameterSet, PortDefinition, Role, UnitDefinition,
 };
 use crate::engine::{CodeSource, Inbox, NextWake, Outbox, StateError, Unit, Window, restore_state, save_state};
-use crate::slab::Chains;
+use crate::slab::chains::Chains;
 use balar_protocol::memory::{
     Credits, LINE_BYTES, MemoryKind, MemoryMessage, MemoryRequest, MemoryResponse, SECTOR_BYTES, Scope, ServedBy,
     sector_count,
@@ -21,7 +21,7 @@ use balar_protocol::memory::{
 use balar_protocol::statistics::StatisticSink;
 use balar_protocol::{Bytes, Clock, Frequency, Message, Payload, PortId, Protocol, SimTime};
 use serde::{Deserialize, Serialize};
-use sets::{Place, Sets, SetsState};
+use sets::{MOST_WAYS, Place, Sets, SetsState};
 use std::collections::VecDeque;
 
 crate::parameters! {
@@ -173,10 +173,18 @@ struct Waiter {
     hits: u8,
 }
 
+/// A request in the input queue.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+struct Queued {
+    arrived: u64,
+    place: Place,
+    request: MemoryRequest,
+}
+
 /// Everything that changes, beside the sets.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct State {
-    queue: VecDeque<(u64, MemoryRequest)>,
+    queue: VecDeque<Queued>,
     /// First free lookup slot (cycle x lookups a cycle).
     lookup_free: u64,
     /// First free byte slot of the data array (cycle x bytes a cycle).
@@ -231,6 +239,12 @@ impl L2Slice {
             );
             problems.push(ParameterProblem::new("capacity", problem));
         }
+        if parameters.ways > MOST_WAYS {
+            problems.push(ParameterProblem::new(
+                "ways",
+                format!("expected at most {MOST_WAYS}, found {}", parameters.ways),
+            ));
+        }
         if parameters.capacity.0 > 1 << 36 {
             problems.push(ParameterProblem::new("capacity", "expected at most 64 GiB"));
         }
@@ -273,13 +287,13 @@ impl L2Slice {
     fn serve(&mut self, limit: u64, out: &mut Outbox) {
         let rate = u64::from(self.parameters.lookups_per_cycle);
         while self.state.blocked.is_none() {
-            let Some(&(arrived, request)) = self.state.queue.front() else { return };
+            let Some(&Queued { arrived, place, request }) = self.state.queue.front() else { return };
             let slot = self.state.lookup_free.max(arrived * rate);
             let cycle = slot / rate;
             if cycle >= limit {
                 return;
             }
-            if let Err(stall) = self.look_up(cycle, &request, out) {
+            if let Err(stall) = self.look_up(cycle, place, &request, out) {
                 self.state.blocked = Some((stall, cycle));
                 return;
             }
@@ -310,9 +324,8 @@ impl L2Slice {
     }
 
     /// Serves one request, or changes nothing and says what it lacks.
-    fn look_up(&mut self, cycle: u64, request: &MemoryRequest, out: &mut Outbox) -> Result<(), Stall> {
+    fn look_up(&mut self, cycle: u64, place: Place, request: &MemoryRequest, out: &mut Outbox) -> Result<(), Stall> {
         let wanted = request.sectors;
-        let place = self.sets.place(request.line);
         let found = self.sets.find(place, request.line);
         let (valid, pending, waiting) = match found {
             Some(index) => {
@@ -533,8 +546,9 @@ impl L2Slice {
     fn handle(&mut self, message: &Message, cycle: u64, out: &mut Outbox) {
         match &message.payload {
             Payload::Memory(MemoryMessage::Request(request)) if message.port == self.crossbar => {
-                self.sets.prefetch(self.sets.place(request.line));
-                self.state.queue.push_back((cycle, *request));
+                let place = self.sets.place(request.line);
+                self.sets.prefetch(place);
+                self.state.queue.push_back(Queued { arrived: cycle, place, request: *request });
                 let counters = &mut self.state.counters;
                 counters.queue_maximum = counters.queue_maximum.max(self.state.queue.len() as u64);
             }
@@ -558,7 +572,7 @@ impl Unit for L2Slice {
         self.serve(self.clock.cycle_at_or_after(window.until), out);
         self.send_credits(out);
         match self.state.queue.front() {
-            Some(&(arrived, _)) if self.state.blocked.is_none() => {
+            Some(&Queued { arrived, .. }) if self.state.blocked.is_none() => {
                 let rate = u64::from(self.parameters.lookups_per_cycle);
                 NextWake::At(self.clock.time_of((self.state.lookup_free / rate).max(arrived)))
             }

@@ -1,7 +1,7 @@
 //! Tags, sector masks and replacement order of a slice.
 
 use crate::interleave::fold;
-use crate::slab::Chain;
+use crate::slab::chains::Chain;
 use balar_protocol::memory::LINE_BYTES;
 use balar_protocol::prefetch::prefetch;
 use serde::{Deserialize, Serialize};
@@ -23,18 +23,22 @@ pub(super) struct Line {
 }
 
 /// Where a line would be: its set, and the tag it has there.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(super) struct Place {
     set: u32,
     tag: u32,
 }
 
-/// The ways of a set that were used before and after one, a ring through the set's least recently used.
+/// The ways of a set that were used before and after one, a ring through the set's least recently used: small, because the sets of
+/// all slices are to fit the processor's cache.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Order {
-    older: u32,
-    newer: u32,
+    older: u16,
+    newer: u16,
 }
+
+/// The most ways of a set.
+pub(super) const MOST_WAYS: u32 = u16::MAX as u32;
 
 /// What the sets hold.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -44,7 +48,7 @@ pub(super) struct SetsState {
     lines: Vec<Line>,
     order: Vec<Order>,
     /// The least recently used way of each set.
-    oldest: Vec<u32>,
+    oldest: Vec<u16>,
 }
 
 /// The sets of a slice.
@@ -69,8 +73,8 @@ impl Sets {
         let empty = Line { address: EMPTY, waiters: Chain::default(), waiting: 0, valid: 0, dirty: 0, pending: 0 };
         // The ways of a set are used first in their order.
         let order = |index: u32| {
-            let (set, way) = (index - index % ways, index % ways);
-            Order { older: set + (way + ways - 1) % ways, newer: set + (way + 1) % ways }
+            let way = index % ways;
+            Order { older: ((way + ways - 1) % ways) as u16, newer: ((way + 1) % ways) as u16 }
         };
         Sets {
             sets,
@@ -81,7 +85,7 @@ impl Sets {
                 tags: vec![u32::MAX; count as usize],
                 lines: vec![empty; count as usize],
                 order: (0..count).map(order).collect(),
-                oldest: (0..sets).map(|set| set * ways).collect(),
+                oldest: vec![0; sets as usize],
             },
         }
     }
@@ -92,9 +96,9 @@ impl Sets {
         state.tags.len() == count
             && state.lines.len() == count
             && state.order.len() == count
-            && state.order.iter().all(|order| (order.older.max(order.newer) as usize) < count)
+            && state.order.iter().all(|order| u32::from(order.older.max(order.newer)) < self.ways)
             && state.oldest.len() == self.state.oldest.len()
-            && state.oldest.iter().all(|&oldest| (oldest as usize) < count)
+            && state.oldest.iter().all(|&oldest| u32::from(oldest) < self.ways)
     }
 
     /// Where the line at `address` would be. Lines that lie one slice count apart follow each other in the sets, and higher bits are
@@ -114,24 +118,28 @@ impl Sets {
         Place { set: set as u32, tag: local as u32 }
     }
 
-    /// Brings what will be looked at there closer.
+    /// The first way of a set.
+    #[inline]
+    fn first(&self, place: Place) -> usize {
+        place.set as usize * self.ways as usize
+    }
+
+    /// Brings what will be looked at there closer: the tags, and what a line that is not there will replace.
     #[inline]
     pub fn prefetch(&self, place: Place) {
-        let first = place.set as usize * self.ways as usize;
-        let SetsState { tags, order, oldest, .. } = &self.state;
-        prefetch(&oldest[place.set as usize]);
+        let first = self.first(place);
+        let SetsState { tags, lines, order, oldest } = &self.state;
         for way in (0..self.ways as usize).step_by(16) {
             prefetch(&tags[first + way]);
-        }
-        for way in (0..self.ways as usize).step_by(8) {
             prefetch(&order[first + way]);
         }
+        prefetch(&lines[first + usize::from(oldest[place.set as usize])]);
     }
 
     /// The way that holds the line at `address`, whose place is `place`.
     #[inline]
     pub fn find(&self, place: Place, address: u64) -> Option<u32> {
-        let first = place.set as usize * self.ways as usize;
+        let first = self.first(place);
         let tags = &self.state.tags[first..first + self.ways as usize];
         for (chunk, tags) in tags.chunks(TAGS_AT_ONCE).enumerate() {
             // Without an early end, so that all are compared by few instructions.
@@ -149,15 +157,16 @@ impl Sets {
     /// The least recently used way of the set that has no fill under way.
     #[inline]
     pub fn victim(&self, place: Place) -> Option<u32> {
+        let first = self.first(place);
         let oldest = self.state.oldest[place.set as usize];
         let mut way = oldest;
-        while self.state.lines[way as usize].pending != 0 {
-            way = self.state.order[way as usize].newer;
+        while self.state.lines[first + usize::from(way)].pending != 0 {
+            way = self.state.order[first + usize::from(way)].newer;
             if way == oldest {
                 return None;
             }
         }
-        Some(way)
+        Some((first + usize::from(way)) as u32)
     }
 
     /// Gives way `index` of the set to the line at `address`, with no sector valid.
@@ -170,23 +179,26 @@ impl Sets {
     /// Makes way `index` of the set the most recently used.
     #[inline]
     pub fn touch(&mut self, index: u32, place: Place) {
+        let first = self.first(place);
         let SetsState { order, oldest, .. } = &mut self.state;
+        let order = &mut order[first..first + self.ways as usize];
         let oldest = &mut oldest[place.set as usize];
-        let Order { older, newer } = order[index as usize];
-        if *oldest == index {
+        let way = index as usize - first;
+        let Order { older, newer } = order[way];
+        if usize::from(*oldest) == way {
             // The ring stays: what was used next after it is now the oldest.
             *oldest = newer;
             return;
         }
-        let newest = order[*oldest as usize].older;
-        if newest == index {
+        let newest = order[usize::from(*oldest)].older;
+        if usize::from(newest) == way {
             return;
         }
-        order[older as usize].newer = newer;
-        order[newer as usize].older = older;
-        order[newest as usize].newer = index;
-        order[*oldest as usize].older = index;
-        order[index as usize] = Order { older: newest, newer: *oldest };
+        order[usize::from(older)].newer = newer;
+        order[usize::from(newer)].older = older;
+        order[usize::from(newest)].newer = way as u16;
+        order[usize::from(*oldest)].older = way as u16;
+        order[way] = Order { older: newest, newer: *oldest };
     }
 
     #[inline]

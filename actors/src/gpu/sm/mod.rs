@@ -22,7 +22,6 @@ mod parameters;
 mod progress;
 mod runtime;
 mod serde_array;
-mod slab;
 mod warps;
 
 use crate::catalogue::{

@@ -1,6 +1,6 @@
 //! The instruction cache: which lines of which programs an SM holds, and which are on their way.
 
-use crate::gpu::sm::slab::Slab;
+use crate::slab::Slab;
 use balar_protocol::cuda::ProgramId;
 use balar_protocol::memory::LINE_BYTES;
 use serde::{Deserialize, Serialize};

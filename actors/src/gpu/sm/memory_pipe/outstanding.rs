@@ -1,7 +1,7 @@
 //! What is under way below the L1: lines, and the accesses that wait for them.
 
 use crate::gpu::sm::serde_array;
-use crate::gpu::sm::slab::{NONE, Slab};
+use crate::slab::{NONE, Slab};
 use serde::{Deserialize, Serialize};
 
 /// Hash chains of outstanding lines.
@@ -57,8 +57,10 @@ pub struct Mshr {
     pub sectors: u8,
     /// Will the line go into L1?
     pub cached: bool,
-    /// Trackers that wait for it, as a chain of waiters.
-    waiters: u32,
+    /// The tracker that sent the request; [`NONE`] once it has been told.
+    requester: u32,
+    /// Trackers that joined later, as a chain of waiters, the latest first.
+    joined: u32,
     next_in_bucket: u32,
 }
 
@@ -106,10 +108,10 @@ impl Outstanding {
 
     /// Asks for sectors of a line on behalf of a tracker; gives the number of the request.
     pub fn add_line(&mut self, line: u64, sectors: u8, cached: bool, tracker: u32, cycle: u64) -> u32 {
-        let waiters = self.waiters.insert(Waiter { tracker, next: NONE });
         let bucket = bucket(line);
         let next_in_bucket = self.buckets[bucket];
-        let mshr = Mshr { line, requested_cycle: cycle, sectors, cached, waiters, next_in_bucket };
+        let mshr =
+            Mshr { line, requested_cycle: cycle, sectors, cached, requester: tracker, joined: NONE, next_in_bucket };
         self.buckets[bucket] = self.mshrs.insert(mshr);
         self.buckets[bucket]
     }
@@ -131,13 +133,15 @@ impl Outstanding {
     }
 
     /// The next tracker that waits for a line that has come, and whether it is the one that sent the request, which is the last.
+    #[inline]
     pub fn next_waiter(&mut self, mshr: &mut Mshr) -> Option<(u32, bool)> {
-        if mshr.waiters == NONE {
-            return None;
+        if mshr.joined != NONE {
+            let Waiter { tracker, next } = self.waiters.remove(mshr.joined);
+            mshr.joined = next;
+            return Some((tracker, false));
         }
-        let Waiter { tracker, next } = self.waiters.remove(mshr.waiters);
-        mshr.waiters = next;
-        Some((tracker, next == NONE))
+        let requester = std::mem::replace(&mut mshr.requester, NONE);
+        (requester != NONE).then_some((requester, true))
     }
 
     /// Joins lines under way that bring some of `sectors`; returns the sectors that none brings, and how often it joined.
@@ -148,7 +152,7 @@ impl Outstanding {
             let mshr = &mut self.mshrs[at];
             if mshr.line == line && mshr.cached && mshr.sectors & sectors != 0 {
                 sectors &= !mshr.sectors;
-                mshr.waiters = self.waiters.insert(Waiter { tracker, next: mshr.waiters });
+                mshr.joined = self.waiters.insert(Waiter { tracker, next: mshr.joined });
                 joined += 1;
             }
             at = mshr.next_in_bucket;

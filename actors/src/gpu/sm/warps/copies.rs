@@ -126,7 +126,7 @@ impl Arrival {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::gpu::sm::slab::Slab;
+    use crate::slab::Slab;
 
     #[test]
     fn groups_end_in_order() {

@@ -11,8 +11,8 @@ pub mod wheel;
 
 use super::counters::{SmCounters, Stall};
 use super::lane_memory;
-use super::slab::Slab;
 use crate::engine::state::{CodeSource, StateError, complete_launch};
+use crate::slab::Slab;
 use balar_isa::execution::BarrierArrival;
 use balar_isa::program::{Pipe, Program};
 use balar_isa::warp::{WarpShape, WarpState};

@@ -1,11 +1,9 @@
-//! Many short queues in one allocation: a slab of nodes, and chains through it.
+//! Many short queues in one allocation: nodes that are given out again, and chains through them.
 //!
 //! A node that is taken out is used again for the next that comes in, so a unit that is under way allocates nothing.
 
+use super::NONE;
 use serde::{Deserialize, Serialize};
-
-/// No node.
-const NONE: u32 = u32::MAX;
 
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Node<T> {

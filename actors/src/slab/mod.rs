@@ -1,5 +1,7 @@
 //! Values under small keys that are given out again: what a unit has under way, without an allocation for each.
 
+pub mod chains;
+
 use serde::{Deserialize, Serialize};
 use std::ops::{Index, IndexMut};
 
