@@ -63,12 +63,12 @@ impl WarpState {
             parameters: Arc::clone(&shape.parameters),
         };
         let mut warp = WarpState { registers, control: Control::default(), executed: 0 };
-        warp.reset(program, shape);
+        warp.reset(program, &shape);
         warp
     }
 
     /// Makes the same state as [`WarpState::new`], in the memory of a warp that has ended.
-    pub fn reset(&mut self, program: &Program, shape: WarpShape) {
+    pub fn reset(&mut self, program: &Program, shape: &WarpShape) {
         let registers = &mut self.registers;
         registers.rows.resize(usize::from(program.register_rows), Row::ZERO);
         program.zeroed_rows.iter().for_each(|&row| registers.rows[usize::from(row)] = Row::ZERO);
@@ -96,7 +96,10 @@ impl WarpState {
         registers.special[special::ONE] = 1;
         let first = 32 * shape.warp_in_cta;
         registers.special[special::FIRST_THREAD] = first;
-        registers.parameters = shape.parameters;
+        // Most often the warp before was of the same launch: to count its owners again would cost more than the rest.
+        if !Arc::ptr_eq(&registers.parameters, &shape.parameters) {
+            registers.parameters = Arc::clone(&shape.parameters);
+        }
         let lanes = threads.saturating_sub(first);
         self.control.reset(if lanes >= 32 { u32::MAX } else { (1 << lanes) - 1 });
     }

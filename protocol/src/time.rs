@@ -29,11 +29,13 @@ impl SimTime {
     }
 
     /// The span from `earlier` to `self`, zero where `earlier` is later.
+    #[inline]
     pub const fn saturating_sub(self, earlier: SimTime) -> SimTime {
         SimTime(self.0.saturating_sub(earlier.0))
     }
 
     /// The sum, or [`SimTime::MAX`] where it does not fit.
+    #[inline]
     pub const fn saturating_add(self, span: SimTime) -> SimTime {
         SimTime(self.0.saturating_add(span.0))
     }

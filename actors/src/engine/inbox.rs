@@ -36,6 +36,17 @@ fn arrival(message: &Message, place: usize) -> Arrival {
     (message.time, u64::from(message.source.0) << 32 | place as u64)
 }
 
+/// The end of the longest run of messages from `first` on that are in order.
+#[inline]
+fn run_of(messages: &[Option<Message>], first: usize) -> usize {
+    let key = |message: &Option<Message>| message.as_ref().map(|message| (message.time, message.source));
+    let mut end = first + 1;
+    while end < messages.len() && key(&messages[end - 1]) <= key(&messages[end]) {
+        end += 1;
+    }
+    end.min(messages.len())
+}
+
 impl Inbox {
     /// Moves messages here that were sent in this order; [`Self::sort`] follows. Returns memory that is free now.
     #[inline]
@@ -55,22 +66,44 @@ impl Inbox {
     /// Brings the messages in order.
     #[inline]
     pub(crate) fn sort(&mut self) {
-        let key = |message: &Option<Message>| message.as_ref().map(|message| (message.time, message.source));
-        if !self.messages.is_sorted_by_key(key) {
-            self.find_order();
+        let second = run_of(&self.messages, 0);
+        if second < self.messages.len() {
+            self.find_order(second);
         }
         self.taken = 0;
         self.find_next();
     }
 
-    /// Sorts the places of the messages.
-    fn find_order(&mut self) {
+    /// Sorts the places of the messages, where those before `second` are sorted.
+    fn find_order(&mut self, second: usize) {
+        if run_of(&self.messages, second) == self.messages.len() {
+            return self.merge(second);
+        }
         if self.messages.len() > FEW {
             return self.sort_by_buckets();
         }
         let places = self.messages.iter().enumerate();
         self.order.extend(places.filter_map(|(place, message)| Some(arrival(message.as_ref()?, place))));
         self.order.sort_unstable();
+    }
+
+    /// Sorts the places of messages of which both those before `second` and the others are sorted: two senders' most often.
+    fn merge(&mut self, second: usize) {
+        let Inbox { messages, order, .. } = self;
+        let (mut left, mut right) = (0, second);
+        order.reserve(messages.len());
+        while left < second && right < messages.len() {
+            let (Some(first), Some(other)) = (&messages[left], &messages[right]) else { break };
+            let (first, other) = (arrival(first, left), arrival(other, right));
+            // What was sent first has the smaller place.
+            let is_left = first < other;
+            order.push(if is_left { first } else { other });
+            left += usize::from(is_left);
+            right += usize::from(!is_left);
+        }
+        for rest in [left..second, right..messages.len()] {
+            order.extend(rest.filter_map(|place| Some(arrival(messages[place].as_ref()?, place))));
+        }
     }
 
     /// Sorts the places of many messages: into buckets of time first, of which each then has one or two.
@@ -141,6 +174,12 @@ impl Inbox {
         self.next
     }
 
+    /// The messages of the window, in any order, before one is taken: for a unit that brings closer what they will need.
+    #[inline]
+    pub fn all(&self) -> impl Iterator<Item = &Message> + Clone {
+        self.messages.iter().flatten()
+    }
+
     /// Takes the next message if it has arrived by `time`.
     #[inline]
     pub fn take_until(&mut self, time: SimTime) -> Option<Message> {
@@ -197,10 +236,18 @@ mod tests {
     #[test]
     fn messages_come_by_time_and_source_and_then_as_they_were_sent() {
         let mut random = Pcg64Mcg::new(7);
-        for (count, span) in [(1, 10), (100, 40), (129, 1), (1000, 300), (1000, 1 << 40)] {
+        for (count, span, runs) in
+            [(1, 10, 0), (40, 40, 0), (40, 40, 2), (3, 40, 2), (100, 40, 0), (129, 1, 0), (1000, 300, 0), (1000, 1 << 40, 0)]
+        {
             let mut sent: Vec<(SimTime, UnitId, u64)> = (0..count)
                 .map(|number| (SimTime(500 + random.next_u64() % span), UnitId((random.next_u64() % 5) as u32), number))
                 .collect();
+            if runs == 2 {
+                // Two senders, each of which sends in order.
+                sent.iter_mut().for_each(|(_, source, number)| *source = UnitId(u32::from(*number < count / 3)));
+                sent[..count as usize / 3].sort_unstable();
+                sent[count as usize / 3..].sort_unstable();
+            }
             let mut inbox = Inbox::default();
             inbox.extend(sent.iter().map(|&(time, source, number)| {
                 Some(Message { time, source, port: PortId(0), payload: Payload::Custom([number, 0, 0]) })

@@ -2,6 +2,7 @@
 
 pub mod chains;
 
+use balar_protocol::prefetch::prefetch;
 use serde::{Deserialize, Serialize};
 use std::ops::{Index, IndexMut};
 
@@ -65,6 +66,14 @@ impl<T> Slab<T> {
         match self.entries.get(key as usize)? {
             Entry::Used(value) => Some(value),
             Entry::Free(_) => None,
+        }
+    }
+
+    /// Brings the value under a key closer, if there is such a key.
+    #[inline]
+    pub fn prefetch(&self, key: u32) {
+        if let Some(entry) = self.entries.get(key as usize) {
+            prefetch(entry);
         }
     }
 

@@ -35,16 +35,50 @@ pub(super) struct PlaneCounters {
     pub credit_stalls: u64,
 }
 
+/// Small, because many wait where slices give no credits.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Packet<T> {
     /// When it came.
     arrived: u64,
-    /// First cycle in which its head can be granted.
-    eligible: u64,
-    /// Cycle in which its last flit is injected.
-    tail: u64,
+    /// Cycles from then to the first in which its head can be granted.
+    eligible_after: u32,
+    /// Cycles from then to the one in which its last flit is injected.
+    tail_after: u32,
     flits: u32,
     content: T,
+}
+
+impl<T> Packet<T> {
+    #[inline]
+    fn eligible(&self) -> u64 {
+        self.arrived + u64::from(self.eligible_after)
+    }
+}
+
+/// Flit slots: so many a cycle.
+#[derive(Clone, Copy, Debug)]
+struct Slots {
+    per_cycle: u64,
+    /// Where that is a power of two: which.
+    shift: Option<u32>,
+}
+
+impl Slots {
+    fn new(per_cycle: u64) -> Slots {
+        Slots { per_cycle, shift: per_cycle.is_power_of_two().then(|| per_cycle.trailing_zeros()) }
+    }
+
+    /// The cycle of a slot.
+    #[inline]
+    fn cycle_of(self, slot: u64) -> u64 {
+        self.shift.map_or_else(|| slot / self.per_cycle, |shift| slot >> shift)
+    }
+
+    /// The first slot of a cycle.
+    #[inline]
+    fn first_of(self, cycle: u64) -> u64 {
+        cycle * self.per_cycle
+    }
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -90,6 +124,8 @@ pub(super) struct PlaneState<T> {
 #[derive(Debug)]
 pub(super) struct Plane<T> {
     configuration: PlaneConfiguration,
+    input_slots: Slots,
+    output_slots: Slots,
     /// Words of a bit set of inputs.
     words: usize,
     pub state: PlaneState<T>,
@@ -118,7 +154,8 @@ impl<T: Copy> Plane<T> {
             packets: Chains::default(),
             counters: PlaneCounters::default(),
         };
-        Plane { configuration, words, state }
+        let [input_slots, output_slots] = [configuration.input_flits, configuration.output_flits].map(Slots::new);
+        Plane { configuration, input_slots, output_slots, words, state }
     }
 
     /// Is `state` of a plane of this shape?
@@ -134,15 +171,16 @@ impl<T: Copy> Plane<T> {
     /// Takes in a packet that arrives at `input` in `cycle` and leaves through `output`. Grants of that output before `cycle` have
     /// been computed.
     pub fn push(&mut self, input: usize, output: usize, cycle: u64, flits: u32, content: T) {
-        let rate = self.configuration.input_flits;
+        let slots = self.input_slots;
         let state = &mut self.state;
         let source = &mut state.inputs[input];
-        let start = (cycle * rate).max(source.free);
+        let start = slots.first_of(cycle).max(source.free);
         let end = start + u64::from(flits);
         source.free = end;
         source.packets += 1;
-        let eligible = start / rate;
-        let packet = Packet { arrived: cycle, eligible, tail: (end - 1) / rate, flits, content };
+        let eligible = slots.cycle_of(start);
+        let [eligible_after, tail_after] = [eligible, slots.cycle_of(end - 1)].map(|then| (then - cycle) as u32);
+        let packet = Packet { arrived: cycle, eligible_after, tail_after, flits, content };
         let queue = &mut state.queues[output * self.configuration.inputs + input];
         let to = &mut state.outputs[output];
         if queue.is_empty() {
@@ -158,20 +196,21 @@ impl<T: Copy> Plane<T> {
     /// Grants packets of `output` in cycles before `limit`, up to which every packet and credit is there; `send` gets the cycle in
     /// which each leaves. Returns the cycle of the next grant, `u64::MAX` where none is due before something else arrives.
     #[inline]
-    pub fn grant(&mut self, output: usize, limit: u64, send: impl FnMut(u64, T)) -> u64 {
+    pub fn grant(&mut self, output: usize, limit: u64, send: impl FnMut(u64, &T)) -> u64 {
         let next = self.state.outputs[output].next;
         if next < limit { self.grant_now(output, limit, send) } else { next }
     }
 
-    fn grant_now(&mut self, output: usize, limit: u64, mut send: impl FnMut(u64, T)) -> u64 {
-        let PlaneConfiguration { inputs, output_flits: rate, latency, credits, .. } = self.configuration;
+    fn grant_now(&mut self, output: usize, limit: u64, mut send: impl FnMut(u64, &T)) -> u64 {
+        let PlaneConfiguration { inputs, latency, credits, .. } = self.configuration;
+        let slots = self.output_slots;
         let PlaneState { outputs, queues, ready, busy, packets, counters, .. } = &mut self.state;
         let to = &mut outputs[output];
         let ready = &mut ready[output * self.words..(output + 1) * self.words];
         let queues = &mut queues[output * inputs..(output + 1) * inputs];
         while to.waiting > 0 {
             // Without a credit, this is when the output would grant its next packet.
-            let free = to.free / rate;
+            let free = slots.cycle_of(to.free);
             let wanted = if ready.iter().any(|&word| word != 0) {
                 free
             } else {
@@ -201,18 +240,10 @@ impl<T: Copy> Plane<T> {
             }
             let input = next_of(ready, to.last as usize + 1);
             let (word, bit) = (input / 64, 1 << (input % 64));
-            let Some(packet) = packets.pop(&mut queues[input]) else { unreachable!("input {input} is ready") };
-            match packets.front(&queues[input]) {
-                Some(next) if next.eligible <= cycle => {}
-                Some(next) => {
-                    ready[word] &= !bit;
-                    to.wait(next.eligible, input as u32);
-                }
-                None => ready[word] &= !bit,
-            }
-            let slot = (cycle * rate).max(to.free);
+            let Some(packet) = packets.front(&queues[input]) else { unreachable!("input {input} is ready") };
+            let slot = slots.first_of(cycle).max(to.free);
             let end = slot + u64::from(packet.flits);
-            let depart = ((end - 1) / rate).max(packet.tail) + latency;
+            let depart = slots.cycle_of(end - 1).max(packet.arrived + u64::from(packet.tail_after)) + latency;
             to.free = end;
             to.last = input as u32;
             to.waiting -= 1;
@@ -221,7 +252,16 @@ impl<T: Copy> Plane<T> {
             counters.packets += 1;
             counters.flits += u64::from(packet.flits);
             counters.latency += depart - packet.arrived;
-            send(depart, packet.content);
+            send(depart, &packet.content);
+            packets.drop_front(&mut queues[input]);
+            match packets.front(&queues[input]).map(Packet::eligible) {
+                Some(eligible) if eligible <= cycle => {}
+                Some(eligible) => {
+                    ready[word] &= !bit;
+                    to.wait(eligible, input as u32);
+                }
+                None => ready[word] &= !bit,
+            }
         }
         to.next = u64::MAX;
         busy[output / 64] &= !(1 << (output % 64));
@@ -229,7 +269,7 @@ impl<T: Copy> Plane<T> {
     }
 
     /// [`Self::grant`] for every output; `send` gets the output, too.
-    pub fn grant_all(&mut self, limit: u64, mut send: impl FnMut(usize, u64, T)) -> u64 {
+    pub fn grant_all(&mut self, limit: u64, mut send: impl FnMut(usize, u64, &T)) -> u64 {
         let mut next = u64::MAX;
         for word in 0..self.state.busy.len() {
             let mut outputs = self.state.busy[word];

@@ -18,6 +18,7 @@ use balar_protocol::memory::{
     Credits, LINE_BYTES, MemoryKind, MemoryMessage, MemoryRequest, MemoryResponse, SECTOR_BYTES, Scope, ServedBy,
     sector_count,
 };
+use balar_protocol::prefetch::prefetch;
 use balar_protocol::statistics::StatisticSink;
 use balar_protocol::{Bytes, Clock, Frequency, Message, Payload, PortId, Protocol, SimTime};
 use serde::{Deserialize, Serialize};
@@ -543,6 +544,20 @@ impl L2Slice {
         }
     }
 
+    /// Brings the lines closer that come in this window, and then what waits for them.
+    fn prefetch(&self, inbox: &Inbox) {
+        let fills = || {
+            inbox.all().filter_map(|message| match &message.payload {
+                Payload::Memory(MemoryMessage::Response(response)) if (response.id as usize) < self.sets.len() => {
+                    Some(self.sets.line(response.id))
+                }
+                _ => None,
+            })
+        };
+        fills().for_each(prefetch);
+        fills().for_each(|line| self.state.waiters.prefetch(&line.waiters));
+    }
+
     fn handle(&mut self, message: &Message, cycle: u64, out: &mut Outbox) {
         match &message.payload {
             Payload::Memory(MemoryMessage::Request(request)) if message.port == self.crossbar => {
@@ -564,6 +579,7 @@ impl L2Slice {
 
 impl Unit for L2Slice {
     fn advance(&mut self, window: Window, inbox: &mut Inbox, out: &mut Outbox) -> NextWake {
+        self.prefetch(inbox);
         while let Some(message) = inbox.look() {
             let cycle = self.clock.cycle_at_or_after(message.time);
             self.serve(cycle, out);

@@ -8,6 +8,7 @@ use super::warps::Place;
 use super::warps::readiness::Ready;
 use super::warps::slot::Status;
 use super::warps::wheel::members;
+use crate::engine::Inbox;
 use crate::memory::LoggedKind;
 use balar_isa::program::Program;
 use balar_protocol::Payload;
@@ -54,6 +55,16 @@ impl Sm {
         let largest = carve_outs.last().copied().unwrap_or(0);
         let carve_out = carve_outs.iter().copied().find(|&size| size >= wanted).unwrap_or(largest);
         self.state.pipe.resize_l1(unified_memory - carve_out);
+    }
+
+    /// Brings closer what the answers of the window will need.
+    pub(super) fn prefetch(&self, inbox: &Inbox) {
+        let responses = inbox.all().filter_map(|message| match &message.payload {
+            Payload::Memory(MemoryMessage::Response(response)) => Some(response),
+            _ => None,
+        });
+        let State { warps, pipe, .. } = &self.state;
+        pipe.prefetch(responses, |warp| warps.prefetch(warp));
     }
 
     pub(super) fn receive(&mut self, payload: &Payload, step: &mut Step) {

@@ -18,6 +18,7 @@ use std::sync::Arc;
 impl Unit for Sm {
     fn advance(&mut self, window: Window, inbox: &mut Inbox, out: &mut Outbox) -> NextWake {
         self.take_atomic_results();
+        self.prefetch(inbox);
         let memory = Arc::clone(&self.wiring.memory);
         let view = memory.view();
         let clock = self.wiring.ports.clock;

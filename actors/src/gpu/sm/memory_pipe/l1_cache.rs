@@ -1,6 +1,7 @@
 //! The tags of the L1 data cache: sectored, streaming, write-through without write allocate.
 
 use balar_protocol::memory::LINE_BYTES;
+use balar_protocol::prefetch::prefetch;
 use serde::{Deserialize, Serialize};
 
 /// No line has this tag.
@@ -92,6 +93,12 @@ impl L1Cache {
     fn slot(&self, line: u64) -> usize {
         let hash = (line / LINE_BYTES).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
         hash as usize & (self.index.len() - 1)
+    }
+
+    /// Brings closer what a search for a line will look at.
+    #[inline]
+    pub fn prefetch(&self, line: u64) {
+        prefetch(&self.index[self.slot(line)]);
     }
 
     fn find(&self, line: u64) -> Option<u16> {

@@ -352,6 +352,31 @@ impl MemoryPipe {
         self.below.send(request, cycle, ports, &mut self.counters, out);
     }
 
+    /// Brings closer what the answers of a window will need. Calls `of_warp` with the warps that are told of them.
+    pub fn prefetch<'a>(
+        &self,
+        responses: impl Iterator<Item = &'a MemoryResponse> + Clone,
+        mut of_warp: impl FnMut(usize),
+    ) {
+        let loads = || responses.clone().filter(|response| response.id & 3 == LOAD);
+        for response in loads() {
+            self.outstanding.prefetch_line(response.id >> 2);
+            self.l1.prefetch(response.line);
+        }
+        loads().for_each(|response| self.outstanding.prefetch_tracker(response.id >> 2));
+        for response in responses {
+            match response.id & 3 {
+                LOAD => {
+                    if let Some(owner) = self.outstanding.requester(response.id >> 2) {
+                        of_warp(usize::from(owner.warp));
+                    }
+                }
+                WRITE => of_warp((response.id >> 2 & 0x7f) as usize),
+                _ => {}
+            }
+        }
+    }
+
     /// A response of the memory system has arrived: what follows from it, in order. The answer to an atomic whose values are not known
     /// yet is held back until [`Self::next_due`].
     pub fn receive(

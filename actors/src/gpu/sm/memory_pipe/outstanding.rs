@@ -116,6 +116,27 @@ impl Outstanding {
         self.buckets[bucket]
     }
 
+    /// Brings a line closer that has come.
+    #[inline]
+    pub fn prefetch_line(&self, at: u32) {
+        self.mshrs.prefetch(at);
+    }
+
+    /// Brings closer who asked for it: gives whose access that is.
+    #[inline]
+    pub fn prefetch_tracker(&self, at: u32) {
+        if let Some(mshr) = self.mshrs.get(at) {
+            self.trackers.prefetch(mshr.requester);
+        }
+    }
+
+    /// Whose access asked for a line that has come.
+    #[inline]
+    pub fn requester(&self, at: u32) -> Option<Owner> {
+        let tracker = self.trackers.get(self.mshrs.get(at)?.requester)?;
+        Some(tracker.owner)
+    }
+
     /// A line has come.
     pub fn remove_line(&mut self, at: u32) -> Mshr {
         let mshr = self.mshrs.remove(at);

@@ -17,6 +17,7 @@ use balar_isa::execution::BarrierArrival;
 use balar_isa::program::{Pipe, Program};
 use balar_isa::warp::{WarpShape, WarpState};
 use balar_protocol::cuda::{KernelLaunch, LaunchId};
+use balar_protocol::prefetch::prefetch;
 use balar_protocol::statistics::KernelCounters;
 use copies::{Arrival, End};
 use cta::{Completion, CtaSlot};
@@ -121,6 +122,15 @@ impl Warps {
         let slot = &mut self.warps[warp];
         let cta = &mut self.ctas[usize::from(slot.cta)];
         (slot, &mut self.contexts[warp], cta)
+    }
+
+    /// Brings a warp closer: what is looked at when an answer comes for it.
+    #[inline]
+    pub fn prefetch(&self, warp: usize) {
+        if let (Some(slot), Some(context)) = (self.warps.get(warp), self.contexts.get(warp)) {
+            prefetch(slot);
+            prefetch(context);
+        }
     }
 
     /// CTAs that are here.
@@ -357,26 +367,27 @@ impl Warps {
         let warps = launch.warps_per_cta();
         let mut placed = 0;
         let mut free = 0;
+        let mut shape = WarpShape {
+            block: launch.block,
+            grid: launch.grid,
+            cta,
+            warp_in_cta: 0,
+            sm,
+            sm_count,
+            warp_slot: 0,
+            warp_slots: self.warps.len() as u32,
+            grid_id: u64::from(launch.id.0),
+            dynamic_shared_bytes: launch.dynamic_shared_bytes,
+            shared_bytes: launch.shared_bytes,
+            grid_workspace: launch.grid_workspace,
+            parameters: Arc::clone(&launch.parameters),
+        };
         for warp_in_cta in 0..warps {
             while free < self.warps.len() && self.warps[free].status != Status::Empty {
                 free += 1;
             }
             assert!(free < self.warps.len(), "the scheduler placed a CTA of {warps} warps where no slots are free");
-            let shape = WarpShape {
-                block: launch.block,
-                grid: launch.grid,
-                cta,
-                warp_in_cta,
-                sm,
-                sm_count,
-                warp_slot: free as u32,
-                warp_slots: self.warps.len() as u32,
-                grid_id: u64::from(launch.id.0),
-                dynamic_shared_bytes: launch.dynamic_shared_bytes,
-                shared_bytes: launch.shared_bytes,
-                grid_workspace: launch.grid_workspace,
-                parameters: Arc::clone(&launch.parameters),
-            };
+            (shape.warp_in_cta, shape.warp_slot) = (warp_in_cta, free as u32);
             let generation = self.warps[free].generation.wrapping_add(1);
             self.warps[free] = Warp {
                 generation,
@@ -387,7 +398,7 @@ impl Warps {
                 pipe: self.warps[free].pipe,
                 ..Warp::default()
             };
-            self.fill(free, program, shape);
+            self.fill(free, program, &shape);
             self.set_youngest(free);
             placed |= only(free);
         }
@@ -407,17 +418,19 @@ impl Warps {
         }
     }
 
-    fn fill(&mut self, warp: usize, program: &Arc<Program>, shape: WarpShape) {
+    fn fill(&mut self, warp: usize, program: &Arc<Program>, shape: &WarpShape) {
         let Context { state, program: code, readiness, copies, local } = &mut self.contexts[warp];
         match state {
             Some(state) => state.reset(program, shape),
-            None => *state = Some(WarpState::new(program, shape)),
+            None => *state = Some(WarpState::new(program, shape.clone())),
         }
         readiness.start(program);
         local.clear();
         // A stack for recursion is large, and rarely used in full: it grows.
         lane_memory::reserve_local(local, (program.resources().local_bytes as usize).min(LOCAL_AT_ONCE));
-        *code = Some(Arc::clone(program));
+        if code.as_ref().is_none_or(|code| !Arc::ptr_eq(code, program)) {
+            *code = Some(Arc::clone(program));
+        }
         let arrivals = &mut self.arrivals;
         copies.clear(|arrival| {
             arrivals.remove(arrival);
