@@ -14,6 +14,7 @@ use super::timing::{DramTiming, Refresh};
 use crate::interleave::fold;
 use crate::slab::Slab;
 use balar_protocol::memory::{LINE_BYTES, MemoryKind, MemoryRequest, sector_count};
+use balar_protocol::prefetch::prefetch;
 use balar_protocol::{Clock, SimTime};
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
@@ -141,6 +142,14 @@ impl NextCommands {
         }
         Candidate { cycle: (best >> 64) as u64, age: best as u64, bank: best_bank }
     }
+}
+
+/// The way to the request of the next command.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum PrefetchStep {
+    Queue,
+    Entry,
+    Request,
 }
 
 /// Everything that changes.
@@ -282,8 +291,29 @@ impl BankTimedChannel {
         let entry = Entry { age: state.ages, row, number };
         state.ages += 1;
         let direction = u8::from(request.kind != MemoryKind::Load);
+        prefetch(&state.queues[usize::from(direction)][bank as usize]);
+        prefetch(&state.banks[bank as usize]);
         state.arrivals.push_back(Arrival { cycle, entry, bank: bank as u8, direction });
         self.due = self.due.min(cycle);
+    }
+
+    /// The queue that the next column command will take a request from, as far as it is known.
+    #[inline]
+    fn next_queue(&self) -> Option<&Queue> {
+        let column = self.column.filter(|column| column.cycle != u64::MAX)?;
+        self.state.queues[usize::from(self.state.draining)].get(column.bank as usize)
+    }
+
+    /// Brings closer what the next command will need: all channels are to do the first step, then all the second, and so on.
+    #[inline]
+    pub(super) fn prefetch(&self, step: PrefetchStep) {
+        let Some(queue) = self.next_queue() else { return };
+        let entry = || queue.entries.get(queue.hit as usize);
+        match step {
+            PrefetchStep::Queue => prefetch(queue),
+            PrefetchStep::Entry => entry().into_iter().for_each(prefetch),
+            PrefetchStep::Request => entry().into_iter().for_each(|entry| self.state.accepted.prefetch(entry.number)),
+        }
     }
 
     /// Nothing is to be done before this cycle; `u64::MAX` where nothing waits.

@@ -15,7 +15,7 @@ use crate::lines::LineRange;
 use balar_protocol::memory::{MemoryBurst, MemoryKind, MemoryMessage, MemoryRequest, ServedBy, sector_count};
 use balar_protocol::statistics::StatisticSink;
 use balar_protocol::{Bandwidth, Clock, Frequency, Message, Payload, PortId, SimTime};
-use bank_timed::{BankTimedChannel, ChannelState};
+use bank_timed::{BankTimedChannel, ChannelState, PrefetchStep};
 use bursts::{Bursts, Requester};
 use simple::{SimpleChannel, SimpleState};
 
@@ -153,6 +153,9 @@ impl Channels {
                 NextWake::OnMessage
             }
             Kind::BankTimed(channels, bursts) => {
+                for step in [PrefetchStep::Queue, PrefetchStep::Entry, PrefetchStep::Request] {
+                    channels.iter().for_each(|channel| channel.prefetch(step));
+                }
                 while let Some(message) = inbox.look() {
                     let (now, port) = (message.time, message.port);
                     let cycle = clock.cycle_at_or_after(now);
