@@ -3,6 +3,7 @@
 use super::gpu::GpuDescription;
 use crate::engine::LiveBoard;
 use crate::memory::DeviceMemory;
+use serde::de::DeserializeOwned;
 use std::any::{Any, TypeId};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -19,12 +20,32 @@ pub struct Surroundings {
     pub board: LiveBoard,
     /// What is meant for one kind of unit alone, by its type.
     gifts: Mutex<BTreeMap<TypeId, Box<dyn Any + Send>>>,
+    /// The parameters that were read last, with their text: the units of a row have the same.
+    parameters: Mutex<Option<(String, Arc<dyn Any + Send + Sync>)>>,
 }
 
 impl Surroundings {
     /// A node with these GPUs and memories, which shows its progress on `board`.
     pub fn new(gpus: Vec<GpuDescription>, memory: Option<Arc<DeviceMemory>>, board: LiveBoard) -> Surroundings {
-        Surroundings { gpus, memory, board, gifts: Mutex::default() }
+        Surroundings { gpus, memory, board, gifts: Mutex::default(), parameters: Mutex::default() }
+    }
+
+    /// The parameters that `text` says.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with the text.
+    pub fn parameters<P: DeserializeOwned + Any + Send + Sync>(&self, text: &str) -> ron::error::SpannedResult<Arc<P>> {
+        let mut last = self.parameters.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((known, parameters)) = &*last
+            && known == text
+            && let Ok(parameters) = Arc::clone(parameters).downcast()
+        {
+            return Ok(parameters);
+        }
+        let parameters: Arc<P> = Arc::new(ron::from_str(text)?);
+        *last = Some((text.to_owned(), Arc::clone(&parameters) as Arc<dyn Any + Send + Sync>));
+        Ok(parameters)
     }
 
     /// The GPU (index, description) whose part is `part`.
@@ -54,6 +75,16 @@ impl fmt::Debug for Surroundings {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn parameters_are_read_once_for_each_text_and_type() {
+        let surroundings = Surroundings::default();
+        let one: Arc<u32> = surroundings.parameters("1").expect("a number");
+        assert!(Arc::ptr_eq(&one, &surroundings.parameters("1").expect("a number")));
+        assert_eq!(*surroundings.parameters::<u64>("1").expect("of another type"), 1);
+        assert_eq!(*surroundings.parameters::<u64>("2").expect("another text"), 2);
+        assert!(surroundings.parameters::<u64>("(").is_err());
+    }
 
     #[test]
     fn a_gift_is_taken_once_and_by_its_type() {

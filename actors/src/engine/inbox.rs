@@ -236,9 +236,16 @@ mod tests {
     #[test]
     fn messages_come_by_time_and_source_and_then_as_they_were_sent() {
         let mut random = Pcg64Mcg::new(7);
-        for (count, span, runs) in
-            [(1, 10, 0), (40, 40, 0), (40, 40, 2), (3, 40, 2), (100, 40, 0), (129, 1, 0), (1000, 300, 0), (1000, 1 << 40, 0)]
-        {
+        for (count, span, runs) in [
+            (1, 10, 0),
+            (40, 40, 0),
+            (40, 40, 2),
+            (3, 40, 2),
+            (100, 40, 0),
+            (129, 1, 0),
+            (1000, 300, 0),
+            (1000, 1 << 40, 0),
+        ] {
             let mut sent: Vec<(SimTime, UnitId, u64)> = (0..count)
                 .map(|number| (SimTime(500 + random.next_u64() % span), UnitId((random.next_u64() % 5) as u32), number))
                 .collect();

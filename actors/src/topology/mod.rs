@@ -89,9 +89,15 @@ impl std::fmt::Debug for ExpandedUnit {
 impl ExpandedUnit {
     /// Its parameters as a complete RON struct.
     pub fn ron(&self) -> String {
-        let fields =
-            self.parameters.iter().map(|parameter| format!("{}: {}", parameter.definition.name, parameter.text));
-        format!("({})", fields.collect::<Vec<_>>().join(", "))
+        let mut text = "(".to_owned();
+        for (at, parameter) in self.parameters.iter().enumerate() {
+            let between = if at == 0 { "" } else { ", " };
+            [between, parameter.definition.name, ": ", &parameter.text]
+                .into_iter()
+                .for_each(|part| text.push_str(part));
+        }
+        text.push(')');
+        text
     }
 
     /// The value of a parameter as RON text.

@@ -148,7 +148,9 @@ pub const DEFINITION: UnitDefinition = UnitDefinition {
     counters: L2SliceCounters::DEFINITIONS,
     provides,
     weight: 4,
-    build: |text, context| Ok(Box::new(L2Slice::new(ron::from_str(text)?, context)?)),
+    build: |text, context| {
+        Ok(Box::new(L2Slice::new(L2SliceParameters::clone(&*context.surroundings.parameters(text)?), context)?))
+    },
 };
 
 fn provides(text: &str) -> Vec<Capability> {

@@ -93,7 +93,7 @@ fn provides(text: &str) -> Vec<Capability> {
 }
 
 fn build(text: &str, context: &BuildContext) -> Result<Box<dyn Unit>, BuildError> {
-    let parameters: SmParameters = ron::from_str(text)?;
+    let parameters = context.surroundings.parameters::<SmParameters>(text)?;
     let mut problems = parameters.problems();
     let gpu = context.surroundings.gpu(context.part);
     if gpu.is_none() {
