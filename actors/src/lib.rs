@@ -15,7 +15,7 @@ pub mod memory;
 pub mod node;
 pub mod prototyping;
 pub mod simulation;
-pub mod slab;
+mod slab;
 #[cfg(test)]
 mod test_support;
 pub mod topology;

@@ -51,7 +51,7 @@ fn program(instruction: &str) -> Program {
 }
 
 fn run(step: StepFunction, program: &Program, warp: &mut WarpState, shape: &WarpShape) -> u64 {
-    warp.reset(program, shape.clone());
+    warp.reset(program, shape);
     let mut access = MemoryAccess::default();
     let mut memory = Instant;
     let mut values = AccessValues::default();

@@ -8,7 +8,7 @@ use crate::failure::{BUG, Failure, UNIT_BROKEN, say};
 use crate::output::{self, folder};
 use crate::result::RunRecord;
 use crate::snapshot::{Difference, Snapshot};
-use crate::{catalogue, node, ptx, replay, run, simulate};
+use crate::{catalogue, heap, node, ptx, replay, run, simulate};
 use balar_actors::catalogue::UnitDefinition;
 use balar_actors::kinds::UNITS;
 use balar_actors::topology::nearest;
@@ -26,6 +26,7 @@ use tracing_subscriber::util::SubscriberInitExt;
 /// Runs the program that the arguments of this process ask for. `own_units` are kinds of units that topologies can name
 /// beside the built-in ones ([`UNITS`]): a program of one's own passes its units here.
 pub fn main(own_units: &[&'static UnitDefinition]) -> ExitStatus {
+    heap::prefer_huge_pages();
     main_with(std::env::args_os(), own_units)
 }
 
