@@ -76,6 +76,21 @@ impl CalendarShape {
     }
 }
 
+/// The messages of a span of time.
+#[derive(Debug)]
+struct Span {
+    /// None of them is a hole. Where there is none, there is no memory.
+    messages: Messages,
+    /// When the first arrives; [`SimTime::MAX`] where there is none.
+    earliest: SimTime,
+}
+
+impl Default for Span {
+    fn default() -> Span {
+        Span { messages: Vec::new(), earliest: SimTime::MAX }
+    }
+}
+
 /// Messages that have not arrived yet: a calendar of spans of time, each with its messages in the order in which they were sent, and
 /// a heap of what comes after them: a link may have a million lines of a copy on their way.
 ///
@@ -85,8 +100,8 @@ pub(super) struct Pending {
     shape: CalendarShape,
     /// Number of the first span that may hold messages.
     first: u64,
-    /// Those of span number n are in `spans[n % spans]`. None of them is a hole. An empty span has no memory.
-    spans: Vec<Messages>,
+    /// Span number n is `spans[n % spans]`.
+    spans: Vec<Span>,
     /// Of the buffer that the largest span so far needed.
     size: Size,
     /// What arrives after them.
@@ -103,7 +118,7 @@ impl Pending {
         Pending {
             shape,
             first: 0,
-            spans: (0..shape.spans).map(|_| Vec::new()).collect(),
+            spans: (0..shape.spans).map(|_| Span::default()).collect(),
             size: Size::default(),
             later: BinaryHeap::new(),
             later_sent: 0,
@@ -119,21 +134,22 @@ impl Pending {
     }
 
     #[inline]
-    fn span(&mut self, number: u64) -> &mut Messages {
+    fn span(&mut self, number: u64) -> &mut Span {
         let at = number & (self.shape.spans - 1);
         &mut self.spans[at as usize]
     }
 
-    /// Where a message of span `number`, one of the calendar's, is to be pushed. It counts as there.
+    /// Where a message of span `number`, one of the calendar's, is to be pushed that arrives at `time`. It counts as there.
     #[inline]
-    fn place_near(&mut self, number: u64, buffers: &mut Buffers) -> &mut Messages {
+    fn place_near(&mut self, number: u64, time: SimTime, buffers: &mut Buffers) -> &mut Messages {
         self.near += 1;
         let size = self.size;
         let span = self.span(number);
-        if span.capacity() == 0 {
-            *span = buffers.take(size);
+        span.earliest = span.earliest.min(time);
+        if span.messages.capacity() == 0 {
+            span.messages = buffers.take(size);
         }
-        span
+        &mut span.messages
     }
 
     /// Where to push a message that arrives at `time`, which counts as there; `None` where that is not in the calendar as it stands,
@@ -145,7 +161,7 @@ impl Pending {
             return None;
         }
         self.earliest = self.earliest.min(time);
-        Some(self.place_near(number, buffers))
+        Some(self.place_near(number, time, buffers))
     }
 
     /// Adds a message; none that is added from now on arrives before `floor`.
@@ -166,7 +182,7 @@ impl Pending {
         self.earliest = self.earliest.min(message.time);
         let number = self.shape.number(message.time);
         if number.wrapping_sub(self.first) < self.shape.spans {
-            self.place_near(number, buffers).push(Some(message));
+            self.place_near(number, message.time, buffers).push(Some(message));
         } else {
             self.later.push(Far { message, number: self.later_sent });
             self.later_sent += 1;
@@ -180,7 +196,7 @@ impl Pending {
             let is_near = |far: &PeekMut<Far>| shape.number(far.message.time).wrapping_sub(first) < shape.spans;
             let Some(far) = self.later.peek_mut().filter(is_near) else { return };
             let message = PeekMut::pop(far).message;
-            self.place_near(shape.number(message.time), buffers).push(Some(message));
+            self.place_near(shape.number(message.time), message.time, buffers).push(Some(message));
         }
     }
 
@@ -198,7 +214,7 @@ impl Pending {
         while number < last {
             self.first = number;
             self.bring_near(buffers);
-            buffers.give(inbox.append(std::mem::take(self.span(number))));
+            buffers.give(inbox.append(std::mem::take(self.span(number)).messages));
             number += 1;
             if self.near == inbox.len() {
                 // An idle stretch: on to what lies far ahead, if that is due.
@@ -212,10 +228,13 @@ impl Pending {
         self.bring_near(buffers);
         let due = |message: &mut Option<Message>| message.as_ref().is_some_and(|message| message.time < until);
         let span = self.span(last);
-        if !span.is_empty() {
-            inbox.extend(span.extract_if(.., due));
-            if span.is_empty() {
-                buffers.give(std::mem::take(span));
+        // Most windows end where a span does.
+        if span.earliest < until {
+            inbox.extend(span.messages.extract_if(.., due));
+            let rest = span.messages.iter().flatten().map(|message| message.time);
+            span.earliest = rest.min().unwrap_or(SimTime::MAX);
+            if span.messages.is_empty() {
+                buffers.give(std::mem::take(&mut span.messages));
             }
         }
         self.near -= inbox.len();
@@ -226,7 +245,7 @@ impl Pending {
 
     /// Puts another message, of the same stamp, in the place of each; stops at the first problem.
     pub fn replace<E>(&mut self, mut other: impl FnMut(&Message) -> Result<Message, E>) -> Result<(), E> {
-        for message in self.spans.iter_mut().flatten().flatten() {
+        for message in self.spans.iter_mut().flat_map(|span| &mut span.messages).flatten() {
             *message = other(message)?;
         }
         let mut later = std::mem::take(&mut self.later).into_vec();
@@ -243,9 +262,8 @@ impl Pending {
         }
         // Spans follow each other in time: the first that holds something has the earliest.
         let spans = (self.first..self.first + self.shape.spans).map(|number| number & (self.shape.spans - 1));
-        let first = spans.map(|at| &self.spans[at as usize]).find(|span| !span.is_empty());
-        let times = first.into_iter().flatten().flatten().map(|message| message.time);
-        times.min().unwrap_or(SimTime::MAX)
+        let mut times = spans.map(|at| self.spans[at as usize].earliest);
+        times.find(|&time| time != SimTime::MAX).unwrap_or(SimTime::MAX)
     }
 }
 
