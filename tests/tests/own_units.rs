@@ -113,7 +113,14 @@ const SINK: UnitDefinition = UnitDefinition {
     build: build_idle,
 };
 
-const KINDS: &[&UnitDefinition] = &[&cta_scheduler::DEFINITION, &VECTOR_CORE, &CUBE, &SINK, &link::DEFINITION];
+fn build_in_vain(_: &str, context: &BuildContext) -> Result<Box<dyn Unit>, BuildError> {
+    panic!("{} has no table", context.path)
+}
+
+/// Has a mistake of its author's.
+const BROKEN: UnitDefinition = UnitDefinition { name: "Broken", build: build_in_vain, ..VECTOR_CORE };
+
+const KINDS: &[&UnitDefinition] = &[&cta_scheduler::DEFINITION, &VECTOR_CORE, &CUBE, &SINK, &BROKEN, &link::DEFINITION];
 
 fn load(kinds: &[&'static UnitDefinition], text: &str) -> Topology {
     let library = PartLibrary::built_in();
@@ -171,6 +178,17 @@ fn a_port_that_leads_to_no_sm_is_named() {
     let errors = build(&own_gpu("Sink")).expect_err("a sink has room for nothing");
     let text = errors.render();
     assert!(text.contains("its port sm[2] leads to chip.core[2] (Sink), which declares no SM resources"), "{text}");
+}
+
+#[test]
+fn a_unit_that_panics_while_it_is_built_is_named() {
+    let errors = build(&own_gpu("Broken")).expect_err("it panics");
+    let text = errors.render();
+    assert!(
+        text.contains("Broken chip.core[2]: it panicked while it was built: chip.core[2] has no table ("),
+        "{text}"
+    );
+    assert!(text.contains("own.ron:"), "{text}");
 }
 
 #[test]

@@ -213,9 +213,9 @@ impl PortMap {
 
 /// What is wrong with a unit's parameters beyond their types.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{key}: {problem}")]
+#[error("{key}{}{problem}", if key.is_empty() { "" } else { ": " })]
 pub struct ParameterProblem {
-    /// The key at fault.
+    /// The key at fault; empty where it is none in particular.
     pub key: &'static str,
     /// What is wrong and what was expected.
     pub problem: String,

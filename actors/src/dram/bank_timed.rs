@@ -273,7 +273,8 @@ impl BankTimedChannel {
             && state.queues.iter().all(|queues| queues.len() == banks)
             && state.group_column.len() == groups
             && state.next_activate < 4
-            && (state.refresh_bank as usize) < banks;
+            && (state.refresh_bank as usize) < banks
+            && state.arrivals.iter().all(|arrival| usize::from(arrival.bank) < banks && arrival.direction < 2);
         if right {
             self.state = state;
             self.due = 0;

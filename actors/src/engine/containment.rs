@@ -35,6 +35,12 @@ fn describe(info: &PanicHookInfo) -> String {
     }
 }
 
+/// As [`contain`], outside a run of the engine: building a unit of a user's own, say.
+pub(crate) fn contain_outside<R>(work: impl FnOnce() -> R) -> Result<R, String> {
+    install();
+    contain(work)
+}
+
 /// Runs `work`; the text of its panic where it panics.
 #[inline]
 pub(super) fn contain<R>(work: impl FnOnce() -> R) -> Result<R, String> {

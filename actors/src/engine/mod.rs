@@ -19,7 +19,7 @@
 mod agenda;
 pub(crate) mod bench;
 mod buffers;
-mod containment;
+pub(crate) mod containment;
 mod conversation;
 mod coordinator;
 mod epoch;

@@ -4,6 +4,7 @@ use super::error::{ErrorKind, TopologyError, TopologyErrors};
 use super::parameter::Origin;
 use super::{Topology, WireEnd};
 use crate::catalogue::{BuildContext, BuildError, Capability, ParameterProblem, Peer, PortMap, Role, Surroundings};
+use crate::engine::containment::contain_outside;
 use crate::engine::unit::Wire;
 use crate::engine::{Guest, GuestPort, Unit};
 use crate::kinds;
@@ -110,8 +111,16 @@ pub fn build(topology: &Topology, surroundings: &Surroundings) -> Result<Vec<Bui
             unit: index as u32,
             surroundings,
         };
-        match (unit.kind.build)(&unit.ron(), &context) {
-            Ok(unit_built) if kinds::is_built_in(unit.kind) => built.push((unit.path.clone(), unit_built, wires)),
+        let is_built_in = kinds::is_built_in(unit.kind);
+        let build = || (unit.kind.build)(&unit.ron(), &context);
+        // What goes wrong in a unit that does not come with the simulator is that unit's mistake.
+        let result = if is_built_in { Ok(build()) } else { contain_outside(build) };
+        let result = result.unwrap_or_else(|panic| {
+            let problem = format!("it panicked while it was built: {panic}");
+            Err(BuildError::Parameters(vec![ParameterProblem::new("", problem)]))
+        });
+        match result {
+            Ok(unit_built) if is_built_in => built.push((unit.path.clone(), unit_built, wires)),
             Ok(unit_built) => {
                 let guest = Guest::new(unit_built, topology.guest_ports(&ends[index], &wires));
                 built.push((unit.path.clone(), Box::new(guest), wires));

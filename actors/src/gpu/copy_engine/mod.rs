@@ -20,7 +20,7 @@ mod values;
 pub use parameters::{CopyEngineCounters, CopyEngineParameters, DEFINITION};
 
 use crate::engine::{CodeSource, Inbox, NextWake, Outbox, StateError, Unit, Window, restore_state, save_state};
-use crate::memory::{DeviceMemory, Writer};
+use crate::memory::{DeviceMemory, SavedWriter, Writer};
 use balar_protocol::copy::CopyMessage;
 use balar_protocol::memory::MemoryMessage;
 use balar_protocol::statistics::StatisticSink;
@@ -117,13 +117,14 @@ impl Unit for CopyEngine {
         })
     }
 
-    /// What it has written in an epoch that has not ended is the memory's to save.
     fn save(&self) -> Result<Vec<u8>, StateError> {
-        save_state(&self.state)
+        save_state(&(&self.state, self.writer.save()))
     }
 
     fn restore(&mut self, state: &[u8], _: &dyn CodeSource) -> Result<(), StateError> {
-        self.state = restore_state(state)?;
+        let (state, writer): (State, SavedWriter) = restore_state(state)?;
+        self.writer.restore(writer);
+        self.state = state;
         Ok(())
     }
 }

@@ -358,3 +358,17 @@ fn a_saved_engine_goes_on_where_another_stopped() {
         assert_eq!(run(Some(SimTime(stop))), whole, "saved at {stop} ps");
     }
 }
+
+#[test]
+fn a_saved_engine_has_what_it_wrote_since_the_epoch_began() {
+    let (first, second) = (memory(), memory());
+    let (mut unit, mut bench) = engine(&first, "");
+    bench.deliver(SimTime(0), DATA, command(1, fill(A, 7, 4096)));
+    bench.run(&mut unit, WINDOW, WINDOW);
+    let saved = unit.save().expect("plain values");
+    let (mut fresh, _) = engine(&second, "");
+    fresh.restore(&saved, &()).expect("just saved");
+    assert_eq!(read(&second, A, 4096), [0; 4096]);
+    second.epoch_ends();
+    assert_eq!(read(&second, A, 4096), [7; 4096]);
+}

@@ -180,6 +180,8 @@ struct Waiter {
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Queued {
     arrived: u64,
+    /// Where its line would be, which follows from its address.
+    #[serde(skip)]
     place: Place,
     request: MemoryRequest,
 }
@@ -624,6 +626,9 @@ impl Unit for L2Slice {
             return Err(StateError::Mismatch("another number of sets or ways".to_owned()));
         }
         (self.state, self.sets.state) = (state, sets);
+        for queued in &mut self.state.queue {
+            queued.place = self.sets.place(queued.request.line);
+        }
         Ok(())
     }
 }

@@ -23,7 +23,7 @@ pub(super) struct Line {
 }
 
 /// Where a line would be: its set, and the tag it has there.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Place {
     set: u32,
     tag: u32,
