@@ -188,7 +188,7 @@ fn a_unit_that_panics_while_it_is_built_is_named() {
         text.contains("Broken chip.core[2]: it panicked while it was built: chip.core[2] has no table ("),
         "{text}"
     );
-    assert!(text.contains("own.ron:"), "{text}");
+    assert!(text.contains("own.ron starting at line"), "{text}");
 }
 
 #[test]
