@@ -49,38 +49,29 @@ pub fn roll_up(rows: &[StatisticRow]) -> Vec<RollUp> {
     // By pattern of locations: the place of each counter. The rows of a unit follow each other.
     let mut known: BTreeMap<String, BTreeMap<&'static str, usize>> = BTreeMap::new();
     let mut totals: Vec<u64> = Vec::new();
-    let mut first = 0;
-    while let Some(unit) = rows.get(first).map(|row| &row.location) {
-        let of_unit = rows[first..].iter().take_while(|row| row.location == *unit).count();
-        let location = pattern(unit);
+    for unit in rows.chunk_by(|row, next| row.location == next.location) {
+        let location = pattern(&unit[0].location);
         let places = known.entry(location.clone()).or_default();
-        for row in &rows[first..first + of_unit] {
+        for &StatisticRow { what, unit, value, maximum, .. } in unit {
             let next = roll_ups.len();
-            let index = *places.entry(row.what).or_insert(next);
-            add(&mut roll_ups, &mut totals, index, &location, row);
+            let index = *places.entry(what).or_insert(next);
+            if index == next {
+                let location = location.clone();
+                roll_ups.push(RollUp { location, what, instances: 0, sum: 0, min: value, avg: 0.0, max: value, unit });
+                totals.push(0);
+            }
+            let roll_up = &mut roll_ups[index];
+            roll_up.instances += 1;
+            totals[index] = totals[index].saturating_add(value);
+            roll_up.min = roll_up.min.min(value);
+            roll_up.max = roll_up.max.max(value);
+            roll_up.sum = if maximum { roll_up.max } else { totals[index] };
         }
-        first += of_unit;
     }
     for (roll_up, total) in roll_ups.iter_mut().zip(totals) {
         roll_up.avg = total as f64 / roll_up.instances as f64;
     }
     roll_ups
-}
-
-/// Adds a row to the roll-up at `index`, which is new where it is the next.
-fn add(roll_ups: &mut Vec<RollUp>, totals: &mut Vec<u64>, index: usize, location: &str, row: &StatisticRow) {
-    let &StatisticRow { what, unit, value, .. } = row;
-    if index == roll_ups.len() {
-        let location = location.to_owned();
-        roll_ups.push(RollUp { location, what, instances: 0, sum: 0, min: value, avg: 0.0, max: value, unit });
-        totals.push(0);
-    }
-    let roll_up = &mut roll_ups[index];
-    roll_up.instances += 1;
-    totals[index] = totals[index].saturating_add(value);
-    roll_up.min = roll_up.min.min(value);
-    roll_up.max = roll_up.max.max(value);
-    roll_up.sum = if row.maximum { roll_up.max } else { totals[index] };
 }
 
 #[cfg(test)]

@@ -311,7 +311,7 @@ impl MemoryPipe {
         let count = lines.len() as u32;
         let (kind, id, answer) = match access.kind {
             AccessKind::Load | AccessKind::Store => {
-                let id = owner.generation << 9 | u32::from(owner.warp) << 2 | WRITE;
+                let id = write_id(owner.warp, owner.generation);
                 (MemoryKind::Store, id, Answer::Written(count))
             }
             update => {
@@ -371,7 +371,7 @@ impl MemoryPipe {
                         of_warp(usize::from(owner.warp));
                     }
                 }
-                WRITE => of_warp((response.id >> 2 & 0x7f) as usize),
+                WRITE => of_warp(usize::from(writer_of(response.id).0)),
                 _ => {}
             }
         }
@@ -402,7 +402,8 @@ impl MemoryPipe {
             }
             WRITE => {
                 self.outstanding.writes -= 1;
-                events.push(Event::Acknowledged((key & 0x7f) as u16, response.id >> 9));
+                let (warp, generation) = writer_of(response.id);
+                events.push(Event::Acknowledged(warp, generation));
             }
             CODE => events.push(Event::Code(key)),
             _ => {
@@ -473,6 +474,16 @@ impl MemoryPipe {
     pub fn counters(&self) -> &SmCounters {
         &self.counters
     }
+}
+
+/// The number of the stores of the warp of a generation, of which the low bits fit.
+fn write_id(warp: u16, generation: u32) -> u32 {
+    generation << 9 | u32::from(warp) << 2 | WRITE
+}
+
+/// The warp and the generation that [`write_id`] was made of.
+fn writer_of(id: u32) -> (u16, u32) {
+    ((id >> 2 & 0x7f) as u16, id >> 9)
 }
 
 fn load_request(line: u64, id: u32, launch: u32, sectors: u8) -> MemoryRequest {

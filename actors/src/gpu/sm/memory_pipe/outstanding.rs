@@ -122,7 +122,7 @@ impl Outstanding {
         self.mshrs.prefetch(at);
     }
 
-    /// Brings closer who asked for it: gives whose access that is.
+    /// Brings closer the tracker that asked for it.
     #[inline]
     pub fn prefetch_tracker(&self, at: u32) {
         if let Some(mshr) = self.mshrs.get(at) {
