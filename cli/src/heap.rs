@@ -12,13 +12,13 @@ pub fn prefer_huge_pages() {
 
 #[cfg(all(target_os = "linux", target_env = "gnu", target_pointer_width = "64"))]
 mod glibc {
+    use balar_host::huge_pages;
+    use std::ptr::NonNull;
+
     /// Bytes by which the heap grows: address space alone, memory comes when it is used.
     const STEP: usize = 256 << 20;
     /// A block that is larger has a mapping of its own: the most that the C library takes for this.
     const LARGEST_IN_HEAP: usize = 32 << 20;
-    /// Bytes of a huge page.
-    const HUGE: usize = 2 << 20;
-
     pub fn prefer_huge_pages() {
         let options = [
             // One heap for all threads, which hardly allocate while they simulate.
@@ -33,13 +33,12 @@ mod glibc {
             return;
         }
         // The first block that does not fit into the heap as it is makes it grow by a step.
-        drop(std::hint::black_box(Vec::<u8>::with_capacity(HUGE)));
+        drop(std::hint::black_box(Vec::<u8>::with_capacity(huge_pages::BYTES)));
         // SAFETY: this only asks where the heap ends.
-        let end = unsafe { libc::sbrk(0) } as usize;
-        let first = end.saturating_sub(STEP).next_multiple_of(HUGE);
-        if first < end {
-            // SAFETY: advice changes nothing of what is in the heap; a range that is not mapped is refused.
-            unsafe { libc::madvise(first as *mut libc::c_void, end - first, libc::MADV_HUGEPAGE) };
+        let end = unsafe { libc::sbrk(0) }.cast::<u8>();
+        if let Some(first) = NonNull::new(end.wrapping_sub(STEP)) {
+            // SAFETY: the heap is this process's, and what lies before it.
+            unsafe { huge_pages::prefer(first, STEP) };
         }
     }
 }

@@ -1,7 +1,9 @@
 //! Bulk data of a call.
 
+use crate::huge_pages;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::mem::MaybeUninit;
+use std::ptr::NonNull;
 use std::sync::Arc;
 
 /// So many bytes that are 0, of which nobody else has a reference yet: room for the bytes of a large copy.
@@ -15,16 +17,10 @@ pub fn zeroed(length: usize) -> Arc<[u8]> {
     unsafe { bytes.assume_init() }
 }
 
-/// Asks for huge pages below large memory: the first touch of each page costs more than copying it.
+/// As [`huge_pages::prefer`], of memory that will be written whole.
 pub(crate) fn prefer_huge_pages(memory: &mut [MaybeUninit<u8>]) {
-    const HUGE: usize = 2 << 20;
-    let start = memory.as_mut_ptr();
-    let skipped = start.align_offset(HUGE);
-    let bytes = memory.len().saturating_sub(skipped) & !(HUGE - 1);
-    if bytes > 0 && skipped < memory.len() {
-        // SAFETY: the range is part of `memory`; the advice changes nothing of its contents. Where it is refused, all is slower.
-        let _ = unsafe { rustix::mm::madvise(start.add(skipped).cast(), bytes, rustix::mm::Advice::LinuxHugepage) };
-    }
+    // SAFETY: it is memory of this process.
+    unsafe { huge_pages::prefer(NonNull::from(&mut *memory).cast(), memory.len()) };
 }
 
 /// Bytes that come with a call or a result. Serialised, they are their length alone: whoever moves a call moves its data

@@ -5,6 +5,7 @@ mod bytes;
 pub mod call;
 mod description;
 mod error;
+pub mod huge_pages;
 mod image;
 pub mod memory;
 mod program;

@@ -1,9 +1,10 @@
 //! Pages of the operating system.
 
+use balar_host::huge_pages;
 use balar_host::memory::{BASE, END, HOST_BASE, HOST_BYTES};
 use rustix::fd::OwnedFd;
 use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
-use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, mmap_anonymous, munmap};
+use rustix::mm::{MapFlags, ProtFlags, mmap, mmap_anonymous, munmap};
 use std::io;
 use std::ptr::{NonNull, null_mut};
 
@@ -57,22 +58,14 @@ fn map_backed(length: usize, devices: usize) -> io::Result<NonNull<u8>> {
     NonNull::new(at.cast()).ok_or_else(|| io::Error::other("mapped at address 0"))
 }
 
-/// Bytes of a huge page.
-const HUGE: usize = 2 << 20;
-
-/// Asks for huge pages below the whole ones among `bytes` bytes from `at` on: the first touch of many small pages costs more than what
-/// is written to them.
+/// Asks for huge pages below the whole ones among `bytes` bytes from `at` on.
 ///
 /// # Safety
 ///
 /// The bytes are part of a mapping.
 pub(super) unsafe fn expect_writes(at: NonNull<u8>, bytes: usize) {
-    let skipped = at.align_offset(HUGE);
-    let whole = bytes.saturating_sub(skipped) & !(HUGE - 1);
-    if whole > 0 {
-        // SAFETY: the range lies in the mapping; the advice changes nothing of its contents. Where it is refused, all is slower.
-        let _ = unsafe { madvise(at.as_ptr().add(skipped).cast(), whole, Advice::LinuxHugepage) };
-    }
+    // SAFETY: as the caller says.
+    unsafe { huge_pages::prefer(at, bytes) };
 }
 
 fn private() -> MapFlags {
