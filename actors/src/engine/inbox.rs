@@ -124,7 +124,8 @@ impl Inbox {
             *bound = end;
         }
         order.resize(end as usize, (SimTime::ZERO, 0));
-        for (place, message) in messages.iter().enumerate() {
+        // From behind, so that a bucket has them as they came: mostly in order, for senders take turns.
+        for (place, message) in messages.iter().enumerate().rev() {
             let Some(message) = message else { continue };
             let bound = &mut bounds[bucket_of(message.time.0)];
             *bound -= 1;

@@ -1,7 +1,7 @@
 //! From the addresses of a warp to the lines and sectors they touch, and to wavefronts of shared memory.
 
 use crate::memory::AccessPattern;
-use balar_isa::execution::MemoryAccess;
+use balar_isa::execution::{AccessKind, MemoryAccess};
 use balar_isa::program::{LANES, lanes};
 use balar_protocol::memory::{LINE_BYTES, SECTOR_BYTES, sector_count};
 
@@ -13,13 +13,13 @@ const WORD_BYTES: u64 = 4;
 pub struct LineAccess {
     /// Address of the line.
     pub line: u64,
-    /// Bytes the lanes name in it (lanes that name the same bytes count each).
+    /// Unless it is a load's: bytes the lanes name in it (lanes that name the same bytes count each).
     pub bytes: u16,
     /// Sectors touched.
     pub sectors: u8,
     /// Of a store: sectors all of whose bytes are named.
     pub full_sectors: u8,
-    /// Lanes that fall into it.
+    /// Unless it is a load's: lanes that fall into it.
     pub lanes: u8,
 }
 
@@ -75,12 +75,32 @@ impl Lines {
     }
 
     fn gather_scattered(&mut self, access: &MemoryAccess) {
+        // Of a load, nobody asks for more than its sectors.
+        if access.kind == AccessKind::Load {
+            self.gather_lanes(access, |line, offset, _| line.sectors |= 1 << (offset / SECTOR_BYTES));
+            return;
+        }
         let bytes = u64::from(access.bytes);
         // Bytes named in each sector of a line, as a mask of 4-byte words: enough to tell full sectors for aligned accesses of
         // 4 bytes and more; narrower stores count as partial.
         let mut words = [0u32; LANES];
         let named = if bytes < WORD_BYTES { 0 } else { (1u32 << (bytes / WORD_BYTES)) - 1 };
-        let mut places = LinePlaces::default();
+        self.gather_lanes(access, |line, offset, at| {
+            line.sectors |= 1 << (offset / SECTOR_BYTES);
+            line.bytes += bytes as u16;
+            line.lanes += 1;
+            words[at % LANES] |= named << (offset / WORD_BYTES);
+        });
+        for (entry, words) in self.lines.iter_mut().zip(words) {
+            entry.full_sectors = full_bytes(words);
+            entry.bytes = entry.bytes.min(LINE_BYTES as u16);
+        }
+    }
+
+    /// Tells `add` of each active lane: its line, where in the line its bytes begin, and the number of the line.
+    #[inline]
+    fn gather_lanes(&mut self, access: &MemoryAccess, mut add: impl FnMut(&mut LineAccess, u64, usize)) {
+        let mut places = None;
         let mut last = 0;
         let mut lanes = access.mask;
         while lanes != 0 {
@@ -88,22 +108,18 @@ impl Lines {
             lanes &= lanes - 1;
             let address = access.addresses[lane];
             let line = address & !(LINE_BYTES - 1);
-            if self.lines.get(last).is_none_or(|entry| entry.line != line) {
-                last = places.find(line, &self.lines);
+            let before = self.lines.get(last).map(|entry| entry.line);
+            if before != Some(line) {
+                // Lines mostly ascend from lane to lane: one that lies after all others is new.
+                last = match &mut places {
+                    None if before < Some(line) => self.lines.len(),
+                    places => places.get_or_insert_with(|| LinePlaces::of(&self.lines)).find(line, &self.lines),
+                };
                 if last == self.lines.len() {
                     self.lines.push(LineAccess { line, ..LineAccess::default() });
                 }
             }
-            let offset = address % LINE_BYTES;
-            let entry = &mut self.lines[last];
-            entry.sectors |= 1 << (offset / SECTOR_BYTES);
-            entry.bytes += bytes as u16;
-            entry.lanes += 1;
-            words[last % LANES] |= named << (offset / WORD_BYTES);
-        }
-        for (entry, words) in self.lines.iter_mut().zip(words) {
-            entry.full_sectors = full_bytes(words);
-            entry.bytes = entry.bytes.min(LINE_BYTES as u16);
+            add(&mut self.lines[last], address % LINE_BYTES, last);
         }
     }
 
@@ -146,13 +162,16 @@ const PLACES: usize = 2 * LANES;
 /// No line has this place.
 const FREE: u8 = u8::MAX;
 
-impl Default for LinePlaces {
-    fn default() -> Self {
-        LinePlaces([FREE; PLACES])
-    }
-}
-
 impl LinePlaces {
+    /// Where these are.
+    fn of(lines: &[LineAccess]) -> LinePlaces {
+        let mut places = LinePlaces([FREE; PLACES]);
+        for (at, line) in lines.iter().enumerate() {
+            places.find(line.line, &lines[..at]);
+        }
+        places
+    }
+
     /// The index of a line; where it is new, that of the one to be added.
     #[inline]
     fn find(&mut self, line: u64, lines: &[LineAccess]) -> usize {
@@ -231,7 +250,8 @@ mod tests {
     use rand_pcg::Pcg32;
 
     fn access(bytes: u8, mask: u32, address: impl FnMut(usize) -> u64) -> MemoryAccess {
-        MemoryAccess { bytes, mask, addresses: std::array::from_fn(address), ..MemoryAccess::default() }
+        let kind = AccessKind::Store;
+        MemoryAccess { bytes, mask, kind, addresses: std::array::from_fn(address), ..MemoryAccess::default() }
     }
 
     #[test]
@@ -285,7 +305,14 @@ mod tests {
                 place * u64::from(bytes)
             });
             lines.gather(&access);
-            assert_eq!(lines.as_slice(), gathered_plainly(&access), "{access:?}");
+            let expected = gathered_plainly(&access);
+            assert_eq!(lines.as_slice(), expected, "{access:?}");
+            // A load's are told by their sectors alone.
+            lines.gather(&MemoryAccess { kind: AccessKind::Load, ..access });
+            let sectors = |lines: &[LineAccess]| -> Vec<(u64, u8)> {
+                lines.iter().map(|line| (line.line, line.sectors)).collect()
+            };
+            assert_eq!(sectors(lines.as_slice()), sectors(&expected), "{access:?}");
         }
     }
 

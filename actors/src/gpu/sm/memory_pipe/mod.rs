@@ -208,12 +208,14 @@ impl MemoryPipe {
         for further in access.further {
             lines.add(further);
         }
+        let sectors = u64::from(lines.sectors());
         let tags = (lines.as_slice().len() as u64).div_ceil(specification.tags_per_cycle);
-        let data = u64::from(lines.sectors()).div_ceil(specification.sectors_per_cycle);
+        let data = sectors.div_ceil(specification.sectors_per_cycle);
         let busy = tags.max(data);
         let start = self.free.max(cycle);
         self.free = start + busy;
         let answer = if access.access.kind == AccessKind::Load {
+            access.counters.l1_sectors_load += sectors;
             let missed = self.load(specification, access, lines.as_slice(), start, (ports, out));
             missed.map_or(Answer::At(start + specification.hit_latency + busy - 1), Answer::Pending)
         } else {
@@ -257,12 +259,11 @@ impl MemoryPipe {
         let scope = scope_of(access);
         let mut tracker = NONE;
         let mut remaining = 0;
-        let (mut asked, mut hits, mut requested) = (0, 0, 0);
+        let (mut hits, mut requested) = (0, 0);
         for (at, line) in lines.iter().enumerate() {
             // The L1 does not hold what the host may write.
             let cached = cached && !is_pinned(line.line);
             let hit = if cached { self.l1.lookup(line.line, line.sectors) } else { 0 };
-            asked += sector_count(line.sectors);
             hits += sector_count(hit);
             let mut missing = line.sectors & !hit;
             if missing == 0 {
@@ -289,7 +290,6 @@ impl MemoryPipe {
                 self.below.send(request, cycle, ports, &mut self.counters, out);
             }
         }
-        counters.l1_sectors_load += u64::from(asked);
         counters.l1_sector_hits_load += u64::from(hits);
         counters.l2_sectors_load += u64::from(requested);
         if tracker == NONE {
