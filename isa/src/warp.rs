@@ -107,9 +107,10 @@ impl WarpState {
     /// Brings the registers that an instruction reads and writes closer.
     #[inline]
     pub fn prefetch(&self, timing: &Timing) {
-        let registers =
-            timing.dependencies.waits.iter().filter_map(|&entry| self.registers.rows.get(usize::from(entry)));
-        registers.for_each(prefetch);
+        // What is no register is asked for as the last one: a branch would be hard to predict.
+        let rows = &self.registers.rows;
+        let Some(last) = rows.len().checked_sub(1) else { return };
+        timing.dependencies.waits.iter().for_each(|&entry| prefetch(&rows[usize::from(entry).min(last)]));
     }
 
     /// The instruction to issue next. Meaningless once finished or blocked.

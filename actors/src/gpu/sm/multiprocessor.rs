@@ -9,6 +9,7 @@
 use super::execution::Moment;
 use super::progress::{Sm, State, Step};
 use super::warps::slot::Status;
+use super::warps::wheel::members;
 use crate::engine::state::{CodeSource, StateError, complete_payload, restore_state, save_state};
 use crate::engine::{Inbox, NextWake, Outbox, Unit, Window};
 use crate::memory::SavedWriter;
@@ -50,7 +51,8 @@ impl Unit for Sm {
                 }
                 next_message = arrival(inbox);
             }
-            for sub_core in 0..self.specification.front_end.sub_cores() {
+            // Nothing that issues makes another warp ready in the same cycle.
+            for sub_core in members(self.specification.front_end.sub_cores_of(self.state.warps.ready())) {
                 let ready = self.state.warps.ready() & self.specification.front_end.members(sub_core);
                 if ready != 0 {
                     self.issue(sub_core, ready, &mut step);

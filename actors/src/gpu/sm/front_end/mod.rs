@@ -79,16 +79,18 @@ impl FrontEndSpecification {
         }
     }
 
-    /// Sub-cores.
-    #[inline]
-    pub fn sub_cores(&self) -> usize {
-        self.members.len()
-    }
-
     /// The warps of a sub-core.
     #[inline]
     pub fn members(&self, sub_core: usize) -> WarpSet {
         self.members[sub_core]
+    }
+
+    /// The sub-cores that have warps in a set, one bit each.
+    #[inline]
+    pub fn sub_cores_of(&self, warps: WarpSet) -> u64 {
+        // Without a branch: which of them have one changes from cycle to cycle.
+        let sub_cores = self.members.iter().enumerate();
+        sub_cores.fold(0, |set, (sub_core, members)| set | u64::from(warps & members != 0) << sub_core)
     }
 
     /// Cycles of a latency class.
@@ -269,9 +271,13 @@ mod tests {
     #[test]
     fn warps_are_dealt_out_to_the_sub_cores() {
         let specification = FrontEndSpecification::new(&parameters());
-        let all = (0..specification.sub_cores()).map(|core| specification.members(core)).fold(0, |all, set| all ^ set);
+        let all = specification.members.iter().fold(0, |all, set| all ^ set);
         assert_eq!(all, u64::MAX);
         assert_eq!(specification.members(1) & 0xff, 0b0010_0010);
+        assert_eq!(
+            [0, 0b1, 0b0100_0100, u64::MAX].map(|warps| specification.sub_cores_of(warps)),
+            [0, 0b1, 0b100, 0b1111]
+        );
     }
 
     #[test]

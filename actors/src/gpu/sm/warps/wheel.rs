@@ -13,15 +13,10 @@ pub fn only(warp: usize) -> WarpSet {
     1 << warp
 }
 
-/// How many warps a set has. Most sets are small, and not every processor counts bits by itself.
+/// How many warps a set has.
 #[inline]
-pub fn count(mut set: WarpSet) -> u64 {
-    let mut warps = 0;
-    while set != 0 {
-        set &= set - 1;
-        warps += 1;
-    }
-    warps
+pub fn count(set: WarpSet) -> u64 {
+    u64::from(set.count_ones())
 }
 
 /// The warps of a set, ascending.
