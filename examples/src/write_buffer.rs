@@ -99,7 +99,7 @@ impl Interposer for WriteBuffer {
 
     fn on_response(&mut self, response: MemoryResponse, stores: Vec<MemoryRequest>, io: &mut Io<Self>) {
         for store in &stores {
-            io.answer(store, response.served_by);
+            io.answer_like(&response, store);
         }
     }
 

@@ -100,6 +100,13 @@ fn a_warp_that_waits_for_its_stores_gets_them_out_of_the_buffer() {
     assert!((0.95..1.05).contains(&cost), "{with} cycles with the buffer, {without} without");
 }
 
+/// Lanes of bfs write the same word, which a store carries once.
+#[test]
+fn stores_that_several_lanes_make_to_one_word_pass_a_unit() {
+    let result = run(WITH, "bfs", &[("nodes", "1000")], UNITS).expect("it runs");
+    assert!(result.sum("gpu.prefetcher", "buffer_hits") > Some(0));
+}
+
 #[test]
 fn vectors_add_up_and_the_number_of_threads_does_not_matter() {
     let rows = |threads| {

@@ -198,9 +198,20 @@ impl<T: Interposer> Io<'_, T> {
 
     /// Answers a request of the client after `cycles`.
     pub fn answer_after(&mut self, cycles: u64, request: &MemoryRequest, served_by: ServedBy) {
+        self.send_answer(cycles, request.response(0, served_by));
+    }
+
+    /// Answers a request of the client after the unit's latency with what the server has answered to one of the unit's own: who has
+    /// served it, and which of its sectors have hit.
+    pub fn answer_like(&mut self, response: &MemoryResponse, request: &MemoryRequest) {
+        let hit_sectors = response.hit_sectors & request.sectors;
+        self.send_answer(self.link.latency, request.response(hit_sectors, response.served_by));
+    }
+
+    fn send_answer(&mut self, cycles: u64, response: MemoryResponse) {
         // The request took no entry of the server's queue: the client may send another one.
         self.link.kept.credits += 1;
-        self.send_response(request.response(0, served_by), cycles);
+        self.send_response(response, cycles);
         if self.link.kept.counts_credits {
             self.send_credits();
         }

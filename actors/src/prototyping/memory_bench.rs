@@ -1,7 +1,7 @@
 //! A bench for a unit between a memory client and a memory server: it plays both, and holds the unit to the rules.
 
 use super::write_order::WriteOrder;
-use crate::catalogue::{BuildContext, PortMap, Role, Surroundings, UnitDefinition, complete_ron};
+use crate::catalogue::{BuildContext, Capability, PortMap, Role, Surroundings, UnitDefinition, complete_ron};
 use crate::engine::bench::window_lengths;
 use crate::engine::rules::well_formed;
 use crate::engine::{Bench, BrokenRule, Conversation, Unit, Window};
@@ -41,6 +41,12 @@ pub enum BrokenProtocol {
     /// It let a read overtake a write, or answered itself what it may not.
     #[error("{0}")]
     Order(String),
+    /// It was to get a message that no client sends it.
+    #[error(
+        "a client sends the unit no `Drain`, for it does not declare that it holds stores back: \
+         `const HOLDS_STORES: bool = true`"
+    )]
+    NoDrain,
     /// It goes on differently once it is saved and restored.
     #[error(
         "the unit does something else once its state is saved and restored; rule: serde writes all of the state\n{0}"
@@ -138,7 +144,7 @@ impl MemoryBench {
         self.from_client(ns, MemoryMessage::Request(request))
     }
 
-    /// A message of the client arrives after `ns`.
+    /// A message of the client arrives after `ns`: a `Drain`, say, which only a unit gets that declares to hold stores back.
     pub fn from_client(&mut self, ns: u64, message: MemoryMessage) -> &mut MemoryBench {
         self.script.push((SimTime::from_nanoseconds(ns), true, message));
         self
@@ -168,8 +174,12 @@ impl MemoryBench {
     /// # Panics
     ///
     /// Where the unit breaks a rule, with the rule's text.
+    #[track_caller]
     pub fn run(&self) -> Played {
-        self.try_run().unwrap_or_else(|broken| panic!("{broken}"))
+        match self.try_run() {
+            Ok(played) => played,
+            Err(broken) => panic!("{broken}"),
+        }
     }
 
     /// As [`MemoryBench::run`].
@@ -218,7 +228,11 @@ impl MemoryBench {
     fn play(&self, length: SimTime, saved: bool) -> Result<Played, BrokenProtocol> {
         let (mut unit, upstream, downstream) = self.build()?;
         let mut bench = Bench::new(&vec![WIRE; self.definition.ports.len()]);
+        let holds_stores = (self.definition.provides)(&self.parameters).contains(&Capability::HoldsStores);
         for &(time, from_client, message) in &self.script {
+            if message == MemoryMessage::Drain && !holds_stores {
+                return Err(BrokenProtocol::NoDrain);
+            }
             bench.deliver(time, if from_client { upstream } else { downstream }, Payload::Memory(message));
         }
         let mut log = Log::default();

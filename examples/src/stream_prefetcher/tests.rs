@@ -2,7 +2,6 @@
 
 use super::*;
 use balar_actors::prototyping::{MemoryBench, Played, store};
-use balar_protocol::memory::MemoryMessage;
 
 /// A prefetcher with the `given` parameters beside its clock.
 fn prefetcher(given: &str) -> MemoryBench {
@@ -88,14 +87,13 @@ fn a_line_that_is_overwritten_under_way_serves_those_who_wait_and_nobody_else() 
 }
 
 #[test]
-fn volatile_loads_and_drains_pass_and_leave_the_buffer_alone() {
+fn volatile_loads_pass_and_leave_the_buffer_alone() {
     let mut bench = prefetcher("confirmations: 1, degree: 1");
     bench.server_answers_after(50).request(100, line(0, 0)).request(110, line(1, 4));
-    bench.request(220, MemoryRequest { scope: Scope::Device, ..line(2, 8) }).from_client(225, MemoryMessage::Drain);
+    bench.request(220, MemoryRequest { scope: Scope::Device, ..line(2, 8) });
     bench.request(230, line(2, 12));
     let played = bench.run();
     assert!(lines(&played).contains(&(222, 2)), "{played:?}");
-    assert!(played.everything().contains(&"227000 ps to the server: Memory(Drain)".to_owned()), "{played:?}");
     assert_eq!(from_buffer(&played), [(238, 12)]);
     assert_eq!(played.counter("loads"), 3);
 }

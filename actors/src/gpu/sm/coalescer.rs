@@ -5,21 +5,24 @@ use balar_isa::execution::{AccessKind, MemoryAccess};
 use balar_isa::program::{LANES, lanes};
 use balar_protocol::memory::{LINE_BYTES, SECTOR_BYTES, sector_count};
 
-/// Bytes of a word, the unit in which full sectors are told from partial ones.
+/// Stores of fewer bytes a lane are taken for partial ones.
 const WORD_BYTES: u64 = 4;
+/// Bits of a sector in a mask of a line's bytes.
+const SECTOR_BITS: u32 = SECTOR_BYTES as u32;
 
 /// One line that a warp's access touches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LineAccess {
     /// Address of the line.
     pub line: u64,
-    /// Unless it is a load's: bytes the lanes name in it (lanes that name the same bytes count each).
+    /// Of a store: bytes that the lanes name in it, each counted once. Of an atomic or reduction: bytes of their operands, as many as a
+    /// line has at most.
     pub bytes: u16,
     /// Sectors touched.
     pub sectors: u8,
     /// Of a store: sectors all of whose bytes are named.
     pub full_sectors: u8,
-    /// Unless it is a load's: lanes that fall into it.
+    /// Of a store, atomic or reduction: lanes that fall into it.
     pub lanes: u8,
 }
 
@@ -45,7 +48,10 @@ impl Lines {
             AccessPattern::Consecutive if first & (bytes - 1) == 0 => self.gather_consecutive(first, bytes),
             AccessPattern::Uniform => self.lines.push(LineAccess {
                 line: first & !(LINE_BYTES - 1),
-                bytes: (bytes * LANES as u64).min(LINE_BYTES) as u16,
+                bytes: match access.kind {
+                    AccessKind::Load | AccessKind::Store => access.bytes.into(),
+                    AccessKind::Atomic | AccessKind::Reduction => (bytes * LANES as u64).min(LINE_BYTES) as u16,
+                },
                 sectors: 1 << (first % LINE_BYTES / SECTOR_BYTES),
                 // One lane names half a sector at most.
                 full_sectors: 0,
@@ -81,18 +87,23 @@ impl Lines {
             return;
         }
         let bytes = u64::from(access.bytes);
-        // Bytes named in each sector of a line, as a mask of 4-byte words: enough to tell full sectors for aligned accesses of
-        // 4 bytes and more; narrower stores count as partial.
-        let mut words = [0u32; LANES];
-        let named = if bytes < WORD_BYTES { 0 } else { (1u32 << (bytes / WORD_BYTES)) - 1 };
+        // The bytes that are named in each line, one bit each.
+        let mut named = [0u128; LANES];
         self.gather_lanes(access, |line, offset, at| {
             line.sectors |= 1 << (offset / SECTOR_BYTES);
             line.bytes += bytes as u16;
             line.lanes += 1;
-            words[at % LANES] |= named << (offset / WORD_BYTES);
+            named[at % LANES] |= ((1 << bytes) - 1) << offset;
         });
-        for (entry, words) in self.lines.iter_mut().zip(words) {
-            entry.full_sectors = full_bytes(words);
+        for (entry, named) in self.lines.iter_mut().zip(named) {
+            if access.kind == AccessKind::Store {
+                entry.bytes = named.count_ones() as u16;
+            }
+            // Narrower stores count as partial.
+            if bytes >= WORD_BYTES {
+                let is_full = |sector: u32| (named >> (sector * SECTOR_BITS)) as u32 == u32::MAX;
+                entry.full_sectors = (0..4).fold(0, |full, sector| full | u8::from(is_full(sector)) << sector);
+            }
             entry.bytes = entry.bytes.min(LINE_BYTES as u16);
         }
     }
@@ -144,14 +155,6 @@ impl Lines {
     pub fn sectors(&self) -> u32 {
         self.as_slice().iter().map(|line| sector_count(line.sectors)).sum()
     }
-}
-
-/// The bytes of a word that are all ones, one bit each.
-fn full_bytes(word: u32) -> u8 {
-    // The highest bit of each byte that is set, and that adding one to the seven others carries into.
-    let full = word & (word & 0x7f7f_7f7f).wrapping_add(0x0101_0101) & 0x8080_8080;
-    // Bits 7, 15, 23 and 31 come to 24, 25, 26 and 27.
-    ((full >> 7).wrapping_mul(1 << 24 | 1 << 17 | 1 << 10 | 1 << 3) >> 24) as u8 & 0xf
 }
 
 /// Where the lines of a warp are, by hash of their addresses: open addressing in twice as many places as there are lanes.
@@ -280,6 +283,9 @@ mod tests {
             lines[at].bytes = (lines[at].bytes + u16::from(access.bytes)).min(LINE_BYTES as u16);
         }
         for (entry, named) in lines.iter_mut().zip(named) {
+            if access.kind == AccessKind::Store {
+                entry.bytes = named.iter().filter(|&&named| named).count() as u16;
+            }
             for (sector, bytes) in named.chunks(SECTOR_BYTES as usize).enumerate() {
                 entry.sectors |= u8::from(bytes.contains(&true)) << sector;
                 // Narrow stores count as partial.
@@ -307,6 +313,9 @@ mod tests {
             lines.gather(&access);
             let expected = gathered_plainly(&access);
             assert_eq!(lines.as_slice(), expected, "{access:?}");
+            let atomic = MemoryAccess { kind: AccessKind::Atomic, ..access };
+            lines.gather(&atomic);
+            assert_eq!(lines.as_slice(), gathered_plainly(&atomic), "{atomic:?}");
             // A load's are told by their sectors alone.
             lines.gather(&MemoryAccess { kind: AccessKind::Load, ..access });
             let sectors = |lines: &[LineAccess]| -> Vec<(u64, u8)> {

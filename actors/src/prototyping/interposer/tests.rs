@@ -51,6 +51,7 @@ impl Collector {
 impl Interposer for Collector {
     const NAME: &'static str = "Collector";
     const SUMMARY: &'static str = "a test";
+    const HOLDS_STORES: bool = true;
     type Parameters = CollectorParameters;
     type Counters = CollectorCounters;
     type Own = Vec<MemoryRequest>;

@@ -166,6 +166,13 @@ fn a_unit_that_has_forgotten_to_wake_is_told_so() {
 }
 
 #[test]
+fn a_unit_gets_a_drain_only_if_it_says_that_it_holds_stores() {
+    let mut bench = MemoryBench::new(&PASS_THROUGH, r#"clock: "1 GHz", latency: 2"#);
+    bench.request(100, store(7, 0x100, 32)).from_client(110, MemoryMessage::Drain);
+    assert_eq!(bench.try_run(), Err(BrokenProtocol::NoDrain));
+}
+
+#[test]
 fn parameters_that_the_unit_refuses_are_named() {
     let bench = MemoryBench::new(&PASS_THROUGH, "latency: 2");
     let broken = bench.try_run().expect_err("the clock is missing").to_string();
