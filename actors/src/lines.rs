@@ -26,6 +26,16 @@ impl LineRange {
         if self.is_empty() { 0 } else { (self.end.div_ceil(LINE_BYTES) - self.next / LINE_BYTES) as u32 }
     }
 
+    /// Cuts off the whole lines with which the range begins, and says how many.
+    pub fn skip_whole_lines(&mut self) -> u64 {
+        if !self.next.is_multiple_of(LINE_BYTES) {
+            return 0;
+        }
+        let lines = self.end.saturating_sub(self.next) / LINE_BYTES;
+        self.next += lines * LINE_BYTES;
+        lines
+    }
+
     /// The request for the first line of the range, which is then cut off. A store fills the sectors that it covers wholly.
     #[inline]
     pub fn next_request(&mut self, kind: MemoryKind, id: u32) -> Option<MemoryRequest> {

@@ -287,7 +287,7 @@ impl BankTimedChannel {
     pub(super) fn arrive(&mut self, time: SimTime, cycle: u64, requester: Requester, request: MemoryRequest) {
         let (bank, row) = self.place(request.line);
         let state = &mut self.state;
-        state.counters.arrival(&request);
+        state.counters.arrivals(&request, 1);
         let number = state.accepted.insert(Accepted { request, requester, arrived: time });
         let entry = Entry { age: state.ages, row, number };
         state.ages += 1;

@@ -12,7 +12,9 @@ pub use timing::{DramTiming, Refresh};
 use crate::catalogue::ParameterProblem;
 use crate::engine::{Inbox, NextWake, Outbox, StateError, Window, restore_state, save_state};
 use crate::lines::LineRange;
-use balar_protocol::memory::{MemoryBurst, MemoryKind, MemoryMessage, MemoryRequest, ServedBy, sector_count};
+use balar_protocol::memory::{
+    LINE_BYTES, MemoryBurst, MemoryKind, MemoryMessage, MemoryRequest, ServedBy, sector_count,
+};
 use balar_protocol::statistics::StatisticSink;
 use balar_protocol::{Bandwidth, Clock, Frequency, Message, Payload, PortId, SimTime};
 use bank_timed::{BankTimedChannel, ChannelState, PrefetchStep};
@@ -75,13 +77,14 @@ balar_protocol::counters! {
 }
 
 impl ChannelCounters {
-    fn arrival(&mut self, request: &MemoryRequest) {
-        let sectors = u64::from(sector_count(request.sectors));
+    /// So many requests like this one have arrived.
+    fn arrivals(&mut self, request: &MemoryRequest, count: u64) {
+        let sectors = count * u64::from(sector_count(request.sectors));
         if request.kind == MemoryKind::Load {
-            self.requests_read += 1;
+            self.requests_read += count;
             self.sectors_read += sectors;
         } else {
-            self.requests_write += 1;
+            self.requests_write += count;
             self.sectors_written += sectors;
         }
     }
@@ -127,7 +130,8 @@ impl Channels {
         Ok(Channels { clock, kind, shared_ports })
     }
 
-    /// Handles a window; `channel_of` says which channel a request is for.
+    /// Handles a window; `channel_of` says which channel a line is for that a port asks for. Lines of a burst that are as far apart as
+    /// there are channels are for the same one.
     pub fn advance(
         &mut self,
         window: Window,
@@ -140,11 +144,13 @@ impl Channels {
             Kind::Simple(channels) => {
                 while let Some(message) = inbox.look() {
                     let (now, port) = (message.time, message.port);
-                    let mut access = |line: &MemoryRequest| channels[channel_of(port, line.line)].access(now, line);
                     match wanted(message) {
-                        Some(Wanted::Line(request)) => out.send(port, access(&request), response(&request)),
+                        Some(Wanted::Line(request)) => {
+                            let done = channels[channel_of(port, request.line)].access(now, &request, 1);
+                            out.send(port, done, response(&request));
+                        }
                         Some(Wanted::Burst(burst)) => {
-                            let done = lines(&burst).map(|line| access(&line)).max().unwrap_or(now);
+                            let done = serve_burst(channels, &burst, now, |line| channel_of(port, line));
                             out.send(port, done, burst_done(burst));
                         }
                         None => {}
@@ -249,6 +255,27 @@ impl Channels {
         };
         if right { Ok(()) } else { Err(StateError::Mismatch("another number of channels or banks".to_owned())) }
     }
+}
+
+/// Takes the lines of a burst that arrives at `now`; returns when the last one is done.
+fn serve_burst(
+    channels: &mut [SimpleChannel],
+    burst: &MemoryBurst,
+    now: SimTime,
+    channel_of: impl Fn(u64) -> usize,
+) -> SimTime {
+    let count = channels.len() as u64;
+    let mut range = LineRange::new(burst.address, u64::from(burst.bytes));
+    let mut done = now;
+    while let Some(line) = range.next_request(burst.kind, burst.id) {
+        // The whole lines behind it that are for the same channel are all alike.
+        let lines = 1 + if line.sectors == 0b1111 { range.skip_whole_lines() } else { 0 };
+        for first in 0..count.min(lines) {
+            let channel = &mut channels[channel_of(line.line + first * LINE_BYTES)];
+            done = done.max(channel.access(now, &line, (lines - first).div_ceil(count)));
+        }
+    }
+    done
 }
 
 /// What a message wants.

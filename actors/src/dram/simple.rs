@@ -27,18 +27,19 @@ impl SimpleChannel {
         SimpleChannel { latency, occupancy, state: SimpleState::default() }
     }
 
-    /// Takes a request that arrives at `time`; returns when its response leaves.
-    pub(super) fn access(&mut self, time: SimTime, request: &MemoryRequest) -> SimTime {
+    /// Takes `count` (at least 1) requests that are alike and arrive at `time`; returns when the response to the last one leaves.
+    pub(super) fn access(&mut self, time: SimTime, request: &MemoryRequest, count: u64) -> SimTime {
         let state = &mut self.state;
         let start = time.max(state.free);
-        let span = self.occupancy[sector_count(request.sectors).min(4) as usize];
-        state.free = start + span;
-        let done = start + self.latency;
-        state.counters.arrival(request);
-        state.counters.busy_time += span.0;
+        let span = self.occupancy[sector_count(request.sectors).min(4) as usize].0;
+        state.free = SimTime(start.0 + count * span);
+        let first = start + self.latency;
+        state.counters.arrivals(request, count);
+        state.counters.busy_time += count * span;
         if request.kind == MemoryKind::Load {
-            state.counters.latency_read += (done - time).0;
+            // Each waits for the span of the one before it.
+            state.counters.latency_read += count * (first - time).0 + span * (count * (count - 1) / 2);
         }
-        done
+        SimTime(first.0 + (count - 1) * span)
     }
 }

@@ -152,8 +152,8 @@ mod tests {
     ];
 
     /// When each of the requests of [`TRAFFIC`] is done, by number, and all counters; asked for in bursts or line by line.
-    fn serve(model: &str, in_bursts: bool, window: u64) -> (Vec<SimTime>, Vec<u64>) {
-        let text = format!(r#"(model: {model}, clock: "1333 MHz", capacity: "64 GiB", channels: 4)"#);
+    fn serve(model: &str, channels: u32, in_bursts: bool, window: u64) -> (Vec<SimTime>, Vec<u64>) {
+        let text = format!(r#"(model: {model}, clock: "1333 MHz", capacity: "64 GiB", channels: {channels})"#);
         let parameters = HostMemoryParameters::from_ron(&text).expect("parameters");
         let mut unit = with_context(&[("client", 0)], 1, |c| HostMemory::new(parameters, c)).expect("memory");
         let mut bench = Bench::new(&[SimTime(20_000)]);
@@ -193,9 +193,12 @@ mod tests {
         for model in
             [r#"Simple(latency: "90 ns", bandwidth: "85.3 GB/s")"#, r#"BankTimed(controller_latency: "30 ns")"#]
         {
-            let lines = serve(model, false, 20_000);
-            for window in [20_000, 7_000, 1_000, 333] {
-                assert_eq!(serve(model, true, window), lines, "{model} in windows of {window} ps");
+            for channels in [1, 4] {
+                let lines = serve(model, channels, false, 20_000);
+                for window in [20_000, 7_000, 1_000, 333] {
+                    let bursts = serve(model, channels, true, window);
+                    assert_eq!(bursts, lines, "{model} of {channels} channels in windows of {window} ps");
+                }
             }
         }
     }
