@@ -13,10 +13,10 @@ pub fn only(warp: usize) -> WarpSet {
     1 << warp
 }
 
-/// How many warps a set has.
+/// How many warps a set has. Most sets have one at most, and not every processor counts bits by itself.
 #[inline]
 pub fn count(set: WarpSet) -> u64 {
-    u64::from(set.count_ones())
+    if set & set.wrapping_sub(1) == 0 { u64::from(set != 0) } else { u64::from(set.count_ones()) }
 }
 
 /// The warps of a set, ascending.
