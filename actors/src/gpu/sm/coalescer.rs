@@ -144,10 +144,7 @@ impl Lines {
                 self.lines.push(LineAccess { line, ..LineAccess::default() });
                 self.lines.len() - 1
             });
-            let entry = &mut self.lines[at];
-            entry.sectors |= 1 << (address % LINE_BYTES / SECTOR_BYTES);
-            entry.bytes = (entry.bytes + u16::from(access.bytes)).min(LINE_BYTES as u16);
-            entry.lanes = entry.lanes.saturating_add(1);
+            self.lines[at].sectors |= 1 << (address % LINE_BYTES / SECTOR_BYTES);
         }
     }
 
