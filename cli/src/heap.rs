@@ -19,6 +19,7 @@ mod glibc {
     const STEP: usize = 256 << 20;
     /// A block that is larger has a mapping of its own: the most that the C library takes for this.
     const LARGEST_IN_HEAP: usize = 32 << 20;
+
     pub fn prefer_huge_pages() {
         let options = [
             // One heap for all threads, which hardly allocate while they simulate.

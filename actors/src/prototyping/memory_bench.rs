@@ -188,6 +188,10 @@ impl MemoryBench {
     ///
     /// The first rule that the unit broke.
     pub fn try_run(&self) -> Result<Played, BrokenProtocol> {
+        let gets_drains = (self.definition.provides)(&self.parameters).contains(&Capability::HoldsStores);
+        if !gets_drains && self.script.iter().any(|(.., message)| *message == MemoryMessage::Drain) {
+            return Err(BrokenProtocol::NoDrain);
+        }
         let whole = self.play(WIRE, false)?;
         for length in window_lengths(WIRE).into_iter().skip(1) {
             let other = self.play(length, false)?;
@@ -228,11 +232,7 @@ impl MemoryBench {
     fn play(&self, length: SimTime, saved: bool) -> Result<Played, BrokenProtocol> {
         let (mut unit, upstream, downstream) = self.build()?;
         let mut bench = Bench::new(&vec![WIRE; self.definition.ports.len()]);
-        let holds_stores = (self.definition.provides)(&self.parameters).contains(&Capability::HoldsStores);
         for &(time, from_client, message) in &self.script {
-            if message == MemoryMessage::Drain && !holds_stores {
-                return Err(BrokenProtocol::NoDrain);
-            }
             bench.deliver(time, if from_client { upstream } else { downstream }, Payload::Memory(message));
         }
         let mut log = Log::default();

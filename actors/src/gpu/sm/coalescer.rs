@@ -7,8 +7,6 @@ use balar_protocol::memory::{LINE_BYTES, SECTOR_BYTES, sector_count};
 
 /// Stores of fewer bytes a lane are taken for partial ones.
 const WORD_BYTES: u64 = 4;
-/// Bits of a sector in a mask of a line's bytes.
-const SECTOR_BITS: u32 = SECTOR_BYTES as u32;
 
 /// One line that a warp's access touches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -48,10 +46,7 @@ impl Lines {
             AccessPattern::Consecutive if first & (bytes - 1) == 0 => self.gather_consecutive(first, bytes),
             AccessPattern::Uniform => self.lines.push(LineAccess {
                 line: first & !(LINE_BYTES - 1),
-                bytes: match access.kind {
-                    AccessKind::Load | AccessKind::Store => access.bytes.into(),
-                    AccessKind::Atomic | AccessKind::Reduction => (bytes * LANES as u64).min(LINE_BYTES) as u16,
-                },
+                bytes: carried_bytes(access, access.bytes.into(), LANES as u8),
                 sectors: 1 << (first % LINE_BYTES / SECTOR_BYTES),
                 // One lane names half a sector at most.
                 full_sectors: 0,
@@ -91,20 +86,16 @@ impl Lines {
         let mut named = [0u128; LANES];
         self.gather_lanes(access, |line, offset, at| {
             line.sectors |= 1 << (offset / SECTOR_BYTES);
-            line.bytes += bytes as u16;
             line.lanes += 1;
             named[at % LANES] |= ((1 << bytes) - 1) << offset;
         });
         for (entry, named) in self.lines.iter_mut().zip(named) {
-            if access.kind == AccessKind::Store {
-                entry.bytes = named.count_ones() as u16;
-            }
+            entry.bytes = carried_bytes(access, named.count_ones() as u16, entry.lanes);
             // Narrower stores count as partial.
             if bytes >= WORD_BYTES {
-                let is_full = |sector: u32| (named >> (sector * SECTOR_BITS)) as u32 == u32::MAX;
+                let is_full = |sector: u64| (named >> (sector * SECTOR_BYTES)) as u32 == u32::MAX;
                 entry.full_sectors = (0..4).fold(0, |full, sector| full | u8::from(is_full(sector)) << sector);
             }
-            entry.bytes = entry.bytes.min(LINE_BYTES as u16);
         }
     }
 
@@ -151,6 +142,17 @@ impl Lines {
     /// Sectors touched, over all lines.
     pub fn sectors(&self) -> u32 {
         self.as_slice().iter().map(|line| sector_count(line.sectors)).sum()
+    }
+}
+
+/// The bytes that go to a line of which so many lanes name so many different bytes: a store carries each of these once, an atomic or
+/// reduction the operands of all lanes.
+fn carried_bytes(access: &MemoryAccess, named: u16, lanes: u8) -> u16 {
+    match access.kind {
+        AccessKind::Load | AccessKind::Store => named,
+        AccessKind::Atomic | AccessKind::Reduction => {
+            (u16::from(access.bytes) * u16::from(lanes)).min(LINE_BYTES as u16)
+        }
     }
 }
 

@@ -214,8 +214,12 @@ impl MemoryPipe {
         let busy = tags.max(data);
         let start = self.free.max(cycle);
         self.free = start + busy;
+        match access.access.kind {
+            AccessKind::Load => access.counters.l1_sectors_load += sectors,
+            AccessKind::Store => access.counters.l1_sectors_store += sectors,
+            AccessKind::Atomic | AccessKind::Reduction => {}
+        }
         let answer = if access.access.kind == AccessKind::Load {
-            access.counters.l1_sectors_load += sectors;
             let missed = self.load(specification, access, lines.as_slice(), start, (ports, out));
             missed.map_or(Answer::At(start + specification.hit_latency + busy - 1), Answer::Pending)
         } else {
@@ -307,7 +311,7 @@ impl MemoryPipe {
         start: u64,
         (ports, out): (&Ports, &mut Outbox),
     ) -> Answer {
-        let Access { access, owner, launch, known, counters, .. } = access;
+        let Access { access, owner, launch, known, .. } = access;
         let count = lines.len() as u32;
         let (kind, id, answer) = match access.kind {
             AccessKind::Load | AccessKind::Store => {
@@ -325,9 +329,6 @@ impl MemoryPipe {
         let is_store = kind == MemoryKind::Store;
         let scope = scope_of(access);
         for (at, line) in lines.iter().enumerate() {
-            if is_store {
-                counters.l1_sectors_store += u64::from(sector_count(line.sectors));
-            }
             let request = MemoryRequest {
                 line: line.line,
                 id,
