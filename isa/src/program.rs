@@ -139,7 +139,8 @@ pub struct Guard {
 /// nobody has to count. The program keeps what does not fit; matrix instructions have up to 32 registers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Dependencies {
-    /// What it reads, its guard and addresses included, and what it writes. Other places name an entry that is never written.
+    /// What it reads, its guard and addresses included, and what it writes. Other places repeat the first, or name an entry that is
+    /// never written.
     pub waits: [u16; 6],
     /// What it writes. Other places name an entry that nothing waits for.
     pub writes: [u16; 2],

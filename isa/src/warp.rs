@@ -6,9 +6,12 @@ use crate::interpreter::memory::scatter;
 use crate::interpreter::registers::{Lane, Registers, special};
 use crate::operation::{Row, TRUE_PREDICATE};
 use crate::program::{LANES, Program, Timing};
-use balar_protocol::prefetch::prefetch;
+use balar_protocol::prefetch::prefetch_at;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
+
+/// Registers of an instruction that are brought closer: most have no more.
+const PREFETCHED: usize = 4;
 
 /// Where a warp stands in its launch, and what its special registers say.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -104,13 +107,15 @@ impl WarpState {
         self.control.reset(if lanes >= 32 { u32::MAX } else { (1 << lanes) - 1 });
     }
 
-    /// Brings the registers that an instruction reads and writes closer.
+    /// Brings the registers closer that an instruction reads and writes, if it does not have many.
     #[inline]
     pub fn prefetch(&self, timing: &Timing) {
         // What is no register is asked for as the last one: a branch would be hard to predict.
-        let rows = &self.registers.rows;
-        let Some(last) = rows.len().checked_sub(1) else { return };
-        timing.dependencies.waits.iter().for_each(|&entry| prefetch(&rows[usize::from(entry).min(last)]));
+        let rows = self.registers.rows.as_slice();
+        let last = rows.len().saturating_sub(1);
+        for &entry in &timing.dependencies.waits[..PREFETCHED] {
+            prefetch_at(rows.as_ptr().wrapping_add(usize::from(entry).min(last)));
+        }
     }
 
     /// The instruction to issue next. Meaningless once finished or blocked.

@@ -48,11 +48,13 @@ pub enum MemoryKind {
 
 impl MemoryKind {
     /// Does the request carry data towards memory?
+    #[inline]
     pub const fn carries_data(self) -> bool {
         !matches!(self, MemoryKind::Load)
     }
 
     /// Does the response carry data back?
+    #[inline]
     pub const fn returns_data(self) -> bool {
         matches!(self, MemoryKind::Load | MemoryKind::Atomic)
     }

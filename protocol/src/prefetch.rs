@@ -3,7 +3,13 @@
 /// Asks the processor to load the cache lines in which a value begins and ends. It changes nothing but how soon the value is there.
 #[inline(always)]
 pub fn prefetch<T>(value: &T) {
-    let first = std::ptr::from_ref(value).cast::<u8>();
+    prefetch_at(value);
+}
+
+/// As [`prefetch`], for a place at which there may be no value.
+#[inline(always)]
+pub fn prefetch_at<T>(place: *const T) {
+    let first = place.cast::<u8>();
     prefetch_line(first);
     if size_of::<T>() > align_of::<T>() {
         prefetch_line(first.wrapping_add(size_of::<T>() - 1));

@@ -539,6 +539,10 @@ impl Scoreboard {
         for index in 0..self.writes.len() {
             self.read(self.writes[index]);
         }
+        // To look at an entry twice takes less than to look at another one.
+        if let Some(&first) = self.reads.first() {
+            dependencies.waits.fill(first);
+        }
         let mut divide = |entries: &[u16], own: &mut [u16]| {
             let count = entries.len().min(own.len());
             own[..count].copy_from_slice(&entries[..count]);

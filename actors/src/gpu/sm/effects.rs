@@ -72,17 +72,40 @@ impl Sm {
     /// Executes the warp's next instruction.
     fn execute(&mut self, warp: usize, sub_core: usize, step: &mut Step) {
         let cycle = step.now.cycle;
+        let State { warps, front_end, .. } = &mut self.state;
+        let (slot, context, cta, counters) = warps.parts_of(warp);
+        let (program, state, readiness) = context.parts();
+        let timing = program.timing(state.pc());
+        if timing.is_plain {
+            self.execution.run_plain(program, state, timing, &mut cta.counters);
+            let class = Class::of(timing);
+            let issued = front_end.issue(&self.specification.front_end, sub_core, warp, class, cycle);
+            slot.issue(counters, cycle, u64::from(class.passes));
+            readiness.issued(program, timing, Ready::at(issued.result, Stall::Wait));
+            self.schedule_resident(warp, issued.next, step);
+        } else {
+            match self.execute_with_effect(warp, sub_core, step) {
+                Some(next) => self.schedule(warp, next, step),
+                None => return,
+            }
+        }
+        self.refuse_next(warp, sub_core, cycle + 1);
+    }
+
+    /// Executes the warp's next instruction, one that does more than to compute on each lane alone: gives the cycle in which the warp
+    /// can go on at the soonest; `None` where it cannot.
+    fn execute_with_effect(&mut self, warp: usize, sub_core: usize, step: &mut Step) -> Option<u64> {
+        let cycle = step.now.cycle;
         let (program, state, _) = self.state.warps.context(warp).parts();
         let pc = state.pc();
         let class = Class::of(program.timing(pc));
         let effect = self.step_warp(warp, cycle, step);
         if matches!(effect, Effect::Retry) {
             self.state.warps.wait_for_value(warp, self.execution.blocked_by, cycle);
-            return;
+            return None;
         }
         let issued = self.state.front_end.issue(&self.specification.front_end, sub_core, warp, class, cycle);
         self.state.warps.issue(warp, cycle, u64::from(class.passes));
-        let mut next = issued.next;
         match effect {
             Effect::Plain => {
                 let stall = if class.latency == LatencyClass::Exchange {
@@ -92,22 +115,21 @@ impl Sm {
                     Stall::Wait
                 };
                 self.set_results(warp, pc, Ready::at(issued.result, stall));
+                Some(issued.next)
             }
             Effect::Branch { divergent } => {
                 let (slot, _, cta) = self.state.warps.all_of(warp);
                 cta.counters.branches_divergent += u64::from(divergent);
                 cta.counters.branches_uniform += u64::from(!divergent);
                 slot.stall = Stall::BranchResolve;
-                next = cycle + issued.latency.max(1);
+                Some(cycle + issued.latency.max(1))
             }
-            Effect::Memory { .. } => self.access(warp, pc, step),
-            effect => match self.rare_effect(warp, (pc, class), effect, next, step) {
-                Some(later) => next = later,
-                None => return,
-            },
+            Effect::Memory { .. } => {
+                self.access(warp, pc, step);
+                Some(issued.next)
+            }
+            effect => self.rare_effect(warp, (pc, class), effect, issued.next, step),
         }
-        self.schedule(warp, next, step);
-        self.refuse_next(warp, sub_core, cycle + 1);
     }
 
     /// Where the warp that issues would come first in the next cycle and be refused, it is so at once, which saves that cycle the work.

@@ -6,7 +6,8 @@ use super::warps::slot::Context;
 use crate::memory::{DeviceMemoryView, WriteLog};
 use balar_isa::execution::{AccessKind, AccessValues, Effect, MemoryAccess, Space, StepContext};
 use balar_isa::interpreter::{PlainFunction, StepFunction, plain_function, step_function};
-use balar_isa::program::{CountClass, Timing, lanes};
+use balar_isa::program::{CountClass, Program, Timing, lanes};
+use balar_isa::warp::WarpState;
 use balar_protocol::statistics::KernelCounters;
 use balar_protocol::{Clock, SimTime};
 
@@ -71,17 +72,12 @@ impl Execution {
         }
     }
 
-    /// Runs the warp's next instruction and counts it, if it is a plain one. True where it was.
+    /// Runs the warp's next instruction, a plain one, and counts it.
     #[inline]
-    pub fn step_plain(&mut self, context: &mut Context, counters: &mut KernelCounters) -> bool {
-        let (program, state, _) = context.parts();
-        let timing = program.timing(state.pc());
-        if timing.is_plain {
-            let active = state.active_mask();
-            (self.plain)(program, state);
-            count(counters, timing, active, state.executed_mask());
-        }
-        timing.is_plain
+    pub fn run_plain(&self, program: &Program, state: &mut WarpState, timing: &Timing, counters: &mut KernelCounters) {
+        let active = state.active_mask();
+        (self.plain)(program, state);
+        count(counters, timing, active, state.executed_mask());
     }
 
     /// Runs the warp's next instruction and counts it. `cycle` is when it issues, which may be after this moment for an instruction

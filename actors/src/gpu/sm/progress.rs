@@ -192,13 +192,9 @@ impl Sm {
     }
 
     /// Runs the meaning of the warp's next instruction, which issues in `cycle`.
-    #[inline]
     pub(super) fn step_warp(&mut self, warp: usize, cycle: u64, step: &mut Step) -> Effect {
         let State { warps, pipe, recent, .. } = &mut self.state;
         let (_, context, cta) = warps.all_of(warp);
-        if self.execution.step_plain(context, &mut cta.counters) {
-            return Effect::Plain;
-        }
         let values = Values { view: step.view, log: &mut self.writer, recent, token: pipe.next_key() };
         self.execution.step(context, cta, values, step.now, cycle)
     }
@@ -219,8 +215,13 @@ impl Sm {
         }
         // What it waited for may have come before the last pass of its last instruction.
         let earliest = earliest.max(self.state.warps.warp(warp).charged_until);
+        self.schedule_resident(warp, earliest, step);
+    }
+
+    /// As [`Self::schedule`], for a warp that is there and whose cycles before `earliest` are charged already, or will be to the wait.
+    pub(super) fn schedule_resident(&mut self, warp: usize, earliest: u64, step: &mut Step) {
         loop {
-            let (slot, context, _) = self.state.warps.all_of(warp);
+            let (slot, context) = self.state.warps.slot_and_context(warp);
             let fetched = slot.fetched;
             let (program, state, readiness) = context.parts();
             if state.is_blocked() {
@@ -245,6 +246,14 @@ impl Sm {
             if pipe != Pipe::Free {
                 self.state.warps.schedule(warp, earliest, ready, pipe);
                 return;
+            }
+            let (_, context, cta) = self.state.warps.all_of(warp);
+            let (program, state, readiness) = context.parts();
+            let timing = program.timing(pc);
+            if timing.is_plain {
+                self.execution.run_plain(program, state, timing, &mut cta.counters);
+                readiness.issued(program, timing, ready);
+                continue;
             }
             match self.step_warp(warp, earliest, step) {
                 Effect::Fault { lane, cause } => {

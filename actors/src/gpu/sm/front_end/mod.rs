@@ -88,9 +88,19 @@ impl FrontEndSpecification {
     /// The sub-cores that have warps in a set, one bit each.
     #[inline]
     pub fn sub_cores_of(&self, warps: WarpSet) -> u64 {
-        // Without a branch: which of them have one changes from cycle to cycle.
-        let sub_cores = self.members.iter().enumerate();
-        sub_cores.fold(0, |set, (sub_core, members)| set | u64::from(warps & members != 0) << sub_core)
+        let sub_cores = self.policy.sub_cores;
+        if sub_cores.is_power_of_two() {
+            // Warps that are a multiple of that apart are of one sub-core: the set is folded until it has no others.
+            let mut set = warps;
+            let mut half = WarpSet::BITS as usize / 2;
+            while half >= sub_cores {
+                set |= set >> half;
+                half /= 2;
+            }
+            return set & (WarpSet::MAX >> (WarpSet::BITS as usize - sub_cores));
+        }
+        let members = self.members.iter().enumerate();
+        members.fold(0, |set, (sub_core, members)| set | u64::from(warps & members != 0) << sub_core)
     }
 
     /// Cycles of a latency class.
@@ -274,10 +284,11 @@ mod tests {
         let all = specification.members.iter().fold(0, |all, set| all ^ set);
         assert_eq!(all, u64::MAX);
         assert_eq!(specification.members(1) & 0xff, 0b0010_0010);
-        assert_eq!(
-            [0, 0b1, 0b0100_0100, u64::MAX].map(|warps| specification.sub_cores_of(warps)),
-            [0, 0b1, 0b100, 0b1111]
-        );
+        let sets = [0, 0b1, 0b0100_0100, 1 << 63, u64::MAX];
+        assert_eq!(sets.map(|warps| specification.sub_cores_of(warps)), [0, 0b1, 0b100, 0b1000, 0b1111]);
+        let of = |sub_cores| FrontEndSpecification::new(&SmParameters { sub_cores, ..parameters() });
+        assert_eq!(sets.map(|warps| of(3).sub_cores_of(warps)), [0, 0b1, 0b101, 0b001, 0b111]);
+        assert_eq!(sets.map(|warps| of(1).sub_cores_of(warps)), [0, 1, 1, 1, 1]);
     }
 
     #[test]

@@ -124,6 +124,20 @@ impl Warps {
         (slot, &mut self.contexts[warp], cta)
     }
 
+    /// A warp's slot and what it works on.
+    #[inline]
+    pub fn slot_and_context(&mut self, warp: usize) -> (&mut Warp, &mut Context) {
+        (&mut self.warps[warp], &mut self.contexts[warp])
+    }
+
+    /// A warp's slot, what it works on, its CTA, and where the cycles of all warps are charged.
+    #[inline]
+    pub fn parts_of(&mut self, warp: usize) -> (&mut Warp, &mut Context, &mut CtaSlot, &mut SmCounters) {
+        let slot = &mut self.warps[warp];
+        let cta = &mut self.ctas[usize::from(slot.cta)];
+        (slot, &mut self.contexts[warp], cta, &mut self.counters)
+    }
+
     /// Brings a warp closer: what is looked at when an answer comes for it.
     #[inline]
     pub fn prefetch(&self, warp: usize) {
@@ -185,11 +199,7 @@ impl Warps {
     /// A ready warp issues in `cycle`, which is charged to the instruction.
     #[inline]
     pub fn issue(&mut self, warp: usize, cycle: u64, passes: u64) {
-        self.counters.inst_issued += passes;
-        self.counters.stall_none_selected += 1;
-        let slot = &mut self.warps[warp];
-        slot.charged_until = cycle + 1;
-        slot.stall = Stall::Wait;
+        self.warps[warp].issue(&mut self.counters, cycle, passes);
     }
 
     /// A ready warp's turn has come: it is not ready any more.

@@ -2,7 +2,7 @@
 
 use super::copies::Copies;
 use super::readiness::Readiness;
-use crate::gpu::sm::counters::Stall;
+use crate::gpu::sm::counters::{SmCounters, Stall};
 use balar_isa::program::{Pipe, Program};
 use balar_isa::warp::WarpState;
 use balar_protocol::cuda::ProgramId;
@@ -84,6 +84,17 @@ impl Default for Warp {
             stall: Stall::NoInstruction,
             pipe: Pipe::Free as u8,
         }
+    }
+}
+
+impl Warp {
+    /// It issues an instruction in `cycle`, which is charged to that.
+    #[inline]
+    pub fn issue(&mut self, counters: &mut SmCounters, cycle: u64, passes: u64) {
+        counters.inst_issued += passes;
+        counters.stall_none_selected += 1;
+        self.charged_until = cycle + 1;
+        self.stall = Stall::Wait;
     }
 }
 
