@@ -27,9 +27,8 @@ pub const SECTORS_PER_LINE: u32 = 4;
 /// How many sectors a mask of one line's sectors has. Not every processor counts bits by itself.
 #[inline]
 pub const fn sector_count(sectors: u8) -> u32 {
-    // Digit n is the number of ones in n.
-    const ONES: u64 = 0x4332_3221_3221_2110;
-    (ONES >> (4 * (sectors % 16))) as u32 % 16
+    const ONES: [u8; 16] = [0, 1, 1, 2, 1, 2, 2, 3, 1, 2, 2, 3, 2, 3, 3, 4];
+    ONES[(sectors % 16) as usize] as u32
 }
 
 /// What a request does.

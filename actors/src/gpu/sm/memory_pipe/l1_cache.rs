@@ -15,6 +15,7 @@ struct Entry {
     line: u64,
     newer: u16,
     older: u16,
+    set: u16,
     valid_sectors: u8,
 }
 
@@ -77,6 +78,7 @@ impl L1Cache {
                 line: EMPTY,
                 newer: if at == first { NONE } else { at - 1 },
                 older: if at == last { NONE } else { at + 1 },
+                set: set as u16,
                 valid_sectors: 0,
             }));
         }
@@ -115,24 +117,25 @@ impl L1Cache {
         }
     }
 
-    /// Makes an entry the most recently used of its set.
-    fn touch(&mut self, at: u16, set: usize) {
-        let (newest, oldest) = self.ends[set];
-        if newest == at {
-            return;
+    /// Makes an entry the most recently used of its set, and gives it.
+    #[inline]
+    fn touch(&mut self, at: u16) -> &mut Entry {
+        let entries = self.entries.as_mut_slice();
+        let entry = &mut entries[usize::from(at)];
+        let (newest, oldest) = &mut self.ends[usize::from(entry.set)];
+        if *newest != at {
+            let before = std::mem::replace(newest, at);
+            let newer = std::mem::replace(&mut entry.newer, NONE);
+            let older = std::mem::replace(&mut entry.older, before);
+            entries[usize::from(before)].newer = at;
+            entries[usize::from(newer)].older = older;
+            if *oldest == at {
+                *oldest = newer;
+            } else {
+                entries[usize::from(older)].newer = newer;
+            }
         }
-        let Entry { newer, older, .. } = self.entries[usize::from(at)];
-        self.entries[usize::from(newer)].older = older;
-        if oldest == at {
-            self.ends[set].1 = newer;
-        } else {
-            self.entries[usize::from(older)].newer = newer;
-        }
-        self.entries[usize::from(newest)].newer = at;
-        let entry = &mut self.entries[usize::from(at)];
-        entry.newer = NONE;
-        entry.older = newest;
-        self.ends[set].0 = at;
+        &mut self.entries[usize::from(at)]
     }
 
     fn insert_index(&mut self, line: u64, at: u16) {
@@ -170,10 +173,7 @@ impl L1Cache {
     /// Of `sectors` of `line`, those that are cached. Counts as a use.
     pub fn lookup(&mut self, line: u64, sectors: u8) -> u8 {
         match self.find(line) {
-            Some(at) => {
-                self.touch(at, self.set(line));
-                self.entries[usize::from(at)].valid_sectors & sectors
-            }
+            Some(at) => self.touch(at).valid_sectors & sectors,
             None => 0,
         }
     }
@@ -183,21 +183,18 @@ impl L1Cache {
         if self.ways == 0 {
             return false;
         }
-        let set = self.set(line);
         if let Some(at) = self.find(line) {
-            self.touch(at, set);
-            self.entries[usize::from(at)].valid_sectors |= sectors;
+            self.touch(at).valid_sectors |= sectors;
             return false;
         }
-        let at = self.ends[set].1;
+        let at = self.ends[self.set(line)].1;
         let old = self.entries[usize::from(at)].line;
         if old != EMPTY {
             self.remove_index(old);
         }
-        self.entries[usize::from(at)].line = line;
-        self.entries[usize::from(at)].valid_sectors = sectors;
         self.insert_index(line, at);
-        self.touch(at, set);
+        let entry = self.touch(at);
+        (entry.line, entry.valid_sectors) = (line, sectors);
         old != EMPTY
     }
 }
