@@ -154,7 +154,9 @@ impl Outbox {
     #[inline]
     fn route(&self, port: PortId) -> &Route {
         let (first, end) = self.own_ports;
-        &self.routes[first as usize..end as usize][usize::from(port.0)]
+        let route = first + u32::from(port.0);
+        assert!(route < end, "the unit has no such port");
+        &self.routes[route as usize]
     }
 
     /// Sends `payload` through `port` at time `at`; it arrives after the wire's latency.
@@ -164,11 +166,23 @@ impl Outbox {
     /// If `at` lies before the window: a unit cannot act in the past.
     #[inline(always)]
     pub fn send(&mut self, port: PortId, at: SimTime, payload: Payload) {
-        // The payload is made where it is to lie: handed down as an argument, it would be moved on the way.
+        self.send_with(port, at, || payload);
+    }
+
+    /// As [`Self::send`], for a unit that sends many messages: the payload is made where it is to lie, and not moved on the way.
+    #[inline(always)]
+    pub fn send_with(&mut self, port: PortId, at: SimTime, payload: impl FnOnce() -> Payload) {
         let source = self.source;
         match self.way(port, at) {
-            Way::Here { messages, time, port } => messages.push(Some(Message { time, source, port, payload })),
-            Way::Apart { unit, time, port } => self.send_apart(unit, Message { time, source, port, payload }),
+            Way::Here { messages, time, port } if messages.len() < messages.capacity() => {
+                messages.push(Some(Message { time, source, port, payload: payload() }));
+            }
+            Way::Here { messages, time, port } => {
+                push_and_grow(messages, Message { time, source, port, payload: payload() })
+            }
+            Way::Apart { unit, time, port } => {
+                self.send_apart(unit, Message { time, source, port, payload: payload() })
+            }
             Way::Refused => {}
         }
     }
@@ -186,8 +200,12 @@ impl Outbox {
             return Way::Apart { unit: wire.unit, time, port };
         }
         let slot = seat.slot as usize;
-        self.agenda.bring_forward(slot, time);
-        match self.pending[slot].place(time, &mut self.buffers) {
+        let pending = &mut self.pending[slot];
+        // The receiver is due when the earliest of its messages arrives, at the latest.
+        if time < pending.earliest() {
+            self.agenda.bring_forward(slot, time);
+        }
+        match pending.place(time, &mut self.buffers) {
             Some(messages) => Way::Here { messages, time, port },
             None => Way::Apart { unit: wire.unit, time, port },
         }
@@ -223,4 +241,10 @@ impl Outbox {
     pub fn latency(&self, port: PortId) -> SimTime {
         self.route(port).wire.latency
     }
+}
+
+/// Adds a message where there is no room yet.
+#[cold]
+fn push_and_grow(messages: &mut Messages, message: Message) {
+    messages.push(Some(message));
 }

@@ -30,6 +30,7 @@ pub(super) struct PlaneConfiguration {
 pub(super) struct PlaneCounters {
     pub packets: u64,
     pub flits: u64,
+    /// Cycles from arrival to departure, summed over packets.
     pub latency: u64,
     pub queue_maximum: u64,
     pub credit_stalls: u64,
@@ -82,7 +83,7 @@ impl Slots {
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
-struct Output {
+struct Output<T> {
     /// First free flit slot (cycle x flits a cycle).
     free: u64,
     /// No grant before this cycle, by the packets that wait; `u64::MAX` where none waits.
@@ -90,12 +91,16 @@ struct Output {
     /// The input granted last.
     last: u32,
     waiting: u32,
-    /// The cycle from which on each credit may be used, in order; unused where there is no limit.
-    credits: VecDeque<u64>,
+    /// Inputs whose first packet can be granted.
+    ready: u32,
+    /// The cycle from which on each credit may be used, in order; `None` where there is no limit.
+    credits: Option<VecDeque<u64>>,
     /// Inputs whose first packet can be granted later, with the first cycle in which it can, in this order.
     later: VecDeque<(u64, u32)>,
     packets: u64,
     flits: u64,
+    /// The only packet that waits, with its input, where it came to an output that none waited for. It is in no queue.
+    alone: Option<(u32, Packet<T>)>,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -108,7 +113,7 @@ struct Input {
 /// Everything that changes.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct PlaneState<T> {
-    outputs: Vec<Output>,
+    outputs: Vec<Output<T>>,
     inputs: Vec<Input>,
     /// The packets of each (output, input).
     queues: Vec<Chain>,
@@ -139,10 +144,12 @@ impl<T: Copy> Plane<T> {
             next: u64::MAX,
             last: inputs.saturating_sub(1) as u32,
             waiting: 0,
-            credits: credits.map(|credits| vec![0; credits as usize].into()).unwrap_or_default(),
+            ready: 0,
+            credits: credits.map(|credits| vec![0; credits as usize].into()),
             later: VecDeque::new(),
             packets: 0,
             flits: 0,
+            alone: None,
         };
         let words = inputs.div_ceil(64).max(1);
         let state = PlaneState {
@@ -161,7 +168,10 @@ impl<T: Copy> Plane<T> {
     /// Is `state` of a plane of this shape?
     pub fn fits(&self, state: &PlaneState<T>) -> bool {
         let PlaneConfiguration { inputs, outputs, .. } = self.configuration;
-        let right = |output: &Output| (output.last as usize) < inputs.max(1);
+        let right = |output: &Output<T>| {
+            let input_of_alone = output.alone.as_ref().map_or(0, |(input, _)| *input);
+            (output.last.max(input_of_alone) as usize) < inputs.max(1)
+        };
         (state.inputs.len(), state.outputs.len()) == (inputs, outputs)
             && (state.queues.len(), state.ready.len()) == (inputs * outputs, self.words * outputs)
             && state.busy.len() == outputs.div_ceil(64)
@@ -181,16 +191,30 @@ impl<T: Copy> Plane<T> {
         let eligible = slots.cycle_of(start);
         let [eligible_after, tail_after] = [eligible, slots.cycle_of(end - 1)].map(|then| (then - cycle) as u32);
         let packet = Packet { arrived: cycle, eligible_after, tail_after, flits, content };
-        let queue = &mut state.queues[output * self.configuration.inputs + input];
         let to = &mut state.outputs[output];
-        if queue.is_empty() {
-            to.wait(eligible, input as u32);
-            to.next = to.next.min(eligible);
-        }
-        state.packets.push(queue, packet);
         to.waiting += 1;
-        state.busy[output / 64] |= 1 << (output % 64);
         state.counters.queue_maximum = state.counters.queue_maximum.max(u64::from(to.waiting));
+        if to.waiting == 1 {
+            to.next = eligible;
+            to.alone = Some((input as u32, packet));
+            state.busy[output / 64] |= 1 << (output % 64);
+            return;
+        }
+        if let Some((input, packet)) = to.alone.take() {
+            self.enqueue(input, output, packet);
+        }
+        self.enqueue(input as u32, output, packet);
+    }
+
+    /// Puts a packet into its queue.
+    fn enqueue(&mut self, input: u32, output: usize, packet: Packet<T>) {
+        let PlaneState { outputs, queues, packets, .. } = &mut self.state;
+        let (to, queue) = (&mut outputs[output], &mut queues[output * self.configuration.inputs + input as usize]);
+        if queue.is_empty() {
+            to.wait(packet.eligible(), input);
+            to.next = to.next.min(packet.eligible());
+        }
+        packets.push(queue, packet);
     }
 
     /// Grants packets of `output` in cycles before `limit`, up to which every packet and credit is there; `send` gets the cycle in
@@ -202,65 +226,35 @@ impl<T: Copy> Plane<T> {
     }
 
     fn grant_now(&mut self, output: usize, limit: u64, mut send: impl FnMut(u64, &T)) -> u64 {
-        let PlaneConfiguration { inputs, latency, credits, .. } = self.configuration;
+        let PlaneConfiguration { inputs, latency, .. } = self.configuration;
         let slots = self.output_slots;
         let PlaneState { outputs, queues, ready, busy, packets, counters, .. } = &mut self.state;
         let to = &mut outputs[output];
-        let ready = &mut ready[output * self.words..(output + 1) * self.words];
-        let queues = &mut queues[output * inputs..(output + 1) * inputs];
-        while to.waiting > 0 {
-            // Without a credit, this is when the output would grant its next packet.
-            let free = slots.cycle_of(to.free);
-            let wanted = if ready.iter().any(|&word| word != 0) {
-                free
-            } else {
-                free.max(to.later.front().map_or(u64::MAX, |&(cycle, _)| cycle))
-            };
-            let cycle = match (credits, to.credits.front()) {
-                (None, _) => wanted,
-                (Some(_), Some(&credit)) => wanted.max(credit),
-                (Some(_), None) => {
-                    to.next = u64::MAX;
-                    return u64::MAX;
+        if let Some((input, packet)) = to.alone {
+            let wanted = slots.cycle_of(to.free).max(packet.eligible());
+            let Some(cycle) = to.take_credit(wanted, limit, counters) else { return to.next };
+            send(to.let_go(input, &packet, slots, cycle, counters) + latency, &packet.content);
+            to.alone = None;
+        } else {
+            let ready = &mut ready[output * self.words..(output + 1) * self.words];
+            let queues = &mut queues[output * inputs..(output + 1) * inputs];
+            while to.waiting > 0 {
+                // Without a credit, this is when the output would grant its next packet.
+                let free = slots.cycle_of(to.free);
+                let wanted = match to.later.front() {
+                    Some(&(eligible, _)) if to.ready == 0 => free.max(eligible),
+                    _ => free,
+                };
+                let Some(cycle) = to.take_credit(wanted, limit, counters) else { return to.next };
+                let input = to.choose(ready, cycle);
+                let Some(packet) = packets.front(&queues[input]) else { unreachable!("input {input} is ready") };
+                send(to.let_go(input as u32, packet, slots, cycle, counters) + latency, &packet.content);
+                packets.drop_front(&mut queues[input]);
+                match packets.front(&queues[input]).map(Packet::eligible) {
+                    Some(eligible) if eligible <= cycle => to.set_ready(ready, input),
+                    Some(eligible) => to.wait(eligible, input as u32),
+                    None => {}
                 }
-            };
-            if cycle >= limit {
-                to.next = cycle;
-                return cycle;
-            }
-            if credits.is_some() {
-                to.credits.pop_front();
-                counters.credit_stalls += cycle - wanted;
-            }
-            while let Some(&(eligible, input)) = to.later.front()
-                && eligible <= cycle
-            {
-                to.later.pop_front();
-                ready[input as usize / 64] |= 1 << (input % 64);
-            }
-            let input = next_of(ready, to.last as usize + 1);
-            let (word, bit) = (input / 64, 1 << (input % 64));
-            let Some(packet) = packets.front(&queues[input]) else { unreachable!("input {input} is ready") };
-            let slot = slots.first_of(cycle).max(to.free);
-            let end = slot + u64::from(packet.flits);
-            let depart = slots.cycle_of(end - 1).max(packet.arrived + u64::from(packet.tail_after)) + latency;
-            to.free = end;
-            to.last = input as u32;
-            to.waiting -= 1;
-            to.packets += 1;
-            to.flits += u64::from(packet.flits);
-            counters.packets += 1;
-            counters.flits += u64::from(packet.flits);
-            counters.latency += depart - packet.arrived;
-            send(depart, &packet.content);
-            packets.drop_front(&mut queues[input]);
-            match packets.front(&queues[input]).map(Packet::eligible) {
-                Some(eligible) if eligible <= cycle => {}
-                Some(eligible) => {
-                    ready[word] &= !bit;
-                    to.wait(eligible, input as u32);
-                }
-                None => ready[word] &= !bit,
             }
         }
         to.next = u64::MAX;
@@ -286,18 +280,22 @@ impl<T: Copy> Plane<T> {
     #[inline]
     pub fn add_credit(&mut self, output: usize, cycle: u64) {
         let to = &mut self.state.outputs[output];
-        if to.credits.is_empty() && to.waiting > 0 {
+        let Some(credits) = &mut to.credits else { return };
+        if credits.is_empty() && to.waiting > 0 {
             to.next = 0;
         }
-        to.credits.push_back(cycle);
+        credits.push_back(cycle);
     }
 
     pub fn latency(&self) -> u64 {
         self.configuration.latency
     }
 
-    pub fn counters(&self) -> &PlaneCounters {
-        &self.state.counters
+    pub fn counters(&self) -> PlaneCounters {
+        let counters = self.state.counters;
+        // Until now it says when the last flits were through.
+        let latency = counters.latency + counters.packets * self.configuration.latency;
+        PlaneCounters { latency, ..counters }
     }
 
     pub fn in_flight(&self) -> u64 {
@@ -317,7 +315,49 @@ impl<T: Copy> Plane<T> {
     }
 }
 
-impl Output {
+impl<T> Output<T> {
+    /// The cycle of the next grant, for which a credit is taken, if that is before `limit`. Without credits it would be in cycle
+    /// `wanted`. Where it is not, `next` says when it is due.
+    #[inline]
+    fn take_credit(&mut self, wanted: u64, limit: u64, counters: &mut PlaneCounters) -> Option<u64> {
+        let cycle = match &self.credits {
+            None => wanted,
+            Some(credits) => credits.front().map_or(u64::MAX, |&credit| wanted.max(credit)),
+        };
+        if cycle >= limit {
+            self.next = cycle;
+            return None;
+        }
+        if let Some(credits) = &mut self.credits {
+            credits.pop_front();
+            counters.credit_stalls += cycle - wanted;
+        }
+        Some(cycle)
+    }
+
+    /// A packet of `input` is granted in `cycle`: gives the cycle in which its last flit is through.
+    #[inline]
+    fn let_go(
+        &mut self,
+        input: u32,
+        packet: &Packet<T>,
+        slots: Slots,
+        cycle: u64,
+        counters: &mut PlaneCounters,
+    ) -> u64 {
+        let end = slots.first_of(cycle).max(self.free) + u64::from(packet.flits);
+        let through = slots.cycle_of(end - 1).max(packet.arrived + u64::from(packet.tail_after));
+        self.free = end;
+        self.last = input;
+        self.waiting -= 1;
+        self.packets += 1;
+        self.flits += u64::from(packet.flits);
+        counters.packets += 1;
+        counters.flits += u64::from(packet.flits);
+        counters.latency += through - packet.arrived;
+        through
+    }
+
     /// `input` waits for cycle `eligible`. Most often that is later than all others.
     #[inline]
     fn wait(&mut self, eligible: u64, input: u32) {
@@ -328,6 +368,42 @@ impl Output {
             }
             _ => self.later.push_back((eligible, input)),
         }
+    }
+
+    /// The first packet of `input` can be granted.
+    #[inline]
+    fn set_ready(&mut self, ready: &mut [u64], input: usize) {
+        ready[input / 64] |= 1 << (input % 64);
+        self.ready += 1;
+    }
+
+    /// The input whose first packet is granted in `cycle`, of which there is one. It is neither ready nor waiting any more.
+    #[inline]
+    fn choose(&mut self, ready: &mut [u64], cycle: u64) -> usize {
+        if self.ready == 0
+            && let Some((_, input)) = self.later.pop_front()
+        {
+            // Most often it is the only one.
+            if self.later.front().is_none_or(|&(eligible, _)| eligible > cycle) {
+                return input as usize;
+            }
+            self.set_ready(ready, input as usize);
+        }
+        self.choose_ready(ready, cycle)
+    }
+
+    /// As [`Self::choose`], where more than one can be granted.
+    fn choose_ready(&mut self, ready: &mut [u64], cycle: u64) -> usize {
+        while let Some(&(eligible, input)) = self.later.front()
+            && eligible <= cycle
+        {
+            self.later.pop_front();
+            self.set_ready(ready, input as usize);
+        }
+        let input = next_of(ready, self.last as usize + 1);
+        ready[input / 64] &= !(1 << (input % 64));
+        self.ready -= 1;
+        input
     }
 }
 
