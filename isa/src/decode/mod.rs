@@ -229,18 +229,15 @@ impl<'a> Decoder<'a> {
         &mut self.pending[index]
     }
 
+    /// What is told of an instruction that the simulator does not execute.
+    fn refused(&self, instruction: &ast::Instruction) -> RawError {
+        let text = instruction.span.text(self.module.source.text());
+        let head = text.split([';', '\n']).next().unwrap_or(text).trim();
+        let message = format!("`{head}` is not supported by the simulator");
+        RawError::new(PtxErrorKind::UnknownInstruction, instruction.span, message)
+    }
+
     fn instruction(&mut self, instruction: &ast::Instruction) -> Decoded<()> {
-        // Operands that need instructions of their own are computed first: the destination's place in the list is kept.
-        let refused = || {
-            let text = instruction.span.text(self.module.source.text());
-            let head = text.split([';', '\n']).next().unwrap_or(text).trim();
-            RawError::new(
-                PtxErrorKind::UnknownInstruction,
-                instruction.span,
-                format!("`{head}` is not supported by the simulator"),
-            )
-        };
-        let refused_error = refused();
         let before = self.pending.len();
         let known = match instruction.opcode {
             Opcode::Ld | Opcode::Ldu | Opcode::St => self.memory(instruction)?,
@@ -284,7 +281,7 @@ impl<'a> Decoder<'a> {
             _ => self.arithmetic(instruction)?,
         };
         if !known {
-            return Err(refused_error);
+            return Err(self.refused(instruction));
         }
         let carries =
             matches!(instruction.opcode, Opcode::Addc | Opcode::Subc | Opcode::Madc) || instruction.has(Modifier::Cc);
