@@ -4,7 +4,7 @@
 //! old value and so does not end its life.
 
 use crate::control_flow::Graph;
-use crate::liveness::{Liveness, Uses, Width, liveness};
+use crate::liveness::{Liveness, Uses, Width};
 use crate::operation::{FIRST_PREDICATE, FIRST_ROW};
 
 /// Places of each kind of register.
@@ -73,11 +73,10 @@ struct Interval {
     last: u32,
 }
 
-/// Finds a place for every register.
-pub(crate) fn allocate(graph: &Graph, uses: &[Uses], widths: &[Width]) -> Allocation {
-    let liveness = liveness(graph, uses, widths.len());
+/// Finds a place for every register. `liveness` is that of the same graph and uses, whatever the order inside blocks.
+pub(crate) fn allocate(graph: &Graph, liveness: &Liveness, uses: &[Uses], widths: &[Width]) -> Allocation {
     let read_first = if graph.len() == 0 { Vec::new() } else { liveness.live_in(0).collect() };
-    let intervals = intervals(graph, uses, &liveness, widths.len());
+    let intervals = intervals(graph, uses, liveness, widths.len());
     let mut places = vec![0u32; widths.len()];
     // A lane of a wide register is not where the same lane of a narrow one would be: lanes that have parted would overwrite each
     // other's values if registers of different width shared rows. So each width has rows of its own.

@@ -5,7 +5,7 @@ use crate::allocation::{Allocation, Places, allocate};
 use crate::control_flow::{Flow, Graph};
 use crate::layout::{FRAME_ALIGNMENT, Frame, Layout};
 use crate::linkage::{Linkage, address_of};
-use crate::liveness::{Uses, Width};
+use crate::liveness::{Uses, Width, liveness};
 use crate::operation::*;
 use crate::program::{Calls, Dependencies, LANES, Program, Resources, SourcePosition, Timing};
 use crate::ptx::PtxErrorKind;
@@ -247,7 +247,7 @@ impl Place<'_> {
     }
 
     /// The rows whose contents at the start the function may see. Like a place that another register had before, no other row's
-    /// contents are ever read.
+    /// contents are ever read. Ascending.
     fn rows_read_first(&self) -> Vec<u16> {
         let read_first = self.code.allocation.read_first.iter();
         let rows = read_first.flat_map(|&register| match self.code.widths[register as usize] {
@@ -255,7 +255,9 @@ impl Place<'_> {
             Width::One => self.row(register)..self.row(register) + 1,
             Width::Two => self.row(register)..self.row(register) + 2,
         });
-        rows.collect()
+        let mut rows: Vec<u16> = rows.collect();
+        rows.sort_unstable();
+        rows
     }
 
     fn source(&self, slot: Slot, scoreboard: &mut Scoreboard) -> Source {
@@ -294,13 +296,15 @@ impl Decoder<'_> {
         }
         let mut uses: Vec<Uses> = self.pending.iter().map(Pending::uses).collect();
         let mut pending = std::mem::take(&mut self.pending);
+        let liveness = liveness(&graph, &uses, self.widths.len());
         if self.schedules {
             let nodes: Vec<Node> = pending.iter().map(Pending::node).collect();
-            let order = schedule(&graph, &uses, &nodes, &self.widths);
+            let order = schedule(&graph, &liveness, &uses, &nodes, &self.widths);
             uses = in_order(uses, &order);
             pending = in_order(pending, &order);
         }
-        let allocation = allocate(&graph, &uses, &self.widths);
+        // What is live where blocks begin and end depends on no order inside them that keeps the dependences.
+        let allocation = allocate(&graph, &liveness, &uses, &self.widths);
         Ok(Code {
             frame: std::mem::take(&mut self.frame),
             pending,

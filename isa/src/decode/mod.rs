@@ -28,7 +28,7 @@ use crate::execution::CacheOperator;
 use crate::interpreter::bodies::{Nothing, functions};
 use crate::layout::{FRAME_ALIGNMENT, Frame, Layout};
 use crate::linkage::Linkage;
-use crate::liveness::{Uses, Width};
+use crate::liveness::{Registers, Uses, Width};
 use crate::operation::*;
 use crate::program::{CountClass, LANES, LatencyClass, ParameterSlot, Pipe, Program};
 use crate::ptx::ast::{self, LabelId, Module, Statement};
@@ -402,19 +402,21 @@ impl Pending {
     }
 
     fn uses(&self) -> Uses {
-        let registers = |slots: &[Slot]| -> Vec<u32> {
-            slots
-                .iter()
-                .filter_map(|slot| if let Slot::Register(register) = slot { Some(*register) } else { None })
-                .collect()
+        let registers = |slots: &[Slot], found: &mut Registers| {
+            for slot in slots {
+                if let Slot::Register(register) = slot {
+                    found.push(*register);
+                }
+            }
         };
-        let mut reads = registers(&self.sources);
-        reads.extend(registers(&self.list.sources));
-        reads.extend(registers(&self.predicate_sources));
+        let (mut reads, mut writes) = (Registers::new(), Registers::new());
+        registers(&self.sources, &mut reads);
+        registers(&self.list.sources, &mut reads);
+        registers(&self.predicate_sources, &mut reads);
         reads.extend(self.guard);
-        let mut writes = registers(&self.destinations);
-        writes.extend(registers(&self.list.destinations));
-        writes.extend(registers(&self.predicate_destinations));
+        registers(&self.destinations, &mut writes);
+        registers(&self.list.destinations, &mut writes);
+        registers(&self.predicate_destinations, &mut writes);
         Uses { reads, writes, guarded: self.guard.is_some() }
     }
 }
