@@ -59,13 +59,7 @@ impl SourceText {
     /// Takes a text over; positions past 4 GiB are not representable and fall on the last line.
     pub fn new(name: &str, text: &str) -> Self {
         let mut line_starts = vec![0u32];
-        for (offset, byte) in text.bytes().enumerate() {
-            if byte == b'\n'
-                && let Ok(next) = u32::try_from(offset + 1)
-            {
-                line_starts.push(next);
-            }
-        }
+        line_starts.extend(text.match_indices('\n').map_while(|(offset, _)| u32::try_from(offset + 1).ok()));
         Self { name: name.into(), text: text.into(), line_starts: line_starts.into() }
     }
 
@@ -84,9 +78,14 @@ impl SourceText {
         Arc::clone(&self.text)
     }
 
+    /// The line of a byte offset, from 1.
+    pub fn line_of(&self, offset: u32) -> u32 {
+        self.line_starts.partition_point(|start| *start <= offset).max(1) as u32
+    }
+
     /// Line and column of a byte offset.
     pub fn line_column(&self, offset: u32) -> LineColumn {
-        let index = self.line_starts.partition_point(|start| *start <= offset).saturating_sub(1);
+        let index = self.line_of(offset) as usize - 1;
         let start = self.line_starts[index];
         let before = Span::new(start, offset).text(&self.text);
         LineColumn { line: index as u32 + 1, column: before.chars().count() as u32 + 1 }
