@@ -177,6 +177,8 @@ impl<'a> Decoder<'a> {
             }
         }
         self.lay_out_frame(statements).map_err(|error| vec![error])?;
+        // Most statements are one instruction.
+        self.pending.reserve(statements.len() + 1);
         let mut errors = Vec::new();
         let mut labels = vec![u32::MAX; self.function.labels.len()];
         let mut end = function.span;
@@ -307,12 +309,6 @@ impl<'a> Decoder<'a> {
         }
         Ok(())
     }
-}
-
-/// The items in another order: `order` names the former place of each.
-fn in_order<T>(items: Vec<T>, order: &[u32]) -> Vec<T> {
-    let mut items: Vec<Option<T>> = items.into_iter().map(Some).collect();
-    order.iter().filter_map(|&former| items[former as usize].take()).collect()
 }
 
 impl Pending {
