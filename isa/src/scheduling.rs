@@ -106,7 +106,8 @@ pub(crate) fn schedule(
     nodes: &[Node],
     widths: &[Width],
 ) -> Vec<u32> {
-    let mut regions = Regions::new(widths.len());
+    let operands = uses.iter().map(|uses| uses.reads.len() + uses.writes.len()).sum();
+    let mut regions = Regions::new(widths.len(), operands);
     let mut live = LiveSet::new(widths);
     for block in 0..graph.len() {
         live.clear();

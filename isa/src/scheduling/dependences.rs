@@ -92,8 +92,11 @@ impl Dependences {
     pub fn find(&mut self, region: &Region, nodes: &[Node]) {
         self.vertices.clear();
         self.vertices.resize(nodes.len(), Vertex { first_edge: NONE, predecessors: 0, priority: 0 });
+        // Few operands make more than two edges.
         self.edges.clear();
+        self.edges.reserve(2 * region.operand_count());
         self.readers.clear();
+        self.readers.reserve(region.operand_count());
         self.registers.clear();
         self.registers.resize(region.register_count(), NO_HISTORY);
         let mut memory = [NO_HISTORY; SPACES];

@@ -5,7 +5,7 @@ use super::dependences::Dependences;
 use super::region::{Pressure, Region, Register};
 
 /// An instruction on the way through an order.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Candidate {
     /// The cycle from which on its operands are ready.
     start: u32,
@@ -13,8 +13,19 @@ struct Candidate {
     change: i32,
     /// Instructions that it waits for.
     waits: u32,
-    /// Less for what goes first among those that can start in the same cycle: the longest path, then the order of the text.
-    rank: u64,
+    /// Its place among all of the region by the longest path, then the order of the text.
+    rank: u32,
+}
+
+/// The instructions that wait for no other.
+#[derive(Debug, Default)]
+struct Ready {
+    /// Those that can start by now: a bit for each rank.
+    now: Vec<u64>,
+    /// The ranks of those that start later, in no order.
+    later: Vec<u32>,
+    /// No instruction of `later` starts before this cycle.
+    next_start: u32,
 }
 
 /// Puts one region after the other into an order. The lists are used again for the next region: their memory is kept.
@@ -24,8 +35,9 @@ pub(super) struct ListScheduler {
     registers: Vec<Register>,
     /// By place in the region.
     candidates: Vec<Candidate>,
-    /// The places of the instructions that wait for no other, in no order.
-    ready: Vec<u32>,
+    /// The places by rank.
+    ranked: Vec<u32>,
+    ready: Ready,
     found: Vec<u32>,
 }
 
@@ -36,6 +48,11 @@ impl ListScheduler {
             return;
         }
         self.dependences.find(region, nodes);
+        let vertices = &self.dependences.vertices;
+        self.ranked.clear();
+        self.ranked.extend(0..vertices.len() as u32);
+        self.ranked
+            .sort_unstable_by_key(|place| u64::from(!vertices[*place as usize].priority) << 32 | u64::from(*place));
         let least = region.pressure.min(most);
         let mut limits = [most, (most + least) / 2, least].into_iter();
         let mut failed = None;
@@ -49,23 +66,29 @@ impl ListScheduler {
 
     /// Issues instruction after instruction of a machine that issues one a cycle; false where more than `most` words would be live.
     fn order(&mut self, region: &Region, most: i32) -> bool {
-        let ListScheduler { dependences, registers, candidates, ready, found } = self;
+        let ListScheduler { dependences, registers, candidates, ranked, ready, found } = self;
         let mut pressure = Pressure::new(region, registers);
-        candidates.clear();
-        ready.clear();
         found.clear();
-        for (vertex, place) in dependences.vertices.iter().zip(0..) {
-            let rank = u64::from(!vertex.priority) << 32 | u64::from(place);
-            candidates.push(Candidate { start: 0, change: 0, waits: vertex.predecessors, rank });
-            if vertex.predecessors == 0 {
-                ready.push(place);
-                candidates[place as usize].change = pressure.change(region.operands_of(place as usize));
+        ready.clear(ranked.len());
+        candidates.clear();
+        candidates.resize(ranked.len(), Candidate::default());
+        for (rank, place) in ranked.iter().enumerate() {
+            let place = *place as usize;
+            let waits = dependences.vertices[place].predecessors;
+            let change = if waits == 0 { pressure.change(region.operands_of(place)) } else { 0 };
+            candidates[place] = Candidate { start: 0, change, waits, rank: rank as u32 };
+            if waits == 0 {
+                ready.add(&candidates[place], 0);
             }
         }
         let mut cycle = 0;
-        while !ready.is_empty() {
-            let chosen = choose(ready, candidates, cycle, (most - pressure.live).max(0));
-            let place = ready.swap_remove(chosen);
+        while found.len() < ranked.len() {
+            let room = (most - pressure.live).max(0);
+            let candidate_of = |rank: u32| &candidates[ranked[rank as usize] as usize];
+            ready.bring(cycle, candidate_of);
+            let rank = ready.take(room, candidate_of).or_else(|| ready.take_first(ranked));
+            let Some(rank) = rank else { return false };
+            let place = ranked[rank as usize];
             let start = candidates[place as usize].start.max(cycle);
             cycle = start + 1;
             pressure.issue(region.operands_of(place as usize), place, |last, words| {
@@ -83,7 +106,7 @@ impl ListScheduler {
                     // What it changes is worked out once. From now on, it is affected only by becoming a register's last user: a
                     // register that holds no value yet is first written, and all others that name it wait for that.
                     candidate.change = pressure.change(region.operands_of(edge.to as usize));
-                    ready.push(edge.to);
+                    ready.add(candidate, cycle);
                 }
             }
         }
@@ -91,18 +114,72 @@ impl ListScheduler {
     }
 }
 
-/// The place in `ready` of the instruction to issue: the earliest that can start, then the lowest rank, of those that take no more than
-/// `room` words. Where there is none, the first in the order of the text.
-fn choose(ready: &[u32], candidates: &[Candidate], cycle: u32, room: i32) -> usize {
-    let mut best = None;
-    let mut least = (u32::MAX, u64::MAX);
-    for (index, place) in ready.iter().enumerate() {
-        let candidate = &candidates[*place as usize];
-        let key = (candidate.start.max(cycle), candidate.rank);
-        if candidate.change <= room && key < least {
-            (best, least) = (Some(index), key);
+impl Ready {
+    fn clear(&mut self, instructions: usize) {
+        self.now.clear();
+        self.now.resize(instructions.div_ceil(64), 0);
+        self.later.clear();
+        self.next_start = u32::MAX;
+    }
+
+    fn add(&mut self, candidate: &Candidate, cycle: u32) {
+        if candidate.start <= cycle {
+            self.now[candidate.rank as usize / 64] |= 1 << (candidate.rank % 64);
+        } else {
+            self.later.push(candidate.rank);
+            self.next_start = self.next_start.min(candidate.start);
         }
     }
-    let first_of_text = || (0..ready.len()).min_by_key(|index| ready[*index]).unwrap_or(0);
-    best.unwrap_or_else(first_of_text)
+
+    /// Finds those that can start by now.
+    fn bring<'c>(&mut self, cycle: u32, candidate_of: impl Fn(u32) -> &'c Candidate) {
+        if cycle < self.next_start {
+            return;
+        }
+        self.next_start = u32::MAX;
+        let now = &mut self.now;
+        let next_start = &mut self.next_start;
+        self.later.retain(|&rank| {
+            let start = candidate_of(rank).start;
+            if start <= cycle {
+                now[rank as usize / 64] |= 1 << (rank % 64);
+            } else {
+                *next_start = (*next_start).min(start);
+            }
+            start > cycle
+        });
+    }
+
+    /// Takes the rank of the instruction to issue: of those that take no more than `room` words the earliest that can start, then the
+    /// one of the lowest rank.
+    fn take<'c>(&mut self, room: i32, candidate_of: impl Fn(u32) -> &'c Candidate) -> Option<u32> {
+        for (word, bits) in self.now.iter_mut().enumerate() {
+            let mut rest = *bits;
+            while rest != 0 {
+                let bit = rest.trailing_zeros();
+                let rank = word as u32 * 64 + bit;
+                if candidate_of(rank).change <= room {
+                    *bits &= !(1 << bit);
+                    return Some(rank);
+                }
+                rest &= rest - 1;
+            }
+        }
+        let fits = |index: &usize| candidate_of(self.later[*index]).change <= room;
+        let key = |index: &usize| (candidate_of(self.later[*index]).start, self.later[*index]);
+        let index = (0..self.later.len()).filter(fits).min_by_key(key)?;
+        Some(self.later.swap_remove(index))
+    }
+
+    /// Takes the rank of the first instruction in the order of the text, for where none fits.
+    fn take_first(&mut self, ranked: &[u32]) -> Option<u32> {
+        let bits =
+            self.now.iter().zip(0..).flat_map(|(bits, word)| {
+                (0..64).filter(move |bit| bits >> bit & 1 != 0).map(move |bit| word * 64 + bit)
+            });
+        let rank = bits.chain(self.later.iter().copied()).min_by_key(|rank| ranked[*rank as usize])?;
+        self.now[rank as usize / 64] &= !(1 << (rank % 64));
+        self.later.retain(|other| *other != rank);
+        Some(rank)
+    }
 }

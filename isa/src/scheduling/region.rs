@@ -76,6 +76,11 @@ impl Region<'_> {
         (self.end - self.start) as usize
     }
 
+    /// Operands of all its instructions.
+    pub fn operand_count(&self) -> usize {
+        (self.bounds[self.len()] - self.bounds[0]) as usize
+    }
+
     /// How many registers its instructions name.
     pub fn register_count(&self) -> usize {
         self.registers.len()
@@ -88,12 +93,12 @@ impl Region<'_> {
 }
 
 impl Regions {
-    /// None yet, of a function with so many registers.
-    pub fn new(registers: usize) -> Self {
+    /// None yet, of a function with so many registers, whose instructions have so many operands.
+    pub fn new(registers: usize, operands: usize) -> Self {
         Regions {
             extents: Vec::new(),
             registers: Vec::new(),
-            operands: Vec::new(),
+            operands: Vec::with_capacity(operands),
             bounds: Vec::new(),
             names: Vec::new(),
             numbers: vec![0; registers],
@@ -125,6 +130,7 @@ impl Regions {
         let uses = &uses[start as usize..end as usize];
         let first_register = self.registers.len();
         let first_bound = self.bounds.len() as u32;
+        self.bounds.reserve(uses.len() + 1);
         self.names.clear();
         for (place, uses) in uses.iter().enumerate() {
             self.bounds.push(self.operands.len() as u32);
