@@ -442,16 +442,18 @@ impl Output<'_> {
         let mut scoreboard = Scoreboard::default();
         let predicate_base = self.rows as u16;
         // An operand that is not there stays the sink.
-        let is_operand = |slot: &Slot| *slot != Slot::None;
-        for (source, slot) in instruction.sources.iter_mut().zip(pending.sources).filter(|(_, slot)| is_operand(slot)) {
-            *source = place.source(slot, &mut scoreboard);
-            if slot == Slot::FrameEnd {
+        for (source, slot) in instruction.sources.iter_mut().zip(&pending.sources) {
+            if *slot != Slot::None {
+                *source = place.source(*slot, &mut scoreboard);
+            }
+            if *slot == Slot::FrameEnd {
                 instruction.offset += i64::from(place.frame_bytes);
             }
         }
-        let destinations = instruction.destinations.iter_mut().zip(pending.destinations);
-        for (destination, slot) in destinations.filter(|(_, slot)| is_operand(slot)) {
-            *destination = place.destination(slot, &mut scoreboard);
+        for (destination, slot) in instruction.destinations.iter_mut().zip(&pending.destinations) {
+            if *slot != Slot::None {
+                *destination = place.destination(*slot, &mut scoreboard);
+            }
         }
         let OperandList { destinations, sources } = &pending.list;
         if !destinations.is_empty() || !sources.is_empty() {

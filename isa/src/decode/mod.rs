@@ -285,12 +285,17 @@ impl<'a> Decoder<'a> {
         if !known {
             return Err(self.refused(instruction));
         }
-        let carries =
-            matches!(instruction.opcode, Opcode::Addc | Opcode::Subc | Opcode::Madc) || instruction.has(Modifier::Cc);
-        let pinned = matches!(instruction.opcode, Opcode::Activemask | Opcode::Mbarrier)
-            || [Modifier::Acquire, Modifier::Release, Modifier::AcquireRelease, Modifier::SequentiallyConsistent]
-                .into_iter()
-                .any(|order| instruction.has(order));
+        let mut carries = matches!(instruction.opcode, Opcode::Addc | Opcode::Subc | Opcode::Madc);
+        let mut pinned = matches!(instruction.opcode, Opcode::Activemask | Opcode::Mbarrier);
+        for modifier in &instruction.modifiers {
+            match modifier {
+                Modifier::Cc => carries = true,
+                Modifier::Acquire | Modifier::Release | Modifier::AcquireRelease | Modifier::SequentiallyConsistent => {
+                    pinned = true
+                }
+                _ => {}
+            }
+        }
         for pending in &mut self.pending[before..] {
             pending.carries |= carries;
             pending.pinned |= pinned;

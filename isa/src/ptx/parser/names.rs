@@ -63,17 +63,22 @@ impl<'a> Scope<'a> {
 
     /// The register that `name` is in one of the ranges: a stem and a decimal number without leading zeros.
     fn find_in_ranges(&self, name: &str) -> Option<Name> {
-        let bytes = name.as_bytes();
-        // A stem may itself end in digits: of several that fit, the shortest is meant.
-        let mut found: Option<(usize, Name)> = None;
-        for (stem, range) in &self.ranges {
-            let Some(number) = bytes.strip_prefix(stem.as_bytes()).and_then(register_number) else { continue };
-            if number < range.count && found.is_none_or(|(length, _)| stem.len() < length) {
+        if self.ranges.is_empty() {
+            return None;
+        }
+        let digits = name.bytes().rev().take_while(u8::is_ascii_digit).count();
+        // A stem may itself end in digits, so every cut is tried.
+        for length in (1..=digits.min(10)).rev() {
+            let (stem, number) = name.split_at(name.len() - length);
+            if let Some(range) = self.range(stem)
+                && let Some(number) = register_number(number)
+                && number < range.count
+            {
                 let first = RegisterId(range.first.0 + number * range.vector_length);
-                found = Some((stem.len(), Name::Register { first, vector_length: range.vector_length }));
+                return Some(Name::Register { first, vector_length: range.vector_length });
             }
         }
-        found.map(|(_, name)| name)
+        None
     }
 
     fn range(&self, stem: &str) -> Option<&Range> {
@@ -81,20 +86,9 @@ impl<'a> Scope<'a> {
     }
 }
 
-/// The number of a register in a range: decimal digits, none of them a leading zero.
-fn register_number(digits: &[u8]) -> Option<u32> {
-    if digits.is_empty() || (digits.len() > 1 && digits[0] == b'0') {
-        return None;
-    }
-    let mut number = 0u32;
-    for digit in digits {
-        let digit = digit.wrapping_sub(b'0');
-        if digit > 9 {
-            return None;
-        }
-        number = number.checked_mul(10)?.checked_add(u32::from(digit))?;
-    }
-    Some(number)
+/// The number of a register in a range, of decimal digits; none may be a leading zero.
+fn register_number(digits: &str) -> Option<u32> {
+    if digits.len() > 1 && digits.starts_with('0') { None } else { digits.parse().ok() }
 }
 
 /// A function under construction.
