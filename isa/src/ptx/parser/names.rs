@@ -66,29 +66,28 @@ impl<'a> Scope<'a> {
         if self.ranges.is_empty() {
             return None;
         }
-        let digits = name.bytes().rev().take_while(u8::is_ascii_digit).count();
-        // A stem may itself end in digits, so every cut is tried.
+        let name = name.as_bytes();
+        let digits = name.iter().rev().take_while(|byte| byte.is_ascii_digit()).count();
+        // A stem may itself end in digits, so every cut is tried. Ten digits are the most that a range's numbers have.
         for length in (1..=digits.min(10)).rev() {
             let (stem, number) = name.split_at(name.len() - length);
+            if length > 1 && number[0] == b'0' {
+                continue;
+            }
+            let number = number.iter().fold(0, |number, digit| number * 10 + u64::from(digit - b'0'));
             if let Some(range) = self.range(stem)
-                && let Some(number) = register_number(number)
-                && number < range.count
+                && number < u64::from(range.count)
             {
-                let first = RegisterId(range.first.0 + number * range.vector_length);
+                let first = RegisterId(range.first.0 + number as u32 * range.vector_length);
                 return Some(Name::Register { first, vector_length: range.vector_length });
             }
         }
         None
     }
 
-    fn range(&self, stem: &str) -> Option<&Range> {
-        self.ranges.iter().find(|(other, _)| *other == stem).map(|(_, range)| range)
+    fn range(&self, stem: &[u8]) -> Option<&Range> {
+        self.ranges.iter().find(|(other, _)| other.as_bytes() == stem).map(|(_, range)| range)
     }
-}
-
-/// The number of a register in a range, of decimal digits; none may be a leading zero.
-fn register_number(digits: &str) -> Option<u32> {
-    if digits.len() > 1 && digits.starts_with('0') { None } else { digits.parse().ok() }
 }
 
 /// A function under construction.
@@ -207,7 +206,7 @@ impl<'a> Parser<'a> {
         }
         let fresh = match (count, scope.scopes.last_mut()) {
             (Some(count), Some(innermost)) => {
-                let is_new = innermost.range(name).is_none();
+                let is_new = innermost.range(name.as_bytes()).is_none();
                 innermost.ranges.push((name, Range { first, count, vector_length }));
                 is_new
             }
@@ -277,7 +276,7 @@ impl<'a> Parser<'a> {
     /// What is declared with the stem of a register's name.
     fn register_hint(&self, scope: &FunctionScope<'a>, name: &str) -> String {
         let stem = name.trim_end_matches(|character: char| character.is_ascii_digit());
-        let range = scope.scopes.iter().rev().find_map(|scope| scope.range(stem));
+        let range = scope.scopes.iter().rev().find_map(|scope| scope.range(stem.as_bytes()));
         match range {
             Some(range) if range.count > 0 => {
                 format!("`{stem}0` to `{stem}{}` are declared", range.count - 1)
