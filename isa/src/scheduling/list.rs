@@ -22,8 +22,8 @@ struct Candidate {
 struct Ready {
     /// Those that can start by now: a bit for each rank.
     now: Vec<u64>,
-    /// The ranks of those that start later, in no order.
-    later: Vec<u32>,
+    /// Those that start later, each with its cycle and rank, in no order.
+    later: Vec<(u32, u32)>,
     /// No instruction of `later` starts before this cycle.
     next_start: u32,
 }
@@ -35,8 +35,8 @@ pub(super) struct ListScheduler {
     registers: Vec<Register>,
     /// By place in the region.
     candidates: Vec<Candidate>,
-    /// The places by rank.
-    ranked: Vec<u32>,
+    /// The places by rank, each with the inverse of its priority in the upper half.
+    ranked: Vec<u64>,
     ready: Ready,
     found: Vec<u32>,
 }
@@ -48,11 +48,10 @@ impl ListScheduler {
             return;
         }
         self.dependences.find(region, nodes);
-        let vertices = &self.dependences.vertices;
+        let vertices = self.dependences.vertices.iter().zip(0..);
         self.ranked.clear();
-        self.ranked.extend(0..vertices.len() as u32);
-        self.ranked
-            .sort_unstable_by_key(|place| u64::from(!vertices[*place as usize].priority) << 32 | u64::from(*place));
+        self.ranked.extend(vertices.map(|(vertex, place)| u64::from(!vertex.priority) << 32 | place));
+        self.ranked.sort_unstable();
         let least = region.pressure.min(most);
         let mut limits = [most, (most + least) / 2, least].into_iter();
         let mut failed = None;
@@ -72,8 +71,8 @@ impl ListScheduler {
         ready.clear(ranked.len());
         candidates.clear();
         candidates.resize(ranked.len(), Candidate::default());
-        for (rank, place) in ranked.iter().enumerate() {
-            let place = *place as usize;
+        for (rank, key) in ranked.iter().enumerate() {
+            let place = place_of(*key) as usize;
             let waits = dependences.vertices[place].predecessors;
             let change = if waits == 0 { pressure.change(region.operands_of(place)) } else { 0 };
             candidates[place] = Candidate { start: 0, change, waits, rank: rank as u32 };
@@ -84,11 +83,11 @@ impl ListScheduler {
         let mut cycle = 0;
         while found.len() < ranked.len() {
             let room = (most - pressure.live).max(0);
-            let candidate_of = |rank: u32| &candidates[ranked[rank as usize] as usize];
-            ready.bring(cycle, candidate_of);
-            let rank = ready.take(room, candidate_of).or_else(|| ready.take_first(ranked));
+            ready.bring(cycle);
+            let fits = |rank: u32| candidates[place_of(ranked[rank as usize]) as usize].change <= room;
+            let rank = ready.take(fits).or_else(|| ready.take_first(ranked));
             let Some(rank) = rank else { return false };
-            let place = ranked[rank as usize];
+            let place = place_of(ranked[rank as usize]);
             let start = candidates[place as usize].start.max(cycle);
             cycle = start + 1;
             pressure.issue(region.operands_of(place as usize), place, |last, words| {
@@ -126,60 +125,63 @@ impl Ready {
         if candidate.start <= cycle {
             self.now[candidate.rank as usize / 64] |= 1 << (candidate.rank % 64);
         } else {
-            self.later.push(candidate.rank);
+            self.later.push((candidate.start, candidate.rank));
             self.next_start = self.next_start.min(candidate.start);
         }
     }
 
     /// Finds those that can start by now.
-    fn bring<'c>(&mut self, cycle: u32, candidate_of: impl Fn(u32) -> &'c Candidate) {
+    fn bring(&mut self, cycle: u32) {
         if cycle < self.next_start {
             return;
         }
         self.next_start = u32::MAX;
-        let now = &mut self.now;
-        let next_start = &mut self.next_start;
-        self.later.retain(|&rank| {
-            let start = candidate_of(rank).start;
+        let mut index = 0;
+        while let Some(&(start, rank)) = self.later.get(index) {
             if start <= cycle {
-                now[rank as usize / 64] |= 1 << (rank % 64);
+                self.now[rank as usize / 64] |= 1 << (rank % 64);
+                self.later.swap_remove(index);
             } else {
-                *next_start = (*next_start).min(start);
+                self.next_start = self.next_start.min(start);
+                index += 1;
             }
-            start > cycle
-        });
+        }
     }
 
-    /// Takes the rank of the instruction to issue: of those that take no more than `room` words the earliest that can start, then the
-    /// one of the lowest rank.
-    fn take<'c>(&mut self, room: i32, candidate_of: impl Fn(u32) -> &'c Candidate) -> Option<u32> {
+    /// Takes the rank of the instruction to issue: of those that fit the earliest that can start, then the one of the lowest rank.
+    fn take(&mut self, fits: impl Fn(u32) -> bool) -> Option<u32> {
         for (word, bits) in self.now.iter_mut().enumerate() {
             let mut rest = *bits;
             while rest != 0 {
                 let bit = rest.trailing_zeros();
                 let rank = word as u32 * 64 + bit;
-                if candidate_of(rank).change <= room {
+                if fits(rank) {
                     *bits &= !(1 << bit);
                     return Some(rank);
                 }
                 rest &= rest - 1;
             }
         }
-        let fits = |index: &usize| candidate_of(self.later[*index]).change <= room;
-        let key = |index: &usize| (candidate_of(self.later[*index]).start, self.later[*index]);
-        let index = (0..self.later.len()).filter(fits).min_by_key(key)?;
-        Some(self.later.swap_remove(index))
+        let fitting = (0..self.later.len()).filter(|index| fits(self.later[*index].1));
+        let index = fitting.min_by_key(|index| self.later[*index])?;
+        Some(self.later.swap_remove(index).1)
     }
 
     /// Takes the rank of the first instruction in the order of the text, for where none fits.
-    fn take_first(&mut self, ranked: &[u32]) -> Option<u32> {
+    fn take_first(&mut self, ranked: &[u64]) -> Option<u32> {
         let bits =
             self.now.iter().zip(0..).flat_map(|(bits, word)| {
                 (0..64).filter(move |bit| bits >> bit & 1 != 0).map(move |bit| word * 64 + bit)
             });
-        let rank = bits.chain(self.later.iter().copied()).min_by_key(|rank| ranked[*rank as usize])?;
+        let later = self.later.iter().map(|(_, rank)| *rank);
+        let rank = bits.chain(later).min_by_key(|rank| place_of(ranked[*rank as usize]))?;
         self.now[rank as usize / 64] &= !(1 << (rank % 64));
-        self.later.retain(|other| *other != rank);
+        self.later.retain(|(_, other)| *other != rank);
         Some(rank)
     }
+}
+
+/// The place in its region of a ranked instruction.
+fn place_of(key: u64) -> u32 {
+    key as u32
 }
