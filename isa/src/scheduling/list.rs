@@ -88,6 +88,7 @@ impl ListScheduler {
             let rank = ready.take(fits).or_else(|| ready.take_first(ranked));
             let Some(rank) = rank else { return false };
             let place = place_of(ranked[rank as usize]);
+            debug_assert_eq!(candidates[place as usize].change, pressure.change(region.operands_of(place as usize)));
             let start = candidates[place as usize].start.max(cycle);
             cycle = start + 1;
             pressure.issue(region.operands_of(place as usize), place, |last, words| {
@@ -182,6 +183,6 @@ impl Ready {
 }
 
 /// The place in its region of a ranked instruction.
-fn place_of(key: u64) -> u32 {
+const fn place_of(key: u64) -> u32 {
     key as u32
 }
