@@ -4,7 +4,7 @@
 //! old value and so does not end its life.
 
 use crate::control_flow::Graph;
-use crate::liveness::{Liveness, Uses, Width, liveness};
+use crate::liveness::{Liveness, Uses, Width};
 use crate::operation::{FIRST_PREDICATE, FIRST_ROW};
 
 /// Places of each kind of register.
@@ -73,11 +73,17 @@ struct Interval {
     last: u32,
 }
 
-/// Finds a place for every register.
-pub(crate) fn allocate(graph: &Graph, uses: &[Uses], widths: &[Width]) -> Allocation {
-    let liveness = liveness(graph, uses, widths.len());
+/// Finds a place for every register. `order` names the instruction, an index into `uses`, at each place of the code. It is one that
+/// keeps blocks and dependences, so that `liveness`, of the order of the text, still tells what is live where blocks begin and end.
+pub(crate) fn allocate(
+    graph: &Graph,
+    liveness: &Liveness,
+    uses: &[Uses],
+    order: &[u32],
+    widths: &[Width],
+) -> Allocation {
     let read_first = if graph.len() == 0 { Vec::new() } else { liveness.live_in(0).collect() };
-    let intervals = intervals(graph, uses, &liveness, widths.len());
+    let intervals = intervals(graph, uses, order, liveness, widths.len());
     let mut places = vec![0u32; widths.len()];
     // A lane of a wide register is not where the same lane of a narrow one would be: lanes that have parted would overwrite each
     // other's values if registers of different width shared rows. So each width has rows of its own.
@@ -132,26 +138,39 @@ fn first_fit(busy: &mut Vec<u32>, free: impl Fn(u32) -> bool) -> usize {
     })
 }
 
-/// From where to where in the text each register must keep its value, by first instruction.
-fn intervals(graph: &Graph, uses: &[Uses], liveness: &Liveness, registers: usize) -> Vec<Interval> {
-    let blocks = graph.len();
-    let mut found: Vec<Option<Interval>> = vec![None; registers];
-    let mut extend = |register: usize, pc: u32| {
-        let interval = found[register].get_or_insert(Interval { register: register as u32, first: pc, last: pc });
+/// From where to where in the code each register must keep its value, by first instruction.
+fn intervals(graph: &Graph, uses: &[Uses], order: &[u32], liveness: &Liveness, registers: usize) -> Vec<Interval> {
+    const UNUSED: Interval = Interval { register: 0, first: u32::MAX, last: 0 };
+    let mut found = vec![UNUSED; registers];
+    let mut extend = |register: u32, pc: u32| {
+        let interval = &mut found[register as usize];
+        interval.register = register;
         interval.first = interval.first.min(pc);
         interval.last = interval.last.max(pc);
     };
-    for block in 0..blocks {
+    for block in 0..graph.len() {
         let (first, after) = (graph.starts[block], graph.starts[block + 1]);
-        liveness.live_in(block).for_each(|register| extend(register as usize, first));
-        liveness.live_out(block).for_each(|register| extend(register as usize, after));
+        liveness.live_in(block).for_each(|register| extend(register, first));
+        liveness.live_out(block).for_each(|register| extend(register, after));
         for pc in first..after {
-            for &register in uses[pc as usize].reads.iter().chain(&uses[pc as usize].writes) {
-                extend(register as usize, pc);
-            }
+            let uses = &uses[order[pc as usize] as usize];
+            uses.reads.iter().chain(&uses.writes).for_each(|register| extend(*register, pc));
         }
     }
-    let mut intervals: Vec<Interval> = found.into_iter().flatten().collect();
-    intervals.sort_by_key(|interval| (interval.first, interval.register));
+    // Each register goes behind those whose intervals begin earlier, and those of the same beginning with lower numbers.
+    let mut ends = vec![0u32; uses.len() + 2];
+    let is_used = |interval: &&Interval| interval.first != UNUSED.first;
+    found.iter().filter(is_used).for_each(|interval| ends[interval.first as usize + 1] += 1);
+    let mut count = 0;
+    for end in &mut ends {
+        count += *end;
+        *end = count;
+    }
+    let mut intervals = vec![UNUSED; count as usize];
+    for interval in found.iter().filter(is_used) {
+        let place = &mut ends[interval.first as usize];
+        intervals[*place as usize] = *interval;
+        *place += 1;
+    }
     intervals
 }

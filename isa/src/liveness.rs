@@ -1,6 +1,7 @@
 //! Which registers hold a value that is still needed where basic blocks begin and end.
 
 use crate::control_flow::Graph;
+use smallvec::SmallVec;
 
 /// What a virtual register takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,11 +13,14 @@ pub(crate) enum Width {
     Two,
 }
 
+/// Registers of an instruction. Nearly all have few enough to be stored in place.
+pub(crate) type Registers = SmallVec<[u32; 6]>;
+
 /// The virtual registers that an instruction reads and writes.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Uses {
-    pub reads: Vec<u32>,
-    pub writes: Vec<u32>,
+    pub reads: Registers,
+    pub writes: Registers,
     /// Whether the writes may not happen.
     pub guarded: bool,
 }
@@ -143,14 +147,14 @@ pub(crate) struct LiveSet<'w> {
     members: Vec<u32>,
     /// Where a register is among the members.
     places: Vec<u32>,
-    words: i64,
+    words: i32,
 }
 
 /// The place of a register that is no member.
 const ABSENT: u32 = u32::MAX;
 
 /// 32-bit words of a register that count as pressure.
-pub(crate) fn words_of(width: Width) -> i64 {
+pub(crate) fn words_of(width: Width) -> i32 {
     match width {
         Width::Predicate => 0,
         Width::One => 1,
@@ -168,7 +172,7 @@ impl<'w> LiveSet<'w> {
     }
 
     /// 32-bit words of all members.
-    pub fn words(&self) -> i64 {
+    pub fn words(&self) -> i32 {
         self.words
     }
 
@@ -225,7 +229,7 @@ mod tests {
     use crate::control_flow::Flow;
 
     fn uses(reads: &[u32], writes: &[u32], guarded: bool) -> Uses {
-        Uses { reads: reads.to_vec(), writes: writes.to_vec(), guarded }
+        Uses { reads: reads.into(), writes: writes.into(), guarded }
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! A decoded kernel: what an SM runs, wherever the code came from.
 
 use crate::operation::{Instruction, Row};
+use crate::ptx::source::{SourceText, Span};
 use std::sync::Arc;
 
 /// Lanes of a warp.
@@ -159,12 +160,12 @@ impl Dependencies {
 }
 
 /// Where an instruction stands in its source.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct SourcePosition {
-    /// Line of the PTX (or offset of the SASS) text, counted from 1.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SourcePosition<'p> {
+    /// Line of the PTX text, counted from 1.
     pub line: u32,
     /// The instruction's text.
-    pub text: Box<str>,
+    pub text: &'p str,
 }
 
 /// A parameter of a kernel.
@@ -239,13 +240,14 @@ pub(crate) struct Calls {
 #[derive(Clone, Debug)]
 pub struct Program {
     pub(crate) name: KernelName,
-    /// From which instruction on the text is of which file, ascending.
-    pub(crate) files: Vec<(u32, Arc<str>)>,
+    /// From which instruction on the text is which, ascending.
+    pub(crate) sources: Vec<(u32, SourceText)>,
     pub(crate) resources: Resources,
     pub(crate) parameters: Vec<ParameterSlot>,
     pub(crate) parameter_bytes: u32,
     pub(crate) timings: Vec<Timing>,
-    pub(crate) positions: Vec<SourcePosition>,
+    /// Where each instruction stands in its text.
+    pub(crate) spans: Vec<Span>,
     pub(crate) instructions: Vec<Instruction>,
     pub(crate) calls: Calls,
     /// Immediates, one value in all lanes; and operand lists, see [`Instruction::operand_list`].
@@ -268,8 +270,12 @@ impl Program {
 
     /// The file that the instruction at `pc` came from.
     pub fn file_name(&self, pc: u32) -> &str {
-        let after = self.files.partition_point(|(first, _)| *first <= pc);
-        self.files.get(after.saturating_sub(1)).map_or("", |(_, name)| name)
+        self.source(pc).map_or("", SourceText::name)
+    }
+
+    fn source(&self, pc: u32) -> Option<&SourceText> {
+        let after = self.sources.partition_point(|(first, _)| *first <= pc);
+        self.sources.get(after.saturating_sub(1)).map(|(_, source)| source)
     }
 
     /// What it asks of an SM.
@@ -345,8 +351,10 @@ impl Program {
     }
 
     /// Where the instruction at `pc` stands in the source.
-    pub fn position(&self, pc: u32) -> &SourcePosition {
-        &self.positions[pc as usize]
+    pub fn position(&self, pc: u32) -> SourcePosition<'_> {
+        let span = self.spans[pc as usize];
+        let Some(source) = self.source(pc) else { return SourcePosition::default() };
+        SourcePosition { line: source.line_of(span.start), text: span.text(source.text()) }
     }
 
     /// Entries of a warp's scoreboard: what [`Dependencies`] index.

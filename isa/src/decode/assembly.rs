@@ -1,19 +1,19 @@
 //! From decoded functions to a program: registers get places, branches their meeting points, frames their sizes.
 
-use super::{Decoded, Decoder, OperandList, Pending, Slot, in_order};
+use super::{Decoded, Decoder, OperandList, Pending, Slot};
 use crate::allocation::{Allocation, Places, allocate};
 use crate::control_flow::{Flow, Graph};
 use crate::layout::{FRAME_ALIGNMENT, Frame, Layout};
 use crate::linkage::{Linkage, address_of};
-use crate::liveness::{Uses, Width};
+use crate::liveness::{Uses, Width, liveness};
 use crate::operation::*;
-use crate::program::{Calls, Dependencies, LANES, Program, Resources, SourcePosition, Timing};
+use crate::program::{Calls, Dependencies, LANES, Program, Resources, Timing};
 use crate::ptx::PtxErrorKind;
 use crate::ptx::error::RawError;
+use crate::ptx::source::SourceText;
 use crate::scheduling::{Node, schedule};
 use smallvec::SmallVec;
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 /// Registers that the machine's calling convention takes beyond the program's own (stack pointer, spare pair).
 const RESERVED_REGISTERS: u32 = 4;
@@ -33,7 +33,10 @@ pub(super) struct Cycle {
 /// A decoded function.
 struct Code {
     frame: Frame,
+    /// In the order of the text.
     pending: Vec<Pending>,
+    /// The place in the text of the instruction at each place of the program.
+    order: Vec<u32>,
     /// Branch targets.
     tables: Vec<Vec<u32>>,
     widths: Vec<Width>,
@@ -247,7 +250,7 @@ impl Place<'_> {
     }
 
     /// The rows whose contents at the start the function may see. Like a place that another register had before, no other row's
-    /// contents are ever read.
+    /// contents are ever read. Ascending.
     fn rows_read_first(&self) -> Vec<u16> {
         let read_first = self.code.allocation.read_first.iter();
         let rows = read_first.flat_map(|&register| match self.code.widths[register as usize] {
@@ -255,7 +258,9 @@ impl Place<'_> {
             Width::One => self.row(register)..self.row(register) + 1,
             Width::Two => self.row(register)..self.row(register) + 2,
         });
-        rows.collect()
+        let mut rows: Vec<u16> = rows.collect();
+        rows.sort_unstable();
+        rows
     }
 
     fn source(&self, slot: Slot, scoreboard: &mut Scoreboard) -> Source {
@@ -292,18 +297,19 @@ impl Decoder<'_> {
         for (block, meeting) in graph.reconvergence().into_iter().enumerate() {
             self.pending[graph.starts[block + 1] as usize - 1].instruction.reconvergence = meeting;
         }
-        let mut uses: Vec<Uses> = self.pending.iter().map(Pending::uses).collect();
-        let mut pending = std::mem::take(&mut self.pending);
-        if self.schedules {
-            let nodes: Vec<Node> = pending.iter().map(Pending::node).collect();
-            let order = schedule(&graph, &uses, &nodes, &self.widths);
-            uses = in_order(uses, &order);
-            pending = in_order(pending, &order);
-        }
-        let allocation = allocate(&graph, &uses, &self.widths);
+        let uses: Vec<Uses> = self.pending.iter().map(Pending::uses).collect();
+        let liveness = liveness(&graph, &uses, self.widths.len());
+        let order = if self.schedules {
+            let nodes: Vec<Node> = self.pending.iter().map(Pending::node).collect();
+            schedule(&graph, &liveness, &uses, &nodes, &self.widths)
+        } else {
+            (0..uses.len() as u32).collect()
+        };
+        let allocation = allocate(&graph, &liveness, &uses, &order, &self.widths);
         Ok(Code {
             frame: std::mem::take(&mut self.frame),
-            pending,
+            pending: std::mem::take(&mut self.pending),
+            order,
             tables: std::mem::take(&mut self.tables),
             widths: std::mem::take(&mut self.widths),
             allocation,
@@ -351,14 +357,14 @@ impl Decoder<'_> {
         let mut zeroed_rows: Vec<u16> = (0..rows as u16).collect();
         let mut instructions = Vec::with_capacity(count);
         let mut timings = Vec::with_capacity(count);
-        let mut positions = Vec::with_capacity(count);
-        let mut files: Vec<(u32, Arc<str>)> = Vec::new();
+        let mut spans = Vec::with_capacity(count);
+        let mut sources: Vec<(u32, SourceText)> = Vec::new();
+        let mut last_module = None;
         for (index, code) in codes.iter().enumerate() {
             let number = self.functions[index];
             let (module, _) = self.linkage.function(number);
-            let source = &self.linkage.modules[module as usize].source;
-            if files.last().is_none_or(|(_, name)| &**name != source.name()) {
-                files.push((firsts[index], source.name().into()));
+            if last_module.replace(module) != Some(module) {
+                sources.push((firsts[index], self.linkage.modules[module as usize].source.clone()));
             }
             if index > 0 {
                 output.calls.entries.push((address_of(number), firsts[index]));
@@ -374,13 +380,13 @@ impl Decoder<'_> {
             if !has_functions && !self.uses_alloca {
                 zeroed_rows = place.rows_read_first();
             }
-            for pending in &code.pending {
+            for place_in_text in &code.order {
+                let pending = &code.pending[*place_in_text as usize];
                 let (instruction, dependencies) = output.placed(pending, &place);
                 let (pipe, latency, count, passes) = pending.cost;
                 let is_plain = instruction.kind == Kind::Lanes;
                 timings.push(Timing { pipe, latency, count, passes, is_plain, dependencies });
-                let line = source.line_column(pending.span.start).line;
-                positions.push(SourcePosition { line, text: pending.span.text(source.text()).into() });
+                spans.push(pending.span);
                 instructions.push(instruction);
             }
         }
@@ -400,12 +406,12 @@ impl Decoder<'_> {
         };
         Ok(Program {
             name: (&*self.function.name).into(),
-            files,
+            sources,
             resources,
             parameters: self.layout.parameters.clone(),
             parameter_bytes: self.layout.parameter_bytes,
             timings,
-            positions,
+            spans,
             instructions,
             calls: output.calls,
             constants: output.constants,
@@ -435,14 +441,19 @@ impl Output<'_> {
         let mut instruction = pending.instruction;
         let mut scoreboard = Scoreboard::default();
         let predicate_base = self.rows as u16;
-        for (source, slot) in instruction.sources.iter_mut().zip(pending.sources) {
-            *source = place.source(slot, &mut scoreboard);
-            if slot == Slot::FrameEnd {
+        // An operand that is not there stays the sink.
+        for (source, slot) in instruction.sources.iter_mut().zip(&pending.sources) {
+            if *slot != Slot::None {
+                *source = place.source(*slot, &mut scoreboard);
+            }
+            if *slot == Slot::FrameEnd {
                 instruction.offset += i64::from(place.frame_bytes);
             }
         }
-        for (destination, slot) in instruction.destinations.iter_mut().zip(pending.destinations) {
-            *destination = place.destination(slot, &mut scoreboard);
+        for (destination, slot) in instruction.destinations.iter_mut().zip(&pending.destinations) {
+            if *slot != Slot::None {
+                *destination = place.destination(*slot, &mut scoreboard);
+            }
         }
         let OperandList { destinations, sources } = &pending.list;
         if !destinations.is_empty() || !sources.is_empty() {

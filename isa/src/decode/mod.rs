@@ -28,7 +28,7 @@ use crate::execution::CacheOperator;
 use crate::interpreter::bodies::{Nothing, functions};
 use crate::layout::{FRAME_ALIGNMENT, Frame, Layout};
 use crate::linkage::Linkage;
-use crate::liveness::{Uses, Width};
+use crate::liveness::{Registers, Uses, Width};
 use crate::operation::*;
 use crate::program::{CountClass, LANES, LatencyClass, ParameterSlot, Pipe, Program};
 use crate::ptx::ast::{self, LabelId, Module, Statement};
@@ -177,6 +177,8 @@ impl<'a> Decoder<'a> {
             }
         }
         self.lay_out_frame(statements).map_err(|error| vec![error])?;
+        // Most statements are one instruction.
+        self.pending.reserve(statements.len() + 1);
         let mut errors = Vec::new();
         let mut labels = vec![u32::MAX; self.function.labels.len()];
         let mut end = function.span;
@@ -229,18 +231,15 @@ impl<'a> Decoder<'a> {
         &mut self.pending[index]
     }
 
+    /// What is told of an instruction that the simulator does not execute.
+    fn refused(&self, instruction: &ast::Instruction) -> RawError {
+        let text = instruction.span.text(self.module.source.text());
+        let head = text.split([';', '\n']).next().unwrap_or(text).trim();
+        let message = format!("`{head}` is not supported by the simulator");
+        RawError::new(PtxErrorKind::UnknownInstruction, instruction.span, message)
+    }
+
     fn instruction(&mut self, instruction: &ast::Instruction) -> Decoded<()> {
-        // Operands that need instructions of their own are computed first: the destination's place in the list is kept.
-        let refused = || {
-            let text = instruction.span.text(self.module.source.text());
-            let head = text.split([';', '\n']).next().unwrap_or(text).trim();
-            RawError::new(
-                PtxErrorKind::UnknownInstruction,
-                instruction.span,
-                format!("`{head}` is not supported by the simulator"),
-            )
-        };
-        let refused_error = refused();
         let before = self.pending.len();
         let known = match instruction.opcode {
             Opcode::Ld | Opcode::Ldu | Opcode::St => self.memory(instruction)?,
@@ -284,14 +283,19 @@ impl<'a> Decoder<'a> {
             _ => self.arithmetic(instruction)?,
         };
         if !known {
-            return Err(refused_error);
+            return Err(self.refused(instruction));
         }
-        let carries =
-            matches!(instruction.opcode, Opcode::Addc | Opcode::Subc | Opcode::Madc) || instruction.has(Modifier::Cc);
-        let pinned = matches!(instruction.opcode, Opcode::Activemask | Opcode::Mbarrier)
-            || [Modifier::Acquire, Modifier::Release, Modifier::AcquireRelease, Modifier::SequentiallyConsistent]
-                .into_iter()
-                .any(|order| instruction.has(order));
+        let mut carries = matches!(instruction.opcode, Opcode::Addc | Opcode::Subc | Opcode::Madc);
+        let mut pinned = matches!(instruction.opcode, Opcode::Activemask | Opcode::Mbarrier);
+        for modifier in &instruction.modifiers {
+            match modifier {
+                Modifier::Cc => carries = true,
+                Modifier::Acquire | Modifier::Release | Modifier::AcquireRelease | Modifier::SequentiallyConsistent => {
+                    pinned = true
+                }
+                _ => {}
+            }
+        }
         for pending in &mut self.pending[before..] {
             pending.carries |= carries;
             pending.pinned |= pinned;
@@ -310,12 +314,6 @@ impl<'a> Decoder<'a> {
         }
         Ok(())
     }
-}
-
-/// The items in another order: `order` names the former place of each.
-fn in_order<T>(items: Vec<T>, order: &[u32]) -> Vec<T> {
-    let mut items: Vec<Option<T>> = items.into_iter().map(Some).collect();
-    order.iter().filter_map(|&former| items[former as usize].take()).collect()
 }
 
 impl Pending {
@@ -405,19 +403,21 @@ impl Pending {
     }
 
     fn uses(&self) -> Uses {
-        let registers = |slots: &[Slot]| -> Vec<u32> {
-            slots
-                .iter()
-                .filter_map(|slot| if let Slot::Register(register) = slot { Some(*register) } else { None })
-                .collect()
+        let registers = |slots: &[Slot], found: &mut Registers| {
+            for slot in slots {
+                if let Slot::Register(register) = slot {
+                    found.push(*register);
+                }
+            }
         };
-        let mut reads = registers(&self.sources);
-        reads.extend(registers(&self.list.sources));
-        reads.extend(registers(&self.predicate_sources));
+        let (mut reads, mut writes) = (Registers::new(), Registers::new());
+        registers(&self.sources, &mut reads);
+        registers(&self.list.sources, &mut reads);
+        registers(&self.predicate_sources, &mut reads);
         reads.extend(self.guard);
-        let mut writes = registers(&self.destinations);
-        writes.extend(registers(&self.list.destinations));
-        writes.extend(registers(&self.predicate_destinations));
+        registers(&self.destinations, &mut writes);
+        registers(&self.list.destinations, &mut writes);
+        registers(&self.predicate_destinations, &mut writes);
         Uses { reads, writes, guarded: self.guard.is_some() }
     }
 }

@@ -65,8 +65,56 @@ pub(crate) struct Lexer<'a> {
 /// Mistakes that the lexer keeps: enough to fill a report.
 const KEPT_ERRORS: usize = super::error::MAXIMUM_ERRORS + 1;
 
+/// What a token or what lies between tokens begins with, by its first byte.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum ByteClass {
+    /// Begins a name and goes on in it.
+    Letter,
+    /// Begins a number and goes on in a name.
+    Digit,
+    /// `%`, before the names of registers.
+    Percent,
+    /// `.`, before words such as `.global`.
+    Dot,
+    /// A token of its own.
+    Mark,
+    /// `"`
+    Quote,
+    /// White space.
+    Blank,
+    /// May begin a comment or what else is passed over.
+    Comment,
+    /// Belongs to nothing.
+    Strange,
+}
+
+const CLASSES: [ByteClass; 256] = {
+    let mut classes = [ByteClass::Strange; 256];
+    let mut byte = 0;
+    while byte < classes.len() {
+        classes[byte] = match byte as u8 {
+            b'a'..=b'z' | b'A'..=b'Z' | b'_' | b'$' => ByteClass::Letter,
+            b'0'..=b'9' => ByteClass::Digit,
+            b'%' => ByteClass::Percent,
+            b'.' => ByteClass::Dot,
+            b',' | b';' | b':' | b'[' | b']' | b'{' | b'}' | b'(' | b')' | b'<' | b'>' | b'!' | b'+' | b'-' | b'*'
+            | b'&' | b'|' | b'^' | b'~' | b'?' | b'=' => ByteClass::Mark,
+            b'"' => ByteClass::Quote,
+            b' ' | b'\t' | b'\n' | b'\r' | 0x0b | 0x0c | 0 => ByteClass::Blank,
+            b'/' | b'@' | b'#' | b'\\' => ByteClass::Comment,
+            _ => ByteClass::Strange,
+        };
+        byte += 1;
+    }
+    classes
+};
+
+const fn class_of(byte: u8) -> ByteClass {
+    CLASSES[byte as usize]
+}
+
 const fn is_word(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'$'
+    matches!(class_of(byte), ByteClass::Letter | ByteClass::Digit)
 }
 
 impl<'a> Lexer<'a> {
@@ -93,11 +141,13 @@ impl<'a> Lexer<'a> {
         self.bytes.get(offset as usize).copied().unwrap_or(0)
     }
 
+    #[inline]
     fn token(&self, kind: TokenKind, start: usize) -> Token<'a> {
         self.sliced(kind, start, start, self.position)
     }
 
     /// A token from `start` to here whose text is `from..to`.
+    #[inline]
     fn sliced(&self, kind: TokenKind, start: usize, from: usize, to: usize) -> Token<'a> {
         let text = self.text.get(from..to).unwrap_or("");
         Token { kind, text, span: Span::new(start as u32, self.position as u32) }
@@ -110,28 +160,32 @@ impl<'a> Lexer<'a> {
         }
     }
 
+    #[inline]
     fn skip_words(&mut self) {
-        while self.position < self.bytes.len() && is_word(self.bytes[self.position]) {
-            self.position += 1;
-        }
+        let rest = self.rest();
+        self.position += rest.iter().position(|byte| !is_word(*byte)).unwrap_or(rest.len());
     }
 
-    /// Skips white space and comments.
+    #[inline]
     fn skip_blank(&mut self) {
-        while self.position < self.bytes.len() {
-            match self.bytes[self.position] {
-                b' ' | b'\t' | b'\n' | b'\r' | 0x0b | 0x0c | 0 => self.position += 1,
-                b'/' if self.byte(1) == b'/' => self.skip_line(),
-                b'/' if self.byte(1) == b'*' => self.skip_block_comment(),
-                b'#' => self.skip_line(),
-                // A continued line, as a preprocessor leaves it.
-                b'\\' if self.byte(1) == b'\n' => self.position += 2,
-                b'\\' if self.byte(1) == b'\r' && self.byte(2) == b'\n' => self.position += 3,
-                // Debugging data of PTX before 2.0: `@@DWARF .byte 1, 2`.
-                b'@' if self.rest().starts_with(b"@@DWARF") => self.skip_line(),
-                _ => return,
-            }
+        let rest = self.rest();
+        self.position += rest.iter().position(|byte| class_of(*byte) != ByteClass::Blank).unwrap_or(rest.len());
+    }
+
+    /// Skips a comment or what else means nothing; false where there is none.
+    fn skip_comment(&mut self, first: u8) -> bool {
+        match first {
+            b'/' if self.byte(1) == b'/' => self.skip_line(),
+            b'/' if self.byte(1) == b'*' => self.skip_block_comment(),
+            b'#' => self.skip_line(),
+            // A continued line, as a preprocessor leaves it.
+            b'\\' if self.byte(1) == b'\n' => self.position += 2,
+            b'\\' if self.byte(1) == b'\r' && self.byte(2) == b'\n' => self.position += 3,
+            // Debugging data of PTX before 2.0: `@@DWARF .byte 1, 2`.
+            b'@' if self.rest().starts_with(b"@@DWARF") => self.skip_line(),
+            _ => return false,
         }
+        true
     }
 
     fn skip_line(&mut self) {
@@ -161,19 +215,23 @@ impl<'a> Lexer<'a> {
             self.skip_blank();
             let start = self.position;
             let Some(&first) = self.bytes.get(start) else { return self.token(TokenKind::End, start) };
-            match first {
-                b'a'..=b'z' | b'A'..=b'Z' | b'_' | b'$' => {
+            match class_of(first) {
+                ByteClass::Letter => {
                     self.skip_words();
                     return self.token(TokenKind::Identifier, start);
                 }
-                b'%' => {
+                ByteClass::Mark => {
+                    self.position += 1;
+                    return self.token(TokenKind::Punctuation(first), start);
+                }
+                ByteClass::Percent => {
                     self.position += 1;
                     self.skip_words();
                     let kind =
                         if self.position == start + 1 { TokenKind::Punctuation(b'%') } else { TokenKind::Identifier };
                     return self.token(kind, start);
                 }
-                b'.' if is_word(self.byte(1)) => {
+                ByteClass::Dot if is_word(self.byte(1)) => {
                     self.position += 1;
                     self.skip_words();
                     while self.byte(0) == b':' && self.byte(1) == b':' && is_word(self.byte(2)) {
@@ -182,22 +240,24 @@ impl<'a> Lexer<'a> {
                     }
                     return self.sliced(TokenKind::Dotted, start, start + 1, self.position);
                 }
-                b'0'..=b'9' => {
+                ByteClass::Digit => {
                     if let Some(token) = self.number(start) {
                         return token;
                     }
                 }
-                b'"' => {
+                ByteClass::Quote => {
                     if let Some(token) = self.string(start) {
                         return token;
                     }
                 }
-                b',' | b';' | b':' | b'[' | b']' | b'{' | b'}' | b'(' | b')' | b'<' | b'>' | b'@' | b'!' | b'+'
-                | b'-' | b'*' | b'/' | b'&' | b'|' | b'^' | b'~' | b'?' | b'=' => {
+                ByteClass::Comment if self.skip_comment(first) => {}
+                ByteClass::Comment if matches!(first, b'/' | b'@') => {
                     self.position += 1;
                     return self.token(TokenKind::Punctuation(first), start);
                 }
-                _ => self.bad_character(start),
+                ByteClass::Comment | ByteClass::Dot | ByteClass::Blank | ByteClass::Strange => {
+                    self.bad_character(start);
+                }
             }
         }
     }

@@ -1,6 +1,6 @@
 //! Positions in a PTX text.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// A half-open range of byte offsets in one source text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -47,26 +47,26 @@ pub struct LineColumn {
     pub column: u32,
 }
 
-/// A PTX text with its name and the start of each line. Cheap to clone.
+/// A PTX text with its name. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct SourceText {
     name: Arc<str>,
     text: Arc<str>,
-    line_starts: Arc<[u32]>,
+    /// Found when a line is first asked for: most texts have no mistake to tell the line of.
+    line_starts: Arc<OnceLock<Vec<u32>>>,
 }
 
 impl SourceText {
     /// Takes a text over; positions past 4 GiB are not representable and fall on the last line.
     pub fn new(name: &str, text: &str) -> Self {
-        let mut line_starts = vec![0u32];
-        for (offset, byte) in text.bytes().enumerate() {
-            if byte == b'\n'
-                && let Ok(next) = u32::try_from(offset + 1)
-            {
-                line_starts.push(next);
-            }
-        }
-        Self { name: name.into(), text: text.into(), line_starts: line_starts.into() }
+        Self { name: name.into(), text: text.into(), line_starts: Arc::default() }
+    }
+
+    fn line_starts(&self) -> &[u32] {
+        self.line_starts.get_or_init(|| {
+            let after = self.text.match_indices('\n').map_while(|(offset, _)| u32::try_from(offset + 1).ok());
+            std::iter::once(0).chain(after).collect()
+        })
     }
 
     /// The file's name as the caller gave it.
@@ -84,10 +84,15 @@ impl SourceText {
         Arc::clone(&self.text)
     }
 
+    /// The line of a byte offset, from 1.
+    pub fn line_of(&self, offset: u32) -> u32 {
+        self.line_starts().partition_point(|start| *start <= offset).max(1) as u32
+    }
+
     /// Line and column of a byte offset.
     pub fn line_column(&self, offset: u32) -> LineColumn {
-        let index = self.line_starts.partition_point(|start| *start <= offset).saturating_sub(1);
-        let start = self.line_starts[index];
+        let index = self.line_of(offset) as usize - 1;
+        let start = self.line_starts()[index];
         let before = Span::new(start, offset).text(&self.text);
         LineColumn { line: index as u32 + 1, column: before.chars().count() as u32 + 1 }
     }
@@ -95,8 +100,8 @@ impl SourceText {
     /// The text of a line (from 1) without its line end; empty where there is no such line.
     pub fn line(&self, line: u32) -> &str {
         let index = line.saturating_sub(1) as usize;
-        let Some(start) = self.line_starts.get(index) else { return "" };
-        let end = self.line_starts.get(index + 1).copied().unwrap_or(self.text.len() as u32);
+        let Some(start) = self.line_starts().get(index) else { return "" };
+        let end = self.line_starts().get(index + 1).copied().unwrap_or(self.text.len() as u32);
         Span::new(*start, end).text(&self.text).trim_end_matches(['\n', '\r'])
     }
 }

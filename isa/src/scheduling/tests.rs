@@ -2,6 +2,8 @@
 
 use super::*;
 use crate::control_flow::Flow;
+use crate::liveness::liveness;
+use smallvec::smallvec;
 
 const FREE: Node = Node { order: Order::Free, access: None, carries: false, latency: 4 };
 
@@ -20,13 +22,14 @@ fn scheduled(text: &[(Node, &[u32], &[u32])]) -> Vec<u32> {
     let mut nodes: Vec<Node> = text.iter().map(|(node, ..)| *node).collect();
     let mut uses: Vec<Uses> = text
         .iter()
-        .map(|(_, reads, writes)| Uses { reads: reads.to_vec(), writes: writes.to_vec(), guarded: false })
+        .map(|&(_, reads, writes)| Uses { reads: reads.into(), writes: writes.into(), guarded: false })
         .collect();
     let mut flows = vec![Flow::Next; text.len()];
     nodes.push(PINNED);
     uses.push(Uses::default());
     flows.push(Flow::Exit { conditional: false });
-    let mut order = schedule(&Graph::new(&flows, &[]), &uses, &nodes, &[Width::One; 200]);
+    let graph = Graph::new(&flows, &[]);
+    let mut order = schedule(&graph, &liveness(&graph, &uses, 200), &uses, &nodes, &[Width::One; 200]);
     assert_eq!(order.pop(), Some(text.len() as u32), "the exit stays last");
     order
 }
@@ -92,7 +95,7 @@ fn registers_in_flight_are_bounded() {
     let text: Vec<(Node, &[u32], &[u32])> =
         text.iter().map(|(node, reads, writes)| (*node, &reads[..], &writes[..])).collect();
     let order = scheduled(&text);
-    let mut in_flight = 0i64;
+    let mut in_flight = 0;
     let mut most = 0;
     for index in &order {
         in_flight += if index % 2 == 0 { 1 } else { -1 };
@@ -104,12 +107,14 @@ fn registers_in_flight_are_bounded() {
 #[test]
 fn a_guarded_write_follows_the_write_that_it_may_leave() {
     let uses = [
-        Uses { reads: vec![0], writes: vec![1], guarded: false },
-        Uses { reads: vec![2], writes: vec![1], guarded: true },
-        Uses { reads: vec![1], writes: vec![3], guarded: false },
+        Uses { reads: smallvec![0], writes: smallvec![1], guarded: false },
+        Uses { reads: smallvec![2], writes: smallvec![1], guarded: true },
+        Uses { reads: smallvec![1], writes: smallvec![3], guarded: false },
         Uses::default(),
     ];
     let nodes = [FREE, load(1), load(1), PINNED];
     let flows = [Flow::Next, Flow::Next, Flow::Next, Flow::Exit { conditional: false }];
-    assert_eq!(schedule(&Graph::new(&flows, &[]), &uses, &nodes, &[Width::One; 4]), [0, 1, 2, 3]);
+    let graph = Graph::new(&flows, &[]);
+    let order = schedule(&graph, &liveness(&graph, &uses, 4), &uses, &nodes, &[Width::One; 4]);
+    assert_eq!(order, [0, 1, 2, 3]);
 }

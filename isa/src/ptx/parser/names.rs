@@ -50,9 +50,44 @@ struct PendingLabel<'a> {
 #[derive(Default)]
 struct Scope<'a> {
     names: BTreeMap<Cow<'a, str>, Name>,
-    ranges: BTreeMap<&'a str, Range>,
+    /// By stem. A function has a handful of them, and nearly every operand is of one: they are looked through from first to last.
+    ranges: Vec<(&'a str, Range)>,
     labels: BTreeMap<&'a str, LabelId>,
     pending: Vec<PendingLabel<'a>>,
+}
+
+impl<'a> Scope<'a> {
+    fn find(&self, name: &str) -> Option<Name> {
+        self.names.get(name).copied().or_else(|| self.find_in_ranges(name))
+    }
+
+    /// The register that `name` is in one of the ranges: a stem and a decimal number without leading zeros.
+    fn find_in_ranges(&self, name: &str) -> Option<Name> {
+        if self.ranges.is_empty() {
+            return None;
+        }
+        let name = name.as_bytes();
+        let digits = name.iter().rev().take_while(|byte| byte.is_ascii_digit()).count();
+        // A stem may itself end in digits, so every cut is tried. Ten digits are the most that a range's numbers have.
+        for length in (1..=digits.min(10)).rev() {
+            let (stem, number) = name.split_at(name.len() - length);
+            if length > 1 && number[0] == b'0' {
+                continue;
+            }
+            let number = number.iter().fold(0, |number, digit| number * 10 + u64::from(digit - b'0'));
+            if let Some(range) = self.range(stem)
+                && number < u64::from(range.count)
+            {
+                let first = RegisterId(range.first.0 + number as u32 * range.vector_length);
+                return Some(Name::Register { first, vector_length: range.vector_length });
+            }
+        }
+        None
+    }
+
+    fn range(&self, stem: &[u8]) -> Option<&Range> {
+        self.ranges.iter().find(|(other, _)| other.as_bytes() == stem).map(|(_, range)| range)
+    }
 }
 
 /// A function under construction.
@@ -101,11 +136,8 @@ impl<'a> FunctionScope<'a> {
 
     /// What a name stands for in the function, innermost scope first.
     pub fn find(&self, name: &str) -> Option<Name> {
-        self.scopes
-            .iter()
-            .rev()
-            .chain([&self.around])
-            .find_map(|scope| scope.names.get(name).copied().or_else(|| find_in_ranges(&scope.ranges, name)))
+        let found = self.scopes.iter().rev().find_map(|scope| scope.find(name));
+        found.or_else(|| self.around.find(name))
     }
 
     /// Records a reference to a label, which may be defined later in any enclosing scope.
@@ -155,29 +187,6 @@ impl<'a> FunctionScope<'a> {
     }
 }
 
-/// The register that `name` is in one of the ranges: a stem and a decimal number without leading zeros.
-fn find_in_ranges(ranges: &BTreeMap<&str, Range>, name: &str) -> Option<Name> {
-    if ranges.is_empty() {
-        return None;
-    }
-    let digits = name.bytes().rev().take_while(u8::is_ascii_digit).count();
-    // A stem may itself end in digits, so every cut is tried.
-    for length in (1..=digits.min(10)).rev() {
-        let (stem, number) = name.split_at(name.len() - length);
-        if length > 1 && number.starts_with('0') {
-            continue;
-        }
-        if let Some(range) = ranges.get(stem)
-            && let Ok(number) = number.parse::<u32>()
-            && number < range.count
-        {
-            let first = RegisterId(range.first.0 + number * range.vector_length);
-            return Some(Name::Register { first, vector_length: range.vector_length });
-        }
-    }
-    None
-}
-
 impl<'a> Parser<'a> {
     /// Makes registers: one, or `count` of them as a range.
     pub(super) fn declare_registers(
@@ -197,7 +206,9 @@ impl<'a> Parser<'a> {
         }
         let fresh = match (count, scope.scopes.last_mut()) {
             (Some(count), Some(innermost)) => {
-                innermost.ranges.insert(name, Range { first, count, vector_length }).is_none()
+                let is_new = innermost.range(name.as_bytes()).is_none();
+                innermost.ranges.push((name, Range { first, count, vector_length }));
+                is_new
             }
             _ => scope.declare(name.into(), Name::Register { first, vector_length }),
         };
@@ -265,7 +276,7 @@ impl<'a> Parser<'a> {
     /// What is declared with the stem of a register's name.
     fn register_hint(&self, scope: &FunctionScope<'a>, name: &str) -> String {
         let stem = name.trim_end_matches(|character: char| character.is_ascii_digit());
-        let range = scope.scopes.iter().rev().find_map(|scope| scope.ranges.get(stem));
+        let range = scope.scopes.iter().rev().find_map(|scope| scope.range(stem.as_bytes()));
         match range {
             Some(range) if range.count > 0 => {
                 format!("`{stem}0` to `{stem}{}` are declared", range.count - 1)
