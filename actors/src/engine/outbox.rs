@@ -155,7 +155,7 @@ impl Outbox {
     fn route(&self, port: PortId) -> &Route {
         let (first, end) = self.own_ports;
         let route = first + u32::from(port.0);
-        assert!(route < end, "the unit has no such port");
+        assert!(route < end, "the unit has no port number {}: it has {} of them", port.0, end - first);
         &self.routes[route as usize]
     }
 

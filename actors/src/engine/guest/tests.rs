@@ -144,7 +144,7 @@ fn its_mistakes_are_named_as_its_own() {
         (Mistake::LeavesMessages, 10, "the unit left 1 messages in its inbox"),
         (Mistake::WakesInThePast, 10, "the unit wants to wake at 10000 ps"),
         (Mistake::AsksItsClient, 14, "through its port upstream, which is a server of the protocol memory"),
-        (Mistake::UsesNoPort, 14, "index out of bounds"),
+        (Mistake::UsesNoPort, 14, "the unit has no port number"),
     ] {
         for (threads, cut) in [(1, WindowCut::default()), (2, WindowCut::default()), (1, sevenths())] {
             let Outcome::UnitBroken { path, time, message } = play(mistake, threads, cut).outcome else {
