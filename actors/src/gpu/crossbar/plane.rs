@@ -1,7 +1,8 @@
 //! One direction of the crossbar: inputs, outputs, a queue for each pair, round-robin grants.
 //!
 //! Of the inputs that have packets for an output, those whose first packet can be granted are bits of a set, and the others wait in
-//! the order in which theirs can be: a grant looks at neither more than once.
+//! the order in which theirs can be: a grant looks at neither more than once. A packet that comes to an output that none waits for is in
+//! no queue until another one comes.
 //!
 //! **Invariant:** grants depend on the cycles of packets and credits alone, never on when they are computed: [`Plane::grant`] is told
 //! up to which cycle everything has arrived.
