@@ -9,14 +9,14 @@ mod timing;
 
 pub use timing::{DramTiming, Refresh};
 
-use crate::catalogue::ParameterProblem;
+use crate::catalogue::{BuildError, ParameterProblem};
 use crate::engine::{Inbox, NextWake, Outbox, StateError, Window, restore_state, save_state};
 use crate::lines::LineRange;
 use balar_protocol::memory::{
     LINE_BYTES, MemoryBurst, MemoryKind, MemoryMessage, MemoryRequest, ServedBy, sector_count,
 };
 use balar_protocol::statistics::StatisticSink;
-use balar_protocol::{Bandwidth, Clock, Frequency, Message, Payload, PortId, SimTime};
+use balar_protocol::{Bandwidth, Bytes, Clock, Frequency, Message, Payload, PortId, SimTime};
 use bank_timed::{BankTimedChannel, ChannelState, PrefetchStep};
 use bursts::{Bursts, Requester};
 use simple::{SimpleChannel, SimpleState};
@@ -94,6 +94,18 @@ impl ChannelCounters {
 enum Kind {
     Simple(Vec<SimpleChannel>),
     BankTimed(Vec<BankTimedChannel>, Bursts),
+}
+
+/// Checks what every memory is told of itself: 1 to 4096 channels, and a capacity.
+pub(crate) fn check_size(channels: u32, capacity: Bytes) -> Result<(), BuildError> {
+    let mut problems = Vec::new();
+    if channels == 0 || channels > 4096 {
+        problems.push(ParameterProblem::new("channels", format!("expected 1 to 4096, found {channels}")));
+    }
+    if capacity.0 == 0 {
+        problems.push(ParameterProblem::new("capacity", "expected more than 0 B"));
+    }
+    if problems.is_empty() { Ok(()) } else { Err(BuildError::Parameters(problems)) }
 }
 
 /// The channels of a memory.

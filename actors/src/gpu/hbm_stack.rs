@@ -1,9 +1,7 @@
 //! An HBM stack: channels behind the L2 slices. Port `slice[i]` leads to channel i x channels / ports.
 
-use crate::catalogue::{
-    BuildContext, BuildError, Capability, ParameterProblem, ParameterSet, PortDefinition, Role, UnitDefinition,
-};
-use crate::dram::{ChannelCounters, Channels, MemoryModel};
+use crate::catalogue::{BuildContext, BuildError, Capability, ParameterSet, PortDefinition, Role, UnitDefinition};
+use crate::dram::{ChannelCounters, Channels, MemoryModel, check_size};
 use crate::engine::{CodeSource, Inbox, NextWake, Outbox, StateError, Unit, Window};
 use balar_protocol::statistics::StatisticSink;
 use balar_protocol::{Bytes, Frequency, Protocol};
@@ -61,17 +59,7 @@ pub struct HbmStack {
 impl HbmStack {
     /// A stack with the wired ports of `context`; the stacks of its row share the lines.
     pub fn new(parameters: HbmStackParameters, context: &BuildContext) -> Result<HbmStack, BuildError> {
-        let mut problems = Vec::new();
-        if parameters.channels == 0 || parameters.channels > 4096 {
-            let problem = format!("expected 1 to 4096, found {}", parameters.channels);
-            problems.push(ParameterProblem::new("channels", problem));
-        }
-        if parameters.capacity.0 == 0 {
-            problems.push(ParameterProblem::new("capacity", "expected more than 0 B"));
-        }
-        if !problems.is_empty() {
-            return Err(BuildError::Parameters(problems));
-        }
+        check_size(parameters.channels, parameters.capacity)?;
         let ports = context.ports.count("slice");
         let mut channel_of = vec![0; ports];
         for (i, (_, port)) in context.ports.row("slice").enumerate() {

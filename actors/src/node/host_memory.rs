@@ -1,9 +1,7 @@
 //! The host's memory: DDR channels behind one controller, lines interleaved over them.
 
-use crate::catalogue::{
-    BuildContext, BuildError, ParameterProblem, ParameterSet, PortDefinition, Role, UnitDefinition, nothing,
-};
-use crate::dram::{ChannelCounters, Channels, MemoryModel};
+use crate::catalogue::{BuildContext, BuildError, ParameterSet, PortDefinition, Role, UnitDefinition, nothing};
+use crate::dram::{ChannelCounters, Channels, MemoryModel, check_size};
 use crate::engine::{CodeSource, Inbox, NextWake, Outbox, StateError, Unit, Window};
 use balar_protocol::memory::LINE_BYTES;
 use balar_protocol::statistics::StatisticSink;
@@ -54,16 +52,7 @@ impl HostMemory {
     /// A memory with the wired ports of `context`.
     pub fn new(parameters: HostMemoryParameters, _context: &BuildContext) -> Result<HostMemory, BuildError> {
         let count = parameters.channels;
-        let mut problems = Vec::new();
-        if count == 0 || count > 4096 {
-            problems.push(ParameterProblem::new("channels", format!("expected 1 to 4096, found {count}")));
-        }
-        if parameters.capacity.0 == 0 {
-            problems.push(ParameterProblem::new("capacity", "expected more than 0 B"));
-        }
-        if !problems.is_empty() {
-            return Err(BuildError::Parameters(problems));
-        }
+        check_size(count, parameters.capacity)?;
         let channels =
             Channels::new(parameters.clock, &parameters.model, count, count, true).map_err(BuildError::Parameters)?;
         Ok(HostMemory { count: u64::from(count), channels })

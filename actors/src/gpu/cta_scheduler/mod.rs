@@ -1,9 +1,10 @@
 //! The CTA scheduler of a GPU: the front end that takes kernel launches, and the distributor that gives their CTAs to SMs.
 //!
 //! Launches of one queue (a stream, or a chain of a graph) run one after another; those of different queues run together, up to a
-//! limit. The CTAs of kernels of higher priority are placed first, of equal ones those of the oldest; younger ones fill what is left. A CTA goes to the SM with the most free
-//! warps, so a small grid spreads over all SMs before any of them gets its second CTA.
+//! limit. The CTAs of kernels of higher priority are placed first, of equal ones those of the oldest; younger ones fill what is left. A
+//! CTA goes to the SM with the most free warps, so a small grid spreads over all SMs before any of them gets its second CTA.
 
+mod kernels;
 mod sm_map;
 #[cfg(test)]
 mod tests;
@@ -21,6 +22,7 @@ use balar_protocol::cta::{CtaCompletion, CtaLaunch, CtaMessage};
 use balar_protocol::cuda::{CudaMessage, FaultCause, KernelFault, KernelLaunch, LaunchId};
 use balar_protocol::statistics::{KernelCounters, KernelRecord, StatisticSink};
 use balar_protocol::{Clock, Frequency, Message, Payload, PortId, Protocol, SimTime};
+use kernels::{EndingKernel, Queue, ResidentKernel};
 use serde::{Deserialize, Serialize};
 use sm_map::{MAXIMUM_CTA_SLOTS, SmMap, SmMapState};
 use std::collections::{BTreeMap, VecDeque};
@@ -144,51 +146,6 @@ fn sms_of(context: &BuildContext) -> (Vec<(PortId, SmCapability)>, Option<Parame
     (sms, unfit)
 }
 
-/// A kernel whose CTAs are being placed or run.
-#[derive(Serialize, Deserialize)]
-struct ResidentKernel {
-    launch: Arc<KernelLaunch>,
-    cta_resources: SmResources,
-    /// When it became resident.
-    start: SimTime,
-    /// First SM cycle in which a CTA of it may be placed.
-    first_cycle: u64,
-    /// Next CTA to place.
-    next_cta: [u32; 3],
-    /// CTAs not yet placed.
-    unplaced: u64,
-    /// CTAs placed and not yet ended.
-    running: u64,
-    counters: KernelCounters,
-}
-
-impl ResidentKernel {
-    /// The next CTA's place in the grid, x fastest. Only called while some are unplaced.
-    fn take_cta(&mut self) -> [u32; 3] {
-        let cta = self.next_cta;
-        let grid = self.launch.grid;
-        self.unplaced -= 1;
-        self.running += 1;
-        self.next_cta[0] += 1;
-        if self.next_cta[0] == grid[0] {
-            self.next_cta[0] = 0;
-            self.next_cta[1] += 1;
-            if self.next_cta[1] == grid[1] {
-                self.next_cta[1] = 0;
-                self.next_cta[2] += 1;
-            }
-        }
-        cta
-    }
-}
-
-/// A kernel that is over but whose end the host does not know yet: it holds its queue until then.
-#[derive(Serialize, Deserialize)]
-struct EndingKernel {
-    end: SimTime,
-    queue: u32,
-}
-
 /// What the scheduler shows on the live board, under its path: CTAs done and in all, and the kernel that started last.
 #[derive(Default)]
 struct Progress {
@@ -207,15 +164,6 @@ impl Progress {
             kernel_name: format!("{path}.kernel"),
         }
     }
-}
-
-/// The launches of one queue, oldest first.
-#[derive(Default, Serialize, Deserialize)]
-struct Queue {
-    /// A kernel of this queue is resident or ending.
-    busy: bool,
-    /// Launches that wait for it, with their number in the order of arrival.
-    waiting: VecDeque<(u64, Arc<KernelLaunch>)>,
 }
 
 /// Everything that changes, beside the map of the SMs.

@@ -1,0 +1,63 @@
+//! Kernels on their way through the scheduler: those that wait in a queue, those whose CTAs run, those that are over.
+
+use crate::catalogue::SmResources;
+use balar_protocol::SimTime;
+use balar_protocol::cuda::KernelLaunch;
+use balar_protocol::statistics::KernelCounters;
+use serde::{Deserialize, Serialize};
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+/// A kernel whose CTAs are being placed or run.
+#[derive(Serialize, Deserialize)]
+pub(super) struct ResidentKernel {
+    pub launch: Arc<KernelLaunch>,
+    pub cta_resources: SmResources,
+    /// When it became resident.
+    pub start: SimTime,
+    /// First SM cycle in which a CTA of it may be placed.
+    pub first_cycle: u64,
+    /// Next CTA to place.
+    pub next_cta: [u32; 3],
+    /// CTAs not yet placed.
+    pub unplaced: u64,
+    /// CTAs placed and not yet ended.
+    pub running: u64,
+    pub counters: KernelCounters,
+}
+
+impl ResidentKernel {
+    /// The next CTA's place in the grid, x fastest. Only called while some are unplaced.
+    pub fn take_cta(&mut self) -> [u32; 3] {
+        let cta = self.next_cta;
+        let grid = self.launch.grid;
+        self.unplaced -= 1;
+        self.running += 1;
+        self.next_cta[0] += 1;
+        if self.next_cta[0] == grid[0] {
+            self.next_cta[0] = 0;
+            self.next_cta[1] += 1;
+            if self.next_cta[1] == grid[1] {
+                self.next_cta[1] = 0;
+                self.next_cta[2] += 1;
+            }
+        }
+        cta
+    }
+}
+
+/// A kernel that is over but whose end the host does not know yet: it holds its queue until then.
+#[derive(Serialize, Deserialize)]
+pub(super) struct EndingKernel {
+    pub end: SimTime,
+    pub queue: u32,
+}
+
+/// The launches of one queue, oldest first.
+#[derive(Default, Serialize, Deserialize)]
+pub(super) struct Queue {
+    /// A kernel of this queue is resident or ending.
+    pub busy: bool,
+    /// Launches that wait for it, with their number in the order of arrival.
+    pub waiting: VecDeque<(u64, Arc<KernelLaunch>)>,
+}
