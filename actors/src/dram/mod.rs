@@ -159,7 +159,7 @@ impl Channels {
                     match wanted(message) {
                         Some(Wanted::Line(request)) => {
                             let done = channels[channel_of(port, request.line)].access(now, &request, 1);
-                            out.send_with(port, done, || response(&request));
+                            out.send(port, done, response(&request));
                         }
                         Some(Wanted::Burst(burst)) => {
                             let done = serve_burst(channels, &burst, now, |line| channel_of(port, line));
@@ -192,7 +192,7 @@ impl Channels {
                 }
                 let limit = clock.cycle_at_or_after(window.until);
                 let mut done = |requester, time, request: &MemoryRequest| match requester {
-                    Requester::Port(port) => out.send_with(port, time, || response(request)),
+                    Requester::Port(port) => out.send(port, time, response(request)),
                     Requester::Burst(slot) => {
                         if let Some((port, time, burst)) = bursts.line_done(slot, time) {
                             out.send(port, time, burst_done(burst));

@@ -201,27 +201,6 @@ impl Inbox {
         self.messages[place].as_ref()
     }
 
-    /// Takes all messages of the window that are left, in order, for a unit that needs no more than to look at them.
-    #[inline]
-    pub fn look_at_all(&mut self, mut look: impl FnMut(&Message)) {
-        let Inbox { messages, order, taken, next, .. } = self;
-        *next = None;
-        let first = std::mem::replace(taken, messages.len());
-        if order.is_empty() {
-            messages[first..].iter().flatten().for_each(look);
-            return;
-        }
-        for at in first..order.len() {
-            // The messages lie in another order: the processor does not see which comes next.
-            if let Some(&(_, ahead)) = order.get(at + AHEAD) {
-                prefetch(&messages[ahead as u32 as usize]);
-            }
-            if let Some(message) = &messages[order[at].1 as u32 as usize] {
-                look(message);
-            }
-        }
-    }
-
     /// Where the next message lies, which is taken.
     #[inline]
     fn next_place(&mut self) -> Option<usize> {
@@ -287,26 +266,13 @@ mod tests {
                 Payload::Custom([number, _, _]) => (message.time, message.source, number),
                 _ => panic!("not of this test"),
             };
-            let mut came: Vec<(SimTime, UnitId, u64)> = Vec::new();
+            let mut came = Vec::new();
             while !inbox.is_empty() {
                 came.extend(inbox.look().map(number));
                 came.extend(inbox.take().as_ref().map(number));
             }
             assert_eq!(came, sent, "{count} messages within {span} ps");
             assert_eq!((inbox.len(), inbox.look().is_none()), (0, true));
-
-            // Taken all at once, some time after the first.
-            let mut inbox = Inbox::default();
-            inbox.extend(sent.iter().rev().map(|&(time, source, number)| {
-                Some(Message { time, source, port: PortId(0), payload: Payload::Custom([number, 0, 0]) })
-            }));
-            inbox.sort();
-            sent.sort_by_key(|&(time, source, number)| (time, source, std::cmp::Reverse(number)));
-            came.clear();
-            came.extend(inbox.look().map(number));
-            inbox.look_at_all(|message| came.push(number(message)));
-            assert_eq!(came, sent, "{count} messages within {span} ps");
-            assert_eq!((inbox.len(), inbox.is_empty(), inbox.look().is_none()), (0, true, true));
         }
     }
 }

@@ -166,23 +166,11 @@ impl Outbox {
     /// If `at` lies before the window: a unit cannot act in the past.
     #[inline(always)]
     pub fn send(&mut self, port: PortId, at: SimTime, payload: Payload) {
-        self.send_with(port, at, || payload);
-    }
-
-    /// As [`Self::send`], for a unit that sends many messages: the payload is made where it is to lie, and not moved on the way.
-    #[inline(always)]
-    pub fn send_with(&mut self, port: PortId, at: SimTime, payload: impl FnOnce() -> Payload) {
+        // The payload is made where it is to lie: handed down as an argument, it would be moved on the way.
         let source = self.source;
         match self.way(port, at) {
-            Way::Here { messages, time, port } if messages.len() < messages.capacity() => {
-                messages.push(Some(Message { time, source, port, payload: payload() }));
-            }
-            Way::Here { messages, time, port } => {
-                push_and_grow(messages, Message { time, source, port, payload: payload() })
-            }
-            Way::Apart { unit, time, port } => {
-                self.send_apart(unit, Message { time, source, port, payload: payload() })
-            }
+            Way::Here { messages, time, port } => messages.push(Some(Message { time, source, port, payload })),
+            Way::Apart { unit, time, port } => self.send_apart(unit, Message { time, source, port, payload }),
             Way::Refused => {}
         }
     }
@@ -241,10 +229,4 @@ impl Outbox {
     pub fn latency(&self, port: PortId) -> SimTime {
         self.route(port).wire.latency
     }
-}
-
-/// Adds a message where there is no room yet.
-#[cold]
-fn push_and_grow(messages: &mut Messages, message: Message) {
-    messages.push(Some(message));
 }

@@ -91,12 +91,6 @@ impl Default for Span {
     }
 }
 
-/// For the first message of a span: one in ten, or fewer.
-#[cold]
-fn take_memory(messages: &mut Messages, size: Size, buffers: &mut Buffers) {
-    *messages = buffers.take(size);
-}
-
 /// Messages that have not arrived yet: a calendar of spans of time, each with its messages in the order in which they were sent, and
 /// a heap of what comes after them: a link may have a million lines of a copy on their way.
 ///
@@ -153,7 +147,7 @@ impl Pending {
         let span = self.span(number);
         span.earliest = span.earliest.min(time);
         if span.messages.capacity() == 0 {
-            take_memory(&mut span.messages, size, buffers);
+            span.messages = buffers.take(size);
         }
         &mut span.messages
     }

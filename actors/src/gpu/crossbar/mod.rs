@@ -230,7 +230,7 @@ impl Crossbar {
         let slice = self.fixed.slices.slice_of(request.line) as usize;
         let (port, clock) = (self.wiring.slice_ports[slice], self.fixed.clock);
         self.requests.grant(slice, cycle, |depart, request| {
-            out.send_with(port, clock.time_of(depart), || Payload::Memory(MemoryMessage::Request(*request)));
+            out.send(port, clock.time_of(depart), Payload::Memory(MemoryMessage::Request(*request)));
         });
         let flits = self.fixed.request_flits(&request);
         self.requests.push(usize::from(requester), slice, cycle, flits, request);
@@ -257,7 +257,7 @@ impl Crossbar {
     fn grant_responses(&mut self, requester: usize, limit: u64, out: &mut Outbox) {
         let (port, clock) = (self.wiring.requester_ports[requester], self.fixed.clock);
         self.responses.grant(requester, limit, |depart, response| {
-            out.send_with(port, clock.time_of(depart), || Payload::Memory(MemoryMessage::Response(*response)));
+            out.send(port, clock.time_of(depart), Payload::Memory(MemoryMessage::Response(*response)));
         });
     }
 
@@ -307,17 +307,19 @@ impl Fixed {
 
 impl Unit for Crossbar {
     fn advance(&mut self, window: Window, inbox: &mut Inbox, out: &mut Outbox) -> NextWake {
-        inbox.look_at_all(|message| self.receive(message, out));
+        while let Some(message) = inbox.look() {
+            self.receive(message, out);
+        }
         let clock = self.fixed.clock;
         let limit = clock.cycle_at_or_after(window.until);
         let Wiring { slice_ports, requester_ports, .. } = &self.wiring;
         let next_request = self.requests.grant_all(limit, |slice, depart, request| {
-            let payload = || Payload::Memory(MemoryMessage::Request(*request));
-            out.send_with(slice_ports[slice], clock.time_of(depart), payload);
+            let payload = Payload::Memory(MemoryMessage::Request(*request));
+            out.send(slice_ports[slice], clock.time_of(depart), payload);
         });
         let next_response = self.responses.grant_all(limit, |requester, depart, response| {
-            let payload = || Payload::Memory(MemoryMessage::Response(*response));
-            out.send_with(requester_ports[requester], clock.time_of(depart), payload);
+            let payload = Payload::Memory(MemoryMessage::Response(*response));
+            out.send(requester_ports[requester], clock.time_of(depart), payload);
         });
         match next_request.min(next_response) {
             u64::MAX => NextWake::OnMessage,

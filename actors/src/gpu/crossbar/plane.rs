@@ -92,8 +92,6 @@ struct Output<T> {
     /// The input granted last.
     last: u32,
     waiting: u32,
-    /// Inputs whose first packet can be granted.
-    ready: u32,
     /// The cycle from which on each credit may be used, in order; `None` where there is no limit.
     credits: Option<VecDeque<u64>>,
     /// Inputs whose first packet can be granted later, with the first cycle in which it can, in this order.
@@ -145,7 +143,6 @@ impl<T: Copy> Plane<T> {
             next: u64::MAX,
             last: inputs.saturating_sub(1) as u32,
             waiting: 0,
-            ready: 0,
             credits: credits.map(|credits| vec![0; credits as usize].into()),
             later: VecDeque::new(),
             packets: 0,
@@ -234,7 +231,7 @@ impl<T: Copy> Plane<T> {
         if let Some((input, packet)) = to.alone {
             let wanted = slots.cycle_of(to.free).max(packet.eligible());
             let Some(cycle) = to.take_credit(wanted, limit, counters) else { return to.next };
-            send(to.let_go(input, &packet, slots, cycle, counters) + latency, &packet.content);
+            send(to.let_go(input, &packet, slots, cycle, latency, counters), &packet.content);
             to.alone = None;
         } else {
             let ready = &mut ready[output * self.words..(output + 1) * self.words];
@@ -243,16 +240,16 @@ impl<T: Copy> Plane<T> {
                 // Without a credit, this is when the output would grant its next packet.
                 let free = slots.cycle_of(to.free);
                 let wanted = match to.later.front() {
-                    Some(&(eligible, _)) if to.ready == 0 => free.max(eligible),
+                    Some(&(eligible, _)) if ready.iter().all(|&word| word == 0) => free.max(eligible),
                     _ => free,
                 };
                 let Some(cycle) = to.take_credit(wanted, limit, counters) else { return to.next };
                 let input = to.choose(ready, cycle);
                 let Some(packet) = packets.front(&queues[input]) else { unreachable!("input {input} is ready") };
-                send(to.let_go(input as u32, packet, slots, cycle, counters) + latency, &packet.content);
+                send(to.let_go(input as u32, packet, slots, cycle, latency, counters), &packet.content);
                 packets.drop_front(&mut queues[input]);
                 match packets.front(&queues[input]).map(Packet::eligible) {
-                    Some(eligible) if eligible <= cycle => to.set_ready(ready, input),
+                    Some(eligible) if eligible <= cycle => insert(ready, input),
                     Some(eligible) => to.wait(eligible, input as u32),
                     None => {}
                 }
@@ -292,11 +289,8 @@ impl<T: Copy> Plane<T> {
         self.configuration.latency
     }
 
-    pub fn counters(&self) -> PlaneCounters {
-        let counters = self.state.counters;
-        // Until now it says when the last flits were through.
-        let latency = counters.latency + counters.packets * self.configuration.latency;
-        PlaneCounters { latency, ..counters }
+    pub fn counters(&self) -> &PlaneCounters {
+        &self.state.counters
     }
 
     pub fn in_flight(&self) -> u64 {
@@ -336,7 +330,7 @@ impl<T> Output<T> {
         Some(cycle)
     }
 
-    /// A packet of `input` is granted in `cycle`: gives the cycle in which its last flit is through.
+    /// A packet of `input` is granted in `cycle`: gives the cycle in which it leaves, `latency` cycles after its last flit is through.
     #[inline]
     fn let_go(
         &mut self,
@@ -344,10 +338,11 @@ impl<T> Output<T> {
         packet: &Packet<T>,
         slots: Slots,
         cycle: u64,
+        latency: u64,
         counters: &mut PlaneCounters,
     ) -> u64 {
         let end = slots.first_of(cycle).max(self.free) + u64::from(packet.flits);
-        let through = slots.cycle_of(end - 1).max(packet.arrived + u64::from(packet.tail_after));
+        let depart = slots.cycle_of(end - 1).max(packet.arrived + u64::from(packet.tail_after)) + latency;
         self.free = end;
         self.last = input;
         self.waiting -= 1;
@@ -355,8 +350,8 @@ impl<T> Output<T> {
         self.flits += u64::from(packet.flits);
         counters.packets += 1;
         counters.flits += u64::from(packet.flits);
-        counters.latency += through - packet.arrived;
-        through
+        counters.latency += depart - packet.arrived;
+        depart
     }
 
     /// `input` waits for cycle `eligible`. Most often that is later than all others.
@@ -371,41 +366,24 @@ impl<T> Output<T> {
         }
     }
 
-    /// The first packet of `input` can be granted.
-    #[inline]
-    fn set_ready(&mut self, ready: &mut [u64], input: usize) {
-        ready[input / 64] |= 1 << (input % 64);
-        self.ready += 1;
-    }
-
     /// The input whose first packet is granted in `cycle`, of which there is one. It is neither ready nor waiting any more.
     #[inline]
     fn choose(&mut self, ready: &mut [u64], cycle: u64) -> usize {
-        if self.ready == 0
-            && let Some((_, input)) = self.later.pop_front()
-        {
-            // Most often it is the only one.
-            if self.later.front().is_none_or(|&(eligible, _)| eligible > cycle) {
-                return input as usize;
-            }
-            self.set_ready(ready, input as usize);
-        }
-        self.choose_ready(ready, cycle)
-    }
-
-    /// As [`Self::choose`], where more than one can be granted.
-    fn choose_ready(&mut self, ready: &mut [u64], cycle: u64) -> usize {
         while let Some(&(eligible, input)) = self.later.front()
             && eligible <= cycle
         {
             self.later.pop_front();
-            self.set_ready(ready, input as usize);
+            insert(ready, input as usize);
         }
         let input = next_of(ready, self.last as usize + 1);
         ready[input / 64] &= !(1 << (input % 64));
-        self.ready -= 1;
         input
     }
+}
+
+#[inline]
+fn insert(set: &mut [u64], member: usize) {
+    set[member / 64] |= 1 << (member % 64);
 }
 
 /// The first member of a set that is not empty, from `from` on around.

@@ -390,7 +390,7 @@ impl L2Slice {
                 scope: Scope::Weak,
             };
             let depart = self.clock.time_of(cycle + u64::from(self.parameters.miss_latency));
-            out.send_with(self.memory, depart, || Payload::Memory(MemoryMessage::Request(fill)));
+            out.send(self.memory, depart, Payload::Memory(MemoryMessage::Request(fill)));
         }
         if waits {
             self.state.counters.mshr_merges += u64::from(fetch == 0);
@@ -445,7 +445,7 @@ impl L2Slice {
             scope: Scope::Weak,
         };
         let depart = self.clock.time_of(cycle + u64::from(self.parameters.miss_latency));
-        out.send_with(self.memory, depart, || Payload::Memory(MemoryMessage::Request(request)));
+        out.send(self.memory, depart, Payload::Memory(MemoryMessage::Request(request)));
     }
 
     fn count(&mut self, request: &MemoryRequest, valid: u8, needed: u8) {
@@ -506,8 +506,7 @@ impl L2Slice {
         self.state.counters.data_busy_cycles += sector_bytes.div_ceil(rate);
         let served_by = if hits == request.sectors { ServedBy::L2 } else { ServedBy::DeviceMemory };
         let depart = self.clock.time_of(slot / rate);
-        let response = || Payload::Memory(MemoryMessage::Response(request.response(hits, served_by)));
-        out.send_with(self.crossbar, depart, response);
+        out.send(self.crossbar, depart, Payload::Memory(MemoryMessage::Response(request.response(hits, served_by))));
     }
 
     /// A fill or the acknowledgement of a write-back arrives.
@@ -585,11 +584,11 @@ impl L2Slice {
 impl Unit for L2Slice {
     fn advance(&mut self, window: Window, inbox: &mut Inbox, out: &mut Outbox) -> NextWake {
         self.prefetch(inbox);
-        inbox.look_at_all(|message| {
+        while let Some(message) = inbox.look() {
             let cycle = self.clock.cycle_at_or_after(message.time);
             self.serve(cycle, out);
             self.handle(message, cycle, out);
-        });
+        }
         self.serve(self.clock.cycle_at_or_after(window.until), out);
         self.send_credits(out);
         match self.state.queue.front() {

@@ -151,5 +151,5 @@ impl Below {
 }
 
 fn inject(request: MemoryRequest, at: SimTime, ports: &Ports, out: &mut Outbox) {
-    out.send_with(ports.memory, at, || Payload::Memory(MemoryMessage::Request(request)));
+    out.send(ports.memory, at, Payload::Memory(MemoryMessage::Request(request)));
 }
