@@ -1,8 +1,8 @@
 //! Every kind of unit that comes with the simulator.
 
 use crate::catalogue::UnitDefinition;
-use crate::driver::host_cpu;
 use crate::gpu::{copy_engine, crossbar, cta_scheduler, gmmu, hbm_stack, l2_slice, sm};
+use crate::host_cpu;
 use crate::node::{host_memory, link};
 use crate::prototyping::PASS_THROUGH;
 

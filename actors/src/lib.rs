@@ -1,13 +1,13 @@
 //! The engine, the topology language and the hardware units of balar-actors.
 //!
 //! From the ground up: [`engine`] (units, messages, windows), [`memory`] (values), [`catalogue`] (what a kind of unit declares), the
-//! units themselves ([`gpu`] and [`node`] beside [`driver`]), [`topology`], [`simulation`]. [`prototyping`] is for units of one's own.
+//! units themselves ([`gpu`] and [`node`] beside [`host_cpu`]), [`topology`], [`simulation`]. [`prototyping`] is for units of one's own.
 
 pub mod catalogue;
 pub mod dram;
-pub mod driver;
 pub mod engine;
 pub mod gpu;
+pub mod host_cpu;
 pub mod interleave;
 pub mod kinds;
 pub mod lines;

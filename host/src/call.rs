@@ -3,12 +3,14 @@
 //! A call is what takes simulated time or changes the state of a device. What CUDA's runtime answers from the host alone
 //! (properties, error texts, launch configurations) is no call.
 
+mod class;
 mod copy;
 mod module;
 mod name;
 mod result;
 mod virtual_memory;
 
+pub use class::CallClass;
 pub use copy::{CopyEnd, CopyShape};
 pub use module::{Function, FunctionAttributes, GraphNode, Launch, ModuleFunction, ModuleVariable, VariableKind};
 pub use result::{AllocationKind, CallFailure, CallResult, PointerDescription};

@@ -11,10 +11,12 @@ extern crate self as balar_protocol;
 pub mod copy;
 pub mod cta;
 pub mod cuda;
+pub mod gpu;
 pub mod memory;
 pub mod message;
 pub mod prefetch;
 pub mod quantity;
+pub mod sm;
 pub mod statistics;
 pub mod time;
 pub mod translation;
@@ -22,6 +24,8 @@ pub mod translation;
 #[doc(hidden)]
 pub use serde;
 
+pub use gpu::GpuDescription;
 pub use message::{Message, Payload, PortId, Protocol, Side, UnitId};
 pub use quantity::{Bandwidth, Bytes, Frequency, QuantityError};
+pub use sm::{SmCapability, SmResources};
 pub use time::{Clock, SimTime};

@@ -1,6 +1,6 @@
 //! What a kind of unit declares of itself beside its ports: what it provides to its GPU, and how it carries messages.
 
-use super::sm::SmCapability;
+use balar_protocol::SmCapability;
 use balar_protocol::{Bytes, Frequency, SimTime};
 
 /// Something that units, the host's driver and the topology know of a unit without knowing its kind.

@@ -1,13 +1,10 @@
 //! The catalogue of units: what each is called in a topology, its parameters, ports and counters, and how it is built.
 
 mod capability;
-mod gpu;
-mod sm;
 mod surroundings;
 
+pub use balar_protocol::{GpuDescription, SmCapability, SmResources};
 pub use capability::{Capability, Peer, ProvidesFunction, nothing};
-pub use gpu::GpuDescription;
-pub use sm::{SmCapability, SmResources};
 pub use surroundings::Surroundings;
 
 use crate::engine::Unit;

@@ -1,8 +1,8 @@
 //! What the simulation hands to the units that it builds.
 
-use super::gpu::GpuDescription;
 use crate::engine::LiveBoard;
 use crate::memory::DeviceMemory;
+use balar_protocol::GpuDescription;
 use serde::de::DeserializeOwned;
 use std::any::{Any, TypeId};
 use std::collections::BTreeMap;

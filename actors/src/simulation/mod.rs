@@ -14,10 +14,10 @@ pub use result::RunResult;
 pub use workloads::{BuiltInProgram, BuiltInWorkloads, InitialCode};
 
 use crate::catalogue::Surroundings;
-use crate::driver::code_cache::NamedText;
-use crate::driver::host_cpu::Driver;
 use crate::engine::{self, EpochHook, Epochs, HandOver, RunOptions, RunReport, UnitEntry};
+use crate::host_cpu::Start;
 use crate::topology::{self, Topology};
+use balar_driver::code::NamedText;
 use balar_host::{Host, HostProgram, NodeDescription, SingleThread};
 use balar_protocol::statistics::KernelRecord;
 use node::Node;
@@ -146,7 +146,7 @@ fn run(
     let board = options.progress.clone().unwrap_or_default();
     let epochs = Epochs::new(memory.epoch(), Arc::clone(&memory) as Arc<dyn EpochHook>);
     let surroundings = Surroundings::new(gpus, Some(memory), board);
-    surroundings.give(Driver { host: Some(host), tables });
+    surroundings.give(Start { host: Some(host), tables });
     let built = info_span!("build").in_scope(|| topology::build(topology, &surroundings)).map_err(Box::new)?;
     debug!(units = built.len(), wires = topology.wires.len(), "the units are built");
     let mut units = Vec::with_capacity(built.len());

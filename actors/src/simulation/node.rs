@@ -2,15 +2,17 @@
 
 use super::request::SimulationError;
 use crate::catalogue::{GpuDescription, Surroundings};
-use crate::driver::code_cache::NamedText;
-use crate::driver::modules::{LoadError, LoadRequest, ModuleLoader, ModuleMemory, Room};
-use crate::driver::tables::DriverTables;
-use crate::engine::LiveBoard;
+use crate::engine::{CodeSource, LiveBoard};
+use crate::host_cpu::effects::apply;
 use crate::memory::{Bounds, DeviceMemory, WriteLog};
 use crate::topology::{self, Topology};
+use balar_driver::code::NamedText;
+use balar_driver::code::loader::{LoadError, LoadRequest, ModuleLoader, ModuleMemory, Room};
+use balar_driver::code::tables::{DriverTables, ProgramTable};
 use balar_host::call::BUILT_IN_MODULE;
 use balar_host::memory::gpu_base;
 use balar_protocol::SimTime;
+use balar_protocol::cuda::{Code, ProgramId};
 use std::sync::Arc;
 
 /// A node before its units are built: memories, and what is loaded.
@@ -42,17 +44,24 @@ impl Node {
             module: BUILT_IN_MODULE,
             texts,
             heap_bytes: Some(DeviceMemory::DEFAULT_HEAP_BYTES),
-            bounds: Bounds::default(),
         };
-        let mut log = WriteLog::default();
-        let loaded = ModuleLoader::new(&self.tables).load(&request, SimTime::ZERO, &mut log, &mut room);
+        let mut changes = Vec::new();
+        let loaded = ModuleLoader::new(&self.tables).load(&request, &mut changes, &mut room);
         loaded.map_err(|error| match error {
             LoadError::Ptx(errors) => SimulationError::Ptx(errors),
             error => SimulationError::Load { gpu: description.part.clone(), error },
         })?;
+        let mut log = WriteLog::default();
+        changes.into_iter().for_each(|change| apply(change, SimTime::ZERO, &mut log, Bounds::default()));
         self.memory.apply(&mut log);
         self.gpus[gpu].memory_bytes = room.end - base;
         Ok(())
+    }
+}
+
+impl CodeSource for ProgramTable {
+    fn code(&self, id: ProgramId) -> Option<Code> {
+        self.get(id)
     }
 }
 

@@ -1,8 +1,8 @@
 //! What to simulate, and why nothing was.
 
-use crate::driver::modules::LoadError;
 use crate::engine::{EngineError, RunOptions};
 use crate::topology::{Topology, TopologyErrors};
+use balar_driver::code::loader::LoadError;
 use balar_isa::ptx::PtxErrors;
 use balar_workloads::WorkloadError;
 

@@ -1,0 +1,36 @@
+//! What calls cost the host.
+
+use super::HostCpu;
+use balar_host::Call;
+use balar_host::call::CallClass;
+use balar_protocol::SimTime;
+
+impl HostCpu {
+    /// When a call made at `now` has done its host part. Counts it.
+    pub(super) fn call_ends(&mut self, now: SimTime, call: &Call) -> SimTime {
+        let costs = &self.costs;
+        let counters = &mut self.counters;
+        let (counter, cycles) = match call.class() {
+            CallClass::Compute { nanoseconds } => return now.saturating_add(SimTime(nanoseconds.saturating_mul(1000))),
+            CallClass::Clock => return self.after(now, costs.clock_cost),
+            CallClass::Exit => return now,
+            CallClass::CallBack => {
+                counters.host_functions += 1;
+                return now;
+            }
+            CallClass::Allocation => (&mut counters.calls_memory, costs.malloc_cost),
+            CallClass::Free => (&mut counters.calls_memory, costs.free_cost),
+            CallClass::Memory => (&mut counters.calls_memory, costs.call_cost),
+            CallClass::Launch => (&mut counters.calls_launch, costs.launch_cost),
+            CallClass::GraphLaunch => (&mut counters.calls_graph, costs.launch_cost),
+            CallClass::Stream => (&mut counters.calls_stream, costs.call_cost),
+            CallClass::Synchronisation => (&mut counters.calls_synchronize, costs.call_cost),
+            CallClass::Copy => (&mut counters.calls_copy, costs.copy_cost),
+            CallClass::Event => (&mut counters.calls_event, costs.call_cost),
+            CallClass::Module => (&mut counters.calls_module, costs.call_cost),
+        };
+        *counter += 1;
+        counters.calls += 1;
+        self.after(now, cycles)
+    }
+}

@@ -1,0 +1,433 @@
+//! The host CPU: it runs a host program, and does the CUDA driver's part of each call.
+//!
+//! The program's threads make CUDA calls. Each takes modelled host time; a call that waits for a GPU returns when the work
+//! it waits for is done. The driver allocates memory, loads code, checks launches, keeps the order of streams, events and graphs, and
+//! answers the copy engines' requests for pages of host memory.
+
+mod costs;
+mod dma;
+pub mod effects;
+mod host_time;
+#[cfg(test)]
+mod rules;
+#[cfg(test)]
+mod test_support;
+#[cfg(test)]
+mod tests;
+mod threads;
+
+use crate::catalogue::{
+    BuildContext, BuildError, GpuDescription, ParameterProblem, ParameterSet, PortDefinition, Role, UnitDefinition,
+    nothing,
+};
+use crate::engine::{Inbox, NextWake, Outbox, Unit, Window};
+use crate::memory::{Bounds, DeviceMemory, Writer};
+use balar_driver::code::tables::DriverTables;
+use balar_driver::{Delivery, Driver, DriverSettings, Effect};
+use balar_host::{Host, ThreadId};
+use balar_protocol::copy::CopyMessage;
+use balar_protocol::cuda::CudaMessage;
+use balar_protocol::memory::MemoryMessage;
+use balar_protocol::statistics::{ProgramOutcome, StatisticSink, Verification};
+use balar_protocol::{Clock, Frequency, Message, Payload, PortId, Protocol, SimTime};
+use dma::HostPages;
+use host_time::HostTime;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use threads::Threads;
+
+crate::parameters! {
+    /// A host CPU with the CUDA driver. Costs are cycles of its clock; all are estimates for a driver of CUDA 10 on a server
+    /// processor, chosen so that launches and small copies take the time measured on a V100.
+    pub struct HostCpuParameters {
+        /// clock of the core that runs the program
+        clock: Frequency,
+        /// cycles of a kernel launch (estimate: 2 us at 2660 MHz)
+        launch_cost: u32 = "5300",
+        /// cycles of starting a copy or fill (estimate: 6 us at 2660 MHz; with the copy engine's setup time and synchronize_cost the 28 us of a V100's small copy, gpu-benches cuda-memcpy)
+        copy_cost: u32 = "16000",
+        /// cycles of an allocation (estimate: 10 us at 2660 MHz)
+        malloc_cost: u32 = "26600",
+        /// cycles of freeing an allocation, beyond the wait for the device (estimate: 5 us at 2660 MHz)
+        free_cost: u32 = "13300",
+        /// cycles until a call that waits for the GPU returns, from the GPU's signal on (estimate: 2.5 us at 2660 MHz)
+        synchronize_cost: u32 = "6650",
+        /// cycles of any other call: streams, synchronisations with nothing to wait for (estimate: 0.5 us at 2660 MHz)
+        call_cost: u32 = "1330",
+        /// cycles of reading the clock (estimate: 20 ns at 2660 MHz)
+        clock_cost: u32 = "53",
+        /// operations not yet done beyond which a launch waits (CUDA queues 1024 launches)
+        queue_depth: u32 = "1024",
+        /// time to fetch a page for the copy engine where no host memory is wired, or its lines are not modelled (estimate)
+        page_latency: SimTime = r#""100 ns""#,
+        /// lines of transferred pages go to the host memory, where it is wired
+        host_memory_lines: bool = "true",
+        /// time that a program computes between its calls: None; Fixed("1 us"), the same before every call; or Measured(clock: "3 GHz"), what it took on a processor of that clock, scaled to the clock of this one
+        host_time: HostTime = "None",
+        /// what a kernel may access beside allocations: Pages, what shares a page with one (2 MiB of device memory, 4 KiB of host memory), as on hardware; or Allocations, nothing, which finds accesses out of bounds
+        bounds: Bounds = "Pages",
+    }
+}
+
+balar_protocol::counters! {
+    /// What the host CPU counts.
+    pub struct HostCpuCounters {
+        /// CUDA calls made
+        calls: "call",
+        /// calls that returned an error
+        calls_failed: "call",
+        /// allocations and frees
+        calls_memory: "call",
+        /// kernel launches
+        calls_launch: "call",
+        /// copies and fills
+        calls_copy: "call",
+        /// creations and destructions of streams
+        calls_stream: "call",
+        /// synchronisations
+        calls_synchronize: "call",
+        /// records, waits, queries and times of events, queries of streams
+        calls_event: "call",
+        /// modules loaded and unloaded, attributes of kernels
+        calls_module: "call",
+        /// launches of graphs
+        calls_graph: "call",
+        /// host functions that streams have run
+        host_functions: "call",
+        /// bytes copied from host to device
+        bytes_host_to_device: "byte",
+        /// bytes copied from device to host
+        bytes_device_to_host: "byte",
+        /// bytes copied from device to another device
+        bytes_peer: "byte",
+        /// bytes of pinned and managed memory allocated, the most at once
+        host_window_maximum: "byte" maximum,
+        /// bytes of device memory allocated, the most at once
+        device_memory_maximum: "byte" maximum,
+        /// cycles the program computed or was in the driver
+        cycles_busy: "cycle",
+        /// cycles the program waited for the GPU
+        cycles_waiting: "cycle",
+        /// lines of pages read from host memory
+        host_memory_loads: "request",
+        /// lines of pages written to host memory
+        host_memory_stores: "request",
+    }
+}
+
+/// The catalogue's entry.
+pub const DEFINITION: UnitDefinition = UnitDefinition {
+    name: "HostCpu",
+    summary: "runs a host program and the CUDA driver: allocation, streams, launches, copies",
+    parameters: HostCpuParameters::DEFINITIONS,
+    check: HostCpuParameters::check,
+    ports: &[
+        PortDefinition {
+            name: "command",
+            protocol: Protocol::Cuda,
+            role: Role::Client,
+            indexed: true,
+            required: true,
+            meaning: "launches to each GPU, completions back",
+        },
+        PortDefinition {
+            name: "data",
+            protocol: Protocol::Copy,
+            role: Role::Client,
+            indexed: true,
+            required: true,
+            meaning: "transfers to each GPU's copy engine and back",
+        },
+        PortDefinition {
+            name: "memory",
+            protocol: Protocol::Memory,
+            role: Role::Client,
+            indexed: false,
+            required: false,
+            meaning: "host memory, which the copy engines' pages are read from and written to",
+        },
+    ],
+    counters: HostCpuCounters::DEFINITIONS,
+    provides: nothing,
+    weight: 2,
+    build,
+};
+
+fn build(text: &str, context: &BuildContext) -> Result<Box<dyn Unit>, BuildError> {
+    let parameters: HostCpuParameters = ron::from_str(text)?;
+    if parameters.queue_depth == 0 {
+        return Err(BuildError::Parameters(vec![ParameterProblem::new("queue_depth", "must not be zero")]));
+    }
+    let gpus = (0..).map_while(|gpu| Some((context.ports.at("command", gpu)?, context.ports.at("data", gpu)?)));
+    let mut gpus: Vec<_> = gpus.collect();
+    if gpus.is_empty() {
+        gpus.push((context.required_port("command")?, context.required_port("data")?));
+    }
+    let memory = context.ports.get("memory").filter(|_| parameters.host_memory_lines);
+    let node = NodeView { gpus: &context.surroundings.gpus, memory: &context.memory()?, unit: context.unit };
+    let start = context.surroundings.take().unwrap_or_default();
+    Ok(Box::new(HostCpu::new(&parameters, &gpus, memory, &node, start)))
+}
+
+/// What the host CPU starts with: the first one that is built takes it.
+#[derive(Default)]
+pub struct Start {
+    /// The program; `None` where there is none.
+    pub host: Option<Box<dyn Host>>,
+    /// What is loaded before the run.
+    pub tables: DriverTables,
+}
+
+/// What the host CPU knows of its node.
+struct NodeView<'a> {
+    /// The GPUs in the order of the topology.
+    gpus: &'a [GpuDescription],
+    memory: &'a Arc<DeviceMemory>,
+    /// The host CPU's number among the units.
+    unit: u32,
+}
+
+/// The ports to a GPU.
+#[derive(Clone, Copy, Debug)]
+struct GpuPorts {
+    /// To its CTA scheduler.
+    command: PortId,
+    /// To its copy engine.
+    data: PortId,
+}
+
+/// The unit: it gives the driver time, ports and a program.
+struct HostCpu {
+    clock: Clock,
+    costs: HostCpuParameters,
+    ports: Vec<GpuPorts>,
+    memory_port: Option<PortId>,
+    memory: Arc<DeviceMemory>,
+    writer: Writer,
+    driver: Driver,
+    /// What the driver wants done; empty between calls of it.
+    effects: Vec<Effect>,
+    /// The program; `None` where there is none.
+    host: Option<Box<dyn Host>>,
+    /// When the program is asked what it does, beside when a call of it returns.
+    ask_at: Option<SimTime>,
+    /// The program has ended.
+    ended: bool,
+    threads: Threads,
+    pages: HostPages,
+    /// The error that ended the program.
+    exit_error: Option<String>,
+    /// All that the kernels have printed.
+    printed: Vec<u8>,
+    /// How often the program called functions that are not implemented.
+    not_implemented: BTreeMap<String, u64>,
+    counters: HostCpuCounters,
+}
+
+/// What the unit does by itself.
+enum Event {
+    /// The program is asked what it does.
+    Ask,
+    /// A thread goes on.
+    Thread(ThreadId),
+}
+
+impl HostCpu {
+    /// `gpus`: the ports to the CTA scheduler and the copy engine of each GPU.
+    fn new(
+        parameters: &HostCpuParameters,
+        gpus: &[(PortId, PortId)],
+        memory_port: Option<PortId>,
+        node: &NodeView,
+        start: Start,
+    ) -> HostCpu {
+        let Start { host, tables } = start;
+        let has_host_window = node.memory.shared_file().is_some();
+        let settings = DriverSettings {
+            gpus: node.gpus.to_vec(),
+            reservable: (0..gpus.len()).map(|gpu| node.memory.reservable(gpu)).collect(),
+            has_host_window,
+            queue_depth: parameters.queue_depth as usize,
+        };
+        HostCpu {
+            clock: Clock::new(parameters.clock),
+            costs: parameters.clone(),
+            ports: gpus.iter().map(|&(command, data)| GpuPorts { command, data }).collect(),
+            memory_port,
+            writer: node.memory.writer(node.unit),
+            memory: Arc::clone(node.memory),
+            driver: Driver::new(settings, &tables),
+            effects: Vec::new(),
+            ask_at: host.is_some().then_some(SimTime::ZERO),
+            host,
+            ended: false,
+            threads: Threads::default(),
+            pages: HostPages::default(),
+            exit_error: None,
+            printed: Vec::new(),
+            not_implemented: BTreeMap::new(),
+            counters: HostCpuCounters::default(),
+        }
+    }
+
+    /// Begins what has nothing left to wait for.
+    fn begin_work(&mut self, now: SimTime, out: &mut Outbox) {
+        self.driver.begin(now);
+        self.carry_out(now, out);
+    }
+
+    /// Something is done: others may start, and threads may go on.
+    fn work_done(&mut self, now: SimTime, out: &mut Outbox) {
+        self.begin_work(now, out);
+        self.wake_threads(now, out);
+    }
+
+    fn handle(&mut self, message: Message, out: &mut Outbox) {
+        let now = message.time;
+        match message.payload {
+            Payload::Cuda(CudaMessage::LaunchCompleted { launch, fault }) => {
+                self.driver.kernel_completed(launch, fault.map(|fault| *fault));
+                self.work_done(now, out);
+            }
+            Payload::Copy(CopyMessage::PageRequest { copy, offset, bytes }) => {
+                self.page_requested(now, copy, offset, bytes, out);
+            }
+            Payload::Copy(CopyMessage::Page { copy, offset, bytes, .. }) => {
+                self.page_received(now, copy, offset, bytes, out);
+            }
+            Payload::Copy(CopyMessage::Access(request)) => self.host_access(now, message.port, request, out),
+            Payload::Copy(CopyMessage::Completed { copy, data, error }) => {
+                self.pages.forget(copy);
+                let brought = self.driver.copy_completed(copy, data.map(|data| *data), error);
+                match (brought, &mut self.host) {
+                    (Some((Delivery::Thread(thread), data)), _) => self.threads.receive(thread, data),
+                    (Some((Delivery::Transfer(transfer), data)), Some(host)) => host.receive(transfer, data),
+                    _ => {}
+                }
+                self.work_done(now, out);
+            }
+            Payload::Memory(MemoryMessage::Response(response)) => self.host_memory_answered(now, response.id, out),
+            Payload::Memory(MemoryMessage::BurstDone(burst)) => self.host_memory_answered(now, burst.id, out),
+            // Nothing else is sent to a host; the loader has checked the protocols of its ports.
+            _ => {}
+        }
+    }
+
+    /// Gives the program what kernels have printed. The end of a kernel comes here more than an epoch after what it printed, so all of that
+    /// is there.
+    fn take_printed(&mut self) {
+        for gpu in 0..self.driver.gpus() {
+            let text = self.memory.take_printed(gpu);
+            if text.is_empty() {
+                continue;
+            }
+            if let Some(host) = &mut self.host {
+                host.printed(&text, &[]);
+            }
+            self.printed.extend_from_slice(&text);
+        }
+    }
+
+    /// `cycles` of the host's clock after `time`.
+    fn after(&self, time: SimTime, cycles: u32) -> SimTime {
+        time + self.clock.time_of(u64::from(cycles))
+    }
+
+    fn cycles(&self, start: SimTime, end: SimTime) -> u64 {
+        self.clock.cycle_at_or_after(end - start)
+    }
+
+    /// What the unit does next by itself.
+    fn next_event(&self) -> Option<(SimTime, Event)> {
+        let ask = self.ask_at.map(|at| (at, Event::Ask));
+        let thread = self.threads.next().map(|(at, thread)| (at, Event::Thread(thread)));
+        // The first of equals.
+        [ask, thread].into_iter().flatten().min_by_key(|(at, _)| *at)
+    }
+}
+
+impl HostCpu {
+    fn run(&mut self, window: Window, inbox: &mut Inbox, out: &mut Outbox) -> NextWake {
+        loop {
+            let own = self.next_event();
+            match (own, inbox.next_time()) {
+                (own, Some(time)) if own.as_ref().is_none_or(|(own, _)| time <= *own) => {
+                    if let Some(message) = inbox.take() {
+                        self.handle(message, out);
+                    }
+                }
+                (Some((time, _)), _) if time >= window.until => return NextWake::At(time),
+                (Some((time, event)), _) => {
+                    match event {
+                        Event::Ask => self.ask(time),
+                        Event::Thread(thread) => self.step_thread(time, thread, out),
+                    }
+                    if self.ended {
+                        // What waited for host functions of the program.
+                        self.begin_work(time, out);
+                    }
+                }
+                (None, _) => return NextWake::OnMessage,
+            }
+        }
+    }
+}
+
+impl Unit for HostCpu {
+    fn advance(&mut self, window: Window, inbox: &mut Inbox, out: &mut Outbox) -> NextWake {
+        self.writer.open(|_| {});
+        let wake = self.run(window, inbox, out);
+        self.writer.close();
+        wake
+    }
+
+    fn statistics(&self, sink: &mut StatisticSink) {
+        let totals = self.driver.totals();
+        let counters = HostCpuCounters {
+            bytes_host_to_device: totals.bytes_host_to_device,
+            bytes_device_to_host: totals.bytes_device_to_host,
+            bytes_peer: totals.bytes_peer,
+            host_window_maximum: totals.host_window_maximum,
+            device_memory_maximum: totals.device_memory_maximum,
+            ..self.counters
+        };
+        counters.write(sink);
+        let Some(host) = &self.host else { return };
+        let failed = self.driver.failure();
+        let unreported = || failed.map(|failure| format!("{}: {}", failure.error, failure.text));
+        let mut outcome = ProgramOutcome {
+            finished: self.ended,
+            error: self.exit_error.clone().or_else(unreported),
+            printed: self.printed.clone(),
+            ..Default::default()
+        };
+        if self.ended {
+            outcome.verification = match host.verification() {
+                balar_host::Verification::NotChecked => Verification::NotChecked,
+                balar_host::Verification::Passed => Verification::Passed,
+                balar_host::Verification::Failed { message } => Verification::Failed(message),
+            };
+            let results = host.measurements().into_iter();
+            outcome.results = results.map(|m| (m.name.to_owned(), m.value, m.unit.to_owned())).collect();
+        }
+        let missing = self.not_implemented.iter();
+        outcome.results.extend(
+            missing.map(|(function, calls)| (format!("{function}, not implemented"), *calls as f64, "call".to_owned())),
+        );
+        sink.outcome = Some(outcome);
+    }
+
+    fn outstanding(&self) -> Option<String> {
+        let work = self.driver.oldest();
+        if self.host.is_none() || self.ended {
+            return work.map(|work| format!("{work} is not done"));
+        }
+        Some(match self.threads.waiting() {
+            Some(call) => {
+                let work = work.unwrap_or_else(|| "nothing".to_owned());
+                format!("{call} waits; the oldest work not done is {work}")
+            }
+            None => "the program runs".to_owned(),
+        })
+    }
+}

@@ -1,0 +1,251 @@
+//! The program's threads: each is in a call, waits in one, or is outside.
+
+use super::HostCpu;
+use crate::engine::Outbox;
+use balar_driver::{Outcome, Then, Wait};
+use balar_host::{Bytes, Call, CallResult, CudaError, Next, Request, ThreadId};
+use balar_protocol::SimTime;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// While threads compute and others wait for the GPU, the program is asked at least this often what it does.
+const POLL: SimTime = SimTime(20_000_000);
+
+/// Where a thread stands.
+#[derive(Debug)]
+enum State {
+    /// In no call.
+    Outside,
+    /// In a call, or computing before it, until this time.
+    Calling { until: SimTime, call: Call },
+    /// In a call that waits for the GPU.
+    Waiting { since: SimTime, call: &'static str, wait: Wait },
+    /// Its call returns at this time.
+    Returning { at: SimTime, result: CallResult },
+}
+
+#[derive(Debug)]
+struct Thread {
+    state: State,
+    /// The device of the call.
+    device: usize,
+    /// What a synchronous copy from the device brought.
+    received: Option<Arc<[u8]>>,
+}
+
+/// All threads that have made a call and not ended.
+#[derive(Debug, Default)]
+pub(super) struct Threads {
+    threads: BTreeMap<ThreadId, Thread>,
+}
+
+impl Threads {
+    /// The bytes for a thread's call.
+    pub fn receive(&mut self, thread: ThreadId, data: Arc<[u8]>) {
+        if let Some(thread) = self.threads.get_mut(&thread) {
+            thread.received = Some(data);
+        }
+    }
+
+    /// When a thread next does something by itself, and which.
+    pub fn next(&self) -> Option<(SimTime, ThreadId)> {
+        let times = self.threads.iter().filter_map(|(id, thread)| match thread.state {
+            State::Calling { until, .. } => Some((until, *id)),
+            State::Returning { at, .. } => Some((at, *id)),
+            State::Outside | State::Waiting { .. } => None,
+        });
+        times.min()
+    }
+
+    /// Is a thread in a call?
+    fn is_any_in_call(&self) -> bool {
+        self.threads.values().any(|thread| !matches!(thread.state, State::Outside))
+    }
+
+    /// The first thread that waits for the GPU: the name of its call.
+    pub fn waiting(&self) -> Option<&'static str> {
+        self.threads.values().find_map(|thread| match thread.state {
+            State::Waiting { call, .. } => Some(call),
+            _ => None,
+        })
+    }
+}
+
+impl HostCpu {
+    /// Asks the program what it does, until it waits.
+    pub(super) fn ask(&mut self, now: SimTime) {
+        self.ask_at = None;
+        while let Some(host) = &mut self.host {
+            let functions_to_come = self.driver.has_functions_to_come();
+            host.expect_call_back(functions_to_come);
+            match host.next() {
+                Next::Call(request) => self.begin_call(now, request),
+                Next::Waiting => {
+                    if host.has_threads_outside() && (functions_to_come || self.threads.is_any_in_call()) {
+                        self.ask_at = Some(now.saturating_add(POLL));
+                    }
+                    return;
+                }
+                Next::End { error } => {
+                    self.take_printed();
+                    self.ended = true;
+                    self.exit_error = self.exit_error.take().or(error);
+                    self.threads.threads.clear();
+                    self.driver.program_ended();
+                    return;
+                }
+            }
+        }
+    }
+
+    /// A thread makes a call.
+    fn begin_call(&mut self, now: SimTime, request: Request) {
+        let Request { thread, device, host_picoseconds, call } = request;
+        if let Call::Exit { error } = &call {
+            self.take_printed();
+            let in_words = |failure: &balar_host::CallFailure| match self.driver.last_error() {
+                Some((error, text)) if *error == failure.error => format!("{failure}: {text}"),
+                _ => failure.to_string(),
+            };
+            let error = error.as_ref().map(in_words);
+            self.exit_error = self.exit_error.take().or(error);
+            self.threads.threads.remove(&thread);
+            return;
+        }
+        let start = now.saturating_add(self.costs.host_time.span(host_picoseconds, self.costs.clock));
+        let until = self.call_ends(start, &call);
+        self.counters.cycles_busy += self.cycles(now, until);
+        let state = State::Calling { until, call };
+        self.threads.threads.insert(thread, Thread { state, device: device as usize, received: None });
+    }
+
+    /// A thread does what it has to do at this time.
+    pub(super) fn step_thread(&mut self, now: SimTime, id: ThreadId, out: &mut Outbox) {
+        let Some(thread) = self.threads.threads.get_mut(&id) else { return };
+        let device = thread.device;
+        match std::mem::replace(&mut thread.state, State::Outside) {
+            State::Returning { result, .. } => {
+                if matches!(result, CallResult::Error(error) if error != CudaError::NotReady) {
+                    self.counters.calls_failed += 1;
+                }
+                if let Some(host) = &mut self.host {
+                    host.complete(id, result);
+                }
+                self.ask(now);
+            }
+            State::Calling { call, .. } => self.end_call(now, id, device, call, out),
+            other => thread.state = other,
+        }
+    }
+
+    /// The host part of a thread's call is over.
+    fn end_call(&mut self, now: SimTime, thread: ThreadId, device: usize, call: Call, out: &mut Outbox) {
+        let name = call.name();
+        let outcome = match call {
+            Call::Compute { .. } | Call::Exit { .. } => Ok(Outcome::Returns(CallResult::None)),
+            Call::ReadClock => Ok(Outcome::Returns(CallResult::Time { picoseconds: now.picoseconds() })),
+            call => {
+                match &call {
+                    Call::Launch(_) | Call::GraphLaunch { .. } => self.take_printed(),
+                    Call::NotImplemented { function } => {
+                        *self.not_implemented.entry(function.clone()).or_default() += 1;
+                    }
+                    _ => {}
+                }
+                let ends_work = matches!(call, Call::CallbackDone { .. });
+                let outcome = self.driver.call(thread, device, call);
+                self.begin_work(now, out);
+                if ends_work {
+                    self.wake_threads(now, out);
+                }
+                outcome
+            }
+        };
+        match outcome {
+            Ok(Outcome::Waits(wait)) if self.driver.is_over(&wait.until) => {
+                self.take_printed();
+                if let Then::Again(again) = wait.then {
+                    self.retry_call(now, thread, device, name, *again);
+                    return self.carry_out(now, out);
+                }
+                self.driver.finish(device, wait.then);
+                self.carry_out(now, out);
+                self.call_returns(now, thread, CallResult::None);
+            }
+            outcome => self.call_goes_on(now, thread, name, outcome),
+        }
+    }
+
+    /// A call that had to wait before it could do anything is made again, at no cost.
+    fn retry_call(&mut self, now: SimTime, thread: ThreadId, device: usize, name: &'static str, call: Call) {
+        let outcome = self.driver.retry(thread, device, call);
+        self.call_goes_on(now, thread, name, outcome);
+    }
+
+    /// A call returns now or waits.
+    fn call_goes_on(
+        &mut self,
+        now: SimTime,
+        thread: ThreadId,
+        name: &'static str,
+        outcome: Result<Outcome, CudaError>,
+    ) {
+        match outcome {
+            // The program may read its managed variables at once: their initial values must be there.
+            Ok(Outcome::Returns(result @ CallResult::Module { .. })) => {
+                self.call_returns(self.writer.visible_at(now), thread, result);
+            }
+            Ok(Outcome::Returns(result)) => self.call_returns(now, thread, result),
+            Ok(Outcome::Waits(wait)) => self.call_waits(now, thread, name, wait),
+            Err(error) => self.call_returns(now, thread, CallResult::Error(error)),
+        }
+    }
+
+    /// A thread's call returns now.
+    fn call_returns(&mut self, now: SimTime, id: ThreadId, result: CallResult) {
+        if let Some(thread) = self.threads.threads.get_mut(&id) {
+            thread.state = State::Returning { at: now, result };
+        }
+    }
+
+    /// A thread's call waits.
+    fn call_waits(&mut self, now: SimTime, id: ThreadId, call: &'static str, wait: Wait) {
+        if let Some(thread) = self.threads.threads.get_mut(&id) {
+            thread.state = State::Waiting { since: now, call, wait };
+        }
+    }
+
+    /// Something is done: calls that waited for it go on.
+    pub(super) fn wake_threads(&mut self, now: SimTime, out: &mut Outbox) {
+        let over = |(id, thread): (&ThreadId, &Thread)| match &thread.state {
+            State::Waiting { wait, .. } if self.driver.is_over(&wait.until) => Some(*id),
+            _ => None,
+        };
+        let over: Vec<ThreadId> = self.threads.threads.iter().filter_map(over).collect();
+        for id in over {
+            self.wake(now, id);
+        }
+        self.carry_out(now, out);
+    }
+
+    fn wake(&mut self, now: SimTime, id: ThreadId) {
+        // Before the call returns, whatever it returns.
+        self.take_printed();
+        let Some(thread) = self.threads.threads.get_mut(&id) else { return };
+        let (device, received) = (thread.device, thread.received.take());
+        let State::Waiting { since, call, wait } = std::mem::replace(&mut thread.state, State::Outside) else { return };
+        let returned = self.after(now, self.costs.synchronize_cost);
+        self.counters.cycles_waiting += self.cycles(since, returned);
+        if let Then::Again(again) = wait.then {
+            self.counters.cycles_waiting -= self.cycles(now, returned);
+            self.retry_call(now, id, device, call, *again);
+            return;
+        }
+        let result = match (self.driver.finish(device, wait.then), received) {
+            (Some(error), _) => error,
+            (None, Some(data)) => CallResult::Data(Bytes::from(data)),
+            (None, None) => CallResult::None,
+        };
+        self.call_returns(returned, id, result);
+    }
+}

@@ -1,0 +1,477 @@
+//! Loading code: before the run that of a built-in workload, during it whatever programs load.
+
+use super::cache::{CodeCache, NamedText};
+use super::tables::{DriverTables, KernelInfo, KernelTable, ProgramTable, Symbol, SymbolTable};
+use crate::effect::MemoryChange;
+use balar_host::CudaError;
+use balar_host::call::{BUILT_IN_MODULE, ModuleFunction, ModuleVariable, VariableKind};
+use balar_isa::fatbin::{self, ImageError};
+use balar_isa::module::{self, PtxModule};
+use balar_isa::ptx::PtxErrors;
+use std::sync::Arc;
+
+/// Alignment of a variable and of the device heap, as `cudaMalloc` aligns.
+const ALIGNMENT: u64 = 256;
+
+/// What a module needs room for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Room {
+    /// A variable: a managed one in the host window, any other in the GPU's memory.
+    Variable(VariableKind),
+    /// The device heap, in the GPU's memory.
+    Heap,
+}
+
+/// Where modules get memory from: the allocator of the simulated host's driver.
+pub trait ModuleMemory {
+    /// The address of `bytes` new bytes, at a multiple of `alignment`, a power of two; `None` where there are none left.
+    fn allocate(&mut self, room: Room, bytes: u64, alignment: u64) -> Option<u64>;
+
+    /// Gives back what [`Self::allocate`] gave.
+    fn free(&mut self, address: u64);
+}
+
+/// Which code is to be loaded, and where.
+#[derive(Clone, Copy, Debug)]
+pub struct LoadRequest<'a> {
+    /// The GPU's number.
+    pub gpu: usize,
+    /// Its compute capability.
+    pub compute_capability: (u32, u32),
+    /// The module's number, which no other of the GPU has.
+    pub module: u32,
+    /// The texts, which are linked with each other.
+    pub texts: &'a [NamedText],
+    /// Bytes of the device heap, which is made where kernels of the module allocate; `None` where the GPU has one.
+    pub heap_bytes: Option<u64>,
+}
+
+/// A module that was loaded.
+#[derive(Clone, Debug, Default)]
+pub struct LoadedModule {
+    /// Its kernels.
+    pub functions: Vec<ModuleFunction>,
+    /// Its variables.
+    pub variables: Vec<ModuleVariable>,
+    /// The device heap that was made for it: first address, bytes.
+    pub heap: Option<(u64, u64)>,
+    /// What the user should know.
+    pub warning: Option<String>,
+}
+
+/// Why a module was not loaded.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    /// The image.
+    #[error("{name}: {error}")]
+    Image {
+        /// The image's name.
+        name: String,
+        /// What is wrong with it.
+        error: ImageError,
+    },
+    /// The PTX texts.
+    #[error(transparent)]
+    Ptx(#[from] Box<PtxErrors>),
+    /// The memory has no room for what it needs.
+    #[error("{name} needs {bytes} bytes of memory for {what}, more than is free")]
+    Memory {
+        /// The module's texts.
+        name: String,
+        /// What did not fit.
+        what: String,
+        /// Bytes of it.
+        bytes: u64,
+    },
+}
+
+impl LoadError {
+    /// The error that CUDA's calls return.
+    pub fn cuda_error(&self) -> CudaError {
+        match self {
+            LoadError::Image { error: ImageError::NoCode { .. }, .. } => CudaError::NoKernelImageForDevice,
+            LoadError::Image { .. } => CudaError::InvalidKernelImage,
+            LoadError::Ptx(_) => CudaError::InvalidPtx,
+            LoadError::Memory { .. } => CudaError::MemoryAllocation,
+        }
+    }
+}
+
+/// The PTX texts of images (fatbin containers, PTX, cubins) that a GPU runs, named after the image.
+///
+/// # Errors
+///
+/// The first image that has none.
+pub fn texts<'a>(
+    images: impl IntoIterator<Item = &'a [u8]>,
+    name: &str,
+    compute_capability: (u32, u32),
+) -> Result<Vec<NamedText>, LoadError> {
+    let mut texts: Vec<NamedText> = Vec::new();
+    for image in images {
+        let found = fatbin::texts(image, compute_capability);
+        for text in found.map_err(|error| LoadError::Image { name: name.to_owned(), error })? {
+            let own = text.name.unwrap_or_else(|| match texts.len() {
+                0 => format!("{name}.ptx"),
+                number => format!("{name}.{number}.ptx"),
+            });
+            texts.push((own, text.text.into()));
+        }
+    }
+    Ok(texts)
+}
+
+/// Loads and unloads modules.
+#[derive(Clone, Debug)]
+pub struct ModuleLoader {
+    kernels: Arc<KernelTable>,
+    symbols: Arc<SymbolTable>,
+    programs: Arc<ProgramTable>,
+    code: Arc<CodeCache>,
+}
+
+impl ModuleLoader {
+    /// Loads into these tables.
+    pub fn new(tables: &DriverTables) -> ModuleLoader {
+        ModuleLoader {
+            kernels: Arc::clone(&tables.kernels),
+            symbols: Arc::clone(&tables.symbols),
+            programs: Arc::clone(&tables.programs),
+            code: Arc::clone(&tables.code),
+        }
+    }
+
+    /// Loads a module: places its variables and, where its kernels allocate, the device heap; leaves what memory needs in
+    /// `changes`, initial values included; and adds kernels and variables to the tables.
+    ///
+    /// # Errors
+    ///
+    /// Mistakes in the texts, or too little memory; nothing is loaded then, and nothing stays allocated. A kernel that cannot run
+    /// is no error but one of its launches.
+    pub fn load(
+        &self,
+        request: &LoadRequest,
+        changes: &mut Vec<MemoryChange>,
+        memory: &mut dyn ModuleMemory,
+    ) -> Result<LoadedModule, LoadError> {
+        let cached = self.code.linked(request.texts)?;
+        let mut addresses = Vec::new();
+        let placed = place(&cached.module, request, &mut addresses, memory);
+        let heap = match placed {
+            Ok(heap) => heap,
+            Err(error) => {
+                addresses.into_iter().for_each(|address| memory.free(address));
+                return Err(error);
+            }
+        };
+        let module = &cached.module;
+        let mut loaded = LoadedModule { heap, ..LoadedModule::default() };
+        let mut constant_bytes = 0;
+        for (index, (variable, &address)) in module.variables().iter().zip(&addresses).enumerate() {
+            let kind = kind_of(variable.kind);
+            if kind == VariableKind::Constant {
+                constant_bytes += variable.bytes;
+            }
+            changes.push(MemoryChange::Map { address, bytes: variable.bytes.max(1) });
+            if let Some(bytes) = module.initial_value(index, &addresses) {
+                changes.push(MemoryChange::Write { address, bytes: bytes.into() });
+            }
+            let symbol = Symbol { address, bytes: variable.bytes, kind };
+            self.symbols.insert(request.gpu, request.module, &variable.name, symbol);
+            let name = Arc::from(&*variable.name);
+            loaded.variables.push(ModuleVariable { name, address, bytes: variable.bytes, kind });
+        }
+        if let Some((address, bytes)) = heap {
+            changes.push(MemoryChange::Heap { gpu: request.gpu, address, bytes });
+        }
+        let architecture = module.architecture();
+        let (major, minor) = request.compute_capability;
+        if architecture > major * 10 + minor {
+            loaded.warning = Some(format!(
+                "{}: PTX for compute_{architecture} on a GPU of compute capability {major}.{minor}",
+                names(request.texts)
+            ));
+        }
+        let kernels = cached.kernels(&addresses);
+        for (name, program) in kernels.iter() {
+            let program = match program {
+                Ok(program) => program,
+                Err(why) => {
+                    self.kernels.insert_refused(request.gpu, request.module, Arc::clone(name), Arc::clone(why));
+                    let refused = Some(Arc::clone(why));
+                    loaded.functions.push(ModuleFunction { name: Arc::clone(name), parameters: Vec::new(), refused });
+                    continue;
+                }
+            };
+            let parameters: Vec<_> = program.parameters().iter().map(|slot| (slot.offset, slot.bytes)).collect();
+            let info = KernelInfo {
+                name: Arc::clone(name),
+                resources: program.resources().clone(),
+                parameter_bytes: program.parameter_bytes(),
+                parameters: parameters.clone(),
+                constant_bytes: u32::try_from(constant_bytes).unwrap_or(u32::MAX),
+                ptx_version: module.architecture_of(name),
+                binary_version: major * 10 + minor,
+                code: self.programs.add(Arc::clone(program)),
+            };
+            self.kernels.insert(request.gpu, request.module, info);
+            loaded.functions.push(ModuleFunction { name: Arc::clone(name), parameters, refused: None });
+        }
+        self.code.note_allocated(request.gpu, request.module, addresses);
+        Ok(loaded)
+    }
+
+    /// Ends a module: nothing of its code runs any more. Its variables end. Of the built-in module 0 or one that is not
+    /// loaded, false.
+    pub fn unload(
+        &self,
+        gpu: usize,
+        module: u32,
+        changes: &mut Vec<MemoryChange>,
+        memory: &mut dyn ModuleMemory,
+    ) -> bool {
+        let removed = if module == BUILT_IN_MODULE { None } else { self.code.take_allocated(gpu, module) };
+        let Some(addresses) = removed else { return false };
+        for address in addresses {
+            changes.push(MemoryChange::Unmap { address });
+            memory.free(address);
+        }
+        self.symbols.remove(gpu, module);
+        for program in self.kernels.remove(gpu, module) {
+            self.programs.remove(program);
+        }
+        true
+    }
+}
+
+/// Places the variables of a module; `addresses` get as far as it went. Gives the device heap, where one is made.
+fn place(
+    module: &PtxModule,
+    request: &LoadRequest,
+    addresses: &mut Vec<u64>,
+    memory: &mut dyn ModuleMemory,
+) -> Result<Option<(u64, u64)>, LoadError> {
+    let error = |what: String, bytes: u64| LoadError::Memory { name: names(request.texts), what, bytes };
+    for variable in module.variables() {
+        let room = Room::Variable(kind_of(variable.kind));
+        let alignment = variable.alignment.max(ALIGNMENT).next_power_of_two();
+        let address = memory.allocate(room, variable.bytes.max(1), alignment);
+        addresses.push(address.ok_or_else(|| error(format!("its variable {}", variable.name), variable.bytes))?);
+    }
+    let Some(bytes) = request.heap_bytes.filter(|_| module.allocates()) else { return Ok(None) };
+    let start = memory.allocate(Room::Heap, bytes, ALIGNMENT);
+    Ok(Some((start.ok_or_else(|| error("the device heap".to_owned(), bytes))?, bytes)))
+}
+
+fn names(texts: &[NamedText]) -> String {
+    texts.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(", ")
+}
+
+fn kind_of(kind: module::VariableKind) -> VariableKind {
+    match kind {
+        module::VariableKind::Global => VariableKind::Global,
+        module::VariableKind::Constant => VariableKind::Constant,
+        module::VariableKind::Managed => VariableKind::Managed,
+        module::VariableKind::Texture | module::VariableKind::Sampler => VariableKind::Texture,
+        module::VariableKind::Surface => VariableKind::Surface,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use balar_host::memory::{HOST_BASE, gpu_base};
+    use balar_isa::program::Program;
+    use std::collections::BTreeMap;
+
+    const TEXT: &str = "
+        .version 7.0 .target sm_75 .address_size 64
+        .extern .func (.param .b64 r) malloc (.param .b64 n);
+        .extern .func undefined_function ();
+        .visible .global .align 4 .u32 counter = 7;
+        .visible .const .align 4 .b8 table[12] = {1, 2, 3};
+        .visible .global .attribute(.managed) .align 8 .u64 both = counter;
+        .visible .entry use(.param .u64 a, .param .u32 n, .param .align 8 .b8 s[24]) .maxntid 96, 1, 1 {
+            .reg .b32 r; ld.global.u32 r, [counter]; ret;
+        }
+        .visible .entry refused() { .reg .b32 r; call undefined_function; ret; }";
+
+    /// Hands out addresses upwards, and knows which were given back.
+    struct Upwards {
+        device: u64,
+        host: u64,
+        left: usize,
+        freed: Vec<u64>,
+        asked: Vec<(Room, u64)>,
+    }
+
+    impl Upwards {
+        fn new(gpu: usize, left: usize) -> Upwards {
+            Upwards { device: gpu_base(gpu), host: HOST_BASE, left, freed: Vec::new(), asked: Vec::new() }
+        }
+    }
+
+    impl ModuleMemory for Upwards {
+        fn allocate(&mut self, room: Room, bytes: u64, alignment: u64) -> Option<u64> {
+            self.asked.push((room, bytes));
+            self.left = self.left.checked_sub(1)?;
+            let next = match room {
+                Room::Variable(VariableKind::Managed) => &mut self.host,
+                _ => &mut self.device,
+            };
+            let address = next.next_multiple_of(alignment);
+            *next = address + bytes;
+            Some(address)
+        }
+
+        fn free(&mut self, address: u64) {
+            self.freed.push(address);
+        }
+    }
+
+    /// A driver's tables, and the allocations of the GPUs.
+    #[derive(Default)]
+    struct Node {
+        tables: DriverTables,
+        memory: BTreeMap<u64, Vec<u8>>,
+    }
+
+    impl Node {
+        fn apply(&mut self, changes: Vec<MemoryChange>) {
+            for change in changes {
+                match change {
+                    MemoryChange::Map { address, bytes } => {
+                        self.memory.insert(address, vec![0; bytes as usize]);
+                    }
+                    MemoryChange::Unmap { address } => {
+                        self.memory.remove(&address);
+                    }
+                    MemoryChange::Write { address, bytes } => {
+                        let allocation = self.memory.get_mut(&address).expect("a variable is written where it begins");
+                        allocation[..bytes.len()].copy_from_slice(&bytes);
+                    }
+                    MemoryChange::Heap { bytes, .. } => assert_eq!(bytes, 4096),
+                    other => panic!("unexpected {other:?}"),
+                }
+            }
+        }
+    }
+
+    fn load(
+        node: &mut Node,
+        gpu: usize,
+        module: u32,
+        text: &str,
+        room: &mut Upwards,
+    ) -> Result<LoadedModule, LoadError> {
+        let texts = [("test.ptx".to_owned(), text.into())];
+        let request = LoadRequest { gpu, compute_capability: (7, 0), module, texts: &texts, heap_bytes: Some(4096) };
+        let mut changes = Vec::new();
+        let loaded = ModuleLoader::new(&node.tables).load(&request, &mut changes, room);
+        node.apply(changes);
+        loaded
+    }
+
+    fn word(node: &Node, address: u64) -> Option<u64> {
+        let bytes = node.memory.get(&address)?;
+        Some(u64::from(u32::from_le_bytes(bytes[..4].try_into().expect("four bytes"))))
+    }
+
+    #[test]
+    fn a_module_is_loaded_for_each_gpu_and_unloaded() {
+        let mut node = Node::default();
+        for gpu in [0, 1] {
+            let mut room = Upwards::new(gpu, 9);
+            let loaded = load(&mut node, gpu, 3, TEXT, &mut room).expect("the text is right");
+            let places = [gpu_base(gpu), gpu_base(gpu) + 256, HOST_BASE];
+            let variables: Vec<_> = loaded.variables.iter().map(|v| (&*v.name, v.address, v.bytes, v.kind)).collect();
+            assert_eq!(
+                variables,
+                [
+                    ("counter", places[0], 4, VariableKind::Global),
+                    ("table", places[1], 12, VariableKind::Constant),
+                    ("both", places[2], 8, VariableKind::Managed),
+                ]
+            );
+            assert_eq!(
+                places.map(|place| word(&node, place)),
+                [Some(7), Some(0x0003_0201), Some(places[0] as u32 as u64)]
+            );
+            assert_eq!(loaded.heap, Some((gpu_base(gpu) + 512, 4096)));
+            assert_eq!(room.asked.last(), Some(&(Room::Heap, 4096)));
+            assert_eq!(
+                loaded.warning.as_deref(),
+                Some("test.ptx: PTX for compute_75 on a GPU of compute capability 7.0")
+            );
+
+            let [usable, refused] = &loaded.functions[..] else { panic!("two kernels") };
+            assert_eq!((&*usable.name, &usable.parameters[..]), ("use", &[(0, 8), (8, 4), (16, 24)][..]));
+            assert!(refused.refused.as_ref().is_some_and(|why| why.contains("undefined_function")), "{refused:?}");
+            let kernel = node.tables.kernels.find(gpu, 3, "use").expect("loaded").expect("decoded");
+            let attributes = kernel.attributes();
+            assert_eq!((attributes.maximum_threads, attributes.constant_bytes), (96, 12));
+            assert_eq!((attributes.ptx_version, attributes.binary_version), (75, 70));
+            assert!(node.tables.programs.get(kernel.code.id()).is_some());
+            assert!(node.tables.kernels.find(gpu, 3, "refused").expect("known").is_err());
+            assert_eq!(node.tables.symbols.find(gpu, 3, "table").map(|symbol| symbol.bytes), Some(12));
+            assert!(
+                node.tables.kernels.find(gpu, 4, "use").is_none()
+                    && node.tables.symbols.find(gpu, 4, "table").is_none()
+            );
+        }
+        assert_eq!(node.tables.code.len(), 1, "the same text is read once");
+        let kernel = node.tables.kernels.find(0, 3, "use").expect("loaded").expect("decoded");
+        let (mut room, mut changes) = (Upwards::new(0, 0), Vec::new());
+        let mut unload = |gpu, module| ModuleLoader::new(&node.tables).unload(gpu, module, &mut changes, &mut room);
+        assert_eq!([unload(0, 3), unload(0, 3), unload(0, 0), unload(2, 3)], [true, false, false, false]);
+        node.apply(changes);
+        assert_eq!(room.freed, [gpu_base(0), gpu_base(0) + 256, HOST_BASE]);
+        assert_eq!([0, 1].map(|gpu| word(&node, gpu_base(gpu))), [None, Some(7)]);
+        assert!(
+            node.tables.kernels.find(0, 3, "use").is_none() && node.tables.programs.get(kernel.code.id()).is_none()
+        );
+        assert!(node.tables.kernels.find(1, 3, "use").is_some() && node.tables.symbols.find(1, 3, "both").is_some());
+    }
+
+    #[test]
+    fn programs_of_the_same_addresses_are_decoded_once() {
+        let mut node = Node::default();
+        let mut programs = Vec::new();
+        for module in [1, 2] {
+            load(&mut node, 0, module, TEXT, &mut Upwards::new(0, 9)).expect("the text is right");
+            let kernel = node.tables.kernels.find(0, module, "use").expect("loaded").expect("decoded");
+            programs.push((kernel.code.id(), kernel.code.program::<Program>().expect("decoded")));
+        }
+        assert!(programs[0].0 != programs[1].0 && Arc::ptr_eq(&programs[0].1, &programs[1].1));
+    }
+
+    #[test]
+    fn what_fails_leaves_nothing_behind() {
+        let mut node = Node::default();
+        for (left, what) in [(1, "table"), (2, "both"), (3, "the device heap")] {
+            let mut room = Upwards::new(0, left);
+            let error = load(&mut node, 0, 1, TEXT, &mut room).expect_err("too little memory");
+            assert_eq!(error.cuda_error(), CudaError::MemoryAllocation);
+            assert!(error.to_string().contains(what), "{error}");
+            assert_eq!(room.freed.len(), left);
+            assert_eq!(word(&node, gpu_base(0)), None);
+        }
+        let error = load(&mut node, 0, 1, ".version 7.0 nonsense", &mut Upwards::new(0, 9)).expect_err("no PTX");
+        assert_eq!(error.cuda_error(), CudaError::InvalidPtx);
+        assert!(node.tables.kernels.find(0, 1, "use").is_none());
+    }
+
+    #[test]
+    fn images_are_named_and_refused_as_cuda_does() {
+        let found = texts([TEXT.as_bytes(), TEXT.as_bytes()], "app", (7, 0)).expect("PTX");
+        assert_eq!(found.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(), ["app.ptx", "app.1.ptx"]);
+        let mut cubin = [0; 64];
+        cubin[..4].copy_from_slice(b"\x7fELF");
+        (cubin[8], cubin[18], cubin[49]) = (8, 190, 80);
+        let error = texts([&cubin[..]], "app", (7, 0)).expect_err("machine code");
+        assert_eq!(error.cuda_error(), CudaError::NoKernelImageForDevice);
+        assert!(error.to_string().starts_with("app: cudaErrorNoKernelImageForDevice: no PTX in the image"), "{error}");
+        let error = texts([&b"\xff"[..]], "app", (7, 0)).expect_err("no text");
+        assert_eq!(error.cuda_error(), CudaError::InvalidKernelImage);
+    }
+}

@@ -1,0 +1,178 @@
+//! The tables of the host's driver: loaded kernels, the variables of modules, decoded programs.
+
+use super::cache::CodeCache;
+use balar_host::call::{FunctionAttributes, VariableKind};
+use balar_isa::program::{Program, Resources};
+use balar_protocol::cuda::{Code, ProgramId};
+use dashmap::DashMap;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// The decoded kernels of the node, by number. A launch carries its code; a saved state names it by its number alone.
+#[derive(Debug, Default)]
+pub struct ProgramTable {
+    codes: DashMap<ProgramId, Code>,
+    /// The number given last.
+    last: AtomicU32,
+}
+
+impl ProgramTable {
+    /// Gives a program a number.
+    pub fn add(&self, program: Arc<Program>) -> Code {
+        let id = ProgramId(self.last.fetch_add(1, Ordering::Relaxed) + 1);
+        let code = Code::new(id, program);
+        self.codes.insert(id, code.clone());
+        code
+    }
+
+    /// Ends a program; launches of it keep it.
+    pub fn remove(&self, id: ProgramId) {
+        self.codes.remove(&id);
+    }
+
+    /// The code with number `id`.
+    pub fn get(&self, id: ProgramId) -> Option<Code> {
+        self.codes.get(&id).map(|code| code.clone())
+    }
+}
+
+/// What a launch needs to know of a loaded kernel.
+#[derive(Clone, Debug, Default)]
+pub struct KernelInfo {
+    /// Its name in the PTX.
+    pub name: Arc<str>,
+    /// Its code.
+    pub code: Code,
+    /// What it asks of an SM.
+    pub resources: Resources,
+    /// Size of its parameter block, bytes.
+    pub parameter_bytes: u32,
+    /// Offset and size of each parameter, bytes.
+    pub parameters: Vec<(u32, u32)>,
+    /// Constant variables of its module, bytes.
+    pub constant_bytes: u32,
+    /// The architecture that its PTX is for: 70.
+    pub ptx_version: u32,
+    /// The architecture that it runs on: 70.
+    pub binary_version: u32,
+}
+
+/// Threads of a block (CUDA C++ Programming Guide, all compute capabilities).
+const MAXIMUM_BLOCK_THREADS: u32 = 1024;
+/// Registers of a block (CUDA C++ Programming Guide, 6.0, 7.0 and later).
+const MAXIMUM_BLOCK_REGISTERS: u32 = 65_536;
+/// Shared memory of a block that no launch needs to ask for, bytes.
+const DEFAULT_SHARED_BYTES: u32 = 48 << 10;
+
+impl KernelInfo {
+    /// What `cudaFuncGetAttributes` tells before a program sets any.
+    pub fn attributes(&self) -> FunctionAttributes {
+        let Resources { registers_per_thread, shared_bytes, local_bytes, .. } = self.resources;
+        let compiled_for =
+            self.resources.maximum_threads.or(self.resources.required_block.map(|block| block.iter().product()));
+        // Registers are given to whole warps.
+        let by_registers = MAXIMUM_BLOCK_REGISTERS / registers_per_thread.max(1) / 32 * 32;
+        FunctionAttributes {
+            shared_bytes,
+            constant_bytes: self.constant_bytes,
+            local_bytes,
+            maximum_threads: compiled_for.unwrap_or(MAXIMUM_BLOCK_THREADS).min(MAXIMUM_BLOCK_THREADS).min(by_registers),
+            registers: registers_per_thread,
+            ptx_version: self.ptx_version,
+            binary_version: self.binary_version,
+            maximum_dynamic_shared_bytes: DEFAULT_SHARED_BYTES.saturating_sub(shared_bytes),
+        }
+    }
+}
+
+/// A kernel that can be launched, or why it cannot: the mistakes in its code, as the user is to read them.
+pub type LoadedKernel = Result<Arc<KernelInfo>, Arc<str>>;
+
+/// The kernels that are loaded, by GPU, module and name. The driver of the simulated host looks them up at each launch.
+#[derive(Debug, Default)]
+pub struct KernelTable {
+    kernels: DashMap<(usize, u32), BTreeMap<Arc<str>, LoadedKernel>>,
+}
+
+impl KernelTable {
+    /// Adds `kernel` to those of a GPU's module; one of the same name is replaced.
+    pub fn insert(&self, gpu: usize, module: u32, kernel: KernelInfo) {
+        self.kernels.entry((gpu, module)).or_default().insert(kernel.name.clone(), Ok(Arc::new(kernel)));
+    }
+
+    /// Adds a kernel that cannot run, and why: to launch it is an error.
+    pub fn insert_refused(&self, gpu: usize, module: u32, name: Arc<str>, why: Arc<str>) {
+        self.kernels.entry((gpu, module)).or_default().insert(name, Err(why));
+    }
+
+    /// The kernel `name` of a GPU's module.
+    pub fn find(&self, gpu: usize, module: u32, name: &str) -> Option<LoadedKernel> {
+        self.kernels.get(&(gpu, module))?.get(name).cloned()
+    }
+
+    /// Forgets the kernels of a module; gives their programs.
+    pub fn remove(&self, gpu: usize, module: u32) -> Vec<ProgramId> {
+        let removed = self.kernels.remove(&(gpu, module)).into_iter();
+        removed
+            .flat_map(|(_, kernels)| kernels.into_values())
+            .filter_map(|kernel| Some(kernel.ok()?.code.id()))
+            .collect()
+    }
+}
+
+/// A variable of a loaded module.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Symbol {
+    /// Its address.
+    pub address: u64,
+    /// Its bytes.
+    pub bytes: u64,
+    /// What it is.
+    pub kind: VariableKind,
+}
+
+/// Where the variables of loaded modules lie, by GPU, module and name.
+#[derive(Debug, Default)]
+pub struct SymbolTable {
+    symbols: DashMap<(usize, u32), BTreeMap<Box<str>, Symbol>>,
+}
+
+impl SymbolTable {
+    /// Adds a variable to those of a GPU's module; one of the same name is replaced.
+    pub fn insert(&self, gpu: usize, module: u32, name: &str, symbol: Symbol) {
+        self.symbols.entry((gpu, module)).or_default().insert(name.into(), symbol);
+    }
+
+    /// The variable `name` of a GPU's module.
+    pub fn find(&self, gpu: usize, module: u32, name: &str) -> Option<Symbol> {
+        self.symbols.get(&(gpu, module))?.get(name).copied()
+    }
+
+    /// Are all of these addresses in one variable of a GPU's module?
+    pub fn holds(&self, gpu: usize, module: u32, address: u64, bytes: u64) -> bool {
+        let holds = |symbol: &Symbol| {
+            let offset = address.checked_sub(symbol.address);
+            offset.and_then(|offset| symbol.bytes.checked_sub(offset)).is_some_and(|room| room >= bytes)
+        };
+        self.symbols.get(&(gpu, module)).is_some_and(|symbols| symbols.values().any(holds))
+    }
+
+    /// Forgets the variables of a module.
+    pub fn remove(&self, gpu: usize, module: u32) {
+        self.symbols.remove(&(gpu, module));
+    }
+}
+
+/// The tables of the host's driver: what is loaded, and the code of it.
+#[derive(Clone, Debug, Default)]
+pub struct DriverTables {
+    /// The kernels loaded for each GPU.
+    pub kernels: Arc<KernelTable>,
+    /// Where their variables lie.
+    pub symbols: Arc<SymbolTable>,
+    /// The decoded kernels.
+    pub programs: Arc<ProgramTable>,
+    /// Code that was loaded, kept for when it is loaded again.
+    pub code: Arc<CodeCache>,
+}

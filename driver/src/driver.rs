@@ -1,0 +1,385 @@
+//! The driver: its state, and how work begins and ends.
+
+use crate::code::loader::ModuleLoader;
+use crate::code::tables::{DriverTables, KernelTable, ProgramTable, SymbolTable};
+use crate::contexts::{Context, ContextFailure};
+use crate::copies::CopyUnderWay;
+use crate::effect::{Effect, MemoryChange};
+use crate::graphs::FIRST_GRAPH_QUEUE;
+use crate::images::Images;
+use crate::memory::HostWindow;
+use crate::modules::Modules;
+use crate::order::events::Events;
+use crate::order::operations::Operations;
+use crate::order::streams::Streams;
+use crate::order::work::Work;
+use crate::virtual_memory::VirtualMemory;
+use crate::wait::Until;
+use balar_host::CudaError;
+use balar_protocol::copy::CopyId;
+use balar_protocol::cuda::{Code, ProgramId};
+use balar_protocol::{GpuDescription, SimTime};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// What a driver is made for.
+#[derive(Clone, Debug, Default)]
+pub struct DriverSettings {
+    /// The GPUs, in the order of the topology.
+    pub gpus: Vec<GpuDescription>,
+    /// By GPU: addresses without memory that programs can reserve.
+    pub reservable: Vec<Range<u64>>,
+    /// Whether there is pinned and managed memory.
+    pub has_host_window: bool,
+    /// Operations of a GPU that are not yet done beyond which a launch waits.
+    pub queue_depth: usize,
+}
+
+/// What the driver has moved and handed out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Totals {
+    /// Bytes copied from host to device.
+    pub bytes_host_to_device: u64,
+    /// Bytes copied from device to host.
+    pub bytes_device_to_host: u64,
+    /// Bytes copied from a device to another.
+    pub bytes_peer: u64,
+    /// Bytes of pinned and managed memory, the most at once.
+    pub host_window_maximum: u64,
+    /// Bytes of one GPU's memory, the most at once.
+    pub device_memory_maximum: u64,
+}
+
+/// All that the driver's future depends on, beside the code that is loaded.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct State {
+    /// Programs with larger stacks, by what they were made of and the stack: their numbers and the local memory of a thread.
+    pub(crate) enlarged: BTreeMap<(ProgramId, u32), (Code, u32)>,
+    pub(crate) contexts: Vec<Context>,
+    pub(crate) streams: Streams,
+    pub(crate) events: Events,
+    pub(crate) operations: Operations,
+    pub(crate) modules: Modules,
+    pub(crate) images: Images,
+    /// Pinned and managed memory.
+    pub(crate) window: HostWindow,
+    pub(crate) virtual_memory: VirtualMemory,
+    /// What the copy engines have been given and have not done.
+    pub(crate) commands: BTreeMap<CopyId, CopyUnderWay>,
+    pub(crate) next_launch: u32,
+    pub(crate) next_copy: u32,
+    pub(crate) next_graph_queue: u32,
+    /// The last error a call returned, in words.
+    pub(crate) last_error: Option<(CudaError, String)>,
+    /// No thread is left to run host functions.
+    pub(crate) program_ended: bool,
+    pub(crate) totals: Totals,
+}
+
+/// The CUDA driver of a node.
+#[derive(Debug)]
+pub struct Driver {
+    pub(crate) kernels: Arc<KernelTable>,
+    pub(crate) symbols: Arc<SymbolTable>,
+    pub(crate) loader: ModuleLoader,
+    pub(crate) programs: Arc<ProgramTable>,
+    pub(crate) gpus: Vec<GpuDescription>,
+    queue_depth: usize,
+    pub(crate) state: State,
+    /// What is to be done and has not been taken.
+    effects: Vec<Effect>,
+}
+
+impl Driver {
+    /// A driver for a node on which nothing but the code of `tables` is loaded.
+    pub fn new(settings: DriverSettings, tables: &DriverTables) -> Driver {
+        let DriverSettings { gpus, reservable, has_host_window, queue_depth } = settings;
+        let context = |(index, gpu): (usize, &GpuDescription)| Context::new(index, gpu);
+        let state = State {
+            enlarged: BTreeMap::new(),
+            contexts: gpus.iter().enumerate().map(context).collect(),
+            streams: Streams::new(gpus.len()),
+            events: Events::default(),
+            operations: Operations::new(gpus.len()),
+            modules: Modules::default(),
+            images: Images::default(),
+            window: HostWindow::new(has_host_window),
+            virtual_memory: VirtualMemory::new(&reservable),
+            commands: BTreeMap::new(),
+            next_launch: 1,
+            next_copy: 1,
+            next_graph_queue: FIRST_GRAPH_QUEUE,
+            last_error: None,
+            program_ended: false,
+            totals: Totals::default(),
+        };
+        Driver {
+            kernels: Arc::clone(&tables.kernels),
+            symbols: Arc::clone(&tables.symbols),
+            loader: ModuleLoader::new(tables),
+            programs: Arc::clone(&tables.programs),
+            gpus,
+            queue_depth,
+            state,
+            effects: Vec::new(),
+        }
+    }
+
+    /// Its state: a plain value. Effects must have been taken.
+    pub fn state(&self) -> &State {
+        &self.state
+    }
+
+    /// Goes on from a state that a driver of the same node had. The tables must hold the code that was loaded then, under its numbers.
+    ///
+    /// # Errors
+    ///
+    /// The number of a program that is not loaded; the driver is as it was.
+    pub fn restore(&mut self, mut state: State) -> Result<(), ProgramId> {
+        let complete = |code: &mut Code| {
+            let found = self.programs.get(code.id()).ok_or(code.id())?;
+            *code = found;
+            Ok(())
+        };
+        state.enlarged.values_mut().try_for_each(|(code, _)| complete(code))?;
+        state.operations.launches_mut().try_for_each(|launch| complete(&mut launch.code))?;
+        self.state = state;
+        Ok(())
+    }
+
+    /// Begins what has nothing left to wait for. `now` is what the events that are recorded will tell.
+    pub fn begin(&mut self, now: SimTime) {
+        self.end_objects();
+        while let Some((number, device, work)) = self.state.operations.begin() {
+            match work {
+                Work::Kernel(launch) => {
+                    self.effects.push(Effect::Launch { gpu: device, launch: Arc::clone(launch) });
+                }
+                Work::Copy(_) => self.begin_copy(number, device),
+                Work::HostFunction(_) if self.state.program_ended => {
+                    self.state.operations.complete(number);
+                }
+                Work::HostFunction(function) => {
+                    self.effects.push(Effect::CallBack { function: *function });
+                }
+                Work::Record(event) => {
+                    let event = *event;
+                    self.state.operations.complete(number);
+                    self.state.events.recorded(event, number, now);
+                }
+                Work::Free(address) => {
+                    let address = *address;
+                    self.state.operations.complete(number);
+                    self.end_allocation(address);
+                }
+                Work::Nothing => {
+                    self.state.operations.complete(number);
+                }
+            }
+        }
+    }
+
+    /// What is to be done since it was asked last, in order.
+    pub fn take_effects(&mut self, into: &mut Vec<Effect>) {
+        into.append(&mut self.effects);
+    }
+
+    /// Is what a call waits for over?
+    pub fn is_over(&self, until: &Until) -> bool {
+        match until {
+            Until::Operations(numbers) => !numbers.iter().any(|&number| self.state.operations.is_pending(number)),
+            &Until::DeviceBefore { device, number } => self.state.operations.is_done_before(device, number),
+            &Until::AllBefore(number) => {
+                (0..self.state.contexts.len()).all(|device| self.state.operations.is_done_before(device, number))
+            }
+            &Until::QueueRoom(device) => self.state.operations.count(device) < self.queue_depth,
+        }
+    }
+
+    /// The program has ended: nobody is left to run host functions.
+    pub fn program_ended(&mut self) {
+        self.state.program_ended = true;
+        self.state.operations.end_host_functions();
+    }
+
+    /// Will streams come to host functions?
+    pub fn has_functions_to_come(&self) -> bool {
+        self.state.operations.has_functions_to_come()
+    }
+
+    /// The oldest operation that is not yet done, in words.
+    pub fn oldest(&self) -> Option<String> {
+        self.state.operations.oldest()
+    }
+
+    /// The last error that a call returned, in words.
+    pub fn last_error(&self) -> Option<&(CudaError, String)> {
+        self.state.last_error.as_ref()
+    }
+
+    /// Why a context has failed, of the first one that has.
+    pub fn failure(&self) -> Option<&ContextFailure> {
+        self.state.contexts.iter().find_map(|context| context.sticky.as_ref())
+    }
+
+    /// GPUs.
+    pub fn gpus(&self) -> usize {
+        self.state.contexts.len()
+    }
+
+    /// What it has moved and handed out.
+    pub fn totals(&self) -> &Totals {
+        &self.state.totals
+    }
+
+    /// Words for the program's standard error stream.
+    pub(crate) fn tell(&mut self, words: &str) {
+        self.effects.push(Effect::Tell(words.to_owned()));
+    }
+
+    /// Memory changes.
+    pub(crate) fn change(&mut self, change: MemoryChange) {
+        self.effects.push(Effect::Memory(change));
+    }
+
+    /// Something is to be done.
+    pub(crate) fn want(&mut self, effect: Effect) {
+        self.effects.push(effect);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::code::tables::KernelInfo;
+    use crate::test_support::{gpu_description, program};
+    use crate::{Outcome, Wait};
+    use balar_host::call::{BUILT_IN_MODULE, Function, Launch};
+    use balar_host::{Call, CallResult, ThreadId};
+    use balar_isa::program::Resources;
+    use balar_protocol::cuda::LaunchId;
+
+    const THREAD: ThreadId = ThreadId(0);
+
+    fn tables() -> DriverTables {
+        let tables = DriverTables::default();
+        let resources = Resources { registers_per_thread: 32, ..Resources::default() };
+        let code = tables.programs.add(program());
+        let kernel = KernelInfo { name: "k".into(), code, resources, ..KernelInfo::default() };
+        tables.kernels.insert(0, BUILT_IN_MODULE, kernel);
+        tables
+    }
+
+    fn driver(tables: &DriverTables) -> Driver {
+        let settings = DriverSettings {
+            gpus: vec![gpu_description()],
+            has_host_window: true,
+            queue_depth: 8,
+            ..DriverSettings::default()
+        };
+        Driver::new(settings, tables)
+    }
+
+    fn launch(stream: u32) -> Call {
+        Call::Launch(Launch {
+            function: Function { module: BUILT_IN_MODULE, name: "k".into() },
+            grid: [1; 3],
+            block: [32, 1, 1],
+            shared_memory_bytes: 0,
+            stream,
+            parameters: Vec::new(),
+            cooperative: false,
+        })
+    }
+
+    /// What the driver wants done, in words.
+    fn wanted(driver: &mut Driver) -> Vec<String> {
+        driver.begin(SimTime(7));
+        let mut effects = Vec::new();
+        driver.take_effects(&mut effects);
+        effects.iter().map(|effect| format!("{effect:?}")).collect()
+    }
+
+    /// Makes calls that leave something of every kind; then others on what it left, whose outcomes and effects it gives.
+    fn before(driver: &mut Driver) {
+        let calls = [
+            Call::StreamCreate { non_blocking: true, priority: -1 },
+            Call::EventCreate { timed: true },
+            Call::Malloc { bytes: 5 << 20 },
+            Call::MallocManaged { bytes: 4096 },
+            launch(1),
+            Call::EventRecord { event: 1, stream: 1 },
+            Call::HostFunction { stream: 1, function: 9 },
+            launch(0),
+        ];
+        for call in calls {
+            let outcome = driver.call(THREAD, 0, call);
+            assert!(matches!(outcome, Ok(Outcome::Returns(_))), "{outcome:?}");
+        }
+        assert_eq!(wanted(driver).iter().filter(|effect| effect.starts_with("Launch")).count(), 2);
+    }
+
+    fn after(driver: &mut Driver) -> Vec<String> {
+        let mut seen = vec![format!("{:?}", driver.call(THREAD, 0, Call::EventQuery { event: 1 }))];
+        for launch in [LaunchId(1), LaunchId(2)] {
+            driver.kernel_completed(launch, None);
+            seen.append(&mut wanted(driver));
+        }
+        let calls = [
+            Call::CallbackDone { function: 9 },
+            Call::EventElapsed { start: 1, end: 1 },
+            Call::Malloc { bytes: 1 },
+            Call::DeviceReset,
+            Call::StreamQuery { stream: 1 },
+            launch(2),
+        ];
+        for call in calls {
+            seen.push(format!("{:?}", driver.call(THREAD, 0, call)));
+            seen.append(&mut wanted(driver));
+        }
+        seen
+    }
+
+    #[test]
+    fn a_saved_state_goes_on_as_the_driver_would_have() {
+        let tables = tables();
+        let mut first = driver(&tables);
+        before(&mut first);
+        let saved = postcard::to_stdvec(first.state()).expect("a state is a plain value");
+        let mut second = driver(&tables);
+        assert_eq!(second.restore(postcard::from_bytes(&saved).expect("it can be read")), Ok(()));
+        assert_eq!(postcard::to_stdvec(second.state()).expect("a plain value"), saved);
+        let (expected, seen) = (after(&mut first), after(&mut second));
+        assert_eq!(seen, expected);
+        assert!(seen.iter().any(|words| words.starts_with("CallBack { function: 9 }")), "{seen:?}");
+        assert!(seen.iter().any(|words| words.contains("Elapsed { picoseconds: 0 }")), "{seen:?}");
+    }
+
+    #[test]
+    fn a_state_with_code_that_is_not_loaded_is_refused() {
+        let tables = tables();
+        let mut first = driver(&tables);
+        let key = (ProgramId(3), 2048);
+        first.state.enlarged.insert(key, (tables.programs.add(program()), 64));
+        let saved = postcard::to_stdvec(first.state()).expect("a state is a plain value");
+        let state = postcard::from_bytes(&saved).expect("it can be read");
+        assert_eq!(driver(&DriverTables::default()).restore(state), Err(ProgramId(2)));
+        let state = postcard::from_bytes(&saved).expect("it can be read");
+        assert_eq!(driver(&tables).restore(state), Ok(()));
+    }
+
+    #[test]
+    fn a_wait_that_is_over_says_so() {
+        let mut driver = driver(&tables());
+        assert_eq!(driver.call(THREAD, 0, launch(0)), Ok(Outcome::Returns(CallResult::None)));
+        let Ok(Outcome::Waits(Wait { until, .. })) = driver.call(THREAD, 0, Call::DeviceSynchronize) else {
+            panic!("a kernel is under way");
+        };
+        driver.begin(SimTime(0));
+        assert!(!driver.is_over(&until));
+        driver.kernel_completed(LaunchId(1), None);
+        assert!(driver.is_over(&until));
+    }
+}

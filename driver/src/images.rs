@@ -1,0 +1,303 @@
+//! Arrays, textures and surfaces, as the CUDA driver keeps them.
+//!
+//! An array lies in device memory row by row, slice by slice, without gaps. Hardware stores texels in an order of its own, in which
+//! neighbours in all directions share lines; what a program computes does not depend on it.
+
+use crate::Driver;
+use crate::calls::{CallOutcome, NOTHING, Outcome, not_modelled};
+use crate::effect::MemoryChange;
+use crate::order::work::OperationNumber;
+use crate::wait::{Then, Until, Wait};
+use balar_host::CudaError;
+use balar_host::{ArrayDescription, Call, CallResult, ChannelFormat, Resource, TextureDescription};
+use balar_isa::texture::{AddressMode, ChannelKind, Image, Sampler, TexelFormat};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+type Failure = (CudaError, String);
+
+/// Alignment of a texture's first texel: that of allocations, which CUDA promises to be enough (the property
+/// `cudaDevAttrTextureAlignment` says more, 512).
+const ALIGNMENT: u64 = 256;
+/// Alignment of the pitch of a texture's rows (`cudaDevAttrTexturePitchAlignment`, 32, of all GPUs simulated).
+const PITCH_ALIGNMENT: u64 = 32;
+
+/// The arrays and objects of a context.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Images {
+    /// By number.
+    arrays: BTreeMap<u64, Array>,
+    /// Handles of texture and surface objects, with their devices.
+    objects: BTreeMap<u64, usize>,
+    /// Objects destroyed while kernels launched before may use them: device, the operation that follows, handle.
+    ending: Vec<(usize, OperationNumber, u64)>,
+    /// What references of modules mean, by handle, with their devices.
+    bound: BTreeMap<u64, (usize, Image)>,
+    next: u64,
+}
+
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+struct Array {
+    device: usize,
+    base: u64,
+    description: ArrayDescription,
+}
+
+impl Array {
+    /// Bytes of a row; rows of a slice; slices or layers.
+    fn layout(&self) -> (u64, u64, u64) {
+        let [x, y, z] = self.description.extent.map(|extent| u64::from(extent.max(1)));
+        (x * self.description.format.bytes(), y, z * u64::from(self.description.layers.max(1)))
+    }
+}
+
+/// Where an array lies: rows follow each other without gaps.
+pub(crate) struct ArrayLayout {
+    pub base: u64,
+    pub row_bytes: u64,
+    pub rows: u64,
+    /// Slices or layers.
+    pub slices: u64,
+}
+
+impl Default for Images {
+    fn default() -> Self {
+        Images {
+            arrays: BTreeMap::new(),
+            objects: BTreeMap::new(),
+            ending: Vec::new(),
+            bound: BTreeMap::new(),
+            next: 1,
+        }
+    }
+}
+
+impl Images {
+    fn number(&mut self) -> u64 {
+        let number = self.next;
+        self.next += 1;
+        number
+    }
+
+    fn find(&self, array: u64) -> Result<Array, Failure> {
+        let found = self.arrays.get(&array).copied();
+        found.ok_or_else(|| (CudaError::InvalidResourceHandle, format!("there is no array {array}")))
+    }
+
+    fn array(&self, array: u64) -> Result<(u64, ArrayDescription), Failure> {
+        self.find(array).map(|array| (array.base, array.description))
+    }
+
+    /// Where an array lies.
+    pub fn array_layout(&self, array: u64) -> Result<ArrayLayout, Failure> {
+        let array = self.find(array)?;
+        let (row_bytes, rows, slices) = array.layout();
+        Ok(ArrayLayout { base: array.base, row_bytes, rows, slices })
+    }
+
+    /// Everything of a device ends. Gives the handles that have no meaning any more.
+    pub fn destroy_all(&mut self, device: usize) -> Vec<u64> {
+        self.arrays.retain(|_, array| array.device != device);
+        self.bound.retain(|_, (owner, _)| *owner != device);
+        let of_device = self.objects.iter().filter(|(_, owner)| **owner == device);
+        let handles: Vec<u64> = of_device.map(|(handle, _)| *handle).collect();
+        self.objects.retain(|_, owner| *owner != device);
+        handles
+    }
+}
+
+fn texel_format(format: ChannelFormat) -> Result<TexelFormat, Failure> {
+    let kind = match format.kind {
+        balar_host::ChannelKind::Signed => ChannelKind::Signed,
+        balar_host::ChannelKind::Unsigned => ChannelKind::Unsigned,
+        balar_host::ChannelKind::Float => ChannelKind::Float,
+    };
+    let float_fits = format.kind != balar_host::ChannelKind::Float || format.bits > 8;
+    if !matches!(format.channels, 1 | 2 | 4) || !matches!(format.bits, 8 | 16 | 32) || !float_fits {
+        let text = format!("{} channels of {} bits, {:?}", format.channels, format.bits, format.kind);
+        return Err((CudaError::InvalidChannelDescriptor, format!("no texture has {text}")));
+    }
+    Ok(TexelFormat { channels: format.channels, bits: format.bits, kind })
+}
+
+/// The image of an array, sampled as textures are that say nothing.
+fn image_of(base: u64, description: &ArrayDescription) -> Result<Image, Failure> {
+    let format = texel_format(description.format)?;
+    let extent = description.extent.map(|extent| extent.max(1));
+    let row_pitch = u64::from(extent[0]) * u64::from(format.bytes());
+    Ok(Image {
+        base,
+        extent,
+        layers: description.layers.max(1),
+        row_pitch,
+        slice_pitch: row_pitch * u64::from(extent[1]),
+        format,
+        is_buffer: false,
+        sampler: Sampler::default(),
+    })
+}
+
+fn sampler(image: &Image, description: &TextureDescription) -> Result<Sampler, Failure> {
+    let addressing = description.addressing.map(|mode| match mode {
+        balar_host::AddressMode::Wrap => AddressMode::Wrap,
+        balar_host::AddressMode::Clamp => AddressMode::Clamp,
+        balar_host::AddressMode::Mirror => AddressMode::Mirror,
+        balar_host::AddressMode::Border => AddressMode::Border,
+    });
+    let normalizes = description.reads_normalized_floats && image.format.kind != ChannelKind::Float;
+    if normalizes && image.format.bits == 32 {
+        let text = "integers of 32 bits are not read as normalised floats".to_owned();
+        return Err((CudaError::InvalidChannelDescriptor, text));
+    }
+    let floating = normalizes || image.format.kind == ChannelKind::Float;
+    if description.is_linear && (!floating || image.is_buffer) {
+        let text = "texels are blended only in arrays and pitched memory that are read as floats".to_owned();
+        return Err((CudaError::InvalidFilterSetting, text));
+    }
+    // Integers have a border of integers.
+    let border = description.border.map(|value| if floating { value.to_bits() } else { value as i32 as u32 });
+    Ok(Sampler {
+        addressing,
+        is_linear: description.is_linear,
+        is_normalized: description.is_normalized,
+        reads_normalized_floats: normalizes,
+        border,
+    })
+}
+
+impl Driver {
+    /// A call about arrays, textures and surfaces.
+    pub(crate) fn image_call(&mut self, device: usize, call: Call) -> CallOutcome {
+        let result = match call {
+            Call::ArrayCreate { description } => self.create_array(device, description)?,
+            Call::ArrayDestroy { array } => {
+                let Array { device, base, .. } = self.state.images.find(array)?;
+                self.state.images.arrays.remove(&array);
+                let until = Until::DeviceBefore { device, number: self.state.operations.next() };
+                return Ok(Outcome::Waits(Wait { until, then: Then::Free(base) }));
+            }
+            Call::TextureCreate { resource, description } => {
+                let image = self.texture(resource, &description)?;
+                self.create_object(device, image)
+            }
+            Call::SurfaceCreate { array } => {
+                let (base, description) = self.state.images.array(array)?;
+                let image = image_of(base, &description)?;
+                self.create_object(device, image)
+            }
+            Call::ImageDestroy { object } => return self.destroy_object(object),
+            Call::TextureBind { module, name, resource, description } => {
+                let (handle, image) = (self.reference(device, module, &name)?, self.texture(resource, &description)?);
+                let again = Call::TextureBind { module, name, resource, description };
+                return self.bind(device, (handle, image), again);
+            }
+            Call::SurfaceBind { module, name, array } => {
+                let (base, description) = self.state.images.array(array)?;
+                let (handle, image) = (self.reference(device, module, &name)?, image_of(base, &description)?);
+                return self.bind(device, (handle, image), Call::SurfaceBind { module, name, array });
+            }
+            other => return Err(not_modelled(&other)),
+        };
+        Ok(Outcome::Returns(result))
+    }
+
+    fn create_array(&mut self, device: usize, description: ArrayDescription) -> Result<CallResult, Failure> {
+        texel_format(description.format)?;
+        if description.extent[0] == 0 {
+            return Err((CudaError::InvalidValue, "an array without texels".to_owned()));
+        }
+        let base = self.allocate_device(device, description.bytes())?;
+        let number = self.state.images.number();
+        self.state.images.arrays.insert(number, Array { device, base, description });
+        Ok(CallResult::Object(number))
+    }
+
+    fn texture(&self, resource: Resource, description: &TextureDescription) -> Result<Image, Failure> {
+        let linear = |pointer: u64, bytes: u64| {
+            if self.is_allocated(pointer, bytes) && pointer.is_multiple_of(ALIGNMENT) {
+                return Ok(());
+            }
+            let text =
+                format!("{bytes} bytes at {pointer:#x} are not inside one allocation, at a multiple of {ALIGNMENT}");
+            Err((CudaError::InvalidValue, text))
+        };
+        let mut image = match resource {
+            Resource::Array(array) => {
+                let (base, description) = self.state.images.array(array)?;
+                image_of(base, &description)?
+            }
+            Resource::Linear { pointer, bytes, format } => {
+                linear(pointer, bytes)?;
+                let texels = bytes / format.bytes().max(1);
+                let width = u32::try_from(texels)
+                    .map_err(|_| (CudaError::InvalidValue, format!("a texture of {texels} texels")))?;
+                let description = ArrayDescription { format, extent: [width, 0, 0], layers: 0 };
+                Image { is_buffer: true, ..image_of(pointer, &description)? }
+            }
+            Resource::Pitch2D { pointer, width, height, pitch, format } => {
+                let row = u64::from(width) * format.bytes();
+                if height == 0 || pitch < row || !pitch.is_multiple_of(PITCH_ALIGNMENT) {
+                    let text = format!(
+                        "{height} rows of {row} bytes with a pitch of {pitch}, expected a multiple of {PITCH_ALIGNMENT}"
+                    );
+                    return Err((CudaError::InvalidValue, text));
+                }
+                linear(pointer, pitch.saturating_mul(u64::from(height) - 1).saturating_add(row))?;
+                let description = ArrayDescription { format, extent: [width, height, 0], layers: 0 };
+                Image { row_pitch: pitch, ..image_of(pointer, &description)? }
+            }
+        };
+        image.sampler = sampler(&image, description)?;
+        Ok(image)
+    }
+
+    fn create_object(&mut self, device: usize, image: Image) -> CallResult {
+        let handle = self.state.images.number();
+        self.state.images.objects.insert(handle, device);
+        self.change(MemoryChange::Image { handle, image: Some(image) });
+        CallResult::Object(handle)
+    }
+
+    fn destroy_object(&mut self, handle: u64) -> CallOutcome {
+        let Some(device) = self.state.images.objects.remove(&handle) else {
+            let text = format!("there is no texture or surface object {handle}");
+            return Err((CudaError::InvalidValue, text));
+        };
+        // The call does not wait for kernels launched before, and they may go on using it.
+        self.state.images.ending.push((device, self.state.operations.next(), handle));
+        self.end_objects();
+        NOTHING
+    }
+
+    /// Destroyed objects end when no kernel launched before is left.
+    pub(crate) fn end_objects(&mut self) {
+        let operations = &self.state.operations;
+        let is_over =
+            |&mut (device, number, _): &mut (usize, OperationNumber, u64)| operations.is_done_before(device, number);
+        let over: Vec<_> = self.state.images.ending.extract_if(.., is_over).collect();
+        for (_, _, handle) in over {
+            self.change(MemoryChange::Image { handle, image: None });
+        }
+    }
+
+    /// Gives a reference a meaning. Kernels launched before see what it meant then: as it has but one meaning at a time here, a
+    /// new one waits for them, which on hardware it does not.
+    fn bind(&mut self, device: usize, (handle, image): (u64, Image), again: Call) -> CallOutcome {
+        let changes = self.state.images.bound.get(&handle).is_some_and(|&before| before != (device, image));
+        let until = Until::DeviceBefore { device, number: self.state.operations.next() };
+        if changes && !self.is_over(&until) {
+            return Ok(Outcome::Waits(Wait { until, then: Then::Again(Box::new(again)) }));
+        }
+        self.state.images.bound.insert(handle, (device, image));
+        self.change(MemoryChange::Image { handle, image: Some(image) });
+        NOTHING
+    }
+
+    /// A reference of a module is its own handle: its address.
+    fn reference(&self, device: usize, module: u32, name: &str) -> Result<u64, Failure> {
+        self.state.modules.check(device, module)?;
+        let symbol = self.symbols.find(device, module, name);
+        let address = symbol.map(|symbol| symbol.address);
+        address.ok_or_else(|| (CudaError::InvalidSymbol, format!("the module has no variable {name}")))
+    }
+}

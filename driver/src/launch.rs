@@ -1,0 +1,353 @@
+//! What the CUDA driver checks of a launch before the GPU sees it.
+
+use crate::Driver;
+use crate::code::tables::KernelInfo;
+use crate::contexts::DEFAULT_STACK;
+use crate::effect::MemoryChange;
+use crate::order::work::Work;
+use balar_host::CudaError;
+use balar_host::call::{BUILT_IN_MODULE, Function};
+use balar_isa::program::Program;
+use balar_isa::program::lanes;
+use balar_protocol::GpuDescription;
+use balar_protocol::SmResources;
+use balar_protocol::cuda::{FaultCause, KernelFault, KernelLaunch, LaunchId};
+use std::sync::Arc;
+
+/// What the kernels of a cooperative launch find at its grid workspace: its size, and the word of the grid's barrier, zero
+/// (`cooperative_groups/details/driver_abi.h` of CUDA 11 and later: two 32-bit words).
+const GRID_WORKSPACE: [u8; 8] = [8, 0, 0, 0, 0, 0, 0, 0];
+/// Shared memory of a block whose kernel has not asked for more, bytes (CUDA C++ Programming Guide).
+pub(crate) const DEFAULT_SHARED_BYTES: u32 = 48 << 10;
+
+/// Threads of a block (CUDA C++ Programming Guide, all compute capabilities).
+const MAXIMUM_BLOCK_THREADS: u64 = 1024;
+/// Extent of a block in x, y, z (CUDA C++ Programming Guide).
+const MAXIMUM_BLOCK: [u32; 3] = [1024, 1024, 64];
+/// Extent of a grid in x, y, z (CUDA C++ Programming Guide).
+const MAXIMUM_GRID: [u32; 3] = [i32::MAX as u32, 65_535, 65_535];
+/// Registers of a block (CUDA C++ Programming Guide, 6.0, 7.0 and later).
+const MAXIMUM_BLOCK_REGISTERS: u64 = 65_536;
+
+/// A launch as the program asked for it.
+pub(crate) struct LaunchRequest {
+    pub grid: [u32; 3],
+    pub block: [u32; 3],
+    pub dynamic_shared_bytes: u32,
+    pub stream: u32,
+    pub parameters: Vec<u8>,
+    pub cooperative: bool,
+}
+
+/// Shared memory that a block can have, bytes (CUDA C++ Programming Guide, table of technical specifications).
+pub(crate) const fn maximum_shared_bytes(compute_capability: (u32, u32)) -> u64 {
+    let kibibytes = match compute_capability {
+        (..=6, _) => 48,
+        (7, ..=4) => 96,
+        (7, _) => 64,
+        (8, 0 | 7) => 163,
+        (8, _) => 99,
+        _ => 227,
+    };
+    kibibytes << 10
+}
+
+/// The launch, or the CUDA error with its cause in words.
+pub(crate) fn validate(
+    kernel: &KernelInfo,
+    request: LaunchRequest,
+    id: LaunchId,
+    compute_capability: (u32, u32),
+) -> Result<KernelLaunch, (CudaError, String)> {
+    let name = &kernel.name;
+    let resources = &kernel.resources;
+    let LaunchRequest { grid, block, dynamic_shared_bytes, stream, parameters, .. } = request;
+    let configuration = |text: String| Err((CudaError::InvalidConfiguration, format!("kernel {name}: {text}")));
+    let out_of_resources = |text: String| {
+        Err((CudaError::LaunchOutOfResources, format!("kernel {name}: a launch too large for the SM: {text}")))
+    };
+    for (what, extent, maximum) in [("grid", grid, MAXIMUM_GRID), ("block", block, MAXIMUM_BLOCK)] {
+        for ((axis, extent), maximum) in ["x", "y", "z"].iter().zip(extent).zip(maximum) {
+            if extent == 0 || extent > maximum {
+                return configuration(format!("{what}.{axis} is {extent}, expected 1 to {maximum}"));
+            }
+        }
+    }
+    let threads: u64 = block.iter().map(|&extent| u64::from(extent)).product();
+    if threads > MAXIMUM_BLOCK_THREADS {
+        return configuration(format!("a block of {threads} threads, the limit is {MAXIMUM_BLOCK_THREADS}"));
+    }
+    if let Some(maximum) = resources.maximum_threads.filter(|&maximum| threads > u64::from(maximum)) {
+        return configuration(format!("a block of {threads} threads, the kernel is compiled for at most {maximum}"));
+    }
+    if let Some(required) = resources.required_block.filter(|&required| required != block) {
+        return configuration(format!("a block of {block:?}, the kernel is compiled for {required:?}"));
+    }
+    if parameters.len() != kernel.parameter_bytes as usize {
+        let (given, wanted) = (parameters.len(), kernel.parameter_bytes);
+        return Err((
+            CudaError::InvalidValue,
+            format!("kernel {name}: {given} bytes of parameters, expected {wanted}"),
+        ));
+    }
+    let shared_bytes = u64::from(resources.shared_bytes) + u64::from(dynamic_shared_bytes);
+    let maximum = maximum_shared_bytes(compute_capability);
+    if shared_bytes > maximum {
+        let text = format!(
+            "{shared_bytes} bytes of shared memory ({} static, {dynamic_shared_bytes} dynamic), the limit is {maximum}",
+            resources.shared_bytes
+        );
+        return out_of_resources(text);
+    }
+    let registers = u64::from(resources.registers_per_thread) * threads.next_multiple_of(32);
+    if registers > MAXIMUM_BLOCK_REGISTERS {
+        return out_of_resources(format!(
+            "{threads} threads of {} registers take {registers}, the limit is {MAXIMUM_BLOCK_REGISTERS}",
+            resources.registers_per_thread
+        ));
+    }
+    Ok(KernelLaunch {
+        id,
+        code: kernel.code.clone(),
+        name: Arc::clone(name),
+        grid,
+        block,
+        dynamic_shared_bytes,
+        shared_bytes: shared_bytes as u32,
+        registers_per_thread: resources.registers_per_thread,
+        local_bytes: resources.local_bytes,
+        parameters: parameters.into(),
+        stream,
+        queue: stream,
+        priority: 0,
+        grid_workspace: 0,
+    })
+}
+
+impl Driver {
+    /// A checked launch.
+    pub(crate) fn launch(
+        &mut self,
+        device: usize,
+        function: &Function,
+        request: LaunchRequest,
+        priority: i32,
+    ) -> Result<Work, (CudaError, String)> {
+        let cooperative = request.cooperative;
+        let kernel = self.find_kernel(device, function)?;
+        self.check_dynamic_shared(function, &kernel, request.dynamic_shared_bytes)?;
+        let capability = self.state.contexts[device].compute_capability;
+        let mut launch = validate(&kernel, request, LaunchId(self.state.next_launch), capability)?;
+        launch.priority = priority;
+        check_fits(&launch, &self.gpus[device])?;
+        self.enlarge_stack(device, &mut launch);
+        if cooperative {
+            self.begin_cooperative(device, &mut launch)?;
+        }
+        self.state.next_launch += 1;
+        self.state.contexts[device].launched = true;
+        Ok(Work::Kernel(Arc::new(launch)))
+    }
+
+    /// A kernel whose stack depth is not known runs with the stack that the program has set, where that is more than its own.
+    fn enlarge_stack(&mut self, device: usize, launch: &mut KernelLaunch) {
+        let bytes = self.state.contexts[device].stack_bytes as u32;
+        if u64::from(bytes) == DEFAULT_STACK {
+            return;
+        }
+        let key = (launch.code.id(), bytes);
+        let enlarged = self.state.enlarged.get(&key).cloned().or_else(|| {
+            let program = launch.code.program::<Program>()?.with_stack(bytes)?;
+            let local_bytes = program.resources().local_bytes;
+            let enlarged = (self.programs.add(Arc::new(program)), local_bytes);
+            self.state.enlarged.insert(key, enlarged.clone());
+            Some(enlarged)
+        });
+        if let Some((code, local_bytes)) = enlarged {
+            (launch.code, launch.local_bytes) = (code, local_bytes);
+        }
+    }
+
+    /// The kernel that a program names.
+    pub(crate) fn find_kernel(
+        &mut self,
+        device: usize,
+        function: &Function,
+    ) -> Result<Arc<KernelInfo>, (CudaError, String)> {
+        let name = &function.name;
+        self.state.modules.check(device, function.module)?;
+        let Some(kernel) = self.kernels.find(device, function.module, name) else {
+            return Err((CudaError::InvalidDeviceFunction, format!("no kernel named {name} is loaded")));
+        };
+        kernel.map_err(|why| {
+            if self.state.modules.is_told_first(function) {
+                self.tell(&format!("kernel {name} cannot run: {why}"));
+            }
+            (CudaError::NotSupported, why.to_string())
+        })
+    }
+
+    /// Dynamic shared memory beyond the default must have been asked for.
+    fn check_dynamic_shared(
+        &self,
+        function: &Function,
+        kernel: &KernelInfo,
+        bytes: u32,
+    ) -> Result<(), (CudaError, String)> {
+        if function.module == BUILT_IN_MODULE {
+            return Ok(());
+        }
+        let limit = self.state.modules.dynamic_shared_limit(function, kernel);
+        if bytes <= limit {
+            return Ok(());
+        }
+        let text = format!("kernel {}: {bytes} bytes of dynamic shared memory, its limit is {limit}", kernel.name);
+        Err((CudaError::InvalidValue, text))
+    }
+
+    /// Checks that the blocks of a cooperative launch can run at once, and gives it a grid workspace.
+    fn begin_cooperative(&mut self, device: usize, launch: &mut KernelLaunch) -> Result<(), (CudaError, String)> {
+        check_cooperative(launch, &self.gpus[device])?;
+        let bytes = GRID_WORKSPACE.len() as u64;
+        let allocated = self.state.contexts[device].allocator.allocate(bytes);
+        let address = allocated.map_err(|error| (CudaError::MemoryAllocation, error.to_string()))?;
+        self.change(MemoryChange::Map { address, bytes });
+        self.change(MemoryChange::Write { address, bytes: GRID_WORKSPACE.into() });
+        launch.grid_workspace = address;
+        Ok(())
+    }
+
+    /// A kernel is over.
+    pub fn kernel_completed(&mut self, launch: LaunchId, fault: Option<KernelFault>) {
+        let Some((device, launch)) = self.state.operations.complete_kernel(launch) else { return };
+        if launch.is_cooperative() {
+            self.end_allocation(launch.grid_workspace);
+        }
+        if let Some(fault) = fault {
+            self.fail_context(device, error_of(&fault.cause), fault.to_string(), words_of(&fault, launch.block));
+        }
+    }
+}
+
+/// What CUDA itself prints of a fault: a line for each thread of the warp.
+fn words_of(fault: &KernelFault, [x, y, _]: [u32; 3]) -> Option<String> {
+    let FaultCause::AssertionFailed { message, file, line, function, lanes: failed } = &fault.cause else {
+        return None;
+    };
+    let [bx, by, bz] = fault.cta;
+    let [tx, ty, tz] = fault.thread;
+    let first_lane = (tx + x * (ty + y * tz)).wrapping_sub(failed.trailing_zeros());
+    let words = lanes(*failed).map(|lane| {
+        let thread = first_lane.wrapping_add(lane as u32);
+        let (tx, ty, tz) = (thread % x, thread / x % y, thread / x / y);
+        format!(
+            "{file}:{line}: {function}: block: [{bx},{by},{bz}], thread: [{tx},{ty},{tz}] Assertion `{message}` failed."
+        )
+    });
+    Some(words.collect::<Vec<_>>().join("\n"))
+}
+
+/// Has any SM of the GPU room for a CTA of the launch?
+fn check_fits(launch: &KernelLaunch, gpu: &GpuDescription) -> Result<(), (CudaError, String)> {
+    let wanted = SmResources::of_cta(launch);
+    let room = gpu.sms.iter().map(|sm| sm.resources);
+    if room.clone().any(|resources| resources.holds(&wanted)) {
+        return Ok(());
+    }
+    let words = |all: &SmResources| {
+        let SmResources { threads, warps, registers, shared_bytes } = all;
+        format!("{threads} threads, {warps} warps, {registers} registers and {shared_bytes} bytes of shared memory")
+    };
+    let largest = room.max_by_key(|resources| (resources.warps, resources.registers, resources.shared_bytes));
+    let has = largest.map_or_else(|| "there is none".to_owned(), |largest| format!("one has {}", words(&largest)));
+    let text = format!(
+        "kernel {}: a launch too large for every SM of {}: a block takes {}; {has}",
+        launch.name,
+        gpu.part,
+        words(&wanted)
+    );
+    Err((CudaError::LaunchOutOfResources, text))
+}
+
+/// Can all CTAs of the launch run at once?
+pub(crate) fn check_cooperative(launch: &KernelLaunch, gpu: &GpuDescription) -> Result<(), (CudaError, String)> {
+    // A program multiplies what one SM runs by the number of SMs: where they differ, the smallest counts.
+    let sm_count = gpu.sm_count();
+    let per_sm = gpu.smallest_sm().map_or(0, |sm| sm.room_for(&SmResources::of_cta(launch)));
+    let room = u64::from(per_sm) * u64::from(sm_count);
+    let blocks = launch.cta_count();
+    if blocks <= room {
+        return Ok(());
+    }
+    let text = format!(
+        "kernel {}: a cooperative launch of {blocks} blocks, {sm_count} SMs run {per_sm} each at once: {room}",
+        launch.name
+    );
+    Err((CudaError::CooperativeLaunchTooLarge, text))
+}
+
+/// The CUDA error that a kernel's fault becomes.
+pub(crate) fn error_of(cause: &FaultCause) -> CudaError {
+    match cause {
+        FaultCause::IllegalAddress { .. } | FaultCause::InvalidImage { .. } | FaultCause::OutsideSurface { .. } => {
+            CudaError::IllegalAddress
+        }
+        FaultCause::MisalignedAddress { .. } => CudaError::MisalignedAddress,
+        FaultCause::Trap | FaultCause::InvalidFree { .. } => CudaError::LaunchFailure,
+        FaultCause::AssertionFailed { .. } => CudaError::Assert,
+        FaultCause::StackOverflow { .. } => CudaError::HardwareStackError,
+        FaultCause::InvalidTarget(_) => CudaError::InvalidPc,
+        FaultCause::Unsupported(_) => CudaError::IllegalInstruction,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use balar_isa::program::Resources;
+
+    fn outcome(change: impl Fn(&mut Resources, &mut LaunchRequest)) -> Result<u32, (CudaError, String)> {
+        let mut resources =
+            Resources { registers_per_thread: 32, shared_bytes: 1024, local_bytes: 8, ..Resources::default() };
+        let mut request = LaunchRequest {
+            grid: [10, 1, 1],
+            block: [256, 1, 1],
+            dynamic_shared_bytes: 0,
+            stream: 0,
+            parameters: vec![0; 28],
+            cooperative: false,
+        };
+        change(&mut resources, &mut request);
+        let kernel = KernelInfo { name: "k".into(), resources, parameter_bytes: 28, ..KernelInfo::default() };
+        validate(&kernel, request, LaunchId(1), (7, 0)).map(|launch| launch.shared_bytes)
+    }
+
+    #[test]
+    fn a_launch_within_the_limits_passes() {
+        assert_eq!(outcome(|_, request| request.dynamic_shared_bytes = 95 << 10), Ok(96 << 10));
+        assert_eq!(outcome(|_, request| request.grid = MAXIMUM_GRID), Ok(1024));
+    }
+
+    #[test]
+    fn each_limit_has_its_error() {
+        type Change = fn(&mut Resources, &mut LaunchRequest);
+        let cases: [(Change, CudaError, &str); 11] = [
+            (|_, r| r.grid[1] = 0, CudaError::InvalidConfiguration, "grid.y is 0, expected 1 to 65535"),
+            (|_, r| r.grid[2] = 65_536, CudaError::InvalidConfiguration, "grid.z is 65536"),
+            (|_, r| r.block = [32, 32, 2], CudaError::InvalidConfiguration, "a block of 2048 threads"),
+            (|_, r| r.block = [1, 1, 65], CudaError::InvalidConfiguration, "block.z is 65, expected 1 to 64"),
+            (|_, r| r.block = [u32::MAX; 3], CudaError::InvalidConfiguration, "block.x is 4294967295"),
+            (|k, _| k.maximum_threads = Some(128), CudaError::InvalidConfiguration, "compiled for at most 128"),
+            (|k, _| k.required_block = Some([8, 8, 1]), CudaError::InvalidConfiguration, "compiled for [8, 8, 1]"),
+            (|_, r| r.parameters.clear(), CudaError::InvalidValue, "0 bytes of parameters, expected 28"),
+            (|_, r| r.dynamic_shared_bytes = 96 << 10, CudaError::LaunchOutOfResources, "99328 bytes of shared memory"),
+            (|k, _| k.shared_bytes = 97 << 10, CudaError::LaunchOutOfResources, "a launch too large for the SM: 99328"),
+            (|k, r| (k.registers_per_thread, r.block[0]) = (128, 1024), CudaError::LaunchOutOfResources, "take 131072"),
+        ];
+        for (change, error, text) in cases {
+            let (found, message) = outcome(change).expect_err(text);
+            assert_eq!(found, error, "{message}");
+            assert!(message.contains(text), "{message}");
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! Modules that the program loads: where their variables lie, what launches of their kernels may ask for.
+
+use crate::Driver;
+use crate::allocator::DeviceAllocator;
+use crate::calls::{CallOutcome, NOTHING, Outcome, not_modelled};
+use crate::code::loader::{self, LoadError, LoadRequest, ModuleMemory, Room};
+use crate::code::tables::KernelInfo;
+use crate::launch::{DEFAULT_SHARED_BYTES, maximum_shared_bytes};
+use crate::memory::HostWindow;
+use crate::wait::{Then, Until, Wait};
+use balar_host::CudaError;
+use balar_host::call::{AllocationKind, BUILT_IN_MODULE, Function, VariableKind};
+use balar_host::{Bytes, Call, CallResult};
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+type Failure = (CudaError, String);
+
+/// Bytes to whose multiples large allocations are aligned.
+const LARGE: u64 = 2 << 20;
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Module {
+    device: usize,
+    /// Dynamic shared memory that launches may ask for, where the program has set it.
+    shared_limits: BTreeMap<Arc<str>, u32>,
+}
+
+/// All modules that programs have loaded.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Modules {
+    modules: BTreeMap<u32, Module>,
+    last: u32,
+    /// Kernels whose refusal the user has been told.
+    told: BTreeSet<(u32, Arc<str>)>,
+}
+
+impl Modules {
+    /// Is the module there, on this device?
+    pub fn check(&self, device: usize, module: u32) -> Result<(), Failure> {
+        let is_there = module == BUILT_IN_MODULE || self.modules.get(&module).is_some_and(|it| it.device == device);
+        if is_there {
+            return Ok(());
+        }
+        Err((CudaError::InvalidResourceHandle, format!("there is no module {module} on device {device}")))
+    }
+
+    /// Dynamic shared memory that launches of a kernel may ask for.
+    pub fn dynamic_shared_limit(&self, function: &Function, kernel: &KernelInfo) -> u32 {
+        let set = self.modules.get(&function.module).and_then(|module| module.shared_limits.get(&function.name));
+        set.copied().unwrap_or(DEFAULT_SHARED_BYTES.saturating_sub(kernel.resources.shared_bytes))
+    }
+
+    /// Is it the first time that the user is told why this kernel is refused?
+    pub fn is_told_first(&mut self, function: &Function) -> bool {
+        self.told.insert((function.module, function.name.clone()))
+    }
+
+    /// The modules of a device.
+    pub fn of_device(&self, device: usize) -> Vec<u32> {
+        self.modules.iter().filter(|(_, module)| module.device == device).map(|(number, _)| *number).collect()
+    }
+}
+
+/// Where modules get memory from.
+struct Memory<'a> {
+    device: usize,
+    allocator: &'a mut DeviceAllocator,
+    window: &'a mut HostWindow,
+}
+
+impl ModuleMemory for Memory<'_> {
+    fn allocate(&mut self, room: Room, bytes: u64, alignment: u64) -> Option<u64> {
+        if room == Room::Variable(VariableKind::Managed) {
+            // Pages are aligned enough.
+            return self.window.allocate(AllocationKind::Managed, self.device, bytes).ok();
+        }
+        let address = self.allocator.allocate(bytes).ok()?;
+        if address.is_multiple_of(alignment) {
+            return Some(address);
+        }
+        let _was_there = self.allocator.free(address);
+        self.allocator.allocate(bytes.max(LARGE)).ok()
+    }
+
+    fn free(&mut self, address: u64) {
+        let _is_device_memory = self.allocator.free(address) || self.window.free(address);
+    }
+}
+
+impl Driver {
+    /// A call about modules and their kernels.
+    pub(crate) fn module_call(&mut self, device: usize, call: Call) -> CallOutcome {
+        match call {
+            Call::ModuleLoad { images, name } => {
+                let loaded = self.load_module(device, &images, &name);
+                loaded.map(Outcome::Returns).map_err(|error| {
+                    // The words of a mistake are the user's: the program sees a number alone.
+                    let text = error.to_string();
+                    self.tell(&text);
+                    (error.cuda_error(), text)
+                })
+            }
+            Call::ModuleUnload { module } => {
+                self.state.modules.check(device, module)?;
+                let until = Until::DeviceBefore { device, number: self.state.operations.next() };
+                Ok(Outcome::Waits(Wait { until, then: Then::Unload(module) }))
+            }
+            Call::FunctionAttributes { function } => {
+                let kernel = self.find_kernel(device, &function)?;
+                let mut attributes = kernel.attributes();
+                if function.module != BUILT_IN_MODULE {
+                    attributes.maximum_dynamic_shared_bytes =
+                        self.state.modules.dynamic_shared_limit(&function, &kernel);
+                }
+                Ok(Outcome::Returns(CallResult::Attributes(attributes)))
+            }
+            Call::SetDynamicSharedLimit { function, bytes } => {
+                let kernel = self.find_kernel(device, &function)?;
+                let maximum = maximum_shared_bytes(self.state.contexts[device].compute_capability);
+                let all = u64::from(kernel.resources.shared_bytes) + u64::from(bytes);
+                if all > maximum {
+                    let text = format!("{all} bytes of shared memory, the limit is {maximum}");
+                    return Err((CudaError::InvalidValue, text));
+                }
+                if let Some(module) = self.state.modules.modules.get_mut(&function.module) {
+                    module.shared_limits.insert(function.name, bytes);
+                }
+                NOTHING
+            }
+            other => Err(not_modelled(&other)),
+        }
+    }
+
+    fn load_module(&mut self, device: usize, images: &[Bytes], name: &str) -> Result<CallResult, LoadError> {
+        let context = &mut self.state.contexts[device];
+        let compute_capability = context.compute_capability;
+        let images = images.iter().map(|image| image.data().map_or(&[][..], |data| &data[..]));
+        let texts = loader::texts(images, name, compute_capability)?;
+        let module = self.state.modules.last + 1;
+        let heap_bytes = context.heap_wanted();
+        let request = LoadRequest { gpu: device, compute_capability, module, texts: &texts, heap_bytes };
+        let mut memory = Memory { device, allocator: &mut context.allocator, window: &mut self.state.window };
+        let mut changes = Vec::new();
+        let loaded = self.loader.load(&request, &mut changes, &mut memory)?;
+        changes.into_iter().for_each(|change| self.change(change));
+        let context = &mut self.state.contexts[device];
+        if let Some((address, _)) = loaded.heap {
+            context.heap_made(address);
+        }
+        let reserved = context.allocator.reserved();
+        self.state.totals.device_memory_maximum = self.state.totals.device_memory_maximum.max(reserved);
+        self.state.modules.last = module;
+        self.state.modules.modules.insert(module, Module { device, shared_limits: BTreeMap::new() });
+        let loader::LoadedModule { functions, variables, warning, .. } = loaded;
+        if let Some(warning) = warning {
+            tracing::info!("{warning}");
+        }
+        Ok(CallResult::Module { module, functions, variables })
+    }
+
+    /// Nothing uses the module any more.
+    pub(crate) fn unload_module(&mut self, module: u32) {
+        let Some(Module { device, .. }) = self.state.modules.modules.remove(&module) else { return };
+        let mut memory =
+            Memory { device, allocator: &mut self.state.contexts[device].allocator, window: &mut self.state.window };
+        let mut changes = Vec::new();
+        let _was_loaded = self.loader.unload(device, module, &mut changes, &mut memory);
+        changes.into_iter().for_each(|change| self.change(change));
+    }
+}

@@ -1,0 +1,54 @@
+//! What an operation does: kernels, copies, functions of the program.
+
+use balar_host::ThreadId;
+use balar_protocol::copy::CopyOperation;
+use balar_protocol::cuda::KernelLaunch;
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+/// An operation, by its place in the order in which the program asked for them.
+pub type OperationNumber = u64;
+
+/// What an operation does.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum Work {
+    /// For the CTA scheduler, which keeps the order of a queue itself.
+    Kernel(Arc<KernelLaunch>),
+    /// For a copy engine.
+    Copy(Box<Transfer>),
+    /// For a thread of the program: the program's number of a function.
+    HostFunction(u64),
+    /// An event gets its time.
+    Record(u32),
+    /// The allocation at this address ends.
+    Free(u64),
+    /// Nothing: a place in the order.
+    Nothing,
+}
+
+/// Who gets the bytes that a copy brings to pageable memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Delivery {
+    /// Nobody: it brings none.
+    None,
+    /// The thread whose call waits for them.
+    Thread(ThreadId),
+    /// The program, under its own number.
+    Transfer(u32),
+}
+
+/// A copy or fill, as an operation.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Transfer {
+    /// Index of the GPU whose copy engine does it.
+    pub device: usize,
+    pub operation: CopyOperation,
+    pub delivery: Delivery,
+}
+
+impl Transfer {
+    /// In words.
+    pub fn describe(&self) -> String {
+        format!("a transfer of {} bytes", self.operation.bytes())
+    }
+}

@@ -1,0 +1,56 @@
+//! What calls wait for, and what happens then.
+
+use crate::order::work::OperationNumber;
+use balar_host::Call;
+use serde::{Deserialize, Serialize};
+
+/// What a blocked call waits for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Until {
+    /// These operations.
+    Operations(Vec<OperationNumber>),
+    /// Everything on the device that was asked for before this operation.
+    DeviceBefore {
+        /// The device.
+        device: usize,
+        /// The operation.
+        number: OperationNumber,
+    },
+    /// The same of all devices.
+    AllBefore(OperationNumber),
+    /// Room for one more launch on the device.
+    QueueRoom(usize),
+}
+
+/// What happens before the call returns.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Then {
+    /// Nothing else.
+    Nothing,
+    /// The allocation at this address ends.
+    Free(u64),
+    /// Memory is mapped at these addresses, and no longer: the first address, and bytes.
+    Unmap(u64, u64),
+    /// The module ends.
+    Unload(u32),
+    /// Everything of the device ends.
+    Reset,
+    /// The call is made once more, in no time.
+    Again(Box<Call>),
+}
+
+/// A blocked call.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Wait {
+    /// What it waits for.
+    pub until: Until,
+    /// What happens before it returns.
+    pub then: Then,
+}
+
+impl Wait {
+    /// For operations alone.
+    pub(crate) fn operations(numbers: Vec<OperationNumber>) -> Wait {
+        Wait { until: Until::Operations(numbers), then: Then::Nothing }
+    }
+}
