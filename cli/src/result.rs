@@ -78,11 +78,7 @@ impl RunRecord {
 
     /// Is the result right? `None` where nothing was checked.
     pub fn verified(&self) -> Option<bool> {
-        match self.statistics.outcome.as_ref()?.verification {
-            Verification::NotChecked => None,
-            Verification::Passed => Some(true),
-            Verification::Failed(_) => Some(false),
-        }
+        self.statistics.outcome.as_ref()?.verification.verified()
     }
 
     /// The exit code that the run deserves.

@@ -10,7 +10,7 @@ use crate::order::work::OperationNumber;
 use crate::wait::{Then, Until, Wait};
 use balar_host::CudaError;
 use balar_host::{ArrayDescription, Call, CallResult, ChannelFormat, Resource, TextureDescription};
-use balar_isa::texture::{AddressMode, ChannelKind, Image, Sampler, TexelFormat};
+use balar_isa::texture::{ChannelKind, Image, Sampler, TexelFormat};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -107,17 +107,12 @@ impl Images {
 }
 
 fn texel_format(format: ChannelFormat) -> Result<TexelFormat, Failure> {
-    let kind = match format.kind {
-        balar_host::ChannelKind::Signed => ChannelKind::Signed,
-        balar_host::ChannelKind::Unsigned => ChannelKind::Unsigned,
-        balar_host::ChannelKind::Float => ChannelKind::Float,
-    };
-    let float_fits = format.kind != balar_host::ChannelKind::Float || format.bits > 8;
+    let float_fits = format.kind != ChannelKind::Float || format.bits > 8;
     if !matches!(format.channels, 1 | 2 | 4) || !matches!(format.bits, 8 | 16 | 32) || !float_fits {
         let text = format!("{} channels of {} bits, {:?}", format.channels, format.bits, format.kind);
         return Err((CudaError::InvalidChannelDescriptor, format!("no texture has {text}")));
     }
-    Ok(TexelFormat { channels: format.channels, bits: format.bits, kind })
+    Ok(TexelFormat { channels: format.channels, bits: format.bits, kind: format.kind })
 }
 
 /// The image of an array, sampled as textures are that say nothing.
@@ -138,12 +133,6 @@ fn image_of(base: u64, description: &ArrayDescription) -> Result<Image, Failure>
 }
 
 fn sampler(image: &Image, description: &TextureDescription) -> Result<Sampler, Failure> {
-    let addressing = description.addressing.map(|mode| match mode {
-        balar_host::AddressMode::Wrap => AddressMode::Wrap,
-        balar_host::AddressMode::Clamp => AddressMode::Clamp,
-        balar_host::AddressMode::Mirror => AddressMode::Mirror,
-        balar_host::AddressMode::Border => AddressMode::Border,
-    });
     let normalizes = description.reads_normalized_floats && image.format.kind != ChannelKind::Float;
     if normalizes && image.format.bits == 32 {
         let text = "integers of 32 bits are not read as normalised floats".to_owned();
@@ -157,7 +146,7 @@ fn sampler(image: &Image, description: &TextureDescription) -> Result<Sampler, F
     // Integers have a border of integers.
     let border = description.border.map(|value| if floating { value.to_bits() } else { value as i32 as u32 });
     Ok(Sampler {
-        addressing,
+        addressing: description.addressing,
         is_linear: description.is_linear,
         is_normalized: description.is_normalized,
         reads_normalized_floats: normalizes,

@@ -1,17 +1,7 @@
 //! Arrays, textures and surfaces, as a host program describes them to the CUDA runtime.
 
+use balar_protocol::texture::{AddressMode, ChannelKind};
 use serde::{Deserialize, Serialize};
-
-/// What a channel of a texel holds (`cudaChannelFormatKind`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum ChannelKind {
-    /// Signed integers.
-    Signed,
-    /// Unsigned integers.
-    Unsigned,
-    /// Floats.
-    Float,
-}
 
 /// How a texel is stored (`cudaChannelFormatDesc` with channels of one width).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -78,20 +68,6 @@ pub enum Resource {
         /// How a texel is stored.
         format: ChannelFormat,
     },
-}
-
-/// What a coordinate outside the texture names (`cudaTextureAddressMode`).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub enum AddressMode {
-    /// The texture repeats; with normalised coordinates alone, else as `Clamp`.
-    Wrap,
-    /// The texel at the edge.
-    #[default]
-    Clamp,
-    /// The texture repeats, every second time mirrored; with normalised coordinates alone, else as `Clamp`.
-    Mirror,
-    /// The border value.
-    Border,
 }
 
 /// How a texture is read (`cudaTextureDesc`).

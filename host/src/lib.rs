@@ -12,9 +12,11 @@ mod program;
 pub mod trace;
 pub mod tunnel;
 
+pub use balar_protocol::statistics::Verification;
+pub use balar_protocol::texture::{AddressMode, ChannelKind};
 pub use bytes::{Bytes, zeroed};
 pub use call::{Call, CallFailure, CallResult};
 pub use description::{DeviceDescription, NodeDescription};
 pub use error::CudaError;
-pub use image::{AddressMode, ArrayDescription, ChannelFormat, ChannelKind, Resource, TextureDescription};
-pub use program::{Host, HostProgram, Measurement, Next, Request, SingleThread, ThreadId, Verification};
+pub use image::{ArrayDescription, ChannelFormat, Resource, TextureDescription};
+pub use program::{Host, HostProgram, Measurement, Next, Request, SingleThread, ThreadId};

@@ -1,6 +1,7 @@
 //! What runs on the simulated host CPU.
 
 use crate::call::{Call, CallResult};
+use balar_protocol::statistics::Verification;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -149,31 +150,6 @@ impl Host for SingleThread {
 
     fn measurements(&self) -> Vec<Measurement> {
         self.program.measurements()
-    }
-}
-
-/// Whether a workload's result is right.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Verification {
-    /// The workload has no result to check, or did not get as far as one.
-    NotChecked,
-    /// The result is what the host computes.
-    Passed,
-    /// The result is wrong.
-    Failed {
-        /// The first difference.
-        message: String,
-    },
-}
-
-impl Verification {
-    /// `true` and `false` where the result was checked, as the result format has it.
-    pub fn verified(&self) -> Option<bool> {
-        match self {
-            Verification::NotChecked => None,
-            Verification::Passed => Some(true),
-            Verification::Failed { .. } => Some(false),
-        }
     }
 }
 

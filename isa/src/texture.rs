@@ -4,6 +4,7 @@
 //! linear fetch blends the texels around x - 0.5 with weights of 8 fractional bits, rounded to the nearest. The guide leaves open
 //! how blends are rounded; in the simulator, a blend is a sum of exact products, rounded once. Texels of weight 0 take no part.
 
+pub use balar_protocol::texture::{AddressMode, ChannelKind};
 use half::f16;
 use serde::{Deserialize, Serialize};
 
@@ -46,17 +47,6 @@ impl Geometry {
     }
 }
 
-/// What a channel of a texel holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum ChannelKind {
-    /// Unsigned integers.
-    Unsigned,
-    /// Signed integers.
-    Signed,
-    /// Floats.
-    Float,
-}
-
 /// How a texel is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TexelFormat {
@@ -73,20 +63,6 @@ impl TexelFormat {
     pub const fn bytes(self) -> u8 {
         self.channels * (self.bits / 8)
     }
-}
-
-/// What a coordinate outside the texture names.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub enum AddressMode {
-    /// The texture repeats. This needs normalised coordinates; others are addressed as by `Clamp`.
-    Wrap,
-    /// The texel at the edge.
-    #[default]
-    Clamp,
-    /// The texture repeats, mirrored every second time. This needs normalised coordinates; others are addressed as by `Clamp`.
-    Mirror,
-    /// The border value.
-    Border,
 }
 
 /// How a texture is sampled.
@@ -146,46 +122,44 @@ struct Neighbours {
     weight: u32,
 }
 
-impl AddressMode {
-    /// The texel with this number, counted on over the edges of a row of `extent`.
-    fn resolve(self, place: i64, extent: u32) -> Option<u32> {
-        let last = i64::from(extent) - 1;
-        match self {
-            AddressMode::Wrap => Some(place.rem_euclid(last + 1) as u32),
-            AddressMode::Clamp | AddressMode::Mirror => Some(place.clamp(0, last) as u32),
-            AddressMode::Border => (0..=last).contains(&place).then_some(place as u32),
-        }
+/// The texel with this number, counted on over the edges of a row of `extent`.
+fn resolve(mode: AddressMode, place: i64, extent: u32) -> Option<u32> {
+    let last = i64::from(extent) - 1;
+    match mode {
+        AddressMode::Wrap => Some(place.rem_euclid(last + 1) as u32),
+        AddressMode::Clamp | AddressMode::Mirror => Some(place.clamp(0, last) as u32),
+        AddressMode::Border => (0..=last).contains(&place).then_some(place as u32),
     }
+}
 
-    fn neighbours(self, normalized: bool, linear: bool, extent: u32, coordinate: f32) -> Neighbours {
-        let size = f64::from(extent);
-        // Beyond any texture, yet exact; a coordinate that is no number counts as 0.
-        let limit = f64::from(1u32 << 30);
-        let coordinate = if coordinate.is_nan() { 0.0 } else { f64::from(coordinate).clamp(-limit, limit) };
-        let (mode, place) = match (self, normalized) {
-            (AddressMode::Wrap, true) => (AddressMode::Wrap, (coordinate - coordinate.floor()) * size),
-            (AddressMode::Mirror, true) => {
-                let period = coordinate.floor();
-                let within = coordinate - period;
-                let is_odd = period.rem_euclid(2.0) != 0.0;
-                (AddressMode::Clamp, if is_odd { 1.0 - within } else { within } * size)
-            }
-            (mode, true) => (mode, coordinate * size),
-            (AddressMode::Border, false) => (AddressMode::Border, coordinate),
-            (_, false) => (AddressMode::Clamp, coordinate),
-        };
-        if !linear {
-            // A coordinate a hair below a whole period may round up to it.
-            let place = place.floor() as i64;
-            let place = if mode == AddressMode::Wrap { place.min(i64::from(extent) - 1) } else { place };
-            return Neighbours { places: [mode.resolve(place, extent); 2], weight: 0 };
+fn neighbours(mode: AddressMode, normalized: bool, linear: bool, extent: u32, coordinate: f32) -> Neighbours {
+    let size = f64::from(extent);
+    // Beyond any texture, yet exact; a coordinate that is no number counts as 0.
+    let limit = f64::from(1u32 << 30);
+    let coordinate = if coordinate.is_nan() { 0.0 } else { f64::from(coordinate).clamp(-limit, limit) };
+    let (mode, place) = match (mode, normalized) {
+        (AddressMode::Wrap, true) => (AddressMode::Wrap, (coordinate - coordinate.floor()) * size),
+        (AddressMode::Mirror, true) => {
+            let period = coordinate.floor();
+            let within = coordinate - period;
+            let is_odd = period.rem_euclid(2.0) != 0.0;
+            (AddressMode::Clamp, if is_odd { 1.0 - within } else { within } * size)
         }
-        let place = place - 0.5;
-        let first = place.floor();
-        let weight = ((place - first) * f64::from(ONE) + 0.5).floor() as u32;
-        let first = first as i64;
-        Neighbours { places: [mode.resolve(first, extent), mode.resolve(first + 1, extent)], weight }
+        (mode, true) => (mode, coordinate * size),
+        (AddressMode::Border, false) => (AddressMode::Border, coordinate),
+        (_, false) => (AddressMode::Clamp, coordinate),
+    };
+    if !linear {
+        // A coordinate a hair below a whole period may round up to it.
+        let place = place.floor() as i64;
+        let place = if mode == AddressMode::Wrap { place.min(i64::from(extent) - 1) } else { place };
+        return Neighbours { places: [resolve(mode, place, extent); 2], weight: 0 };
     }
+    let place = place - 0.5;
+    let first = place.floor();
+    let weight = ((place - first) * f64::from(ONE) + 0.5).floor() as u32;
+    let first = first as i64;
+    Neighbours { places: [resolve(mode, first, extent), resolve(mode, first + 1, extent)], weight }
 }
 
 impl Image {
@@ -218,7 +192,7 @@ impl Image {
                 AddressMode::Border => AddressMode::Border,
                 _ => AddressMode::Clamp,
             };
-            place[axis] = mode.resolve(coordinate, extent)?;
+            place[axis] = resolve(mode, coordinate, extent)?;
         }
         Some(self.address(place, self.layer(layer)))
     }
@@ -249,7 +223,7 @@ impl Image {
         let mut axes = [Neighbours { places: [Some(0); 2], weight: 0 }; 3];
         for axis in 0..geometry.dimensions() {
             let mode = if self.is_buffer { AddressMode::Border } else { addressing[axis] };
-            axes[axis] = mode.neighbours(normalized, linear, self.extent[axis], values[axis]);
+            axes[axis] = neighbours(mode, normalized, linear, self.extent[axis], values[axis]);
         }
         let mut texels = [Texel::default(); 8];
         for (number, texel) in texels.iter_mut().enumerate() {
@@ -271,7 +245,7 @@ impl Image {
         let (layer, at) = if geometry.is_layered() { (self.layer(coordinates[0]), 1) } else { (0, 0) };
         let axes = [0, 1].map(|axis| {
             let coordinate = f32::from_bits(coordinates[at + axis]);
-            self.sampler.addressing[axis].neighbours(self.sampler.is_normalized, true, self.extent[axis], coordinate)
+            neighbours(self.sampler.addressing[axis], self.sampler.is_normalized, true, self.extent[axis], coordinate)
         });
         [(0, 1), (1, 1), (1, 0), (0, 0)].map(|(x, y)| match (axes[0].places[x], axes[1].places[y]) {
             (Some(x), Some(y)) => Some(self.address([x, y, 0], layer)),

@@ -18,6 +18,7 @@ pub mod prefetch;
 pub mod quantity;
 pub mod sm;
 pub mod statistics;
+pub mod texture;
 pub mod time;
 pub mod translation;
 

@@ -74,6 +74,17 @@ pub enum Verification {
     Failed(String),
 }
 
+impl Verification {
+    /// `true` and `false` where the result was checked, as the result format has it.
+    pub fn verified(&self) -> Option<bool> {
+        match self {
+            Verification::NotChecked => None,
+            Verification::Passed => Some(true),
+            Verification::Failed(_) => Some(false),
+        }
+    }
+}
+
 /// How the simulated program ended, as the host CPU saw it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ProgramOutcome {

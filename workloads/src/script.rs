@@ -416,10 +416,10 @@ impl HostProgram for ScriptedProgram {
         }
         self.verification.get_or_init(|| match &self.state {
             State::Running | State::GaveUp => Verification::NotChecked,
-            State::Confused(message) => Verification::Failed { message: message.clone() },
+            State::Confused(message) => Verification::Failed(message.clone()),
             State::Complete => match self.check.verify(&self.outcome) {
                 Ok(()) => Verification::Passed,
-                Err(message) => Verification::Failed { message },
+                Err(message) => Verification::Failed(message),
             },
         })
     }

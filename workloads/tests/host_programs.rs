@@ -147,7 +147,7 @@ fn one_wrong_bit_is_reported_with_its_place() {
     }
     let mut program = program("vectoradd", "elements=1000");
     Device::default().execute(program.as_mut(), almost);
-    let Verification::Failed { message } = program.verification() else {
+    let Verification::Failed(message) = program.verification() else {
         panic!("passed");
     };
     assert!(message.starts_with("c[123] is ") && message.ends_with("1 of 1000 values differ"), "{message}");

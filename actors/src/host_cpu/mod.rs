@@ -28,7 +28,7 @@ use balar_host::{Host, ThreadId};
 use balar_protocol::copy::CopyMessage;
 use balar_protocol::cuda::CudaMessage;
 use balar_protocol::memory::MemoryMessage;
-use balar_protocol::statistics::{ProgramOutcome, StatisticSink, Verification};
+use balar_protocol::statistics::{ProgramOutcome, StatisticSink};
 use balar_protocol::{Clock, Frequency, Message, Payload, PortId, Protocol, SimTime};
 use dma::HostPages;
 use host_time::HostTime;
@@ -402,11 +402,7 @@ impl Unit for HostCpu {
             ..Default::default()
         };
         if self.ended {
-            outcome.verification = match host.verification() {
-                balar_host::Verification::NotChecked => Verification::NotChecked,
-                balar_host::Verification::Passed => Verification::Passed,
-                balar_host::Verification::Failed { message } => Verification::Failed(message),
-            };
+            outcome.verification = host.verification();
             let results = host.measurements().into_iter();
             outcome.results = results.map(|m| (m.name.to_owned(), m.value, m.unit.to_owned())).collect();
         }

@@ -9,7 +9,7 @@ use crate::lines::LineRange;
 use crate::memory::DeviceMemory;
 use balar_driver::code::tables::{DriverTables, KernelInfo};
 use balar_host::call::{Function, Launch};
-use balar_host::{Call, CallFailure, CallResult, CudaError, HostProgram, Measurement, SingleThread};
+use balar_host::{Call, CallFailure, CallResult, CudaError, HostProgram, Measurement, SingleThread, Verification};
 use balar_isa::program::Resources;
 use balar_protocol::copy::{CopyId, CopyOperation};
 use balar_protocol::cuda::{FaultAccess, FaultCause, FaultSpace, KernelFault};
@@ -37,7 +37,7 @@ struct Seen {
 struct Script {
     steps: VecDeque<Step>,
     seen: Arc<Mutex<Seen>>,
-    verification: balar_host::Verification,
+    verification: Verification,
 }
 
 impl HostProgram for Script {
@@ -57,7 +57,7 @@ impl HostProgram for Script {
         self.seen.lock().expect("one thread").received.push((transfer, data));
     }
 
-    fn verification(&self) -> &balar_host::Verification {
+    fn verification(&self) -> &Verification {
         &self.verification
     }
 
@@ -100,7 +100,7 @@ fn host(steps: Vec<Step>, extra: &str, memory: bool) -> (HostCpu, Bench, Arc<Mut
     );
     let parameters = HostCpuParameters::from_ron(&text).expect("parameters are complete");
     let seen = Arc::new(Mutex::new(Seen::default()));
-    let verification = balar_host::Verification::Passed;
+    let verification = Verification::Passed;
     let program = Script { steps: steps.into(), seen: seen.clone(), verification };
     let gpu = test_support::gpu_description("gpu".to_owned());
     let memory_of_node = Arc::new(DeviceMemory::of_node(&[64 << 20]).expect("the system maps without reserving"));

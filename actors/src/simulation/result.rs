@@ -2,7 +2,7 @@
 
 use crate::engine::Outcome;
 use balar_protocol::SimTime;
-use balar_protocol::statistics::{ProgramOutcome, StatisticSink, Verification};
+use balar_protocol::statistics::{ProgramOutcome, StatisticSink};
 use std::time::Duration;
 
 /// What came of a simulation.
@@ -42,11 +42,7 @@ impl RunResult {
 
     /// Is the program's result right? `None` where it has no check or did not get there.
     pub fn verified(&self) -> Option<bool> {
-        match self.program.as_ref().map(|program| &program.verification)? {
-            Verification::NotChecked => None,
-            Verification::Passed => Some(true),
-            Verification::Failed(_) => Some(false),
-        }
+        self.program.as_ref()?.verification.verified()
     }
 
     /// Warp instructions executed, over all GPUs.

@@ -4,8 +4,9 @@ use super::error::TraceError;
 use super::event::Event;
 use super::shared_memory::{HostWindow, SharedMemory};
 use super::writer::TraceWriter;
+use crate::Verification;
 use crate::call::{Call, CallResult};
-use crate::program::{Host, Measurement, Next, Request, ThreadId, Verification};
+use crate::program::{Host, Measurement, Next, Request, ThreadId};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 

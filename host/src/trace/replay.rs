@@ -7,8 +7,9 @@ use super::payloads::PayloadId;
 use super::reader::Trace;
 use super::recorder::waits_for_device;
 use super::shared_memory::{HostWindow, SharedMemory};
+use crate::Verification;
 use crate::call::{Call, CallResult};
-use crate::program::{Host, Measurement, Next, Request, ThreadId, Verification};
+use crate::program::{Host, Measurement, Next, Request, ThreadId};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
@@ -327,7 +328,7 @@ impl Host for Replay {
                     0 | 1 => String::new(),
                     count => format!("; {} more differences", count - 1),
                 };
-                Verification::Failed { message: format!("the replay differs from the recording: {text}{more}") }
+                Verification::Failed(format!("the replay differs from the recording: {text}{more}"))
             }
             (None, Some(printed)) if self.compares_data && finished => {
                 let message = format!(
@@ -335,7 +336,7 @@ impl Host for Replay {
                     printed.done,
                     printed.done + printed.expected.len()
                 );
-                Verification::Failed { message }
+                Verification::Failed(message)
             }
             _ if self.compared => Verification::Passed,
             _ => Verification::NotChecked,

@@ -285,12 +285,12 @@ fn differences_are_found() {
         (Fault::Error, "expected success, found cudaErrorIllegalAddress (700); the replay ends here"),
     ] {
         let (log, verification, _) = replay(folder.path(), fault, true);
-        let Verification::Failed { message } = verification else { panic!("{fault:?}: {verification:?}") };
+        let Verification::Failed(message) = verification else { panic!("{fault:?}: {verification:?}") };
         assert!(message.contains(said), "{fault:?}: {message}");
         assert_eq!(log.last().map(String::as_str), Some("end None"), "{fault:?}");
         let (_, unchecked, _) = replay(folder.path(), fault, false);
         let breaks = matches!(fault, Fault::Layout | Fault::Error);
-        assert_eq!(matches!(unchecked, Verification::Failed { .. }), breaks, "{fault:?}: {unchecked:?}");
+        assert_eq!(matches!(unchecked, Verification::Failed(_)), breaks, "{fault:?}: {unchecked:?}");
     }
 }
 
@@ -371,7 +371,7 @@ fn the_prefix_of_a_killed_run_can_be_replayed() {
         let window = window();
         let mut replay = Replay::new(trace, Some(Arc::clone(&window)), true).expect("a trace");
         let mut log = simulate(&mut replay, &window, Fault::None);
-        assert!(!matches!(replay.verification(), Verification::Failed { .. }), "{length}: {:?}", replay.verification());
+        assert!(!matches!(replay.verification(), Verification::Failed(_)), "{length}: {:?}", replay.verification());
         log.pop();
         assert_eq!(log[..], recorded[..log.len()], "{length}");
         assert!(log.len() >= longest);

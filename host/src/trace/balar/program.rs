@@ -2,10 +2,11 @@
 
 use super::folder::BalarTrace;
 use super::line::{LaunchLine, Line};
+use crate::Verification;
 use crate::bytes::Bytes;
 use crate::call::{Call, CallFailure, CallResult, Function, Launch, ModuleFunction};
 use crate::error::CudaError;
-use crate::program::{Host, Measurement, Next, Request, ThreadId, Verification};
+use crate::program::{Host, Measurement, Next, Request, ThreadId};
 use crate::trace::comparison::compare_bytes;
 use std::collections::BTreeMap;
 use std::fs;
@@ -270,9 +271,9 @@ impl Host for BalarReplay {
 
     fn verification(&self) -> Verification {
         match (&self.different, self.differences) {
-            (Some(text), 1) => Verification::Failed { message: text.clone() },
+            (Some(text), 1) => Verification::Failed(text.clone()),
             (Some(text), count) => {
-                Verification::Failed { message: format!("{text}; {} more copies differ", count - 1) }
+                Verification::Failed(format!("{text}; {} more copies differ", count - 1))
             }
             (None, _) if self.compared => Verification::Passed,
             (None, _) => Verification::NotChecked,

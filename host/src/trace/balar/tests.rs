@@ -113,7 +113,7 @@ fn other_bytes_are_a_failure() {
     fs::write(folder.path().join("cuMemcpyD2H-0-16.data"), b"\0\0\0\0abcXefgh\0\0\0\0").expect("written");
     let mut host = BalarReplay::new(BalarTrace::open(folder.path(), &[]).expect("a trace"));
     simulate(&mut host, None);
-    let Verification::Failed { message } = host.verification() else { panic!("other bytes") };
+    let Verification::Failed(message) = host.verification() else { panic!("other bytes") };
     let said = "the device's bytes are not those of cuMemcpyD2H-0-16.data, after the kernel _Z1fv: offset 7: expected 0x58, found 0x64";
     assert!(message.contains("cuda_calls.trace:7") && message.contains(said), "{message}");
 }
