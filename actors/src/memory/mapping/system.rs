@@ -3,7 +3,7 @@
 use balar_host::huge_pages;
 use balar_host::memory::{BASE, END, HOST_BASE, HOST_BYTES};
 use rustix::fd::OwnedFd;
-use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
+use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create};
 use rustix::mm::{MapFlags, ProtFlags, mmap, mmap_anonymous, munmap};
 use std::io;
 use std::ptr::{NonNull, null_mut};
@@ -24,8 +24,10 @@ pub(super) fn map(bytes: usize) -> io::Result<NonNull<u8>> {
 /// Maps `devices` bytes for the GPUs and a host window behind them. Gives what the window is backed by, from `HOST_BASE - BASE` on.
 pub(super) fn map_with_window(devices: usize, window: usize) -> io::Result<(NonNull<u8>, Option<OwnedFd>)> {
     let length = devices.checked_add(window).ok_or_else(|| io::Error::other("larger than the address space"))?;
-    let file = memfd_create("balar-actors", MemfdFlags::CLOEXEC)?;
+    let file = memfd_create("balar-actors", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
     ftruncate(&file, END - BASE)?;
+    // A program has the file, too: without its pages under our mapping, our next access would be our end.
+    fcntl_add_seals(&file, SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)?;
     let first = map(length).or_else(|_| map_backed(length, devices))?;
     // SAFETY: the range is the end of the mapping just made, which nothing refers to yet.
     let shared = unsafe {
@@ -85,4 +87,21 @@ pub(super) unsafe fn unmap(first: NonNull<u8>, length: usize) {
     // SAFETY: the caller's promise.
     let unmapped = unsafe { munmap(first.as_ptr().cast(), length) };
     debug_assert!(unmapped.is_ok(), "a mapping of ours can be ended");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nobody_changes_the_length_of_what_programs_map() {
+        let (devices, window) = (1 << 20, 1 << 20);
+        let (first, file) = map_with_window(devices, window).expect("mapped");
+        let file = file.expect("a file");
+        for length in [0, HOST_BASE - BASE, END - BASE + 4096] {
+            assert_eq!(ftruncate(&file, length), Err(rustix::io::Errno::PERM), "{length}");
+        }
+        // SAFETY: nothing refers to the mapping.
+        unsafe { unmap(first, devices + window) };
+    }
 }
