@@ -1,7 +1,7 @@
-//! Handles that programs hold: numbers that say what they are of, never addresses. A wrong one, or one of something that is no
+//! Handles that programs hold: numbers that say what they are of, never addresses of anything. A wrong one, or one of something that is no
 //! longer there, is found.
 
-use balar_host::CudaError;
+use balar_host::{CudaError, memory};
 use std::collections::BTreeMap;
 use std::ffi::c_void;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -33,8 +33,14 @@ pub enum Kind {
     Other,
 }
 
-/// No address of a program on x86-64 or AArch64 has these upper bits.
-const MARK: u64 = 0xba1a << 48;
+/// Handles look like addresses of a program, as CUDA's are: some programs and languages take them for positive numbers of 47 bits,
+/// or for aligned. They lie where nothing is mapped: Linux places nothing of a program there, and the node's memory begins where
+/// they end.
+const FIRST: u64 = memory::BASE - (32 << KIND_SHIFT);
+/// Addresses of a kind.
+const KIND_SHIFT: u32 = 38;
+/// From one handle to the next.
+const ALIGNMENT: u64 = 16;
 
 /// The things of one kind that programs have handles of.
 pub struct Handles<T> {
@@ -61,7 +67,7 @@ impl<T> Handles<T> {
     pub fn insert(&self, value: T) -> u64 {
         let mut table = self.lock();
         table.last += 1;
-        let handle = MARK | (self.kind as u64) << 40 | table.last;
+        let handle = FIRST + ((self.kind as u64) << KIND_SHIFT) + table.last * ALIGNMENT;
         table.entries.insert(handle, value);
         handle
     }
@@ -121,5 +127,17 @@ mod tests {
     #[test]
     fn handles_of_different_kinds_differ() {
         assert_ne!(Handles::new(Kind::Stream).insert(()), Handles::new(Kind::Event).insert(()));
+    }
+
+    #[test]
+    fn handles_look_like_addresses_of_a_program() {
+        for kind in [Kind::FatBinary, Kind::Stream, Kind::Function, Kind::Other] {
+            let handles = Handles::new(kind);
+            for handle in [handles.insert(()), handles.insert(())] {
+                // Below the half of the address space that is the program's, and aligned as what `malloc` gives.
+                assert!(handle < 1 << 47 && handle % 16 == 0, "{kind:?}: {handle:#x}");
+                assert_eq!(memory::place_of(handle), memory::Place::Elsewhere, "{kind:?}: {handle:#x}");
+            }
+        }
     }
 }
