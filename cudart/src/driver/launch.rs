@@ -5,7 +5,7 @@ use crate::core::arguments::{Dim3, In};
 use crate::core::code::{Kernel, LoadedKernel};
 use crate::core::stream::StreamHandle;
 use crate::driver_api;
-use crate::runtime::launch::{self, Configuration};
+use crate::runtime::launch::{self, Configuration, LaunchConfiguration};
 use crate::types::driver::{LaunchConfig, LaunchParameters};
 use balar_host::CudaError;
 use std::ffi::{c_int, c_void};
@@ -16,13 +16,6 @@ const EXTRA_END: usize = 0;
 const EXTRA_BUFFER: usize = 1;
 /// The next entry is the address of the buffer's size.
 const EXTRA_BYTES: usize = 2;
-
-/// `CUlaunchAttributeID` of cooperative launches.
-const ATTRIBUTE_COOPERATIVE: u32 = 2;
-/// `CUlaunchAttributeID` of the extents of clusters.
-const ATTRIBUTE_CLUSTER: u32 = 4;
-/// Bytes of a `CUlaunchAttribute`; its value is 8 bytes from its start.
-const ATTRIBUTE_BYTES: usize = 72;
 
 /// The values of a kernel's parameters, from `arguments` or from `extra`.
 ///
@@ -91,33 +84,16 @@ pub(super) fn extents([x, y, z]: [u32; 3]) -> Dim3 {
     Dim3 { x, y, z }
 }
 
-/// The configuration that a structure describes.
-///
-/// # Safety
-///
-/// Its attributes are as many as it says.
-unsafe fn configuration(config: &LaunchConfig) -> Result<Configuration, CudaError> {
-    let mut cooperative = false;
-    for index in 0..config.attribute_count as usize {
-        // SAFETY: the caller's; an attribute is its number and, 8 bytes later, its value.
-        let (attribute, value) = unsafe {
-            let attribute = config.attributes.byte_add(index * ATTRIBUTE_BYTES).cast::<u32>();
-            (attribute.read_unaligned(), attribute.byte_add(8).cast::<[u32; 3]>().read_unaligned())
-        };
-        match attribute {
-            ATTRIBUTE_COOPERATIVE => cooperative = value[0] != 0,
-            ATTRIBUTE_CLUSTER if value != [1, 1, 1] => return Err(CudaError::InvalidClusterSize),
-            // Priorities, cache policies and the like are wishes.
-            _ => {}
-        }
-    }
-    Ok(Configuration {
+/// What a structure of the driver asks for, as the runtime has it.
+fn of_runtime(config: &LaunchConfig) -> LaunchConfiguration {
+    LaunchConfiguration {
         grid: extents(config.grid),
         block: extents(config.block),
         shared_bytes: config.shared_bytes as usize,
         stream: StreamHandle(config.stream as u64),
-        cooperative,
-    })
+        attributes: config.attributes,
+        attribute_count: config.attribute_count,
+    }
 }
 
 driver_api! {
@@ -139,9 +115,10 @@ driver_api! {
     stream fn cuLaunchKernelEx(
         config: In<LaunchConfig>, function: u64, arguments: *const *const c_void, extra: *const *const c_void,
     ) {
-        let config = config.get()?;
+        let (configuration, events) = launch::configuration_of(&of_runtime(&config.get()?))?;
         // SAFETY: CUDA's contract.
-        unsafe { start(function, configuration(&config)?, arguments, extra) }
+        unsafe { start(function, configuration, arguments, extra)? };
+        launch::record_events(&events, configuration.stream)
     }
 
     stream fn cuLaunchCooperativeKernel(

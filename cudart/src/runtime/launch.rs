@@ -6,6 +6,7 @@ use crate::core::operation::{self, Operation};
 use crate::core::stream::StreamHandle;
 use crate::core::{event, process, registry, thread};
 use crate::cuda_api;
+use crate::types::launch::{LaunchAttribute, attribute};
 use balar_host::call::Launch;
 use balar_host::{Call, CudaError};
 use std::ffi::c_void;
@@ -106,36 +107,8 @@ pub struct LaunchConfiguration {
     pub attribute_count: u32,
 }
 
-/// `cudaLaunchAttribute`.
-#[repr(C)]
-#[derive(Clone, Copy, Debug)]
-pub struct LaunchAttribute {
-    /// `cudaLaunchAttributeID`.
-    pub kind: u32,
-    padding: u32,
-    /// Its value, whose meaning depends on `kind`: 64 bytes.
-    pub value: [u64; 8],
-}
-
-/// Values of [`LaunchAttribute::kind`]: those that are more than hints.
-mod attribute {
-    pub const COOPERATIVE: u32 = 2;
-    pub const CLUSTER: u32 = 4;
-    pub const PROGRAMMATIC_EVENT: u32 = 7;
-    pub const COMPLETION_EVENT: u32 = 12;
-    /// The first number that no attribute has.
-    pub const END: u32 = 19;
-}
-
-impl LaunchAttribute {
-    /// A 32-bit part of the value.
-    fn word(&self, index: usize) -> u32 {
-        (self.value[index / 2] >> (index % 2 * 32)) as u32
-    }
-}
-
-/// What a configuration and its attributes ask for: the launch, and events to record after it.
-pub fn configuration_of(asked: &LaunchConfiguration) -> Result<(Configuration, Vec<u64>), CudaError> {
+/// What a configuration and its attributes ask for: the launch, and the simulator's numbers of events to record after it.
+pub fn configuration_of(asked: &LaunchConfiguration) -> Result<(Configuration, Vec<u32>), CudaError> {
     let (mut cooperative, mut events) = (false, Vec::new());
     for attribute in asked.attributes.array(asked.attribute_count as usize)? {
         match attribute.kind {
@@ -144,7 +117,9 @@ pub fn configuration_of(asked: &LaunchConfiguration) -> Result<(Configuration, V
             attribute::CLUSTER if [0, 1, 2].map(|index| attribute.word(index)) != [1, 1, 1] => {
                 return Err(CudaError::InvalidClusterSize);
             }
-            attribute::PROGRAMMATIC_EVENT | attribute::COMPLETION_EVENT => events.push(attribute.value[0]),
+            attribute::PROGRAMMATIC_EVENT | attribute::COMPLETION_EVENT => {
+                events.push(event::number(attribute.value[0])?);
+            }
             attribute::END.. => return Err(CudaError::InvalidValue),
             // Hints, and permissions to start earlier, of which no use is made.
             _ => {}
@@ -152,6 +127,14 @@ pub fn configuration_of(asked: &LaunchConfiguration) -> Result<(Configuration, V
     }
     let LaunchConfiguration { grid, block, shared_bytes, stream, .. } = *asked;
     Ok((Configuration { grid, block, shared_bytes, stream, cooperative }, events))
+}
+
+/// Records the events that a launch has asked for.
+pub fn record_events(events: &[u32], stream: StreamHandle) -> Result<(), CudaError> {
+    for &event in events {
+        operation::enqueue(stream, Operation::Call(Call::EventRecord { event, stream: 0 }), true)?;
+    }
+    Ok(())
 }
 
 /// `cudaLaunchParams`.
@@ -235,11 +218,7 @@ cuda_api! {
         let (configuration, events) = configuration_of(&configuration.get()?)?;
         // SAFETY: CUDA's contract.
         unsafe { launch_named(function, configuration, arguments)? };
-        for handle in events {
-            let call = Call::EventRecord { event: event::number(handle)?, stream: 0 };
-            operation::enqueue(configuration.stream, Operation::Call(call), true)?;
-        }
-        Ok(())
+        record_events(&events, configuration.stream)
     }
 
     fn cudaLaunchCooperativeKernelMultiDevice(launches: In<LaunchParameters>, count: u32, flags: u32) {
@@ -261,10 +240,49 @@ mod tests {
     #[test]
     fn layouts_are_those_of_the_headers() {
         check::<LaunchConfiguration>(56, 8);
-        check::<LaunchAttribute>(72, 8);
         check::<LaunchParameters>(56, 8);
         assert_eq!(offset_of!(LaunchConfiguration, attributes), 40);
-        assert_eq!(offset_of!(LaunchAttribute, value), 8);
         assert_eq!(offset_of!(LaunchParameters, arguments), 32);
+    }
+    fn attribute(kind: u32, value: u64) -> LaunchAttribute {
+        LaunchAttribute::new(kind, [value, 1, 0, 0, 0, 0, 0, 0])
+    }
+
+    fn parse(attributes: &[LaunchAttribute]) -> Result<bool, CudaError> {
+        let configuration = LaunchConfiguration {
+            grid: Dim3::default(),
+            block: Dim3::default(),
+            shared_bytes: 0,
+            stream: StreamHandle(0),
+            // SAFETY: the attributes outlive the call.
+            attributes: unsafe { In::new(attributes.as_ptr()) },
+            attribute_count: attributes.len() as u32,
+        };
+        configuration_of(&configuration).map(|(configuration, _)| configuration.cooperative)
+    }
+
+    #[test]
+    fn attributes_are_wishes_or_more() {
+        let cluster = |x: u64, y: u64| attribute(attribute::CLUSTER, x | y << 32);
+        assert_eq!(parse(&[]), Ok(false));
+        assert_eq!(parse(&[attribute(attribute::COOPERATIVE, 1), cluster(1, 1)]), Ok(true));
+        assert_eq!(parse(&[cluster(2, 1)]), Err(CudaError::InvalidClusterSize));
+        // A priority is a wish; no attribute has the number 19; no event has the handle 0.
+        assert_eq!(parse(&[attribute(8, 3)]), Ok(false));
+        assert_eq!(parse(&[attribute(attribute::END, 0)]), Err(CudaError::InvalidValue));
+        assert_eq!(parse(&[attribute(attribute::COMPLETION_EVENT, 0)]), Err(CudaError::InvalidResourceHandle));
+    }
+
+    #[test]
+    fn attributes_that_are_not_there_are_refused() {
+        let configuration = LaunchConfiguration {
+            grid: Dim3::default(),
+            block: Dim3::default(),
+            shared_bytes: 0,
+            stream: StreamHandle(0),
+            attributes: In::absent(),
+            attribute_count: 1,
+        };
+        assert_eq!(configuration_of(&configuration).map(|_| ()), Err(CudaError::InvalidValue));
     }
 }

@@ -1,5 +1,7 @@
 //! Structures of the driver's functions, laid out as `cuda.h` has them (CUDA 11 to 13 agree on these).
 
+use super::launch::LaunchAttribute;
+use crate::core::arguments::In;
 use bytemuck::Zeroable;
 use std::ffi::{c_int, c_void};
 
@@ -148,8 +150,8 @@ pub struct LaunchConfig {
     pub shared_bytes: u32,
     /// The stream.
     pub stream: *mut c_void,
-    /// Further wishes: 72 bytes each, a `CUlaunchAttribute`.
-    pub attributes: *mut c_void,
+    /// Further wishes.
+    pub attributes: In<LaunchAttribute>,
     /// How many.
     pub attribute_count: u32,
 }

@@ -6,6 +6,7 @@ pub mod device_attribute;
 pub mod device_properties;
 pub mod driver;
 pub mod graph;
+pub mod launch;
 #[cfg(test)]
 pub(crate) mod layout;
 pub mod pool;
