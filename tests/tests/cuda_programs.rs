@@ -48,6 +48,8 @@ const PROGRAMS: &[Program] = &[
     program("graphs", "PASS graphs: 4 calls of the host function\n"),
     // Thread t makes 26 + 63 t of each of 512 elements, for t from 0 to 3.
     program("host_threads", "PASS host threads: total 246784\n"),
+    // 0 + 1 + ... + 999.
+    program("many_threads", "PASS many threads: total 499500\n"),
     program("peer", "PASS peer copies on 1 device\n"),
     program(
         "device_printf",

@@ -67,9 +67,24 @@ fn programs_run_one_after_another_and_not_at_once() {
     assert_eq!(status, 9, "{out}{said}");
     let refused = "the simulated node is in use by tunnel-client (process ";
     assert!(said.contains(&format!("balar-actors: no connection to the simulator: {refused}")), "{said}");
+    // The program has said it: the simulator need not.
+    assert_eq!(said.matches(refused).count(), 1, "{said}");
     // Children that make no calls do not matter.
     let (status, _, said) = run(&[], &[CLIENT, "twice", "true"]);
     assert_eq!(status, 0, "{said}");
+}
+
+#[test]
+fn a_folder_for_temporary_files_may_have_a_long_name() {
+    let parent = tempfile::tempdir().expect("a folder");
+    let folder = parent.path().join("x".repeat(150));
+    std::fs::create_dir(&folder).expect("new");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_command-line-under-test"));
+    command.env("TMPDIR", &folder).args(["run", "--quiet", "--topology", "v100_node", "--", CLIENT, "exit", "5"]);
+    let output = command.timeout(Duration::from_secs(60)).output().expect("runs");
+    assert_eq!(output.status.code(), Some(5), "{}", String::from_utf8_lossy(&output.stderr));
+    // Nothing is left.
+    assert_eq!(std::fs::read_dir(&folder).expect("a folder").count(), 0);
 }
 
 #[test]

@@ -390,6 +390,36 @@ fn what_is_no_frame_ends_its_connection_alone() {
 }
 
 #[test]
+fn connections_that_say_nothing_keep_nobody_out() {
+    let node = Node::start(4096, memory());
+    // As many as may be new, twice.
+    let silent: Vec<UnixStream> = (0..128).map(|_| UnixStream::connect(node.socket()).expect("connects")).collect();
+    let mut client = connect(&node.socket());
+    assert_eq!(upload(&mut client, b"x"), CallResult::None);
+    drop((silent, client));
+    node.end();
+}
+
+#[test]
+fn more_threads_than_may_be_new_connect_at_once() {
+    let node = Node::start(4096, Box::new(|_| Some(CallResult::None)));
+    let barrier = std::sync::Barrier::new(200);
+    std::thread::scope(|scope| {
+        for _ in 0..200 {
+            let (socket, barrier) = (node.socket(), &barrier);
+            scope.spawn(move || {
+                barrier.wait();
+                let mut client = connect(&socket);
+                assert_eq!(call(&mut client, Call::DeviceSynchronize), CallResult::None);
+                // Nobody ends before all have begun.
+                barrier.wait();
+            });
+        }
+    });
+    assert_eq!(node.end().calls, 200);
+}
+
+#[test]
 fn the_end_of_the_simulator_is_an_error_of_every_later_call() {
     let node = Node::start(4096, memory());
     let mut client = connect(&node.socket());

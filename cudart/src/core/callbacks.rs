@@ -1,7 +1,7 @@
 //! Functions of the program that streams run: a thread of their own calls them, one after another, as the simulator asks.
 
 use super::connection::Connection;
-use super::thread;
+use super::{process, thread};
 use crate::types::graph::HostNodeParams;
 use balar_host::tunnel::Role;
 use balar_host::{Call, CudaError};
@@ -95,15 +95,23 @@ fn run(started: &SyncSender<Result<(), CudaError>>) {
             functions().is_started = false;
             return;
         };
-        while let Some(number) = connection.next_callback() {
-            let function = functions().waiting.remove(&number);
-            if let Some(function) = function {
-                function();
+        loop {
+            while let Some(number) = connection.next_callback() {
+                let function = functions().waiting.remove(&number);
+                if let Some(function) = function {
+                    function();
+                }
+                let done = Call::CallbackDone { function: number };
+                if connection.call(0, &done, &[], &mut |_, _| {}).is_err() {
+                    break;
+                }
             }
-            let done = Call::CallbackDone { function: number };
-            if connection.call(0, &done, &[], &mut |_, _| {}).is_err() {
+            // Streams wait for their functions: a connection that has failed by itself is followed by another.
+            if process::is_lost() || !connection.has_failed() {
                 return;
             }
+            let Ok(next) = Connection::open(Role::Callbacks) else { return };
+            *connection = next;
         }
     });
 }

@@ -2,8 +2,9 @@
 
 use super::process::{self, Node};
 use super::{printed, thread, transfers};
-use balar_host::tunnel::{Client, Reply, Role, SOCKET_VARIABLE};
+use balar_host::tunnel::{Client, Reply, Role, SOCKET_VARIABLE, is_simulator_gone};
 use balar_host::{Call, CallResult, CudaError};
+use std::io;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -34,8 +35,11 @@ impl Connection {
         if process::is_lost() {
             return Err(process::NO_SIMULATOR);
         }
-        let (client, welcome) = Client::connect(&path, role).map_err(|_| process::lose())?;
+        // One thread after another: on its way each has more descriptors than it keeps, and a process may have few.
+        let connecting = process::connecting();
+        let (client, welcome) = Client::connect(&path, role).map_err(|error| failed(&error))?;
         process::set_node(Node { description: welcome.node, memory: welcome.arena });
+        drop(connecting);
         Ok(Connection { client, returned_at: thread_nanoseconds() })
     }
 
@@ -52,7 +56,7 @@ impl Connection {
         }
         let computed = thread_nanoseconds().saturating_sub(self.returned_at).saturating_mul(1000);
         let reply = self.client.call(device, computed, call, payloads, sink);
-        let Reply { result, printed, printed_error, received } = reply.map_err(|_| process::lose())?;
+        let Reply { result, printed, printed_error, received } = reply.map_err(|error| failed(&error))?;
         for (transfer, data) in received {
             transfers::deliver(transfer, &data);
         }
@@ -64,12 +68,22 @@ impl Connection {
         }
     }
 
-    /// Waits for the next host function that a stream has come to; `None` at the end.
+    /// Waits for the next host function that a stream has come to; `None` at the end of the connection.
     pub fn next_callback(&mut self) -> Option<u64> {
         let function = self.client.next_callback().ok().flatten();
         self.returned_at = thread_nanoseconds();
         function
     }
+
+    /// Has the connection failed, so that its thread needs another?
+    pub fn has_failed(&self) -> bool {
+        self.client.has_ended()
+    }
+}
+
+/// The error of a call whose connection has failed. Others are none the worse for it, unless there is no simulator any longer.
+fn failed(error: &io::Error) -> CudaError {
+    if is_simulator_gone(error) { process::lose() } else { process::NO_SIMULATOR }
 }
 
 /// How long the calling thread has computed.
@@ -89,7 +103,7 @@ fn with<T>(use_it: impl FnOnce(&mut Connection) -> Result<T, CudaError>) -> Resu
     thread::with(|thread| {
         // A function that a signal handler calls while the thread is in another one.
         let mut connection = thread.connection.try_borrow_mut().map_err(|_| CudaError::NotPermitted)?;
-        if connection.is_none() {
+        if connection.as_ref().is_none_or(Connection::has_failed) {
             *connection = Some(Connection::open(Role::Thread)?);
         }
         connection.as_mut().map_or(Err(CudaError::Unknown), use_it)

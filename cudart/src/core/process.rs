@@ -3,8 +3,8 @@
 use balar_host::{CudaError, DeviceDescription, NodeDescription};
 use std::io::Write;
 use std::os::fd::OwnedFd;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, Once, OnceLock, PoisonError};
 
 static NODE: OnceLock<Node> = OnceLock::new();
 /// The process is a child of one that has used CUDA.
@@ -13,6 +13,8 @@ static FORKED: AtomicBool = AtomicBool::new(false);
 static ENDED: AtomicBool = AtomicBool::new(false);
 /// The simulator does not answer any longer.
 static LOST: AtomicBool = AtomicBool::new(false);
+/// Held by a thread that connects.
+static CONNECTING: Mutex<()> = Mutex::new(());
 static RESETS: AtomicU64 = AtomicU64::new(0);
 
 /// What the simulator has told about itself.
@@ -39,19 +41,29 @@ pub fn node() -> Option<&'static Node> {
     NODE.get()
 }
 
+/// Waits until no other thread connects. From now on a child process has a copy of what must not be used twice.
+pub fn connecting() -> MutexGuard<'static, ()> {
+    static WATCHED: Once = Once::new();
+    // SAFETY: the handler does nothing but look at a lock and store to an atomic.
+    WATCHED.call_once(|| unsafe {
+        libc::pthread_atfork(None, None, Some(in_child));
+    });
+    CONNECTING.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// Takes what the simulator told the first thread that connected.
 pub fn set_node(node: Node) -> &'static Node {
     NODE.get_or_init(|| {
-        // From now on a child process has a copy of what must not be used twice.
-        // SAFETY: the handler does nothing but store to an atomic.
-        unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
         super::ranges::map_host_window(node.memory.as_ref());
         node
     })
 }
 
 extern "C" fn in_child() {
-    FORKED.store(true, Ordering::Relaxed);
+    // A parent that never had a simulator leaves nothing behind.
+    if NODE.get().is_some() || CONNECTING.try_lock().is_err() {
+        FORKED.store(true, Ordering::Relaxed);
+    }
 }
 
 /// The description of the node; connects the thread where needed.

@@ -5,13 +5,14 @@
     reason = "the tunnel runs in real time: it waits for programs, and does not simulate"
 )]
 
+use super::address::with_address;
 use super::bulk;
 use super::shared::SharedPages;
 use super::socket::Socket;
 use super::wire::{ClientFrame, MAGIC, Role, ServerFrame, VERSION, encode, malformed};
 use crate::call::{Call, CallResult};
 use crate::description::NodeDescription;
-use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
+use rustix::net::{AddressFamily, SocketFlags, SocketType};
 use rustix::process::Pid;
 use std::io::{self, Write};
 use std::os::fd::{AsFd, OwnedFd};
@@ -24,8 +25,25 @@ use std::time::{SystemTime, UNIX_EPOCH};
 pub const SIMULATOR_ENDED: &str =
     "balar-actors: the simulator has ended: every CUDA call of this program fails from now on";
 
-/// Has this process been told why it has no simulator?
-static TOLD: AtomicBool = AtomicBool::new(false);
+/// Has the program been told why it has no connection, although there is a simulator?
+static TOLD_UNCONNECTED: AtomicBool = AtomicBool::new(false);
+/// Has the program been told that the simulator has ended?
+static TOLD_ENDED: AtomicBool = AtomicBool::new(false);
+
+/// Does an error of a connection say that there is no simulator any longer? Otherwise the connection alone has failed, and the
+/// thread may make another.
+pub fn is_simulator_gone(error: &io::Error) -> bool {
+    use io::ErrorKind as Kind;
+    matches!(
+        error.kind(),
+        Kind::UnexpectedEof
+            | Kind::BrokenPipe
+            | Kind::ConnectionReset
+            | Kind::ConnectionAborted
+            | Kind::ConnectionRefused
+            | Kind::NotFound
+    )
+}
 
 /// What the simulator says to a new connection.
 #[derive(Debug)]
@@ -74,7 +92,7 @@ impl Client {
     pub fn connect(path: &Path, role: Role) -> io::Result<(Client, Welcome)> {
         let connected = Client::try_connect(path, role);
         if let Err(error) = &connected
-            && !TOLD.swap(true, Ordering::Relaxed)
+            && !if is_simulator_gone(error) { &TOLD_ENDED } else { &TOLD_UNCONNECTED }.swap(true, Ordering::Relaxed)
         {
             say(&format!("balar-actors: no connection to the simulator: {error}"));
         }
@@ -82,13 +100,15 @@ impl Client {
     }
 
     fn try_connect(path: &Path, role: Role) -> io::Result<(Client, Welcome)> {
-        let address = SocketAddrUnix::new(path)?;
         let descriptor = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
-        while let Err(error) = rustix::net::connect(&descriptor, &address) {
-            if error != rustix::io::Errno::INTR {
-                return Err(error.into());
+        with_address(path, |address| {
+            loop {
+                match rustix::net::connect(&descriptor, address) {
+                    Err(rustix::io::Errno::INTR) => {}
+                    connected => return Ok(connected?),
+                }
             }
-        }
+        })?;
         let mut socket = Socket::new(descriptor, None);
         let hello = ClientFrame::Hello {
             role,
@@ -100,7 +120,9 @@ impl Client {
         bytes.extend_from_slice(&VERSION.to_le_bytes());
         bytes.extend_from_slice(&encode(&hello)?);
         socket.send_bytes(&bytes, &[])?;
-        let welcome = socket.receive()?.ok_or_else(|| io::Error::other("the simulator has ended"))?;
+        let welcome = socket.receive()?;
+        let ended = || io::Error::new(io::ErrorKind::UnexpectedEof, "the simulator has ended");
+        let welcome = welcome.ok_or_else(ended)?;
         let ServerFrame::Welcome { node, page_bytes, pages } = welcome else {
             return Err(malformed("expected a welcome"));
         };
@@ -117,7 +139,8 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// Where the simulator is gone; the first time, that has been said on stderr. Every later call fails too.
+    /// Where the connection has failed, because the simulator is gone or by itself ([`is_simulator_gone`]); the first time, that
+    /// has been said on stderr. Every later call on this connection fails too.
     pub fn call(
         &mut self,
         device: u32,
@@ -153,6 +176,7 @@ impl Client {
                 Ok(Some(frame)) => match frame {
                     ServerFrame::Callback(function) => return Ok(Some(function)),
                     ServerFrame::Ended(_) => return Ok(None),
+                    ServerFrame::Failed(text) => return Err(self.end(io::Error::other(text))),
                     _ => return Err(self.end(malformed("expected a host function"))),
                 },
                 Ok(None) => match self.socket.fill() {
@@ -198,10 +222,15 @@ impl Client {
         Ok(Reply { result, printed, printed_error, received })
     }
 
+    /// Has the connection failed?
+    pub fn has_ended(&self) -> bool {
+        self.ended
+    }
+
     /// Is this connection of any use?
     fn alive(&self) -> io::Result<()> {
         if self.ended {
-            return Err(io::Error::new(io::ErrorKind::NotConnected, "the simulator has ended"));
+            return Err(io::Error::new(io::ErrorKind::NotConnected, "the connection has ended"));
         }
         // A forked child has its parent's connection, and must not speak on it.
         if rustix::process::getpid() != self.process {
@@ -213,7 +242,14 @@ impl Client {
     /// The connection is over.
     fn end(&mut self, error: io::Error) -> io::Error {
         self.ended = true;
-        if !TOLD.swap(true, Ordering::Relaxed) {
+        if !is_simulator_gone(&error) {
+            // Of what ends with a frame that says why, the simulator has told the user.
+            if error.kind() != io::ErrorKind::Other {
+                say(&format!("balar-actors: the connection of a thread to the simulator has failed: {error}"));
+            }
+            return error;
+        }
+        if !TOLD_ENDED.swap(true, Ordering::Relaxed) {
             match error.kind() {
                 io::ErrorKind::UnexpectedEof | io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset => {
                     say(SIMULATOR_ENDED);

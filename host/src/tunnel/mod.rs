@@ -13,6 +13,7 @@
 //! **Invariants:** nothing that a program sends can harm the simulator, be it malformed or cut short; it ends the connection.
 //! Nothing on the program's side of the tunnel panics, raises a signal or changes anything else of the process.
 
+mod address;
 mod bulk;
 mod client;
 mod server;
@@ -20,7 +21,7 @@ mod shared;
 mod socket;
 mod wire;
 
-pub use client::{Client, Reply, SIMULATOR_ENDED, Welcome};
+pub use client::{Client, Reply, SIMULATOR_ENDED, Welcome, is_simulator_gone};
 pub use server::{Control, ProgramEnd, Server, ServerOptions, SocketFolder, StopReason, remove_folder, signal_name};
 pub use shared::{DEFAULT_PAGE_BYTES, PAGE_BYTES};
 pub use wire::{Role, VERSION};

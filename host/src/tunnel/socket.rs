@@ -36,8 +36,8 @@ pub trait Frame: Serialize + DeserializeOwned {
     fn is_aside(&self) -> bool {
         false
     }
-    /// Does it end the connection, and why?
-    fn ends(&self) -> Option<&str> {
+    /// Why the connection ends, if the frame says that it does.
+    fn ends(&self) -> Option<io::Error> {
         None
     }
 }
@@ -81,11 +81,14 @@ impl Frame for ServerFrame {
         matches!(self, ServerFrame::Callback(_))
     }
 
-    fn ends(&self) -> Option<&str> {
-        match self {
-            ServerFrame::Refused(text) | ServerFrame::Ended(text) => Some(text),
-            _ => None,
-        }
+    fn ends(&self) -> Option<io::Error> {
+        let (kind, text) = match self {
+            ServerFrame::Refused(text) => (io::ErrorKind::ResourceBusy, text),
+            ServerFrame::Ended(text) => (io::ErrorKind::ConnectionAborted, text),
+            ServerFrame::Failed(text) => (io::ErrorKind::Other, text),
+            _ => return None,
+        };
+        Some(io::Error::new(kind, text.clone()))
     }
 }
 
@@ -169,8 +172,8 @@ impl<Out: Frame, In: Frame> Socket<Out, In> {
     pub fn receive(&mut self) -> io::Result<Option<In>> {
         loop {
             if let Some(frame) = self.buffer.frame::<In>()? {
-                if let Some(text) = frame.ends() {
-                    return Err(io::Error::new(io::ErrorKind::ConnectionAborted, text.to_owned()));
+                if let Some(error) = frame.ends() {
+                    return Err(error);
                 }
                 if !frame.is_aside() {
                     return Ok(Some(frame));

@@ -11,7 +11,7 @@ use std::io;
 /// The first bytes of a connection.
 pub const MAGIC: [u8; 8] = *b"balartun";
 /// Version of the frames. Both ends come from the same build, unless something is mixed up.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 /// Bytes of magic and version.
 pub const PREAMBLE_BYTES: usize = MAGIC.len() + 4;
 /// Bytes of a frame's length.
@@ -95,6 +95,8 @@ pub enum ServerFrame {
     Callback(u64),
     /// The simulation ends before the program; the text says why.
     Ended(String),
+    /// This connection ends, and no other; the text says why.
+    Failed(String),
 }
 
 /// A frame that breaks the rules.

@@ -1,5 +1,7 @@
 //! The simulator's end of one thread's connection.
 
+#![expect(clippy::disallowed_types, reason = "connections that say nothing are given up in real time")]
+
 use crate::bytes::prefer_huge_pages;
 use crate::call::{Call, CallResult};
 use crate::description::NodeDescription;
@@ -15,6 +17,7 @@ use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
+use std::time::Instant;
 
 /// What a connection says of itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,6 +60,10 @@ pub struct ReplyData {
 
 #[derive(Debug)]
 pub struct Connection {
+    /// What no other connection of the server has: later ones have higher numbers.
+    pub number: u64,
+    /// When it was accepted.
+    pub accepted: Instant,
     socket: Socket<ServerFrame, ClientFrame>,
     pages: Option<SharedPages>,
     /// The process at the other end, as the kernel says.
@@ -72,8 +79,10 @@ pub struct Connection {
 }
 
 impl Connection {
-    pub fn new(descriptor: OwnedFd, process: Pid, give_up: GiveUp) -> Connection {
+    pub fn new(number: u64, descriptor: OwnedFd, process: Pid, give_up: GiveUp) -> Connection {
         Connection {
+            number,
+            accepted: Instant::now(),
             socket: Socket::new(descriptor, Some(give_up)),
             pages: None,
             process,
@@ -247,19 +256,24 @@ impl Connection {
         self.socket.send(&ServerFrame::Callback(function))
     }
 
-    /// Says why the connection ends, where the other end still listens.
+    /// Says that the simulation ends, where the other end still listens.
     pub fn say_end(&mut self, text: &str) {
-        let frame = if self.thread.is_some() {
-            ServerFrame::Ended(text.to_owned())
-        } else {
-            ServerFrame::Refused(text.to_owned())
-        };
-        if let Ok(bytes) = encode(&frame) {
-            // It is short: it fits, or the other end does not listen.
-            debug_assert!(bytes.len() > LENGTH_BYTES);
-            let flags = rustix::net::SendFlags::DONTWAIT | rustix::net::SendFlags::NOSIGNAL;
-            let _ = rustix::net::send(self.socket.descriptor(), &bytes, flags);
-        }
+        let text = text.to_owned();
+        self.say(&if self.thread.is_some() { ServerFrame::Ended(text) } else { ServerFrame::Refused(text) });
+    }
+
+    /// Says why this connection ends; `false` where the other end does not listen.
+    pub fn say_failure(&mut self, text: &str) -> bool {
+        let text = text.to_owned();
+        self.say(&if self.thread.is_some() { ServerFrame::Failed(text) } else { ServerFrame::Refused(text) })
+    }
+
+    fn say(&mut self, frame: &ServerFrame) -> bool {
+        let Ok(bytes) = encode(frame) else { return false };
+        // It is short: it fits, or the other end does not listen.
+        debug_assert!(bytes.len() > LENGTH_BYTES);
+        let flags = rustix::net::SendFlags::DONTWAIT | rustix::net::SendFlags::NOSIGNAL;
+        rustix::net::send(self.socket.descriptor(), &bytes, flags).is_ok_and(|sent| sent == bytes.len())
     }
 }
 

@@ -8,23 +8,24 @@
 mod connection;
 mod control;
 mod folder;
+mod listener;
 mod process;
 
-pub use control::{Control, ProgramEnd, StopReason};
+pub use control::{Control, ProgramEnd, StopReason, signal_name};
 pub use folder::{SocketFolder, remove_folder};
 pub(super) use folder::{is_socket_folder, remove_abandoned};
 
 use super::shared::PAGE_BYTES;
 use super::socket::{GiveUp, LOOK_PERIOD};
-use super::wire::Role;
+use super::wire::{Role, malformed};
 use crate::Verification;
 use crate::call::{Call, CallResult};
 use crate::description::NodeDescription;
 use crate::program::{Host, Measurement, Next, Request, ThreadId};
 use connection::{Arrival, Connection, Greeting, ReplyData, State};
+use listener::{Accepted, Listener};
 use process::{Process, Sleep};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use std::collections::{BTreeSet, VecDeque};
 use std::io;
 use std::os::fd::OwnedFd;
@@ -36,8 +37,10 @@ use std::time::{Duration, Instant};
 const PATIENCE: Duration = Duration::from_millis(100);
 /// Between two looks at threads that do not call.
 const THREAD_PERIOD: Duration = Duration::from_micros(200);
-/// Connections that have not said what they are, at most.
+/// Connections that have not said what they are, at most: others wait in the system's queue.
 const MAXIMUM_NEW: usize = 64;
+/// How long such a connection may say nothing while others wait for its place.
+const GREETING_PATIENCE: Duration = Duration::from_secs(1);
 
 /// What a server is made of.
 pub struct ServerOptions {
@@ -76,15 +79,33 @@ struct Cleaning {
     is_waiting: bool,
 }
 
+/// Why a connection ends.
+#[derive(Debug)]
+enum Parting {
+    /// The other end has gone by itself, as a thread does that ends.
+    Gone,
+    /// It is not wanted: the other end is told why.
+    Refused(String),
+    /// Something is wrong with it: the user is told, too.
+    Failed(String),
+}
+
+impl From<io::Error> for Parting {
+    fn from(error: io::Error) -> Parting {
+        Parting::Failed(error.to_string())
+    }
+}
+
 /// Programs that come through a socket, one at a time.
 #[derive(Debug)]
 pub struct Server {
-    listener: OwnedFd,
+    listener: Listener,
     options: ServerOptions,
     connections: Vec<Connection>,
     program: Option<Program>,
     cleaning: Option<Cleaning>,
     threads: u32,
+    accepted: u64,
     /// Host functions to run; the first one is under way where `called_back` says so.
     callbacks: VecDeque<u64>,
     called_back: bool,
@@ -112,17 +133,14 @@ impl Server {
             );
             return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
         }
-        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-        let listener = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
-        rustix::net::bind(&listener, &SocketAddrUnix::new(path)?)?;
-        rustix::net::listen(&listener, 1024)?;
         Ok(Server {
-            listener,
+            listener: Listener::new(path)?,
             options,
             connections: Vec::new(),
             program: None,
             cleaning: None,
             threads: 0,
+            accepted: 0,
             callbacks: VecDeque::new(),
             called_back: false,
             expects_call_back: false,
@@ -138,38 +156,68 @@ impl Server {
         thread
     }
 
-    /// Takes new connections.
+    /// Connections that have not said what they are.
+    fn new_connections(&self) -> usize {
+        self.connections.iter().filter(|connection| matches!(connection.state, State::New)).count()
+    }
+
+    /// Takes new connections in the order in which they came, as many as there is room for.
     fn accept(&mut self) {
-        while let Ok(descriptor) = rustix::net::accept_with(&self.listener, SocketFlags::CLOEXEC) {
+        while !self.listener.is_full() && self.new_connections() < MAXIMUM_NEW {
+            let descriptor = match self.listener.accept() {
+                Accepted::Connection(descriptor) => descriptor,
+                Accepted::Nothing => return,
+                Accepted::Full => {
+                    let count = self.connections.len();
+                    let text = format!("no descriptors are left: further threads than {count} wait until one ends");
+                    return (self.options.report)(&text);
+                }
+            };
             let Ok(peer) = rustix::net::sockopt::socket_peercred(&descriptor) else { continue };
-            let news = self.connections.iter().filter(|connection| connection.thread.is_none()).count();
-            // Nobody else can enter the folder; and whoever opens connections without end gets none.
-            if peer.uid != rustix::process::geteuid() || news >= MAXIMUM_NEW {
+            // Nobody else can enter the folder.
+            if peer.uid != rustix::process::geteuid() {
                 continue;
             }
             let control = self.options.control.clone();
             let give_up: GiveUp = Arc::new(move || control.is_stopping());
-            self.connections.push(Connection::new(descriptor, peer.pid, give_up));
+            self.accepted += 1;
+            self.connections.push(Connection::new(self.accepted, descriptor, peer.pid, give_up));
         }
     }
 
+    /// Ends the connections that say nothing while others wait for their place: whoever opens them without end gets no further.
+    fn give_up_silent(&mut self) {
+        if self.new_connections() >= MAXIMUM_NEW {
+            let is_silent = |connection: &Connection| {
+                matches!(connection.state, State::New) && connection.accepted.elapsed() > GREETING_PATIENCE
+            };
+            self.connections.retain(|connection| !is_silent(connection));
+        }
+    }
+
+    fn index_of(&self, number: u64) -> Option<usize> {
+        self.connections.iter().position(|connection| connection.number == number)
+    }
+
     /// Lets a connection begin, refuses it, or leaves it waiting.
-    fn greet(&mut self, index: usize, greeting: Greeting) -> Result<(), String> {
+    fn greet(&mut self, number: u64, greeting: Greeting) -> Result<(), Parting> {
         if self.program.as_ref().is_some_and(|program| program.process.has_ended()) {
             self.end_program();
         }
-        let process = self.connections[index].process;
+        let Some(process) = self.index_of(number).map(|index| self.connections[index].process) else { return Ok(()) };
         if let Some(program) = &self.program {
             if program.process.number != process {
                 let owner = self.connections.iter().find(|other| other.thread.is_some()).map(Connection::name);
                 let owner = owner.unwrap_or_else(|| format!("process {}", program.process.number.as_raw_nonzero()));
-                return Err(format!("the simulated node is in use by {owner}: one process at a time can use it"));
+                let text = format!("the simulated node is in use by {owner}: one process at a time can use it");
+                return Err(Parting::Refused(text));
             }
             if program.number != greeting.program_number {
                 // The process runs another program now, by `exec`.
                 self.end_program();
             }
         }
+        let Some(index) = self.index_of(number) else { return Ok(()) };
         if self.cleaning.is_some() {
             self.connections[index].state = State::Waiting(greeting);
             return Ok(());
@@ -181,7 +229,7 @@ impl Server {
         let thread = self.new_thread();
         let ServerOptions { node, page_bytes, arena, .. } = &self.options;
         let connection = &mut self.connections[index];
-        connection.welcome(greeting, thread, node, *page_bytes, arena.as_deref()).map_err(|error| error.to_string())
+        Ok(connection.welcome(greeting, thread, node, *page_bytes, arena.as_deref())?)
     }
 
     /// The program is gone: what it has left behind goes too.
@@ -190,6 +238,7 @@ impl Server {
         self.connections.retain(|connection| {
             connection.greeting.as_ref().is_none_or(|greeting| greeting.program_number != program.number)
         });
+        self.listener.make_room();
         self.callbacks.clear();
         self.called_back = false;
         self.data = ReplyData::default();
@@ -202,29 +251,39 @@ impl Server {
     }
 
     /// Looks at a connection that something has come from. Returns a call, if that is what it was.
-    fn look_at(&mut self, index: usize) -> Result<Option<Arrival>, String> {
+    fn look_at(&mut self, index: usize) -> Result<Option<Arrival>, Parting> {
         let connection = &mut self.connections[index];
-        let open = connection.take_arrived().map_err(|error| error.to_string())?;
+        let number = connection.number;
+        let open = connection.take_arrived()?;
         let arrived = match connection.state {
-            State::New => match connection.greeting().map_err(|error| error.to_string())? {
-                Some(greeting) => self.greet(index, greeting).map(|()| None)?,
+            State::New => match connection.greeting()? {
+                Some(greeting) => self.greet(number, greeting).map(|()| None)?,
                 None => None,
             },
             State::Waiting(_) => None,
-            State::Running => connection.request().map_err(|error| error.to_string())?,
-            State::Calling if open => return Err("malformed frame: a call within a call".to_owned()),
+            State::Running => connection.request()?,
+            State::Calling if open => return Err(malformed("a call within a call").into()),
             State::Calling => None,
         };
-        // A thread that ends has nothing more to say: no error.
-        if !open && arrived.is_none() { Err(String::new()) } else { Ok(arrived) }
+        if !open && arrived.is_none() { Err(Parting::Gone) } else { Ok(arrived) }
     }
 
-    /// Ends a connection. No text: the other end has gone by itself.
-    fn close(&mut self, index: usize, text: &str) {
+    /// Ends a connection.
+    fn close(&mut self, number: u64, parting: &Parting) {
+        let Some(index) = self.index_of(number) else { return };
         let mut connection = self.connections.swap_remove(index);
-        if !text.is_empty() {
+        self.listener.make_room();
+        let (text, is_reported) = match parting {
+            Parting::Gone => ("", false),
+            // The program says it on the same stderr.
+            Parting::Refused(text) => (text.as_str(), !connection.say_failure(text)),
+            Parting::Failed(text) => {
+                connection.say_failure(text);
+                (text.as_str(), true)
+            }
+        };
+        if is_reported {
             (self.options.report)(&format!("the connection of {} ends: {text}", connection.name()));
-            connection.say_end(text);
         }
         let runs_callbacks = |greeting: &Greeting| greeting.role == Role::Callbacks;
         if connection.greeting.as_ref().is_some_and(runs_callbacks) {
@@ -244,7 +303,7 @@ impl Server {
         let Some(index) = self.connections.iter().position(runs_callbacks) else { return };
         match self.connections[index].call_back(function) {
             Ok(()) => self.called_back = true,
-            Err(_) => self.close(index, ""),
+            Err(_) => self.close(self.connections[index].number, &Parting::Gone),
         }
     }
 
@@ -256,45 +315,47 @@ impl Server {
         let process = self.program.as_ref().and_then(|program| program.process.descriptor());
         // Once the program has ended that is known, and wakes nobody.
         let wake = if self.options.control.program().is_none() { PollFlags::IN } else { PollFlags::empty() };
+        // What there is no room for must not wake anybody.
+        let has_room = !self.listener.is_full() && self.new_connections() < MAXIMUM_NEW;
+        let listens = if has_room { PollFlags::IN } else { PollFlags::empty() };
         let mut sources = vec![
-            PollFd::new(&self.listener, PollFlags::IN),
+            PollFd::from_borrowed_fd(self.listener.descriptor(), listens),
             PollFd::from_borrowed_fd(self.options.control.wake(), wake),
         ];
         sources.extend(self.connections.iter().map(|c| PollFd::from_borrowed_fd(c.descriptor(), PollFlags::IN)));
         let process_at = sources.len();
         sources.extend(process.map(|process| PollFd::from_borrowed_fd(process, PollFlags::IN)));
-        if poll(&mut sources, Some(&timeout)).unwrap_or(0) == 0 && !have.contains(&true) {
-            return None;
-        }
+        let nothing = poll(&mut sources, Some(&timeout)).unwrap_or(0) == 0 && !have.contains(&true);
         let ready: Vec<bool> = sources.iter().map(|source| !source.revents().is_empty()).collect();
         drop(sources);
+        if nothing {
+            self.give_up_silent();
+            return None;
+        }
         let mut requests = Vec::new();
-        // From the end, since a connection that ends takes the last one to its place; the lowest number goes first.
-        for index in (0..self.connections.len()).rev() {
-            if (ready[2 + index] || have[index]) && !matches!(self.connections[index].state, State::Waiting(_)) {
-                requests.push(index);
+        for (index, connection) in self.connections.iter().enumerate() {
+            if (ready[2 + index] || have[index]) && !matches!(connection.state, State::Waiting(_)) {
+                // New ones first, in their order, for threads that call all the time must not keep them out; then the lowest thread.
+                let thread = connection.thread.map_or(0, |thread| u64::from(thread.0) + 1);
+                requests.push((thread, connection.number));
             }
         }
+        requests.sort_unstable();
         let mut found = None;
-        let lowest = |index: &usize| self.connections[*index].thread.map_or(u32::MAX, |thread| thread.0);
-        requests.sort_by_key(|index| lowest(index));
-        let mut ended = Vec::new();
-        for index in requests {
+        for (_, number) in requests {
+            // What came before may have ended this one.
+            let Some(index) = self.index_of(number) else { continue };
             match self.look_at(index) {
                 Ok(None) => {}
                 Ok(Some(arrival)) => {
                     found = self.requested(index, arrival);
                     break;
                 }
-                Err(text) => ended.push((self.connections[index].thread, text, index)),
+                Err(parting) => self.close(number, &parting),
             }
         }
-        // `greet` may have removed others.
-        ended.sort_by_key(|(_, _, index)| std::cmp::Reverse(*index));
-        for (thread, text, index) in ended {
-            if self.connections.get(index).is_some_and(|connection| connection.thread == thread) {
-                self.close(index, &text);
-            }
+        if found.is_none() {
+            self.give_up_silent();
         }
         if ready[0] {
             self.accept();
@@ -333,13 +394,16 @@ impl Server {
             return Some(Next::Call(Request { thread: cleaning.thread, device, host_picoseconds: 0, call }));
         }
         self.cleaning = None;
-        // Those that came meanwhile.
-        for index in (0..self.connections.len()).rev() {
-            if let State::Waiting(greeting) = &self.connections[index].state {
-                let greeting = greeting.clone();
-                if let Err(text) = self.greet(index, greeting) {
-                    self.close(index, &text);
-                }
+        // Those that came meanwhile, in their order.
+        let waiting = self.connections.iter().filter_map(|connection| match &connection.state {
+            State::Waiting(greeting) => Some((connection.number, greeting.clone())),
+            _ => None,
+        });
+        let mut waiting: Vec<(u64, Greeting)> = waiting.collect();
+        waiting.sort_unstable_by_key(|(number, _)| *number);
+        for (number, greeting) in waiting {
+            if let Err(parting) = self.greet(number, greeting) {
+                self.close(number, &parting);
             }
         }
         None
@@ -464,7 +528,8 @@ impl Host for Server {
         if let Err(error) = self.connections[index].reply(result, &data) {
             let gone = matches!(error.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::UnexpectedEof);
             let stopping = self.options.control.is_stopping();
-            self.close(index, &if gone || stopping { String::new() } else { error.to_string() });
+            let parting = if gone || stopping { Parting::Gone } else { error.into() };
+            self.close(self.connections[index].number, &parting);
         }
     }
 
@@ -517,30 +582,4 @@ impl Drop for Server {
             connection.say_end(reason);
         }
     }
-}
-
-/// A signal's name and number.
-pub fn signal_name(signal: i32) -> String {
-    let name = match signal {
-        1 => "SIGHUP",
-        2 => "SIGINT",
-        3 => "SIGQUIT",
-        4 => "SIGILL",
-        5 => "SIGTRAP",
-        6 => "SIGABRT",
-        7 => "SIGBUS",
-        8 => "SIGFPE",
-        9 => "SIGKILL",
-        10 => "SIGUSR1",
-        11 => "SIGSEGV",
-        12 => "SIGUSR2",
-        13 => "SIGPIPE",
-        14 => "SIGALRM",
-        15 => "SIGTERM",
-        24 => "SIGXCPU",
-        25 => "SIGXFSZ",
-        31 => "SIGSYS",
-        _ => return format!("signal {signal}"),
-    };
-    format!("{name} (signal {signal})")
 }
