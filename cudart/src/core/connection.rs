@@ -1,7 +1,6 @@
 //! The tunnel of each thread to the simulator.
 
-use super::process::{self, Node};
-use super::{printed, thread, transfers};
+use super::{devices, printed, process, thread, transfers};
 use balar_host::tunnel::{Client, Reply, Role, SOCKET_VARIABLE, is_simulator_gone};
 use balar_host::{Call, CallResult, CudaError};
 use std::io;
@@ -38,7 +37,7 @@ impl Connection {
         // One thread after another: on its way each has more descriptors than it keeps, and a process may have few.
         let connecting = process::connecting();
         let (client, welcome) = Client::connect(&path, role).map_err(|error| failed(&error))?;
-        process::set_node(Node { description: welcome.node, memory: welcome.arena });
+        process::set_node(welcome.node, welcome.arena);
         drop(connecting);
         Ok(Connection { client, returned_at: thread_nanoseconds() })
     }
@@ -54,8 +53,9 @@ impl Connection {
         if process::is_lost() {
             return Err(process::NO_SIMULATOR);
         }
+        let (device, call) = (devices::of_node(device)?, devices::call_of_node(call)?);
         let computed = thread_nanoseconds().saturating_sub(self.returned_at).saturating_mul(1000);
-        let reply = self.client.call(device, computed, call, payloads, sink);
+        let reply = self.client.call(device, computed, &call, payloads, sink);
         let Reply { result, printed, printed_error, received } = reply.map_err(|error| failed(&error))?;
         for (transfer, data) in received {
             transfers::deliver(transfer, &data);
@@ -64,7 +64,7 @@ impl Connection {
         self.returned_at = thread_nanoseconds();
         match result {
             CallResult::Error(error) => Err(error),
-            result => Ok(result),
+            result => Ok(devices::result_of_program(result)),
         }
     }
 

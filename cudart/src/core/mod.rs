@@ -9,6 +9,7 @@ pub mod capture;
 pub mod code;
 pub mod connection;
 pub mod copy_parameters;
+pub mod devices;
 pub mod event;
 pub mod graph;
 pub mod handles;

@@ -1,7 +1,7 @@
 //! Operations of streams: what a stream does in its order, at once or as a node of a graph.
 
 use super::stream::{self, StreamHandle};
-use super::{capture, connection, process, ranges};
+use super::{capture, connection, devices, process, ranges};
 use balar_host::call::{CopyEnd, CopyShape};
 use balar_host::{Bytes, Call, CallResult, CudaError, memory};
 use std::borrow::Cow;
@@ -250,7 +250,7 @@ impl End {
         let End::Memory { address, row_pitch, slice_pitch } = *self else { return Ok(()) };
         let memory::Place::Device(device) = memory::place_of(address) else { return Ok(()) };
         let extent = HostRows { address, shape, row_pitch, slice_pitch }.extent();
-        let own = memory::gpu_base(device as usize) + process::device(device)?.memory_bytes;
+        let own = memory::gpu_base(device as usize) + process::device(devices::of_program(device))?.memory_bytes;
         // Behind the memory are addresses that the program reserves.
         let end = if address < own { own } else { ranges::noted_end(address).unwrap_or(own) };
         if address.checked_add(extent).is_some_and(|last| last <= end) { Ok(()) } else { Err(CudaError::InvalidValue) }

@@ -1,5 +1,6 @@
 //! What CUDA keeps for the process: whether it may make calls, and the node that it runs on.
 
+use super::devices;
 use balar_host::{CudaError, DeviceDescription, NodeDescription};
 use std::io::Write;
 use std::os::fd::OwnedFd;
@@ -19,10 +20,30 @@ static RESETS: AtomicU64 = AtomicU64::new(0);
 
 /// What the simulator has told about itself.
 pub struct Node {
-    /// Its devices.
+    /// Its devices that the program sees.
     pub description: NodeDescription,
+    /// The node's numbers of these.
+    pub numbers: Vec<u32>,
     /// The memory that the program shares with devices, if the simulator gave it.
     pub memory: Option<OwnedFd>,
+}
+
+impl Node {
+    /// A node as the program sees it.
+    fn new(mut description: NodeDescription, memory: Option<OwnedFd>) -> Node {
+        let count = description.devices.len() as u32;
+        let numbers = match std::env::var_os(devices::VARIABLE) {
+            Some(list) => devices::visible(&list.to_string_lossy(), count),
+            None => (0..count).collect(),
+        };
+        description.devices = numbers.iter().map(|number| description.devices[*number as usize].clone()).collect();
+        Node { description, numbers, memory }
+    }
+
+    /// Are the program's numbers those of the node?
+    pub fn shows_all(&self) -> bool {
+        self.numbers.iter().copied().eq(0..self.numbers.len() as u32)
+    }
 }
 
 /// Refuses calls that CUDA refuses whatever they are.
@@ -52,8 +73,9 @@ pub fn connecting() -> MutexGuard<'static, ()> {
 }
 
 /// Takes what the simulator told the first thread that connected.
-pub fn set_node(node: Node) -> &'static Node {
+pub fn set_node(description: NodeDescription, memory: Option<OwnedFd>) -> &'static Node {
     NODE.get_or_init(|| {
+        let node = Node::new(description, memory);
         super::ranges::map_host_window(node.memory.as_ref());
         node
     })
@@ -74,7 +96,10 @@ pub fn description() -> Result<&'static NodeDescription, CudaError> {
 
 /// The description of a device; connects the thread where needed.
 pub fn device(index: u32) -> Result<&'static DeviceDescription, CudaError> {
-    description()?.devices.get(index as usize).ok_or(CudaError::InvalidDevice)
+    match &description()?.devices[..] {
+        [] => Err(CudaError::NoDevice),
+        devices => devices.get(index as usize).ok_or(CudaError::InvalidDevice),
+    }
 }
 
 /// The description of the device with the number that C gave.

@@ -1,6 +1,6 @@
 //! Memory that host and devices share, as the program sees it: the host window, and registered ranges.
 
-use super::{connection, process};
+use super::{connection, devices, process};
 use balar_host::memory::{self, BASE, HOST_BASE, HOST_BYTES};
 use balar_host::{Call, CallResult, CudaError};
 use rustix::mm::{MapFlags, MremapFlags, MsyncFlags, ProtFlags};
@@ -183,7 +183,9 @@ pub fn find_by_window(address: u64) -> Option<Range> {
 
 /// Forgets what was allocated while a device was current that has been reset.
 pub fn forget_device(device: u32) {
-    let is_other = |address: &u64| memory::place_of(*address) != memory::Place::Device(device);
+    let is_other = |address: &u64| {
+        devices::of_node(device).is_ok_and(|device| memory::place_of(*address) != memory::Place::Device(device))
+    };
     DEVICE_MEMORY.write().unwrap_or_else(PoisonError::into_inner).retain(|start, _| is_other(start));
     write().retain(|_, range| range.sharing == Sharing::Registered || range.device != device);
 }
@@ -191,7 +193,7 @@ pub fn forget_device(device: u32) {
 /// Whose memory the `bytes` from `address` on are.
 pub fn place(address: u64, bytes: u64) -> Place {
     match memory::place_of(address) {
-        memory::Place::Device(device) => Place::Device(device),
+        memory::Place::Device(device) => Place::Device(devices::of_program(device)),
         memory::Place::HostWindow => match find(address).map(|range| range.sharing) {
             Some(Sharing::Allocated) => Place::Pinned(address),
             // Managed variables are in no range of ours.

@@ -3,7 +3,7 @@
 use super::INITIALIZED;
 use crate::core::api::Outcome;
 use crate::core::arguments::{Out, Text};
-use crate::core::process;
+use crate::core::{devices, process};
 use crate::driver_api;
 use crate::runtime;
 use crate::types::driver::OldProperties;
@@ -24,7 +24,7 @@ const TEXTURE_GATHER: c_int = 44;
 
 fn uuid(device: c_int) -> Result<[u8; 16], CudaError> {
     check(device)?;
-    Ok(crate::runtime::device_properties::uuid(device as u32))
+    Ok(devices::uuid(devices::of_node(device as u32)?))
 }
 
 /// Refuses a number that no device has.

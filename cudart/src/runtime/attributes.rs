@@ -1,7 +1,7 @@
 //! Device attributes.
 
 use crate::core::arguments::Out;
-use crate::core::process;
+use crate::core::{devices, process};
 use crate::cuda_api;
 use crate::types::device_attribute::*;
 use balar_host::{CudaError, DeviceDescription};
@@ -17,7 +17,7 @@ pub fn reserved_shared_bytes(device: &DeviceDescription) -> u32 {
     if device.compute_capability.0 >= 8 { 1024 } else { 0 }
 }
 
-/// The value of an attribute; `None` where there is no such attribute. Limits that the description does not have are those of
+/// The value of an attribute; `None` where there is no such attribute. `index` is the node's number of the device. Limits that the description does not have are those of
 /// the compute capability, in the tables of the CUDA C++ Programming Guide.
 pub fn value(device: &DeviceDescription, index: u32, attribute: i32) -> Option<i32> {
     let int = |value: u64| i32::try_from(value).unwrap_or(i32::MAX);
@@ -123,7 +123,7 @@ cuda_api! {
     fn cudaDeviceGetAttribute(result: Out<c_int>, attribute: c_int, device: c_int) {
         result.check()?;
         let description = process::device_of(device)?;
-        result.set(value(description, device as u32, attribute).ok_or(CudaError::InvalidValue)?)
+        result.set(value(description, devices::of_node(device as u32)?, attribute).ok_or(CudaError::InvalidValue)?)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::core::arguments::{In, Out, Text};
 use crate::core::graph::footprint;
-use crate::core::{capture, code, connection, process, ranges, thread};
+use crate::core::{capture, code, connection, devices, process, ranges, thread};
 use crate::cuda_api;
 use balar_host::call::Limit;
 use balar_host::{Call, CallResult, CudaError};
@@ -140,7 +140,7 @@ unsafe fn write_text(place: *mut c_char, room: c_int, text: &str) -> Result<(), 
     Ok(())
 }
 
-/// Where a device is on the bus: domain, bus and device, as `cudaDeviceProp` has them.
+/// Where a device, by the node's number, is on the bus: domain, bus and device, as `cudaDeviceProp` has them.
 fn bus_id(device: u32) -> String {
     format!("0000:{:02X}:00.0", device + 1)
 }
@@ -155,8 +155,9 @@ fn device_at(place: &str) -> Result<u32, CudaError> {
         _ => return Err(CudaError::InvalidValue),
     };
     let slot = number(slot.split('.').next().unwrap_or_default())?;
-    match (domain, bus.checked_sub(1), slot) {
-        (0, Some(device), 0) if device < process::device_count()? => Ok(device),
+    let count = process::device_count()?;
+    match (domain, bus.checked_sub(1).map(devices::of_program), slot) {
+        (0, Some(device), 0) if device < count => Ok(device),
         _ => Err(CudaError::InvalidDevice),
     }
 }
@@ -173,7 +174,7 @@ cuda_api! {
         count.check()?;
         let found = process::device_count();
         count.set(found.unwrap_or(0) as c_int)?;
-        found.map(|_| ())
+        if found? == 0 { Err(CudaError::NoDevice) } else { Ok(()) }
     }
 
     fn cudaSetDevice(device: c_int) {
@@ -288,7 +289,7 @@ cuda_api! {
     fn cudaDeviceGetPCIBusId(place: *mut c_char, room: c_int, device: c_int) {
         process::device_of(device)?;
         // SAFETY: CUDA's contract.
-        unsafe { write_text(place, room, &bus_id(device as u32)) }
+        unsafe { write_text(place, room, &bus_id(devices::of_node(device as u32)?)) }
     }
 
     fn cudaDeviceGetByPCIBusId(device: Out<c_int>, place: Text) {

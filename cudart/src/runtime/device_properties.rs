@@ -2,6 +2,7 @@
 
 use super::attributes;
 use crate::core::arguments::{In, Out};
+use crate::core::devices::{self, uuid};
 use crate::core::process;
 use crate::cuda_api;
 use crate::types::device_attribute as attribute;
@@ -161,13 +162,6 @@ macro_rules! fill_13 {
     };
 }
 
-/// The identity of a device, which no other of the node has.
-pub fn uuid(index: u32) -> [u8; 16] {
-    let mut uuid = *b"balar-actors \0\0\0";
-    uuid[12..].copy_from_slice(&index.to_be_bytes());
-    uuid
-}
-
 /// A name of C: cut to its room, the rest zero.
 fn name<const ROOM: usize>(text: &str) -> [u8; ROOM] {
     let mut name = [0; ROOM];
@@ -176,6 +170,7 @@ fn name<const ROOM: usize>(text: &str) -> [u8; ROOM] {
     name
 }
 
+/// `index` is the node's number.
 fn properties_11(device: &DeviceDescription, index: u32) -> DeviceProperties11 {
     let mut properties = DeviceProperties11::zeroed();
     let value = |number| attributes::value(device, index, number).unwrap_or(0);
@@ -233,15 +228,15 @@ fn choose(wish: Wish) -> Result<c_int, CudaError> {
 cuda_api! {
     /// The layout that had this name before CUDA 13.
     fn cudaGetDeviceProperties(properties: Out<DeviceProperties11>, device: c_int) {
-        properties.set(properties_11(process::device_of(device)?, device as u32))
+        properties.set(properties_11(process::device_of(device)?, devices::of_node(device as u32)?))
     }
 
     fn cudaGetDeviceProperties_v2(properties: Out<DeviceProperties12>, device: c_int) {
-        properties.set(properties_12(process::device_of(device)?, device as u32))
+        properties.set(properties_12(process::device_of(device)?, devices::of_node(device as u32)?))
     }
 
     fn cudaGetDeviceProperties_13(properties: Out<DeviceProperties13>, device: c_int) {
-        properties.set(properties_13(process::device_of(device)?, device as u32))
+        properties.set(properties_13(process::device_of(device)?, devices::of_node(device as u32)?))
     }
 
     /// The layouts of CUDA 11 and 12 begin alike.
