@@ -67,7 +67,7 @@ fn start() -> Result<(), CudaError> {
 }
 
 /// Calls `spawn` while no signal reaches the calling thread: a thread that it makes never has one.
-fn without_signals<T>(spawn: impl FnOnce() -> T) -> T {
+pub(super) fn without_signals<T>(spawn: impl FnOnce() -> T) -> T {
     // SAFETY: both sets are valid for the calls; any bytes are a set.
     unsafe {
         let mut all: libc::sigset_t = std::mem::zeroed();

@@ -1,16 +1,18 @@
 //! Memory that host and devices share, as the program sees it: the host window, and registered ranges.
 
+use super::pages::{self, PAGE};
 use super::{connection, devices, process};
 use balar_host::memory::{self, BASE, HOST_BASE, HOST_BYTES};
 use balar_host::{Call, CallResult, CudaError};
-use rustix::mm::{MapFlags, MremapFlags, MsyncFlags, ProtFlags};
+use rustix::mm::{MapFlags, ProtFlags};
 use std::collections::BTreeMap;
 use std::ffi::c_void;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-const PAGE: u64 = 4096;
+/// The window of a range that is being registered.
+const NO_WINDOW: u64 = 0;
 
 /// Whose memory an address of the program is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -136,7 +138,7 @@ pub fn restore(range: Range) {
 pub fn find(address: u64) -> Option<Range> {
     let ranges = read();
     let (_, range) = ranges.range(..=address).next_back()?;
-    (address - range.start < range.bytes.max(1)).then_some(*range)
+    (address - range.start < range.bytes.max(1) && range.window != NO_WINDOW).then_some(*range)
 }
 
 /// Notes what was allocated of a device's memory.
@@ -216,84 +218,128 @@ pub fn register(start: u64, bytes: u64, flags: u32) -> Result<(), CudaError> {
     }
     let end = start.checked_add(bytes).ok_or(CudaError::InvalidValue)?;
     let (first, last) = (start / PAGE * PAGE, end.checked_next_multiple_of(PAGE).ok_or(CudaError::InvalidValue)?);
+    // The range is there from now on, so that no other thread registers it, but is found by nobody before it has a window.
+    let device = super::thread::device();
+    let sharing = Sharing::Registered;
+    let range = Range { start, bytes, window: NO_WINDOW, sharing, flags, device, is_mapped: false };
+    let moving = reserve(range, first..last)?;
+    let made = make_window(first, last, moving.is_some());
+    match made {
+        Ok(window) => {
+            write().insert(start, Range { window: window + (start - first), is_mapped: moving.is_some(), ..range });
+            Ok(())
+        }
+        Err(error) => {
+            write().remove(&start);
+            Err(error)
+        }
+    }
+}
+
+/// Notes a new range. Gives its pages, unless they are, or are becoming, those of another range: a page can be one page of the
+/// window only, and copies treat a range that would need more as the program's own memory.
+fn reserve(range: Range, pages: std::ops::Range<u64>) -> Result<Option<Moving>, CudaError> {
     let mut ranges = write();
-    if ranges.values().any(|range| range.start < end && start < range.start + range.bytes) {
+    let end = range.start + range.bytes;
+    if ranges.values().any(|other| other.start < end && range.start < other.start + other.bytes) {
         return Err(CudaError::HostMemoryAlreadyRegistered);
     }
-    // A page can be one page of the window only. Copies treat a range that would need more as the program's own memory.
-    let shares_pages = ranges
-        .values()
-        .filter(|range| range.sharing == Sharing::Registered)
-        .any(|range| range.start / PAGE * PAGE < last && first < (range.start + range.bytes).next_multiple_of(PAGE));
+    let overlaps = |other: &Range| {
+        other.start / PAGE * PAGE < pages.end && pages.start < (other.start + other.bytes).next_multiple_of(PAGE)
+    };
+    let shared = ranges.values().any(|other| other.sharing == Sharing::Registered && overlaps(other));
+    let moving = if shared { None } else { Moving::begin(pages) };
+    ranges.insert(range.start, range);
+    Ok(moving)
+}
+
+/// Allocates a window for pages of the program, which they become where they are to.
+fn make_window(first: u64, last: u64, become_pages: bool) -> Result<u64, CudaError> {
     let window = connection::pointer(&Call::MallocHost { bytes: last - first })?;
-    if !shares_pages && let Err(error) = replace_pages(first, last - first, window) {
+    if !become_pages {
+        return Ok(window);
+    }
+    let memory = process::node().and_then(|node| node.memory.as_ref()).ok_or(CudaError::MemoryAllocation);
+    // SAFETY: the program asks to register the pages, and the window was just allocated.
+    let replaced = memory.and_then(|memory| {
+        unsafe { pages::replace(first, last - first, window, memory, window - BASE) }.map_err(error_of)
+    });
+    if let Err(error) = replaced {
         connection::done(&Call::FreeHost { pointer: window })?;
         return Err(error);
     }
-    let device = super::thread::device();
-    let range = Range {
-        start,
-        bytes,
-        window: window + (start - first),
-        sharing: Sharing::Registered,
-        flags,
-        device,
-        is_mapped: !shares_pages,
-    };
-    ranges.insert(start, range);
-    Ok(())
+    Ok(window)
 }
 
-/// Moves the bytes of the program's pages to the window, and the window's pages to where they were.
-fn replace_pages(first: u64, bytes: u64, window: u64) -> Result<(), CudaError> {
-    let memory = process::node().and_then(|node| node.memory.as_ref()).ok_or(CudaError::MemoryAllocation)?;
-    // The kernel says whether they are there, without a signal.
-    // SAFETY: writes back pages of files, if any, and changes nothing.
-    if unsafe { rustix::mm::msync(first as *mut c_void, bytes as usize, MsyncFlags::ASYNC) }.is_err() {
-        return Err(CudaError::InvalidValue);
+/// CUDA's word for why pages cannot change places.
+fn error_of(error: rustix::io::Errno) -> CudaError {
+    static SAID: AtomicBool = AtomicBool::new(false);
+    match error {
+        rustix::io::Errno::NOMEM => CudaError::InvalidValue,
+        error => {
+            if !SAID.swap(true, Ordering::Relaxed) {
+                process::say(&format!(
+                    "cudaHostRegister moves memory while the program's other threads stand, and they cannot be stopped: {error}"
+                ));
+            }
+            CudaError::NotSupported
+        }
     }
-    // SAFETY: the program's pages, which it asks to register, and pages of the window that were just allocated. Between the two
-    // calls nothing is done that could write them.
-    unsafe {
-        std::ptr::copy_nonoverlapping(first as *const u8, window as *mut u8, bytes as usize);
-        rustix::mm::mmap(
-            first as *mut c_void,
-            bytes as usize,
-            ProtFlags::READ | ProtFlags::WRITE,
-            MapFlags::SHARED | MapFlags::FIXED,
-            memory,
-            window - BASE,
-        )
+}
+
+/// Pages that are changing places.
+static MOVING: Mutex<Vec<std::ops::Range<u64>>> = Mutex::new(Vec::new());
+
+/// Pages that this thread has reserved for changing their places.
+struct Moving(std::ops::Range<u64>);
+
+impl Moving {
+    fn pages() -> MutexGuard<'static, Vec<std::ops::Range<u64>>> {
+        MOVING.lock().unwrap_or_else(PoisonError::into_inner)
     }
-    .map(|_| ())
-    .map_err(|_| CudaError::MemoryAllocation)
+
+    /// `None` where another thread has reserved some of them.
+    fn begin(pages: std::ops::Range<u64>) -> Option<Moving> {
+        let mut all = Moving::pages();
+        if all.iter().any(|other| other.start < pages.end && pages.start < other.end) {
+            return None;
+        }
+        all.push(pages.clone());
+        Some(Moving(pages))
+    }
+}
+
+impl Drop for Moving {
+    fn drop(&mut self) {
+        Moving::pages().retain(|pages| *pages != self.0);
+    }
 }
 
 /// Makes registered memory the program's own again.
 pub fn unregister(start: u64) -> Result<(), CudaError> {
-    let Some(range) = remove(start, Sharing::Registered) else { return Err(CudaError::HostMemoryNotRegistered) };
-    let (first, last) = (start / PAGE * PAGE, (start + range.bytes).next_multiple_of(PAGE));
+    let (range, moving) = {
+        let mut ranges = write();
+        let found =
+            ranges.get(&start).filter(|range| range.sharing == Sharing::Registered && range.window != NO_WINDOW);
+        let range = *found.ok_or(CudaError::HostMemoryNotRegistered)?;
+        ranges.remove(&start);
+        let pages = start / PAGE * PAGE..(start + range.bytes).next_multiple_of(PAGE);
+        (range, if range.is_mapped { Moving::begin(pages) } else { None })
+    };
     if range.is_mapped {
+        // Nobody else moves pages of a range that is there.
+        let Some(Moving(pages)) = &moving else { return Ok(()) };
         // Devices write the pages no longer when their bytes are taken.
         for device in 0..process::device_count()? {
             connection::call_on(device, &Call::DeviceSynchronize)?;
         }
-        restore_pages(first, last - first)?;
+        // SAFETY: the pages have been the window's since the range was registered.
+        if unsafe { pages::restore(pages.start, pages.end - pages.start) }.is_err() {
+            // They stay the window's: the program sees no difference, and nothing else gets them.
+            return Ok(());
+        }
     }
-    connection::done(&Call::FreeHost { pointer: range.window - (start - first) })
-}
-
-fn restore_pages(first: u64, bytes: u64) -> Result<(), CudaError> {
-    // SAFETY: new pages, filled with the bytes of those whose place they take.
-    unsafe {
-        let protection = ProtFlags::READ | ProtFlags::WRITE;
-        let private = rustix::mm::mmap_anonymous(std::ptr::null_mut(), bytes as usize, protection, MapFlags::PRIVATE)
-            .map_err(|_| CudaError::MemoryAllocation)?;
-        std::ptr::copy_nonoverlapping(first as *const u8, private.cast::<u8>(), bytes as usize);
-        rustix::mm::mremap_fixed(private, bytes as usize, bytes as usize, MremapFlags::MAYMOVE, first as *mut c_void)
-            .map(|_| ())
-            .map_err(|_| CudaError::MemoryAllocation)
-    }
+    connection::done(&Call::FreeHost { pointer: range.window - start % PAGE })
 }
 
 #[cfg(test)]
