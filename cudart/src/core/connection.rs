@@ -1,6 +1,6 @@
 //! The tunnel of each thread to the simulator.
 
-use super::{devices, printed, process, thread, transfers};
+use super::{devices, printed, process, staging, thread, transfers};
 use balar_host::tunnel::{Client, Reply, Role, SOCKET_VARIABLE, is_simulator_gone};
 use balar_host::{Call, CallResult, CudaError};
 use std::io;
@@ -53,9 +53,9 @@ impl Connection {
         if process::is_lost() {
             return Err(process::NO_SIMULATOR);
         }
-        let (device, call) = (devices::of_node(device)?, devices::call_of_node(call)?);
+        let (node_device, node_call) = (devices::of_node(device)?, devices::call_of_node(call)?);
         let computed = thread_nanoseconds().saturating_sub(self.returned_at).saturating_mul(1000);
-        let reply = self.client.call(device, computed, &call, payloads, sink);
+        let reply = self.client.call(node_device, computed, &node_call, payloads, sink);
         let Reply { result, printed, printed_error, received } = reply.map_err(|error| failed(&error))?;
         for (transfer, data) in received {
             transfers::deliver(transfer, &data);
@@ -64,7 +64,10 @@ impl Connection {
         self.returned_at = thread_nanoseconds();
         match result {
             CallResult::Error(error) => Err(error),
-            result => Ok(devices::result_of_program(result)),
+            result => {
+                staging::returned(device, call);
+                Ok(devices::result_of_program(result))
+            }
         }
     }
 

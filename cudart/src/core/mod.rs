@@ -19,6 +19,7 @@ pub mod printed;
 pub mod process;
 pub mod ranges;
 pub mod registry;
+pub mod staging;
 pub mod standstill;
 pub mod stream;
 pub mod thread;

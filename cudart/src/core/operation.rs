@@ -1,7 +1,7 @@
 //! Operations of streams: what a stream does in its order, at once or as a node of a graph.
 
 use super::stream::{self, StreamHandle};
-use super::{capture, connection, devices, process, ranges};
+use super::{capture, connection, devices, process, ranges, staging};
 use balar_host::call::{CopyEnd, CopyShape};
 use balar_host::{Bytes, Call, CallResult, CudaError, memory};
 use std::borrow::Cow;
@@ -197,15 +197,22 @@ impl Copy {
                     ranges::check_room(address, rows.extent())?;
                 }
                 let bytes = source.bytes();
-                let data = Bytes::absent(bytes.len() as u64);
-                let call = match linear(&destination, self.shape) {
-                    Some(destination) => Call::MemcpyHostToDevice { destination, data, stream, asynchronous },
-                    None => {
-                        let source = CopyEnd::Bytes(data);
-                        Call::Copy { destination, source, shape: self.shape, stream, asynchronous }
-                    }
+                let has_room = asynchronous && staging::admit(device, stream, bytes.len() as u64);
+                let Some(destination) = linear(&destination, self.shape) else {
+                    let source = CopyEnd::Bytes(Bytes::absent(bytes.len() as u64));
+                    let call = Call::Copy { destination, source, shape: self.shape, stream, asynchronous: has_room };
+                    return connection::call_with(device, &call, &[&bytes], &mut |_, _| {}).map(|_| ());
                 };
-                connection::call_with(device, &call, &[&bytes], &mut |_, _| {}).map(|_| ())
+                // One that was not to wait, and has no room, takes little of it at a time.
+                let piece = if asynchronous && !has_room { staging::PIECE } else { bytes.len().max(1) };
+                let mut destination = destination;
+                for bytes in bytes.chunks(piece) {
+                    let data = Bytes::absent(bytes.len() as u64);
+                    let call = Call::MemcpyHostToDevice { destination, data, stream, asynchronous: has_room };
+                    connection::call_with(device, &call, &[bytes], &mut |_, _| {})?;
+                    destination += bytes.len() as u64;
+                }
+                Ok(())
             }
             (Side::Host(destination), Side::Node(source)) => {
                 let bytes = self.shape.bytes();
