@@ -102,7 +102,7 @@ fn act(arguments: &Arguments, kinds: &[&'static UnitDefinition]) -> Result<ExitS
             prepare(common)?;
             let (record, expanded) = replay::run(options, kinds)?;
             tell(&record, &expanded, common)?;
-            print(&output::text(&record, common.format, width()))?;
+            print(&output::text(&record, common.format, &common.selection, width()))?;
             Ok(record.status())
         }
         Some(Command::ClearAway { folder }) => {
@@ -133,7 +133,7 @@ fn act(arguments: &Arguments, kinds: &[&'static UnitDefinition]) -> Result<ExitS
 
 /// Width to fold tables at: that of the terminal, where stdout is one.
 fn width() -> Option<u16> {
-    comfy_table::Table::new().width()
+    output::terminal_width(&io::stdout())
 }
 
 fn print(text: &str) -> Result<ExitStatus, Failure> {
@@ -164,7 +164,8 @@ fn workloads(name: Option<&str>, format: CatalogueFormat) -> Result<String, Fail
 
 fn main_job(options: &RunOptions, kinds: &[&'static UnitDefinition]) -> Result<ExitStatus, Failure> {
     let record = simulated(options, kinds)?;
-    output::print(&output::text(&record, options.simulation.format, width()))
+    let common = &options.simulation;
+    output::print(&output::text(&record, common.format, &common.selection, width()))
         .map_err(|error| Failure::input(format_args!("cannot write the result: {error}")))?;
     Ok(record.status())
 }
@@ -238,7 +239,7 @@ fn snapshot_check(options: &RunOptions, kinds: &[&'static UnitDefinition], file:
 
 /// The differences in a table.
 fn moved(differences: &[Difference]) -> String {
-    let mut table = output::summary::table(&["location", "what", "pinned", "now", "%"], width());
+    let mut table = output::table::table(&["location", "what", "pinned", "now", "%"], width());
     for difference in differences {
         let shown = |value: &Option<String>| value.clone().unwrap_or_else(|| "(absent)".to_owned());
         let percent = difference.percent().map(|percent| format!("{percent:+.2}")).unwrap_or_default();
@@ -249,9 +250,9 @@ fn moved(differences: &[Difference]) -> String {
             shown(&difference.new),
             percent,
         ];
-        output::summary::add(&mut table, cells, &[0, 1]);
+        output::table::add(&mut table, cells, &[0, 1]);
     }
-    output::summary::lines(&table)
+    output::table::lines(table)
 }
 
 fn snapshot_accept(

@@ -1,5 +1,6 @@
 //! The command line.
 
+use crate::output::selection::Selection;
 use balar_protocol::{Bytes, SimTime};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::ffi::OsString;
@@ -35,7 +36,7 @@ pub const CLEAR_AWAY: &str = "clear-away";
 
 /// Simulates a node of CPUs and GPUs and the CUDA program that runs on it.
 ///
-/// Without a subcommand: runs the topology's own workload and prints what each unit did.
+/// Without a subcommand: runs the topology's own workload and prints what came of it.
 #[derive(Debug, Parser)]
 #[command(
     name = "balar-actors",
@@ -220,6 +221,9 @@ pub struct SimulationOptions {
     /// What to print: on stdout, or after the program's own output on stderr
     #[arg(long, value_enum, default_value_t = Format::Table)]
     pub format: Format,
+    /// Which part of the result to print.
+    #[command(flatten)]
+    pub selection: Selection,
     /// Also write stats.json, stats.csv, kernels.csv, summary.txt and topology.ron into this folder
     #[arg(long, value_name = "DIR")]
     pub output: Option<PathBuf>,
@@ -262,11 +266,11 @@ pub enum Compiler {
 /// What a run prints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Format {
-    /// A summary to read.
+    /// To read: a summary, or what --details, --show and --metrics select.
     Table,
     /// The result document.
     Json,
-    /// The statistics as location,what,value,unit.
+    /// The statistics, or those that --show and --metrics select, as location,what,value,unit.
     Csv,
 }
 

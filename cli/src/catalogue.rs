@@ -2,7 +2,7 @@
 
 use crate::arguments::CatalogueFormat;
 use crate::output::json::to_text;
-use crate::output::summary::{add, lines, table};
+use crate::output::table::{add, lines, table};
 use balar_actors::catalogue::{Role, UnitDefinition};
 use balar_workloads::{Compiler, Descriptor, Domain};
 use serde::Serialize;
@@ -75,7 +75,7 @@ pub fn units(kinds: &[&UnitDefinition], in_full: bool, format: CatalogueFormat, 
                 let cells = [entry.name.to_owned(), parameters, ports, counters, entry.summary.to_owned()];
                 add(&mut overview, cells, &[0, 2, 4]);
             }
-            lines(&overview) + "\n`balar-actors units NAME` shows one with its parameters, ports and counters.\n"
+            lines(overview) + "\n`balar-actors units NAME` shows one with its parameters, ports and counters.\n"
         }
     }
 }
@@ -126,7 +126,7 @@ fn unit_in_full(entry: &UnitEntry, width: Option<u16>) -> String {
     }
     for (given, table) in [(entry.ports.is_empty(), ports), (entry.counters.is_empty(), counters)] {
         if !given {
-            write!(text, "\n{}", lines(&table)).expect("a String takes every byte");
+            write!(text, "\n{}", lines(table)).expect("a String takes every byte");
         }
     }
     text
@@ -142,7 +142,7 @@ fn parameter_table(parameters: &[ParameterEntry], width: Option<u16>) -> String 
         let cells = [parameter.name.to_owned(), parameter.kind.clone(), default, parameter.meaning.to_owned()];
         add(&mut rows, cells, &[0, 1, 2, 3]);
     }
-    format!("\n{}", lines(&rows))
+    format!("\n{}", lines(rows))
 }
 
 /// All workloads in a table, or each in full.
@@ -168,7 +168,7 @@ pub fn workloads(workloads: &[&Descriptor], in_full: bool, format: CatalogueForm
                 let parameters = parameters.collect::<Vec<_>>().join(",");
                 add(&mut overview, [entry.name.to_owned(), parameters, entry.summary.to_owned()], &[0, 1, 2]);
             }
-            lines(&overview) + "\n`balar-actors workloads NAME` shows one with its parameters.\n"
+            lines(overview) + "\n`balar-actors workloads NAME` shows one with its parameters.\n"
         }
     }
 }

@@ -33,6 +33,11 @@ impl Failure {
         Failure::sentence(ExitStatus::BadInput, message, None)
     }
 
+    /// A mistake of the user with a way out.
+    pub fn mistake(message: impl fmt::Display, help: impl Into<String>) -> Failure {
+        Failure::sentence(ExitStatus::BadInput, message, Some(help.into()))
+    }
+
     /// A mistake of the user with places in files.
     pub fn diagnosed(report: impl Diagnostic + Send + Sync + 'static) -> Failure {
         Failure { status: ExitStatus::BadInput, report: Box::new(report) }

@@ -10,6 +10,7 @@ pub mod failure;
 mod heap;
 pub mod interrupt;
 pub mod node;
+pub mod node_facts;
 pub mod output;
 pub mod progress;
 pub mod ptx;

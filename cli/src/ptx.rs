@@ -4,7 +4,7 @@ use crate::arguments::CatalogueFormat;
 use crate::exit::ExitStatus;
 use crate::failure::{Failure, say};
 use crate::output::json::to_text;
-use crate::output::summary::{add, lines, table};
+use crate::output::table::{add, lines, table};
 use balar_isa::module::PtxModule;
 use balar_isa::ptx::PtxErrors;
 use serde::Serialize;
@@ -130,7 +130,7 @@ fn listing(entries: &[FileEntry], width: Option<u16>) -> String {
             add(&mut rows, cells, &[0, 1, 7]);
         }
     }
-    lines(&rows)
+    lines(rows)
 }
 
 #[cfg(test)]

@@ -33,6 +33,7 @@ pub fn run(options: &ReplayOptions, kinds: &[&'static UnitDefinition]) -> Result
     let common = &options.simulation;
     refuse_sass(common, "the same kernels from their PTX")?;
     let topology = node::load(common.topology.as_deref().unwrap_or_default(), &common.set, kinds)?;
+    common.selection.check(&topology)?;
     let recorded = open(options)?;
     let (header, code, unfinished) = match &recorded {
         Recorded::Own(trace) => (trace.header.clone(), trace.code()?, trace.header.finished.is_none()),
@@ -59,7 +60,7 @@ pub fn run(options: &ReplayOptions, kinds: &[&'static UnitDefinition]) -> Result
     let result = simulate_host_with_code(&topology, &code, start, engine_options);
     drop(progress);
     recording.report();
-    let mut record = RunRecord::from(result.map_err(Failure::from)?);
+    let mut record = RunRecord::of(result.map_err(Failure::from)?, &topology);
     record.workload = header.program;
     record.parameters = header.parameters;
     Ok((record, topology::show(&topology, None)))

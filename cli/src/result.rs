@@ -1,6 +1,7 @@
 //! The result document: what a run says, in the shape that `--format json` has.
 
 use crate::exit::ExitStatus;
+use crate::node_facts::NodeFacts;
 use crate::rollup::{RollUp, roll_up};
 use balar_protocol::SimTime;
 use balar_protocol::statistics::{KernelCounters, KernelRecord, StatisticRow, StatisticSink, Verification};
@@ -66,6 +67,8 @@ pub struct RunRecord {
     pub threads: usize,
     /// What the units wrote.
     pub statistics: StatisticSink,
+    /// What the summary says of the node.
+    pub node: NodeFacts,
 }
 
 impl RunRecord {
@@ -373,6 +376,7 @@ pub(crate) mod tests {
             wall: Duration::from_millis(250),
             threads: 1,
             statistics,
+            node: NodeFacts::default(),
         }
     }
 

@@ -45,14 +45,23 @@ pub fn pattern(location: &str) -> String {
 
 /// Rolls rows up, in the order in which they first appear; units without an index too.
 pub fn roll_up(rows: &[StatisticRow]) -> Vec<RollUp> {
+    roll_up_as(rows, |_| true, pattern)
+}
+
+/// Rolls those rows up that are `chosen`; locations with the same `label` share a row of the result.
+pub fn roll_up_as(
+    rows: &[StatisticRow],
+    chosen: impl Fn(&StatisticRow) -> bool,
+    label: impl Fn(&str) -> String,
+) -> Vec<RollUp> {
     let mut roll_ups: Vec<RollUp> = Vec::new();
     // By pattern of locations: the place of each counter. The rows of a unit follow each other.
     let mut known: BTreeMap<String, BTreeMap<&'static str, usize>> = BTreeMap::new();
     let mut totals: Vec<u64> = Vec::new();
     for unit in rows.chunk_by(|row, next| row.location == next.location) {
-        let location = pattern(&unit[0].location);
+        let location = label(&unit[0].location);
         let places = known.entry(location.clone()).or_default();
-        for &StatisticRow { what, unit, value, maximum, .. } in unit {
+        for &StatisticRow { what, unit, value, maximum, .. } in unit.iter().filter(|row| chosen(row)) {
             let next = roll_ups.len();
             let index = *places.entry(what).or_insert(next);
             if index == next {

@@ -4,13 +4,14 @@ use crate::arguments::{Compiler, Isa, RunOptions, SimulationOptions};
 use crate::exit::ExitStatus;
 use crate::failure::Failure;
 use crate::node;
+use crate::node_facts::NodeFacts;
 use crate::progress::Progress;
 use crate::recording::Recording;
 use crate::result::{Ending, RunRecord};
 use balar_actors::catalogue::UnitDefinition;
 use balar_actors::engine::{self, EngineError, LiveBoard, Outcome};
 use balar_actors::simulation::{RunResult, SimulationError, SimulationRequest, simulate_wrapped};
-use balar_actors::topology;
+use balar_actors::topology::{self, Topology};
 use balar_host::trace::Header;
 use std::fs;
 use std::path::Path;
@@ -26,6 +27,7 @@ pub fn run(options: &RunOptions, kinds: &[&'static UnitDefinition]) -> Result<(R
     let common = &options.simulation;
     refuse_sass(common, "the same kernels from their PTX")?;
     let topology = node::load(common.topology.as_deref().unwrap_or_default(), &common.set, kinds)?;
+    common.selection.check(&topology)?;
     let ptx = match options.compiler {
         Some(compiler) => vec![built_in_ptx(compiler, options, &topology)?],
         None => options.ptx.iter().map(|path| ptx(path)).collect::<Result<_, _>>()?,
@@ -49,7 +51,7 @@ pub fn run(options: &RunOptions, kinds: &[&'static UnitDefinition]) -> Result<(R
     });
     drop(progress);
     recording.report();
-    let record = RunRecord::from(result.map_err(Failure::from)?);
+    let record = RunRecord::of(result.map_err(Failure::from)?, &topology);
     let expanded = topology::show(&topology, Some((&record.workload, &record.parameters)));
     Ok((record, expanded))
 }
@@ -92,11 +94,7 @@ fn ptx(path: &Path) -> Result<(String, String), Failure> {
 }
 
 /// File name and text of the PTX that a compiler made of the workload.
-fn built_in_ptx(
-    compiler: Compiler,
-    options: &RunOptions,
-    topology: &topology::Topology,
-) -> Result<(String, String), Failure> {
+fn built_in_ptx(compiler: Compiler, options: &RunOptions, topology: &Topology) -> Result<(String, String), Failure> {
     let compiler = match compiler {
         Compiler::Nvrtc => balar_workloads::Compiler::Nvrtc,
         Compiler::Nvcc => balar_workloads::Compiler::Nvcc,
@@ -114,8 +112,9 @@ fn built_in_ptx(
     Ok((code.file.to_owned(), code.text.to_owned()))
 }
 
-impl From<RunResult> for RunRecord {
-    fn from(result: RunResult) -> RunRecord {
+impl RunRecord {
+    /// What came of a simulation of `topology`.
+    pub fn of(result: RunResult, topology: &Topology) -> RunRecord {
         let mut statistics = result.statistics;
         statistics.outcome = result.program;
         // The host numbers its launches from 1, the result from 0, in the order of launching.
@@ -133,6 +132,7 @@ impl From<RunResult> for RunRecord {
             wall: result.wall,
             threads: result.threads,
             statistics,
+            node: NodeFacts::of(topology),
         }
     }
 }

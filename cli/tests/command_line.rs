@@ -135,11 +135,46 @@ fn stdout_carries_the_result_alone() {
 
 #[test]
 fn results_are_the_same_bytes_but_for_the_wall_clock() {
-    for format in ["table", "json", "csv"] {
-        let one = call(&small(&["--format", format])).stdout;
-        let two = call(&small(&["--format", format, "--threads", "2"])).stdout;
+    for options in [&[][..], &["--details"], &["--format", "json"], &["--format", "csv"]] {
+        let one = call(&small(options)).stdout;
+        let two = call(&small(&[options, &["--threads", "2"]].concat())).stdout;
         assert_eq!(redacted(&one), redacted(&two));
-        assert!(redacted(&one).len() > 100, "{format}: {one}");
+        assert!(redacted(&one).len() > if options.is_empty() { 15 } else { 100 }, "{options:?}: {one}");
+    }
+}
+
+#[test]
+fn a_table_is_one_screen_unless_more_is_asked_for() {
+    let summary = call(&small(&[])).stdout;
+    assert!(summary.lines().count() <= 40, "{summary}");
+    for said in ["result verified", "vectorAdd", "gpu.hbm[*]", "stall_long_scoreboard", "--details"] {
+        assert!(summary.contains(said), "{said}: {summary}");
+    }
+    let details = call(&small(&["--details"])).stdout;
+    assert!(details.contains(" ctas_completed") && details.contains("cycle at 1312 MHz"), "{details}");
+}
+
+#[test]
+fn rows_can_be_chosen() {
+    let chosen = ["--show", "gpu.l2[0..2]", "--show", "gpu.hbm", "--metrics", "sectors_read,row_*"];
+    let table = call(&small(&chosen)).stdout;
+    let rows = |location: &str| {
+        let mut lines = table.lines().skip_while(|line| line.split_whitespace().next() != Some(location));
+        lines.next().map(|line| line.split_whitespace().take(3).collect::<Vec<_>>())
+    };
+    assert_eq!(rows("gpu.l2[0..2]"), Some(vec!["gpu.l2[0..2]", "sectors_read", "2"]), "{table}");
+    assert_eq!(rows("gpu.hbm[*]"), Some(vec!["gpu.hbm[*]", "sectors_read", "4"]), "{table}");
+    assert!(!table.contains("queue_maximum") && !table.contains("gpu.sm"), "{table}");
+    let csv = call(&small(&[&chosen[..], &["--format", "csv"]].concat())).stdout;
+    assert_eq!(csv.lines().filter(|line| line.starts_with("gpu.l2[")).count(), 2, "{csv}");
+    for (option, said) in [
+        ("--show=gpu.l3[*]", "gpu.l2[*]"),
+        ("--metrics=sector_read", "sectors_read"),
+        ("--show=gpu.", "a name is missing"),
+    ] {
+        let called = call(&small(&[option]));
+        assert_eq!((called.code, called.stdout.as_str()), (2, ""), "{option}");
+        assert!(called.stderr.contains(said), "{option}: {}", called.stderr);
     }
 }
 

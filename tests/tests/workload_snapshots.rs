@@ -126,12 +126,14 @@ fn statistics_of_other_parameters() {
 }
 
 #[test]
-fn the_summary_of_a_run() {
-    let called = call(&["--topology", "v100_node", "--workload", "lud:size=48"]);
-    assert_eq!((called.code, called.stderr.as_str()), (0, ""));
-    let lines =
-        called.stdout.lines().map(|line| if line.starts_with("real time") { "real time  [redacted]" } else { line });
-    assert_snapshot("cli", "summary_of_lud", &lines.collect::<Vec<_>>().join("\n"));
+fn the_tables_of_a_run() {
+    for (name, options) in [("summary_of_lud", &[][..]), ("details_of_lud", &["--details"])] {
+        let called = call(&[&["--topology", "v100_node", "--workload", "lud:size=48"], options].concat());
+        assert_eq!((called.code, called.stderr.as_str()), (0, ""));
+        let redacted = |line| if str::starts_with(line, "real time") { "real time  [redacted]" } else { line };
+        let lines = called.stdout.lines().map(redacted);
+        assert_snapshot("cli", name, &lines.collect::<Vec<_>>().join("\n"));
+    }
 }
 
 #[test]

@@ -2,6 +2,8 @@
 
 use super::error::ErrorKind;
 use super::syntax::Span;
+use std::fmt;
+use std::str::FromStr;
 
 /// Which members of a row are meant.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -96,9 +98,110 @@ fn segment(text: &str, offset: usize) -> Result<Segment, PatternError> {
     Ok(Segment { name: name.to_owned(), index, span })
 }
 
+/// Units that are looked for among results, by their path: "gpu.l2\[*\]", "gpu.sm\[0..4\]", or "gpu" for all that is in it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PathPattern {
+    segments: Vec<Segment>,
+}
+
+impl FromStr for PathPattern {
+    type Err = PatternError;
+
+    fn from_str(text: &str) -> Result<PathPattern, PatternError> {
+        parse(text).map(|segments| PathPattern { segments })
+    }
+}
+
+impl fmt::Display for PathPattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (step, segment) in self.segments.iter().enumerate() {
+            let dot = if step == 0 { "" } else { "." };
+            write!(f, "{dot}{}", segment.name)?;
+            match segment.index {
+                Index::None => {}
+                Index::One(index) => write!(f, "[{index}]")?,
+                Index::Range(start, end) => write!(f, "[{start}..{end}]")?,
+                Index::All => f.write_str("[*]")?,
+            }
+        }
+        Ok(())
+    }
+}
+
+impl PathPattern {
+    /// Does it mean what is at `location`: a unit, or something inside of one that it means? A name without an index means the
+    /// whole row.
+    pub fn covers(&self, location: &str) -> bool {
+        self.meets(location) && location.split('.').count() >= self.segments.len()
+    }
+
+    /// May something inside of the unit at `location` be meant, or the unit itself? Parts of units ("channel\[2\]") are known
+    /// only when they have run.
+    pub fn leads_to(&self, location: &str) -> bool {
+        self.meets(location)
+    }
+
+    /// The two agree as far as both go.
+    fn meets(&self, location: &str) -> bool {
+        self.segments.iter().zip(location.split('.')).all(|(segment, step)| {
+            let (name, index) = match step.split_once('[') {
+                Some((name, index)) => (name, index.trim_end_matches(']').parse::<u32>().ok()),
+                None => (step, None),
+            };
+            name == segment.name
+                && match (&segment.index, index) {
+                    (Index::None, _) | (Index::All, Some(_)) => true,
+                    (Index::One(one), Some(index)) => *one == index,
+                    (Index::Range(start, end), Some(index)) => (*start..*end).contains(&index),
+                    (_, None) => false,
+                }
+        })
+    }
+
+    /// How a location that it covers is named together with the others that it covers: with its own indices and ranges, and
+    /// "\[*\]" for all other indices.
+    pub fn label(&self, location: &str) -> String {
+        let steps = location.split('.').enumerate().map(|(step, text)| {
+            let Some((name, _)) = text.split_once('[') else { return text.to_owned() };
+            match self.segments.get(step).map(|segment| &segment.index) {
+                Some(Index::One(index)) => format!("{name}[{index}]"),
+                Some(Index::Range(start, end)) => format!("{name}[{start}..{end}]"),
+                Some(Index::None | Index::All) | None => format!("{name}[*]"),
+            }
+        });
+        steps.collect::<Vec<_>>().join(".")
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn patterns_cover_units_and_what_is_inside() {
+        let covers = |pattern: &str, location: &str| pattern.parse::<PathPattern>().expect("a path").covers(location);
+        for (pattern, location) in [
+            ("gpu", "gpu.hbm[3].channel[1]"),
+            ("gpu.hbm", "gpu.hbm[3]"),
+            ("gpu.hbm[*]", "gpu.hbm[3].channel[1]"),
+            ("gpu.hbm[2..4].channel[1]", "gpu.hbm[3].channel[1]"),
+            ("gpu[*].l2[5]", "gpu[2].l2[5]"),
+        ] {
+            assert!(covers(pattern, location), "{pattern} {location}");
+        }
+        for (pattern, location) in [
+            ("gpu.l", "gpu.l2[0]"),
+            ("gpu.l2[1]", "gpu.l2[11]"),
+            ("gpu.l2[0..4]", "gpu.l2[4]"),
+            ("gpu[*].l2", "gpu.l2[0]"),
+            ("gpu.hbm[0].channel[*]", "gpu.hbm[0]"),
+        ] {
+            assert!(!covers(pattern, location), "{pattern} {location}");
+        }
+        let pattern: PathPattern = "gpu[*].hbm[0..2]".parse().expect("a path");
+        assert_eq!(pattern.label("gpu[1].hbm[0].channel[3]"), "gpu[*].hbm[0..2].channel[*]");
+        assert!("gpu.hbm[0].channel[*]".parse::<PathPattern>().expect("a path").leads_to("gpu.hbm[0]"));
+    }
 
     #[test]
     fn paths() {

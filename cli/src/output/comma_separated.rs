@@ -1,12 +1,13 @@
 //! Comma-separated values: statistics, and kernels.
 
+use crate::output::selection::Selection;
 use crate::result::{KernelEntry, RunRecord};
 use balar_protocol::statistics::KernelCounters;
 
-/// The statistics as location,what,value,unit, with a header.
-pub fn statistics(record: &RunRecord) -> String {
+/// The statistics that are asked for as location,what,value,unit, with a header.
+pub fn statistics(record: &RunRecord, selection: &Selection) -> String {
     let mut table = Table::new(&["location", "what", "value", "unit"]);
-    for row in &record.statistics.rows {
+    for row in record.statistics.rows.iter().filter(|row| selection.covers(row)) {
         table.row([row.location.clone(), row.what.to_owned(), row.value.to_string(), row.unit.to_owned()]);
     }
     table.text()
@@ -84,7 +85,7 @@ mod tests {
     fn every_statistic_is_a_line() {
         let mut record = record();
         record.statistics.rows[0].location = "gpu,\"odd\"".to_owned();
-        let text = statistics(&record);
+        let text = statistics(&record, &Selection::all());
         let mut lines = text.lines();
         assert_eq!(lines.next(), Some("location,what,value,unit"));
         assert_eq!(lines.next(), Some("\"gpu,\"\"odd\"\"\",warps_launched,8,warp"));

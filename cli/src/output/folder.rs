@@ -1,6 +1,7 @@
 //! `--output DIR`: all artefacts of a run.
 
-use crate::output::{comma_separated, json, summary};
+use crate::output::selection::Selection;
+use crate::output::{comma_separated, details, json};
 use crate::result::RunRecord;
 use std::fs;
 use std::io;
@@ -35,9 +36,9 @@ pub fn write(folder: &Path, record: &RunRecord, expanded_topology: &str) -> Resu
     prepare(folder)?;
     for (name, text) in [
         ("stats.json", json::text(record)),
-        ("stats.csv", comma_separated::statistics(record)),
+        ("stats.csv", comma_separated::statistics(record, &Selection::all())),
         ("kernels.csv", comma_separated::kernels(record)),
-        ("summary.txt", summary::text(record, None)),
+        ("summary.txt", details::text(record, &Selection::all(), None)),
         ("topology.ron", expanded_topology.to_owned()),
     ] {
         write_file(&folder.join(name), &text)?;

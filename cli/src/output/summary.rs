@@ -1,31 +1,43 @@
-//! The summary that a person reads: the run, its kernels, and what each kind of unit did.
+//! The summary that a person reads, one screen: the run, its kernels, what memory moved, what warps waited for.
 
-use crate::result::{Ending, RunRecord, ratio};
+use super::table::{Lines, add, lines, table};
+use super::{kernel_table, memory_levels};
+use crate::result::{Ending, RunRecord};
 use crate::rollup::roll_up;
-use balar_protocol::statistics::{KernelCounters, Verification};
-use comfy_table::{Cell, CellAlignment, ContentArrangement, LineStyle, Table, TableStyle};
+use balar_actors::kinds::UNITS;
+use balar_protocol::statistics::Verification;
 use std::fmt::Write;
 
-/// The summary. `width` is the terminal's, where there is one: tables fold at it. Without one the text depends on the
-/// run alone. Wall-clock values stand on the line "real time".
+/// Most kernels, results and stalls that a summary shows.
+const MOST_KERNELS: usize = 8;
+const MOST_RESULTS: usize = 8;
+const MOST_STALLS: usize = 4;
+
+/// The summary. `width` is the terminal's, where there is one: tables fit it. Without one the text depends on the run alone.
+/// Wall-clock values stand on the line "real time".
 pub fn text(record: &RunRecord, width: Option<u16>) -> String {
     let mut text = head(record);
-    if let Some(table) = kernels(record, width) {
-        text.push_str("\nKernels\n");
-        text.push_str(&lines(&table));
+    for table in [
+        kernel_table::text(record, MOST_KERNELS, false, width),
+        memory_levels::text(record, width),
+        stalls(record, width),
+        results(record, MOST_RESULTS, width),
+    ] {
+        if !table.is_empty() {
+            write!(text, "\n{table}").expect("a String takes every byte");
+        }
     }
-    if let Some(table) = results(record, width) {
-        text.push_str("\nReported by the program\n");
-        text.push_str(&lines(&table));
-    }
-    if let Some(table) = units(record, width) {
-        text.push_str("\nUnits\n");
-        text.push_str(&lines(&table));
-    }
+    text.push_str("\n--details prints every counter, --show 'gpu.l2[*]' or --metrics 'stall_*' some\n");
     text
 }
 
-fn head(record: &RunRecord) -> String {
+/// `table` under its title; nothing where it is empty.
+pub fn section(title: &str, table: &str) -> String {
+    if table.is_empty() { String::new() } else { format!("\n{title}\n{table}") }
+}
+
+/// What ran, how it ended, how long it took.
+pub fn head(record: &RunRecord) -> String {
     let mut text = String::new();
     let mut line = |name: &str, value: String| {
         writeln!(text, "{name:<11}{value}").expect("a String takes every byte");
@@ -40,6 +52,9 @@ fn head(record: &RunRecord) -> String {
         line("workload", format!("{}{} ({})", record.workload, parameters.collect::<String>(), record.isa));
     }
     line("ended", ended(record));
+    if let Some(failed) = failed(record) {
+        line("failed", failed);
+    }
     let picoseconds = record.sim_time.picoseconds();
     line("simulated", format!("{picoseconds} ps ({})", readable_time(picoseconds)));
     let threads = if record.threads == 1 { "1 thread".to_owned() } else { format!("{} threads", record.threads) };
@@ -69,6 +84,21 @@ fn ended(record: &RunRecord) -> String {
     format!("{how}{verification}{problem}")
 }
 
+/// Launches that were refused or broken off, and calls that gave the program an error; `None` where there is none.
+fn failed(record: &RunRecord) -> Option<String> {
+    let sum =
+        |what: &str| -> u64 { record.statistics.rows.iter().filter(|row| row.what == what).map(|row| row.value).sum() };
+    let (kernels, calls) = (sum("kernels_failed"), sum("calls_failed"));
+    let counted = |count: u64, one: &str, several: &str| match count {
+        0 => None,
+        1 => Some(format!("1 {one}")),
+        _ => Some(format!("{count} {several}")),
+    };
+    let kernels = counted(kernels, "kernel launch", "kernel launches");
+    let parts: Vec<String> = [kernels, counted(calls, "CUDA call", "CUDA calls")].into_iter().flatten().collect();
+    (!parts.is_empty()).then(|| parts.join(", "))
+}
+
 /// A span of simulated time with the unit that fits it.
 fn readable_time(picoseconds: u64) -> String {
     let (unit, divisor) = match picoseconds {
@@ -80,175 +110,88 @@ fn readable_time(picoseconds: u64) -> String {
     format!("{:.3} {unit}", picoseconds as f64 / divisor)
 }
 
-/// All launches of one kernel.
-struct KernelRow<'a> {
-    name: &'a str,
-    calls: u64,
-    picoseconds: u64,
-    cycles: u64,
-    min: u64,
-    max: u64,
-    counters: KernelCounters,
-}
-
-fn kernels(record: &RunRecord, width: Option<u16>) -> Option<Table> {
-    let mut rows: Vec<KernelRow> = Vec::new();
-    for kernel in &record.statistics.kernels {
-        let index = rows.iter().position(|row| row.name == kernel.name).unwrap_or_else(|| {
-            let (counters, min) = (KernelCounters::default(), u64::MAX);
-            rows.push(KernelRow { name: &kernel.name, calls: 0, picoseconds: 0, cycles: 0, min, max: 0, counters });
-            rows.len() - 1
-        });
-        let row = &mut rows[index];
-        row.calls += 1;
-        row.picoseconds += kernel.end_ps.saturating_sub(kernel.start_ps);
-        row.cycles += kernel.cycles;
-        row.min = row.min.min(kernel.cycles);
-        row.max = row.max.max(kernel.cycles);
-        row.counters.add(&kernel.counters);
+/// What the program says of itself, `most` values of it; empty where it says nothing.
+pub fn results(record: &RunRecord, most: usize, width: Option<u16>) -> String {
+    let results = record.statistics.outcome.as_ref().map(|program| &program.results[..]).unwrap_or_default();
+    if results.is_empty() {
+        return String::new();
     }
-    // Longest first, as profilers list them; the sort keeps the order of launches among equals.
-    rows.sort_by_key(|row| std::cmp::Reverse(row.picoseconds));
-    let total: u64 = rows.iter().map(|row| row.picoseconds).sum();
-    let header = [
-        "time %",
-        "time us",
-        "calls",
-        "cycles",
-        "avg",
-        "min",
-        "max",
-        "warps",
-        "warp inst",
-        "inst/cycle",
-        "lanes/inst",
-        "L1 hit %",
-        "name",
-    ];
-    let mut table = table(&header, width);
-    for row in &rows {
-        let counters = &row.counters;
-        let part = |part: u64, whole: u64, scale: f64, digits: usize| {
-            let value = ratio(part as f64 * scale, whole as f64);
-            value.map_or("-".to_owned(), |value| format!("{value:.digits$}"))
-        };
-        add(
-            &mut table,
-            [
-                part(row.picoseconds, total, 100.0, 1),
-                format!("{:.3}", row.picoseconds as f64 / 1e6),
-                row.calls.to_string(),
-                row.cycles.to_string(),
-                part(row.cycles, row.calls, 1.0, 1),
-                row.min.to_string(),
-                row.max.to_string(),
-                counters.warps_launched.to_string(),
-                counters.inst_executed.to_string(),
-                part(counters.inst_executed, row.cycles, 1.0, 2),
-                part(counters.thread_inst_executed, counters.inst_executed, 1.0, 2),
-                part(counters.l1_sector_hits_load, counters.l1_sectors_load, 100.0, 1),
-                row.name.to_owned(),
-            ],
-            &[12],
-        );
+    let rows = results.iter().take(most).map(|(name, value, unit)| vec![name.clone(), value.to_string(), unit.clone()]);
+    let header = vec!["reported", "value", "unit"];
+    let table = Lines { header, left: vec![0, 2], elastic: Some(0), rows: rows.collect(), ..Lines::default() };
+    let mut text = table.text(width);
+    if results.len() > most {
+        text.push_str(&format!(" {} more\n", results.len() - most));
     }
-    (!rows.is_empty()).then_some(table)
+    text
 }
 
-fn results(record: &RunRecord, width: Option<u16>) -> Option<Table> {
-    let results = record.statistics.outcome.as_ref().map(|program| &program.results)?;
-    let mut table = table(&["what", "value", "unit"], width);
-    for (name, value, unit) in results {
-        add(&mut table, [name.clone(), value.to_string(), unit.clone()], &[0, 2]);
+/// What warps waited for most, in percent of the warp-cycles; empty where nothing was counted.
+fn stalls(record: &RunRecord, width: Option<u16>) -> String {
+    let rolled = roll_up(&record.statistics.rows);
+    let mut stalls: Vec<(&str, u64)> = Vec::new();
+    for row in rolled.iter().filter(|row| row.what.starts_with("stall_") && row.unit == "warp-cycle") {
+        match stalls.iter_mut().find(|(what, _)| *what == row.what) {
+            Some((_, sum)) => *sum = sum.saturating_add(row.sum),
+            None => stalls.push((row.what, row.sum)),
+        }
     }
-    (!results.is_empty()).then_some(table)
-}
-
-fn units(record: &RunRecord, width: Option<u16>) -> Option<Table> {
-    let rows = roll_up(&record.statistics.rows);
-    let mut table = table(&["location", "what", "units", "sum", "min", "avg", "max", "unit"], width);
-    let mut previous = "";
-    for row in &rows {
-        let location = if row.location == previous { String::new() } else { row.location.clone() };
-        previous = &row.location;
-        let spread = |value: String| if row.instances == 1 { String::new() } else { value };
-        add(
-            &mut table,
-            [
-                location,
-                row.what.to_owned(),
-                row.instances.to_string(),
-                row.sum.to_string(),
-                spread(row.min.to_string()),
-                spread(format!("{:.1}", row.avg)),
-                spread(row.max.to_string()),
-                row.unit.to_owned(),
-            ],
-            &[0, 1, 7],
-        );
+    let total: u64 = stalls.iter().map(|(_, sum)| *sum).fold(0, u64::saturating_add);
+    // A warp that issues waits for nothing.
+    stalls.retain(|(what, sum)| *what != "stall_none_selected" && *sum > 0);
+    stalls.sort_by_key(|(_, sum)| std::cmp::Reverse(*sum));
+    if stalls.is_empty() {
+        return String::new();
     }
-    (!rows.is_empty()).then_some(table)
+    let mut folded = table(&["stalls", "warp cycles %", "warps waited for"], width);
+    for (what, sum) in stalls.iter().take(MOST_STALLS) {
+        let part = kernel_table::quotient(*sum, total, 100.0, 1);
+        add(&mut folded, [(*what).to_owned(), part, meaning(what).to_owned()], &[0, 2]);
+    }
+    lines(folded)
 }
 
-/// An empty table; folded at `width` where that is known.
-pub fn table(header: &[&str], width: Option<u16>) -> Table {
-    let mut table = Table::new();
-    table.load_style(TableStyle::new().header_separator(LineStyle::none().fill('-')));
-    match width {
-        Some(width) => table.set_content_arrangement(ContentArrangement::Dynamic).set_width(width),
-        None => table.set_content_arrangement(ContentArrangement::Disabled),
-    };
-    table.set_header(header);
-    table
-}
-
-/// Adds a row; cells are flush right except those of the `left` columns.
-pub fn add<const N: usize>(table: &mut Table, cells: [String; N], left: &[usize]) {
-    let aligned = cells.into_iter().enumerate().map(|(column, text)| {
-        let side = if left.contains(&column) { CellAlignment::Left } else { CellAlignment::Right };
-        Cell::new(text).set_alignment(side)
-    });
-    table.add_row(aligned);
-}
-
-/// The lines of a table, without spaces at their ends.
-pub fn lines(table: &Table) -> String {
-    table.lines().map(|line| line.trim_end().to_owned() + "\n").collect()
+/// What a stall means, without its unit of measure.
+fn meaning(what: &str) -> &'static str {
+    let counter = UNITS.iter().flat_map(|kind| kind.counters).find(|counter| counter.name == what);
+    let meaning = counter.map_or("", |counter| counter.meaning);
+    let rest = meaning.strip_prefix("warp-cycles ").unwrap_or(meaning);
+    rest.strip_prefix("waiting for ").unwrap_or(rest)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::result::tests::record;
+    use balar_protocol::statistics::StatisticRow;
 
-    #[test]
-    fn kernels_are_aggregated_by_name_and_longest_comes_first() {
-        let text = text(&record(), None);
-        let rows: Vec<Vec<&str>> =
-            text.lines().filter(|line| line.contains("lud_")).map(|line| line.split_whitespace().collect()).collect();
-        assert_eq!(rows.len(), 2, "{text}");
-        assert_eq!(rows[0][2..7], ["1", "400", "400.0", "400", "400"], "{text}");
-        assert_eq!(rows[1][2..7], ["2", "240", "120.0", "100", "140"], "{text}");
-        assert_eq!(rows[1].last(), Some(&"lud_diagonal"));
-    }
-
-    #[test]
-    fn the_summary_as_it_is_printed() {
-        let mut settings = insta::Settings::clone_current();
-        settings.set_snapshot_path(concat!(env!("CARGO_MANIFEST_DIR"), "/../snapshots/cli"));
-        settings.set_prepend_module_to_snapshot(false);
+    /// The record with a counter of two SMs more.
+    fn with(what: &'static str, unit: &'static str, values: [u64; 2]) -> RunRecord {
         let mut record = record();
-        record.statistics.rows.retain(|row| row.what.starts_with("inst_") || row.what == "read_hits");
-        settings.bind(|| insta::assert_snapshot!("summary", text(&record, None)));
+        for (index, value) in values.into_iter().enumerate() {
+            let location = format!("gpu.sm[{index}]");
+            record.statistics.rows.push(StatisticRow { location, what, value, unit, maximum: false });
+        }
+        record
     }
 
     #[test]
-    fn units_are_rolled_up() {
-        let text = text(&record(), None);
-        let line = text.lines().find(|line| line.contains("gpu.sm[*]")).expect("a line for the SMs");
-        let cells: Vec<&str> = line.split_whitespace().collect();
-        assert_eq!(cells, ["gpu.sm[*]", "warps_launched", "2", "13", "5", "6.5", "8", "warp"]);
-        assert_eq!(text.matches("gpu.sm[*]").count(), 1, "the location is named once");
+    fn stalls_are_parts_of_all_warp_cycles() {
+        let mut record = with("stall_wait", "warp-cycle", [30, 30]);
+        record.statistics.rows.extend(with("stall_none_selected", "warp-cycle", [15, 25]).statistics.rows);
+        let text = stalls(&record, None);
+        // 60 of 100 warp-cycles; the other 40 issued.
+        assert!(text.contains(" stall_wait           60.0  a fixed-latency result"), "{text}");
+        assert!(!text.contains("none_selected"), "{text}");
+    }
+
+    #[test]
+    fn launches_that_were_refused_are_named() {
+        assert_eq!(failed(&record()), None);
+        let mut record = with("kernels_failed", "kernel", [1, 1]);
+        assert_eq!(failed(&record).as_deref(), Some("2 kernel launches"));
+        record.statistics.rows.extend(with("calls_failed", "call", [0, 1]).statistics.rows);
+        assert!(head(&record).contains("\nfailed     2 kernel launches, 1 CUDA call\n"), "{}", head(&record));
     }
 
     #[test]
@@ -260,13 +203,6 @@ mod tests {
         other.wall = std::time::Duration::from_secs(77);
         other.threads = 2;
         assert_eq!(without(&record()), without(&other));
-    }
-
-    #[test]
-    fn a_terminal_folds_tables() {
-        let widest = |width| text(&record(), width).lines().map(|line| line.chars().count()).max();
-        assert!(widest(None) > Some(100));
-        assert!(widest(Some(80)) <= Some(80));
     }
 
     #[test]

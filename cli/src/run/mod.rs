@@ -61,6 +61,7 @@ pub fn run(options: &ProgramOptions, kinds: &[&'static UnitDefinition]) -> Resul
         say(format_args!("balar-actors: {note}"));
     }
     let topology = node::load(common.topology.as_deref().unwrap_or_default(), &common.set, kinds)?;
+    common.selection.check(&topology)?;
     if let Some(path) = &common.output {
         folder::prepare(path).map_err(Failure::input)?;
     }
@@ -68,7 +69,7 @@ pub fn run(options: &ProgramOptions, kinds: &[&'static UnitDefinition]) -> Resul
     let mut command = Command::new(&executable.path);
     command.arg0(program).args(arguments).envs(environment(&executable, &surroundings.place));
     let (result, end) = simulate(options, &topology, &surroundings, command);
-    let mut record = RunRecord::from(result.map_err(Failure::from)?);
+    let mut record = RunRecord::of(result.map_err(Failure::from)?, &topology);
     record.workload = program_name(program);
     record.parameters = parameters(arguments);
     correct_ending(&mut record, end, &surroundings);
@@ -212,8 +213,8 @@ fn report(record: &RunRecord, options: &SimulationOptions, topology: &Topology) 
             folder::write(path, record, &expanded).map_err(Failure::input)?;
         }
         None => {
-            let width = comfy_table::Table::new().width();
-            let text = output::text(record, options.format, width);
+            let width = output::terminal_width(&io::stderr());
+            let text = output::text(record, options.format, &options.selection, width);
             say(format_args!("--- balar-actors: {} on {} ---\n{}", record.workload, record.topology, text.trim_end()));
         }
     }

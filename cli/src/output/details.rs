@@ -1,0 +1,113 @@
+//! The full table: every kernel, and what each row of units counted; or the rows asked for.
+
+use super::selection::Selection;
+use super::table::Lines;
+use super::{kernel_table, summary};
+use crate::result::RunRecord;
+use crate::rollup::{RollUp, roll_up_as};
+
+/// The head, and what the selection asks for. `width` is the terminal's, where there is one. Without one the text depends on
+/// the run alone. Wall-clock values stand on the line "real time".
+pub fn text(record: &RunRecord, selection: &Selection, width: Option<u16>) -> String {
+    let mut text = summary::head(record);
+    if !selection.is_partial() {
+        text.push_str(&summary::section("Kernels", &kernel_table::text(record, usize::MAX, true, width)));
+        text.push_str(&summary::section("Reported by the program", &summary::results(record, usize::MAX, width)));
+    }
+    text.push_str(&summary::section("Units", &units(record, selection, width)));
+    for path in
+        selection.show.iter().filter(|path| !record.statistics.rows.iter().any(|row| path.covers(&row.location)))
+    {
+        text.push_str(&format!("\n--show {path}: nothing there has counters\n"));
+    }
+    text
+}
+
+fn units(record: &RunRecord, selection: &Selection, width: Option<u16>) -> String {
+    let rolled = roll_up_as(&record.statistics.rows, |row| selection.covers(row), |location| selection.label(location));
+    if rolled.is_empty() {
+        return String::new();
+    }
+    let mut previous = "";
+    let mut rows = Vec::with_capacity(rolled.len());
+    for row in &rolled {
+        let location = if row.location == previous { String::new() } else { row.location.clone() };
+        previous = &row.location;
+        let spread = |value: String| if row.instances == 1 { String::new() } else { value };
+        rows.push(vec![
+            location,
+            row.what.to_owned(),
+            row.instances.to_string(),
+            row.sum.to_string(),
+            spread(row.min.to_string()),
+            spread(format!("{:.1}", row.avg)),
+            spread(row.max.to_string()),
+            unit(record, row),
+        ]);
+    }
+    let header = vec!["location", "what", "units", "sum", "min", "avg", "max", "unit"];
+    Lines { header, left: vec![0, 1, 7], droppable: vec![2, 5, 4, 6, 7], elastic: Some(0), rows }.text(width)
+}
+
+/// The unit of measure; of cycles, whose clock they are counted by.
+fn unit(record: &RunRecord, row: &RollUp) -> String {
+    match record.node.clock(&row.location) {
+        Some(clock) if row.unit == "cycle" => format!("cycle at {clock}"),
+        _ => row.unit.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::result::tests::record;
+
+    fn all(record: &RunRecord, width: Option<u16>) -> String {
+        text(record, &Selection::all(), width)
+    }
+
+    #[test]
+    fn the_full_table_as_it_is_printed() {
+        let mut settings = insta::Settings::clone_current();
+        settings.set_snapshot_path(concat!(env!("CARGO_MANIFEST_DIR"), "/../snapshots/cli"));
+        settings.set_prepend_module_to_snapshot(false);
+        let mut record = record();
+        record.statistics.rows.retain(|row| row.what.starts_with("inst_") || row.what == "read_hits");
+        settings.bind(|| insta::assert_snapshot!("details", all(&record, None)));
+    }
+
+    #[test]
+    fn units_are_rolled_up() {
+        let text = all(&record(), None);
+        let line = text.lines().find(|line| line.contains("gpu.sm[*]")).expect("a line for the SMs");
+        let cells: Vec<&str> = line.split_whitespace().collect();
+        assert_eq!(cells, ["gpu.sm[*]", "warps_launched", "2", "13", "5", "6.5", "8", "warp"]);
+        assert_eq!(text.matches("gpu.sm[*]").count(), 1, "the location is named once");
+    }
+
+    #[test]
+    fn a_selection_prints_its_rows_alone() {
+        let selection = Selection {
+            show: vec!["gpu.sm[1]".parse().expect("a path")],
+            metrics: vec!["warps_*".to_owned()],
+            ..Selection::default()
+        };
+        let text = text(&record(), &selection, None);
+        let line = text.lines().find(|line| line.contains("gpu.sm[1]")).expect("a line for the SM");
+        assert_eq!(line.split_whitespace().collect::<Vec<_>>(), ["gpu.sm[1]", "warps_launched", "1", "5", "warp"]);
+        assert!(!text.contains("lud_") && !text.contains("inst_") && !text.contains("gpu.l2"), "{text}");
+    }
+
+    #[test]
+    fn a_narrow_terminal_breaks_no_name() {
+        let widest = |text: &str| text.lines().map(|line| line.chars().count()).max();
+        assert!(widest(&all(&record(), None)) > Some(80));
+        for width in [80, 120] {
+            let text = all(&record(), Some(width));
+            assert!(widest(&text) <= Some(usize::from(width)), "{text}");
+            for row in &record().statistics.rows {
+                assert!(text.split_whitespace().any(|word| word == row.what), "{}: {text}", row.what);
+            }
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! Kernels in a table: all launches of one kernel together, the longest first, as profilers list them.
+
+use super::table::Lines;
+use crate::result::{RunRecord, ratio};
+use balar_protocol::statistics::{KernelCounters, KernelRecord};
+use cpp_demangle::{DemangleOptions, Symbol};
+
+/// All launches of one kernel.
+struct KernelRow<'a> {
+    name: &'a str,
+    calls: u64,
+    picoseconds: u64,
+    cycles: u64,
+    min: u64,
+    max: u64,
+    counters: KernelCounters,
+}
+
+/// The kernels, `most` of them, and how many there are more; empty where there is none.
+pub fn text(record: &RunRecord, most: usize, in_full: bool, width: Option<u16>) -> String {
+    let rows = rows(&record.statistics.kernels);
+    if rows.is_empty() {
+        return String::new();
+    }
+    let total: u64 = rows.iter().map(|row| row.picoseconds).sum();
+    let (shown, hidden) = rows.split_at(rows.len().min(most));
+    let shown: Vec<Vec<String>> = shown.iter().map(|row| cells(row, total, in_full)).collect();
+    let mut text = if in_full { full(shown) } else { short(shown) }.text(width);
+    if !hidden.is_empty() {
+        let time: u64 = hidden.iter().map(|row| row.picoseconds).sum();
+        let kernels =
+            if hidden.len() == 1 { "1 more kernel has" } else { &format!("{} more kernels have", hidden.len()) };
+        text.push_str(&format!(" {kernels} {} % of the time\n", quotient(time, total, 100.0, 1)));
+    }
+    text
+}
+
+fn short(rows: Vec<Vec<String>>) -> Lines {
+    let header = vec!["time %", "time us", "calls", "SM cycles", "inst/cycle", "kernel"];
+    Lines { header, left: vec![5], droppable: vec![4], elastic: Some(5), rows }
+}
+
+fn full(rows: Vec<Vec<String>>) -> Lines {
+    let header = vec![
+        "time %",
+        "time us",
+        "calls",
+        "SM cycles",
+        "avg",
+        "min",
+        "max",
+        "warps",
+        "warp inst",
+        "inst/cycle",
+        "lanes/inst",
+        "L1 hit %",
+        "kernel",
+    ];
+    Lines { header, left: vec![12], droppable: vec![7, 8, 5, 6, 4, 10, 11, 9], elastic: Some(12), rows }
+}
+
+fn rows(kernels: &[KernelRecord]) -> Vec<KernelRow<'_>> {
+    let mut rows: Vec<KernelRow> = Vec::new();
+    for kernel in kernels {
+        let index = rows.iter().position(|row| row.name == kernel.name).unwrap_or_else(|| {
+            let (counters, min) = (KernelCounters::default(), u64::MAX);
+            rows.push(KernelRow { name: &kernel.name, calls: 0, picoseconds: 0, cycles: 0, min, max: 0, counters });
+            rows.len() - 1
+        });
+        let row = &mut rows[index];
+        row.calls += 1;
+        row.picoseconds += kernel.end_ps.saturating_sub(kernel.start_ps);
+        row.cycles += kernel.cycles;
+        row.min = row.min.min(kernel.cycles);
+        row.max = row.max.max(kernel.cycles);
+        row.counters.add(&kernel.counters);
+    }
+    // The sort keeps the order of launches among equals.
+    rows.sort_by_key(|row| std::cmp::Reverse(row.picoseconds));
+    rows
+}
+
+fn cells(row: &KernelRow, total: u64, in_full: bool) -> Vec<String> {
+    let counters = &row.counters;
+    let mut cells = vec![
+        quotient(row.picoseconds, total, 100.0, 1),
+        format!("{:.3}", row.picoseconds as f64 / 1e6),
+        row.calls.to_string(),
+        row.cycles.to_string(),
+    ];
+    if in_full {
+        cells.extend([
+            quotient(row.cycles, row.calls, 1.0, 1),
+            row.min.to_string(),
+            row.max.to_string(),
+            counters.warps_launched.to_string(),
+            counters.inst_executed.to_string(),
+        ]);
+    }
+    cells.push(quotient(counters.inst_executed, row.cycles, 1.0, 2));
+    if in_full {
+        cells.extend([
+            quotient(counters.thread_inst_executed, counters.inst_executed, 1.0, 2),
+            quotient(counters.l1_sector_hits_load, counters.l1_sectors_load, 100.0, 1),
+        ]);
+    }
+    cells.push(readable_name(row.name));
+    cells
+}
+
+/// `part / whole * scale`; "-" where that means nothing.
+pub fn quotient(part: u64, whole: u64, scale: f64, digits: usize) -> String {
+    let value = ratio(part as f64 * scale, whole as f64);
+    value.map_or("-".to_owned(), |value| format!("{value:.digits$}"))
+}
+
+/// The name of a kernel as its source has it, without parameters: "scale<float>" of "_Z5scaleIfEvPT_i".
+pub fn readable_name(name: &str) -> String {
+    let options = DemangleOptions::new().no_params().no_return_type();
+    let symbol = Symbol::new(name).ok().filter(|_| name.starts_with("_Z"));
+    symbol.and_then(|symbol| symbol.demangle_with_options(&options).ok()).unwrap_or_else(|| name.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::result::tests::record;
+
+    #[test]
+    fn kernels_are_aggregated_by_name_and_longest_comes_first() {
+        let text = text(&record(), 10, true, None);
+        let rows: Vec<Vec<&str>> =
+            text.lines().filter(|line| line.contains("lud_")).map(|line| line.split_whitespace().collect()).collect();
+        assert_eq!(rows.len(), 2, "{text}");
+        assert_eq!(rows[0][2..7], ["1", "400", "400.0", "400", "400"], "{text}");
+        assert_eq!(rows[1][2..7], ["2", "240", "120.0", "100", "140"], "{text}");
+        assert_eq!(rows[1].last(), Some(&"lud_diagonal"));
+    }
+
+    #[test]
+    fn those_that_are_not_shown_are_counted() {
+        // lud_diagonal has 240 of 640 cycles of one clock.
+        let text = text(&record(), 1, false, None);
+        assert!(!text.contains("lud_diagonal") && text.ends_with(" 1 more kernel has 37.5 % of the time\n"), "{text}");
+    }
+
+    #[test]
+    fn names_are_those_of_the_source() {
+        for (name, readable) in [
+            ("_Z9vectorAddPKfS0_Pfi", "vectorAdd"),
+            ("_Z5scaleIfEvPT_i", "scale<float>"),
+            ("_ZN3lud8diagonalEPfii", "lud::diagonal"),
+            ("vectorAdd", "vectorAdd"),
+            ("_Znot a name", "_Znot a name"),
+        ] {
+            assert_eq!(readable_name(name), readable, "{name}");
+        }
+    }
+}
