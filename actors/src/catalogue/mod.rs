@@ -1,6 +1,7 @@
 //! The catalogue of units: what each is called in a topology, its parameters, ports and counters, and how it is built.
 
 mod capability;
+mod struct_keys;
 mod surroundings;
 
 pub use balar_protocol::{GpuDescription, SmCapability, SmResources};
@@ -12,6 +13,7 @@ use crate::memory::{DeviceMemory, Writer};
 use balar_protocol::statistics::StatisticDefinition;
 use balar_protocol::{PortId, Protocol};
 use std::sync::Arc;
+use struct_keys::StructKeys;
 
 /// One parameter of a unit.
 #[derive(Clone, Copy, Debug)]
@@ -42,14 +44,15 @@ pub trait ParameterSet: Sized + serde::de::DeserializeOwned {
 }
 
 /// A RON struct body such as `(clock: "877 MHz")`, with or without its parentheses, as a struct in which the defaults of absent keys
-/// are filled in.
+/// are filled in. What is not RON comes back without them, and is refused by whoever reads it.
 pub(crate) fn complete_ron(definitions: &[ParameterDefinition], text: &str) -> String {
-    let body = text.trim().trim_start_matches('(').trim_end_matches(')').trim().trim_end_matches(',');
-    let given = |name| body.split(',').any(|field| field.split(':').next().map(str::trim) == Some(name));
-    let absent = definitions.iter().filter(|definition| !given(definition.name));
-    let defaults = absent.filter_map(|definition| Some(format!("{}: {}", definition.name, definition.default?)));
-    let given = (!body.is_empty()).then(|| body.to_owned());
-    format!("({})", given.into_iter().chain(defaults).collect::<Vec<_>>().join(", "))
+    let text = text.trim();
+    let body = text.strip_prefix('(').map_or_else(|| format!("{text})"), str::to_owned);
+    let Ok(StructKeys(given)) = ron::from_str(&format!("({body}")) else { return format!("({body}") };
+    let absent = definitions.iter().filter(|definition| !given.iter().any(|key| key == definition.name));
+    let defaults = absent.filter_map(|definition| Some(format!("{}: {}, ", definition.name, definition.default?)));
+    // Before the keys that are given, of which the last one may have a comma behind it, or a comment.
+    format!("({}{body}", defaults.collect::<String>())
 }
 
 /// Declares a unit's parameters: a struct, its keys, types, defaults (RON text) and meanings.
