@@ -9,6 +9,7 @@
 //! wire joins a client to a server of one protocol and takes longer than zero.
 
 mod build;
+mod clock;
 mod error;
 mod expand;
 mod fields;
@@ -17,6 +18,7 @@ mod graph;
 mod library;
 mod load;
 mod nearest;
+mod nested;
 mod options;
 mod overrides;
 mod parameter;

@@ -1,14 +1,15 @@
-//! Overrides: `--set gpu.sm[*].clock=1800MHz` and `--set value_epoch=10ns` on the command line, `set: {"sm[*].clock": "1530 MHz"}` of a part.
+//! Overrides: `--set gpu.sm[*].clock=1800MHz`, `--set gpu.sm[*].latencies.integer=7`, `--set gpu.clock=1500MHz` and
+//! `--set value_epoch=10ns` on the command line, `set: {"sm[*].clock": "1530 MHz"}` of a part.
 
 use super::error::{ErrorKind, Errors, TopologyError};
 use super::nearest::suggestion;
 use super::parameter::{self, Origin, Parameter};
-use super::pattern::{self, Segment};
-use super::scope::{Scope, inside, select};
+use super::pattern::{self, Index, Segment};
+use super::scope::{Member, Scope, inside, select};
 use super::source::{Location, SourceFile};
 use super::syntax::{Span, Value};
 use super::workload::{self, WorkloadCatalogue};
-use super::{ExpandedUnit, Topology, value_epoch};
+use super::{ExpandedUnit, Topology, clock, nested, value_epoch};
 use std::sync::Arc;
 
 /// The first step of paths that mean the workload's parameters.
@@ -121,7 +122,16 @@ struct Setting<'a> {
 
 impl Setting<'_> {
     fn apply(&self, units: &mut [ExpandedUnit], scope: &Scope, errors: &mut Errors) {
-        let [path @ .., key] = self.segments else { return };
+        if let [part @ .., key] = self.segments
+            && key.name == clock::KEY
+            && key.index == Index::None
+            && let Some(parts) = clock::parts(scope, part)
+        {
+            self.apply_to_clock(&parts, key, units, errors);
+            return;
+        }
+        let (path, keys) = self.segments.split_at(unit_steps(scope, self.segments));
+        let Some((key, inner)) = keys.split_first() else { return };
         if path.is_empty() {
             let message = format!("`{}` names no parameter of a unit", key.name);
             // Only the command line sets keys of the topology itself.
@@ -136,6 +146,11 @@ impl Setting<'_> {
             errors.push(error.help(suggestion(&key.name, names)));
             return;
         }
+        if let Some(key) = keys.iter().find(|key| key.index != Index::None) {
+            let message = format!("`{}` is a parameter, not a row", key.name);
+            errors.push(TopologyError::new(ErrorKind::BadPath, (self.place)(key.span.clone()), message, "an index"));
+            return;
+        }
         let selected = match select(scope, path, units, self.place) {
             Ok(selected) => selected,
             Err(error) => {
@@ -144,36 +159,88 @@ impl Setting<'_> {
             }
         };
         for unit in selected.units.into_iter().flatten() {
-            let unit = &mut units[unit.0 as usize];
-            let kind = unit.kind;
-            let Some(place) = kind.parameters.iter().position(|definition| definition.name == key.name) else {
-                errors.push(parameter::unknown_parameter(kind, &key.name, (self.place)(key.span.clone())));
+            if let Err(error) = self.apply_to(&mut units[unit.0 as usize], key, inner) {
+                errors.push(*error);
                 return;
-            };
-            let definition = &kind.parameters[place];
-            let quoted = format!("{:?}", self.value);
-            let mut text = self.value;
-            let mut checked = parameter::check_value(kind, definition, text);
-            if checked.is_err() && !self.quoted {
-                // A string may lack its quotes on a command line.
-                let again = parameter::check_value(kind, definition, &quoted);
-                let is_quantity = matches!(definition.kind, "Frequency" | "Bytes" | "Bandwidth" | "SimTime");
-                if again.is_ok() || (is_quantity && !self.value.starts_with('"')) {
-                    (text, checked) = (quoted.as_str(), again);
-                }
-            }
-            if let Err(error) = checked {
-                errors.push(parameter::bad_value(&unit.path, definition, error, self.value_place.clone()));
-                return;
-            }
-            let origin = Origin::Given(self.value_place.clone());
-            let parameter = Parameter { definition, text: text.to_owned(), origin };
-            let parameters = Arc::make_mut(&mut unit.parameters);
-            // A missing parameter has been reported; the list is then shorter than the definition.
-            match parameters.iter_mut().find(|given| given.definition.name == definition.name) {
-                Some(given) => *given = parameter,
-                None => parameters.push(parameter),
             }
         }
     }
+
+    /// Sets the clock of whole GPUs.
+    fn apply_to_clock(&self, parts: &[&Scope], key: &Segment, units: &mut [ExpandedUnit], errors: &mut Errors) {
+        for part in parts {
+            let Some(domain) = clock::domain(part, units) else {
+                let message = "the part is no GPU: none of its units takes kernel launches and has a clock";
+                let error =
+                    TopologyError::new(ErrorKind::BadPath, (self.place)(key.span.clone()), message, "no clock domain");
+                errors.push(error.help("name the units whose clock is meant: part.unit.clock"));
+                return;
+            };
+            for unit in domain {
+                if let Err(error) = self.apply_to(&mut units[unit.0 as usize], key, &[]) {
+                    errors.push(*error);
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Sets the parameter `key` of one unit, or what `inner` names inside of it.
+    fn apply_to(&self, unit: &mut ExpandedUnit, key: &Segment, inner: &[Segment]) -> Result<(), Box<TopologyError>> {
+        let kind = unit.kind;
+        let Some(definition) = kind.parameters.iter().find(|definition| definition.name == key.name) else {
+            return Err(Box::new(parameter::unknown_parameter(kind, &key.name, (self.place)(key.span.clone()))));
+        };
+        let whole = |value: &str| -> Result<String, Box<TopologyError>> {
+            if inner.is_empty() {
+                return Ok(value.to_owned());
+            }
+            let given = unit.parameter(definition.name).unwrap_or_default();
+            nested::replace(given, inner, value).map_err(|problem| {
+                let message = format!("{}: {}: {}", unit.path, definition.name, problem.message);
+                let location = (self.place)(problem.span);
+                let error = TopologyError::new(ErrorKind::UnknownParameter, location, message, "not a parameter");
+                Box::new(match problem.help {
+                    Some(help) => error.help(help),
+                    None => error,
+                })
+            })
+        };
+        let mut text = whole(self.value)?;
+        let mut checked = parameter::check_value(kind, definition, &text);
+        if checked.is_err() && !self.quoted {
+            // A string may lack its quotes on a command line.
+            let quoted = whole(&format!("{:?}", self.value))?;
+            let again = parameter::check_value(kind, definition, &quoted);
+            let is_quantity = matches!(definition.kind, "Frequency" | "Bytes" | "Bandwidth" | "SimTime");
+            if again.is_ok() || (is_quantity && !self.value.starts_with('"')) {
+                (text, checked) = (quoted, again);
+            }
+        }
+        checked.map_err(|error| parameter::bad_value(&unit.path, definition, error, self.value_place.clone()))?;
+        let parameter = Parameter { definition, text, origin: Origin::Given(self.value_place.clone()) };
+        let parameters = Arc::make_mut(&mut unit.parameters);
+        // A missing parameter has been reported; the list is then shorter than the definition.
+        match parameters.iter_mut().find(|given| given.definition.name == definition.name) {
+            Some(given) => *given = parameter,
+            None => parameters.push(parameter),
+        }
+        Ok(())
+    }
+}
+
+/// How many steps of a path name units; the parameter follows them, and what is meant inside of it.
+fn unit_steps(scope: &Scope, segments: &[Segment]) -> usize {
+    let last = segments.len().saturating_sub(1);
+    let mut scope = scope;
+    for (step, segment) in segments.iter().enumerate().take(last) {
+        let row = scope.rows.get(&segment.name);
+        match row.and_then(|row| row.members.iter().find(|member| !matches!(member, Member::Broken))) {
+            Some(Member::Unit(_)) => return step + 1,
+            Some(Member::Part(part)) => scope = part,
+            // What is not there is reported where the path is followed.
+            Some(Member::Broken) | None => return last,
+        }
+    }
+    last
 }
