@@ -34,6 +34,8 @@ pub enum ErrorKind {
     BadUnitName,
     /// A range that holds nothing, or runs backwards.
     BadRange,
+    /// A node of more units than can be simulated.
+    TooLarge,
     /// A name given to two units.
     NameGivenTwice,
     /// A row with a gap.

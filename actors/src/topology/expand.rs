@@ -17,8 +17,9 @@ use std::sync::Arc;
 
 /// Parts nest at most this deep.
 const MAXIMUM_DEPTH: usize = 16;
-/// A row, and a whole node, hold at most this many units.
-const MAXIMUM_UNITS: usize = 1 << 20;
+/// A row, and a whole node with its parts, hold at most this many units: hundreds of GPUs. More would exhaust the memory of the machine
+/// long before they run.
+const MAXIMUM_UNITS: usize = 1 << 16;
 
 /// The expansion under way.
 pub(crate) struct Expander<'a> {
@@ -28,6 +29,10 @@ pub(crate) struct Expander<'a> {
     pub(crate) units: Vec<ExpandedUnit>,
     /// The part files that are being expanded: (identity, name).
     including: Vec<(String, String)>,
+    /// Parts so far.
+    parts: usize,
+    /// Where the node became too large; nothing is expanded after that.
+    pub(crate) too_large: Option<Location>,
 }
 
 fn at(file: &Arc<SourceFile>, span: &Span) -> Location {
@@ -46,7 +51,23 @@ fn link_ends(link: &Value) -> Option<(&str, &str)> {
 
 impl<'a> Expander<'a> {
     pub(crate) fn new(options: &'a LoadOptions<'a>, errors: &'a mut Errors) -> Expander<'a> {
-        Expander { options, errors, units: Vec::new(), including: Vec::new() }
+        Expander { options, errors, units: Vec::new(), including: Vec::new(), parts: 0, too_large: None }
+    }
+
+    /// Is there room for so many units and parts more?
+    fn has_room(&mut self, more: usize, location: impl FnOnce() -> Location) -> bool {
+        if self.too_large.is_none() && self.units.len().saturating_add(self.parts).saturating_add(more) > MAXIMUM_UNITS
+        {
+            self.too_large = Some(location());
+        }
+        self.too_large.is_none()
+    }
+
+    /// The error of a node that is too large.
+    pub(crate) fn too_large_error(location: Location) -> TopologyError {
+        let message = format!("the node holds more than {MAXIMUM_UNITS} units and parts");
+        let error = TopologyError::new(ErrorKind::TooLarge, location, message, "beyond the bound here");
+        error.help("rows inside of rows multiply: the members of all of them count")
     }
 
     /// Expands a map of units into `scope`, whose path is `prefix`.
@@ -64,6 +85,9 @@ impl<'a> Expander<'a> {
         }
         let first_unit = self.units.len();
         for (key, value) in entries {
+            if self.too_large.is_some() {
+                return;
+            }
             let Some((name, range)) = self.unit_name(key, file, scope) else { continue };
             let before = self.errors.list.len();
             let start = range.as_ref().map_or(0, |range| range.start);
@@ -192,6 +216,10 @@ impl<'a> Expander<'a> {
         if kind.text == "Part" {
             return (start..start + count)
                 .map_while(|index| {
+                    if !self.has_room(1, || at(file, &kind.span)) {
+                        return None;
+                    }
+                    self.parts += 1;
                     let muted = u32::from(index > start);
                     self.errors.muted += muted;
                     let part = self.part(items, kind, file, &path(index));
@@ -208,6 +236,9 @@ impl<'a> Expander<'a> {
             self.errors.push(error.help(suggestion(&kind.text, names)));
             return Vec::new();
         };
+        if !self.has_room(count as usize, || at(file, &kind.span)) {
+            return Vec::new();
+        }
         let parameters = Arc::new(self.parameters(definition, items, kind, file));
         let location = at(file, &kind.span);
         (start..start + count)

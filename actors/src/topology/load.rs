@@ -67,6 +67,11 @@ fn load_file(file: &Arc<SourceFile>, options: &LoadOptions, errors: &mut Errors)
     if let Some(units) = fields.required("units", expander.errors) {
         expander.expand(units, file, "", &mut scope);
     }
+    if let Some(location) = expander.too_large.take() {
+        expander.errors.push(Expander::too_large_error(location));
+        // What was left out would be missed everywhere.
+        return None;
+    }
     scope.links = fields.list("links", expander.errors).unwrap_or_default();
     let units = std::mem::take(&mut expander.units);
     let mut topology = Topology { name: name.unwrap_or_default(), workload, value_epoch, units, wires: Vec::new() };

@@ -2,8 +2,15 @@
 
 use super::syntax::Span;
 use std::fmt;
+use std::fs::File;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+/// A topology or part file is at most this long: /dev/zero has no end.
+const MAXIMUM_BYTES: u64 = 64 << 20;
+/// What some editors begin a file of UTF-8 with.
+const BYTE_ORDER_MARK: char = '\u{feff}';
 
 /// Which topology to load.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -150,7 +157,8 @@ pub(crate) fn find(
     }
     candidates.push(PathBuf::from(name));
     for path in candidates {
-        if path.is_file() {
+        // Pipes are read too: /dev/stdin, or what a shell makes of <(command).
+        if path.exists() && !path.is_dir() {
             return read(&path);
         }
     }
@@ -167,7 +175,17 @@ fn built_in(key: &'static str, text: &'static str) -> SourceFile {
 }
 
 fn read(path: &Path) -> Result<Arc<SourceFile>, LookupError> {
-    let text = std::fs::read_to_string(path).map_err(|error| LookupError::Unreadable(error.to_string()))?;
+    let unreadable = |problem: String| LookupError::Unreadable(problem);
+    let file = File::open(path).map_err(|error| unreadable(error.to_string()))?;
+    let mut bytes = Vec::new();
+    file.take(MAXIMUM_BYTES + 1).read_to_end(&mut bytes).map_err(|error| unreadable(error.to_string()))?;
+    if bytes.len() as u64 > MAXIMUM_BYTES {
+        return Err(unreadable(format!("it is longer than {} MiB", MAXIMUM_BYTES >> 20)));
+    }
+    let mut text = String::from_utf8(bytes).map_err(|error| unreadable(error.utf8_error().to_string()))?;
+    if text.starts_with(BYTE_ORDER_MARK) {
+        text.remove(0);
+    }
     let identity = path.canonicalize().unwrap_or_else(|_| path.to_owned()).display().to_string();
     let (name, text) = (path.display().to_string(), Arc::new(text));
     Ok(Arc::new(SourceFile { name, text, identity, origin: Origin::Path(path.to_owned()) }))
