@@ -29,7 +29,8 @@ impl Node {
         if gpus.is_empty() {
             return Err(SimulationError::NoGpu(topology.name.clone()));
         }
-        let memory = map_memory(topology, &gpus)?;
+        let capacities: Vec<u64> = gpus.iter().map(|gpu| gpu.memory_bytes).collect();
+        let memory = map_memory(topology, &gpus, &capacities)?;
         Ok(Node { gpus, memory, tables: DriverTables::default() })
     }
 
@@ -69,19 +70,27 @@ impl CodeSource for ProgramTable {
 ///
 /// # Errors
 ///
-/// Every value that a unit refuses, or a device memory that the host cannot map.
+/// Every value that a unit refuses.
 pub fn check_units(topology: &Topology) -> Result<(), SimulationError> {
     let gpus = topology.gpus();
-    let memory = map_memory(topology, &gpus)?;
+    // Nothing runs: how large the memories are is checked by the units, and this machine need not have room for them.
+    let capacities: Vec<u64> = gpus.iter().map(|gpu| gpu.memory_bytes.min(CHECKED_MEMORY)).collect();
+    let memory = map_memory(topology, &gpus, &capacities)?;
     let surroundings = Surroundings::new(gpus, Some(memory), LiveBoard::default());
     topology::build(topology, &surroundings).map_err(Box::new)?;
     Ok(())
 }
 
-/// Maps the memories of all GPUs, and the host window.
-fn map_memory(topology: &Topology, gpus: &[GpuDescription]) -> Result<Arc<DeviceMemory>, SimulationError> {
-    let capacities: Vec<u64> = gpus.iter().map(|gpu| gpu.memory_bytes).collect();
-    let memory = DeviceMemory::of_node(&capacities).map_err(|source| SimulationError::DeviceMemory {
+/// Device memory of each GPU where units are checked and nothing runs.
+const CHECKED_MEMORY: u64 = 2 << 20;
+
+/// Maps memories of these capacities for all GPUs, and the host window.
+fn map_memory(
+    topology: &Topology,
+    gpus: &[GpuDescription],
+    capacities: &[u64],
+) -> Result<Arc<DeviceMemory>, SimulationError> {
+    let memory = DeviceMemory::of_node(capacities).map_err(|source| SimulationError::DeviceMemory {
         gpus: gpus.iter().map(|gpu| gpu.part.as_str()).collect::<Vec<_>>().join(", "),
         bytes: capacities.iter().sum(),
         source,
