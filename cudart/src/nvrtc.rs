@@ -14,7 +14,7 @@ fn of_nvrtc(name: &CStr) -> Option<*mut c_void> {
     // SAFETY: the name ends with a zero byte; the call looks through the libraries of the process.
     let found = unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) };
     if found.is_null() {
-        process::say(&format!("balar-actors: NVRTC has no {}", name.to_string_lossy()));
+        process::say(&format!("NVRTC has no {}", name.to_string_lossy()));
     }
     (!found.is_null()).then_some(found)
 }
