@@ -1,21 +1,22 @@
 //! From the command line to the exit code.
 
 use crate::arguments::{
-    Arguments, CatalogueFormat, Command, RunOptions, SimulationOptions, SnapshotCommand, TopologyCommand,
+    Arguments, CatalogueFormat, Command, RunOptions, SimulationOptions, SnapshotCommand, SnapshotOptions,
+    TopologyCommand,
 };
 use crate::exit::ExitStatus;
 use crate::failure::{BUG, Failure, UNIT_BROKEN, say};
+use crate::output::table::Lines;
 use crate::output::{self, folder};
 use crate::result::RunRecord;
-use crate::snapshot::{Difference, Snapshot};
-use crate::{catalogue, heap, node, ptx, replay, run, simulate};
+use crate::snapshot::{self, Difference, Snapshot};
+use crate::{catalogue, files, heap, node, ptx, replay, run, simulate};
 use balar_actors::catalogue::UnitDefinition;
 use balar_actors::kinds::UNITS;
 use balar_actors::topology::nearest;
 use balar_workloads::Descriptor;
 use clap::Parser;
 use std::ffi::OsString;
-use std::fs;
 use std::io::{self, IsTerminal};
 use std::panic::{self, AssertUnwindSafe};
 use std::path::Path;
@@ -124,7 +125,9 @@ fn act(arguments: &Arguments, kinds: &[&'static UnitDefinition]) -> Result<ExitS
             print(&text)?;
             Ok(status)
         }
-        Some(Command::Snapshot(SnapshotCommand::Check(options))) => snapshot_check(&options.run, kinds, &options.file),
+        Some(Command::Snapshot(SnapshotCommand::Check { options, tolerance })) => {
+            snapshot_check(options, *tolerance, kinds)
+        }
         Some(Command::Snapshot(SnapshotCommand::Accept(options))) => {
             snapshot_accept(&options.run, kinds, &options.file)
         }
@@ -216,8 +219,13 @@ fn comparable(
     }
 }
 
-fn snapshot_check(options: &RunOptions, kinds: &[&'static UnitDefinition], file: &Path) -> Result<ExitStatus, Failure> {
-    let text = fs::read_to_string(file).map_err(|error| {
+fn snapshot_check(
+    options: &SnapshotOptions,
+    tolerance: f64,
+    kinds: &[&'static UnitDefinition],
+) -> Result<ExitStatus, Failure> {
+    let SnapshotOptions { run: options, file } = options;
+    let text = files::read(file).map_err(|error| {
         let help = "`balar-actors snapshot accept` with the same options writes it".to_owned();
         Failure::sentence(ExitStatus::BadInput, format_args!("cannot read {}: {error}", file.display()), Some(help))
     })?;
@@ -227,32 +235,52 @@ fn snapshot_check(options: &RunOptions, kinds: &[&'static UnitDefinition], file:
         Ok(record) => record,
         Err(status) => return Ok(status),
     };
-    let differences = pinned.differences(&Snapshot::of(&record));
+    let mut differences = pinned.differences(&Snapshot::of(&record));
+    let all = differences.len();
+    differences.retain(|difference| !difference.is_within(tolerance));
+    let within = match all - differences.len() {
+        0 => String::new(),
+        few => format!(", {few} within {tolerance} %"),
+    };
     let text = if differences.is_empty() {
-        format!("{}: nothing moved\n", file.display())
+        let nothing = if within.is_empty() { "nothing moved" } else { "nothing moved farther" };
+        format!("{}: {nothing}{within}\n", file.display())
     } else {
-        format!("{}: {} moved\n{}", file.display(), differences.len(), moved(&differences))
+        let moved = if options.simulation.selection.details { each(&differences) } else { by_row(&differences) };
+        format!("{}: {} moved{within}\n{moved}", file.display(), differences.len())
     };
     print(&text)?;
     Ok(if differences.is_empty() { ExitStatus::Done } else { ExitStatus::Wrong })
 }
 
-/// The differences in a table.
-fn moved(differences: &[Difference]) -> String {
-    let mut table = output::table::table(&["location", "what", "pinned", "now", "%"], width());
-    for difference in differences {
+fn percentage(percent: Option<f64>) -> String {
+    percent.map(|percent| format!("{percent:+.2}")).unwrap_or_default()
+}
+
+/// The differences by row of units.
+fn by_row(differences: &[Difference]) -> String {
+    let rows = snapshot::roll_up(differences).into_iter().map(|moved| {
+        let percent = percentage(moved.percent);
+        vec![moved.location, moved.what, moved.units.to_string(), moved.old, moved.new, percent]
+    });
+    let header = vec!["location", "what", "units", "pinned", "now", "most %"];
+    Lines { header, left: vec![0, 1], droppable: vec![2], elastic: Some(0), rows: rows.collect() }.text(width())
+}
+
+/// The differences one by one.
+fn each(differences: &[Difference]) -> String {
+    let rows = differences.iter().map(|difference| {
         let shown = |value: &Option<String>| value.clone().unwrap_or_else(|| "(absent)".to_owned());
-        let percent = difference.percent().map(|percent| format!("{percent:+.2}")).unwrap_or_default();
-        let cells = [
+        vec![
             difference.location.clone(),
             difference.what.clone(),
             shown(&difference.old),
             shown(&difference.new),
-            percent,
-        ];
-        output::table::add(&mut table, cells, &[0, 1]);
-    }
-    output::table::lines(table)
+            percentage(difference.percent()),
+        ]
+    });
+    let header = vec!["location", "what", "pinned", "now", "%"];
+    Lines { header, left: vec![0, 1], elastic: Some(0), rows: rows.collect(), ..Lines::default() }.text(width())
 }
 
 fn snapshot_accept(
@@ -268,6 +296,6 @@ fn snapshot_accept(
         say("the result is wrong: the snapshot is not written");
         return Ok(ExitStatus::Wrong);
     }
-    folder::write_file(file, &Snapshot::of(&record).text()).map_err(Failure::input)?;
+    files::write(file, &Snapshot::of(&record).text()).map_err(Failure::input)?;
     print(&format!("{}: written\n", file.display()))
 }

@@ -29,7 +29,8 @@ command (128 + N where signal N kills it); 2, 4, 5 and 70 are this command's own
 written into the folder of --output. At --stop-at, --max-wall and the second Ctrl-C, the program's CUDA calls fail and
 it is ended.";
 
-const OVERRIDE_HELP: &str = "Override one parameter: 'gpu.sm[*].clock=1800 MHz' (repeatable)";
+const OVERRIDE_HELP: &str = "Override one parameter: 'gpu.sm[*].clock=1800 MHz', 'gpu.sm[*].latencies.integer=7'; 'gpu.clock=1500 MHz' sets that of \
+                             every unit of the GPU that has the clock of its CTA scheduler (repeatable)";
 
 /// The hidden subcommand.
 pub const CLEAR_AWAY: &str = "clear-away";
@@ -133,8 +134,15 @@ pub struct TopologyOptions {
 /// Subcommands on a snapshot.
 #[derive(Debug, Subcommand)]
 pub enum SnapshotCommand {
-    /// Run, and show what differs from FILE; exit code 1 where something does
-    Check(SnapshotOptions),
+    /// Run, and show what differs from FILE, by row of units (--details: by unit); exit code 1 where something does
+    Check {
+        /// The run and the file.
+        #[command(flatten)]
+        options: SnapshotOptions,
+        /// Let numbers move by so many percent of their pinned value
+        #[arg(long, value_name = "PERCENT", default_value_t = 0.0, value_parser = percent)]
+        tolerance: f64,
+    },
     /// Run, and write FILE
     Accept(SnapshotOptions),
 }
@@ -362,6 +370,15 @@ fn page_bytes(text: &str) -> Result<Bytes, String> {
     })
 }
 
+fn percent(text: &str) -> Result<f64, String> {
+    let percent: f64 = text
+        .trim_end_matches('%')
+        .trim_end()
+        .parse()
+        .map_err(|_| format!("expected percent, such as 0.5, found '{text}'"))?;
+    if percent.is_finite() && percent >= 0.0 { Ok(percent) } else { Err("must be zero or more".to_owned()) }
+}
+
 fn seconds(text: &str) -> Result<Duration, String> {
     let seconds: f64 = text.parse().map_err(|_| format!("expected seconds, such as 60 or 0.5, found '{text}'"))?;
     if seconds.is_nan() || seconds <= 0.0 {
@@ -412,6 +429,7 @@ mod tests {
             "replay --topology t.ron --threads 2 --partial --unchecked --ptx a.ptx trace",
             "--topology t.ron --record trace",
             "snapshot check --topology t.ron pinned.txt",
+            "snapshot check --topology t.ron --tolerance 0.5 pinned.txt",
             "snapshot accept --topology t.ron --threads 2 pinned.txt",
         ] {
             assert!(parse(line).is_ok(), "{line}: {:?}", parse(line).err());

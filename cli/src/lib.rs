@@ -7,6 +7,7 @@ pub mod arguments;
 pub mod catalogue;
 pub mod exit;
 pub mod failure;
+pub mod files;
 mod heap;
 pub mod interrupt;
 pub mod node;

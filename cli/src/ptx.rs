@@ -3,12 +3,12 @@
 use crate::arguments::CatalogueFormat;
 use crate::exit::ExitStatus;
 use crate::failure::{Failure, say};
+use crate::files;
 use crate::output::json::to_text;
 use crate::output::table::{add, lines, table};
 use balar_isa::module::PtxModule;
 use balar_isa::ptx::PtxErrors;
 use serde::Serialize;
-use std::fs;
 use std::path::PathBuf;
 
 /// A file, as JSON has it.
@@ -41,9 +41,7 @@ pub fn check(files: &[PathBuf], format: CatalogueFormat, width: Option<u16>) -> 
     let mut entries = Vec::with_capacity(files.len());
     for file in files {
         let name = file.display().to_string();
-        let bytes = fs::read(file).map_err(|error| Failure::input(format_args!("cannot read {name}: {error}")))?;
-        let text =
-            String::from_utf8(bytes).map_err(|error| Failure::input(format_args!("{name} is not UTF-8: {error}")))?;
+        let text = files::read(file).map_err(|error| Failure::input(format_args!("cannot read {name}: {error}")))?;
         entries.push(load(name, &text));
     }
     let failed = entries

@@ -1,6 +1,7 @@
 //! Recording the calls of a program.
 
 use crate::failure::say;
+use crate::result::{Ending, RunRecord};
 use balar_actors::simulation::InitialCode;
 use balar_host::Host;
 use balar_host::trace::{Header, HostWindow, Recorder, RecordingState, TraceWriter};
@@ -37,6 +38,16 @@ impl<'a> Recording<'a> {
         let (recorder, state) = Recorder::new(host, writer, code, window);
         self.state = Some(state);
         Ok(Box::new(recorder))
+    }
+
+    /// Says on stderr that the trace ends before the program did, where the run came to no end.
+    pub fn report_ending(&self, record: &RunRecord) {
+        if let Some(folder) = self.folder.filter(|_| record.ending != Ending::Completed) {
+            let folder = folder.display();
+            say(format_args!(
+                "the trace in {folder} ends where the run did: `replay --partial` takes it as far as it goes"
+            ));
+        }
     }
 
     /// Says on stderr where the recording was given up. The run itself is none the worse.

@@ -61,6 +61,7 @@ pub fn run(options: &ReplayOptions, kinds: &[&'static UnitDefinition]) -> Result
     drop(progress);
     recording.report();
     let mut record = RunRecord::of(result.map_err(Failure::from)?, &topology);
+    recording.report_ending(&record);
     record.workload = header.program;
     record.parameters = header.parameters;
     Ok((record, topology::show(&topology, None)))

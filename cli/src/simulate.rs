@@ -3,6 +3,7 @@
 use crate::arguments::{Compiler, Isa, RunOptions, SimulationOptions};
 use crate::exit::ExitStatus;
 use crate::failure::Failure;
+use crate::files;
 use crate::node;
 use crate::node_facts::NodeFacts;
 use crate::progress::Progress;
@@ -13,7 +14,6 @@ use balar_actors::engine::{self, EngineError, LiveBoard, Outcome};
 use balar_actors::simulation::{RunResult, SimulationError, SimulationRequest, simulate_wrapped};
 use balar_actors::topology::{self, Topology};
 use balar_host::trace::Header;
-use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -52,6 +52,7 @@ pub fn run(options: &RunOptions, kinds: &[&'static UnitDefinition]) -> Result<(R
     drop(progress);
     recording.report();
     let record = RunRecord::of(result.map_err(Failure::from)?, &topology);
+    recording.report_ending(&record);
     let expanded = topology::show(&topology, Some((&record.workload, &record.parameters)));
     Ok((record, expanded))
 }
@@ -88,8 +89,8 @@ pub fn engine_options(
 
 /// Name and text of a PTX file.
 fn ptx(path: &Path) -> Result<(String, String), Failure> {
-    let text = fs::read_to_string(path)
-        .map_err(|error| Failure::input(format_args!("cannot read {}: {error}", path.display())))?;
+    let text =
+        files::read(path).map_err(|error| Failure::input(format_args!("cannot read {}: {error}", path.display())))?;
     Ok((path.display().to_string(), text))
 }
 

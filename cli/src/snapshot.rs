@@ -159,11 +159,79 @@ impl Snapshot {
 }
 
 impl Difference {
+    /// Is it a number that moved by at most `percent` of its pinned value?
+    pub fn is_within(&self, percent: f64) -> bool {
+        self.percent().is_some_and(|moved| moved.abs() <= percent)
+    }
+
     /// How far a number moved, in percent of its pinned value.
     pub fn percent(&self) -> Option<f64> {
         let number = |text: &Option<String>| text.as_ref()?.split(' ').next()?.parse::<f64>().ok();
         let (old, new) = (number(&self.old)?, number(&self.new)?);
         (old != 0.0).then(|| (new - old) / old * 100.0)
+    }
+}
+
+/// What moved of one counter in a row of units.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Moved {
+    /// Path of the unit; that of several has "\[*\]" for each index.
+    pub location: String,
+    /// Name of the counter.
+    pub what: String,
+    /// Units in which it moved.
+    pub units: usize,
+    /// Pinned value: of several units together where they are numbers.
+    pub old: String,
+    /// Value of this run, in the same way.
+    pub new: String,
+    /// The greatest change of one unit, in percent of its pinned value; `None` where the change is no number: of words, of a
+    /// value that was zero, of one that came or went.
+    pub percent: Option<f64>,
+}
+
+/// Rolls differences up by row of units, the greatest relative change first.
+pub fn roll_up(differences: &[Difference]) -> Vec<Moved> {
+    let mut rows: BTreeMap<(String, &str), Vec<&Difference>> = BTreeMap::new();
+    for difference in differences {
+        let key = (crate::rollup::pattern(&difference.location), difference.what.as_str());
+        rows.entry(key).or_default().push(difference);
+    }
+    let moved = rows.into_iter().map(|((pattern, what), members)| {
+        let changes: Option<Vec<f64>> = members.iter().map(|member| member.percent()).collect();
+        let greatest = changes.and_then(|all| all.into_iter().reduce(|a, b| if b.abs() > a.abs() { b } else { a }));
+        let location = if members.len() == 1 { members[0].location.clone() } else { pattern };
+        Moved {
+            location,
+            what: what.to_owned(),
+            units: members.len(),
+            old: together(members.iter().map(|member| member.old.as_deref())),
+            new: together(members.iter().map(|member| member.new.as_deref())),
+            percent: greatest,
+        }
+    });
+    let mut moved: Vec<Moved> = moved.collect();
+    let size = |moved: &Moved| moved.percent.map_or(f64::INFINITY, f64::abs);
+    // Those alike keep the order of their names.
+    moved.sort_by(|a, b| size(b).total_cmp(&size(a)));
+    moved
+}
+
+/// One value, or the sum of several.
+fn together<'a>(values: impl Iterator<Item = Option<&'a str>>) -> String {
+    let values: Vec<Option<&str>> = values.collect();
+    if let [value] = values[..] {
+        return value.unwrap_or("(absent)").to_owned();
+    }
+    let parts = || values.iter().flatten().map(|value| value.split_once(' ').unwrap_or((value, "")));
+    let numbers: Option<Vec<u128>> = parts().map(|(number, _)| number.parse().ok()).collect();
+    match numbers {
+        Some(numbers) if !numbers.is_empty() => {
+            let unit = parts().next().map_or("", |(_, unit)| unit);
+            format!("{} {unit}", numbers.into_iter().sum::<u128>()).trim_end().to_owned()
+        }
+        Some(_) => "(absent)".to_owned(),
+        None => "(several)".to_owned(),
     }
 }
 
@@ -318,6 +386,39 @@ mod tests {
         assert_eq!(differences[0].new.as_deref(), Some("10 warp"));
         assert_eq!(differences[0].percent(), Some(25.0));
         assert!(differences[1..].iter().all(|d| d.location == "kernel[2]" && d.new.is_none()));
+    }
+
+    #[test]
+    fn rows_of_units_move_together_and_the_farthest_comes_first() {
+        let pinned = Snapshot::of(&record());
+        let mut other = record();
+        for row in &mut other.statistics.rows {
+            match row.what {
+                // 8 and 5 become 10 and 5; 80 and 50 become 60 and 55; 0 becomes 1 in one of two banks, 7 stays.
+                "warps_launched" if row.value == 8 => row.value = 10,
+                "inst_executed" => row.value = if row.value == 80 { 60 } else { 55 },
+                "read_hits" if row.value == 0 => row.value = 1,
+                _ => {}
+            }
+        }
+        other.statistics.kernels[1].cycles = 404;
+        let differences = pinned.differences(&Snapshot::of(&other));
+        let moved = roll_up(&differences);
+        let read: Vec<_> = moved
+            .iter()
+            .filter(|m| !m.what.ends_with("_per_cycle"))
+            .map(|m| (m.location.as_str(), m.what.as_str(), m.units, m.old.as_str(), m.new.as_str(), m.percent))
+            .collect();
+        let expected = [
+            ("gpu.l2[0].bank[1]", "read_hits", 1, "0 sector", "1 sector", None),
+            ("gpu.sm[*]", "inst_executed", 2, "130 instruction", "115 instruction", Some(-25.0)),
+            ("gpu.sm[0]", "warps_launched", 1, "8 warp", "10 warp", Some(25.0)),
+            ("kernel[1]", "cycles", 1, "400", "404", Some(1.0)),
+        ];
+        assert_eq!(read, expected);
+        let left = differences.iter().filter(|difference| !difference.is_within(10.0));
+        // One of the two SMs moved by exactly 10 %; what was zero has no percentage, and is never within.
+        assert_eq!(left.count(), 3);
     }
 
     #[test]

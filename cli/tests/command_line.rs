@@ -1,7 +1,7 @@
 //! The binary from outside: arguments, exit codes, formats, error texts.
 
 use std::fs;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Command, Stdio};
 use tempfile::TempDir;
 
@@ -93,6 +93,123 @@ fn overrides_reach_the_units() {
     assert_eq!(shown.code, 0, "{}", shown.stderr);
     assert_eq!(shown.stdout.matches("\"30 ns\"").count(), 1, "three alike are one entry: {}", shown.stdout);
     assert!(shown.stdout.contains("\"b[0..3]\": Link("), "{}", shown.stdout);
+}
+
+/// The parameters of units as `topology show` prints them, by unit.
+fn shown(arguments: &[&str]) -> Vec<(String, String)> {
+    let shown = call(&[&["topology", "show"], arguments].concat());
+    assert_eq!(shown.code, 0, "{}", shown.stderr);
+    let mut unit = String::new();
+    let mut parameters = Vec::new();
+    for line in shown.stdout.lines().map(str::trim) {
+        match line.strip_prefix('"') {
+            Some(named) => unit = named.split('"').next().unwrap_or_default().to_owned(),
+            None => parameters.push((unit.clone(), line.trim_end_matches(',').to_owned())),
+        }
+    }
+    parameters
+}
+
+#[test]
+fn an_override_reaches_inside_of_a_parameter() {
+    let set = ["v100_node", "--set", "gpu.sm[*].latencies.integer=7", "--set", "gpu.hbm[0].model.timing.refresh=Off"];
+    let parameters = shown(&set);
+    let of = |unit: &str, start: &str| -> &str {
+        let found = parameters.iter().find(|(at, text)| at == unit && text.starts_with(start));
+        found.map_or("", |(_, text)| text)
+    };
+    let latencies = of("sm[0..84]", "latencies");
+    assert!(latencies.contains("(integer: 7, integer_multiply: 4,"), "{latencies}");
+    assert!(of("hbm[0]", "model").contains("refresh: Off"), "{parameters:?}");
+    assert!(of("hbm[1..4]", "model").contains("refresh: PerBank"), "{parameters:?}");
+    for (set, said) in [
+        ("gpu.sm[*].latencies.intger=7", "intger"),
+        ("gpu.sm[*].latencies.integer=fast", "latencies"),
+        ("gpu.hbm[*].model.timng.cl=3", "the nearest name is `timing`"),
+        ("gpu.sm[*].warps.most=3", "which has no `most`"),
+    ] {
+        let called = call(&["topology", "show", "v100_node", "--set", set]);
+        assert_eq!((called.code, called.stdout.as_str()), (2, ""), "{set}");
+        assert!(called.stderr.contains(said), "{set}: {}", called.stderr);
+    }
+}
+
+#[test]
+fn one_override_sets_the_clock_of_a_gpu() {
+    let clocks = |topology: &str, set: &str| -> Vec<(String, String)> {
+        let parameters = shown(&[topology, "--set", set]);
+        let clocks =
+            parameters.into_iter().filter_map(|(unit, text)| Some((unit, text.strip_prefix("clock: ")?.to_owned())));
+        clocks.collect()
+    };
+    // topologies/parts/v100.ron: the crossbar and the memory state clocks of their own.
+    let own = [("cpu", "2660 MHz"), ("host_memory", "1333 MHz"), ("crossbar", "1200 MHz"), ("hbm[0..4]", "877 MHz")];
+    let found = clocks("v100_node", "gpu.clock=1500MHz");
+    assert!(found.len() > 6, "{found:?}");
+    for (unit, clock) in found {
+        let expected = own.iter().find(|(name, _)| *name == unit).map_or("1500MHz", |(_, clock)| *clock);
+        assert_eq!(clock, format!("{expected:?}"), "{unit}");
+    }
+    let found = clocks("two_v100_node", "gpu[1].clock=1500 MHz");
+    assert_eq!(found.iter().filter(|(_, clock)| clock == "\"1500 MHz\"").count(), 5, "one of two GPUs: {found:?}");
+    let called = call(&["topology", "show", RING, "--set", "box.clock=1 GHz"]);
+    assert_eq!(called.code, 2);
+    assert!(called.stderr.contains("no GPU"), "{}", called.stderr);
+}
+
+#[test]
+fn a_node_that_is_too_large_is_refused() {
+    let folder = folder();
+    let path = folder.path().join("large.ron");
+    let row = |units: &str| format!("Topology(name: \"large\", units: {{{units}}})");
+    let link = "Link(latency: \"1 ns\", bandwidth: \"1 GB/s\")";
+    let nested =
+        (0..14).fold(format!("\"x[0..10]\": {link}"), |inner, _| format!("\"x[0..10]\": Part(units: {{{inner}}})"));
+    let empty = "\"x[0..60000]\": Part(units: {\"y[0..60000]\": Part(units: {})})".to_owned();
+    for (text, said) in [
+        (row(&nested), "more than 65536 units and parts"),
+        (row(&empty), "more than 65536 units and parts"),
+        (row(&format!("\"x[0..1000000]\": {link}")), "longer than 65536 units"),
+    ] {
+        fs::write(&path, text).expect("written");
+        let called = call(&["topology", "check", path.to_str().expect("UTF-8")]);
+        assert_eq!((called.code, called.stdout.as_str()), (2, ""));
+        assert!(called.stderr.contains(said), "{said}: {}", called.stderr);
+    }
+}
+
+#[test]
+fn files_come_from_pipes_and_with_a_byte_order_mark() {
+    let ring = fs::read_to_string(RING).expect("the ring");
+    let mut child = command(&["topology", "check", "/dev/stdin"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("the binary runs");
+    child.stdin.take().expect("piped").write_all(format!("\u{feff}{ring}").as_bytes()).expect("it reads");
+    let output = child.wait_with_output().expect("it ends");
+    assert!(output.status.success());
+    assert_eq!(String::from_utf8_lossy(&output.stdout), call(&["topology", "check", RING]).stdout);
+}
+
+#[test]
+fn a_file_without_an_end_is_refused() {
+    for arguments in [&["ptx", "/dev/zero"][..], &["topology", "check", "/dev/zero"], &small(&["--ptx", "/dev/zero"])] {
+        let called = call(arguments);
+        assert_eq!((called.code, called.stdout.as_str()), (2, ""), "{arguments:?}");
+        assert!(called.stderr.contains("longer than"), "{arguments:?}: {}", called.stderr);
+    }
+}
+
+#[test]
+fn a_topology_of_more_memory_than_the_machine_has_is_checked() {
+    // Four stacks of 1 TiB, a thousand times what the process may map.
+    let arguments = ["topology", "check", "v100_node", "--set", "gpu.hbm[*].capacity=1 TiB"];
+    let binary = env!("CARGO_BIN_EXE_balar-actors");
+    let limited =
+        Command::new("sh").args(["-c", "ulimit -v 4000000; exec \"$@\"", "sh", binary]).args(arguments).output();
+    let limited = limited.expect("a shell");
+    assert!(limited.status.success(), "{}", String::from_utf8_lossy(&limited.stderr));
 }
 
 #[test]
@@ -344,7 +461,10 @@ fn snapshots_pin_and_tell_what_moved() {
     let checked = snapshot("check", &[]);
     assert_eq!(checked.code, 1, "{}", checked.stderr);
     let lines: Vec<Vec<&str>> = checked.stdout.lines().skip(3).map(|line| line.split_whitespace().collect()).collect();
-    assert_eq!(lines, [["gpu.sm[82]", "inst_barriers", "64", "instruction", "0", "instruction", "-100.00"]]);
+    assert_eq!(lines, [["gpu.sm[82]", "inst_barriers", "1", "64", "instruction", "0", "instruction", "-100.00"]]);
+    let checked = snapshot("check", &["--tolerance", "100"]);
+    assert_eq!(checked.code, 0, "{}", checked.stdout);
+    assert!(checked.stdout.contains("1 within 100 %"), "{}", checked.stdout);
     fs::write(&path, "something else\n").expect("written");
     let checked = snapshot("check", &[]);
     assert_eq!(checked.code, 2);

@@ -1,21 +1,11 @@
 //! `--output DIR`: all artefacts of a run.
 
+use crate::files::{self, WriteError};
 use crate::output::selection::Selection;
 use crate::output::{comma_separated, details, json};
 use crate::result::RunRecord;
 use std::fs;
-use std::io;
-use std::path::{Path, PathBuf};
-
-/// A file or folder that could not be written.
-#[derive(Debug, thiserror::Error)]
-#[error("cannot write {}: {cause}", .path.display())]
-pub struct WriteError {
-    /// What was to be written.
-    pub path: PathBuf,
-    /// Why it was not.
-    pub cause: io::Error,
-}
+use std::path::Path;
 
 /// Makes `folder` and its parents where they are missing.
 ///
@@ -41,18 +31,9 @@ pub fn write(folder: &Path, record: &RunRecord, expanded_topology: &str) -> Resu
         ("summary.txt", details::text(record, &Selection::all(), None)),
         ("topology.ron", expanded_topology.to_owned()),
     ] {
-        write_file(&folder.join(name), &text)?;
+        files::write(&folder.join(name), &text)?;
     }
     Ok(())
-}
-
-/// Writes one file.
-///
-/// # Errors
-///
-/// If that fails.
-pub fn write_file(path: &Path, text: &str) -> Result<(), WriteError> {
-    fs::write(path, text).map_err(|cause| WriteError { path: path.to_owned(), cause })
 }
 
 #[cfg(test)]

@@ -73,6 +73,7 @@ pub fn run(options: &ProgramOptions, kinds: &[&'static UnitDefinition]) -> Resul
     record.workload = program_name(program);
     record.parameters = parameters(arguments);
     correct_ending(&mut record, end, &surroundings);
+    Recording::new(common.record.as_deref()).report_ending(&record);
     drop(surroundings);
     report(&record, common, &topology)?;
     Ok(status(&record, end))

@@ -1,0 +1,109 @@
+//! Files of the user: read with a bound, written as a whole or not at all.
+
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+/// A file or folder that could not be written.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot write {}: {cause}", .path.display())]
+pub struct WriteError {
+    /// What was to be written.
+    pub path: PathBuf,
+    /// Why it was not.
+    pub cause: io::Error,
+}
+
+/// A text that is read is at most this long: /dev/zero has no end.
+const MAXIMUM_BYTES: u64 = 256 << 20;
+
+/// The text of a file, or of a pipe, without the byte-order mark that some editors begin it with.
+///
+/// # Errors
+///
+/// Where it cannot be read, is too long, or is not UTF-8.
+pub fn read(path: &Path) -> io::Result<String> {
+    read_at_most(path, MAXIMUM_BYTES)
+}
+
+fn read_at_most(path: &Path, most: u64) -> io::Result<String> {
+    let mut bytes = Vec::new();
+    File::open(path)?.take(most + 1).read_to_end(&mut bytes)?;
+    let damaged = |problem: String| io::Error::new(io::ErrorKind::InvalidData, problem);
+    if bytes.len() as u64 > most {
+        return Err(damaged(format!("it is longer than {} MiB", most >> 20)));
+    }
+    let mut text =
+        String::from_utf8(bytes).map_err(|error| damaged(format!("it is not UTF-8: {}", error.utf8_error())))?;
+    if text.starts_with('\u{feff}') {
+        text.drain(..'\u{feff}'.len_utf8());
+    }
+    Ok(text)
+}
+
+/// Writes a file: beside its place, then renamed into it, so that an end in between leaves what was there before.
+///
+/// # Errors
+///
+/// If that fails.
+pub fn write(path: &Path, text: &str) -> Result<(), WriteError> {
+    whole(path, text).map_err(|cause| WriteError { path: path.to_owned(), cause })
+}
+
+fn whole(path: &Path, text: &str) -> io::Result<()> {
+    // What a link leads to is replaced, not the link.
+    let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let known = fs::metadata(&target).ok();
+    if known.as_ref().is_some_and(|metadata| !metadata.is_file()) {
+        // A pipe or a device has no contents to lose.
+        return fs::write(&target, text);
+    }
+    let folder = target.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let mode = known.map_or(0o666, |metadata| metadata.permissions().mode());
+    let mut beside = tempfile::Builder::new().permissions(fs::Permissions::from_mode(mode)).tempfile_in(folder)?;
+    beside.write_all(text.as_bytes())?;
+    beside.persist(&target).map_err(|error| error.error)?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_byte_order_mark_is_no_part_of_the_text() {
+        let file = tempfile::NamedTempFile::new().expect("a file");
+        fs::write(file.path(), "\u{feff}.version 7.8").expect("written");
+        assert_eq!(read(file.path()).expect("read"), ".version 7.8");
+    }
+
+    #[test]
+    fn what_has_no_end_is_refused() {
+        let error = read_at_most(Path::new("/dev/zero"), 1 << 20).expect_err("it has no end");
+        assert_eq!(error.to_string(), "it is longer than 1 MiB");
+    }
+
+    #[test]
+    fn a_file_is_replaced_as_a_whole_and_keeps_its_mode() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (path, link) = (folder.path().join("a"), folder.path().join("link"));
+        write(&path, "one").expect("written");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).expect("changed");
+        std::os::unix::fs::symlink(&path, &link).expect("linked");
+        let before = File::open(&path).expect("open");
+        write(&link, "two").expect("written");
+        // Whoever reads the file that was there goes on reading it.
+        assert_eq!(io::read_to_string(before).expect("read"), "one");
+        assert_eq!(fs::read_to_string(&path).expect("read"), "two");
+        assert_eq!(fs::metadata(&path).expect("there").permissions().mode() & 0o777, 0o640);
+        assert!(fs::symlink_metadata(&link).expect("there").is_symlink());
+        assert_eq!(fs::read_dir(folder.path()).expect("a folder").count(), 2, "nothing is left beside");
+    }
+
+    #[test]
+    fn what_cannot_be_written_is_named() {
+        let error = write(Path::new("/nonexistent/stats.json"), "").expect_err("no folder").to_string();
+        assert!(error.starts_with("cannot write /nonexistent/stats.json: "), "{error}");
+    }
+}
