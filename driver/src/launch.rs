@@ -28,6 +28,9 @@ const MAXIMUM_BLOCK: [u32; 3] = [1024, 1024, 64];
 const MAXIMUM_GRID: [u32; 3] = [i32::MAX as u32, 65_535, 65_535];
 /// Registers of a block (CUDA C++ Programming Guide, 6.0, 7.0 and later).
 const MAXIMUM_BLOCK_REGISTERS: u64 = 65_536;
+/// Registers that are given to a warp at once, and the parts of an SM that have their own (CUDA occupancy calculator).
+const REGISTER_UNIT: u64 = 256;
+const SUB_CORES: u64 = 4;
 
 /// A launch as the program asked for it.
 pub(crate) struct LaunchRequest {
@@ -99,7 +102,9 @@ pub(crate) fn validate(
         );
         return out_of_resources(text);
     }
-    let registers = u64::from(resources.registers_per_thread) * threads.next_multiple_of(32);
+    // As `KernelInfo::attributes` tells programs: whole warps, in units, by sub-core.
+    let warp_registers = (u64::from(resources.registers_per_thread) * 32).next_multiple_of(REGISTER_UNIT);
+    let registers = warp_registers * threads.div_ceil(32).next_multiple_of(SUB_CORES);
     if registers > MAXIMUM_BLOCK_REGISTERS {
         return out_of_resources(format!(
             "{threads} threads of {} registers take {registers}, the limit is {MAXIMUM_BLOCK_REGISTERS}",
@@ -331,7 +336,7 @@ mod tests {
     #[test]
     fn each_limit_has_its_error() {
         type Change = fn(&mut Resources, &mut LaunchRequest);
-        let cases: [(Change, CudaError, &str); 11] = [
+        let cases: [(Change, CudaError, &str); 12] = [
             (|_, r| r.grid[1] = 0, CudaError::InvalidConfiguration, "grid.y is 0, expected 1 to 65535"),
             (|_, r| r.grid[2] = 65_536, CudaError::InvalidConfiguration, "grid.z is 65536"),
             (|_, r| r.block = [32, 32, 2], CudaError::InvalidConfiguration, "a block of 2048 threads"),
@@ -343,6 +348,8 @@ mod tests {
             (|_, r| r.dynamic_shared_bytes = 96 << 10, CudaError::LaunchOutOfResources, "99328 bytes of shared memory"),
             (|k, _| k.shared_bytes = 97 << 10, CudaError::LaunchOutOfResources, "a launch too large for the SM: 99328"),
             (|k, r| (k.registers_per_thread, r.block[0]) = (128, 1024), CudaError::LaunchOutOfResources, "take 131072"),
+            // 88 registers of each of 21 warps: 24 warps' worth, 256 at a time.
+            (|k, r| (k.registers_per_thread, r.block[0]) = (82, 672), CudaError::LaunchOutOfResources, "take 67584"),
         ];
         for (change, error, text) in cases {
             let (found, message) = outcome(change).expect_err(text);

@@ -62,6 +62,9 @@ pub struct KernelInfo {
 const MAXIMUM_BLOCK_THREADS: u32 = 1024;
 /// Registers of a block (CUDA C++ Programming Guide, 6.0, 7.0 and later).
 const MAXIMUM_BLOCK_REGISTERS: u32 = 65_536;
+/// Registers that are given to a warp at once, and the parts of an SM that have their own (CUDA occupancy calculator).
+const REGISTER_UNIT: u32 = 256;
+const SUB_CORES: u32 = 4;
 /// Shared memory of a block that no launch needs to ask for, bytes.
 const DEFAULT_SHARED_BYTES: u32 = 48 << 10;
 
@@ -71,8 +74,9 @@ impl KernelInfo {
         let Resources { registers_per_thread, shared_bytes, local_bytes, .. } = self.resources;
         let compiled_for =
             self.resources.maximum_threads.or(self.resources.required_block.map(|block| block.iter().product()));
-        // Registers are given to whole warps.
-        let by_registers = MAXIMUM_BLOCK_REGISTERS / registers_per_thread.max(1) / 32 * 32;
+        // Registers are given to whole warps, in units, by the sub-core that they are on.
+        let warp_registers = (registers_per_thread.max(1) * 32).next_multiple_of(REGISTER_UNIT);
+        let by_registers = MAXIMUM_BLOCK_REGISTERS / SUB_CORES / warp_registers * SUB_CORES * 32;
         FunctionAttributes {
             shared_bytes,
             constant_bytes: self.constant_bytes,

@@ -8,6 +8,7 @@ use super::warps::Place;
 use super::warps::readiness::Ready;
 use super::warps::slot::Status;
 use super::warps::wheel::members;
+use crate::catalogue::SmResources;
 use crate::engine::Inbox;
 use crate::memory::LoggedKind;
 use balar_isa::program::Program;
@@ -49,7 +50,7 @@ impl Sm {
     fn configure_l1(&mut self, launch: &KernelLaunch) {
         let Specification { registers, unified_memory, cta_slots, carve_outs, .. } = &self.specification;
         let by_warps = self.state.warps.len() as u64 / u64::from(launch.warps_per_cta().max(1));
-        let by_registers = registers / u64::from((launch.registers_per_thread * launch.threads_per_cta()).max(1));
+        let by_registers = registers / u64::from(SmResources::of_cta(launch).registers.max(1));
         let resident = by_warps.min(by_registers).min(*cta_slots).max(1);
         let wanted = u64::from(launch.shared_bytes) * resident;
         let largest = carve_outs.last().copied().unwrap_or(0);
