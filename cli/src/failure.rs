@@ -1,7 +1,8 @@
 //! What ends the program without a result, and how it is said on stderr.
 
 use crate::exit::ExitStatus;
-use miette::{Diagnostic, GraphicalReportHandler, NarratableReportHandler};
+use crate::output;
+use miette::{Diagnostic, GraphicalReportHandler, GraphicalTheme};
 use std::fmt;
 use std::io::{self, IsTerminal, Write};
 
@@ -53,23 +54,28 @@ impl Failure {
         Failure { status, report: Box::new(Sentence { message: message.to_string(), help }) }
     }
 
-    /// Says it on stderr: with colours and frames on a terminal, plainly elsewhere.
+    /// Says it on stderr, with colours where that is a terminal.
     pub fn show(&self) {
         let mut stderr = io::stderr().lock();
-        let mut text = String::new();
-        let rendered = if stderr.is_terminal() {
-            GraphicalReportHandler::new().render_report(&mut text, &*self.report)
-        } else {
-            text = plain(&*self.report);
-            Ok(())
-        };
-        if rendered.is_err() {
-            text = format!("error: {}\n", self.report);
-        }
+        let theme = if stderr.is_terminal() { GraphicalTheme::unicode() } else { GraphicalTheme::unicode_nocolor() };
+        let width = output::terminal_width(&stderr).map_or(PIPE_WIDTH, usize::from);
         // Nobody is left to tell where stderr is gone.
-        let _ = stderr.write_all(text.as_bytes());
+        let _ = stderr.write_all(self.text(theme, width).as_bytes());
+    }
+
+    fn text(&self, theme: GraphicalTheme, width: usize) -> String {
+        let located = self.report.related().is_some() || self.report.labels().is_some();
+        let mut text = String::new();
+        let handler = GraphicalReportHandler::new_themed(theme).with_width(width).without_cause_chain();
+        if located && handler.render_report(&mut text, &*self.report).is_ok() {
+            return text;
+        }
+        sentences(&*self.report)
     }
 }
+
+/// Columns of a report that goes to no terminal.
+const PIPE_WIDTH: usize = 120;
 
 /// What to do about a bug.
 pub const BUG: &str =
@@ -79,15 +85,9 @@ pub const BUG: &str =
 pub const UNIT_BROKEN: &str = "help: this unit does not come with balar-actors: a test on balar_actors::prototyping::MemoryBench shows which \
      message leads to it (docs/prototyping.md)";
 
-/// A report as plain lines, without colours.
-fn plain(report: &dyn Diagnostic) -> String {
-    let located = report.related().is_some() || report.labels().is_some();
-    let mut text = String::new();
-    let handler = NarratableReportHandler::new().with_context_lines(0);
-    if located && handler.render_report(&mut text, report).is_ok() {
-        return text;
-    }
-    text = format!("error: {report}\n");
+/// A report without places in files as plain lines.
+fn sentences(report: &dyn Diagnostic) -> String {
+    let mut text = format!("error: {report}\n");
     let mut source = report.source();
     while let Some(cause) = source {
         text.push_str(&format!("cause: {cause}\n"));
@@ -113,7 +113,7 @@ mod tests {
     fn sentences_are_plain_lines() {
         let failure = Failure::bug("the coordinator ended without a report");
         assert_eq!(failure.status, ExitStatus::Bug);
-        let text = plain(&*failure.report);
+        let text = failure.text(GraphicalTheme::unicode_nocolor(), PIPE_WIDTH);
         assert!(text.starts_with("error: the coordinator ended without a report\nhelp: this is a bug"), "{text}");
     }
 }

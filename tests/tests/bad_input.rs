@@ -124,16 +124,12 @@ fn arguments() {
 #[test]
 fn ptx_text() {
     for (name, text, named) in [
-        (
-            "ptx_unknown_instruction",
-            kernel("", "\tfrobnicate.u32 \t%r3, %r1;"),
-            &["kernel.ptx", "line 23", "frobnicate"][..],
-        ),
-        ("ptx_unknown_modifier", kernel("", "\tadd.u33 \t%r3, %r1, %r2;"), &["kernel.ptx", "line 23", "u33"]),
-        ("ptx_undeclared_register", kernel("", "\tadd.u32 \t%r3, %r1, %r99;"), &["kernel.ptx", "line 23", "%r99"]),
-        ("ptx_missing_operand", kernel("", "\tadd.u32 \t%r3, %r1;"), &["kernel.ptx", "line 23", "add"]),
-        ("ptx_constant_as_destination", kernel("", "\tadd.u32 \t7, %r1, %r2;"), &["kernel.ptx", "line 23"]),
-        ("ptx_missing_label", kernel("", "\tbra \t$nowhere;"), &["kernel.ptx", "line 23", "$nowhere"]),
+        ("ptx_unknown_instruction", kernel("", "\tfrobnicate.u32 \t%r3, %r1;"), &["kernel.ptx:23:", "frobnicate"][..]),
+        ("ptx_unknown_modifier", kernel("", "\tadd.u33 \t%r3, %r1, %r2;"), &["kernel.ptx:23:", "u33"]),
+        ("ptx_undeclared_register", kernel("", "\tadd.u32 \t%r3, %r1, %r99;"), &["kernel.ptx:23:", "%r99"]),
+        ("ptx_missing_operand", kernel("", "\tadd.u32 \t%r3, %r1;"), &["kernel.ptx:23:", "add"]),
+        ("ptx_constant_as_destination", kernel("", "\tadd.u32 \t7, %r1, %r2;"), &["kernel.ptx:23:"]),
+        ("ptx_missing_label", kernel("", "\tbra \t$nowhere;"), &["kernel.ptx:23:", "$nowhere"]),
         ("ptx_label_twice", kernel("", "$here:\n\tadd.u32 \t%r3, %r1, %r2;\n$here:"), &["kernel.ptx", "$here"]),
         ("ptx_missing_semicolon", kernel("", "\tadd.u32 \t%r3, %r1, %r2"), &["kernel.ptx"]),
         (
@@ -142,7 +138,7 @@ fn ptx_text() {
             &["kernel.ptx", "frobnicate", "$nowhere"],
         ),
         ("ptx_cut_short", kernel("", "").lines().take(12).collect::<Vec<_>>().join("\n"), &["kernel.ptx"]),
-        ("ptx_is_something_else", "\u{7f}ELF\u{2}\u{1}\u{1}".to_owned(), &["kernel.ptx", "line 1"]),
+        ("ptx_is_something_else", "\u{7f}ELF\u{2}\u{1}\u{1}".to_owned(), &["kernel.ptx:1:"]),
     ] {
         refused(name, &run_kernel(&text, &[]), named);
     }
