@@ -13,9 +13,9 @@ use crate::snapshot::{self, Difference, Snapshot};
 use crate::{catalogue, files, heap, node, ptx, replay, run, simulate};
 use balar_actors::catalogue::UnitDefinition;
 use balar_actors::kinds::UNITS;
-use balar_actors::topology::nearest;
+use balar_actors::topology::{PartLibrary, nearest};
 use balar_workloads::Descriptor;
-use clap::Parser;
+use clap::{CommandFactory, Parser};
 use std::ffi::OsString;
 use std::io::{self, IsTerminal};
 use std::panic::{self, AssertUnwindSafe};
@@ -112,6 +112,15 @@ fn act(arguments: &Arguments, kinds: &[&'static UnitDefinition]) -> Result<ExitS
         }
         Some(Command::Units { name, format }) => print(&units(kinds, name.as_deref(), *format)?),
         Some(Command::Workloads { name, format }) => print(&workloads(name.as_deref(), *format)?),
+        Some(Command::Topologies { format }) => {
+            print(&catalogue::topologies(&PartLibrary::built_in(), *format, width()))
+        }
+        Some(Command::Completions { shell }) => {
+            let mut script = Vec::new();
+            clap_complete::generate(*shell, &mut Arguments::command(), "balar-actors", &mut script);
+            print(&String::from_utf8_lossy(&script))
+        }
+        Some(Command::Man) => print(&manual().map_err(Failure::bug)?),
         Some(Command::Topology(TopologyCommand::Check(options))) => {
             let checked = node::check(options, kinds)?;
             print(&checked)
@@ -132,6 +141,26 @@ fn act(arguments: &Arguments, kinds: &[&'static UnitDefinition]) -> Result<ExitS
             snapshot_accept(&options.run, kinds, &options.file)
         }
     }
+}
+
+/// The manual page: the program's, and a section for each of its commands.
+fn manual() -> io::Result<String> {
+    let mut page = Vec::new();
+    let mut program = Arguments::command();
+    program.build();
+    clap_mangen::Man::new(program.clone()).render(&mut page)?;
+    for command in program.get_subcommands().filter(|command| !command.is_hide_set() && command.get_name() != "help") {
+        let title = format!(".SH \"BALAR-ACTORS {}\"\n", command.get_name().to_uppercase());
+        page.extend_from_slice(title.as_bytes());
+        page.extend_from_slice(b".nf\n");
+        let help = command.clone().render_long_help().to_string();
+        // A line that begins with a dot or a quote would be an instruction to the formatter.
+        for line in help.lines() {
+            page.extend_from_slice(format!("\\&{}\n", line.replace('\\', "\\e").replace('-', "\\-")).as_bytes());
+        }
+        page.extend_from_slice(b".fi\n");
+    }
+    String::from_utf8(page).map_err(io::Error::other)
 }
 
 /// Width to fold tables at: that of the terminal, where stdout is one.
@@ -213,7 +242,9 @@ fn comparable(
 ) -> Result<Result<RunRecord, ExitStatus>, Failure> {
     let record = simulated(options, kinds)?;
     match record.status() {
-        ExitStatus::Bug | ExitStatus::UnitBroken | ExitStatus::Interrupted => Ok(Err(record.status())),
+        ExitStatus::Bug | ExitStatus::UnitBroken | ExitStatus::Interrupted => {
+            Ok(Err(record.status()))
+        }
         _ if record.ending == crate::result::Ending::WallLimit => Ok(Err(record.status())),
         _ => Ok(Ok(record)),
     }

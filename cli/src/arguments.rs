@@ -3,6 +3,7 @@
 use crate::output::selection::Selection;
 use balar_protocol::{Bytes, SimTime};
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -88,6 +89,20 @@ pub enum Command {
         #[arg(long, value_enum, default_value_t = CatalogueFormat::Table)]
         format: CatalogueFormat,
     },
+    /// List the built-in topologies
+    Topologies {
+        /// What to print
+        #[arg(long, value_enum, default_value_t = CatalogueFormat::Table)]
+        format: CatalogueFormat,
+    },
+    /// Print a script that completes the arguments of balar-actors in a shell
+    Completions {
+        /// The shell
+        #[arg(value_enum)]
+        shell: Shell,
+    },
+    /// Print the manual page, for `man -l`
+    Man,
     /// List the kernels of PTX files: registers, shared memory, and what the simulator cannot run
     Ptx {
         /// PTX files
@@ -424,6 +439,9 @@ mod tests {
             "topology graph t.ron --format svg",
             "units",
             "units L2Slice",
+            "topologies --format json",
+            "completions zsh",
+            "man",
             "workloads vectoradd --format json",
             "ptx a.ptx b.ptx --format json",
             "replay --topology t.ron --threads 2 --partial --unchecked --ptx a.ptx trace",
@@ -454,7 +472,7 @@ mod tests {
             ("snapshot check pinned.txt", "--topology"),
             ("replay trace", "--topology"),
             ("replay --topology t.ron", "DIR"),
-            ("topologies", "topology"),
+            ("topologys", "topology"),
         ] {
             let error = parse(line).expect_err(line);
             assert_eq!(error.exit_code(), 2, "{line}");

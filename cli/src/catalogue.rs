@@ -4,6 +4,7 @@ use crate::arguments::CatalogueFormat;
 use crate::output::json::to_text;
 use crate::output::table::{add, lines, table};
 use balar_actors::catalogue::{Role, UnitDefinition};
+use balar_actors::topology::PartLibrary;
 use balar_workloads::{Compiler, Descriptor, Domain};
 use serde::Serialize;
 use std::fmt::Write;
@@ -143,6 +144,37 @@ fn parameter_table(parameters: &[ParameterEntry], width: Option<u16>) -> String 
         add(&mut rows, cells, &[0, 1, 2, 3]);
     }
     format!("\n{}", lines(rows))
+}
+
+/// A built-in topology, as JSON has it.
+#[derive(Serialize)]
+struct TopologyEntry {
+    name: &'static str,
+    summary: String,
+}
+
+/// The built-in topologies: names, and the first sentence of each file.
+pub fn topologies(library: &PartLibrary, format: CatalogueFormat, width: Option<u16>) -> String {
+    let entries = library.topologies().map(|name| TopologyEntry { name, summary: summary(library, name) });
+    let entries: Vec<TopologyEntry> = entries.collect();
+    if format == CatalogueFormat::Json {
+        return to_text(&entries);
+    }
+    let mut overview = table(&["topology", "models"], width);
+    for entry in entries {
+        add(&mut overview, [entry.name.to_owned(), entry.summary], &[0, 1]);
+    }
+    lines(overview) + "\n`balar-actors topology show NAME` prints one in full.\n"
+}
+
+/// The comment that a topology begins with, up to the end of its first sentence.
+fn summary(library: &PartLibrary, topology: &str) -> String {
+    let file = library.files.iter().find(|(name, _)| name.strip_suffix(".ron") == Some(topology));
+    let text = file.map_or("", |(_, text)| text);
+    let comment: Vec<&str> = text.lines().map_while(|line| line.strip_prefix("//")).map(str::trim).collect();
+    let comment = comment.join(" ");
+    let end = comment.find(". ").unwrap_or(comment.len());
+    comment[..end].trim_end_matches('.').to_owned()
 }
 
 /// All workloads in a table, or each in full.

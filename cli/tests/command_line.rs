@@ -504,6 +504,35 @@ fn catalogues_list_what_there_is() {
 }
 
 #[test]
+fn topologies_are_listed() {
+    let listed = call(&["topologies"]).stdout;
+    let line = listed.lines().find(|line| line.trim_start().starts_with("v100_node ")).expect("listed");
+    assert!(line.ends_with("CPU and V100 node of SAND2019-10389, table 3-4"), "{line}");
+    let json = json(&call(&["topologies", "--format", "json"]).stdout);
+    for entry in json.as_array().expect("a list") {
+        let name = entry["name"].as_str().expect("a name");
+        assert_eq!(call(&["topology", "check", name]).code, 0, "{name}");
+        assert!(entry["summary"].as_str().is_some_and(|summary| !summary.is_empty()), "{name}");
+    }
+}
+
+#[test]
+fn shells_and_man_know_the_arguments() {
+    for (shell, said) in
+        [("bash", "complete -F"), ("zsh", "#compdef balar-actors"), ("fish", "complete -c balar-actors")]
+    {
+        let script = call(&["completions", shell]);
+        assert_eq!(script.code, 0, "{}", script.stderr);
+        assert!(script.stdout.contains(said) && script.stdout.contains("max-wall"), "{shell}");
+    }
+    let page = call(&["man"]).stdout;
+    for said in [".TH balar-actors 1", "\\-\\-max\\-wall", "BALAR-ACTORS REPLAY", "\\-\\-unchecked"] {
+        assert!(page.contains(said), "{said}: {page}");
+    }
+    assert!(!page.contains("CLEAR"), "what is hidden stays so");
+}
+
+#[test]
 fn help_names_the_exit_codes() {
     let help = call(&["--help"]);
     assert_eq!((help.code, help.stderr.as_str()), (0, ""));
