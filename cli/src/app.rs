@@ -242,7 +242,7 @@ fn comparable(
 ) -> Result<Result<RunRecord, ExitStatus>, Failure> {
     let record = simulated(options, kinds)?;
     match record.status() {
-        ExitStatus::Bug | ExitStatus::UnitBroken | ExitStatus::Interrupted => {
+        ExitStatus::Bug | ExitStatus::UnitBroken | ExitStatus::Interrupted | ExitStatus::Terminated => {
             Ok(Err(record.status()))
         }
         _ if record.ending == crate::result::Ending::WallLimit => Ok(Err(record.status())),

@@ -20,6 +20,7 @@ Exit codes:
   5    a unit that does not come with balar-actors broke a rule
   70   a bug of balar-actors
   130  ended by Ctrl-C; the statistics so far are written
+  143  ended by SIGTERM; the statistics so far are written
 
 A topology is a path or the name of one that is built in (v100_node). RUST_LOG=debug shows what happens on stderr.";
 

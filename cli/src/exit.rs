@@ -21,6 +21,8 @@ pub enum ExitStatus {
     Bug,
     /// Ended by Ctrl-C: 128 + SIGINT, as shells have it.
     Interrupted,
+    /// Ended by SIGTERM: 128 + SIGTERM.
+    Terminated,
     /// That of the program that `run` has run; 128 + N where signal N killed it.
     OfProgram(u8),
 }
@@ -37,6 +39,7 @@ impl ExitStatus {
             ExitStatus::UnitBroken => 5,
             ExitStatus::Bug => 70,
             ExitStatus::Interrupted => 130,
+            ExitStatus::Terminated => 143,
             ExitStatus::OfProgram(code) => code,
         }
     }

@@ -1,43 +1,96 @@
-//! Ctrl-C: the first ends the run cleanly, with the statistics so far; the second ends the program at once.
+//! What ends a run early from outside: Ctrl-C, SIGTERM, and the limit of real time. The first ends it cleanly, with the statistics so far;
+//! a second signal ends the program at once.
 
 use crate::exit::ExitStatus;
 use crate::failure::say;
+use crate::result::Ending;
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::time::Duration;
+use tokio::signal::unix::{SignalKind, signal};
 
-/// Listens for Ctrl-C from now on, and sets the flag that it returns at the first.
-///
-/// # Errors
-///
-/// Where the system grants no thread or signal handler.
-pub fn listen() -> io::Result<Arc<AtomicBool>> {
-    let interrupted = Arc::new(AtomicBool::new(false));
-    let flag = interrupted.clone();
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    // Taken before the thread starts: no Ctrl-C after the return of this function is missed.
-    #[cfg(unix)]
-    let mut signal = {
-        let _inside = runtime.enter();
-        tokio::signal::unix::signal(tokio::signal::unix::SignalKind::interrupt())?
-    };
-    std::thread::Builder::new().name("ctrl-c".to_owned()).spawn(move || {
-        runtime.block_on(async {
-            for press in 0.. {
-                #[cfg(unix)]
-                let received = signal.recv().await.is_some();
-                #[cfg(not(unix))]
-                let received = tokio::signal::ctrl_c().await.is_ok();
-                match (received, press) {
-                    (false, _) => return,
-                    (true, 0) => {
-                        flag.store(true, Ordering::Relaxed);
-                        say("interrupted: the run ends with the statistics so far; Ctrl-C again ends it at once");
+/// Causes, as a number.
+const NONE: u8 = 0;
+const CTRL_C: u8 = 1;
+const TERMINATE: u8 = 2;
+const WALL_LIMIT: u8 = 3;
+
+/// Whether a run is to end, and why.
+#[derive(Clone, Debug, Default)]
+pub struct Interrupt {
+    /// Ends the run when it is set.
+    pub flag: Arc<AtomicBool>,
+    cause: Arc<AtomicU8>,
+}
+
+impl Interrupt {
+    /// Listens for signals from now on, and ends the run when `limit` of real time is over, the time for loading included.
+    ///
+    /// # Errors
+    ///
+    /// Where the system grants no thread or signal handler.
+    pub fn listen(limit: Option<Duration>) -> io::Result<Interrupt> {
+        let interrupt = Interrupt::default();
+        let own = interrupt.clone();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        // Taken before the thread starts: no signal after the return of this function is missed.
+        let (mut ctrl_c, mut terminate) = {
+            let _inside = runtime.enter();
+            (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?)
+        };
+        std::thread::Builder::new().name("signals".to_owned()).spawn(move || {
+            runtime.block_on(async {
+                loop {
+                    let cause = tokio::select! {
+                        received = ctrl_c.recv() => received.map(|()| CTRL_C),
+                        received = terminate.recv() => received.map(|()| TERMINATE),
+                    };
+                    let Some(cause) = cause else { return };
+                    if own.end(cause) {
+                        say("interrupted: the run ends with the statistics so far; once more ends it at once");
+                    } else if own.cause.load(Ordering::Relaxed) != WALL_LIMIT {
+                        let status = if cause == TERMINATE { ExitStatus::Terminated } else { ExitStatus::Interrupted };
+                        std::process::exit(i32::from(status.code()));
                     }
-                    (true, _) => std::process::exit(i32::from(ExitStatus::Interrupted.code())),
                 }
-            }
-        });
-    })?;
-    Ok(interrupted)
+            });
+        })?;
+        if let Some(limit) = limit {
+            let own = interrupt.clone();
+            std::thread::Builder::new().name("max-wall".to_owned()).spawn(move || {
+                std::thread::sleep(limit);
+                own.end(WALL_LIMIT);
+            })?;
+        }
+        Ok(interrupt)
+    }
+
+    /// Ends the run for this cause, unless another one came before.
+    fn end(&self, cause: u8) -> bool {
+        let first = self.cause.compare_exchange(NONE, cause, Ordering::Relaxed, Ordering::Relaxed).is_ok();
+        self.flag.store(true, Ordering::Relaxed);
+        first
+    }
+
+    /// The ending of a run that was interrupted.
+    pub fn ending(&self) -> Ending {
+        match self.cause.load(Ordering::Relaxed) {
+            TERMINATE => Ending::Terminated,
+            WALL_LIMIT => Ending::WallLimit,
+            _ => Ending::Interrupted,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_cause_stays() {
+        let interrupt = Interrupt::default();
+        assert!(interrupt.end(WALL_LIMIT) && !interrupt.end(CTRL_C));
+        assert_eq!((interrupt.ending(), interrupt.flag.load(Ordering::Relaxed)), (Ending::WallLimit, true));
+    }
 }

@@ -10,6 +10,7 @@ pub mod failure;
 pub mod files;
 mod heap;
 pub mod interrupt;
+pub mod interruptible;
 pub mod node;
 pub mod node_facts;
 pub mod output;

@@ -6,19 +6,19 @@ use balar_actors::simulation::InitialCode;
 use balar_host::Host;
 use balar_host::trace::{Header, HostWindow, Recorder, RecordingState, TraceWriter};
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The recording of a run, where one was asked for.
 #[derive(Debug, Default)]
-pub struct Recording<'a> {
-    folder: Option<&'a Path>,
+pub struct Recording {
+    folder: Option<PathBuf>,
     state: Option<RecordingState>,
 }
 
-impl<'a> Recording<'a> {
+impl Recording {
     /// A recording into `folder`; none without one.
-    pub fn new(folder: Option<&'a Path>) -> Recording<'a> {
-        Recording { folder, state: None }
+    pub fn new(folder: Option<&Path>) -> Recording {
+        Recording { folder: folder.map(Path::to_owned), state: None }
     }
 
     /// Puts a recorder before a program.
@@ -33,7 +33,7 @@ impl<'a> Recording<'a> {
         code: &InitialCode,
         window: Option<HostWindow>,
     ) -> io::Result<Box<dyn Host>> {
-        let Some(folder) = self.folder else { return Ok(host) };
+        let Some(folder) = &self.folder else { return Ok(host) };
         let writer = TraceWriter::create(folder, header).map_err(io::Error::other)?;
         let (recorder, state) = Recorder::new(host, writer, code, window);
         self.state = Some(state);
@@ -42,7 +42,7 @@ impl<'a> Recording<'a> {
 
     /// Says on stderr that the trace ends before the program did, where the run came to no end.
     pub fn report_ending(&self, record: &RunRecord) {
-        if let Some(folder) = self.folder.filter(|_| record.ending != Ending::Completed) {
+        if let Some(folder) = self.folder.as_ref().filter(|_| record.ending != Ending::Completed) {
             let folder = folder.display();
             say(format_args!(
                 "the trace in {folder} ends where the run did: `replay --partial` takes it as far as it goes"

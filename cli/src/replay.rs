@@ -32,6 +32,7 @@ enum Recorded {
 pub fn run(options: &ReplayOptions, kinds: &[&'static UnitDefinition]) -> Result<(RunRecord, String), Failure> {
     let common = &options.simulation;
     refuse_sass(common, "the same kernels from their PTX")?;
+    let interrupt = listen(common)?;
     let topology = node::load(common.topology.as_deref().unwrap_or_default(), &common.set, kinds)?;
     common.selection.check(&topology)?;
     let recorded = open(options)?;
@@ -42,9 +43,8 @@ pub fn run(options: &ReplayOptions, kinds: &[&'static UnitDefinition]) -> Result
     if unfinished {
         say(format_args!("{} is unfinished: it is replayed as far as it goes", options.trace.display()));
     }
-    let interrupt = listen()?;
     let board = LiveBoard::default();
-    let engine_options = engine_options(common, interrupt, &board);
+    let engine_options = engine_options(common, interrupt.flag.clone(), &board);
     let mut recording = Recording::new(common.record.as_deref());
     let start = |surroundings: HostSurroundings| -> io::Result<Box<dyn Host>> {
         let window = surroundings.shared_memory;
@@ -60,7 +60,7 @@ pub fn run(options: &ReplayOptions, kinds: &[&'static UnitDefinition]) -> Result
     let result = simulate_host_with_code(&topology, &code, start, engine_options);
     drop(progress);
     recording.report();
-    let mut record = RunRecord::of(result.map_err(Failure::from)?, &topology);
+    let mut record = RunRecord::of(result.map_err(Failure::from)?, &topology).ended_by(&interrupt);
     recording.report_ending(&record);
     record.workload = header.program;
     record.parameters = header.parameters;

@@ -18,6 +18,8 @@ pub enum Ending {
     StopTime,
     /// By Ctrl-C.
     Interrupted,
+    /// By SIGTERM.
+    Terminated,
     /// At `--max-wall`.
     WallLimit,
     /// Units wait for each other; the text names them.
@@ -37,6 +39,7 @@ impl Ending {
             Ending::Completed => "completed",
             Ending::StopTime => "stop_time",
             Ending::Interrupted => "interrupted",
+            Ending::Terminated => "terminated",
             Ending::WallLimit => "wall_limit",
             Ending::Deadlock(_) => "deadlock",
             Ending::ProgramKilled(_) => "program_killed",
@@ -95,6 +98,7 @@ impl RunRecord {
             Ending::ProgramKilled(_) => ExitStatus::ProgramFailed,
             Ending::Deadlock(_) | Ending::WallLimit => ExitStatus::DeadlockOrLimit,
             Ending::Interrupted => ExitStatus::Interrupted,
+            Ending::Terminated => ExitStatus::Terminated,
             Ending::StopTime => ExitStatus::Done,
             Ending::Completed if program.is_some_and(|program| !program.finished) => ExitStatus::DeadlockOrLimit,
             Ending::Completed => ExitStatus::Done,
@@ -121,6 +125,9 @@ impl RunRecord {
             Ending::Deadlock(text) => Some(text.clone()),
             Ending::WallLimit => {
                 Some(format!("ended by --max-wall at {} of simulated time; the statistics are partial", self.sim_time))
+            }
+            Ending::Terminated => {
+                Some(format!("ended by SIGTERM at {} of simulated time; the statistics are partial", self.sim_time))
             }
             Ending::Interrupted => {
                 Some(format!("interrupted at {} of simulated time; the statistics are partial", self.sim_time))
@@ -400,6 +407,7 @@ pub(crate) mod tests {
         assert_eq!(status(&|r| r.ending = Ending::WallLimit), (4, false, true));
         assert_eq!(status(&|r| r.ending = Ending::Deadlock("cpu waits".into())), (4, false, true));
         assert_eq!(status(&|r| r.ending = Ending::Interrupted), (130, false, true));
+        assert_eq!(status(&|r| r.ending = Ending::Terminated), (143, false, true));
         assert_eq!(status(&|r| r.ending = Ending::UnitPanic("gpu.sm[0]".into())), (70, false, true));
         assert_eq!(status(&|r| r.ending = Ending::UnitBroken("gpu.own[0]".into())), (5, false, true));
         assert_eq!(status(&|r| r.statistics.outcome = None), (0, true, false));

@@ -4,6 +4,8 @@ use crate::arguments::{Compiler, Isa, RunOptions, SimulationOptions};
 use crate::exit::ExitStatus;
 use crate::failure::Failure;
 use crate::files;
+use crate::interrupt::Interrupt;
+use crate::interruptible::{self, InterruptibleHost};
 use crate::node;
 use crate::node_facts::NodeFacts;
 use crate::progress::Progress;
@@ -13,48 +15,113 @@ use balar_actors::catalogue::UnitDefinition;
 use balar_actors::engine::{self, EngineError, LiveBoard, Outcome};
 use balar_actors::simulation::{RunResult, SimulationError, SimulationRequest, simulate_wrapped};
 use balar_actors::topology::{self, Topology};
+use balar_host::Host;
 use balar_host::trace::Header;
+use balar_protocol::SimTime;
+use balar_protocol::statistics::StatisticSink;
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 /// Runs what the options ask for; returns what came of it, and the topology with everything written out.
 ///
 /// # Errors
 ///
 /// Where the run cannot begin: a mistake in the topology, the workload or the options, or a system without means.
+#[expect(clippy::disallowed_types, reason = "how long a run took is reported, not simulated")]
 pub fn run(options: &RunOptions, kinds: &[&'static UnitDefinition]) -> Result<(RunRecord, String), Failure> {
     let common = &options.simulation;
     refuse_sass(common, "the same kernels from their PTX")?;
+    let interrupt = listen(common)?;
     let topology = node::load(common.topology.as_deref().unwrap_or_default(), &common.set, kinds)?;
     common.selection.check(&topology)?;
     let ptx = match options.compiler {
         Some(compiler) => vec![built_in_ptx(compiler, options, &topology)?],
         None => options.ptx.iter().map(|path| ptx(path)).collect::<Result<_, _>>()?,
     };
-    let interrupt = listen()?;
     let board = LiveBoard::default();
     let request = SimulationRequest {
         topology: topology.clone(),
         workload: options.workload.as_ref().map(|choice| (choice.name.clone(), choice.parameters.clone())),
         ptx,
-        options: engine_options(common, interrupt, &board),
+        options: engine_options(common, interrupt.flag.clone(), &board),
     };
     let progress = Progress::show(&board, common.quiet);
     tracing::debug!(topology = topology.name, threads = common.threads, "the simulation begins");
-    let mut recording = Recording::new(common.record.as_deref());
-    let result = simulate_wrapped(request, |host, program| {
-        let (program_name, topology) = (program.name.to_owned(), topology.name.clone());
-        let header =
-            Header { program: program_name, topology, parameters: program.parameters.clone(), ..Header::default() };
-        recording.wrap(host, header, &program.code, program.shared_memory)
-    });
+    let begun = std::time::Instant::now();
+    let watched = simulate_watched(request, Recording::new(common.record.as_deref()), &interrupt);
     drop(progress);
-    recording.report();
-    let record = RunRecord::of(result.map_err(Failure::from)?, &topology);
-    recording.report_ending(&record);
+    let record = match watched.map_err(|error| Failure::input(format_args!("cannot start a thread: {error}")))? {
+        Some(watched) => {
+            watched.recording.report();
+            let mut record = RunRecord::of(watched.result.map_err(Failure::from)?, &topology).ended_by(&interrupt);
+            if watched.check_given_up {
+                record.ending = interrupt.ending();
+            }
+            watched.recording.report_ending(&record);
+            record
+        }
+        None => nothing_ran(options, &topology, &interrupt, begun.elapsed()),
+    };
     let expanded = topology::show(&topology, Some((&record.workload, &record.parameters)));
     Ok((record, expanded))
+}
+
+/// What comes of a run on a thread of its own.
+struct Watched {
+    result: Result<RunResult, SimulationError>,
+    recording: Recording,
+    /// Was the check of the result interrupted?
+    check_given_up: bool,
+}
+
+/// Simulates; `None` where the interrupt came before the simulation began.
+fn simulate_watched(
+    request: SimulationRequest,
+    mut recording: Recording,
+    interrupt: &Interrupt,
+) -> io::Result<Option<Watched>> {
+    let given_up = Arc::<AtomicBool>::default();
+    let begun = Arc::<AtomicBool>::default();
+    let (told, begins, own) = (given_up.clone(), begun.clone(), interrupt.clone());
+    let work = move || {
+        let topology = request.topology.name.clone();
+        let result = simulate_wrapped(request, |host, program| {
+            let header = Header {
+                program: program.name.to_owned(),
+                topology,
+                parameters: program.parameters.clone(),
+                ..Header::default()
+            };
+            let host = recording.wrap(host, header, &program.code, program.shared_memory)?;
+            begins.store(true, Ordering::Relaxed);
+            Ok(Box::new(InterruptibleHost::new(host, own, told)) as Box<dyn Host>)
+        });
+        Watched { result, recording, check_given_up: false }
+    };
+    let watched = interruptible::run(interrupt, || !begun.load(Ordering::Relaxed), work)?;
+    Ok(watched.map(|watched| Watched { check_given_up: given_up.load(Ordering::Relaxed), ..watched }))
+}
+
+/// The record of a run that was interrupted while its program was made and its code loaded.
+fn nothing_ran(options: &RunOptions, topology: &Topology, interrupt: &Interrupt, wall: Duration) -> RunRecord {
+    let own = topology.workload.as_ref().map(|workload| (&workload.name, &workload.parameters));
+    let chosen = options.workload.as_ref().map(|choice| (&choice.name, &choice.parameters)).or(own);
+    let (workload, parameters) = chosen.map(|(name, given)| (name.clone(), given.clone())).unwrap_or_default();
+    RunRecord {
+        topology: topology.name.clone(),
+        workload,
+        parameters,
+        isa: "ptx",
+        ending: interrupt.ending(),
+        sim_time: SimTime(0),
+        wall,
+        threads: usize::from(options.simulation.threads),
+        statistics: StatisticSink::default(),
+        node: NodeFacts::of(topology),
+    }
 }
 
 /// Refuses `--isa sass`; `instead` is what `--isa ptx` runs.
@@ -66,9 +133,10 @@ pub fn refuse_sass(options: &SimulationOptions, instead: &str) -> Result<(), Fai
     Err(Failure::sentence(ExitStatus::BadInput, "--isa sass: this version runs no SASS", Some(help)))
 }
 
-/// Listens for Ctrl-C.
-pub fn listen() -> Result<Arc<AtomicBool>, Failure> {
-    crate::interrupt::listen().map_err(|error| Failure::input(format_args!("cannot listen for Ctrl-C: {error}")))
+/// Listens for signals, and for the end of the time that the options grant.
+pub fn listen(options: &SimulationOptions) -> Result<Interrupt, Failure> {
+    Interrupt::listen(options.max_wall)
+        .map_err(|error| Failure::input(format_args!("cannot listen for Ctrl-C: {error}")))
 }
 
 /// How the engine is to run, as the options have it.
@@ -114,6 +182,14 @@ fn built_in_ptx(compiler: Compiler, options: &RunOptions, topology: &Topology) -
 }
 
 impl RunRecord {
+    /// The same, where the engine knows only that it was interrupted, with what did it.
+    pub fn ended_by(mut self, interrupt: &Interrupt) -> RunRecord {
+        if self.ending == Ending::Interrupted {
+            self.ending = interrupt.ending();
+        }
+        self
+    }
+
     /// What came of a simulation of `topology`.
     pub fn of(result: RunResult, topology: &Topology) -> RunRecord {
         let mut statistics = result.statistics;

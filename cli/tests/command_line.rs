@@ -419,28 +419,39 @@ fn a_program_that_fails_ends_with_3_and_its_statistics() {
     assert!(json["problem"].as_str().is_some_and(|problem| problem.contains("cudaMalloc")));
 }
 
-#[cfg(unix)]
 #[test]
-fn ctrl_c_ends_a_run_with_its_statistics() {
-    let arguments = ["--topology", "v100_node", "--workload", "gemm:size=1024", "--format", "json"];
-    let mut command = command(&arguments);
-    command.env("RUST_LOG", "balar_cli=debug").stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = command.spawn().expect("the binary runs");
-    let mut stderr = BufReader::new(child.stderr.take().expect("piped"));
-    let mut line = String::new();
-    while !line.contains("the simulation begins") {
-        line.clear();
-        assert!(stderr.read_line(&mut line).expect("UTF-8") > 0, "it ended before the simulation began");
+fn a_limit_that_is_over_before_the_simulation_begins_has_a_result() {
+    let called = call(&small(&["--max-wall", "0.000001", "--format", "json"]));
+    assert_eq!(called.code, 4, "{}", called.stderr);
+    let json = json(&called.stdout);
+    assert_eq!((&json["completed"], &json["ended_by"]), (&false.into(), &"wall_limit".into()));
+    assert_eq!((&json["topology"], &json["workload"]["name"]), (&"v100_node".into(), &"vectoradd".into()));
+}
+
+#[test]
+fn signals_end_a_run_with_its_statistics() {
+    for (signal, code, ended_by) in [("-INT", 130, "interrupted"), ("-TERM", 143, "terminated")] {
+        let arguments = ["--topology", "v100_node", "--workload", "gemm:size=1024", "--format", "json"];
+        let mut command = command(&arguments);
+        command.env("RUST_LOG", "balar_actors=info").stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().expect("the binary runs");
+        let mut stderr = BufReader::new(child.stderr.take().expect("piped"));
+        let mut line = String::new();
+        while !line.contains("the units begin to run") {
+            line.clear();
+            assert!(stderr.read_line(&mut line).expect("UTF-8") > 0, "it ended before the simulation began");
+        }
+        let sent = Command::new("kill").args([signal, &child.id().to_string()]).status().expect("kill runs");
+        assert!(sent.success());
+        let output = child.wait_with_output().expect("it ends");
+        let mut said = String::new();
+        stderr.read_to_string(&mut said).expect("UTF-8");
+        assert_eq!(output.status.code(), Some(code), "{said}");
+        assert!(said.contains("interrupted"), "{said}");
+        let json = json(std::str::from_utf8(&output.stdout).expect("UTF-8"));
+        assert_eq!((&json["completed"], &json["ended_by"]), (&false.into(), &ended_by.into()));
+        assert!(json["statistics"].as_array().is_some_and(|rows| rows.len() > 1000), "{ended_by}");
     }
-    let sent = Command::new("kill").args(["-INT", &child.id().to_string()]).status().expect("kill runs");
-    assert!(sent.success());
-    let output = child.wait_with_output().expect("it ends");
-    let mut said = String::new();
-    stderr.read_to_string(&mut said).expect("UTF-8");
-    assert_eq!(output.status.code(), Some(130), "{said}");
-    assert!(said.contains("interrupted"), "{said}");
-    let json = json(std::str::from_utf8(&output.stdout).expect("UTF-8"));
-    assert_eq!((&json["completed"], &json["ended_by"]), (&false.into(), &"interrupted".into()));
 }
 
 #[test]
@@ -536,7 +547,7 @@ fn shells_and_man_know_the_arguments() {
 fn help_names_the_exit_codes() {
     let help = call(&["--help"]);
     assert_eq!((help.code, help.stderr.as_str()), (0, ""));
-    for code in ["0 ", "1 ", "2 ", "3 ", "4 ", "70 ", "130 "] {
+    for code in ["0 ", "1 ", "2 ", "3 ", "4 ", "70 ", "130 ", "143 "] {
         assert!(help.stdout.lines().any(|line| line.trim_start().starts_with(code)), "{code}: {}", help.stdout);
     }
 }

@@ -74,6 +74,7 @@ fn ended(record: &RunRecord) -> String {
         Ending::Completed => "the program failed",
         Ending::StopTime => "partial: --stop-at",
         Ending::Interrupted => "partial: interrupted",
+        Ending::Terminated => "partial: SIGTERM",
         Ending::WallLimit => "partial: --max-wall",
         Ending::Deadlock(_) => "partial: deadlock",
         Ending::ProgramKilled(_) => "partial: the program was killed",
