@@ -77,6 +77,8 @@ const PROGRAMS: &[Program] = &[
     program("nvrtc", "PASS NVRTC: total 1123875.0\n"),
     program("copies_2d_3d", "PASS copies in two and three dimensions\n"),
     program("pinned_mapped", "PASS pinned and mapped memory\n"),
+    program("registered_memory", "PASS registered memory\n"),
+    program("pageable_queue", "PASS pageable queue\n"),
     program("memory_pools", "PASS memory pools\n"),
     program("host_functions", "PASS host functions: 5 calls\n"),
     // 10 t + 45 for t below 64.
