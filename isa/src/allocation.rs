@@ -60,8 +60,6 @@ pub(crate) struct Allocation {
     pub places: Vec<u32>,
     /// How many the function takes.
     pub count: Places,
-    /// Most rows that hold a live value at one instruction.
-    pub pressure: usize,
     /// The registers that may be read before they are written.
     pub read_first: Vec<u32>,
 }
@@ -90,43 +88,33 @@ pub(crate) fn allocate(
     let mut busy_narrow: Vec<u32> = Vec::new();
     let mut busy_wide: Vec<u32> = Vec::new();
     let mut busy_predicates: Vec<u32> = Vec::new();
-    let mut pressure_changes = vec![0i64; uses.len() + 2];
     for interval in intervals {
         // A place is free again after the last instruction that reads it; that instruction may write to it already.
         let free = |last: u32| last <= interval.first;
         let register = interval.register as usize;
         let last = interval.last.max(interval.first + 1);
-        let (size, place) = match widths[register] {
+        let place = match widths[register] {
             Width::Predicate => {
                 let slot = first_fit(&mut busy_predicates, free);
                 busy_predicates[slot] = last;
-                (0, slot)
+                slot
             }
             Width::One => {
                 let row = first_fit(&mut busy_narrow, free);
                 busy_narrow[row] = last;
-                (1, row)
+                row
             }
             Width::Two => {
                 let pair = first_fit(&mut busy_wide, free);
                 busy_wide[pair] = last;
-                (2, pair)
+                pair
             }
         };
         places[register] = place as u32;
-        pressure_changes[interval.first as usize] += size;
-        pressure_changes[last as usize] -= size;
-    }
-    let mut live = 0;
-    let mut pressure = 0;
-    for change in pressure_changes {
-        live += change;
-        pressure = pressure.max(live);
     }
     Allocation {
         places,
         count: Places { wide: busy_wide.len(), narrow: busy_narrow.len(), predicates: busy_predicates.len() },
-        pressure: pressure as usize,
         read_first,
     }
 }

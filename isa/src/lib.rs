@@ -24,6 +24,7 @@ pub mod module;
 mod operation;
 pub mod program;
 pub mod ptx;
+mod register_demand;
 mod scheduling;
 #[cfg(test)]
 mod tests;

@@ -199,7 +199,8 @@ pub struct Timing {
 /// What a kernel asks of an SM.
 #[derive(Clone, Debug, Default)]
 pub struct Resources {
-    /// 32-bit registers of a thread, the estimate that limits occupancy.
+    /// 32-bit registers of a thread, the estimate that limits occupancy: as many as the GPU's own assembler would name. Warps get
+    /// them in units of the SM's.
     pub registers_per_thread: u32,
     /// Static shared memory, bytes.
     pub shared_bytes: u32,

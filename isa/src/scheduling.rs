@@ -28,7 +28,9 @@ const EXTRA_REGISTERS: i32 = 16;
 /// Registers beyond which no region grows.
 const MOST_REGISTERS: i32 = 96;
 /// Registers of a thread up to which an SM holds all its warps (64 Ki registers, 2048 threads), less the 4 of the calling convention.
-const FULL_OCCUPANCY_REGISTERS: i32 = 28;
+pub(crate) const MOST_WORDS_AT_FULL_OCCUPANCY: i32 = 28;
+/// More than any region has.
+const UNLIMITED: i32 = 1 << 24;
 
 /// Instructions that are ordered together at most: the time that this takes grows with the square.
 const LONGEST_REGION: u32 = 1024;
@@ -106,6 +108,28 @@ pub(crate) fn schedule(
     nodes: &[Node],
     widths: &[Width],
 ) -> Vec<u32> {
+    let regions = regions(graph, liveness, uses, nodes, widths);
+    let pressure = regions.iter().map(|region| region.pressure).max().unwrap_or(0);
+    // Registers are given out eight at a time: what is left of the last eight costs nothing.
+    let spare = ((pressure + 4 + 7) / 8 * 8 - 4).max(MOST_WORDS_AT_FULL_OCCUPANCY);
+    let limit = |pressure: i32| pressure.max(spare).max((pressure + EXTRA_REGISTERS).min(MOST_REGISTERS));
+    in_order(&regions, nodes, uses.len(), limit)
+}
+
+/// As [`schedule`], however many registers that takes.
+pub(crate) fn schedule_freely(
+    graph: &Graph,
+    liveness: &Liveness,
+    uses: &[Uses],
+    nodes: &[Node],
+    widths: &[Width],
+) -> Vec<u32> {
+    let regions = regions(graph, liveness, uses, nodes, widths);
+    in_order(&regions, nodes, uses.len(), |_| UNLIMITED)
+}
+
+/// The regions of a function, from the end of each block.
+fn regions(graph: &Graph, liveness: &Liveness, uses: &[Uses], nodes: &[Node], widths: &[Width]) -> Regions {
     let operands = uses.iter().map(|uses| uses.reads.len() + uses.writes.len()).sum();
     let mut regions = Regions::new(widths.len(), operands);
     let mut live = LiveSet::new(widths);
@@ -129,15 +153,16 @@ pub(crate) fn schedule(
             end = start;
         }
     }
-    let pressure = regions.iter().map(|region| region.pressure).max().unwrap_or(0);
-    // Registers are given out eight at a time: what is left of the last eight costs nothing.
-    let spare = ((pressure + 4 + 7) / 8 * 8 - 4).max(FULL_OCCUPANCY_REGISTERS);
-    let mut order: Vec<u32> = (0..uses.len() as u32).collect();
+    regions
+}
+
+/// Orders each region within the limit that its words in the order of the text give.
+fn in_order(regions: &Regions, nodes: &[Node], count: usize, limit: impl Fn(i32) -> i32) -> Vec<u32> {
+    let mut order: Vec<u32> = (0..count as u32).collect();
     let mut scheduler = ListScheduler::default();
     for region in regions.iter() {
-        let most = region.pressure.max(spare).max((region.pressure + EXTRA_REGISTERS).min(MOST_REGISTERS));
         let range = region.start as usize..region.end as usize;
-        scheduler.schedule(&region, &nodes[range.clone()], most, &mut order[range]);
+        scheduler.schedule(&region, &nodes[range.clone()], limit(region.pressure), &mut order[range]);
     }
     order
 }

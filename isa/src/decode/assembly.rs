@@ -11,12 +11,11 @@ use crate::program::{Calls, Dependencies, LANES, Program, Resources, Timing};
 use crate::ptx::PtxErrorKind;
 use crate::ptx::error::RawError;
 use crate::ptx::source::SourceText;
+use crate::register_demand::{Demand, demand, registers};
 use crate::scheduling::{Node, schedule};
 use smallvec::SmallVec;
 use std::collections::BTreeMap;
 
-/// Registers that the machine's calling convention takes beyond the program's own (stack pointer, spare pair).
-const RESERVED_REGISTERS: u32 = 4;
 /// A thread's stack where functions call themselves. CUDA's default limit (cudaLimitStackSize) is 1 KiB, of frames that hold
 /// little more than what registers do not: frames of PTX hold every argument.
 const STACK_BYTES: u32 = 16 << 10;
@@ -41,6 +40,7 @@ struct Code {
     tables: Vec<Vec<u32>>,
     widths: Vec<Width>,
     allocation: Allocation,
+    demand: Demand,
 }
 
 /// Decodes a kernel and the functions that it can reach.
@@ -147,8 +147,8 @@ struct Plan {
     bases: Vec<Places>,
     /// Registers of all.
     total: Places,
-    /// Most live words on a path of calls.
-    pressure: usize,
+    /// Most words that are live on a path of calls, by the estimate of [`demand`].
+    words: u32,
     /// Bytes of local memory of a thread.
     local_bytes: u32,
     /// Bytes of a thread's stack that frames may begin in.
@@ -187,25 +187,25 @@ fn plan(cycles: &[Cycle], callees: &[(u32, Vec<usize>)], codes: &[Code]) -> Plan
         }
     }
     // Callees come first.
-    let mut pressures = vec![0; count];
+    let mut words = vec![0u32; count];
     let mut depths = vec![0u32; count];
     for number in 0..count {
         let mut own = 0;
         let mut frame = 0;
         let (mut below, mut depth) = (0, 0);
         for &place in &members[number] {
-            own = own.max(codes[place].allocation.pressure);
+            own = own.max(codes[place].demand.words);
             frame = frame.max(frames[place]);
             depth = depth.max(codes[place].frame.outgoing);
             for &callee in &callees[place].1 {
                 let other = cycles[callee].number;
                 if other != number {
-                    below = below.max(pressures[other]);
+                    below = below.max(words[other]);
                     depth = depth.max(depths[other]);
                 }
             }
         }
-        pressures[number] = own + below;
+        words[number] = own.saturating_add(below);
         depths[number] = frame.saturating_add(depth);
     }
     let kernel = cycles[0].number;
@@ -221,7 +221,7 @@ fn plan(cycles: &[Cycle], callees: &[(u32, Vec<usize>)], codes: &[Code]) -> Plan
     Plan {
         bases: cycles.iter().map(|cycle| group_bases[cycle.number]).collect(),
         total,
-        pressure: pressures[kernel],
+        words: words[kernel],
         local_bytes,
         stack_bytes,
         frames,
@@ -313,6 +313,7 @@ impl Decoder<'_> {
             tables: std::mem::take(&mut self.tables),
             widths: std::mem::take(&mut self.widths),
             allocation,
+            demand: demand(self.function),
         })
     }
 
@@ -396,9 +397,9 @@ impl Decoder<'_> {
             return Err(RawError::new(PtxErrorKind::Limit, self.function.span, message));
         }
         let performance = &self.function.performance;
-        let registers = (plan.pressure as u32 + RESERVED_REGISTERS).next_multiple_of(8).clamp(16, 255);
+        let calls = codes.iter().any(|code| code.demand.calls);
         let resources = Resources {
-            registers_per_thread: registers.min(performance.maximum_registers.unwrap_or(255).max(16)),
+            registers_per_thread: registers(plan.words, calls, performance),
             shared_bytes: self.layout.shared_bytes,
             local_bytes,
             maximum_threads: performance.maximum_threads.map(|sizes| sizes.iter().product()),

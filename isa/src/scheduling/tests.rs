@@ -101,7 +101,7 @@ fn registers_in_flight_are_bounded() {
         in_flight += if index % 2 == 0 { 1 } else { -1 };
         most = most.max(in_flight);
     }
-    assert!((8..=FULL_OCCUPANCY_REGISTERS).contains(&most), "{most} loads in flight");
+    assert!((8..=MOST_WORDS_AT_FULL_OCCUPANCY).contains(&most), "{most} loads in flight");
 }
 
 #[test]
