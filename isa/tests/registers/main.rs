@@ -38,7 +38,6 @@ fn estimates_are_near_what_the_assembler_takes() {
     assert_eq!(errors.len(), 2, "PTX of two compilers: {:?}", errors.keys());
     for (compiler, list) in errors {
         let at = |part: f64| list[(list.len() as f64 * part) as usize];
-        println!("{compiler}: {} kernels, median {:.3}, nine of ten within {:.3}", list.len(), at(0.5), at(0.9));
         assert!(list.len() > 90, "{compiler}: {} kernels", list.len());
         assert!(at(0.5) <= MEDIAN, "{compiler}: half of the kernels are off by {:.3} or more", at(0.5));
         assert!(at(0.9) <= NINE_TENTHS, "{compiler}: a tenth of the kernels is off by {:.3} or more", at(0.9));
