@@ -272,9 +272,7 @@ impl Host for BalarReplay {
     fn verification(&self) -> Verification {
         match (&self.different, self.differences) {
             (Some(text), 1) => Verification::Failed(text.clone()),
-            (Some(text), count) => {
-                Verification::Failed(format!("{text}; {} more copies differ", count - 1))
-            }
+            (Some(text), count) => Verification::Failed(format!("{text}; {} more copies differ", count - 1)),
             (None, _) if self.compared => Verification::Passed,
             (None, _) => Verification::NotChecked,
         }
