@@ -114,7 +114,7 @@ pub fn quotient(part: u64, whole: u64, scale: f64, digits: usize) -> String {
     value.map_or("-".to_owned(), |value| format!("{value:.digits$}"))
 }
 
-/// The name of a kernel as its source has it, without parameters: "scale<float>" of "_Z5scaleIfEvPT_i".
+/// The name of a kernel as its source has it, without parameters: `scale<float>` of `_Z5scaleIfEvPT_i`.
 pub fn readable_name(name: &str) -> String {
     let options = DemangleOptions::new().no_params().no_return_type();
     let symbol = Symbol::new(name).ok().filter(|_| name.starts_with("_Z"));

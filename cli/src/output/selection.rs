@@ -5,14 +5,16 @@ use balar_actors::topology::{PathPattern, Topology, suggestion};
 use balar_protocol::statistics::StatisticRow;
 use clap::Args;
 
+const SHOW_HELP: &str = "Print the counters of these units: 'gpu.l2[*]', 'gpu.sm[0..4]', 'gpu' (repeatable)";
+
 /// What to print of a result. Files and JSON always have all of it.
 #[derive(Args, Clone, Debug, Default)]
 pub struct Selection {
     /// Print every counter, not a summary of one screen
     #[arg(long)]
     pub details: bool,
-    /// Print the counters of these units: 'gpu.l2[*]', 'gpu.sm[0..4]', 'gpu' (repeatable)
-    #[arg(long, value_name = "PATH", value_parser = pattern)]
+    /// Units whose counters are printed.
+    #[arg(long, value_name = "PATH", value_parser = pattern, help = SHOW_HELP)]
     pub show: Vec<PathPattern>,
     /// Print these counters: inst_executed,'stall_*' (repeatable)
     #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
