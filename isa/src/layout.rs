@@ -10,6 +10,9 @@ use crate::ptx::error::RawError;
 use crate::ptx::types::StateSpace;
 use std::collections::BTreeMap;
 
+/// Static shared memory of a kernel, bytes (CUDA C++ Programming Guide: what is more must be dynamic, on every GPU).
+const STATIC_SHARED_BYTES: u32 = 48 << 10;
+
 /// Frames begin at multiples of this, or of a larger alignment that a variable asks for.
 pub(crate) const FRAME_ALIGNMENT: u32 = 16;
 
@@ -101,10 +104,19 @@ impl<'a> Layout<'a> {
             StateSpace::Local => &mut self.local_bytes,
             _ => return Ok(None),
         };
-        take(total, variable.bytes(), variable.alignment).map(|offset| Some(u64::from(offset))).ok_or_else(|| {
+        let offset = take(total, variable.bytes(), variable.alignment).ok_or_else(|| {
             let message = format!("{} does not fit the memory space that it is in", variable.name);
             RawError::new(PtxErrorKind::Limit, variable.span, message)
-        })
+        })?;
+        if self.shared_bytes > STATIC_SHARED_BYTES {
+            let bytes = self.shared_bytes;
+            let message = format!(
+                "the kernel's static shared memory is {bytes} bytes with {}, the limit is {STATIC_SHARED_BYTES}",
+                variable.name
+            );
+            return Err(RawError::new(PtxErrorKind::Limit, variable.span, message));
+        }
+        Ok(Some(u64::from(offset)))
     }
 
     /// A symbol's address in its space, where it is the same in all frames.

@@ -6,10 +6,14 @@ use crate::control_flow::Flow;
 use crate::execution::BarrierKind;
 use crate::interpreter::bodies::{ActiveMask, functions};
 use crate::operation::Kind;
+use crate::program::LANES;
 use crate::ptx::ast::{Instruction, OperandKind, Statement};
 use crate::ptx::modifier::Modifier as M;
 use crate::ptx::opcode::Opcode as O;
 use crate::ptx::types::ScalarType as T;
+
+/// Barriers of a CTA (PTX ISA, `barrier`: "sixteen barriers numbered 0..15").
+const BARRIERS: u64 = 16;
 
 impl Decoder<'_> {
     /// Control and exchange; false where the form is not supported.
@@ -92,6 +96,7 @@ impl Decoder<'_> {
             return Ok(true);
         }
         let reduces = instruction.has(M::Red);
+        self.check_barrier(instruction, usize::from(reduces))?;
         let kind = match () {
             () if !reduces && instruction.has(M::Arrive) => BarrierKind::Arrive,
             () if !reduces => BarrierKind::Sync,
@@ -126,5 +131,28 @@ impl Decoder<'_> {
         }
         last.instruction.kind = Kind::Barrier(kind);
         Ok(true)
+    }
+
+    /// Refuses the literals that no barrier has: numbers above 15, and threads that are no whole warps.
+    fn check_barrier(&self, instruction: &Instruction, first: usize) -> Decoded<()> {
+        let literal = |index: usize| match instruction.operands.get(index) {
+            Some(operand) => match operand.kind {
+                OperandKind::Integer(value) => Some((operand, value)),
+                _ => None,
+            },
+            None => None,
+        };
+        match (literal(first), literal(first + 1)) {
+            (Some((operand, number)), _) if number >= BARRIERS => {
+                Err(self.bad(operand, &format!("there is no barrier {number}, they are 0 to {}", BARRIERS - 1)))
+            }
+            (_, Some((operand, threads))) if threads % LANES as u64 != 0 => {
+                let message = format!(
+                    "{threads} threads take part in the barrier, expected a multiple of the warp size, {LANES}"
+                );
+                Err(self.bad(operand, &message))
+            }
+            _ => Ok(()),
+        }
     }
 }

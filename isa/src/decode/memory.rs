@@ -194,6 +194,12 @@ impl Decoder<'_> {
             let values: &[u64] = bytemuck::cast_slice(rows);
             offset = offset.wrapping_add(values[0] as i64);
             is_parameter = true;
+            let end = offset.saturating_add(i64::from(form.element_bytes) * i64::from(form.elements));
+            let size = self.layout.parameter_bytes;
+            if offset < 0 || end > i64::from(size) {
+                let message = format!("bytes {offset} to {} of a parameter block of {size} bytes", end - 1);
+                return Err(self.bad(self.operand(instruction, 1)?, &message));
+            }
         }
         self.start(instruction.span, self.access_cost(instruction));
         let last = self.last();

@@ -53,6 +53,10 @@ fn operands_of_the_wrong_type() {
         ("vadd.u32.u32.u32 %r0, %rd1, %r2", "`vadd` takes a value of type .b32 here"),
         ("vadd2.u32.u32.u32 %r0, %r1.b10, %r2, %r3", "parts `.h0` to `.h3` are expected here"),
         ("vadd4.u32.u32.u32 %r0, %r1.b10, %r2, %r3", "a part for each of the operation's"),
+        ("bar.sync 0, 33", "33 threads take part in the barrier, expected a multiple of the warp size, 32"),
+        ("bar.arrive 1, 16", "16 threads take part in the barrier"),
+        ("bar.red.popc.u32 %r0, 0, 33, %p0", "33 threads take part in the barrier"),
+        ("bar.sync 16", "there is no barrier 16, they are 0 to 15"),
         ("setmaxnreg.inc.sync.aligned.u32 25", "a literal multiple of 8 from 24 to 256"),
     ] {
         let found = problem(instruction).unwrap_or_default();
@@ -118,5 +122,44 @@ fn types_of_the_same_width_agree() {
         "elect.sync _|%p0, -1",
     ] {
         assert_eq!(problem(instruction), None, "{instruction}");
+    }
+}
+
+/// What is wrong with a kernel of the parameters `a`, 4 bytes, and `b`, 8 bytes at offset 8, whose body is on line 5.
+fn problem_of_kernel(body: &str) -> Option<String> {
+    let text = format!(
+        ".version 8.3\n.target sm_70\n.address_size 64\n.entry k(.param .u32 a, .param .u64 b) {{ .reg .b32 %r<3>; .reg .b64 %rd<3>;\n\
+         {body} }}\n"
+    );
+    let module = PtxModule::parse("test.ptx", &text).expect("PTX that reads");
+    module.program("k", &[]).err().map(|errors| errors.to_string())
+}
+
+#[test]
+fn parameters_are_read_inside_their_block() {
+    for body in
+        ["ld.param.u32 %r1, [a];", "ld.param.u64 %rd1, [b];", "ld.param.u32 %r1, [a+12];", "ld.param.u64 %rd1, [b+-8];"]
+    {
+        assert_eq!(problem_of_kernel(body), None, "{body}");
+    }
+    for (body, expected) in [
+        ("ld.param.u64 %rd1, [b+8];", "bytes 16 to 23 of a parameter block of 16 bytes"),
+        ("ld.param.u32 %r1, [a+14];", "bytes 14 to 17 of a parameter block of 16 bytes"),
+        ("ld.param.u32 %r1, [a+-4];", "bytes -4 to -1 of a parameter block of 16 bytes"),
+        ("ld.param.v2.u64 {%rd1, %rd2}, [b];", "bytes 8 to 23 of a parameter block of 16 bytes"),
+    ] {
+        let found = problem_of_kernel(body).unwrap_or_default();
+        assert!(found.contains(expected) && found.contains("test.ptx:5:"), "{body}: {found:?}");
+    }
+}
+
+#[test]
+fn static_shared_memory_is_48_kib_at_most() {
+    // 48 KiB are 49152 bytes; what is dynamic has no size here.
+    assert_eq!(problem_of_kernel(".shared .b8 x[49152]; mov.u32 %r1, x;"), None);
+    for body in [".shared .b8 x[49153];", ".shared .b8 w[1]; .shared .align 8 .b8 x[49152];"] {
+        let found = problem_of_kernel(body).unwrap_or_default();
+        let (file, limit) = ("test.ptx:5:", "the limit is 49152");
+        assert!(found.contains(file) && found.contains(limit) && found.contains(" with x,"), "{body}: {found:?}");
     }
 }
