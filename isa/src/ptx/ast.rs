@@ -56,6 +56,8 @@ pub struct Module {
     pub version: (u16, u16),
     /// `.target`: `sm_75`, `texmode_independent`, `debug` and such, as written.
     pub targets: Vec<Box<str>>,
+    /// The text of the `.target` directive.
+    pub target_span: Span,
     /// `.address_size`: 32 or 64 (32 where absent, as the ISA says).
     pub address_size: u32,
     /// Variables at module scope, each name once: a definition takes the place of its declaration.

@@ -33,13 +33,24 @@ const DIRECTIVES: &[&str] = &[
     "shared", "target", "tex", "version", "visible", "weak", "abi_preserve", "abi_preserve_control", "blocksareclusters",
 ];
 
-/// Whether `.target` takes the word: any GPU, also later ones, and the options of a module.
+/// The versions of PTX by major number, with the latest minor one of each (PTX ISA, "Release Notes").
+const VERSIONS: [(u16, u16); 9] = [(1, 5), (2, 3), (3, 2), (4, 3), (5, 0), (6, 5), (7, 8), (8, 8), (9, 5)];
+
+/// The architectures that `.target` knows (PTX ISA, ".target", and its release notes).
+#[rustfmt::skip]
+const ARCHITECTURES: [u32; 31] = [
+    10, 11, 12, 13, 20, 21, 30, 32, 35, 37, 50, 52, 53, 60, 61, 62, 70, 72, 75, 80, 86, 87, 88, 89, 90, 100, 101, 103, 110, 120,
+    121,
+];
+
+/// Whether `.target` takes the word: a GPU, and the options of a module.
 fn is_target(word: &str) -> bool {
     let architecture = word.strip_prefix("sm_").or_else(|| word.strip_prefix("compute_"));
     match architecture {
         Some(number) => {
             let digits = number.trim_end_matches(['a', 'f']);
-            !digits.is_empty() && digits.len() + 1 >= number.len() && digits.bytes().all(|byte| byte.is_ascii_digit())
+            let is_known = digits.parse().is_ok_and(|number: u32| ARCHITECTURES.contains(&number));
+            digits.len() + 1 >= number.len() && digits.bytes().all(|byte| byte.is_ascii_digit()) && is_known
         }
         None => matches!(word, "texmode_unified" | "texmode_independent" | "map_f64_to_f32" | "debug"),
     }
@@ -48,6 +59,15 @@ fn is_target(word: &str) -> bool {
 impl<'a> Parser<'a> {
     /// The whole text.
     pub(super) fn module(&mut self) {
+        let first = self.current.span;
+        let mut has_header = self.at_dotted("version");
+        if has_header {
+            match self.module_item() {
+                Ok(()) => has_header = self.at_dotted("target"),
+                Err(_) => self.recover_module_item(first),
+            }
+        }
+        let after = self.current.span;
         while !self.at_end() && !self.is_hopeless() {
             let before = self.current.span;
             if self.module_item().is_err() {
@@ -55,6 +75,14 @@ impl<'a> Parser<'a> {
             }
         }
         self.find_initial_symbols();
+        // A text with other mistakes is told those: without a header it may be no PTX at all.
+        if !has_header && self.errors.is_empty() && self.lexer.errors.is_empty() {
+            let (span, missing) =
+                if self.version == (0, 0) || first == after { (first, "version") } else { (after, "target") };
+            let message = format!("the directive `.{missing}` is missing at the start of the text");
+            let expected = "expected `.version` and `.target`, such as `.version 7.8` and `.target sm_70`".to_owned();
+            self.error_at(PtxErrorKind::Syntax, span, message, Some(expected));
+        }
     }
 
     /// Passes the rest of a broken item: to its `;`, over its braces, or to what surely begins another.
@@ -138,6 +166,12 @@ impl<'a> Parser<'a> {
             (Ok(major), Ok(minor)) if matches!(token.kind, TokenKind::DecimalFloat | TokenKind::Integer) => {
                 self.take();
                 self.version = (major, minor);
+                if !VERSIONS.iter().any(|(known, last)| *known == major && minor <= *last) {
+                    let (major, minor) = VERSIONS[VERSIONS.len() - 1];
+                    let message = format!("there is no PTX version {}", token.text);
+                    let expected = format!("the latest version that is known is {major}.{minor}");
+                    self.error_at(PtxErrorKind::BadLiteral, token.span, message, Some(expected));
+                }
                 Ok(())
             }
             _ => Err(self.unexpected("expected a version such as 7.8")),
@@ -145,7 +179,7 @@ impl<'a> Parser<'a> {
     }
 
     fn target(&mut self) -> Parsed<()> {
-        self.take();
+        let start = self.take().span.start;
         loop {
             let name = self.expect_identifier("a target such as sm_70")?;
             if !is_target(name.text) {
@@ -159,6 +193,7 @@ impl<'a> Parser<'a> {
             }
             self.targets.push(name.text.into());
             if !self.accept(b',') {
+                self.target_span = self.span_from(start);
                 return Ok(());
             }
         }

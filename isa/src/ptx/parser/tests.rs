@@ -424,6 +424,22 @@ fn mistakes_outside_functions() {
         (".global .u32 a[2] = {1, 2, 3};", Kind::BadLiteral, "too many initial values"),
         (".target sm70", Kind::BadLiteral, "`sm70` is no target"),
         (".target sm_90ab", Kind::BadLiteral, "`sm_90ab` is no target"),
+        (".version 8.3\n.target sm_999", Kind::BadLiteral, "`sm_999` is no target"),
+        (".version 99.9\n.target sm_70", Kind::BadLiteral, "there is no PTX version 99.9"),
+        (".version 7.9\n.target sm_70", Kind::BadLiteral, "there is no PTX version 7.9"),
+        ("", Kind::Syntax, "the directive `.version` is missing at the start of the text"),
+        (".func f() { ret; }", Kind::Syntax, "the directive `.version` is missing at the start of the text"),
+        (
+            ".version 8.3\n.func f() { ret; }",
+            Kind::Syntax,
+            "the directive `.target` is missing at the start of the text",
+        ),
+        (".target sm_70\n.version 8.3", Kind::Syntax, "the directive `.version` is missing at the start of the text"),
+        (
+            ".global .u32 a;\n.version 8.3\n.target sm_70",
+            Kind::Syntax,
+            "the directive `.version` is missing at the start of the text",
+        ),
         (".global .u32 a<2> = 1;", Kind::Syntax, "an initial value of a range of variables"),
         (".global .u32 a<9999>;", Kind::Limit, "more than 4096 variables in a range"),
         (".reg .b32 %g;\n.func f() { add.s32 %g, %g, 1; }", Kind::UndeclaredRegister, "register `%g` is not declared"),
@@ -438,6 +454,8 @@ fn mistakes_outside_functions() {
         let errors = parse("bad.ptx", text).expect_err(text);
         assert_eq!((errors.errors[0].kind, errors.errors[0].message.as_str()), (kind, message), "{text}: {errors}");
     }
+    let errors = parse("bad.ptx", ".version x\n.target sm_70\n").expect_err("an error");
+    assert_eq!(errors.errors.len(), 1, "{errors}");
 }
 
 #[test]
