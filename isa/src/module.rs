@@ -152,6 +152,20 @@ impl PtxModule {
         self.linkage.modules().iter().map(architecture).max().unwrap_or(0)
     }
 
+    /// Checks that a GPU of this compute capability can be given the texts: none is for a later generation. Those for a later member
+    /// of its generation are let pass, since nvcc 13 compiles for none before sm_75.
+    ///
+    /// # Errors
+    ///
+    /// The first `.target` of a later generation.
+    pub fn check_target(&self, compute_capability: (u32, u32)) -> Result<(), PtxErrors> {
+        let (major, minor) = compute_capability;
+        let mut modules = (0..).zip(self.linkage.modules());
+        let Some((module, text)) = modules.find(|(_, text)| architecture(text) / 10 > major) else { return Ok(()) };
+        let message = format!("PTX for sm_{} on a GPU of compute capability {major}.{minor}", architecture(text));
+        Err(self.linkage.errors(vec![(module, RawError::new(PtxErrorKind::Limit, text.target_span, message))]))
+    }
+
     /// The architecture that the text of a kernel is for; 0 where it names none, or there is no such kernel.
     pub fn architecture_of(&self, kernel: &str) -> u32 {
         let number = self.linkage.kernel(kernel);

@@ -41,6 +41,9 @@ fn run_kernel(body: &str, threads: &str) -> Called {
     let arguments = [
         "--topology",
         "v100_node",
+        // Before Ampere, no GPU copies asynchronously.
+        "--set",
+        "gpu.scheduler.compute_capability=(9, 0)",
         "--ptx",
         "kernel.ptx",
         "--format",

@@ -73,6 +73,9 @@ pub enum LoadError {
     /// The PTX texts.
     #[error(transparent)]
     Ptx(#[from] Box<PtxErrors>),
+    /// The PTX texts are for a later generation of GPUs.
+    #[error("cudaErrorNoKernelImageForDevice: {0}")]
+    Target(Box<PtxErrors>),
     /// The memory has no room for what it needs.
     #[error("{name} needs {bytes} bytes of memory for {what}, more than is free")]
     Memory {
@@ -92,6 +95,7 @@ impl LoadError {
             LoadError::Image { error: ImageError::NoCode { .. }, .. } => CudaError::NoKernelImageForDevice,
             LoadError::Image { .. } => CudaError::InvalidKernelImage,
             LoadError::Ptx(_) => CudaError::InvalidPtx,
+            LoadError::Target(_) => CudaError::NoKernelImageForDevice,
             LoadError::Memory { .. } => CudaError::MemoryAllocation,
         }
     }
@@ -155,6 +159,8 @@ impl ModuleLoader {
         memory: &mut dyn ModuleMemory,
     ) -> Result<LoadedModule, LoadError> {
         let cached = self.code.linked(request.texts)?;
+        let target = cached.module.check_target(request.compute_capability);
+        target.map_err(|errors| LoadError::Target(Box::new(errors)))?;
         let mut addresses = Vec::new();
         let placed = place(&cached.module, request, &mut addresses, memory);
         let heap = match placed {
@@ -458,6 +464,11 @@ mod tests {
         }
         let error = load(&mut node, 0, 1, ".version 7.0 nonsense", &mut Upwards::new(0, 9)).expect_err("no PTX");
         assert_eq!(error.cuda_error(), CudaError::InvalidPtx);
+        let later = TEXT.replace("sm_75", "sm_80");
+        let error = load(&mut node, 0, 1, &later, &mut Upwards::new(0, 9)).expect_err("PTX for a later GPU");
+        assert_eq!(error.cuda_error(), CudaError::NoKernelImageForDevice);
+        let why = "PTX for sm_80 on a GPU of compute capability 7.0";
+        assert!(error.to_string().contains("test.ptx:2:22: ") && error.to_string().contains(why), "{error}");
         assert!(node.tables.kernels.find(0, 1, "use").is_none());
     }
 
