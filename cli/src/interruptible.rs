@@ -3,6 +3,7 @@
 use crate::interrupt::Interrupt;
 use balar_host::call::CallResult;
 use balar_host::{Host, Measurement, Next, ThreadId, Verification};
+use balar_protocol::ProcessId;
 use std::io;
 use std::panic;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -93,16 +94,16 @@ impl Host for InterruptibleHost {
         self.inner().complete(thread, result);
     }
 
-    fn call_back(&mut self, function: u64) {
-        self.inner().call_back(function);
+    fn call_back(&mut self, process: ProcessId, function: u64) {
+        self.inner().call_back(process, function);
     }
 
-    fn receive(&mut self, transfer: u32, data: Arc<[u8]>) {
-        self.inner().receive(transfer, data);
+    fn receive(&mut self, process: ProcessId, transfer: u32, data: Arc<[u8]>) {
+        self.inner().receive(process, transfer, data);
     }
 
-    fn printed(&mut self, text: &[u8], error: &[u8]) {
-        self.inner().printed(text, error);
+    fn printed(&mut self, process: ProcessId, text: &[u8], error: &[u8]) {
+        self.inner().printed(process, text, error);
     }
 
     fn verification(&self) -> Verification {
@@ -139,11 +140,11 @@ mod tests {
 
         fn complete(&mut self, _: ThreadId, _: CallResult) {}
 
-        fn call_back(&mut self, _: u64) {}
+        fn call_back(&mut self, _: ProcessId, _: u64) {}
 
-        fn receive(&mut self, _: u32, _: Arc<[u8]>) {}
+        fn receive(&mut self, _: ProcessId, _: u32, _: Arc<[u8]>) {}
 
-        fn printed(&mut self, _: &[u8], _: &[u8]) {}
+        fn printed(&mut self, _: ProcessId, _: &[u8], _: &[u8]) {}
 
         fn verification(&self) -> Verification {
             loop {

@@ -286,6 +286,7 @@ impl Serialize for KernelEntry<'_> {
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("launch", &kernel.launch.0)?;
         map.serialize_entry("name", &kernel.name)?;
+        map.serialize_entry("process", &kernel.process)?;
         map.serialize_entry("stream", &kernel.stream)?;
         map.serialize_entry("gpu", &kernel.gpu)?;
         map.serialize_entry("grid", &kernel.grid)?;
@@ -347,6 +348,7 @@ pub(crate) mod tests {
         for (launch, name, cycles) in [(0, "lud_diagonal", 100), (1, "lud_internal", 400), (2, "lud_diagonal", 140)] {
             statistics.kernels.push(KernelRecord {
                 launch: LaunchId(launch),
+                process: ProcessId::FIRST,
                 name: name.to_owned(),
                 stream: 0,
                 gpu: "gpu".to_owned(),

@@ -2,8 +2,10 @@
 //!
 //! Allocations are aligned to 256 bytes. Those below 2 MiB share segments of 2 MiB, larger ones take whole segments, as
 //! CUDA's do: so the addresses of a program, and with them its cache sets and pages, lie as on hardware. The smallest free
-//! range that holds a request is taken; freed ranges join their neighbours.
+//! range that holds a request is taken; freed ranges join their neighbours. Processes share the memory, but no segment of it: what one
+//! may access ends at whole pages.
 
+use balar_protocol::ProcessId;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -32,6 +34,8 @@ struct Allocation {
     requested: u64,
     /// Bytes taken.
     reserved: u64,
+    /// Whose it is.
+    process: ProcessId,
     /// Whether programs know it by this address.
     is_addressed: bool,
 }
@@ -81,8 +85,8 @@ pub(crate) struct DeviceAllocator {
     reserved: u64,
     /// Whole segments.
     segments: FreeRanges,
-    /// Within segments that small allocations share.
-    small: FreeRanges,
+    /// By process: within segments that its small allocations share.
+    small: BTreeMap<ProcessId, FreeRanges>,
     allocations: BTreeMap<u64, Allocation>,
 }
 
@@ -103,35 +107,43 @@ impl DeviceAllocator {
         if usable > 0 {
             segments.give(base, usable, None);
         }
-        let small = FreeRanges::default();
-        DeviceAllocator { base, capacity, alignment, reserved: 0, segments, small, allocations: BTreeMap::new() }
+        DeviceAllocator {
+            base,
+            capacity,
+            alignment,
+            reserved: 0,
+            segments,
+            small: BTreeMap::new(),
+            allocations: BTreeMap::new(),
+        }
     }
 
-    /// Allocates `bytes`, which is not zero.
-    pub fn allocate(&mut self, bytes: u64) -> Result<u64, OutOfMemory> {
-        self.take(bytes, true)
+    /// Allocates `bytes`, which is not zero, for a process.
+    pub fn allocate(&mut self, process: ProcessId, bytes: u64) -> Result<u64, OutOfMemory> {
+        self.take(process, bytes, true)
     }
 
     /// Takes `bytes`, which is not zero, that are no allocation of a program at the address where they lie.
-    pub fn set_aside(&mut self, bytes: u64) -> Result<u64, OutOfMemory> {
-        self.take(bytes, false)
+    pub fn set_aside(&mut self, process: ProcessId, bytes: u64) -> Result<u64, OutOfMemory> {
+        self.take(process, bytes, false)
     }
 
-    fn take(&mut self, bytes: u64, is_addressed: bool) -> Result<u64, OutOfMemory> {
+    fn take(&mut self, process: ProcessId, bytes: u64, is_addressed: bool) -> Result<u64, OutOfMemory> {
         let unit = if bytes < SEGMENT { self.alignment } else { SEGMENT };
         let Some(reserved) = bytes.checked_next_multiple_of(unit) else { return Err(self.exhausted(bytes)) };
         let address = if bytes >= SEGMENT {
             self.segments.take(reserved)
         } else {
-            self.small.take(reserved).or_else(|| {
+            let small = self.small.entry(process).or_default();
+            small.take(reserved).or_else(|| {
                 let segment = self.segments.take(SEGMENT)?;
-                self.small.give(segment, SEGMENT, Some(SEGMENT));
-                self.small.take(reserved)
+                small.give(segment, SEGMENT, Some(SEGMENT));
+                small.take(reserved)
             })
         };
         let Some(address) = address else { return Err(self.exhausted(bytes)) };
         self.reserved += reserved;
-        self.allocations.insert(address, Allocation { requested: bytes, reserved, is_addressed });
+        self.allocations.insert(address, Allocation { requested: bytes, reserved, process, is_addressed });
         Ok(address)
     }
 
@@ -144,29 +156,35 @@ impl DeviceAllocator {
             self.segments.give(address, allocation.reserved, None);
             return true;
         }
-        let (start, length) = self.small.give(address, allocation.reserved, Some(SEGMENT));
+        let small = self.small.entry(allocation.process).or_default();
+        let (start, length) = small.give(address, allocation.reserved, Some(SEGMENT));
         if length == SEGMENT {
-            self.small.0.remove(&start);
+            small.0.remove(&start);
             self.segments.give(start, length, None);
         }
         true
     }
 
-    /// Does an allocation begin at `address`?
-    pub fn is_allocation(&self, address: u64) -> bool {
-        self.allocations.get(&address).is_some_and(|allocation| allocation.is_addressed)
+    /// Whose allocation begins at `address`.
+    pub fn owner(&self, address: u64) -> Option<ProcessId> {
+        self.allocations.get(&address).filter(|allocation| allocation.is_addressed).map(|allocation| allocation.process)
     }
 
-    /// The allocation that holds `address`: where it begins, and its bytes.
-    pub fn allocation_of(&self, address: u64) -> Option<(u64, u64)> {
+    /// The allocation that holds `address`: where it begins, its bytes, and whose it is.
+    pub fn allocation_of(&self, address: u64) -> Option<(u64, u64, ProcessId)> {
         let (start, allocation) = self.allocations.range(..=address).next_back()?;
         let is_in = allocation.is_addressed && address - start < allocation.requested;
-        is_in.then_some((*start, allocation.requested))
+        is_in.then_some((*start, allocation.requested, allocation.process))
     }
 
-    /// Where all allocations begin.
-    pub fn starts(&self) -> impl Iterator<Item = u64> + '_ {
-        self.allocations.keys().copied()
+    /// Where all allocations of a process begin.
+    pub fn starts(&self, process: ProcessId) -> impl Iterator<Item = u64> + '_ {
+        self.allocations.iter().filter(move |(_, allocation)| allocation.process == process).map(|(start, _)| *start)
+    }
+
+    /// The process is gone, and what it had was freed.
+    pub fn forget(&mut self, process: ProcessId) {
+        self.small.remove(&process);
     }
 
     /// The first address after the range that allocations are taken from.
@@ -179,15 +197,16 @@ impl DeviceAllocator {
         self.reserved
     }
 
-    /// Is the whole range inside one allocation?
-    pub fn contains(&self, address: u64, bytes: u64) -> bool {
-        let Some((start, allocation)) = self.allocations.range(..=address).next_back() else { return false };
+    /// The allocation that the whole range is inside of: where it begins, and whose it is.
+    pub fn holder(&self, address: u64, bytes: u64) -> Option<(u64, ProcessId)> {
+        let (start, allocation) = self.allocations.range(..=address).next_back()?;
         let offset = address - start;
-        allocation.is_addressed && offset <= allocation.requested && allocation.requested - offset >= bytes
+        let holds = allocation.is_addressed && offset <= allocation.requested && allocation.requested - offset >= bytes;
+        holds.then_some((*start, allocation.process))
     }
 
     fn exhausted(&self, requested: u64) -> OutOfMemory {
-        let ranges = self.segments.0.values().chain(self.small.0.values());
+        let ranges = self.segments.0.values().chain(self.small.values().flat_map(|small| small.0.values()));
         let largest = ranges.copied().max().unwrap_or(0);
         OutOfMemory { requested, free: self.capacity - self.reserved, capacity: self.capacity, largest }
     }
@@ -198,53 +217,72 @@ mod tests {
     use super::*;
 
     const BASE: u64 = 0x7000_0000_0000;
+    const P: ProcessId = ProcessId(0);
 
     #[test]
     fn small_allocations_share_a_segment() {
         let mut allocator = DeviceAllocator::new(BASE, 16 << 20);
-        assert_eq!(allocator.allocate(1), Ok(BASE));
-        assert_eq!(allocator.allocate(257), Ok(BASE + 256));
-        assert_eq!(allocator.allocate(655_360), Ok(BASE + 768));
-        assert_eq!(allocator.allocate(3 << 20), Ok(BASE + SEGMENT), "two segments of its own");
-        assert_eq!(allocator.allocate((2 << 20) - 1), Ok(BASE + 3 * SEGMENT), "does not fit the shared segment");
-        assert!(allocator.contains(BASE + 256, 257) && !allocator.contains(BASE + 256, 258));
-        assert!(!allocator.contains(BASE + 256 + 300, 1) && !allocator.contains(BASE - 1, 1));
+        assert_eq!(allocator.allocate(P, 1), Ok(BASE));
+        assert_eq!(allocator.allocate(P, 257), Ok(BASE + 256));
+        assert_eq!(allocator.allocate(P, 655_360), Ok(BASE + 768));
+        assert_eq!(allocator.allocate(P, 3 << 20), Ok(BASE + SEGMENT), "two segments of its own");
+        assert_eq!(allocator.allocate(P, (2 << 20) - 1), Ok(BASE + 3 * SEGMENT), "does not fit the shared segment");
+        let holder = |address, bytes| allocator.holder(address, bytes);
+        assert_eq!((holder(BASE + 256, 257), holder(BASE + 256, 258)), (Some((BASE + 256, P)), None));
+        assert_eq!((holder(BASE + 256 + 300, 1), holder(BASE - 1, 1)), (None, None));
     }
 
     #[test]
     fn freed_ranges_join_and_the_smallest_that_fits_is_taken() {
         let mut allocator = DeviceAllocator::new(BASE, 16 << 20);
         let at: Vec<u64> =
-            [1024, 256, 512, 256].iter().map(|&bytes| allocator.allocate(bytes).expect("fits")).collect();
+            [1024, 256, 512, 256].iter().map(|&bytes| allocator.allocate(P, bytes).expect("fits")).collect();
         assert!(allocator.free(at[0]) && allocator.free(at[2]));
-        assert_eq!(allocator.allocate(500), Ok(at[2]), "best fit, not first fit");
+        assert_eq!(allocator.allocate(P, 500), Ok(at[2]), "best fit, not first fit");
         assert!(allocator.free(at[2]) && allocator.free(at[1]) && !allocator.free(at[1]));
-        assert_eq!(allocator.allocate(1024 + 256 + 512), Ok(at[0]), "three neighbours have joined");
+        assert_eq!(allocator.allocate(P, 1024 + 256 + 512), Ok(at[0]), "three neighbours have joined");
         assert!(allocator.free(at[0]) && allocator.free(at[3]));
         assert_eq!(allocator.reserved, 0);
-        assert_eq!(allocator.allocate(16 << 20), Ok(BASE), "empty segments go back");
+        assert_eq!(allocator.allocate(P, 16 << 20), Ok(BASE), "empty segments go back");
     }
 
     #[test]
     fn what_is_set_aside_takes_room_and_is_no_allocation() {
         let mut allocator = DeviceAllocator::new(BASE, 4 << 20);
-        assert_eq!(allocator.set_aside(2 << 20), Ok(BASE));
-        assert!(!allocator.is_allocation(BASE) && !allocator.contains(BASE, 1));
+        assert_eq!(allocator.set_aside(P, 2 << 20), Ok(BASE));
+        assert_eq!((allocator.owner(BASE), allocator.holder(BASE, 1)), (None, None));
         assert_eq!(allocator.allocation_of(BASE), None);
-        assert_eq!((allocator.reserved(), allocator.allocate(3 << 20).is_err()), (2 << 20, true));
-        assert!(allocator.free(BASE) && allocator.allocate(3 << 20).is_ok());
+        assert_eq!((allocator.reserved(), allocator.allocate(P, 3 << 20).is_err()), (2 << 20, true));
+        assert!(allocator.free(BASE) && allocator.allocate(P, 3 << 20).is_ok());
+    }
+
+    #[test]
+    fn processes_share_the_memory_and_no_segment() {
+        let mut allocator = DeviceAllocator::new(BASE, 6 << 20);
+        let other = ProcessId(1);
+        assert_eq!(
+            [P, other, P, other].map(|process| allocator.allocate(process, 256)),
+            [0, SEGMENT, 256, SEGMENT + 256].map(|at| Ok(BASE + at))
+        );
+        assert_eq!(allocator.starts(other).collect::<Vec<_>>(), [BASE + SEGMENT, BASE + SEGMENT + 256]);
+        assert_eq!(allocator.owner(BASE + SEGMENT), Some(other));
+        assert_eq!(allocator.allocate(ProcessId(2), 1), Ok(BASE + 2 * SEGMENT));
+        assert!(allocator.allocate(ProcessId(3), 1).is_err(), "what is left of others' segments is not for it");
+        assert!(allocator.free(BASE + SEGMENT) && allocator.free(BASE + SEGMENT + 256));
+        allocator.forget(other);
+        assert_eq!(allocator.allocate(ProcessId(3), SEGMENT), Ok(BASE + SEGMENT), "an empty segment is for all");
     }
 
     #[test]
     fn exhaustion_tells_the_sizes() {
         let mut allocator = DeviceAllocator::new(BASE, 4 << 20);
-        assert_eq!(allocator.allocate(4096), Ok(BASE));
-        let error = allocator.allocate(3 << 20).expect_err("one segment is left");
+        assert_eq!(allocator.allocate(P, 4096), Ok(BASE));
+        let error = allocator.allocate(P, 3 << 20).expect_err("one segment is left");
         assert_eq!(
             error.to_string(),
             "out of device memory: 3145728 bytes requested, 4190208 of 4194304 bytes free, the largest free range has 2097152"
         );
-        assert!(allocator.allocate(u64::MAX).is_err());
-        assert!(DeviceAllocator::new(BASE, 0).allocate(1).is_err());
+        assert!(allocator.allocate(P, u64::MAX).is_err());
+        assert!(DeviceAllocator::new(BASE, 0).allocate(P, 1).is_err());
     }
 }

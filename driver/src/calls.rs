@@ -1,15 +1,28 @@
 //! What each CUDA call does.
 
 use crate::Driver;
+use crate::driver::State;
 use crate::launch::LaunchRequest;
-use crate::order::operations::Edge;
-use crate::order::streams::StreamKey;
+use crate::order::events::no_event;
+use crate::order::operations::{Edge, Operations};
+use crate::order::streams::{StreamKey, Streams};
 use crate::order::work::Delivery;
 use crate::order::work::{OperationNumber, Work};
+use crate::process::Process;
 use crate::wait::{Then, Until, Wait};
 use balar_host::CudaError;
 use balar_host::call::{CopyEnd, CopyShape, Launch};
 use balar_host::{Bytes, Call, CallResult, ThreadId};
+use balar_protocol::{ContextId, ProcessId};
+
+/// Who makes a call: a thread, and the context that is current to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Caller {
+    /// The thread.
+    pub thread: ThreadId,
+    /// The context.
+    pub context: ContextId,
+}
 
 /// What becomes of a call when its host time is over.
 #[derive(Clone, Debug, PartialEq)]
@@ -25,77 +38,78 @@ pub(crate) type CallOutcome = Result<Outcome, (CudaError, String)>;
 pub(crate) const NOTHING: CallOutcome = Ok(Outcome::Returns(CallResult::None));
 
 impl Driver {
-    /// What becomes of a thread's call on a device, once its host part is over. The call may have to wait; then what it waits for may
+    /// What becomes of a thread's call, once its host part is over. The call may have to wait; then what it waits for may
     /// be over already.
-    pub fn call(&mut self, thread: ThreadId, device: usize, call: Call) -> Result<Outcome, CudaError> {
+    pub fn call(&mut self, caller: Caller, call: Call) -> Result<Outcome, CudaError> {
+        let context = caller.context;
         let outcome = match call {
             Call::NotImplemented { function } => {
                 Err((CudaError::NotSupported, format!("{function} is not implemented")))
             }
-            Call::CallbackDone { function } => self.callback_done(function),
-            _ if device >= self.state.contexts.len() => {
-                Err((CudaError::InvalidDevice, format!("there is no device {device}")))
+            Call::CallbackDone { function } => self.callback_done(context.process(), function),
+            _ if context.gpu() >= self.gpus.len() => {
+                Err((CudaError::InvalidDevice, format!("there is no device {}", context.gpu())))
             }
             Call::DeviceReset => {
-                let until = Until::DeviceBefore { device, number: self.state.operations.next() };
+                let until = Until::ContextBefore { context, number: self.state.operations.next() };
                 Ok(Outcome::Waits(Wait { until, then: Then::Reset }))
             }
-            _ if self.state.contexts[device].sticky.is_some() => Ok(Outcome::Returns(self.sticky_error(device))),
-            call => self.perform(thread, device, call),
+            _ if self.context(context).sticky.is_some() => Ok(Outcome::Returns(self.sticky_error(context))),
+            call => self.perform(caller, call),
         };
-        self.noted(outcome)
+        self.noted(context, outcome)
     }
 
     /// A call that had to wait before it could do anything is made again.
-    pub fn retry(&mut self, thread: ThreadId, device: usize, call: Call) -> Result<Outcome, CudaError> {
-        let outcome = self.perform(thread, device, call);
-        self.noted(outcome)
+    pub fn retry(&mut self, caller: Caller, call: Call) -> Result<Outcome, CudaError> {
+        let outcome = self.perform(caller, call);
+        self.noted(caller.context, outcome)
     }
 
-    fn noted(&mut self, outcome: CallOutcome) -> Result<Outcome, CudaError> {
+    fn noted(&mut self, context: ContextId, outcome: CallOutcome) -> Result<Outcome, CudaError> {
         outcome.map_err(|failure| {
             let error = failure.0;
-            self.state.last_error = Some(failure);
+            self.own(context).last_error = Some(failure);
             error
         })
     }
 
     /// What a call waited for is over. Gives the error that it returns, if its context has failed.
-    pub fn finish(&mut self, device: usize, then: Then) -> Option<CallResult> {
+    pub fn finish(&mut self, context: ContextId, then: Then) -> Option<CallResult> {
         let reset = matches!(then, Then::Reset);
         match then {
             Then::Nothing | Then::Again(_) => {}
             Then::Free(address) => self.end_allocation(address),
-            Then::Unmap(pointer, bytes) => self.unmap(pointer, bytes),
-            Then::Unload(module) => self.unload_module(module),
-            Then::Reset => self.reset_device(device),
+            Then::Unmap(pointer, bytes) => self.unmap(context, pointer, bytes),
+            Then::Close(pointer) => self.close_memory(context.process(), pointer),
+            Then::Unload(module) => self.unload_module(context, module),
+            Then::Reset => self.reset_context(context),
         }
-        (self.state.contexts[device].sticky.is_some() && !reset).then(|| self.sticky_error(device))
+        (self.context(context).sticky.is_some() && !reset).then(|| self.sticky_error(context))
     }
 
-    fn perform(&mut self, thread: ThreadId, device: usize, call: Call) -> CallOutcome {
+    fn perform(&mut self, caller: Caller, call: Call) -> CallOutcome {
+        let context = caller.context;
         match call {
             Call::Launch(ref launch) => {
                 let stream = launch.stream;
-                let key = self.find_stream(device, stream)?;
-                let (work, extra) = self.work_of(device, key, Delivery::None, call)?;
-                self.push(key, work, &extra);
-                let until = Until::QueueRoom(device);
+                let key = self.find_stream(context, stream)?;
+                let (work, extra) = self.work_of(context, key, Delivery::None, call)?;
+                self.push(context, key, work, &extra);
+                let until = Until::QueueRoom(context);
                 if self.is_over(&until) { NOTHING } else { Ok(Outcome::Waits(Wait { until, then: Then::Nothing })) }
             }
             Call::MemcpyHostToDevice { stream, asynchronous, .. }
             | Call::MemcpyDeviceToDevice { stream, asynchronous, .. }
             | Call::Copy { stream, asynchronous, .. }
-            | Call::Memset { stream, asynchronous, .. } => {
-                self.stream_call(thread, device, stream, None, asynchronous, call)
-            }
+            | Call::Memset { stream, asynchronous, .. } => self.stream_call(caller, stream, None, asynchronous, call),
             Call::MemcpyDeviceToHost { stream, asynchronous, transfer, .. } => {
-                self.stream_call(thread, device, stream, Some(transfer), asynchronous, call)
+                self.stream_call(caller, stream, Some(transfer), asynchronous, call)
             }
             Call::HostFunction { stream, .. }
             | Call::EventRecord { stream, .. }
-            | Call::StreamWaitEvent { stream, .. } => self.stream_call(thread, device, stream, None, true, call),
-            Call::GraphLaunch { nodes, stream } => self.launch_graph(device, nodes, stream),
+            | Call::StreamWaitEvent { stream, .. } => self.stream_call(caller, stream, None, true, call),
+            Call::GraphLaunch { nodes, stream } => self.launch_graph(context, nodes, stream),
             Call::StreamCreate { .. }
             | Call::StreamDestroy { .. }
             | Call::StreamSynchronize { .. }
@@ -105,45 +119,46 @@ impl Driver {
             | Call::EventSynchronize { .. }
             | Call::EventQuery { .. }
             | Call::EventElapsed { .. }
-            | Call::DeviceSynchronize => self.order_call(device, call),
+            | Call::DeviceSynchronize => self.order_call(context, call),
             Call::ModuleLoad { .. }
             | Call::ModuleUnload { .. }
             | Call::FunctionAttributes { .. }
-            | Call::SetDynamicSharedLimit { .. } => self.module_call(device, call),
+            | Call::SetDynamicSharedLimit { .. } => self.module_call(context, call),
             Call::ArrayCreate { .. }
             | Call::ArrayDestroy { .. }
             | Call::TextureCreate { .. }
             | Call::SurfaceCreate { .. }
             | Call::ImageDestroy { .. }
             | Call::TextureBind { .. }
-            | Call::SurfaceBind { .. } => self.image_call(device, call),
+            | Call::SurfaceBind { .. } => self.image_call(context, call),
+            Call::Ipc(call) => self.ipc_call(context, call),
             Call::SetLimit { limit, bytes } => {
-                self.set_limit(device, limit, bytes)?;
+                self.set_limit(context, limit, bytes)?;
                 NOTHING
             }
-            Call::GetLimit { limit } => Ok(Outcome::Returns(CallResult::Size(self.limit(device, limit)))),
+            Call::GetLimit { limit } => Ok(Outcome::Returns(CallResult::Size(self.limit(context, limit)))),
             Call::PeerAccess { peer, enabled } => {
-                self.peer_access(device, peer, enabled)?;
+                self.peer_access(context, peer, enabled)?;
                 NOTHING
             }
-            other => self.memory_call(device, other),
+            other => self.memory_call(context, other),
         }
     }
 
     /// A call that adds one operation to a stream; a synchronous one waits for it.
     fn stream_call(
         &mut self,
-        thread: ThreadId,
-        device: usize,
+        caller: Caller,
         stream: u32,
         transfer: Option<u32>,
         asynchronous: bool,
         call: Call,
     ) -> CallOutcome {
-        let key = self.find_stream(device, stream)?;
+        let Caller { thread, context } = caller;
+        let key = self.find_stream(context, stream)?;
         // Bytes for pageable memory come with the call's result, or under the program's number.
         let delivery = match transfer {
-            Some(transfer) if asynchronous => Delivery::Transfer(transfer),
+            Some(transfer) if asynchronous => Delivery::Transfer(context.process(), transfer),
             _ => Delivery::Thread(thread),
         };
         let waits = !asynchronous || matches!(call, Call::Copy { destination: CopyEnd::Bytes(_), .. });
@@ -151,10 +166,10 @@ impl Driver {
             Call::EventRecord { event, .. } => Some(event),
             _ => None,
         };
-        let (work, extra) = self.work_of(device, key, delivery, call)?;
-        let number = self.push(key, work, &extra);
+        let (work, extra) = self.work_of(context, key, delivery, call)?;
+        let number = self.push(context, key, work, &extra);
         if let Some(event) = event {
-            self.state.events.record(event, number);
+            self.record_event(context.process(), event, number);
         }
         if waits { Ok(Outcome::Waits(Wait::operations(vec![number]))) } else { NOTHING }
     }
@@ -162,28 +177,29 @@ impl Driver {
     /// What an asynchronous call does when its turn has come, and what it waits for beyond the order of its stream.
     pub(crate) fn work_of(
         &mut self,
-        device: usize,
+        context: ContextId,
         key: StreamKey,
         delivery: Delivery,
         call: Call,
     ) -> Result<(Work, Vec<Edge>), (CudaError, String)> {
-        let of_stream = self.state.streams.device(key);
+        let of_stream = self.own(context).streams.context(key);
         let memory = |address| CopyEnd::Memory { address, row_pitch: 0, slice_pitch: 0 };
         let work = match call {
             Call::Launch(launch) => {
-                if of_stream != device {
-                    let text = format!("stream {} is of device {of_stream}, not {device}", launch.stream);
+                if of_stream != context {
+                    let (owner, device) = (of_stream.gpu(), context.gpu());
+                    let text = format!("stream {} is of device {owner}, not {device}", launch.stream);
                     return Err((CudaError::InvalidResourceHandle, text));
                 }
                 let Launch { function, grid, block, shared_memory_bytes, stream, parameters, cooperative } = launch;
                 let dynamic_shared_bytes = shared_memory_bytes;
                 let request = LaunchRequest { grid, block, dynamic_shared_bytes, stream, parameters, cooperative };
-                let priority = self.state.streams.priority(key);
-                return Ok((self.launch(device, &function, request, priority)?, Vec::new()));
+                let priority = self.own(context).streams.priority(key);
+                return Ok((self.launch(context, &function, request, priority)?, Vec::new()));
             }
             Call::HostFunction { function, .. } => return Ok((Work::HostFunction(function), Vec::new())),
             Call::EventRecord { event, .. } => {
-                let of_event = self.state.events.device(event)?;
+                let (of_event, of_stream) = (self.own(context).events.gpu(event)?, of_stream.gpu());
                 if of_event != of_stream {
                     let text = format!("event {event} is of device {of_event}, its stream of {of_stream}");
                     return Err((CudaError::InvalidResourceHandle, text));
@@ -191,7 +207,7 @@ impl Driver {
                 return Ok((Work::Record(event), Vec::new()));
             }
             Call::StreamWaitEvent { event, .. } => {
-                let awaited = self.state.events.awaited(event, &self.state.operations)?;
+                let awaited = self.awaited(context.process(), event)?;
                 return Ok((Work::Nothing, awaited.into_iter().map(Edge::Done).collect()));
             }
             Call::FreeAsync { pointer, .. } => return Ok((Work::Free(pointer), Vec::new())),
@@ -219,45 +235,50 @@ impl Driver {
     }
 
     /// Streams and events themselves, and waiting for them.
-    fn order_call(&mut self, device: usize, call: Call) -> CallOutcome {
+    fn order_call(&mut self, context: ContextId, call: Call) -> CallOutcome {
         match call {
             Call::StreamCreate { non_blocking, priority } => {
-                Ok(Outcome::Returns(CallResult::Stream(self.state.streams.create(device, non_blocking, priority))))
+                let stream = self.own(context).streams.create(context, non_blocking, priority);
+                Ok(Outcome::Returns(CallResult::Stream(stream)))
             }
-            Call::StreamDestroy { stream } if self.state.streams.destroy(stream) => NOTHING,
+            Call::StreamDestroy { stream } if self.own(context).streams.destroy(stream) => NOTHING,
             Call::StreamDestroy { stream } => Err(no_stream(stream)),
             Call::StreamSynchronize { stream } => {
-                let key = self.find_stream(device, stream)?;
-                Ok(Outcome::Waits(Wait::operations(self.state.streams.ends(key, &self.state.operations))))
+                let key = self.find_stream(context, stream)?;
+                Ok(Outcome::Waits(Wait::operations(self.ends(context, key))))
             }
             Call::StreamQuery { stream } => {
-                let key = self.find_stream(device, stream)?;
-                if self.state.streams.ends(key, &self.state.operations).is_empty() {
+                let key = self.find_stream(context, stream)?;
+                if self.ends(context, key).is_empty() {
                     return NOTHING;
                 }
                 Err((CudaError::NotReady, format!("stream {stream} has work to do")))
             }
             Call::EventCreate { timed } => {
-                Ok(Outcome::Returns(CallResult::Event(self.state.events.create(device, timed))))
+                let event = self.own(context).events.create(context, timed);
+                Ok(Outcome::Returns(CallResult::Event(event)))
             }
             Call::EventDestroy { event } => {
-                self.state.events.destroy(event)?;
+                let shared = self.own(context).events.destroy(event)?;
+                self.release_events(shared);
                 NOTHING
             }
             Call::EventSynchronize { event } => {
-                let awaited = self.state.events.awaited(event, &self.state.operations)?;
+                let awaited = self.awaited(context.process(), event)?;
                 Ok(Outcome::Waits(Wait::operations(awaited.into_iter().collect())))
             }
-            Call::EventQuery { event } => match self.state.events.awaited(event, &self.state.operations)? {
+            Call::EventQuery { event } => match self.awaited(context.process(), event)? {
                 None => NOTHING,
                 Some(_) => Err((CudaError::NotReady, format!("event {event} is not done"))),
             },
             Call::EventElapsed { start, end } => {
-                let picoseconds = self.state.events.elapsed(start, end, &self.state.operations)?;
+                let State { processes, operations, .. } = &mut self.state;
+                let events = processes.get(&context.process()).map(|process| &process.events);
+                let picoseconds = events.ok_or_else(|| no_event(start))?.elapsed(start, end, operations)?;
                 Ok(Outcome::Returns(CallResult::Elapsed { picoseconds }))
             }
             Call::DeviceSynchronize => {
-                let until = Until::DeviceBefore { device, number: self.state.operations.next() };
+                let until = Until::ContextBefore { context, number: self.state.operations.next() };
                 Ok(Outcome::Waits(Wait { until, then: Then::Nothing }))
             }
             other => Err(not_modelled(&other)),
@@ -265,22 +286,37 @@ impl Driver {
     }
 
     /// A host function has run.
-    fn callback_done(&mut self, function: u64) -> CallOutcome {
-        let Some(number) = self.state.operations.host_function(function) else {
+    fn callback_done(&mut self, process: ProcessId, function: u64) -> CallOutcome {
+        let Some(number) = self.state.operations.host_function(process, function) else {
             return Err((CudaError::InvalidValue, format!("no stream waits for host function {function}")));
         };
         self.state.operations.complete(number);
         NOTHING
     }
 
-    /// Adds an operation to a stream.
-    pub(crate) fn push(&mut self, key: StreamKey, work: Work, extra: &[Edge]) -> OperationNumber {
-        self.state.streams.push(key, work, extra, &mut self.state.operations)
+    /// The streams of a context's process, and all operations.
+    pub(crate) fn order(&mut self, context: ContextId) -> (&mut Streams, &mut Operations) {
+        let gpus = self.gpus.len();
+        let State { processes, operations, .. } = &mut self.state;
+        let process = context.process();
+        (&mut processes.entry(process).or_insert_with(|| Process::new(process, gpus)).streams, operations)
+    }
+
+    /// Adds an operation to a stream of a context's process.
+    pub(crate) fn push(&mut self, context: ContextId, key: StreamKey, work: Work, extra: &[Edge]) -> OperationNumber {
+        let (streams, operations) = self.order(context);
+        streams.push(key, work, extra, operations)
+    }
+
+    /// The operations whose ends are the end of all that was asked of a stream so far.
+    fn ends(&mut self, context: ContextId, key: StreamKey) -> Vec<OperationNumber> {
+        let (streams, operations) = self.order(context);
+        streams.ends(key, operations)
     }
 
     /// The stream that a thread means.
-    pub(crate) fn find_stream(&self, device: usize, stream: u32) -> Result<StreamKey, (CudaError, String)> {
-        self.state.streams.find(device, stream).ok_or_else(|| no_stream(stream))
+    pub(crate) fn find_stream(&mut self, context: ContextId, stream: u32) -> Result<StreamKey, (CudaError, String)> {
+        self.own(context).streams.find(context.gpu(), stream).ok_or_else(|| no_stream(stream))
     }
 }
 

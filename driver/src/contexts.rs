@@ -1,13 +1,11 @@
-//! The state of one GPU's context: its memory, its failure, its limits.
+//! The state of a process's context on a GPU: its limits, its failure.
 
 use crate::Driver;
-use crate::allocator::DeviceAllocator;
 use crate::effect::{Effect, MemoryChange};
 use balar_host::CallResult;
 use balar_host::CudaError;
 use balar_host::call::Limit;
-use balar_host::memory::gpu_base;
-use balar_protocol::GpuDescription;
+use balar_protocol::ContextId;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
@@ -31,13 +29,9 @@ pub struct ContextFailure {
     words: Option<String>,
 }
 
-/// The context of a GPU.
+/// The context of a process on a GPU.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Context {
-    pub compute_capability: (u32, u32),
-    /// Bytes that programs can allocate.
-    pub memory_bytes: u64,
-    pub allocator: DeviceAllocator,
     /// Allocations that streams are to free.
     pub ending: BTreeSet<u64>,
     /// The error that ended the context: every later call returns it.
@@ -53,13 +47,9 @@ pub(crate) struct Context {
     pub launched: bool,
 }
 
-impl Context {
-    pub fn new(index: usize, description: &GpuDescription) -> Context {
-        let memory_bytes = description.memory_bytes;
+impl Default for Context {
+    fn default() -> Context {
         Context {
-            compute_capability: description.compute_capability,
-            memory_bytes,
-            allocator: DeviceAllocator::new(gpu_base(index), memory_bytes),
             ending: BTreeSet::new(),
             sticky: None,
             peers: BTreeSet::new(),
@@ -70,7 +60,9 @@ impl Context {
             launched: false,
         }
     }
+}
 
+impl Context {
     /// Bytes of the heap that a module's kernels need, where none is there.
     pub fn heap_wanted(&self) -> Option<u64> {
         (self.heap.is_none() && self.heap_bytes > 0).then_some(self.heap_bytes)
@@ -85,116 +77,121 @@ impl Context {
 
 impl Driver {
     /// Asynchronous work failed: from now on every call of the context returns the error. The first one stays.
-    pub(crate) fn fail_context(&mut self, device: usize, error: CudaError, text: String, words: Option<String>) {
-        let context = &mut self.state.contexts[device];
-        if context.sticky.is_some() {
+    pub(crate) fn fail_context(&mut self, context: ContextId, error: CudaError, text: String, words: Option<String>) {
+        if self.own(context).ended || self.context(context).sticky.is_some() {
             return;
         }
         let words = words.or_else(|| Some(format!("{}: {text}", error.name())));
-        context.sticky = Some(ContextFailure { error, text, words });
-        for address in self.state.operations.drop_waiting(device) {
-            self.state.contexts[device].ending.remove(&address);
+        self.context(context).sticky = Some(ContextFailure { error, text, words });
+        for address in self.state.operations.drop_waiting(context) {
+            self.context(context).ending.remove(&address);
         }
     }
 
     /// The error of the failed context, as a call's result. The program's standard error stream has its words the first time.
-    pub(crate) fn sticky_error(&mut self, device: usize) -> CallResult {
-        let Some(failure) = &mut self.state.contexts[device].sticky else { return CallResult::None };
-        let (error, words) = (failure.error, failure.words.take());
-        self.state.last_error = Some((error, failure.text.clone()));
+    pub(crate) fn sticky_error(&mut self, context: ContextId) -> CallResult {
+        let Some(failure) = &mut self.context(context).sticky else { return CallResult::None };
+        let (error, words, text) = (failure.error, failure.words.take(), failure.text.clone());
+        self.own(context).last_error = Some((error, text));
         if let Some(words) = words {
-            self.tell(&words);
+            self.tell(context.process(), &words);
         }
         CallResult::Error(error)
     }
 
-    pub(crate) fn set_limit(&mut self, device: usize, limit: Limit, bytes: u64) -> Result<(), (CudaError, String)> {
+    pub(crate) fn set_limit(
+        &mut self,
+        context: ContextId,
+        limit: Limit,
+        bytes: u64,
+    ) -> Result<(), (CudaError, String)> {
         match limit {
             Limit::Stack if bytes > MAXIMUM_STACK => {
                 let text = format!("a stack of {bytes} bytes, the limit is {MAXIMUM_STACK}");
                 return Err((CudaError::InvalidValue, text));
             }
-            Limit::Stack => self.state.contexts[device].stack_bytes = bytes.next_multiple_of(16),
+            Limit::Stack => self.context(context).stack_bytes = bytes.next_multiple_of(16),
             Limit::PrintQueue => {
-                self.state.contexts[device].print_bytes = bytes;
-                self.change(MemoryChange::PrintCapacity { gpu: device, bytes });
+                self.context(context).print_bytes = bytes;
+                self.change(MemoryChange::PrintCapacity { context, bytes });
             }
             Limit::Heap => {
-                let context = &mut self.state.contexts[device];
-                if context.heap.is_some() && context.launched {
+                let own = self.context(context);
+                if own.heap.is_some() && own.launched {
                     let text = "the heap's size cannot change after kernels have run that use it".to_owned();
                     return Err((CudaError::InvalidValue, text));
                 }
-                context.heap_bytes = bytes;
-                if let Some(heap) = context.heap.take() {
+                own.heap_bytes = bytes;
+                if let Some(heap) = own.heap.take() {
                     self.end_allocation(heap);
-                    let context = &mut self.state.contexts[device];
-                    let address = context.allocator.allocate(bytes);
+                    let address = self.state.memories[context.gpu()].allocate(context.process(), bytes);
                     let address = address.map_err(|error| (CudaError::MemoryAllocation, error.to_string()))?;
-                    context.heap_made(address);
-                    self.change(MemoryChange::Heap { gpu: device, address, bytes });
+                    self.context(context).heap_made(address);
+                    self.change(MemoryChange::Heap { context, address, bytes });
                 }
             }
         }
         Ok(())
     }
 
-    pub(crate) fn limit(&self, device: usize, limit: Limit) -> u64 {
-        let context = &self.state.contexts[device];
+    pub(crate) fn limit(&mut self, context: ContextId, limit: Limit) -> u64 {
+        let own = self.context(context);
         match limit {
-            Limit::Stack => context.stack_bytes,
-            Limit::PrintQueue => context.print_bytes,
-            Limit::Heap => context.heap_bytes,
+            Limit::Stack => own.stack_bytes,
+            Limit::PrintQueue => own.print_bytes,
+            Limit::Heap => own.heap_bytes,
         }
     }
 
-    pub(crate) fn peer_access(&mut self, device: usize, peer: u32, enabled: bool) -> Result<(), (CudaError, String)> {
-        if peer as usize >= self.state.contexts.len() || peer as usize == device {
-            return Err((CudaError::InvalidDevice, format!("device {peer} is no peer of device {device}")));
+    pub(crate) fn peer_access(
+        &mut self,
+        context: ContextId,
+        peer: u32,
+        enabled: bool,
+    ) -> Result<(), (CudaError, String)> {
+        if peer as usize >= self.gpus.len() || peer as usize == context.gpu() {
+            return Err((CudaError::InvalidDevice, format!("device {peer} is no peer of device {}", context.gpu())));
         }
-        let peers = &mut self.state.contexts[device].peers;
+        let peers = &mut self.context(context).peers;
         if enabled && !peers.insert(peer) {
             return Err((CudaError::PeerAccessAlreadyEnabled, format!("to device {peer}")));
         }
         if !enabled && !peers.remove(&peer) {
             return Err((CudaError::PeerAccessNotEnabled, format!("to device {peer}")));
         }
-        self.change(MemoryChange::Peer { gpu: device, peer: peer as usize, enabled });
+        self.change(MemoryChange::Peer { context, peer: peer as usize, enabled });
         Ok(())
     }
 
-    /// Everything of the program on a device ends; nothing of it is under way. A failed context works again.
-    pub(crate) fn reset_device(&mut self, device: usize) {
-        for module in self.state.modules.of_device(device) {
-            self.unload_module(module);
+    /// Everything of a process on a device ends; nothing of it is under way. A failed context works again.
+    pub(crate) fn reset_context(&mut self, context: ContextId) {
+        for module in self.own(context).modules.of_context(context) {
+            self.unload_module(context, module);
         }
-        self.end_virtual_memory(device);
-        let starts: Vec<u64> = self.state.contexts[device].allocator.starts().collect();
+        self.end_virtual_memory(context);
+        let starts: Vec<u64> = self.state.memories[context.gpu()].starts(context.process()).collect();
         for address in starts {
             self.end_allocation(address);
         }
-        let managed = self.state.window.managed_of(device);
-        for address in managed {
+        for address in self.state.window.managed_of(context) {
             self.end_allocation(address);
         }
-        self.state.streams.destroy_all(device);
-        self.state.events.destroy_all(device);
-        for handle in self.state.images.destroy_all(device) {
-            self.change(MemoryChange::Image { handle, image: None });
+        let own = self.own(context);
+        own.streams.destroy_all(context);
+        let (handles, events) = (own.images.destroy_all(context), own.events.destroy_all(context));
+        self.release_events(events);
+        for handle in handles {
+            self.change(MemoryChange::Image { process: context.process(), handle, image: None });
         }
-        for peer in std::mem::take(&mut self.state.contexts[device].peers) {
-            self.change(MemoryChange::Peer { gpu: device, peer: peer as usize, enabled: false });
+        let before = std::mem::take(self.context(context));
+        for peer in before.peers {
+            self.change(MemoryChange::Peer { context, peer: peer as usize, enabled: false });
         }
-        if self.state.contexts[device].sticky.take().is_some() {
-            self.want(Effect::Reset { gpu: device });
+        if before.sticky.is_some() {
+            self.want(Effect::Reset(context));
         }
-        if self.state.contexts[device].print_bytes != DEFAULT_PRINT_QUEUE {
-            self.change(MemoryChange::PrintCapacity { gpu: device, bytes: DEFAULT_PRINT_QUEUE });
+        if before.print_bytes != DEFAULT_PRINT_QUEUE {
+            self.change(MemoryChange::PrintCapacity { context, bytes: DEFAULT_PRINT_QUEUE });
         }
-        let context = &mut self.state.contexts[device];
-        context.heap = None;
-        context.launched = false;
-        (context.stack_bytes, context.print_bytes, context.heap_bytes) =
-            (DEFAULT_STACK, DEFAULT_PRINT_QUEUE, DEFAULT_HEAP);
     }
 }

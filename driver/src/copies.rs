@@ -6,6 +6,7 @@ use crate::{Driver, Failure};
 use balar_host::CudaError;
 use balar_host::call::{CopyEnd, CopyShape};
 use balar_host::memory::{Place, place_of};
+use balar_protocol::ContextId;
 use balar_protocol::copy::{CopyId, CopyOperation, Rows};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -15,7 +16,7 @@ use std::sync::Arc;
 pub struct CopyUnderWay {
     number: OperationNumber,
     /// The context whose operation it is.
-    context: usize,
+    context: ContextId,
     /// The GPU whose copy engine has it.
     pub engine: usize,
     /// Bytes that it moves.
@@ -27,10 +28,10 @@ pub struct CopyUnderWay {
 }
 
 impl Driver {
-    /// A copy. `device` is that of its stream.
+    /// A copy. `context` is that of its stream.
     pub(crate) fn copy(
         &mut self,
-        device: usize,
+        context: ContextId,
         destination: CopyEnd,
         source: CopyEnd,
         shape: CopyShape,
@@ -42,7 +43,7 @@ impl Driver {
                 return Err((CudaError::InvalidMemcpyDirection, "a copy within pageable memory".to_owned()));
             }
             (destination, CopyEnd::Bytes(data)) => {
-                let destination = self.rows(destination, shape)?;
+                let destination = self.rows(context, destination, shape)?;
                 let data = data.data().cloned().unwrap_or_default();
                 if data.len() as u64 != bytes {
                     let text = format!("{} bytes for a copy of {bytes}", data.len());
@@ -51,9 +52,10 @@ impl Driver {
                 self.state.totals.bytes_host_to_device += bytes;
                 CopyOperation::HostToDevice { destination, data }
             }
-            (CopyEnd::Bytes(_), source) => CopyOperation::DeviceToHost { source: self.rows(source, shape)? },
+            (CopyEnd::Bytes(_), source) => CopyOperation::DeviceToHost { source: self.rows(context, source, shape)? },
             (destination, source) => {
-                let (destination, source) = (self.rows(destination, shape)?, self.rows(source, shape)?);
+                let (destination, source) =
+                    (self.rows(context, destination, shape)?, self.rows(context, source, shape)?);
                 match (self.place_of(destination.address), self.place_of(source.address)) {
                     (Place::Device(_), Place::HostWindow) => self.state.totals.bytes_host_to_device += bytes,
                     (Place::HostWindow, Place::Device(_)) => self.state.totals.bytes_device_to_host += bytes,
@@ -63,13 +65,13 @@ impl Driver {
                 CopyOperation::DeviceToDevice { destination, source }
             }
         };
-        Ok(self.copy_work(device, operation, delivery))
+        Ok(self.copy_work(context, operation, delivery))
     }
 
-    /// A fill. `device` is that of its stream.
+    /// A fill. `context` is that of its stream.
     pub(crate) fn fill(
         &mut self,
-        device: usize,
+        context: ContextId,
         address: u64,
         shape: CopyShape,
         [row_pitch, slice_pitch]: [u64; 2],
@@ -81,28 +83,28 @@ impl Driver {
             let text = format!("{} bytes at {address:#x} in elements of {unit}", shape.width);
             return Err((CudaError::InvalidValue, text));
         }
-        let destination = self.rows(CopyEnd::Memory { address, row_pitch, slice_pitch }, shape)?;
+        let destination = self.rows(context, CopyEnd::Memory { address, row_pitch, slice_pitch }, shape)?;
         let operation = CopyOperation::Fill { destination, value, element_bytes };
-        Ok(self.copy_work(device, operation, Delivery::None))
+        Ok(self.copy_work(context, operation, Delivery::None))
     }
 
-    fn copy_work(&self, device: usize, operation: CopyOperation, delivery: Delivery) -> Work {
+    fn copy_work(&self, context: ContextId, operation: CopyOperation, delivery: Delivery) -> Work {
         // The engine of the GPU that is written to, or else read from; of neither, that of the stream.
         let mut ends = operation.destination().into_iter().chain(operation.source());
         let owner = ends.find_map(|rows| match self.place_of(rows.address) {
-            Place::Device(device) => Some(device as usize).filter(|&device| device < self.state.contexts.len()),
+            Place::Device(device) => Some(device as usize).filter(|&device| device < self.gpus.len()),
             Place::HostWindow | Place::Elsewhere => None,
         });
-        Work::Copy(Box::new(Transfer { device: owner.unwrap_or(device), operation, delivery }))
+        Work::Copy(Box::new(Transfer { device: owner.unwrap_or(context.gpu()), operation, delivery }))
     }
 
     /// Checks an end of a copy in the memory of the node.
-    fn rows(&self, end: CopyEnd, shape: CopyShape) -> Result<Rows, Failure> {
+    fn rows(&mut self, context: ContextId, end: CopyEnd, shape: CopyShape) -> Result<Rows, Failure> {
         let CopyShape { width, height, depth } = shape;
         let (address, row_pitch, slice_pitch) = match end {
             CopyEnd::Bytes(_) => return Err((CudaError::InvalidMemcpyDirection, "no memory of the node".to_owned())),
             CopyEnd::Memory { address, row_pitch, slice_pitch } => (address, row_pitch, slice_pitch),
-            CopyEnd::Array { array, offset } => self.place_in_array(array, offset, shape)?,
+            CopyEnd::Array { array, offset } => self.place_in_array(context, array, offset, shape)?,
         };
         if (height > 1 && row_pitch < width) || (depth > 1 && slice_pitch < width) {
             let text = format!("rows of {width} bytes with pitches of {row_pitch} and {slice_pitch}");
@@ -110,7 +112,7 @@ impl Driver {
         }
         let rows = Rows { address, width, height, depth, row_pitch, slice_pitch };
         let span = rows.span().unwrap_or(u64::MAX);
-        if span > 0 && !self.is_allocated(address, span) {
+        if span > 0 && !self.is_allocated(context.process(), address, span) {
             let text = format!("{span} bytes at {address:#x} are not inside one allocation");
             return Err((CudaError::InvalidValue, text));
         }
@@ -118,8 +120,14 @@ impl Driver {
     }
 
     /// Where an offset in an array is, and its pitches.
-    fn place_in_array(&self, array: u64, offset: [u64; 3], shape: CopyShape) -> Result<(u64, u64, u64), Failure> {
-        let layout = self.state.images.array_layout(array)?;
+    fn place_in_array(
+        &mut self,
+        context: ContextId,
+        array: u64,
+        offset: [u64; 3],
+        shape: CopyShape,
+    ) -> Result<(u64, u64, u64), Failure> {
+        let layout = self.own(context).images.array_layout(array)?;
         let fits = |offset: u64, length: u64, extent: u64| offset.checked_add(length).is_some_and(|end| end <= extent);
         let all = fits(offset[0], shape.width, layout.row_bytes)
             && fits(offset[1], shape.height, layout.rows)
@@ -135,7 +143,7 @@ impl Driver {
     }
 
     /// Gives a copy to its engine.
-    pub(crate) fn begin_copy(&mut self, number: OperationNumber, context: usize) {
+    pub(crate) fn begin_copy(&mut self, number: OperationNumber, context: ContextId) {
         let Some(Work::Copy(copy)) = self.state.operations.under_way(number) else { return };
         let (engine, operation) = (copy.device, copy.operation.clone());
         let id = CopyId(self.state.next_copy);

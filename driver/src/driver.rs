@@ -1,24 +1,24 @@
 //! The driver: its state, and how work begins and ends.
 
+use crate::Failure;
+use crate::allocator::DeviceAllocator;
 use crate::code::loader::ModuleLoader;
 use crate::code::tables::{DriverTables, KernelTable, ProgramTable, SymbolTable};
-use crate::contexts::{Context, ContextFailure};
+use crate::contexts::ContextFailure;
 use crate::copies::CopyUnderWay;
 use crate::effect::{Effect, MemoryChange};
 use crate::graphs::FIRST_GRAPH_QUEUE;
-use crate::images::Images;
+use crate::ipc::SharedEvents;
 use crate::memory::HostWindow;
-use crate::modules::Modules;
-use crate::order::events::Events;
 use crate::order::operations::Operations;
-use crate::order::streams::Streams;
 use crate::order::work::Work;
+use crate::process::Process;
 use crate::virtual_memory::VirtualMemory;
 use crate::wait::Until;
-use balar_host::CudaError;
+use balar_host::memory::gpu_base;
 use balar_protocol::copy::CopyId;
 use balar_protocol::cuda::{Code, ProgramId};
-use balar_protocol::{GpuDescription, SimTime};
+use balar_protocol::{ContextId, GpuDescription, ProcessId, SimTime};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -57,12 +57,13 @@ pub struct Totals {
 pub struct State {
     /// Programs with larger stacks, by what they were made of and the stack: their numbers and the local memory of a thread.
     pub(crate) enlarged: BTreeMap<(ProgramId, u32), (Code, u32)>,
-    pub(crate) contexts: Vec<Context>,
-    pub(crate) streams: Streams,
-    pub(crate) events: Events,
+    /// Those that have made a call and have not ended, or of which something is still under way.
+    pub(crate) processes: BTreeMap<ProcessId, Process>,
+    /// By GPU: what of its memory is whose.
+    pub(crate) memories: Vec<DeviceAllocator>,
     pub(crate) operations: Operations,
-    pub(crate) modules: Modules,
-    pub(crate) images: Images,
+    /// Events that several processes know.
+    pub(crate) shared_events: SharedEvents,
     /// Pinned and managed memory.
     pub(crate) window: HostWindow,
     pub(crate) virtual_memory: VirtualMemory,
@@ -71,8 +72,8 @@ pub struct State {
     pub(crate) next_launch: u32,
     pub(crate) next_copy: u32,
     pub(crate) next_graph_queue: u32,
-    /// The last error a call returned, in words.
-    pub(crate) last_error: Option<(CudaError, String)>,
+    /// Why a context has failed, the first of all.
+    pub(crate) failure: Option<ContextFailure>,
     /// No thread is left to run host functions.
     pub(crate) program_ended: bool,
     pub(crate) totals: Totals,
@@ -96,22 +97,20 @@ impl Driver {
     /// A driver for a node on which nothing but the code of `tables` is loaded.
     pub fn new(settings: DriverSettings, tables: &DriverTables) -> Driver {
         let DriverSettings { gpus, reservable, has_host_window, queue_depth } = settings;
-        let context = |(index, gpu): (usize, &GpuDescription)| Context::new(index, gpu);
+        let memory = |(index, gpu): (usize, &GpuDescription)| DeviceAllocator::new(gpu_base(index), gpu.memory_bytes);
         let state = State {
             enlarged: BTreeMap::new(),
-            contexts: gpus.iter().enumerate().map(context).collect(),
-            streams: Streams::new(gpus.len()),
-            events: Events::default(),
-            operations: Operations::new(gpus.len()),
-            modules: Modules::default(),
-            images: Images::default(),
+            processes: BTreeMap::new(),
+            memories: gpus.iter().enumerate().map(memory).collect(),
+            operations: Operations::default(),
+            shared_events: SharedEvents::default(),
             window: HostWindow::new(has_host_window),
             virtual_memory: VirtualMemory::new(&reservable),
             commands: BTreeMap::new(),
             next_launch: 1,
             next_copy: 1,
             next_graph_queue: FIRST_GRAPH_QUEUE,
-            last_error: None,
+            failure: None,
             program_ended: false,
             totals: Totals::default(),
         };
@@ -152,22 +151,25 @@ impl Driver {
     /// Begins what has nothing left to wait for. `now` is what the events that are recorded will tell.
     pub fn begin(&mut self, now: SimTime) {
         self.end_objects();
-        while let Some((number, device, work)) = self.state.operations.begin() {
+        self.forget_ended();
+        while let Some((number, context, work)) = self.state.operations.begin() {
             match work {
                 Work::Kernel(launch) => {
-                    self.effects.push(Effect::Launch { gpu: device, launch: Arc::clone(launch) });
+                    self.effects.push(Effect::Launch(Arc::clone(launch)));
                 }
-                Work::Copy(_) => self.begin_copy(number, device),
-                Work::HostFunction(_) if self.state.program_ended => {
-                    self.state.operations.complete(number);
-                }
+                Work::Copy(_) => self.begin_copy(number, context),
                 Work::HostFunction(function) => {
-                    self.effects.push(Effect::CallBack { function: *function });
+                    let (process, function) = (context.process(), *function);
+                    if self.state.program_ended || self.process(process).ended {
+                        self.state.operations.complete(number);
+                    } else {
+                        self.effects.push(Effect::CallBack { process, function });
+                    }
                 }
                 Work::Record(event) => {
                     let event = *event;
                     self.state.operations.complete(number);
-                    self.state.events.recorded(event, number, now);
+                    self.event_recorded(context.process(), event, number, now);
                 }
                 Work::Free(address) => {
                     let address = *address;
@@ -190,18 +192,20 @@ impl Driver {
     pub fn is_over(&self, until: &Until) -> bool {
         match until {
             Until::Operations(numbers) => !numbers.iter().any(|&number| self.state.operations.is_pending(number)),
-            &Until::DeviceBefore { device, number } => self.state.operations.is_done_before(device, number),
-            &Until::AllBefore(number) => {
-                (0..self.state.contexts.len()).all(|device| self.state.operations.is_done_before(device, number))
+            &Until::ContextBefore { context, number } => self.state.operations.is_done_before(context, number),
+            &Until::ProcessBefore(process, number) => {
+                self.contexts_of(process).all(|context| self.state.operations.is_done_before(context, number))
             }
-            &Until::QueueRoom(device) => self.state.operations.count(device) < self.queue_depth,
+            &Until::QueueRoom(context) => self.state.operations.count(context) < self.queue_depth,
+            Until::EndedProcesses => !self.has_ended_processes(),
         }
     }
 
     /// The program has ended: nobody is left to run host functions.
     pub fn program_ended(&mut self) {
         self.state.program_ended = true;
-        self.state.operations.end_host_functions();
+        let processes: Vec<ProcessId> = self.state.processes.keys().copied().collect();
+        processes.into_iter().for_each(|process| self.state.operations.end_host_functions(process));
     }
 
     /// Will streams come to host functions?
@@ -214,19 +218,20 @@ impl Driver {
         self.state.operations.oldest()
     }
 
-    /// The last error that a call returned, in words.
-    pub fn last_error(&self) -> Option<&(CudaError, String)> {
-        self.state.last_error.as_ref()
+    /// The last error that a call of a process returned, in words.
+    pub fn last_error(&self, process: ProcessId) -> Option<&Failure> {
+        self.state.processes.get(&process)?.last_error.as_ref()
     }
 
-    /// Why a context has failed, of the first one that has.
+    /// Why a context has failed, of the first one that has and was not reset.
     pub fn failure(&self) -> Option<&ContextFailure> {
-        self.state.contexts.iter().find_map(|context| context.sticky.as_ref())
+        let contexts = self.state.processes.values().flat_map(|process| &process.contexts);
+        contexts.filter_map(|context| context.sticky.as_ref()).next().or(self.state.failure.as_ref())
     }
 
-    /// GPUs.
-    pub fn gpus(&self) -> usize {
-        self.state.contexts.len()
+    /// The contexts of all processes that have made a call.
+    pub fn contexts(&self) -> impl Iterator<Item = ContextId> + '_ {
+        self.state.processes.keys().flat_map(|process| self.contexts_of(*process))
     }
 
     /// What it has moved and handed out.
@@ -234,9 +239,9 @@ impl Driver {
         &self.state.totals
     }
 
-    /// Words for the program's standard error stream.
-    pub(crate) fn tell(&mut self, words: &str) {
-        self.effects.push(Effect::Tell(words.to_owned()));
+    /// Words for a process's standard error stream.
+    pub(crate) fn tell(&mut self, process: ProcessId, words: &str) {
+        self.effects.push(Effect::Tell(process, words.to_owned()));
     }
 
     /// Memory changes.
@@ -255,20 +260,20 @@ mod tests {
     use super::*;
     use crate::code::tables::KernelInfo;
     use crate::test_support::{gpu_description, program};
-    use crate::{Outcome, Wait};
+    use crate::{Caller, Outcome, Wait};
     use balar_host::call::{BUILT_IN_MODULE, Function, Launch};
     use balar_host::{Call, CallResult, ThreadId};
     use balar_isa::program::Resources;
     use balar_protocol::cuda::LaunchId;
 
-    const THREAD: ThreadId = ThreadId(0);
+    const CALLER: Caller = Caller { thread: ThreadId(0), context: ContextId::first(0) };
 
     fn tables() -> DriverTables {
         let tables = DriverTables::default();
         let resources = Resources { registers_per_thread: 32, ..Resources::default() };
         let code = tables.programs.add(program());
         let kernel = KernelInfo { name: "k".into(), code, resources, ..KernelInfo::default() };
-        tables.kernels.insert(0, BUILT_IN_MODULE, kernel);
+        tables.kernels.insert(ContextId::first(0), BUILT_IN_MODULE, kernel);
         tables
     }
 
@@ -315,14 +320,14 @@ mod tests {
             launch(0),
         ];
         for call in calls {
-            let outcome = driver.call(THREAD, 0, call);
+            let outcome = driver.call(CALLER, call);
             assert!(matches!(outcome, Ok(Outcome::Returns(_))), "{outcome:?}");
         }
         assert_eq!(wanted(driver).iter().filter(|effect| effect.starts_with("Launch")).count(), 2);
     }
 
     fn after(driver: &mut Driver) -> Vec<String> {
-        let mut seen = vec![format!("{:?}", driver.call(THREAD, 0, Call::EventQuery { event: 1 }))];
+        let mut seen = vec![format!("{:?}", driver.call(CALLER, Call::EventQuery { event: 1 }))];
         for launch in [LaunchId(1), LaunchId(2)] {
             driver.kernel_completed(launch, None);
             seen.append(&mut wanted(driver));
@@ -336,7 +341,7 @@ mod tests {
             launch(2),
         ];
         for call in calls {
-            seen.push(format!("{:?}", driver.call(THREAD, 0, call)));
+            seen.push(format!("{:?}", driver.call(CALLER, call)));
             seen.append(&mut wanted(driver));
         }
         seen
@@ -353,7 +358,7 @@ mod tests {
         assert_eq!(postcard::to_stdvec(second.state()).expect("a plain value"), saved);
         let (expected, seen) = (after(&mut first), after(&mut second));
         assert_eq!(seen, expected);
-        assert!(seen.iter().any(|words| words.starts_with("CallBack { function: 9 }")), "{seen:?}");
+        assert!(seen.iter().any(|words| words.ends_with("function: 9 }")), "{seen:?}");
         assert!(seen.iter().any(|words| words.contains("Elapsed { picoseconds: 0 }")), "{seen:?}");
     }
 
@@ -373,8 +378,8 @@ mod tests {
     #[test]
     fn a_wait_that_is_over_says_so() {
         let mut driver = driver(&tables());
-        assert_eq!(driver.call(THREAD, 0, launch(0)), Ok(Outcome::Returns(CallResult::None)));
-        let Ok(Outcome::Waits(Wait { until, .. })) = driver.call(THREAD, 0, Call::DeviceSynchronize) else {
+        assert_eq!(driver.call(CALLER, launch(0)), Ok(Outcome::Returns(CallResult::None)));
+        let Ok(Outcome::Waits(Wait { until, .. })) = driver.call(CALLER, Call::DeviceSynchronize) else {
             panic!("a kernel is under way");
         };
         driver.begin(SimTime(0));

@@ -3,6 +3,7 @@
 use balar_isa::texture::Image;
 use balar_protocol::copy::{CopyId, CopyOperation};
 use balar_protocol::cuda::KernelLaunch;
+use balar_protocol::{ContextId, ProcessId};
 use std::sync::Arc;
 
 /// Something that the driver wants done, at once and in order.
@@ -10,13 +11,8 @@ use std::sync::Arc;
 pub enum Effect {
     /// Memory changes, but for what operations write.
     Memory(MemoryChange),
-    /// A kernel goes to a GPU's CTA scheduler.
-    Launch {
-        /// The GPU.
-        gpu: usize,
-        /// The kernel.
-        launch: Arc<KernelLaunch>,
-    },
+    /// A kernel goes to the CTA scheduler of its context's GPU.
+    Launch(Arc<KernelLaunch>),
     /// A copy or fill goes to a copy engine.
     Copy {
         /// The GPU whose engine does it.
@@ -26,18 +22,19 @@ pub enum Effect {
         /// What it moves.
         operation: CopyOperation,
     },
-    /// A GPU forgets that its context has failed.
-    Reset {
-        /// The GPU.
-        gpu: usize,
-    },
+    /// A GPU forgets that this context has failed.
+    Reset(ContextId),
+    /// A GPU ends all kernels of this context, for its process has been killed.
+    Abort(ContextId),
     /// A stream has come to a host function: the program runs it.
     CallBack {
-        /// The program's number of it.
+        /// The process.
+        process: ProcessId,
+        /// Its number of the function.
         function: u64,
     },
-    /// Words for the program's standard error stream.
-    Tell(String),
+    /// Words for a process's standard error stream.
+    Tell(ProcessId, String),
 }
 
 /// How memory changes. Kernels that are launched afterwards find it so.
@@ -45,19 +42,21 @@ pub enum Effect {
 pub enum MemoryChange {
     /// An allocation begins.
     Map {
+        /// Whose it is.
+        process: ProcessId,
         /// First address.
         address: u64,
         /// Bytes.
         bytes: u64,
     },
-    /// A mapping at reserved addresses may be accessed by these GPUs from now on.
+    /// A mapping at reserved addresses may be accessed by its process on these GPUs from now on.
     Open {
         /// First address.
         address: u64,
         /// Bytes.
         bytes: u64,
-        /// The GPU whose memory it is.
-        owner: usize,
+        /// Whose memory it is, and of which GPU.
+        owner: ContextId,
         /// A bit for each GPU.
         gpus: u8,
     },
@@ -82,33 +81,44 @@ pub enum MemoryChange {
         /// Bytes.
         bytes: u64,
     },
-    /// A GPU may access a peer's memory, or no longer.
+    /// Another process may access the allocation that begins at the address, or no longer.
+    Share {
+        /// First address.
+        address: u64,
+        /// The other process.
+        process: ProcessId,
+        /// From now on, or no longer.
+        enabled: bool,
+    },
+    /// A context may access the memory that its process has on another GPU, or no longer.
     Peer {
-        /// The GPU.
-        gpu: usize,
-        /// The other one.
+        /// The context.
+        context: ContextId,
+        /// The other GPU.
         peer: usize,
         /// From now on, or no longer.
         enabled: bool,
     },
-    /// The device heap of a GPU lies here, empty.
+    /// The device heap of a context lies here, empty.
     Heap {
-        /// The GPU.
-        gpu: usize,
+        /// The context.
+        context: ContextId,
         /// First address.
         address: u64,
         /// Bytes.
         bytes: u64,
     },
-    /// A GPU's kernels may print so much before somebody takes it.
+    /// A context's kernels may print so much before somebody takes it.
     PrintCapacity {
-        /// The GPU.
-        gpu: usize,
+        /// The context.
+        context: ContextId,
         /// Bytes.
         bytes: u64,
     },
     /// What a texture or surface handle means; `None` for nothing.
     Image {
+        /// Whose handle it is.
+        process: ProcessId,
         /// The handle.
         handle: u64,
         /// The image.

@@ -7,6 +7,7 @@ use crate::order::work::Delivery;
 use crate::order::work::{OperationNumber, Work};
 use balar_host::call::GraphNode;
 use balar_host::{Call, CudaError};
+use balar_protocol::ContextId;
 use std::sync::Arc;
 
 /// Queues of graphs' kernels have numbers from here on: those of streams are below.
@@ -22,9 +23,9 @@ struct Added {
 }
 
 impl Driver {
-    pub(crate) fn launch_graph(&mut self, device: usize, nodes: Vec<GraphNode>, stream: u32) -> CallOutcome {
-        let key = self.find_stream(device, stream)?;
-        let device = self.state.streams.device(key);
+    pub(crate) fn launch_graph(&mut self, context: ContextId, nodes: Vec<GraphNode>, stream: u32) -> CallOutcome {
+        let key = self.find_stream(context, stream)?;
+        let context = self.own(context).streams.context(key);
         // All nodes are checked before any is added.
         let mut works = Vec::with_capacity(nodes.len());
         let mut has_followers = vec![false; nodes.len()];
@@ -41,17 +42,18 @@ impl Driver {
                 _ => None,
             };
             let delivery = match node.call.as_deref() {
-                Some(Call::MemcpyDeviceToHost { transfer, .. }) => Delivery::Transfer(*transfer),
+                Some(Call::MemcpyDeviceToHost { transfer, .. }) => Delivery::Transfer(context.process(), *transfer),
                 _ => Delivery::None,
             };
             let (work, extra) = match node.call {
-                Some(call) => self.work_of(device, key, delivery, *call)?,
+                Some(call) => self.work_of(context, key, delivery, *call)?,
                 None => (Work::Nothing, Vec::new()),
             };
             works.push((work, extra, node.dependencies, event));
         }
-        let before = self.state.streams.edges(key, false, &self.state.operations);
-        let (priority, stream) = (self.state.streams.priority(key), key.number());
+        let (streams, operations) = self.order(context);
+        let before = streams.edges(key, false, operations);
+        let (priority, stream) = (streams.priority(key), key.number());
         let mut added: Vec<Added> = Vec::with_capacity(works.len());
         let mut ends = Vec::new();
         for (index, (mut work, mut edges, dependencies, event)) in works.into_iter().enumerate() {
@@ -78,9 +80,9 @@ impl Driver {
             if dependencies.is_empty() {
                 edges.extend_from_slice(&before);
             }
-            let number = self.state.operations.add(NewOperation { device, stream, priority, work }, &edges);
+            let number = self.state.operations.add(NewOperation { context, stream, priority, work }, &edges);
             if let Some(event) = event {
-                self.state.events.record(event, number);
+                self.record_event(context.process(), event, number);
             }
             if !has_followers[index] {
                 ends.push(Edge::Done(number));
@@ -90,9 +92,9 @@ impl Driver {
         if ends.is_empty() {
             ends = before;
         }
-        let end = NewOperation { device, stream, priority, work: Work::Nothing };
+        let end = NewOperation { context, stream, priority, work: Work::Nothing };
         let number = self.state.operations.add(end, &ends);
-        self.state.streams.set_end(key, number, Some(false));
+        self.own(context).streams.set_end(key, number, Some(false));
         NOTHING
     }
 

@@ -5,12 +5,14 @@
 
 use crate::Driver;
 use crate::calls::{CallOutcome, NOTHING, Outcome, not_modelled};
+use crate::driver::State;
 use crate::effect::MemoryChange;
 use crate::order::work::OperationNumber;
 use crate::wait::{Then, Until, Wait};
 use balar_host::CudaError;
 use balar_host::{ArrayDescription, Call, CallResult, ChannelFormat, Resource, TextureDescription};
 use balar_isa::texture::{ChannelKind, Image, Sampler, TexelFormat};
+use balar_protocol::ContextId;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -22,23 +24,23 @@ const ALIGNMENT: u64 = 256;
 /// Alignment of the pitch of a texture's rows (`cudaDevAttrTexturePitchAlignment`, 32, of all GPUs simulated).
 const PITCH_ALIGNMENT: u64 = 32;
 
-/// The arrays and objects of a context.
+/// The arrays and objects of a process.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Images {
     /// By number.
     arrays: BTreeMap<u64, Array>,
-    /// Handles of texture and surface objects, with their devices.
-    objects: BTreeMap<u64, usize>,
-    /// Objects destroyed while kernels launched before may use them: device, the operation that follows, handle.
-    ending: Vec<(usize, OperationNumber, u64)>,
-    /// What references of modules mean, by handle, with their devices.
-    bound: BTreeMap<u64, (usize, Image)>,
+    /// Handles of texture and surface objects, with their contexts.
+    objects: BTreeMap<u64, ContextId>,
+    /// Objects destroyed while kernels launched before may use them: context, the operation that follows, handle.
+    ending: Vec<(ContextId, OperationNumber, u64)>,
+    /// What references of modules mean, by handle, with their contexts.
+    bound: BTreeMap<u64, (ContextId, Image)>,
     next: u64,
 }
 
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Array {
-    device: usize,
+    context: ContextId,
     base: u64,
     description: ArrayDescription,
 }
@@ -95,14 +97,11 @@ impl Images {
         Ok(ArrayLayout { base: array.base, row_bytes, rows, slices })
     }
 
-    /// Everything of a device ends. Gives the handles that have no meaning any more.
-    pub fn destroy_all(&mut self, device: usize) -> Vec<u64> {
-        self.arrays.retain(|_, array| array.device != device);
-        self.bound.retain(|_, (owner, _)| *owner != device);
-        let of_device = self.objects.iter().filter(|(_, owner)| **owner == device);
-        let handles: Vec<u64> = of_device.map(|(handle, _)| *handle).collect();
-        self.objects.retain(|_, owner| *owner != device);
-        handles
+    /// Everything of a context ends. Gives the handles that have no meaning any more.
+    pub fn destroy_all(&mut self, context: ContextId) -> Vec<u64> {
+        self.arrays.retain(|_, array| array.context != context);
+        self.bound.retain(|_, (owner, _)| *owner != context);
+        self.objects.extract_if(.., |_, owner| *owner == context).map(|(handle, _)| handle).collect()
     }
 }
 
@@ -156,54 +155,62 @@ fn sampler(image: &Image, description: &TextureDescription) -> Result<Sampler, F
 
 impl Driver {
     /// A call about arrays, textures and surfaces.
-    pub(crate) fn image_call(&mut self, device: usize, call: Call) -> CallOutcome {
+    pub(crate) fn image_call(&mut self, context: ContextId, call: Call) -> CallOutcome {
         let result = match call {
-            Call::ArrayCreate { description } => self.create_array(device, description)?,
+            Call::ArrayCreate { description } => self.create_array(context, description)?,
             Call::ArrayDestroy { array } => {
-                let Array { device, base, .. } = self.state.images.find(array)?;
-                self.state.images.arrays.remove(&array);
-                let until = Until::DeviceBefore { device, number: self.state.operations.next() };
+                let images = &mut self.own(context).images;
+                let Array { context, base, .. } = images.find(array)?;
+                images.arrays.remove(&array);
+                let until = Until::ContextBefore { context, number: self.state.operations.next() };
                 return Ok(Outcome::Waits(Wait { until, then: Then::Free(base) }));
             }
             Call::TextureCreate { resource, description } => {
-                let image = self.texture(resource, &description)?;
-                self.create_object(device, image)
+                let image = self.texture(context, resource, &description)?;
+                self.create_object(context, image)
             }
             Call::SurfaceCreate { array } => {
-                let (base, description) = self.state.images.array(array)?;
+                let (base, description) = self.own(context).images.array(array)?;
                 let image = image_of(base, &description)?;
-                self.create_object(device, image)
+                self.create_object(context, image)
             }
-            Call::ImageDestroy { object } => return self.destroy_object(object),
+            Call::ImageDestroy { object } => return self.destroy_object(context, object),
             Call::TextureBind { module, name, resource, description } => {
-                let (handle, image) = (self.reference(device, module, &name)?, self.texture(resource, &description)?);
+                let (handle, image) =
+                    (self.reference(context, module, &name)?, self.texture(context, resource, &description)?);
                 let again = Call::TextureBind { module, name, resource, description };
-                return self.bind(device, (handle, image), again);
+                return self.bind(context, (handle, image), again);
             }
             Call::SurfaceBind { module, name, array } => {
-                let (base, description) = self.state.images.array(array)?;
-                let (handle, image) = (self.reference(device, module, &name)?, image_of(base, &description)?);
-                return self.bind(device, (handle, image), Call::SurfaceBind { module, name, array });
+                let (base, description) = self.own(context).images.array(array)?;
+                let (handle, image) = (self.reference(context, module, &name)?, image_of(base, &description)?);
+                return self.bind(context, (handle, image), Call::SurfaceBind { module, name, array });
             }
             other => return Err(not_modelled(&other)),
         };
         Ok(Outcome::Returns(result))
     }
 
-    fn create_array(&mut self, device: usize, description: ArrayDescription) -> Result<CallResult, Failure> {
+    fn create_array(&mut self, context: ContextId, description: ArrayDescription) -> Result<CallResult, Failure> {
         texel_format(description.format)?;
         if description.extent[0] == 0 {
             return Err((CudaError::InvalidValue, "an array without texels".to_owned()));
         }
-        let base = self.allocate_device(device, description.bytes())?;
-        let number = self.state.images.number();
-        self.state.images.arrays.insert(number, Array { device, base, description });
+        let base = self.allocate_device(context, description.bytes())?;
+        let images = &mut self.own(context).images;
+        let number = images.number();
+        images.arrays.insert(number, Array { context, base, description });
         Ok(CallResult::Object(number))
     }
 
-    fn texture(&self, resource: Resource, description: &TextureDescription) -> Result<Image, Failure> {
-        let linear = |pointer: u64, bytes: u64| {
-            if self.is_allocated(pointer, bytes) && pointer.is_multiple_of(ALIGNMENT) {
+    fn texture(
+        &mut self,
+        context: ContextId,
+        resource: Resource,
+        description: &TextureDescription,
+    ) -> Result<Image, Failure> {
+        let mut linear = |pointer: u64, bytes: u64| {
+            if self.is_allocated(context.process(), pointer, bytes) && pointer.is_multiple_of(ALIGNMENT) {
                 return Ok(());
             }
             let text =
@@ -212,7 +219,7 @@ impl Driver {
         };
         let mut image = match resource {
             Resource::Array(array) => {
-                let (base, description) = self.state.images.array(array)?;
+                let (base, description) = self.own(context).images.array(array)?;
                 image_of(base, &description)?
             }
             Resource::Linear { pointer, bytes, format } => {
@@ -240,52 +247,56 @@ impl Driver {
         Ok(image)
     }
 
-    fn create_object(&mut self, device: usize, image: Image) -> CallResult {
-        let handle = self.state.images.number();
-        self.state.images.objects.insert(handle, device);
-        self.change(MemoryChange::Image { handle, image: Some(image) });
+    fn create_object(&mut self, context: ContextId, image: Image) -> CallResult {
+        let images = &mut self.own(context).images;
+        let handle = images.number();
+        images.objects.insert(handle, context);
+        self.change(MemoryChange::Image { process: context.process(), handle, image: Some(image) });
         CallResult::Object(handle)
     }
 
-    fn destroy_object(&mut self, handle: u64) -> CallOutcome {
-        let Some(device) = self.state.images.objects.remove(&handle) else {
+    fn destroy_object(&mut self, context: ContextId, handle: u64) -> CallOutcome {
+        let Some(context) = self.own(context).images.objects.remove(&handle) else {
             let text = format!("there is no texture or surface object {handle}");
             return Err((CudaError::InvalidValue, text));
         };
         // The call does not wait for kernels launched before, and they may go on using it.
-        self.state.images.ending.push((device, self.state.operations.next(), handle));
+        let next = self.state.operations.next();
+        self.own(context).images.ending.push((context, next, handle));
         self.end_objects();
         NOTHING
     }
 
     /// Destroyed objects end when no kernel launched before is left.
     pub(crate) fn end_objects(&mut self) {
-        let operations = &self.state.operations;
-        let is_over =
-            |&mut (device, number, _): &mut (usize, OperationNumber, u64)| operations.is_done_before(device, number);
-        let over: Vec<_> = self.state.images.ending.extract_if(.., is_over).collect();
-        for (_, _, handle) in over {
-            self.change(MemoryChange::Image { handle, image: None });
+        let State { processes, operations, .. } = &mut self.state;
+        let is_over = |&mut (context, number, _): &mut (ContextId, OperationNumber, u64)| {
+            operations.is_done_before(context, number)
+        };
+        let ending = processes.values_mut().flat_map(|process| process.images.ending.extract_if(.., is_over));
+        let over: Vec<_> = ending.collect();
+        for (context, _, handle) in over {
+            self.change(MemoryChange::Image { process: context.process(), handle, image: None });
         }
     }
 
     /// Gives a reference a meaning. Kernels launched before see what it meant then: as it has but one meaning at a time here, a
     /// new one waits for them, which on hardware it does not.
-    fn bind(&mut self, device: usize, (handle, image): (u64, Image), again: Call) -> CallOutcome {
-        let changes = self.state.images.bound.get(&handle).is_some_and(|&before| before != (device, image));
-        let until = Until::DeviceBefore { device, number: self.state.operations.next() };
+    fn bind(&mut self, context: ContextId, (handle, image): (u64, Image), again: Call) -> CallOutcome {
+        let changes = self.own(context).images.bound.get(&handle).is_some_and(|&before| before != (context, image));
+        let until = Until::ContextBefore { context, number: self.state.operations.next() };
         if changes && !self.is_over(&until) {
             return Ok(Outcome::Waits(Wait { until, then: Then::Again(Box::new(again)) }));
         }
-        self.state.images.bound.insert(handle, (device, image));
-        self.change(MemoryChange::Image { handle, image: Some(image) });
+        self.own(context).images.bound.insert(handle, (context, image));
+        self.change(MemoryChange::Image { process: context.process(), handle, image: Some(image) });
         NOTHING
     }
 
     /// A reference of a module is its own handle: its address.
-    fn reference(&self, device: usize, module: u32, name: &str) -> Result<u64, Failure> {
-        self.state.modules.check(device, module)?;
-        let symbol = self.symbols.find(device, module, name);
+    fn reference(&mut self, context: ContextId, module: u32, name: &str) -> Result<u64, Failure> {
+        self.own(context).modules.check(context, module)?;
+        let symbol = self.symbols.find(context, module, name);
         let address = symbol.map(|symbol| symbol.address);
         address.ok_or_else(|| (CudaError::InvalidSymbol, format!("the module has no variable {name}")))
     }

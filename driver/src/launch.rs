@@ -9,9 +9,8 @@ use balar_host::CudaError;
 use balar_host::call::{BUILT_IN_MODULE, Function};
 use balar_isa::program::Program;
 use balar_isa::program::lanes;
-use balar_protocol::GpuDescription;
-use balar_protocol::SmResources;
 use balar_protocol::cuda::{FaultCause, KernelFault, KernelLaunch, LaunchId};
+use balar_protocol::{ContextId, GpuDescription, SmResources};
 use std::sync::Arc;
 
 /// What the kernels of a cooperative launch find at its grid workspace: its size, and the word of the grid's barrier, zero
@@ -113,6 +112,7 @@ pub(crate) fn validate(
     }
     Ok(KernelLaunch {
         id,
+        context: ContextId::default(),
         code: kernel.code.clone(),
         name: Arc::clone(name),
         grid,
@@ -133,30 +133,31 @@ impl Driver {
     /// A checked launch.
     pub(crate) fn launch(
         &mut self,
-        device: usize,
+        context: ContextId,
         function: &Function,
         request: LaunchRequest,
         priority: i32,
     ) -> Result<Work, (CudaError, String)> {
         let cooperative = request.cooperative;
-        let kernel = self.find_kernel(device, function)?;
-        self.check_dynamic_shared(function, &kernel, request.dynamic_shared_bytes)?;
-        let capability = self.state.contexts[device].compute_capability;
-        let mut launch = validate(&kernel, request, LaunchId(self.state.next_launch), capability)?;
+        let kernel = self.find_kernel(context, function)?;
+        self.check_dynamic_shared(context, function, &kernel, request.dynamic_shared_bytes)?;
+        let gpu = &self.gpus[context.gpu()];
+        let mut launch = validate(&kernel, request, LaunchId(self.state.next_launch), gpu.compute_capability)?;
+        launch.context = context;
         launch.priority = priority;
-        check_fits(&launch, &self.gpus[device])?;
-        self.enlarge_stack(device, &mut launch);
+        check_fits(&launch, gpu)?;
+        self.enlarge_stack(context, &mut launch);
         if cooperative {
-            self.begin_cooperative(device, &mut launch)?;
+            self.begin_cooperative(context, &mut launch)?;
         }
         self.state.next_launch += 1;
-        self.state.contexts[device].launched = true;
+        self.context(context).launched = true;
         Ok(Work::Kernel(Arc::new(launch)))
     }
 
     /// A kernel whose stack depth is not known runs with the stack that the program has set, where that is more than its own.
-    fn enlarge_stack(&mut self, device: usize, launch: &mut KernelLaunch) {
-        let bytes = self.state.contexts[device].stack_bytes as u32;
+    fn enlarge_stack(&mut self, context: ContextId, launch: &mut KernelLaunch) {
+        let bytes = self.context(context).stack_bytes as u32;
         if u64::from(bytes) == DEFAULT_STACK {
             return;
         }
@@ -176,17 +177,17 @@ impl Driver {
     /// The kernel that a program names.
     pub(crate) fn find_kernel(
         &mut self,
-        device: usize,
+        context: ContextId,
         function: &Function,
     ) -> Result<Arc<KernelInfo>, (CudaError, String)> {
         let name = &function.name;
-        self.state.modules.check(device, function.module)?;
-        let Some(kernel) = self.kernels.find(device, function.module, name) else {
+        self.own(context).modules.check(context, function.module)?;
+        let Some(kernel) = self.kernels.find(context, function.module, name) else {
             return Err((CudaError::InvalidDeviceFunction, format!("no kernel named {name} is loaded")));
         };
         kernel.map_err(|why| {
-            if self.state.modules.is_told_first(function) {
-                self.tell(&format!("kernel {name} cannot run: {why}"));
+            if self.own(context).modules.is_told_first(function) {
+                self.tell(context.process(), &format!("kernel {name} cannot run: {why}"));
             }
             (CudaError::NotSupported, why.to_string())
         })
@@ -194,7 +195,8 @@ impl Driver {
 
     /// Dynamic shared memory beyond the default must have been asked for.
     fn check_dynamic_shared(
-        &self,
+        &mut self,
+        context: ContextId,
         function: &Function,
         kernel: &KernelInfo,
         bytes: u32,
@@ -202,7 +204,7 @@ impl Driver {
         if function.module == BUILT_IN_MODULE {
             return Ok(());
         }
-        let limit = self.state.modules.dynamic_shared_limit(function, kernel);
+        let limit = self.own(context).modules.dynamic_shared_limit(function, kernel);
         if bytes <= limit {
             return Ok(());
         }
@@ -211,12 +213,12 @@ impl Driver {
     }
 
     /// Checks that the blocks of a cooperative launch can run at once, and gives it a grid workspace.
-    fn begin_cooperative(&mut self, device: usize, launch: &mut KernelLaunch) -> Result<(), (CudaError, String)> {
-        check_cooperative(launch, &self.gpus[device])?;
+    fn begin_cooperative(&mut self, context: ContextId, launch: &mut KernelLaunch) -> Result<(), (CudaError, String)> {
+        check_cooperative(launch, &self.gpus[context.gpu()])?;
         let bytes = GRID_WORKSPACE.len() as u64;
-        let allocated = self.state.contexts[device].allocator.allocate(bytes);
+        let allocated = self.state.memories[context.gpu()].allocate(context.process(), bytes);
         let address = allocated.map_err(|error| (CudaError::MemoryAllocation, error.to_string()))?;
-        self.change(MemoryChange::Map { address, bytes });
+        self.change(MemoryChange::Map { process: context.process(), address, bytes });
         self.change(MemoryChange::Write { address, bytes: GRID_WORKSPACE.into() });
         launch.grid_workspace = address;
         Ok(())
@@ -224,12 +226,12 @@ impl Driver {
 
     /// A kernel is over.
     pub fn kernel_completed(&mut self, launch: LaunchId, fault: Option<KernelFault>) {
-        let Some((device, launch)) = self.state.operations.complete_kernel(launch) else { return };
+        let Some((context, launch)) = self.state.operations.complete_kernel(launch) else { return };
         if launch.is_cooperative() {
             self.end_allocation(launch.grid_workspace);
         }
         if let Some(fault) = fault {
-            self.fail_context(device, error_of(&fault.cause), fault.to_string(), words_of(&fault, launch.block));
+            self.fail_context(context, error_of(&fault.cause), fault.to_string(), words_of(&fault, launch.block));
         }
     }
 }

@@ -11,7 +11,9 @@
 //! | `order` | operations that wait for each other; streams and events, which say for what |
 //! | `calls` | which call does what; the other files beside it, one topic each |
 //! | `allocator`, `memory`, `virtual_memory` | device memory, pinned and managed memory, reserved addresses and mappings |
-//! | `contexts` | what a GPU's context is: its memory, its limits, its failure |
+//! | `process` | what a process has of its own, and its end |
+//! | `contexts` | what a context of a process on a GPU is: its limits, its failure |
+//! | `ipc` | memory and events that processes share |
 
 mod allocator;
 mod calls;
@@ -22,16 +24,18 @@ mod driver;
 mod effect;
 mod graphs;
 mod images;
+mod ipc;
 mod launch;
 mod memory;
 mod modules;
 mod order;
+mod process;
 #[cfg(test)]
 mod test_support;
 mod virtual_memory;
 mod wait;
 
-pub use calls::Outcome;
+pub use calls::{Caller, Outcome};
 pub use contexts::ContextFailure;
 pub use copies::CopyUnderWay;
 pub use driver::{Driver, DriverSettings, State, Totals};

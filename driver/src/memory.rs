@@ -10,6 +10,7 @@ use balar_host::CudaError;
 use balar_host::call::{AllocationKind, BUILT_IN_MODULE, PointerDescription};
 use balar_host::memory::{END, HOST_BASE, MANAGED_BASE, Place, place_of};
 use balar_host::{Call, CallResult};
+use balar_protocol::{ContextId, ProcessId};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -18,8 +19,8 @@ use std::collections::BTreeMap;
 pub(crate) struct HostWindow {
     pinned: DeviceAllocator,
     managed: DeviceAllocator,
-    /// The device that was current when each allocation was made.
-    devices: BTreeMap<u64, usize>,
+    /// The context that was current when each allocation was made.
+    contexts: BTreeMap<u64, ContextId>,
 }
 
 impl HostWindow {
@@ -29,43 +30,56 @@ impl HostWindow {
         HostWindow {
             pinned: DeviceAllocator::of_pages(HOST_BASE, room(HOST_BASE, MANAGED_BASE)),
             managed: DeviceAllocator::of_pages(MANAGED_BASE, room(MANAGED_BASE, END)),
-            devices: BTreeMap::new(),
+            contexts: BTreeMap::new(),
         }
     }
 
     /// Allocates `bytes`, which is not zero: whole pages, for a program maps them.
-    pub fn allocate(&mut self, kind: AllocationKind, device: usize, bytes: u64) -> Result<u64, OutOfMemory> {
+    pub fn allocate(&mut self, kind: AllocationKind, context: ContextId, bytes: u64) -> Result<u64, OutOfMemory> {
         let allocator = if kind == AllocationKind::Managed { &mut self.managed } else { &mut self.pinned };
-        let address = allocator.allocate(bytes)?;
-        self.devices.insert(address, device);
+        let address = allocator.allocate(context.process(), bytes)?;
+        self.contexts.insert(address, context);
         Ok(address)
     }
 
     /// Frees the allocation that begins at `address`; false where none does.
     pub fn free(&mut self, address: u64) -> bool {
-        self.devices.remove(&address);
+        self.contexts.remove(&address);
         self.managed.free(address) || self.pinned.free(address)
     }
 
-    /// The kind and device of the allocation that begins at `address`.
-    pub fn get(&self, address: u64) -> Option<(AllocationKind, usize)> {
+    /// The kind and context of the allocation that begins at `address`.
+    pub fn get(&self, address: u64) -> Option<(AllocationKind, ContextId)> {
         let kind = if address < MANAGED_BASE { AllocationKind::Host } else { AllocationKind::Managed };
-        self.devices.get(&address).map(|device| (kind, *device))
+        self.contexts.get(&address).map(|context| (kind, *context))
     }
 
-    /// Managed memory that was made for a device.
-    pub fn managed_of(&self, device: usize) -> Vec<u64> {
-        let managed = self.devices.range(MANAGED_BASE..).filter(|(_, owner)| **owner == device);
+    /// Managed memory that was made for a context.
+    pub fn managed_of(&self, context: ContextId) -> Vec<u64> {
+        let managed = self.contexts.range(MANAGED_BASE..).filter(|(_, owner)| **owner == context);
         managed.map(|(address, _)| *address).collect()
     }
 
-    /// Is the whole range inside one allocation?
-    pub fn contains(&self, address: u64, bytes: u64) -> bool {
-        self.pinned.contains(address, bytes) || self.managed.contains(address, bytes)
+    /// All that a process has.
+    pub fn of_process(&self, process: ProcessId) -> Vec<u64> {
+        let its = self.contexts.iter().filter(|(_, owner)| owner.process() == process);
+        its.map(|(address, _)| *address).collect()
     }
 
-    /// The allocation that holds `address`: where it begins, and its bytes.
-    pub fn allocation_of(&self, address: u64) -> Option<(u64, u64)> {
+    /// The process is gone, and what it had was freed.
+    pub fn forget(&mut self, process: ProcessId) {
+        self.pinned.forget(process);
+        self.managed.forget(process);
+    }
+
+    /// Is the whole range inside one allocation of the process?
+    pub fn contains(&self, process: ProcessId, address: u64, bytes: u64) -> bool {
+        let holder = self.pinned.holder(address, bytes).or_else(|| self.managed.holder(address, bytes));
+        holder.is_some_and(|(_, owner)| owner == process)
+    }
+
+    /// The allocation that holds `address`: where it begins, its bytes, and whose it is.
+    pub fn allocation_of(&self, address: u64) -> Option<(u64, u64, ProcessId)> {
         self.pinned.allocation_of(address).or_else(|| self.managed.allocation_of(address))
     }
 
@@ -77,11 +91,13 @@ impl HostWindow {
 
 impl Driver {
     /// The memory of a device: where an allocation begins.
-    pub(crate) fn allocate_device(&mut self, device: usize, bytes: u64) -> Result<u64, (CudaError, String)> {
-        let allocator = &mut self.state.contexts[device].allocator;
-        let address = allocator.allocate(bytes).map_err(|error| (CudaError::MemoryAllocation, error.to_string()))?;
+    pub(crate) fn allocate_device(&mut self, context: ContextId, bytes: u64) -> Result<u64, (CudaError, String)> {
+        let process = context.process();
+        let allocator = &mut self.state.memories[context.gpu()];
+        let address =
+            allocator.allocate(process, bytes).map_err(|error| (CudaError::MemoryAllocation, error.to_string()))?;
         let reserved = allocator.reserved();
-        self.change(MemoryChange::Map { address, bytes });
+        self.change(MemoryChange::Map { process, address, bytes });
         self.state.totals.device_memory_maximum = self.state.totals.device_memory_maximum.max(reserved);
         Ok(address)
     }
@@ -89,13 +105,13 @@ impl Driver {
     /// Pinned or managed memory: whole pages, for a program maps it.
     pub(crate) fn allocate_window(
         &mut self,
-        device: usize,
+        context: ContextId,
         kind: AllocationKind,
         bytes: u64,
     ) -> Result<u64, (CudaError, String)> {
-        let allocated = self.state.window.allocate(kind, device, bytes);
+        let allocated = self.state.window.allocate(kind, context, bytes);
         let address = allocated.map_err(|error| (CudaError::MemoryAllocation, format!("host window: {error}")))?;
-        self.change(MemoryChange::Map { address, bytes });
+        self.change(MemoryChange::Map { process: context.process(), address, bytes });
         self.state.totals.host_window_maximum = self.state.totals.host_window_maximum.max(self.state.window.reserved());
         Ok(address)
     }
@@ -104,141 +120,176 @@ impl Driver {
     pub(crate) fn end_allocation(&mut self, address: u64) {
         let freed = match place_of(address) {
             Place::Device(device) => {
-                let Some(context) = self.state.contexts.get_mut(device as usize) else { return };
-                context.ending.remove(&address);
-                context.allocator.free(address)
+                let Some(memory) = self.state.memories.get_mut(device as usize) else { return };
+                let owner = memory.owner(address);
+                let freed = memory.free(address);
+                if let Some(owner) = owner {
+                    self.context(ContextId::new(owner, device as usize)).ending.remove(&address);
+                }
+                freed
             }
             Place::HostWindow => self.state.window.free(address),
             Place::Elsewhere => false,
         };
         if freed {
+            self.end_imports_of(address);
             self.change(MemoryChange::Unmap { address });
         }
     }
 
-    /// Is the whole range inside one allocation, or in mapped memory that some device may access?
-    pub(crate) fn is_allocated(&self, address: u64, bytes: u64) -> bool {
+    /// Is the whole range inside one allocation that the process may access, or in mapped memory that some device may access?
+    pub(crate) fn is_allocated(&mut self, process: ProcessId, address: u64, bytes: u64) -> bool {
         if self.state.virtual_memory.is_reservable(address) {
-            return self.state.virtual_memory.is_accessible(address, bytes);
+            return self.state.virtual_memory.is_accessible(process, address, bytes);
         }
         match place_of(address) {
-            Place::Device(device) => self.state.contexts.get(device as usize).is_some_and(|context| {
-                let allocator = &context.allocator;
-                allocator.contains(address, bytes)
-                    || (address >= allocator.end()
-                        && self.symbols.holds(device as usize, BUILT_IN_MODULE, address, bytes))
-            }),
-            Place::HostWindow => self.state.window.contains(address, bytes),
+            Place::Device(device) => {
+                let gpu = device as usize;
+                let Some(memory) = self.state.memories.get(gpu) else { return false };
+                let built_in = ContextId::new(process, gpu);
+                match memory.holder(address, bytes) {
+                    Some((base, owner)) => owner == process || self.process(process).imports.holds(base),
+                    None => address >= memory.end() && self.symbols.holds(built_in, BUILT_IN_MODULE, address, bytes),
+                }
+            }
+            Place::HostWindow => self.state.window.contains(process, address, bytes),
             Place::Elsewhere => false,
         }
     }
 
     /// A call about memory.
-    pub(crate) fn memory_call(&mut self, device: usize, call: Call) -> CallOutcome {
+    pub(crate) fn memory_call(&mut self, context: ContextId, call: Call) -> CallOutcome {
+        let process = context.process();
         match call {
             Call::Malloc { bytes: 0 } | Call::MallocHost { bytes: 0 } => Ok(Outcome::Returns(CallResult::Pointer(0))),
             Call::MallocManaged { bytes: 0 } => Err((CudaError::InvalidValue, "managed memory of 0 bytes".to_owned())),
-            Call::Malloc { bytes } => self.allocate_device(device, bytes).map(pointer),
+            Call::Malloc { bytes } => {
+                let allocated = self.allocate_device(context, bytes);
+                self.or_wait_for_ended(allocated, Call::Malloc { bytes })
+            }
             Call::MallocAsync { bytes, stream } => {
-                self.find_stream(device, stream)?;
+                self.find_stream(context, stream)?;
                 if bytes == 0 {
                     return Ok(pointer(0));
                 }
-                match self.allocate_device(device, bytes) {
+                match self.allocate_device(context, bytes) {
                     // What streams are to free may make room.
-                    Err(_) if !self.state.contexts[device].ending.is_empty() => {
-                        let until = Until::DeviceBefore { device, number: self.state.operations.next() };
+                    Err(_) if !self.context(context).ending.is_empty() => {
+                        let until = Until::ContextBefore { context, number: self.state.operations.next() };
                         let then = Then::Again(Box::new(Call::MallocAsync { bytes, stream }));
                         Ok(Outcome::Waits(Wait { until, then }))
                     }
-                    allocated => allocated.map(pointer),
+                    allocated => self.or_wait_for_ended(allocated, Call::MallocAsync { bytes, stream }),
                 }
             }
-            Call::MallocHost { bytes } => self.allocate_window(device, AllocationKind::Host, bytes).map(pointer),
-            Call::MallocManaged { bytes } => self.allocate_window(device, AllocationKind::Managed, bytes).map(pointer),
+            Call::MallocHost { bytes } => self.allocate_window(context, AllocationKind::Host, bytes).map(pointer),
+            Call::MallocManaged { bytes } => self.allocate_window(context, AllocationKind::Managed, bytes).map(pointer),
             Call::Free { pointer: 0 } | Call::FreeHost { pointer: 0 } => NOTHING,
             Call::Free { pointer } => {
-                let owner = self.owner_of(pointer)?;
-                let until = Until::DeviceBefore { device: owner, number: self.state.operations.next() };
+                let owner = self.owner_of(process, pointer)?;
+                let until = Until::ContextBefore { context: owner, number: self.state.operations.next() };
                 Ok(Outcome::Waits(Wait { until, then: Then::Free(pointer) }))
             }
             Call::FreeHost { pointer } => {
-                if self.state.window.get(pointer).is_none_or(|(kind, _)| kind != AllocationKind::Host) {
+                let is_its = |(kind, owner): (AllocationKind, ContextId)| {
+                    kind == AllocationKind::Host && owner.process() == process
+                };
+                if !self.state.window.get(pointer).is_some_and(is_its) {
                     return Err((CudaError::InvalidValue, format!("no pinned memory begins at {pointer:#x}")));
                 }
-                let until = Until::AllBefore(self.state.operations.next());
+                let until = Until::ProcessBefore(process, self.state.operations.next());
                 Ok(Outcome::Waits(Wait { until, then: Then::Free(pointer) }))
             }
             Call::FreeAsync { pointer, stream } => {
-                let key = self.find_stream(device, stream)?;
+                let key = self.find_stream(context, stream)?;
                 if pointer == 0 {
                     return NOTHING;
                 }
                 if !matches!(place_of(pointer), Place::Device(_)) {
                     return Err(no_allocation(pointer));
                 }
-                let owner = self.owner_of(pointer)?;
-                self.state.contexts[owner].ending.insert(pointer);
-                self.push(key, Work::Free(pointer), &[]);
+                let owner = self.owner_of(process, pointer)?;
+                self.context(owner).ending.insert(pointer);
+                self.push(context, key, Work::Free(pointer), &[]);
                 NOTHING
             }
             Call::MemoryInfo => {
-                let context = &self.state.contexts[device];
-                let total = context.memory_bytes;
-                let free = total.saturating_sub(context.allocator.reserved());
+                let total = self.gpus[context.gpu()].memory_bytes;
+                let free = total.saturating_sub(self.state.memories[context.gpu()].reserved());
                 Ok(Outcome::Returns(CallResult::MemoryInfo { free, total }))
             }
             Call::PointerInfo { pointer } => {
-                Ok(Outcome::Returns(CallResult::PointerInfo(self.describe_pointer(pointer))))
+                Ok(Outcome::Returns(CallResult::PointerInfo(self.describe_pointer(process, pointer))))
             }
             Call::Prefetch { pointer, bytes, device: target, stream } => {
-                let key = self.find_stream(device, stream)?;
-                if target.is_some_and(|target| target as usize >= self.state.contexts.len()) {
+                let key = self.find_stream(context, stream)?;
+                if target.is_some_and(|target| target as usize >= self.gpus.len()) {
                     return Err((CudaError::InvalidDevice, format!("there is no device {target:?}")));
                 }
-                if pointer < MANAGED_BASE || !self.state.window.contains(pointer, bytes) {
+                if pointer < MANAGED_BASE || !self.state.window.contains(process, pointer, bytes) {
                     let text = format!("{bytes} bytes at {pointer:#x} are not managed memory");
                     return Err((CudaError::InvalidValue, text));
                 }
-                self.push(key, Work::Nothing, &[]);
+                self.push(context, key, Work::Nothing, &[]);
                 NOTHING
             }
-            Call::VirtualMemory(call) => self.virtual_memory_call(device, call),
+            Call::VirtualMemory(call) => self.virtual_memory_call(context, call),
             other => Err(crate::calls::not_modelled(&other)),
         }
     }
 
-    /// The device whose work a `cudaFree` of this address waits for.
-    fn owner_of(&self, pointer: u64) -> Result<usize, (CudaError, String)> {
+    /// What is allocated, or where there is no room, but processes that have ended are to give theirs back: a wait for it.
+    fn or_wait_for_ended(&self, allocated: Result<u64, (CudaError, String)>, again: Call) -> CallOutcome {
+        if allocated.is_err() && self.has_ended_processes() {
+            return Ok(Outcome::Waits(Wait { until: Until::EndedProcesses, then: Then::Again(Box::new(again)) }));
+        }
+        allocated.map(pointer)
+    }
+
+    /// Pinned memory of a process that has ended goes with it.
+    pub(crate) fn end_pinned(&mut self, process: ProcessId) {
+        for address in self.state.window.of_process(process) {
+            self.end_allocation(address);
+        }
+    }
+
+    /// The context whose work a `cudaFree` of this address waits for.
+    fn owner_of(&mut self, process: ProcessId, pointer: u64) -> Result<ContextId, (CudaError, String)> {
         let owner = match place_of(pointer) {
             Place::Device(device) => {
-                let context = self.state.contexts.get(device as usize);
-                let live = context
-                    .filter(|context| context.allocator.is_allocation(pointer) && !context.ending.contains(&pointer));
-                live.map(|_| device as usize)
+                let owner = self.state.memories.get(device as usize).and_then(|memory| memory.owner(pointer));
+                let owner = owner.filter(|owner| *owner == process).map(|_| ContextId::new(process, device as usize));
+                owner.filter(|&owner| !self.context(owner).ending.contains(&pointer))
             }
             Place::HostWindow => {
                 let allocation = self.state.window.get(pointer);
-                allocation.filter(|(kind, _)| *kind == AllocationKind::Managed).map(|(_, device)| device)
+                let is_its = |(kind, owner): &(AllocationKind, ContextId)| {
+                    *kind == AllocationKind::Managed && owner.process() == process
+                };
+                allocation.filter(is_its).map(|(_, owner)| owner)
             }
             Place::Elsewhere => None,
         };
         owner.ok_or_else(|| no_allocation(pointer))
     }
 
-    fn describe_pointer(&self, pointer: u64) -> Option<PointerDescription> {
-        if let Some(mapped) = self.state.virtual_memory.describe(pointer) {
+    fn describe_pointer(&mut self, process: ProcessId, pointer: u64) -> Option<PointerDescription> {
+        if let Some(mapped) = self.state.virtual_memory.describe(process, pointer) {
             return Some(mapped);
         }
         match place_of(pointer) {
             Place::Device(device) => {
-                let (base, bytes) = self.state.contexts.get(device as usize)?.allocator.allocation_of(pointer)?;
+                let (base, bytes, owner) = self.state.memories.get(device as usize)?.allocation_of(pointer)?;
+                if owner != process && !self.process(process).imports.holds(base) {
+                    return None;
+                }
                 Some(PointerDescription { kind: AllocationKind::Device, device, base, bytes })
             }
             Place::HostWindow => {
-                let (base, bytes) = self.state.window.allocation_of(pointer)?;
-                let (kind, device) = self.state.window.get(base)?;
-                Some(PointerDescription { kind, device: device as u32, base, bytes })
+                let (base, bytes, owner) = self.state.window.allocation_of(pointer)?;
+                let (kind, context) = self.state.window.get(base)?;
+                let device = context.gpu() as u32;
+                (owner == process).then_some(PointerDescription { kind, device, base, bytes })
             }
             Place::Elsewhere => None,
         }

@@ -5,12 +5,14 @@ use crate::allocator::DeviceAllocator;
 use crate::calls::{CallOutcome, NOTHING, Outcome, not_modelled};
 use crate::code::loader::{self, LoadError, LoadRequest, ModuleMemory, Room};
 use crate::code::tables::KernelInfo;
+use crate::driver::State;
 use crate::launch::{DEFAULT_SHARED_BYTES, maximum_shared_bytes};
 use crate::memory::HostWindow;
 use crate::wait::{Then, Until, Wait};
 use balar_host::CudaError;
 use balar_host::call::{AllocationKind, BUILT_IN_MODULE, Function, VariableKind};
 use balar_host::{Bytes, Call, CallResult};
+use balar_protocol::ContextId;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -22,12 +24,12 @@ const LARGE: u64 = 2 << 20;
 
 #[derive(Debug, Serialize, Deserialize)]
 struct Module {
-    device: usize,
+    context: ContextId,
     /// Dynamic shared memory that launches may ask for, where the program has set it.
     shared_limits: BTreeMap<Arc<str>, u32>,
 }
 
-/// All modules that programs have loaded.
+/// All modules that a process has loaded.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Modules {
     modules: BTreeMap<u32, Module>,
@@ -38,12 +40,12 @@ pub(crate) struct Modules {
 
 impl Modules {
     /// Is the module there, on this device?
-    pub fn check(&self, device: usize, module: u32) -> Result<(), Failure> {
-        let is_there = module == BUILT_IN_MODULE || self.modules.get(&module).is_some_and(|it| it.device == device);
+    pub fn check(&self, context: ContextId, module: u32) -> Result<(), Failure> {
+        let is_there = module == BUILT_IN_MODULE || self.modules.get(&module).is_some_and(|it| it.context == context);
         if is_there {
             return Ok(());
         }
-        Err((CudaError::InvalidResourceHandle, format!("there is no module {module} on device {device}")))
+        Err((CudaError::InvalidResourceHandle, format!("there is no module {module} on device {}", context.gpu())))
     }
 
     /// Dynamic shared memory that launches of a kernel may ask for.
@@ -57,15 +59,15 @@ impl Modules {
         self.told.insert((function.module, function.name.clone()))
     }
 
-    /// The modules of a device.
-    pub fn of_device(&self, device: usize) -> Vec<u32> {
-        self.modules.iter().filter(|(_, module)| module.device == device).map(|(number, _)| *number).collect()
+    /// The modules of a context.
+    pub fn of_context(&self, context: ContextId) -> Vec<u32> {
+        self.modules.iter().filter(|(_, module)| module.context == context).map(|(number, _)| *number).collect()
     }
 }
 
 /// Where modules get memory from.
 struct Memory<'a> {
-    device: usize,
+    context: ContextId,
     allocator: &'a mut DeviceAllocator,
     window: &'a mut HostWindow,
 }
@@ -74,14 +76,14 @@ impl ModuleMemory for Memory<'_> {
     fn allocate(&mut self, room: Room, bytes: u64, alignment: u64) -> Option<u64> {
         if room == Room::Variable(VariableKind::Managed) {
             // Pages are aligned enough.
-            return self.window.allocate(AllocationKind::Managed, self.device, bytes).ok();
+            return self.window.allocate(AllocationKind::Managed, self.context, bytes).ok();
         }
-        let address = self.allocator.allocate(bytes).ok()?;
+        let address = self.allocator.allocate(self.context.process(), bytes).ok()?;
         if address.is_multiple_of(alignment) {
             return Some(address);
         }
         let _was_there = self.allocator.free(address);
-        self.allocator.allocate(bytes.max(LARGE)).ok()
+        self.allocator.allocate(self.context.process(), bytes.max(LARGE)).ok()
     }
 
     fn free(&mut self, address: u64) {
@@ -91,40 +93,40 @@ impl ModuleMemory for Memory<'_> {
 
 impl Driver {
     /// A call about modules and their kernels.
-    pub(crate) fn module_call(&mut self, device: usize, call: Call) -> CallOutcome {
+    pub(crate) fn module_call(&mut self, context: ContextId, call: Call) -> CallOutcome {
         match call {
             Call::ModuleLoad { images, name } => {
-                let loaded = self.load_module(device, &images, &name);
+                let loaded = self.load_module(context, &images, &name);
                 loaded.map(Outcome::Returns).map_err(|error| {
                     // The words of a mistake are the user's: the program sees a number alone.
                     let text = error.to_string();
-                    self.tell(&text);
+                    self.tell(context.process(), &text);
                     (error.cuda_error(), text)
                 })
             }
             Call::ModuleUnload { module } => {
-                self.state.modules.check(device, module)?;
-                let until = Until::DeviceBefore { device, number: self.state.operations.next() };
+                self.own(context).modules.check(context, module)?;
+                let until = Until::ContextBefore { context, number: self.state.operations.next() };
                 Ok(Outcome::Waits(Wait { until, then: Then::Unload(module) }))
             }
             Call::FunctionAttributes { function } => {
-                let kernel = self.find_kernel(device, &function)?;
+                let kernel = self.find_kernel(context, &function)?;
                 let mut attributes = kernel.attributes();
                 if function.module != BUILT_IN_MODULE {
                     attributes.maximum_dynamic_shared_bytes =
-                        self.state.modules.dynamic_shared_limit(&function, &kernel);
+                        self.own(context).modules.dynamic_shared_limit(&function, &kernel);
                 }
                 Ok(Outcome::Returns(CallResult::Attributes(attributes)))
             }
             Call::SetDynamicSharedLimit { function, bytes } => {
-                let kernel = self.find_kernel(device, &function)?;
-                let maximum = maximum_shared_bytes(self.state.contexts[device].compute_capability);
+                let kernel = self.find_kernel(context, &function)?;
+                let maximum = maximum_shared_bytes(self.gpus[context.gpu()].compute_capability);
                 let all = u64::from(kernel.resources.shared_bytes) + u64::from(bytes);
                 if all > maximum {
                     let text = format!("{all} bytes of shared memory, the limit is {maximum}");
                     return Err((CudaError::InvalidValue, text));
                 }
-                if let Some(module) = self.state.modules.modules.get_mut(&function.module) {
+                if let Some(module) = self.own(context).modules.modules.get_mut(&function.module) {
                     module.shared_limits.insert(function.name, bytes);
                 }
                 NOTHING
@@ -133,26 +135,26 @@ impl Driver {
         }
     }
 
-    fn load_module(&mut self, device: usize, images: &[Bytes], name: &str) -> Result<CallResult, LoadError> {
-        let context = &mut self.state.contexts[device];
-        let compute_capability = context.compute_capability;
+    fn load_module(&mut self, context: ContextId, images: &[Bytes], name: &str) -> Result<CallResult, LoadError> {
+        let compute_capability = self.gpus[context.gpu()].compute_capability;
         let images = images.iter().map(|image| image.data().map_or(&[][..], |data| &data[..]));
         let texts = loader::texts(images, name, compute_capability)?;
-        let module = self.state.modules.last + 1;
-        let heap_bytes = context.heap_wanted();
-        let request = LoadRequest { gpu: device, compute_capability, module, texts: &texts, heap_bytes };
-        let mut memory = Memory { device, allocator: &mut context.allocator, window: &mut self.state.window };
+        let module = self.own(context).modules.last + 1;
+        let heap_bytes = self.context(context).heap_wanted();
+        let request = LoadRequest { context, compute_capability, module, texts: &texts, heap_bytes };
+        let State { memories, window, .. } = &mut self.state;
+        let mut memory = Memory { context, allocator: &mut memories[context.gpu()], window };
         let mut changes = Vec::new();
         let loaded = self.loader.load(&request, &mut changes, &mut memory)?;
         changes.into_iter().for_each(|change| self.change(change));
-        let context = &mut self.state.contexts[device];
         if let Some((address, _)) = loaded.heap {
-            context.heap_made(address);
+            self.context(context).heap_made(address);
         }
-        let reserved = context.allocator.reserved();
+        let reserved = self.state.memories[context.gpu()].reserved();
         self.state.totals.device_memory_maximum = self.state.totals.device_memory_maximum.max(reserved);
-        self.state.modules.last = module;
-        self.state.modules.modules.insert(module, Module { device, shared_limits: BTreeMap::new() });
+        let modules = &mut self.own(context).modules;
+        modules.last = module;
+        modules.modules.insert(module, Module { context, shared_limits: BTreeMap::new() });
         let loader::LoadedModule { functions, variables, warning, .. } = loaded;
         if let Some(warning) = warning {
             tracing::info!("{warning}");
@@ -161,12 +163,12 @@ impl Driver {
     }
 
     /// Nothing uses the module any more.
-    pub(crate) fn unload_module(&mut self, module: u32) {
-        let Some(Module { device, .. }) = self.state.modules.modules.remove(&module) else { return };
-        let mut memory =
-            Memory { device, allocator: &mut self.state.contexts[device].allocator, window: &mut self.state.window };
+    pub(crate) fn unload_module(&mut self, context: ContextId, module: u32) {
+        let Some(Module { context, .. }) = self.own(context).modules.modules.remove(&module) else { return };
+        let State { memories, window, .. } = &mut self.state;
+        let mut memory = Memory { context, allocator: &mut memories[context.gpu()], window };
         let mut changes = Vec::new();
-        let _was_loaded = self.loader.unload(device, module, &mut changes, &mut memory);
+        let _was_loaded = self.loader.unload(context, module, &mut changes, &mut memory);
         changes.into_iter().for_each(|change| self.change(change));
     }
 }

@@ -3,7 +3,7 @@
 use balar_isa::module::PtxModule;
 use balar_isa::program::Program;
 use balar_protocol::cuda::{KernelLaunch, LaunchId};
-use balar_protocol::{GpuDescription, SmCapability, SmResources};
+use balar_protocol::{ContextId, GpuDescription, SmCapability, SmResources};
 use std::sync::Arc;
 
 /// A GPU with 80 SMs of compute capability 7.0 and little memory.
@@ -31,6 +31,7 @@ pub(crate) fn program() -> Arc<Program> {
 /// A launch of kernel `k`.
 pub(crate) fn kernel_launch() -> KernelLaunch {
     KernelLaunch {
+        context: ContextId::first(0),
         id: LaunchId(1),
         code: Default::default(),
         name: "k".into(),

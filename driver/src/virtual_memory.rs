@@ -14,6 +14,7 @@ use balar_host::CallResult;
 use balar_host::CudaError;
 use balar_host::call::{AllocationKind, GRANULARITY, MemoryAccess, PointerDescription, VirtualMemoryCall};
 use balar_host::memory::{MAXIMUM_GPUS, Place, place_of};
+use balar_protocol::{ContextId, ProcessId};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -24,6 +25,7 @@ type Failure = (CudaError, String);
 #[derive(Debug, Serialize, Deserialize)]
 struct Reservation {
     bytes: u64,
+    process: ProcessId,
     /// The GPU whose addresses it is of.
     slot: usize,
     /// Where its place among them begins: before it, where it is aligned.
@@ -33,7 +35,7 @@ struct Reservation {
 /// Memory that programs know by a handle.
 #[derive(Debug, Serialize, Deserialize)]
 struct Physical {
-    device: usize,
+    context: ContextId,
     bytes: u64,
     /// Where it was set aside.
     place: u64,
@@ -49,7 +51,7 @@ struct Physical {
 struct Mapping {
     bytes: u64,
     handle: u64,
-    device: usize,
+    context: ContextId,
     access: [MemoryAccess; MAXIMUM_GPUS as usize],
 }
 
@@ -61,7 +63,7 @@ impl Mapping {
     }
 }
 
-/// All of a program's reserved addresses, and what is mapped there.
+/// All reserved addresses, and what is mapped there. Processes share the addresses: none can reserve what another one has.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct VirtualMemory {
     /// By GPU: the addresses that can be reserved, and those of them that are.
@@ -96,12 +98,12 @@ impl VirtualMemory {
         self.rooms.get(slot as usize).is_some_and(|(room, _)| room.contains(&address))
     }
 
-    /// Is all of the range in mappings that some device may access?
-    pub fn is_accessible(&self, address: u64, bytes: u64) -> bool {
+    /// Is all of the range in mappings of the process that some device may access?
+    pub fn is_accessible(&self, process: ProcessId, address: u64, bytes: u64) -> bool {
         let Some(end) = address.checked_add(bytes) else { return false };
         let mut at = address;
         while at < end {
-            match self.mapping_of(at) {
+            match self.mapping_of(process, at) {
                 Some((start, mapping)) if mapping.gpus() != 0 => at = start + mapping.bytes,
                 _ => return false,
             }
@@ -109,24 +111,30 @@ impl VirtualMemory {
         true
     }
 
-    /// The mapping that holds an address.
-    pub fn describe(&self, address: u64) -> Option<PointerDescription> {
-        let (base, mapping) = self.mapping_of(address)?;
-        let device = mapping.device as u32;
+    /// The mapping of the process that holds an address.
+    pub fn describe(&self, process: ProcessId, address: u64) -> Option<PointerDescription> {
+        let (base, mapping) = self.mapping_of(process, address)?;
+        let device = mapping.context.gpu() as u32;
         Some(PointerDescription { kind: AllocationKind::Device, device, base, bytes: mapping.bytes })
     }
 
-    fn mapping_of(&self, address: u64) -> Option<(u64, &Mapping)> {
+    fn mapping_of(&self, process: ProcessId, address: u64) -> Option<(u64, &Mapping)> {
+        self.holder_of(address).filter(|(_, mapping)| mapping.context.process() == process)
+    }
+
+    /// The mapping of any process.
+    fn holder_of(&self, address: u64) -> Option<(u64, &Mapping)> {
         let (start, mapping) = self.mappings.range(..=address).next_back()?;
         (address - start < mapping.bytes).then_some((*start, mapping))
     }
 
     /// Where the mappings begin that the range consists of.
-    fn whole_mappings(&self, pointer: u64, bytes: u64) -> Result<Vec<u64>, Failure> {
+    fn whole_mappings(&self, process: ProcessId, pointer: u64, bytes: u64) -> Result<Vec<u64>, Failure> {
         let mut starts = Vec::new();
         let mut covered = 0;
         while covered < bytes {
-            let Some(mapping) = pointer.checked_add(covered).and_then(|at| self.mappings.get(&at)) else { break };
+            let mapping = pointer.checked_add(covered).and_then(|at| self.mappings.get(&at));
+            let Some(mapping) = mapping.filter(|mapping| mapping.context.process() == process) else { break };
             starts.push(pointer + covered);
             covered += mapping.bytes;
         }
@@ -136,7 +144,8 @@ impl VirtualMemory {
         Err(invalid(format!("{bytes} bytes at {pointer:#x} are not one or several whole mappings")))
     }
 
-    fn reserve(&mut self, slot: usize, bytes: u64, alignment: u64) -> Result<u64, Failure> {
+    fn reserve(&mut self, context: ContextId, bytes: u64, alignment: u64) -> Result<u64, Failure> {
+        let (process, slot) = (context.process(), context.gpu());
         check(&[bytes])?;
         if bytes == 0 || (alignment != 0 && !alignment.is_power_of_two()) {
             return Err(invalid(format!("addresses for {bytes} bytes, aligned to {alignment}")));
@@ -147,14 +156,14 @@ impl VirtualMemory {
         };
         let wanted = bytes.checked_add(alignment.saturating_sub(GRANULARITY)).ok_or_else(|| exhausted(slot))?;
         let (_, room) = self.rooms.get_mut(slot).ok_or_else(|| exhausted(slot))?;
-        let taken = room.allocate(wanted).map_err(|_: OutOfMemory| exhausted(slot))?;
+        let taken = room.allocate(process, wanted).map_err(|_: OutOfMemory| exhausted(slot))?;
         let start = taken.next_multiple_of(alignment.max(GRANULARITY));
-        self.reservations.insert(start, Reservation { bytes, slot, taken });
+        self.reservations.insert(start, Reservation { bytes, process, slot, taken });
         Ok(start)
     }
 
-    fn unreserve(&mut self, pointer: u64, bytes: u64) -> Result<(), Failure> {
-        if self.reservations.get(&pointer).is_none_or(|range| range.bytes != bytes) {
+    fn unreserve(&mut self, process: ProcessId, pointer: u64, bytes: u64) -> Result<(), Failure> {
+        if self.reservations.get(&pointer).is_none_or(|range| range.bytes != bytes || range.process != process) {
             return Err(invalid(format!("no {bytes} addresses were reserved at {pointer:#x}")));
         }
         if let Some((at, _)) = self.mappings.range(pointer..pointer + bytes).next() {
@@ -172,8 +181,8 @@ impl VirtualMemory {
     }
 
     /// Refuses addresses that are not reserved, or have memory already.
-    fn check_free(&self, pointer: u64, bytes: u64) -> Result<(), Failure> {
-        let reservation = self.reservations.range(..=pointer).next_back();
+    fn check_free(&self, process: ProcessId, pointer: u64, bytes: u64) -> Result<(), Failure> {
+        let reservation = self.reservations.range(..=pointer).next_back().filter(|(_, range)| range.process == process);
         let room = reservation.and_then(|(start, range)| range.bytes.checked_sub(pointer - start));
         if bytes == 0 || room.is_none_or(|room| room < bytes) {
             return Err(invalid(format!(
@@ -187,9 +196,10 @@ impl VirtualMemory {
         Ok(())
     }
 
-    fn find(&self, handle: u64) -> Result<&Physical, Failure> {
+    fn find(&self, process: ProcessId, handle: u64) -> Result<&Physical, Failure> {
+        let is_its = |memory: &&Physical| memory.references > 0 && memory.context.process() == process;
         // What is mapped alone has no handle any more.
-        let memory = self.memory.get(&handle).filter(|memory| memory.references > 0);
+        let memory = self.memory.get(&handle).filter(is_its);
         memory.ok_or_else(|| invalid(format!("no memory has the handle {handle}")))
     }
 }
@@ -197,26 +207,27 @@ impl VirtualMemory {
 impl Driver {
     /// Whose memory an address is: that which is mapped there, or as the address alone says.
     pub(crate) fn place_of(&self, address: u64) -> Place {
-        let mapping = self.state.virtual_memory.mapping_of(address);
-        mapping.map_or_else(|| place_of(address), |(_, mapping)| Place::Device(mapping.device as u32))
+        let mapping = self.state.virtual_memory.holder_of(address);
+        mapping.map_or_else(|| place_of(address), |(_, mapping)| Place::Device(mapping.context.gpu() as u32))
     }
 
     /// A call of virtual memory management.
-    pub(crate) fn virtual_memory_call(&mut self, device: usize, call: VirtualMemoryCall) -> CallOutcome {
+    pub(crate) fn virtual_memory_call(&mut self, context: ContextId, call: VirtualMemoryCall) -> CallOutcome {
+        let process = context.process();
         let gives = |result| Ok(Outcome::Returns(result));
         match call {
             VirtualMemoryCall::Reserve { bytes, alignment } => self
                 .state
                 .virtual_memory
-                .reserve(device, bytes, alignment)
+                .reserve(context, bytes, alignment)
                 .and_then(|start| gives(CallResult::Pointer(start))),
             VirtualMemoryCall::Unreserve { pointer, bytes } => {
-                self.state.virtual_memory.unreserve(pointer, bytes)?;
+                self.state.virtual_memory.unreserve(process, pointer, bytes)?;
                 NOTHING
             }
-            VirtualMemoryCall::Create { bytes } => gives(CallResult::Object(self.create_memory(device, bytes)?)),
+            VirtualMemoryCall::Create { bytes } => gives(CallResult::Object(self.create_memory(context, bytes)?)),
             VirtualMemoryCall::Release { handle } => {
-                self.state.virtual_memory.find(handle)?;
+                self.state.virtual_memory.find(process, handle)?;
                 if let Some(memory) = self.state.virtual_memory.memory.get_mut(&handle) {
                     memory.references -= 1;
                 }
@@ -224,7 +235,7 @@ impl Driver {
                 NOTHING
             }
             VirtualMemoryCall::Retain { pointer } => {
-                let mapping = self.state.virtual_memory.mapping_of(pointer);
+                let mapping = self.state.virtual_memory.mapping_of(process, pointer);
                 let handle = mapping.map(|(_, mapping)| mapping.handle).ok_or_else(|| nothing_mapped(pointer))?;
                 if let Some(memory) = self.state.virtual_memory.memory.get_mut(&handle) {
                     memory.references += 1;
@@ -232,24 +243,24 @@ impl Driver {
                 gives(CallResult::Object(handle))
             }
             VirtualMemoryCall::Owner { handle } => {
-                gives(CallResult::Owner(self.state.virtual_memory.find(handle)?.device as u32))
+                gives(CallResult::Owner(self.state.virtual_memory.find(process, handle)?.context.gpu() as u32))
             }
             VirtualMemoryCall::Map { pointer, bytes, handle } => {
-                self.map(pointer, bytes, handle)?;
+                self.map(context, pointer, bytes, handle)?;
                 NOTHING
             }
             VirtualMemoryCall::Unmap { pointer, bytes } => {
-                self.state.virtual_memory.whole_mappings(pointer, bytes)?;
-                let until = Until::AllBefore(self.state.operations.next());
+                self.state.virtual_memory.whole_mappings(process, pointer, bytes)?;
+                let until = Until::ProcessBefore(process, self.state.operations.next());
                 Ok(Outcome::Waits(Wait { until, then: Then::Unmap(pointer, bytes) }))
             }
             VirtualMemoryCall::SetAccess { pointer, bytes, devices } => {
-                self.set_access(pointer, bytes, &devices)?;
+                self.set_access(process, pointer, bytes, &devices)?;
                 NOTHING
             }
             VirtualMemoryCall::GetAccess { pointer, device } => {
                 let (_, mapping) =
-                    self.state.virtual_memory.mapping_of(pointer).ok_or_else(|| nothing_mapped(pointer))?;
+                    self.state.virtual_memory.mapping_of(process, pointer).ok_or_else(|| nothing_mapped(pointer))?;
                 self.check_device(device)?;
                 let access = mapping.access.get(device as usize).copied().unwrap_or_default();
                 gives(CallResult::Access(access))
@@ -258,22 +269,23 @@ impl Driver {
     }
 
     fn check_device(&self, device: u32) -> Result<(), Failure> {
-        let exists = (device as usize) < self.state.contexts.len();
+        let exists = (device as usize) < self.gpus.len();
         if exists { Ok(()) } else { Err((CudaError::InvalidDevice, format!("there is no device {device}"))) }
     }
 
-    fn create_memory(&mut self, device: usize, bytes: u64) -> Result<u64, Failure> {
+    fn create_memory(&mut self, context: ContextId, bytes: u64) -> Result<u64, Failure> {
         check(&[bytes])?;
         if bytes == 0 {
             return Err(invalid("memory of 0 bytes".to_owned()));
         }
-        let allocator = &mut self.state.contexts[device].allocator;
-        let place = allocator.set_aside(bytes).map_err(|error| (CudaError::MemoryAllocation, error.to_string()))?;
+        let allocator = &mut self.state.memories[context.gpu()];
+        let place = allocator.set_aside(context.process(), bytes);
+        let place = place.map_err(|error| (CudaError::MemoryAllocation, error.to_string()))?;
         let reserved = allocator.reserved();
         self.state.totals.device_memory_maximum = self.state.totals.device_memory_maximum.max(reserved);
         let handle = self.state.virtual_memory.next_handle;
         self.state.virtual_memory.next_handle += 1;
-        let memory = Physical { device, bytes, place, references: 1, mapped_at: None, has_bytes: false };
+        let memory = Physical { context, bytes, place, references: 1, mapped_at: None, has_bytes: false };
         self.state.virtual_memory.memory.insert(handle, memory);
         Ok(handle)
     }
@@ -285,23 +297,24 @@ impl Driver {
             return;
         }
         if let Some(memory) = self.state.virtual_memory.memory.remove(&handle) {
-            let _was_there = self.state.contexts[memory.device].allocator.free(memory.place);
+            let _was_there = self.state.memories[memory.context.gpu()].free(memory.place);
         }
     }
 
-    fn map(&mut self, pointer: u64, bytes: u64, handle: u64) -> Result<(), Failure> {
+    fn map(&mut self, context: ContextId, pointer: u64, bytes: u64, handle: u64) -> Result<(), Failure> {
+        let process = context.process();
         check(&[pointer, bytes])?;
-        let memory = self.state.virtual_memory.find(handle)?;
+        let memory = self.state.virtual_memory.find(process, handle)?;
         if bytes > memory.bytes {
             return Err(invalid(format!("{bytes} bytes of a memory of {}", memory.bytes)));
         }
-        self.state.virtual_memory.check_free(pointer, bytes)?;
+        self.state.virtual_memory.check_free(process, pointer, bytes)?;
         if let Some(at) = memory.mapped_at {
             let text = format!("the memory is mapped at {at:#x}: memory at two addresses at once is not simulated");
-            self.tell(&format!("cuMemMap: {text}"));
+            self.tell(process, &format!("cuMemMap: {text}"));
             return Err((CudaError::NotSupported, text));
         }
-        let (device, place, has_bytes) = (memory.device, memory.place, memory.has_bytes);
+        let (context, place, has_bytes) = (memory.context, memory.place, memory.has_bytes);
         if has_bytes {
             self.change(MemoryChange::Copy { destination: pointer, source: place, bytes });
         }
@@ -309,14 +322,15 @@ impl Driver {
             memory.mapped_at = Some(pointer);
         }
         let access = [MemoryAccess::None; MAXIMUM_GPUS as usize];
-        self.state.virtual_memory.mappings.insert(pointer, Mapping { bytes, handle, device, access });
+        self.state.virtual_memory.mappings.insert(pointer, Mapping { bytes, handle, context, access });
         Ok(())
     }
 
     /// Mappings end, now that nothing uses them.
-    pub(crate) fn unmap(&mut self, pointer: u64, bytes: u64) {
+    pub(crate) fn unmap(&mut self, context: ContextId, pointer: u64, bytes: u64) {
+        let process = context.process();
         // Another thread may have ended them meanwhile.
-        for start in self.state.virtual_memory.whole_mappings(pointer, bytes).unwrap_or_default() {
+        for start in self.state.virtual_memory.whole_mappings(process, pointer, bytes).unwrap_or_default() {
             self.end_mapping(start);
         }
     }
@@ -337,8 +351,14 @@ impl Driver {
         self.end_unused(mapping.handle);
     }
 
-    fn set_access(&mut self, pointer: u64, bytes: u64, devices: &[(u32, MemoryAccess)]) -> Result<(), Failure> {
-        let starts = self.state.virtual_memory.whole_mappings(pointer, bytes)?;
+    fn set_access(
+        &mut self,
+        process: ProcessId,
+        pointer: u64,
+        bytes: u64,
+        devices: &[(u32, MemoryAccess)],
+    ) -> Result<(), Failure> {
+        let starts = self.state.virtual_memory.whole_mappings(process, pointer, bytes)?;
         devices.iter().try_for_each(|(device, _)| self.check_device(*device))?;
         for start in starts {
             let Some(mapping) = self.state.virtual_memory.mappings.get_mut(&start) else { continue };
@@ -347,7 +367,7 @@ impl Driver {
                     *place = *access;
                 }
             }
-            let (bytes, owner) = (mapping.bytes, mapping.device);
+            let (bytes, owner) = (mapping.bytes, mapping.context);
             match mapping.gpus() {
                 0 => self.change(MemoryChange::Unmap { address: start }),
                 gpus => self.change(MemoryChange::Open { address: start, bytes, owner, gpus }),
@@ -356,24 +376,30 @@ impl Driver {
         Ok(())
     }
 
-    /// A device is reset: its memory ends, and what is mapped or reserved among its addresses.
-    pub(crate) fn end_virtual_memory(&mut self, device: usize) {
+    /// A context is reset: its memory ends, and what is mapped or reserved among its addresses.
+    pub(crate) fn end_virtual_memory(&mut self, context: ContextId) {
         let is_its = |(start, mapping): (&u64, &Mapping)| {
-            let slot = place_of(*start) == Place::Device(device as u32);
-            (slot || mapping.device == device).then_some(*start)
+            let slot = place_of(*start) == Place::Device(context.gpu() as u32);
+            let is_its = slot && mapping.context.process() == context.process();
+            (is_its || mapping.context == context).then_some(*start)
         };
         let mappings: Vec<u64> = self.state.virtual_memory.mappings.iter().filter_map(is_its).collect();
         for start in mappings {
             self.end_mapping(start);
         }
-        for memory in self.state.virtual_memory.memory.values_mut().filter(|memory| memory.device == device) {
+        for memory in self.state.virtual_memory.memory.values_mut().filter(|memory| memory.context == context) {
             memory.references = 0;
         }
         let handles: Vec<u64> = self.state.virtual_memory.memory.keys().copied().collect();
         for handle in handles {
             self.end_unused(handle);
         }
-        let reservations = self.state.virtual_memory.reservations.iter().filter(|(_, range)| range.slot == device);
+        let reservations = self
+            .state
+            .virtual_memory
+            .reservations
+            .iter()
+            .filter(|(_, range)| range.slot == context.gpu() && range.process == context.process());
         let reservations: Vec<u64> = reservations.map(|(start, _)| *start).collect();
         for start in reservations {
             self.state.virtual_memory.end_reservation(start);

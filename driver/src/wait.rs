@@ -2,6 +2,7 @@
 
 use crate::order::work::OperationNumber;
 use balar_host::Call;
+use balar_protocol::{ContextId, ProcessId};
 use serde::{Deserialize, Serialize};
 
 /// What a blocked call waits for.
@@ -9,17 +10,19 @@ use serde::{Deserialize, Serialize};
 pub enum Until {
     /// These operations.
     Operations(Vec<OperationNumber>),
-    /// Everything on the device that was asked for before this operation.
-    DeviceBefore {
-        /// The device.
-        device: usize,
+    /// Everything in the context that was asked for before this operation.
+    ContextBefore {
+        /// The context.
+        context: ContextId,
         /// The operation.
         number: OperationNumber,
     },
-    /// The same of all devices.
-    AllBefore(OperationNumber),
-    /// Room for one more launch on the device.
-    QueueRoom(usize),
+    /// The same of all contexts of a process.
+    ProcessBefore(ProcessId, OperationNumber),
+    /// Room for one more operation of the context.
+    QueueRoom(ContextId),
+    /// That processes which have ended have given back what they had.
+    EndedProcesses,
 }
 
 /// What happens before the call returns.
@@ -31,6 +34,8 @@ pub enum Then {
     Free(u64),
     /// Memory is mapped at these addresses, and no longer: the first address, and bytes.
     Unmap(u64, u64),
+    /// Memory of another process that begins at this address is closed.
+    Close(u64),
     /// The module ends.
     Unload(u32),
     /// Everything of the device ends.

@@ -5,6 +5,7 @@
 
 mod class;
 mod copy;
+mod ipc;
 mod module;
 mod name;
 mod result;
@@ -12,6 +13,7 @@ mod virtual_memory;
 
 pub use class::CallClass;
 pub use copy::{CopyEnd, CopyShape};
+pub use ipc::IpcCall;
 pub use module::{Function, FunctionAttributes, GraphNode, Launch, ModuleFunction, ModuleVariable, VariableKind};
 pub use result::{AllocationKind, CallFailure, CallResult, PointerDescription};
 pub use virtual_memory::{GRANULARITY, MemoryAccess, VirtualMemoryCall};
@@ -356,6 +358,8 @@ pub enum Call {
     },
     /// A call of virtual memory management.
     VirtualMemory(VirtualMemoryCall),
+    /// A call about memory and events of several processes.
+    Ipc(IpcCall),
 }
 
 /// Sizes of a device that a program can set before it launches kernels (`cudaLimit`).

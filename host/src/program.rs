@@ -1,11 +1,12 @@
 //! What runs on the simulated host CPU.
 
 use crate::call::{Call, CallResult};
+use balar_protocol::ProcessId;
 use balar_protocol::statistics::Verification;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// A host thread of a program, numbered from 0 in the order of their first calls.
+/// A host thread of a program, numbered from 0 in the order of their first calls, over all processes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct ThreadId(pub u32);
 
@@ -14,6 +15,8 @@ pub struct ThreadId(pub u32);
 pub struct Request {
     /// Which thread.
     pub thread: ThreadId,
+    /// Its process.
+    pub process: ProcessId,
     /// The thread's current device: index of the GPU.
     pub device: u32,
     /// Host time the thread has computed since its last call returned.
@@ -29,6 +32,13 @@ pub enum Next {
     Call(Request),
     /// Nothing, before a call under way returns: simulated time may go on.
     Waiting,
+    /// A process has ended, of several: what it has on the devices goes.
+    ProcessEnds {
+        /// Which.
+        process: ProcessId,
+        /// Its kernels end at once; otherwise work of it that it did not wait for is done first.
+        was_killed: bool,
+    },
     /// Nothing ever again: the program has ended, or is not waited for any longer. An error says what is wrong with it, in
     /// words; `None` where all is well.
     End {
@@ -58,15 +68,15 @@ pub trait Host: Send {
     /// A thread's call returns.
     fn complete(&mut self, thread: ThreadId, result: CallResult);
 
-    /// A stream has come to a host function: some thread runs it, and says [`Call::CallbackDone`] when it has.
-    fn call_back(&mut self, function: u64);
+    /// A stream of a process has come to a host function: some thread of it runs it, and says [`Call::CallbackDone`] when it has.
+    fn call_back(&mut self, process: ProcessId, function: u64);
 
-    /// Takes the bytes of an asynchronous copy to pageable memory, before the call that waits for it returns.
-    fn receive(&mut self, transfer: u32, data: Arc<[u8]>);
+    /// Takes the bytes of a process's asynchronous copy to pageable memory, before the call that waits for it returns.
+    fn receive(&mut self, process: ProcessId, transfer: u32, data: Arc<[u8]>);
 
-    /// Takes what kernels have printed, before the call that brings it returns; `error` is what goes to the standard error
+    /// Takes what a process's kernels have printed, before the call that brings it returns; `error` is what goes to the standard error
     /// stream, such as the text of an assertion.
-    fn printed(&mut self, text: &[u8], error: &[u8]);
+    fn printed(&mut self, process: ProcessId, text: &[u8], error: &[u8]);
 
     /// Compares what the device computed with a host computation, where the program has such a check. Meaningful after its end.
     fn verification(&self) -> Verification;
@@ -125,22 +135,23 @@ impl Host for SingleThread {
         let Some(previous) = self.returned.take() else { return Next::Waiting };
         let call = self.program.next(previous);
         self.ended = matches!(call, Call::Exit { .. });
-        Next::Call(Request { thread: ThreadId(0), device: 0, host_picoseconds: 0, call })
+        let (thread, process) = (ThreadId(0), ProcessId::FIRST);
+        Next::Call(Request { thread, process, device: 0, host_picoseconds: 0, call })
     }
 
     fn complete(&mut self, _: ThreadId, result: CallResult) {
         self.returned = Some(result);
     }
 
-    fn call_back(&mut self, _: u64) {
+    fn call_back(&mut self, _: ProcessId, _: u64) {
         // A program of one thread has no host functions: its calls name none.
     }
 
-    fn receive(&mut self, transfer: u32, data: Arc<[u8]>) {
+    fn receive(&mut self, _: ProcessId, transfer: u32, data: Arc<[u8]>) {
         self.program.receive(transfer, data);
     }
 
-    fn printed(&mut self, text: &[u8], _: &[u8]) {
+    fn printed(&mut self, _: ProcessId, text: &[u8], _: &[u8]) {
         self.program.printed(text);
     }
 

@@ -1,5 +1,6 @@
 //! The CUDA protocol: kernel launches from the host to the CTA scheduler, and what became of them.
 
+use crate::context::ContextId;
 use crate::message::Side;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::any::Any;
@@ -71,6 +72,8 @@ impl fmt::Debug for Code {
 pub struct KernelLaunch {
     /// Its number.
     pub id: LaunchId,
+    /// The context that it runs in.
+    pub context: ContextId,
     /// Which code.
     pub code: Code,
     /// The kernel's name as the program gives it.
@@ -316,8 +319,10 @@ impl fmt::Display for KernelFault {
 pub enum CudaMessage {
     /// Host to CTA scheduler: run this kernel after the earlier ones of its stream.
     Launch(Arc<KernelLaunch>),
-    /// Host to CTA scheduler: a context that has failed begins anew.
-    Reset,
+    /// Host to CTA scheduler: this context, which has failed, begins anew.
+    Reset(ContextId),
+    /// Host to CTA scheduler: everything of this context ends at once, for its process has been killed.
+    Abort(ContextId),
     /// CTA scheduler to host: the last CTA has ended, or the kernel failed.
     LaunchCompleted {
         /// Which launch.
@@ -331,7 +336,7 @@ impl CudaMessage {
     /// Which side sends it: the host is the client, the CTA scheduler the server.
     pub const fn sender(&self) -> Side {
         match self {
-            CudaMessage::Launch(_) | CudaMessage::Reset => Side::Client,
+            CudaMessage::Launch(_) | CudaMessage::Reset(_) | CudaMessage::Abort(_) => Side::Client,
             CudaMessage::LaunchCompleted { .. } => Side::Server,
         }
     }

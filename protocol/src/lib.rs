@@ -8,6 +8,7 @@
 // The macro `counters!` names this crate, in this crate too.
 extern crate self as balar_protocol;
 
+pub mod context;
 pub mod copy;
 pub mod cta;
 pub mod cuda;
@@ -25,6 +26,7 @@ pub mod translation;
 #[doc(hidden)]
 pub use serde;
 
+pub use context::{ContextId, ProcessId};
 pub use gpu::GpuDescription;
 pub use message::{Message, Payload, PortId, Protocol, Side, UnitId};
 pub use quantity::{Bandwidth, Bytes, Frequency, QuantityError};

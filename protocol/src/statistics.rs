@@ -1,5 +1,6 @@
 //! Statistic definitions: a unit declares its counters in one table, and every output is made from it.
 
+use crate::context::ProcessId;
 use crate::cuda::LaunchId;
 use serde::{Deserialize, Serialize};
 
@@ -36,6 +37,9 @@ pub struct StatisticRow {
 pub struct KernelRecord {
     /// The launch.
     pub launch: LaunchId,
+    /// The process that launched it.
+    #[serde(default)]
+    pub process: ProcessId,
     /// The kernel's name.
     pub name: String,
     /// Its stream.

@@ -4,6 +4,7 @@
 
 use balar_host::tunnel::{Client, Control, ProgramEnd, Role, Server, ServerOptions, SocketFolder, VERSION};
 use balar_host::{Bytes, Call, CallResult, CudaError, Host, Next, NodeDescription, Request};
+use balar_protocol::ProcessId;
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -65,6 +66,7 @@ impl Node {
                             server.complete(thread, CallResult::None);
                         }
                     }
+                    Next::ProcessEnds { .. } => {}
                     Next::End { .. } => return counts,
                 }
             }
@@ -301,7 +303,7 @@ fn host_functions_are_asked_for_one_at_a_time_and_in_order() {
             match server.next() {
                 Next::Call(request) => match request.call {
                     Call::HostFunction { function, .. } => {
-                        server.call_back(function);
+                        server.call_back(request.process, function);
                         server.complete(request.thread, CallResult::None);
                     }
                     Call::CallbackDone { function } => {
@@ -312,12 +314,13 @@ fn host_functions_are_asked_for_one_at_a_time_and_in_order() {
                     _ => server.complete(request.thread, CallResult::None),
                 },
                 Next::Waiting => assert!(waits.is_some() && done.len() < 50),
+                Next::ProcessEnds { .. } => {}
                 Next::End { .. } => return done,
             }
             if done.len() == 50
                 && let Some(thread) = waits.take()
             {
-                server.printed(b"all done\n", b"");
+                server.printed(ProcessId::FIRST, b"all done\n", b"");
                 server.complete(thread, CallResult::None);
             }
         }

@@ -119,6 +119,7 @@ mod tests {
 
     fn launch(code: Code) -> Arc<KernelLaunch> {
         Arc::new(KernelLaunch {
+            context: balar_protocol::ContextId::first(0),
             id: LaunchId(1),
             code,
             name: "k".into(),

@@ -6,7 +6,7 @@ use crate::memory::{Bounds, WriteLog};
 use balar_driver::{Effect, MemoryChange};
 use balar_protocol::copy::CopyMessage;
 use balar_protocol::cuda::CudaMessage;
-use balar_protocol::{Payload, SimTime};
+use balar_protocol::{ContextId, Payload, SimTime};
 
 impl HostCpu {
     /// Does what the driver wants done, at `now`.
@@ -16,42 +16,49 @@ impl HostCpu {
         for effect in effects.drain(..) {
             match effect {
                 Effect::Memory(change) => apply(change, now, &mut self.writer, self.costs.bounds),
-                Effect::Launch { gpu, launch } => {
-                    out.send(self.ports[gpu].command, now, Payload::Cuda(CudaMessage::Launch(launch)));
+                Effect::Launch(launch) => {
+                    self.command(launch.context, CudaMessage::Launch(launch), now, out);
                 }
                 Effect::Copy { gpu, id, operation } => {
                     let message = CopyMessage::Command(Box::new((id, operation)));
                     out.send(self.ports[gpu].data, now, Payload::Copy(message));
                 }
-                Effect::Reset { gpu } => out.send(self.ports[gpu].command, now, Payload::Cuda(CudaMessage::Reset)),
-                Effect::CallBack { function } => {
+                Effect::Reset(context) => self.command(context, CudaMessage::Reset(context), now, out),
+                Effect::Abort(context) => self.command(context, CudaMessage::Abort(context), now, out),
+                Effect::CallBack { process, function } => {
                     if let Some(host) = &mut self.host {
-                        host.call_back(function);
+                        host.call_back(process, function);
                         self.ask_at = Some(now);
                     }
                 }
-                Effect::Tell(words) => {
+                Effect::Tell(process, words) => {
                     if let Some(host) = &mut self.host {
-                        host.printed(&[], format!("{words}\n").as_bytes());
+                        host.printed(process, &[], format!("{words}\n").as_bytes());
                     }
                 }
             }
         }
         self.effects = effects;
     }
+
+    /// Sends a message to the CTA scheduler of a context's GPU.
+    fn command(&self, context: ContextId, message: CudaMessage, now: SimTime, out: &mut Outbox) {
+        out.send(self.ports[context.gpu()].command, now, Payload::Cuda(message));
+    }
 }
 
 /// Logs a change of memory at `time`.
 pub fn apply(change: MemoryChange, time: SimTime, log: &mut WriteLog, bounds: Bounds) {
     match change {
-        MemoryChange::Map { address, bytes } => log.map(time, address, bytes, bounds),
+        MemoryChange::Map { process, address, bytes } => log.map_for(process, time, address, bytes, bounds),
         MemoryChange::Open { address, bytes, owner, gpus } => log.map_reserved(time, address, bytes, owner, gpus),
         MemoryChange::Unmap { address } => log.unmap(time, address),
         MemoryChange::Write { address, bytes } => log.write(time, address, &bytes, 0..bytes.len()),
         MemoryChange::Copy { destination, source, bytes } => log.copy(time, destination, source, bytes),
-        MemoryChange::Peer { gpu, peer, enabled } => log.set_peer(time, gpu, peer, enabled),
-        MemoryChange::Heap { gpu, address, bytes } => log.set_heap(time, gpu, address, bytes),
-        MemoryChange::PrintCapacity { gpu, bytes } => log.set_print_capacity(time, gpu, bytes),
-        MemoryChange::Image { handle, image } => log.set_image(time, handle, image),
+        MemoryChange::Share { address, process, enabled } => log.share(time, address, process, enabled),
+        MemoryChange::Peer { context, peer, enabled } => log.set_peer(time, context, peer, enabled),
+        MemoryChange::Heap { context, address, bytes } => log.set_heap(time, context, address, bytes),
+        MemoryChange::PrintCapacity { context, bytes } => log.set_print_capacity(time, context, bytes),
+        MemoryChange::Image { process, handle, image } => log.set_image(time, process, handle, image),
     }
 }

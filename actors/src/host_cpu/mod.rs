@@ -29,7 +29,7 @@ use balar_protocol::copy::CopyMessage;
 use balar_protocol::cuda::CudaMessage;
 use balar_protocol::memory::MemoryMessage;
 use balar_protocol::statistics::{ProgramOutcome, StatisticSink};
-use balar_protocol::{Clock, Frequency, Message, Payload, PortId, Protocol, SimTime};
+use balar_protocol::{Clock, ContextId, Frequency, Message, Payload, PortId, Protocol, SimTime};
 use dma::HostPages;
 use host_time::HostTime;
 use std::collections::BTreeMap;
@@ -213,6 +213,8 @@ struct HostCpu {
     ask_at: Option<SimTime>,
     /// The program has ended.
     ended: bool,
+    /// Work has ended otherwise than by being done: others may begin.
+    work_ended: bool,
     threads: Threads,
     pages: HostPages,
     /// The error that ended the program.
@@ -261,6 +263,7 @@ impl HostCpu {
             ask_at: host.is_some().then_some(SimTime::ZERO),
             host,
             ended: false,
+            work_ended: false,
             threads: Threads::default(),
             pages: HostPages::default(),
             exit_error: None,
@@ -301,7 +304,9 @@ impl HostCpu {
                 let brought = self.driver.copy_completed(copy, data.map(|data| *data), error);
                 match (brought, &mut self.host) {
                     (Some((Delivery::Thread(thread), data)), _) => self.threads.receive(thread, data),
-                    (Some((Delivery::Transfer(transfer), data)), Some(host)) => host.receive(transfer, data),
+                    (Some((Delivery::Transfer(process, transfer), data)), Some(host)) => {
+                        host.receive(process, transfer, data);
+                    }
                     _ => {}
                 }
                 self.work_done(now, out);
@@ -316,13 +321,14 @@ impl HostCpu {
     /// Gives the program what kernels have printed. The end of a kernel comes here more than an epoch after what it printed, so all of that
     /// is there.
     fn take_printed(&mut self) {
-        for gpu in 0..self.driver.gpus() {
-            let text = self.memory.take_printed(gpu);
+        let contexts: Vec<ContextId> = self.driver.contexts().collect();
+        for context in contexts {
+            let text = self.memory.take_printed(context);
             if text.is_empty() {
                 continue;
             }
             if let Some(host) = &mut self.host {
-                host.printed(&text, &[]);
+                host.printed(context.process(), &text, &[]);
             }
             self.printed.extend_from_slice(&text);
         }
@@ -361,6 +367,9 @@ impl HostCpu {
                     match event {
                         Event::Ask => self.ask(time),
                         Event::Thread(thread) => self.step_thread(time, thread, out),
+                    }
+                    if std::mem::take(&mut self.work_ended) {
+                        self.work_done(time, out);
                     }
                     if self.ended {
                         // What waited for host functions of the program.

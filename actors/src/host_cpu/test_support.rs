@@ -14,7 +14,7 @@ use balar_host::{Call, CallResult, Host, Measurement, Next, Request, ThreadId, V
 use balar_isa::program::Resources;
 use balar_protocol::copy::{CopyMessage, CopyOperation};
 use balar_protocol::cuda::{CudaMessage, FaultCause, KernelFault, KernelLaunch};
-use balar_protocol::{Payload, PortId, SimTime};
+use balar_protocol::{ContextId, Payload, PortId, ProcessId, SimTime};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex};
 
@@ -92,7 +92,11 @@ pub(super) struct Seen {
     pub functions: Vec<u64>,
 }
 
+/// Processes that have kernel `k`.
+const PROCESSES: u32 = 3;
+
 struct Thread {
+    process: ProcessId,
     device: u32,
     steps: VecDeque<Step>,
     in_call: bool,
@@ -103,14 +107,22 @@ struct Thread {
 /// A program of threads, each of which makes its calls one after another.
 pub(super) struct Program {
     threads: BTreeMap<ThreadId, Thread>,
-    callbacks: VecDeque<u64>,
+    callbacks: VecDeque<(ProcessId, u64)>,
+    /// Processes that end when all their threads have come to their ends, and whether they are killed.
+    ending: Vec<(ProcessId, bool)>,
     seen: Arc<Mutex<Seen>>,
     host_picoseconds: u64,
 }
 
 impl Program {
     pub fn new() -> Program {
-        Program { threads: BTreeMap::new(), callbacks: VecDeque::new(), seen: Arc::default(), host_picoseconds: 0 }
+        Program {
+            threads: BTreeMap::new(),
+            callbacks: VecDeque::new(),
+            ending: Vec::new(),
+            seen: Arc::default(),
+            host_picoseconds: 0,
+        }
     }
 
     /// One thread on GPU 0.
@@ -121,7 +133,22 @@ impl Program {
     /// Adds a thread that uses this device.
     pub fn thread(mut self, device: u32, steps: Vec<Step>) -> Program {
         let id = ThreadId(self.threads.len() as u32);
-        self.threads.insert(id, Thread { device, steps: steps.into(), in_call: false, sleeps: 0 });
+        self.threads
+            .insert(id, Thread { process: ProcessId::FIRST, device, steps: steps.into(), in_call: false, sleeps: 0 });
+        self
+    }
+
+    /// The last thread is of this process.
+    pub fn of_process(mut self, process: u32) -> Program {
+        if let Some(mut thread) = self.threads.last_entry() {
+            thread.get_mut().process = ProcessId(process);
+        }
+        self
+    }
+
+    /// The process ends when its threads have made their calls, or is killed in the middle of the last ones.
+    pub fn ending(mut self, process: u32, was_killed: bool) -> Program {
+        self.ending.push((ProcessId(process), was_killed));
         self
     }
 
@@ -144,9 +171,9 @@ impl Host for Program {
     fn next(&mut self) -> Next {
         let mut seen = self.seen.lock().expect("one thread");
         seen.asked += 1;
-        if let Some(function) = self.callbacks.pop_front() {
+        if let Some((process, function)) = self.callbacks.pop_front() {
             let call = Call::CallbackDone { function };
-            return Next::Call(Request { thread: CALLBACKS, device: 0, host_picoseconds: 0, call });
+            return Next::Call(Request { thread: CALLBACKS, process, device: 0, host_picoseconds: 0, call });
         }
         for (&id, thread) in &mut self.threads {
             if thread.in_call {
@@ -160,7 +187,25 @@ impl Host for Program {
             let results = seen.results.entry(id).or_default();
             thread.in_call = true;
             let (device, host_picoseconds) = (thread.device, self.host_picoseconds);
-            return Next::Call(Request { thread: id, device, host_picoseconds, call: step(results) });
+            return Next::Call(Request {
+                thread: id,
+                process: thread.process,
+                device,
+                host_picoseconds,
+                call: step(results),
+            });
+        }
+        let is_over = |&mut (process, was_killed): &mut (ProcessId, bool)| {
+            let mut own = self.threads.values().filter(|thread| thread.process == process);
+            own.all(|thread| thread.steps.is_empty() && (was_killed || !thread.in_call))
+        };
+        let ended = self.ending.extract_if(.., is_over).next();
+        if let Some((process, was_killed)) = ended {
+            self.threads
+                .values_mut()
+                .filter(|thread| thread.process == process)
+                .for_each(|thread| thread.in_call = false);
+            return Next::ProcessEnds { process, was_killed };
         }
         let over = self.threads.values().all(|thread| !thread.in_call && thread.steps.is_empty());
         if over { Next::End { error: None } } else { Next::Waiting }
@@ -177,16 +222,16 @@ impl Host for Program {
         }
     }
 
-    fn call_back(&mut self, function: u64) {
+    fn call_back(&mut self, process: ProcessId, function: u64) {
         self.seen.lock().expect("one thread").functions.push(function);
-        self.callbacks.push_back(function);
+        self.callbacks.push_back((process, function));
     }
 
-    fn receive(&mut self, transfer: u32, data: Arc<[u8]>) {
+    fn receive(&mut self, _: ProcessId, transfer: u32, data: Arc<[u8]>) {
         self.seen.lock().expect("one thread").received.push((transfer, data));
     }
 
-    fn printed(&mut self, _: &[u8], error: &[u8]) {
+    fn printed(&mut self, _: ProcessId, _: &[u8], error: &[u8]) {
         self.seen.lock().expect("one thread").errors.push_str(&String::from_utf8_lossy(error));
     }
 
@@ -228,7 +273,9 @@ impl Play {
         for gpu in 0..gpus {
             let resources = Resources { registers_per_thread: 32, ..Resources::default() };
             let kernel = KernelInfo { name: "k".into(), resources, parameter_bytes: 8, ..KernelInfo::default() };
-            tables.kernels.insert(gpu, 0, kernel);
+            for process in (0..PROCESSES).map(ProcessId) {
+                tables.kernels.insert(ContextId::new(process, gpu), 0, kernel.clone());
+            }
         }
         let ports: Vec<_> = (0..gpus as u16).map(|gpu| (PortId(2 * gpu), PortId(2 * gpu + 1))).collect();
         let descriptions: Vec<_> = (0..gpus).map(gpu).collect();
@@ -276,7 +323,10 @@ impl Play {
                 self.bench.deliver(time + SimTime(KERNEL + WIRE), port, Payload::Cuda(completed));
                 self.launches.push(launch);
             }
-            Payload::Cuda(CudaMessage::Reset) => self.trace.push((time.0, format!("gpu {gpu}: reset"))),
+            Payload::Cuda(CudaMessage::Reset(_)) => self.trace.push((time.0, format!("gpu {gpu}: reset"))),
+            Payload::Cuda(CudaMessage::Abort(context)) => {
+                self.trace.push((time.0, format!("gpu {gpu}: abort of process {}", context.process())));
+            }
             Payload::Copy(CopyMessage::Command(command)) => {
                 let (copy, operation) = *command;
                 self.trace.push((time.0, format!("gpu {gpu}: copy of {}", operation.bytes())));

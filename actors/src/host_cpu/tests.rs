@@ -108,7 +108,7 @@ fn host(steps: Vec<Step>, extra: &str, memory: bool) -> (HostCpu, Bench, Arc<Mut
     let driver = Start { host: Some(Box::new(SingleThread::new(Box::new(program)))), tables: DriverTables::default() };
     let resources = Resources { registers_per_thread: 32, ..Resources::default() };
     let kernel = KernelInfo { name: "k".into(), resources, parameter_bytes: 8, ..KernelInfo::default() };
-    driver.tables.kernels.insert(0, 0, kernel);
+    driver.tables.kernels.insert(balar_protocol::ContextId::first(0), 0, kernel);
     let unit = HostCpu::new(&parameters, &[(COMMAND, DATA)], memory.then_some(MEMORY), &node, driver);
     (unit, Bench::new(&[WIRE; 3]), seen)
 }

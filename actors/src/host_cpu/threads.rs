@@ -2,9 +2,9 @@
 
 use super::HostCpu;
 use crate::engine::Outbox;
-use balar_driver::{Outcome, Then, Wait};
+use balar_driver::{Caller, Outcome, Then, Wait};
 use balar_host::{Bytes, Call, CallResult, CudaError, Next, Request, ThreadId};
-use balar_protocol::SimTime;
+use balar_protocol::{ContextId, ProcessId, SimTime};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -27,8 +27,8 @@ enum State {
 #[derive(Debug)]
 struct Thread {
     state: State,
-    /// The device of the call.
-    device: usize,
+    /// The context that its call is made in, which its device may not have.
+    context: ContextId,
     /// What a synchronous copy from the device brought.
     received: Option<Arc<[u8]>>,
 }
@@ -86,6 +86,7 @@ impl HostCpu {
                     }
                     return;
                 }
+                Next::ProcessEnds { process, was_killed } => self.end_process(process, was_killed),
                 Next::End { error } => {
                     self.take_printed();
                     self.ended = true;
@@ -98,12 +99,20 @@ impl HostCpu {
         }
     }
 
+    /// A process has ended, and with it its threads' calls.
+    fn end_process(&mut self, process: ProcessId, was_killed: bool) {
+        self.take_printed();
+        self.threads.threads.retain(|_, thread| thread.context.process() != process);
+        self.driver.end_process(process, was_killed);
+        self.work_ended = true;
+    }
+
     /// A thread makes a call.
     fn begin_call(&mut self, now: SimTime, request: Request) {
-        let Request { thread, device, host_picoseconds, call } = request;
+        let Request { thread, process, device, host_picoseconds, call } = request;
         if let Call::Exit { error } = &call {
             self.take_printed();
-            let in_words = |failure: &balar_host::CallFailure| match self.driver.last_error() {
+            let in_words = |failure: &balar_host::CallFailure| match self.driver.last_error(process) {
                 Some((error, text)) if *error == failure.error => format!("{failure}: {text}"),
                 _ => failure.to_string(),
             };
@@ -116,13 +125,14 @@ impl HostCpu {
         let until = self.call_ends(start, &call);
         self.counters.cycles_busy += self.cycles(now, until);
         let state = State::Calling { until, call };
-        self.threads.threads.insert(thread, Thread { state, device: device as usize, received: None });
+        let context = ContextId::new(process, (device as usize).min(ContextId::GPUS - 1));
+        self.threads.threads.insert(thread, Thread { state, context, received: None });
     }
 
     /// A thread does what it has to do at this time.
     pub(super) fn step_thread(&mut self, now: SimTime, id: ThreadId, out: &mut Outbox) {
         let Some(thread) = self.threads.threads.get_mut(&id) else { return };
-        let device = thread.device;
+        let caller = Caller { thread: id, context: thread.context };
         match std::mem::replace(&mut thread.state, State::Outside) {
             State::Returning { result, .. } => {
                 if matches!(result, CallResult::Error(error) if error != CudaError::NotReady) {
@@ -133,13 +143,14 @@ impl HostCpu {
                 }
                 self.ask(now);
             }
-            State::Calling { call, .. } => self.end_call(now, id, device, call, out),
+            State::Calling { call, .. } => self.end_call(now, caller, call, out),
             other => thread.state = other,
         }
     }
 
     /// The host part of a thread's call is over.
-    fn end_call(&mut self, now: SimTime, thread: ThreadId, device: usize, call: Call, out: &mut Outbox) {
+    fn end_call(&mut self, now: SimTime, caller: Caller, call: Call, out: &mut Outbox) {
+        let thread = caller.thread;
         let name = call.name();
         let outcome = match call {
             Call::Compute { .. } | Call::Exit { .. } => Ok(Outcome::Returns(CallResult::None)),
@@ -153,7 +164,7 @@ impl HostCpu {
                     _ => {}
                 }
                 let ends_work = matches!(call, Call::CallbackDone { .. });
-                let outcome = self.driver.call(thread, device, call);
+                let outcome = self.driver.call(caller, call);
                 self.begin_work(now, out);
                 if ends_work {
                     self.wake_threads(now, out);
@@ -165,10 +176,10 @@ impl HostCpu {
             Ok(Outcome::Waits(wait)) if self.driver.is_over(&wait.until) => {
                 self.take_printed();
                 if let Then::Again(again) = wait.then {
-                    self.retry_call(now, thread, device, name, *again);
+                    self.retry_call(now, caller, name, *again);
                     return self.carry_out(now, out);
                 }
-                self.driver.finish(device, wait.then);
+                self.driver.finish(caller.context, wait.then);
                 self.carry_out(now, out);
                 self.call_returns(now, thread, CallResult::None);
             }
@@ -177,9 +188,9 @@ impl HostCpu {
     }
 
     /// A call that had to wait before it could do anything is made again, at no cost.
-    fn retry_call(&mut self, now: SimTime, thread: ThreadId, device: usize, name: &'static str, call: Call) {
-        let outcome = self.driver.retry(thread, device, call);
-        self.call_goes_on(now, thread, name, outcome);
+    fn retry_call(&mut self, now: SimTime, caller: Caller, name: &'static str, call: Call) {
+        let outcome = self.driver.retry(caller, call);
+        self.call_goes_on(now, caller.thread, name, outcome);
     }
 
     /// A call returns now or waits.
@@ -232,16 +243,16 @@ impl HostCpu {
         // Before the call returns, whatever it returns.
         self.take_printed();
         let Some(thread) = self.threads.threads.get_mut(&id) else { return };
-        let (device, received) = (thread.device, thread.received.take());
+        let (context, received) = (thread.context, thread.received.take());
         let State::Waiting { since, call, wait } = std::mem::replace(&mut thread.state, State::Outside) else { return };
         let returned = self.after(now, self.costs.synchronize_cost);
         self.counters.cycles_waiting += self.cycles(since, returned);
         if let Then::Again(again) = wait.then {
             self.counters.cycles_waiting -= self.cycles(now, returned);
-            self.retry_call(now, id, device, call, *again);
+            self.retry_call(now, Caller { thread: id, context }, call, *again);
             return;
         }
-        let result = match (self.driver.finish(device, wait.then), received) {
+        let result = match (self.driver.finish(context, wait.then), received) {
             (Some(error), _) => error,
             (None, Some(data)) => CallResult::Data(Bytes::from(data)),
             (None, None) => CallResult::None,

@@ -1,9 +1,10 @@
 //! Which addresses are legal.
 
-use super::{GpuSet, MAXIMUM_GPUS};
+use super::GpuSet;
 use balar_host::memory::{Place, place_of};
+use balar_protocol::{ContextId, ProcessId};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Most allocations of a chunk.
 const CHUNK: usize = 512;
@@ -29,6 +30,8 @@ struct Allocation {
     /// The first address after it.
     end: u64,
     bounds: Bounds,
+    /// Whose it is.
+    process: ProcessId,
     /// The GPUs that it was opened to, beside those that may access all memory of its own.
     opened_to: GpuSet,
     /// At reserved addresses: the GPU whose memory it is. It was opened to all that may access it.
@@ -42,11 +45,20 @@ pub(super) struct Allocations {
     firsts: Vec<u64>,
     /// Sorted by start.
     chunks: Vec<Vec<Allocation>>,
-    /// By GPU: those whose memory it may access.
-    peers: [GpuSet; MAXIMUM_GPUS],
+    /// By context: the GPUs beside its own on which it may access the memory of its process.
+    peers: BTreeMap<ContextId, GpuSet>,
+    /// First addresses of allocations, with processes beside their owner that may access them.
+    shared: BTreeSet<(u64, ProcessId)>,
     /// Pages that allocations with [`Bounds::Pages`] begin or end in, by first address: how many do. A page in the middle of an
     /// allocation has nothing beside it.
-    edges: BTreeMap<u64, u32>,
+    edges: BTreeMap<u64, Edges>,
+}
+
+/// The allocations that begin or end in a page. They are of one process: no two have allocations in one page.
+#[derive(Clone, Copy, Debug)]
+struct Edges {
+    count: u32,
+    process: ProcessId,
 }
 
 /// The page of device or host memory that holds `address`: its first address, and the first after it.
@@ -70,7 +82,8 @@ impl Default for Allocations {
         Allocations {
             firsts: Vec::new(),
             chunks: Vec::new(),
-            peers: std::array::from_fn(|gpu| 1 << gpu),
+            peers: BTreeMap::new(),
+            shared: BTreeSet::new(),
             edges: BTreeMap::new(),
         }
     }
@@ -93,45 +106,54 @@ impl Allocations {
         self.find(address).map(|allocation| (allocation.start, allocation.end))
     }
 
-    /// A range around an access of `bytes` at `address` that `gpu` may access; `None` where it may not access all of it.
+    /// A range around an access of `bytes` at `address` that kernels of `context` may access; `None` where they may not access all of
+    /// it.
     #[inline]
-    pub fn range_for(&self, gpu: usize, address: u64, bytes: u64) -> Option<(u64, u64)> {
+    pub fn range_for(&self, context: ContextId, address: u64, bytes: u64) -> Option<(u64, u64)> {
         match self.find(address) {
             Some(allocation) if allocation.end - address >= bytes => {
-                let opened = allocation.opened_to >> gpu & 1 == 1;
-                let legal = opened || (allocation.owner.is_none() && self.may_access(gpu, allocation.start));
+                let process = context.process();
+                if allocation.process != process && !self.shared.contains(&(allocation.start, process)) {
+                    return None;
+                }
+                let opened = allocation.opened_to >> context.gpu() & 1 == 1;
+                let legal = opened || (allocation.owner.is_none() && self.reaches(context, allocation.start));
                 legal.then_some((allocation.start, allocation.end))
             }
-            _ => self.page_beside(gpu, address),
+            _ => self.page_beside(context, address),
         }
     }
 
-    /// May the GPU access all memory of the one that has this address?
-    fn may_access(&self, gpu: usize, address: u64) -> bool {
+    /// May kernels of the context access all memory that their process has where this address is?
+    fn reaches(&self, context: ContextId, address: u64) -> bool {
         match place_of(address) {
             Place::HostWindow => true,
-            Place::Device(owner) => self.peers[gpu] >> owner & 1 == 1,
+            Place::Device(owner) => {
+                owner as usize == context.gpu() || self.peers.get(&context).is_some_and(|peers| peers >> owner & 1 == 1)
+            }
             Place::Elsewhere => false,
         }
     }
 
-    /// The page of an access outside all allocations, where its GPU may access it: accesses are aligned, so none leaves its page.
+    /// The page of an access outside all allocations, where its context may access it: accesses are aligned, so none leaves its page.
     #[cold]
-    fn page_beside(&self, gpu: usize, address: u64) -> Option<(u64, u64)> {
+    fn page_beside(&self, context: ContextId, address: u64) -> Option<(u64, u64)> {
         let page = page_of(address);
-        (self.edges.contains_key(&page.0) && self.may_access(gpu, page.0)).then_some(page)
+        let edges = self.edges.get(&page.0)?;
+        (edges.process == context.process() && self.reaches(context, page.0)).then_some(page)
     }
 
-    /// Adds an allocation; one that began at the same address is replaced.
-    pub fn insert(&mut self, start: u64, bytes: u64, bounds: Bounds) {
+    /// Adds an allocation of a process; one that began at the same address is replaced.
+    pub fn insert(&mut self, process: ProcessId, start: u64, bytes: u64, bounds: Bounds) {
         let end = start.saturating_add(bytes);
-        self.insert_allocation(Allocation { start, end, bounds, opened_to: 0, owner: None });
+        self.insert_allocation(Allocation { start, end, bounds, process, opened_to: 0, owner: None });
     }
 
-    /// Adds memory of a GPU at reserved addresses, which these GPUs alone may access; replaces what began there.
-    pub fn insert_reserved(&mut self, start: u64, bytes: u64, owner: u8, opened_to: GpuSet) {
+    /// Adds memory that a process has on the GPU `owner` at reserved addresses, which it may access on these GPUs alone; replaces what
+    /// began there.
+    pub fn insert_reserved(&mut self, process: ProcessId, start: u64, bytes: u64, owner: u8, opened_to: GpuSet) {
         let (end, bounds) = (start.saturating_add(bytes), Bounds::Allocations);
-        self.insert_allocation(Allocation { start, end, bounds, opened_to, owner: Some(owner) });
+        self.insert_allocation(Allocation { start, end, bounds, process, opened_to, owner: Some(owner) });
     }
 
     /// Whose memory an address is: as the allocation there says, or as the address alone does.
@@ -145,7 +167,8 @@ impl Allocations {
             self.end_edges(same);
         }
         for edge in allocation.edges() {
-            *self.edges.entry(edge).or_default() += 1;
+            let edges = self.edges.entry(edge).or_insert(Edges { count: 0, process: allocation.process });
+            edges.count += 1;
         }
     }
 
@@ -174,9 +197,9 @@ impl Allocations {
 
     fn end_edges(&mut self, allocation: Allocation) {
         for edge in allocation.edges() {
-            if let Some(count) = self.edges.get_mut(&edge) {
-                *count -= 1;
-                if *count == 0 {
+            if let Some(edges) = self.edges.get_mut(&edge) {
+                edges.count -= 1;
+                if edges.count == 0 {
                     self.edges.remove(&edge);
                 }
             }
@@ -194,14 +217,30 @@ impl Allocations {
                 self.firsts.remove(at);
             }
             self.end_edges(allocation);
+            let sharers = (start, ProcessId(0))..=(start, ProcessId(u32::MAX));
+            let sharers: Vec<_> = self.shared.range(sharers).copied().collect();
+            for sharer in sharers {
+                self.shared.remove(&sharer);
+            }
         }
     }
 
-    /// Whether `gpu` may access all memory of `peer`.
-    pub fn set_peer(&mut self, gpu: usize, peer: usize, enabled: bool) {
+    /// Whether kernels of `context` may access all memory that their process has on the GPU `peer`.
+    pub fn set_peer(&mut self, context: ContextId, peer: usize, enabled: bool) {
+        let peers = self.peers.entry(context).or_default();
         let bit = 1 << peer;
-        if let Some(peers) = self.peers.get_mut(gpu) {
-            *peers = if enabled || gpu == peer { *peers | bit } else { *peers & !bit };
+        *peers = if enabled { *peers | bit } else { *peers & !bit };
+        if *peers == 0 {
+            self.peers.remove(&context);
+        }
+    }
+
+    /// Whether `process` may access the allocation that begins at `start` as its owner may.
+    pub fn share(&mut self, start: u64, process: ProcessId, enabled: bool) {
+        if enabled {
+            self.shared.insert((start, process));
+        } else {
+            self.shared.remove(&(start, process));
         }
     }
 
@@ -220,13 +259,15 @@ mod tests {
     use super::*;
     use balar_host::memory::{BASE, HOST_BASE, gpu_base};
 
+    const P: ProcessId = ProcessId::FIRST;
+
     #[test]
     fn many_allocations_are_found_in_any_order() {
         // A full cycle through the places: 7919 and 10000 have no common divisor.
         let places: Vec<u64> = (0..10_000u64).map(|i| BASE + i * 7919 % 10_000 * 512).collect();
         let mut allocations = Allocations::default();
         for &place in &places {
-            allocations.insert(place, 500, Bounds::Allocations);
+            allocations.insert(P, place, 500, Bounds::Allocations);
         }
         assert!(allocations.chunks.iter().all(|chunk| chunk.len() <= CHUNK));
         for &place in &places {
@@ -252,30 +293,58 @@ mod tests {
         let mut allocations = Allocations::default();
         let [own, others, window] = [gpu_base(0), gpu_base(1), HOST_BASE];
         for start in [own, others, window] {
-            allocations.insert(start, 64, Bounds::Allocations);
+            allocations.insert(P, start, 64, Bounds::Allocations);
         }
         let legal = |allocations: &Allocations| {
-            [0, 1, 2].map(|gpu| [own, others, window].map(|at| allocations.range_for(gpu, at + 8, 8).is_some()))
+            [0, 1, 2].map(|gpu| {
+                [own, others, window].map(|at| allocations.range_for(ContextId::first(gpu), at + 8, 8).is_some())
+            })
         };
         assert_eq!(legal(&allocations), [[true, false, true], [false, true, true], [false, false, true]]);
-        allocations.set_peer(0, 1, true);
+        allocations.set_peer(ContextId::first(0), 1, true);
         assert_eq!(legal(&allocations), [[true, true, true], [false, true, true], [false, false, true]]);
-        allocations.set_peer(0, 1, false);
-        allocations.set_peer(0, 0, false);
+        allocations.set_peer(ContextId::first(0), 1, false);
+        allocations.set_peer(ContextId::first(0), 0, false);
         allocations.open_to(own, 1 << 2);
         assert_eq!(legal(&allocations), [[true, false, true], [false, true, true], [true, false, true]]);
+    }
+
+    #[test]
+    fn memory_of_one_process_is_illegal_for_others_unless_it_is_shared() {
+        let mut allocations = Allocations::default();
+        let [own, beside, window] = [gpu_base(0), gpu_base(0) + (2 << 20), HOST_BASE];
+        for (process, start) in [(1, own), (2, beside), (1, window)] {
+            allocations.insert(ProcessId(process), start, 64, Bounds::Pages);
+        }
+        let legal = |allocations: &Allocations, process| {
+            let context = ContextId::new(ProcessId(process), 0);
+            [own, own + 256, beside, window].map(|at| allocations.range_for(context, at, 8).is_some())
+        };
+        assert_eq!(legal(&allocations, 1), [true, true, false, true]);
+        assert_eq!(legal(&allocations, 2), [false, false, true, false]);
+        allocations.share(own, ProcessId(2), true);
+        assert_eq!(legal(&allocations, 2), [true, false, true, false]);
+        assert_eq!(legal(&allocations, 0), [false; 4]);
+        allocations.share(own, ProcessId(2), false);
+        assert_eq!(legal(&allocations, 2), [false, false, true, false]);
+        allocations.share(own, ProcessId(2), true);
+        allocations.remove(own);
+        allocations.insert(ProcessId(1), own, 64, Bounds::Pages);
+        assert_eq!(legal(&allocations, 2), [false, false, true, false], "what is shared ends with the allocation");
     }
 
     #[test]
     fn memory_at_reserved_addresses_is_legal_for_whom_it_was_opened_to_alone() {
         let mut allocations = Allocations::default();
         let start = gpu_base(0) + (1 << 30);
-        let legal = |allocations: &Allocations| [0, 1, 2].map(|gpu| allocations.range_for(gpu, start + 8, 8).is_some());
-        allocations.insert_reserved(start, 64, 1, 1 << 2);
+        let legal = |allocations: &Allocations| {
+            [0, 1, 2].map(|gpu| allocations.range_for(ContextId::first(gpu), start + 8, 8).is_some())
+        };
+        allocations.insert_reserved(P, start, 64, 1, 1 << 2);
         assert_eq!(legal(&allocations), [false, false, true], "not even the GPUs of the memory and of the address");
-        allocations.set_peer(0, 1, true);
+        allocations.set_peer(ContextId::first(0), 1, true);
         assert_eq!(legal(&allocations), [false, false, true]);
-        allocations.insert_reserved(start, 64, 1, 0b11);
+        allocations.insert_reserved(P, start, 64, 1, 0b11);
         assert_eq!(legal(&allocations), [true, true, false]);
         assert_eq!([start - 1, start, start + 64].map(|at| allocations.place_of(at)), [0, 1, 0].map(Place::Device));
         allocations.remove(start);
@@ -286,11 +355,12 @@ mod tests {
     fn what_lies_beside_an_allocation_in_its_pages_is_legal_while_there_is_one() {
         let mut allocations = Allocations::default();
         let [small, large] = [BASE, BASE + (16 << 20)];
-        allocations.insert(small + 256, 100, Bounds::Pages);
-        allocations.insert(small + 1024, 100, Bounds::Pages);
-        allocations.insert(large, (5 << 20) + 4, Bounds::Pages);
-        allocations.insert(HOST_BASE, 8, Bounds::Pages);
-        let legal = |allocations: &Allocations, address| allocations.range_for(0, address, 4).is_some();
+        allocations.insert(P, small + 256, 100, Bounds::Pages);
+        allocations.insert(P, small + 1024, 100, Bounds::Pages);
+        allocations.insert(P, large, (5 << 20) + 4, Bounds::Pages);
+        allocations.insert(P, HOST_BASE, 8, Bounds::Pages);
+        let legal =
+            |allocations: &Allocations, address| allocations.range_for(ContextId::first(0), address, 4).is_some();
         for inside in [small, small + 356, small + (2 << 20) - 4, large + (5 << 20) + 4, HOST_BASE + 4092] {
             assert!(legal(&allocations, inside), "{inside:#x}");
             assert_eq!(allocations.range_of(inside), None, "{inside:#x} is in no allocation");
@@ -298,10 +368,10 @@ mod tests {
         for outside in [small - 4, small + (2 << 20), large - 4, large + (6 << 20), HOST_BASE + 4096] {
             assert!(!legal(&allocations, outside), "{outside:#x}");
         }
-        assert_eq!(allocations.range_for(1, small, 4), None, "the memory of another GPU");
+        assert_eq!(allocations.range_for(ContextId::first(1), small, 4), None, "the memory of another GPU");
         // The last bytes of an allocation and what follows them.
-        assert_eq!(allocations.range_for(0, small + 352, 16), Some((small, small + (2 << 20))));
-        allocations.insert(small + 256, 4, Bounds::Pages);
+        assert_eq!(allocations.range_for(ContextId::first(0), small + 352, 16), Some((small, small + (2 << 20))));
+        allocations.insert(P, small + 256, 4, Bounds::Pages);
         allocations.remove(small + 256);
         assert!(legal(&allocations, small), "the other one is there");
         allocations.remove(small + 1024);

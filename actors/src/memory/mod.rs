@@ -27,7 +27,7 @@ use crate::engine::epoch_end;
 use allocations::{Allocations, page_of};
 use balar_host::memory::{self, Place};
 use balar_isa::texture::Image;
-use balar_protocol::SimTime;
+use balar_protocol::{ContextId, ProcessId, SimTime};
 use heap::DeviceHeap;
 use mapping::Mapping;
 use merge::Merge;
@@ -69,14 +69,14 @@ pub(crate) struct Arena {
     #[expect(clippy::vec_box, reason = "a log changes places with one on a shelf, which a pointer does fastest")]
     logs: Vec<Box<WriteLog>>,
     merge: Merge,
-    gpus: [GpuState; MAXIMUM_GPUS],
-    /// Texture and surface objects by handle.
-    images: BTreeMap<u64, Image>,
+    contexts: BTreeMap<ContextId, ContextState>,
+    /// Texture and surface objects by process and handle.
+    images: BTreeMap<(ProcessId, u64), Image>,
 }
 
-/// What a GPU's kernels find beside their memory.
+/// What a context's kernels find beside their memory.
 #[derive(Debug, Default)]
-struct GpuState {
+struct ContextState {
     /// The heap of the loaded modules' kernels; `None` where none of them allocates.
     heap: Option<DeviceHeap>,
     /// Written between windows alone; the host takes what is there in a window of its own, hence the lock.
@@ -126,7 +126,7 @@ impl DeviceMemory {
             shelves: Vec::new(),
             logs: Vec::new(),
             merge: Merge::default(),
-            gpus: std::array::from_fn(|_| GpuState::default()),
+            contexts: BTreeMap::new(),
             images: BTreeMap::new(),
         };
         let (epoch, waiting) = (DeviceMemory::DEFAULT_EPOCH, Waiting::default());
@@ -188,10 +188,10 @@ impl DeviceMemory {
         legal
     }
 
-    /// Takes what the kernels of a GPU have printed up to the start of the window. One unit alone may do so: the host.
-    pub fn take_printed(&self, gpu: usize) -> Vec<u8> {
+    /// Takes what the kernels of a context have printed up to the start of the window. One unit alone may do so: the host.
+    pub fn take_printed(&self, context: ContextId) -> Vec<u8> {
         let view = self.view();
-        let state = view.0.gpus.get(gpu);
+        let state = view.0.contexts.get(&context);
         state.map_or(Vec::new(), |state| state.printed.lock().unwrap_or_else(PoisonError::into_inner).take())
     }
 
@@ -215,11 +215,12 @@ impl DeviceMemoryView<'_> {
         self.0.allocations.range_of(address)
     }
 
-    /// A range around the aligned access of `bytes` at `address`, all of which `gpu` may access: an allocation, or a page that
-    /// holds one. `None` where the access is illegal, as to another GPU's memory that was not opened to this one.
+    /// A range around the aligned access of `bytes` at `address`, all of which kernels of `context` may access: an
+    /// allocation, or a page that holds one. `None` where the access is illegal, as to memory of another GPU that was not opened to this
+    /// one, or of another process.
     #[inline]
-    pub fn legal_range(&self, gpu: usize, address: u64, bytes: u64) -> Option<(u64, u64)> {
-        self.0.allocations.range_for(gpu, address, bytes)
+    pub fn legal_range(&self, context: ContextId, address: u64, bytes: u64) -> Option<(u64, u64)> {
+        self.0.allocations.range_for(context, address, bytes)
     }
 
     /// Are all the bytes from `address` on in allocations?
@@ -238,9 +239,9 @@ impl DeviceMemoryView<'_> {
         self.0.allocations.place_of(address)
     }
 
-    /// The texture or surface object with this handle.
-    pub fn image(&self, handle: u64) -> Option<Image> {
-        self.0.images.get(&handle).copied()
+    /// The texture or surface object with this handle of a process.
+    pub fn image(&self, process: ProcessId, handle: u64) -> Option<Image> {
+        self.0.images.get(&(process, handle)).copied()
     }
 
     /// Copies the bytes from `address` on, which must lie inside an allocation, out.
@@ -257,7 +258,7 @@ impl DeviceMemoryView<'_> {
 
 impl Arena {
     /// Makes a range legal to access; one that is not in the mapping stays illegal.
-    fn map(&mut self, address: u64, bytes: u64, bounds: Bounds) {
+    fn map(&mut self, process: ProcessId, address: u64, bytes: u64, bounds: Bounds) {
         let length = usize::try_from(bytes).unwrap_or(usize::MAX);
         if !self.mapping.contains(address, length) {
             return;
@@ -265,44 +266,48 @@ impl Arena {
         // The last page of a memory that is no multiple of pages can be cut short.
         let (start, end) = (page_of(address).0, page_of(address + bytes.max(1) - 1).1);
         let whole = self.mapping.contains(start, (end - start) as usize);
-        self.allocations.insert(address, bytes, if whole { bounds } else { Bounds::Allocations });
+        self.allocations.insert(process, address, bytes, if whole { bounds } else { Bounds::Allocations });
     }
 
     /// As [`Self::map`], of memory of the GPU `owner` at reserved addresses.
-    fn map_reserved(&mut self, address: u64, bytes: u64, owner: u8, gpus: GpuSet) {
+    fn map_reserved(&mut self, process: ProcessId, address: u64, bytes: u64, owner: u8, gpus: GpuSet) {
         if usize::try_from(bytes).is_ok_and(|bytes| self.mapping.contains(address, bytes)) {
-            self.allocations.insert_reserved(address, bytes, owner, gpus);
+            self.allocations.insert_reserved(process, address, bytes, owner, gpus);
         }
     }
 
-    /// Gives a GPU's kernels a heap in place of the one before; one of 0 bytes is none.
-    fn set_heap(&mut self, gpu: usize, start: u64, bytes: u64) {
+    /// Gives a context's kernels a heap in place of the one before; one of 0 bytes is none.
+    fn set_heap(&mut self, context: ContextId, start: u64, bytes: u64) {
         let heap = (bytes > 0).then(|| DeviceHeap::new(start, bytes));
-        if let Some(old) = std::mem::replace(&mut self.gpus[gpu].heap, heap) {
+        if let Some(old) = std::mem::replace(&mut self.contexts.entry(context).or_default().heap, heap) {
             self.allocations.remove(old.start());
         }
         if bytes > 0 {
-            self.map(start, bytes, Bounds::Allocations);
+            self.map(context.process(), start, bytes, Bounds::Allocations);
         }
     }
 
-    fn allocate(&mut self, gpu: usize, bytes: u64) -> u64 {
-        self.gpus[gpu].heap.as_mut().map_or(0, |heap| heap.allocate(bytes))
+    fn allocate(&mut self, context: ContextId, bytes: u64) -> u64 {
+        self.heap(context).map_or(0, |heap| heap.allocate(bytes))
     }
 
-    fn release(&mut self, gpu: usize, address: u64) -> bool {
-        self.gpus[gpu].heap.as_mut().is_some_and(|heap| heap.release(address))
+    fn release(&mut self, context: ContextId, address: u64) -> bool {
+        self.heap(context).is_some_and(|heap| heap.release(address))
     }
 
-    fn set_image(&mut self, handle: u64, image: Option<Image>) {
+    fn heap(&mut self, context: ContextId) -> Option<&mut DeviceHeap> {
+        self.contexts.get_mut(&context)?.heap.as_mut()
+    }
+
+    fn set_image(&mut self, process: ProcessId, handle: u64, image: Option<Image>) {
         match image {
-            Some(image) => self.images.insert(handle, image),
-            None => self.images.remove(&handle),
+            Some(image) => self.images.insert((process, handle), image),
+            None => self.images.remove(&(process, handle)),
         };
     }
 
-    fn printed(&mut self, gpu: usize) -> &mut PrintQueue {
-        self.gpus[gpu].printed.get_mut().unwrap_or_else(PoisonError::into_inner)
+    fn printed(&mut self, context: ContextId) -> &mut PrintQueue {
+        self.contexts.entry(context).or_default().printed.get_mut().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -143,16 +143,16 @@ fn bulk_writes_fills_and_copies() {
 fn units_print_and_allocate_in_the_order_of_time_and_unit() {
     let memory = memory();
     let mut log = WriteLog::default();
-    log.set_heap(SimTime(0), 0, A + 8192, 256);
+    log.set_heap(SimTime(0), ContextId::first(0), A + 8192, 256);
     memory.apply(&mut log);
     let memory = Arc::new(memory);
     let (mut first, mut second) = (memory.writer(1), memory.writer(2));
     let sizes = [16; 32];
-    second.print(SimTime(5), 0, b"early\n");
-    second.allocate(SimTime(10), 0, 0b11, &sizes, 0);
-    second.print(SimTime(10), 0, b"second\n");
-    first.print(SimTime(10), 0, b"first\n");
-    first.allocate(SimTime(10), 0, 0b100, &sizes, 4);
+    second.print(SimTime(5), ContextId::first(0), b"early\n");
+    second.allocate(SimTime(10), ContextId::first(0), 0b11, &sizes, 0);
+    second.print(SimTime(10), ContextId::first(0), b"second\n");
+    first.print(SimTime(10), ContextId::first(0), b"first\n");
+    first.allocate(SimTime(10), ContextId::first(0), 0b100, &sizes, 4);
     second.close();
     first.close();
     memory.epoch_ends();
@@ -168,14 +168,14 @@ fn units_print_and_allocate_in_the_order_of_time_and_unit() {
     // Unit 1 comes first among equal times.
     assert_eq!(addresses(&mut first), Some((LoggedKind::Allocation, [0, 0, A + 8192])));
     assert_eq!(addresses(&mut second), Some((LoggedKind::Allocation, [A + 8208, A + 8224, 0])));
-    assert_eq!(memory.take_printed(0), b"early\nfirst\nsecond\n");
-    assert_eq!(memory.take_printed(0), b"");
+    assert_eq!(memory.take_printed(ContextId::first(0)), b"early\nfirst\nsecond\n");
+    assert_eq!(memory.take_printed(ContextId::first(0)), b"");
     assert_eq!(memory.view().allocation_of(A + 8192), Some((A + 8192, A + 8448)));
 
     let mut log = WriteLog::default();
     let mut frees = [0; 32];
     (frees[4], frees[9]) = (A + 8192, A + 8200);
-    log.release(SimTime(20), 0, 1 << 4 | 1 << 9, &frees, 1);
+    log.release(SimTime(20), ContextId::first(0), 1 << 4 | 1 << 9, &frees, 1);
     memory.apply(&mut log);
     let result = log.atomic_results().next().expect("the frees were logged");
     assert_eq!((result.kind, result.first_zero()), (LoggedKind::Release, Some((9, A + 8200))));
@@ -199,17 +199,20 @@ fn each_gpu_has_a_heap_and_prints_of_its_own() {
     let memory = DeviceMemory::of_node(&[1 << 20, 1 << 20]).expect("the system maps without reserving");
     let second = balar_host::memory::gpu_base(1);
     let mut log = WriteLog::default();
-    log.set_heap(SimTime(0), 1, second, 256);
-    log.allocate(SimTime(1), 0, 1, &[16; 32], 0);
-    log.allocate(SimTime(1), 1, 1, &[16; 32], 1);
-    log.print(SimTime(2), 0, b"zero");
-    log.set_print_capacity(SimTime(2), 1, 4);
-    log.print(SimTime(2), 1, b"more than four");
-    log.print(SimTime(2), 1, b"one");
+    log.set_heap(SimTime(0), ContextId::first(1), second, 256);
+    log.allocate(SimTime(1), ContextId::first(0), 1, &[16; 32], 0);
+    log.allocate(SimTime(1), ContextId::first(1), 1, &[16; 32], 1);
+    log.print(SimTime(2), ContextId::first(0), b"zero");
+    log.set_print_capacity(SimTime(2), ContextId::first(1), 4);
+    log.print(SimTime(2), ContextId::first(1), b"more than four");
+    log.print(SimTime(2), ContextId::first(1), b"one");
     memory.apply(&mut log);
     let addresses: Vec<u64> = log.atomic_results().map(|result| result.values().low[0]).collect();
     assert_eq!(addresses, [0, second]);
-    assert_eq!((memory.take_printed(0), memory.take_printed(1)), (b"zero".to_vec(), b"one".to_vec()));
+    assert_eq!(
+        (memory.take_printed(ContextId::first(0)), memory.take_printed(ContextId::first(1))),
+        (b"zero".to_vec(), b"one".to_vec())
+    );
 }
 
 #[test]
@@ -225,12 +228,18 @@ fn gpus_and_host_window_are_one_memory() {
     log.copy(SimTime(3), A, second + 12, 8);
     memory.apply(&mut log);
     assert_eq!([A, A + 4, second + 16].map(|address| word(&memory, address)), [0, 7, 7]);
-    assert_eq!([A, second, window].map(|at| memory.view().legal_range(0, at, 4).is_some()), [true, false, true]);
+    assert_eq!(
+        [A, second, window].map(|at| memory.view().legal_range(ContextId::first(0), at, 4).is_some()),
+        [true, false, true]
+    );
     log = WriteLog::default();
-    log.set_peer(SimTime(4), 0, 1, true);
+    log.set_peer(SimTime(4), ContextId::first(0), 1, true);
     log.open_to(SimTime(4), A, 0b10);
     memory.apply(&mut log);
-    assert!(memory.view().legal_range(0, second, 4).is_some() && memory.view().legal_range(1, A, 4).is_some());
+    assert!(
+        memory.view().legal_range(ContextId::first(0), second, 4).is_some()
+            && memory.view().legal_range(ContextId::first(1), A, 4).is_some()
+    );
 }
 
 #[test]

@@ -157,7 +157,7 @@ fn data_bytes(payload: &Payload) -> u64 {
     match payload {
         // A launch command: the queue metadata's 256 bytes, as much as the hardware's launch descriptor, and the parameters.
         Payload::Cuda(CudaMessage::Launch(launch)) => 256 + launch.parameters.len() as u64,
-        Payload::Cuda(CudaMessage::LaunchCompleted { .. } | CudaMessage::Reset) => 16,
+        Payload::Cuda(CudaMessage::LaunchCompleted { .. } | CudaMessage::Reset(_) | CudaMessage::Abort(_)) => 16,
         Payload::Copy(message) => message.data_bytes(),
         Payload::Memory(MemoryMessage::Request(request)) => u64::from(request.data_bytes),
         Payload::Memory(MemoryMessage::Response(response)) if response.kind.returns_data() => {

@@ -11,8 +11,8 @@ use balar_driver::code::loader::{LoadError, LoadRequest, ModuleLoader, ModuleMem
 use balar_driver::code::tables::{DriverTables, ProgramTable};
 use balar_host::call::BUILT_IN_MODULE;
 use balar_host::memory::gpu_base;
-use balar_protocol::SimTime;
 use balar_protocol::cuda::{Code, ProgramId};
+use balar_protocol::{ContextId, SimTime};
 use std::sync::Arc;
 
 /// A node before its units are built: memories, and what is loaded.
@@ -40,7 +40,7 @@ impl Node {
         let base = gpu_base(gpu);
         let mut room = EndOfMemory { base, end: base + description.memory_bytes };
         let request = LoadRequest {
-            gpu,
+            context: ContextId::first(gpu),
             compute_capability: description.compute_capability,
             module: BUILT_IN_MODULE,
             texts,

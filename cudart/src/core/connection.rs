@@ -95,6 +95,14 @@ fn thread_nanoseconds() -> u64 {
     (time.tv_sec as u64).saturating_mul(1_000_000_000).saturating_add(time.tv_nsec as u64)
 }
 
+/// The process comes to its end by itself. Says so, where it has used the simulator.
+pub fn say_goodbye() {
+    let path = std::env::var_os(SOCKET_VARIABLE).map(PathBuf::from);
+    if let Some(path) = path.filter(|_| process::node().is_some() && !process::is_lost() && !process::is_forked()) {
+        Client::say_goodbye(&path);
+    }
+}
+
 /// Connects the calling thread, unless it is.
 pub fn connect() -> Result<(), CudaError> {
     with(|_| Ok(()))

@@ -131,6 +131,11 @@ pub fn lose() -> CudaError {
     NO_SIMULATOR
 }
 
+/// Is the process a child of one that has used CUDA?
+pub fn is_forked() -> bool {
+    FORKED.load(Ordering::Relaxed)
+}
+
 /// Whether the simulator is gone.
 pub fn is_lost() -> bool {
     LOST.load(Ordering::Relaxed)
@@ -145,6 +150,7 @@ pub fn say(text: &str) {
 /// Runs when the process unloads the library: after the destructors of the program's own objects, which may still call CUDA.
 extern "C" fn end() {
     ENDED.store(true, Ordering::Relaxed);
+    super::connection::say_goodbye();
 }
 
 #[used]

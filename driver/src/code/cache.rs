@@ -3,6 +3,7 @@
 use balar_isa::module::PtxModule;
 use balar_isa::program::{KernelName, Program};
 use balar_isa::ptx::{self, PtxErrors};
+use balar_protocol::ContextId;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -62,7 +63,7 @@ pub struct CodeCache {
     /// The most recently used last.
     modules: Mutex<VecDeque<Arc<CachedModule>>>,
     /// What was allocated for the variables of each module, by GPU and number.
-    allocated: Mutex<BTreeMap<(usize, u32), Vec<u64>>>,
+    allocated: Mutex<BTreeMap<(ContextId, u32), Vec<u64>>>,
 }
 
 impl CodeCache {
@@ -88,12 +89,12 @@ impl CodeCache {
     }
 
     /// Notes what was allocated for the variables of a GPU's module.
-    pub(crate) fn note_allocated(&self, gpu: usize, module: u32, addresses: Vec<u64>) {
-        self.allocated.lock().unwrap_or_else(PoisonError::into_inner).insert((gpu, module), addresses);
+    pub(crate) fn note_allocated(&self, context: ContextId, module: u32, addresses: Vec<u64>) {
+        self.allocated.lock().unwrap_or_else(PoisonError::into_inner).insert((context, module), addresses);
     }
 
     /// Forgets what was allocated for a module, and gives it; `None` where the module is not loaded.
-    pub(crate) fn take_allocated(&self, gpu: usize, module: u32) -> Option<Vec<u64>> {
-        self.allocated.lock().unwrap_or_else(PoisonError::into_inner).remove(&(gpu, module))
+    pub(crate) fn take_allocated(&self, context: ContextId, module: u32) -> Option<Vec<u64>> {
+        self.allocated.lock().unwrap_or_else(PoisonError::into_inner).remove(&(context, module))
     }
 }

@@ -8,6 +8,7 @@ use balar_host::call::{BUILT_IN_MODULE, ModuleFunction, ModuleVariable, Variable
 use balar_isa::fatbin::{self, ImageError};
 use balar_isa::module::{self, PtxModule};
 use balar_isa::ptx::PtxErrors;
+use balar_protocol::ContextId;
 use std::sync::Arc;
 
 /// Alignment of a variable and of the device heap, as `cudaMalloc` aligns.
@@ -34,15 +35,15 @@ pub trait ModuleMemory {
 /// Which code is to be loaded, and where.
 #[derive(Clone, Copy, Debug)]
 pub struct LoadRequest<'a> {
-    /// The GPU's number.
-    pub gpu: usize,
-    /// Its compute capability.
+    /// The context that it is loaded in.
+    pub context: ContextId,
+    /// The compute capability of its GPU.
     pub compute_capability: (u32, u32),
-    /// The module's number, which no other of the GPU has.
+    /// The module's number, which no other of the context has.
     pub module: u32,
     /// The texts, which are linked with each other.
     pub texts: &'a [NamedText],
-    /// Bytes of the device heap, which is made where kernels of the module allocate; `None` where the GPU has one.
+    /// Bytes of the device heap, which is made where kernels of the module allocate; `None` where the context has one.
     pub heap_bytes: Option<u64>,
 }
 
@@ -178,17 +179,21 @@ impl ModuleLoader {
             if kind == VariableKind::Constant {
                 constant_bytes += variable.bytes;
             }
-            changes.push(MemoryChange::Map { address, bytes: variable.bytes.max(1) });
+            changes.push(MemoryChange::Map {
+                process: request.context.process(),
+                address,
+                bytes: variable.bytes.max(1),
+            });
             if let Some(bytes) = module.initial_value(index, &addresses) {
                 changes.push(MemoryChange::Write { address, bytes: bytes.into() });
             }
             let symbol = Symbol { address, bytes: variable.bytes, kind };
-            self.symbols.insert(request.gpu, request.module, &variable.name, symbol);
+            self.symbols.insert(request.context, request.module, &variable.name, symbol);
             let name = Arc::from(&*variable.name);
             loaded.variables.push(ModuleVariable { name, address, bytes: variable.bytes, kind });
         }
         if let Some((address, bytes)) = heap {
-            changes.push(MemoryChange::Heap { gpu: request.gpu, address, bytes });
+            changes.push(MemoryChange::Heap { context: request.context, address, bytes });
         }
         let architecture = module.architecture();
         let (major, minor) = request.compute_capability;
@@ -203,7 +208,7 @@ impl ModuleLoader {
             let program = match program {
                 Ok(program) => program,
                 Err(why) => {
-                    self.kernels.insert_refused(request.gpu, request.module, Arc::clone(name), Arc::clone(why));
+                    self.kernels.insert_refused(request.context, request.module, Arc::clone(name), Arc::clone(why));
                     let refused = Some(Arc::clone(why));
                     loaded.functions.push(ModuleFunction { name: Arc::clone(name), parameters: Vec::new(), refused });
                     continue;
@@ -220,10 +225,10 @@ impl ModuleLoader {
                 binary_version: major * 10 + minor,
                 code: self.programs.add(Arc::clone(program)),
             };
-            self.kernels.insert(request.gpu, request.module, info);
+            self.kernels.insert(request.context, request.module, info);
             loaded.functions.push(ModuleFunction { name: Arc::clone(name), parameters, refused: None });
         }
-        self.code.note_allocated(request.gpu, request.module, addresses);
+        self.code.note_allocated(request.context, request.module, addresses);
         Ok(loaded)
     }
 
@@ -231,19 +236,19 @@ impl ModuleLoader {
     /// loaded, false.
     pub fn unload(
         &self,
-        gpu: usize,
+        context: ContextId,
         module: u32,
         changes: &mut Vec<MemoryChange>,
         memory: &mut dyn ModuleMemory,
     ) -> bool {
-        let removed = if module == BUILT_IN_MODULE { None } else { self.code.take_allocated(gpu, module) };
+        let removed = if module == BUILT_IN_MODULE { None } else { self.code.take_allocated(context, module) };
         let Some(addresses) = removed else { return false };
         for address in addresses {
             changes.push(MemoryChange::Unmap { address });
             memory.free(address);
         }
-        self.symbols.remove(gpu, module);
-        for program in self.kernels.remove(gpu, module) {
+        self.symbols.remove(context, module);
+        for program in self.kernels.remove(context, module) {
             self.programs.remove(program);
         }
         true
@@ -346,7 +351,7 @@ mod tests {
         fn apply(&mut self, changes: Vec<MemoryChange>) {
             for change in changes {
                 match change {
-                    MemoryChange::Map { address, bytes } => {
+                    MemoryChange::Map { address, bytes, .. } => {
                         self.memory.insert(address, vec![0; bytes as usize]);
                     }
                     MemoryChange::Unmap { address } => {
@@ -371,7 +376,13 @@ mod tests {
         room: &mut Upwards,
     ) -> Result<LoadedModule, LoadError> {
         let texts = [("test.ptx".to_owned(), text.into())];
-        let request = LoadRequest { gpu, compute_capability: (7, 0), module, texts: &texts, heap_bytes: Some(4096) };
+        let request = LoadRequest {
+            context: ContextId::first(gpu),
+            compute_capability: (7, 0),
+            module,
+            texts: &texts,
+            heap_bytes: Some(4096),
+        };
         let mut changes = Vec::new();
         let loaded = ModuleLoader::new(&node.tables).load(&request, &mut changes, room);
         node.apply(changes);
@@ -413,30 +424,39 @@ mod tests {
             let [usable, refused] = &loaded.functions[..] else { panic!("two kernels") };
             assert_eq!((&*usable.name, &usable.parameters[..]), ("use", &[(0, 8), (8, 4), (16, 24)][..]));
             assert!(refused.refused.as_ref().is_some_and(|why| why.contains("undefined_function")), "{refused:?}");
-            let kernel = node.tables.kernels.find(gpu, 3, "use").expect("loaded").expect("decoded");
+            let kernel = node.tables.kernels.find(ContextId::first(gpu), 3, "use").expect("loaded").expect("decoded");
             let attributes = kernel.attributes();
             assert_eq!((attributes.maximum_threads, attributes.constant_bytes), (96, 12));
             assert_eq!((attributes.ptx_version, attributes.binary_version), (75, 70));
             assert!(node.tables.programs.get(kernel.code.id()).is_some());
-            assert!(node.tables.kernels.find(gpu, 3, "refused").expect("known").is_err());
-            assert_eq!(node.tables.symbols.find(gpu, 3, "table").map(|symbol| symbol.bytes), Some(12));
+            assert!(node.tables.kernels.find(ContextId::first(gpu), 3, "refused").expect("known").is_err());
+            assert_eq!(
+                node.tables.symbols.find(ContextId::first(gpu), 3, "table").map(|symbol| symbol.bytes),
+                Some(12)
+            );
             assert!(
-                node.tables.kernels.find(gpu, 4, "use").is_none()
-                    && node.tables.symbols.find(gpu, 4, "table").is_none()
+                node.tables.kernels.find(ContextId::first(gpu), 4, "use").is_none()
+                    && node.tables.symbols.find(ContextId::first(gpu), 4, "table").is_none()
             );
         }
         assert_eq!(node.tables.code.len(), 1, "the same text is read once");
-        let kernel = node.tables.kernels.find(0, 3, "use").expect("loaded").expect("decoded");
+        let kernel = node.tables.kernels.find(ContextId::first(0), 3, "use").expect("loaded").expect("decoded");
         let (mut room, mut changes) = (Upwards::new(0, 0), Vec::new());
-        let mut unload = |gpu, module| ModuleLoader::new(&node.tables).unload(gpu, module, &mut changes, &mut room);
+        let mut unload = |gpu, module| {
+            ModuleLoader::new(&node.tables).unload(ContextId::first(gpu), module, &mut changes, &mut room)
+        };
         assert_eq!([unload(0, 3), unload(0, 3), unload(0, 0), unload(2, 3)], [true, false, false, false]);
         node.apply(changes);
         assert_eq!(room.freed, [gpu_base(0), gpu_base(0) + 256, HOST_BASE]);
         assert_eq!([0, 1].map(|gpu| word(&node, gpu_base(gpu))), [None, Some(7)]);
         assert!(
-            node.tables.kernels.find(0, 3, "use").is_none() && node.tables.programs.get(kernel.code.id()).is_none()
+            node.tables.kernels.find(ContextId::first(0), 3, "use").is_none()
+                && node.tables.programs.get(kernel.code.id()).is_none()
         );
-        assert!(node.tables.kernels.find(1, 3, "use").is_some() && node.tables.symbols.find(1, 3, "both").is_some());
+        assert!(
+            node.tables.kernels.find(ContextId::first(1), 3, "use").is_some()
+                && node.tables.symbols.find(ContextId::first(1), 3, "both").is_some()
+        );
     }
 
     #[test]
@@ -445,7 +465,8 @@ mod tests {
         let mut programs = Vec::new();
         for module in [1, 2] {
             load(&mut node, 0, module, TEXT, &mut Upwards::new(0, 9)).expect("the text is right");
-            let kernel = node.tables.kernels.find(0, module, "use").expect("loaded").expect("decoded");
+            let kernel =
+                node.tables.kernels.find(ContextId::first(0), module, "use").expect("loaded").expect("decoded");
             programs.push((kernel.code.id(), kernel.code.program::<Program>().expect("decoded")));
         }
         assert!(programs[0].0 != programs[1].0 && Arc::ptr_eq(&programs[0].1, &programs[1].1));
@@ -469,7 +490,7 @@ mod tests {
         assert_eq!(error.cuda_error(), CudaError::NoKernelImageForDevice);
         let why = "PTX for sm_80 on a GPU of compute capability 7.0";
         assert!(error.to_string().contains("test.ptx:2:22: ") && error.to_string().contains(why), "{error}");
-        assert!(node.tables.kernels.find(0, 1, "use").is_none());
+        assert!(node.tables.kernels.find(ContextId::first(0), 1, "use").is_none());
     }
 
     #[test]

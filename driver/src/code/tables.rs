@@ -3,6 +3,7 @@
 use super::cache::CodeCache;
 use balar_host::call::{FunctionAttributes, VariableKind};
 use balar_isa::program::{Program, Resources};
+use balar_protocol::ContextId;
 use balar_protocol::cuda::{Code, ProgramId};
 use dashmap::DashMap;
 use std::collections::BTreeMap;
@@ -93,31 +94,31 @@ impl KernelInfo {
 /// A kernel that can be launched, or why it cannot: the mistakes in its code, as the user is to read them.
 pub type LoadedKernel = Result<Arc<KernelInfo>, Arc<str>>;
 
-/// The kernels that are loaded, by GPU, module and name. The driver of the simulated host looks them up at each launch.
+/// The kernels that are loaded, by context, module and name. The driver of the simulated host looks them up at each launch.
 #[derive(Debug, Default)]
 pub struct KernelTable {
-    kernels: DashMap<(usize, u32), BTreeMap<Arc<str>, LoadedKernel>>,
+    kernels: DashMap<(ContextId, u32), BTreeMap<Arc<str>, LoadedKernel>>,
 }
 
 impl KernelTable {
-    /// Adds `kernel` to those of a GPU's module; one of the same name is replaced.
-    pub fn insert(&self, gpu: usize, module: u32, kernel: KernelInfo) {
-        self.kernels.entry((gpu, module)).or_default().insert(kernel.name.clone(), Ok(Arc::new(kernel)));
+    /// Adds `kernel` to those of a context's module; one of the same name is replaced.
+    pub fn insert(&self, context: ContextId, module: u32, kernel: KernelInfo) {
+        self.kernels.entry((context, module)).or_default().insert(kernel.name.clone(), Ok(Arc::new(kernel)));
     }
 
     /// Adds a kernel that cannot run, and why: to launch it is an error.
-    pub fn insert_refused(&self, gpu: usize, module: u32, name: Arc<str>, why: Arc<str>) {
-        self.kernels.entry((gpu, module)).or_default().insert(name, Err(why));
+    pub fn insert_refused(&self, context: ContextId, module: u32, name: Arc<str>, why: Arc<str>) {
+        self.kernels.entry((context, module)).or_default().insert(name, Err(why));
     }
 
-    /// The kernel `name` of a GPU's module.
-    pub fn find(&self, gpu: usize, module: u32, name: &str) -> Option<LoadedKernel> {
-        self.kernels.get(&(gpu, module))?.get(name).cloned()
+    /// The kernel `name` of a context's module.
+    pub fn find(&self, context: ContextId, module: u32, name: &str) -> Option<LoadedKernel> {
+        self.kernels.get(&(context, module))?.get(name).cloned()
     }
 
     /// Forgets the kernels of a module; gives their programs.
-    pub fn remove(&self, gpu: usize, module: u32) -> Vec<ProgramId> {
-        let removed = self.kernels.remove(&(gpu, module)).into_iter();
+    pub fn remove(&self, context: ContextId, module: u32) -> Vec<ProgramId> {
+        let removed = self.kernels.remove(&(context, module)).into_iter();
         removed
             .flat_map(|(_, kernels)| kernels.into_values())
             .filter_map(|kernel| Some(kernel.ok()?.code.id()))
@@ -136,35 +137,35 @@ pub struct Symbol {
     pub kind: VariableKind,
 }
 
-/// Where the variables of loaded modules lie, by GPU, module and name.
+/// Where the variables of loaded modules lie, by context, module and name.
 #[derive(Debug, Default)]
 pub struct SymbolTable {
-    symbols: DashMap<(usize, u32), BTreeMap<Box<str>, Symbol>>,
+    symbols: DashMap<(ContextId, u32), BTreeMap<Box<str>, Symbol>>,
 }
 
 impl SymbolTable {
-    /// Adds a variable to those of a GPU's module; one of the same name is replaced.
-    pub fn insert(&self, gpu: usize, module: u32, name: &str, symbol: Symbol) {
-        self.symbols.entry((gpu, module)).or_default().insert(name.into(), symbol);
+    /// Adds a variable to those of a context's module; one of the same name is replaced.
+    pub fn insert(&self, context: ContextId, module: u32, name: &str, symbol: Symbol) {
+        self.symbols.entry((context, module)).or_default().insert(name.into(), symbol);
     }
 
-    /// The variable `name` of a GPU's module.
-    pub fn find(&self, gpu: usize, module: u32, name: &str) -> Option<Symbol> {
-        self.symbols.get(&(gpu, module))?.get(name).copied()
+    /// The variable `name` of a context's module.
+    pub fn find(&self, context: ContextId, module: u32, name: &str) -> Option<Symbol> {
+        self.symbols.get(&(context, module))?.get(name).copied()
     }
 
-    /// Are all of these addresses in one variable of a GPU's module?
-    pub fn holds(&self, gpu: usize, module: u32, address: u64, bytes: u64) -> bool {
+    /// Are all of these addresses in one variable of a context's module?
+    pub fn holds(&self, context: ContextId, module: u32, address: u64, bytes: u64) -> bool {
         let holds = |symbol: &Symbol| {
             let offset = address.checked_sub(symbol.address);
             offset.and_then(|offset| symbol.bytes.checked_sub(offset)).is_some_and(|room| room >= bytes)
         };
-        self.symbols.get(&(gpu, module)).is_some_and(|symbols| symbols.values().any(holds))
+        self.symbols.get(&(context, module)).is_some_and(|symbols| symbols.values().any(holds))
     }
 
     /// Forgets the variables of a module.
-    pub fn remove(&self, gpu: usize, module: u32) {
-        self.symbols.remove(&(gpu, module));
+    pub fn remove(&self, context: ContextId, module: u32) {
+        self.symbols.remove(&(context, module));
     }
 }
 

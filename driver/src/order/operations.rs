@@ -4,6 +4,7 @@
 
 use super::work::{OperationNumber, Work};
 use balar_protocol::cuda::{KernelLaunch, LaunchId};
+use balar_protocol::{ContextId, ProcessId};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -20,8 +21,8 @@ pub(crate) enum Edge {
 /// What is known of an operation when it is added.
 #[derive(Debug)]
 pub(crate) struct NewOperation {
-    /// Index of the context whose work it is.
-    pub device: usize,
+    /// The context whose work it is.
+    pub context: ContextId,
     /// Its stream, for messages and for the order among those that can start at the same time.
     pub stream: u32,
     /// Lower numbers start first.
@@ -32,7 +33,7 @@ pub(crate) struct NewOperation {
 
 #[derive(Debug, Serialize, Deserialize)]
 struct Operation {
-    device: usize,
+    context: ContextId,
     stream: u32,
     priority: i32,
     work: Work,
@@ -47,13 +48,13 @@ struct Operation {
 }
 
 /// All operations that are not yet done.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Operations {
     pending: BTreeMap<OperationNumber, Operation>,
     /// Those that can begin: the order is that of priorities, then of streams.
     ready: BTreeSet<(i32, u32, OperationNumber)>,
-    /// By device: those not yet done.
-    of_device: Vec<BTreeSet<OperationNumber>>,
+    /// By context: those not yet done.
+    of_context: BTreeMap<ContextId, BTreeSet<OperationNumber>>,
     launches: BTreeMap<LaunchId, OperationNumber>,
     /// How many host functions have not begun.
     functions_to_come: usize,
@@ -61,18 +62,6 @@ pub(crate) struct Operations {
 }
 
 impl Operations {
-    /// None, of so many devices.
-    pub fn new(devices: usize) -> Operations {
-        Operations {
-            pending: BTreeMap::new(),
-            ready: BTreeSet::new(),
-            of_device: vec![BTreeSet::new(); devices],
-            launches: BTreeMap::new(),
-            functions_to_come: 0,
-            next: 0,
-        }
-    }
-
     /// The number that the next operation gets.
     pub fn next(&self) -> OperationNumber {
         self.next
@@ -88,14 +77,15 @@ impl Operations {
         self.functions_to_come > 0
     }
 
-    /// Operations of a device that are not yet done.
-    pub fn count(&self, device: usize) -> usize {
-        self.of_device[device].len()
+    /// Operations of a context that are not yet done.
+    pub fn count(&self, context: ContextId) -> usize {
+        self.of_context.get(&context).map_or(0, BTreeSet::len)
     }
 
-    /// Is every operation of the device done that was asked for before this one?
-    pub fn is_done_before(&self, device: usize, number: OperationNumber) -> bool {
-        self.of_device[device].first().is_none_or(|&first| first >= number)
+    /// Is every operation of the context done that was asked for before this one?
+    pub fn is_done_before(&self, context: ContextId, number: OperationNumber) -> bool {
+        let first = self.of_context.get(&context).and_then(BTreeSet::first);
+        first.is_none_or(|&first| first >= number)
     }
 
     /// Adds an operation that waits for these. Predecessors that are done already count as nothing.
@@ -115,7 +105,7 @@ impl Operations {
             list.push(number);
             waits += 1;
         }
-        let NewOperation { device, stream, priority, work } = new;
+        let NewOperation { context, stream, priority, work } = new;
         if waits == 0 {
             self.ready.insert((priority, stream, number));
         }
@@ -123,15 +113,15 @@ impl Operations {
             self.launches.insert(launch.id, number);
         }
         self.functions_to_come += usize::from(matches!(work, Work::HostFunction(_)));
-        self.of_device[device].insert(number);
+        self.of_context.entry(context).or_default().insert(number);
         let (after_done, after_given) = (Vec::new(), Vec::new());
-        let operation = Operation { device, stream, priority, work, waits, given: false, after_done, after_given };
+        let operation = Operation { context, stream, priority, work, waits, given: false, after_done, after_given };
         self.pending.insert(number, operation);
         number
     }
 
-    /// Begins the first operation that can: gives its number, device and work.
-    pub fn begin(&mut self) -> Option<(OperationNumber, usize, &mut Work)> {
+    /// Begins the first operation that can: gives its number, context and work.
+    pub fn begin(&mut self) -> Option<(OperationNumber, ContextId, &mut Work)> {
         let (_, _, number) = self.ready.pop_first()?;
         let operation = self.pending.get_mut(&number)?;
         operation.given = true;
@@ -139,20 +129,20 @@ impl Operations {
         let followers = std::mem::take(&mut operation.after_given);
         self.release(&followers);
         let operation = self.pending.get_mut(&number)?;
-        Some((number, operation.device, &mut operation.work))
+        Some((number, operation.context, &mut operation.work))
     }
 
-    /// An operation is done: gives its device and work.
-    pub fn complete(&mut self, number: OperationNumber) -> Option<(usize, Work)> {
+    /// An operation is done: gives its context and work.
+    pub fn complete(&mut self, number: OperationNumber) -> Option<(ContextId, Work)> {
         let operation = self.remove(number)?;
-        Some((operation.device, operation.work))
+        Some((operation.context, operation.work))
     }
 
     /// A kernel is over.
-    pub fn complete_kernel(&mut self, launch: LaunchId) -> Option<(usize, Arc<KernelLaunch>)> {
+    pub fn complete_kernel(&mut self, launch: LaunchId) -> Option<(ContextId, Arc<KernelLaunch>)> {
         let number = *self.launches.get(&launch)?;
         match self.complete(number)? {
-            (device, Work::Kernel(launch)) => Some((device, launch)),
+            (context, Work::Kernel(launch)) => Some((context, launch)),
             _ => None,
         }
     }
@@ -170,17 +160,21 @@ impl Operations {
         self.pending.get_mut(&number).filter(|operation| operation.given).map(|operation| &mut operation.work)
     }
 
-    /// The host function under way with this number.
-    pub fn host_function(&self, function: u64) -> Option<OperationNumber> {
+    /// The host function under way with this number of a process.
+    pub fn host_function(&self, process: ProcessId, function: u64) -> Option<OperationNumber> {
         let is_it = |operation: &Operation| {
-            operation.given && matches!(operation.work, Work::HostFunction(number) if number == function)
+            let is_its = operation.given && operation.context.process() == process;
+            is_its && matches!(operation.work, Work::HostFunction(number) if number == function)
         };
         self.pending.iter().find(|(_, operation)| is_it(operation)).map(|(number, _)| *number)
     }
 
-    /// No thread is left to run host functions: those under way are over.
-    pub fn end_host_functions(&mut self) {
-        let is_under_way = |operation: &Operation| operation.given && matches!(operation.work, Work::HostFunction(_));
+    /// No thread of the process is left to run host functions: those under way are over.
+    pub fn end_host_functions(&mut self, process: ProcessId) {
+        let is_under_way = |operation: &Operation| {
+            let is_its = operation.given && operation.context.process() == process;
+            is_its && matches!(operation.work, Work::HostFunction(_))
+        };
         let functions = self.pending.iter().filter(|(_, operation)| is_under_way(operation));
         let functions: Vec<OperationNumber> = functions.map(|(number, _)| *number).collect();
         for number in functions {
@@ -188,12 +182,12 @@ impl Operations {
         }
     }
 
-    /// Forgets what has not begun of a device's operations; others that wait for them go on. Gives the allocations that would
+    /// Forgets what has not begun of a context's operations; others that wait for them go on. Gives the allocations that would
     /// have ended.
-    pub fn drop_waiting(&mut self, device: usize) -> Vec<u64> {
-        let of_device = self.of_device[device].iter().copied();
+    pub fn drop_waiting(&mut self, context: ContextId) -> Vec<u64> {
+        let of_context = self.of_context.get(&context).into_iter().flatten().copied();
         let waiting: Vec<_> =
-            of_device.filter(|number| self.pending.get(number).is_some_and(|operation| !operation.given)).collect();
+            of_context.filter(|number| self.pending.get(number).is_some_and(|operation| !operation.given)).collect();
         let mut freed = Vec::new();
         for number in waiting {
             if let Some(Operation { work: Work::Free(address), .. }) = self.remove(number) {
@@ -220,7 +214,12 @@ impl Operations {
     fn remove(&mut self, number: OperationNumber) -> Option<Operation> {
         let operation = self.pending.remove(&number)?;
         self.ready.remove(&(operation.priority, operation.stream, number));
-        self.of_device[operation.device].remove(&number);
+        if let Some(of_context) = self.of_context.get_mut(&operation.context) {
+            of_context.remove(&number);
+            if of_context.is_empty() {
+                self.of_context.remove(&operation.context);
+            }
+        }
         self.functions_to_come -= usize::from(!operation.given && matches!(operation.work, Work::HostFunction(_)));
         if let Work::Kernel(launch) = &operation.work {
             self.launches.remove(&launch.id);
@@ -245,12 +244,14 @@ impl Operations {
 mod tests {
     use super::*;
 
+    const CONTEXT: ContextId = ContextId::first(0);
+
     fn kernel(id: u32) -> Work {
         Work::Kernel(Arc::new(KernelLaunch { id: LaunchId(id), ..crate::test_support::kernel_launch() }))
     }
 
     fn add(operations: &mut Operations, stream: u32, work: Work, edges: &[Edge]) -> OperationNumber {
-        operations.add(NewOperation { device: 0, stream, priority: 0, work }, edges)
+        operations.add(NewOperation { context: CONTEXT, stream, priority: 0, work }, edges)
     }
 
     fn begun(operations: &mut Operations) -> Vec<OperationNumber> {
@@ -259,19 +260,19 @@ mod tests {
 
     #[test]
     fn host_functions_under_way_end_with_the_program() {
-        let mut operations = Operations::new(1);
+        let mut operations = Operations::default();
         let function = add(&mut operations, 0, Work::HostFunction(1), &[]);
         let behind = add(&mut operations, 0, kernel(1), &[Edge::Done(function)]);
         let other = add(&mut operations, 1, kernel(2), &[]);
         assert_eq!(begun(&mut operations), [function, other]);
-        operations.end_host_functions();
+        operations.end_host_functions(ProcessId::FIRST);
         assert!(!operations.is_pending(function) && operations.is_pending(other));
         assert_eq!(begun(&mut operations), [behind]);
     }
 
     #[test]
     fn host_functions_come_until_they_begin_or_are_dropped() {
-        let mut operations = Operations::new(1);
+        let mut operations = Operations::default();
         let kernel = add(&mut operations, 0, kernel(1), &[]);
         let first = add(&mut operations, 0, Work::HostFunction(1), &[Edge::Done(kernel)]);
         add(&mut operations, 0, Work::HostFunction(2), &[Edge::Done(first)]);
@@ -280,7 +281,7 @@ mod tests {
         operations.complete(kernel);
         assert_eq!(begun(&mut operations), [first]);
         assert!(operations.has_functions_to_come());
-        operations.drop_waiting(0);
+        operations.drop_waiting(CONTEXT);
         assert!(!operations.has_functions_to_come());
         operations.complete(first);
         assert!(!operations.has_functions_to_come());
@@ -288,7 +289,7 @@ mod tests {
 
     #[test]
     fn ends_and_beginnings_release_those_that_wait() {
-        let mut operations = Operations::new(1);
+        let mut operations = Operations::default();
         let a = add(&mut operations, 0, kernel(1), &[]);
         let b = add(&mut operations, 0, kernel(2), &[Edge::Given(a)]);
         let c = add(&mut operations, 0, Work::Nothing, &[Edge::Done(b), Edge::Done(a)]);
@@ -298,34 +299,35 @@ mod tests {
         assert!(begun(&mut operations).is_empty());
         assert!(operations.complete_kernel(LaunchId(1)).is_some());
         assert_eq!(begun(&mut operations), [c]);
-        assert!(!operations.is_done_before(0, d) && operations.is_done_before(0, c));
+        assert!(!operations.is_done_before(CONTEXT, d) && operations.is_done_before(CONTEXT, c));
         assert!(operations.complete(c).is_some() && operations.complete(c).is_none());
         assert_eq!(begun(&mut operations), [d]);
-        assert_eq!(operations.count(0), 1);
+        assert_eq!(operations.count(CONTEXT), 1);
         let e = add(&mut operations, 0, kernel(4), &[Edge::Given(d), Edge::Done(a)]);
         assert_eq!(begun(&mut operations), [e], "what is done or has begun is not waited for");
     }
 
     #[test]
     fn priorities_come_before_streams_and_streams_before_the_order_of_calls() {
-        let mut operations = Operations::new(1);
-        let mut add =
-            |stream, priority| operations.add(NewOperation { device: 0, stream, priority, work: Work::Nothing }, &[]);
+        let mut operations = Operations::default();
+        let mut add = |stream, priority| {
+            operations.add(NewOperation { context: CONTEXT, stream, priority, work: Work::Nothing }, &[])
+        };
         let numbers = [add(2, 0), add(1, 0), add(3, -1), add(1, 0)];
         assert_eq!(begun(&mut operations), [numbers[2], numbers[1], numbers[3], numbers[0]]);
     }
 
     #[test]
     fn what_has_not_begun_is_dropped_and_other_devices_go_on() {
-        let mut operations = Operations::new(2);
+        let mut operations = Operations::default();
         let first = add(&mut operations, 0, kernel(1), &[]);
         assert_eq!(begun(&mut operations), [first]);
         let free = add(&mut operations, 0, Work::Free(0x100), &[Edge::Done(first)]);
-        let other = NewOperation { device: 1, stream: 4, priority: 0, work: Work::Nothing };
+        let other = NewOperation { context: ContextId::first(1), stream: 4, priority: 0, work: Work::Nothing };
         let other = operations.add(other, &[Edge::Done(free)]);
-        assert_eq!(operations.drop_waiting(0), [0x100]);
+        assert_eq!(operations.drop_waiting(CONTEXT), [0x100]);
         assert_eq!(begun(&mut operations), [other]);
-        assert_eq!(operations.count(0), 1);
+        assert_eq!(operations.count(CONTEXT), 1);
         assert!(operations.oldest().is_some_and(|text| text.starts_with("kernel k (launch 0) of stream 0")));
     }
 }

@@ -5,13 +5,14 @@
 
 use super::operations::{Edge, NewOperation, Operations};
 use super::work::{OperationNumber, Work};
+use balar_protocol::{ContextId, ProcessId};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// A stream of a context.
+/// A stream of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) enum StreamKey {
-    /// The legacy default stream of a device.
+    /// The legacy default stream of a device, by its number.
     Legacy(usize),
     /// One that the program made.
     Own(u32),
@@ -29,7 +30,7 @@ impl StreamKey {
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Stream {
-    device: usize,
+    context: ContextId,
     non_blocking: bool,
     priority: i32,
     /// What the next operation waits for.
@@ -45,7 +46,7 @@ struct Tail {
     is_kernel: bool,
 }
 
-/// All streams of all devices.
+/// All streams of a process.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Streams {
     legacy: Vec<Stream>,
@@ -54,17 +55,17 @@ pub(crate) struct Streams {
 }
 
 impl Streams {
-    /// The default streams alone, of so many devices.
-    pub fn new(devices: usize) -> Streams {
-        let legacy = |device| Stream { device, ..Stream::default() };
+    /// The default streams alone, of a process on a node of so many devices.
+    pub fn new(process: ProcessId, devices: usize) -> Streams {
+        let legacy = |device| Stream { context: ContextId::new(process, device), ..Stream::default() };
         Streams { legacy: (0..devices).map(legacy).collect(), own: BTreeMap::new(), next: 1 }
     }
 
     /// A new stream.
-    pub fn create(&mut self, device: usize, non_blocking: bool, priority: i32) -> u32 {
+    pub fn create(&mut self, context: ContextId, non_blocking: bool, priority: i32) -> u32 {
         let stream = self.next;
         self.next += 1;
-        self.own.insert(stream, Stream { device, non_blocking, priority, ..Stream::default() });
+        self.own.insert(stream, Stream { context, non_blocking, priority, ..Stream::default() });
         stream
     }
 
@@ -87,15 +88,15 @@ impl Streams {
         true
     }
 
-    /// All streams of a device end.
-    pub fn destroy_all(&mut self, device: usize) {
-        self.own.retain(|_, stream| stream.device != device);
-        self.legacy[device] = Stream { device, ..Stream::default() };
+    /// All streams of a context end.
+    pub fn destroy_all(&mut self, context: ContextId) {
+        self.own.retain(|_, stream| stream.context != context);
+        self.legacy[context.gpu()] = Stream { context, ..Stream::default() };
     }
 
     /// Whose stream it is.
-    pub fn device(&self, key: StreamKey) -> usize {
-        self.get(key).map_or(0, |stream| stream.device)
+    pub fn context(&self, key: StreamKey) -> ContextId {
+        self.get(key).map(|stream| stream.context).unwrap_or_default()
     }
 
     /// Lower numbers go first.
@@ -106,8 +107,8 @@ impl Streams {
     /// The operations whose ends are the end of all that was asked of the stream so far.
     pub fn ends(&mut self, key: StreamKey, operations: &Operations) -> Vec<OperationNumber> {
         let mut ends: Vec<_> = self.get(key).and_then(|stream| stream.last).into_iter().collect();
-        if let StreamKey::Legacy(device) = key {
-            ends.extend(self.blocking(device, operations));
+        if let StreamKey::Legacy(_) = key {
+            ends.extend(self.blocking(self.context(key), operations));
         }
         ends.retain(|&number| operations.is_pending(number));
         ends
@@ -117,17 +118,17 @@ impl Streams {
     pub fn edges(&mut self, key: StreamKey, is_kernel: bool, operations: &Operations) -> Vec<Edge> {
         let mut edges = Vec::new();
         let Some(stream) = self.get(key) else { return edges };
-        let device = stream.device;
+        let context = stream.context;
         let behind_legacy = !stream.non_blocking && matches!(key, StreamKey::Own(_));
         if let Some(tail) = stream.tail {
             let queued = is_kernel && tail.is_kernel;
             edges.push(if queued { Edge::Given(tail.operation) } else { Edge::Done(tail.operation) });
         }
         if behind_legacy {
-            edges.extend(self.legacy[device].tail.map(|tail| Edge::Done(tail.operation)));
+            edges.extend(self.legacy[context.gpu()].tail.map(|tail| Edge::Done(tail.operation)));
         }
         if matches!(key, StreamKey::Legacy(_)) {
-            edges.extend(self.blocking(device, operations).into_iter().map(Edge::Done));
+            edges.extend(self.blocking(context, operations).into_iter().map(Edge::Done));
         }
         edges.retain(|edge| match *edge {
             Edge::Done(number) | Edge::Given(number) => operations.is_pending(number),
@@ -144,10 +145,10 @@ impl Streams {
             Edge::Done(number) | Edge::Given(number) => operations.is_pending(number),
         }));
         let tail = self.get(key).and_then(|stream| stream.tail).map(|tail| tail.operation);
-        let (device, priority) = (self.device(key), self.priority(key));
+        let (context, priority) = (self.context(key), self.priority(key));
         // What waits for nothing but the operation before and takes no time is over with that: later ones need not wait for it.
         let follows_tail = edges.iter().all(|edge| matches!(edge, Edge::Done(number) if Some(*number) == tail));
-        let number = operations.add(NewOperation { device, stream: key.number(), priority, work }, &edges);
+        let number = operations.add(NewOperation { context, stream: key.number(), priority, work }, &edges);
         let passes = is_mark && follows_tail;
         self.set_end(key, number, (!passes).then_some(is_kernel));
         number
@@ -162,12 +163,12 @@ impl Streams {
         }
     }
 
-    /// The last operations of a device's blocking streams that are not yet done. Destroyed streams that are done go.
-    fn blocking(&mut self, device: usize, operations: &Operations) -> Vec<OperationNumber> {
+    /// The last operations of a context's blocking streams that are not yet done. Destroyed streams that are done go.
+    fn blocking(&mut self, context: ContextId, operations: &Operations) -> Vec<OperationNumber> {
         let is_pending = |number: &OperationNumber| operations.is_pending(*number);
         self.own.retain(|_, stream| !stream.destroyed || stream.last.as_ref().is_some_and(is_pending));
-        let of_device = self.own.values().filter(|stream| stream.device == device && !stream.non_blocking);
-        of_device.filter_map(|stream| stream.last).filter(is_pending).collect()
+        let of_context = self.own.values().filter(|stream| stream.context == context && !stream.non_blocking);
+        of_context.filter_map(|stream| stream.last).filter(is_pending).collect()
     }
 
     fn get(&self, key: StreamKey) -> Option<&Stream> {
@@ -199,7 +200,7 @@ mod tests {
 
     impl Device {
         fn new() -> Device {
-            Device { streams: Streams::new(2), operations: Operations::new(2) }
+            Device { streams: Streams::new(ProcessId::FIRST, 2), operations: Operations::default() }
         }
 
         fn push(&mut self, stream: u32, work: Work) -> OperationNumber {
@@ -239,8 +240,9 @@ mod tests {
     #[test]
     fn the_default_stream_waits_for_blocking_streams_and_they_wait_for_it() {
         let mut device = Device::new();
-        let (a, b) = (device.streams.create(0, false, 0), device.streams.create(0, true, 0));
-        let other = device.streams.create(1, false, 0);
+        let (a, b) =
+            (device.streams.create(ContextId::first(0), false, 0), device.streams.create(ContextId::first(0), true, 0));
+        let other = device.streams.create(ContextId::first(1), false, 0);
         let (in_a, in_b, in_other) = (device.kernel(a), device.kernel(b), device.kernel(other));
         let legacy = device.kernel(0);
         let (later_a, later_b) = (device.kernel(a), device.kernel(b));
@@ -254,7 +256,7 @@ mod tests {
     #[test]
     fn a_record_does_not_keep_kernels_apart() {
         let mut device = Device::new();
-        let stream = device.streams.create(0, false, 0);
+        let stream = device.streams.create(ContextId::first(0), false, 0);
         let first = device.kernel(stream);
         let record = device.push(stream, Work::Record(1));
         let second = device.kernel(stream);
@@ -270,7 +272,10 @@ mod tests {
     #[test]
     fn a_record_in_the_default_stream_keeps_streams_apart() {
         let mut device = Device::new();
-        let (a, b) = (device.streams.create(0, false, 0), device.streams.create(0, false, 0));
+        let (a, b) = (
+            device.streams.create(ContextId::first(0), false, 0),
+            device.streams.create(ContextId::first(0), false, 0),
+        );
         let in_a = device.kernel(a);
         let record = device.push(0, Work::Record(1));
         let in_b = device.kernel(b);
@@ -284,7 +289,7 @@ mod tests {
     #[test]
     fn a_destroyed_stream_does_its_work_and_the_default_stream_waits_for_it() {
         let mut device = Device::new();
-        let stream = device.streams.create(0, false, 0);
+        let stream = device.streams.create(ContextId::first(0), false, 0);
         let work = device.kernel(stream);
         assert_eq!(device.begun(), [work]);
         assert!(device.streams.destroy(stream) && !device.streams.destroy(stream) && !device.streams.destroy(0));
@@ -300,7 +305,8 @@ mod tests {
     #[test]
     fn a_priority_is_the_streams() {
         let mut device = Device::new();
-        let (low, high) = (device.streams.create(0, true, 0), device.streams.create(0, true, -1));
+        let (low, high) =
+            (device.streams.create(ContextId::first(0), true, 0), device.streams.create(ContextId::first(0), true, -1));
         let (in_low, in_high) = (device.kernel(low), device.kernel(high));
         assert_eq!(device.begun(), [in_high, in_low]);
     }

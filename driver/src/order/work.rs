@@ -1,6 +1,7 @@
 //! What an operation does: kernels, copies, functions of the program.
 
 use balar_host::ThreadId;
+use balar_protocol::ProcessId;
 use balar_protocol::copy::CopyOperation;
 use balar_protocol::cuda::KernelLaunch;
 use serde::{Deserialize, Serialize};
@@ -33,8 +34,8 @@ pub enum Delivery {
     None,
     /// The thread whose call waits for them.
     Thread(ThreadId),
-    /// The program, under its own number.
-    Transfer(u32),
+    /// A process, under its own number.
+    Transfer(ProcessId, u32),
 }
 
 /// A copy or fill, as an operation.

@@ -1,6 +1,6 @@
 //! What kind of work a call is for the host: what it is charged for, and counted as.
 
-use super::{Call, VirtualMemoryCall};
+use super::{Call, IpcCall, VirtualMemoryCall};
 
 /// A kind of call. A node's host CPU gives each a cost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,6 +68,7 @@ impl Call {
             | Call::PeerAccess { .. }
             | Call::HostFunction { .. }
             | Call::NotImplemented { .. } => CallClass::Memory,
+            Call::Ipc(call) => call.class(),
             Call::Launch(_) => CallClass::Launch,
             Call::GraphLaunch { .. } => CallClass::GraphLaunch,
             Call::StreamCreate { .. } | Call::StreamDestroy { .. } => CallClass::Stream,
@@ -90,6 +91,16 @@ impl Call {
             | Call::ModuleUnload { .. }
             | Call::FunctionAttributes { .. }
             | Call::SetDynamicSharedLimit { .. } => CallClass::Module,
+        }
+    }
+}
+
+impl IpcCall {
+    fn class(&self) -> CallClass {
+        match self {
+            IpcCall::MemoryHandle { .. } | IpcCall::OpenMemory { .. } => CallClass::Memory,
+            IpcCall::CloseMemory { .. } => CallClass::Free,
+            IpcCall::EventHandle { .. } | IpcCall::OpenEvent { .. } => CallClass::Event,
         }
     }
 }

@@ -64,6 +64,7 @@ impl Call {
             Call::ReadClock => "read clock",
             Call::Exit { .. } => "exit",
             Call::VirtualMemory(call) => call.name(),
+            Call::Ipc(call) => call.name(),
         }
     }
 }

@@ -3,6 +3,7 @@
 use super::payloads::PayloadId;
 use crate::call::CallResult;
 use crate::program::{Request, ThreadId};
+use balar_protocol::ProcessId;
 use serde::{Deserialize, Serialize};
 
 /// Something that happened between a program and the simulated host CPU.
@@ -37,11 +38,15 @@ pub enum Event {
     },
     /// A stream has come to a host function.
     CallBack {
+        /// Whose stream.
+        process: ProcessId,
         /// Its number.
         function: u64,
     },
     /// The bytes of an asynchronous copy to pageable memory.
     Receive {
+        /// Whose it is.
+        process: ProcessId,
         /// The copy.
         transfer: u32,
         /// The bytes.
@@ -49,6 +54,8 @@ pub enum Event {
     },
     /// What kernels have printed.
     Printed {
+        /// Whose kernels.
+        process: ProcessId,
         /// Text for the standard output.
         text: PayloadId,
         /// Text for the standard error stream.
@@ -67,6 +74,13 @@ pub enum Event {
         /// How often.
         times: u32,
     },
+    /// A process has ended, of several.
+    ProcessEnds {
+        /// Which.
+        process: ProcessId,
+        /// Its kernels end at once.
+        was_killed: bool,
+    },
     /// The program has ended without [`Call::Exit`](crate::Call::Exit), or after it.
     End {
         /// What went wrong with it.
@@ -75,7 +89,7 @@ pub enum Event {
 }
 
 /// How many kinds of events there are: the first number that names none.
-pub(super) const EVENT_KINDS: u8 = 9;
+pub(super) const EVENT_KINDS: u8 = 10;
 
 impl Event {
     /// The payloads that the event refers to.
@@ -85,8 +99,8 @@ impl Event {
             Event::Request { payloads, .. } => payloads.clone(),
             Event::Result { data, .. } => data.iter().copied().collect(),
             Event::Receive { data, .. } | Event::HostWrite { data, .. } => vec![*data],
-            Event::Printed { text, error } => vec![*text, *error],
-            Event::CallBack { .. } | Event::Waited { .. } | Event::End { .. } => Vec::new(),
+            Event::Printed { text, error, .. } => vec![*text, *error],
+            Event::CallBack { .. } | Event::Waited { .. } | Event::ProcessEnds { .. } | Event::End { .. } => Vec::new(),
         }
     }
 }

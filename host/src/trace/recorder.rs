@@ -7,6 +7,7 @@ use super::writer::TraceWriter;
 use crate::Verification;
 use crate::call::{Call, CallResult};
 use crate::program::{Host, Measurement, Next, Request, ThreadId};
+use balar_protocol::ProcessId;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -52,6 +53,7 @@ pub struct Recorder {
     state: RecordingState,
     memory: SharedMemory,
     threads: BTreeMap<ThreadId, Thread>,
+    processes: BTreeMap<ThreadId, ProcessId>,
     /// Whether the copy of the shared memory is that of when the program began to run: since then, only the program has written.
     program_runs: bool,
     /// Answers "waiting" since the program was told something.
@@ -76,6 +78,7 @@ impl Recorder {
             state: state.clone(),
             memory: SharedMemory::new(window),
             threads: BTreeMap::new(),
+            processes: BTreeMap::new(),
             program_runs: false,
             waited: 0,
             ended: false,
@@ -145,6 +148,7 @@ impl Recorder {
             call => Thread::InCall(Box::new(without_data(call))),
         };
         self.threads.insert(request.thread, thread);
+        self.processes.insert(request.thread, request.process);
         self.program_runs = self.threads.values().any(|thread| matches!(thread, Thread::Running));
         self.record(|writer| {
             let mut payloads = Vec::new();
@@ -187,6 +191,15 @@ impl Host for Recorder {
                 self.record_writes();
                 self.waited = self.waited.saturating_add(1);
                 self.program_runs = false;
+            }
+            &Next::ProcessEnds { process, was_killed } => {
+                self.record_writes();
+                for (thread, state) in &mut self.threads {
+                    if self.processes.get(thread) == Some(&process) {
+                        *state = Thread::Exited;
+                    }
+                }
+                self.record(|_| Ok(Event::ProcessEnds { process, was_killed }));
             }
             Next::End { error } => {
                 self.ended = true;
@@ -232,20 +245,22 @@ impl Host for Recorder {
         self.inner.complete(thread, result);
     }
 
-    fn call_back(&mut self, function: u64) {
+    fn call_back(&mut self, process: ProcessId, function: u64) {
         self.program_begins();
-        self.record(|_| Ok(Event::CallBack { function }));
-        self.inner.call_back(function);
+        self.record(|_| Ok(Event::CallBack { process, function }));
+        self.inner.call_back(process, function);
     }
 
-    fn receive(&mut self, transfer: u32, data: Arc<[u8]>) {
-        self.record(|writer| Ok(Event::Receive { transfer, data: writer.payload(&data)? }));
-        self.inner.receive(transfer, data);
+    fn receive(&mut self, process: ProcessId, transfer: u32, data: Arc<[u8]>) {
+        self.record(|writer| Ok(Event::Receive { process, transfer, data: writer.payload(&data)? }));
+        self.inner.receive(process, transfer, data);
     }
 
-    fn printed(&mut self, text: &[u8], error: &[u8]) {
-        self.record(|writer| Ok(Event::Printed { text: writer.payload(text)?, error: writer.payload(error)? }));
-        self.inner.printed(text, error);
+    fn printed(&mut self, process: ProcessId, text: &[u8], error: &[u8]) {
+        self.record(|writer| {
+            Ok(Event::Printed { process, text: writer.payload(text)?, error: writer.payload(error)? })
+        });
+        self.inner.printed(process, text, error);
     }
 
     fn verification(&self) -> Verification {

@@ -10,6 +10,7 @@ use super::shared_memory::{HostWindow, SharedMemory};
 use crate::Verification;
 use crate::call::{Call, CallResult};
 use crate::program::{Host, Measurement, Next, Request, ThreadId};
+use balar_protocol::ProcessId;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
@@ -35,12 +36,13 @@ pub struct Replay {
     memory: SharedMemory,
     threads: BTreeMap<ThreadId, Thread>,
     /// Host functions that were asked for, and that the order of events has not reached.
-    called_back: BTreeMap<u64, usize>,
+    called_back: BTreeMap<(ProcessId, u64), usize>,
     /// The events of the asynchronous copies that are still to come.
-    transfers: BTreeMap<u32, VecDeque<usize>>,
+    transfers: BTreeMap<(ProcessId, u32), VecDeque<usize>>,
     /// Answers "waiting" at the present event.
     waited: u32,
-    printed: [Printed; 2],
+    /// By process: for its standard output, and for its standard error stream.
+    printed: BTreeMap<ProcessId, [Printed; 2]>,
     /// Whether values are compared, not only addresses and errors.
     compares_data: bool,
     last_kernel: Option<String>,
@@ -70,13 +72,16 @@ impl Replay {
     /// Where the trace has changed since it was opened.
     pub fn new(trace: Trace, window: Option<HostWindow>, compares_data: bool) -> Result<Replay, TraceError> {
         let mut threads: BTreeMap<ThreadId, Thread> = BTreeMap::new();
-        let mut transfers: BTreeMap<u32, VecDeque<usize>> = BTreeMap::new();
-        let mut printed: [Printed; 2] = Default::default();
+        let mut transfers: BTreeMap<(ProcessId, u32), VecDeque<usize>> = BTreeMap::new();
+        let mut printed: BTreeMap<ProcessId, [Printed; 2]> = BTreeMap::new();
         for (index, event) in trace.events.iter().enumerate() {
             match event {
                 Event::Result { thread, .. } => threads.entry(*thread).or_default().results.push_back(index),
-                Event::Receive { transfer, .. } => transfers.entry(*transfer).or_default().push_back(index),
-                Event::Printed { text, error } => {
+                &Event::Receive { process, transfer, .. } => {
+                    transfers.entry((process, transfer)).or_default().push_back(index);
+                }
+                Event::Printed { process, text, error } => {
+                    let printed = printed.entry(*process).or_default();
                     for (printed, &id) in printed.iter_mut().zip([text, error]) {
                         printed.expected.extend(trace.payload(id)?.iter());
                     }
@@ -168,6 +173,16 @@ impl Replay {
         self.threads.values().any(|thread| thread.request.is_some())
     }
 
+    /// Calls under way of a process that has ended return no more.
+    fn forget_calls_of(&mut self, process: ProcessId) {
+        for thread in self.threads.values_mut() {
+            let event = thread.request.and_then(|index| self.trace.events.get(index));
+            if matches!(event, Some(Event::Request { request, .. }) if request.process == process) {
+                thread.request = None;
+            }
+        }
+    }
+
     fn compare_result(&mut self, index: usize, request: usize, found: &CallResult) {
         let Some(Event::Result { result, data, shared_memory, .. }) = self.trace.events.get(index) else { return };
         let (recorded, data, shared_memory) = (result.clone(), *data, *shared_memory);
@@ -225,13 +240,18 @@ impl Host for Replay {
                     }
                     _ => return Next::Waiting,
                 },
-                Some(Event::CallBack { function }) => match self.called_back.get_mut(function) {
+                Some(&Event::CallBack { process, function }) => match self.called_back.get_mut(&(process, function)) {
                     Some(asked) if *asked > 0 => {
                         *asked -= 1;
                         self.cursor += 1;
                     }
                     _ => return Next::Waiting,
                 },
+                Some(&Event::ProcessEnds { process, was_killed }) => {
+                    self.cursor += 1;
+                    self.forget_calls_of(process);
+                    return Next::ProcessEnds { process, was_killed };
+                }
                 Some(Event::Waited { times }) => {
                     // Where nothing is under way, nobody would ask again.
                     if self.waited < *times && self.waits() {
@@ -280,12 +300,12 @@ impl Host for Replay {
         }
     }
 
-    fn call_back(&mut self, function: u64) {
-        *self.called_back.entry(function).or_default() += 1;
+    fn call_back(&mut self, process: ProcessId, function: u64) {
+        *self.called_back.entry((process, function)).or_default() += 1;
     }
 
-    fn receive(&mut self, transfer: u32, data: Arc<[u8]>) {
-        let index = self.transfers.get_mut(&transfer).and_then(VecDeque::pop_front);
+    fn receive(&mut self, process: ProcessId, transfer: u32, data: Arc<[u8]>) {
+        let index = self.transfers.get_mut(&(process, transfer)).and_then(VecDeque::pop_front);
         let Some(&Event::Receive { data: id, .. }) = index.and_then(|index| self.trace.events.get(index)) else {
             return;
         };
@@ -301,16 +321,17 @@ impl Host for Replay {
         }
     }
 
-    fn printed(&mut self, text: &[u8], error: &[u8]) {
+    fn printed(&mut self, process: ProcessId, text: &[u8], error: &[u8]) {
         if !self.compares_data {
             return;
         }
         let finished = self.trace.header.finished.is_some();
         for (stream, text) in [text, error].into_iter().enumerate() {
             // The calls at the end of an unfinished trace may print what it has no more room for.
-            let known = self.printed[stream].expected.len();
+            let printed = &mut self.printed.entry(process).or_default()[stream];
+            let known = printed.expected.len();
             let text = if finished { text } else { &text[..text.len().min(known)] };
-            if let Some(at) = self.printed[stream].take(text) {
+            if let Some(at) = printed.take(text) {
                 let kernel = self.last_kernel.as_deref().unwrap_or("(none)");
                 self.differs(format!(
                     "kernels print other text than they did, from byte {at} on; the last kernel is {kernel}"
@@ -320,7 +341,7 @@ impl Host for Replay {
     }
 
     fn verification(&self) -> Verification {
-        let missing = self.printed.iter().find(|printed| !printed.expected.is_empty() && !printed.differs);
+        let missing = self.printed.values().flatten().find(|printed| !printed.expected.is_empty() && !printed.differs);
         let finished = self.trace.header.finished.is_some();
         match (&self.different, missing) {
             (Some(text), _) => {

@@ -4,11 +4,15 @@ use super::*;
 use crate::call::{CallResult, Function, Launch};
 use crate::memory::{BASE, END, HOST_BASE};
 use crate::{Bytes, Call, CudaError, Host, Measurement, Next, Request, ThreadId, Verification};
+use balar_protocol::ProcessId;
 use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
 use std::collections::{BTreeMap, VecDeque};
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
+
+/// The process of most of these programs.
+const P: ProcessId = ProcessId::FIRST;
 
 /// What a program does.
 #[derive(Clone)]
@@ -45,7 +49,8 @@ impl Host for Program {
                     self.steps.pop_front();
                     self.in_call.insert(thread, true);
                     let host_picoseconds = 10 * u64::from(thread);
-                    return Next::Call(Request { thread: ThreadId(thread), device: 0, host_picoseconds, call });
+                    let (thread, process) = (ThreadId(thread), P);
+                    return Next::Call(Request { thread, process, device: 0, host_picoseconds, call });
                 }
             }
         }
@@ -55,13 +60,13 @@ impl Host for Program {
         self.in_call.insert(thread.0, false);
     }
 
-    fn call_back(&mut self, function: u64) {
+    fn call_back(&mut self, _: ProcessId, function: u64) {
         self.called_back.push(function);
     }
 
-    fn receive(&mut self, _: u32, _: Arc<[u8]>) {}
+    fn receive(&mut self, _: ProcessId, _: u32, _: Arc<[u8]>) {}
 
-    fn printed(&mut self, _: &[u8], _: &[u8]) {}
+    fn printed(&mut self, _: ProcessId, _: &[u8], _: &[u8]) {}
 
     fn verification(&self) -> Verification {
         Verification::NotChecked
@@ -97,6 +102,9 @@ fn simulate(host: &mut dyn Host, window: &HostWindow, fault: Fault) -> Vec<Strin
                 log.push(format!("end {error:?}"));
                 return log;
             }
+            Next::ProcessEnds { process, was_killed } => {
+                log.push(format!("process {process} ends, killed: {was_killed}"))
+            }
             Next::Call(request) => {
                 log.push(format!("{request:?}"));
                 if !matches!(request.call, Call::Exit { .. }) {
@@ -123,7 +131,7 @@ fn simulate(host: &mut dyn Host, window: &HostWindow, fault: Fault) -> Vec<Strin
                         let mut data = memory[at(source)..][..bytes as usize].to_vec();
                         if asynchronous {
                             data[1] ^= u8::from(fault == Fault::Transfer);
-                            host.receive(transfer, data.into());
+                            host.receive(P, transfer, data.into());
                             CallResult::None
                         } else {
                             data[6] ^= u8::from(fault == Fault::Data);
@@ -133,7 +141,7 @@ fn simulate(host: &mut dyn Host, window: &HostWindow, fault: Fault) -> Vec<Strin
                     Call::Launch(launch) => {
                         let address = u64::from_le_bytes(launch.parameters.try_into().expect("a pointer"));
                         memory[at(address)..][..16].iter_mut().for_each(|byte| *byte = byte.wrapping_add(1));
-                        host.printed(if fault == Fault::Text { b"haLlo" } else { b"hallo" }, b"");
+                        host.printed(P, if fault == Fault::Text { b"haLlo" } else { b"hallo" }, b"");
                         CallResult::None
                     }
                     Call::DeviceSynchronize => {
@@ -145,7 +153,7 @@ fn simulate(host: &mut dyn Host, window: &HostWindow, fault: Fault) -> Vec<Strin
                         CallResult::None
                     }
                     Call::HostFunction { function, .. } => {
-                        host.call_back(function);
+                        host.call_back(P, function);
                         CallResult::None
                     }
                     Call::EventCreate { .. } => CallResult::Error(CudaError::NotPermitted),
@@ -383,7 +391,7 @@ fn the_prefix_of_a_killed_run_can_be_replayed() {
 #[test]
 fn events_that_make_no_sense_are_refused() {
     let request = |thread: u32, call: Call| Event::Request {
-        request: Request { thread: ThreadId(thread), device: 0, host_picoseconds: 0, call },
+        request: Request { thread: ThreadId(thread), process: P, device: 0, host_picoseconds: 0, call },
         payloads: Vec::new(),
     };
     let returned = |thread: u32| Event::Result {
@@ -403,11 +411,14 @@ fn events_that_make_no_sense_are_refused() {
         (vec![request(0, Call::DeviceSynchronize), returned(0), returned(0)], "which is in none"),
         (vec![request(0, upload)], "announces payloads of [4] bytes, and has []"),
         (
-            vec![Event::Receive { transfer: 0, data: nowhere }],
+            vec![Event::Receive { process: P, transfer: 0, data: nowhere }],
             "payload 00000000000000000000000000000001 of 4 bytes is missing",
         ),
         (
-            vec![Event::CallBack { function: 1 }, Event::Code { device: 0, name: String::new(), text: nowhere }],
+            vec![
+                Event::CallBack { process: P, function: 1 },
+                Event::Code { device: 0, name: String::new(), text: nowhere },
+            ],
             "missing",
         ),
     ] {
@@ -438,7 +449,7 @@ fn unknown_events_and_deep_graphs_are_refused() {
         header.write(folder.path()).expect("written");
         Trace::open(folder.path(), false).expect_err("no event").to_string()
     };
-    assert!(put(&[77]).contains("byte 16: unknown kind of event 77, expected 0 to 8"));
+    assert!(put(&[77]).contains("byte 16: unknown kind of event 77, expected 0 to 9"));
     assert!(put(&[]).contains("an empty event"));
     // A graph in a graph in a graph, and so on: no program makes one, and to read it would take all of the stack.
     let graph = |inner: Call| Call::GraphLaunch {
@@ -447,7 +458,7 @@ fn unknown_events_and_deep_graphs_are_refused() {
     };
     let encoded = |depth: usize| {
         let call = (0..depth).fold(Call::DeviceSynchronize, |call, _| graph(call));
-        let request = Request { thread: ThreadId(0), device: 0, host_picoseconds: 0, call };
+        let request = Request { thread: ThreadId(0), process: P, device: 0, host_picoseconds: 0, call };
         postcard::to_stdvec(&Event::Request { request, payloads: Vec::new() }).expect("encoded")
     };
     assert!(put(&encoded(100)).contains("cannot be decoded"));

@@ -100,6 +100,23 @@ impl Client {
     }
 
     fn try_connect(path: &Path, role: Role) -> io::Result<(Client, Welcome)> {
+        let mut socket = Client::greet(path, role)?;
+        let welcome = socket.receive()?;
+        let ended = || io::Error::new(io::ErrorKind::UnexpectedEof, "the simulator has ended");
+        let welcome = welcome.ok_or_else(ended)?;
+        let ServerFrame::Welcome { node, page_bytes, pages } = welcome else {
+            return Err(malformed("expected a welcome"));
+        };
+        let mut descriptors = std::mem::take(&mut socket.descriptors).into_iter();
+        let ring = descriptors.next().ok_or_else(|| malformed("a welcome without shared pages"))?;
+        let pages = SharedPages::map(ring.as_fd(), page_bytes, pages)?;
+        let folder = path.parent().filter(|folder| super::server::is_socket_folder(folder)).map(Path::to_owned);
+        let client = Client { socket, pages, process: rustix::process::getpid(), folder, ended: false };
+        Ok((client, Welcome { node, page_bytes, arena: descriptors.next() }))
+    }
+
+    /// Connects, and says who is there.
+    fn greet(path: &Path, role: Role) -> io::Result<Socket<ClientFrame, ServerFrame>> {
         let descriptor = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
         with_address(path, |address| {
             loop {
@@ -120,18 +137,14 @@ impl Client {
         bytes.extend_from_slice(&VERSION.to_le_bytes());
         bytes.extend_from_slice(&encode(&hello)?);
         socket.send_bytes(&bytes, &[])?;
-        let welcome = socket.receive()?;
-        let ended = || io::Error::new(io::ErrorKind::UnexpectedEof, "the simulator has ended");
-        let welcome = welcome.ok_or_else(ended)?;
-        let ServerFrame::Welcome { node, page_bytes, pages } = welcome else {
-            return Err(malformed("expected a welcome"));
-        };
-        let mut descriptors = std::mem::take(&mut socket.descriptors).into_iter();
-        let ring = descriptors.next().ok_or_else(|| malformed("a welcome without shared pages"))?;
-        let pages = SharedPages::map(ring.as_fd(), page_bytes, pages)?;
-        let folder = path.parent().filter(|folder| super::server::is_socket_folder(folder)).map(Path::to_owned);
-        let client = Client { socket, pages, process: rustix::process::getpid(), folder, ended: false };
-        Ok((client, Welcome { node, page_bytes, arena: descriptors.next() }))
+        Ok(socket)
+    }
+
+    /// Says that this process comes to its end by itself: what it has asked of devices is done before what it has there goes. Of a
+    /// process that ends without it, everything ends at once.
+    pub fn say_goodbye(path: &Path) {
+        // Where there is no simulator any longer, there is nobody to say it to.
+        let _ = Client::greet(path, Role::Goodbye);
     }
 
     /// Makes a call and waits until it returns. `call`'s payloads are absent, their bytes are `payloads`, in the order of

@@ -11,7 +11,7 @@ use std::io;
 /// The first bytes of a connection.
 pub const MAGIC: [u8; 8] = *b"balartun";
 /// Version of the frames. Both ends come from the same build, unless something is mixed up.
-pub const VERSION: u32 = 3;
+pub const VERSION: u32 = 4;
 /// Bytes of magic and version.
 pub const PREAMBLE_BYTES: usize = MAGIC.len() + 4;
 /// Bytes of a frame's length.
@@ -26,6 +26,8 @@ pub enum Role {
     Thread,
     /// The host thread that runs stream callbacks and host functions, and makes calls to say that it has.
     Callbacks,
+    /// None: the process says that it comes to its end by itself, and nothing else.
+    Goodbye,
 }
 
 /// What a program sends.

@@ -1,9 +1,9 @@
 //! Kernels on their way through the scheduler: those that wait in a queue, those whose CTAs run, those that are over.
 
 use crate::catalogue::SmResources;
-use balar_protocol::SimTime;
 use balar_protocol::cuda::KernelLaunch;
 use balar_protocol::statistics::KernelCounters;
+use balar_protocol::{ContextId, SimTime};
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -50,7 +50,21 @@ impl ResidentKernel {
 #[derive(Serialize, Deserialize)]
 pub(super) struct EndingKernel {
     pub end: SimTime,
-    pub queue: u32,
+    pub queue: QueueId,
+}
+
+/// A queue of a context.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub(super) struct QueueId {
+    pub context: ContextId,
+    number: u32,
+}
+
+impl QueueId {
+    /// The queue that a launch is for.
+    pub fn of(launch: &KernelLaunch) -> QueueId {
+        QueueId { context: launch.context, number: launch.queue }
+    }
 }
 
 /// The launches of one queue, oldest first.

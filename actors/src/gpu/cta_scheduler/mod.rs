@@ -3,11 +3,14 @@
 //! Launches of one queue (a stream, or a chain of a graph) run one after another; those of different queues run together, up to a
 //! limit. The CTAs of kernels of higher priority are placed first, of equal ones those of the oldest; younger ones fill what is left. A
 //! CTA goes to the SM with the most free warps, so a small grid spreads over all SMs before any of them gets its second CTA.
+//!
+//! Kernels of different processes take turns ([`turns`]), unless they share the GPU as by the Multi-Process Service.
 
 mod kernels;
 mod sm_map;
 #[cfg(test)]
 mod tests;
+mod turns;
 
 use crate::catalogue::{
     BuildContext, BuildError, Capability, ParameterProblem, ParameterSet, Peer, PortDefinition, Role, SmCapability,
@@ -19,14 +22,15 @@ use crate::engine::{
     save_state,
 };
 use balar_protocol::cta::{CtaCompletion, CtaLaunch, CtaMessage};
-use balar_protocol::cuda::{CudaMessage, FaultCause, KernelFault, KernelLaunch, LaunchId};
+use balar_protocol::cuda::{CudaMessage, FaultCause, KernelFault, KernelLaunch};
 use balar_protocol::statistics::{KernelCounters, KernelRecord, StatisticSink};
-use balar_protocol::{Clock, Frequency, Message, Payload, PortId, Protocol, SimTime};
-use kernels::{EndingKernel, Queue, ResidentKernel};
+use balar_protocol::{Clock, ContextId, Frequency, Message, Payload, PortId, Protocol, SimTime};
+use kernels::{EndingKernel, Queue, QueueId, ResidentKernel};
 use serde::{Deserialize, Serialize};
 use sm_map::{MAXIMUM_CTA_SLOTS, SmMap, SmMapState};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
+use turns::Turn;
 
 crate::parameters! {
     /// The CTA scheduler of a GPU.
@@ -43,6 +47,12 @@ crate::parameters! {
         completion_latency: u32 = "300",
         /// CTAs placed in a cycle (estimate)
         ctas_per_cycle: u32 = "1",
+        /// kernels of several processes run at once, as by the Multi-Process Service; otherwise processes take turns
+        mps: bool = "false",
+        /// how long the kernels of a process run while those of another one wait; CTAs that run by then run to their end (NVIDIA vGPU software: 2 ms where up to eight share a GPU)
+        time_slice: SimTime = r#""2 ms""#,
+        /// time from the last CTA of a process to the first one of the next (estimate)
+        context_switch: SimTime = r#""25 us""#,
     }
 }
 
@@ -170,9 +180,9 @@ impl Progress {
 #[derive(Serialize, Deserialize)]
 struct State {
     arrivals: u64,
-    queues: BTreeMap<u32, Queue>,
+    queues: BTreeMap<QueueId, Queue>,
     /// Queues whose oldest launch could start, by its priority and its number in the order of arrival.
-    ready: BTreeMap<(i32, u64), u32>,
+    ready: BTreeMap<(i32, u64), QueueId>,
     /// In order of priority, and then of arrival.
     resident: Vec<ResidentKernel>,
     /// In order of their ends.
@@ -182,8 +192,10 @@ struct State {
     placed_in_cycle: u32,
     /// Nothing that waits can be placed before this cycle, unless a CTA ends or a kernel becomes resident.
     retry_cycle: u64,
-    /// The fault that ended this context.
-    fault: Option<KernelFault>,
+    /// The faults that ended contexts.
+    faults: BTreeMap<ContextId, KernelFault>,
+    /// Whose kernels run.
+    turn: Turn,
     active_since: Option<SimTime>,
     counters: CtaSchedulerCounters,
     records: Vec<KernelRecord>,
@@ -196,6 +208,10 @@ struct CtaScheduler {
     completion_latency: u64,
     ctas_per_cycle: u32,
     maximum_resident: usize,
+    /// Do kernels of all processes run at once?
+    is_shared: bool,
+    time_slice: SimTime,
+    context_switch: SimTime,
     part: String,
     command: PortId,
     sms: SmMap,
@@ -216,6 +232,9 @@ impl CtaScheduler {
             completion_latency: u64::from(parameters.completion_latency),
             ctas_per_cycle: parameters.ctas_per_cycle,
             maximum_resident: parameters.maximum_resident_kernels as usize,
+            is_shared: parameters.mps,
+            time_slice: parameters.time_slice,
+            context_switch: parameters.context_switch,
             part: part.to_owned(),
             command,
             sms: SmMap::new(sms),
@@ -228,7 +247,8 @@ impl CtaScheduler {
                 placement_cycle: 0,
                 placed_in_cycle: 0,
                 retry_cycle: u64::MAX,
-                fault: None,
+                faults: BTreeMap::new(),
+                turn: Turn::default(),
                 active_since: None,
                 counters: CtaSchedulerCounters::default(),
                 records: Vec::new(),
@@ -240,7 +260,7 @@ impl CtaScheduler {
     /// A launch arrives from the host.
     fn launch_received(&mut self, now: SimTime, launch: Arc<KernelLaunch>, out: &mut Outbox) {
         self.state.counters.kernels_received += 1;
-        if self.state.fault.is_some() {
+        if self.state.faults.contains_key(&launch.context) {
             self.refuse(now, &launch, out);
             return;
         }
@@ -261,17 +281,19 @@ impl CtaScheduler {
                 thread: [0; 3],
                 instruction: "its launch".to_owned(),
             };
-            self.fail(now, fault, out);
+            self.fail(now, launch.context, fault, out);
             self.refuse(now, &launch, out);
             return;
         }
         let number = self.state.arrivals;
         self.state.arrivals += 1;
-        let queue = self.state.queues.entry(launch.queue).or_default();
+        let id = QueueId::of(&launch);
+        let queue = self.state.queues.entry(id).or_default();
         if !queue.busy && queue.waiting.is_empty() {
-            self.state.ready.insert((launch.priority, number), launch.queue);
+            self.state.ready.insert((launch.priority, number), id);
         }
         queue.waiting.push_back((number, launch));
+        self.take_turns(now);
         self.fill_residency(now);
     }
 
@@ -290,10 +312,14 @@ impl CtaScheduler {
         kernel.counters.add(&completion.counters);
         kernel.running -= 1;
         if let Some(fault) = &completion.fault {
-            self.fail(now, fault.clone(), out);
+            let context = kernel.launch.context;
+            self.fail(now, context, fault.clone(), out);
         } else if kernel.running == 0 && kernel.unplaced == 0 {
             let kernel = self.state.resident.remove(index);
             self.end_kernel(now, kernel, out);
+        }
+        if self.take_turns(now) {
+            self.fill_residency(now);
         }
     }
 
@@ -302,32 +328,37 @@ impl CtaScheduler {
         let end = self.clock.time_of(self.clock.cycle_at_or_after(now) + self.completion_latency);
         self.state.counters.kernels_completed += 1;
         let launch = kernel.launch.id;
-        self.state.ending.push_back(EndingKernel { end, queue: kernel.launch.queue });
+        self.state.ending.push_back(EndingKernel { end, queue: QueueId::of(&kernel.launch) });
         self.record(kernel, end, true);
         out.send(self.command, end, Payload::Cuda(CudaMessage::LaunchCompleted { launch, fault: None }));
     }
 
     /// A kernel's end has been signalled: its queue goes on.
-    fn queue_released(&mut self, now: SimTime, number: u32) {
-        if let Some(queue) = self.state.queues.get_mut(&number) {
+    fn queue_released(&mut self, now: SimTime, id: QueueId) {
+        if let Some(queue) = self.state.queues.get_mut(&id) {
             queue.busy = false;
             match queue.waiting.front() {
                 Some((arrival, launch)) => {
-                    self.state.ready.insert((launch.priority, *arrival), number);
+                    self.state.ready.insert((launch.priority, *arrival), id);
                 }
                 None => {
-                    self.state.queues.remove(&number);
+                    self.state.queues.remove(&id);
                 }
             }
         }
+        self.take_turns(now);
         self.fill_residency(now);
         self.note_activity(now);
     }
 
     /// Makes the oldest launches resident that can be.
     fn fill_residency(&mut self, now: SimTime) {
-        while self.state.resident.len() < self.maximum_resident {
-            let Some((_, queue)) = self.state.ready.pop_first() else { break };
+        let mut resident = self.state.resident.iter().filter(|kernel| self.has_turn(kernel.launch.context)).count();
+        while resident < self.maximum_resident {
+            let ready = self.state.ready.iter().find(|(_, queue)| self.has_turn(queue.context));
+            let Some((place, queue)) = ready.map(|(place, queue)| (*place, *queue)) else { break };
+            self.state.ready.remove(&place);
+            resident += 1;
             let Some(queue) = self.state.queues.get_mut(&queue) else { continue };
             let Some((_, launch)) = queue.waiting.pop_front() else { continue };
             queue.busy = true;
@@ -376,8 +407,9 @@ impl CtaScheduler {
         if self.state.retry_cycle == u64::MAX {
             return None;
         }
-        let waiting = self.state.resident.iter().filter(|kernel| kernel.unplaced > 0);
+        let waiting = self.state.resident.iter().filter(|kernel| kernel.unplaced > 0 && self.places(kernel));
         let first = waiting.map(|kernel| kernel.first_cycle).min()?;
+        let first = first.max(self.state.turn.first_cycle);
         Some(self.clock.time_of(first.max(self.state.placement_cycle).max(self.state.retry_cycle)))
     }
 
@@ -389,7 +421,10 @@ impl CtaScheduler {
         // The CTAs of a cooperative kernel wait for each other, so they must not hold room that an older kernel waits for:
         // then they are placed when all older CTAs are, and those end whatever happens to these.
         let mut older_are_placed = true;
-        for kernel in self.state.resident.iter_mut().filter(|kernel| kernel.unplaced > 0) {
+        let (turn, is_shared) = (self.state.turn, self.is_shared);
+        let is_placed =
+            |kernel: &&mut ResidentKernel| kernel.unplaced > 0 && (is_shared || turn.places(kernel.launch.context));
+        for kernel in self.state.resident.iter_mut().filter(is_placed) {
             let may_be_placed = older_are_placed || !kernel.launch.is_cooperative();
             older_are_placed = false;
             if !may_be_placed {
@@ -423,36 +458,52 @@ impl CtaScheduler {
         self.state.retry_cycle = self.state.retry_cycle.min(self.clock.cycle_at_or_after(now));
     }
 
-    /// The context fails: everything that runs or waits ends with `fault`.
-    fn fail(&mut self, now: SimTime, fault: KernelFault, out: &mut Outbox) {
-        self.state.fault = Some(fault);
-        for kernel in std::mem::take(&mut self.state.resident) {
+    /// A context fails: everything of it that runs or waits ends with `fault`, and what comes later, too. Contexts that share the GPU
+    /// fail together (NVIDIA Multi-Process Service, "Memory Protection and Error Containment").
+    fn fail(&mut self, now: SimTime, context: ContextId, fault: KernelFault, out: &mut Outbox) {
+        let mut contexts = vec![context];
+        if self.is_shared {
+            contexts.extend(self.state.queues.keys().map(|queue| queue.context).filter(|other| *other != context));
+            contexts.dedup();
+        }
+        for context in contexts {
+            self.state.faults.insert(context, fault.clone());
+            self.end_context(now, context, out);
+        }
+    }
+
+    /// Everything of a context that runs or waits ends.
+    fn end_context(&mut self, now: SimTime, context: ContextId, out: &mut Outbox) {
+        for kernel in self.state.resident.extract_if(.., |kernel| kernel.launch.context == context).collect::<Vec<_>>()
+        {
             for port in self.sms.ports() {
                 out.send(port, now, Payload::Cta(CtaMessage::Abort(kernel.launch.id)));
             }
             self.sms.release_all(kernel.launch.id);
             self.state.counters.kernels_failed += 1;
-            self.send_failure(now, kernel.launch.id, out);
+            self.send_failure(now, &kernel.launch, out);
             self.record(kernel, now, false);
         }
-        self.state.ready.clear();
-        let mut dropped: Vec<_> =
-            std::mem::take(&mut self.state.queues).into_values().flat_map(|queue| queue.waiting).collect();
+        self.state.ready.retain(|_, queue| queue.context != context);
+        let ended = self.state.queues.extract_if(.., |queue, _| queue.context == context);
+        let mut dropped: Vec<_> = ended.flat_map(|(_, queue)| queue.waiting).collect();
         dropped.sort_by_key(|(number, _)| *number);
         for (_, launch) in dropped {
             self.refuse(now, &launch, out);
         }
-        self.note_activity(now);
+        self.take_turns(now);
+        self.fill_residency(now);
+        self.retry_placement(now);
     }
 
     /// A launch ends before it began, for the context has failed.
     fn refuse(&mut self, now: SimTime, launch: &KernelLaunch, out: &mut Outbox) {
         self.state.counters.kernels_failed += 1;
-        self.send_failure(now, launch.id, out);
+        self.send_failure(now, launch, out);
     }
 
-    fn send_failure(&self, now: SimTime, launch: LaunchId, out: &mut Outbox) {
-        let fault = self.state.fault.clone().map(Box::new);
+    fn send_failure(&self, now: SimTime, launch: &KernelLaunch, out: &mut Outbox) {
+        let (fault, launch) = (self.state.faults.get(&launch.context).cloned().map(Box::new), launch.id);
         out.send(self.command, now, Payload::Cuda(CudaMessage::LaunchCompleted { launch, fault }));
     }
 
@@ -460,6 +511,7 @@ impl CtaScheduler {
         let launch = &kernel.launch;
         self.state.records.push(KernelRecord {
             launch: launch.id,
+            process: launch.context.process(),
             name: launch.name.to_string(),
             stream: launch.stream,
             gpu: self.part.clone(),
@@ -478,7 +530,10 @@ impl CtaScheduler {
     fn handle(&mut self, message: Message, out: &mut Outbox) {
         match message.payload {
             Payload::Cuda(CudaMessage::Launch(launch)) => self.launch_received(message.time, launch, out),
-            Payload::Cuda(CudaMessage::Reset) => self.state.fault = None,
+            Payload::Cuda(CudaMessage::Reset(context)) => {
+                self.state.faults.remove(&context);
+            }
+            Payload::Cuda(CudaMessage::Abort(context)) => self.end_context(message.time, context, out),
             Payload::Cta(CtaMessage::Completed(completion)) => {
                 self.cta_completed(message.time, message.port, &completion, out);
             }
@@ -492,6 +547,7 @@ impl CtaScheduler {
 enum Event {
     KernelEnd,
     Message,
+    SliceEnd,
     Placement,
 }
 
@@ -501,7 +557,8 @@ impl Unit for CtaScheduler {
             let end = self.state.ending.front().map(|kernel| (kernel.end, Event::KernelEnd));
             let message = inbox.next_time().map(|time| (time, Event::Message));
             let placement = self.next_placement().map(|time| (time.max(window.start), Event::Placement));
-            let Some((time, event)) = [end, message, placement].into_iter().flatten().min() else {
+            let slice = self.next_slice_end().map(|time| (time.max(window.start), Event::SliceEnd));
+            let Some((time, event)) = [end, message, slice, placement].into_iter().flatten().min() else {
                 return NextWake::OnMessage;
             };
             if time >= window.until {
@@ -518,6 +575,7 @@ impl Unit for CtaScheduler {
                         self.handle(message, out);
                     }
                 }
+                Event::SliceEnd => self.end_slice(time),
                 Event::Placement => {
                     let cycle = self.clock.cycle_at_or_after(time);
                     let tick = self.clock.time_of(cycle);

@@ -3,6 +3,8 @@
 use super::*;
 use crate::engine::Bench;
 use crate::test_support::{Arrival, Numbers, check_cuts_and_states};
+use balar_protocol::ProcessId;
+use balar_protocol::cuda::LaunchId;
 
 const COMMAND: PortId = PortId(0);
 const WINDOW: SimTime = SimTime(15_000);
@@ -29,6 +31,7 @@ fn scheduler_of(sms: &[SmCapability], extra: &str) -> (CtaScheduler, Bench) {
 
 fn launch(id: u32, stream: u32, ctas: u32, threads: u32) -> Arc<KernelLaunch> {
     Arc::new(KernelLaunch {
+        context: ContextId::first(0),
         id: LaunchId(id),
         code: Default::default(),
         name: format!("kernel{id}").into(),
@@ -344,22 +347,117 @@ fn a_reset_forgets_the_failure() {
     bench.deliver(SimTime(400_000), COMMAND, command(&launch(2, 1, 1, 32)));
     bench.run(&mut unit, WINDOW, SimTime(500_000));
     assert_eq!(unit.state.counters.kernels_failed, 2, "the second is refused");
-    bench.deliver(SimTime(600_000), COMMAND, Payload::Cuda(CudaMessage::Reset));
+    bench.deliver(SimTime(600_000), COMMAND, Payload::Cuda(CudaMessage::Reset(ContextId::first(0))));
     bench.deliver(SimTime(700_000), COMMAND, command(&launch(3, 1, 1, 32)));
     let sent = bench.run(&mut unit, WINDOW, SimTime(1_000_000));
     assert_eq!(summary(&sent).last().map(|(_, _, text)| text.as_str()), Some("kernel3 cta 0 slot 0"));
 }
 
-/// Kernels of several queues and priorities, one of which fails; its context is reset, and others follow.
+/// A launch of another process.
+fn of_process(process: u32, launch: Arc<KernelLaunch>) -> Arc<KernelLaunch> {
+    Arc::new(KernelLaunch { context: ContextId::new(ProcessId(process), 0), ..(*launch).clone() })
+}
+
+/// Two processes on an SM that holds two CTAs of 1024 threads: four of the first, one of the second, which comes 0.1 us later.
+fn two_processes(extra: &str) -> Vec<(u64, String)> {
+    let (mut unit, mut bench) = scheduler(1, extra);
+    bench.deliver(SimTime(0), COMMAND, command(&launch(1, 1, 4, 1024)));
+    bench.deliver(SimTime(100_000), COMMAND, command(&of_process(1, launch(2, 1, 1, 1024))));
+    let mut seen = Vec::new();
+    let mut end = SimTime(0);
+    // When the CTAs end, in the order in which they were placed.
+    let mut ends = [900, 1_100, 1_500, 2_300, 3_100].map(|at| SimTime(at * 1000)).into_iter();
+    while end < SimTime(4_000_000) {
+        end += WINDOW;
+        let sent = bench.run(&mut unit, WINDOW, end);
+        for (_, port, payload) in &sent {
+            if let Payload::Cta(CtaMessage::Launch(cta)) = payload {
+                let time = ends.next().expect("five CTAs");
+                bench.deliver(time, *port, completion(cta.launch.id.0, cta.slot, None));
+            }
+        }
+        seen.extend(summary(&sent).into_iter().map(|(time, _, text)| (time, text)));
+    }
+    assert_eq!(unit.state.counters.kernels_completed, 2);
+    seen
+}
+
+#[test]
+fn processes_take_turns() {
+    let seen = two_processes(r#", time_slice: "1 us", context_switch: "500 ns""#);
+    let expected = [
+        (120_000, "kernel1 cta 0 slot 0"),
+        (121_000, "kernel1 cta 1 slot 1"),
+        // In the slice of the first, which is over at 1 us: what runs then, runs to its end at 1.5 us.
+        (920_000, "kernel1 cta 2 slot 0"),
+        (2_020_000, "kernel2 cta 0 slot 0"),
+        (2_370_000, "done 2"),
+        // The second has nothing left at 2.35 us.
+        (2_870_000, "kernel1 cta 3 slot 0"),
+        (3_170_000, "done 1"),
+    ];
+    assert_eq!(seen, expected.map(|(time, text)| (time, text.to_owned())));
+}
+
+#[test]
+fn processes_share_the_gpu_where_they_may() {
+    let seen = two_processes(", mps: true");
+    let placed: Vec<_> = seen.iter().filter(|(_, text)| text.contains("slot")).collect();
+    let expected = [
+        (120_000, "kernel1 cta 0 slot 0"),
+        (121_000, "kernel1 cta 1 slot 1"),
+        (920_000, "kernel1 cta 2 slot 0"),
+        (1_120_000, "kernel1 cta 3 slot 1"),
+        (1_520_000, "kernel2 cta 0 slot 0"),
+    ];
+    let expected = expected.map(|(time, text)| (time, text.to_owned()));
+    assert_eq!(placed, expected.iter().collect::<Vec<_>>());
+}
+
+#[test]
+fn a_fault_ends_the_kernels_of_its_process_alone_unless_they_share_the_gpu() {
+    for (extra, failed) in [("", 2), (", mps: true", 3)] {
+        let (mut unit, mut bench) = scheduler(1, extra);
+        for kernel in [launch(1, 1, 1, 1024), launch(2, 2, 1, 1024), of_process(1, launch(3, 1, 1, 1024))] {
+            bench.deliver(SimTime(0), COMMAND, command(&kernel));
+        }
+        bench.run(&mut unit, WINDOW, SimTime(300_000));
+        bench.deliver(SimTime(310_000), PortId(1), completion(1, 0, Some(fault(1))));
+        bench.run(&mut unit, WINDOW, SimTime(400_000));
+        assert_eq!(unit.state.counters.kernels_failed, failed, "{extra}");
+    }
+}
+
+#[test]
+fn a_killed_process_leaves_the_gpu_to_others() {
+    let (mut unit, mut bench) = scheduler(1, "");
+    bench.deliver(SimTime(0), COMMAND, command(&launch(1, 1, 9, 1024)));
+    bench.deliver(SimTime(0), COMMAND, command(&launch(2, 1, 1, 1024)));
+    bench.deliver(SimTime(0), COMMAND, command(&of_process(1, launch(3, 1, 1, 32))));
+    bench.run(&mut unit, WINDOW, SimTime(300_000));
+    bench.deliver(SimTime(310_000), COMMAND, Payload::Cuda(CudaMessage::Abort(ContextId::first(0))));
+    let sent = bench.run(&mut unit, WINDOW, SimTime(100_000_000));
+    let texts: Vec<_> = summary(&sent).into_iter().map(|(_, _, text)| text).collect();
+    assert_eq!(texts, ["abort 1", "done 1", "done 2", "kernel3 cta 0 slot 0"]);
+    assert_eq!(unit.state.counters.kernels_failed, 2);
+    // The end of a CTA that was on its way changes nothing.
+    bench.deliver(SimTime(100_010_000), PortId(1), completion(1, 0, None));
+    bench.deliver(SimTime(100_020_000), PortId(1), completion(3, 0, None));
+    let sent = bench.run(&mut unit, WINDOW, SimTime(101_000_000));
+    assert_eq!(summary(&sent).last().map(|(_, _, text)| text.as_str()), Some("done 3"));
+}
+
+/// Kernels of several queues and priorities, of three processes, one of which fails; its context is reset, and others follow.
 #[test]
 fn nothing_depends_on_windows_and_a_state_goes_on() {
     let mut script = Vec::new();
     for id in 1..=12 {
         let kernel =
             KernelLaunch { priority: id as i32 % 3, ..(*launch(id, id % 5, 1 + id * 3, 256 * (1 + id % 4))).clone() };
-        script.push((SimTime(u64::from(id) * 300_000), COMMAND, command(&Arc::new(kernel))));
+        let kernel = if id % 4 == 0 { of_process(id / 4 % 2 + 1, Arc::new(kernel)) } else { Arc::new(kernel) };
+        script.push((SimTime(u64::from(id) * 300_000), COMMAND, command(&kernel)));
     }
-    script.push((SimTime(3_000_000), COMMAND, Payload::Cuda(CudaMessage::Reset)));
+    script.push((SimTime(3_000_000), COMMAND, Payload::Cuda(CudaMessage::Reset(ContextId::first(0)))));
     let mut numbers = Numbers::new(9);
     let sms = |(time, port, payload): &Arrival| match payload {
         Payload::Cta(CtaMessage::Launch(cta)) => {
@@ -369,5 +467,6 @@ fn nothing_depends_on_windows_and_a_state_goes_on() {
         }
         _ => Vec::new(),
     };
-    check_cuts_and_states(|| Box::new(scheduler(3, "").0), 4, SimTime(20_000), script, sms, SimTime(12_000_000));
+    let extra = r#", time_slice: "700 ns", context_switch: "90 ns""#;
+    check_cuts_and_states(|| Box::new(scheduler(3, extra).0), 4, SimTime(20_000), script, sms, SimTime(12_000_000));
 }

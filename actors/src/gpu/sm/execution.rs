@@ -48,7 +48,6 @@ pub struct Values<'a, 'b> {
 pub struct Execution {
     step: StepFunction,
     plain: PlainFunction,
-    gpu: usize,
     /// The access that the last step made.
     pub access: MemoryAccess,
     /// Accesses of the same instruction beyond it.
@@ -59,12 +58,11 @@ pub struct Execution {
 }
 
 impl Execution {
-    /// For an SM of that GPU.
-    pub fn new(gpu: usize) -> Execution {
+    /// Nothing has been stepped.
+    pub fn new() -> Execution {
         Execution {
             step: step_function(),
             plain: plain_function(),
-            gpu,
             access: MemoryAccess::default(),
             further: Vec::new(),
             values: Box::default(),
@@ -97,9 +95,10 @@ impl Execution {
         let timing = program.timing(state.pc());
         let time = moment.time();
         self.further.clear();
+        values.recent.of(cta.context);
         let mut memory = SmMemory {
             view: values.view,
-            gpu: self.gpu,
+            context: cta.context,
             log: values.log,
             time,
             shared: &mut cta.shared,

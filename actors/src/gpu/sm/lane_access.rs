@@ -74,7 +74,7 @@ impl LaneMemory for SmMemory<'_> {
     }
 
     fn image(&mut self, handle: u64) -> Option<Image> {
-        self.view.image(handle)
+        self.view.image(self.context.process(), handle)
     }
 
     fn touch(&mut self, access: &MemoryAccess) {

@@ -3,16 +3,16 @@
 use crate::memory::{AccessPattern, DeviceMemoryView, WriteLog};
 use balar_isa::execution::{AccessKind, MemoryAccess, MemoryProblem, Space};
 use balar_isa::program::{LANES, lanes};
-use balar_protocol::SimTime;
 use balar_protocol::cuda::{FaultAccess, FaultCause, FaultSpace};
+use balar_protocol::{ContextId, SimTime};
 use serde::{Deserialize, Serialize};
 
 /// The memory of one warp for one step.
 pub struct SmMemory<'a> {
     /// Device memory at the start of the window.
     pub view: &'a DeviceMemoryView<'a>,
-    /// The number of the SM's GPU.
-    pub gpu: usize,
+    /// What the warp's kernel runs in.
+    pub context: ContextId,
     /// The SM's writes of this window.
     pub log: &'a mut WriteLog,
     /// When the step happens.
@@ -36,9 +36,17 @@ pub struct SmMemory<'a> {
 /// Ranges of legal addresses that were used last, the latest first: each an allocation, or a page that holds one. The loads and
 /// stores of a kernel's loop go to a few of them in turn.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
-pub struct RecentRanges([(u64, u64); 4]);
+pub struct RecentRanges([(u64, u64); 4], ContextId);
 
 impl RecentRanges {
+    /// From now on they are those of this context: what another one may access is forgotten.
+    #[inline]
+    pub fn of(&mut self, context: ContextId) {
+        if self.1 != context {
+            *self = RecentRanges(Default::default(), context);
+        }
+    }
+
     /// The latest.
     #[inline]
     pub fn latest(&self) -> (u64, u64) {
@@ -217,7 +225,7 @@ impl SmMemory<'_> {
             if address >= start && address < end && end - address >= bytes {
                 continue;
             }
-            match self.view.legal_range(self.gpu, address, bytes) {
+            match self.view.legal_range(self.context, address, bytes) {
                 Some(range) => self.recent.add(range),
                 None => return Err(MemoryProblem::Fault { lane: lane as u8, cause: illegal(address) }),
             }
@@ -286,7 +294,7 @@ mod tests {
             (RecentRanges::default(), Vec::new(), Vec::new(), vec![0; 512]);
         let mut memory = SmMemory {
             view: &view,
-            gpu: 0,
+            context: ContextId::first(0),
             log: &mut log,
             time: SimTime(0),
             shared: &mut shared,

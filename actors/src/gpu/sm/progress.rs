@@ -142,7 +142,7 @@ impl Sm {
                 recent: RecentRanges::default(),
             },
             writer,
-            execution: Execution::new(gpu),
+            execution: Execution::new(),
             scratch: Scratch::default(),
         }
     }

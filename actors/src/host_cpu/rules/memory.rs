@@ -4,6 +4,7 @@ use super::super::test_support::*;
 use balar_host::call::{AllocationKind, CopyEnd, CopyShape, PointerDescription};
 use balar_host::memory::{HOST_BASE, MANAGED_BASE, gpu_base};
 use balar_host::{ArrayDescription, Bytes, Call, CallResult, ChannelFormat, ChannelKind, CudaError};
+use balar_protocol::ProcessId;
 use balar_protocol::copy::{CopyOperation, Rows};
 
 fn malloc(bytes: u64) -> Step {
@@ -303,7 +304,7 @@ fn kernels_launched_before_keep_a_destroyed_object() {
     for microseconds in 1..100 {
         play.until(microseconds);
         let handle = play.results(0).get(1).map(|_| object(&play.results(0), 1));
-        let exists = handle.is_some_and(|handle| play.memory.view().image(handle).is_some());
+        let exists = handle.is_some_and(|handle| play.memory.view().image(ProcessId::FIRST, handle).is_some());
         launched |= !play.launches.is_empty();
         // Destroyed, and refused a second time, while the kernel runs.
         kept |= play.results(0).len() == 5 && exists;
@@ -311,5 +312,5 @@ fn kernels_launched_before_keep_a_destroyed_object() {
     let results = play.results(0);
     assert!(launched && kept);
     assert_eq!(results[3..], [CallResult::None, CallResult::Error(CudaError::InvalidValue), CallResult::None]);
-    assert!(play.memory.view().image(object(&results, 1)).is_none());
+    assert!(play.memory.view().image(ProcessId::FIRST, object(&results, 1)).is_none());
 }

@@ -3,5 +3,6 @@
 mod memory;
 mod modules;
 mod order;
+mod processes;
 mod threads;
 mod virtual_memory;

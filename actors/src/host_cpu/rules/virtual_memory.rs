@@ -4,6 +4,7 @@ use super::super::test_support::*;
 use balar_host::call::{AllocationKind, GRANULARITY, MemoryAccess, PointerDescription, VirtualMemoryCall};
 use balar_host::memory::gpu_base;
 use balar_host::{Call, CallResult, CudaError};
+use balar_protocol::ContextId;
 use balar_protocol::copy::CopyOperation;
 
 /// The GPUs have 64 MiB: addresses behind them are reserved.
@@ -192,7 +193,7 @@ fn mapped_memory_is_legal_once_and_while_a_device_may_access_it() {
     assert_eq!(given(&play, 16), [INVALID, CallResult::None, INVALID]);
     assert!(play.is_mapped(at(0)) && !play.is_mapped(at(1)));
     let view = play.memory.view();
-    assert!([0, 1].into_iter().all(|gpu| view.legal_range(gpu, at(0), 4).is_some()));
+    assert!([0, 1].into_iter().all(|gpu| view.legal_range(ContextId::first(gpu), at(0), 4).is_some()));
 }
 
 #[test]

@@ -3,44 +3,44 @@
 use super::{EntryKind, WriteLog};
 use crate::memory::Arena;
 use balar_isa::texture::Image;
-use balar_protocol::SimTime;
+use balar_protocol::{ContextId, ProcessId, SimTime};
 use serde::{Deserialize, Serialize};
 
 /// A change of a GPU's state.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) enum GpuStateChange {
     /// The meaning of a texture or surface handle.
-    Image { handle: u64, image: Option<Box<Image>> },
-    /// A GPU's device heap.
-    Heap { gpu: u8, start: u64, bytes: u64 },
-    /// Room for what a GPU's kernels print.
-    PrintCapacity { gpu: u8, bytes: u64 },
+    Image { process: ProcessId, handle: u64, image: Option<Box<Image>> },
+    /// A context's device heap.
+    Heap { context: ContextId, start: u64, bytes: u64 },
+    /// Room for what a context's kernels print.
+    PrintCapacity { context: ContextId, bytes: u64 },
     /// A printed record in the log's text.
-    Print { gpu: u8, offset: u32, bytes: u32 },
+    Print { context: ContextId, offset: u32, bytes: u32 },
 }
 
 impl WriteLog {
-    /// From `time` on, a handle names this texture or surface, or none.
-    pub fn set_image(&mut self, time: SimTime, handle: u64, image: Option<Image>) {
-        self.push(time, EntryKind::GpuState(GpuStateChange::Image { handle, image: image.map(Box::new) }));
+    /// From `time` on, a handle of a process names this texture or surface, or none.
+    pub fn set_image(&mut self, time: SimTime, process: ProcessId, handle: u64, image: Option<Image>) {
+        self.push(time, EntryKind::GpuState(GpuStateChange::Image { process, handle, image: image.map(Box::new) }));
     }
 
-    /// At `time`, kernels of a GPU can allocate from this range. All of it is legal to access, live block or not, as on the GPU.
+    /// At `time`, kernels of a context can allocate from this range. All of it is legal to access, live block or not, as on the GPU.
     /// The range before ends; 0 bytes are none.
-    pub fn set_heap(&mut self, time: SimTime, gpu: usize, start: u64, bytes: u64) {
-        self.push(time, EntryKind::GpuState(GpuStateChange::Heap { gpu: gpu as u8, start, bytes }));
+    pub fn set_heap(&mut self, time: SimTime, context: ContextId, start: u64, bytes: u64) {
+        self.push(time, EntryKind::GpuState(GpuStateChange::Heap { context, start, bytes }));
     }
 
-    /// From `time` on, so many bytes of what a GPU's kernels print are kept for the host.
-    pub fn set_print_capacity(&mut self, time: SimTime, gpu: usize, bytes: u64) {
-        self.push(time, EntryKind::GpuState(GpuStateChange::PrintCapacity { gpu: gpu as u8, bytes }));
+    /// From `time` on, so many bytes of what a context's kernels print are kept for the host.
+    pub fn set_print_capacity(&mut self, time: SimTime, context: ContextId, bytes: u64) {
+        self.push(time, EntryKind::GpuState(GpuStateChange::PrintCapacity { context, bytes }));
     }
 
     /// Logs a record that a kernel prints.
-    pub fn print(&mut self, time: SimTime, gpu: usize, record: &[u8]) {
+    pub fn print(&mut self, time: SimTime, context: ContextId, record: &[u8]) {
         let offset = self.text.len() as u32;
         self.text.extend_from_slice(record);
-        let change = GpuStateChange::Print { gpu: gpu as u8, offset, bytes: record.len() as u32 };
+        let change = GpuStateChange::Print { context, offset, bytes: record.len() as u32 };
         self.push(time, EntryKind::GpuState(change));
     }
 }
@@ -48,13 +48,15 @@ impl WriteLog {
 impl GpuStateChange {
     pub fn apply(&self, text: &[u8], arena: &mut Arena) {
         match self {
-            GpuStateChange::Image { handle, image } => arena.set_image(*handle, image.as_deref().copied()),
-            GpuStateChange::Heap { gpu, start, bytes } => arena.set_heap(usize::from(*gpu), *start, *bytes),
-            GpuStateChange::PrintCapacity { gpu, bytes } => {
-                arena.printed(usize::from(*gpu)).set_capacity(usize::try_from(*bytes).unwrap_or(usize::MAX));
+            GpuStateChange::Image { process, handle, image } => {
+                arena.set_image(*process, *handle, image.as_deref().copied())
             }
-            GpuStateChange::Print { gpu, offset, bytes } => {
-                arena.printed(usize::from(*gpu)).push(&text[*offset as usize..(offset + bytes) as usize]);
+            GpuStateChange::Heap { context, start, bytes } => arena.set_heap(*context, *start, *bytes),
+            GpuStateChange::PrintCapacity { context, bytes } => {
+                arena.printed(*context).set_capacity(usize::try_from(*bytes).unwrap_or(usize::MAX));
+            }
+            GpuStateChange::Print { context, offset, bytes } => {
+                arena.printed(*context).push(&text[*offset as usize..(offset + bytes) as usize]);
             }
         }
     }

@@ -4,7 +4,7 @@ use super::{EntryKind, WriteLog};
 use crate::memory::Arena;
 use balar_isa::execution::{AtomicFunction, LaneValues, MemoryAccess};
 use balar_isa::program::{LANES, lanes};
-use balar_protocol::SimTime;
+use balar_protocol::{ContextId, SimTime};
 use serde::{Deserialize, Serialize};
 
 /// What the lanes of a warp do at one time.
@@ -24,9 +24,9 @@ enum LaneFunction {
     /// A read-modify-write of so many bytes of each lane: a value, or a vector of them.
     Atomic { bytes: u8, function: AtomicFunction },
     /// An allocation from the device heap: the operand is the size, the old value the address.
-    Allocate { gpu: u8 },
+    Allocate { context: ContextId },
     /// The end of a block of the device heap: the old value is 1 where the address begins a block.
-    Release { gpu: u8 },
+    Release { context: ContextId },
 }
 
 /// One lane's part; the low and high halves of its values.
@@ -98,16 +98,16 @@ impl WriteLog {
         });
     }
 
-    /// Logs allocations from a GPU's device heap, one for each lane; after the window their addresses come back under `token`.
-    pub fn allocate(&mut self, time: SimTime, gpu: usize, mask: u32, sizes: &[u64; LANES], token: u32) {
-        let function = LaneFunction::Allocate { gpu: gpu as u8 };
+    /// Logs allocations from a context's device heap, one for each lane; after the window their addresses come back under `token`.
+    pub fn allocate(&mut self, time: SimTime, context: ContextId, mask: u32, sizes: &[u64; LANES], token: u32) {
+        let function = LaneFunction::Allocate { context };
         let lane = |lane: usize| LoggedLane { value: [sizes[lane], 0], ..LoggedLane::default() };
         self.push_lanes(time, function, mask, token, lane);
     }
 
-    /// Logs the ends of blocks of a GPU's device heap, one for each lane.
-    pub fn release(&mut self, time: SimTime, gpu: usize, mask: u32, addresses: &[u64; LANES], token: u32) {
-        let function = LaneFunction::Release { gpu: gpu as u8 };
+    /// Logs the ends of blocks of a context's device heap, one for each lane.
+    pub fn release(&mut self, time: SimTime, context: ContextId, mask: u32, addresses: &[u64; LANES], token: u32) {
+        let function = LaneFunction::Release { context };
         let lane = |lane: usize| LoggedLane { address: addresses[lane], ..LoggedLane::default() };
         self.push_lanes(time, function, mask, token, lane);
     }
@@ -166,11 +166,11 @@ impl LaneOperation {
                     lane.value = [old as u64, (old >> 64) as u64];
                 }
             }
-            LaneFunction::Allocate { gpu } => {
-                lanes.iter_mut().for_each(|lane| lane.value[0] = arena.allocate(usize::from(gpu), lane.value[0]));
+            LaneFunction::Allocate { context } => {
+                lanes.iter_mut().for_each(|lane| lane.value[0] = arena.allocate(context, lane.value[0]));
             }
-            LaneFunction::Release { gpu } => {
-                let mut release = |address| u64::from(arena.release(usize::from(gpu), address));
+            LaneFunction::Release { context } => {
+                let mut release = |address| u64::from(arena.release(context, address));
                 lanes.iter_mut().for_each(|lane| lane.value[0] = release(lane.address));
             }
         }

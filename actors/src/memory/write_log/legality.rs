@@ -2,7 +2,7 @@
 
 use super::{EntryKind, WriteLog};
 use crate::memory::{Arena, Bounds, GpuSet};
-use balar_protocol::SimTime;
+use balar_protocol::{ContextId, ProcessId, SimTime};
 use serde::{Deserialize, Serialize};
 
 /// A change of what is legal to access.
@@ -11,22 +11,30 @@ pub(super) enum LegalityChange {
     Map {
         address: u64,
         bytes: u64,
+        process: ProcessId,
         bounds: Bounds,
     },
     /// Memory of a GPU is at reserved addresses, for these GPUs alone.
     MapReserved {
         address: u64,
         bytes: u64,
+        process: ProcessId,
         owner: u8,
         gpus: GpuSet,
     },
     Unmap {
         address: u64,
     },
-    /// Whether a GPU may access another one's memory.
+    /// Whether a context may access the memory that its process has on another GPU.
     Peer {
-        gpu: u8,
+        context: ContextId,
         peer: u8,
+        enabled: bool,
+    },
+    /// Whether another process may access an allocation, too.
+    Share {
+        address: u64,
+        process: ProcessId,
         enabled: bool,
     },
     /// Whom an allocation is opened to.
@@ -37,16 +45,28 @@ pub(super) enum LegalityChange {
 }
 
 impl WriteLog {
-    /// At `time`, the range becomes an allocation: accesses to it, and within `bounds`, are legal from the next window on.
+    /// At `time`, the range becomes an allocation of the first process: accesses to it, and within `bounds`, are legal from the next
+    /// window on.
     pub fn map(&mut self, time: SimTime, address: u64, bytes: u64, bounds: Bounds) {
-        self.push(time, EntryKind::Legality(LegalityChange::Map { address, bytes, bounds }));
+        self.map_for(ProcessId::FIRST, time, address, bytes, bounds);
     }
 
-    /// At `time`, memory of the GPU `owner` is at reserved addresses: these GPUs alone may access it. Replaces what was said before
-    /// of a range that begins there.
-    pub fn map_reserved(&mut self, time: SimTime, address: u64, bytes: u64, owner: usize, gpus: GpuSet) {
-        let change = LegalityChange::MapReserved { address, bytes, owner: owner as u8, gpus };
+    /// As [`Self::map`], of `process`.
+    pub fn map_for(&mut self, process: ProcessId, time: SimTime, address: u64, bytes: u64, bounds: Bounds) {
+        self.push(time, EntryKind::Legality(LegalityChange::Map { address, bytes, process, bounds }));
+    }
+
+    /// At `time`, memory of the context `owner` is at reserved addresses: its process on these GPUs alone may access it. Replaces what
+    /// was said before of a range that begins there.
+    pub fn map_reserved(&mut self, time: SimTime, address: u64, bytes: u64, owner: ContextId, gpus: GpuSet) {
+        let (process, owner) = (owner.process(), owner.gpu() as u8);
+        let change = LegalityChange::MapReserved { address, bytes, process, owner, gpus };
         self.push(time, EntryKind::Legality(change));
+    }
+
+    /// From `time` on, `process` may access the allocation at `address` as its owner may, or no longer.
+    pub fn share(&mut self, time: SimTime, address: u64, process: ProcessId, enabled: bool) {
+        self.push(time, EntryKind::Legality(LegalityChange::Share { address, process, enabled }));
     }
 
     /// At `time`, the allocation at `address` ends.
@@ -54,9 +74,9 @@ impl WriteLog {
         self.push(time, EntryKind::Legality(LegalityChange::Unmap { address }));
     }
 
-    /// From `time` on, a GPU may access all memory of another one, or no longer.
-    pub fn set_peer(&mut self, time: SimTime, gpu: usize, peer: usize, enabled: bool) {
-        let change = LegalityChange::Peer { gpu: gpu as u8, peer: peer as u8, enabled };
+    /// From `time` on, a context may access all memory that its process has on another GPU, or no longer.
+    pub fn set_peer(&mut self, time: SimTime, context: ContextId, peer: usize, enabled: bool) {
+        let change = LegalityChange::Peer { context, peer: peer as u8, enabled };
         self.push(time, EntryKind::Legality(change));
     }
 
@@ -69,14 +89,15 @@ impl WriteLog {
 impl LegalityChange {
     pub fn apply(&self, arena: &mut Arena) {
         match *self {
-            LegalityChange::Map { address, bytes, bounds } => arena.map(address, bytes, bounds),
-            LegalityChange::MapReserved { address, bytes, owner, gpus } => {
-                arena.map_reserved(address, bytes, owner, gpus);
+            LegalityChange::Map { address, bytes, process, bounds } => arena.map(process, address, bytes, bounds),
+            LegalityChange::MapReserved { address, bytes, process, owner, gpus } => {
+                arena.map_reserved(process, address, bytes, owner, gpus);
             }
             LegalityChange::Unmap { address } => arena.allocations.remove(address),
-            LegalityChange::Peer { gpu, peer, enabled } => {
-                arena.allocations.set_peer(usize::from(gpu), usize::from(peer), enabled);
+            LegalityChange::Peer { context, peer, enabled } => {
+                arena.allocations.set_peer(context, usize::from(peer), enabled);
             }
+            LegalityChange::Share { address, process, enabled } => arena.allocations.share(address, process, enabled),
             LegalityChange::Open { address, gpus } => arena.allocations.open_to(address, gpus),
         }
     }

@@ -4,6 +4,7 @@ use super::*;
 use crate::memory::{AccessPattern, Bounds, DeviceMemory, read_lanes};
 use balar_isa::execution::{AtomicFunction, AtomicOperation, AtomicType, LaneValues, MemoryAccess};
 use balar_isa::program::lanes;
+use balar_protocol::{ContextId, ProcessId};
 use rand_core::{Rng, SeedableRng};
 use rand_pcg::Pcg32;
 
@@ -101,7 +102,7 @@ fn the_latest_atomic_that_a_load_waits_for_is_named() {
     for (token, offset) in [(3, 0), (5, 4), (7, 512)] {
         log.atomic(SimTime(u64::from(token)), &access(u32::MAX, offset), ADD, &ones, &none, token);
     }
-    log.allocate(SimTime(9), 0, u32::MAX, &[16; 32], 9);
+    log.allocate(SimTime(9), ContextId::first(0), u32::MAX, &[16; 32], 9);
     log.store(SimTime(10), &access(u32::MAX, 0), &ones);
     let waits_for = |mask, offset| log.overlay(&access(mask, offset), &mut LaneValues::default());
     // A later store does not make the value known: the SM has to take the old one first.
@@ -117,12 +118,12 @@ fn a_saved_log_has_the_same_effect() {
     let mut log = WriteLog::default();
     let mut random = Pcg32::seed_from_u64(11);
     let (start, none) = (DeviceMemory::BASE, LaneValues::default());
-    log.set_heap(SimTime(0), 0, start + 8192, 256);
-    log.set_print_capacity(SimTime(0), 0, 100);
-    log.set_image(SimTime(0), 5, None);
-    log.set_peer(SimTime(0), 0, 1, true);
+    log.set_heap(SimTime(0), ContextId::first(0), start + 8192, 256);
+    log.set_print_capacity(SimTime(0), ContextId::first(0), 100);
+    log.set_image(SimTime(0), ProcessId::FIRST, 5, None);
+    log.set_peer(SimTime(0), ContextId::first(0), 1, true);
     log.open_to(SimTime(0), start, 2);
-    log.map_reserved(SimTime(0), start + 16384, 16, 0, 1);
+    log.map_reserved(SimTime(0), start + 16384, 16, ContextId::first(0), 1);
     log.unmap(SimTime(0), start + 16384);
     log.write(SimTime(1), start, &(0..100).collect(), 10..90);
     log.fill(SimTime(2), start + 200, 32, 0x0102, 2);
@@ -132,9 +133,9 @@ fn a_saved_log_has_the_same_effect() {
     }
     let access = MemoryAccess { mask: 0xf0, addresses: [start + 40; 32], ..MemoryAccess::default() };
     log.atomic(SimTime(9), &access, ADD, &random_values(&mut random), &none, 1);
-    log.allocate(SimTime(10), 0, 3, &[32; 32], 2);
-    log.release(SimTime(11), 0, 1, &[start + 8192; 32], 3);
-    log.print(SimTime(12), 0, b"text");
+    log.allocate(SimTime(10), ContextId::first(0), 3, &[32; 32], 2);
+    log.release(SimTime(11), ContextId::first(0), 1, &[start + 8192; 32], 3);
+    log.print(SimTime(12), ContextId::first(0), b"text");
 
     let saved = postcard::to_stdvec(&log).expect("a log can be written");
     let mut restored: WriteLog = postcard::from_bytes(&saved).expect("what was written can be read");
@@ -147,7 +148,12 @@ fn a_saved_log_has_the_same_effect() {
         let results: Vec<_> =
             log.atomic_results().map(|result| (result.token, result.mask, result.values().low)).collect();
         assert_eq!(results.len(), 3);
-        (bytes, results, memory.take_printed(0), memory.view().legal_range(1, start, 4))
+        (
+            bytes,
+            results,
+            memory.take_printed(ContextId::first(0)),
+            memory.view().legal_range(ContextId::first(1), start, 4),
+        )
     };
     let (expected, found) = (effect(&mut log), effect(&mut restored));
     assert!(expected.0[..10] != [0; 10] && expected.2 == b"text" && expected.3.is_some());

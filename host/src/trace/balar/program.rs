@@ -8,6 +8,7 @@ use crate::call::{Call, CallFailure, CallResult, Function, Launch, ModuleFunctio
 use crate::error::CudaError;
 use crate::program::{Host, Measurement, Next, Request, ThreadId};
 use crate::trace::comparison::compare_bytes;
+use balar_protocol::ProcessId;
 use std::collections::BTreeMap;
 use std::fs;
 use std::sync::Arc;
@@ -242,7 +243,8 @@ impl Host for BalarReplay {
                 } else {
                     self.in_call = true;
                 }
-                Next::Call(Request { thread: ThreadId(0), device: 0, host_picoseconds: 0, call })
+                let (thread, process) = (ThreadId(0), ProcessId::FIRST);
+                Next::Call(Request { thread, process, device: 0, host_picoseconds: 0, call })
             }
             Err(error) => {
                 self.step = Step::Ended;
@@ -257,15 +259,15 @@ impl Host for BalarReplay {
         self.returned(result);
     }
 
-    fn call_back(&mut self, _: u64) {
+    fn call_back(&mut self, _: ProcessId, _: u64) {
         // Balar's traces have no host functions.
     }
 
-    fn receive(&mut self, _: u32, _: Arc<[u8]>) {
+    fn receive(&mut self, _: ProcessId, _: u32, _: Arc<[u8]>) {
         // Every copy of theirs is waited for.
     }
 
-    fn printed(&mut self, _: &[u8], _: &[u8]) {
+    fn printed(&mut self, _: ProcessId, _: &[u8], _: &[u8]) {
         // They do not say what kernels print.
     }
 

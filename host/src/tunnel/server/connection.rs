@@ -2,6 +2,7 @@
 
 #![expect(clippy::disallowed_types, reason = "connections that say nothing are given up in real time")]
 
+use super::PATIENCE;
 use crate::bytes::prefer_huge_pages;
 use crate::call::{Call, CallResult};
 use crate::description::NodeDescription;
@@ -12,12 +13,13 @@ use crate::tunnel::socket::{GiveUp, Socket};
 use crate::tunnel::wire::{
     ClientFrame, LENGTH_BYTES, MAGIC, PREAMBLE_BYTES, Role, ServerFrame, VERSION, encode, malformed,
 };
+use balar_protocol::ProcessId;
 use rustix::process::Pid;
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// What a connection says of itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,8 +36,6 @@ pub struct Greeting {
 pub enum State {
     /// It has not said what it is.
     New,
-    /// It waits until the node is free.
-    Waiting(Greeting),
     /// Its thread runs the program's own code.
     Running,
     /// Its thread is in a call.
@@ -69,12 +69,16 @@ pub struct Connection {
     /// The process at the other end, as the kernel says.
     pub process: Pid,
     pub state: State,
+    /// Whose it is, from its welcome on.
+    pub program: Option<ProcessId>,
     /// Who it is, from its welcome on.
     pub greeting: Option<Greeting>,
     /// Its number, from its welcome on.
     pub thread: Option<ThreadId>,
     /// Has it run for long without a call, so that nobody waits for its next one?
     pub is_slow: bool,
+    /// How long is long.
+    pub patience: Duration,
     preamble_seen: bool,
 }
 
@@ -87,9 +91,11 @@ impl Connection {
             pages: None,
             process,
             state: State::New,
+            program: None,
             greeting: None,
             thread: None,
             is_slow: false,
+            patience: PATIENCE,
             preamble_seen: false,
         }
     }
@@ -99,12 +105,14 @@ impl Connection {
         self.socket.descriptor()
     }
 
+    /// Is it that of the thread which runs host functions?
+    pub fn runs_callbacks(&self) -> bool {
+        self.greeting.as_ref().is_some_and(|greeting| greeting.role == Role::Callbacks)
+    }
+
     /// For messages.
     pub fn name(&self) -> String {
-        let program = match (&self.greeting, &self.state) {
-            (Some(greeting), _) | (None, State::Waiting(greeting)) => greeting.program.as_str(),
-            _ => "a program",
-        };
+        let program = self.greeting.as_ref().map_or("a program", |greeting| greeting.program.as_str());
         format!("{program} (process {})", self.process.as_raw_nonzero())
     }
 
@@ -213,6 +221,10 @@ impl Connection {
             place.fill(data);
         }
         self.state = State::Calling;
+        if !self.is_slow {
+            // It was worth waiting for.
+            self.patience = (self.patience * 2).min(PATIENCE);
+        }
         self.is_slow = false;
         Ok(Some(Arrival { device, host_picoseconds, call }))
     }

@@ -1,4 +1,4 @@
-//! The simulator's end of the tunnel: the program, as the HostCpu unit sees it.
+//! The simulator's end of the tunnel: the processes of the program, as the HostCpu unit sees them.
 
 #![expect(
     clippy::disallowed_types,
@@ -22,11 +22,13 @@ use crate::Verification;
 use crate::call::{Call, CallResult};
 use crate::description::NodeDescription;
 use crate::program::{Host, Measurement, Next, Request, ThreadId};
+use balar_protocol::ProcessId;
 use connection::{Arrival, Connection, Greeting, ReplyData, State};
 use listener::{Accepted, Listener};
 use process::{Process, Sleep};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use std::collections::{BTreeSet, VecDeque};
+use rustix::process::Pid;
+use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::Path;
@@ -34,7 +36,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// How long a thread may run without a call while others wait in theirs, before simulated time goes on without it.
-const PATIENCE: Duration = Duration::from_millis(100);
+pub(super) const PATIENCE: Duration = Duration::from_millis(100);
+/// The least of it. Where several processes use the node, a thread that was waited for in vain is waited for half as long the next
+/// time: one that spins until another process is done, as those of MPI do, must not cost the whole of it at each message.
+const LEAST_PATIENCE: Duration = Duration::from_millis(2);
 /// Between two looks at threads that do not call.
 const THREAD_PERIOD: Duration = Duration::from_micros(200);
 /// Connections that have not said what they are, at most: others wait in the system's queue.
@@ -62,21 +67,25 @@ impl std::fmt::Debug for ServerOptions {
     }
 }
 
-/// The program that uses the node.
+/// A process that uses the node.
 #[derive(Debug)]
 struct Program {
     process: Process,
     number: u64,
-    /// The devices that it has made calls to.
-    devices: BTreeSet<u32>,
+    /// Host functions to run; the first one is under way where `called_back` says so.
+    callbacks: VecDeque<u64>,
+    called_back: bool,
+    /// What goes with the next reply to any thread of it.
+    data: ReplyData,
+    /// It has said that it comes to its end; one that was killed has not.
+    said_goodbye: bool,
 }
 
-/// The end of a program: its devices are reset one after another.
-#[derive(Debug)]
-struct Cleaning {
-    thread: ThreadId,
-    devices: BTreeSet<u32>,
-    is_waiting: bool,
+impl Program {
+    fn new(process: Process, number: u64) -> Program {
+        let (callbacks, data) = (VecDeque::new(), ReplyData::default());
+        Program { process, number, callbacks, called_back: false, data, said_goodbye: false }
+    }
 }
 
 /// Why a connection ends.
@@ -96,22 +105,21 @@ impl From<io::Error> for Parting {
     }
 }
 
-/// Programs that come through a socket, one at a time.
+/// Processes that come through a socket.
 #[derive(Debug)]
 pub struct Server {
     listener: Listener,
     options: ServerOptions,
     connections: Vec<Connection>,
-    program: Option<Program>,
-    cleaning: Option<Cleaning>,
+    programs: BTreeMap<ProcessId, Program>,
+    /// The number of the next process.
+    next_process: ProcessId,
+    /// Processes whose end is to be told, and whether they were killed.
+    gone: VecDeque<(ProcessId, bool)>,
     threads: u32,
     accepted: u64,
-    /// Host functions to run; the first one is under way where `called_back` says so.
-    callbacks: VecDeque<u64>,
-    called_back: bool,
     /// Whether streams will come to host functions.
     expects_call_back: bool,
-    data: ReplyData,
     /// Since when simulated time waits for threads that run.
     waiting_since: Option<Instant>,
     ended: bool,
@@ -137,14 +145,12 @@ impl Server {
             listener: Listener::new(path)?,
             options,
             connections: Vec::new(),
-            program: None,
-            cleaning: None,
+            programs: BTreeMap::new(),
+            next_process: ProcessId::FIRST,
+            gone: VecDeque::new(),
             threads: 0,
             accepted: 0,
-            callbacks: VecDeque::new(),
-            called_back: false,
             expects_call_back: false,
-            data: ReplyData::default(),
             waiting_since: None,
             ended: false,
         })
@@ -199,54 +205,77 @@ impl Server {
         self.connections.iter().position(|connection| connection.number == number)
     }
 
-    /// Lets a connection begin, refuses it, or leaves it waiting.
+    /// The process that has this number now.
+    fn program_of(&self, process: Pid) -> Option<ProcessId> {
+        self.programs.iter().find(|(_, program)| program.process.number == process).map(|(id, _)| *id)
+    }
+
+    /// Lets a connection begin, or refuses it.
     fn greet(&mut self, number: u64, greeting: Greeting) -> Result<(), Parting> {
-        if self.program.as_ref().is_some_and(|program| program.process.has_ended()) {
-            self.end_program();
-        }
         let Some(process) = self.index_of(number).map(|index| self.connections[index].process) else { return Ok(()) };
-        if let Some(program) = &self.program {
-            if program.process.number != process {
-                let owner = self.connections.iter().find(|other| other.thread.is_some()).map(Connection::name);
-                let owner = owner.unwrap_or_else(|| format!("process {}", program.process.number.as_raw_nonzero()));
-                let text = format!("the simulated node is in use by {owner}: one process at a time can use it");
-                return Err(Parting::Refused(text));
+        let mut known = self.program_of(process);
+        if let Some(id) = known
+            && let Some(program) = self.programs.get_mut(&id)
+        {
+            if greeting.role == Role::Goodbye {
+                program.said_goodbye |= program.number == greeting.program_number;
+                return Err(Parting::Gone);
             }
-            if program.number != greeting.program_number {
-                // The process runs another program now, by `exec`.
-                self.end_program();
+            // The process runs another program now, by `exec`, or another process has its number.
+            if program.number != greeting.program_number || program.process.has_ended() {
+                self.end_program(id);
+                known = None;
             }
+        } else if greeting.role == Role::Goodbye {
+            return Err(Parting::Gone);
         }
-        let Some(index) = self.index_of(number) else { return Ok(()) };
-        if self.cleaning.is_some() {
-            self.connections[index].state = State::Waiting(greeting);
-            return Ok(());
+        if known.is_none() && self.next_process.0 == ProcessId::LIMIT {
+            return Err(Parting::Refused(format!(
+                "{} processes have used the node, which is all it takes",
+                ProcessId::LIMIT
+            )));
         }
-        if self.program.is_none() {
-            let (process, number) = (Process::new(process), greeting.program_number);
-            self.program = Some(Program { process, number, devices: BTreeSet::new() });
-        }
+        let id = known.unwrap_or_else(|| {
+            let id = self.next_process;
+            self.next_process.0 += 1;
+            self.programs.insert(id, Program::new(Process::new(process), greeting.program_number));
+            id
+        });
         let thread = self.new_thread();
         let ServerOptions { node, page_bytes, arena, .. } = &self.options;
+        let Some(index) = self.index_of(number) else { return Ok(()) };
         let connection = &mut self.connections[index];
+        connection.program = Some(id);
         Ok(connection.welcome(greeting, thread, node, *page_bytes, arena.as_deref())?)
     }
 
-    /// The program is gone: what it has left behind goes too.
-    fn end_program(&mut self) {
-        let Some(program) = self.program.take() else { return };
-        self.connections.retain(|connection| {
-            connection.greeting.as_ref().is_none_or(|greeting| greeting.program_number != program.number)
-        });
+    /// A process is gone: what it has left behind goes too.
+    fn end_program(&mut self, id: ProcessId) {
+        let Some(program) = self.programs.remove(&id) else { return };
+        self.connections.retain(|connection| connection.program != Some(id));
         self.listener.make_room();
-        self.callbacks.clear();
-        self.called_back = false;
-        self.data = ReplyData::default();
         // Where it was the last one, the run ends, and everything with it.
         let is_last = self.options.control.is_program(program.process.number) && self.connections.is_empty();
-        if !program.devices.is_empty() && !is_last {
-            let thread = self.new_thread();
-            self.cleaning = Some(Cleaning { thread, devices: program.devices, is_waiting: false });
+        if !is_last {
+            self.gone.push_back((id, !program.said_goodbye));
+        }
+    }
+
+    /// Ends the processes that are gone, once all that they have said is heard.
+    fn end_programs(&mut self) {
+        let ended = self.programs.iter().filter(|(_, program)| program.process.has_ended());
+        let ended: Vec<(ProcessId, Pid)> = ended.map(|(id, program)| (*id, program.process.number)).collect();
+        if ended.is_empty() {
+            return;
+        }
+        // What it said last may not have been accepted.
+        self.accept();
+        for (id, process) in ended {
+            let is_unheard =
+                |connection: &Connection| connection.process == process && matches!(connection.state, State::New);
+            if !self.connections.iter().any(is_unheard) {
+                self.end_program(id);
+            }
         }
     }
 
@@ -260,7 +289,6 @@ impl Server {
                 Some(greeting) => self.greet(number, greeting).map(|()| None)?,
                 None => None,
             },
-            State::Waiting(_) => None,
             State::Running => connection.request()?,
             State::Calling if open => return Err(malformed("a call within a call").into()),
             State::Calling => None,
@@ -285,25 +313,30 @@ impl Server {
         if is_reported {
             (self.options.report)(&format!("the connection of {} ends: {text}", connection.name()));
         }
-        let runs_callbacks = |greeting: &Greeting| greeting.role == Role::Callbacks;
-        if connection.greeting.as_ref().is_some_and(runs_callbacks) {
-            self.called_back = false;
+        if connection.runs_callbacks()
+            && let Some(program) = connection.program.and_then(|id| self.programs.get_mut(&id))
+        {
+            program.called_back = false;
         }
     }
 
-    /// Sends the next host function to the thread that runs them, one at a time.
+    /// Sends the next host function of each process to its thread that runs them, one at a time.
     fn dispatch_callbacks(&mut self) {
-        if self.called_back {
-            return;
+        let mut failed = Vec::new();
+        for (id, program) in &mut self.programs {
+            if program.called_back {
+                continue;
+            }
+            let Some(&function) = program.callbacks.front() else { continue };
+            let is_it = |connection: &&mut Connection| connection.program == Some(*id) && connection.runs_callbacks();
+            let Some(connection) = self.connections.iter_mut().find(is_it) else { continue };
+            match connection.call_back(function) {
+                Ok(()) => program.called_back = true,
+                Err(_) => failed.push(connection.number),
+            }
         }
-        let Some(&function) = self.callbacks.front() else { return };
-        let runs_callbacks = |connection: &Connection| {
-            connection.greeting.as_ref().is_some_and(|greeting| greeting.role == Role::Callbacks)
-        };
-        let Some(index) = self.connections.iter().position(runs_callbacks) else { return };
-        match self.connections[index].call_back(function) {
-            Ok(()) => self.called_back = true,
-            Err(_) => self.close(self.connections[index].number, &Parting::Gone),
+        for number in failed {
+            self.close(number, &Parting::Gone);
         }
     }
 
@@ -312,7 +345,6 @@ impl Server {
         let have: Vec<bool> = self.connections.iter_mut().map(Connection::has_request).collect();
         let timeout = if have.contains(&true) { Duration::ZERO } else { timeout };
         let timeout = Timespec { tv_sec: 0, tv_nsec: timeout.as_nanos() as i64 };
-        let process = self.program.as_ref().and_then(|program| program.process.descriptor());
         // Once the program has ended that is known, and wakes nobody.
         let wake = if self.options.control.program().is_none() { PollFlags::IN } else { PollFlags::empty() };
         // What there is no room for must not wake anybody.
@@ -323,8 +355,9 @@ impl Server {
             PollFd::from_borrowed_fd(self.options.control.wake(), wake),
         ];
         sources.extend(self.connections.iter().map(|c| PollFd::from_borrowed_fd(c.descriptor(), PollFlags::IN)));
-        let process_at = sources.len();
-        sources.extend(process.map(|process| PollFd::from_borrowed_fd(process, PollFlags::IN)));
+        let processes_at = sources.len();
+        let processes = self.programs.values().filter_map(|program| program.process.descriptor());
+        sources.extend(processes.map(|process| PollFd::from_borrowed_fd(process, PollFlags::IN)));
         let nothing = poll(&mut sources, Some(&timeout)).unwrap_or(0) == 0 && !have.contains(&true);
         let ready: Vec<bool> = sources.iter().map(|source| !source.revents().is_empty()).collect();
         drop(sources);
@@ -334,7 +367,7 @@ impl Server {
         }
         let mut requests = Vec::new();
         for (index, connection) in self.connections.iter().enumerate() {
-            if (ready[2 + index] || have[index]) && !matches!(connection.state, State::Waiting(_)) {
+            if ready[2 + index] || have[index] {
                 // New ones first, in their order, for threads that call all the time must not keep them out; then the lowest thread.
                 let thread = connection.thread.map_or(0, |thread| u64::from(thread.0) + 1);
                 requests.push((thread, connection.number));
@@ -360,58 +393,29 @@ impl Server {
         if ready[0] {
             self.accept();
         }
-        if ready.get(process_at).copied().unwrap_or(false) && found.is_none() {
-            self.end_program();
+        if found.is_none() && ready[processes_at..].contains(&true) {
+            self.end_programs();
         }
         found
     }
 
     fn requested(&mut self, index: usize, arrival: Arrival) -> Option<Request> {
-        let thread = self.connections[index].thread?;
+        let connection = &self.connections[index];
+        let (thread, process) = (connection.thread?, connection.program?);
         let Arrival { device, host_picoseconds, call } = arrival;
         if let Call::CallbackDone { function } = &call
-            && self.called_back
-            && self.callbacks.front() == Some(function)
+            && let Some(program) = self.programs.get_mut(&process)
+            && program.called_back
+            && program.callbacks.front() == Some(function)
         {
-            self.callbacks.pop_front();
-            self.called_back = false;
+            program.callbacks.pop_front();
+            program.called_back = false;
         }
-        if let Some(program) = &mut self.program {
-            program.devices.insert(device);
-        }
-        Some(Request { thread, device, host_picoseconds, call })
-    }
-
-    /// The next step of the end of a program.
-    fn clean(&mut self) -> Option<Next> {
-        let cleaning = self.cleaning.as_mut()?;
-        if cleaning.is_waiting {
-            return Some(Next::Waiting);
-        }
-        if let Some(device) = cleaning.devices.pop_first() {
-            cleaning.is_waiting = true;
-            let call = Call::DeviceReset;
-            return Some(Next::Call(Request { thread: cleaning.thread, device, host_picoseconds: 0, call }));
-        }
-        self.cleaning = None;
-        // Those that came meanwhile, in their order.
-        let waiting = self.connections.iter().filter_map(|connection| match &connection.state {
-            State::Waiting(greeting) => Some((connection.number, greeting.clone())),
-            _ => None,
-        });
-        let mut waiting: Vec<(u64, Greeting)> = waiting.collect();
-        waiting.sort_unstable_by_key(|(number, _)| *number);
-        for (number, greeting) in waiting {
-            if let Err(parting) = self.greet(number, greeting) {
-                self.close(number, &parting);
-            }
-        }
-        None
+        Some(Request { thread, process, device, host_picoseconds, call })
     }
 
     /// Do calls under way have to wait for threads that run?
     fn awaits_threads(&mut self) -> bool {
-        let Some(program) = &self.program else { return false };
         let busy: Vec<usize> = (0..self.connections.len())
             .filter(|&index| {
                 let connection = &self.connections[index];
@@ -424,8 +428,9 @@ impl Server {
             return false;
         }
         let sleep = |index: &usize| -> Option<Sleep> {
-            let greeting = self.connections[*index].greeting.as_ref()?;
-            program.process.sleep_of(greeting.thread)
+            let connection = &self.connections[*index];
+            let program = self.programs.get(&connection.program?)?;
+            program.process.sleep_of(connection.greeting.as_ref()?.thread)
         };
         let before: Vec<Option<Sleep>> = busy.iter().map(sleep).collect();
         let asleep = before.iter().all(|sleep| sleep.is_none_or(|sleep| sleep.asleep));
@@ -436,12 +441,18 @@ impl Server {
                 return false;
             }
         }
-        let since = *self.waiting_since.get_or_insert_with(Instant::now);
-        if since.elapsed() < PATIENCE {
+        let waited = self.waiting_since.get_or_insert_with(Instant::now).elapsed();
+        let is_patient = |index: &usize| waited < self.connections[*index].patience;
+        if busy.iter().any(is_patient) {
             return true;
         }
+        let shares_node = self.programs.len() > 1;
         for index in busy {
-            self.connections[index].is_slow = true;
+            let connection = &mut self.connections[index];
+            connection.is_slow = true;
+            if shares_node {
+                connection.patience = (connection.patience / 2).max(LEAST_PATIENCE);
+            }
         }
         self.waiting_since = None;
         false
@@ -449,8 +460,10 @@ impl Server {
 
     /// Are all threads asleep until a host function runs that a stream has yet to come to?
     fn sleeps_until_call_back(&self) -> bool {
-        let Some(program) = &self.program else { return false };
-        self.expects_call_back && self.callbacks.is_empty() && program.process.sleeps()
+        let mut programs = self.programs.values();
+        self.expects_call_back
+            && !self.programs.is_empty()
+            && programs.all(|program| program.callbacks.is_empty() && program.process.sleeps())
     }
 
     /// The end, where there is nothing more to wait for.
@@ -478,9 +491,8 @@ impl Host for Server {
             if let Some(end) = self.end() {
                 return end;
             }
-            if let Some(next) = self.clean() {
-                // Nothing of another program is taken before this one has been cleared away.
-                return next;
+            if let Some((process, was_killed)) = self.gone.pop_front() {
+                return Next::ProcessEnds { process, was_killed };
             }
             self.dispatch_callbacks();
             let calling = self.connections.iter().any(|connection| matches!(connection.state, State::Calling));
@@ -496,11 +508,11 @@ impl Host for Server {
             checked = calling || self.expects_call_back;
             let calling = self.connections.iter().any(|connection| matches!(connection.state, State::Calling));
             let goes_on = if calling { !self.awaits_threads() } else { self.sleeps_until_call_back() };
-            if goes_on && self.cleaning.is_none() {
+            if goes_on && self.gone.is_empty() {
                 return Next::Waiting;
             }
-            if self.options.control.program().is_some() && self.program_has_ended() {
-                self.end_program();
+            if self.options.control.program().is_some() {
+                self.end_programs();
             }
         }
     }
@@ -513,18 +525,19 @@ impl Host for Server {
         let connected = self.connections.len();
         let in_call = self.connections.iter().filter(|connection| self.waits_for_reply(connection)).count();
         // One that has made no call yet may make its first.
-        in_call < connected || self.program.as_ref().is_some_and(|program| program.process.has_more_threads(connected))
+        let has_more = |(id, program): (&ProcessId, &Program)| {
+            let own = self.connections.iter().filter(|connection| connection.program == Some(*id)).count();
+            program.process.has_more_threads(own)
+        };
+        in_call < connected || self.programs.len() > 1 || self.programs.iter().any(has_more)
     }
 
     fn complete(&mut self, thread: ThreadId, result: CallResult) {
-        if let Some(cleaning) = self.cleaning.as_mut().filter(|cleaning| cleaning.thread == thread) {
-            cleaning.is_waiting = false;
-            return;
-        }
         let Some(index) = self.connections.iter().position(|connection| connection.thread == Some(thread)) else {
             return;
         };
-        let data = std::mem::take(&mut self.data);
+        let program = self.connections[index].program.and_then(|id| self.programs.get_mut(&id));
+        let data = program.map(|program| std::mem::take(&mut program.data)).unwrap_or_default();
         if let Err(error) = self.connections[index].reply(result, &data) {
             let gone = matches!(error.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::UnexpectedEof);
             let stopping = self.options.control.is_stopping();
@@ -533,18 +546,24 @@ impl Host for Server {
         }
     }
 
-    fn call_back(&mut self, function: u64) {
-        self.callbacks.push_back(function);
+    fn call_back(&mut self, process: ProcessId, function: u64) {
+        if let Some(program) = self.programs.get_mut(&process) {
+            program.callbacks.push_back(function);
+        }
         self.dispatch_callbacks();
     }
 
-    fn receive(&mut self, transfer: u32, data: Arc<[u8]>) {
-        self.data.received.push((transfer, data));
+    fn receive(&mut self, process: ProcessId, transfer: u32, data: Arc<[u8]>) {
+        if let Some(program) = self.programs.get_mut(&process) {
+            program.data.received.push((transfer, data));
+        }
     }
 
-    fn printed(&mut self, text: &[u8], error: &[u8]) {
-        self.data.printed.extend_from_slice(text);
-        self.data.printed_error.extend_from_slice(error);
+    fn printed(&mut self, process: ProcessId, text: &[u8], error: &[u8]) {
+        if let Some(program) = self.programs.get_mut(&process) {
+            program.data.printed.extend_from_slice(text);
+            program.data.printed_error.extend_from_slice(error);
+        }
     }
 
     fn verification(&self) -> Verification {
@@ -557,17 +576,17 @@ impl Host for Server {
 }
 
 impl Server {
-    /// Does the simulator have the word?
+    /// Is this thread waiting for the simulator?
     fn waits_for_reply(&self, connection: &Connection) -> bool {
-        match (&connection.state, &connection.greeting) {
-            (State::Calling, _) => true,
-            (State::Running, Some(greeting)) => greeting.role == Role::Callbacks && !self.called_back,
-            _ => false,
+        let is_called_back = || {
+            let program = connection.program.and_then(|id| self.programs.get(&id));
+            program.is_some_and(|program| program.called_back)
+        };
+        match connection.state {
+            State::Calling => true,
+            State::Running => connection.runs_callbacks() && !is_called_back(),
+            State::New => false,
         }
-    }
-
-    fn program_has_ended(&self) -> bool {
-        self.program.as_ref().is_some_and(|program| program.process.has_ended())
     }
 }
 

@@ -32,13 +32,13 @@ pub(super) fn system_call(
             Ok(AtomicCompletion::Now)
         }
         SystemCall::Allocate => {
-            memory.log.allocate(memory.time, memory.gpu, mask, &arguments[0], memory.token);
+            memory.log.allocate(memory.time, memory.context, mask, &arguments[0], memory.token);
             Ok(AtomicCompletion::Deferred)
         }
         SystemCall::Free => {
             // A null pointer is freed without effect.
             let named = (0..32).filter(|&lane| arguments[0][lane] != 0).fold(0, |lanes, lane| lanes | 1 << lane);
-            memory.log.release(memory.time, memory.gpu, mask & named, &arguments[0], memory.token);
+            memory.log.release(memory.time, memory.context, mask & named, &arguments[0], memory.token);
             Ok(AtomicCompletion::Deferred)
         }
         SystemCall::Assert => {
@@ -87,7 +87,7 @@ fn print(
     let mut start = 0;
     for lane in lanes(mask) {
         if ends[lane] > start {
-            memory.log.print(memory.time, memory.gpu, &text[start..ends[lane]]);
+            memory.log.print(memory.time, memory.context, &text[start..ends[lane]]);
         }
         start = ends[lane];
     }
@@ -164,8 +164,8 @@ mod tests {
     use crate::gpu::sm::lane_memory::RecentRanges;
     use crate::memory::{Bounds, DeviceMemory, WriteLog};
     use balar_isa::program::LANES;
-    use balar_protocol::SimTime;
     use balar_protocol::cuda::{FaultAccess, FaultSpace};
+    use balar_protocol::{ContextId, SimTime};
 
     const GLOBAL: u64 = DeviceMemory::BASE;
 
@@ -180,7 +180,7 @@ mod tests {
         let (mut recent, mut further, mut local) = (RecentRanges::default(), Vec::new(), Vec::new());
         call(&mut SmMemory {
             view: &view,
-            gpu: 0,
+            context: ContextId::first(0),
             log,
             time: SimTime(5),
             shared,
@@ -210,7 +210,7 @@ mod tests {
     fn printed(log: &mut WriteLog) -> String {
         let device = DeviceMemory::new(1 << 12).expect("a page can be mapped");
         device.apply(log);
-        String::from_utf8(device.take_printed(0)).expect("text")
+        String::from_utf8(device.take_printed(ContextId::first(0))).expect("text")
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use super::wheel::WarpSet;
 use balar_isa::execution::{BarrierArrival, BarrierKind};
+use balar_protocol::ContextId;
 use balar_protocol::cuda::KernelLaunch;
 use balar_protocol::statistics::KernelCounters;
 use serde::{Deserialize, Serialize};
@@ -25,6 +26,8 @@ struct Barrier {
 pub struct CtaSlot {
     /// The launch; `None` where the slot is free.
     pub launch: Option<Arc<KernelLaunch>>,
+    /// What the launch runs in.
+    pub context: ContextId,
     /// Place in the grid.
     pub cta: [u32; 3],
     /// Its warp slots.
@@ -62,6 +65,7 @@ impl CtaSlot {
         self.barriers = [Barrier::default(); BARRIERS];
         self.warps = 0;
         self.cta = cta;
+        self.context = launch.context;
         self.launch = Some(launch);
     }
 

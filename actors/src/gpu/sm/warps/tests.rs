@@ -14,6 +14,7 @@ pub(crate) fn program(instructions: &str) -> Arc<Program> {
 
 fn launch(program: &Arc<Program>, threads: u32) -> Arc<KernelLaunch> {
     Arc::new(KernelLaunch {
+        context: balar_protocol::ContextId::first(0),
         id: LaunchId(1),
         code: Code::new(ProgramId(3), Arc::clone(program)),
         name: "k".into(),

@@ -1,0 +1,46 @@
+//! Memory and events that processes share.
+
+use serde::{Deserialize, Serialize};
+
+/// A call about memory or events of several processes (`cudaIpc*`, `cuIpc*`).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum IpcCall {
+    /// `cudaIpcGetMemHandle`; gives [`CallResult::Object`](super::CallResult::Object): the handle of the allocation.
+    MemoryHandle {
+        /// An address in it.
+        pointer: u64,
+    },
+    /// `cudaIpcOpenMemHandle`; gives [`CallResult::Pointer`](super::CallResult::Pointer): where the allocation begins.
+    OpenMemory {
+        /// What another process's `MemoryHandle` gave.
+        handle: u64,
+    },
+    /// `cudaIpcCloseMemHandle`: waits for what the process has asked of all devices.
+    CloseMemory {
+        /// What `OpenMemory` gave.
+        pointer: u64,
+    },
+    /// `cudaIpcGetEventHandle`; gives [`CallResult::Object`](super::CallResult::Object): the handle of the event.
+    EventHandle {
+        /// An event without times.
+        event: u32,
+    },
+    /// `cudaIpcOpenEventHandle`; gives [`CallResult::Event`](super::CallResult::Event).
+    OpenEvent {
+        /// What another process's `EventHandle` gave.
+        handle: u64,
+    },
+}
+
+impl IpcCall {
+    /// The name of the CUDA function.
+    pub fn name(&self) -> &'static str {
+        match self {
+            IpcCall::MemoryHandle { .. } => "cudaIpcGetMemHandle",
+            IpcCall::OpenMemory { .. } => "cudaIpcOpenMemHandle",
+            IpcCall::CloseMemory { .. } => "cudaIpcCloseMemHandle",
+            IpcCall::EventHandle { .. } => "cudaIpcGetEventHandle",
+            IpcCall::OpenEvent { .. } => "cudaIpcOpenEventHandle",
+        }
+    }
+}
