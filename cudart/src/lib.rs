@@ -1,10 +1,9 @@
 //! The CUDA runtime library that real programs load.
 
-pub mod core;
+pub mod abi;
 pub mod driver;
-pub mod exports;
 pub mod nvrtc;
 pub mod runtime;
+pub mod session;
 pub mod stub_library;
-pub mod types;
 pub mod unimplemented;

@@ -1,7 +1,7 @@
 //! What functions of CUDA do that this library does not implement: they say so, are counted in the results of the run, and return
 //! an error.
 
-use crate::core::{connection, thread};
+use crate::session::{connection, thread};
 use balar_host::{Call, CudaError};
 use std::collections::BTreeSet;
 use std::ffi::{CStr, c_char, c_int};

@@ -1,12 +1,12 @@
 //! Arrays, mipmapped arrays, textures and surfaces: those of the runtime, described otherwise.
 
-use crate::core::api::Outcome;
-use crate::core::arguments::{In, Out};
-use crate::core::array;
-use crate::types::array::{ArrayMemoryRequirements, ChannelFormatDesc, channel_kind};
-use crate::types::copy::Extent;
-use crate::types::driver::{ArrayDescriptor, ArrayDescriptor3D, ResourceDescriptor, ResourceUnion, TextureDescriptor};
-use crate::types::texture::{ResourceDesc, ResourceViewDesc, TextureDesc, TextureDescV2};
+use crate::abi::arguments::{In, Out};
+use crate::abi::array::{ArrayMemoryRequirements, ChannelFormatDesc, channel_kind};
+use crate::abi::copy::Extent;
+use crate::abi::driver::{ArrayDescriptor, ArrayDescriptor3D, ResourceDescriptor, ResourceUnion, TextureDescriptor};
+use crate::abi::texture::{ResourceDesc, ResourceViewDesc, TextureDesc, TextureDescV2};
+use crate::session::api::Outcome;
+use crate::session::array;
 use crate::{driver_api, forwards, runtime};
 use balar_host::CudaError;
 use bytemuck::Zeroable;

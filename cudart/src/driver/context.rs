@@ -1,12 +1,12 @@
 //! Contexts: what the driver calls a device in use. Each device has a primary one, which is the runtime's; a program can make more,
 //! but they share the device's memory and streams.
 
-use crate::core::api::Outcome;
-use crate::core::arguments::{In, Out};
-use crate::core::handles::{Handles, Kind};
-use crate::core::{process, thread};
+use crate::abi::arguments::{In, Out};
 use crate::driver_api;
 use crate::runtime;
+use crate::session::api::Outcome;
+use crate::session::handles::{Handles, Kind};
+use crate::session::{process, thread};
 use balar_host::CudaError;
 use std::collections::BTreeMap;
 use std::ffi::{c_int, c_void};
@@ -45,7 +45,7 @@ fn primaries() -> MutexGuard<'static, BTreeMap<u32, Primary>> {
 
 /// Whether the program has called functions of the runtime: its primary contexts are then in use.
 pub fn runtime_is_used() -> bool {
-    crate::core::api::runtime_is_used()
+    crate::session::api::runtime_is_used()
 }
 
 /// The handle of a device's primary context.

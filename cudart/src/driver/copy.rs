@@ -2,16 +2,16 @@
 //! known anyway, so it is checked.
 
 use super::context;
-use crate::core::api::Outcome;
-use crate::core::arguments::In;
-use crate::core::array;
-use crate::core::operation::{self, Copy, End, Operation};
-use crate::core::ranges::{self, Place};
-use crate::core::stream::StreamHandle;
-use crate::driver_api;
-use crate::types::driver::{
+use crate::abi::arguments::In;
+use crate::abi::driver::{
     Copy2D, Copy3D, CopyEnd3D, DevicePointer, MEMORY_ARRAY, MEMORY_DEVICE, MEMORY_HOST, MEMORY_UNIFIED,
 };
+use crate::driver_api;
+use crate::session::api::Outcome;
+use crate::session::array;
+use crate::session::operation::{self, Copy, End, Operation};
+use crate::session::ranges::{self, Place};
+use crate::session::stream::StreamHandle;
 use balar_host::call::CopyShape;
 use balar_host::{Call, CudaError};
 
@@ -150,7 +150,7 @@ fn copy_peer(copy: In<Copy3D>, when: When) -> Outcome {
 
 fn copy_2d(copy: In<Copy2D>, when: When) -> Outcome {
     let copy = copy.get()?;
-    let end = |end: &crate::types::driver::CopyEnd2D| CopyEnd3D {
+    let end = |end: &crate::abi::driver::CopyEnd2D| CopyEnd3D {
         x_bytes: end.x_bytes,
         y: end.y,
         z: 0,

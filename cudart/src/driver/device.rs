@@ -1,12 +1,12 @@
 //! Devices: their number, names and attributes.
 
 use super::INITIALIZED;
-use crate::core::api::Outcome;
-use crate::core::arguments::{Out, Text};
-use crate::core::{devices, process};
+use crate::abi::arguments::{Out, Text};
+use crate::abi::driver::OldProperties;
 use crate::driver_api;
 use crate::runtime;
-use crate::types::driver::OldProperties;
+use crate::session::api::Outcome;
+use crate::session::{devices, process};
 use balar_host::CudaError;
 use std::ffi::{c_char, c_int};
 use std::sync::atomic::Ordering;

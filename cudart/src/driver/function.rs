@@ -1,10 +1,10 @@
 //! What is asked of and about functions: attributes and occupancy.
 
 use super::{context, device};
-use crate::core::api::Outcome;
-use crate::core::arguments::{In, Out};
-use crate::core::code::Kernel;
-use crate::types::driver::LaunchConfig;
+use crate::abi::arguments::{In, Out};
+use crate::abi::driver::LaunchConfig;
+use crate::session::api::Outcome;
+use crate::session::code::Kernel;
 use crate::{driver_api, forwards, runtime};
 use balar_host::CudaError;
 use std::ffi::c_int;

@@ -1,18 +1,18 @@
 //! Graphs: those of the runtime. The driver shares its structures but for copies.
 
 use super::{context, copy};
-use crate::core::api::Outcome;
-use crate::core::arguments::{In, Out, Text};
-use crate::core::array;
-use crate::core::graph::node::CopyWork;
-use crate::core::graph::{self, Dependency, Work};
-use crate::core::operation::End;
-use crate::core::stream::StreamHandle;
-use crate::types::driver::{Copy3D, CopyEnd3D, KernelNode2, MEMORY_ARRAY, MEMORY_UNIFIED, NodeOfCopy};
-use crate::types::graph::{
+use crate::abi::arguments::{In, Out, Text};
+use crate::abi::driver::{Copy3D, CopyEnd3D, KernelNode2, MEMORY_ARRAY, MEMORY_UNIFIED, NodeOfCopy};
+use crate::abi::graph::{
     EdgeData, GraphNodeParams, HostNodeParams, InstantiateParams, KernelNodeParams, MemAllocNodeParams, MemsetParams,
     UpdateResultInfo, node_type,
 };
+use crate::session::api::Outcome;
+use crate::session::array;
+use crate::session::graph::node::CopyWork;
+use crate::session::graph::{self, Dependency, Work};
+use crate::session::operation::End;
+use crate::session::stream::StreamHandle;
 use crate::{driver_api, forwards, runtime};
 use balar_host::CudaError;
 use std::ffi::c_int;
@@ -311,7 +311,7 @@ driver_api! {
         let place = unsafe { Out::new(&raw mut found) };
         runtime!(graph::nodes::cudaGraphKernelNodeGetParams(node, place))?;
         parameters.set(KernelNode2 {
-            base: crate::types::driver::KernelNode {
+            base: crate::abi::driver::KernelNode {
                 function: found.function as *mut _,
                 grid: found.grid,
                 block: found.block,

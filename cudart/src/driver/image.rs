@@ -1,7 +1,7 @@
 //! Images of device code that a program gives by their address alone: how long they are says their content.
 
-use crate::core::arguments::Text;
-use crate::core::code::Image;
+use crate::abi::arguments::Text;
+use crate::session::code::Image;
 use balar_host::CudaError;
 use std::ffi::{CStr, c_void};
 use std::sync::Arc;

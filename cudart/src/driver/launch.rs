@@ -1,12 +1,12 @@
 //! Launches, and what is asked of and about functions.
 
-use crate::core::api::Outcome;
-use crate::core::arguments::{Dim3, In};
-use crate::core::code::{Kernel, LoadedKernel};
-use crate::core::stream::StreamHandle;
+use crate::abi::arguments::{Dim3, In};
+use crate::abi::driver::{LaunchConfig, LaunchParameters};
 use crate::driver_api;
 use crate::runtime::launch::{self, Configuration, LaunchConfiguration};
-use crate::types::driver::{LaunchConfig, LaunchParameters};
+use crate::session::api::Outcome;
+use crate::session::code::{Kernel, LoadedKernel};
+use crate::session::stream::StreamHandle;
 use balar_host::CudaError;
 use std::ffi::{c_int, c_void};
 

@@ -2,12 +2,12 @@
 
 use super::image;
 use super::module::{Log, answer_options, error_text};
-use crate::core::api::Outcome;
-use crate::core::arguments::{In, Out, Text};
-use crate::core::code::Code;
-use crate::core::handles::{Handles, Kind};
-use crate::core::{connection, thread};
+use crate::abi::arguments::{In, Out, Text};
 use crate::driver_api;
+use crate::session::api::Outcome;
+use crate::session::code::Code;
+use crate::session::handles::{Handles, Kind};
+use crate::session::{connection, thread};
 use balar_host::{Call, CudaError};
 use std::ffi::{c_int, c_void};
 
@@ -61,7 +61,7 @@ fn add_file(linker: u64, kind: c_int, path: Text) -> Outcome {
 
 /// Loads the images as a module would be, to say now what is wrong with them.
 fn check(images: &[Vec<u8>]) -> Outcome {
-    let images = images.iter().map(|image| crate::core::code::Image::Copied(image.as_slice().into())).collect();
+    let images = images.iter().map(|image| crate::session::code::Image::Copied(image.as_slice().into())).collect();
     let device = thread::device();
     let module = Code::new("cuLinkComplete", images).on(device)?;
     connection::call_on(device, &Call::ModuleUnload { module: module.number }).map(|_| ())

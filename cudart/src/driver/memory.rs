@@ -1,14 +1,14 @@
 //! Memory of devices, of the host, and managed; what is known of an address.
 
 use super::context;
-use crate::core::api::Outcome;
-use crate::core::arguments::{In, Out};
-use crate::core::connection;
-use crate::core::ranges::{self, Sharing};
-use crate::core::stream::StreamHandle;
+use crate::abi::arguments::{In, Out};
+use crate::abi::driver::{DevicePointer, MEMORY_DEVICE, MEMORY_HOST};
+use crate::abi::pool::{MemAccessDesc, MemLocation, MemPoolProps};
 use crate::runtime::managed::Location;
-use crate::types::driver::{DevicePointer, MEMORY_DEVICE, MEMORY_HOST};
-use crate::types::pool::{MemAccessDesc, MemLocation, MemPoolProps};
+use crate::session::api::Outcome;
+use crate::session::connection;
+use crate::session::ranges::{self, Sharing};
+use crate::session::stream::StreamHandle;
 use crate::{driver_api, forwards, runtime};
 use balar_host::call::{AllocationKind, PointerDescription};
 use balar_host::{Call, CallResult, CudaError};

@@ -20,8 +20,8 @@ pub mod stream;
 pub mod texture_reference;
 pub mod virtual_memory;
 
-use crate::core::api::Outcome;
-use crate::core::thread;
+use crate::session::api::Outcome;
+use crate::session::thread;
 use balar_host::CudaError;
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -40,25 +40,25 @@ macro_rules! driver_api {
     () => {};
     ($(#[$meta:meta])* early fn $name:ident($($argument:ident: $type:ty),* $(,)?) $body:block $($rest:tt)*) => {
         $crate::cuda_api! { $(#[$meta])* quiet fn $name($($argument: $type),*) {
-            $crate::driver::early(move || -> $crate::core::api::Outcome { $body })
+            $crate::driver::early(move || -> $crate::session::api::Outcome { $body })
         } }
         $crate::driver_api! { $($rest)* }
     };
     ($(#[$meta:meta])* fn $name:ident($($argument:ident: $type:ty),* $(,)?) $body:block $($rest:tt)*) => {
         $crate::cuda_api! { $(#[$meta])* quiet fn $name($($argument: $type),*) {
-            $crate::driver::initialized(move || -> $crate::core::api::Outcome { $body })
+            $crate::driver::initialized(move || -> $crate::session::api::Outcome { $body })
         } }
         $crate::driver_api! { $($rest)* }
     };
     ($(#[$meta:meta])* context fn $name:ident($($argument:ident: $type:ty),* $(,)?) $body:block $($rest:tt)*) => {
         $crate::cuda_api! { $(#[$meta])* quiet fn $name($($argument: $type),*) {
-            $crate::driver::in_context(move || -> $crate::core::api::Outcome { $body })
+            $crate::driver::in_context(move || -> $crate::session::api::Outcome { $body })
         } }
         $crate::driver_api! { $($rest)* }
     };
     ($(#[$meta:meta])* stream fn $name:ident($($argument:ident: $type:ty),* $(,)?) $body:block $($rest:tt)*) => {
         $crate::cuda_api! { $(#[$meta])* quiet stream fn $name($($argument: $type),*) {
-            $crate::driver::in_context(move || -> $crate::core::api::Outcome { $body })
+            $crate::driver::in_context(move || -> $crate::session::api::Outcome { $body })
         } }
         $crate::driver_api! { $($rest)* }
     };

@@ -1,12 +1,12 @@
 //! Modules, which belong to a device, and libraries, which any device can use; their kernels and variables.
 
 use super::{context, image, texture_reference};
-use crate::core::api::Outcome;
-use crate::core::arguments::{In, Out, Text};
-use crate::core::code::{self, Code, Image, Kernel, LoadedKernel};
-use crate::core::handles::{Handles, Kind};
-use crate::core::{connection, thread};
+use crate::abi::arguments::{In, Out, Text};
 use crate::driver_api;
+use crate::session::api::Outcome;
+use crate::session::code::{self, Code, Image, Kernel, LoadedKernel};
+use crate::session::handles::{Handles, Kind};
+use crate::session::{connection, thread};
 use balar_host::call::{ModuleVariable, VariableKind};
 use balar_host::{Call, CudaError};
 use std::collections::BTreeMap;

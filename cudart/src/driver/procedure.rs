@@ -1,11 +1,11 @@
 //! Functions by their names: `cuGetProcAddress`, and the texts of errors.
 
 use super::error;
-use crate::core::api::Outcome;
-use crate::core::arguments::{Out, Text};
-use crate::core::{process, thread};
+use crate::abi::arguments::{Out, Text};
+use crate::abi::exports::{DriverFunction, driver_functions};
 use crate::driver_api;
-use crate::exports::{DriverFunction, driver_functions};
+use crate::session::api::Outcome;
+use crate::session::{process, thread};
 use balar_host::CudaError;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::sync::LazyLock;

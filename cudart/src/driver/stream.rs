@@ -1,10 +1,10 @@
 //! Streams, events, capture, and functions of the host in streams: those of the runtime.
 
 use super::context;
-use crate::core::arguments::{In, Out};
-use crate::core::stream::{self, StreamHandle};
+use crate::abi::arguments::{In, Out};
+use crate::abi::graph::EdgeData;
 use crate::runtime::stream::{AttributeValue, StreamCallback};
-use crate::types::graph::EdgeData;
+use crate::session::stream::{self, StreamHandle};
 use crate::{driver_api, forwards, runtime};
 use balar_host::CudaError;
 use std::ffi::{c_int, c_void};

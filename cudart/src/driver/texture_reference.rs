@@ -2,16 +2,16 @@
 
 use super::array::{format, format_of};
 use super::module;
-use crate::core::api::Outcome;
-use crate::core::arguments::{In, Out, Text};
-use crate::core::handles::{Handles, Kind};
-use crate::core::ranges::{self, Place};
-use crate::core::{array, connection};
+use crate::abi::arguments::{In, Out, Text};
+use crate::abi::array::{ChannelFormatDesc, channel_kind};
+use crate::abi::driver::ArrayDescriptor;
 use crate::driver_api;
 use crate::runtime::array::format_of as texel_of;
 use crate::runtime::texture::{address_mode, check};
-use crate::types::array::{ChannelFormatDesc, channel_kind};
-use crate::types::driver::ArrayDescriptor;
+use crate::session::api::Outcome;
+use crate::session::handles::{Handles, Kind};
+use crate::session::ranges::{self, Place};
+use crate::session::{array, connection};
 use balar_host::call::VariableKind;
 use balar_host::{Call, CudaError, Resource, TextureDescription};
 use std::ffi::c_int;

@@ -1,13 +1,13 @@
 //! Arrays and how their elements are stored.
 
-use crate::core::api::Fallback;
-use crate::core::arguments::{In, Out};
-use crate::core::array::{self, ARRAYS, Array};
-use crate::core::handles::{Handles, Kind};
-use crate::core::{capture, connection, process, thread};
+use crate::abi::arguments::{In, Out};
+use crate::abi::array::{ArrayMemoryRequirements, ChannelFormatDesc, array_flags, channel_kind};
+use crate::abi::copy::Extent;
 use crate::cuda_api;
-use crate::types::array::{ArrayMemoryRequirements, ChannelFormatDesc, array_flags, channel_kind};
-use crate::types::copy::Extent;
+use crate::session::api::Fallback;
+use crate::session::array::{self, ARRAYS, Array};
+use crate::session::handles::{Handles, Kind};
+use crate::session::{capture, connection, process, thread};
 use balar_host::{ArrayDescription, Call, CallResult, ChannelFormat, ChannelKind, CudaError};
 use std::ffi::c_int;
 

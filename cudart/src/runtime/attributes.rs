@@ -1,9 +1,9 @@
 //! Device attributes.
 
-use crate::core::arguments::Out;
-use crate::core::{devices, process};
+use crate::abi::arguments::Out;
+use crate::abi::device_attribute::*;
 use crate::cuda_api;
-use crate::types::device_attribute::*;
+use crate::session::{devices, process};
 use balar_host::{CudaError, DeviceDescription};
 use std::ffi::c_int;
 

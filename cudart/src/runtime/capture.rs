@@ -1,12 +1,12 @@
 //! Stream capture.
 
-use crate::core::arguments::{In, Out};
-use crate::core::capture::{self, Mode};
-use crate::core::graph::Dependency;
-use crate::core::stream::{self, StreamHandle};
-use crate::core::thread;
+use crate::abi::arguments::{In, Out};
+use crate::abi::graph::EdgeData;
 use crate::cuda_api;
-use crate::types::graph::EdgeData;
+use crate::session::capture::{self, Mode};
+use crate::session::graph::Dependency;
+use crate::session::stream::{self, StreamHandle};
+use crate::session::thread;
 use balar_host::CudaError;
 use std::ffi::c_int;
 

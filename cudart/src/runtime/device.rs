@@ -1,9 +1,9 @@
 //! Devices: which there are, which is current, waiting for them, their limits and settings.
 
-use crate::core::arguments::{In, Out, Text};
-use crate::core::graph::footprint;
-use crate::core::{capture, code, connection, devices, process, ranges, thread};
+use crate::abi::arguments::{In, Out, Text};
 use crate::cuda_api;
+use crate::session::graph::footprint;
+use crate::session::{capture, code, connection, devices, process, ranges, thread};
 use balar_host::call::Limit;
 use balar_host::{Call, CallResult, CudaError};
 use std::collections::BTreeMap;

@@ -1,12 +1,12 @@
 //! `cudaGetDeviceProperties`, in three layouts.
 
 use super::attributes;
-use crate::core::arguments::{In, Out};
-use crate::core::devices::{self, uuid};
-use crate::core::process;
+use crate::abi::arguments::{In, Out};
+use crate::abi::device_attribute as attribute;
+use crate::abi::device_properties::{DeviceProperties11, DeviceProperties12, DeviceProperties13};
 use crate::cuda_api;
-use crate::types::device_attribute as attribute;
-use crate::types::device_properties::{DeviceProperties11, DeviceProperties12, DeviceProperties13};
+use crate::session::devices::{self, uuid};
+use crate::session::process;
 use balar_host::{CudaError, DeviceDescription};
 use bytemuck::Zeroable;
 use std::ffi::c_int;

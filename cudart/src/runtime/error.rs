@@ -1,7 +1,7 @@
 //! Errors: the last one of a thread, their names and texts.
 
-use crate::core::thread;
 use crate::cuda_api;
+use crate::session::thread;
 use balar_host::CudaError;
 use std::collections::BTreeMap;
 use std::ffi::{CString, c_char, c_int};

@@ -1,10 +1,10 @@
 //! Events.
 
-use crate::core::arguments::Out;
-use crate::core::event::{EVENTS, Event};
-use crate::core::stream::{self, StreamHandle};
-use crate::core::{capture, connection, graph, thread};
+use crate::abi::arguments::Out;
 use crate::cuda_api;
+use crate::session::event::{EVENTS, Event};
+use crate::session::stream::{self, StreamHandle};
+use crate::session::{capture, connection, graph, thread};
 use balar_host::{Call, CallResult, CudaError};
 
 /// `cudaEventBlockingSync`.

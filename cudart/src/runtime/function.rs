@@ -1,10 +1,10 @@
 //! What the program asks of and about kernels.
 
-use crate::core::arguments::Out;
-use crate::core::code::Kernel;
-use crate::core::{connection, process, registry};
+use crate::abi::arguments::Out;
 use crate::cuda_api;
 use crate::driver::module::cuFuncGetName;
+use crate::session::code::Kernel;
+use crate::session::{connection, process, registry};
 use balar_host::call::{Function, FunctionAttributes};
 use balar_host::{Call, CallResult, CudaError};
 use std::ffi::{c_char, c_int};
@@ -202,7 +202,7 @@ cuda_api! {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::types::layout::check;
+    use crate::abi::layout::check;
     use std::mem::offset_of;
 
     /// Sizes by a C compiler, with the headers of CUDA 11.8, 12.6 and 13.5.

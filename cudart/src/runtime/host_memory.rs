@@ -1,9 +1,9 @@
 //! Pinned host memory.
 
-use crate::core::arguments::Out;
-use crate::core::ranges::{self, Range, Sharing};
-use crate::core::{capture, connection};
+use crate::abi::arguments::Out;
 use crate::cuda_api;
+use crate::session::ranges::{self, Range, Sharing};
+use crate::session::{capture, connection};
 use balar_host::{Call, CudaError};
 
 /// `cudaHostAllocPortable`, `cudaHostAllocMapped`, `cudaHostAllocWriteCombined`.

@@ -1,12 +1,12 @@
 //! Kernel launches.
 
-use crate::core::arguments::{Dim3, In};
-use crate::core::code::LoadedKernel;
-use crate::core::operation::{self, Operation};
-use crate::core::stream::StreamHandle;
-use crate::core::{event, process, registry, thread};
+use crate::abi::arguments::{Dim3, In};
+use crate::abi::launch::{LaunchAttribute, attribute};
 use crate::cuda_api;
-use crate::types::launch::{LaunchAttribute, attribute};
+use crate::session::code::LoadedKernel;
+use crate::session::operation::{self, Operation};
+use crate::session::stream::StreamHandle;
+use crate::session::{event, process, registry, thread};
 use balar_host::call::Launch;
 use balar_host::{Call, CudaError};
 use std::ffi::c_void;
@@ -160,7 +160,7 @@ unsafe fn launch_on_devices(launches: &[LaunchParameters]) -> Result<(), CudaErr
     let mut outcome = Ok(());
     for launch in launches {
         let LaunchParameters { function, grid, block, arguments, shared_bytes, stream } = *launch;
-        let device = crate::core::stream::resolve(stream)?.device;
+        let device = crate::session::stream::resolve(stream)?.device;
         thread::with(|thread| thread.device.set(device));
         let configuration = Configuration { grid, block, shared_bytes, stream, cooperative: true };
         // SAFETY: the caller's promise.
@@ -233,7 +233,7 @@ cuda_api! {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::types::layout::check;
+    use crate::abi::layout::check;
     use std::mem::offset_of;
 
     /// Sizes by a C compiler, with the headers of CUDA 11.8, 12.6 and 13.5.

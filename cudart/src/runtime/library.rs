@@ -1,7 +1,7 @@
 //! Code that is loaded at run time (`cudaLibrary*`): as the driver has it.
 
 use super::function::outcome_of;
-use crate::core::arguments::{In, Out, Text};
+use crate::abi::arguments::{In, Out, Text};
 use crate::cuda_api;
 use crate::driver::module;
 use std::ffi::c_void;
@@ -78,13 +78,13 @@ cuda_api! {
     }
 
     fn cudaLibraryGetGlobal(address: Out<u64>, bytes: Out<usize>, library: u64, name: Text) {
-        crate::core::process::description()?;
+        crate::session::process::description()?;
         // SAFETY: the same contract as this function's.
         outcome_of(unsafe { module::cuLibraryGetGlobal(address, bytes, library, name) })
     }
 
     fn cudaLibraryGetManaged(address: Out<u64>, bytes: Out<usize>, library: u64, name: Text) {
-        crate::core::process::description()?;
+        crate::session::process::description()?;
         // SAFETY: the same contract as this function's.
         outcome_of(unsafe { module::cuLibraryGetManaged(address, bytes, library, name) })
     }

@@ -1,11 +1,11 @@
 //! Device memory.
 
-use crate::core::arguments::Out;
-use crate::core::graph::{allocation, footprint};
-use crate::core::ranges::{self, Sharing};
-use crate::core::{capture, connection, process};
+use crate::abi::arguments::Out;
+use crate::abi::copy::{Extent, PitchedPointer};
 use crate::cuda_api;
-use crate::types::copy::{Extent, PitchedPointer};
+use crate::session::graph::{allocation, footprint};
+use crate::session::ranges::{self, Sharing};
+use crate::session::{capture, connection, process};
 use balar_host::{Call, CallResult, CudaError};
 
 /// Rows of pitched memory begin at multiples of this.

@@ -3,9 +3,9 @@
 use super::attributes;
 use super::function;
 use super::launch::LaunchConfiguration;
-use crate::core::arguments::{In, Out};
-use crate::core::{process, registry};
+use crate::abi::arguments::{In, Out};
 use crate::cuda_api;
+use crate::session::{process, registry};
 use balar_host::call::FunctionAttributes;
 use balar_host::{CudaError, DeviceDescription};
 use std::ffi::c_int;

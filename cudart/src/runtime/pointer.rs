@@ -1,9 +1,9 @@
 //! What an address is (`cudaPointerGetAttributes`).
 
-use crate::core::arguments::Out;
-use crate::core::ranges::{self, Place, Range, Sharing};
-use crate::core::{connection, process, thread};
+use crate::abi::arguments::Out;
 use crate::cuda_api;
+use crate::session::ranges::{self, Place, Range, Sharing};
+use crate::session::{connection, process, thread};
 use balar_host::call::{AllocationKind, PointerDescription};
 use balar_host::{Call, CallResult, CudaError, memory};
 use std::ffi::c_int;
@@ -105,7 +105,7 @@ cuda_api! {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::types::layout::check;
+    use crate::abi::layout::check;
 
     /// Sizes by a C compiler, with the headers of CUDA 11.8, 12.6 and 13.5.
     #[test]

@@ -1,13 +1,13 @@
 //! Memory in the order of streams, and the pools that it comes from.
 
-use crate::core::arguments::{In, Out};
-use crate::core::graph::{Work, allocation, footprint};
-use crate::core::handles::{Handles, Kind};
-use crate::core::stream::{self, StreamHandle};
-use crate::core::{capture, connection, process};
+use crate::abi::arguments::{In, Out};
+use crate::abi::pool::{ACCESS_READ_WRITE, MemAccessDesc, MemLocation, MemPoolProps, location_type, pool_attribute};
 use crate::cuda_api;
 use crate::runtime::graph::free_work;
-use crate::types::pool::{ACCESS_READ_WRITE, MemAccessDesc, MemLocation, MemPoolProps, location_type, pool_attribute};
+use crate::session::graph::{Work, allocation, footprint};
+use crate::session::handles::{Handles, Kind};
+use crate::session::stream::{self, StreamHandle};
+use crate::session::{capture, connection, process};
 use balar_host::{Call, CallResult, CudaError};
 use std::collections::BTreeMap;
 use std::ffi::c_int;

@@ -1,10 +1,10 @@
 //! What static constructors call (`__cudaRegister*`): code, kernels and variables of the program.
 
-use crate::core::arguments::{Dim3, In, Out, Text};
-use crate::core::code::{Code, Image, Kernel};
-use crate::core::registry::{self, HostVariable, Variable};
-use crate::core::{process, thread};
+use crate::abi::arguments::{Dim3, In, Out, Text};
 use crate::cuda_api;
+use crate::session::code::{Code, Image, Kernel};
+use crate::session::registry::{self, HostVariable, Variable};
+use crate::session::{process, thread};
 use balar_host::CudaError;
 use std::ffi::{c_char, c_int, c_void};
 

@@ -1,10 +1,10 @@
 //! Streams.
 
-use crate::core::arguments::{In, Out};
-use crate::core::stream::{self, STREAMS, Stream, StreamHandle};
-use crate::core::{callbacks, capture, connection, event, graph, process, ranges, thread};
+use crate::abi::arguments::{In, Out};
+use crate::abi::graph::HostNodeParams;
 use crate::cuda_api;
-use crate::types::graph::HostNodeParams;
+use crate::session::stream::{self, STREAMS, Stream, StreamHandle};
+use crate::session::{callbacks, capture, connection, event, graph, process, ranges, thread};
 use balar_host::{Call, CallResult, CudaError};
 use std::collections::BTreeMap;
 use std::ffi::{c_int, c_void};

@@ -1,11 +1,11 @@
 //! Variables of device code.
 
 use super::copy::{self, Direction};
-use crate::core::arguments::Out;
-use crate::core::code;
-use crate::core::registry::{self, HostVariable};
-use crate::core::stream::StreamHandle;
+use crate::abi::arguments::Out;
 use crate::cuda_api;
+use crate::session::code;
+use crate::session::registry::{self, HostVariable};
+use crate::session::stream::StreamHandle;
 use balar_host::call::ModuleVariable;
 use balar_host::{CudaError, memory};
 use std::ffi::c_int;

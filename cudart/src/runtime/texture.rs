@@ -1,15 +1,15 @@
 //! Texture and surface objects.
 
 use super::array::{format_of, level};
-use crate::core::arguments::{In, Out};
-use crate::core::array;
-use crate::core::ranges::{self, Place};
-use crate::core::{connection, thread};
-use crate::cuda_api;
-use crate::types::array::{ChannelFormatDesc, array_flags};
-use crate::types::texture::{
+use crate::abi::arguments::{In, Out};
+use crate::abi::array::{ChannelFormatDesc, array_flags};
+use crate::abi::texture::{
     RESOURCE_DESC_BYTES_13, ResourceDesc, ResourceViewDesc, TextureDesc, TextureDescV2, resource_type,
 };
+use crate::cuda_api;
+use crate::session::array;
+use crate::session::ranges::{self, Place};
+use crate::session::{connection, thread};
 use balar_host::{AddressMode, Call, CallResult, CudaError, Resource, TextureDescription};
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};

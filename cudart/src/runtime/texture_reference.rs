@@ -2,13 +2,13 @@
 
 use super::array::format_of;
 use super::texture::{address_mode, check};
-use crate::core::arguments::{In, Out};
-use crate::core::ranges::{self, Place};
-use crate::core::registry::{self, HostVariable, Variable};
-use crate::core::{array, connection, thread};
+use crate::abi::arguments::{In, Out};
+use crate::abi::array::ChannelFormatDesc;
+use crate::abi::texture::TextureReference;
 use crate::cuda_api;
-use crate::types::array::ChannelFormatDesc;
-use crate::types::texture::TextureReference;
+use crate::session::ranges::{self, Place};
+use crate::session::registry::{self, HostVariable, Variable};
+use crate::session::{array, connection, thread};
 use balar_host::{Call, CallResult, CudaError, Resource, TextureDescription};
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};

@@ -1,12 +1,12 @@
 //! Functions about things that a simulated node does not have: other processes' memory and events, memory and semaphores of other
 //! interfaces, graphics, green contexts. They refuse as CUDA does on a system without them; what works on handles finds none.
 
-use crate::core::arguments::Out;
-use crate::core::event::{self, EVENTS};
-use crate::core::ranges::{self, Place};
-use crate::core::stream::{self, StreamHandle};
-use crate::core::{graph, process};
+use crate::abi::arguments::Out;
 use crate::cuda_api;
+use crate::session::event::{self, EVENTS};
+use crate::session::ranges::{self, Place};
+use crate::session::stream::{self, StreamHandle};
+use crate::session::{graph, process};
 use balar_host::CudaError;
 use std::ffi::{c_int, c_void};
 

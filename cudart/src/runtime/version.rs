@@ -1,10 +1,10 @@
 //! Versions, functions of the driver by name, and what tools ask for.
 
-use crate::core::arguments::{Out, Text};
-use crate::core::thread;
+use crate::abi::arguments::{Out, Text};
 use crate::cuda_api;
 use crate::driver::device::DRIVER_VERSION;
 use crate::driver::procedure::{self, Found};
+use crate::session::thread;
 use balar_host::CudaError;
 use std::ffi::{c_int, c_void};
 

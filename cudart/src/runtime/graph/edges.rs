@@ -1,9 +1,9 @@
 //! Nodes and edges of graphs, as lists.
 
-use crate::core::arguments::{In, Out};
-use crate::core::graph::{self, Edge};
+use crate::abi::arguments::{In, Out};
+use crate::abi::graph::EdgeData;
 use crate::cuda_api;
-use crate::types::graph::EdgeData;
+use crate::session::graph::{self, Edge};
 use balar_host::CudaError;
 
 /// Gives a list as CUDA does: where there is no place for elements their number alone, else as many as there is place for. The

@@ -1,17 +1,17 @@
 //! Executable graphs: making, launching and changing them.
 
 use super::nodes;
-use crate::core::arguments::{In, Out};
-use crate::core::graph::executable::{self, InstantiationError, UpdateError};
-use crate::core::graph::{self, Work};
-use crate::core::stream::{self, StreamHandle};
-use crate::core::{capture, event, thread};
-use crate::cuda_api;
-use crate::types::copy::Memcpy3DParameters;
-use crate::types::graph::{
+use crate::abi::arguments::{In, Out};
+use crate::abi::copy::Memcpy3DParameters;
+use crate::abi::graph::{
     HostNodeParams, InstantiateParams, KernelNodeParams, MemsetParams, UpdateResultInfo, instantiate_flags,
     update_result,
 };
+use crate::cuda_api;
+use crate::session::graph::executable::{self, InstantiationError, UpdateError};
+use crate::session::graph::{self, Work};
+use crate::session::stream::{self, StreamHandle};
+use crate::session::{capture, event, thread};
 use balar_host::CudaError;
 use std::ffi::{c_char, c_int};
 

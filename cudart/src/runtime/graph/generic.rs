@@ -1,15 +1,15 @@
 //! Nodes of any kind by one structure of parameters (`cudaGraphNodeParams`).
 
 use super::{memory, nodes};
-use crate::core::arguments::{In, Out};
-use crate::core::graph::{self, Dependency, Work, executable};
-use crate::cuda_api;
-use crate::runtime::capture::dependencies;
-use crate::types::copy::Memcpy3DParameters;
-use crate::types::graph::{
+use crate::abi::arguments::{In, Out};
+use crate::abi::copy::Memcpy3DParameters;
+use crate::abi::graph::{
     EdgeData, GraphNodeParams, HostNodeParams, KernelNodeParams, MEMCPY_NODE_PARAMETERS, MemAllocNodeParams,
     MemsetParams, node_type,
 };
+use crate::cuda_api;
+use crate::runtime::capture::dependencies;
+use crate::session::graph::{self, Dependency, Work, executable};
 use balar_host::CudaError;
 use bytemuck::Zeroable;
 
@@ -34,10 +34,10 @@ unsafe fn work_of(parameters: &GraphNodeParams) -> Result<Work, CudaError> {
         node_type::GRAPH => Ok(Work::Graph(parameters.value[0])),
         node_type::EMPTY => Ok(Work::Empty),
         node_type::WAIT_EVENT => {
-            crate::core::event::number(parameters.value[0]).map(|_| Work::EventWait(parameters.value[0]))
+            crate::session::event::number(parameters.value[0]).map(|_| Work::EventWait(parameters.value[0]))
         }
         node_type::EVENT_RECORD => {
-            crate::core::event::number(parameters.value[0]).map(|_| Work::EventRecord(parameters.value[0]))
+            crate::session::event::number(parameters.value[0]).map(|_| Work::EventRecord(parameters.value[0]))
         }
         node_type::MEM_FREE => memory::free_work(parameters.value[0]),
         node_type::SEMAPHORE_SIGNAL | node_type::SEMAPHORE_WAIT | node_type::CONDITIONAL => {

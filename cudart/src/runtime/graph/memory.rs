@@ -1,13 +1,13 @@
 //! Nodes that allocate and free memory.
 
-use crate::core::arguments::{In, Out};
-use crate::core::graph::allocation::{self, Allocation};
-use crate::core::graph::{self, Dependency, Work, footprint};
-use crate::core::process;
+use crate::abi::arguments::{In, Out};
+use crate::abi::graph::MemAllocNodeParams;
+use crate::abi::pool::{MemPoolProps, graph_memory_attribute, location_type};
 use crate::cuda_api;
 use crate::runtime::capture::dependencies;
-use crate::types::graph::MemAllocNodeParams;
-use crate::types::pool::{MemPoolProps, graph_memory_attribute, location_type};
+use crate::session::graph::allocation::{self, Allocation};
+use crate::session::graph::{self, Dependency, Work, footprint};
+use crate::session::process;
 use balar_host::CudaError;
 use std::ffi::c_int;
 

@@ -9,9 +9,9 @@ pub mod user_object;
 
 pub use memory::free_work;
 
-use crate::core::arguments::{Out, Text};
-use crate::core::graph::{self, Work, dot, executable as executables};
+use crate::abi::arguments::{Out, Text};
 use crate::cuda_api;
+use crate::session::graph::{self, Work, dot, executable as executables};
 use balar_host::CudaError;
 
 cuda_api! {

@@ -1,16 +1,16 @@
 //! Nodes of each kind: adding them, asking for their parameters, changing those.
 
-use crate::core::arguments::{In, Out};
-use crate::core::graph::node::{CopyWork, KernelWork};
-use crate::core::graph::{self, Dependency, Work};
-use crate::core::operation::{Copy, End};
-use crate::core::{code, copy_parameters, event, registry};
+use crate::abi::arguments::{In, Out};
+use crate::abi::copy::Memcpy3DParameters;
+use crate::abi::graph::{HostNodeParams, KernelNodeParams, MemsetParams};
 use crate::cuda_api;
 use crate::runtime::capture::dependencies;
 use crate::runtime::copy::Direction;
 use crate::runtime::launch;
-use crate::types::copy::Memcpy3DParameters;
-use crate::types::graph::{HostNodeParams, KernelNodeParams, MemsetParams};
+use crate::session::graph::node::{CopyWork, KernelWork};
+use crate::session::graph::{self, Dependency, Work};
+use crate::session::operation::{Copy, End};
+use crate::session::{code, copy_parameters, event, registry};
 use balar_host::CudaError;
 use balar_host::call::{CopyShape, Launch};
 use std::collections::BTreeMap;

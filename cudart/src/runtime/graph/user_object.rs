@@ -1,8 +1,8 @@
 //! Objects of the program that graphs keep.
 
-use crate::core::arguments::Out;
-use crate::core::graph::{self, user_object};
+use crate::abi::arguments::Out;
 use crate::cuda_api;
+use crate::session::graph::{self, user_object};
 use balar_host::CudaError;
 
 /// `cudaUserObjectNoDestructorSync`, which must be given.

@@ -11,7 +11,7 @@ pub mod user_object;
 pub use node::{Dependency, Node, Work};
 
 use super::handles::{Handles, Kind};
-use crate::types::graph::EdgeData;
+use crate::abi::graph::EdgeData;
 use balar_host::CudaError;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU32, Ordering};

@@ -1,8 +1,8 @@
 //! Executable graphs: what a graph was when it was instantiated, child graphs in place, in an order in which it can be launched.
 
 use super::{Dependency, Graph, Node, Work, footprint, user_object};
-use crate::core::handles::{Handles, Kind};
-use crate::types::graph::update_result;
+use crate::abi::graph::update_result;
+use crate::session::handles::{Handles, Kind};
 use balar_host::CudaError;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -317,7 +317,7 @@ fn replacement_error(old: &Work, new: &Work) -> Option<u32> {
 mod tests {
     use super::super::{add, create};
     use super::*;
-    use crate::types::graph::HostNodeParams;
+    use crate::abi::graph::HostNodeParams;
 
     fn host(data: u64) -> Work {
         Work::Host(HostNodeParams { function: 1, data })

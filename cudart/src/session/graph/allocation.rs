@@ -2,7 +2,7 @@
 //! the program's.
 
 use super::{Dependency, Work, footprint};
-use crate::core::connection;
+use crate::session::connection;
 use balar_host::{Call, CallResult, CudaError};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};

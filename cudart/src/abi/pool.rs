@@ -129,7 +129,7 @@ pub mod graph_memory_attribute {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::types::layout::check;
+    use crate::abi::layout::check;
     use std::mem::offset_of;
 
     #[test]

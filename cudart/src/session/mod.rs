@@ -2,7 +2,6 @@
 //! memory that host and devices share, and how operations get into streams.
 
 pub mod api;
-pub mod arguments;
 pub mod array;
 pub mod callbacks;
 pub mod capture;

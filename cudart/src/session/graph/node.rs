@@ -1,9 +1,9 @@
 //! Nodes of graphs and what they do.
 
 use super::allocation::Allocation;
-use crate::core::operation::{Copy, Operation};
-use crate::types::copy::Memcpy3DParameters;
-use crate::types::graph::{EdgeData, HostNodeParams, MemsetParams, node_type};
+use crate::abi::copy::Memcpy3DParameters;
+use crate::abi::graph::{EdgeData, HostNodeParams, MemsetParams, node_type};
+use crate::session::operation::{Copy, Operation};
 use balar_host::call::{CopyShape, Launch};
 use balar_host::{Call, CudaError};
 use std::collections::BTreeMap;

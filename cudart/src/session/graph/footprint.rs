@@ -5,7 +5,7 @@
 
 use super::Work;
 use super::executable::Executable;
-use crate::core::connection;
+use crate::session::connection;
 use balar_host::{Call, CudaError};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -1,8 +1,8 @@
 //! Arrays as programs name them.
 
 use super::handles::{Handles, Kind};
-use crate::types::array::ChannelFormatDesc;
-use crate::types::copy::{Extent, Position};
+use crate::abi::array::ChannelFormatDesc;
+use crate::abi::copy::{Extent, Position};
 use balar_host::{ArrayDescription, CudaError};
 
 /// An array that the program made.

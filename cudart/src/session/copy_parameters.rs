@@ -3,7 +3,7 @@
 use super::array::{self, Array};
 use super::operation::{Copy, End};
 use super::ranges::{self, Place};
-use crate::types::copy::{Extent, Memcpy3DParameters, PitchedPointer, Position};
+use crate::abi::copy::{Extent, Memcpy3DParameters, PitchedPointer, Position};
 use balar_host::CudaError;
 use balar_host::call::CopyShape;
 

@@ -35,9 +35,9 @@ pub struct Thread {
 #[derive(Clone, Copy, Debug)]
 pub struct Configuration {
     /// Blocks.
-    pub grid: super::arguments::Dim3,
+    pub grid: crate::abi::arguments::Dim3,
     /// Threads of a block.
-    pub block: super::arguments::Dim3,
+    pub block: crate::abi::arguments::Dim3,
     /// Dynamic shared memory, bytes.
     pub shared_bytes: usize,
     /// The stream's handle.

@@ -18,19 +18,19 @@ pub const LIBRARIES: [Library; 4] = [
         soname: "libcudart.so.11.0",
         suffix: "_11",
         versioned: true,
-        table: include_str!("../exports/libcudart.so.11.0.txt"),
+        table: include_str!("../../exports/libcudart.so.11.0.txt"),
     },
     Library {
         soname: "libcudart.so.12",
         suffix: "_12",
         versioned: true,
-        table: include_str!("../exports/libcudart.so.12.txt"),
+        table: include_str!("../../exports/libcudart.so.12.txt"),
     },
     Library {
         soname: "libcudart.so.13",
         suffix: "_13",
         versioned: true,
-        table: include_str!("../exports/libcudart.so.13.txt"),
+        table: include_str!("../../exports/libcudart.so.13.txt"),
     },
     DRIVER,
 ];
@@ -40,7 +40,7 @@ pub const DRIVER: Library = Library {
     soname: "libcuda.so.1",
     suffix: "",
     versioned: false,
-    table: include_str!("../exports/libcuda.so.1.txt"),
+    table: include_str!("../../exports/libcuda.so.1.txt"),
 };
 
 /// Functions of NVRTC that programs find in a library of ours before NVRTC itself.

@@ -403,7 +403,7 @@ pub struct DeviceProperties13 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::types::layout::check;
+    use crate::abi::layout::check;
     use std::mem::offset_of;
 
     /// Sizes and offsets by a C compiler, with the headers of CUDA 11.8, 12.6 and 13.5.

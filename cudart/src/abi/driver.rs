@@ -1,7 +1,7 @@
 //! Structures of the driver's functions, laid out as `cuda.h` has them (CUDA 11 to 13 agree on these).
 
 use super::launch::LaunchAttribute;
-use crate::core::arguments::In;
+use crate::abi::arguments::In;
 use bytemuck::Zeroable;
 use std::ffi::{c_int, c_void};
 

@@ -67,7 +67,7 @@ pub struct Memcpy3DParameters {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::types::layout::check;
+    use crate::abi::layout::check;
     use std::mem::offset_of;
 
     #[test]

@@ -40,7 +40,7 @@ impl LaunchAttribute {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::types::layout::check;
+    use crate::abi::layout::check;
 
     /// Sizes by a C compiler, with the headers of CUDA 11.8, 12.6 and 13.5.
     #[test]

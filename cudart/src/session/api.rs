@@ -44,7 +44,7 @@ macro_rules! cuda_api {
         #[expect(non_snake_case, reason = "CUDA's names")]
         #[unsafe(export_name = concat!("balar_", stringify!($name)))]
         pub unsafe extern "C" fn $name($($argument: $type),*) -> $result {
-            $crate::core::api::raw(move || -> $result { $body })
+            $crate::session::api::raw(move || -> $result { $body })
         }
         $crate::cuda_api! { $($rest)* }
     };
@@ -54,7 +54,7 @@ macro_rules! cuda_api {
         #[expect(non_snake_case, reason = "CUDA's names")]
         #[unsafe(export_name = concat!("balar_", stringify!($name)))]
         pub unsafe extern "C" fn $name($($argument: $type),*) -> ::std::ffi::c_int {
-            $crate::core::api::$form(move || -> $crate::core::api::Outcome { $body })
+            $crate::session::api::$form(move || -> $crate::session::api::Outcome { $body })
         }
     };
     (@two $form:ident, [$(#[$meta:meta])*], $name:ident, [$($argument:ident: $type:ty),*], $body:block) => {
@@ -63,7 +63,7 @@ macro_rules! cuda_api {
             #[unsafe(export_name = concat!("balar_", stringify!($name), "_ptsz"))]
             unsafe extern "C" fn of_thread($($argument: $type),*) -> ::std::ffi::c_int {
                 // SAFETY: the contract is the caller's, as in the plain form.
-                $crate::core::thread::with_default_stream_of_thread(move || unsafe { $name($($argument),*) })
+                $crate::session::thread::with_default_stream_of_thread(move || unsafe { $name($($argument),*) })
             }
         };
     };

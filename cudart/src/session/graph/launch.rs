@@ -2,9 +2,9 @@
 
 use super::executable::{Executable, Staging, Step};
 use super::{Work, allocation, footprint};
-use crate::core::operation::{Copy, HostRows, Side, linear};
-use crate::core::{callbacks, connection, event, transfers};
-use crate::types::graph::instantiate_flags;
+use crate::abi::graph::instantiate_flags;
+use crate::session::operation::{Copy, HostRows, Side, linear};
+use crate::session::{callbacks, connection, event, transfers};
 use balar_host::call::{CopyEnd, GraphNode};
 use balar_host::{Bytes, Call, CallResult, CudaError};
 

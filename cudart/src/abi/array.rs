@@ -61,7 +61,7 @@ pub struct ArrayMemoryRequirements {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::types::layout::check;
+    use crate::abi::layout::check;
 
     #[test]
     fn layouts_are_those_of_the_headers() {

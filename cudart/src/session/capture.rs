@@ -75,7 +75,7 @@ struct CapturedStream {
     /// What the stream's next operation waits for.
     dependencies: Vec<Dependency>,
     /// The dependencies as the program was shown them.
-    shown: (Vec<u64>, Vec<crate::types::graph::EdgeData>),
+    shown: (Vec<u64>, Vec<crate::abi::graph::EdgeData>),
 }
 
 /// The state of a stream's capture.

@@ -2,7 +2,7 @@
 
 use super::connection::Connection;
 use super::{process, thread};
-use crate::types::graph::HostNodeParams;
+use crate::abi::graph::HostNodeParams;
 use balar_host::tunnel::Role;
 use balar_host::{Call, CudaError};
 use std::collections::BTreeMap;

@@ -137,7 +137,7 @@ pub struct TextureReference {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::types::layout::check;
+    use crate::abi::layout::check;
     use std::mem::offset_of;
 
     #[test]

@@ -1,6 +1,6 @@
 //! Objects of the program that live as long as graphs refer to them.
 
-use crate::core::handles::{Handles, Kind};
+use crate::session::handles::{Handles, Kind};
 use balar_host::CudaError;
 use std::ffi::c_void;
 

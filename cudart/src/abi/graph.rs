@@ -204,7 +204,7 @@ pub mod update_result {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::types::layout::check;
+    use crate::abi::layout::check;
     use std::mem::offset_of;
 
     #[test]
