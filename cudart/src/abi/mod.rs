@@ -3,6 +3,7 @@
 
 pub mod arguments;
 pub mod array;
+pub mod capture;
 pub mod copy;
 pub mod device_attribute;
 pub mod device_properties;
@@ -13,4 +14,5 @@ pub mod launch;
 #[cfg(test)]
 pub(crate) mod layout;
 pub mod pool;
+pub mod stream;
 pub mod texture;

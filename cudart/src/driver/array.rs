@@ -7,7 +7,7 @@ use crate::abi::driver::{ArrayDescriptor, ArrayDescriptor3D, ResourceDescriptor,
 use crate::abi::texture::{ResourceDesc, ResourceViewDesc, TextureDesc, TextureDescV2};
 use crate::session::api::Outcome;
 use crate::session::array;
-use crate::{driver_api, forwards, runtime};
+use crate::{driver_api, forwards_to_runtime, runtime};
 use balar_host::CudaError;
 use bytemuck::Zeroable;
 use std::ffi::c_int;
@@ -176,7 +176,7 @@ fn resource_of(described: &ResourceDesc) -> ResourceDescriptor {
     ResourceDescriptor { kind: described.kind, resource, ..ResourceDescriptor::zeroed() }
 }
 
-forwards! {
+forwards_to_runtime! {
     context cuArrayDestroy(array: u64) => array::cudaFreeArray;
     context cuMipmappedArrayGetLevel(array: Out<u64>, mipmapped: u64, level: u32) => array::cudaGetMipmappedArrayLevel;
     context cuMipmappedArrayDestroy(mipmapped: u64) => array::cudaFreeMipmappedArray;

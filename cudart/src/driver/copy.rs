@@ -6,12 +6,12 @@ use crate::abi::arguments::In;
 use crate::abi::driver::{
     Copy2D, Copy3D, CopyEnd3D, DevicePointer, MEMORY_ARRAY, MEMORY_DEVICE, MEMORY_HOST, MEMORY_UNIFIED,
 };
+use crate::abi::stream::StreamHandle;
 use crate::driver_api;
 use crate::session::api::Outcome;
 use crate::session::array;
 use crate::session::operation::{self, Copy, End, Operation};
 use crate::session::ranges::{self, Place};
-use crate::session::stream::StreamHandle;
 use balar_host::call::CopyShape;
 use balar_host::{Call, CudaError};
 

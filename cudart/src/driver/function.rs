@@ -5,7 +5,7 @@ use crate::abi::arguments::{In, Out};
 use crate::abi::driver::LaunchConfig;
 use crate::session::api::Outcome;
 use crate::session::code::Kernel;
-use crate::{driver_api, forwards, runtime};
+use crate::{driver_api, forwards_to_runtime, runtime};
 use balar_host::CudaError;
 use std::ffi::c_int;
 use std::sync::atomic::Ordering;
@@ -105,7 +105,7 @@ fn potential_block(
     block.set(threads)
 }
 
-forwards! {
+forwards_to_runtime! {
     context cuOccupancyMaxActiveBlocksPerMultiprocessor(
         blocks: Out<c_int>, function: usize, threads: c_int, dynamic_bytes: usize,
     ) => occupancy::cudaOccupancyMaxActiveBlocksPerMultiprocessor;

@@ -7,17 +7,17 @@ use crate::abi::graph::{
     EdgeData, GraphNodeParams, HostNodeParams, InstantiateParams, KernelNodeParams, MemAllocNodeParams, MemsetParams,
     UpdateResultInfo, node_type,
 };
+use crate::abi::stream::StreamHandle;
 use crate::session::api::Outcome;
 use crate::session::array;
 use crate::session::graph::node::CopyWork;
 use crate::session::graph::{self, Dependency, Work};
 use crate::session::operation::End;
-use crate::session::stream::StreamHandle;
-use crate::{driver_api, forwards, runtime};
+use crate::{driver_api, forwards_to_runtime, runtime};
 use balar_host::CudaError;
 use std::ffi::c_int;
 
-forwards! {
+forwards_to_runtime! {
     context cuGraphCreate(graph: Out<u64>, flags: u32) => graph::cudaGraphCreate;
     context cuGraphDestroy(graph: u64) => graph::cudaGraphDestroy;
     context cuGraphClone(copy: Out<u64>, graph: u64) => graph::cudaGraphClone;

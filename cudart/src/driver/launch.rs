@@ -2,11 +2,11 @@
 
 use crate::abi::arguments::{Dim3, In};
 use crate::abi::driver::{LaunchConfig, LaunchParameters};
+use crate::abi::stream::StreamHandle;
 use crate::driver_api;
 use crate::runtime::launch::{self, Configuration, LaunchConfiguration};
 use crate::session::api::Outcome;
 use crate::session::code::{Kernel, LoadedKernel};
-use crate::session::stream::StreamHandle;
 use balar_host::CudaError;
 use std::ffi::{c_int, c_void};
 

@@ -4,12 +4,12 @@ use super::context;
 use crate::abi::arguments::{In, Out};
 use crate::abi::driver::{DevicePointer, MEMORY_DEVICE, MEMORY_HOST};
 use crate::abi::pool::{MemAccessDesc, MemLocation, MemPoolProps};
+use crate::abi::stream::StreamHandle;
 use crate::runtime::managed::Location;
 use crate::session::api::Outcome;
 use crate::session::connection;
 use crate::session::ranges::{self, Sharing};
-use crate::session::stream::StreamHandle;
-use crate::{driver_api, forwards, runtime};
+use crate::{driver_api, forwards_to_runtime, runtime};
 use balar_host::call::{AllocationKind, PointerDescription};
 use balar_host::{Call, CallResult, CudaError};
 use std::ffi::{c_int, c_void};
@@ -91,7 +91,7 @@ fn write_unknown(place: *mut c_void, attribute: u32) -> Outcome {
     }
 }
 
-forwards! {
+forwards_to_runtime! {
     context cuMemGetInfo_v2(free: Out<usize>, total: Out<usize>) => memory::cudaMemGetInfo;
     context cuMemFree_v2(pointer: DevicePointer) => memory::cudaFree;
     context cuMemHostGetDevicePointer_v2(

@@ -80,11 +80,24 @@ macro_rules! runtime {
 /// Defines functions of the driver that do what one of the runtime does with the same arguments: `context` and `stream` as in
 /// [`driver_api!`].
 #[macro_export]
-macro_rules! forwards {
+macro_rules! forwards_to_runtime {
     ($($form:ident $name:ident($($argument:ident: $type:ty),* $(,)?) => $($function:ident)::+;)*) => {
         $($crate::driver_api! {
             $form fn $name($($argument: $type),*) {
                 $crate::runtime!($($function)::+($($argument),*))
+            }
+        })*
+    };
+}
+
+/// Defines functions of the driver that do what a function of [`session`](crate::session) does with the same arguments: `context`
+/// and `stream` as in [`driver_api!`].
+#[macro_export]
+macro_rules! forwards {
+    ($($form:ident $name:ident($($argument:ident: $type:ty),* $(,)?) => $($function:ident)::+;)*) => {
+        $($crate::driver_api! {
+            $form fn $name($($argument: $type),*) {
+                $crate::session::$($function)::+($($argument),*)
             }
         })*
     };

@@ -1,11 +1,11 @@
 //! Copies from and to arrays in one and two dimensions.
 
+use crate::abi::stream::StreamHandle;
 use crate::cuda_api;
 use crate::runtime::copy::Direction;
 use crate::session::array::{self, Array};
 use crate::session::operation::{self, Copy, End, Operation};
 use crate::session::ranges::{self, Place};
-use crate::session::stream::StreamHandle;
 use balar_host::CudaError;
 use balar_host::call::CopyShape;
 use std::ffi::c_int;

@@ -3,10 +3,10 @@
 use super::copy::{Direction, copy};
 use crate::abi::arguments::{In, Out};
 use crate::abi::pool::{MemLocation, location_type};
+use crate::abi::stream::StreamHandle;
 use crate::cuda_api;
 use crate::session::operation::{self, Operation};
 use crate::session::ranges::{self, Place};
-use crate::session::stream::StreamHandle;
 use balar_host::{Call, CudaError};
 use std::ffi::c_void;
 

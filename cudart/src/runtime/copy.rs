@@ -2,10 +2,10 @@
 
 use crate::abi::arguments::In;
 use crate::abi::copy::{Extent, Memcpy3DParameters, PitchedPointer, Position};
+use crate::abi::stream::StreamHandle;
 use crate::cuda_api;
 use crate::session::operation::{self, Copy, End, Operation};
 use crate::session::ranges::{self, Place};
-use crate::session::stream::StreamHandle;
 use crate::session::{copy_parameters, process};
 use balar_host::CudaError;
 use balar_host::call::CopyShape;

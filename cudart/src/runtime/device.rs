@@ -60,8 +60,8 @@ fn reset() -> Result<(), CudaError> {
     code::forget_device(device);
     ranges::forget_device(device);
     footprint::forget_device(device);
-    super::stream::forget_device(device);
-    super::event::forget_device(device);
+    crate::session::stream::forget_device(device);
+    crate::session::event::forget_device(device);
     super::array::forget_device(device);
     super::texture::forget_device(device);
     super::pool::forget_device(device);

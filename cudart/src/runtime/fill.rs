@@ -1,10 +1,10 @@
 //! Filling memory (`cudaMemset` and its like).
 
 use crate::abi::copy::{Extent, PitchedPointer};
+use crate::abi::stream::StreamHandle;
 use crate::cuda_api;
 use crate::session::operation::{self, HostRows, Operation};
 use crate::session::ranges::{self, Place};
-use crate::session::stream::StreamHandle;
 use balar_host::call::CopyShape;
 use balar_host::{Call, CudaError};
 use std::ffi::c_int;

@@ -2,10 +2,10 @@
 
 use crate::abi::arguments::{Dim3, In};
 use crate::abi::launch::{LaunchAttribute, attribute};
+use crate::abi::stream::StreamHandle;
 use crate::cuda_api;
 use crate::session::code::LoadedKernel;
 use crate::session::operation::{self, Operation};
-use crate::session::stream::StreamHandle;
 use crate::session::{event, process, registry, thread};
 use balar_host::call::Launch;
 use balar_host::{Call, CudaError};

@@ -1,11 +1,11 @@
 //! Managed memory, and advice about it. Every page is resident wherever it is used: advice changes nothing, and is kept.
 
 use crate::abi::arguments::{In, Out};
+use crate::abi::stream::StreamHandle;
 use crate::cuda_api;
 use crate::session::operation::{self, Operation};
 use crate::session::process;
 use crate::session::ranges::{self, Place, Sharing};
-use crate::session::stream::StreamHandle;
 use balar_host::{Call, CudaError};
 use std::collections::BTreeMap;
 use std::ffi::{c_int, c_void};

@@ -2,11 +2,12 @@
 
 use crate::abi::arguments::{In, Out};
 use crate::abi::pool::{ACCESS_READ_WRITE, MemAccessDesc, MemLocation, MemPoolProps, location_type, pool_attribute};
+use crate::abi::stream::StreamHandle;
 use crate::cuda_api;
 use crate::runtime::graph::free_work;
 use crate::session::graph::{Work, allocation, footprint};
 use crate::session::handles::{Handles, Kind};
-use crate::session::stream::{self, StreamHandle};
+use crate::session::stream;
 use crate::session::{capture, connection, process};
 use balar_host::{Call, CallResult, CudaError};
 use std::collections::BTreeMap;

@@ -2,10 +2,10 @@
 
 use super::copy::{self, Direction};
 use crate::abi::arguments::Out;
+use crate::abi::stream::StreamHandle;
 use crate::cuda_api;
 use crate::session::code;
 use crate::session::registry::{self, HostVariable};
-use crate::session::stream::StreamHandle;
 use balar_host::call::ModuleVariable;
 use balar_host::{CudaError, memory};
 use std::ffi::c_int;

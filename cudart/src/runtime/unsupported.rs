@@ -2,10 +2,11 @@
 //! interfaces, graphics, green contexts. They refuse as CUDA does on a system without them; what works on handles finds none.
 
 use crate::abi::arguments::Out;
+use crate::abi::stream::StreamHandle;
 use crate::cuda_api;
 use crate::session::event::{self, EVENTS};
 use crate::session::ranges::{self, Place};
-use crate::session::stream::{self, StreamHandle};
+use crate::session::stream;
 use crate::session::{graph, process};
 use balar_host::CudaError;
 use std::ffi::{c_int, c_void};

@@ -4,6 +4,8 @@ use super::graph::{self, Dependency, Work};
 use super::operation::Operation;
 use super::stream::Stream;
 use super::thread;
+use crate::abi::capture::{ActiveCapture, CaptureInfo, capture_status};
+use crate::abi::graph::EdgeData;
 use balar_host::CudaError;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -75,18 +77,15 @@ struct CapturedStream {
     /// What the stream's next operation waits for.
     dependencies: Vec<Dependency>,
     /// The dependencies as the program was shown them.
-    shown: (Vec<u64>, Vec<crate::abi::graph::EdgeData>),
+    shown: (Vec<u64>, Vec<EdgeData>),
 }
 
 /// The state of a stream's capture.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Status {
-    /// Its number.
-    pub capture: u64,
+struct Status {
+    capture: u64,
     /// Whether it can still give a graph.
-    pub is_valid: bool,
-    /// The graph.
-    pub graph: u64,
+    is_valid: bool,
+    graph: u64,
 }
 
 fn lock() -> MutexGuard<'static, Captures> {
@@ -205,6 +204,12 @@ pub fn begin(stream: &Stream, mode: Mode, into: Option<(u64, Vec<Dependency>)>) 
     Ok(())
 }
 
+/// Sets what capture forbids to the calling thread (`cudaStreamCaptureMode`); gives what it was.
+pub fn exchange_mode(new: i32) -> Result<i32, CudaError> {
+    Mode::of_code(new)?;
+    Ok(thread::with(|thread| thread.capture_mode.replace(new)))
+}
+
 /// Ends the capture that began with the stream; gives the graph.
 pub fn end(stream: &Stream) -> Result<u64, CudaError> {
     let mut captures = lock();
@@ -237,7 +242,7 @@ pub fn end(stream: &Stream) -> Result<u64, CudaError> {
 }
 
 /// The state of a stream's capture; `None` where it has none.
-pub fn status(stream: &Stream) -> Result<Option<Status>, CudaError> {
+fn status(stream: &Stream) -> Result<Option<Status>, CudaError> {
     if none() {
         return Ok(None);
     }
@@ -251,17 +256,38 @@ pub fn status(stream: &Stream) -> Result<Option<Status>, CudaError> {
     }))
 }
 
+/// The state of a stream's capture as programs are told it; with what the stream's next operation waits for if
+/// `with_dependencies`.
+pub fn info(stream: &Stream, with_dependencies: bool) -> Result<CaptureInfo, CudaError> {
+    let Some(status) = status(stream)? else {
+        return Ok(CaptureInfo { status: capture_status::NONE, active: None });
+    };
+    if !status.is_valid {
+        return Ok(CaptureInfo { status: capture_status::INVALIDATED, active: None });
+    }
+    let dependencies = if with_dependencies { show_dependencies(stream) } else { None };
+    let active = ActiveCapture { number: status.capture, graph: status.graph, dependencies };
+    Ok(CaptureInfo { status: capture_status::ACTIVE, active: Some(active) })
+}
+
 /// What the stream's next operation waits for: addresses of the nodes and of their edges' data, which stay until the stream goes
 /// on, and their number.
-pub fn show_dependencies(stream: &Stream) -> Option<(u64, u64, u64)> {
+fn show_dependencies(stream: &Stream) -> Option<(u64, u64, usize)> {
     let mut captures = lock();
     let stream = captures.streams.get_mut(&stream.number)?;
     stream.shown = stream.dependencies.iter().map(|dependency| (dependency.node, dependency.edge)).unzip();
-    Some((stream.shown.0.as_ptr() as u64, stream.shown.1.as_ptr() as u64, stream.shown.0.len() as u64))
+    Some((stream.shown.0.as_ptr() as u64, stream.shown.1.as_ptr() as u64, stream.shown.0.len()))
 }
 
-/// Changes what the stream's next operation waits for: adds to it, or replaces it.
-pub fn update_dependencies(stream: &Stream, new: Vec<Dependency>, replaces: bool) -> Result<(), CudaError> {
+/// Changes what the stream's next operation waits for, as `flags` say: adds to it, or replaces it.
+pub fn update_dependencies(stream: &Stream, new: Vec<Dependency>, flags: u32) -> Result<(), CudaError> {
+    /// `cudaStreamAddCaptureDependencies`.
+    const ADD: u32 = 0;
+    /// `cudaStreamSetCaptureDependencies`.
+    const SET: u32 = 1;
+    if !matches!(flags, ADD | SET) {
+        return Err(CudaError::InvalidValue);
+    }
     let mut captures = lock();
     if !captures.streams.contains_key(&stream.number) || !captures.is_captured(stream)? {
         return Err(CudaError::IllegalState);
@@ -273,7 +299,7 @@ pub fn update_dependencies(stream: &Stream, new: Vec<Dependency>, replaces: bool
         if are_there { Ok(()) } else { Err(CudaError::InvalidValue) }
     })?;
     if let Some(stream) = captures.streams.get_mut(&stream.number) {
-        if replaces {
+        if flags == SET {
             stream.dependencies.clear();
         }
         stream.wait_for(new);

@@ -1,7 +1,8 @@
 //! Operations of streams: what a stream does in its order, at once or as a node of a graph.
 
-use super::stream::{self, StreamHandle};
+use super::stream;
 use super::{capture, connection, devices, process, ranges, staging};
+use crate::abi::stream::StreamHandle;
 use balar_host::call::{CopyEnd, CopyShape};
 use balar_host::{Bytes, Call, CallResult, CudaError, memory};
 use std::borrow::Cow;

@@ -7,10 +7,11 @@ use crate::abi::graph::{
     HostNodeParams, InstantiateParams, KernelNodeParams, MemsetParams, UpdateResultInfo, instantiate_flags,
     update_result,
 };
+use crate::abi::stream::StreamHandle;
 use crate::cuda_api;
 use crate::session::graph::executable::{self, InstantiationError, UpdateError};
 use crate::session::graph::{self, Work};
-use crate::session::stream::{self, StreamHandle};
+use crate::session::stream;
 use crate::session::{capture, event, thread};
 use balar_host::CudaError;
 use std::ffi::{c_char, c_int};

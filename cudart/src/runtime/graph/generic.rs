@@ -8,7 +8,6 @@ use crate::abi::graph::{
     MemsetParams, node_type,
 };
 use crate::cuda_api;
-use crate::runtime::capture::dependencies;
 use crate::session::graph::{self, Dependency, Work, executable};
 use balar_host::CudaError;
 use bytemuck::Zeroable;
@@ -96,7 +95,7 @@ fn parameters_of(work: &mut Work) -> Result<GraphNodeParams, CudaError> {
 
 cuda_api! {
     fn cudaGraphAddNode(node: Out<u64>, graph: u64, after: In<u64>, count: usize, parameters: Out<GraphNodeParams>) {
-        add(node, graph, &dependencies(after, In::absent(), count)?, parameters)
+        add(node, graph, &Dependency::list(after, In::absent(), count)?, parameters)
     }
 
     fn cudaGraphAddNode_v2(
@@ -107,7 +106,7 @@ cuda_api! {
         count: usize,
         parameters: Out<GraphNodeParams>,
     ) {
-        add(node, graph, &dependencies(after, edges, count)?, parameters)
+        add(node, graph, &Dependency::list(after, edges, count)?, parameters)
     }
 
     fn cudaGraphAddNode_13(
@@ -118,7 +117,7 @@ cuda_api! {
         count: usize,
         parameters: Out<GraphNodeParams>,
     ) {
-        add(node, graph, &dependencies(after, edges, count)?, parameters)
+        add(node, graph, &Dependency::list(after, edges, count)?, parameters)
     }
 
     fn cudaGraphNodeSetParams(node: u64, parameters: In<GraphNodeParams>) {

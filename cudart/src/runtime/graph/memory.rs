@@ -4,7 +4,6 @@ use crate::abi::arguments::{In, Out};
 use crate::abi::graph::MemAllocNodeParams;
 use crate::abi::pool::{MemPoolProps, graph_memory_attribute, location_type};
 use crate::cuda_api;
-use crate::runtime::capture::dependencies;
 use crate::session::graph::allocation::{self, Allocation};
 use crate::session::graph::{self, Dependency, Work, footprint};
 use crate::session::process;
@@ -71,7 +70,7 @@ cuda_api! {
         parameters.check()?;
         // SAFETY: a place that is not null holds the parameters.
         let mut filled = unsafe { parameters.pointer().read_unaligned() };
-        add_allocation(node, graph, &dependencies(after, In::absent(), count)?, &mut filled)?;
+        add_allocation(node, graph, &Dependency::list(after, In::absent(), count)?, &mut filled)?;
         parameters.set(filled)
     }
 
@@ -80,7 +79,7 @@ cuda_api! {
     }
 
     fn cudaGraphAddMemFreeNode(node: Out<u64>, graph: u64, after: In<u64>, count: usize, address: u64) {
-        super::nodes::add(node, graph, &dependencies(after, In::absent(), count)?, free_work(address)?)
+        super::nodes::add(node, graph, &Dependency::list(after, In::absent(), count)?, free_work(address)?)
     }
 
     fn cudaGraphMemFreeNodeGetParams(node: u64, address: Out<u64>) {

@@ -4,7 +4,6 @@ use crate::abi::arguments::{In, Out};
 use crate::abi::copy::Memcpy3DParameters;
 use crate::abi::graph::{HostNodeParams, KernelNodeParams, MemsetParams};
 use crate::cuda_api;
-use crate::runtime::capture::dependencies;
 use crate::runtime::copy::Direction;
 use crate::runtime::launch;
 use crate::session::graph::node::{CopyWork, KernelWork};
@@ -24,7 +23,7 @@ pub fn add(node: Out<u64>, graph: u64, dependencies: &[Dependency], work: Work) 
 }
 
 fn add_plain(node: Out<u64>, graph: u64, after: In<u64>, count: usize, work: Work) -> Result<(), CudaError> {
-    add(node, graph, &dependencies(after, In::absent(), count)?, work)
+    add(node, graph, &Dependency::list(after, In::absent(), count)?, work)
 }
 
 /// Has a node do something else of the same kind.

@@ -1,6 +1,7 @@
 //! Nodes of graphs and what they do.
 
 use super::allocation::Allocation;
+use crate::abi::arguments::In;
 use crate::abi::copy::Memcpy3DParameters;
 use crate::abi::graph::{EdgeData, HostNodeParams, MemsetParams, node_type};
 use crate::session::operation::{Copy, Operation};
@@ -35,6 +36,13 @@ impl Dependency {
     /// All of a node.
     pub fn on(node: u64) -> Dependency {
         Dependency { node, edge: EdgeData::default() }
+    }
+
+    /// Dependencies as C has them: arrays of nodes and, where given, of the edges to them.
+    pub fn list(nodes: In<u64>, edges: In<EdgeData>, count: usize) -> Result<Vec<Dependency>, CudaError> {
+        let nodes = nodes.array(count)?;
+        let edges = if edges.is_null() { vec![EdgeData::default(); count] } else { edges.array(count)? };
+        Ok(nodes.into_iter().zip(edges).map(|(node, edge)| Dependency { node, edge }).collect())
     }
 }
 
