@@ -13,6 +13,7 @@ pub mod graph;
 pub mod launch;
 #[cfg(test)]
 pub(crate) mod layout;
+pub mod pointer;
 pub mod pool;
 pub mod stream;
 pub mod texture;

@@ -64,7 +64,7 @@ fn reset() -> Result<(), CudaError> {
     crate::session::event::forget_device(device);
     super::array::forget_device(device);
     super::texture::forget_device(device);
-    super::pool::forget_device(device);
+    crate::session::pool::forget_device(device);
     settings().devices.remove(&device);
     thread::with(|thread| thread.default_streams.borrow_mut().remove(&device));
     Ok(())

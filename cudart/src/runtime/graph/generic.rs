@@ -38,7 +38,7 @@ unsafe fn work_of(parameters: &GraphNodeParams) -> Result<Work, CudaError> {
         node_type::EVENT_RECORD => {
             crate::session::event::number(parameters.value[0]).map(|_| Work::EventRecord(parameters.value[0]))
         }
-        node_type::MEM_FREE => memory::free_work(parameters.value[0]),
+        node_type::MEM_FREE => Work::free(parameters.value[0]),
         node_type::SEMAPHORE_SIGNAL | node_type::SEMAPHORE_WAIT | node_type::CONDITIONAL => {
             Err(CudaError::NotSupported)
         }

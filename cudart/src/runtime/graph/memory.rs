@@ -44,11 +44,6 @@ pub fn add_allocation(
     Ok(())
 }
 
-/// The end of memory that a node allocates.
-pub fn free_work(address: u64) -> Result<Work, CudaError> {
-    allocation::find(address).map(|_| Work::Free(address)).ok_or(CudaError::InvalidValue)
-}
-
 /// Memory of a node as programs ask for it.
 pub fn allocation_parameters(work: &Work) -> Result<MemAllocNodeParams, CudaError> {
     let Work::Allocate(memory) = work else { return Err(CudaError::InvalidValue) };
@@ -79,7 +74,7 @@ cuda_api! {
     }
 
     fn cudaGraphAddMemFreeNode(node: Out<u64>, graph: u64, after: In<u64>, count: usize, address: u64) {
-        super::nodes::add(node, graph, &Dependency::list(after, In::absent(), count)?, free_work(address)?)
+        super::nodes::add(node, graph, &Dependency::list(after, In::absent(), count)?, Work::free(address)?)
     }
 
     fn cudaGraphMemFreeNodeGetParams(node: u64, address: Out<u64>) {

@@ -7,8 +7,6 @@ pub mod memory;
 pub mod nodes;
 pub mod user_object;
 
-pub use memory::free_work;
-
 use crate::abi::arguments::{Out, Text};
 use crate::cuda_api;
 use crate::session::graph::{self, Work, dot, executable as executables};

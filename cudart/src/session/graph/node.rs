@@ -1,6 +1,6 @@
 //! Nodes of graphs and what they do.
 
-use super::allocation::Allocation;
+use super::allocation::{self, Allocation};
 use crate::abi::arguments::In;
 use crate::abi::copy::Memcpy3DParameters;
 use crate::abi::graph::{EdgeData, HostNodeParams, MemsetParams, node_type};
@@ -110,6 +110,11 @@ impl Work {
             Operation::Call(call @ Call::Memset { .. }) => Ok(Work::Memset(Box::new(call))),
             Operation::Call(_) => Err(CudaError::StreamCaptureUnsupported),
         }
+    }
+
+    /// The end of memory that a node allocates.
+    pub fn free(address: u64) -> Result<Work, CudaError> {
+        allocation::find(address).map(|_| Work::Free(address)).ok_or(CudaError::InvalidValue)
     }
 
     /// A fill as the program says it.
