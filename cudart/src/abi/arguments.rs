@@ -2,7 +2,7 @@
 //! these types make its pointers safe to use.
 
 use balar_host::CudaError;
-use std::ffi::{CStr, c_char};
+use std::ffi::{CStr, c_char, c_int};
 
 /// Where a result goes: null, or valid for writing a `T`.
 #[repr(transparent)]
@@ -162,6 +162,40 @@ impl From<Dim3> for [u32; 3] {
     }
 }
 
+/// Writes a text and a zero byte where there are `room` bytes.
+///
+/// # Safety
+///
+/// `place` is null or valid for writing `room` bytes.
+pub unsafe fn write_text(place: *mut c_char, room: c_int, text: &str) -> Result<(), CudaError> {
+    let room = usize::try_from(room).map_err(|_| CudaError::InvalidValue)?;
+    if place.is_null() || room <= text.len() {
+        return Err(CudaError::InvalidValue);
+    }
+    // SAFETY: there is room for the text and the byte after it.
+    unsafe {
+        std::ptr::copy_nonoverlapping(text.as_ptr(), place.cast::<u8>(), text.len());
+        place.add(text.len()).write(0);
+    }
+    Ok(())
+}
+
+/// Writes handles into an array that has `room` entries; what has no room is left out.
+///
+/// # Safety
+///
+/// `place` is null or valid for writing `room` handles.
+pub unsafe fn write_handles(place: *mut u64, room: u32, handles: &[u64]) -> Result<(), CudaError> {
+    if place.is_null() {
+        return Err(CudaError::InvalidValue);
+    }
+    for (index, handle) in handles.iter().take(room as usize).enumerate() {
+        // SAFETY: there is room for `room` handles.
+        unsafe { place.add(index).write_unaligned(*handle) };
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -175,5 +209,16 @@ mod tests {
         // SAFETY: `value` outlives its use.
         assert_eq!(unsafe { Out::new(&raw mut value) }.set(7), Ok(()));
         assert_eq!(value, 7);
+    }
+
+    #[test]
+    fn a_text_needs_room_for_its_end() {
+        let mut room = [1 as c_char; 16];
+        // SAFETY: as much room as is said.
+        unsafe {
+            assert_eq!(write_text(room.as_mut_ptr(), 12, "0000:01:00.0"), Err(CudaError::InvalidValue));
+            assert_eq!(write_text(room.as_mut_ptr(), 13, "0000:01:00.0"), Ok(()));
+        }
+        assert_eq!(room.map(|c| c as u8)[..14], *b"0000:01:00.0\0\x01");
     }
 }

@@ -248,6 +248,18 @@ pub struct OldProperties {
     pub texture_alignment: c_int,
 }
 
+/// `CUctxCreateParams`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct ContextParameters {
+    /// `CUexecAffinityParam`s.
+    pub affinity: *const c_void,
+    /// Their number.
+    pub affinities: c_int,
+    /// For use together with a graphics library.
+    pub graphics: *const c_void,
+}
+
 /// `CUDA_RESOURCE_DESC`: what a texture or surface object reads.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Zeroable)]

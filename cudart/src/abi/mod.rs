@@ -10,6 +10,7 @@ pub mod device_properties;
 pub mod driver;
 pub mod exports;
 pub mod graph;
+pub mod jit;
 pub mod launch;
 #[cfg(test)]
 pub(crate) mod layout;

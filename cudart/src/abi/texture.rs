@@ -104,6 +104,9 @@ pub struct ResourceViewDesc {
     pub last_layer: u32,
 }
 
+/// Bytes of `cudaResourceViewDesc` in CUDA 13.
+pub const RESOURCE_VIEW_DESC_BYTES_13: usize = 112;
+
 /// `textureReference` of CUDA 11: what a program's texture variable is on the host.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Pod, Zeroable)]

@@ -1,7 +1,6 @@
 //! Copies and fills. The driver's functions say by their names or structures which end is whose; with unified addresses that is
 //! known anyway, so it is checked.
 
-use super::context;
 use crate::abi::arguments::In;
 use crate::abi::driver::{
     Copy2D, Copy3D, CopyEnd3D, DevicePointer, MEMORY_ARRAY, MEMORY_DEVICE, MEMORY_HOST, MEMORY_UNIFIED,
@@ -10,6 +9,7 @@ use crate::abi::stream::StreamHandle;
 use crate::driver_api;
 use crate::session::api::Outcome;
 use crate::session::array;
+use crate::session::context;
 use crate::session::operation::{self, Copy, End, Operation};
 use crate::session::ranges::{self, Place};
 use balar_host::call::CopyShape;

@@ -1,18 +1,16 @@
 //! Devices: their number, names and attributes.
 
 use super::INITIALIZED;
-use crate::abi::arguments::{Out, Text};
+use crate::abi::arguments::{self, Out, Text};
 use crate::abi::driver::OldProperties;
 use crate::driver_api;
 use crate::runtime;
 use crate::session::api::Outcome;
-use crate::session::{devices, process};
+use crate::session::procedure::DRIVER_VERSION;
+use crate::session::{device, devices, process};
 use balar_host::CudaError;
 use std::ffi::{c_char, c_int};
 use std::sync::atomic::Ordering;
-
-/// The version of CUDA that the driver reports: 1000 * major + 10 * minor.
-pub const DRIVER_VERSION: c_int = 13050;
 
 /// Attributes that the runtime does not know (`CUdevice_attribute`): handles of virtual memory management for other processes,
 /// compression, and direct access from other hardware, none of which is there.
@@ -130,19 +128,20 @@ driver_api! {
     }
 
     fn cuDeviceGetPCIBusId(place: *mut c_char, room: c_int, device: c_int) {
-        runtime!(device::cudaDeviceGetPCIBusId(place, room, device))
+        // SAFETY: CUDA's contract.
+        unsafe { arguments::write_text(place, room, &device::bus_id(device)?) }
     }
 
     fn cuDeviceGetByPCIBusId(device: Out<c_int>, text: Text) {
-        runtime!(device::cudaDeviceGetByPCIBusId(device, text))
+        device.set(device::at_bus_id(&text.get()?)? as c_int)
     }
 
     fn cuDeviceCanAccessPeer(can: Out<c_int>, device: c_int, peer: c_int) {
-        runtime!(device::cudaDeviceCanAccessPeer(can, device, peer))
+        can.set(c_int::from(device::can_access(device, peer)?))
     }
 
     fn cuDeviceGetP2PAttribute(value: Out<c_int>, attribute: c_int, device: c_int, peer: c_int) {
-        runtime!(device::cudaDeviceGetP2PAttribute(value, attribute, device, peer))
+        value.set(device::peer_attribute(attribute, device, peer)?)
     }
 
     fn cuDeviceGetUuid(place: Out<[u8; 16]>, device: c_int) {
@@ -153,32 +152,8 @@ driver_api! {
         place.set(uuid(device)?)
     }
 
-    context fn cuCtxSetLimit(limit: c_int, value: usize) {
-        runtime!(device::cudaDeviceSetLimit(limit, value))
-    }
-
-    context fn cuCtxGetLimit(value: Out<usize>, limit: c_int) {
-        runtime!(device::cudaDeviceGetLimit(value, limit))
-    }
-
-    context fn cuCtxSetCacheConfig(preference: c_int) {
-        runtime!(device::cudaDeviceSetCacheConfig(preference))
-    }
-
-    context fn cuCtxGetCacheConfig(preference: Out<c_int>) {
-        runtime!(device::cudaDeviceGetCacheConfig(preference))
-    }
-
-    context fn cuCtxSetSharedMemConfig(banks: c_int) {
-        runtime!(device::cudaDeviceSetSharedMemConfig(banks))
-    }
-
-    context fn cuCtxGetSharedMemConfig(banks: Out<c_int>) {
-        runtime!(device::cudaDeviceGetSharedMemConfig(banks))
-    }
-
-    context fn cuFlushGPUDirectRDMAWrites(target: c_int, scope: c_int) {
-        runtime!(device::cudaDeviceFlushGPUDirectRDMAWrites(target, scope))
+    context fn cuFlushGPUDirectRDMAWrites(_target: c_int, _scope: c_int) {
+        device::flush_remote_writes()
     }
 
     fn cuDeviceGetExecAffinitySupport(supported: Out<c_int>, _kind: c_int, device: c_int) {

@@ -1,10 +1,11 @@
 //! What is asked of and about functions: attributes and occupancy.
 
-use super::{context, device};
+use super::device;
 use crate::abi::arguments::{In, Out};
 use crate::abi::driver::LaunchConfig;
 use crate::session::api::Outcome;
 use crate::session::code::Kernel;
+use crate::session::context;
 use crate::{driver_api, forwards_to_runtime, runtime};
 use balar_host::CudaError;
 use std::ffi::c_int;

@@ -1,6 +1,6 @@
 //! Graphs: those of the runtime. The driver shares its structures but for copies.
 
-use super::{context, copy};
+use super::copy;
 use crate::abi::arguments::{In, Out, Text};
 use crate::abi::driver::{Copy3D, CopyEnd3D, KernelNode2, MEMORY_ARRAY, MEMORY_UNIFIED, NodeOfCopy};
 use crate::abi::graph::{
@@ -10,6 +10,7 @@ use crate::abi::graph::{
 use crate::abi::stream::StreamHandle;
 use crate::session::api::Outcome;
 use crate::session::array;
+use crate::session::context;
 use crate::session::graph::node::CopyWork;
 use crate::session::graph::{self, Dependency, Work};
 use crate::session::operation::End;

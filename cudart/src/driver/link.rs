@@ -1,13 +1,12 @@
 //! Linking at run time (`cuLink*`): several images become one, which a module is made of later.
 
-use super::image;
-use super::module::{Log, answer_options, error_text};
 use crate::abi::arguments::{In, Out, Text};
+use crate::abi::jit::{Log, answer_options, error_text};
 use crate::driver_api;
 use crate::session::api::Outcome;
-use crate::session::code::Code;
+use crate::session::code::{Code, Image};
 use crate::session::handles::{Handles, Kind};
-use crate::session::{connection, thread};
+use crate::session::{connection, image, thread};
 use balar_host::{Call, CudaError};
 use std::ffi::{c_int, c_void};
 
@@ -61,7 +60,7 @@ fn add_file(linker: u64, kind: c_int, path: Text) -> Outcome {
 
 /// Loads the images as a module would be, to say now what is wrong with them.
 fn check(images: &[Vec<u8>]) -> Outcome {
-    let images = images.iter().map(|image| crate::session::code::Image::Copied(image.as_slice().into())).collect();
+    let images = images.iter().map(|image| Image::Copied(image.as_slice().into())).collect();
     let device = thread::device();
     let module = Code::new("cuLinkComplete", images).on(device)?;
     connection::call_on(device, &Call::ModuleUnload { module: module.number }).map(|_| ())

@@ -1,11 +1,11 @@
 //! Memory of devices, of the host, and managed; what is known of an address.
 
-use super::context;
 use crate::abi::arguments::{In, Out};
 use crate::abi::driver::{DevicePointer, MEMORY_DEVICE, MEMORY_HOST};
 use crate::abi::pool::{MemAccessDesc, MemLocation, MemPoolProps};
 use crate::abi::stream::StreamHandle;
 use crate::session::api::Outcome;
+use crate::session::context;
 use crate::session::pointer::{Known, known};
 use crate::session::{host_memory, managed, memory, pool};
 use crate::{driver_api, forwards};
@@ -60,21 +60,21 @@ fn write_unknown(place: *mut c_void, attribute: u32) -> Outcome {
 }
 
 forwards! {
-    context cuMemFree_v2(pointer: DevicePointer) => memory::free;
-    context cuMemHostRegister(pointer: u64, bytes: usize, flags: u32) => host_memory::register;
-    context cuMemHostRegister_v2(pointer: u64, bytes: usize, flags: u32) => host_memory::register;
-    context cuMemHostUnregister(pointer: u64) => host_memory::unregister;
-    stream cuMemPrefetchAsync_v2(
+    context fn cuMemFree_v2(pointer: DevicePointer) => memory::free;
+    context fn cuMemHostRegister(pointer: u64, bytes: usize, flags: u32) => host_memory::register;
+    context fn cuMemHostRegister_v2(pointer: u64, bytes: usize, flags: u32) => host_memory::register;
+    context fn cuMemHostUnregister(pointer: u64) => host_memory::unregister;
+    stream fn cuMemPrefetchAsync_v2(
         pointer: u64, bytes: usize, location: MemLocation, flags: u32, stream: StreamHandle,
     ) => managed::prefetch;
-    context cuMemAdvise_v2(pointer: u64, bytes: usize, advice: c_int, location: MemLocation) => managed::advise;
+    context fn cuMemAdvise_v2(pointer: u64, bytes: usize, advice: c_int, location: MemLocation) => managed::advise;
 
-    stream cuMemFreeAsync(pointer: u64, stream: StreamHandle) => pool::free;
-    context cuDeviceSetMemPool(device: c_int, pool: u64) => pool::set_current_of;
-    context cuMemPoolDestroy(pool: u64) => pool::destroy;
-    context cuMemPoolTrimTo(pool: u64, keep: usize) => pool::trim;
-    context cuMemPoolGetAttribute(pool: u64, attribute: u32, value: Out<u64>) => pool::get_attribute;
-    context cuMemPoolSetAttribute(pool: u64, attribute: u32, value: In<u64>) => pool::change_attribute;
+    stream fn cuMemFreeAsync(pointer: u64, stream: StreamHandle) => pool::free;
+    context fn cuDeviceSetMemPool(device: c_int, pool: u64) => pool::set_current_of;
+    context fn cuMemPoolDestroy(pool: u64) => pool::destroy;
+    context fn cuMemPoolTrimTo(pool: u64, keep: usize) => pool::trim;
+    context fn cuMemPoolGetAttribute(pool: u64, attribute: u32, value: Out<u64>) => pool::get_attribute;
+    context fn cuMemPoolSetAttribute(pool: u64, attribute: u32, value: In<u64>) => pool::change_attribute;
 }
 
 driver_api! {

@@ -10,7 +10,6 @@ pub mod device;
 pub mod error;
 pub mod function;
 pub mod graph;
-mod image;
 pub mod launch;
 pub mod link;
 pub mod memory;
@@ -90,16 +89,22 @@ macro_rules! forwards_to_runtime {
     };
 }
 
-/// Defines functions of the driver that do what a function of [`session`](crate::session) does with the same arguments: `context`
-/// and `stream` as in [`driver_api!`].
+/// Defines functions of the driver that do what a function of [`session`](crate::session) does with the same arguments, in the forms of
+/// [`driver_api!`].
 #[macro_export]
 macro_rules! forwards {
-    ($($form:ident $name:ident($($argument:ident: $type:ty),* $(,)?) => $($function:ident)::+;)*) => {
-        $($crate::driver_api! {
-            $form fn $name($($argument: $type),*) {
-                $crate::session::$($function)::+($($argument),*)
-            }
-        })*
+    () => {};
+    (fn $name:ident($($argument:ident: $type:ty),* $(,)?) => $($function:ident)::+; $($rest:tt)*) => {
+        $crate::driver_api! {
+            fn $name($($argument: $type),*) { $crate::session::$($function)::+($($argument),*) }
+        }
+        $crate::forwards! { $($rest)* }
+    };
+    ($form:ident fn $name:ident($($argument:ident: $type:ty),* $(,)?) => $($function:ident)::+; $($rest:tt)*) => {
+        $crate::driver_api! {
+            $form fn $name($($argument: $type),*) { $crate::session::$($function)::+($($argument),*) }
+        }
+        $crate::forwards! { $($rest)* }
     };
 }
 
@@ -110,7 +115,7 @@ pub fn early(body: impl FnOnce() -> Outcome) -> Outcome {
 
 /// Runs the body of a function that works after `cuInit`. A program that uses the runtime too need not call it.
 pub fn initialized(body: impl FnOnce() -> Outcome) -> Outcome {
-    if !INITIALIZED.load(Ordering::Relaxed) && !context::runtime_is_used() {
+    if !INITIALIZED.load(Ordering::Relaxed) && !crate::session::context::runtime_is_used() {
         return Err(CudaError::InitializationError);
     }
     early(body)
@@ -119,7 +124,7 @@ pub fn initialized(body: impl FnOnce() -> Outcome) -> Outcome {
 /// Runs the body of a function that needs a current context.
 pub fn in_context(body: impl FnOnce() -> Outcome) -> Outcome {
     initialized(|| {
-        context::current()?;
+        crate::session::context::current()?;
         body()
     })
 }

@@ -1,12 +1,12 @@
 //! Streams, events, capture, and functions of the host in streams.
 
-use super::context;
 use crate::abi::arguments::{In, Out};
 use crate::abi::capture::CaptureInfoPlaces;
 use crate::abi::graph::{EdgeData, HostNodeParams};
 use crate::abi::stream::{AttributeValue, StreamCallback, StreamHandle};
 use crate::session::api::Outcome;
 use crate::session::capture::{self, Mode};
+use crate::session::context;
 use crate::session::graph::Dependency;
 use crate::session::{event, process, stream};
 use crate::{driver_api, forwards};
@@ -40,21 +40,21 @@ fn elapsed(milliseconds: Out<f32>, start: u64, end: u64) -> Outcome {
 }
 
 forwards! {
-    context cuStreamDestroy(stream: StreamHandle) => stream::destroy;
-    context cuStreamDestroy_v2(stream: StreamHandle) => stream::destroy;
-    stream cuStreamSynchronize(stream: StreamHandle) => stream::synchronize;
-    stream cuStreamQuery(stream: StreamHandle) => stream::query;
-    stream cuStreamWaitEvent(stream: StreamHandle, event: u64, flags: u32) => stream::wait_event;
-    stream cuStreamAttachMemAsync(stream: StreamHandle, pointer: u64, bytes: usize, flags: u32) => stream::attach;
-    stream cuStreamAddCallback(
+    context fn cuStreamDestroy(stream: StreamHandle) => stream::destroy;
+    context fn cuStreamDestroy_v2(stream: StreamHandle) => stream::destroy;
+    stream fn cuStreamSynchronize(stream: StreamHandle) => stream::synchronize;
+    stream fn cuStreamQuery(stream: StreamHandle) => stream::query;
+    stream fn cuStreamWaitEvent(stream: StreamHandle, event: u64, flags: u32) => stream::wait_event;
+    stream fn cuStreamAttachMemAsync(stream: StreamHandle, pointer: u64, bytes: usize, flags: u32) => stream::attach;
+    stream fn cuStreamAddCallback(
         stream: StreamHandle, function: Option<StreamCallback>, data: u64, flags: u32,
     ) => stream::add_callback;
 
-    context cuEventDestroy(event: u64) => event::destroy;
-    context cuEventDestroy_v2(event: u64) => event::destroy;
-    stream cuEventRecordWithFlags(event: u64, stream: StreamHandle, flags: u32) => event::record;
-    context cuEventQuery(event: u64) => event::query;
-    context cuEventSynchronize(event: u64) => event::synchronize;
+    context fn cuEventDestroy(event: u64) => event::destroy;
+    context fn cuEventDestroy_v2(event: u64) => event::destroy;
+    stream fn cuEventRecordWithFlags(event: u64, stream: StreamHandle, flags: u32) => event::record;
+    context fn cuEventQuery(event: u64) => event::query;
+    context fn cuEventSynchronize(event: u64) => event::synchronize;
 }
 
 driver_api! {

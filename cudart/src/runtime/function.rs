@@ -2,9 +2,8 @@
 
 use crate::abi::arguments::Out;
 use crate::cuda_api;
-use crate::driver::module::cuFuncGetName;
 use crate::session::code::Kernel;
-use crate::session::{connection, process, registry};
+use crate::session::{connection, module, process, registry};
 use balar_host::call::{Function, FunctionAttributes};
 use balar_host::{Call, CallResult, CudaError};
 use std::ffi::{c_char, c_int};
@@ -124,11 +123,6 @@ fn set_attribute(kernel: &Arc<Kernel>, device: u32, attribute: c_int, value: c_i
     }
 }
 
-/// The outcome that a function of the driver gave.
-pub fn outcome_of(code: c_int) -> Result<(), CudaError> {
-    if code == 0 { Ok(()) } else { Err(CudaError::from_code(code as u32).unwrap_or(CudaError::Unknown)) }
-}
-
 cuda_api! {
     fn cudaFuncGetAttributes(result: Out<Attributes>, function: usize) {
         result.check()?;
@@ -169,20 +163,18 @@ cuda_api! {
 
     fn cudaFuncGetName(name: Out<*const c_char>, function: usize) {
         let kernel = registry::kernel(function)?;
-        // SAFETY: the same contract as this function's.
-        outcome_of(unsafe { cuFuncGetName(name, kernel.handle()) })
+        name.set(module::name_for_c(&kernel))
     }
 
     fn cudaFuncGetParamCount(function: usize, count: Out<usize>) {
         count.check()?;
-        count.set(registry::kernel(function)?.loaded()?.description().parameters.len())
+        count.set(module::parameter_count(&*registry::kernel(function)?)?)
     }
 
     fn cudaFuncGetParamInfo(function: usize, index: usize, offset: Out<usize>, bytes: Out<usize>) {
-        let kernel = registry::kernel(function)?.loaded()?;
-        let &(at, size) = kernel.description().parameters.get(index).ok_or(CudaError::InvalidValue)?;
-        offset.set(at as usize)?;
-        bytes.set_if_wanted(size as usize);
+        let (at, size) = module::parameter(&*registry::kernel(function)?, index)?;
+        offset.set(at)?;
+        bytes.set_if_wanted(size);
         Ok(())
     }
 

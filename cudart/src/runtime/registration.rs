@@ -4,16 +4,12 @@ use crate::abi::arguments::{Dim3, In, Out, Text};
 use crate::cuda_api;
 use crate::session::code::{Code, Image, Kernel};
 use crate::session::registry::{self, HostVariable, Variable};
-use crate::session::{process, thread};
+use crate::session::{image, process, thread};
 use balar_host::CudaError;
 use std::ffi::{c_char, c_int, c_void};
 
-/// What a `.nvFatBinSegment` record begins with.
-const SEGMENT_MAGIC: u32 = 0x4662_43b1;
 /// A record of code that was compiled in pieces and linked: its second pointer is a list of the pieces.
 const LINKED: u32 = 2;
-/// What a fatbin container begins with.
-const CONTAINER_MAGIC: u32 = 0xba55_ed50;
 
 /// A record of the section `.nvFatBinSegment`.
 #[repr(C)]
@@ -40,7 +36,7 @@ struct ContainerHeader {
 
 /// The images of a record: of linked code, those of its pieces, which the device links as it compiles them.
 fn images(segment: Segment) -> Vec<Image> {
-    if segment.magic != SEGMENT_MAGIC {
+    if segment.magic != image::CONTAINER_RECORD {
         return Vec::new();
     }
     if segment.version == LINKED && !segment.pieces.is_null() {
@@ -62,7 +58,7 @@ fn container(data: *const u8) -> Option<Image> {
     }
     // SAFETY: the record points to a container, which has a header.
     let header = unsafe { data.cast::<ContainerHeader>().read_unaligned() };
-    if header.magic != CONTAINER_MAGIC {
+    if header.magic != image::CONTAINER {
         return None;
     }
     let bytes = usize::from(header.header_bytes).checked_add(usize::try_from(header.bytes).ok()?)?;

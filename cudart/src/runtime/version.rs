@@ -2,8 +2,7 @@
 
 use crate::abi::arguments::{Out, Text};
 use crate::cuda_api;
-use crate::driver::device::DRIVER_VERSION;
-use crate::driver::procedure::{self, Found};
+use crate::session::procedure::{self, DRIVER_VERSION, Found};
 use crate::session::thread;
 use balar_host::CudaError;
 use std::ffi::{c_int, c_void};

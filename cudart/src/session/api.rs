@@ -4,7 +4,6 @@ use super::{process, thread};
 use balar_host::CudaError;
 use std::ffi::{c_char, c_int, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, Ordering};
 
 /// What an API function gives.
 pub type Outcome = Result<(), CudaError>;
@@ -80,18 +79,10 @@ fn contained(body: impl FnOnce() -> Outcome) -> Outcome {
     catch_unwind(AssertUnwindSafe(body)).unwrap_or(Err(CudaError::Unknown))
 }
 
-/// The program has called functions of the runtime.
-static RUNTIME_IS_USED: AtomicBool = AtomicBool::new(false);
-
-/// Whether the program has called functions of the runtime.
-pub fn runtime_is_used() -> bool {
-    RUNTIME_IS_USED.load(Ordering::Relaxed)
-}
-
 /// Runs the body of a function that sets the last error.
 pub fn recorded(body: impl FnOnce() -> Outcome) -> c_int {
     if !thread::is_in_driver() {
-        RUNTIME_IS_USED.store(true, Ordering::Relaxed);
+        super::context::use_runtime();
     }
     let outcome = contained(body);
     if let Err(error) = outcome {

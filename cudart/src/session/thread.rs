@@ -118,11 +118,11 @@ pub fn last_error(forget: bool) -> Result<(), CudaError> {
 
 impl LastError {
     fn stays(self) -> bool {
-        is_sticky(self.error) && self.resets == process::resets()
+        super::device::is_sticky(self.error) && self.resets == process::resets()
     }
 
     fn ended_by_reset(self) -> bool {
-        is_sticky(self.error) && self.resets != process::resets()
+        super::device::is_sticky(self.error) && self.resets != process::resets()
     }
 }
 
@@ -140,24 +140,6 @@ pub fn keeping_last_error<T>(call: impl FnOnce() -> T) -> T {
 /// Whether a function of the driver is what the program has called.
 pub fn is_in_driver() -> bool {
     with(|thread| thread.in_driver.get())
-}
-
-/// Whether nothing works on a device after such an error, until the device is reset.
-pub fn is_sticky(error: CudaError) -> bool {
-    use CudaError as E;
-    matches!(
-        error,
-        E::IllegalAddress
-            | E::LaunchTimeout
-            | E::Assert
-            | E::HardwareStackError
-            | E::IllegalInstruction
-            | E::MisalignedAddress
-            | E::InvalidAddressSpace
-            | E::InvalidPc
-            | E::LaunchFailure
-            | E::ECCUncorrectable
-    )
 }
 
 /// Calls a function whose default stream is the thread's own.

@@ -1,15 +1,14 @@
 //! Images of device code that a program gives by their address alone: how long they are says their content.
 
-use crate::abi::arguments::Text;
-use crate::session::code::Image;
+use super::code::Image;
 use balar_host::CudaError;
 use std::ffi::{CStr, c_void};
 use std::sync::Arc;
 
 /// First four bytes of a fatbin container.
-const CONTAINER: u32 = 0xba55_ed50;
+pub const CONTAINER: u32 = 0xba55_ed50;
 /// First four bytes of the record that points to one.
-const CONTAINER_RECORD: u32 = 0x4662_43b1;
+pub const CONTAINER_RECORD: u32 = 0x4662_43b1;
 /// First four bytes of an ELF file, of which cubins are a kind.
 const ELF: u32 = u32::from_le_bytes(*b"\x7fELF");
 /// First eight bytes of what [`linked`] makes.
@@ -52,8 +51,8 @@ pub unsafe fn at(address: *const c_void) -> Result<Vec<Image>, CudaError> {
 }
 
 /// The images in a file.
-pub fn in_file(path: Text) -> Result<Vec<Image>, CudaError> {
-    let mut data = std::fs::read(path.get()?).map_err(|_| CudaError::FileNotFound)?;
+pub fn in_file(path: &str) -> Result<Vec<Image>, CudaError> {
+    let mut data = std::fs::read(path).map_err(|_| CudaError::FileNotFound)?;
     // PTX in files does not end with a zero byte; of other images it changes nothing.
     data.extend([0; 8]);
     // SAFETY: a text ends with the zero bytes just added. Of other images the headers say the length: one that has been cut off is
