@@ -1,11 +1,11 @@
 //! What is asked of and about functions: attributes and occupancy.
 
-use super::device;
 use crate::abi::arguments::{In, Out};
+use crate::abi::device_attribute as attribute;
 use crate::abi::driver::LaunchConfig;
 use crate::session::api::Outcome;
 use crate::session::code::Kernel;
-use crate::session::context;
+use crate::session::{context, device, process};
 use crate::{driver_api, forwards_to_runtime, runtime};
 use balar_host::CudaError;
 use std::ffi::c_int;
@@ -62,16 +62,12 @@ fn best_block(
     dynamic_bytes: impl Fn(c_int) -> usize,
     limit: c_int,
 ) -> Result<(c_int, c_int), CudaError> {
-    /// `CU_DEVICE_ATTRIBUTE_WARP_SIZE`, `_MULTIPROCESSOR_COUNT`, `_MAX_THREADS_PER_BLOCK`.
-    const WARP: c_int = 10;
-    const SM_COUNT: c_int = 16;
-    const BLOCK_THREADS: c_int = 1;
     let (_, of_device) = context::current()?;
-    let number = |attribute| device::attribute(attribute, of_device as c_int);
+    let number = |attribute| device::driver_attribute(attribute, of_device as c_int);
     let kernel = Kernel::of_handle(function)?;
     let kernel = crate::runtime::function::attributes(&kernel)?;
-    let warp = number(WARP)?;
-    let most = number(BLOCK_THREADS)?.min(kernel.maximum_threads as c_int);
+    let warp = number(attribute::WARP_SIZE)?;
+    let most = number(attribute::MAX_THREADS_PER_BLOCK)?.min(kernel.maximum_threads as c_int);
     let most = if limit > 0 { most.min(limit) } else { most };
     let (mut best, mut threads_of_sm, mut blocks) = (0, 0, 0);
     // The largest one first: of several that are as good it is that. It need not be a multiple of the warp's size.
@@ -83,7 +79,7 @@ fn best_block(
         }
         threads = (threads - 1) / warp * warp;
     }
-    Ok((blocks * number(SM_COUNT)?, best))
+    Ok((blocks * number(attribute::MULTI_PROCESSOR_COUNT)?, best))
 }
 
 fn potential_block(
@@ -128,12 +124,12 @@ driver_api! {
     }
 
     context fn cuKernelGetAttribute(place: Out<c_int>, attribute: c_int, kernel: u64, device: c_int) {
-        device::check(device)?;
+        process::device_of(device)?;
         context::with_device(device as u32, || self::attribute(place, attribute, kernel))
     }
 
     context fn cuKernelSetAttribute(attribute: c_int, value: c_int, kernel: u64, device: c_int) {
-        device::check(device)?;
+        process::device_of(device)?;
         context::with_device(device as u32, || set_attribute(kernel, attribute, value))
     }
 

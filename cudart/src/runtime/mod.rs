@@ -2,7 +2,6 @@
 
 pub mod array;
 pub mod array_copy;
-pub mod attributes;
 pub mod batch;
 pub mod capture;
 pub mod copy;

@@ -1,9 +1,9 @@
 //! How many blocks an SM holds: as NVIDIA's occupancy calculator has it (CUDA C++ Programming Guide, "Hardware Multithreading").
 
-use super::attributes;
 use super::function;
 use super::launch::LaunchConfiguration;
 use crate::abi::arguments::{In, Out};
+use crate::abi::device_attribute::reserved_shared_bytes;
 use crate::cuda_api;
 use crate::session::{process, registry};
 use balar_host::call::FunctionAttributes;
@@ -46,7 +46,7 @@ fn blocks(device: &DeviceDescription, kernel: &FunctionAttributes, threads: u32,
     if dynamic_bytes > u64::from(kernel.maximum_dynamic_shared_bytes) {
         return 0;
     }
-    let reserved = u64::from(attributes::reserved_shared_bytes(device));
+    let reserved = u64::from(reserved_shared_bytes(device));
     let shared = (u64::from(kernel.shared_bytes) + dynamic_bytes + reserved).next_multiple_of(shared_unit(device));
     let by_shared = u64::from(device.sm_shared_bytes).checked_div(shared).unwrap_or(u64::MAX);
     by_threads(device, kernel, threads).min(u32::try_from(by_shared).unwrap_or(u32::MAX))
@@ -56,7 +56,7 @@ fn blocks(device: &DeviceDescription, kernel: &FunctionAttributes, threads: u32,
 fn dynamic_shared_bytes(device: &DeviceDescription, kernel: &FunctionAttributes, blocks: u32) -> u64 {
     let unit = shared_unit(device);
     let of_block = u64::from(device.sm_shared_bytes) / u64::from(blocks) / unit * unit;
-    let used = u64::from(kernel.shared_bytes) + u64::from(attributes::reserved_shared_bytes(device));
+    let used = u64::from(kernel.shared_bytes) + u64::from(reserved_shared_bytes(device));
     of_block.saturating_sub(used).min(kernel.maximum_dynamic_shared_bytes.into())
 }
 

@@ -2,6 +2,8 @@
 
 use super::graph::footprint;
 use super::{array, capture, code, connection, devices, event, pool, process, ranges, stream, texture, thread};
+use crate::abi::device_attribute;
+use crate::abi::device_properties::Device;
 use balar_host::call::Limit;
 use balar_host::{Call, CallResult, CudaError};
 use std::collections::BTreeMap;
@@ -52,6 +54,25 @@ fn change(change: impl FnOnce(&mut DeviceSettings)) {
 pub fn synchronize() -> Result<(), CudaError> {
     capture::forbid_all()?;
     connection::done(&Call::DeviceSynchronize)
+}
+
+/// A device as programs are told of it.
+pub fn described(device: c_int) -> Result<Device<'static>, CudaError> {
+    let description = process::device_of(device)?;
+    let index = devices::of_node(device as u32)?;
+    Ok(Device { description, index, uuid: devices::uuid(index) })
+}
+
+/// An attribute of a device that both APIs know.
+pub fn attribute(attribute: c_int, device: c_int) -> Result<c_int, CudaError> {
+    let device = described(device)?;
+    device_attribute::value(device.description, device.index, attribute).ok_or(CudaError::InvalidValue)
+}
+
+/// An attribute of a device that the driver knows.
+pub fn driver_attribute(attribute: c_int, device: c_int) -> Result<c_int, CudaError> {
+    let device = described(device)?;
+    device_attribute::driver_value(device.description, device.index, attribute).ok_or(CudaError::InvalidValue)
 }
 
 /// Ends everything of the program on the current device.
