@@ -1,4 +1,8 @@
-//! Attributes of launches, which the runtime and the driver have in common.
+//! Launches.
+
+use super::arguments::{Dim3, In};
+use super::stream::StreamHandle;
+use std::ffi::c_void;
 
 /// `cudaLaunchAttribute`, `CUlaunchAttribute`.
 #[repr(C)]
@@ -37,6 +41,42 @@ impl LaunchAttribute {
     }
 }
 
+/// `cudaLaunchConfig_t`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct LaunchConfiguration {
+    /// Blocks.
+    pub grid: Dim3,
+    /// Threads of a block.
+    pub block: Dim3,
+    /// Dynamic shared memory of a block.
+    pub shared_bytes: usize,
+    /// The stream.
+    pub stream: StreamHandle,
+    /// Further wishes.
+    pub attributes: In<LaunchAttribute>,
+    /// How many.
+    pub attribute_count: u32,
+}
+
+/// `cudaLaunchParams`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct LaunchParameters {
+    /// The kernel.
+    pub function: usize,
+    /// Blocks.
+    pub grid: Dim3,
+    /// Threads of a block.
+    pub block: Dim3,
+    /// Addresses of the arguments.
+    pub arguments: *const *const c_void,
+    /// Dynamic shared memory of a block.
+    pub shared_bytes: usize,
+    /// The stream.
+    pub stream: StreamHandle,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -46,6 +86,10 @@ mod tests {
     #[test]
     fn layouts_are_those_of_the_headers() {
         check::<LaunchAttribute>(72, 8);
+        check::<LaunchConfiguration>(56, 8);
+        check::<LaunchParameters>(56, 8);
+        assert_eq!(std::mem::offset_of!(LaunchConfiguration, attributes), 40);
+        assert_eq!(std::mem::offset_of!(LaunchParameters, arguments), 32);
         assert_eq!(std::mem::offset_of!(LaunchAttribute, value), 8);
     }
 }

@@ -9,6 +9,7 @@ pub mod device_attribute;
 pub mod device_properties;
 pub mod driver;
 pub mod exports;
+pub mod function;
 pub mod graph;
 pub mod jit;
 pub mod launch;
