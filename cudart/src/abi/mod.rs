@@ -15,6 +15,7 @@ pub mod jit;
 pub mod launch;
 #[cfg(test)]
 pub(crate) mod layout;
+pub mod lists;
 pub mod pointer;
 pub mod pool;
 pub mod stream;

@@ -8,6 +8,7 @@ pub mod context;
 pub mod copy;
 pub mod device;
 pub mod error;
+pub mod executable;
 pub mod function;
 pub mod graph;
 pub mod launch;

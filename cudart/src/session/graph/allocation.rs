@@ -2,11 +2,16 @@
 //! the program's.
 
 use super::{Dependency, Work, footprint};
-use crate::session::connection;
+use crate::abi::graph::MemAllocNodeParams;
+use crate::abi::pool::{MemPoolProps, location_type};
+use crate::session::{connection, process};
 use balar_host::{Call, CallResult, CudaError};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+/// `cudaMemAllocationTypePinned`.
+const PINNED: u32 = 1;
 
 /// All of it, by address.
 static ALL: Mutex<BTreeMap<u64, Weak<Allocation>>> = Mutex::new(BTreeMap::new());
@@ -119,6 +124,41 @@ pub fn reusable(graph: u64, after: &[Dependency], device: u32, bytes: u64) -> Op
     })
     .ok()
     .flatten()
+}
+
+/// Memory as the parameters of a node ask for it that comes after these.
+fn allocate_work(graph: u64, after: &[Dependency], parameters: &MemAllocNodeParams) -> Result<(Work, u64), CudaError> {
+    let MemAllocNodeParams { pool: MemPoolProps { allocation_type, handle_types, location, .. }, bytes, .. } =
+        *parameters;
+    if allocation_type != PINNED || handle_types != 0 || location.kind != location_type::DEVICE {
+        return Err(CudaError::InvalidValue);
+    }
+    process::device_of(location.id)?;
+    let device = location.id as u32;
+    let memory = match reusable(graph, after, device, bytes) {
+        Some(memory) => memory,
+        None => Allocation::new(device, bytes)?,
+    };
+    let address = memory.address;
+    Ok((Work::Allocate(memory), address))
+}
+
+/// Adds a node that allocates, and writes the address into the parameters.
+pub fn add_node(graph: u64, after: &[Dependency], parameters: &mut MemAllocNodeParams) -> Result<u64, CudaError> {
+    let (work, address) = allocate_work(graph, after, parameters)?;
+    let node = super::add(graph, after, work)?;
+    parameters.pointer = address;
+    Ok(node)
+}
+
+/// Memory of a node as programs ask for it.
+pub fn parameters_of(work: &Work) -> Result<MemAllocNodeParams, CudaError> {
+    let Work::Allocate(memory) = work else { return Err(CudaError::InvalidValue) };
+    let mut parameters = MemAllocNodeParams { bytes: memory.bytes, pointer: memory.address, ..Default::default() };
+    parameters.pool.allocation_type = PINNED;
+    parameters.pool.location.kind = location_type::DEVICE;
+    parameters.pool.location.id = memory.device as i32;
+    Ok(parameters)
 }
 
 #[cfg(test)]

@@ -1,8 +1,10 @@
 //! Executable graphs: what a graph was when it was instantiated, child graphs in place, in an order in which it can be launched.
 
-use super::{Dependency, Graph, Node, Work, footprint, user_object};
-use crate::abi::graph::update_result;
+use super::{Dependency, Graph, Node, Work, footprint, kernel, user_object};
+use crate::abi::graph::{InstantiateParams, instantiate_flags, update_result};
+use crate::abi::stream::StreamHandle;
 use crate::session::handles::{Handles, Kind};
+use crate::session::{capture, stream, thread};
 use balar_host::CudaError;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -92,8 +94,20 @@ impl From<CudaError> for InstantiationError {
     }
 }
 
-/// Makes a graph executable; gives the handle.
-pub fn instantiate(graph: u64, device: u32, flags: u64) -> Result<u64, InstantiationError> {
+/// Makes a graph executable on the current device; gives the handle.
+pub fn instantiate(graph: u64, flags: u64) -> Result<u64, InstantiationError> {
+    const KNOWN: u64 = instantiate_flags::AUTO_FREE_ON_LAUNCH
+        | instantiate_flags::UPLOAD
+        | instantiate_flags::DEVICE_LAUNCH
+        | instantiate_flags::USE_NODE_PRIORITY;
+    if flags & !KNOWN != 0 {
+        return Err(CudaError::InvalidValue.into());
+    }
+    // Kernels that launch graphs.
+    if flags & instantiate_flags::DEVICE_LAUNCH != 0 {
+        return Err(CudaError::NotSupported.into());
+    }
+    let device = thread::device();
     let mut nodes = Vec::new();
     flatten(graph, &[], &mut nodes)?;
     check(&nodes)?;
@@ -114,6 +128,89 @@ pub fn instantiate(graph: u64, device: u32, flags: u64) -> Result<u64, Instantia
         launched: None,
     };
     Ok(EXECUTABLES.insert(Arc::new(Mutex::new(executable))))
+}
+
+/// As [`instantiate`], with the flags of a structure that is told what is wrong.
+pub fn instantiate_with(graph: u64, parameters: &mut InstantiateParams) -> Result<u64, CudaError> {
+    const SUCCESS: u32 = 0;
+    const ERROR: u32 = 1;
+    const INVALID_STRUCTURE: u32 = 2;
+    const OPERATION_NOT_SUPPORTED: u32 = 3;
+    let made = instantiate(graph, parameters.flags);
+    parameters.error_node = made.map_or_else(|error| error.node, |_| 0);
+    parameters.result = match made {
+        Ok(_) => SUCCESS,
+        Err(InstantiationError { error: CudaError::NotSupported, .. }) => OPERATION_NOT_SUPPORTED,
+        Err(InstantiationError { node, .. }) if node != 0 => INVALID_STRUCTURE,
+        Err(_) => ERROR,
+    };
+    made.map_err(|error| error.error)
+}
+
+/// Launches an executable graph, or makes a child graph of it where the stream is captured.
+pub fn launch(handle: u64, stream: StreamHandle) -> Result<(), CudaError> {
+    let stream = stream::resolve(stream)?;
+    let as_graph = || with(handle, |executable| executable.as_graph()).map(Work::Graph);
+    let mut child = None;
+    let taken = capture::take_work(&stream, || {
+        let work = as_graph()?;
+        if let Work::Graph(graph) = work {
+            child = Some(graph);
+        }
+        Ok(work)
+    });
+    // The node has a copy.
+    if let Some(child) = child {
+        super::destroy(child)?;
+    }
+    if taken?.is_some() {
+        return Ok(());
+    }
+    with(handle, |executable| executable.launch(stream.device, stream.number))
+}
+
+/// Prepares the launch of an executable graph: a launch carries all that it needs.
+pub fn upload(handle: u64, stream: StreamHandle) -> Result<(), CudaError> {
+    capture::forbid(&stream::resolve(stream)?)?;
+    with(handle, |_| Ok(()))
+}
+
+/// Has the nodes of an executable graph do what those of a graph do; the inner error says why they cannot.
+pub fn update(handle: u64, graph: u64) -> Result<Result<(), UpdateError>, CudaError> {
+    super::with(graph, |_| Ok(()))?;
+    with(handle, |executable| Ok(executable.update(graph)))
+}
+
+/// Has a node of an executable graph do something else of the same kind. A kernel node keeps its attributes.
+pub fn set(handle: u64, node: u64, work: Work) -> Result<(), CudaError> {
+    with(handle, |executable| match work {
+        Work::Graph(child) => executable.update_child(node, child).map_err(|_| CudaError::GraphExecUpdateFailure),
+        Work::Kernel(_) => {
+            let work = kernel::replace(&executable.step(node)?.work, work)?;
+            executable.set_work(node, work)
+        }
+        work => executable.set_work(node, work),
+    })
+}
+
+/// Has launches do the work of a node, or leave it out.
+pub fn set_enabled(handle: u64, node: u64, is_enabled: u32) -> Result<(), CudaError> {
+    with(handle, |executable| {
+        let step = executable.step(node)?;
+        if !step.work.can_be_disabled() {
+            return Err(CudaError::InvalidValue);
+        }
+        step.is_enabled = is_enabled != 0;
+        Ok(())
+    })
+}
+
+/// Do launches do the work of a node?
+pub fn is_enabled(handle: u64, node: u64) -> Result<bool, CudaError> {
+    with(handle, |executable| {
+        let step = executable.step(node)?;
+        if step.work.can_be_disabled() { Ok(step.is_enabled) } else { Err(CudaError::InvalidValue) }
+    })
 }
 
 /// Calls `use_it` with an executable graph.
@@ -349,7 +446,7 @@ mod tests {
     #[test]
     fn child_graphs_take_the_place_of_their_nodes() {
         let (graph, _) = with_child(10);
-        let executable = instantiate(graph, 0, 0).expect("a sound graph");
+        let executable = instantiate(graph, 0).expect("a sound graph");
         let expected = vec![(12, vec![]), (10, vec![0]), (11, vec![0]), (13, vec![1, 2])];
         assert_eq!(steps(executable), expected);
     }
@@ -360,14 +457,14 @@ mod tests {
         let first = add(graph, &[], host(1)).expect("a new node");
         let middle = add(graph, &[Dependency::on(first)], Work::Graph(create())).expect("a new node");
         add(graph, &[Dependency::on(middle)], host(2)).expect("a new node");
-        let executable = instantiate(graph, 0, 0).expect("a sound graph");
+        let executable = instantiate(graph, 0).expect("a sound graph");
         assert_eq!(steps(executable), vec![(1, vec![]), (2, vec![0])]);
     }
 
     #[test]
     fn an_update_wants_the_same_structure() {
         let (graph, nodes) = with_child(10);
-        let executable = instantiate(graph, 0, 0).expect("a sound graph");
+        let executable = instantiate(graph, 0).expect("a sound graph");
         let (other, _) = with_child(20);
         assert_eq!(with(executable, |executable| Ok(executable.update(other))), Ok(Ok(())));
         let expected = vec![(22, vec![]), (20, vec![0]), (21, vec![0]), (23, vec![1, 2])];
@@ -392,7 +489,7 @@ mod tests {
         let second = add(graph, &[Dependency::on(first)], Work::Empty).expect("a new node");
         let back = super::super::Edge { from: second, to: first, data: Default::default() };
         super::super::with(graph, |graph| graph.add_edge(back)).expect("an edge");
-        let error = instantiate(graph, 0, 0).expect_err("a cycle");
+        let error = instantiate(graph, 0).expect_err("a cycle");
         assert_eq!(error, InstantiationError { error: CudaError::InvalidValue, node: first });
     }
 }

@@ -5,9 +5,12 @@
 
 use super::Work;
 use super::executable::Executable;
-use crate::session::connection;
+use crate::abi::arguments::In;
+use crate::abi::pool::graph_memory_attribute;
+use crate::session::{connection, process};
 use balar_host::{Call, CudaError};
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::c_int;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 static FOOTPRINT: Mutex<Footprint> = Mutex::new(Footprint { blocks: Vec::new(), highest: BTreeMap::new() });
@@ -34,11 +37,11 @@ struct Block {
 
 /// Bytes of graphs' physical memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Usage {
+struct Usage {
     /// Mapped by a graph, or by an allocation that has not been freed.
-    pub used: u64,
+    used: u64,
     /// Set aside.
-    pub reserved: u64,
+    reserved: u64,
 }
 
 /// An allocation of a launch.
@@ -145,7 +148,9 @@ pub fn ended(graph: u32) {
 }
 
 /// Gives back physical memory that nothing uses.
-pub fn trim(device: u32) -> Result<(), CudaError> {
+pub fn trim(device: c_int) -> Result<(), CudaError> {
+    process::device_of(device)?;
+    let device = device as u32;
     let streams: BTreeSet<(u32, u32)> = {
         let footprint = footprint();
         footprint.blocks.iter().filter(|block| block.device == device).map(|block| block.stream).collect()
@@ -166,17 +171,17 @@ pub fn trim(device: u32) -> Result<(), CudaError> {
 }
 
 /// What graphs have of a device's memory now.
-pub fn usage(device: u32) -> Usage {
+fn usage(device: u32) -> Usage {
     footprint().usage(device)
 }
 
 /// The most that graphs have had of a device's memory.
-pub fn highest(device: u32) -> Usage {
+fn highest(device: u32) -> Usage {
     footprint().highest.get(&device).copied().unwrap_or_default()
 }
 
 /// Forgets the most that graphs have had: of what was used, or of what was set aside.
-pub fn reset_highest(device: u32, of_used: bool) {
+fn reset_highest(device: u32, of_used: bool) {
     let mut footprint = footprint();
     let now = footprint.usage(device);
     let highest = footprint.highest.entry(device).or_default();
@@ -185,6 +190,34 @@ pub fn reset_highest(device: u32, of_used: bool) {
     } else {
         highest.reserved = now.reserved;
     }
+}
+
+/// An attribute of the memory that graphs have of a device (`cudaGraphMemAttributeType`).
+pub fn attribute(device: c_int, attribute: u32) -> Result<u64, CudaError> {
+    process::device_of(device)?;
+    let device = device as u32;
+    match attribute {
+        graph_memory_attribute::USED_CURRENT => Ok(usage(device).used),
+        graph_memory_attribute::USED_HIGH => Ok(highest(device).used),
+        graph_memory_attribute::RESERVED_CURRENT => Ok(usage(device).reserved),
+        graph_memory_attribute::RESERVED_HIGH => Ok(highest(device).reserved),
+        _ => Err(CudaError::InvalidValue),
+    }
+}
+
+/// Sets an attribute: the highest values can be set back, to zero alone.
+pub fn set_attribute(device: c_int, attribute: u32, value: In<u64>) -> Result<(), CudaError> {
+    process::device_of(device)?;
+    let of_used = match attribute {
+        graph_memory_attribute::USED_HIGH => true,
+        graph_memory_attribute::RESERVED_HIGH => false,
+        _ => return Err(CudaError::InvalidValue),
+    };
+    if value.get()? != 0 {
+        return Err(CudaError::InvalidValue);
+    }
+    reset_highest(device as u32, of_used);
+    Ok(())
 }
 
 /// Forgets the memory of a device that has been reset.

@@ -4,13 +4,16 @@ pub mod allocation;
 pub mod dot;
 pub mod executable;
 pub mod footprint;
+pub mod kernel;
 pub mod launch;
 pub mod node;
+pub mod parameters;
 pub mod user_object;
 
 pub use node::{Dependency, Node, Work};
 
 use super::handles::{Handles, Kind};
+use crate::abi::arguments::In;
 use crate::abi::graph::EdgeData;
 use balar_host::CudaError;
 use std::collections::{BTreeMap, BTreeSet};
@@ -49,6 +52,15 @@ pub struct Edge {
     pub to: u64,
     /// What of them.
     pub data: EdgeData,
+}
+
+impl Edge {
+    /// Edges as C has them: arrays of both ends and, where given, of their data.
+    fn list(from: In<u64>, to: In<u64>, data: In<EdgeData>, count: usize) -> Result<Vec<Edge>, CudaError> {
+        let (from, to) = (from.array(count)?, to.array(count)?);
+        let data = if data.is_null() { vec![EdgeData::default(); count] } else { data.array(count)? };
+        Ok(from.into_iter().zip(to).zip(data).map(|((from, to), data)| Edge { from, to, data }).collect())
+    }
 }
 
 fn lock(graph: &Arc<Mutex<Graph>>) -> MutexGuard<'_, Graph> {
@@ -154,6 +166,88 @@ fn add_as_it_is(graph: u64, dependencies: &[Dependency], work: Work) -> Result<u
         })?;
     }
     Ok(node)
+}
+
+/// The nodes of a graph.
+pub fn nodes(graph: u64) -> Result<Vec<u64>, CudaError> {
+    with(graph, |graph| Ok(graph.nodes.keys().copied().collect()))
+}
+
+/// The nodes of a graph that wait for none.
+pub fn roots(graph: u64) -> Result<Vec<u64>, CudaError> {
+    with(graph, |graph| {
+        let roots = graph.nodes.iter().filter(|(_, node)| node.dependencies.is_empty());
+        Ok(roots.map(|(handle, _)| *handle).collect())
+    })
+}
+
+/// The edges of a graph: both ends, and the data.
+pub fn edges(graph: u64) -> Result<Vec<(u64, u64, EdgeData)>, CudaError> {
+    let edges = with(graph, |graph| Ok(graph.edges()))?;
+    Ok(edges.into_iter().map(|edge| (edge.from, edge.to, edge.data)).collect())
+}
+
+/// The nodes that a node waits for, and the data of the edges.
+pub fn dependencies(node: u64) -> Result<Vec<(u64, EdgeData)>, CudaError> {
+    with_node(node, |node| Ok(node.dependencies.iter().map(|dependency| (dependency.node, dependency.edge)).collect()))
+}
+
+/// The nodes that wait for a node, and the data of the edges.
+pub fn dependents(node: u64) -> Result<Vec<(u64, EdgeData)>, CudaError> {
+    let edges = edges(graph_of(node)?)?;
+    Ok(edges.into_iter().filter(|(from, ..)| *from == node).map(|(_, to, data)| (to, data)).collect())
+}
+
+/// Adds edges to a graph.
+pub fn add_edges(graph: u64, from: In<u64>, to: In<u64>, data: In<EdgeData>, count: usize) -> Result<(), CudaError> {
+    let edges = Edge::list(from, to, data, count)?;
+    with(graph, |graph| edges.into_iter().try_for_each(|edge| graph.add_edge(edge)))
+}
+
+/// Removes edges from a graph.
+pub fn remove_edges(graph: u64, from: In<u64>, to: In<u64>, data: In<EdgeData>, count: usize) -> Result<(), CudaError> {
+    let edges = Edge::list(from, to, data, count)?;
+    with(graph, |graph| edges.into_iter().try_for_each(|edge| graph.remove_edge(edge)))
+}
+
+/// A number that no other node of the program has.
+pub fn tools_id(node: u64) -> Result<u64, CudaError> {
+    let graph = with(graph_of(node)?, |graph| Ok(graph.number))?;
+    Ok(u64::from(graph) << 32 | u64::from(with_node(node, |node| Ok(node.local_id))?))
+}
+
+/// The graph that a node runs.
+pub fn child_of(node: u64) -> Result<u64, CudaError> {
+    with_node(node, |node| match node.work {
+        Work::Graph(child) => Ok(child),
+        _ => Err(CudaError::InvalidValue),
+    })
+}
+
+/// Adds a child graph, which is copied.
+pub fn add_child(graph: u64, dependencies: &[Dependency], child: u64) -> Result<u64, CudaError> {
+    if graph == child { Err(CudaError::InvalidValue) } else { add(graph, dependencies, Work::Graph(child)) }
+}
+
+/// Has a node do something else of the same kind.
+pub fn set(node: u64, work: Work) -> Result<(), CudaError> {
+    with_node(node, |node| {
+        if node.work.kind() != work.kind() {
+            return Err(CudaError::InvalidValue);
+        }
+        node.work = work;
+        Ok(())
+    })
+}
+
+/// Makes an empty graph as a program asks for it, without flags.
+pub fn create_with_flags(flags: u32) -> Result<u64, CudaError> {
+    if flags == 0 { Ok(create()) } else { Err(CudaError::InvalidValue) }
+}
+
+/// Writes a graph into a file for Graphviz.
+pub fn print(graph: u64, path: &str, flags: u32) -> Result<(), CudaError> {
+    std::fs::write(path, dot::text(graph, flags)?).map_err(|_| CudaError::OperatingSystem)
 }
 
 /// Ends a node and its edges.

@@ -5,6 +5,7 @@ use crate::abi::arguments::In;
 use crate::abi::copy::Memcpy3DParameters;
 use crate::abi::graph::{EdgeData, HostNodeParams, MemsetParams, node_type};
 use crate::session::operation::{Copy, Operation};
+use crate::session::{copy_parameters, event};
 use balar_host::call::{CopyShape, Launch};
 use balar_host::{Call, CudaError};
 use std::collections::BTreeMap;
@@ -115,6 +116,55 @@ impl Work {
     /// The end of memory that a node allocates.
     pub fn free(address: u64) -> Result<Work, CudaError> {
         allocation::find(address).map(|_| Work::Free(address)).ok_or(CudaError::InvalidValue)
+    }
+
+    /// A copy as the program says it.
+    pub fn copy(parameters: &Memcpy3DParameters) -> Result<Work, CudaError> {
+        let copy = copy_parameters::copy_of(parameters)?;
+        Ok(Work::Copy(Box::new(CopyWork { copy, parameters: Some(*parameters) })))
+    }
+
+    /// A copy as programs ask for it.
+    pub fn copy_parameters(&self) -> Result<Memcpy3DParameters, CudaError> {
+        match self {
+            Work::Copy(work) => Ok(work.parameters.unwrap_or_else(|| copy_parameters::parameters_of(&work.copy))),
+            _ => Err(CudaError::InvalidValue),
+        }
+    }
+
+    /// A function of the program, which must be given.
+    pub fn host(parameters: HostNodeParams) -> Result<Work, CudaError> {
+        if parameters.function == 0 { Err(CudaError::InvalidValue) } else { Ok(Work::Host(parameters)) }
+    }
+
+    /// A function of the program as programs ask for it.
+    pub fn host_parameters(&self) -> Result<HostNodeParams, CudaError> {
+        if let Work::Host(host) = self { Ok(*host) } else { Err(CudaError::InvalidValue) }
+    }
+
+    /// The record of an event, which must be there.
+    pub fn event_record(event: u64) -> Result<Work, CudaError> {
+        event::number(event).map(|_| Work::EventRecord(event))
+    }
+
+    /// The event that is recorded.
+    pub fn recorded_event(&self) -> Result<u64, CudaError> {
+        if let Work::EventRecord(event) = self { Ok(*event) } else { Err(CudaError::InvalidValue) }
+    }
+
+    /// The wait for an event, which must be there.
+    pub fn event_wait(event: u64) -> Result<Work, CudaError> {
+        event::number(event).map(|_| Work::EventWait(event))
+    }
+
+    /// The event that is waited for.
+    pub fn awaited_event(&self) -> Result<u64, CudaError> {
+        if let Work::EventWait(event) = self { Ok(*event) } else { Err(CudaError::InvalidValue) }
+    }
+
+    /// The address of the memory that is freed.
+    pub fn freed_address(&self) -> Result<u64, CudaError> {
+        if let Work::Free(address) = self { Ok(*address) } else { Err(CudaError::InvalidValue) }
     }
 
     /// A fill as the program says it.

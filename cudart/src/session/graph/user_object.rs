@@ -4,6 +4,11 @@ use crate::session::handles::{Handles, Kind};
 use balar_host::CudaError;
 use std::ffi::c_void;
 
+/// `cudaUserObjectNoDestructorSync`, which must be given.
+const NO_DESTRUCTOR_SYNC: u32 = 1;
+/// `cudaGraphUserObjectMove`.
+const MOVE: u32 = 1;
+
 /// What ends an object.
 pub type Destructor = unsafe extern "C" fn(*mut c_void);
 
@@ -17,7 +22,8 @@ struct UserObject {
 static OBJECTS: Handles<UserObject> = Handles::new(Kind::UserObject);
 
 /// Makes an object with some references.
-pub fn create(address: u64, destructor: Destructor, references: u32) -> Result<u64, CudaError> {
+pub fn create(address: u64, destructor: Option<Destructor>, references: u32, flags: u32) -> Result<u64, CudaError> {
+    let destructor = destructor.filter(|_| flags == NO_DESTRUCTOR_SYNC).ok_or(CudaError::InvalidValue)?;
     if references == 0 || references > i32::MAX as u32 {
         return Err(CudaError::InvalidValue);
     }
@@ -49,6 +55,35 @@ pub fn release(object: u64, count: u32) -> Result<(), CudaError> {
     Ok(())
 }
 
+/// Adds references to those of a graph, or moves them to it from the caller.
+pub fn retain_for_graph(graph: u64, object: u64, count: u32, flags: u32) -> Result<(), CudaError> {
+    if flags & !MOVE != 0 || count == 0 {
+        return Err(CudaError::InvalidValue);
+    }
+    super::with(graph, |_| Ok(()))?;
+    // References that are moved are the caller's no longer: none is added.
+    if flags & MOVE == 0 {
+        retain(object, count)?;
+    }
+    super::with(graph, |graph| {
+        *graph.user_objects.entry(object).or_default() += count;
+        Ok(())
+    })
+}
+
+/// Removes references from those of a graph.
+pub fn release_from_graph(graph: u64, object: u64, count: u32) -> Result<(), CudaError> {
+    super::with(graph, |graph| {
+        let held = graph.user_objects.get_mut(&object).ok_or(CudaError::InvalidValue)?;
+        *held = held.checked_sub(count).ok_or(CudaError::InvalidValue)?;
+        if *held == 0 {
+            graph.user_objects.remove(&object);
+        }
+        Ok(())
+    })?;
+    release(object, count)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -62,7 +97,7 @@ mod tests {
 
     #[test]
     fn an_object_ends_with_its_last_reference() {
-        let object = create(0, end, 1).expect("one reference");
+        let object = create(0, Some(end), 1, NO_DESTRUCTOR_SYNC).expect("one reference");
         retain(object, 2).expect("it is there");
         assert_eq!(release(object, 4), Err(CudaError::InvalidValue));
         release(object, 2).expect("there are three");
