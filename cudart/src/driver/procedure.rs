@@ -44,30 +44,28 @@ driver_api! {
     early fn cuGetErrorString(code: c_int, place: Out<*const c_char>) {
         text_of(code, place, |(_, text)| text)
     }
-}
 
-// The two with twins, which search for functions with twins; they need no context.
-crate::cuda_api! {
-    quiet stream fn cuGetProcAddress(symbol: Text, place: Out<*mut c_void>, version: c_int, flags: u64) {
+    // The two with twins search for functions with twins.
+    early stream fn cuGetProcAddress(symbol: Text, place: Out<*mut c_void>, version: c_int, flags: u64) {
         match search(symbol, place, version, flags)? {
             Found::Found => Ok(()),
             Found::Unknown | Found::TooNew => Err(CudaError::SymbolNotFound),
         }
     }
 
-    quiet stream fn cuGetProcAddress_v2(symbol: Text, place: Out<*mut c_void>, version: c_int, flags: u64, status: Out<c_int>) {
+    early stream fn cuGetProcAddress_v2(symbol: Text, place: Out<*mut c_void>, version: c_int, flags: u64, status: Out<c_int>) {
         let found = search(symbol, place, version, flags)?;
         status.set_if_wanted(found as c_int);
         Ok(())
     }
 
-    quiet fn cuGetExportTable(place: Out<*const c_void>, identifier: *const c_void) {
+    early fn cuGetExportTable(place: Out<*const c_void>, identifier: *const c_void) {
         static SAID: std::sync::Once = std::sync::Once::new();
         if place.is_null() || identifier.is_null() {
             return Err(CudaError::InvalidValue);
         }
         // The compiler NVRTC asks too, and does without.
-        if let Some(caller) = caller().filter(|caller: &String| !caller.contains("libnvrtc")) {
+        if let Some(caller) = caller().filter(|caller| !caller.contains("libnvrtc")) {
             SAID.call_once(|| {
                 process::say(&format!(
                     "{caller} asks for private functions of the driver, which are not there: as the CUDA runtime does where it is \

@@ -3,7 +3,7 @@
 use crate::abi::arguments::{In, Out};
 use crate::abi::array::{ArrayMemoryRequirements, ChannelFormatDesc, array_flags, channel_kind};
 use crate::abi::copy::Extent;
-use crate::cuda_api;
+use crate::runtime_api;
 use crate::session::api::Fallback;
 use crate::session::array;
 use balar_host::CudaError;
@@ -13,7 +13,7 @@ impl Fallback for ChannelFormatDesc {
     const FALLBACK: Self = ChannelFormatDesc { bits: [0; 4], kind: channel_kind::NONE };
 }
 
-cuda_api! {
+runtime_api! {
     raw fn cudaCreateChannelDesc(x: c_int, y: c_int, z: c_int, w: c_int, kind: c_int) -> ChannelFormatDesc {
         ChannelFormatDesc { bits: [x, y, z, w], kind }
     }

@@ -1,8 +1,8 @@
 //! Copies from and to arrays in one and two dimensions.
 
 use crate::abi::stream::StreamHandle;
-use crate::cuda_api;
 use crate::runtime::copy::Direction;
+use crate::runtime_api;
 use crate::session::array::{self, Array};
 use crate::session::operation::{self, Copy, End, Operation};
 use crate::session::ranges::{self, Place};
@@ -231,7 +231,7 @@ fn size(width: usize, height: usize) -> Size {
     Size { width: width as u64, height: height as u64 }
 }
 
-cuda_api! {
+runtime_api! {
     stream fn cudaMemcpy2DToArray(
         array: u64, offset: usize, row: usize, source: u64, pitch: usize, width: usize, height: usize, kind: c_int,
     ) {

@@ -4,7 +4,7 @@ use super::copy::{Direction, copy};
 use crate::abi::arguments::{In, Out};
 use crate::abi::pool::{MemLocation, location_type};
 use crate::abi::stream::StreamHandle;
-use crate::cuda_api;
+use crate::runtime_api;
 use crate::session::operation::{self, Operation};
 use crate::session::ranges::{self, Place};
 use balar_host::{Call, CudaError};
@@ -69,7 +69,7 @@ fn prefetch_all(
     Ok(())
 }
 
-cuda_api! {
+runtime_api! {
     stream fn cudaMemcpyBatchAsync_13(
         destinations: In<u64>,
         sources: In<u64>,

@@ -4,7 +4,7 @@ use crate::abi::arguments::{In, Out};
 use crate::abi::capture::CaptureInfoPlaces;
 use crate::abi::graph::EdgeData;
 use crate::abi::stream::StreamHandle;
-use crate::cuda_api;
+use crate::runtime_api;
 use crate::session::capture::{self, Mode};
 use crate::session::graph::Dependency;
 use crate::session::stream;
@@ -16,7 +16,7 @@ fn info(stream: StreamHandle, places: CaptureInfoPlaces) -> Result<(), CudaError
     places.write(&capture::info(&stream::resolve(stream)?, places.want_dependencies())?)
 }
 
-cuda_api! {
+runtime_api! {
     stream fn cudaStreamBeginCapture(stream: StreamHandle, mode: c_int) {
         capture::begin(&stream::resolve(stream)?, Mode::of_code(mode)?, None)
     }

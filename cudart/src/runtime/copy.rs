@@ -3,7 +3,7 @@
 use crate::abi::arguments::In;
 use crate::abi::copy::{Extent, Memcpy3DParameters, PitchedPointer, Position};
 use crate::abi::stream::StreamHandle;
-use crate::cuda_api;
+use crate::runtime_api;
 use crate::session::operation::{self, Copy, End, Operation};
 use crate::session::ranges::{self, Place};
 use crate::session::{copy_parameters, process};
@@ -189,7 +189,7 @@ fn copy_between(
     copy(destination, source, bytes, Direction::DeviceToDevice, stream, true)
 }
 
-cuda_api! {
+runtime_api! {
     stream fn cudaMemcpy(destination: u64, source: u64, bytes: usize, kind: c_int) {
         copy(destination, source, bytes, Direction::of_code(kind)?, StreamHandle::DEFAULT, false)
     }

@@ -1,7 +1,7 @@
 //! Devices: which there are, which is current, waiting for them, their limits and settings.
 
 use crate::abi::arguments::{In, Out, Text, write_text};
-use crate::cuda_api;
+use crate::runtime_api;
 use crate::session::{device, process, thread};
 use balar_host::CudaError;
 use std::ffi::{c_char, c_int};
@@ -9,7 +9,7 @@ use std::ffi::{c_char, c_int};
 /// `cudaDeviceMapHost`: what every context has.
 const MAP_HOST: u32 = 0x08;
 
-cuda_api! {
+runtime_api! {
     fn cudaGetDeviceCount(count: Out<c_int>) {
         count.check()?;
         let found = process::device_count();

@@ -2,7 +2,7 @@
 
 use crate::abi::arguments::{In, Out};
 use crate::abi::device_properties::{DeviceProperties11, DeviceProperties12, DeviceProperties13};
-use crate::cuda_api;
+use crate::runtime_api;
 use crate::session::{device, process};
 use balar_host::{CudaError, DeviceDescription};
 use std::ffi::c_int;
@@ -30,7 +30,7 @@ fn choose(wish: Wish) -> Result<c_int, CudaError> {
     best.map(|(index, _)| index as c_int).ok_or(CudaError::NoDevice)
 }
 
-cuda_api! {
+runtime_api! {
     fn cudaDeviceGetAttribute(value: Out<c_int>, attribute: c_int, device: c_int) {
         value.check()?;
         value.set(device::attribute(attribute, device)?)

@@ -2,10 +2,10 @@
 
 use crate::abi::arguments::Out;
 use crate::abi::stream::StreamHandle;
-use crate::cuda_api;
+use crate::runtime_api;
 use crate::session::event;
 
-cuda_api! {
+runtime_api! {
     fn cudaEventCreate(event: Out<u64>) {
         event.check()?;
         event.set(event::create(0)?)

@@ -2,7 +2,7 @@
 
 use crate::abi::copy::{Extent, PitchedPointer};
 use crate::abi::stream::StreamHandle;
-use crate::cuda_api;
+use crate::runtime_api;
 use crate::session::operation::{self, HostRows, Operation};
 use crate::session::ranges::{self, Place};
 use balar_host::call::CopyShape;
@@ -72,7 +72,7 @@ fn space(memory: PitchedPointer, value: c_int, extent: Extent) -> Result<Fill, C
     Ok(Fill { shape: CopyShape { width, height, depth }, pitch, ..linear(pointer, value, 0) })
 }
 
-cuda_api! {
+runtime_api! {
     stream fn cudaMemset(pointer: u64, value: c_int, bytes: usize) {
         fill(linear(pointer, value, bytes), StreamHandle::DEFAULT, false)
     }

@@ -2,7 +2,7 @@
 
 use crate::abi::arguments::Out;
 use crate::abi::function::{Attributes, Attributes11};
-use crate::cuda_api;
+use crate::runtime_api;
 use crate::session::{function, module, process, registry};
 use balar_host::CudaError;
 use std::ffi::{c_char, c_int};
@@ -13,7 +13,7 @@ fn attributes_of(name: usize) -> Result<Attributes11, CudaError> {
     Ok(Attributes11::of(&function::attributes(&kernel)?, kernel.carveout.load(Ordering::Relaxed)))
 }
 
-cuda_api! {
+runtime_api! {
     fn cudaFuncGetAttributes(result: Out<Attributes>, function: usize) {
         result.check()?;
         result.set(attributes_of(function)?.into())

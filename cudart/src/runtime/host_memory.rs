@@ -1,10 +1,10 @@
 //! Pinned host memory.
 
 use crate::abi::arguments::Out;
-use crate::cuda_api;
+use crate::runtime_api;
 use crate::session::host_memory;
 
-cuda_api! {
+runtime_api! {
     fn cudaMallocHost(pointer: Out<u64>, bytes: usize) {
         pointer.check()?;
         pointer.set(host_memory::allocate(bytes, 0)?)

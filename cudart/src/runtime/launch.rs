@@ -3,7 +3,7 @@
 use crate::abi::arguments::{Dim3, In};
 use crate::abi::launch::{LaunchConfiguration, LaunchParameters};
 use crate::abi::stream::StreamHandle;
-use crate::cuda_api;
+use crate::runtime_api;
 use crate::session::launch::{Configuration, configuration_of, launch, pack, record_events};
 use crate::session::{process, registry, stream, thread};
 use balar_host::CudaError;
@@ -46,7 +46,7 @@ unsafe fn launch_on_devices(launches: &[LaunchParameters]) -> Result<(), CudaErr
     outcome
 }
 
-cuda_api! {
+runtime_api! {
     stream fn cudaLaunchKernel(
         function: usize,
         grid: Dim3,

@@ -2,7 +2,7 @@
 
 use crate::abi::arguments::{In, Out, Text, write_handles};
 use crate::abi::jit::answer_options;
-use crate::cuda_api;
+use crate::runtime_api;
 use crate::session::code::Image;
 use crate::session::{image, module, process};
 use balar_host::CudaError;
@@ -19,7 +19,7 @@ fn write_variable(address: Out<u64>, bytes: Out<usize>, variable: &ModuleVariabl
     bytes.set_if_wanted(variable.bytes as usize);
 }
 
-cuda_api! {
+runtime_api! {
     fn cudaLibraryLoadData(
         library: Out<u64>,
         image: *const c_void,

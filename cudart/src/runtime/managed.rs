@@ -3,11 +3,11 @@
 use crate::abi::arguments::{In, Out};
 use crate::abi::pool::MemLocation;
 use crate::abi::stream::StreamHandle;
-use crate::cuda_api;
+use crate::runtime_api;
 use crate::session::managed;
 use std::ffi::{c_int, c_void};
 
-cuda_api! {
+runtime_api! {
     fn cudaMallocManaged(pointer: Out<u64>, bytes: usize, flags: u32) {
         pointer.check()?;
         pointer.set(managed::allocate(bytes, flags)?)

@@ -2,10 +2,10 @@
 
 use crate::abi::arguments::Out;
 use crate::abi::copy::{Extent, PitchedPointer};
-use crate::cuda_api;
+use crate::runtime_api;
 use crate::session::memory;
 
-cuda_api! {
+runtime_api! {
     fn cudaMalloc(pointer: Out<u64>, bytes: usize) {
         pointer.check()?;
         pointer.set(memory::allocate(bytes as u64)?)

@@ -2,12 +2,12 @@
 
 use crate::abi::arguments::{In, Out};
 use crate::abi::launch::LaunchConfiguration;
-use crate::cuda_api;
+use crate::runtime_api;
 use crate::session::{occupancy, registry};
 use balar_host::CudaError;
 use std::ffi::c_int;
 
-cuda_api! {
+runtime_api! {
     fn cudaOccupancyMaxActiveBlocksPerMultiprocessor(
         blocks: Out<c_int>,
         function: usize,

@@ -2,7 +2,7 @@
 
 use crate::abi::arguments::Out;
 use crate::abi::pointer::{PointerAttributes, PointerAttributes13, memory_type};
-use crate::cuda_api;
+use crate::runtime_api;
 use crate::session::pointer::{self, Known};
 use crate::session::process;
 use balar_host::call::AllocationKind;
@@ -39,7 +39,7 @@ fn attributes(address: u64) -> Result<PointerAttributes, CudaError> {
     Ok(known.map_or(unregistered, |known| described(&known)))
 }
 
-cuda_api! {
+runtime_api! {
     fn cudaPointerGetAttributes(result: Out<PointerAttributes>, pointer: u64) {
         result.check()?;
         result.set(attributes(pointer)?)

@@ -3,12 +3,12 @@
 use crate::abi::arguments::{In, Out};
 use crate::abi::pool::{MemAccessDesc, MemLocation, MemPoolProps};
 use crate::abi::stream::StreamHandle;
-use crate::cuda_api;
+use crate::runtime_api;
 use crate::session::pool;
 use balar_host::CudaError;
 use std::ffi::c_int;
 
-cuda_api! {
+runtime_api! {
     stream fn cudaMallocAsync(pointer: Out<u64>, bytes: usize, stream: StreamHandle) {
         pointer.check()?;
         pointer.set(pool::allocate(bytes as u64, None, stream)?)

@@ -1,7 +1,8 @@
 //! What static constructors call (`__cudaRegister*`): code, kernels and variables of the program.
 
 use crate::abi::arguments::{Dim3, In, Out, Text};
-use crate::cuda_api;
+use crate::runtime::last_error;
+use crate::runtime_api;
 use crate::session::code::{Code, Image, Kernel};
 use crate::session::registry::{self, HostVariable, Variable};
 use crate::session::{image, process, thread};
@@ -84,7 +85,7 @@ fn add_variable(handle: u64, host: *const c_void, name: Text, kind: HostVariable
     }
 }
 
-cuda_api! {
+runtime_api! {
     raw fn __cudaRegisterFatBinary(segment: In<Segment>) -> *mut *mut c_void {
         let images = segment.get_if_given().map_or(Vec::new(), images);
         registry::add_code(Code::new(object_name(segment.pointer().cast()), images)) as *mut *mut c_void
@@ -172,7 +173,7 @@ cuda_api! {
             code.on(thread::device())
         });
         if let Err(error) = loaded {
-            thread::record_error(error);
+            last_error::record(error);
         }
         c_char::from(loaded.is_ok() as i8)
     }

@@ -3,11 +3,11 @@
 use crate::abi::arguments::{In, Out};
 use crate::abi::graph::HostNodeParams;
 use crate::abi::stream::{AttributeValue, StreamCallback, StreamHandle};
-use crate::cuda_api;
+use crate::runtime_api;
 use crate::session::{process, stream};
 use std::ffi::c_int;
 
-cuda_api! {
+runtime_api! {
     fn cudaStreamCreate(stream: Out<u64>) {
         stream.check()?;
         stream.set(stream::create(0, 0)?)

@@ -3,7 +3,7 @@
 use super::copy::{self, Direction};
 use crate::abi::arguments::Out;
 use crate::abi::stream::StreamHandle;
-use crate::cuda_api;
+use crate::runtime_api;
 use crate::session::code;
 use crate::session::registry::{self, HostVariable};
 use balar_host::call::ModuleVariable;
@@ -66,7 +66,7 @@ fn from_symbol(
     copy::copy(destination, address(symbol, offset, bytes)?, bytes, direction, stream, asynchronous)
 }
 
-cuda_api! {
+runtime_api! {
     fn cudaGetSymbolAddress(pointer: Out<u64>, symbol: usize) {
         pointer.check()?;
         pointer.set(variable(symbol)?.address)

@@ -4,7 +4,7 @@ use crate::abi::arguments::{In, Out};
 use crate::abi::texture::{
     RESOURCE_DESC_BYTES_13, RESOURCE_VIEW_DESC_BYTES_13, ResourceDesc, ResourceViewDesc, TextureDesc, TextureDescV2,
 };
-use crate::cuda_api;
+use crate::runtime_api;
 use crate::session::texture;
 use balar_host::CudaError;
 
@@ -16,7 +16,7 @@ fn set_with_zeros<T: Copy>(place: Out<T>, value: T, bytes: usize) -> Result<(), 
     place.set(value)
 }
 
-cuda_api! {
+runtime_api! {
     fn cudaCreateTextureObject(
         object: Out<u64>,
         resource: In<ResourceDesc>,

@@ -3,7 +3,7 @@
 use crate::abi::arguments::{In, Out};
 use crate::abi::array::ChannelFormatDesc;
 use crate::abi::texture::TextureReference;
-use crate::cuda_api;
+use crate::runtime_api;
 use crate::session::array::{self, LARGEST_LINEAR, format_of};
 use crate::session::registry::{self, HostVariable, Variable};
 use crate::session::texture::{address_mode, check, memory};
@@ -105,7 +105,7 @@ fn bind_rows(
     bind(reference, format, resource, misaligned)
 }
 
-cuda_api! {
+runtime_api! {
     fn cudaBindTexture(
         offset: Out<usize>,
         reference: usize,

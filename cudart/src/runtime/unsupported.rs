@@ -3,7 +3,7 @@
 
 use crate::abi::arguments::Out;
 use crate::abi::stream::StreamHandle;
-use crate::cuda_api;
+use crate::runtime_api;
 use crate::session::event::{self, EVENTS};
 use crate::session::ranges::{self, Place};
 use crate::session::stream;
@@ -31,7 +31,7 @@ fn no_such_node(node: u64) -> Result<(), CudaError> {
     Err(CudaError::InvalidValue)
 }
 
-cuda_api! {
+runtime_api! {
     fn cudaIpcGetMemHandle(handle: Out<IpcHandle>, pointer: u64) {
         handle.check()?;
         match ranges::place(pointer, 1) {

@@ -1,7 +1,7 @@
 //! Versions, functions of the driver by name, and what tools ask for.
 
 use crate::abi::arguments::{Out, Text};
-use crate::cuda_api;
+use crate::runtime_api;
 use crate::session::procedure::{self, DRIVER_VERSION, Found};
 use crate::session::thread;
 use balar_host::CudaError;
@@ -44,7 +44,7 @@ fn entry_point(
     }
 }
 
-cuda_api! {
+runtime_api! {
     fn cudaRuntimeGetVersion_11(version: Out<c_int>) {
         version.set(RUNTIME_11)
     }

@@ -3,7 +3,7 @@
 use crate::abi::arguments::{In, Out};
 use crate::abi::graph::EdgeData;
 use crate::abi::lists::{EdgePlaces, NodePlaces, give};
-use crate::cuda_api;
+use crate::runtime_api;
 use crate::session::graph;
 use balar_host::CudaError;
 
@@ -12,7 +12,7 @@ fn edges(graph: u64, places: EdgePlaces) -> Result<(), CudaError> {
     places.write(&graph::edges(graph)?)
 }
 
-cuda_api! {
+runtime_api! {
     fn cudaGraphGetNodes(graph: u64, nodes: Out<u64>, count: Out<usize>) {
         give(&graph::nodes(graph)?, nodes, count)
     }

@@ -7,8 +7,8 @@ use crate::abi::graph::{
     HostNodeParams, InstantiateParams, KernelNodeParams, MemsetParams, UpdateResultInfo, update_result,
 };
 use crate::abi::stream::StreamHandle;
-use crate::cuda_api;
 use crate::runtime::symbol;
+use crate::runtime_api;
 use crate::session::graph::{Work, executable, kernel};
 use balar_host::CudaError;
 use std::ffi::{c_char, c_int};
@@ -28,7 +28,7 @@ fn instantiate_with(place: Out<u64>, graph: u64, parameters: Out<InstantiatePara
     place.set(made?)
 }
 
-cuda_api! {
+runtime_api! {
     fn cudaGraphInstantiate(executable: Out<u64>, graph: u64, flags: u64) {
         instantiate_into(executable, graph, flags)
     }

@@ -2,7 +2,7 @@
 
 use crate::abi::arguments::{In, Out};
 use crate::abi::graph::{EdgeData, GraphNodeParams, node_type};
-use crate::cuda_api;
+use crate::runtime_api;
 use crate::session::graph::{Dependency, parameters};
 use balar_host::CudaError;
 
@@ -16,7 +16,7 @@ fn add(node: Out<u64>, graph: u64, after: &[Dependency], parameters: Out<GraphNo
     if filled.kind == node_type::MEM_ALLOC { parameters.set(filled) } else { Ok(()) }
 }
 
-cuda_api! {
+runtime_api! {
     fn cudaGraphAddNode(node: Out<u64>, graph: u64, after: In<u64>, count: usize, parameters: Out<GraphNodeParams>) {
         add(node, graph, &Dependency::list(after, In::absent(), count)?, parameters)
     }

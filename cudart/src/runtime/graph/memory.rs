@@ -2,11 +2,11 @@
 
 use crate::abi::arguments::{In, Out};
 use crate::abi::graph::MemAllocNodeParams;
-use crate::cuda_api;
+use crate::runtime_api;
 use crate::session::graph::{self, Dependency, Work, allocation, footprint};
 use std::ffi::c_int;
 
-cuda_api! {
+runtime_api! {
     fn cudaGraphAddMemAllocNode(
         node: Out<u64>,
         graph: u64,

@@ -8,11 +8,11 @@ pub mod nodes;
 pub mod user_object;
 
 use crate::abi::arguments::{Out, Text};
-use crate::cuda_api;
+use crate::runtime_api;
 use crate::session::graph::{self, executable as executables};
 use balar_host::CudaError;
 
-cuda_api! {
+runtime_api! {
     fn cudaGraphCreate(graph: Out<u64>, flags: u32) {
         graph.check()?;
         graph.set(graph::create_with_flags(flags)?)

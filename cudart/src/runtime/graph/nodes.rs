@@ -3,9 +3,9 @@
 use crate::abi::arguments::{In, Out};
 use crate::abi::copy::Memcpy3DParameters;
 use crate::abi::graph::{HostNodeParams, KernelNodeParams, MemsetParams};
-use crate::cuda_api;
 use crate::runtime::copy::Direction;
 use crate::runtime::symbol;
+use crate::runtime_api;
 use crate::session::graph::node::CopyWork;
 use crate::session::graph::{self, Dependency, Work, kernel};
 use crate::session::operation::{Copy, End};
@@ -34,7 +34,7 @@ pub fn linear_copy(destination: u64, source: u64, bytes: usize, kind: c_int) -> 
     Ok(Work::Copy(Box::new(CopyWork { copy, parameters: None })))
 }
 
-cuda_api! {
+runtime_api! {
     fn cudaGraphAddKernelNode(
         node: Out<u64>,
         graph: u64,

@@ -1,10 +1,10 @@
 //! Objects of the program that graphs keep.
 
 use crate::abi::arguments::Out;
-use crate::cuda_api;
+use crate::runtime_api;
 use crate::session::graph::user_object;
 
-cuda_api! {
+runtime_api! {
     fn cudaUserObjectCreate(
         object: Out<u64>,
         pointer: u64,
