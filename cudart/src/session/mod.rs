@@ -1,5 +1,7 @@
-//! What all functions of the runtime and the driver share: the process, its threads, the tunnel to the simulator, handles, code,
-//! memory that host and devices share, and how operations get into streams.
+//! What both APIs are made of, as functions that return `Result<_, CudaError>`: the process and its threads, the connection to the
+//! simulator, handles, contexts and devices, memory, streams and what they do, capture, graphs, registered and loaded code.
+//!
+//! It knows neither the runtime nor the driver, and no error code but [`CudaError`](balar_host::CudaError).
 
 pub mod api;
 pub mod array;
@@ -12,6 +14,7 @@ pub mod copy_parameters;
 pub mod device;
 pub mod devices;
 pub mod event;
+pub mod fill;
 pub mod function;
 pub mod graph;
 pub mod handles;
