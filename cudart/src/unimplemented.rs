@@ -22,7 +22,7 @@ pub unsafe extern "C" fn balar_unimplemented(name: *const c_char) -> c_int {
     // SAFETY: the caller, a stub, passes a string of its own read-only data.
     let name = unsafe { CStr::from_ptr(name) }.to_string_lossy();
     if is_new(&name) {
-        // Nobody minds where nobody reads it.
+        // The line is lost if nobody reads standard error.
         let _ = writeln!(std::io::stderr(), "{}", message(&name));
     }
     // Its error is the same where there is no simulator to count it.

@@ -32,7 +32,7 @@ impl<T> Out<T> {
         Out(std::ptr::null_mut())
     }
 
-    /// Is there none?
+    /// Is the pointer null?
     pub fn is_null(self) -> bool {
         self.0.is_null()
     }
@@ -94,7 +94,7 @@ impl<T: Copy> In<T> {
         In(std::ptr::null())
     }
 
-    /// Is there none?
+    /// Is the pointer null?
     pub fn is_null(self) -> bool {
         self.0.is_null()
     }
@@ -115,7 +115,7 @@ impl<T: Copy> In<T> {
         (!self.0.is_null()).then(|| unsafe { self.0.read_unaligned() })
     }
 
-    /// The first `count` values of an array, which the caller says has so many.
+    /// The first `count` values of an array, which the caller says has that many.
     pub fn array(self, count: usize) -> Result<Vec<T>, CudaError> {
         if count == 0 {
             return Ok(Vec::new());
@@ -214,7 +214,7 @@ mod tests {
     #[test]
     fn a_text_needs_room_for_its_end() {
         let mut room = [1 as c_char; 16];
-        // SAFETY: as much room as is said.
+        // SAFETY: the array has at least as much room.
         unsafe {
             assert_eq!(write_text(room.as_mut_ptr(), 12, "0000:01:00.0"), Err(CudaError::InvalidValue));
             assert_eq!(write_text(room.as_mut_ptr(), 13, "0000:01:00.0"), Ok(()));

@@ -3,7 +3,7 @@
 use super::device_attribute as attribute;
 use balar_host::DeviceDescription;
 
-/// A device as programs are told of it.
+/// A device as programs see it.
 #[derive(Clone, Copy, Debug)]
 pub struct Device<'a> {
     /// What it is.

@@ -41,9 +41,9 @@ pub struct CopyEnd2D {
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Copy2D {
-    /// Where from.
+    /// The source.
     pub source: CopyEnd2D,
-    /// Where to.
+    /// The destination.
     pub destination: CopyEnd2D,
     /// Bytes of a row.
     pub width_bytes: usize,
@@ -83,9 +83,9 @@ pub struct CopyEnd3D {
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Copy3D {
-    /// Where from.
+    /// The source.
     pub source: CopyEnd3D,
-    /// Where to.
+    /// The destination.
     pub destination: CopyEnd3D,
     /// Bytes of a row.
     pub width_bytes: usize,
@@ -150,9 +150,9 @@ pub struct LaunchConfig {
     pub shared_bytes: u32,
     /// The stream.
     pub stream: *mut c_void,
-    /// Further wishes.
+    /// Its attributes.
     pub attributes: In<LaunchAttribute>,
-    /// How many.
+    /// The number of attributes.
     pub attribute_count: u32,
 }
 
@@ -256,7 +256,7 @@ pub struct ContextParameters {
     pub affinity: *const c_void,
     /// Their number.
     pub affinities: c_int,
-    /// For use together with a graphics library.
+    /// For use with a graphics library.
     pub graphics: *const c_void,
 }
 
@@ -301,15 +301,15 @@ pub struct TextureDescriptor {
     pub filter: u32,
     /// `CU_TRSF_*`.
     pub flags: u32,
-    /// Of mipmaps.
+    /// For mipmapped arrays.
     pub anisotropy: u32,
-    /// Of mipmaps.
+    /// For mipmapped arrays.
     pub mipmap_filter: u32,
-    /// Of mipmaps.
+    /// For mipmapped arrays.
     pub mipmap_bias: f32,
-    /// Of mipmaps.
+    /// For mipmapped arrays.
     pub mipmap_minimum: f32,
-    /// Of mipmaps.
+    /// For mipmapped arrays.
     pub mipmap_maximum: f32,
     /// What lies outside.
     pub border: [f32; 4],

@@ -43,7 +43,7 @@ pub const DRIVER: Library = Library {
     table: include_str!("../../exports/libcuda.so.1.txt"),
 };
 
-/// Functions of NVRTC that programs find in a library of ours before NVRTC itself.
+/// Functions of NVRTC that programs find in a library of the simulator's before NVRTC itself.
 pub const NVRTC: Library =
     Library { soname: "libbalar_nvrtc.so", suffix: "", versioned: false, table: "nvrtcGetCUBIN\nnvrtcGetCUBINSize\n" };
 

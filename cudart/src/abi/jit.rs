@@ -1,6 +1,6 @@
 //! Options of compilations at run time (`CUjit_option`, `cudaJitOption`).
 
-use super::arguments::In;
+use super::arguments::{In, Out};
 use balar_host::CudaError;
 use std::ffi::c_void;
 
@@ -58,7 +58,7 @@ pub fn error_text(error: CudaError) -> String {
 /// of the host.
 pub fn answer_options(
     options: In<u32>,
-    values: *mut *mut c_void,
+    values: Out<*mut c_void>,
     count: u32,
     outcome: impl FnOnce() -> Result<(), CudaError>,
 ) -> Result<(), CudaError> {
@@ -67,6 +67,7 @@ pub fn answer_options(
         return Err(CudaError::InvalidValue);
     }
     let outcome = outcome();
+    let values = values.pointer();
     let at = |wanted: u32| options.iter().position(|option| *option == wanted);
     let errors = outcome.err().map_or(String::new(), error_text);
     // SAFETY: `values` has as many entries as there are options. An entry is the value itself, or for a log the address of a buffer

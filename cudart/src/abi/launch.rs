@@ -53,9 +53,9 @@ pub struct LaunchConfiguration {
     pub shared_bytes: usize,
     /// The stream.
     pub stream: StreamHandle,
-    /// Further wishes.
+    /// Its attributes.
     pub attributes: In<LaunchAttribute>,
-    /// How many.
+    /// The number of attributes.
     pub attribute_count: u32,
 }
 

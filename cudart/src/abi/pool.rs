@@ -28,7 +28,7 @@ pub mod location_type {
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 pub struct MemAccessDesc {
-    /// Who.
+    /// Who is given access.
     pub location: MemLocation,
     /// `cudaMemAccessFlags`: 0 none, 1 read, 3 read and write.
     pub flags: u32,
@@ -47,7 +47,7 @@ pub struct MemPoolProps {
     pub handle_types: u32,
     /// Where its memory lies.
     pub location: MemLocation,
-    /// Of Windows.
+    /// Used on Windows alone.
     pub security_attributes: u64,
     /// Most bytes it may have, 0 for no limit (CUDA 12.2 and later).
     pub maximum_bytes: u64,
@@ -64,7 +64,7 @@ pub struct MemAllocationProps {
     pub handle_types: u32,
     /// Where its memory lies.
     pub location: MemLocation,
-    /// Of Windows.
+    /// Used on Windows alone.
     pub security_attributes: u64,
     /// Whether it may be compressed: a wish.
     pub compression: u8,

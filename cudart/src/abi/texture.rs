@@ -13,7 +13,7 @@ pub struct ResourceDesc {
     pub padding: u32,
     /// Handle of an array or a mipmapped array, or the address of linear or pitched memory.
     pub object: u64,
-    /// Of linear and pitched memory.
+    /// The texels of linear and pitched memory.
     pub format: ChannelFormatDesc,
     /// Zero.
     pub padding_after_format: u32,
@@ -56,7 +56,7 @@ pub struct TextureDesc {
     pub border_color: [f32; 4],
     /// Whether coordinates are normalised.
     pub normalized_coordinates: i32,
-    /// Of anisotropic filtering.
+    /// The limit of anisotropic filtering.
     pub maximum_anisotropy: u32,
     /// Between the levels of a mipmapped array.
     pub mipmap_filter_mode: u32,
@@ -121,7 +121,7 @@ pub struct TextureReference {
     pub format: ChannelFormatDesc,
     /// Whether texels are converted from sRGB.
     pub srgb: i32,
-    /// Of anisotropic filtering.
+    /// The limit of anisotropic filtering.
     pub maximum_anisotropy: u32,
     /// Between the levels of a mipmapped array.
     pub mipmap_filter_mode: u32,
@@ -133,7 +133,7 @@ pub struct TextureReference {
     pub maximum_mipmap_level: f32,
     /// Whether the hardware may not take shortcuts between levels.
     pub disable_trilinear_optimization: i32,
-    /// Of the runtime.
+    /// Reserved for the runtime.
     pub reserved: [i32; 14],
 }
 

@@ -16,7 +16,7 @@ use crate::session::ranges::{self, Place};
 use balar_host::CudaError;
 use balar_host::call::CopyShape;
 
-/// When a copy is over: at the call's end, or when the stream has come to it.
+/// When a copy is over: when the call returns, or when the stream has reached it.
 #[derive(Clone, Copy)]
 enum When {
     Now,
@@ -24,7 +24,7 @@ enum When {
 }
 
 impl When {
-    /// The stream, and whether the host goes on before the stream has come to it.
+    /// The stream, and whether the host goes on before the stream has reached it.
     fn stream(self) -> (StreamHandle, bool) {
         match self {
             When::Now => (StreamHandle::DEFAULT, false),

@@ -104,7 +104,7 @@ driver_api! {
     }
 
     context fn cuFuncSetSharedMemConfig(function: u64, _banks: c_int) {
-        // Banks of 4 bytes are all there is since the Maxwell generation.
+        // Since the Maxwell generation all banks have 4 bytes.
         Kernel::of_handle(function).map(|_| ())
     }
 }

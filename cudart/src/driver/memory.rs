@@ -13,7 +13,7 @@ use balar_host::CudaError;
 use balar_host::call::AllocationKind;
 use std::ffi::{c_int, c_void};
 
-/// Refuses to allocate nothing, which the runtime does.
+/// Refuses an allocation of zero bytes, which the runtime allows.
 fn refuse_none(bytes: usize) -> Outcome {
     if bytes == 0 { Err(CudaError::InvalidValue) } else { Ok(()) }
 }
@@ -26,7 +26,7 @@ fn write_attribute(place: *mut c_void, attribute: u32, known: &Known) -> Outcome
         2 => write(place, if known.kind == AllocationKind::Host { MEMORY_HOST } else { MEMORY_DEVICE }),
         3 => write(place, known.for_devices),
         4 => write(place, known.for_host.ok_or(CudaError::InvalidValue)?),
-        // Synchronous copies are so without being asked.
+        // Synchronous copies are synchronous without this attribute.
         6 => write(place, 0_u32),
         7 => write(place, known.base),
         8 => write(place, u32::from(known.kind == AllocationKind::Managed)),
@@ -48,7 +48,7 @@ fn write<T>(place: *mut c_void, value: T) -> Outcome {
     unsafe { Out::new(place.cast::<T>()) }.set(value)
 }
 
-/// Writes what attributes of an address are that CUDA knows nothing of.
+/// Writes an attribute of an address that CUDA does not know.
 fn write_unknown(place: *mut c_void, attribute: u32) -> Outcome {
     match attribute {
         2 | 6 | 8 => write(place, 0_u32),
@@ -215,7 +215,7 @@ driver_api! {
         let places = places.array(count as usize)?;
         let known = known(pointer)?;
         for (attribute, place) in attributes.into_iter().zip(places) {
-            // What an address does not have is as of one that CUDA knows nothing of.
+            // An attribute that the address does not have is written as for an unknown address.
             match &known {
                 Some(known) => write_attribute(place, attribute, known).or_else(|_| write_unknown(place, attribute))?,
                 None => write_unknown(place, attribute)?,
@@ -229,7 +229,7 @@ driver_api! {
         if value.is_null() || attribute != SYNC_MEMOPS || known(pointer)?.is_none() {
             return Err(CudaError::InvalidValue);
         }
-        // Synchronous copies are so without being asked.
+        // Synchronous copies are synchronous without this attribute.
         Ok(())
     }
 }

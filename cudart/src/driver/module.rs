@@ -44,7 +44,7 @@ driver_api! {
     }
 
     context fn cuModuleLoadDataEx(
-        place: Out<u64>, address: *const c_void, count: u32, options: In<u32>, values: *mut *mut c_void,
+        place: Out<u64>, address: *const c_void, count: u32, options: In<u32>, values: Out<*mut c_void>,
     ) {
         // SAFETY: the caller passes an image.
         let images = unsafe { image::at(address) }?;
@@ -84,7 +84,7 @@ driver_api! {
     }
 
     fn cuLibraryLoadData(
-        place: Out<u64>, address: *const c_void, options: In<u32>, values: *mut *mut c_void, count: u32,
+        place: Out<u64>, address: *const c_void, options: In<u32>, values: Out<*mut c_void>, count: u32,
         _library_options: *const c_void, _library_values: *const c_void, _library_count: u32,
     ) {
         // SAFETY: the caller passes an image.
@@ -93,7 +93,7 @@ driver_api! {
     }
 
     fn cuLibraryLoadFromFile(
-        place: Out<u64>, path: Text, options: In<u32>, values: *mut *mut c_void, count: u32,
+        place: Out<u64>, path: Text, options: In<u32>, values: Out<*mut c_void>, count: u32,
         _library_options: *const c_void, _library_values: *const c_void, _library_count: u32,
     ) {
         let path = path.get()?;

@@ -64,12 +64,12 @@ driver_api! {
         if place.is_null() || identifier.is_null() {
             return Err(CudaError::InvalidValue);
         }
-        // The compiler NVRTC asks too, and does without.
+        // NVRTC asks for them too and does without.
         if let Some(caller) = caller().filter(|caller| !caller.contains("libnvrtc")) {
             SAID.call_once(|| {
                 process::say(&format!(
-                    "{caller} asks for private functions of the driver, which are not there: as the CUDA runtime does where it is \
-                     linked statically; link with `-cudart shared`"
+                    "{caller} asks for private functions of the driver, which the simulator does not have. A CUDA runtime that is \
+                     linked statically does so: link with `-cudart shared`"
                 ));
             });
         }

@@ -13,7 +13,7 @@ use crate::{driver_api, forwards};
 use balar_host::CudaError;
 use std::ffi::{c_int, c_void};
 
-/// The context of a stream: the current one, if that is of the stream's device.
+/// The context of a stream: the current one, if it is on the stream's device.
 fn context_of(handle: StreamHandle) -> Result<u64, CudaError> {
     let stream = stream::resolve(handle)?;
     let (current, device) = context::current()?;
@@ -142,7 +142,7 @@ driver_api! {
     }
 
     stream fn cuStreamBeginCapture(stream: StreamHandle) {
-        // Before CUDA 10.1 there was one mode.
+        // Before CUDA 10.1 there was only this mode.
         begin_capture(stream, Mode::Global, None)
     }
 
@@ -205,7 +205,7 @@ driver_api! {
     }
 
     early fn cuProfilerInitialize(_configuration: *const c_void, _output: *const c_void, _mode: c_int) {
-        // Gone since CUDA 11.
+        // CUDA 11 removed it.
         Err(CudaError::NotSupported)
     }
 

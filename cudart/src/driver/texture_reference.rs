@@ -112,7 +112,7 @@ driver_api! {
     }
 
     context fn cuTexRefSetMaxAnisotropy(texture: u64, _most: u32) {
-        // Of mipmapped textures alone.
+        // Only mipmapped textures use it.
         get(texture).map(|_| ())
     }
 

@@ -193,7 +193,7 @@ fn line_between_arrays(destination: Part, source: Part, bytes: u64, kind: c_int)
     let array = array::get(destination.array)?;
     let row_bytes = array.shape()[0] * array.element_bytes();
     for (part, size, done) in pieces(source, bytes)? {
-        // Where rows are as long in both and begin alike, pieces of one are pieces of the other.
+        // If the rows of both are equally long and the positions match, a piece of one is a piece of the other.
         let at = destination.offset + done;
         let to = Part { offset: at % row_bytes, row: destination.row + at / row_bytes, ..destination };
         let is_same =

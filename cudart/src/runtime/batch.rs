@@ -141,7 +141,7 @@ runtime_api! {
         if flags != 0 {
             return Err(CudaError::InvalidValue);
         }
-        // Contents that nobody needs may as well stay.
+        // Contents that are not needed may stay as they are.
         managed(pointers, sizes, count).map(|_| ())
     }
 

@@ -25,7 +25,7 @@ fn choose(wish: Wish) -> Result<c_int, CudaError> {
             + u32::from(device.memory_bytes as usize >= wish.memory_bytes)
             + u32::from(device.sm_count as i32 >= wish.multiprocessors)
     };
-    // The first of the best.
+    // The first of those that fit best.
     let best = devices.iter().enumerate().rev().max_by_key(|(_, device)| fits(device));
     best.map(|(index, _)| index as c_int).ok_or(CudaError::NoDevice)
 }

@@ -77,7 +77,7 @@ runtime_api! {
     }
 
     fn cudaMemPoolExportToShareableHandle(_handle: u64, pool: u64, _kind: u32, _flags: u32) {
-        // No pool is made for other processes.
+        // No pool can be exported to other processes.
         pool::check(pool).and(Err(CudaError::InvalidValue))
     }
 

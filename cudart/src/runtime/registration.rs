@@ -31,7 +31,7 @@ struct ContainerHeader {
     magic: u32,
     version: u16,
     header_bytes: u16,
-    /// Of what follows the header.
+    /// Bytes after the header.
     bytes: u64,
 }
 

@@ -144,7 +144,7 @@ runtime_api! {
 
     fn cudaUnbindTexture(reference: usize) {
         texture_variable(reference)?;
-        // What the texture reads stays as it is: a program that has unbound it does not read it.
+        // The texture stays bound on the device: a program that has unbound it does not read it.
         BOUND.lock().unwrap_or_else(PoisonError::into_inner).remove(&(thread::device(), reference));
         Ok(())
     }

@@ -180,7 +180,7 @@ runtime_api! {
     }
 
     fn cudaGLGetDevices(count: Out<u32>, _devices: Out<c_int>, _most: u32, _list: u32) {
-        // No device of the node shows anything.
+        // No device of the node has a display.
         process::description()?;
         count.set_if_wanted(0);
         Err(CudaError::NoDevice)

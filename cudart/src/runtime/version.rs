@@ -101,7 +101,7 @@ runtime_api! {
         Ok(())
     }
 
-    /// Devices have double precision: nothing is converted.
+    /// Devices have double precision, so that nothing is converted.
     fn cudaSetDoubleForDevice(_value: *mut f64) {
         Ok(())
     }

@@ -27,9 +27,9 @@ pub struct Array {
     pub device: u32,
     /// What it holds.
     pub description: ArrayDescription,
-    /// What it holds, as the program said it.
+    /// What it holds, as the program described it.
     pub format: ChannelFormatDesc,
-    /// Its size, as the program said it.
+    /// Its size, as the program described it.
     pub extent: Extent,
     /// The flags of its creation.
     pub flags: u32,
@@ -120,7 +120,7 @@ fn description_of(format: ChannelFormatDesc, extent: Extent, flags: u32) -> Resu
         _ => [LARGEST_3D; 3],
     };
     let fits = width <= largest[0] && height <= largest[1] && (is_layered || is_cubemap || depth <= largest[2]);
-    // Slices without rows are no array, unless they are layers.
+    // An array with slices has rows, unless the slices are layers.
     let is_shape = width > 0 && (is_layered || height > 0 || depth == 0);
     let are_layers = !is_layered || (1..=MOST_LAYERS).contains(&depth);
     let are_faces = !is_cubemap || width == height && if is_layered { depth.is_multiple_of(6) } else { depth == 6 };
@@ -158,7 +158,7 @@ pub fn level(mipmapped: u64) -> Result<u64, CudaError> {
     MIPMAPPED.get(mipmapped).map_err(|_| CudaError::InvalidValue)
 }
 
-/// Array memory of a device that has been reset is no longer there.
+/// Forgets the arrays of a device that has been reset.
 pub fn forget_device(device: u32) {
     let ended = ARRAYS.retain(|_, array| array.device != device);
     drop(ended);

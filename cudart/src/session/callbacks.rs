@@ -10,7 +10,7 @@ use std::ffi::c_void;
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// What is done when a stream comes to it.
+/// What a stream runs when it reaches this point.
 pub type Function = Box<dyn FnOnce() + Send>;
 
 static FUNCTIONS: Mutex<Functions> = Mutex::new(Functions { last: 0, is_started: false, waiting: BTreeMap::new() });
@@ -38,7 +38,7 @@ pub fn of_program(host: HostNodeParams) -> Function {
     })
 }
 
-/// Keeps a function until its stream comes to it; gives its number.
+/// Keeps a function until its stream reaches it, and returns its number.
 pub fn add(function: Function) -> Result<u64, CudaError> {
     let mut functions = functions();
     if !functions.is_started {
@@ -51,7 +51,7 @@ pub fn add(function: Function) -> Result<u64, CudaError> {
     Ok(number)
 }
 
-/// Forgets a function that no stream will come to.
+/// Forgets a function that no stream will reach.
 pub fn remove(number: u64) {
     functions().waiting.remove(&number);
 }
@@ -66,7 +66,7 @@ fn start() -> Result<(), CudaError> {
     receiver.recv().unwrap_or(Err(CudaError::Unknown))
 }
 
-/// Calls `spawn` while no signal reaches the calling thread: a thread that it makes never has one.
+/// Calls `spawn` with all signals blocked, which a thread that it starts inherits.
 pub(super) fn without_signals<T>(spawn: impl FnOnce() -> T) -> T {
     // SAFETY: both sets are valid for the calls; any bytes are a set.
     unsafe {
@@ -83,7 +83,7 @@ pub(super) fn without_signals<T>(spawn: impl FnOnce() -> T) -> T {
 /// The thread.
 fn run(started: &SyncSender<Result<(), CudaError>>) {
     thread::with(|thread| {
-        // While it is borrowed, functions that make CUDA calls are told that they may not.
+        // While it is borrowed, the CUDA calls of these functions are refused.
         let mut place = thread.connection.borrow_mut();
         let opened = Connection::open(Role::Callbacks);
         let outcome = opened.as_ref().map(|_| ()).map_err(|error| *error);
@@ -106,7 +106,7 @@ fn run(started: &SyncSender<Result<(), CudaError>>) {
                     break;
                 }
             }
-            // Streams wait for their functions: a connection that has failed by itself is followed by another.
+            // Streams wait for their functions: if only this connection has failed, another one replaces it.
             if process::is_lost() || !connection.has_failed() {
                 return;
             }

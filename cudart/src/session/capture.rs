@@ -16,7 +16,7 @@ const NON_BLOCKING: u32 = 1;
 
 static CAPTURES: Mutex<Captures> =
     Mutex::new(Captures { last: 0, captures: BTreeMap::new(), streams: BTreeMap::new() });
-/// How many captures there are, to know at once that there is none.
+/// The number of captures: most calls need to know only that it is zero.
 static COUNT: AtomicUsize = AtomicUsize::new(0);
 
 /// What a capture forbids to threads (`cudaStreamCaptureMode`). The values are those of C.
@@ -92,7 +92,7 @@ fn lock() -> MutexGuard<'static, Captures> {
     CAPTURES.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Is anything being captured?
+/// Is nothing being captured?
 fn none() -> bool {
     COUNT.load(Ordering::Relaxed) == 0
 }
@@ -102,7 +102,7 @@ fn this_thread() -> u64 {
     rustix::thread::gettid().as_raw_nonzero().get() as u64
 }
 
-/// Gives the operation back unless the stream captures it. One that waits (not `asynchronous`) is refused while capture forbids it.
+/// Returns the operation unless the stream captures it. One that waits (not `asynchronous`) is refused while capture forbids it.
 pub fn take(stream: &Stream, operation: Operation, asynchronous: bool) -> Result<Option<Operation>, CudaError> {
     if none() {
         return Ok(Some(operation));
@@ -120,7 +120,7 @@ pub fn take(stream: &Stream, operation: Operation, asynchronous: bool) -> Result
     captures.or_invalid(stream.number, added).map(|_| None)
 }
 
-/// Makes a node of what `work` gives if the stream is captured; gives the node.
+/// Makes a node of what `work` gives if the stream is captured; returns the node.
 pub fn take_work(stream: &Stream, work: impl FnOnce() -> Result<Work, CudaError>) -> Result<Option<u64>, CudaError> {
     if none() || !lock().is_captured(stream)? {
         return Ok(None);
@@ -210,7 +210,7 @@ pub fn exchange_mode(new: i32) -> Result<i32, CudaError> {
     Ok(thread::with(|thread| thread.capture_mode.replace(new)))
 }
 
-/// Ends the capture that began with the stream; gives the graph.
+/// Ends the capture that began with the stream; returns the graph.
 pub fn end(stream: &Stream) -> Result<u64, CudaError> {
     let mut captures = lock();
     let Some(number) = captures.streams.get(&stream.number).map(|stream| stream.capture) else {
@@ -320,7 +320,7 @@ pub fn record(stream: &Stream) -> Result<Option<Captured>, CudaError> {
     Ok(stream.map(|stream| Captured { capture: stream.capture, dependencies: stream.dependencies.clone() }))
 }
 
-/// A stream waits for an event. `false` where that is no matter of capture: nothing was done.
+/// A stream waits for an event. `false`: this does not concern a capture, and nothing was done.
 pub fn wait(stream: &Stream, event: Option<&Captured>) -> Result<bool, CudaError> {
     if none() && event.is_none() {
         return Ok(false);
@@ -427,7 +427,7 @@ impl Captures {
         }
     }
 
-    /// An error ends what the stream's capture could give.
+    /// Invalidates the stream's capture if the outcome is an error.
     fn or_invalid<T>(&mut self, stream: u32, outcome: Result<T, CudaError>) -> Result<T, CudaError> {
         if outcome.is_err()
             && let Some(capture) = self.streams.get(&stream).map(|stream| stream.capture)
@@ -437,7 +437,7 @@ impl Captures {
         outcome
     }
 
-    /// Whether streams of a capture have done something that its first stream has not come to wait for.
+    /// Has a stream of the capture done something that the first stream does not wait for?
     fn has_unjoined(&self, capture: u64, graph: u64) -> Result<bool, CudaError> {
         let Some(Capture { origin, left, .. }) = self.captures.get(&capture) else { return Ok(false) };
         let nodes = |stream: &CapturedStream| -> Vec<u64> {

@@ -85,7 +85,7 @@ impl Code {
         code
     }
 
-    /// Has `slot`, the program's pointer to the managed variable `name`, set when the code is loaded.
+    /// Sets `slot`, the program's pointer to the managed variable `name`, when the code is loaded.
     pub fn add_managed(&self, slot: usize, name: Arc<str>) {
         lock(&self.managed).push(ManagedVariable { slot, name });
     }
@@ -132,7 +132,7 @@ impl Code {
         Ok(module)
     }
 
-    /// The code is no longer there: its images are not read again.
+    /// The object with the images is being unloaded: they are not read again.
     pub fn forget_images(&self) {
         lock(&self.images).clear();
     }
@@ -199,7 +199,7 @@ impl Kernel {
         self.device.unwrap_or_else(thread::device)
     }
 
-    /// The module with the kernel on its device, and what it knows of it.
+    /// The kernel as its device has loaded it.
     pub fn loaded(&self) -> Result<LoadedKernel, CudaError> {
         let device = self.device();
         let module = self.code.on(device)?;
@@ -210,7 +210,7 @@ impl Kernel {
     }
 }
 
-/// The kernel with a handle that calls name so on a device.
+/// The kernel with a handle that calls to a device name by this function.
 pub fn kernel_of_function(device: u32, function: &Function) -> Option<Arc<Kernel>> {
     let is_it = |kernel: &Arc<Kernel>| {
         kernel.name == function.name
@@ -239,7 +239,7 @@ impl LoadedKernel {
         Function { module: self.module.number, name: self.name.clone() }
     }
 
-    /// What the module knows of it.
+    /// The module's description of it.
     pub fn description(&self) -> &ModuleFunction {
         &self.module.functions[&self.name]
     }

@@ -34,7 +34,7 @@ impl Connection {
         if process::is_lost() {
             return Err(process::NO_SIMULATOR);
         }
-        // One thread after another: on its way each has more descriptors than it keeps, and a process may have few.
+        // Threads connect one at a time: each has more descriptors open meanwhile than it keeps, and a process may have few.
         let connecting = process::connecting();
         let (client, welcome) = Client::connect(&path, role).map_err(|error| failed(&error))?;
         process::set_node(welcome.node, welcome.arena);
@@ -71,7 +71,7 @@ impl Connection {
         }
     }
 
-    /// Waits for the next host function that a stream has come to; `None` at the end of the connection.
+    /// Waits for the next host function that a stream has reached; `None` at the end of the connection.
     pub fn next_callback(&mut self) -> Option<u64> {
         let function = self.client.next_callback().ok().flatten();
         self.returned_at = thread_nanoseconds();
@@ -84,7 +84,7 @@ impl Connection {
     }
 }
 
-/// The error of a call whose connection has failed. Others are none the worse for it, unless there is no simulator any longer.
+/// The error of a call whose connection has failed. Other connections go on, unless the simulator is gone.
 fn failed(error: &io::Error) -> CudaError {
     if is_simulator_gone(error) { process::lose() } else { process::NO_SIMULATOR }
 }
@@ -95,7 +95,7 @@ fn thread_nanoseconds() -> u64 {
     (time.tv_sec as u64).saturating_mul(1_000_000_000).saturating_add(time.tv_nsec as u64)
 }
 
-/// Connects the calling thread, unless it is.
+/// Connects the calling thread if it is not connected yet.
 pub fn connect() -> Result<(), CudaError> {
     with(|_| Ok(()))
 }
@@ -104,7 +104,7 @@ pub fn connect() -> Result<(), CudaError> {
 fn with<T>(use_it: impl FnOnce(&mut Connection) -> Result<T, CudaError>) -> Result<T, CudaError> {
     process::usable()?;
     thread::with(|thread| {
-        // A function that a signal handler calls while the thread is in another one.
+        // The tunnel is in use if a signal handler calls CUDA during another call.
         let mut connection = thread.connection.try_borrow_mut().map_err(|_| CudaError::NotPermitted)?;
         if connection.as_ref().is_none_or(Connection::has_failed) {
             *connection = Some(Connection::open(Role::Thread)?);

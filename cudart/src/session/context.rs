@@ -151,7 +151,7 @@ pub fn destroy(handle: ContextHandle) -> Result<(), CudaError> {
     if context.primary {
         return Err(CudaError::InvalidValue);
     }
-    let outcome = with_device(context.device, || device::synchronize());
+    let outcome = with_device(context.device, device::synchronize);
     CONTEXTS.remove(handle).map_err(|_| CudaError::DeviceUninitialized)?;
     if thread::with(|thread| thread.contexts.borrow().last() == Some(&handle)) {
         thread::with(|thread| thread.contexts.borrow_mut().pop());
@@ -178,7 +178,7 @@ pub fn set_current(handle: ContextHandle) -> Result<(), CudaError> {
     Ok(())
 }
 
-/// Counts a user of the current context; gives the context.
+/// Counts a user of the current context; returns the context.
 pub fn attach() -> Result<ContextHandle, CudaError> {
     let (handle, _) = current()?;
     CONTEXTS.with(handle, |context| context.attached += 1)?;
@@ -219,7 +219,7 @@ pub fn set_flags(flags: u32) -> Result<(), CudaError> {
     CONTEXTS.with(handle, |context| context.flags = flags)
 }
 
-/// Counts a user of a device's primary context; gives the context.
+/// Counts a user of a device's primary context; returns the context.
 pub fn retain(device: c_int) -> Result<ContextHandle, CudaError> {
     process::device_of(device)?;
     let handle = primary(device as u32);
@@ -244,10 +244,10 @@ pub fn set_primary_flags(device: c_int, flags: u32) -> Result<(), CudaError> {
 /// Ends everything of the program on a device.
 pub fn reset(device: c_int) -> Result<(), CudaError> {
     process::device_of(device)?;
-    with_device(device as u32, || device::reset())
+    with_device(device as u32, device::reset)
 }
 
-/// Gives a primary context back. Nobody uses it after the last time, and what it holds ends; the runtime never gives it back.
+/// Releases a primary context. The last release resets the device, unless the runtime or another context uses it.
 pub fn release(device: c_int) -> Result<(), CudaError> {
     process::device_of(device)?;
     let last = {

@@ -56,7 +56,7 @@ pub fn synchronize() -> Result<(), CudaError> {
     connection::done(&Call::DeviceSynchronize)
 }
 
-/// A device as programs are told of it.
+/// A device as programs see it.
 pub fn described(device: c_int) -> Result<Device<'static>, CudaError> {
     let description = process::device_of(device)?;
     let index = devices::of_node(device as u32)?;

@@ -55,7 +55,7 @@ fn named(entry: &str, count: u32) -> Option<u32> {
         let first = found.next()?;
         return found.next().is_none().then_some(first);
     }
-    // What follows the digits does not count.
+    // Anything after the digits is ignored.
     let number = entry.strip_prefix('+').unwrap_or(entry);
     let digits = number.find(|character: char| !character.is_ascii_digit()).unwrap_or(number.len());
     number[..digits].parse().ok().filter(|device| *device < count)
@@ -70,7 +70,7 @@ pub fn of_node(device: u32) -> Result<u32, CudaError> {
     }
 }
 
-/// The program's number of a device of the node; one that no device has where the program does not see it.
+/// The program's number of a device of the node; `u32::MAX` if the program does not see it.
 pub fn of_program(device: u32) -> u32 {
     let Some(node) = process::node() else { return device };
     node.numbers.iter().position(|number| *number == device).map_or(u32::MAX, |number| number as u32)
@@ -148,7 +148,7 @@ mod tests {
         assert_eq!(identity(1), "GPU-62616c61-722d-6163-746f-727300000001");
         assert_eq!(visible(&format!("{},{}", identity(1), identity(0)), 2), [1, 0]);
         assert_eq!(visible(&identity(1).to_ascii_uppercase(), 2), [1]);
-        // As much as tells them apart: of one device anything, of two all of it.
+        // As much as tells the devices apart: anything for one device, all of it for two.
         assert_eq!(visible("GPU-6261", 1), [0]);
         assert_eq!(visible("GPU-6261", 2), []);
         assert_eq!(visible(&format!("0,{}", identity(7)), 2), [0]);

@@ -38,7 +38,7 @@ pub fn number(handle: u64) -> Result<u32, CudaError> {
 /// Makes an event on the current device.
 pub fn create(flags: u32) -> Result<u64, CudaError> {
     let is_known = flags & !(BLOCKING_SYNC | DISABLE_TIMING | INTERPROCESS) == 0;
-    // Events of several processes keep no time.
+    // Events for several processes have no timing.
     if !is_known || flags & INTERPROCESS != 0 && flags & DISABLE_TIMING == 0 {
         return Err(CudaError::InvalidValue);
     }
@@ -54,13 +54,13 @@ pub fn destroy(handle: u64) -> Result<(), CudaError> {
     connection::call_on(event.device, &Call::EventDestroy { event: event.number }).map(|_| ())
 }
 
-/// Events of a device that has been reset are no longer there.
+/// Forgets the events of a device that has been reset.
 pub fn forget_device(device: u32) {
     let ended = EVENTS.retain(|_, event| event.device != device);
     drop(ended);
 }
 
-/// Has an event stand for what a stream has been asked so far.
+/// Records an event in a stream.
 pub fn record(handle: u64, stream: StreamHandle, flags: u32) -> Result<(), CudaError> {
     const EXTERNAL: u32 = 1;
     if flags & !EXTERNAL != 0 {
@@ -84,7 +84,7 @@ pub fn record(handle: u64, stream: StreamHandle, flags: u32) -> Result<(), CudaE
     connection::call_on(device, &Call::EventRecord { event, stream: stream.number }).map(|_| ())
 }
 
-/// Whether an event has come: an error "not ready" where it has not.
+/// Asks whether an event has been reached; `NotReady` if it has not.
 pub fn query(handle: u64) -> Result<(), CudaError> {
     let event = EVENTS.get(handle)?;
     capture::forbid_event(event.captured.as_ref())?;

@@ -7,7 +7,7 @@ use balar_host::{Call, CallResult, CudaError};
 use std::ffi::c_int;
 use std::sync::atomic::Ordering;
 
-/// What the device that runs a kernel says of it.
+/// The attributes of a kernel on the device that runs it.
 pub fn attributes(kernel: &Kernel) -> Result<FunctionAttributes, CudaError> {
     let loaded = kernel.loaded()?;
     let call = Call::FunctionAttributes { function: loaded.function() };

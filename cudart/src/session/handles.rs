@@ -1,5 +1,5 @@
-//! Handles that programs hold: numbers that say what they are of, never addresses of anything. A wrong one, or one of something that is no
-//! longer there, is found.
+//! Handles that programs hold: numbers that say what they are of, never addresses of anything. A handle that is wrong, or whose object
+//! is no longer there, is found.
 
 use balar_host::{CudaError, memory};
 use std::collections::BTreeMap;
@@ -54,7 +54,7 @@ struct Table<T> {
 }
 
 impl<T> Handles<T> {
-    /// None yet.
+    /// An empty table.
     pub const fn new(kind: Kind) -> Handles<T> {
         Handles { kind, table: Mutex::new(Table { last: 0, entries: BTreeMap::new() }) }
     }
@@ -63,7 +63,7 @@ impl<T> Handles<T> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Makes a handle, which no other thing ever had.
+    /// Makes a handle that has never been used before.
     pub fn insert(&self, value: T) -> u64 {
         let mut table = self.lock();
         table.last += 1;
@@ -90,12 +90,12 @@ impl<T> Handles<T> {
         self.with(handle, |value| value.clone())
     }
 
-    /// Calls `use_it` with what the handle is of, while nobody else has any of this kind: it must not call the simulator.
+    /// Calls `use_it` with the entry of a handle while the table is locked: it must not call the simulator.
     pub fn with<U>(&self, handle: u64, use_it: impl FnOnce(&mut T) -> U) -> Result<U, CudaError> {
         self.lock().entries.get_mut(&handle).map(use_it).ok_or(CudaError::InvalidResourceHandle)
     }
 
-    /// Ends those that `keep` does not want, and returns them.
+    /// Removes the entries that `keep` rejects, and returns them.
     pub fn retain(&self, mut keep: impl FnMut(u64, &T) -> bool) -> Vec<T> {
         let mut table = self.lock();
         let ended: Vec<u64> =
@@ -103,7 +103,7 @@ impl<T> Handles<T> {
         ended.into_iter().filter_map(|handle| table.entries.remove(&handle)).collect()
     }
 
-    /// The first handle whose thing `is_it`.
+    /// The first handle whose entry satisfies `is_it`.
     pub fn find(&self, is_it: impl Fn(&T) -> bool) -> Option<u64> {
         self.lock().entries.iter().find(|(_, value)| is_it(value)).map(|(handle, _)| *handle)
     }

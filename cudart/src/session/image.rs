@@ -1,4 +1,4 @@
-//! Images of device code that a program gives by their address alone: how long they are says their content.
+//! Images of device code that a program passes by address alone: their content says how long they are.
 
 use super::code::Image;
 use balar_host::CudaError;
@@ -53,7 +53,7 @@ pub unsafe fn at(address: *const c_void) -> Result<Vec<Image>, CudaError> {
 /// The images in a file.
 pub fn in_file(path: &str) -> Result<Vec<Image>, CudaError> {
     let mut data = std::fs::read(path).map_err(|_| CudaError::FileNotFound)?;
-    // PTX in files does not end with a zero byte; of other images it changes nothing.
+    // PTX in files does not end with a zero byte; other images do not change by it.
     data.extend([0; 8]);
     // SAFETY: a text ends with the zero bytes just added. Of other images the headers say the length: one that has been cut off is
     // caught here, by what they say.
@@ -107,7 +107,7 @@ unsafe fn elf_bytes(address: *const c_void) -> usize {
     }
 }
 
-/// One image that stands for several, linked with each other when a module is made of it.
+/// One image that contains several, which are linked when a module is made of it.
 pub fn linked(images: &[Vec<u8>]) -> Vec<u8> {
     let mut bytes = LINKED.to_vec();
     bytes.extend([0; 8]);

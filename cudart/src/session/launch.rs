@@ -139,7 +139,7 @@ pub fn configuration_of(asked: &LaunchConfiguration) -> Result<(Configuration, V
                 events.push(event::number(attribute.value[0])?);
             }
             attribute::END.. => return Err(CudaError::InvalidValue),
-            // Hints, and permissions to start earlier, of which no use is made.
+            // Hints, and permissions to start earlier, which are not used.
             _ => {}
         }
     }

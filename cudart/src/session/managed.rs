@@ -115,7 +115,7 @@ pub fn advise(address: u64, bytes: usize, kind: c_int, location: MemLocation) ->
     Ok(())
 }
 
-/// Has a stream move managed memory to a location. `flags` are 0.
+/// Prefetches managed memory to a location, in the order of a stream. `flags` are 0.
 pub fn prefetch(
     address: u64,
     bytes: usize,

@@ -20,7 +20,7 @@ pub fn allocate(bytes: u64) -> Result<u64, CudaError> {
     Ok(pointer)
 }
 
-/// Allocates memory for rows of `width` bytes, whose number is `None` where it overflows; gives its address and pitch.
+/// Allocates memory for rows of `width` bytes, whose number is `None` where it overflows; returns its address and pitch.
 pub fn allocate_rows(width: u64, rows: Option<u64>) -> Result<(u64, u64), CudaError> {
     let pitch = width.checked_next_multiple_of(PITCH).ok_or(CudaError::InvalidValue)?;
     let bytes = rows.and_then(|rows| pitch.checked_mul(rows)).ok_or(CudaError::InvalidValue)?;

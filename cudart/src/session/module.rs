@@ -45,7 +45,7 @@ pub fn unload(module: u64) -> Result<(), CudaError> {
 /// Makes code that any device loads when it needs it.
 pub fn load_library(name: &str, images: Vec<Image>) -> Result<u64, CudaError> {
     let code = Code::new(name, images);
-    // Errors of the code are those of this call, where it is known which device it is for.
+    // If it is known which device the code is for, errors in the code are errors of this call.
     if let Ok((_, device)) = context::current() {
         code.on(device)?;
     }

@@ -57,7 +57,7 @@ fn dynamic_shared_bytes(device: &DeviceDescription, kernel: &FunctionAttributes,
     of_block.saturating_sub(used).min(kernel.maximum_dynamic_shared_bytes.into())
 }
 
-/// The device that runs the kernel, and what it says of it.
+/// The device that runs the kernel, and the kernel's attributes there.
 fn loaded(kernel: &Kernel) -> Result<(&'static DeviceDescription, FunctionAttributes), CudaError> {
     Ok((process::device(kernel.device())?, function::attributes(kernel)?))
 }

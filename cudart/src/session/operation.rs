@@ -101,9 +101,9 @@ impl End {
 /// A copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Copy {
-    /// Where to.
+    /// The destination.
     pub destination: End,
-    /// Where from.
+    /// The source.
     pub source: End,
     /// Bytes of a row, rows, slices.
     pub shape: CopyShape,
@@ -114,7 +114,7 @@ pub struct Copy {
 pub enum Operation {
     /// A copy.
     Copy(Copy),
-    /// Any other call that names a stream, and has no payload. Which stream it names says nothing: it gets that it goes to.
+    /// Any other call that names a stream and has no payload. Its stream is replaced by the one that it is put into.
     Call(Call),
 }
 
@@ -180,7 +180,7 @@ impl Copy {
         if self.shape.bytes() == 0 {
             return Ok(());
         }
-        // Before bytes of the program are read: it need not have as many as it says.
+        // Checked before the program's bytes are read: there may be fewer than it says.
         for end in [&self.destination, &self.source] {
             end.check(self.shape)?;
         }
@@ -204,7 +204,7 @@ impl Copy {
                     let call = Call::Copy { destination, source, shape: self.shape, stream, asynchronous: has_room };
                     return connection::call_with(device, &call, &[&bytes], &mut |_, _| {}).map(|_| ());
                 };
-                // One that was not to wait, and has no room, takes little of it at a time.
+                // An asynchronous copy for which there is no room is sent in pieces.
                 let piece = if asynchronous && !has_room { staging::PIECE } else { bytes.len().max(1) };
                 let mut destination = destination;
                 for bytes in bytes.chunks(piece) {
@@ -285,7 +285,7 @@ pub fn linear(end: &CopyEnd, shape: CopyShape) -> Option<u64> {
     }
 }
 
-/// Makes a call one of this stream.
+/// Puts a stream's number into a call.
 pub fn set_stream(call: &mut Call, number: u32) {
     match call {
         Call::MallocAsync { stream, .. }

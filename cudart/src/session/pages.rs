@@ -23,7 +23,7 @@ pub const PAGE: u64 = 4096;
 ///
 /// The program asks for it: the pages are its own memory. Nothing else uses the pages at `window`.
 pub unsafe fn replace(first: u64, bytes: u64, window: u64, memory: &OwnedFd, offset: u64) -> Result<(), Errno> {
-    // The kernel says whether they are there, without a signal.
+    // The kernel reports missing pages as an error, without a signal.
     // SAFETY: writes back pages of files, if any, and changes nothing.
     unsafe { rustix::mm::msync(first as *mut c_void, bytes as usize, MsyncFlags::ASYNC)? };
     // SAFETY: the program's pages, which nobody else can write or unmap now, and pages of the window that nobody uses.
@@ -45,7 +45,7 @@ pub unsafe fn replace(first: u64, bytes: u64, window: u64, memory: &OwnedFd, off
 ///
 /// # Errors
 ///
-/// Where the system has no room, or the other threads cannot be stopped: then all is as it was.
+/// If the system has no room or the other threads cannot be stopped. Nothing has changed then.
 ///
 /// # Safety
 ///

@@ -47,7 +47,7 @@ pub fn in_ranges(address: u64) -> Option<Known> {
     ranges::find_by_window(address).map(|range| Known::in_range(range, address - range.window))
 }
 
-/// What is known of an address; `None` where CUDA knows nothing of it.
+/// What is known of an address; `None` if CUDA does not know it.
 pub fn known(address: u64) -> Result<Option<Known>, CudaError> {
     if let Some(known) = in_ranges(address) {
         return Ok(Some(known));

@@ -16,7 +16,7 @@ const PINNED: u32 = 1;
 /// Pools take memory in pieces of this size.
 const PIECE: u64 = 32 << 20;
 
-/// A memory pool. The simulator gives and takes memory at once: what a pool keeps is a matter of its numbers.
+/// A memory pool. The simulator allocates and frees at once: a pool's numbers alone show what it keeps.
 #[derive(Clone, Debug)]
 struct Pool {
     device: u32,
@@ -98,7 +98,7 @@ pub fn current_of(device: c_int) -> Result<u64, CudaError> {
     Ok(current_pool(device as u32))
 }
 
-/// Has a device take memory from one of its pools where no other is named.
+/// Makes a pool the one that its device takes memory from where no other is named.
 pub fn set_current_of(device: c_int, pool: u64) -> Result<(), CudaError> {
     process::device_of(device)?;
     if with(pool, |pool| Ok(pool.device))? != device as u32 {
@@ -221,7 +221,7 @@ pub fn create(properties: &MemPoolProps) -> Result<u64, CudaError> {
         return Err(CudaError::InvalidValue);
     }
     if handle_types != 0 || location.kind != location_type::DEVICE {
-        // Other processes have no part in a simulated node; pools of host memory are not modelled.
+        // A simulated node has no other processes, and pools of host memory are not modelled.
         return Err(CudaError::NotSupported);
     }
     process::device_of(location.id)?;
@@ -315,7 +315,7 @@ fn open_peer_access(owner: u32, wanted: &[MemAccessDesc]) -> Result<(), CudaErro
     Ok(())
 }
 
-/// Has a pool keep no more than is used, or `keep` bytes.
+/// Trims a pool to what is used, or to `keep` bytes.
 pub fn trim(pool: u64, keep: usize) -> Result<(), CudaError> {
     with(pool, |pool| {
         pool.trim(keep as u64);

@@ -18,7 +18,7 @@ static LOST: AtomicBool = AtomicBool::new(false);
 static CONNECTING: Mutex<()> = Mutex::new(());
 static RESETS: AtomicU64 = AtomicU64::new(0);
 
-/// What the simulator has told about itself.
+/// What the simulator has told about the node.
 pub struct Node {
     /// Its devices that the program sees.
     pub description: NodeDescription,
@@ -46,7 +46,7 @@ impl Node {
     }
 }
 
-/// Refuses calls that CUDA refuses whatever they are.
+/// Refuses every call in those states of the process in which CUDA does.
 pub fn usable() -> Result<(), CudaError> {
     if ENDED.load(Ordering::Relaxed) {
         return Err(CudaError::CudartUnloading);
@@ -62,7 +62,7 @@ pub fn node() -> Option<&'static Node> {
     NODE.get()
 }
 
-/// Waits until no other thread connects. From now on a child process has a copy of what must not be used twice.
+/// Waits until no other thread connects. From now on a forked child has copies of what only one process may use.
 pub fn connecting() -> MutexGuard<'static, ()> {
     static WATCHED: Once = Once::new();
     // SAFETY: the handler does nothing but look at a lock and store to an atomic.
@@ -82,7 +82,7 @@ pub fn set_node(description: NodeDescription, memory: Option<OwnedFd>) -> &'stat
 }
 
 extern "C" fn in_child() {
-    // A parent that never had a simulator leaves nothing behind.
+    // A parent that has never connected leaves nothing that the child could misuse.
     if NODE.get().is_some() || CONNECTING.try_lock().is_err() {
         FORKED.store(true, Ordering::Relaxed);
     }
@@ -138,7 +138,7 @@ pub fn is_lost() -> bool {
 
 /// Writes a line for the user.
 pub fn say(text: &str) {
-    // Nobody minds where nobody reads it.
+    // The line is lost if nobody reads standard error.
     let _ = writeln!(std::io::stderr(), "balar-actors: {text}");
 }
 

@@ -90,7 +90,7 @@ pub fn map_host_window(memory: Option<&OwnedFd>) {
     };
     match mapped {
         Ok(_) => {
-            // A core dump would have the size of the window.
+            // Otherwise a core dump would have the size of the window.
             // SAFETY: the mapping just made.
             let _ = unsafe {
                 rustix::mm::madvise(HOST_BASE as *mut c_void, HOST_BYTES as usize, rustix::mm::Advice::LinuxDontDump)
@@ -198,7 +198,7 @@ pub fn place(address: u64, bytes: u64) -> Place {
         memory::Place::Device(device) => Place::Device(devices::of_program(device)),
         memory::Place::HostWindow => match find(address).map(|range| range.sharing) {
             Some(Sharing::Allocated) => Place::Pinned(address),
-            // Managed variables are in no range of ours.
+            // Managed variables are in none of these ranges.
             _ => Place::Managed(address),
         },
         memory::Place::Elsewhere => match find(address) {
@@ -218,7 +218,7 @@ pub fn register(start: u64, bytes: u64, flags: u32) -> Result<(), CudaError> {
     }
     let end = start.checked_add(bytes).ok_or(CudaError::InvalidValue)?;
     let (first, last) = (start / PAGE * PAGE, end.checked_next_multiple_of(PAGE).ok_or(CudaError::InvalidValue)?);
-    // The range is there from now on, so that no other thread registers it, but is found by nobody before it has a window.
+    // The range is in the table from now on, so that no other thread registers it, but is not found before it has a window.
     let device = super::thread::device();
     let sharing = Sharing::Registered;
     let range = Range { start, bytes, window: NO_WINDOW, sharing, flags, device, is_mapped: false };
@@ -271,7 +271,7 @@ fn make_window(first: u64, last: u64, become_pages: bool) -> Result<u64, CudaErr
     Ok(window)
 }
 
-/// CUDA's word for why pages cannot change places.
+/// The CUDA error for pages that cannot change places.
 fn error_of(error: rustix::io::Errno) -> CudaError {
     static SAID: AtomicBool = AtomicBool::new(false);
     match error {
@@ -279,7 +279,7 @@ fn error_of(error: rustix::io::Errno) -> CudaError {
         error => {
             if !SAID.swap(true, Ordering::Relaxed) {
                 process::say(&format!(
-                    "cudaHostRegister moves memory while the program's other threads stand, and they cannot be stopped: {error}"
+                    "cudaHostRegister has to stop the program's other threads while it moves memory, which the system refuses: {error}"
                 ));
             }
             CudaError::NotSupported
@@ -327,15 +327,15 @@ pub fn unregister(start: u64) -> Result<(), CudaError> {
         (range, if range.is_mapped { Moving::begin(pages) } else { None })
     };
     if range.is_mapped {
-        // Nobody else moves pages of a range that is there.
+        // No other thread moves the pages of a range that is in the table.
         let Some(Moving(pages)) = &moving else { return Ok(()) };
-        // Devices write the pages no longer when their bytes are taken.
+        // No device writes the pages any more when their bytes are copied.
         for device in 0..process::device_count()? {
             connection::call_on(device, &Call::DeviceSynchronize)?;
         }
         // SAFETY: the pages have been the window's since the range was registered.
         if unsafe { pages::restore(pages.start, pages.end - pages.start) }.is_err() {
-            // They stay the window's: the program sees no difference, and nothing else gets them.
+            // The pages stay the window's: the program sees no difference, and nothing else is given them.
             return Ok(());
         }
     }

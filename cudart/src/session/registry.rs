@@ -68,7 +68,7 @@ fn write() -> RwLockWriteGuard<'static, Registry> {
     REGISTRY.write().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Registers code; gives its handle.
+/// Registers code; returns its handle.
 pub fn add_code(code: Arc<Code>) -> u64 {
     BINARIES.insert(code)
 }
@@ -123,7 +123,7 @@ pub fn host_function(kernel: &Arc<Kernel>) -> Option<usize> {
     read().kernels.iter().find(|(_, other)| Arc::ptr_eq(kernel, other)).map(|(host, _)| *host)
 }
 
-/// The registered kernel that calls name so on a device.
+/// The registered kernel that calls to a device name by this function.
 pub fn kernel_of_function(device: u32, function: &Function) -> Option<Arc<Kernel>> {
     let same_name: Vec<Arc<Kernel>> =
         read().kernels.values().filter(|kernel| kernel.name == function.name).cloned().collect();

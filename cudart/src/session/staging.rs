@@ -1,4 +1,4 @@
-//! Bytes of asynchronous copies from the program's own memory. The simulator keeps them until their streams come to them, and a
+//! Bytes of asynchronous copies from the program's own memory. The simulator keeps them until their streams reach them, and a
 //! program may ask for copies without end: where more bytes wait than there is room for, a copy is over when its call returns, as
 //! CUDA says that a copy from pageable memory may be. Nothing but earlier work is waited for: what a stream waits for has been
 //! asked for before the copy.
@@ -13,7 +13,7 @@ const ROOM: u64 = 64 << 20;
 /// Bytes that are sent at a time of a copy that there is no room for.
 pub const PIECE: usize = 32 << 20;
 
-/// Bytes that wait, or have been copied without anybody noticing, by device and stream.
+/// Bytes that wait, or that have been copied without being waited for, by device and stream.
 static WAITING: Mutex<Waiting> = Mutex::new(Waiting(BTreeMap::new()));
 
 struct Waiting(BTreeMap<(u32, u32), u64>);
@@ -33,7 +33,7 @@ impl Waiting {
         fits
     }
 
-    /// A call has returned: which streams have come to all that was asked for before it?
+    /// A call has returned: forgets the bytes of streams that have finished all that was enqueued before it.
     fn returned(&mut self, device: u32, call: &Call) {
         match call {
             Call::StreamSynchronize { stream }
@@ -56,7 +56,7 @@ pub fn admit(device: u32, stream: u32, bytes: u64) -> bool {
     if Waiting::lock().add(device, stream, bytes) {
         return true;
     }
-    // Streams that have done all without being waited for.
+    // Some streams may have finished without being waited for.
     let streams: Vec<(u32, u32)> = Waiting::lock().0.keys().copied().collect();
     for (device, stream) in streams {
         if connection::call_on(device, &Call::StreamQuery { stream }) != Err(CudaError::NotReady) {

@@ -2,8 +2,8 @@
 //!
 //! Pages that change places must keep what other threads write meanwhile. The kernel has no call that copies pages and replaces them
 //! at once, protecting them from writes would raise signals in the program and errors in its system calls, and fault handlers of
-//! one's own (`userfaultfd`) are open to few. What is left is what debuggers and leak detectors do: a helper process, which shares
-//! this one's memory, traces the other threads and stops them. They see nothing of it, save that some system calls
+//! one's own (`userfaultfd`) are open to few. What remains is what debuggers and leak detectors do: a helper process, which shares
+//! this one's memory, traces the other threads and stops them. They do not notice, except that some system calls
 //! (`epoll_wait`) return early with `EINTR`, as they do when a program is stopped and goes on.
 
 use libc::{c_int, c_void, pid_t};
@@ -64,7 +64,7 @@ struct Task<'a> {
 ///
 /// # Errors
 ///
-/// Where the system lets nobody stop them, because a debugger traces the program for example: then `work` has not been called.
+/// If the system does not let them be stopped, for example because a debugger traces the program. `work` has not been called then.
 pub fn with_others_standing<T>(work: impl FnOnce() -> T) -> Result<T, Errno> {
     static ONE: Mutex<()> = Mutex::new(());
     let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
@@ -102,7 +102,7 @@ pub fn with_others_standing<T>(work: impl FnOnce() -> T) -> Result<T, Errno> {
     })
 }
 
-/// Has a helper stop the others, and calls `work`.
+/// Starts a helper that stops the others, and calls `work`.
 fn attempt<T, F: FnOnce() -> T>(
     task: &mut Task<'_>,
     stack: &mut [u128],
@@ -151,7 +151,7 @@ fn set(state: &AtomicU32, value: u32) {
     let _ = futex::wake(state, futex::Flags::PRIVATE, 1);
 }
 
-/// Names a process that may trace this one. Kernels that have no such rule refuse the call, and need it not.
+/// Names a process that may trace this one. Kernels without such a rule refuse the call and do not need it.
 fn set_tracer(process: pid_t) {
     // SAFETY: changes no memory.
     unsafe { libc::prctl(libc::PR_SET_PTRACER, process as libc::c_ulong, 0, 0, 0) };
@@ -167,7 +167,7 @@ extern "C" fn help(task: *mut c_void) -> c_int {
     // SAFETY: the caller's task, which that thread leaves alone until this process has ended.
     let task = unsafe { &mut *task.cast::<Task<'_>>() };
     let Signals { state, error } = task.signals;
-    // Whoever is killed, nothing stays: where the other thread ends, so does this process, and where this process ends, the
+    // Nothing is left behind if either is killed: if the other thread ends, so does this process, and if this process ends, the
     // kernel lets the threads go on.
     // SAFETY: changes no memory.
     unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL, 0, 0, 0) };
@@ -222,7 +222,7 @@ fn stop_all(task: &mut Task<'_>) -> Result<(), Errno> {
     }
 }
 
-/// Stops a thread; gives the signal that it was about to get, or 0. `None`: it has ended.
+/// Stops a thread; returns the signal that it was about to get, or 0. `None`: it has ended.
 fn stop(threads: &OwnedFd, thread: pid_t) -> Result<Option<c_int>, Errno> {
     let request = |request| {
         // SAFETY: the request has no data.
@@ -232,11 +232,11 @@ fn stop(threads: &OwnedFd, thread: pid_t) -> Result<Option<c_int>, Errno> {
     match request(libc::PTRACE_SEIZE) {
         Ok(()) => {}
         Err(Errno::SRCH) => return Ok(None),
-        // So it is with a first thread that has ended before the others.
+        // This happens for a first thread that has ended before the others.
         Err(_) if has_ended(threads, thread) => return Ok(None),
         Err(error) => return Err(error),
     }
-    // It fails for a thread that is about to end, for which the wait is right, too.
+    // This fails for a thread that is about to end, for which waiting is right, too.
     let _ = request(libc::PTRACE_INTERRUPT);
     let mut status = 0;
     loop {

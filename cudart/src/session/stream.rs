@@ -104,7 +104,7 @@ pub fn destroy(handle: StreamHandle) -> Result<(), CudaError> {
     connection::call_on(stream.device, &Call::StreamDestroy { stream: stream.number }).map(|_| ())
 }
 
-/// Streams of a device that has been reset are no longer there.
+/// Forgets the streams of a device that has been reset.
 pub fn forget_device(device: u32) {
     for stream in STREAMS.retain(|_, stream| stream.device != device) {
         capture::forget_stream(stream.number);
@@ -112,7 +112,7 @@ pub fn forget_device(device: u32) {
     attributes().retain(|(owner, _), _| *owner != device);
 }
 
-/// Has a stream run a function of the program.
+/// Makes a stream run a function of the program.
 pub fn launch_host_function(handle: StreamHandle, host: HostNodeParams) -> Result<(), CudaError> {
     if host.function == 0 {
         return Err(CudaError::InvalidValue);
@@ -169,7 +169,7 @@ pub fn synchronize(handle: StreamHandle) -> Result<(), CudaError> {
     connection::call_on(stream.device, &Call::StreamSynchronize { stream: stream.number }).map(|_| ())
 }
 
-/// Whether a stream has done all: an error "not ready" where it has not.
+/// Asks whether a stream has finished; `NotReady` if it has not.
 pub fn query(handle: StreamHandle) -> Result<(), CudaError> {
     let stream = resolve(handle)?;
     capture::forbid(&stream)?;
@@ -227,7 +227,7 @@ pub fn copy_attributes(destination: &Stream, source: &Stream) {
     attributes.insert((destination.device, destination.number), copied);
 }
 
-/// Has a stream call a function of the program with the stream and an error of none (`cudaStreamAddCallback`).
+/// Makes a stream call a function of the program with the stream and the code of success (`cudaStreamAddCallback`).
 pub fn add_callback(
     handle: StreamHandle,
     function: Option<StreamCallback>,

@@ -102,7 +102,7 @@ fn description_of(
     format: ChannelFormatDesc,
     is_normalized_format: bool,
 ) -> Result<TextureDescription, CudaError> {
-    // Of sRGB, anisotropic filtering and mipmap levels, the simulator's textures have none.
+    // The simulator's textures have no sRGB conversion, anisotropic filtering or mipmap levels.
     if texture.srgb != 0 || texture.filter_mode > 1 || texture.read_mode > 1 {
         return Err(if texture.srgb != 0 { CudaError::NotSupported } else { CudaError::InvalidValue });
     }
@@ -118,7 +118,7 @@ fn description_of(
     Ok(description)
 }
 
-/// Refuses ways to read that texels of this format do not have.
+/// Refuses ways of reading that texels of this format do not support.
 pub fn check(format: ChannelFormatDesc, description: &TextureDescription) -> Result<(), CudaError> {
     let (format, _) = format_of(format)?;
     let is_float = format.kind == balar_host::ChannelKind::Float;
@@ -132,7 +132,7 @@ pub fn check(format: ChannelFormatDesc, description: &TextureDescription) -> Res
     Ok(())
 }
 
-/// Refuses a view that shows a resource otherwise than it is.
+/// Refuses a view that reinterprets its resource.
 fn check_view(resource: &ResourceDesc, view: &ResourceViewDesc) -> Result<(), CudaError> {
     if !matches!(resource.kind, resource_type::ARRAY | resource_type::MIPMAPPED_ARRAY) {
         return Err(CudaError::InvalidValue);
@@ -230,7 +230,7 @@ fn destroy(handle: u64, is_surface: bool) -> Result<(), CudaError> {
     connection::call_on(object.device, &Call::ImageDestroy { object: handle }).map(|_| ())
 }
 
-/// Objects of a device that has been reset are no longer there.
+/// Forgets the objects of a device that has been reset.
 pub fn forget_device(device: u32) {
     objects().retain(|_, object| object.device != device);
 }

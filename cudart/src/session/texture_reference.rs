@@ -149,7 +149,7 @@ pub fn surface_of_module(module: u64, name: &str) -> Result<u64, CudaError> {
     Ok(known.unwrap_or_else(|| SURFACES.insert(Surface { module, device, name: name.clone(), array: 0 })))
 }
 
-/// Has a surface reference mean an array.
+/// Binds a surface reference to an array.
 pub fn set_surface(surface: u64, array: u64) -> Result<(), CudaError> {
     let Surface { module, device, name, .. } = SURFACES.get(surface)?;
     let number = array::get(array)?.number;

@@ -55,7 +55,7 @@ pub fn with<T>(use_it: impl FnOnce(&Thread) -> T) -> T {
     use_it(unsafe { &*pointer })
 }
 
-/// Has the state dropped when the thread ends. The main thread's stays until the process has ended.
+/// Arranges that the state is dropped when the thread ends. The main thread's state stays until the process has ended.
 fn end_with_thread(pointer: *const Thread) {
     static KEY: OnceLock<Option<libc::pthread_key_t>> = OnceLock::new();
     let key = KEY.get_or_init(|| {
@@ -64,7 +64,7 @@ fn end_with_thread(pointer: *const Thread) {
         (unsafe { libc::pthread_key_create(&raw mut key, Some(end)) } == 0).then_some(key)
     });
     if let Some(key) = key {
-        // SAFETY: the key exists. Where it cannot be set the state is never dropped, which harms nobody.
+        // SAFETY: the key exists. If it cannot be set, the state is never dropped, which is harmless.
         unsafe { libc::pthread_setspecific(*key, pointer.cast()) };
     }
 }

@@ -1,4 +1,4 @@
-//! Asynchronous copies to pageable memory that nobody waits for at once: nodes of graphs. Each launch of one is a transfer, whose
+//! Asynchronous copies to pageable memory that are not waited for at once: nodes of graphs. Each launch of one is a transfer, whose
 //! bytes come with a later reply.
 
 use super::operation::HostRows;
@@ -12,7 +12,7 @@ struct Transfers {
     destinations: BTreeMap<u32, HostRows>,
 }
 
-/// Expects bytes for these rows; gives the number that the copy's call names.
+/// Expects bytes for these rows; returns the number that the copy's call names.
 pub fn expect(destination: HostRows) -> u32 {
     let mut transfers = TRANSFERS.lock().unwrap_or_else(PoisonError::into_inner);
     transfers.last = transfers.last.wrapping_add(1);

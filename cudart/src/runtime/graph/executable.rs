@@ -44,7 +44,7 @@ runtime_api! {
         let made = executable::instantiate(graph, 0);
         error_node.set_if_wanted(made.map_or_else(|error| error.node, |_| 0));
         if log_bytes > 0 {
-            // Nothing is said that the error does not.
+            // The log adds nothing to the error.
             log.set_if_wanted(0);
         }
         executable.set(made.map_err(|error| error.error)?)

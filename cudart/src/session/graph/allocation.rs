@@ -68,7 +68,7 @@ impl Drop for Allocation {
         if self.is_live() {
             return;
         }
-        // Nobody is told of an error: the device has failed, and all its memory with it.
+        // An error is not reported: the device has failed, and all its memory with it.
         let _ = connection::call_on(self.device, &Call::FreeAsync { pointer: self.address, stream: 0 });
     }
 }

@@ -94,7 +94,7 @@ impl From<CudaError> for InstantiationError {
     }
 }
 
-/// Makes a graph executable on the current device; gives the handle.
+/// Makes a graph executable on the current device; returns the handle.
 pub fn instantiate(graph: u64, flags: u64) -> Result<u64, InstantiationError> {
     const KNOWN: u64 = instantiate_flags::AUTO_FREE_ON_LAUNCH
         | instantiate_flags::UPLOAD
@@ -103,7 +103,7 @@ pub fn instantiate(graph: u64, flags: u64) -> Result<u64, InstantiationError> {
     if flags & !KNOWN != 0 {
         return Err(CudaError::InvalidValue.into());
     }
-    // Kernels that launch graphs.
+    // Kernels cannot launch graphs.
     if flags & instantiate_flags::DEVICE_LAUNCH != 0 {
         return Err(CudaError::NotSupported.into());
     }
@@ -169,19 +169,19 @@ pub fn launch(handle: u64, stream: StreamHandle) -> Result<(), CudaError> {
     with(handle, |executable| executable.launch(stream.device, stream.number))
 }
 
-/// Prepares the launch of an executable graph: a launch carries all that it needs.
+/// Checks that an executable graph can be uploaded, and does no more: a launch carries all that it needs.
 pub fn upload(handle: u64, stream: StreamHandle) -> Result<(), CudaError> {
     capture::forbid(&stream::resolve(stream)?)?;
     with(handle, |_| Ok(()))
 }
 
-/// Has the nodes of an executable graph do what those of a graph do; the inner error says why they cannot.
+/// Updates the nodes of an executable graph from those of a graph; the inner error says why they do not fit.
 pub fn update(handle: u64, graph: u64) -> Result<Result<(), UpdateError>, CudaError> {
     super::with(graph, |_| Ok(()))?;
     with(handle, |executable| Ok(executable.update(graph)))
 }
 
-/// Has a node of an executable graph do something else of the same kind. A kernel node keeps its attributes.
+/// Replaces what a node of an executable graph does by something of the same kind. A kernel node keeps its attributes.
 pub fn set(handle: u64, node: u64, work: Work) -> Result<(), CudaError> {
     with(handle, |executable| match work {
         Work::Graph(child) => executable.update_child(node, child).map_err(|_| CudaError::GraphExecUpdateFailure),
@@ -232,7 +232,7 @@ pub fn destroy(handle: u64) -> Result<(), CudaError> {
     Ok(())
 }
 
-/// Appends the steps of a graph, of which the first wait for `after`; gives the steps that the graph's end waits for.
+/// Appends the steps of a graph, of which the first wait for `after`; returns the steps that the graph's end waits for.
 fn flatten(graph: u64, after: &[u32], steps: &mut Vec<Step>) -> Result<Vec<u32>, InstantiationError> {
     let (order, nodes) = super::with(graph, |graph| Ok((graph.in_order(), graph.nodes.clone())))?;
     let order = order.map_err(|node| InstantiationError { error: CudaError::InvalidValue, node })?;

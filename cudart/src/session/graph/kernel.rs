@@ -93,7 +93,7 @@ pub fn get(node: u64) -> Result<KernelNodeParams, CudaError> {
     })
 }
 
-/// Has a kernel node make another launch, with the same attributes.
+/// Replaces the launch of a kernel node, which keeps its attributes.
 pub fn set(node: u64, new: Work) -> Result<(), CudaError> {
     with_node(node, |node| {
         node.work = replace(&node.work, new)?;

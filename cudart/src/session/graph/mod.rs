@@ -38,7 +38,7 @@ pub struct Graph {
     pub owner: Option<u64>,
     /// References that it holds: by handle of the object.
     pub user_objects: BTreeMap<u64, u32>,
-    /// Of a copy: its nodes by those of the original.
+    /// The nodes of a copy, by those of the original.
     originals: BTreeMap<u64, u64>,
     last_local_id: u32,
 }
@@ -229,7 +229,7 @@ pub fn add_child(graph: u64, dependencies: &[Dependency], child: u64) -> Result<
     if graph == child { Err(CudaError::InvalidValue) } else { add(graph, dependencies, Work::Graph(child)) }
 }
 
-/// Has a node do something else of the same kind.
+/// Replaces what a node does by something of the same kind.
 pub fn set(node: u64, work: Work) -> Result<(), CudaError> {
     with_node(node, |node| {
         if node.work.kind() != work.kind() {
@@ -311,7 +311,7 @@ pub fn find_in_copy(original: u64, copy: u64) -> Result<u64, CudaError> {
 }
 
 impl Graph {
-    /// Refuses dependencies of a node (of a new one where that is `None`) that are none, or are there twice.
+    /// Refuses dependencies on nodes of other graphs or on the node itself (`None` for a new one), and duplicates.
     fn check_dependencies(&self, of: Option<u64>, dependencies: &[Dependency]) -> Result<(), CudaError> {
         let mut seen = BTreeSet::new();
         for dependency in dependencies {

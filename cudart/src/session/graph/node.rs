@@ -92,7 +92,7 @@ pub struct KernelWork {
 pub struct CopyWork {
     /// The copy.
     pub copy: Copy,
-    /// The copy as the program said it, if it did so.
+    /// The copy as the program described it, if it did.
     pub parameters: Option<Memcpy3DParameters>,
 }
 

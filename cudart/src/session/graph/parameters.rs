@@ -19,7 +19,7 @@ mod ownership {
 ///
 /// # Safety
 ///
-/// Of a kernel, the parameters' pointers are what the kernel's parameters want.
+/// If the node is a kernel, the parameters' pointers are what the kernel's parameters want.
 unsafe fn work_of(parameters: &GraphNodeParams) -> Result<Work, CudaError> {
     match parameters.kind {
         // SAFETY: the caller's promise.
@@ -62,7 +62,7 @@ pub unsafe fn add(graph: u64, after: &[Dependency], parameters: &mut GraphNodePa
     }
 }
 
-/// Has a node do something else of the same kind.
+/// Replaces what a node does by something of the same kind.
 ///
 /// # Safety
 ///
@@ -76,7 +76,7 @@ pub unsafe fn set(node: u64, parameters: &GraphNodeParams) -> Result<(), CudaErr
     }
 }
 
-/// Has a node of an executable graph do something else of the same kind.
+/// Replaces what a node of an executable graph does by something of the same kind.
 ///
 /// # Safety
 ///
