@@ -1,10 +1,22 @@
-//! The CUDA runtime library that real programs load.
+//! The CUDA libraries that unmodified programs load in place of NVIDIA's: the runtime (`cuda*`), the driver (`cu*`) and two functions
+//! of NVRTC.
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | [`abi`] | the binary interface: structures and numbers of NVIDIA's headers, how C passes arguments, the names that the libraries export |
+//! | [`session`] | what both APIs are made of: the connection to the simulator, threads, contexts, devices, memory, streams, events, capture, graphs, registered and loaded code |
+//! | [`runtime`], [`driver`] | the exported functions: each reads its arguments, calls the session, and converts the error to a code of its API |
+//! | [`nvrtc`] | what NVRTC gives programs that ask it for machine code |
+//! | [`unimplemented`] | what the other names lead to |
+//! | [`stub_library`] | the small libraries that lead from NVIDIA's names to these functions; the simulator writes them before a run |
+//!
+//! Imports point one way: `abi` <- `session` <- `runtime`, `driver` and `nvrtc` <- `unimplemented`; `stub_library` knows `abi` alone.
+//! The runtime and the driver do not name each other (`tests/layers.rs` checks all this).
 
-pub mod core;
+pub mod abi;
 pub mod driver;
-pub mod exports;
 pub mod nvrtc;
 pub mod runtime;
+pub mod session;
 pub mod stub_library;
-pub mod types;
 pub mod unimplemented;

@@ -1,9 +1,9 @@
-//! What a program gets from NVRTC, the compiler that it calls at run time, where it asks for a GPU's machine code.
+//! What a program gets from NVRTC, the compiler that it calls at run time, when it asks for a GPU's machine code.
 //!
-//! NVRTC compiles to PTX and, for a real GPU, on to machine code. The driver takes either; the simulated one takes PTX. So a program
+//! NVRTC compiles to PTX and, for a real GPU, on to machine code. NVIDIA's driver takes either; the simulated one takes PTX. So a program
 //! that calls `nvrtcGetCUBIN` gets the PTX of the same compilation.
 
-use crate::core::process;
+use crate::session::process;
 use std::ffi::{CStr, c_char, c_int, c_void};
 
 /// `NVRTC_ERROR_INTERNAL_ERROR`.

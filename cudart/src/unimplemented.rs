@@ -1,7 +1,8 @@
 //! What functions of CUDA do that this library does not implement: they say so, are counted in the results of the run, and return
 //! an error.
 
-use crate::core::{connection, thread};
+use crate::runtime::last_error;
+use crate::session::connection;
 use balar_host::{Call, CudaError};
 use std::collections::BTreeSet;
 use std::ffi::{CStr, c_char, c_int};
@@ -21,13 +22,13 @@ pub unsafe extern "C" fn balar_unimplemented(name: *const c_char) -> c_int {
     // SAFETY: the caller, a stub, passes a string of its own read-only data.
     let name = unsafe { CStr::from_ptr(name) }.to_string_lossy();
     if is_new(&name) {
-        // Nobody minds where nobody reads it.
+        // The line is lost if nobody reads standard error.
         let _ = writeln!(std::io::stderr(), "{}", message(&name));
     }
     // Its error is the same where there is no simulator to count it.
     let _ = connection::call(&Call::NotImplemented { function: name.to_string() });
     if is_of_the_runtime(&name) {
-        thread::record_error(CudaError::NotSupported);
+        last_error::record(CudaError::NotSupported);
     }
     CudaError::NotSupported.code() as c_int
 }
@@ -56,7 +57,7 @@ mod tests {
             let code = unsafe { balar_unimplemented(c"cudaNamedOnce".as_ptr()) };
             assert_eq!(code, 801);
         }
-        assert_eq!(thread::last_error(true), Err(CudaError::NotSupported));
+        assert_eq!(last_error::get(true), Err(CudaError::NotSupported));
         assert!(!is_new("cudaNamedOnce") && is_new("cudaNamedNever"));
     }
 

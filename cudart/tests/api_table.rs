@@ -2,7 +2,7 @@
 //!
 //! `BALAR_WRITE_DOCS=1 cargo test -p balar-cudart --test api_table` writes it anew.
 
-use balar_cudart::exports::{DRIVER, LIBRARIES, Library, driver_functions};
+use balar_cudart::abi::exports::{DRIVER, LIBRARIES, Library, driver_functions};
 use balar_cudart::stub_library::Implementations;
 use std::collections::BTreeMap;
 use std::fmt::Write;

@@ -1,11 +1,11 @@
 //! The library's connections to a simulator, which here is a server that answers by itself: threads that begin at the same
 //! moment, a connection that fails, devices that the program does not see.
 
-use balar_cudart::core::arguments::Out;
-use balar_cudart::core::connection::{call, call_on, done};
-use balar_cudart::core::devices;
+use balar_cudart::abi::arguments::Out;
 use balar_cudart::runtime::device::{cudaDeviceEnablePeerAccess, cudaGetDeviceCount, cudaSetDevice};
 use balar_cudart::runtime::device_properties::cudaGetDeviceProperties_13;
+use balar_cudart::session::connection::{call, call_on, done};
+use balar_cudart::session::devices;
 use balar_host::tunnel::{Control, ProgramEnd, SOCKET_VARIABLE, Server, ServerOptions};
 use balar_host::{Bytes, Call, CallResult, CudaError, DeviceDescription, Host, Next, NodeDescription, Request};
 use std::os::unix::net::UnixStream;

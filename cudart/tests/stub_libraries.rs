@@ -1,6 +1,6 @@
 //! The dynamic linker of the system loads the written libraries, and programs find every function in them.
 
-use balar_cudart::exports::{LIBRARIES, Library};
+use balar_cudart::abi::exports::{LIBRARIES, Library};
 use balar_cudart::stub_library;
 use std::ffi::{CStr, CString, c_int, c_void};
 use std::path::{Path, PathBuf};

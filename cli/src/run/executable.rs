@@ -321,10 +321,10 @@ impl Linkage {
             self.needed.iter().filter(elsewhere).filter_map(|library| known(library)).collect();
         if self.has_rpath && preload.is_empty() && self.imports_runtime {
             // Other libraries of the program bring the runtime, and the path holds for them too.
-            preload.extend(balar_cudart::exports::LIBRARIES.map(|library| library.soname));
+            preload.extend(balar_cudart::abi::exports::LIBRARIES.map(|library| library.soname));
         }
         if self.imports_cubin {
-            preload.push(balar_cudart::exports::NVRTC.soname);
+            preload.push(balar_cudart::abi::exports::NVRTC.soname);
         }
         preload
     }
@@ -345,7 +345,7 @@ fn file_name(library: &str) -> &str {
 /// The library of the simulator with the name `library`.
 fn known(library: &str) -> Option<&'static str> {
     let name = file_name(library);
-    balar_cudart::exports::LIBRARIES.iter().map(|library| library.soname).find(|soname| *soname == name)
+    balar_cudart::abi::exports::LIBRARIES.iter().map(|library| library.soname).find(|soname| *soname == name)
 }
 
 #[cfg(test)]

@@ -1,13 +1,14 @@
-//! Arrays, mipmapped arrays, textures and surfaces: those of the runtime, described otherwise.
+//! Arrays, mipmapped arrays, textures and surfaces. The session has them as the runtime describes them; the driver describes them
+//! otherwise.
 
-use crate::core::api::Outcome;
-use crate::core::arguments::{In, Out};
-use crate::core::array;
-use crate::types::array::{ArrayMemoryRequirements, ChannelFormatDesc, channel_kind};
-use crate::types::copy::Extent;
-use crate::types::driver::{ArrayDescriptor, ArrayDescriptor3D, ResourceDescriptor, ResourceUnion, TextureDescriptor};
-use crate::types::texture::{ResourceDesc, ResourceViewDesc, TextureDesc, TextureDescV2};
-use crate::{driver_api, forwards, runtime};
+use crate::abi::arguments::{In, Out};
+use crate::abi::array::{ArrayMemoryRequirements, ChannelFormatDesc, channel_kind};
+use crate::abi::copy::Extent;
+use crate::abi::driver::{ArrayDescriptor, ArrayDescriptor3D, ResourceDescriptor, ResourceUnion, TextureDescriptor};
+use crate::abi::texture::{ResourceDesc, ResourceViewDesc, TextureDesc, TextureDescV2};
+use crate::session::api::Outcome;
+use crate::session::{array, texture};
+use crate::{driver_api, forwards};
 use balar_host::CudaError;
 use bytemuck::Zeroable;
 use std::ffi::c_int;
@@ -69,20 +70,11 @@ fn create(place: Out<u64>, descriptor: &ArrayDescriptor3D) -> Outcome {
         return Err(CudaError::InvalidValue);
     }
     let format = format(descriptor.format, descriptor.channels)?;
-    let format = input(&format);
-    let extent = extent(descriptor);
-    let flags = descriptor.flags;
-    runtime!(array::cudaMalloc3DArray(place, format, extent, flags))
+    place.set(array::create(format, extent(descriptor), descriptor.flags)?)
 }
 
 fn extent(descriptor: &ArrayDescriptor3D) -> Extent {
     Extent { width: descriptor.width as u64, height: descriptor.height as u64, depth: descriptor.depth as u64 }
-}
-
-/// An argument of a function of the runtime that takes it by address.
-fn input<T>(value: &T) -> In<T> {
-    // SAFETY: callers use the argument while `value` is there.
-    unsafe { In::new(value) }
 }
 
 fn describe(handle: u64) -> Result<ArrayDescriptor3D, CudaError> {
@@ -115,7 +107,7 @@ fn resource(descriptor: &ResourceDescriptor) -> Result<ResourceDesc, CudaError> 
 }
 
 /// The runtime's description of how a texture reads.
-fn texture(descriptor: &TextureDescriptor) -> TextureDescV2 {
+fn texture_of(descriptor: &TextureDescriptor) -> TextureDescV2 {
     let has = |flag: u32| i32::from(descriptor.flags & flag != 0);
     TextureDescV2 {
         base: TextureDesc {
@@ -154,13 +146,12 @@ fn create_texture(
     view: In<ResourceViewDesc>,
 ) -> Outcome {
     let resource = resource(descriptor)?;
-    let mut texture = texture(how);
+    let mut texture = texture_of(how);
     if resource.kind == 1 || !can_be_normalized(&resource)? {
         // Floats are read as they are.
         texture.base.read_mode = 0;
     }
-    let (resource, texture) = (input(&resource), input(&texture));
-    runtime!(texture::cudaCreateTextureObject(object, resource, texture, view))
+    object.set(texture::create_texture(resource, texture, view.get_if_given())?)
 }
 
 /// What the driver says of a resource that the runtime describes.
@@ -177,20 +168,10 @@ fn resource_of(described: &ResourceDesc) -> ResourceDescriptor {
 }
 
 forwards! {
-    context cuArrayDestroy(array: u64) => array::cudaFreeArray;
-    context cuMipmappedArrayGetLevel(array: Out<u64>, mipmapped: u64, level: u32) => array::cudaGetMipmappedArrayLevel;
-    context cuMipmappedArrayDestroy(mipmapped: u64) => array::cudaFreeMipmappedArray;
-    context cuArrayGetMemoryRequirements(
-        requirements: Out<ArrayMemoryRequirements>, array: u64, device: c_int,
-    ) => array::cudaArrayGetMemoryRequirements;
-    context cuMipmappedArrayGetMemoryRequirements(
-        requirements: Out<ArrayMemoryRequirements>, mipmapped: u64, device: c_int,
-    ) => array::cudaMipmappedArrayGetMemoryRequirements;
-    context cuTexObjectDestroy(object: u64) => texture::cudaDestroyTextureObject;
-    context cuTexObjectGetResourceViewDesc(
-        view: Out<ResourceViewDesc>, object: u64,
-    ) => texture::cudaGetTextureObjectResourceViewDesc;
-    context cuSurfObjectDestroy(object: u64) => texture::cudaDestroySurfaceObject;
+    context fn cuArrayDestroy(array: u64) => array::destroy;
+    context fn cuMipmappedArrayDestroy(mipmapped: u64) => array::destroy_mipmapped;
+    context fn cuTexObjectDestroy(object: u64) => texture::destroy_texture;
+    context fn cuSurfObjectDestroy(object: u64) => texture::destroy_surface;
 }
 
 driver_api! {
@@ -215,8 +196,23 @@ driver_api! {
     context fn cuMipmappedArrayCreate(mipmapped: Out<u64>, descriptor: In<ArrayDescriptor3D>, levels: u32) {
         let descriptor = descriptor.get()?;
         let format = format(descriptor.format, descriptor.channels)?;
-        let (format, extent, flags) = (input(&format), extent(&descriptor), descriptor.flags);
-        runtime!(array::cudaMallocMipmappedArray(mipmapped, format, extent, levels, flags))
+        mipmapped.check()?;
+        mipmapped.set(array::create_mipmapped(format, extent(&descriptor), levels, descriptor.flags)?)
+    }
+
+    context fn cuMipmappedArrayGetLevel(array: Out<u64>, mipmapped: u64, level: u32) {
+        array.check()?;
+        array.set(array::level_at(mipmapped, level)?)
+    }
+
+    context fn cuArrayGetMemoryRequirements(place: Out<ArrayMemoryRequirements>, array: u64, device: c_int) {
+        place.set(array::memory_requirements(array, device)?)
+    }
+
+    context fn cuMipmappedArrayGetMemoryRequirements(
+        place: Out<ArrayMemoryRequirements>, mipmapped: u64, device: c_int,
+    ) {
+        place.set(array::memory_requirements(array::level(mipmapped)?, device)?)
     }
 
     context fn cuTexObjectCreate(
@@ -227,31 +223,26 @@ driver_api! {
     }
 
     context fn cuTexObjectGetResourceDesc(place: Out<ResourceDescriptor>, object: u64) {
-        let mut described = ResourceDesc::zeroed();
-        // SAFETY: the argument is used while `described` is there.
-        let description = unsafe { Out::new(&raw mut described) };
-        runtime!(texture::cudaGetTextureObjectResourceDesc(description, object))?;
-        place.set(resource_of(&described))
+        place.set(resource_of(&texture::texture(object)?.resource))
+    }
+
+    context fn cuTexObjectGetResourceViewDesc(place: Out<ResourceViewDesc>, object: u64) {
+        place.set(texture::texture(object)?.view.ok_or(CudaError::InvalidValue)?)
     }
 
     context fn cuSurfObjectCreate(object: Out<u64>, resource: In<ResourceDescriptor>) {
         let resource = self::resource(&resource.get()?)?;
-        let resource = input(&resource);
-        runtime!(texture::cudaCreateSurfaceObject(object, resource))
+        object.check()?;
+        object.set(texture::create_surface(resource)?)
     }
 
     context fn cuSurfObjectGetResourceDesc(place: Out<ResourceDescriptor>, object: u64) {
-        let mut described = ResourceDesc::zeroed();
-        // SAFETY: the argument is used while `described` is there.
-        let description = unsafe { Out::new(&raw mut described) };
-        runtime!(texture::cudaGetSurfaceObjectResourceDesc(description, object))?;
-        place.set(resource_of(&described))
+        place.set(resource_of(&texture::surface(object)?.resource))
     }
 
     context fn cuDeviceGetTexture1DLinearMaxWidth(elements: Out<usize>, format: u32, channels: u32, device: c_int) {
         let format = self::format(format, channels)?;
-        let format = input(&format);
-        runtime!(array::cudaDeviceGetTexture1DLinearMaxWidth(elements, format, device))
+        elements.set(array::largest_linear_texture(format, device)? as usize)
     }
 }
 

@@ -1,36 +1,44 @@
 //! Copies and fills. The driver's functions say by their names or structures which end is whose; with unified addresses that is
 //! known anyway, so it is checked.
 
-use super::context;
-use crate::core::api::Outcome;
-use crate::core::arguments::In;
-use crate::core::array;
-use crate::core::operation::{self, Copy, End, Operation};
-use crate::core::ranges::{self, Place};
-use crate::core::stream::StreamHandle;
-use crate::driver_api;
-use crate::types::driver::{
+use crate::abi::arguments::In;
+use crate::abi::driver::{
     Copy2D, Copy3D, CopyEnd3D, DevicePointer, MEMORY_ARRAY, MEMORY_DEVICE, MEMORY_HOST, MEMORY_UNIFIED,
 };
+use crate::abi::stream::StreamHandle;
+use crate::driver_api;
+use crate::session::api::Outcome;
+use crate::session::array;
+use crate::session::context;
+use crate::session::fill::{self, Fill};
+use crate::session::operation::{self, Copy, End, Operation};
+use crate::session::ranges::{self, Place};
+use balar_host::CudaError;
 use balar_host::call::CopyShape;
-use balar_host::{Call, CudaError};
 
-/// When a copy is over: at the call's end, or when the stream has come to it.
+/// When a copy is over: when the call returns, or when the stream has reached it.
 #[derive(Clone, Copy)]
 enum When {
     Now,
     InOrder(StreamHandle),
 }
 
+impl When {
+    /// The stream, and whether the host goes on before the stream has reached it.
+    fn stream(self) -> (StreamHandle, bool) {
+        match self {
+            When::Now => (StreamHandle::DEFAULT, false),
+            When::InOrder(stream) => (stream, true),
+        }
+    }
+}
+
 fn enqueue(operation: Operation, when: When) -> Outcome {
-    let (stream, asynchronous) = match when {
-        When::Now => (StreamHandle::DEFAULT, false),
-        When::InOrder(stream) => (stream, true),
-    };
+    let (stream, asynchronous) = when.stream();
     operation::enqueue(stream, operation, asynchronous).map(|_| ())
 }
 
-/// An address that must be one that devices know.
+/// Refuses an address that devices do not know.
 fn check_device(address: DevicePointer, bytes: u64) -> Outcome {
     // Registered memory is known to devices by its own address too.
     if bytes > 0 && ranges::place(address, bytes) == Place::Pageable { Err(CudaError::InvalidValue) } else { Ok(()) }
@@ -116,7 +124,7 @@ fn rows(end: &CopyEnd3D, shape: CopyShape) -> Result<End, CudaError> {
         MEMORY_DEVICE | MEMORY_UNIFIED => end.device,
         _ => return Err(CudaError::InvalidValue),
     };
-    // A pitch of 0 is that of rows without gaps; so is a height of 0.
+    // A pitch or height of 0 means that there are no gaps.
     let row_pitch = if end.pitch == 0 { x + shape.width } else { end.pitch as u64 };
     let height = if end.height == 0 { y + shape.height } else { end.height as u64 };
     if row_pitch < x + shape.width || (shape.depth > 1 && height < y + shape.height) {
@@ -150,7 +158,7 @@ fn copy_peer(copy: In<Copy3D>, when: When) -> Outcome {
 
 fn copy_2d(copy: In<Copy2D>, when: When) -> Outcome {
     let copy = copy.get()?;
-    let end = |end: &crate::types::driver::CopyEnd2D| CopyEnd3D {
+    let end = |end: &crate::abi::driver::CopyEnd2D| CopyEnd3D {
         x_bytes: end.x_bytes,
         y: end.y,
         z: 0,
@@ -173,11 +181,11 @@ fn copy_2d(copy: In<Copy2D>, when: When) -> Outcome {
     enqueue(Operation::Copy(described(&copy)?), when)
 }
 
-/// Elements of a fill: their value and their bytes.
+/// An element of a fill: its value and its bytes.
 #[derive(Clone, Copy)]
 struct Element(u32, u8);
 
-fn fill(pointer: DevicePointer, element: Element, elements: usize, when: When) -> Outcome {
+fn fill_row(pointer: DevicePointer, element: Element, elements: usize, when: When) -> Outcome {
     fill_rows(pointer, None, element, elements, 1, when)
 }
 
@@ -198,16 +206,10 @@ fn fill_rows(
     if row == 0 || height == 0 {
         return Ok(());
     }
-    check_device(pointer, row)?;
     let slice = pitch.checked_mul(height as u64).ok_or(CudaError::InvalidValue)?;
     let shape = CopyShape { width: row, height: height as u64, depth: 1 };
-    let pitch = [pitch, slice];
-    let call = Call::Memset { pointer, shape, pitch, value, element_bytes, stream: 0, asynchronous: true };
-    match when {
-        // A fill of device memory does not keep the host, sync or not; it is ordered by the stream.
-        When::Now => enqueue(Operation::Call(call), When::InOrder(StreamHandle::DEFAULT)),
-        when => enqueue(Operation::Call(call), when),
-    }
+    let (stream, asynchronous) = when.stream();
+    fill::fill(Fill { address: pointer, shape, pitch: [pitch, slice], value, element_bytes }, stream, asynchronous)
 }
 
 driver_api! {
@@ -310,27 +312,27 @@ driver_api! {
     }
 
     stream fn cuMemsetD8_v2(pointer: DevicePointer, value: u8, elements: usize) {
-        fill(pointer, Element(value.into(), 1), elements, When::Now)
+        fill_row(pointer, Element(value.into(), 1), elements, When::Now)
     }
 
     stream fn cuMemsetD16_v2(pointer: DevicePointer, value: u16, elements: usize) {
-        fill(pointer, Element(value.into(), 2), elements, When::Now)
+        fill_row(pointer, Element(value.into(), 2), elements, When::Now)
     }
 
     stream fn cuMemsetD32_v2(pointer: DevicePointer, value: u32, elements: usize) {
-        fill(pointer, Element(value, 4), elements, When::Now)
+        fill_row(pointer, Element(value, 4), elements, When::Now)
     }
 
     stream fn cuMemsetD8Async(pointer: DevicePointer, value: u8, elements: usize, stream: StreamHandle) {
-        fill(pointer, Element(value.into(), 1), elements, When::InOrder(stream))
+        fill_row(pointer, Element(value.into(), 1), elements, When::InOrder(stream))
     }
 
     stream fn cuMemsetD16Async(pointer: DevicePointer, value: u16, elements: usize, stream: StreamHandle) {
-        fill(pointer, Element(value.into(), 2), elements, When::InOrder(stream))
+        fill_row(pointer, Element(value.into(), 2), elements, When::InOrder(stream))
     }
 
     stream fn cuMemsetD32Async(pointer: DevicePointer, value: u32, elements: usize, stream: StreamHandle) {
-        fill(pointer, Element(value, 4), elements, When::InOrder(stream))
+        fill_row(pointer, Element(value, 4), elements, When::InOrder(stream))
     }
 
     stream fn cuMemsetD2D8_v2(pointer: DevicePointer, pitch: usize, value: u8, width: usize, height: usize) {

@@ -1,52 +1,16 @@
 //! Devices: their number, names and attributes.
 
 use super::INITIALIZED;
-use crate::core::api::Outcome;
-use crate::core::arguments::{Out, Text};
-use crate::core::{devices, process};
+use crate::abi::arguments::{self, Out, Text};
+use crate::abi::device_attribute as attribute;
+use crate::abi::driver::OldProperties;
 use crate::driver_api;
-use crate::runtime;
-use crate::types::driver::OldProperties;
+use crate::session::api::Outcome;
+use crate::session::procedure::DRIVER_VERSION;
+use crate::session::{device, process};
 use balar_host::CudaError;
 use std::ffi::{c_char, c_int};
 use std::sync::atomic::Ordering;
-
-/// The version of CUDA that the driver reports: 1000 * major + 10 * minor.
-pub const DRIVER_VERSION: c_int = 13050;
-
-/// Attributes that the runtime does not know (`CUdevice_attribute`): handles of virtual memory management for other processes,
-/// compression, and direct access from other hardware, none of which is there.
-const ABSENT: [c_int; 6] = [92, 103, 104, 105, 107, 110];
-/// `CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED`.
-const VIRTUAL_MEMORY: c_int = 102;
-/// `CU_DEVICE_ATTRIBUTE_CAN_TEX2D_GATHER`.
-const TEXTURE_GATHER: c_int = 44;
-
-fn uuid(device: c_int) -> Result<[u8; 16], CudaError> {
-    check(device)?;
-    Ok(devices::uuid(devices::of_node(device as u32)?))
-}
-
-/// Refuses a number that no device has.
-pub(super) fn check(device: c_int) -> Outcome {
-    process::device_of(device).map(|_| ())
-}
-
-/// An attribute of a device.
-pub(super) fn attribute(attribute: c_int, device: c_int) -> Result<c_int, CudaError> {
-    check(device)?;
-    if ABSENT.contains(&attribute) {
-        return Ok(0);
-    }
-    if matches!(attribute, TEXTURE_GATHER | VIRTUAL_MEMORY) {
-        return Ok(1);
-    }
-    let mut value = 0;
-    // SAFETY: `value` outlives the call.
-    let place = unsafe { Out::new(&raw mut value) };
-    runtime!(attributes::cudaDeviceGetAttribute(place, attribute, device))?;
-    Ok(value)
-}
 
 /// Writes a text and a zero byte into `room` bytes; what has no room is left out.
 fn write_text(place: *mut c_char, room: c_int, text: &str) -> Outcome {
@@ -79,7 +43,7 @@ driver_api! {
     }
 
     fn cuDeviceGet(device: Out<c_int>, ordinal: c_int) {
-        check(ordinal)?;
+        process::device_of(ordinal)?;
         device.set(ordinal)
     }
 
@@ -109,80 +73,57 @@ driver_api! {
 
     fn cuDeviceGetAttribute(value: Out<c_int>, attribute: c_int, device: c_int) {
         value.check()?;
-        value.set(self::attribute(attribute, device)?)
+        value.set(device::driver_attribute(attribute, device)?)
     }
 
     fn cuDeviceGetProperties(properties: Out<OldProperties>, device: c_int) {
         properties.check()?;
-        let of = |attribute: c_int| self::attribute(attribute, device);
+        let of = |number: c_int| device::driver_attribute(number, device);
         properties.set(OldProperties {
-            block_threads: of(1)?,
-            block_extents: [of(2)?, of(3)?, of(4)?],
-            grid_extents: [of(5)?, of(6)?, of(7)?],
-            shared_bytes: of(8)?,
-            constant_bytes: of(9)?,
-            warp_threads: of(10)?,
-            pitch_bytes: of(11)?,
-            registers: of(12)?,
-            clock_khz: of(13)?,
-            texture_alignment: of(14)?,
+            block_threads: of(attribute::MAX_THREADS_PER_BLOCK)?,
+            block_extents: [of(attribute::MAX_BLOCK_DIM_X)?, of(attribute::MAX_BLOCK_DIM_Y)?, of(attribute::MAX_BLOCK_DIM_Z)?],
+            grid_extents: [of(attribute::MAX_GRID_DIM_X)?, of(attribute::MAX_GRID_DIM_Y)?, of(attribute::MAX_GRID_DIM_Z)?],
+            shared_bytes: of(attribute::MAX_SHARED_MEMORY_PER_BLOCK)?,
+            constant_bytes: of(attribute::TOTAL_CONSTANT_MEMORY)?,
+            warp_threads: of(attribute::WARP_SIZE)?,
+            pitch_bytes: of(attribute::MAX_PITCH)?,
+            registers: of(attribute::MAX_REGISTERS_PER_BLOCK)?,
+            clock_khz: of(attribute::CLOCK_RATE)?,
+            texture_alignment: of(attribute::TEXTURE_ALIGNMENT)?,
         })
     }
 
     fn cuDeviceGetPCIBusId(place: *mut c_char, room: c_int, device: c_int) {
-        runtime!(device::cudaDeviceGetPCIBusId(place, room, device))
+        // SAFETY: CUDA's contract.
+        unsafe { arguments::write_text(place, room, &device::bus_id(device)?) }
     }
 
     fn cuDeviceGetByPCIBusId(device: Out<c_int>, text: Text) {
-        runtime!(device::cudaDeviceGetByPCIBusId(device, text))
+        device.set(device::at_bus_id(&text.get()?)? as c_int)
     }
 
     fn cuDeviceCanAccessPeer(can: Out<c_int>, device: c_int, peer: c_int) {
-        runtime!(device::cudaDeviceCanAccessPeer(can, device, peer))
+        can.set(c_int::from(device::can_access(device, peer)?))
     }
 
     fn cuDeviceGetP2PAttribute(value: Out<c_int>, attribute: c_int, device: c_int, peer: c_int) {
-        runtime!(device::cudaDeviceGetP2PAttribute(value, attribute, device, peer))
+        value.set(device::peer_attribute(attribute, device, peer)?)
     }
 
     fn cuDeviceGetUuid(place: Out<[u8; 16]>, device: c_int) {
-        place.set(uuid(device)?)
+        place.set(device::described(device)?.uuid)
     }
 
     fn cuDeviceGetUuid_v2(place: Out<[u8; 16]>, device: c_int) {
-        place.set(uuid(device)?)
+        place.set(device::described(device)?.uuid)
     }
 
-    context fn cuCtxSetLimit(limit: c_int, value: usize) {
-        runtime!(device::cudaDeviceSetLimit(limit, value))
-    }
-
-    context fn cuCtxGetLimit(value: Out<usize>, limit: c_int) {
-        runtime!(device::cudaDeviceGetLimit(value, limit))
-    }
-
-    context fn cuCtxSetCacheConfig(preference: c_int) {
-        runtime!(device::cudaDeviceSetCacheConfig(preference))
-    }
-
-    context fn cuCtxGetCacheConfig(preference: Out<c_int>) {
-        runtime!(device::cudaDeviceGetCacheConfig(preference))
-    }
-
-    context fn cuCtxSetSharedMemConfig(banks: c_int) {
-        runtime!(device::cudaDeviceSetSharedMemConfig(banks))
-    }
-
-    context fn cuCtxGetSharedMemConfig(banks: Out<c_int>) {
-        runtime!(device::cudaDeviceGetSharedMemConfig(banks))
-    }
-
-    context fn cuFlushGPUDirectRDMAWrites(target: c_int, scope: c_int) {
-        runtime!(device::cudaDeviceFlushGPUDirectRDMAWrites(target, scope))
+    context fn cuFlushGPUDirectRDMAWrites(_target: c_int, _scope: c_int) {
+        device::flush_remote_writes()
     }
 
     fn cuDeviceGetExecAffinitySupport(supported: Out<c_int>, _kind: c_int, device: c_int) {
-        check(device)?;
+        process::device_of(device)?;
         supported.set(0)
     }
 }

@@ -1,4 +1,4 @@
-//! The error codes of the driver: mostly those of the runtime under other names.
+//! The error codes of the driver: most are those of the runtime under other names.
 
 use balar_host::CudaError;
 use std::ffi::{CStr, CString};
@@ -142,7 +142,7 @@ pub fn texts(code: u32) -> Option<(&'static CStr, &'static CStr)> {
     TEXTS.iter().find(|(known, ..)| *known == code).map(|(_, name, text)| (name.as_c_str(), text.as_c_str()))
 }
 
-/// What the driver says where the runtime has a code of its own.
+/// The driver's error for one of the runtime: some codes are the runtime's alone.
 pub fn of_driver(error: CudaError) -> CudaError {
     match error {
         CudaError::InvalidDeviceFunction => CudaError::InvalidResourceHandle,

@@ -1,11 +1,12 @@
 //! What is asked of and about functions: attributes and occupancy.
 
-use super::{context, device};
-use crate::core::api::Outcome;
-use crate::core::arguments::{In, Out};
-use crate::core::code::Kernel;
-use crate::types::driver::LaunchConfig;
-use crate::{driver_api, forwards, runtime};
+use crate::abi::arguments::{In, Out};
+use crate::abi::device_attribute as attribute;
+use crate::abi::driver::LaunchConfig;
+use crate::driver_api;
+use crate::session::api::Outcome;
+use crate::session::code::Kernel;
+use crate::session::{context, device, function, occupancy, process};
 use balar_host::CudaError;
 use std::ffi::c_int;
 use std::sync::atomic::Ordering;
@@ -17,7 +18,7 @@ type SharedBytesOfBlock = unsafe extern "C" fn(c_int) -> usize;
 fn attribute(place: Out<c_int>, attribute: c_int, function: u64) -> Outcome {
     place.check()?;
     let kernel = Kernel::of_handle(function)?;
-    let attributes = crate::runtime::function::attributes(&kernel)?;
+    let attributes = function::attributes(&kernel)?;
     let value = match attribute {
         0 => attributes.maximum_threads,
         1 => attributes.shared_bytes,
@@ -39,20 +40,13 @@ fn attribute(place: Out<c_int>, attribute: c_int, function: u64) -> Outcome {
 
 /// Changes a function's attribute.
 fn set_attribute(function: u64, attribute: c_int, value: c_int) -> Outcome {
-    Kernel::of_handle(function)?;
-    // The runtime has the same numbers for what can be set.
-    let function = function as usize;
-    runtime!(function::cudaFuncSetAttribute(function, attribute, value))
+    let kernel = Kernel::of_handle(function)?;
+    function::set_attribute(&kernel, kernel.device(), attribute, value)
 }
 
 /// How many blocks of a function an SM holds.
-fn blocks_of_sm(function: u64, threads: c_int, dynamic_bytes: usize) -> Result<c_int, CudaError> {
-    let mut blocks = 0;
-    // SAFETY: the argument is used while `blocks` is there.
-    let place = unsafe { Out::new(&raw mut blocks) };
-    let function = function as usize;
-    runtime!(occupancy::cudaOccupancyMaxActiveBlocksPerMultiprocessor(place, function, threads, dynamic_bytes))?;
-    Ok(blocks)
+fn blocks_of_sm(function: u64, threads: c_int, dynamic_bytes: usize, flags: u32) -> Result<c_int, CudaError> {
+    occupancy::active_blocks(&*Kernel::of_handle(function)?, threads, dynamic_bytes, flags)
 }
 
 /// The number of threads of a block with which an SM holds most threads, and the blocks that fill the device then.
@@ -61,28 +55,24 @@ fn best_block(
     dynamic_bytes: impl Fn(c_int) -> usize,
     limit: c_int,
 ) -> Result<(c_int, c_int), CudaError> {
-    /// `CU_DEVICE_ATTRIBUTE_WARP_SIZE`, `_MULTIPROCESSOR_COUNT`, `_MAX_THREADS_PER_BLOCK`.
-    const WARP: c_int = 10;
-    const SM_COUNT: c_int = 16;
-    const BLOCK_THREADS: c_int = 1;
     let (_, of_device) = context::current()?;
-    let number = |attribute| device::attribute(attribute, of_device as c_int);
+    let number = |attribute| device::driver_attribute(attribute, of_device as c_int);
     let kernel = Kernel::of_handle(function)?;
-    let kernel = crate::runtime::function::attributes(&kernel)?;
-    let warp = number(WARP)?;
-    let most = number(BLOCK_THREADS)?.min(kernel.maximum_threads as c_int);
+    let kernel = function::attributes(&kernel)?;
+    let warp = number(attribute::WARP_SIZE)?;
+    let most = number(attribute::MAX_THREADS_PER_BLOCK)?.min(kernel.maximum_threads as c_int);
     let most = if limit > 0 { most.min(limit) } else { most };
     let (mut best, mut threads_of_sm, mut blocks) = (0, 0, 0);
     // The largest one first: of several that are as good it is that. It need not be a multiple of the warp's size.
     let mut threads = most;
     while threads > 0 {
-        let held = blocks_of_sm(function, threads, dynamic_bytes(threads))?;
+        let held = blocks_of_sm(function, threads, dynamic_bytes(threads), 0)?;
         if held * threads > threads_of_sm {
             (best, threads_of_sm, blocks) = (threads, held * threads, held);
         }
         threads = (threads - 1) / warp * warp;
     }
-    Ok((blocks * number(SM_COUNT)?, best))
+    Ok((blocks * number(attribute::MULTI_PROCESSOR_COUNT)?, best))
 }
 
 fn potential_block(
@@ -105,19 +95,28 @@ fn potential_block(
     block.set(threads)
 }
 
-forwards! {
-    context cuOccupancyMaxActiveBlocksPerMultiprocessor(
-        blocks: Out<c_int>, function: usize, threads: c_int, dynamic_bytes: usize,
-    ) => occupancy::cudaOccupancyMaxActiveBlocksPerMultiprocessor;
-    context cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
-        blocks: Out<c_int>, function: usize, threads: c_int, dynamic_bytes: usize, flags: u32,
-    ) => occupancy::cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags;
-    context cuOccupancyAvailableDynamicSMemPerBlock(
-        bytes: Out<usize>, function: usize, blocks: c_int, threads: c_int,
-    ) => occupancy::cudaOccupancyAvailableDynamicSMemPerBlock;
-}
-
 driver_api! {
+    context fn cuOccupancyMaxActiveBlocksPerMultiprocessor(
+        blocks: Out<c_int>, function: u64, threads: c_int, dynamic_bytes: usize,
+    ) {
+        blocks.check()?;
+        blocks.set(blocks_of_sm(function, threads, dynamic_bytes, 0)?)
+    }
+
+    context fn cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
+        blocks: Out<c_int>, function: u64, threads: c_int, dynamic_bytes: usize, flags: u32,
+    ) {
+        blocks.check()?;
+        blocks.set(blocks_of_sm(function, threads, dynamic_bytes, flags)?)
+    }
+
+    context fn cuOccupancyAvailableDynamicSMemPerBlock(
+        bytes: Out<usize>, function: u64, blocks: c_int, threads: c_int,
+    ) {
+        bytes.check()?;
+        bytes.set(occupancy::available_shared_bytes(&*Kernel::of_handle(function)?, blocks, threads)?)
+    }
+
     context fn cuFuncGetAttribute(place: Out<c_int>, attribute: c_int, function: u64) {
         self::attribute(place, attribute, function)
     }
@@ -127,12 +126,12 @@ driver_api! {
     }
 
     context fn cuKernelGetAttribute(place: Out<c_int>, attribute: c_int, kernel: u64, device: c_int) {
-        device::check(device)?;
+        process::device_of(device)?;
         context::with_device(device as u32, || self::attribute(place, attribute, kernel))
     }
 
     context fn cuKernelSetAttribute(attribute: c_int, value: c_int, kernel: u64, device: c_int) {
-        device::check(device)?;
+        process::device_of(device)?;
         context::with_device(device as u32, || set_attribute(kernel, attribute, value))
     }
 

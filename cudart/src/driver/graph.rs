@@ -1,171 +1,24 @@
-//! Graphs: those of the runtime. The driver shares its structures but for copies.
+//! Graphs and their nodes. The driver shares the runtime's structures but for copies.
 
-use super::{context, copy};
-use crate::core::api::Outcome;
-use crate::core::arguments::{In, Out, Text};
-use crate::core::array;
-use crate::core::graph::node::CopyWork;
-use crate::core::graph::{self, Dependency, Work};
-use crate::core::operation::End;
-use crate::core::stream::StreamHandle;
-use crate::types::driver::{Copy3D, CopyEnd3D, KernelNode2, MEMORY_ARRAY, MEMORY_UNIFIED, NodeOfCopy};
-use crate::types::graph::{
-    EdgeData, GraphNodeParams, HostNodeParams, InstantiateParams, KernelNodeParams, MemAllocNodeParams, MemsetParams,
-    UpdateResultInfo, node_type,
+use super::copy;
+use crate::abi::arguments::{In, Out, Text};
+use crate::abi::driver::{Copy3D, CopyEnd3D, KernelNode, KernelNode2, MEMORY_ARRAY, MEMORY_UNIFIED, NodeOfCopy};
+use crate::abi::graph::{
+    EdgeData, GraphNodeParams, HostNodeParams, KernelNodeParams, MemAllocNodeParams, MemsetParams, node_type,
 };
-use crate::{driver_api, forwards, runtime};
+use crate::abi::lists::{EdgePlaces, NodePlaces, give};
+use crate::session::api::Outcome;
+use crate::session::graph::node::CopyWork;
+use crate::session::graph::{
+    self, Dependency, Work, allocation, executable, footprint, kernel, parameters, user_object,
+};
+use crate::session::operation::End;
+use crate::session::{array, context};
+use crate::{driver_api, forwards};
 use balar_host::CudaError;
 use std::ffi::c_int;
 
-forwards! {
-    context cuGraphCreate(graph: Out<u64>, flags: u32) => graph::cudaGraphCreate;
-    context cuGraphDestroy(graph: u64) => graph::cudaGraphDestroy;
-    context cuGraphClone(copy: Out<u64>, graph: u64) => graph::cudaGraphClone;
-    context cuGraphNodeFindInClone(node: Out<u64>, original: u64, copy: u64) => graph::cudaGraphNodeFindInClone;
-    context cuGraphDestroyNode(node: u64) => graph::cudaGraphDestroyNode;
-    context cuGraphGetId(graph: u64, number: Out<u32>) => graph::cudaGraphGetId;
-    context cuGraphExecGetId(executable: u64, number: Out<u32>) => graph::cudaGraphExecGetId;
-    context cuGraphNodeGetContainingGraph(node: u64, graph: Out<u64>) => graph::cudaGraphNodeGetContainingGraph;
-    context cuGraphNodeGetLocalId(node: u64, number: Out<u32>) => graph::cudaGraphNodeGetLocalId;
-    context cuGraphNodeGetToolsId(node: u64, number: Out<u64>) => graph::cudaGraphNodeGetToolsId;
-    context cuGraphNodeGetType(node: u64, kind: Out<u32>) => graph::cudaGraphNodeGetType;
-    context cuGraphChildGraphNodeGetGraph(node: u64, child: Out<u64>) => graph::cudaGraphChildGraphNodeGetGraph;
-    context cuGraphDebugDotPrint(graph: u64, path: Text, flags: u32) => graph::cudaGraphDebugDotPrint;
-
-    context cuGraphGetNodes(graph: u64, nodes: Out<u64>, count: Out<usize>) => graph::edges::cudaGraphGetNodes;
-    context cuGraphGetRootNodes(graph: u64, nodes: Out<u64>, count: Out<usize>) => graph::edges::cudaGraphGetRootNodes;
-    context cuGraphGetEdges(graph: u64, from: Out<u64>, to: Out<u64>, count: Out<usize>) => graph::edges::cudaGraphGetEdges;
-    context cuGraphGetEdges_v2(
-        graph: u64, from: Out<u64>, to: Out<u64>, data: Out<EdgeData>, count: Out<usize>,
-    ) => graph::edges::cudaGraphGetEdges_v2;
-    context cuGraphNodeGetDependencies(node: u64, nodes: Out<u64>, count: Out<usize>) => graph::edges::cudaGraphNodeGetDependencies;
-    context cuGraphNodeGetDependencies_v2(
-        node: u64, nodes: Out<u64>, data: Out<EdgeData>, count: Out<usize>,
-    ) => graph::edges::cudaGraphNodeGetDependencies_v2;
-    context cuGraphNodeGetDependentNodes(
-        node: u64, nodes: Out<u64>, count: Out<usize>,
-    ) => graph::edges::cudaGraphNodeGetDependentNodes;
-    context cuGraphNodeGetDependentNodes_v2(
-        node: u64, nodes: Out<u64>, data: Out<EdgeData>, count: Out<usize>,
-    ) => graph::edges::cudaGraphNodeGetDependentNodes_v2;
-    context cuGraphAddDependencies(
-        graph: u64, from: In<u64>, to: In<u64>, count: usize,
-    ) => graph::edges::cudaGraphAddDependencies;
-    context cuGraphAddDependencies_v2(
-        graph: u64, from: In<u64>, to: In<u64>, data: In<EdgeData>, count: usize,
-    ) => graph::edges::cudaGraphAddDependencies_v2;
-    context cuGraphRemoveDependencies(
-        graph: u64, from: In<u64>, to: In<u64>, count: usize,
-    ) => graph::edges::cudaGraphRemoveDependencies;
-    context cuGraphRemoveDependencies_v2(
-        graph: u64, from: In<u64>, to: In<u64>, data: In<EdgeData>, count: usize,
-    ) => graph::edges::cudaGraphRemoveDependencies_v2;
-
-    context cuGraphAddMemAllocNode(
-        node: Out<u64>, graph: u64, after: In<u64>, count: usize, parameters: Out<MemAllocNodeParams>,
-    ) => graph::memory::cudaGraphAddMemAllocNode;
-    context cuGraphMemAllocNodeGetParams(
-        node: u64, parameters: Out<MemAllocNodeParams>,
-    ) => graph::memory::cudaGraphMemAllocNodeGetParams;
-    context cuGraphAddMemFreeNode(
-        node: Out<u64>, graph: u64, after: In<u64>, count: usize, address: u64,
-    ) => graph::memory::cudaGraphAddMemFreeNode;
-    context cuGraphMemFreeNodeGetParams(node: u64, address: Out<u64>) => graph::memory::cudaGraphMemFreeNodeGetParams;
-    context cuDeviceGraphMemTrim(device: c_int) => graph::memory::cudaDeviceGraphMemTrim;
-    context cuDeviceGetGraphMemAttribute(
-        device: c_int, attribute: u32, value: Out<u64>,
-    ) => graph::memory::cudaDeviceGetGraphMemAttribute;
-    context cuDeviceSetGraphMemAttribute(
-        device: c_int, attribute: u32, value: In<u64>,
-    ) => graph::memory::cudaDeviceSetGraphMemAttribute;
-
-    // The kernel node of CUDA 11: as the runtime has it.
-    context cuGraphAddKernelNode(
-        node: Out<u64>, graph: u64, after: In<u64>, count: usize, parameters: In<KernelNodeParams>,
-    ) => graph::nodes::cudaGraphAddKernelNode;
-    context cuGraphKernelNodeGetParams(
-        node: u64, parameters: Out<KernelNodeParams>,
-    ) => graph::nodes::cudaGraphKernelNodeGetParams;
-    context cuGraphKernelNodeSetParams(
-        node: u64, parameters: In<KernelNodeParams>,
-    ) => graph::nodes::cudaGraphKernelNodeSetParams;
-    context cuGraphKernelNodeGetAttribute(
-        node: u64, kind: u32, value: Out<[u64; 8]>,
-    ) => graph::nodes::cudaGraphKernelNodeGetAttribute;
-    context cuGraphKernelNodeSetAttribute(
-        node: u64, kind: u32, value: In<[u64; 8]>,
-    ) => graph::nodes::cudaGraphKernelNodeSetAttribute;
-    // The destination comes first, as in CUDA 13's runtime.
-    context cuGraphKernelNodeCopyAttributes(to: u64, from: u64) => graph::nodes::cudaGraphKernelNodeCopyAttributes_13;
-    context cuGraphMemsetNodeGetParams(
-        node: u64, parameters: Out<MemsetParams>,
-    ) => graph::nodes::cudaGraphMemsetNodeGetParams;
-    context cuGraphMemsetNodeSetParams(
-        node: u64, parameters: In<MemsetParams>,
-    ) => graph::nodes::cudaGraphMemsetNodeSetParams;
-    context cuGraphAddHostNode(
-        node: Out<u64>, graph: u64, after: In<u64>, count: usize, parameters: In<HostNodeParams>,
-    ) => graph::nodes::cudaGraphAddHostNode;
-    context cuGraphHostNodeGetParams(node: u64, parameters: Out<HostNodeParams>) => graph::nodes::cudaGraphHostNodeGetParams;
-    context cuGraphHostNodeSetParams(node: u64, parameters: In<HostNodeParams>) => graph::nodes::cudaGraphHostNodeSetParams;
-    context cuGraphAddChildGraphNode(
-        node: Out<u64>, graph: u64, after: In<u64>, count: usize, child: u64,
-    ) => graph::nodes::cudaGraphAddChildGraphNode;
-    context cuGraphAddEmptyNode(
-        node: Out<u64>, graph: u64, after: In<u64>, count: usize,
-    ) => graph::nodes::cudaGraphAddEmptyNode;
-    context cuGraphAddEventRecordNode(
-        node: Out<u64>, graph: u64, after: In<u64>, count: usize, event: u64,
-    ) => graph::nodes::cudaGraphAddEventRecordNode;
-    context cuGraphAddEventWaitNode(
-        node: Out<u64>, graph: u64, after: In<u64>, count: usize, event: u64,
-    ) => graph::nodes::cudaGraphAddEventWaitNode;
-    context cuGraphEventRecordNodeGetEvent(node: u64, event: Out<u64>) => graph::nodes::cudaGraphEventRecordNodeGetEvent;
-    context cuGraphEventRecordNodeSetEvent(node: u64, event: u64) => graph::nodes::cudaGraphEventRecordNodeSetEvent;
-    context cuGraphEventWaitNodeGetEvent(node: u64, event: Out<u64>) => graph::nodes::cudaGraphEventWaitNodeGetEvent;
-    context cuGraphEventWaitNodeSetEvent(node: u64, event: u64) => graph::nodes::cudaGraphEventWaitNodeSetEvent;
-
-    context cuUserObjectRetain(object: u64, count: u32) => graph::user_object::cudaUserObjectRetain;
-    context cuUserObjectRelease(object: u64, count: u32) => graph::user_object::cudaUserObjectRelease;
-    context cuGraphRetainUserObject(
-        graph: u64, object: u64, count: u32, flags: u32,
-    ) => graph::user_object::cudaGraphRetainUserObject;
-    context cuGraphReleaseUserObject(graph: u64, object: u64, count: u32) => graph::user_object::cudaGraphReleaseUserObject;
-
-    context cuGraphInstantiateWithFlags(executable: Out<u64>, graph: u64, flags: u64) => graph::executable::cudaGraphInstantiateWithFlags;
-    stream cuGraphInstantiateWithParams(
-        executable: Out<u64>, graph: u64, parameters: Out<InstantiateParams>,
-    ) => graph::executable::cudaGraphInstantiateWithParams;
-    context cuGraphExecGetFlags(executable: u64, flags: Out<u64>) => graph::executable::cudaGraphExecGetFlags;
-    context cuGraphExecDestroy(executable: u64) => graph::executable::cudaGraphExecDestroy;
-    stream cuGraphLaunch(executable: u64, stream: StreamHandle) => graph::executable::cudaGraphLaunch;
-    stream cuGraphUpload(executable: u64, stream: StreamHandle) => graph::executable::cudaGraphUpload;
-    context cuGraphExecUpdate(executable: u64, graph: u64, error_node: Out<u64>, result: Out<u32>) => graph::executable::cudaGraphExecUpdate_11;
-    context cuGraphExecUpdate_v2(
-        executable: u64, graph: u64, result: Out<UpdateResultInfo>,
-    ) => graph::executable::cudaGraphExecUpdate;
-    context cuGraphExecKernelNodeSetParams(
-        executable: u64, node: u64, parameters: In<KernelNodeParams>,
-    ) => graph::executable::cudaGraphExecKernelNodeSetParams;
-    context cuGraphExecHostNodeSetParams(
-        executable: u64, node: u64, parameters: In<HostNodeParams>,
-    ) => graph::executable::cudaGraphExecHostNodeSetParams;
-    context cuGraphExecEventRecordNodeSetEvent(
-        executable: u64, node: u64, event: u64,
-    ) => graph::executable::cudaGraphExecEventRecordNodeSetEvent;
-    context cuGraphExecEventWaitNodeSetEvent(
-        executable: u64, node: u64, event: u64,
-    ) => graph::executable::cudaGraphExecEventWaitNodeSetEvent;
-    context cuGraphExecChildGraphNodeSetParams(
-        executable: u64, node: u64, child: u64,
-    ) => graph::executable::cudaGraphExecChildGraphNodeSetParams;
-    context cuGraphNodeSetEnabled(executable: u64, node: u64, is_enabled: u32) => graph::executable::cudaGraphNodeSetEnabled;
-    context cuGraphNodeGetEnabled(
-        executable: u64, node: u64, is_enabled: Out<u32>,
-    ) => graph::executable::cudaGraphNodeGetEnabled;
-}
-
-/// A kernel node's parameters as the runtime has them: it knows kernels of libraries by the same handles as functions.
+/// A kernel node's parameters as the session has them: it knows kernels of libraries by the same handles as functions.
 fn kernel_parameters(parameters: In<KernelNode2>) -> Result<KernelNodeParams, CudaError> {
     let KernelNode2 { base, kernel, .. } = parameters.get()?;
     let mut result: KernelNodeParams = bytemuck::Zeroable::zeroed();
@@ -175,14 +28,10 @@ fn kernel_parameters(parameters: In<KernelNode2>) -> Result<KernelNodeParams, Cu
     Ok(result)
 }
 
-/// The argument of a function of the runtime that takes it by address.
-fn input<T>(value: &T) -> In<T> {
-    // SAFETY: the argument is used while `value` is there.
-    unsafe { In::new(value) }
-}
-
-fn dependencies(after: In<u64>, count: usize) -> Result<Vec<Dependency>, CudaError> {
-    Ok(after.array(count)?.into_iter().map(Dependency::on).collect())
+/// Adds a node after others.
+fn add(node: Out<u64>, graph: u64, after: In<u64>, count: usize, work: Work) -> Outcome {
+    node.check()?;
+    node.set(graph::add(graph, &Dependency::list(after, In::absent(), count)?, work)?)
 }
 
 /// What a node does that makes this copy.
@@ -234,9 +83,9 @@ fn copy_parameters(node: u64) -> Result<Copy3D, CudaError> {
     })
 }
 
-/// The parameters of a node of any kind, with a kernel or a copy as the runtime has them.
+/// The parameters of a node of any kind, with a kernel as the session has it.
 enum AnyNode {
-    /// As the runtime has them.
+    /// As the session has them.
     Same(Box<GraphNodeParams>),
     /// A copy.
     Copy(Box<Copy3D>),
@@ -262,56 +111,203 @@ fn any_node(parameters: &GraphNodeParams) -> AnyNode {
     }
 }
 
-fn add_node(node: Out<u64>, graph: u64, after: Vec<Dependency>, parameters: Out<GraphNodeParams>) -> Outcome {
+fn add_node(node: Out<u64>, graph: u64, after: Vec<Dependency>, place: Out<GraphNodeParams>) -> Outcome {
     node.check()?;
-    parameters.check()?;
+    place.check()?;
     // SAFETY: a place that is not null holds the parameters.
-    let given = unsafe { parameters.pointer().read_unaligned() };
+    let given = unsafe { place.pointer().read_unaligned() };
     match any_node(&given) {
         AnyNode::Copy(copy) => node.set(graph::add(graph, &after, copy_work(&copy)?)?),
         AnyNode::Same(mut same) => {
-            let nodes: Vec<u64> = after.iter().map(|dependency| dependency.node).collect();
-            let edges: Vec<EdgeData> = after.iter().map(|dependency| dependency.edge).collect();
-            // SAFETY: the arguments are used while the values are there.
-            let (nodes, edges, place, count) =
-                unsafe { (In::new(nodes.as_ptr()), In::new(edges.as_ptr()), Out::new(&raw mut *same), nodes.len()) };
-            runtime!(graph::generic::cudaGraphAddNode_v2(node, graph, nodes, edges, count, place))?;
-            if same.kind == node_type::MEM_ALLOC { parameters.set(*same) } else { Ok(()) }
+            // SAFETY: CUDA's contract.
+            node.set(unsafe { parameters::add(graph, &after, &mut same)? })?;
+            if same.kind == node_type::MEM_ALLOC { place.set(*same) } else { Ok(()) }
         }
     }
+}
+
+fn edges(graph: u64, places: EdgePlaces) -> Outcome {
+    places.check()?;
+    places.write(&graph::edges(graph)?)
 }
 
 fn check_context(context: u64) -> Outcome {
     context::device_of(context).map(|_| ())
 }
 
+forwards! {
+    context fn cuGraphDestroy(graph: u64) => graph::destroy;
+    context fn cuGraphDestroyNode(node: u64) => graph::destroy_node;
+    context fn cuGraphAddDependencies_v2(
+        graph: u64, from: In<u64>, to: In<u64>, data: In<EdgeData>, count: usize,
+    ) => graph::add_edges;
+    context fn cuGraphRemoveDependencies_v2(
+        graph: u64, from: In<u64>, to: In<u64>, data: In<EdgeData>, count: usize,
+    ) => graph::remove_edges;
+    context fn cuDeviceGraphMemTrim(device: c_int) => graph::footprint::trim;
+    context fn cuDeviceSetGraphMemAttribute(
+        device: c_int, attribute: u32, value: In<u64>,
+    ) => graph::footprint::set_attribute;
+    // The destination comes first, as in CUDA 13's runtime.
+    context fn cuGraphKernelNodeCopyAttributes(to: u64, from: u64) => graph::kernel::copy_attributes;
+    context fn cuUserObjectRetain(object: u64, count: u32) => graph::user_object::retain;
+    context fn cuUserObjectRelease(object: u64, count: u32) => graph::user_object::release;
+    context fn cuGraphRetainUserObject(
+        graph: u64, object: u64, count: u32, flags: u32,
+    ) => graph::user_object::retain_for_graph;
+    context fn cuGraphReleaseUserObject(graph: u64, object: u64, count: u32) => graph::user_object::release_from_graph;
+}
+
 driver_api! {
-    context fn cuGraphInstantiate(executable: Out<u64>, graph: u64, error_node: Out<u64>, log: Out<std::ffi::c_char>, log_bytes: usize) {
-        runtime!(graph::executable::cudaGraphInstantiate_11(executable, graph, error_node, log, log_bytes))
+    context fn cuGraphCreate(graph: Out<u64>, flags: u32) {
+        graph.check()?;
+        graph.set(graph::create_with_flags(flags)?)
     }
 
-    context fn cuGraphInstantiate_v2(
-        executable: Out<u64>, graph: u64, error_node: Out<u64>, log: Out<std::ffi::c_char>, log_bytes: usize,
+    context fn cuGraphClone(copy: Out<u64>, graph: u64) {
+        copy.check()?;
+        copy.set(graph::copy(graph)?)
+    }
+
+    context fn cuGraphNodeFindInClone(node: Out<u64>, original: u64, copy: u64) {
+        node.check()?;
+        node.set(graph::find_in_copy(original, copy)?)
+    }
+
+    context fn cuGraphGetId(graph: u64, number: Out<u32>) {
+        number.set(graph::with(graph, |graph| Ok(graph.number))?)
+    }
+
+    context fn cuGraphExecGetId(executable: u64, number: Out<u32>) {
+        number.set(executable::with(executable, |executable| Ok(executable.number))?)
+    }
+
+    context fn cuGraphNodeGetContainingGraph(node: u64, graph: Out<u64>) {
+        graph.set(graph::graph_of(node)?)
+    }
+
+    context fn cuGraphNodeGetLocalId(node: u64, number: Out<u32>) {
+        number.set(graph::with_node(node, |node| Ok(node.local_id))?)
+    }
+
+    context fn cuGraphNodeGetToolsId(node: u64, number: Out<u64>) {
+        number.set(graph::tools_id(node)?)
+    }
+
+    context fn cuGraphNodeGetType(node: u64, kind: Out<u32>) {
+        kind.set(graph::with_node(node, |node| Ok(node.work.kind()))?)
+    }
+
+    context fn cuGraphChildGraphNodeGetGraph(node: u64, child: Out<u64>) {
+        child.set(graph::child_of(node)?)
+    }
+
+    context fn cuGraphDebugDotPrint(graph: u64, path: Text, flags: u32) {
+        graph::print(graph, &path.get()?, flags)
+    }
+
+    context fn cuGraphGetNodes(graph: u64, nodes: Out<u64>, count: Out<usize>) {
+        give(&graph::nodes(graph)?, nodes, count)
+    }
+
+    context fn cuGraphGetRootNodes(graph: u64, nodes: Out<u64>, count: Out<usize>) {
+        give(&graph::roots(graph)?, nodes, count)
+    }
+
+    context fn cuGraphGetEdges(graph: u64, from: Out<u64>, to: Out<u64>, count: Out<usize>) {
+        edges(graph, EdgePlaces { from, to, data: Out::nowhere(), count })
+    }
+
+    context fn cuGraphGetEdges_v2(graph: u64, from: Out<u64>, to: Out<u64>, data: Out<EdgeData>, count: Out<usize>) {
+        edges(graph, EdgePlaces { from, to, data, count })
+    }
+
+    context fn cuGraphNodeGetDependencies(node: u64, nodes: Out<u64>, count: Out<usize>) {
+        NodePlaces { nodes, data: Out::nowhere(), count }.write(&graph::dependencies(node)?)
+    }
+
+    context fn cuGraphNodeGetDependencies_v2(node: u64, nodes: Out<u64>, data: Out<EdgeData>, count: Out<usize>) {
+        NodePlaces { nodes, data, count }.write(&graph::dependencies(node)?)
+    }
+
+    context fn cuGraphNodeGetDependentNodes(node: u64, nodes: Out<u64>, count: Out<usize>) {
+        NodePlaces { nodes, data: Out::nowhere(), count }.write(&graph::dependents(node)?)
+    }
+
+    context fn cuGraphNodeGetDependentNodes_v2(node: u64, nodes: Out<u64>, data: Out<EdgeData>, count: Out<usize>) {
+        NodePlaces { nodes, data, count }.write(&graph::dependents(node)?)
+    }
+
+    context fn cuGraphAddDependencies(graph: u64, from: In<u64>, to: In<u64>, count: usize) {
+        graph::add_edges(graph, from, to, In::absent(), count)
+    }
+
+    context fn cuGraphRemoveDependencies(graph: u64, from: In<u64>, to: In<u64>, count: usize) {
+        graph::remove_edges(graph, from, to, In::absent(), count)
+    }
+
+    context fn cuGraphAddMemAllocNode(
+        node: Out<u64>, graph: u64, after: In<u64>, count: usize, parameters: Out<MemAllocNodeParams>,
     ) {
-        runtime!(graph::executable::cudaGraphInstantiate_11(executable, graph, error_node, log, log_bytes))
+        parameters.check()?;
+        // SAFETY: a place that is not null holds the parameters.
+        let mut filled = unsafe { parameters.pointer().read_unaligned() };
+        node.check()?;
+        node.set(allocation::add_node(graph, &Dependency::list(after, In::absent(), count)?, &mut filled)?)?;
+        parameters.set(filled)
+    }
+
+    context fn cuGraphMemAllocNodeGetParams(node: u64, parameters: Out<MemAllocNodeParams>) {
+        parameters.set(graph::with_node(node, |node| allocation::parameters_of(&node.work))?)
+    }
+
+    context fn cuGraphAddMemFreeNode(node: Out<u64>, graph: u64, after: In<u64>, count: usize, address: u64) {
+        add(node, graph, after, count, Work::free(address)?)
+    }
+
+    context fn cuGraphMemFreeNodeGetParams(node: u64, address: Out<u64>) {
+        address.set(graph::with_node(node, |node| node.work.freed_address())?)
+    }
+
+    context fn cuDeviceGetGraphMemAttribute(device: c_int, attribute: u32, value: Out<u64>) {
+        value.set(footprint::attribute(device, attribute)?)
+    }
+
+    // The kernel node of CUDA 11: as the runtime has it.
+    context fn cuGraphAddKernelNode(
+        node: Out<u64>, graph: u64, after: In<u64>, count: usize, parameters: In<KernelNodeParams>,
+    ) {
+        // SAFETY: CUDA's contract.
+        add(node, graph, after, count, unsafe { kernel::work_of(&parameters.get()?)? })
+    }
+
+    context fn cuGraphKernelNodeGetParams(node: u64, parameters: Out<KernelNodeParams>) {
+        parameters.check()?;
+        parameters.set(kernel::get(node)?)
+    }
+
+    context fn cuGraphKernelNodeSetParams(node: u64, parameters: In<KernelNodeParams>) {
+        // SAFETY: CUDA's contract.
+        kernel::set(node, unsafe { kernel::work_of(&parameters.get()?)? })
+    }
+
+    context fn cuGraphExecKernelNodeSetParams(executable: u64, node: u64, parameters: In<KernelNodeParams>) {
+        // SAFETY: CUDA's contract.
+        executable::set(executable, node, unsafe { kernel::work_of(&parameters.get()?)? })
     }
 
     context fn cuGraphAddKernelNode_v2(
         node: Out<u64>, graph: u64, after: In<u64>, count: usize, parameters: In<KernelNode2>,
     ) {
-        let parameters = kernel_parameters(parameters)?;
-        let parameters = input(&parameters);
-        runtime!(graph::nodes::cudaGraphAddKernelNode(node, graph, after, count, parameters))
+        // SAFETY: CUDA's contract.
+        add(node, graph, after, count, unsafe { kernel::work_of(&kernel_parameters(parameters)?)? })
     }
 
     context fn cuGraphKernelNodeGetParams_v2(node: u64, parameters: Out<KernelNode2>) {
         parameters.check()?;
-        let mut found = KernelNodeParams::default();
-        // SAFETY: the argument is used while `found` is there.
-        let place = unsafe { Out::new(&raw mut found) };
-        runtime!(graph::nodes::cudaGraphKernelNodeGetParams(node, place))?;
+        let found = kernel::get(node)?;
         parameters.set(KernelNode2 {
-            base: crate::types::driver::KernelNode {
+            base: KernelNode {
                 function: found.function as *mut _,
                 grid: found.grid,
                 block: found.block,
@@ -325,23 +321,29 @@ driver_api! {
     }
 
     context fn cuGraphKernelNodeSetParams_v2(node: u64, parameters: In<KernelNode2>) {
-        let parameters = kernel_parameters(parameters)?;
-        let parameters = input(&parameters);
-        runtime!(graph::nodes::cudaGraphKernelNodeSetParams(node, parameters))
+        // SAFETY: CUDA's contract.
+        kernel::set(node, unsafe { kernel::work_of(&kernel_parameters(parameters)?)? })
     }
 
     context fn cuGraphExecKernelNodeSetParams_v2(executable: u64, node: u64, parameters: In<KernelNode2>) {
-        let parameters = kernel_parameters(parameters)?;
-        let parameters = input(&parameters);
-        runtime!(graph::executable::cudaGraphExecKernelNodeSetParams(executable, node, parameters))
+        // SAFETY: CUDA's contract.
+        executable::set(executable, node, unsafe { kernel::work_of(&kernel_parameters(parameters)?)? })
+    }
+
+    context fn cuGraphKernelNodeGetAttribute(node: u64, kind: u32, value: Out<[u64; 8]>) {
+        value.check()?;
+        value.set(kernel::attribute(node, kind)?)
+    }
+
+    context fn cuGraphKernelNodeSetAttribute(node: u64, kind: u32, value: In<[u64; 8]>) {
+        kernel::set_attribute(node, kind, value.get()?)
     }
 
     context fn cuGraphAddMemcpyNode(
         node: Out<u64>, graph: u64, after: In<u64>, count: usize, parameters: In<Copy3D>, context: u64,
     ) {
         check_context(context)?;
-        node.check()?;
-        node.set(graph::add(graph, &dependencies(after, count)?, copy_work(&parameters.get()?)?)?)
+        add(node, graph, after, count, copy_work(&parameters.get()?)?)
     }
 
     context fn cuGraphMemcpyNodeGetParams(node: u64, parameters: Out<Copy3D>) {
@@ -350,66 +352,127 @@ driver_api! {
     }
 
     context fn cuGraphMemcpyNodeSetParams(node: u64, parameters: In<Copy3D>) {
-        crate::runtime::graph::nodes::set(node, copy_work(&parameters.get()?)?)
+        graph::set(node, copy_work(&parameters.get()?)?)
     }
 
     context fn cuGraphExecMemcpyNodeSetParams(executable: u64, node: u64, parameters: In<Copy3D>, context: u64) {
         check_context(context)?;
-        let work = copy_work(&parameters.get()?)?;
-        graph::executable::with(executable, |executable| executable.set_work(node, work))
+        executable::set(executable, node, copy_work(&parameters.get()?)?)
     }
 
     context fn cuGraphAddMemsetNode(
         node: Out<u64>, graph: u64, after: In<u64>, count: usize, parameters: In<MemsetParams>, context: u64,
     ) {
         check_context(context)?;
-        runtime!(graph::nodes::cudaGraphAddMemsetNode(node, graph, after, count, parameters))
+        add(node, graph, after, count, Work::of_memset(&parameters.get()?)?)
+    }
+
+    context fn cuGraphMemsetNodeGetParams(node: u64, parameters: Out<MemsetParams>) {
+        parameters.set(graph::with_node(node, |node| node.work.memset_parameters())?)
+    }
+
+    context fn cuGraphMemsetNodeSetParams(node: u64, parameters: In<MemsetParams>) {
+        graph::set(node, Work::of_memset(&parameters.get()?)?)
     }
 
     context fn cuGraphExecMemsetNodeSetParams(executable: u64, node: u64, parameters: In<MemsetParams>, context: u64) {
         check_context(context)?;
-        runtime!(graph::executable::cudaGraphExecMemsetNodeSetParams(executable, node, parameters))
+        executable::set(executable, node, Work::of_memset(&parameters.get()?)?)
+    }
+
+    context fn cuGraphAddHostNode(
+        node: Out<u64>, graph: u64, after: In<u64>, count: usize, parameters: In<HostNodeParams>,
+    ) {
+        add(node, graph, after, count, Work::host(parameters.get()?)?)
+    }
+
+    context fn cuGraphHostNodeGetParams(node: u64, parameters: Out<HostNodeParams>) {
+        parameters.set(graph::with_node(node, |node| node.work.host_parameters())?)
+    }
+
+    context fn cuGraphHostNodeSetParams(node: u64, parameters: In<HostNodeParams>) {
+        graph::set(node, Work::host(parameters.get()?)?)
+    }
+
+    context fn cuGraphExecHostNodeSetParams(executable: u64, node: u64, parameters: In<HostNodeParams>) {
+        executable::set(executable, node, Work::host(parameters.get()?)?)
+    }
+
+    context fn cuGraphAddChildGraphNode(node: Out<u64>, graph: u64, after: In<u64>, count: usize, child: u64) {
+        node.check()?;
+        node.set(graph::add_child(graph, &Dependency::list(after, In::absent(), count)?, child)?)
+    }
+
+    context fn cuGraphExecChildGraphNodeSetParams(executable: u64, node: u64, child: u64) {
+        executable::set(executable, node, Work::Graph(child))
+    }
+
+    context fn cuGraphAddEmptyNode(node: Out<u64>, graph: u64, after: In<u64>, count: usize) {
+        add(node, graph, after, count, Work::Empty)
+    }
+
+    context fn cuGraphAddEventRecordNode(node: Out<u64>, graph: u64, after: In<u64>, count: usize, event: u64) {
+        add(node, graph, after, count, Work::event_record(event)?)
+    }
+
+    context fn cuGraphAddEventWaitNode(node: Out<u64>, graph: u64, after: In<u64>, count: usize, event: u64) {
+        add(node, graph, after, count, Work::event_wait(event)?)
+    }
+
+    context fn cuGraphEventRecordNodeGetEvent(node: u64, event: Out<u64>) {
+        event.set(graph::with_node(node, |node| node.work.recorded_event())?)
+    }
+
+    context fn cuGraphEventRecordNodeSetEvent(node: u64, event: u64) {
+        graph::set(node, Work::event_record(event)?)
+    }
+
+    context fn cuGraphExecEventRecordNodeSetEvent(executable: u64, node: u64, event: u64) {
+        executable::set(executable, node, Work::event_record(event)?)
+    }
+
+    context fn cuGraphEventWaitNodeGetEvent(node: u64, event: Out<u64>) {
+        event.set(graph::with_node(node, |node| node.work.awaited_event())?)
+    }
+
+    context fn cuGraphEventWaitNodeSetEvent(node: u64, event: u64) {
+        graph::set(node, Work::event_wait(event)?)
+    }
+
+    context fn cuGraphExecEventWaitNodeSetEvent(executable: u64, node: u64, event: u64) {
+        executable::set(executable, node, Work::event_wait(event)?)
     }
 
     context fn cuUserObjectCreate(
-        object: Out<u64>, pointer: u64, destructor: Option<graph::user_object::Destructor>, references: u32, flags: u32,
+        object: Out<u64>, pointer: u64, destructor: Option<user_object::Destructor>, references: u32, flags: u32,
     ) {
-        runtime!(graph::user_object::cudaUserObjectCreate(object, pointer, destructor, references, flags))
+        object.check()?;
+        object.set(user_object::create(pointer, destructor, references, flags)?)
     }
 
     context fn cuGraphAddNode(node: Out<u64>, graph: u64, after: In<u64>, count: usize, parameters: Out<GraphNodeParams>) {
-        add_node(node, graph, dependencies(after, count)?, parameters)
+        add_node(node, graph, Dependency::list(after, In::absent(), count)?, parameters)
     }
 
     context fn cuGraphAddNode_v2(
         node: Out<u64>, graph: u64, after: In<u64>, edges: In<EdgeData>, count: usize, parameters: Out<GraphNodeParams>,
     ) {
-        let nodes = after.array(count)?;
-        let edges = if edges.is_null() { vec![EdgeData::default(); count] } else { edges.array(count)? };
-        let after = nodes.into_iter().zip(edges).map(|(node, edge)| Dependency { node, edge }).collect();
-        add_node(node, graph, after, parameters)
+        add_node(node, graph, Dependency::list(after, edges, count)?, parameters)
     }
 
     context fn cuGraphNodeSetParams(node: u64, parameters: In<GraphNodeParams>) {
         match any_node(&parameters.get()?) {
-            AnyNode::Copy(copy) => crate::runtime::graph::nodes::set(node, copy_work(&copy)?),
-            AnyNode::Same(same) => {
-                let parameters = input(&*same);
-                runtime!(graph::generic::cudaGraphNodeSetParams(node, parameters))
-            }
+            AnyNode::Copy(copy) => graph::set(node, copy_work(&copy)?),
+            // SAFETY: CUDA's contract.
+            AnyNode::Same(same) => unsafe { parameters::set(node, &same) },
         }
     }
 
     context fn cuGraphExecNodeSetParams(executable: u64, node: u64, parameters: In<GraphNodeParams>) {
         match any_node(&parameters.get()?) {
-            AnyNode::Copy(copy) => {
-                let work = copy_work(&copy)?;
-                graph::executable::with(executable, |executable| executable.set_work(node, work))
-            }
-            AnyNode::Same(same) => {
-                let parameters = input(&*same);
-                runtime!(graph::generic::cudaGraphExecNodeSetParams(executable, node, parameters))
-            }
+            AnyNode::Copy(copy) => executable::set(executable, node, copy_work(&copy)?),
+            // SAFETY: CUDA's contract.
+            AnyNode::Same(same) => unsafe { parameters::set_in_executable(executable, node, &same) },
         }
     }
 }

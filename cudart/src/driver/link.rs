@@ -1,23 +1,22 @@
 //! Linking at run time (`cuLink*`): several images become one, which a module is made of later.
 
-use super::image;
-use super::module::{Log, answer_options, error_text};
-use crate::core::api::Outcome;
-use crate::core::arguments::{In, Out, Text};
-use crate::core::code::Code;
-use crate::core::handles::{Handles, Kind};
-use crate::core::{connection, thread};
+use crate::abi::arguments::{In, Out, Text};
+use crate::abi::jit::{Log, answer_options, error_text};
 use crate::driver_api;
+use crate::session::api::Outcome;
+use crate::session::code::{Code, Image};
+use crate::session::handles::{Handles, Kind};
+use crate::session::{connection, image, thread};
 use balar_host::{Call, CudaError};
 use std::ffi::{c_int, c_void};
 
-/// What has been added, and what came of it.
+/// The images that have been added, and the linked image.
 #[derive(Default)]
 struct Linker {
     images: Vec<Vec<u8>>,
     /// The linked image; the program reads it until it destroys the linker.
     linked: Option<Box<[u8]>>,
-    /// Where errors are told, until the linker is destroyed.
+    /// Where errors are written, until the linker is destroyed.
     errors: Log,
 }
 
@@ -28,11 +27,11 @@ const CUBIN: c_int = 0;
 const PTX: c_int = 1;
 const FATBINARY: c_int = 2;
 
-fn create(count: u32, options: In<u32>, values: *mut *mut c_void, place: Out<u64>) -> Outcome {
+fn create(count: u32, options: In<u32>, values: Out<*mut c_void>, place: Out<u64>) -> Outcome {
     place.check()?;
     let names = options.array(count as usize)?;
     // SAFETY: the caller passes as many values as options, whose buffers are there as long as the linker.
-    let errors = if values.is_null() { Log::default() } else { unsafe { Log::of_errors(&names, values) } };
+    let errors = if values.is_null() { Log::default() } else { unsafe { Log::of_errors(&names, values.pointer()) } };
     answer_options(options, values, count, || place.set(LINKERS.insert(Linker { errors, ..Linker::default() })))
 }
 
@@ -61,43 +60,43 @@ fn add_file(linker: u64, kind: c_int, path: Text) -> Outcome {
 
 /// Loads the images as a module would be, to say now what is wrong with them.
 fn check(images: &[Vec<u8>]) -> Outcome {
-    let images = images.iter().map(|image| crate::core::code::Image::Copied(image.as_slice().into())).collect();
+    let images = images.iter().map(|image| Image::Copied(image.as_slice().into())).collect();
     let device = thread::device();
     let module = Code::new("cuLinkComplete", images).on(device)?;
     connection::call_on(device, &Call::ModuleUnload { module: module.number }).map(|_| ())
 }
 
 driver_api! {
-    context fn cuLinkCreate(count: u32, options: In<u32>, values: *mut *mut c_void, place: Out<u64>) {
+    context fn cuLinkCreate(count: u32, options: In<u32>, values: Out<*mut c_void>, place: Out<u64>) {
         create(count, options, values, place)
     }
 
-    context fn cuLinkCreate_v2(count: u32, options: In<u32>, values: *mut *mut c_void, place: Out<u64>) {
+    context fn cuLinkCreate_v2(count: u32, options: In<u32>, values: Out<*mut c_void>, place: Out<u64>) {
         create(count, options, values, place)
     }
 
     context fn cuLinkAddData(
         linker: u64, kind: c_int, data: *mut c_void, bytes: usize, _name: *const c_void,
-        count: u32, options: In<u32>, values: *mut *mut c_void,
+        count: u32, options: In<u32>, values: Out<*mut c_void>,
     ) {
         answer_options(options, values, count, || add_data(linker, kind, data, bytes))
     }
 
     context fn cuLinkAddData_v2(
         linker: u64, kind: c_int, data: *mut c_void, bytes: usize, _name: *const c_void,
-        count: u32, options: In<u32>, values: *mut *mut c_void,
+        count: u32, options: In<u32>, values: Out<*mut c_void>,
     ) {
         answer_options(options, values, count, || add_data(linker, kind, data, bytes))
     }
 
     context fn cuLinkAddFile(
-        linker: u64, kind: c_int, path: Text, count: u32, options: In<u32>, values: *mut *mut c_void,
+        linker: u64, kind: c_int, path: Text, count: u32, options: In<u32>, values: Out<*mut c_void>,
     ) {
         answer_options(options, values, count, || add_file(linker, kind, path))
     }
 
     context fn cuLinkAddFile_v2(
-        linker: u64, kind: c_int, path: Text, count: u32, options: In<u32>, values: *mut *mut c_void,
+        linker: u64, kind: c_int, path: Text, count: u32, options: In<u32>, values: Out<*mut c_void>,
     ) {
         answer_options(options, values, count, || add_file(linker, kind, path))
     }

@@ -1,53 +1,21 @@
 //! Memory of devices, of the host, and managed; what is known of an address.
 
-use super::context;
-use crate::core::api::Outcome;
-use crate::core::arguments::{In, Out};
-use crate::core::connection;
-use crate::core::ranges::{self, Sharing};
-use crate::core::stream::StreamHandle;
-use crate::runtime::managed::Location;
-use crate::types::driver::{DevicePointer, MEMORY_DEVICE, MEMORY_HOST};
-use crate::types::pool::{MemAccessDesc, MemLocation, MemPoolProps};
-use crate::{driver_api, forwards, runtime};
-use balar_host::call::{AllocationKind, PointerDescription};
-use balar_host::{Call, CallResult, CudaError};
+use crate::abi::arguments::{In, Out};
+use crate::abi::driver::{DevicePointer, MEMORY_DEVICE, MEMORY_HOST};
+use crate::abi::pool::{MemAccessDesc, MemLocation, MemPoolProps};
+use crate::abi::stream::StreamHandle;
+use crate::session::api::Outcome;
+use crate::session::context;
+use crate::session::pointer::{Known, known};
+use crate::session::{host_memory, managed, memory, pool};
+use crate::{driver_api, forwards};
+use balar_host::CudaError;
+use balar_host::call::AllocationKind;
 use std::ffi::{c_int, c_void};
 
-/// What is known of an address.
-#[derive(Clone, Copy, Debug)]
-struct Known {
-    kind: AllocationKind,
-    device: u32,
-    /// First address and bytes, as the program knows the memory.
-    base: u64,
-    bytes: u64,
-    /// The devices' address of what the program asks about.
-    for_devices: u64,
-    /// The host's, if it has one.
-    for_host: Option<u64>,
-}
-
-/// The allocation that an address is in.
-fn allocation(pointer: u64) -> Result<Option<PointerDescription>, CudaError> {
-    match connection::call(&Call::PointerInfo { pointer })? {
-        CallResult::PointerInfo(description) => Ok(description),
-        _ => Err(CudaError::Unknown),
-    }
-}
-
-fn known(pointer: u64) -> Result<Option<Known>, CudaError> {
-    if let Some(range) = ranges::find(pointer) {
-        let kind = if range.sharing == Sharing::Managed { AllocationKind::Managed } else { AllocationKind::Host };
-        let for_devices = range.window + (pointer - range.start);
-        let (base, bytes) = (range.start, range.bytes);
-        return Ok(Some(Known { kind, device: range.device, base, bytes, for_devices, for_host: Some(pointer) }));
-    }
-    let found = allocation(pointer)?;
-    Ok(found.map(|PointerDescription { kind, device, base, bytes }| {
-        let for_host = (kind != AllocationKind::Device).then_some(pointer);
-        Known { kind, device, base, bytes, for_devices: pointer, for_host }
-    }))
+/// Refuses an allocation of zero bytes, which the runtime allows.
+fn refuse_none(bytes: usize) -> Outcome {
+    if bytes == 0 { Err(CudaError::InvalidValue) } else { Ok(()) }
 }
 
 /// Writes an attribute of an address (`CUpointer_attribute`).
@@ -58,7 +26,7 @@ fn write_attribute(place: *mut c_void, attribute: u32, known: &Known) -> Outcome
         2 => write(place, if known.kind == AllocationKind::Host { MEMORY_HOST } else { MEMORY_DEVICE }),
         3 => write(place, known.for_devices),
         4 => write(place, known.for_host.ok_or(CudaError::InvalidValue)?),
-        // Synchronous copies are so without being asked.
+        // Synchronous copies are synchronous without this attribute.
         6 => write(place, 0_u32),
         7 => write(place, known.base),
         8 => write(place, u32::from(known.kind == AllocationKind::Managed)),
@@ -80,7 +48,7 @@ fn write<T>(place: *mut c_void, value: T) -> Outcome {
     unsafe { Out::new(place.cast::<T>()) }.set(value)
 }
 
-/// Writes what attributes of an address are that CUDA knows nothing of.
+/// Writes an attribute of an address that CUDA does not know.
 fn write_unknown(place: *mut c_void, attribute: u32) -> Outcome {
     match attribute {
         2 | 6 | 8 => write(place, 0_u32),
@@ -92,70 +60,45 @@ fn write_unknown(place: *mut c_void, attribute: u32) -> Outcome {
 }
 
 forwards! {
-    context cuMemGetInfo_v2(free: Out<usize>, total: Out<usize>) => memory::cudaMemGetInfo;
-    context cuMemFree_v2(pointer: DevicePointer) => memory::cudaFree;
-    context cuMemHostGetDevicePointer_v2(
-        place: Out<u64>, pointer: u64, flags: u32,
-    ) => host_memory::cudaHostGetDevicePointer;
-    context cuMemHostGetFlags(flags: Out<u32>, pointer: u64) => host_memory::cudaHostGetFlags;
-    context cuMemHostRegister(pointer: u64, bytes: usize, flags: u32) => host_memory::cudaHostRegister;
-    context cuMemHostRegister_v2(pointer: u64, bytes: usize, flags: u32) => host_memory::cudaHostRegister;
-    context cuMemHostUnregister(pointer: u64) => host_memory::cudaHostUnregister;
-    context cuMemAllocManaged(pointer: Out<u64>, bytes: usize, flags: u32) => managed::cudaMallocManaged;
-    stream cuMemPrefetchAsync(
-        pointer: u64, bytes: usize, device: c_int, stream: StreamHandle,
-    ) => managed::cudaMemPrefetchAsync;
-    stream cuMemPrefetchAsync_v2(
-        pointer: u64, bytes: usize, location: Location, flags: u32, stream: StreamHandle,
-    ) => managed::cudaMemPrefetchAsync_v2;
-    context cuMemAdvise(pointer: u64, bytes: usize, advice: c_int, device: c_int) => managed::cudaMemAdvise;
-    context cuMemAdvise_v2(pointer: u64, bytes: usize, advice: c_int, location: Location) => managed::cudaMemAdvise_v2;
-    context cuMemRangeGetAttribute(
-        place: *mut c_void, room: usize, attribute: c_int, pointer: u64, bytes: usize,
-    ) => managed::cudaMemRangeGetAttribute;
-    context cuMemRangeGetAttributes(
-        places: In<*mut c_void>, rooms: In<usize>, attributes: In<c_int>, count: usize, pointer: u64, bytes: usize,
-    ) => managed::cudaMemRangeGetAttributes;
+    context fn cuMemFree_v2(pointer: DevicePointer) => memory::free;
+    context fn cuMemHostRegister(pointer: u64, bytes: usize, flags: u32) => host_memory::register;
+    context fn cuMemHostRegister_v2(pointer: u64, bytes: usize, flags: u32) => host_memory::register;
+    context fn cuMemHostUnregister(pointer: u64) => host_memory::unregister;
+    stream fn cuMemPrefetchAsync_v2(
+        pointer: u64, bytes: usize, location: MemLocation, flags: u32, stream: StreamHandle,
+    ) => managed::prefetch;
+    context fn cuMemAdvise_v2(pointer: u64, bytes: usize, advice: c_int, location: MemLocation) => managed::advise;
 
-    stream cuMemAllocFromPoolAsync(
-        pointer: Out<u64>, bytes: usize, pool: u64, stream: StreamHandle,
-    ) => pool::cudaMallocFromPoolAsync;
-    stream cuMemFreeAsync(pointer: u64, stream: StreamHandle) => pool::cudaFreeAsync;
-    context cuDeviceGetDefaultMemPool(pool: Out<u64>, device: c_int) => pool::cudaDeviceGetDefaultMemPool;
-    context cuDeviceGetMemPool(pool: Out<u64>, device: c_int) => pool::cudaDeviceGetMemPool;
-    context cuDeviceSetMemPool(device: c_int, pool: u64) => pool::cudaDeviceSetMemPool;
-    context cuMemGetDefaultMemPool(pool: Out<u64>, location: In<MemLocation>, kind: u32) => pool::cudaMemGetDefaultMemPool;
-    context cuMemGetMemPool(pool: Out<u64>, location: In<MemLocation>, kind: u32) => pool::cudaMemGetMemPool;
-    context cuMemSetMemPool(location: In<MemLocation>, kind: u32, pool: u64) => pool::cudaMemSetMemPool;
-    context cuMemPoolCreate(pool: Out<u64>, properties: In<MemPoolProps>) => pool::cudaMemPoolCreate;
-    context cuMemPoolDestroy(pool: u64) => pool::cudaMemPoolDestroy;
-    context cuMemPoolTrimTo(pool: u64, keep: usize) => pool::cudaMemPoolTrimTo;
-    context cuMemPoolGetAttribute(pool: u64, attribute: u32, value: Out<u64>) => pool::cudaMemPoolGetAttribute;
-    context cuMemPoolSetAttribute(pool: u64, attribute: u32, value: In<u64>) => pool::cudaMemPoolSetAttribute;
-    context cuMemPoolSetAccess(pool: u64, wanted: In<MemAccessDesc>, count: usize) => pool::cudaMemPoolSetAccess;
-    context cuMemPoolGetAccess(flags: Out<u32>, pool: u64, location: In<MemLocation>) => pool::cudaMemPoolGetAccess;
+    stream fn cuMemFreeAsync(pointer: u64, stream: StreamHandle) => pool::free;
+    context fn cuDeviceSetMemPool(device: c_int, pool: u64) => pool::set_current_of;
+    context fn cuMemPoolDestroy(pool: u64) => pool::destroy;
+    context fn cuMemPoolTrimTo(pool: u64, keep: usize) => pool::trim;
+    context fn cuMemPoolGetAttribute(pool: u64, attribute: u32, value: Out<u64>) => pool::get_attribute;
+    context fn cuMemPoolSetAttribute(pool: u64, attribute: u32, value: In<u64>) => pool::change_attribute;
 }
 
 driver_api! {
-    stream fn cuMemAllocAsync(pointer: Out<u64>, bytes: usize, stream: StreamHandle) {
-        if bytes == 0 {
-            return Err(CudaError::InvalidValue);
-        }
-        runtime!(pool::cudaMallocAsync(pointer, bytes, stream))
+    context fn cuMemGetInfo_v2(free: Out<usize>, total: Out<usize>) {
+        let (available, all) = memory::info()?;
+        free.set(available as usize)?;
+        total.set(all as usize)
     }
 
     context fn cuMemAlloc_v2(pointer: Out<u64>, bytes: usize) {
-        if bytes == 0 {
-            return Err(CudaError::InvalidValue);
-        }
-        runtime!(memory::cudaMalloc(pointer, bytes))
+        refuse_none(bytes)?;
+        pointer.check()?;
+        pointer.set(memory::allocate(bytes as u64)?)
     }
 
     context fn cuMemAllocPitch_v2(pointer: Out<u64>, pitch: Out<usize>, width: usize, height: usize, element_bytes: u32) {
         if width == 0 || height == 0 || ![4, 8, 16].contains(&element_bytes) {
             return Err(CudaError::InvalidValue);
         }
-        runtime!(memory::cudaMallocPitch(pointer, pitch, width, height))
+        pointer.check()?;
+        pitch.check()?;
+        let (address, row) = memory::allocate_rows(width as u64, Some(height as u64))?;
+        pointer.set(address)?;
+        pitch.set(row as usize)
     }
 
     context fn cuMemGetAddressRange_v2(base: Out<u64>, bytes: Out<usize>, pointer: DevicePointer) {
@@ -166,24 +109,101 @@ driver_api! {
     }
 
     context fn cuMemAllocHost_v2(pointer: Out<u64>, bytes: usize) {
-        if bytes == 0 {
-            return Err(CudaError::InvalidValue);
-        }
-        runtime!(host_memory::cudaMallocHost(pointer, bytes))
+        refuse_none(bytes)?;
+        pointer.check()?;
+        pointer.set(host_memory::allocate(bytes, 0)?)
     }
 
     context fn cuMemHostAlloc(pointer: Out<u64>, bytes: usize, flags: u32) {
-        if bytes == 0 {
-            return Err(CudaError::InvalidValue);
-        }
-        runtime!(host_memory::cudaHostAlloc(pointer, bytes, flags))
+        refuse_none(bytes)?;
+        pointer.check()?;
+        pointer.set(host_memory::allocate(bytes, flags)?)
     }
 
     context fn cuMemFreeHost(pointer: u64) {
         if pointer == 0 {
             return Err(CudaError::InvalidValue);
         }
-        runtime!(host_memory::cudaFreeHost(pointer))
+        host_memory::free(pointer)
+    }
+
+    context fn cuMemHostGetDevicePointer_v2(place: Out<u64>, pointer: u64, flags: u32) {
+        place.check()?;
+        place.set(host_memory::device_pointer(pointer, flags)?)
+    }
+
+    context fn cuMemHostGetFlags(flags: Out<u32>, pointer: u64) {
+        flags.check()?;
+        flags.set(host_memory::flags(pointer)?)
+    }
+
+    context fn cuMemAllocManaged(pointer: Out<u64>, bytes: usize, flags: u32) {
+        pointer.check()?;
+        pointer.set(managed::allocate(bytes, flags)?)
+    }
+
+    stream fn cuMemPrefetchAsync(pointer: u64, bytes: usize, device: c_int, stream: StreamHandle) {
+        managed::prefetch(pointer, bytes, managed::location_of(device), 0, stream)
+    }
+
+    context fn cuMemAdvise(pointer: u64, bytes: usize, advice: c_int, device: c_int) {
+        managed::advise(pointer, bytes, advice, managed::location_of(device))
+    }
+
+    context fn cuMemRangeGetAttribute(place: *mut c_void, room: usize, kind: c_int, pointer: u64, bytes: usize) {
+        // SAFETY: CUDA's contract.
+        unsafe { managed::attribute(place, room, kind, pointer, bytes) }
+    }
+
+    context fn cuMemRangeGetAttributes(
+        places: In<*mut c_void>, rooms: In<usize>, kinds: In<c_int>, count: usize, pointer: u64, bytes: usize,
+    ) {
+        // SAFETY: CUDA's contract.
+        unsafe { managed::attributes(places, rooms, kinds, count, (pointer, bytes)) }
+    }
+
+    stream fn cuMemAllocAsync(pointer: Out<u64>, bytes: usize, stream: StreamHandle) {
+        refuse_none(bytes)?;
+        pointer.check()?;
+        pointer.set(pool::allocate(bytes as u64, None, stream)?)
+    }
+
+    stream fn cuMemAllocFromPoolAsync(pointer: Out<u64>, bytes: usize, pool: u64, stream: StreamHandle) {
+        pointer.check()?;
+        pointer.set(pool::allocate(bytes as u64, Some(pool), stream)?)
+    }
+
+    context fn cuDeviceGetDefaultMemPool(pool: Out<u64>, device: c_int) {
+        pool.set(pool::default_of(device)?)
+    }
+
+    context fn cuDeviceGetMemPool(pool: Out<u64>, device: c_int) {
+        pool.set(pool::current_of(device)?)
+    }
+
+    context fn cuMemGetDefaultMemPool(pool: Out<u64>, location: In<MemLocation>, kind: u32) {
+        pool.set(pool::default_at(location.get()?, kind)?)
+    }
+
+    context fn cuMemGetMemPool(pool: Out<u64>, location: In<MemLocation>, kind: u32) {
+        pool.set(pool::current_at(location.get()?, kind)?)
+    }
+
+    context fn cuMemSetMemPool(location: In<MemLocation>, kind: u32, pool: u64) {
+        pool::set_current_at(location.get()?, kind, pool)
+    }
+
+    context fn cuMemPoolCreate(pool: Out<u64>, properties: In<MemPoolProps>) {
+        pool.check()?;
+        pool.set(pool::create(&properties.get()?)?)
+    }
+
+    context fn cuMemPoolSetAccess(pool: u64, wanted: In<MemAccessDesc>, count: usize) {
+        pool::change_access(pool, &wanted.array(count)?)
+    }
+
+    context fn cuMemPoolGetAccess(flags: Out<u32>, pool: u64, location: In<MemLocation>) {
+        flags.set(pool::access(pool, location.get()?)?)
     }
 
     context fn cuPointerGetAttribute(place: *mut c_void, attribute: u32, pointer: u64) {
@@ -195,7 +215,7 @@ driver_api! {
         let places = places.array(count as usize)?;
         let known = known(pointer)?;
         for (attribute, place) in attributes.into_iter().zip(places) {
-            // What an address does not have is as of one that CUDA knows nothing of.
+            // An attribute that the address does not have is written as for an unknown address.
             match &known {
                 Some(known) => write_attribute(place, attribute, known).or_else(|_| write_unknown(place, attribute))?,
                 None => write_unknown(place, attribute)?,
@@ -209,7 +229,7 @@ driver_api! {
         if value.is_null() || attribute != SYNC_MEMOPS || known(pointer)?.is_none() {
             return Err(CudaError::InvalidValue);
         }
-        // Synchronous copies are so without being asked.
+        // Synchronous copies are synchronous without this attribute.
         Ok(())
     }
 }

@@ -1,80 +1,23 @@
 //! Functions by their names: `cuGetProcAddress`, and the texts of errors.
 
 use super::error;
-use crate::core::api::Outcome;
-use crate::core::arguments::{Out, Text};
-use crate::core::{process, thread};
+use crate::abi::arguments::{Out, Text};
 use crate::driver_api;
-use crate::exports::{DriverFunction, driver_functions};
+use crate::session::api::Outcome;
+use crate::session::procedure::{DRIVER_VERSION, Found, caller, find};
+use crate::session::{process, thread};
 use balar_host::CudaError;
-use std::ffi::{CStr, CString, c_char, c_int, c_void};
-use std::sync::LazyLock;
+use std::ffi::{CStr, c_char, c_int, c_void};
 
 /// `CU_GET_PROC_ADDRESS_LEGACY_STREAM`: no functions whose default stream is the thread's.
 const LEGACY_STREAM: u64 = 1;
 /// `CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM`: such functions where there are any.
 const PER_THREAD_STREAM: u64 = 2;
 
-/// What became of a search (`CUdriverProcAddressQueryResult`, and `cudaDriverEntryPointQueryResult` with the same values).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(i32)]
-pub enum Found {
-    /// The function is there.
-    Found = 0,
-    /// There is no such function.
-    Unknown = 1,
-    /// It is newer than the version asked for.
-    TooNew = 2,
-}
-
-/// The function of the driver that `name` means in `version` of CUDA (1000 * major + 10 * minor).
-pub fn find(name: &str, version: u32, of_thread: bool) -> (*mut c_void, Found) {
-    let functions: Vec<DriverFunction> = driver_functions().filter(|function| function.name == name).collect();
-    let newest = |of_thread: bool| {
-        let usable =
-            functions.iter().filter(|function| function.of_threads() == of_thread && function.since <= version);
-        // Where several have come with the same version, the table has the later one last.
-        usable.max_by_key(|function| function.since)
-    };
-    // A function without a twin has no default stream that matters.
-    let function = if of_thread { newest(true).or_else(|| newest(false)) } else { newest(false) };
-    match function {
-        None if functions.is_empty() => (std::ptr::null_mut(), Found::Unknown),
-        None => (std::ptr::null_mut(), Found::TooNew),
-        Some(function) => {
-            let address = implementation(function.symbol);
-            (address, if address.is_null() { Found::Unknown } else { Found::Found })
-        }
-    }
-}
-
-/// The address of the implementation of a function of the driver; null where there is none.
-fn implementation(symbol: &str) -> *mut c_void {
-    let plain = symbol.strip_suffix("_ptsz").or_else(|| symbol.strip_suffix("_ptds"));
-    let name = match plain {
-        Some(plain) => format!("balar_{plain}_ptsz"),
-        None => format!("balar_{symbol}"),
-    };
-    let Ok(name) = CString::new(name) else { return std::ptr::null_mut() };
-    match *OWN_LIBRARY {
-        0 => std::ptr::null_mut(),
-        // SAFETY: the handle is of this library, which stays loaded, and the name ends with a zero byte.
-        library => unsafe { libc::dlsym(library as *mut c_void, name.as_ptr()) },
-    }
-}
-
-/// What `dlopen` gives for the file that this code is in; 0 if it gives nothing.
-static OWN_LIBRARY: LazyLock<usize> = LazyLock::new(|| {
-    let own = file_of(find as fn(&str, u32, bool) -> (*mut c_void, Found) as *const c_void);
-    let Some(path) = own.and_then(|own| CString::new(own).ok()) else { return 0 };
-    // SAFETY: the name ends with a zero byte. Nothing is loaded anew.
-    unsafe { libc::dlopen(path.as_ptr(), libc::RTLD_LAZY | libc::RTLD_NOLOAD) as usize }
-});
-
 fn search(symbol: Text, place: Out<*mut c_void>, version: c_int, flags: u64) -> Result<Found, CudaError> {
     let name = symbol.get()?;
     place.check()?;
-    if !(0..=super::device::DRIVER_VERSION).contains(&version) || flags > PER_THREAD_STREAM {
+    if !(0..=DRIVER_VERSION).contains(&version) || flags > PER_THREAD_STREAM {
         return Err(CudaError::InvalidValue);
     }
     let of_thread = flags == PER_THREAD_STREAM || (flags != LEGACY_STREAM && thread::default_stream_is_of_thread());
@@ -101,79 +44,36 @@ driver_api! {
     early fn cuGetErrorString(code: c_int, place: Out<*const c_char>) {
         text_of(code, place, |(_, text)| text)
     }
-}
 
-// The two with twins, which search for functions with twins; they need no context.
-crate::cuda_api! {
-    quiet stream fn cuGetProcAddress(symbol: Text, place: Out<*mut c_void>, version: c_int, flags: u64) {
+    // The two with twins search for functions with twins.
+    early stream fn cuGetProcAddress(symbol: Text, place: Out<*mut c_void>, version: c_int, flags: u64) {
         match search(symbol, place, version, flags)? {
             Found::Found => Ok(()),
             Found::Unknown | Found::TooNew => Err(CudaError::SymbolNotFound),
         }
     }
 
-    quiet stream fn cuGetProcAddress_v2(symbol: Text, place: Out<*mut c_void>, version: c_int, flags: u64, status: Out<c_int>) {
+    early stream fn cuGetProcAddress_v2(symbol: Text, place: Out<*mut c_void>, version: c_int, flags: u64, status: Out<c_int>) {
         let found = search(symbol, place, version, flags)?;
         status.set_if_wanted(found as c_int);
         Ok(())
     }
 
-    quiet fn cuGetExportTable(place: Out<*const c_void>, identifier: *const c_void) {
+    early fn cuGetExportTable(place: Out<*const c_void>, identifier: *const c_void) {
         static SAID: std::sync::Once = std::sync::Once::new();
         if place.is_null() || identifier.is_null() {
             return Err(CudaError::InvalidValue);
         }
-        // The compiler NVRTC asks too, and does without.
+        // NVRTC asks for them too and does without.
         if let Some(caller) = caller().filter(|caller| !caller.contains("libnvrtc")) {
             SAID.call_once(|| {
                 process::say(&format!(
-                    "{caller} asks for private functions of the driver, which are not there: as the CUDA runtime does where it is \
-                     linked statically; link with `-cudart shared`"
+                    "{caller} asks for private functions of the driver, which the simulator does not have. A CUDA runtime that is \
+                     linked statically does so: link with `-cudart shared`"
                 ));
             });
         }
         place.set(std::ptr::null())?;
         Err(CudaError::NotSupported)
-    }
-}
-
-/// The file of the code that called this library.
-fn caller() -> Option<String> {
-    let mut frames = [std::ptr::null_mut(); 32];
-    // SAFETY: there is room for as many frames.
-    let count = unsafe { libc::backtrace(frames.as_mut_ptr(), frames.len() as c_int) };
-    let own = file_of(find as fn(&str, u32, bool) -> (*mut c_void, Found) as *const c_void)?;
-    frames
-        .iter()
-        .take(usize::try_from(count).unwrap_or(0))
-        .find_map(|frame| file_of(*frame).filter(|file| *file != own))
-}
-
-/// The file whose code is at an address.
-fn file_of(address: *const c_void) -> Option<String> {
-    let mut info = libc::Dl_info {
-        dli_fname: std::ptr::null(),
-        dli_fbase: std::ptr::null_mut(),
-        dli_sname: std::ptr::null(),
-        dli_saddr: std::ptr::null_mut(),
-    };
-    // SAFETY: `info` is valid for the call; the name that it gets is a string that lives as long as the file is loaded.
-    unsafe {
-        if libc::dladdr(address, &raw mut info) == 0 || info.dli_fname.is_null() {
-            return None;
-        }
-        Some(CStr::from_ptr(info.dli_fname).to_string_lossy().into_owned())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// The table knows from which version on a name means what; the addresses need the library.
-    #[test]
-    fn a_name_that_is_not_there_yet_is_said_to_be_newer() {
-        assert_eq!(find("cuMemAllocAsync", 11000, false).1, Found::TooNew);
-        assert_eq!(find("cuNeverThere", 13000, false).1, Found::Unknown);
     }
 }

@@ -1,73 +1,117 @@
-//! Streams, events, capture, and functions of the host in streams: those of the runtime.
+//! Streams, events, capture, and functions of the host in streams.
 
-use super::context;
-use crate::core::arguments::{In, Out};
-use crate::core::stream::{self, StreamHandle};
-use crate::runtime::stream::{AttributeValue, StreamCallback};
-use crate::types::graph::EdgeData;
-use crate::{driver_api, forwards, runtime};
+use crate::abi::arguments::{In, Out};
+use crate::abi::capture::CaptureInfoPlaces;
+use crate::abi::graph::{EdgeData, HostNodeParams};
+use crate::abi::stream::{AttributeValue, StreamCallback, StreamHandle};
+use crate::session::api::Outcome;
+use crate::session::capture::{self, Mode};
+use crate::session::context;
+use crate::session::graph::Dependency;
+use crate::session::{event, process, stream};
+use crate::{driver_api, forwards};
 use balar_host::CudaError;
 use std::ffi::{c_int, c_void};
 
+/// The context of a stream: the current one, if it is on the stream's device.
+fn context_of(handle: StreamHandle) -> Result<u64, CudaError> {
+    let stream = stream::resolve(handle)?;
+    let (current, device) = context::current()?;
+    Ok(if device == stream.device { current } else { context::primary(stream.device) })
+}
+
+fn create(place: Out<u64>, flags: u32, priority: c_int) -> Outcome {
+    place.check()?;
+    place.set(stream::create(flags, priority)?)
+}
+
+fn begin_capture(handle: StreamHandle, mode: Mode, into: Option<(u64, Vec<Dependency>)>) -> Outcome {
+    capture::begin(&stream::resolve(handle)?, mode, into)
+}
+
+fn capture_info(handle: StreamHandle, places: CaptureInfoPlaces) -> Outcome {
+    places.status.check()?;
+    places.write(&capture::info(&stream::resolve(handle)?, places.want_dependencies())?)
+}
+
+fn elapsed(milliseconds: Out<f32>, start: u64, end: u64) -> Outcome {
+    milliseconds.check()?;
+    milliseconds.set(event::elapsed(start, end)?)
+}
+
 forwards! {
-    context cuStreamCreate(stream: Out<u64>, flags: u32) => stream::cudaStreamCreateWithFlags;
-    context cuStreamCreateWithPriority(stream: Out<u64>, flags: u32, priority: c_int) => stream::cudaStreamCreateWithPriority;
-    context cuStreamDestroy(stream: StreamHandle) => stream::cudaStreamDestroy;
-    context cuStreamDestroy_v2(stream: StreamHandle) => stream::cudaStreamDestroy;
-    stream cuStreamSynchronize(stream: StreamHandle) => stream::cudaStreamSynchronize;
-    stream cuStreamQuery(stream: StreamHandle) => stream::cudaStreamQuery;
-    stream cuStreamWaitEvent(stream: StreamHandle, event: u64, flags: u32) => stream::cudaStreamWaitEvent;
-    stream cuStreamGetPriority(stream: StreamHandle, priority: Out<c_int>) => stream::cudaStreamGetPriority;
-    stream cuStreamGetFlags(stream: StreamHandle, flags: Out<u32>) => stream::cudaStreamGetFlags;
-    stream cuStreamGetId(stream: StreamHandle, identifier: Out<u64>) => stream::cudaStreamGetId;
-    stream cuStreamGetDevice(stream: StreamHandle, device: Out<c_int>) => stream::cudaStreamGetDevice;
-    stream cuStreamGetAttribute(stream: StreamHandle, attribute: u32, value: Out<AttributeValue>) => stream::cudaStreamGetAttribute;
-    stream cuStreamSetAttribute(stream: StreamHandle, attribute: u32, value: In<AttributeValue>) => stream::cudaStreamSetAttribute;
-    stream cuStreamCopyAttributes(to: StreamHandle, from: StreamHandle) => stream::cudaStreamCopyAttributes;
-    stream cuStreamAttachMemAsync(stream: StreamHandle, pointer: u64, bytes: usize, flags: u32) => stream::cudaStreamAttachMemAsync;
-    stream cuStreamAddCallback(stream: StreamHandle, function: Option<StreamCallback>, data: u64, flags: u32) => stream::cudaStreamAddCallback;
-    stream cuLaunchHostFunc(stream: StreamHandle, function: u64, data: u64) => stream::cudaLaunchHostFunc;
-    stream cuLaunchHostFunc_v2(stream: StreamHandle, function: u64, data: u64, mode: u32) => stream::cudaLaunchHostFunc_v2;
-    context cuCtxGetStreamPriorityRange(least: Out<c_int>, greatest: Out<c_int>) => stream::cudaDeviceGetStreamPriorityRange;
-    context cuCtxResetPersistingL2Cache() => stream::cudaCtxResetPersistingL2Cache;
+    context fn cuStreamDestroy(stream: StreamHandle) => stream::destroy;
+    context fn cuStreamDestroy_v2(stream: StreamHandle) => stream::destroy;
+    stream fn cuStreamSynchronize(stream: StreamHandle) => stream::synchronize;
+    stream fn cuStreamQuery(stream: StreamHandle) => stream::query;
+    stream fn cuStreamWaitEvent(stream: StreamHandle, event: u64, flags: u32) => stream::wait_event;
+    stream fn cuStreamAttachMemAsync(stream: StreamHandle, pointer: u64, bytes: usize, flags: u32) => stream::attach;
+    stream fn cuStreamAddCallback(
+        stream: StreamHandle, function: Option<StreamCallback>, data: u64, flags: u32,
+    ) => stream::add_callback;
 
-    context cuEventCreate(event: Out<u64>, flags: u32) => event::cudaEventCreateWithFlags;
-    context cuEventDestroy(event: u64) => event::cudaEventDestroy;
-    context cuEventDestroy_v2(event: u64) => event::cudaEventDestroy;
-    stream cuEventRecord(event: u64, stream: StreamHandle) => event::cudaEventRecord;
-    stream cuEventRecordWithFlags(event: u64, stream: StreamHandle, flags: u32) => event::cudaEventRecordWithFlags;
-    context cuEventQuery(event: u64) => event::cudaEventQuery;
-    context cuEventSynchronize(event: u64) => event::cudaEventSynchronize;
-    context cuEventElapsedTime(milliseconds: Out<f32>, start: u64, end: u64) => event::cudaEventElapsedTime;
-    context cuEventElapsedTime_v2(milliseconds: Out<f32>, start: u64, end: u64) => event::cudaEventElapsedTime_v2;
-
-    stream cuStreamBeginCapture_v2(stream: StreamHandle, mode: c_int) => capture::cudaStreamBeginCapture;
-    stream cuStreamBeginCaptureToGraph(
-        stream: StreamHandle, graph: u64, nodes: In<u64>, edges: In<EdgeData>, count: usize, mode: c_int,
-    ) => capture::cudaStreamBeginCaptureToGraph;
-    stream cuStreamEndCapture(stream: StreamHandle, graph: Out<u64>) => capture::cudaStreamEndCapture;
-    stream cuStreamIsCapturing(stream: StreamHandle, status: Out<c_int>) => capture::cudaStreamIsCapturing;
-    stream cuStreamGetCaptureInfo(stream: StreamHandle, status: Out<c_int>, number: Out<u64>) => capture::cudaStreamGetCaptureInfo;
-    stream cuStreamGetCaptureInfo_v2(
-        stream: StreamHandle, status: Out<c_int>, number: Out<u64>, graph: Out<u64>, nodes: Out<u64>, count: Out<usize>,
-    ) => capture::cudaStreamGetCaptureInfo_v2;
-    stream cuStreamGetCaptureInfo_v3(
-        stream: StreamHandle, status: Out<c_int>, number: Out<u64>, graph: Out<u64>, nodes: Out<u64>, edges: Out<u64>, count: Out<usize>,
-    ) => capture::cudaStreamGetCaptureInfo_v3;
-    stream cuStreamUpdateCaptureDependencies(
-        stream: StreamHandle, nodes: In<u64>, count: usize, flags: u32,
-    ) => capture::cudaStreamUpdateCaptureDependencies;
-    stream cuStreamUpdateCaptureDependencies_v2(
-        stream: StreamHandle, nodes: In<u64>, edges: In<EdgeData>, count: usize, flags: u32,
-    ) => capture::cudaStreamUpdateCaptureDependencies_v2;
-    context cuThreadExchangeStreamCaptureMode(mode: Out<c_int>) => capture::cudaThreadExchangeStreamCaptureMode;
+    context fn cuEventDestroy(event: u64) => event::destroy;
+    context fn cuEventDestroy_v2(event: u64) => event::destroy;
+    stream fn cuEventRecordWithFlags(event: u64, stream: StreamHandle, flags: u32) => event::record;
+    context fn cuEventQuery(event: u64) => event::query;
+    context fn cuEventSynchronize(event: u64) => event::synchronize;
 }
 
 driver_api! {
-    stream fn cuStreamBeginCapture(stream: StreamHandle) {
-        // Before CUDA 10.1 there was one mode.
-        const GLOBAL: c_int = 0;
-        runtime!(capture::cudaStreamBeginCapture(stream, GLOBAL))
+    context fn cuStreamCreate(stream: Out<u64>, flags: u32) {
+        create(stream, flags, 0)
+    }
+
+    context fn cuStreamCreateWithPriority(stream: Out<u64>, flags: u32, priority: c_int) {
+        create(stream, flags, priority)
+    }
+
+    stream fn cuStreamGetPriority(stream: StreamHandle, priority: Out<c_int>) {
+        priority.set(stream::resolve(stream)?.priority)
+    }
+
+    stream fn cuStreamGetFlags(stream: StreamHandle, flags: Out<u32>) {
+        flags.set(stream::resolve(stream)?.flags)
+    }
+
+    stream fn cuStreamGetId(stream: StreamHandle, number: Out<u64>) {
+        number.set(stream::id(&stream::resolve(stream)?))
+    }
+
+    stream fn cuStreamGetDevice(stream: StreamHandle, device: Out<c_int>) {
+        device.set(stream::resolve(stream)?.device as c_int)
+    }
+
+    stream fn cuStreamGetAttribute(stream: StreamHandle, attribute: u32, value: Out<AttributeValue>) {
+        value.set(stream::get_attribute(&stream::resolve(stream)?, attribute)?)
+    }
+
+    stream fn cuStreamSetAttribute(stream: StreamHandle, attribute: u32, value: In<AttributeValue>) {
+        stream::set_attribute(&stream::resolve(stream)?, attribute, value.get()?)
+    }
+
+    stream fn cuStreamCopyAttributes(destination: StreamHandle, source: StreamHandle) {
+        stream::copy_attributes(&stream::resolve(destination)?, &stream::resolve(source)?);
+        Ok(())
+    }
+
+    stream fn cuLaunchHostFunc(stream: StreamHandle, function: u64, data: u64) {
+        stream::launch_host_function(stream, HostNodeParams { function, data })
+    }
+
+    stream fn cuLaunchHostFunc_v2(stream: StreamHandle, function: u64, data: u64, mode: u32) {
+        stream::launch_host_function_in(stream, HostNodeParams { function, data }, mode)
+    }
+
+    context fn cuCtxGetStreamPriorityRange(least: Out<c_int>, greatest: Out<c_int>) {
+        process::description()?;
+        least.set_if_wanted(stream::LOWEST_PRIORITY);
+        greatest.set_if_wanted(stream::HIGHEST_PRIORITY);
+        Ok(())
+    }
+
+    context fn cuCtxResetPersistingL2Cache() {
+        process::description().map(|_| ())
     }
 
     stream fn cuStreamGetCtx(stream: StreamHandle, place: Out<u64>) {
@@ -80,8 +124,88 @@ driver_api! {
         Ok(())
     }
 
+    context fn cuEventCreate(event: Out<u64>, flags: u32) {
+        event.check()?;
+        event.set(event::create(flags)?)
+    }
+
+    stream fn cuEventRecord(event: u64, stream: StreamHandle) {
+        event::record(event, stream, 0)
+    }
+
+    context fn cuEventElapsedTime(milliseconds: Out<f32>, start: u64, end: u64) {
+        elapsed(milliseconds, start, end)
+    }
+
+    context fn cuEventElapsedTime_v2(milliseconds: Out<f32>, start: u64, end: u64) {
+        elapsed(milliseconds, start, end)
+    }
+
+    stream fn cuStreamBeginCapture(stream: StreamHandle) {
+        // Before CUDA 10.1 there was only this mode.
+        begin_capture(stream, Mode::Global, None)
+    }
+
+    stream fn cuStreamBeginCapture_v2(stream: StreamHandle, mode: c_int) {
+        begin_capture(stream, Mode::of_code(mode)?, None)
+    }
+
+    stream fn cuStreamBeginCaptureToGraph(
+        stream: StreamHandle, graph: u64, nodes: In<u64>, edges: In<EdgeData>, count: usize, mode: c_int,
+    ) {
+        let into = (graph, Dependency::list(nodes, edges, count)?);
+        begin_capture(stream, Mode::of_code(mode)?, Some(into))
+    }
+
+    stream fn cuStreamEndCapture(stream: StreamHandle, graph: Out<u64>) {
+        let captured = capture::end(&stream::resolve(stream)?);
+        graph.set_if_wanted(*captured.as_ref().unwrap_or(&0));
+        captured?;
+        graph.check()
+    }
+
+    stream fn cuStreamIsCapturing(stream: StreamHandle, status: Out<c_int>) {
+        status.check()?;
+        status.set(capture::info(&stream::resolve(stream)?, false)?.status)
+    }
+
+    stream fn cuStreamGetCaptureInfo(stream: StreamHandle, status: Out<c_int>, number: Out<u64>) {
+        capture_info(stream, CaptureInfoPlaces::new(status, number))
+    }
+
+    stream fn cuStreamGetCaptureInfo_v2(
+        stream: StreamHandle, status: Out<c_int>, number: Out<u64>, graph: Out<u64>, nodes: Out<u64>, count: Out<usize>,
+    ) {
+        capture_info(stream, CaptureInfoPlaces { graph, nodes, count, ..CaptureInfoPlaces::new(status, number) })
+    }
+
+    stream fn cuStreamGetCaptureInfo_v3(
+        stream: StreamHandle, status: Out<c_int>, number: Out<u64>, graph: Out<u64>, nodes: Out<u64>, edges: Out<u64>,
+        count: Out<usize>,
+    ) {
+        capture_info(stream, CaptureInfoPlaces { status, number, graph, nodes, edges, count })
+    }
+
+    stream fn cuStreamUpdateCaptureDependencies(stream: StreamHandle, nodes: In<u64>, count: usize, flags: u32) {
+        let new = Dependency::list(nodes, In::absent(), count)?;
+        capture::update_dependencies(&stream::resolve(stream)?, new, flags)
+    }
+
+    stream fn cuStreamUpdateCaptureDependencies_v2(
+        stream: StreamHandle, nodes: In<u64>, edges: In<EdgeData>, count: usize, flags: u32,
+    ) {
+        capture::update_dependencies(&stream::resolve(stream)?, Dependency::list(nodes, edges, count)?, flags)
+    }
+
+    context fn cuThreadExchangeStreamCaptureMode(mode: Out<c_int>) {
+        mode.check()?;
+        // SAFETY: a place that is not null holds the new mode.
+        let new = unsafe { mode.pointer().read_unaligned() };
+        mode.set(capture::exchange_mode(new)?)
+    }
+
     early fn cuProfilerInitialize(_configuration: *const c_void, _output: *const c_void, _mode: c_int) {
-        // Gone since CUDA 11.
+        // CUDA 11 removed it.
         Err(CudaError::NotSupported)
     }
 
@@ -92,11 +216,4 @@ driver_api! {
     context fn cuProfilerStop() {
         Ok(())
     }
-}
-
-/// The context of a stream: the current one, if that is of the stream's device.
-fn context_of(handle: StreamHandle) -> Result<u64, CudaError> {
-    let stream = stream::resolve(handle)?;
-    let (current, device) = context::current()?;
-    Ok(if device == stream.device { current } else { context::primary(stream.device) })
 }

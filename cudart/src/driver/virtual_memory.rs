@@ -2,10 +2,10 @@
 //!
 //! Memory is a device's, no other process gets it, and none of it is compressed. A mapping that may only be read may be written, too.
 
-use crate::core::arguments::{In, Out};
-use crate::core::{connection, process, ranges};
+use crate::abi::arguments::{In, Out};
+use crate::abi::pool::{ACCESS_READ_WRITE, MemAccessDesc, MemAllocationProps, MemLocation, location_type};
 use crate::driver_api;
-use crate::types::pool::{ACCESS_READ_WRITE, MemAccessDesc, MemAllocationProps, MemLocation, location_type};
+use crate::session::{connection, process, ranges};
 use balar_host::call::{GRANULARITY, MemoryAccess, VirtualMemoryCall};
 use balar_host::{Call, CallResult, CudaError};
 use std::ffi::{c_int, c_void};

@@ -1,11 +1,11 @@
 //! Copies from and to arrays in one and two dimensions.
 
-use crate::core::array::{self, Array};
-use crate::core::operation::{self, Copy, End, Operation};
-use crate::core::ranges::{self, Place};
-use crate::core::stream::StreamHandle;
-use crate::cuda_api;
+use crate::abi::stream::StreamHandle;
 use crate::runtime::copy::Direction;
+use crate::runtime_api;
+use crate::session::array::{self, Array};
+use crate::session::operation::{self, Copy, End, Operation};
+use crate::session::ranges::{self, Place};
 use balar_host::CudaError;
 use balar_host::call::CopyShape;
 use std::ffi::c_int;
@@ -193,7 +193,7 @@ fn line_between_arrays(destination: Part, source: Part, bytes: u64, kind: c_int)
     let array = array::get(destination.array)?;
     let row_bytes = array.shape()[0] * array.element_bytes();
     for (part, size, done) in pieces(source, bytes)? {
-        // Where rows are as long in both and begin alike, pieces of one are pieces of the other.
+        // If the rows of both are equally long and the positions match, a piece of one is a piece of the other.
         let at = destination.offset + done;
         let to = Part { offset: at % row_bytes, row: destination.row + at / row_bytes, ..destination };
         let is_same =
@@ -231,7 +231,7 @@ fn size(width: usize, height: usize) -> Size {
     Size { width: width as u64, height: height as u64 }
 }
 
-cuda_api! {
+runtime_api! {
     stream fn cudaMemcpy2DToArray(
         array: u64, offset: usize, row: usize, source: u64, pitch: usize, width: usize, height: usize, kind: c_int,
     ) {

@@ -1,12 +1,12 @@
 //! Several copies with one call, and copies with attributes: hints of which the simulator needs none.
 
 use super::copy::{Direction, copy};
-use crate::core::arguments::{In, Out};
-use crate::core::operation::{self, Operation};
-use crate::core::ranges::{self, Place};
-use crate::core::stream::StreamHandle;
-use crate::cuda_api;
-use crate::types::pool::{MemLocation, location_type};
+use crate::abi::arguments::{In, Out};
+use crate::abi::pool::{MemLocation, location_type};
+use crate::abi::stream::StreamHandle;
+use crate::runtime_api;
+use crate::session::operation::{self, Operation};
+use crate::session::ranges::{self, Place};
 use balar_host::{Call, CudaError};
 use std::ffi::c_void;
 
@@ -58,7 +58,7 @@ fn prefetch_all(
     for (index, (pointer, bytes)) in list.into_iter().enumerate() {
         let location = locations[firsts.partition_point(|first| *first <= index) - 1];
         let device = if location.kind == location_type::DEVICE {
-            crate::core::process::device_of(location.id)?;
+            crate::session::process::device_of(location.id)?;
             Some(location.id as u32)
         } else {
             None
@@ -69,7 +69,7 @@ fn prefetch_all(
     Ok(())
 }
 
-cuda_api! {
+runtime_api! {
     stream fn cudaMemcpyBatchAsync_13(
         destinations: In<u64>,
         sources: In<u64>,
@@ -137,11 +137,11 @@ cuda_api! {
         flags: u64,
         stream: StreamHandle,
     ) {
-        crate::core::stream::resolve(stream)?;
+        crate::session::stream::resolve(stream)?;
         if flags != 0 {
             return Err(CudaError::InvalidValue);
         }
-        // Contents that nobody needs may as well stay.
+        // Contents that are not needed may stay as they are.
         managed(pointers, sizes, count).map(|_| ())
     }
 

@@ -1,12 +1,12 @@
 //! Copies of memory.
 
-use crate::core::arguments::In;
-use crate::core::operation::{self, Copy, End, Operation};
-use crate::core::ranges::{self, Place};
-use crate::core::stream::StreamHandle;
-use crate::core::{copy_parameters, process};
-use crate::cuda_api;
-use crate::types::copy::{Extent, Memcpy3DParameters, PitchedPointer, Position};
+use crate::abi::arguments::In;
+use crate::abi::copy::{Extent, Memcpy3DParameters, PitchedPointer, Position};
+use crate::abi::stream::StreamHandle;
+use crate::runtime_api;
+use crate::session::operation::{self, Copy, End, Operation};
+use crate::session::ranges::{self, Place};
+use crate::session::{copy_parameters, process};
 use balar_host::CudaError;
 use balar_host::call::CopyShape;
 use std::ffi::c_int;
@@ -189,7 +189,7 @@ fn copy_between(
     copy(destination, source, bytes, Direction::DeviceToDevice, stream, true)
 }
 
-cuda_api! {
+runtime_api! {
     stream fn cudaMemcpy(destination: u64, source: u64, bytes: usize, kind: c_int) {
         copy(destination, source, bytes, Direction::of_code(kind)?, StreamHandle::DEFAULT, false)
     }
@@ -262,7 +262,7 @@ cuda_api! {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::types::layout::check;
+    use crate::abi::layout::check;
     use balar_host::memory::BASE;
     use std::mem::offset_of;
 

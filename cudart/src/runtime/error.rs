@@ -1,19 +1,19 @@
 //! Errors: the last one of a thread, their names and texts.
 
-use crate::core::thread;
-use crate::cuda_api;
+use crate::runtime::last_error;
+use crate::runtime_api;
 use balar_host::CudaError;
 use std::collections::BTreeMap;
 use std::ffi::{CString, c_char, c_int};
 use std::sync::{Mutex, PoisonError};
 
-cuda_api! {
+runtime_api! {
     quiet fn cudaGetLastError() {
-        thread::last_error(true)
+        last_error::get(true)
     }
 
     quiet fn cudaPeekAtLastError() {
-        thread::last_error(false)
+        last_error::get(false)
     }
 
     raw fn cudaGetErrorName(error: c_int) -> *const c_char {

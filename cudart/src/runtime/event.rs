@@ -1,137 +1,48 @@
 //! Events.
 
-use crate::core::arguments::Out;
-use crate::core::event::{EVENTS, Event};
-use crate::core::stream::{self, StreamHandle};
-use crate::core::{capture, connection, graph, thread};
-use crate::cuda_api;
-use balar_host::{Call, CallResult, CudaError};
+use crate::abi::arguments::Out;
+use crate::abi::stream::StreamHandle;
+use crate::runtime_api;
+use crate::session::event;
 
-/// `cudaEventBlockingSync`.
-const BLOCKING_SYNC: u32 = 1;
-/// `cudaEventDisableTiming`.
-const DISABLE_TIMING: u32 = 2;
-/// `cudaEventInterprocess`.
-const INTERPROCESS: u32 = 4;
-
-/// Makes an event on the current device.
-pub fn create(flags: u32) -> Result<u64, CudaError> {
-    let is_known = flags & !(BLOCKING_SYNC | DISABLE_TIMING | INTERPROCESS) == 0;
-    // Events of several processes keep no time.
-    if !is_known || flags & INTERPROCESS != 0 && flags & DISABLE_TIMING == 0 {
-        return Err(CudaError::InvalidValue);
-    }
-    let device = thread::device();
-    let call = Call::EventCreate { timed: flags & DISABLE_TIMING == 0 };
-    let CallResult::Event(number) = connection::call_on(device, &call)? else { return Err(CudaError::Unknown) };
-    Ok(EVENTS.insert(Event { number, device, flags, captured: None }))
-}
-
-/// Ends an event.
-pub fn destroy(handle: u64) -> Result<(), CudaError> {
-    let event = EVENTS.remove(handle)?;
-    connection::call_on(event.device, &Call::EventDestroy { event: event.number }).map(|_| ())
-}
-
-/// Events of a device that has been reset are no longer there.
-pub fn forget_device(device: u32) {
-    let ended = EVENTS.retain(|_, event| event.device != device);
-    drop(ended);
-}
-
-/// Has an event stand for what a stream has been asked so far.
-pub fn record(handle: u64, stream: StreamHandle, flags: u32) -> Result<(), CudaError> {
-    const EXTERNAL: u32 = 1;
-    if flags & !EXTERNAL != 0 {
-        return Err(CudaError::InvalidValue);
-    }
-    let (event, device) = EVENTS.with(handle, |event| (event.number, event.device))?;
-    let stream = stream::resolve(stream)?;
-    if stream.device != device {
-        return Err(CudaError::InvalidResourceHandle);
-    }
-    if flags & EXTERNAL != 0 {
-        let node = capture::take_work(&stream, || Ok(graph::Work::EventRecord(handle)))?;
-        return if node.is_some() { Ok(()) } else { Err(CudaError::IllegalState) };
-    }
-    let captured = capture::record(&stream)?;
-    let is_captured = captured.is_some();
-    EVENTS.with(handle, |event| event.captured = captured)?;
-    if is_captured {
-        return Ok(());
-    }
-    connection::call_on(device, &Call::EventRecord { event, stream: stream.number }).map(|_| ())
-}
-
-/// Whether an event has come: an error "not ready" where it has not.
-pub fn query(handle: u64) -> Result<(), CudaError> {
-    let event = EVENTS.get(handle)?;
-    capture::forbid_event(event.captured.as_ref())?;
-    capture::require_safe()?;
-    connection::call_on(event.device, &Call::EventQuery { event: event.number }).map(|_| ())
-}
-
-/// Waits for an event.
-pub fn synchronize(handle: u64) -> Result<(), CudaError> {
-    let event = EVENTS.get(handle)?;
-    capture::forbid_event(event.captured.as_ref())?;
-    capture::require_safe()?;
-    connection::call_on(event.device, &Call::EventSynchronize { event: event.number }).map(|_| ())
-}
-
-/// Milliseconds between two events.
-pub fn elapsed(start: u64, end: u64) -> Result<f32, CudaError> {
-    let (start, end) = (EVENTS.get(start)?, EVENTS.get(end)?);
-    capture::forbid_event(start.captured.as_ref())?;
-    capture::forbid_event(end.captured.as_ref())?;
-    if (start.flags | end.flags) & DISABLE_TIMING != 0 || start.device != end.device {
-        return Err(CudaError::InvalidResourceHandle);
-    }
-    let call = Call::EventElapsed { start: start.number, end: end.number };
-    let CallResult::Elapsed { picoseconds } = connection::call_on(start.device, &call)? else {
-        return Err(CudaError::Unknown);
-    };
-    Ok((picoseconds as f64 / 1e9) as f32)
-}
-
-cuda_api! {
+runtime_api! {
     fn cudaEventCreate(event: Out<u64>) {
         event.check()?;
-        event.set(create(0)?)
+        event.set(event::create(0)?)
     }
 
     fn cudaEventCreateWithFlags(event: Out<u64>, flags: u32) {
         event.check()?;
-        event.set(create(flags)?)
+        event.set(event::create(flags)?)
     }
 
     fn cudaEventDestroy(event: u64) {
-        destroy(event)
+        event::destroy(event)
     }
 
     stream fn cudaEventRecord(event: u64, stream: StreamHandle) {
-        record(event, stream, 0)
+        event::record(event, stream, 0)
     }
 
     stream fn cudaEventRecordWithFlags(event: u64, stream: StreamHandle, flags: u32) {
-        record(event, stream, flags)
+        event::record(event, stream, flags)
     }
 
     fn cudaEventQuery(event: u64) {
-        query(event)
+        event::query(event)
     }
 
     fn cudaEventSynchronize(event: u64) {
-        synchronize(event)
+        event::synchronize(event)
     }
 
     fn cudaEventElapsedTime(milliseconds: Out<f32>, start: u64, end: u64) {
         milliseconds.check()?;
-        milliseconds.set(elapsed(start, end)?)
+        milliseconds.set(event::elapsed(start, end)?)
     }
 
     fn cudaEventElapsedTime_v2(milliseconds: Out<f32>, start: u64, end: u64) {
         milliseconds.check()?;
-        milliseconds.set(elapsed(start, end)?)
+        milliseconds.set(event::elapsed(start, end)?)
     }
 }

@@ -1,46 +1,12 @@
 //! Filling memory (`cudaMemset` and its like).
 
-use crate::core::operation::{self, HostRows, Operation};
-use crate::core::ranges::{self, Place};
-use crate::core::stream::StreamHandle;
-use crate::cuda_api;
-use crate::types::copy::{Extent, PitchedPointer};
+use crate::abi::copy::{Extent, PitchedPointer};
+use crate::abi::stream::StreamHandle;
+use crate::runtime_api;
+use crate::session::fill::{Fill, fill};
+use balar_host::CudaError;
 use balar_host::call::CopyShape;
-use balar_host::{Call, CudaError};
 use std::ffi::c_int;
-
-/// What is filled.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Fill {
-    /// Address of the first byte.
-    pub address: u64,
-    /// Bytes of a row, rows, slices.
-    pub shape: CopyShape,
-    /// Bytes from a row to the next, from a slice to the next.
-    pub pitch: [u64; 2],
-    /// The value of every element, in its low bytes.
-    pub value: u32,
-    /// Bytes of an element: 1, 2 or 4.
-    pub element_bytes: u8,
-}
-
-/// Fills memory of a device, pinned or managed memory.
-pub fn fill(fill: Fill, stream: StreamHandle, asynchronous: bool) -> Result<(), CudaError> {
-    let Fill { address, shape, pitch, value, element_bytes } = fill;
-    if shape.bytes() == 0 {
-        return Ok(());
-    }
-    let rows = HostRows { address, shape, row_pitch: pitch[0], slice_pitch: pitch[1] };
-    // CUDA waits for the end where it fills memory that the host sees.
-    let (pointer, waits) = match ranges::place(address, rows.extent()) {
-        Place::Device(_) => (address, false),
-        Place::Pinned(address) | Place::Managed(address) => (address, true),
-        Place::Pageable => return Err(CudaError::InvalidValue),
-    };
-    let asynchronous = asynchronous || !waits;
-    let call = Call::Memset { pointer, shape, pitch, value, element_bytes, stream: 0, asynchronous };
-    operation::enqueue(stream, Operation::Call(call), asynchronous).map(|_| ())
-}
 
 fn linear(address: u64, value: c_int, bytes: usize) -> Fill {
     let bytes = bytes as u64;
@@ -72,7 +38,7 @@ fn space(memory: PitchedPointer, value: c_int, extent: Extent) -> Result<Fill, C
     Ok(Fill { shape: CopyShape { width, height, depth }, pitch, ..linear(pointer, value, 0) })
 }
 
-cuda_api! {
+runtime_api! {
     stream fn cudaMemset(pointer: u64, value: c_int, bytes: usize) {
         fill(linear(pointer, value, bytes), StreamHandle::DEFAULT, false)
     }

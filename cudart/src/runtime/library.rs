@@ -1,91 +1,82 @@
-//! Code that is loaded at run time (`cudaLibrary*`): as the driver has it.
+//! Code that is loaded at run time (`cudaLibrary*`).
 
-use super::function::outcome_of;
-use crate::core::arguments::{In, Out, Text};
-use crate::cuda_api;
-use crate::driver::module;
+use crate::abi::arguments::{In, Out, Text, write_handles};
+use crate::abi::jit::answer_options;
+use crate::runtime_api;
+use crate::session::code::Image;
+use crate::session::{image, module, process};
+use balar_host::CudaError;
+use balar_host::call::ModuleVariable;
 use std::ffi::c_void;
 
-cuda_api! {
+fn load(library: Out<u64>, name: &str, images: Vec<Image>) -> Result<(), CudaError> {
+    library.check()?;
+    library.set(module::load_library(name, images)?)
+}
+
+fn write_variable(address: Out<u64>, bytes: Out<usize>, variable: &ModuleVariable) {
+    address.set_if_wanted(variable.address);
+    bytes.set_if_wanted(variable.bytes as usize);
+}
+
+runtime_api! {
     fn cudaLibraryLoadData(
         library: Out<u64>,
         image: *const c_void,
         options: In<u32>,
-        values: *mut *mut c_void,
+        values: Out<*mut c_void>,
         count: u32,
-        library_options: *const c_void,
-        library_values: *const c_void,
-        library_count: u32,
+        _library_options: *const c_void,
+        _library_values: *const c_void,
+        _library_count: u32,
     ) {
-        // SAFETY: the same contract as this function's.
-        outcome_of(unsafe {
-            module::cuLibraryLoadData(
-                library,
-                image,
-                options,
-                values,
-                count,
-                library_options,
-                library_values,
-                library_count,
-            )
-        })
+        // SAFETY: the caller passes an image.
+        let images = unsafe { image::at(image) }?;
+        answer_options(options, values, count, || load(library, "cudaLibraryLoadData", images))
     }
 
     fn cudaLibraryLoadFromFile(
         library: Out<u64>,
         path: Text,
         options: In<u32>,
-        values: *mut *mut c_void,
+        values: Out<*mut c_void>,
         count: u32,
-        library_options: *const c_void,
-        library_values: *const c_void,
-        library_count: u32,
+        _library_options: *const c_void,
+        _library_values: *const c_void,
+        _library_count: u32,
     ) {
-        // SAFETY: the same contract as this function's.
-        outcome_of(unsafe {
-            module::cuLibraryLoadFromFile(
-                library,
-                path,
-                options,
-                values,
-                count,
-                library_options,
-                library_values,
-                library_count,
-            )
-        })
+        let path = path.get()?;
+        let images = image::in_file(&path)?;
+        answer_options(options, values, count, || load(library, &path, images))
     }
 
     fn cudaLibraryUnload(library: u64) {
-        // SAFETY: the same contract as this function's.
-        outcome_of(unsafe { module::cuLibraryUnload(library) })
+        module::unload_library(library)
     }
 
     fn cudaLibraryGetKernel(kernel: Out<u64>, library: u64, name: Text) {
-        // SAFETY: the same contract as this function's.
-        outcome_of(unsafe { module::cuLibraryGetKernel(kernel, library, name) })
+        kernel.check()?;
+        kernel.set(module::library_kernel(library, &name.get()?)?)
     }
 
     fn cudaLibraryGetKernelCount(count: Out<u32>, library: u64) {
-        // SAFETY: the same contract as this function's.
-        outcome_of(unsafe { module::cuLibraryGetKernelCount(count, library) })
+        count.set(module::library_kernel_count(library)? as u32)
     }
 
     fn cudaLibraryEnumerateKernels(kernels: *mut u64, room: u32, library: u64) {
-        // SAFETY: the same contract as this function's.
-        outcome_of(unsafe { module::cuLibraryEnumerateKernels(kernels, room, library) })
+        // SAFETY: CUDA's contract.
+        unsafe { write_handles(kernels, room, &module::library_kernels(library)?) }
     }
 
     fn cudaLibraryGetGlobal(address: Out<u64>, bytes: Out<usize>, library: u64, name: Text) {
-        crate::core::process::description()?;
-        // SAFETY: the same contract as this function's.
-        outcome_of(unsafe { module::cuLibraryGetGlobal(address, bytes, library, name) })
+        process::description()?;
+        write_variable(address, bytes, &module::library_global(library, &name.get()?)?);
+        Ok(())
     }
 
     fn cudaLibraryGetManaged(address: Out<u64>, bytes: Out<usize>, library: u64, name: Text) {
-        crate::core::process::description()?;
-        // SAFETY: the same contract as this function's.
-        outcome_of(unsafe { module::cuLibraryGetManaged(address, bytes, library, name) })
+        process::description()?;
+        write_variable(address, bytes, &module::library_managed(library, &name.get()?)?);
+        Ok(())
     }
 }

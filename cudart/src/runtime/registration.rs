@@ -1,19 +1,16 @@
 //! What static constructors call (`__cudaRegister*`): code, kernels and variables of the program.
 
-use crate::core::arguments::{Dim3, In, Out, Text};
-use crate::core::code::{Code, Image, Kernel};
-use crate::core::registry::{self, HostVariable, Variable};
-use crate::core::{process, thread};
-use crate::cuda_api;
+use crate::abi::arguments::{Dim3, In, Out, Text};
+use crate::runtime::last_error;
+use crate::runtime_api;
+use crate::session::code::{Code, Image, Kernel};
+use crate::session::registry::{self, HostVariable, Variable};
+use crate::session::{image, process, thread};
 use balar_host::CudaError;
 use std::ffi::{c_char, c_int, c_void};
 
-/// What a `.nvFatBinSegment` record begins with.
-const SEGMENT_MAGIC: u32 = 0x4662_43b1;
 /// A record of code that was compiled in pieces and linked: its second pointer is a list of the pieces.
 const LINKED: u32 = 2;
-/// What a fatbin container begins with.
-const CONTAINER_MAGIC: u32 = 0xba55_ed50;
 
 /// A record of the section `.nvFatBinSegment`.
 #[repr(C)]
@@ -34,13 +31,13 @@ struct ContainerHeader {
     magic: u32,
     version: u16,
     header_bytes: u16,
-    /// Of what follows the header.
+    /// Bytes after the header.
     bytes: u64,
 }
 
 /// The images of a record: of linked code, those of its pieces, which the device links as it compiles them.
 fn images(segment: Segment) -> Vec<Image> {
-    if segment.magic != SEGMENT_MAGIC {
+    if segment.magic != image::CONTAINER_RECORD {
         return Vec::new();
     }
     if segment.version == LINKED && !segment.pieces.is_null() {
@@ -62,7 +59,7 @@ fn container(data: *const u8) -> Option<Image> {
     }
     // SAFETY: the record points to a container, which has a header.
     let header = unsafe { data.cast::<ContainerHeader>().read_unaligned() };
-    if header.magic != CONTAINER_MAGIC {
+    if header.magic != image::CONTAINER {
         return None;
     }
     let bytes = usize::from(header.header_bytes).checked_add(usize::try_from(header.bytes).ok()?)?;
@@ -88,7 +85,7 @@ fn add_variable(handle: u64, host: *const c_void, name: Text, kind: HostVariable
     }
 }
 
-cuda_api! {
+runtime_api! {
     raw fn __cudaRegisterFatBinary(segment: In<Segment>) -> *mut *mut c_void {
         let images = segment.get_if_given().map_or(Vec::new(), images);
         registry::add_code(Code::new(object_name(segment.pointer().cast()), images)) as *mut *mut c_void
@@ -176,7 +173,7 @@ cuda_api! {
             code.on(thread::device())
         });
         if let Err(error) = loaded {
-            thread::record_error(error);
+            last_error::record(error);
         }
         c_char::from(loaded.is_ok() as i8)
     }

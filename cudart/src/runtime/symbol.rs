@@ -1,11 +1,11 @@
 //! Variables of device code.
 
 use super::copy::{self, Direction};
-use crate::core::arguments::Out;
-use crate::core::code;
-use crate::core::registry::{self, HostVariable};
-use crate::core::stream::StreamHandle;
-use crate::cuda_api;
+use crate::abi::arguments::Out;
+use crate::abi::stream::StreamHandle;
+use crate::runtime_api;
+use crate::session::code;
+use crate::session::registry::{self, HostVariable};
 use balar_host::call::ModuleVariable;
 use balar_host::{CudaError, memory};
 use std::ffi::c_int;
@@ -66,7 +66,7 @@ fn from_symbol(
     copy::copy(destination, address(symbol, offset, bytes)?, bytes, direction, stream, asynchronous)
 }
 
-cuda_api! {
+runtime_api! {
     fn cudaGetSymbolAddress(pointer: Out<u64>, symbol: usize) {
         pointer.check()?;
         pointer.set(variable(symbol)?.address)

@@ -1,221 +1,12 @@
 //! Texture and surface objects.
 
-use super::array::{format_of, level};
-use crate::core::arguments::{In, Out};
-use crate::core::array;
-use crate::core::ranges::{self, Place};
-use crate::core::{connection, thread};
-use crate::cuda_api;
-use crate::types::array::{ChannelFormatDesc, array_flags};
-use crate::types::texture::{
-    RESOURCE_DESC_BYTES_13, ResourceDesc, ResourceViewDesc, TextureDesc, TextureDescV2, resource_type,
+use crate::abi::arguments::{In, Out};
+use crate::abi::texture::{
+    RESOURCE_DESC_BYTES_13, RESOURCE_VIEW_DESC_BYTES_13, ResourceDesc, ResourceViewDesc, TextureDesc, TextureDescV2,
 };
-use balar_host::{AddressMode, Call, CallResult, CudaError, Resource, TextureDescription};
-use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
-/// Most texels of linear memory that a texture has (GPUs from compute capability 7.0 on).
-pub const LARGEST_LINEAR: u64 = 1 << 28;
-
-/// Bytes of `cudaResourceViewDesc` in CUDA 13.
-const RESOURCE_VIEW_DESC_BYTES_13: usize = 112;
-
-/// An object as the program described it.
-#[derive(Clone, Copy, Debug)]
-struct Object {
-    resource: ResourceDesc,
-    texture: TextureDescV2,
-    view: Option<ResourceViewDesc>,
-    is_surface: bool,
-    device: u32,
-}
-
-/// By the handle that kernels take.
-static OBJECTS: Mutex<BTreeMap<u64, Object>> = Mutex::new(BTreeMap::new());
-
-fn objects() -> MutexGuard<'static, BTreeMap<u64, Object>> {
-    OBJECTS.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-fn object(handle: u64, is_surface: bool) -> Result<Object, CudaError> {
-    objects().get(&handle).copied().filter(|object| object.is_surface == is_surface).ok_or(CudaError::InvalidValue)
-}
-
-/// What a texture reads, as calls describe it, and whether integers are read as normalised floats whatever it says.
-pub fn resource_of(resource: &ResourceDesc) -> Result<(Resource, ChannelFormatDesc, bool), CudaError> {
-    let memory = |address: u64| match ranges::place(address, 1) {
-        Place::Device(_) => Ok(address),
-        Place::Pinned(address) | Place::Managed(address) => Ok(address),
-        Place::Pageable => Err(CudaError::InvalidValue),
-    };
-    match resource.kind {
-        resource_type::ARRAY | resource_type::MIPMAPPED_ARRAY => {
-            let is_mipmapped = resource.kind == resource_type::MIPMAPPED_ARRAY;
-            let handle = if is_mipmapped { level(resource.object)? } else { resource.object };
-            let array = array::get(handle).map_err(|_| CudaError::InvalidValue)?;
-            let (_, is_normalized) = format_of(array.format)?;
-            Ok((Resource::Array(array.number), array.format, is_normalized))
-        }
-        resource_type::LINEAR => {
-            let (format, is_normalized) = format_of(resource.format)?;
-            let bytes = resource.size_or_width;
-            if bytes == 0 || bytes / format.bytes() > LARGEST_LINEAR {
-                return Err(CudaError::InvalidValue);
-            }
-            let pointer = memory(resource.object)?;
-            Ok((Resource::Linear { pointer, bytes, format }, resource.format, is_normalized))
-        }
-        resource_type::PITCH_2D => {
-            let (format, is_normalized) = format_of(resource.format)?;
-            let extent = |extent: u64| u32::try_from(extent).ok().filter(|extent| *extent > 0);
-            let (Some(width), Some(height)) = (extent(resource.size_or_width), extent(resource.height)) else {
-                return Err(CudaError::InvalidValue);
-            };
-            let pointer = memory(resource.object)?;
-            let pitch = resource.pitch;
-            Ok((Resource::Pitch2D { pointer, width, height, pitch, format }, resource.format, is_normalized))
-        }
-        _ => Err(CudaError::InvalidValue),
-    }
-}
-
-/// An address mode with C's number.
-pub fn address_mode(code: u32) -> Result<AddressMode, CudaError> {
-    match code {
-        0 => Ok(AddressMode::Wrap),
-        1 => Ok(AddressMode::Clamp),
-        2 => Ok(AddressMode::Mirror),
-        3 => Ok(AddressMode::Border),
-        _ => Err(CudaError::InvalidValue),
-    }
-}
-
-/// How a texture is read, as calls describe it.
-fn description_of(
-    texture: &TextureDesc,
-    format: ChannelFormatDesc,
-    is_normalized_format: bool,
-) -> Result<TextureDescription, CudaError> {
-    // Of sRGB, anisotropic filtering and mipmap levels, the simulator's textures have none.
-    if texture.srgb != 0 || texture.filter_mode > 1 || texture.read_mode > 1 {
-        return Err(if texture.srgb != 0 { CudaError::NotSupported } else { CudaError::InvalidValue });
-    }
-    let addressing = texture.address_mode.map(address_mode);
-    let description = TextureDescription {
-        addressing: [addressing[0]?, addressing[1]?, addressing[2]?],
-        is_linear: texture.filter_mode == 1,
-        is_normalized: texture.normalized_coordinates != 0,
-        reads_normalized_floats: texture.read_mode == 1 || is_normalized_format,
-        border: texture.border_color,
-    };
-    check(format, &description)?;
-    Ok(description)
-}
-
-/// Refuses ways to read that texels of this format do not have.
-pub fn check(format: ChannelFormatDesc, description: &TextureDescription) -> Result<(), CudaError> {
-    let (format, _) = format_of(format)?;
-    let is_float = format.kind == balar_host::ChannelKind::Float;
-    let is_normalized = description.reads_normalized_floats && !is_float;
-    if is_normalized && format.bits == 32 {
-        return Err(CudaError::InvalidNormSetting);
-    }
-    if description.is_linear && !is_float && !is_normalized {
-        return Err(CudaError::InvalidFilterSetting);
-    }
-    Ok(())
-}
-
-/// Refuses a view that shows a resource otherwise than it is.
-fn check_view(resource: &ResourceDesc, view: &ResourceViewDesc) -> Result<(), CudaError> {
-    if !matches!(resource.kind, resource_type::ARRAY | resource_type::MIPMAPPED_ARRAY) {
-        return Err(CudaError::InvalidValue);
-    }
-    let handle =
-        if resource.kind == resource_type::MIPMAPPED_ARRAY { level(resource.object)? } else { resource.object };
-    let array = array::get(handle).map_err(|_| CudaError::InvalidValue)?;
-    let is_same =
-        (view.width, view.height, view.depth) == (array.extent.width, array.extent.height, array.extent.depth);
-    let layers = array.description.layers.saturating_sub(1);
-    let is_all = view.first_mipmap_level == 0
-        && view.last_mipmap_level == 0
-        && view.first_layer == 0
-        && (view.last_layer == layers || view.last_layer == 0 && layers == 0);
-    let is_format = view.format == 0 || view.format == view_format(array.format)?;
-    if is_same && is_all && is_format { Ok(()) } else { Err(CudaError::NotSupported) }
-}
-
-/// `cudaResourceViewFormat` that shows texels as they are: 1 to 18 are the formats in the order of bits, signs and channels.
-fn view_format(format: ChannelFormatDesc) -> Result<u32, CudaError> {
-    let (format, _) = format_of(format)?;
-    let channels = match format.channels {
-        1 => 0,
-        2 => 1,
-        _ => 2,
-    };
-    let group = match (format.kind, format.bits) {
-        (balar_host::ChannelKind::Unsigned, 8) => 0,
-        (balar_host::ChannelKind::Signed, 8) => 1,
-        (balar_host::ChannelKind::Unsigned, 16) => 2,
-        (balar_host::ChannelKind::Signed, 16) => 3,
-        (balar_host::ChannelKind::Unsigned, _) => 4,
-        (balar_host::ChannelKind::Signed, _) => 5,
-        (balar_host::ChannelKind::Float, 16) => 6,
-        (balar_host::ChannelKind::Float, _) => 7,
-    };
-    Ok(1 + 3 * group + channels)
-}
-
-fn create_texture(
-    resource: ResourceDesc,
-    texture: TextureDescV2,
-    view: Option<ResourceViewDesc>,
-) -> Result<u64, CudaError> {
-    let (call_resource, format, is_normalized) = resource_of(&resource)?;
-    if let Some(view) = &view {
-        check_view(&resource, view)?;
-    }
-    let description = description_of(&texture.base, format, is_normalized)?;
-    create(&Call::TextureCreate { resource: call_resource, description }, resource, texture, view, false)
-}
-
-fn create(
-    call: &Call,
-    resource: ResourceDesc,
-    texture: TextureDescV2,
-    view: Option<ResourceViewDesc>,
-    is_surface: bool,
-) -> Result<u64, CudaError> {
-    let device = thread::device();
-    let CallResult::Object(handle) = connection::call_on(device, call)? else { return Err(CudaError::Unknown) };
-    objects().insert(handle, Object { resource, texture, view, is_surface, device });
-    Ok(handle)
-}
-
-fn create_surface(resource: ResourceDesc) -> Result<u64, CudaError> {
-    if resource.kind != resource_type::ARRAY {
-        return Err(CudaError::InvalidValue);
-    }
-    let array = array::get(resource.object).map_err(|_| CudaError::InvalidValue)?;
-    if array.flags & array_flags::SURFACE_LOAD_STORE == 0 {
-        return Err(CudaError::InvalidValue);
-    }
-    create(&Call::SurfaceCreate { array: array.number }, resource, TextureDescV2::default(), None, true)
-}
-
-fn destroy(handle: u64, is_surface: bool) -> Result<(), CudaError> {
-    if handle == 0 {
-        return Ok(());
-    }
-    let object = object(handle, is_surface)?;
-    objects().remove(&handle);
-    connection::call_on(object.device, &Call::ImageDestroy { object: handle }).map(|_| ())
-}
-
-/// Objects of a device that has been reset are no longer there.
-pub fn forget_device(device: u32) {
-    objects().retain(|_, object| object.device != device);
-}
+use crate::runtime_api;
+use crate::session::texture;
+use balar_host::CudaError;
 
 /// Writes a structure of an older version, then zeros up to the size that the newer one has.
 fn set_with_zeros<T: Copy>(place: Out<T>, value: T, bytes: usize) -> Result<(), CudaError> {
@@ -225,7 +16,7 @@ fn set_with_zeros<T: Copy>(place: Out<T>, value: T, bytes: usize) -> Result<(), 
     place.set(value)
 }
 
-cuda_api! {
+runtime_api! {
     fn cudaCreateTextureObject(
         object: Out<u64>,
         resource: In<ResourceDesc>,
@@ -233,7 +24,7 @@ cuda_api! {
         view: In<ResourceViewDesc>,
     ) {
         object.check()?;
-        object.set(create_texture(resource.get()?, texture.get()?, view.get_if_given())?)
+        object.set(texture::create_texture(resource.get()?, texture.get()?, view.get_if_given())?)
     }
 
     fn cudaCreateTextureObject_11(
@@ -244,7 +35,7 @@ cuda_api! {
     ) {
         object.check()?;
         let texture = TextureDescV2 { base: texture.get()?, seamless_cubemap: 0 };
-        object.set(create_texture(resource.get()?, texture, view.get_if_given())?)
+        object.set(texture::create_texture(resource.get()?, texture, view.get_if_given())?)
     }
 
     fn cudaCreateTextureObject_v2(
@@ -254,85 +45,56 @@ cuda_api! {
         view: In<ResourceViewDesc>,
     ) {
         object.check()?;
-        object.set(create_texture(resource.get()?, texture.get()?, view.get_if_given())?)
+        object.set(texture::create_texture(resource.get()?, texture.get()?, view.get_if_given())?)
     }
 
     fn cudaDestroyTextureObject(object: u64) {
-        destroy(object, false)
+        texture::destroy_texture(object)
     }
 
     fn cudaGetTextureObjectResourceDesc(description: Out<ResourceDesc>, object: u64) {
-        description.set(self::object(object, false)?.resource)
+        description.set(texture::texture(object)?.resource)
     }
 
     fn cudaGetTextureObjectResourceDesc_13(description: Out<ResourceDesc>, object: u64) {
-        set_with_zeros(description, self::object(object, false)?.resource, RESOURCE_DESC_BYTES_13)
+        set_with_zeros(description, texture::texture(object)?.resource, RESOURCE_DESC_BYTES_13)
     }
 
     fn cudaGetTextureObjectTextureDesc(description: Out<TextureDescV2>, object: u64) {
-        description.set(self::object(object, false)?.texture)
+        description.set(texture::texture(object)?.texture)
     }
 
     fn cudaGetTextureObjectTextureDesc_11(description: Out<TextureDesc>, object: u64) {
-        description.set(self::object(object, false)?.texture.base)
+        description.set(texture::texture(object)?.texture.base)
     }
 
     fn cudaGetTextureObjectTextureDesc_v2(description: Out<TextureDescV2>, object: u64) {
-        description.set(self::object(object, false)?.texture)
+        description.set(texture::texture(object)?.texture)
     }
 
     fn cudaGetTextureObjectResourceViewDesc(description: Out<ResourceViewDesc>, object: u64) {
-        description.set(self::object(object, false)?.view.ok_or(CudaError::InvalidValue)?)
+        description.set(texture::texture(object)?.view.ok_or(CudaError::InvalidValue)?)
     }
 
     fn cudaGetTextureObjectResourceViewDesc_13(description: Out<ResourceViewDesc>, object: u64) {
-        let view = self::object(object, false)?.view.ok_or(CudaError::InvalidValue)?;
+        let view = texture::texture(object)?.view.ok_or(CudaError::InvalidValue)?;
         set_with_zeros(description, view, RESOURCE_VIEW_DESC_BYTES_13)
     }
 
     fn cudaCreateSurfaceObject(object: Out<u64>, resource: In<ResourceDesc>) {
         object.check()?;
-        object.set(create_surface(resource.get()?)?)
+        object.set(texture::create_surface(resource.get()?)?)
     }
 
     fn cudaDestroySurfaceObject(object: u64) {
-        destroy(object, true)
+        texture::destroy_surface(object)
     }
 
     fn cudaGetSurfaceObjectResourceDesc(description: Out<ResourceDesc>, object: u64) {
-        description.set(self::object(object, true)?.resource)
+        description.set(texture::surface(object)?.resource)
     }
 
     fn cudaGetSurfaceObjectResourceDesc_13(description: Out<ResourceDesc>, object: u64) {
-        set_with_zeros(description, self::object(object, true)?.resource, RESOURCE_DESC_BYTES_13)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn texels_are_blended_as_floats_alone() {
-        let bytes = ChannelFormatDesc { bits: [8, 0, 0, 0], kind: 1 };
-        let words = ChannelFormatDesc { bits: [32, 0, 0, 0], kind: 1 };
-        let texture = TextureDesc { filter_mode: 1, ..TextureDesc::default() };
-        assert_eq!(description_of(&texture, bytes, false), Err(CudaError::InvalidFilterSetting));
-        let normalized = TextureDesc { read_mode: 1, ..texture };
-        assert!(description_of(&normalized, bytes, false).is_ok());
-        assert!(description_of(&texture, bytes, true).is_ok());
-        assert_eq!(description_of(&normalized, words, false), Err(CudaError::InvalidNormSetting));
-        let wrong = TextureDesc { address_mode: [4, 0, 0], ..TextureDesc::default() };
-        assert_eq!(description_of(&wrong, bytes, false), Err(CudaError::InvalidValue));
-    }
-
-    #[test]
-    fn view_formats_follow_the_headers() {
-        // cudaResViewFormatUnsignedChar1 = 1, SignedShort4 = 12, Half2 = 20, Float4 = 24.
-        let format = |bits: [i32; 4], kind| view_format(ChannelFormatDesc { bits, kind });
-        assert_eq!(format([8, 0, 0, 0], 1), Ok(1));
-        assert_eq!(format([16; 4], 0), Ok(12));
-        assert_eq!(format([16, 16, 0, 0], 2), Ok(20));
-        assert_eq!(format([32; 4], 2), Ok(24));
+        set_with_zeros(description, texture::surface(object)?.resource, RESOURCE_DESC_BYTES_13)
     }
 }

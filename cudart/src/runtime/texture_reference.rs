@@ -1,20 +1,17 @@
 //! Texture and surface references of CUDA 11: variables of modules that the program gives meanings to.
 
-use super::array::format_of;
-use super::texture::{address_mode, check};
-use crate::core::arguments::{In, Out};
-use crate::core::ranges::{self, Place};
-use crate::core::registry::{self, HostVariable, Variable};
-use crate::core::{array, connection, thread};
-use crate::cuda_api;
-use crate::types::array::ChannelFormatDesc;
-use crate::types::texture::TextureReference;
+use crate::abi::arguments::{In, Out};
+use crate::abi::array::ChannelFormatDesc;
+use crate::abi::texture::TextureReference;
+use crate::runtime_api;
+use crate::session::array::{self, LARGEST_LINEAR, format_of};
+use crate::session::registry::{self, HostVariable, Variable};
+use crate::session::texture::{address_mode, check, memory};
+use crate::session::texture_reference::ALIGNMENT;
+use crate::session::{connection, thread};
 use balar_host::{Call, CallResult, CudaError, Resource, TextureDescription};
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
-
-/// Textures begin at multiples of this: so do allocations, whose offset is 0.
-const ALIGNMENT: u64 = 256;
 
 /// By device and address of the reference: bytes from where a bound texture begins to what the program bound.
 static BOUND: Mutex<BTreeMap<(u32, usize), u64>> = Mutex::new(BTreeMap::new());
@@ -61,11 +58,7 @@ fn bind(reference: usize, format: ChannelFormatDesc, resource: Resource, offset:
 
 /// Where a texture of memory begins, how far into it the address is, and how much of the allocation is left from there.
 fn aligned(address: u64, offset: Out<usize>) -> Result<(u64, u64, u64), CudaError> {
-    let address = match ranges::place(address, 1) {
-        Place::Device(_) => address,
-        Place::Pinned(address) | Place::Managed(address) => address,
-        Place::Pageable => return Err(CudaError::InvalidValue),
-    };
+    let address = memory(address)?;
     let CallResult::PointerInfo(Some(allocation)) = connection::call(&Call::PointerInfo { pointer: address })? else {
         return Err(CudaError::InvalidValue);
     };
@@ -88,7 +81,7 @@ fn bind_linear(
     let (texel, _) = format_of(format)?;
     let (pointer, misaligned, left) = aligned(address, offset)?;
     // Programs may say that there is no end.
-    let most = super::texture::LARGEST_LINEAR * texel.bytes();
+    let most = LARGEST_LINEAR * texel.bytes();
     let bytes = bytes.saturating_add(misaligned).min(left).min(most);
     bind(reference, format, Resource::Linear { pointer, bytes, format: texel }, misaligned)
 }
@@ -112,7 +105,7 @@ fn bind_rows(
     bind(reference, format, resource, misaligned)
 }
 
-cuda_api! {
+runtime_api! {
     fn cudaBindTexture(
         offset: Out<usize>,
         reference: usize,
@@ -145,13 +138,13 @@ cuda_api! {
     }
 
     fn cudaBindTextureToMipmappedArray(reference: usize, mipmapped: u64, format: In<ChannelFormatDesc>) {
-        let array = array::get(super::array::level(mipmapped)?).map_err(|_| CudaError::InvalidValue)?;
+        let array = array::get(array::level(mipmapped)?).map_err(|_| CudaError::InvalidValue)?;
         bind(reference, format.get()?, Resource::Array(array.number), 0)
     }
 
     fn cudaUnbindTexture(reference: usize) {
         texture_variable(reference)?;
-        // What the texture reads stays as it is: a program that has unbound it does not read it.
+        // The texture stays bound on the device: a program that has unbound it does not read it.
         BOUND.lock().unwrap_or_else(PoisonError::into_inner).remove(&(thread::device(), reference));
         Ok(())
     }

@@ -1,12 +1,13 @@
 //! Functions about things that a simulated node does not have: other processes' memory and events, memory and semaphores of other
 //! interfaces, graphics, green contexts. They refuse as CUDA does on a system without them; what works on handles finds none.
 
-use crate::core::arguments::Out;
-use crate::core::event::{self, EVENTS};
-use crate::core::ranges::{self, Place};
-use crate::core::stream::{self, StreamHandle};
-use crate::core::{graph, process};
-use crate::cuda_api;
+use crate::abi::arguments::Out;
+use crate::abi::stream::StreamHandle;
+use crate::runtime_api;
+use crate::session::event::{self, EVENTS};
+use crate::session::ranges::{self, Place};
+use crate::session::stream;
+use crate::session::{graph, process};
 use balar_host::CudaError;
 use std::ffi::{c_int, c_void};
 
@@ -30,7 +31,7 @@ fn no_such_node(node: u64) -> Result<(), CudaError> {
     Err(CudaError::InvalidValue)
 }
 
-cuda_api! {
+runtime_api! {
     fn cudaIpcGetMemHandle(handle: Out<IpcHandle>, pointer: u64) {
         handle.check()?;
         match ranges::place(pointer, 1) {
@@ -179,7 +180,7 @@ cuda_api! {
     }
 
     fn cudaGLGetDevices(count: Out<u32>, _devices: Out<c_int>, _most: u32, _list: u32) {
-        // No device of the node shows anything.
+        // No device of the node has a display.
         process::description()?;
         count.set_if_wanted(0);
         Err(CudaError::NoDevice)

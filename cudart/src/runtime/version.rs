@@ -1,10 +1,9 @@
 //! Versions, functions of the driver by name, and what tools ask for.
 
-use crate::core::arguments::{Out, Text};
-use crate::core::thread;
-use crate::cuda_api;
-use crate::driver::device::DRIVER_VERSION;
-use crate::driver::procedure::{self, Found};
+use crate::abi::arguments::{Out, Text};
+use crate::runtime_api;
+use crate::session::procedure::{self, DRIVER_VERSION, Found};
+use crate::session::thread;
 use balar_host::CudaError;
 use std::ffi::{c_int, c_void};
 
@@ -45,7 +44,7 @@ fn entry_point(
     }
 }
 
-cuda_api! {
+runtime_api! {
     fn cudaRuntimeGetVersion_11(version: Out<c_int>) {
         version.set(RUNTIME_11)
     }
@@ -102,7 +101,7 @@ cuda_api! {
         Ok(())
     }
 
-    /// Devices have double precision: nothing is converted.
+    /// Devices have double precision, so that nothing is converted.
     fn cudaSetDoubleForDevice(_value: *mut f64) {
         Ok(())
     }

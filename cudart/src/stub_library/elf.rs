@@ -10,7 +10,7 @@
 //! Addresses are offsets in the file: every segment begins on a page of its own.
 
 use super::{Error, Implementations, UNIMPLEMENTED};
-use crate::exports::Library;
+use crate::abi::exports::Library;
 use object::elf;
 use object::write::StringId;
 use object::write::elf::{FileHeader, ProgramHeader, Rel, SectionHeader, SectionIndex, Sym, Verdef, Writer};

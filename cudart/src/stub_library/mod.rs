@@ -9,7 +9,7 @@ mod resolution;
 
 pub use resolution::{Implementations, UNIMPLEMENTED};
 
-use crate::exports::{DRIVER, LIBRARIES, NVRTC};
+use crate::abi::exports::{DRIVER, LIBRARIES, NVRTC};
 use std::io;
 use std::path::{Path, PathBuf};
 

@@ -1,7 +1,7 @@
 //! Which function of libbalar_cudart.so stands behind a name of a library.
 
 use super::Error;
-use crate::exports::Library;
+use crate::abi::exports::Library;
 use object::elf;
 use object::read::elf::{FileHeader, Sym};
 use std::collections::BTreeSet;
@@ -86,7 +86,7 @@ fn exported(data: &[u8]) -> object::read::Result<BTreeSet<String>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::exports::{DRIVER, LIBRARIES};
+    use crate::abi::exports::{DRIVER, LIBRARIES};
 
     #[test]
     fn an_implementation_for_one_version_comes_before_the_general_one() {

@@ -1,98 +1,34 @@
 //! Executable graphs: making, launching and changing them.
 
 use super::nodes;
-use crate::core::arguments::{In, Out};
-use crate::core::graph::executable::{self, InstantiationError, UpdateError};
-use crate::core::graph::{self, Work};
-use crate::core::stream::{self, StreamHandle};
-use crate::core::{capture, event, thread};
-use crate::cuda_api;
-use crate::types::copy::Memcpy3DParameters;
-use crate::types::graph::{
-    HostNodeParams, InstantiateParams, KernelNodeParams, MemsetParams, UpdateResultInfo, instantiate_flags,
-    update_result,
+use crate::abi::arguments::{In, Out};
+use crate::abi::copy::Memcpy3DParameters;
+use crate::abi::graph::{
+    HostNodeParams, InstantiateParams, KernelNodeParams, MemsetParams, UpdateResultInfo, update_result,
 };
+use crate::abi::stream::StreamHandle;
+use crate::runtime::symbol;
+use crate::runtime_api;
+use crate::session::graph::{Work, executable, kernel};
 use balar_host::CudaError;
 use std::ffi::{c_char, c_int};
 
-fn instantiate(graph: u64, flags: u64) -> Result<u64, InstantiationError> {
-    const KNOWN: u64 = instantiate_flags::AUTO_FREE_ON_LAUNCH
-        | instantiate_flags::UPLOAD
-        | instantiate_flags::DEVICE_LAUNCH
-        | instantiate_flags::USE_NODE_PRIORITY;
-    if flags & !KNOWN != 0 {
-        return Err(CudaError::InvalidValue.into());
-    }
-    // Kernels that launch graphs.
-    if flags & instantiate_flags::DEVICE_LAUNCH != 0 {
-        return Err(CudaError::NotSupported.into());
-    }
-    executable::instantiate(graph, thread::device(), flags)
-}
-
 fn instantiate_into(place: Out<u64>, graph: u64, flags: u64) -> Result<(), CudaError> {
     place.check()?;
-    place.set(instantiate(graph, flags).map_err(|error| error.error)?)
+    place.set(executable::instantiate(graph, flags).map_err(|error| error.error)?)
 }
 
 fn instantiate_with(place: Out<u64>, graph: u64, parameters: Out<InstantiateParams>) -> Result<(), CudaError> {
-    const SUCCESS: u32 = 0;
-    const ERROR: u32 = 1;
-    const INVALID_STRUCTURE: u32 = 2;
-    const OPERATION_NOT_SUPPORTED: u32 = 3;
     place.check()?;
     parameters.check()?;
     // SAFETY: a place that is not null holds the parameters.
     let mut filled = unsafe { parameters.pointer().read_unaligned() };
-    let made = instantiate(graph, filled.flags);
-    filled.error_node = made.map_or_else(|error| error.node, |_| 0);
-    filled.result = match made {
-        Ok(_) => SUCCESS,
-        Err(InstantiationError { error: CudaError::NotSupported, .. }) => OPERATION_NOT_SUPPORTED,
-        Err(InstantiationError { node, .. }) if node != 0 => INVALID_STRUCTURE,
-        Err(_) => ERROR,
-    };
+    let made = executable::instantiate_with(graph, &mut filled);
     parameters.set(filled)?;
-    place.set(made.map_err(|error| error.error)?)
+    place.set(made?)
 }
 
-/// Launches an executable graph, or makes a child graph of it where the stream is captured.
-fn launch(handle: u64, stream: StreamHandle) -> Result<(), CudaError> {
-    let stream = stream::resolve(stream)?;
-    let as_graph = || executable::with(handle, |executable| executable.as_graph()).map(Work::Graph);
-    let mut child = None;
-    let taken = capture::take_work(&stream, || {
-        let work = as_graph()?;
-        if let Work::Graph(graph) = work {
-            child = Some(graph);
-        }
-        Ok(work)
-    });
-    // The node has a copy.
-    if let Some(child) = child {
-        graph::destroy(child)?;
-    }
-    if taken?.is_some() {
-        return Ok(());
-    }
-    executable::with(handle, |executable| executable.launch(stream.device, stream.number))
-}
-
-fn update(handle: u64, graph: u64) -> Result<Result<(), UpdateError>, CudaError> {
-    graph::with(graph, |_| Ok(()))?;
-    executable::with(handle, |executable| Ok(executable.update(graph)))
-}
-
-fn set(handle: u64, node: u64, work: Work) -> Result<(), CudaError> {
-    executable::with(handle, |executable| executable.set_work(node, work))
-}
-
-fn set_event(handle: u64, node: u64, event: u64, work: impl Fn(u64) -> Work) -> Result<(), CudaError> {
-    event::number(event)?;
-    set(handle, node, work(event))
-}
-
-cuda_api! {
+runtime_api! {
     fn cudaGraphInstantiate(executable: Out<u64>, graph: u64, flags: u64) {
         instantiate_into(executable, graph, flags)
     }
@@ -105,10 +41,10 @@ cuda_api! {
         log_bytes: usize,
     ) {
         executable.check()?;
-        let made = instantiate(graph, 0);
+        let made = executable::instantiate(graph, 0);
         error_node.set_if_wanted(made.map_or_else(|error| error.node, |_| 0));
         if log_bytes > 0 {
-            // Nothing is said that the error does not.
+            // The log adds nothing to the error.
             log.set_if_wanted(0);
         }
         executable.set(made.map_err(|error| error.error)?)
@@ -131,18 +67,16 @@ cuda_api! {
     }
 
     stream fn cudaGraphLaunch(executable: u64, stream: StreamHandle) {
-        launch(executable, stream)
+        executable::launch(executable, stream)
     }
 
     stream fn cudaGraphUpload(executable: u64, stream: StreamHandle) {
-        capture::forbid(&stream::resolve(stream)?)?;
-        // A launch carries all that it needs.
-        executable::with(executable, |_| Ok(()))
+        executable::upload(executable, stream)
     }
 
     fn cudaGraphExecUpdate(executable: u64, graph: u64, result: Out<UpdateResultInfo>) {
         result.check()?;
-        let outcome = update(executable, graph)?;
+        let outcome = executable::update(executable, graph)?;
         let mut info = UpdateResultInfo::default();
         if let Err(error) = outcome {
             info.result = error.result;
@@ -153,7 +87,7 @@ cuda_api! {
     }
 
     fn cudaGraphExecUpdate_11(executable: u64, graph: u64, error_node: Out<u64>, result: Out<u32>) {
-        let outcome = update(executable, graph)?;
+        let outcome = executable::update(executable, graph)?;
         error_node.set_if_wanted(outcome.map_or_else(|error| error.node, |()| 0));
         result.set_if_wanted(outcome.map_or_else(|error| error.result, |()| update_result::SUCCESS));
         outcome.map_err(|_| CudaError::GraphExecUpdateFailure)
@@ -161,15 +95,11 @@ cuda_api! {
 
     fn cudaGraphExecKernelNodeSetParams(executable: u64, node: u64, parameters: In<KernelNodeParams>) {
         // SAFETY: CUDA's contract.
-        let new = unsafe { nodes::kernel_work(&parameters.get()?)? };
-        executable::with(executable, |executable| {
-            let new = nodes::replace_kernel(&executable.step(node)?.work, new)?;
-            executable.set_work(node, new)
-        })
+        executable::set(executable, node, unsafe { kernel::work_of(&parameters.get()?)? })
     }
 
     fn cudaGraphExecMemcpyNodeSetParams(executable: u64, node: u64, parameters: In<Memcpy3DParameters>) {
-        set(executable, node, nodes::copy_work(&parameters.get()?)?)
+        executable::set(executable, node, Work::copy(&parameters.get()?)?)
     }
 
     fn cudaGraphExecMemcpyNodeSetParams1D(
@@ -180,7 +110,7 @@ cuda_api! {
         bytes: usize,
         kind: c_int,
     ) {
-        set(executable, node, nodes::linear_copy(destination, source, bytes, kind)?)
+        executable::set(executable, node, nodes::linear_copy(destination, source, bytes, kind)?)
     }
 
     fn cudaGraphExecMemcpyNodeSetParamsToSymbol(
@@ -192,8 +122,8 @@ cuda_api! {
         offset: usize,
         kind: c_int,
     ) {
-        let destination = nodes::symbol_address(symbol, bytes, offset)?;
-        set(executable, node, nodes::linear_copy(destination, source, bytes, kind)?)
+        let destination = symbol::address(symbol, offset, bytes)?;
+        executable::set(executable, node, nodes::linear_copy(destination, source, bytes, kind)?)
     }
 
     fn cudaGraphExecMemcpyNodeSetParamsFromSymbol(
@@ -205,47 +135,35 @@ cuda_api! {
         offset: usize,
         kind: c_int,
     ) {
-        let source = nodes::symbol_address(symbol, bytes, offset)?;
-        set(executable, node, nodes::linear_copy(destination, source, bytes, kind)?)
+        let source = symbol::address(symbol, offset, bytes)?;
+        executable::set(executable, node, nodes::linear_copy(destination, source, bytes, kind)?)
     }
 
     fn cudaGraphExecMemsetNodeSetParams(executable: u64, node: u64, parameters: In<MemsetParams>) {
-        set(executable, node, Work::of_memset(&parameters.get()?)?)
+        executable::set(executable, node, Work::of_memset(&parameters.get()?)?)
     }
 
     fn cudaGraphExecHostNodeSetParams(executable: u64, node: u64, parameters: In<HostNodeParams>) {
-        set(executable, node, nodes::host_work(parameters.get()?)?)
+        executable::set(executable, node, Work::host(parameters.get()?)?)
     }
 
     fn cudaGraphExecEventRecordNodeSetEvent(executable: u64, node: u64, event: u64) {
-        set_event(executable, node, event, Work::EventRecord)
+        executable::set(executable, node, Work::event_record(event)?)
     }
 
     fn cudaGraphExecEventWaitNodeSetEvent(executable: u64, node: u64, event: u64) {
-        set_event(executable, node, event, Work::EventWait)
+        executable::set(executable, node, Work::event_wait(event)?)
     }
 
     fn cudaGraphExecChildGraphNodeSetParams(executable: u64, node: u64, child: u64) {
-        executable::with(executable, |executable| {
-            executable.update_child(node, child).map_err(|_| CudaError::GraphExecUpdateFailure)
-        })
+        executable::set(executable, node, Work::Graph(child))
     }
 
     fn cudaGraphNodeSetEnabled(executable: u64, node: u64, is_enabled: u32) {
-        executable::with(executable, |executable| {
-            let step = executable.step(node)?;
-            if !step.work.can_be_disabled() {
-                return Err(CudaError::InvalidValue);
-            }
-            step.is_enabled = is_enabled != 0;
-            Ok(())
-        })
+        executable::set_enabled(executable, node, is_enabled)
     }
 
     fn cudaGraphNodeGetEnabled(executable: u64, node: u64, is_enabled: Out<u32>) {
-        is_enabled.set(executable::with(executable, |executable| {
-            let step = executable.step(node)?;
-            if step.work.can_be_disabled() { Ok(u32::from(step.is_enabled)) } else { Err(CudaError::InvalidValue) }
-        })?)
+        is_enabled.set(u32::from(executable::is_enabled(executable, node)?))
     }
 }

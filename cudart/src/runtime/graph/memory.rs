@@ -1,66 +1,12 @@
 //! Nodes that allocate and free memory.
 
-use crate::core::arguments::{In, Out};
-use crate::core::graph::allocation::{self, Allocation};
-use crate::core::graph::{self, Dependency, Work, footprint};
-use crate::core::process;
-use crate::cuda_api;
-use crate::runtime::capture::dependencies;
-use crate::types::graph::MemAllocNodeParams;
-use crate::types::pool::{MemPoolProps, graph_memory_attribute, location_type};
-use balar_host::CudaError;
+use crate::abi::arguments::{In, Out};
+use crate::abi::graph::MemAllocNodeParams;
+use crate::runtime_api;
+use crate::session::graph::{self, Dependency, Work, allocation, footprint};
 use std::ffi::c_int;
 
-/// `cudaMemAllocationTypePinned`.
-const PINNED: u32 = 1;
-
-/// Memory as the parameters of a node ask for it that comes after these.
-fn allocate_work(graph: u64, after: &[Dependency], parameters: &MemAllocNodeParams) -> Result<(Work, u64), CudaError> {
-    let MemAllocNodeParams { pool: MemPoolProps { allocation_type, handle_types, location, .. }, bytes, .. } =
-        *parameters;
-    if allocation_type != PINNED || handle_types != 0 || location.kind != location_type::DEVICE {
-        return Err(CudaError::InvalidValue);
-    }
-    process::device_of(location.id)?;
-    let device = location.id as u32;
-    let memory = match allocation::reusable(graph, after, device, bytes) {
-        Some(memory) => memory,
-        None => Allocation::new(device, bytes)?,
-    };
-    let address = memory.address;
-    Ok((Work::Allocate(memory), address))
-}
-
-/// Adds a node that allocates; writes the address into the parameters.
-pub fn add_allocation(
-    node: Out<u64>,
-    graph: u64,
-    after: &[Dependency],
-    parameters: &mut MemAllocNodeParams,
-) -> Result<(), CudaError> {
-    node.check()?;
-    let (work, address) = allocate_work(graph, after, parameters)?;
-    node.set(graph::add(graph, after, work)?)?;
-    parameters.pointer = address;
-    Ok(())
-}
-
-/// The end of memory that a node allocates.
-pub fn free_work(address: u64) -> Result<Work, CudaError> {
-    allocation::find(address).map(|_| Work::Free(address)).ok_or(CudaError::InvalidValue)
-}
-
-/// Memory of a node as programs ask for it.
-pub fn allocation_parameters(work: &Work) -> Result<MemAllocNodeParams, CudaError> {
-    let Work::Allocate(memory) = work else { return Err(CudaError::InvalidValue) };
-    let mut parameters = MemAllocNodeParams { bytes: memory.bytes, pointer: memory.address, ..Default::default() };
-    parameters.pool.allocation_type = PINNED;
-    parameters.pool.location.kind = location_type::DEVICE;
-    parameters.pool.location.id = memory.device as i32;
-    Ok(parameters)
-}
-
-cuda_api! {
+runtime_api! {
     fn cudaGraphAddMemAllocNode(
         node: Out<u64>,
         graph: u64,
@@ -71,54 +17,32 @@ cuda_api! {
         parameters.check()?;
         // SAFETY: a place that is not null holds the parameters.
         let mut filled = unsafe { parameters.pointer().read_unaligned() };
-        add_allocation(node, graph, &dependencies(after, In::absent(), count)?, &mut filled)?;
+        node.check()?;
+        node.set(allocation::add_node(graph, &Dependency::list(after, In::absent(), count)?, &mut filled)?)?;
         parameters.set(filled)
     }
 
     fn cudaGraphMemAllocNodeGetParams(node: u64, parameters: Out<MemAllocNodeParams>) {
-        parameters.set(graph::with_node(node, |node| allocation_parameters(&node.work))?)
+        parameters.set(graph::with_node(node, |node| allocation::parameters_of(&node.work))?)
     }
 
     fn cudaGraphAddMemFreeNode(node: Out<u64>, graph: u64, after: In<u64>, count: usize, address: u64) {
-        super::nodes::add(node, graph, &dependencies(after, In::absent(), count)?, free_work(address)?)
+        super::nodes::add(node, graph, after, count, Work::free(address)?)
     }
 
     fn cudaGraphMemFreeNodeGetParams(node: u64, address: Out<u64>) {
-        address.set(graph::with_node(node, |node| match node.work {
-            Work::Free(address) => Ok(address),
-            _ => Err(CudaError::InvalidValue),
-        })?)
+        address.set(graph::with_node(node, |node| node.work.freed_address())?)
     }
 
     fn cudaDeviceGraphMemTrim(device: c_int) {
-        process::device_of(device)?;
-        footprint::trim(device as u32)
+        footprint::trim(device)
     }
 
     fn cudaDeviceGetGraphMemAttribute(device: c_int, attribute: u32, value: Out<u64>) {
-        process::device_of(device)?;
-        let device = device as u32;
-        value.set(match attribute {
-            graph_memory_attribute::USED_CURRENT => footprint::usage(device).used,
-            graph_memory_attribute::USED_HIGH => footprint::highest(device).used,
-            graph_memory_attribute::RESERVED_CURRENT => footprint::usage(device).reserved,
-            graph_memory_attribute::RESERVED_HIGH => footprint::highest(device).reserved,
-            _ => return Err(CudaError::InvalidValue),
-        })
+        value.set(footprint::attribute(device, attribute)?)
     }
 
     fn cudaDeviceSetGraphMemAttribute(device: c_int, attribute: u32, value: In<u64>) {
-        process::device_of(device)?;
-        // The highest values can be set back, to zero alone.
-        let of_used = match attribute {
-            graph_memory_attribute::USED_HIGH => true,
-            graph_memory_attribute::RESERVED_HIGH => false,
-            _ => return Err(CudaError::InvalidValue),
-        };
-        if value.get()? != 0 {
-            return Err(CudaError::InvalidValue);
-        }
-        footprint::reset_highest(device as u32, of_used);
-        Ok(())
+        footprint::set_attribute(device, attribute, value)
     }
 }

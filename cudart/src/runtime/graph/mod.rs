@@ -7,20 +7,15 @@ pub mod memory;
 pub mod nodes;
 pub mod user_object;
 
-pub use memory::free_work;
-
-use crate::core::arguments::{Out, Text};
-use crate::core::graph::{self, Work, dot, executable as executables};
-use crate::cuda_api;
+use crate::abi::arguments::{Out, Text};
+use crate::runtime_api;
+use crate::session::graph::{self, executable as executables};
 use balar_host::CudaError;
 
-cuda_api! {
+runtime_api! {
     fn cudaGraphCreate(graph: Out<u64>, flags: u32) {
         graph.check()?;
-        if flags != 0 {
-            return Err(CudaError::InvalidValue);
-        }
-        graph.set(graph::create())
+        graph.set(graph::create_with_flags(flags)?)
     }
 
     fn cudaGraphDestroy(graph: u64) {
@@ -58,8 +53,7 @@ cuda_api! {
     }
 
     fn cudaGraphNodeGetToolsId(node: u64, number: Out<u64>) {
-        let graph = graph::with(graph::graph_of(node)?, |graph| Ok(graph.number))?;
-        number.set(u64::from(graph) << 32 | u64::from(graph::with_node(node, |node| Ok(node.local_id))?))
+        number.set(graph::tools_id(node)?)
     }
 
     fn cudaGraphNodeGetType(node: u64, kind: Out<u32>) {
@@ -67,15 +61,11 @@ cuda_api! {
     }
 
     fn cudaGraphChildGraphNodeGetGraph(node: u64, child: Out<u64>) {
-        child.set(graph::with_node(node, |node| match node.work {
-            Work::Graph(child) => Ok(child),
-            _ => Err(CudaError::InvalidValue),
-        })?)
+        child.set(graph::child_of(node)?)
     }
 
     fn cudaGraphDebugDotPrint(graph: u64, path: Text, flags: u32) {
-        let path = path.get()?;
-        std::fs::write(path, dot::text(graph, flags)?).map_err(|_| CudaError::OperatingSystem)
+        graph::print(graph, &path.get()?, flags)
     }
 
     fn cudaGraphConditionalHandleCreate(_handle: Out<u64>, _graph: u64, _initial: u32, _flags: u32) {

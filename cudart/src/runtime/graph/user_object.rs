@@ -1,16 +1,10 @@
 //! Objects of the program that graphs keep.
 
-use crate::core::arguments::Out;
-use crate::core::graph::{self, user_object};
-use crate::cuda_api;
-use balar_host::CudaError;
+use crate::abi::arguments::Out;
+use crate::runtime_api;
+use crate::session::graph::user_object;
 
-/// `cudaUserObjectNoDestructorSync`, which must be given.
-const NO_DESTRUCTOR_SYNC: u32 = 1;
-/// `cudaGraphUserObjectMove`.
-const MOVE: u32 = 1;
-
-cuda_api! {
+runtime_api! {
     fn cudaUserObjectCreate(
         object: Out<u64>,
         pointer: u64,
@@ -19,10 +13,7 @@ cuda_api! {
         flags: u32,
     ) {
         object.check()?;
-        if flags != NO_DESTRUCTOR_SYNC {
-            return Err(CudaError::InvalidValue);
-        }
-        object.set(user_object::create(pointer, destructor.ok_or(CudaError::InvalidValue)?, references)?)
+        object.set(user_object::create(pointer, destructor, references, flags)?)
     }
 
     fn cudaUserObjectRetain(object: u64, count: u32) {
@@ -34,29 +25,10 @@ cuda_api! {
     }
 
     fn cudaGraphRetainUserObject(graph: u64, object: u64, count: u32, flags: u32) {
-        if flags & !MOVE != 0 || count == 0 {
-            return Err(CudaError::InvalidValue);
-        }
-        graph::with(graph, |_| Ok(()))?;
-        // References that are moved are the caller's no longer: none is added.
-        if flags & MOVE == 0 {
-            user_object::retain(object, count)?;
-        }
-        graph::with(graph, |graph| {
-            *graph.user_objects.entry(object).or_default() += count;
-            Ok(())
-        })
+        user_object::retain_for_graph(graph, object, count, flags)
     }
 
     fn cudaGraphReleaseUserObject(graph: u64, object: u64, count: u32) {
-        graph::with(graph, |graph| {
-            let held = graph.user_objects.get_mut(&object).ok_or(CudaError::InvalidValue)?;
-            *held = held.checked_sub(count).ok_or(CudaError::InvalidValue)?;
-            if *held == 0 {
-                graph.user_objects.remove(&object);
-            }
-            Ok(())
-        })?;
-        user_object::release(object, count)
+        user_object::release_from_graph(graph, object, count)
     }
 }

@@ -1,0 +1,113 @@
+//! What NVIDIA's libraries export: the names that programs link against.
+
+/// A shared library that CUDA programs load.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Library {
+    /// The name in the program's list of needed libraries, and of the file.
+    pub soname: &'static str,
+    /// What the names of implementations for this library alone end with ("_12"); the driver library has none.
+    pub suffix: &'static str,
+    /// Whether every symbol has the library's name as its version.
+    pub versioned: bool,
+    table: &'static str,
+}
+
+/// The runtime libraries and the driver library that [`crate::stub_library`] writes.
+pub const LIBRARIES: [Library; 4] = [
+    Library {
+        soname: "libcudart.so.11.0",
+        suffix: "_11",
+        versioned: true,
+        table: include_str!("../../exports/libcudart.so.11.0.txt"),
+    },
+    Library {
+        soname: "libcudart.so.12",
+        suffix: "_12",
+        versioned: true,
+        table: include_str!("../../exports/libcudart.so.12.txt"),
+    },
+    Library {
+        soname: "libcudart.so.13",
+        suffix: "_13",
+        versioned: true,
+        table: include_str!("../../exports/libcudart.so.13.txt"),
+    },
+    DRIVER,
+];
+
+/// The driver library. Its names end in the version that a header maps the plain name to: `cuMemAlloc_v2`.
+pub const DRIVER: Library = Library {
+    soname: "libcuda.so.1",
+    suffix: "",
+    versioned: false,
+    table: include_str!("../../exports/libcuda.so.1.txt"),
+};
+
+/// Functions of NVRTC that programs find in a library of the simulator's before NVRTC itself.
+pub const NVRTC: Library =
+    Library { soname: "libbalar_nvrtc.so", suffix: "", versioned: false, table: "nvrtcGetCUBIN\nnvrtcGetCUBINSize\n" };
+
+impl Library {
+    /// The names of the functions that the library exports, in the order of their bytes.
+    pub fn names(&self) -> impl Iterator<Item = &'static str> + use<> {
+        lines(self.table).filter_map(|line| line.split(' ').next())
+    }
+}
+
+/// A function of the driver library.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DriverFunction {
+    /// The exported name: `cuMemAlloc_v2`.
+    pub symbol: &'static str,
+    /// The name that `cuGetProcAddress` knows it by: `cuMemAlloc`.
+    pub name: &'static str,
+    /// The version of CUDA (1000 * major + 10 * minor) from which on that name means this function.
+    pub since: u32,
+}
+
+impl DriverFunction {
+    /// Whether its default stream is that of the calling thread.
+    pub fn of_threads(&self) -> bool {
+        self.symbol.ends_with("_ptsz") || self.symbol.ends_with("_ptds")
+    }
+}
+
+/// The functions of the driver library.
+pub fn driver_functions() -> impl Iterator<Item = DriverFunction> {
+    lines(DRIVER.table).filter_map(|line| {
+        let mut words = line.split(' ');
+        Some(DriverFunction { symbol: words.next()?, name: words.next()?, since: words.next()?.parse().ok()? })
+    })
+}
+
+fn lines(table: &'static str) -> impl Iterator<Item = &'static str> {
+    table.lines().filter(|line| !line.starts_with('#') && !line.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The numbers of functions of the libraries of CUDA 11.8, 12.9 and 13.5, by `nm`.
+    #[test]
+    fn the_runtime_libraries_export_as_many_functions_as_the_real_ones() {
+        let counts: Vec<usize> = LIBRARIES[..3].iter().map(|library| library.names().count()).collect();
+        assert_eq!(counts, [395, 435, 458]);
+    }
+
+    #[test]
+    fn names_are_sorted_and_unique() {
+        for library in LIBRARIES {
+            let names: Vec<_> = library.names().collect();
+            assert!(names.is_sorted_by(|a, b| a < b), "{}", library.soname);
+        }
+    }
+
+    #[test]
+    fn every_line_of_the_driver_table_is_a_function() {
+        assert_eq!(driver_functions().count(), DRIVER.names().count());
+        let allocate: Vec<_> = driver_functions().filter(|function| function.name == "cuMemAlloc").collect();
+        let versions: Vec<_> = allocate.iter().map(|function| (function.symbol, function.since)).collect();
+        assert_eq!(versions, [("cuMemAlloc", 2000), ("cuMemAlloc_v2", 3020)]);
+    }
+}

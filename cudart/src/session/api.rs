@@ -1,0 +1,104 @@
+//! How functions of CUDA become exported C functions. Each API has a macro of its own over [`cuda_function!`](crate::cuda_function),
+//! which says what an error becomes there.
+
+use super::process;
+use balar_host::CudaError;
+use std::ffi::{c_char, c_int, c_void};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// The result of an API function.
+pub type Outcome = Result<(), CudaError>;
+
+/// Defines one API function and exports it as `balar_NAME`.
+///
+/// - `RUNNER, fn`: the body returns an [`Outcome`], of which the function `RUNNER` makes the C function's value.
+/// - `RUNNER, stream fn`: also exports `balar_NAME_ptsz`, for which the default stream is the thread's own
+///   ([`stream::number`](super::stream::number) knows which of the two was called).
+/// - `raw fn ... -> T`: the body returns the value itself; a panic returns [`Fallback::FALLBACK`].
+///
+/// Names that mean different things in different versions end in `_11`, `_12` or `_13`; a library of version V takes the name
+/// with its suffix if there is one.
+#[macro_export]
+macro_rules! cuda_function {
+    ($runner:path, $(#[$meta:meta])* fn $name:ident($($argument:ident: $type:ty),* $(,)?) $body:block) => {
+        $(#[$meta])*
+        #[doc = concat!("`", stringify!($name), "`.\n\n# Safety\n\nThe arguments are what CUDA wants for this function.")]
+        #[expect(non_snake_case, reason = "CUDA's names")]
+        #[unsafe(export_name = concat!("balar_", stringify!($name)))]
+        pub unsafe extern "C" fn $name($($argument: $type),*) -> ::std::ffi::c_int {
+            $runner(move || -> $crate::session::api::Outcome { $body })
+        }
+    };
+    ($runner:path, $(#[$meta:meta])* stream fn $name:ident($($argument:ident: $type:ty),* $(,)?) $body:block) => {
+        $crate::cuda_function! { $runner, $(#[$meta])* fn $name($($argument: $type),*) $body }
+        const _: () = {
+            #[unsafe(export_name = concat!("balar_", stringify!($name), "_ptsz"))]
+            unsafe extern "C" fn of_thread($($argument: $type),*) -> ::std::ffi::c_int {
+                // SAFETY: the contract is the caller's, as in the plain form.
+                $crate::session::thread::with_default_stream_of_thread(move || unsafe { $name($($argument),*) })
+            }
+        };
+    };
+    ($(#[$meta:meta])* raw fn $name:ident($($argument:ident: $type:ty),* $(,)?) -> $result:ty $body:block) => {
+        $(#[$meta])*
+        #[doc = concat!("`", stringify!($name), "`.\n\n# Safety\n\nThe arguments are what CUDA wants for this function.")]
+        #[expect(non_snake_case, reason = "CUDA's names")]
+        #[unsafe(export_name = concat!("balar_", stringify!($name)))]
+        pub unsafe extern "C" fn $name($($argument: $type),*) -> $result {
+            $crate::session::api::raw(move || -> $result { $body })
+        }
+    };
+}
+
+/// An outcome as C has it. Both APIs have the same number for the same error.
+pub fn code(outcome: Outcome) -> c_int {
+    outcome.map_or_else(|error| error.code() as c_int, |()| 0)
+}
+
+/// Runs a function's body, unless the process is in a state in which CUDA refuses all calls. A panic becomes an error.
+pub fn contained(body: impl FnOnce() -> Outcome) -> Outcome {
+    process::usable()?;
+    catch_unwind(AssertUnwindSafe(body)).unwrap_or(Err(CudaError::Unknown))
+}
+
+/// Runs the body of a function whose value is no error code.
+pub fn raw<T: Fallback>(body: impl FnOnce() -> T) -> T {
+    catch_unwind(AssertUnwindSafe(body)).unwrap_or(T::FALLBACK)
+}
+
+/// What a function returns that cannot return its value.
+pub trait Fallback {
+    /// The value.
+    const FALLBACK: Self;
+}
+
+impl Fallback for () {
+    const FALLBACK: Self = ();
+}
+
+impl Fallback for c_char {
+    const FALLBACK: Self = 0;
+}
+
+impl Fallback for *const c_char {
+    const FALLBACK: Self = std::ptr::null();
+}
+
+impl Fallback for *mut *mut c_void {
+    const FALLBACK: Self = std::ptr::null_mut();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_becomes_an_error() {
+        let message = "a panic of a test";
+        assert_eq!(code(contained(|| panic!("{message}"))), 999);
+        assert_eq!(code(contained(|| Err(CudaError::InvalidPitchValue))), 12);
+        assert_eq!(code(contained(|| Ok(()))), 0);
+        let text: *const c_char = raw(|| panic!("{message}"));
+        assert!(text.is_null());
+    }
+}

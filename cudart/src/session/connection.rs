@@ -1,0 +1,150 @@
+//! The tunnel of each thread to the simulator.
+
+use super::{devices, printed, process, staging, thread, transfers};
+use balar_host::tunnel::{Client, Reply, Role, SOCKET_VARIABLE, is_simulator_gone};
+use balar_host::{Call, CallResult, CudaError};
+use std::io;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// A thread's tunnel.
+pub struct Connection {
+    client: Client,
+    /// The thread's time, in nanoseconds, when its last call returned.
+    returned_at: u64,
+}
+
+/// Takes the bytes of a result: their offset, and the bytes.
+pub type Sink<'a> = &'a mut dyn FnMut(u64, &[u8]);
+
+impl Connection {
+    /// A tunnel for the calling thread.
+    ///
+    /// # Errors
+    ///
+    /// No device where the program does not run on a simulator; otherwise, that of a simulator that is gone.
+    pub fn open(role: Role) -> Result<Connection, CudaError> {
+        let Some(path) = std::env::var_os(SOCKET_VARIABLE).filter(|path| !path.is_empty()).map(PathBuf::from) else {
+            static SAID: AtomicBool = AtomicBool::new(false);
+            if !SAID.swap(true, Ordering::Relaxed) {
+                process::say("no CUDA device: start the program with `balar-actors run --topology NAME -- PROGRAM`");
+            }
+            return Err(CudaError::NoDevice);
+        };
+        if process::is_lost() {
+            return Err(process::NO_SIMULATOR);
+        }
+        // Threads connect one at a time: each has more descriptors open meanwhile than it keeps, and a process may have few.
+        let connecting = process::connecting();
+        let (client, welcome) = Client::connect(&path, role).map_err(|error| failed(&error))?;
+        process::set_node(welcome.node, welcome.arena);
+        drop(connecting);
+        Ok(Connection { client, returned_at: thread_nanoseconds() })
+    }
+
+    /// Makes a call.
+    pub fn call(
+        &mut self,
+        device: u32,
+        call: &Call,
+        payloads: &[&[u8]],
+        sink: Sink<'_>,
+    ) -> Result<CallResult, CudaError> {
+        if process::is_lost() {
+            return Err(process::NO_SIMULATOR);
+        }
+        let (node_device, node_call) = (devices::of_node(device)?, devices::call_of_node(call)?);
+        let computed = thread_nanoseconds().saturating_sub(self.returned_at).saturating_mul(1000);
+        let reply = self.client.call(node_device, computed, &node_call, payloads, sink);
+        let Reply { result, printed, printed_error, received } = reply.map_err(|error| failed(&error))?;
+        for (transfer, data) in received {
+            transfers::deliver(transfer, &data);
+        }
+        printed::show(&printed, &printed_error);
+        self.returned_at = thread_nanoseconds();
+        match result {
+            CallResult::Error(error) => Err(error),
+            result => {
+                staging::returned(device, call);
+                Ok(devices::result_of_program(result))
+            }
+        }
+    }
+
+    /// Waits for the next host function that a stream has reached; `None` at the end of the connection.
+    pub fn next_callback(&mut self) -> Option<u64> {
+        let function = self.client.next_callback().ok().flatten();
+        self.returned_at = thread_nanoseconds();
+        function
+    }
+
+    /// Has the connection failed, so that its thread needs another?
+    pub fn has_failed(&self) -> bool {
+        self.client.has_ended()
+    }
+}
+
+/// The error of a call whose connection has failed. Other connections go on, unless the simulator is gone.
+fn failed(error: &io::Error) -> CudaError {
+    if is_simulator_gone(error) { process::lose() } else { process::NO_SIMULATOR }
+}
+
+/// How long the calling thread has computed.
+fn thread_nanoseconds() -> u64 {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    (time.tv_sec as u64).saturating_mul(1_000_000_000).saturating_add(time.tv_nsec as u64)
+}
+
+/// The process comes to its end by itself. Says so, where it has used the simulator.
+pub fn say_goodbye() {
+    let path = std::env::var_os(SOCKET_VARIABLE).map(PathBuf::from);
+    if let Some(path) = path.filter(|_| process::node().is_some() && !process::is_lost() && !process::is_forked()) {
+        Client::say_goodbye(&path);
+    }
+}
+
+/// Connects the calling thread if it is not connected yet.
+pub fn connect() -> Result<(), CudaError> {
+    with(|_| Ok(()))
+}
+
+/// Calls `use_it` with the calling thread's tunnel.
+fn with<T>(use_it: impl FnOnce(&mut Connection) -> Result<T, CudaError>) -> Result<T, CudaError> {
+    process::usable()?;
+    thread::with(|thread| {
+        // The tunnel is in use if a signal handler calls CUDA during another call.
+        let mut connection = thread.connection.try_borrow_mut().map_err(|_| CudaError::NotPermitted)?;
+        if connection.as_ref().is_none_or(Connection::has_failed) {
+            *connection = Some(Connection::open(Role::Thread)?);
+        }
+        connection.as_mut().map_or(Err(CudaError::Unknown), use_it)
+    })
+}
+
+/// Makes a call on a device; the errors of its result are those of the call.
+pub fn call_with(device: u32, call: &Call, payloads: &[&[u8]], sink: Sink<'_>) -> Result<CallResult, CudaError> {
+    with(|connection| connection.call(device, call, payloads, sink))
+}
+
+/// Makes a call without payloads on a device.
+pub fn call_on(device: u32, call: &Call) -> Result<CallResult, CudaError> {
+    call_with(device, call, &[], &mut |_, _| {})
+}
+
+/// Makes a call without payloads on the current device.
+pub fn call(call: &Call) -> Result<CallResult, CudaError> {
+    call_on(thread::device(), call)
+}
+
+/// Makes a call on the current device that gives no value.
+pub fn done(call: &Call) -> Result<(), CudaError> {
+    self::call(call).map(|_| ())
+}
+
+/// Makes a call on the current device that gives an address.
+pub fn pointer(call: &Call) -> Result<u64, CudaError> {
+    match self::call(call)? {
+        CallResult::Pointer(address) => Ok(address),
+        _ => Err(CudaError::Unknown),
+    }
+}

@@ -1,0 +1,142 @@
+//! Nodes that launch kernels.
+
+use super::node::KernelWork;
+use super::{Work, with_node};
+use crate::abi::graph::KernelNodeParams;
+use crate::session::{code, launch, registry};
+use balar_host::CudaError;
+use balar_host::call::Launch;
+use std::collections::BTreeMap;
+use std::ffi::c_void;
+use std::sync::Arc;
+
+/// `cudaLaunchAttributeCooperative`.
+const COOPERATIVE: u32 = 2;
+
+/// A launch as the program says it.
+///
+/// # Safety
+///
+/// The parameters' pointers are what the kernel's parameters want.
+pub unsafe fn work_of(parameters: &KernelNodeParams) -> Result<Work, CudaError> {
+    let kernel = registry::kernel(parameters.function as usize)?.loaded()?;
+    let (arguments, extra) = (parameters.parameters as *const *const c_void, parameters.extra as *const *const c_void);
+    // SAFETY: the caller's promise.
+    let block = unsafe { launch::parameters(&kernel, arguments, extra)? };
+    let extents = [parameters.grid, parameters.block];
+    if extents.iter().flatten().any(|extent| *extent == 0) {
+        return Err(CudaError::InvalidValue);
+    }
+    Ok(Work::Kernel(Box::new(KernelWork {
+        name: Some(parameters.function),
+        device: kernel.device,
+        launch: Launch {
+            function: kernel.function(),
+            grid: parameters.grid,
+            block: parameters.block,
+            shared_memory_bytes: parameters.shared_bytes,
+            stream: 0,
+            parameters: block,
+            cooperative: false,
+        },
+        attributes: BTreeMap::new(),
+        shown: Vec::new(),
+    })))
+}
+
+/// The kernel of a launch.
+fn kernel_of(work: &KernelWork) -> Result<Arc<code::Kernel>, CudaError> {
+    match work.name {
+        Some(name) => registry::kernel(name as usize),
+        None => {
+            registry::kernel_of_function(work.device, &work.launch.function).ok_or(CudaError::InvalidDeviceFunction)
+        }
+    }
+}
+
+/// A launch as programs ask for it.
+pub fn parameters_of(work: &mut KernelWork) -> Result<KernelNodeParams, CudaError> {
+    let kernel = kernel_of(work)?;
+    let name = match work.name {
+        Some(name) => name,
+        None => registry::host_function(&kernel).map_or_else(|| kernel.handle(), |address| address as u64),
+    };
+    let loaded = kernel.loaded()?;
+    let addresses = work.show_parameters(&loaded.description().parameters);
+    Ok(KernelNodeParams {
+        function: name,
+        grid: work.launch.grid,
+        block: work.launch.block,
+        shared_bytes: work.launch.shared_memory_bytes,
+        parameters: addresses,
+        ..KernelNodeParams::default()
+    })
+}
+
+/// A new launch for a node, which keeps the attributes.
+pub fn replace(old: &Work, new: Work) -> Result<Work, CudaError> {
+    match (old, new) {
+        (Work::Kernel(old), Work::Kernel(mut new)) => {
+            new.attributes.clone_from(&old.attributes);
+            new.launch.cooperative = old.launch.cooperative;
+            Ok(Work::Kernel(new))
+        }
+        _ => Err(CudaError::InvalidValue),
+    }
+}
+
+/// The launch of a node as programs ask for it.
+pub fn get(node: u64) -> Result<KernelNodeParams, CudaError> {
+    with_node(node, |node| match &mut node.work {
+        Work::Kernel(kernel) => parameters_of(kernel),
+        _ => Err(CudaError::InvalidValue),
+    })
+}
+
+/// Replaces the launch of a kernel node, which keeps its attributes.
+pub fn set(node: u64, new: Work) -> Result<(), CudaError> {
+    with_node(node, |node| {
+        node.work = replace(&node.work, new)?;
+        Ok(())
+    })
+}
+
+/// An attribute of a kernel node (`cudaKernelNodeAttrID`).
+pub fn attribute(node: u64, attribute: u32) -> Result<[u64; 8], CudaError> {
+    const LAST: u32 = 18;
+    with_node(node, |node| match &node.work {
+        Work::Kernel(_) if !(1..=LAST).contains(&attribute) => Err(CudaError::InvalidValue),
+        Work::Kernel(kernel) if attribute == COOPERATIVE => {
+            Ok([u64::from(kernel.launch.cooperative), 0, 0, 0, 0, 0, 0, 0])
+        }
+        Work::Kernel(kernel) => Ok(kernel.attributes.get(&attribute).copied().unwrap_or_default()),
+        _ => Err(CudaError::InvalidValue),
+    })
+}
+
+/// Sets an attribute of a kernel node.
+pub fn set_attribute(node: u64, attribute: u32, value: [u64; 8]) -> Result<(), CudaError> {
+    self::attribute(node, attribute)?;
+    with_node(node, |node| {
+        let Work::Kernel(kernel) = &mut node.work else { return Err(CudaError::InvalidValue) };
+        if attribute == COOPERATIVE {
+            kernel.launch.cooperative = value[0] as u32 != 0;
+        }
+        kernel.attributes.insert(attribute, value);
+        Ok(())
+    })
+}
+
+/// Gives a kernel node the attributes of another one.
+pub fn copy_attributes(destination: u64, source: u64) -> Result<(), CudaError> {
+    let (attributes, cooperative) = with_node(source, |node| match &node.work {
+        Work::Kernel(kernel) => Ok((kernel.attributes.clone(), kernel.launch.cooperative)),
+        _ => Err(CudaError::InvalidValue),
+    })?;
+    with_node(destination, |node| {
+        let Work::Kernel(kernel) = &mut node.work else { return Err(CudaError::InvalidValue) };
+        kernel.attributes = attributes;
+        kernel.launch.cooperative = cooperative;
+        Ok(())
+    })
+}

@@ -1,0 +1,113 @@
+//! Nodes of any kind by one structure of parameters (`cudaGraphNodeParams`).
+
+use super::{Dependency, Work, allocation, executable, kernel, with_node};
+use crate::abi::copy::Memcpy3DParameters;
+use crate::abi::graph::{
+    GraphNodeParams, HostNodeParams, KernelNodeParams, MEMCPY_NODE_PARAMETERS, MemAllocNodeParams, MemsetParams,
+    node_type,
+};
+use balar_host::CudaError;
+use bytemuck::Zeroable;
+
+/// Values of `cudaGraphChildGraphNodeOwnership`, the second word of a child graph's parameters (CUDA 13).
+mod ownership {
+    pub const CLONE: u64 = 0;
+    pub const MOVE: u64 = 1;
+}
+
+/// What a node with these parameters does.
+///
+/// # Safety
+///
+/// If the node is a kernel, the parameters' pointers are what the kernel's parameters want.
+unsafe fn work_of(parameters: &GraphNodeParams) -> Result<Work, CudaError> {
+    match parameters.kind {
+        // SAFETY: the caller's promise.
+        node_type::KERNEL => unsafe { kernel::work_of(parameters.value::<KernelNodeParams>()) },
+        node_type::MEMCPY => Work::copy(&memcpy_parameters(parameters)),
+        node_type::MEMSET => Work::of_memset(parameters.value::<MemsetParams>()),
+        node_type::HOST => Work::host(*parameters.value::<HostNodeParams>()),
+        node_type::GRAPH => Ok(Work::Graph(parameters.value[0])),
+        node_type::EMPTY => Ok(Work::Empty),
+        node_type::WAIT_EVENT => Work::event_wait(parameters.value[0]),
+        node_type::EVENT_RECORD => Work::event_record(parameters.value[0]),
+        node_type::MEM_FREE => Work::free(parameters.value[0]),
+        node_type::SEMAPHORE_SIGNAL | node_type::SEMAPHORE_WAIT | node_type::CONDITIONAL => {
+            Err(CudaError::NotSupported)
+        }
+        _ => Err(CudaError::InvalidValue),
+    }
+}
+
+fn memcpy_parameters(parameters: &GraphNodeParams) -> Memcpy3DParameters {
+    let words = &bytemuck::bytes_of(&parameters.value)[8 * MEMCPY_NODE_PARAMETERS..];
+    *bytemuck::from_bytes(&words[..size_of::<Memcpy3DParameters>()])
+}
+
+/// Adds a node. The address of memory that it allocates is written into the parameters.
+///
+/// # Safety
+///
+/// As [`work_of`].
+pub unsafe fn add(graph: u64, after: &[Dependency], parameters: &mut GraphNodeParams) -> Result<u64, CudaError> {
+    match parameters.kind {
+        node_type::MEM_ALLOC => allocation::add_node(graph, after, parameters.value_mut::<MemAllocNodeParams>()),
+        node_type::GRAPH => match parameters.value[1] & 0xffff_ffff {
+            ownership::CLONE => super::add(graph, after, Work::Graph(parameters.value[0])),
+            ownership::MOVE => super::add_moved(graph, after, parameters.value[0]),
+            _ => Err(CudaError::InvalidValue),
+        },
+        // SAFETY: the caller's promise.
+        _ => super::add(graph, after, unsafe { work_of(parameters)? }),
+    }
+}
+
+/// Replaces what a node does by something of the same kind.
+///
+/// # Safety
+///
+/// As [`work_of`].
+pub unsafe fn set(node: u64, parameters: &GraphNodeParams) -> Result<(), CudaError> {
+    // SAFETY: the caller's promise.
+    match unsafe { work_of(parameters)? } {
+        Work::Graph(_) | Work::Free(_) => Err(CudaError::InvalidValue),
+        work @ Work::Kernel(_) => kernel::set(node, work),
+        work => super::set(node, work),
+    }
+}
+
+/// Replaces what a node of an executable graph does by something of the same kind.
+///
+/// # Safety
+///
+/// As [`work_of`].
+pub unsafe fn set_in_executable(executable: u64, node: u64, parameters: &GraphNodeParams) -> Result<(), CudaError> {
+    // SAFETY: the caller's promise.
+    executable::set(executable, node, unsafe { work_of(parameters)? })
+}
+
+/// The parameters of a node.
+pub fn get(node: u64) -> Result<GraphNodeParams, CudaError> {
+    with_node(node, |node| parameters_of(&mut node.work))
+}
+
+fn parameters_of(work: &mut Work) -> Result<GraphNodeParams, CudaError> {
+    let mut parameters = GraphNodeParams::zeroed();
+    parameters.kind = work.kind();
+    match work {
+        Work::Kernel(kernel) => *parameters.value_mut() = kernel::parameters_of(kernel)?,
+        Work::Copy(_) => {
+            let copy = work.copy_parameters()?;
+            let words = &mut bytemuck::bytes_of_mut(&mut parameters.value)[8 * MEMCPY_NODE_PARAMETERS..];
+            words[..size_of::<Memcpy3DParameters>()].copy_from_slice(bytemuck::bytes_of(&copy));
+        }
+        Work::Memset(_) => *parameters.value_mut() = work.memset_parameters()?,
+        Work::Host(host) => *parameters.value_mut() = *host,
+        Work::Graph(handle) | Work::EventRecord(handle) | Work::EventWait(handle) | Work::Free(handle) => {
+            parameters.value[0] = *handle;
+        }
+        Work::Empty => {}
+        Work::Allocate(_) => *parameters.value_mut() = allocation::parameters_of(work)?,
+    }
+    Ok(parameters)
+}

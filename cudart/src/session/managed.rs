@@ -1,0 +1,210 @@
+//! Managed memory, and advice about it. Every page is resident wherever it is used: advice changes nothing, and is kept.
+
+use super::operation::{self, Operation};
+use super::process;
+use super::ranges::{self, Place, Sharing};
+use crate::abi::arguments::In;
+use crate::abi::pool::{MemLocation, location_type};
+use crate::abi::stream::StreamHandle;
+use balar_host::{Call, CudaError};
+use std::collections::BTreeMap;
+use std::ffi::{c_int, c_void};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// `cudaCpuDeviceId`.
+const CPU: c_int = -1;
+/// `cudaInvalidDeviceId`.
+const INVALID: c_int = -2;
+/// `cudaMemAttachGlobal`, `cudaMemAttachHost`.
+const ATTACHMENTS: std::ops::RangeInclusive<u32> = 1..=2;
+
+const NOWHERE: MemLocation = MemLocation { kind: 0, id: INVALID };
+
+/// The location that a number of the older functions means: a device, or `cudaCpuDeviceId`.
+pub fn location_of(device: c_int) -> MemLocation {
+    if device == CPU {
+        MemLocation { kind: location_type::HOST, id: 0 }
+    } else {
+        MemLocation { kind: location_type::DEVICE, id: device }
+    }
+}
+
+/// The device at a location; `None` for the host.
+fn device_at(location: MemLocation) -> Result<Option<u32>, CudaError> {
+    match location.kind {
+        location_type::DEVICE => process::device_of(location.id).map(|_| Some(location.id as u32)),
+        location_type::HOST | location_type::HOST_NUMA | location_type::HOST_NUMA_CURRENT => Ok(None),
+        _ => Err(CudaError::InvalidValue),
+    }
+}
+
+/// A location as a number of the older functions.
+fn number_of(location: MemLocation) -> c_int {
+    match location.kind {
+        0 => INVALID,
+        location_type::DEVICE => location.id,
+        _ => CPU,
+    }
+}
+
+/// What the program has advised, by the start of the allocation.
+static ADVICE: Mutex<BTreeMap<u64, Advice>> = Mutex::new(BTreeMap::new());
+
+#[derive(Clone, Debug)]
+struct Advice {
+    read_mostly: bool,
+    preferred: MemLocation,
+    accessed_by: Vec<c_int>,
+    prefetched: MemLocation,
+}
+
+impl Default for Advice {
+    fn default() -> Self {
+        Advice { read_mostly: false, preferred: NOWHERE, accessed_by: Vec::new(), prefetched: NOWHERE }
+    }
+}
+
+fn advice() -> MutexGuard<'static, BTreeMap<u64, Advice>> {
+    ADVICE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Allocates managed memory.
+pub fn allocate(bytes: usize, flags: u32) -> Result<u64, CudaError> {
+    if bytes == 0 || !ATTACHMENTS.contains(&flags) {
+        return Err(CudaError::InvalidValue);
+    }
+    ranges::allocate(Sharing::Managed, bytes as u64, flags)
+}
+
+/// The start of the managed allocation that the range is in.
+fn managed(address: u64, bytes: usize) -> Result<u64, CudaError> {
+    process::description()?;
+    if bytes == 0 || !matches!(ranges::place(address, bytes as u64), Place::Managed(_)) {
+        return Err(CudaError::InvalidValue);
+    }
+    Ok(ranges::find(address).map_or(address, |range| range.start))
+}
+
+/// The end of managed memory: nothing advised is kept.
+pub fn forget(start: u64) {
+    advice().remove(&start);
+}
+
+/// Keeps advice about managed memory (`cudaMemAdvise`).
+pub fn advise(address: u64, bytes: usize, kind: c_int, location: MemLocation) -> Result<(), CudaError> {
+    let start = managed(address, bytes)?;
+    if (3..=6).contains(&kind) && kind != 4 {
+        device_at(location)?;
+    }
+    let mut all = advice();
+    let advice = all.entry(start).or_default();
+    let number = number_of(location);
+    match kind {
+        1 => advice.read_mostly = true,
+        2 => advice.read_mostly = false,
+        3 => advice.preferred = location,
+        4 => advice.preferred = NOWHERE,
+        5 => {
+            if !advice.accessed_by.contains(&number) {
+                advice.accessed_by.push(number);
+            }
+        }
+        6 => advice.accessed_by.retain(|other| *other != number),
+        _ => return Err(CudaError::InvalidValue),
+    }
+    Ok(())
+}
+
+/// Prefetches managed memory to a location, in the order of a stream. `flags` are 0.
+pub fn prefetch(
+    address: u64,
+    bytes: usize,
+    location: MemLocation,
+    flags: u32,
+    stream: StreamHandle,
+) -> Result<(), CudaError> {
+    if flags != 0 {
+        return Err(CudaError::InvalidValue);
+    }
+    let start = managed(address, bytes)?;
+    let device = device_at(location)?;
+    advice().entry(start).or_default().prefetched = location;
+    let call = Call::Prefetch { pointer: address, bytes: bytes as u64, device, stream: 0 };
+    operation::enqueue(stream, Operation::Call(call), true).map(|_| ())
+}
+
+/// Writes the value of a `cudaMemRangeAttribute`.
+///
+/// # Safety
+///
+/// `place` is null or valid for writing `room` bytes.
+pub unsafe fn attribute(
+    place: *mut c_void,
+    room: usize,
+    attribute: c_int,
+    address: u64,
+    bytes: usize,
+) -> Result<(), CudaError> {
+    let start = managed(address, bytes)?;
+    if place.is_null() || room < size_of::<c_int>() || !room.is_multiple_of(size_of::<c_int>()) {
+        return Err(CudaError::InvalidValue);
+    }
+    let advice = advice().get(&start).cloned().unwrap_or_default();
+    let values = match attribute {
+        1 => vec![c_int::from(advice.read_mostly)],
+        2 => vec![number_of(advice.preferred)],
+        3 => {
+            let mut devices = advice.accessed_by;
+            devices.resize(room / size_of::<c_int>(), INVALID);
+            devices
+        }
+        4 => vec![number_of(advice.prefetched)],
+        5 => vec![advice.preferred.kind as c_int],
+        6 => vec![advice.preferred.id],
+        7 => vec![advice.prefetched.kind as c_int],
+        8 => vec![advice.prefetched.id],
+        _ => return Err(CudaError::InvalidValue),
+    };
+    for (index, value) in values.into_iter().enumerate() {
+        // SAFETY: there is room for as many as `room` says, and for one at least.
+        unsafe { place.cast::<c_int>().add(index).write_unaligned(value) };
+    }
+    Ok(())
+}
+
+/// Writes the values of several attributes.
+///
+/// # Safety
+///
+/// The arrays have `count` entries, each a place and the bytes that it has.
+pub unsafe fn attributes(
+    places: In<*mut c_void>,
+    rooms: In<usize>,
+    kinds: In<c_int>,
+    count: usize,
+    (address, bytes): (u64, usize),
+) -> Result<(), CudaError> {
+    if count == 0 {
+        return Err(CudaError::InvalidValue);
+    }
+    let (places, rooms, kinds) = (places.array(count)?, rooms.array(count)?, kinds.array(count)?);
+    for ((place, room), kind) in places.into_iter().zip(rooms).zip(kinds) {
+        // SAFETY: the caller's promise.
+        unsafe { attribute(place, room, kind, address, bytes)? };
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn locations_are_devices_or_the_host() {
+        assert_eq!(device_at(location_of(CPU)), Ok(None));
+        assert_eq!(location_of(3), MemLocation { kind: 1, id: 3 });
+        assert_eq!(number_of(location_of(CPU)), CPU);
+        assert_eq!(device_at(NOWHERE), Err(CudaError::InvalidValue));
+        assert_eq!(number_of(NOWHERE), INVALID);
+    }
+}

@@ -1,0 +1,200 @@
+//! Modules, which belong to a device, and libraries, which any device can use; their kernels and variables.
+
+use super::code::{self, Code, Image, Kernel};
+use super::handles::{Handles, Kind};
+use super::{connection, context, texture_reference, thread};
+use balar_host::call::{ModuleVariable, VariableKind};
+use balar_host::{Call, CudaError};
+use std::collections::BTreeMap;
+use std::ffi::{CString, c_char};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Code of one device.
+#[derive(Clone)]
+struct LoadedModule {
+    code: Arc<Code>,
+    device: u32,
+    /// The library that it is of, which ends it.
+    library: Option<u64>,
+}
+
+static MODULES: Handles<LoadedModule> = Handles::new(Kind::Module);
+static LIBRARIES: Handles<Arc<Code>> = Handles::new(Kind::Library);
+
+/// A kernel that the program asked for by its name: the code, the name, and the device if it is that of a module.
+type KernelKey = (usize, Arc<str>, Option<u32>);
+/// The same name gives the same handle.
+static KERNELS: Mutex<BTreeMap<KernelKey, Arc<Kernel>>> = Mutex::new(BTreeMap::new());
+
+/// Loads images on the current device.
+pub fn load(name: &str, images: Vec<Image>) -> Result<u64, CudaError> {
+    let (_, device) = context::current()?;
+    let code = Code::new(name, images);
+    code.on(device)?;
+    Ok(MODULES.insert(LoadedModule { code, device, library: None }))
+}
+
+/// Ends a module.
+pub fn unload(module: u64) -> Result<(), CudaError> {
+    if MODULES.get(module)?.library.is_some() {
+        return Err(CudaError::NotPermitted);
+    }
+    end(&MODULES.remove(module)?.code)
+}
+
+/// Makes code that any device loads when it needs it.
+pub fn load_library(name: &str, images: Vec<Image>) -> Result<u64, CudaError> {
+    let code = Code::new(name, images);
+    // If it is known which device the code is for, errors in the code are errors of this call.
+    if let Ok((_, device)) = context::current() {
+        code.on(device)?;
+    }
+    Ok(LIBRARIES.insert(code))
+}
+
+/// Ends a library, and the modules of it.
+pub fn unload_library(library: u64) -> Result<(), CudaError> {
+    let code = LIBRARIES.remove(library)?;
+    MODULES.retain(|_, module| module.library != Some(library));
+    end(&code)
+}
+
+/// The module of a library for the current context.
+pub fn of_library(library: u64) -> Result<u64, CudaError> {
+    let code = LIBRARIES.get(library)?;
+    let (_, device) = context::current()?;
+    code.on(device)?;
+    let known = MODULES.find(|module| module.library == Some(library) && module.device == device);
+    Ok(known.unwrap_or_else(|| MODULES.insert(LoadedModule { code, device, library: Some(library) })))
+}
+
+/// The module that a kernel is of.
+pub fn of_kernel(kernel: &Kernel) -> Result<u64, CudaError> {
+    let device = kernel.device();
+    let known = MODULES.find(|module| Arc::ptr_eq(&module.code, &kernel.code) && module.device == device);
+    known.ok_or(CudaError::InvalidResourceHandle)
+}
+
+/// The library that a kernel is of.
+pub fn library_of_kernel(kernel: &Kernel) -> Result<u64, CudaError> {
+    LIBRARIES.find(|code| Arc::ptr_eq(code, &kernel.code)).ok_or(CudaError::InvalidResourceHandle)
+}
+
+/// The function of this name in a module.
+pub fn function(module: u64, name: &str) -> Result<u64, CudaError> {
+    let LoadedModule { code, device, .. } = MODULES.get(module)?;
+    kernel(&code, name, Some(device))
+}
+
+/// The functions of a module.
+pub fn functions(module: u64) -> Result<Vec<u64>, CudaError> {
+    let LoadedModule { code, device, .. } = MODULES.get(module)?;
+    let loaded = code.on(device)?;
+    loaded.functions.keys().map(|name| kernel(&code, name, Some(device))).collect()
+}
+
+/// How many functions a module has.
+pub fn function_count(module: u64) -> Result<usize, CudaError> {
+    let LoadedModule { code, device, .. } = MODULES.get(module)?;
+    Ok(code.on(device)?.functions.len())
+}
+
+/// The variable of this name in a module.
+pub fn global(module: u64, name: &str) -> Result<ModuleVariable, CudaError> {
+    let LoadedModule { code, device, .. } = MODULES.get(module)?;
+    variable(&code, name, device)
+}
+
+/// The kernel of this name in a library.
+pub fn library_kernel(library: u64, name: &str) -> Result<u64, CudaError> {
+    kernel(&LIBRARIES.get(library)?, name, None)
+}
+
+/// The kernels of a library.
+pub fn library_kernels(library: u64) -> Result<Vec<u64>, CudaError> {
+    let code = LIBRARIES.get(library)?;
+    let loaded = code.on(thread::device())?;
+    loaded.functions.keys().map(|name| kernel(&code, name, None)).collect()
+}
+
+/// How many kernels a library has.
+pub fn library_kernel_count(library: u64) -> Result<usize, CudaError> {
+    Ok(LIBRARIES.get(library)?.on(thread::device())?.functions.len())
+}
+
+/// The variable of this name in a library, on the current device.
+pub fn library_global(library: u64, name: &str) -> Result<ModuleVariable, CudaError> {
+    variable(&LIBRARIES.get(library)?, name, thread::device())
+}
+
+/// The managed variable of this name in a library.
+pub fn library_managed(library: u64, name: &str) -> Result<ModuleVariable, CudaError> {
+    let variable = library_global(library, name)?;
+    if variable.kind == VariableKind::Managed { Ok(variable) } else { Err(CudaError::SymbolNotFound) }
+}
+
+/// Ends code: its modules, and the handles of its kernels.
+fn end(code: &Arc<Code>) -> Result<(), CudaError> {
+    kernels().retain(|_, kernel| !Arc::ptr_eq(&kernel.code, code));
+    code::forget_kernels(code);
+    let mut outcome = Ok(());
+    for (device, module) in code.take_modules() {
+        texture_reference::forget(device, module.number);
+        outcome = outcome.and(connection::call_on(device, &Call::ModuleUnload { module: module.number }).map(|_| ()));
+    }
+    outcome
+}
+
+fn kernels() -> std::sync::MutexGuard<'static, BTreeMap<KernelKey, Arc<Kernel>>> {
+    KERNELS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The kernel of this name, which the code must have.
+fn kernel(code: &Arc<Code>, name: &str, device: Option<u32>) -> Result<u64, CudaError> {
+    let loaded = code.on(device.unwrap_or_else(thread::device))?;
+    let (name, _) = loaded.functions.get_key_value(name).ok_or(CudaError::SymbolNotFound)?;
+    let key = (Arc::as_ptr(code) as usize, name.clone(), device);
+    let kernel = kernels().entry(key).or_insert_with(|| Kernel::new(code.clone(), name.clone(), device)).clone();
+    Ok(kernel.handle())
+}
+
+/// The variable of this name.
+fn variable(code: &Arc<Code>, name: &str, device: u32) -> Result<ModuleVariable, CudaError> {
+    let loaded = code.on(device)?;
+    let variable = loaded.variables.get(name).cloned().ok_or(CudaError::SymbolNotFound)?;
+    match variable.kind {
+        VariableKind::Global | VariableKind::Constant | VariableKind::Managed => Ok(variable),
+        VariableKind::Texture | VariableKind::Surface => Err(CudaError::SymbolNotFound),
+    }
+}
+
+/// The texture or surface reference of this name: the simulator's module, the device, and the name as it knows it.
+pub fn reference(module: u64, name: &str, kind: VariableKind) -> Result<(u32, u32, Arc<str>), CudaError> {
+    let LoadedModule { code, device, .. } = MODULES.get(module)?;
+    let loaded = code.on(device)?;
+    match loaded.variables.get(name) {
+        Some(variable) if variable.kind == kind => Ok((loaded.number, device, variable.name.clone())),
+        _ => Err(CudaError::SymbolNotFound),
+    }
+}
+
+/// The name of a kernel as C has it, for as long as the process lives.
+pub fn name_for_c(kernel: &Kernel) -> *const c_char {
+    static NAMES: Mutex<BTreeMap<Arc<str>, CString>> = Mutex::new(BTreeMap::new());
+    let mut names = NAMES.lock().unwrap_or_else(PoisonError::into_inner);
+    // An entry's text stays where it is: it is on the heap, and no entry is ever removed.
+    let name = names.entry(kernel.name.clone());
+    name.or_insert_with(|| CString::new(&*kernel.name).unwrap_or_default()).as_ptr()
+}
+
+/// The offset and the bytes of a kernel's parameter.
+pub fn parameter(kernel: &Kernel, index: usize) -> Result<(usize, usize), CudaError> {
+    let loaded = kernel.loaded()?;
+    let &(offset, bytes) = loaded.description().parameters.get(index).ok_or(CudaError::InvalidValue)?;
+    Ok((offset as usize, bytes as usize))
+}
+
+/// How many parameters a kernel has.
+pub fn parameter_count(kernel: &Kernel) -> Result<usize, CudaError> {
+    Ok(kernel.loaded()?.description().parameters.len())
+}

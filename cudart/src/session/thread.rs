@@ -1,0 +1,105 @@
+//! What CUDA keeps for each host thread.
+
+use super::connection::Connection;
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::ffi::c_void;
+use std::sync::OnceLock;
+
+/// The state of a thread.
+#[derive(Default)]
+pub struct Thread {
+    /// The current device.
+    pub device: Cell<u32>,
+    /// Launch configurations (`__cudaPushCallConfiguration`) that no launch has taken yet.
+    pub configurations: RefCell<Vec<Configuration>>,
+    /// The thread's tunnel, from its first call on.
+    pub(super) connection: RefCell<Option<Connection>>,
+    /// The thread's own default streams: the simulator's numbers by device.
+    pub default_streams: RefCell<BTreeMap<u32, u32>>,
+    /// Whether the default stream of the function being called is the thread's own.
+    default_stream_of_thread: Cell<bool>,
+    /// Stream capture's mode of the thread (`cudaThreadExchangeStreamCaptureMode`).
+    pub capture_mode: Cell<i32>,
+    /// Contexts of the driver that were made current, the last on top.
+    pub contexts: RefCell<Vec<u64>>,
+}
+
+/// A launch configuration, between `<<<...>>>` and the launch.
+#[derive(Clone, Copy, Debug)]
+pub struct Configuration {
+    /// Blocks.
+    pub grid: crate::abi::arguments::Dim3,
+    /// Threads of a block.
+    pub block: crate::abi::arguments::Dim3,
+    /// Dynamic shared memory, bytes.
+    pub shared_bytes: usize,
+    /// The stream's handle.
+    pub stream: usize,
+}
+
+thread_local! {
+    // No destructor: at the process's end destructors of the program's own objects run after those of the main thread's locals.
+    static THREAD: Cell<*const Thread> = const { Cell::new(std::ptr::null()) };
+}
+
+/// Calls `use_it` with the state of the calling thread.
+pub fn with<T>(use_it: impl FnOnce(&Thread) -> T) -> T {
+    let mut pointer = THREAD.get();
+    if pointer.is_null() {
+        pointer = Box::into_raw(Box::<Thread>::default());
+        THREAD.set(pointer);
+        end_with_thread(pointer);
+    }
+    // SAFETY: the pointer is this thread's, from a box that lives until the thread's end.
+    use_it(unsafe { &*pointer })
+}
+
+/// Arranges that the state is dropped when the thread ends. The main thread's state stays until the process has ended.
+fn end_with_thread(pointer: *const Thread) {
+    static KEY: OnceLock<Option<libc::pthread_key_t>> = OnceLock::new();
+    let key = KEY.get_or_init(|| {
+        let mut key = 0;
+        // SAFETY: `key` is valid for the call; `end` takes what `pthread_setspecific` was given.
+        (unsafe { libc::pthread_key_create(&raw mut key, Some(end)) } == 0).then_some(key)
+    });
+    if let Some(key) = key {
+        // SAFETY: the key exists. If it cannot be set, the state is never dropped, which is harmless.
+        unsafe { libc::pthread_setspecific(*key, pointer.cast()) };
+    }
+}
+
+unsafe extern "C" fn end(state: *mut c_void) {
+    THREAD.set(std::ptr::null());
+    // SAFETY: the pointer that `with` made of a box, which nothing else frees; the thread no longer uses it.
+    drop(unsafe { Box::from_raw(state.cast::<Thread>()) });
+}
+
+/// Calls a function whose default stream is the thread's own.
+pub fn with_default_stream_of_thread<T>(call: impl FnOnce() -> T) -> T {
+    let before = with(|thread| thread.default_stream_of_thread.replace(true));
+    let result = call();
+    with(|thread| thread.default_stream_of_thread.set(before));
+    result
+}
+
+/// Whether the default stream of the function being called is the thread's own.
+pub fn default_stream_is_of_thread() -> bool {
+    with(|thread| thread.default_stream_of_thread.get())
+}
+
+/// The thread's current device.
+pub fn device() -> u32 {
+    with(|thread| thread.device.get())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_default_stream_is_the_threads_only_within_such_a_call() {
+        assert!(with_default_stream_of_thread(default_stream_is_of_thread));
+        assert!(!default_stream_is_of_thread());
+    }
+}
