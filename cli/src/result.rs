@@ -329,6 +329,7 @@ impl<'a> From<&'a StatisticRow> for StatisticEntry<'a> {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use balar_protocol::ProcessId;
     use balar_protocol::cuda::LaunchId;
     use balar_protocol::statistics::{ProgramOutcome, StatisticDefinition};
 

@@ -57,7 +57,7 @@ fn connections_stand_alone() {
                     requests.lock().expect("no panic").push((request.device, request.call));
                     server.complete(thread, result);
                 }
-                Next::Waiting => {}
+                Next::Waiting | Next::ProcessEnds { .. } => {}
                 Next::End { .. } => return,
             }
         }

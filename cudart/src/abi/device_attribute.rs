@@ -183,7 +183,7 @@ attributes! {
         MEMORY_POOL_SUPPORTED_HANDLE_TYPES = 119, "MemoryPoolSupportedHandleTypes": 0;
         CLUSTER_LAUNCH = 120, "ClusterLaunch": 0;
         DEFERRED_MAPPING_CUDA_ARRAY_SUPPORTED = 121, "DeferredMappingCudaArraySupported": 0;
-        IPC_EVENT_SUPPORT = 125, "IpcEventSupport": 0;
+        IPC_EVENT_SUPPORT = 125, "IpcEventSupport": 1;
         MEM_SYNC_DOMAIN_COUNT = 126, "MemSyncDomainCount": 1;
         NUMA_CONFIG = 130, "NumaConfig": 0;
         NUMA_ID = 131, "NumaId": -1;

@@ -11,6 +11,7 @@ pub mod driver;
 pub mod exports;
 pub mod function;
 pub mod graph;
+pub mod ipc;
 pub mod jit;
 pub mod launch;
 #[cfg(test)]

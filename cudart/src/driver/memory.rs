@@ -31,8 +31,9 @@ fn write_attribute(place: *mut c_void, attribute: u32, known: &Known) -> Outcome
         7 => write(place, known.base),
         8 => write(place, u32::from(known.kind == AllocationKind::Managed)),
         9 => write(place, known.device as c_int),
-        // No memory can be shared with other processes.
-        10 | 15 => byte(false),
+        // Memory of devices can be shared with other processes.
+        10 => byte(known.kind == AllocationKind::Device),
+        15 => byte(false),
         11 | 19 => write(place, known.base),
         12 | 18 => write(place, known.bytes),
         13 => byte(true),

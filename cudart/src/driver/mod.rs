@@ -9,6 +9,7 @@ pub mod error;
 pub mod executable;
 pub mod function;
 pub mod graph;
+pub mod ipc;
 pub mod launch;
 pub mod link;
 pub mod memory;

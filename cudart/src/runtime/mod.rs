@@ -14,6 +14,7 @@ pub mod fill;
 pub mod function;
 pub mod graph;
 pub mod host_memory;
+pub mod ipc;
 pub mod last_error;
 pub mod launch;
 pub mod library;

@@ -1,18 +1,13 @@
-//! Functions about things that a simulated node does not have: other processes' memory and events, memory and semaphores of other
-//! interfaces, graphics, green contexts. They refuse as CUDA does on a system without them; what works on handles finds none.
+//! Functions about things that a simulated node does not have: memory and semaphores of other interfaces, graphics, green contexts. They refuse as CUDA does on a system without them; what works on handles finds none.
 
 use crate::abi::arguments::Out;
 use crate::abi::stream::StreamHandle;
 use crate::runtime_api;
-use crate::session::event::{self, EVENTS};
-use crate::session::ranges::{self, Place};
+use crate::session::event;
 use crate::session::stream;
 use crate::session::{graph, process};
 use balar_host::CudaError;
 use std::ffi::{c_int, c_void};
-
-/// `cudaIpcMemHandle_t` and `cudaIpcEventHandle_t`, which are passed by value.
-pub type IpcHandle = [u64; 8];
 
 /// A handle of something that was never made.
 fn no_such_handle() -> Result<(), CudaError> {
@@ -32,35 +27,6 @@ fn no_such_node(node: u64) -> Result<(), CudaError> {
 }
 
 runtime_api! {
-    fn cudaIpcGetMemHandle(handle: Out<IpcHandle>, pointer: u64) {
-        handle.check()?;
-        match ranges::place(pointer, 1) {
-            Place::Device(_) => not_supported(),
-            _ => Err(CudaError::InvalidValue),
-        }
-    }
-
-    fn cudaIpcGetEventHandle(handle: Out<IpcHandle>, event: u64) {
-        const INTERPROCESS: u32 = 4;
-        handle.check()?;
-        let flags = EVENTS.with(event, |event| event.flags)?;
-        if flags & INTERPROCESS == 0 { Err(CudaError::InvalidResourceHandle) } else { not_supported() }
-    }
-
-    // The handle's 64 bytes are passed in memory, after the arguments in registers: nothing of them is needed.
-    fn cudaIpcOpenMemHandle(_pointer: Out<u64>) {
-        not_supported()
-    }
-
-    fn cudaIpcOpenEventHandle(_event: Out<u64>) {
-        not_supported()
-    }
-
-    fn cudaIpcCloseMemHandle(_pointer: u64) {
-        process::description()?;
-        Err(CudaError::InvalidValue)
-    }
-
     fn cudaImportExternalMemory(memory: Out<u64>, _description: *const c_void) {
         memory.check()?;
         not_supported()

@@ -10,9 +10,9 @@ use balar_host::{Call, CallResult, CudaError};
 /// `cudaEventBlockingSync`.
 const BLOCKING_SYNC: u32 = 1;
 /// `cudaEventDisableTiming`.
-const DISABLE_TIMING: u32 = 2;
+pub const DISABLE_TIMING: u32 = 2;
 /// `cudaEventInterprocess`.
-const INTERPROCESS: u32 = 4;
+pub const INTERPROCESS: u32 = 4;
 
 /// An event that the program made.
 #[derive(Clone, Debug)]

@@ -20,6 +20,7 @@ pub mod graph;
 pub mod handles;
 pub mod host_memory;
 pub mod image;
+pub mod ipc;
 pub mod launch;
 pub mod managed;
 pub mod memory;
