@@ -7,7 +7,7 @@
 //! | [`session`] | what both APIs are made of: the connection to the simulator, threads, contexts, devices, memory, streams, events, capture, graphs, registered and loaded code |
 //! | [`runtime`], [`driver`] | the exported functions: each reads its arguments, calls the session, and converts the error to a code of its API |
 //! | [`nvrtc`] | what NVRTC gives programs that ask it for machine code |
-//! | [`unimplemented`] | what the other names lead to |
+//! | [`mod@unimplemented`] | what the other names lead to |
 //! | [`stub_library`] | the small libraries that lead from NVIDIA's names to these functions; the simulator writes them before a run |
 //!
 //! Imports point one way: `abi` <- `session` <- `runtime`, `driver` and `nvrtc` <- `unimplemented`; `stub_library` knows `abi` alone.

@@ -66,6 +66,8 @@ int main(int argc, char **argv) {
     }
     own = total[0];
     MPI_Reduce(&own, &all, 1, MPI_UNSIGNED_LONG_LONG, MPI_SUM, 0, MPI_COMM_WORLD);
+    // Nobody frees what another rank may still read.
+    MPI_Barrier(MPI_COMM_WORLD);
     CHECK(cudaFree(part));
     CHECK(cudaFree(total));
     MPI_Finalize();

@@ -12,7 +12,7 @@ pub struct Library {
     table: &'static str,
 }
 
-/// The runtime libraries and the driver library that [`crate::stub_library`] writes.
+/// The runtime libraries and the driver library that programs find.
 pub const LIBRARIES: [Library; 4] = [
     Library {
         soname: "libcudart.so.11.0",

@@ -48,7 +48,7 @@ fn memcpy_parameters(parameters: &GraphNodeParams) -> Memcpy3DParameters {
 ///
 /// # Safety
 ///
-/// As [`work_of`].
+/// If the node is a kernel, the parameters' pointers are what the kernel's parameters want.
 pub unsafe fn add(graph: u64, after: &[Dependency], parameters: &mut GraphNodeParams) -> Result<u64, CudaError> {
     match parameters.kind {
         node_type::MEM_ALLOC => allocation::add_node(graph, after, parameters.value_mut::<MemAllocNodeParams>()),
@@ -66,7 +66,7 @@ pub unsafe fn add(graph: u64, after: &[Dependency], parameters: &mut GraphNodePa
 ///
 /// # Safety
 ///
-/// As [`work_of`].
+/// If the node is a kernel, the parameters' pointers are what the kernel's parameters want.
 pub unsafe fn set(node: u64, parameters: &GraphNodeParams) -> Result<(), CudaError> {
     // SAFETY: the caller's promise.
     match unsafe { work_of(parameters)? } {
@@ -80,7 +80,7 @@ pub unsafe fn set(node: u64, parameters: &GraphNodeParams) -> Result<(), CudaErr
 ///
 /// # Safety
 ///
-/// As [`work_of`].
+/// If the node is a kernel, the parameters' pointers are what the kernel's parameters want.
 pub unsafe fn set_in_executable(executable: u64, node: u64, parameters: &GraphNodeParams) -> Result<(), CudaError> {
     // SAFETY: the caller's promise.
     executable::set(executable, node, unsafe { work_of(parameters)? })
