@@ -2,6 +2,7 @@
 
 #![expect(clippy::disallowed_types, reason = "the test waits for processes in real time")]
 
+use balar_host::call::CopyEnd;
 use balar_host::tunnel::{Client, Control, ProgramEnd, Role, Server, ServerOptions, SocketFolder, VERSION};
 use balar_host::{Bytes, Call, CallResult, CudaError, Host, Next, NodeDescription, Request};
 use balar_protocol::ProcessId;
@@ -113,12 +114,12 @@ fn memory() -> Answer {
     let mut kept: Arc<[u8]> = Arc::from([]);
     Box::new(move |request| {
         Some(match &request.call {
-            Call::MemcpyHostToDevice { data, .. } => {
+            Call::Copy { source: CopyEnd::Bytes(data), .. } => {
                 kept = data.data().expect("filled in").clone();
                 CallResult::None
             }
-            Call::MemcpyDeviceToHost { bytes, .. } => {
-                CallResult::Data(Bytes::from(kept[..usize::try_from(*bytes).expect("short")].to_vec()))
+            Call::Copy { destination: CopyEnd::Bytes(absent), .. } => {
+                CallResult::Data(Bytes::from(kept[..usize::try_from(absent.len()).expect("short")].to_vec()))
             }
             Call::DeviceReset => CallResult::None,
             _ => CallResult::Error(CudaError::NotSupported),
@@ -128,13 +129,13 @@ fn memory() -> Answer {
 
 fn upload(client: &mut Client, parts: &[u8]) -> CallResult {
     let data = Bytes::absent(parts.len() as u64);
-    let call = Call::MemcpyHostToDevice { destination: 1, data, stream: 0, asynchronous: false };
+    let call = Call::copy_to_device(1, data, 0, false);
     client.call(0, 0, &call, &[parts], &mut |_, _| {}).expect("answered").result
 }
 
 fn download(client: &mut Client, bytes: usize) -> Vec<u8> {
     let mut out = vec![0; bytes];
-    let call = Call::MemcpyDeviceToHost { source: 1, bytes: bytes as u64, transfer: 0, stream: 0, asynchronous: false };
+    let call = Call::copy_from_device(1, bytes as u64, 0, 0, false);
     let mut came = 0;
     let mut sink = |offset: u64, part: &[u8]| {
         let start = usize::try_from(offset).expect("short");
@@ -197,7 +198,7 @@ fn threads_have_numbers_of_their_own_and_do_not_disturb_each_other() {
         Box::new(move |request| {
             seen.lock().expect("no panic").insert(request.thread);
             match &request.call {
-                Call::MemcpyHostToDevice { data, .. } => Some(CallResult::Data(data.clone())),
+                Call::Copy { source: CopyEnd::Bytes(data), .. } => Some(CallResult::Data(data.clone())),
                 // Returns when simulated time goes on.
                 Call::DeviceSynchronize => None,
                 _ => Some(CallResult::None),
@@ -212,7 +213,7 @@ fn threads_have_numbers_of_their_own_and_do_not_disturb_each_other() {
                 for round in 0..100 {
                     let sent = pattern(1 + round * 7000, number * 1000 + round);
                     let data = Bytes::absent(sent.len() as u64);
-                    let call = Call::MemcpyHostToDevice { destination: 0, data, stream: 0, asynchronous: false };
+                    let call = Call::copy_to_device(0, data, 0, false);
                     let mut back = vec![0; sent.len()];
                     let mut sink = |offset: u64, part: &[u8]| {
                         let start = usize::try_from(offset).expect("short");
