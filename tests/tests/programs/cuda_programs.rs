@@ -5,9 +5,7 @@
 
 #![expect(clippy::print_stdout, reason = "says how many programs were built and run, or why none was")]
 
-mod cuda_toolchain;
-
-use cuda_toolchain::{Compiler, Toolchain};
+use crate::cuda_toolchain::{Compiler, Toolchain};
 use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
