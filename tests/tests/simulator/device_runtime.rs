@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 
 fn run(steps: Vec<Step>, threads: usize) -> (Seen, RunResult) {
     let (program, seen) = Steps::new(steps);
-    let ptx = ("device_runtime.ptx", include_str!("../device_code/device_runtime.ptx"));
+    let ptx = ("device_runtime.ptx", include_str!("../../device_code/device_runtime.ptx"));
     let options = RunOptions { threads, ..RunOptions::default() };
     let result = simulate_program(&built_in("v100_node"), "device_runtime", ptx, program, options);
     let result = result.unwrap_or_else(|error| panic!("{error}"));

@@ -1,8 +1,6 @@
 //! Functions on a whole node: kernels and functions in several files, linked by the command line; recursion in every thread.
 
-mod command_line;
-
-use command_line::{call, call_in};
+use crate::call::{call, call_in};
 use std::fs;
 use tempfile::TempDir;
 

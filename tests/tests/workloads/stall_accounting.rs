@@ -1,7 +1,7 @@
 //! Every cycle of every warp is charged to one reason, and nothing is lost between the units of the memory system.
 
 use balar_actors::simulation::RunResult;
-use balar_tests::{parameters, small, sum, verified, workloads_on};
+use balar_tests::{parameters, small_run, sum, verified, workloads_on};
 use std::collections::BTreeMap;
 
 /// Counters of one unit by name.
@@ -22,7 +22,7 @@ fn sms(result: &RunResult) -> Vec<String> {
 fn every_warp_cycle_has_one_reason() {
     for topology in ["v100_node", "p100_node"] {
         for workload in workloads_on(topology) {
-            let result = verified(topology, workload.name, small(workload.name));
+            let result = small_run(topology, workload.name);
             let mut active = 0;
             for sm in sms(&result) {
                 let counters = counters(&result, &sm);
@@ -63,7 +63,7 @@ fn vectoradd_has_whole_warps_without_divergence() {
 #[test]
 fn kernels_sum_up_to_their_sms() {
     for workload in ["lud", "reduction", "concurrent", "hotspot"] {
-        let result = verified("v100_node", workload, small(workload));
+        let result = small_run("v100_node", workload);
         for (index, definition) in balar_protocol::statistics::KernelCounters::DEFINITIONS.iter().enumerate() {
             let kernels = result.statistics.kernels.iter();
             let of_kernels: u64 = kernels.filter_map(|kernel| kernel.counters.values().nth(index)).sum();
@@ -81,7 +81,7 @@ fn kernels_sum_up_to_their_sms() {
 fn memory_traffic_is_conserved() {
     for topology in ["v100_node", "p100_node", "v100_sxm2_node"] {
         for workload in workloads_on(topology) {
-            let result = verified(topology, workload.name, small(workload.name));
+            let result = small_run(topology, workload.name);
             let name = format!("{} on {topology}", workload.name);
             let of = |location: &str, what: &str| sum(&result, location, what);
             // The crossbar delivers every packet, and each request is answered once.

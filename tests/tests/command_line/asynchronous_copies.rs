@@ -1,10 +1,7 @@
 //! Copies to shared memory that the warp does not wait for, and `mbarrier` objects, on a whole GPU: vectoradd, which checks its
 //! sums, with kernels that fetch their operands so.
 
-#[expect(dead_code, reason = "these calls have a folder of their own")]
-mod command_line;
-
-use command_line::{Called, call_in};
+use crate::call::{Called, call_in};
 use std::fs;
 use tempfile::TempDir;
 

@@ -1,14 +1,11 @@
-//! Pins the statistics of workloads on every built-in topology, small, and what the binary prints.
+//! Pins the statistics of workloads on every built-in topology, small.
 //!
 //! `INSTA_UPDATE=always cargo test -p balar-tests` accepts what moved; `git diff snapshots` shows it.
-
-mod command_line;
 
 use balar_actors::simulation::RunResult;
 use balar_cli::rollup::roll_up;
 use balar_protocol::statistics::KernelCounters;
-use balar_tests::{TOPOLOGIES, assert_snapshot, small, verified, workloads_on};
-use command_line::call;
+use balar_tests::{TOPOLOGIES, assert_snapshot, small_run, verified, workloads_on};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
@@ -75,7 +72,7 @@ const IN_FULL: [&str; 10] = [
 fn all_statistics_of_some_workloads_on_every_topology() {
     for topology in TOPOLOGIES {
         for workload in IN_FULL {
-            let result = verified(topology, workload, small(workload));
+            let result = small_run(topology, workload);
             assert_snapshot(&format!("statistics/{topology}"), workload, &text(&result));
         }
     }
@@ -88,7 +85,7 @@ fn kernels_of_the_other_workloads() {
         let mut text = String::new();
         // A P100 has no tensor cores, for one thing.
         for workload in workloads_on(topology).filter(|workload| !IN_FULL.contains(&workload.name)) {
-            let result = verified(topology, workload.name, small(workload.name));
+            let result = small_run(topology, workload.name);
             writeln!(text, "{} {} ps", workload.name, result.sim_time.picoseconds())
                 .expect("a String takes every byte");
             let mut sums: BTreeMap<&str, [u64; 3]> = BTreeMap::new();
@@ -122,30 +119,5 @@ fn statistics_of_other_parameters() {
         let result = verified("v100_sxm2_node", workload, balar_tests::parameters(parameters));
         let name = format!("{workload} {}", parameters.replace(',', " "));
         assert_snapshot("statistics/v100_sxm2_node", &name, &text(&result));
-    }
-}
-
-#[test]
-fn the_tables_of_a_run() {
-    for (name, options) in [("summary_of_lud", &[][..]), ("details_of_lud", &["--details"])] {
-        let called = call(&[&["--topology", "v100_node", "--workload", "lud:size=48"], options].concat());
-        assert_eq!((called.code, called.stderr.as_str()), (0, ""));
-        let redacted = |line| if str::starts_with(line, "real time") { "real time  [redacted]" } else { line };
-        let lines = called.stdout.lines().map(redacted);
-        assert_snapshot("cli", name, &lines.collect::<Vec<_>>().join("\n"));
-    }
-}
-
-#[test]
-fn the_catalogues() {
-    for (name, arguments) in [
-        ("units_StreamingMultiprocessor", &["units", "StreamingMultiprocessor"][..]),
-        ("units_Link", &["units", "Link"]),
-        ("workloads", &["workloads"]),
-        ("workloads_pointer_chase", &["workloads", "pointer_chase"]),
-    ] {
-        let called = call(arguments);
-        assert_eq!((called.code, called.stderr.as_str()), (0, ""), "{arguments:?}");
-        assert_snapshot("cli", name, &called.stdout);
     }
 }

@@ -1,13 +1,11 @@
 //! Good topologies: rows, parts, overrides, links, the round trip through `topology show`.
 
-mod toy_units;
-
+use crate::toy_units::TOYS;
 use balar_actors::catalogue::SmResources;
 use balar_actors::kinds::UNITS;
 use balar_actors::simulation::{BuiltInWorkloads, check_units};
 use balar_actors::topology::{self, LoadOptions, Override, PartLibrary, Topology, TopologySource, WireEnd};
 use balar_protocol::{PortId, SimTime, UnitId};
-use toy_units::TOYS;
 
 const CLUSTERS: &str = r#"
 // Two clusters with a memory behind them.

@@ -1,7 +1,7 @@
 //! A run's statistics are the same bytes for any number of threads and any placement of units on them.
 
 use balar_actors::engine::{Placement, RunOptions};
-use balar_tests::{described, run, small};
+use balar_tests::{described, run, small, small_run};
 
 /// Compares a run with the same one again, and with some on more threads and otherwise placed.
 fn is_deterministic(topology: &str, workload: &str, others: &[(usize, Placement)]) {
@@ -12,7 +12,7 @@ fn is_deterministic(topology: &str, workload: &str, others: &[(usize, Placement)
         assert!(!result.statistics.kernels.is_empty(), "{workload} on {topology}");
         described(&result)
     };
-    let expected = text_of(1, Placement::Balanced);
+    let expected = described(&small_run(topology, workload));
     for &(threads, placement) in [(1, Placement::Balanced)].iter().chain(others) {
         let actual = text_of(threads, placement);
         let differs = expected.lines().zip(actual.lines()).find(|(expected, actual)| expected != actual);
@@ -21,7 +21,7 @@ fn is_deterministic(topology: &str, workload: &str, others: &[(usize, Placement)
     }
 }
 
-/// With two and four threads, and the PTX of every compiler: `workload_code`.
+/// With two and four threads, and the PTX of every compiler: `code`.
 #[test]
 fn every_workload_on_the_v100() {
     for workload in balar_workloads::workloads() {

@@ -2,10 +2,8 @@
 //!
 //! Every text is a snapshot under `snapshots/errors`; what the text must name is asserted besides.
 
-mod command_line;
-
+use crate::call::{Called, call, call_in};
 use balar_tests::assert_snapshot;
-use command_line::{Called, call, call_in};
 use std::fs;
 use tempfile::TempDir;
 

@@ -1,9 +1,7 @@
 //! Runs that are recorded and replayed, by the command line: the same statistics, and what is said where a trace is damaged.
 
-mod command_line;
-
+use crate::call::{Called, call, call_in};
 use balar_tests::workloads_on;
-use command_line::{Called, call, call_in};
 use serde_json::Value;
 use std::fs;
 use std::path::Path;

@@ -1,8 +1,6 @@
 //! Traces of Balar, in both dialects, by the command line.
 
-mod command_line;
-
-use command_line::{Called, call};
+use crate::call::{Called, call};
 use std::fmt::Write;
 use std::fs;
 use std::path::Path;

@@ -1,9 +1,7 @@
 //! The main job by the command line: where it works, what it prints, and the fields of the result document.
 
-mod command_line;
-
+use crate::call::{call, call_in};
 use balar_tests::TOPOLOGIES;
-use command_line::{call, call_in};
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -167,7 +165,7 @@ fn the_output_folder_holds_the_result() {
 /// Kernels print to stderr: stdout has the result alone.
 #[test]
 fn what_kernels_print_is_on_stderr() {
-    let original = include_str!("../../workloads/vectoradd/vectoradd.sm_70.ptx");
+    let original = include_str!("../../../workloads/vectoradd/vectoradd.sm_70.ptx");
     let declarations = "\
 .extern .func (.param .b32 result) vprintf (.param .b64 format, .param .b64 arguments);
 .global .align 1 .b8 greeting[7] = {104, 101, 108, 108, 111, 10, 0};

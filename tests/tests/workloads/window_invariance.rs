@@ -7,7 +7,7 @@ use balar_actors::memory::DeviceMemory;
 use balar_actors::simulation::RunResult;
 use balar_actors::topology;
 use balar_protocol::SimTime;
-use balar_tests::{TOPOLOGIES, built_in, described, run, small};
+use balar_tests::{TOPOLOGIES, built_in, described, run, small, small_run};
 use std::sync::Arc;
 
 /// What a run says, but for the number of its windows.
@@ -31,7 +31,7 @@ fn moments(end: SimTime) -> Arc<[SimTime]> {
 /// Compares runs of `workload` whose windows end elsewhere with one whose windows are as long as they can be.
 fn does_not_know_windows(topology: &str, workload: &str) {
     let at = |options| run(topology, workload, small(workload), options);
-    let reference = at(RunOptions::default());
+    let reference = small_run(topology, workload);
     let expected = text(&reference, workload);
     let moments = moments(reference.sim_time);
     let cut = |divisor, at| RunOptions { cut: WindowCut { divisor, at }, ..RunOptions::default() };

@@ -114,7 +114,7 @@ fn atomics_reductions_and_loads_of_the_same_words() {
 
 #[test]
 fn memory_of_the_device_heap() {
-    let ptx = ("device_runtime.ptx", include_str!("../device_code/device_runtime.ptx"));
+    let ptx = ("device_runtime.ptx", include_str!("../../device_code/device_runtime.ptx"));
     same_however_windows_are_cut(ptx, || {
         let arguments = [Argument::Value(0), Argument::Value(1), Argument::Word(3), Argument::Word(64)];
         vec![
@@ -129,7 +129,7 @@ fn memory_of_the_device_heap() {
 /// A block that is freed twice is a fault of the same thread at the same time.
 #[test]
 fn a_wrong_free() {
-    let ptx = ("device_runtime.ptx", include_str!("../device_code/device_runtime.ptx"));
+    let ptx = ("device_runtime.ptx", include_str!("../../device_code/device_runtime.ptx"));
     let fault = |cut: WindowCut| {
         let (program, _) = Steps::new(vec![
             launch("free_twice", [3, 1], [40, 1], &[Argument::Word(1)]),

@@ -11,7 +11,7 @@ use balar_tests::{built_in, sum};
 const FLOAT: ChannelFormat = ChannelFormat { channels: 1, bits: 32, kind: ChannelKind::Float };
 
 fn run(steps: Vec<Step>) -> (Seen, balar_actors::simulation::RunResult) {
-    run_module(("textures.ptx", include_str!("../device_code/textures.ptx")), steps)
+    run_module(("textures.ptx", include_str!("../../device_code/textures.ptx")), steps)
 }
 
 fn run_module(ptx: (&str, &str), steps: Vec<Step>) -> (Seen, balar_actors::simulation::RunResult) {

@@ -1,16 +1,14 @@
 //! Every broken topology of `topologies_bad/` with its report, one snapshot each: all mistakes of a file, each with its place.
 
-mod toy_units;
-
+use crate::toy_units::TOYS;
 use balar_actors::catalogue::Surroundings;
 use balar_actors::simulation::BuiltInWorkloads;
 use balar_actors::topology::{self, LoadOptions, Override, PartLibrary, TopologyErrors, TopologySource};
 use std::path::Path;
-use toy_units::TOYS;
 
 fn settings() -> insta::Settings {
     let mut settings = insta::Settings::clone_current();
-    settings.set_snapshot_path("../../snapshots/topologies_bad");
+    settings.set_snapshot_path("../../../snapshots/topologies_bad");
     settings.set_prepend_module_to_snapshot(false);
     settings.set_omit_expression(true);
     settings
