@@ -34,6 +34,7 @@ const fn program(name: &'static str, stdout: &'static str) -> Program {
 const PROGRAMS: &[Program] = &[
     // 3 (0 + 1 + ... + 9999).
     program("vectoradd", "PASS vectoradd: 10000 elements, total 149985000\n"),
+    program("processes", "PASS processes\n"),
     program("streams_events", "PASS streams and events\n"),
     program("managed", "PASS managed memory\n"),
     // 588 times 0 + ... + 16, and 0 + 1 + 2 + 3.

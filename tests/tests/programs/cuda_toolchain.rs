@@ -32,7 +32,18 @@ impl Toolchain {
     /// Builds `tests/cuda/NAME.cu`, or all sources of the folder `tests/cuda/NAME` as separate units, and gives the
     /// executable. What an earlier run of the tests has built with the same command from the same text is used again.
     pub fn build(&self, compiler: Compiler, name: &str, options: &[&str], limit: Duration) -> Result<PathBuf, String> {
-        let sources = sources(name)?;
+        self.build_from(compiler, name, sources(name)?, options, limit)
+    }
+
+    /// As [`Toolchain::build`], of these sources.
+    fn build_from(
+        &self,
+        compiler: Compiler,
+        name: &str,
+        sources: Vec<PathBuf>,
+        options: &[&str],
+        limit: Duration,
+    ) -> Result<PathBuf, String> {
         let variant = options.iter().flat_map(|option| option.chars()).filter(char::is_ascii_alphanumeric);
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cuda_programs").join(format!("{compiler:?}"));
         fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
@@ -64,6 +75,20 @@ impl Toolchain {
         }
         fs::write(&recipe_path, recipe).map_err(|error| format!("{}: {error}", recipe_path.display()))?;
         Ok(executable)
+    }
+
+    /// Builds `tests/mpi/NAME.cu` with nvcc 13 and the MPI library.
+    pub fn build_mpi(&self, name: &str, limit: Duration) -> Result<PathBuf, String> {
+        let path = self.folder.join("mpi-options");
+        let options = fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+        let options: Vec<&str> = options.split_whitespace().collect();
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("mpi").join(format!("{name}.cu"));
+        self.build_from(Compiler::Nvcc13, name, vec![source], &options, limit)
+    }
+
+    /// What starts the processes of an MPI program.
+    pub fn mpiexec(&self) -> PathBuf {
+        self.folder.join("mpiexec")
     }
 
     /// The compiler with the options that all programs take.

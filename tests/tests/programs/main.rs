@@ -3,6 +3,7 @@
 mod cuda_programs;
 mod cuda_toolchain;
 mod driver_api;
+mod mpi_programs;
 mod run_command;
 mod tunnel;
 mod tunnel_kill;
