@@ -485,8 +485,13 @@ impl CtaScheduler {
             self.record(kernel, now, false);
         }
         self.state.ready.retain(|_, queue| queue.context != context);
-        let ended = self.state.queues.extract_if(.., |queue, _| queue.context == context);
-        let mut dropped: Vec<_> = ended.flat_map(|(_, queue)| queue.waiting).collect();
+        let mut dropped = Vec::new();
+        self.state.queues.retain(|id, queue| {
+            if id.context == context {
+                dropped.extend(queue.waiting.drain(..));
+            }
+            id.context != context
+        });
         dropped.sort_by_key(|(number, _)| *number);
         for (_, launch) in dropped {
             self.refuse(now, &launch, out);
