@@ -5,8 +5,9 @@
 #![expect(clippy::disallowed_types, reason = "a benchmark measures real time")]
 
 use balar_actors::engine::RunOptions;
-use balar_actors::simulation::{BuiltInWorkloads, HostSurroundings, simulate_host};
+use balar_actors::simulation::{HostSurroundings, simulate_host};
 use balar_actors::topology::{self, LoadOptions, PartLibrary, TopologySource};
+use balar_experiments::BuiltInWorkloads;
 use balar_host::tunnel::{Client, Control, ProgramEnd, Role, SOCKET_VARIABLE, Server, ServerOptions, SocketFolder};
 use balar_host::{Bytes, Call, CallResult, Host};
 use std::io::Write;

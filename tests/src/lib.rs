@@ -4,8 +4,9 @@ pub mod steps;
 
 use balar_actors::engine::RunOptions;
 use balar_actors::kinds::UNITS;
-use balar_actors::simulation::{BuiltInWorkloads, RunResult, SimulationRequest, simulate};
+use balar_actors::simulation::RunResult;
 use balar_actors::topology::{self, LoadOptions, Override, PartLibrary, Topology, TopologySource};
+use balar_experiments::{BuiltInWorkloads, SimulationRequest, simulate};
 use balar_workloads::Descriptor;
 use std::collections::BTreeMap;
 use std::fmt::Write;

@@ -2,8 +2,8 @@
 
 use crate::toy_units::TOYS;
 use balar_actors::catalogue::Surroundings;
-use balar_actors::simulation::BuiltInWorkloads;
 use balar_actors::topology::{self, LoadOptions, Override, PartLibrary, TopologyErrors, TopologySource};
+use balar_experiments::BuiltInWorkloads;
 use std::path::Path;
 
 fn settings() -> insta::Settings {

@@ -8,8 +8,9 @@ use balar_actors::engine::{Inbox, NextWake, Outbox, RunOptions, Unit, Window};
 use balar_actors::gpu::cta_scheduler;
 use balar_actors::kinds::UNITS;
 use balar_actors::node::link;
-use balar_actors::simulation::{BuiltInWorkloads, SimulationRequest, describe, simulate};
+use balar_actors::simulation::describe;
 use balar_actors::topology::{self, LoadOptions, PartLibrary, Topology, TopologyErrors, TopologySource};
+use balar_experiments::{BuiltInWorkloads, SimulationRequest, simulate};
 use balar_protocol::statistics::StatisticSink;
 use balar_protocol::{Bytes, Frequency, Protocol};
 

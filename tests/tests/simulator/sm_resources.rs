@@ -1,7 +1,8 @@
 //! What an SM has for CTAs stands at the SM: an override of it is what the scheduler, the driver and the SM itself go by.
 
 use balar_actors::engine::RunOptions;
-use balar_actors::simulation::{RunResult, SimulationRequest, check_units, describe, simulate};
+use balar_actors::simulation::{RunResult, SimulationError, check_units, describe};
+use balar_experiments::{SimulationRequest, simulate};
 use balar_tests::{built_in_with, parameters};
 
 /// A triad of 1172 CTAs of eight warps: fourteen for each of the 84 SMs, so that what an SM has room for limits what is resident.
@@ -106,7 +107,7 @@ fn what_the_model_does_not_support_is_refused() {
         ("gpu.sm[*].unified_memory=64KiB", "a size is larger than the unified memory"),
     ] {
         let error = check_units(&built_in_with("v100_node", &[given])).expect_err(given);
-        let balar_actors::simulation::SimulationError::Topology(errors) = error else { panic!("{given}: {error}") };
+        let SimulationError::Topology(errors) = error else { panic!("{given}: {error}") };
         let text = errors.render();
         assert!(text.contains(says), "{given}: {text}");
         assert_eq!(errors.errors.len(), 1, "one mistake, one report: {text}");

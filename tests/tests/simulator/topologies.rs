@@ -3,8 +3,9 @@
 use crate::toy_units::TOYS;
 use balar_actors::catalogue::SmResources;
 use balar_actors::kinds::UNITS;
-use balar_actors::simulation::{BuiltInWorkloads, check_units};
+use balar_actors::simulation::check_units;
 use balar_actors::topology::{self, LoadOptions, Override, PartLibrary, Topology, TopologySource, WireEnd};
+use balar_experiments::BuiltInWorkloads;
 use balar_protocol::{PortId, SimTime, UnitId};
 
 const CLUSTERS: &str = r#"

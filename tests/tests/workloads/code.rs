@@ -1,7 +1,8 @@
 //! Every workload with the PTX of every compiler: the result is right, and a run says the same for any number of threads.
 
 use balar_actors::engine::RunOptions;
-use balar_actors::simulation::{RunResult, SimulationRequest, simulate};
+use balar_actors::simulation::RunResult;
+use balar_experiments::{SimulationRequest, simulate};
 use balar_tests::{built_in, described, small, small_run};
 use balar_workloads::{Code, Compiler, Descriptor, workloads};
 use std::sync::Arc;

@@ -1,10 +1,11 @@
 //! One call from a topology, a workload and units of one's own to figures.
 
-use super::{BuiltInWorkloads, RunResult, SimulationError, SimulationRequest, simulate};
-use crate::catalogue::UnitDefinition;
-use crate::engine::{Outcome, RunOptions};
-use crate::kinds;
-use crate::topology::{LoadOptions, PartLibrary, TopologyErrors, TopologySource, load};
+use crate::{BuiltInWorkloads, RequestError, SimulationRequest, simulate};
+use balar_actors::catalogue::UnitDefinition;
+use balar_actors::engine::{Outcome, RunOptions};
+use balar_actors::kinds;
+use balar_actors::simulation::RunResult;
+use balar_actors::topology::{LoadOptions, PartLibrary, TopologyErrors, TopologySource, load};
 use balar_protocol::statistics::Verification;
 
 /// Why there are no figures.
@@ -15,7 +16,7 @@ pub enum ExperimentError {
     Topology(#[from] Box<TopologyErrors>),
     /// Nothing was simulated.
     #[error(transparent)]
-    Simulation(#[from] SimulationError),
+    Simulation(#[from] RequestError),
     /// The program did not come to its end.
     #[error("{workload} did not come to its end: {why}")]
     NotCompleted {
@@ -38,7 +39,7 @@ pub enum ExperimentError {
 /// built-in kinds; on one thread.
 ///
 /// ```no_run
-/// use balar_actors::simulation::experiment::run;
+/// use balar_experiments::run;
 /// let result = run("v100_node", "vectoradd", &[("elements", "4096")], &[]).expect("it runs");
 /// println!("{:?} cycles", result.kernel_cycles("vectoradd"));
 /// println!("{:?} of {:?} requests", result.maximum("gpu.sm", "l1_requests_load"), result.sum("gpu.sm", "l1_requests_load"));
@@ -97,41 +98,5 @@ fn why(result: &RunResult) -> String {
         Outcome::Interrupted => "it was interrupted".to_owned(),
         Outcome::StoppedAt => "it was to stop before".to_owned(),
         Outcome::Finished => "nothing is left to happen".to_owned(),
-    }
-}
-
-/// Figures of a run.
-impl RunResult {
-    /// Cycles of all launches of a kernel together, by the SMs' clock; `None` where no kernel has this name.
-    pub fn kernel_cycles(&self, kernel: &str) -> Option<u64> {
-        let launches = self.statistics.kernels.iter().filter(|launch| launch.name == kernel);
-        launches.map(|launch| launch.cycles).reduce(|sum, cycles| sum + cycles)
-    }
-
-    /// A counter's sum over a row of units, "gpu.sm", or its value in one, "gpu.sm\[3\]"; `None` where no such unit has such a counter.
-    pub fn sum(&self, units: &str, counter: &str) -> Option<u64> {
-        self.values(units, counter).reduce(|sum, value| sum + value)
-    }
-
-    /// A counter's largest value in a row of units; `None` where no such unit has such a counter.
-    pub fn maximum(&self, units: &str, counter: &str) -> Option<u64> {
-        self.values(units, counter).max()
-    }
-
-    /// A value that the program reports of itself, such as "cycles_per_access"; `None` where it does not.
-    pub fn reported(&self, name: &str) -> Option<f64> {
-        let results = &self.program.as_ref()?.results;
-        results.iter().find(|(what, _, _)| what == name).map(|(_, value, _)| *value)
-    }
-
-    fn values(&self, units: &str, counter: &str) -> impl Iterator<Item = u64> {
-        let in_row = move |location: &str| {
-            let rest = location.strip_prefix(units);
-            rest.is_some_and(|rest| {
-                rest.is_empty() || (rest.starts_with('[') && rest.ends_with(']') && !rest.contains('.'))
-            })
-        };
-        let rows = self.statistics.rows.iter();
-        rows.filter(move |row| row.what == counter && in_row(&row.location)).map(|row| row.value)
     }
 }

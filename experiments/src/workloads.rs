@@ -1,8 +1,9 @@
 //! The built-in workloads: which one a request means, and its code for each GPU.
 
-use super::request::{SimulationError, SimulationRequest};
-use crate::catalogue::GpuDescription;
-use crate::topology::{Topology, WorkloadCatalogue};
+use crate::{RequestError, SimulationRequest};
+use balar_actors::catalogue::GpuDescription;
+use balar_actors::simulation::InitialCode;
+use balar_actors::topology::{Topology, WorkloadCatalogue};
 use balar_workloads::{Descriptor, Parameters};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -26,9 +27,6 @@ impl WorkloadCatalogue for BuiltInWorkloads {
     }
 }
 
-/// Code that is loaded from the start: for each GPU the texts (file name, PTX), which are linked with each other.
-pub type InitialCode = Vec<Vec<(String, String)>>;
-
 /// A built-in workload that is about to run.
 #[derive(Debug)]
 pub struct BuiltInProgram {
@@ -38,16 +36,16 @@ pub struct BuiltInProgram {
     pub parameters: Vec<(String, String)>,
     /// Its code.
     pub code: InitialCode,
-    /// The file that the host window is backed by ([`DeviceMemory::shared_file`](crate::memory::DeviceMemory::shared_file)).
+    /// The file that the host window is backed by ([`DeviceMemory::shared_file`](balar_actors::memory::DeviceMemory::shared_file)).
     pub shared_memory: Option<Arc<OwnedFd>>,
 }
 
 /// The workload that a request means, and its parameters.
-pub(super) fn workload(request: &SimulationRequest) -> Result<(&'static Descriptor, Parameters), SimulationError> {
+pub(crate) fn workload(request: &SimulationRequest) -> Result<(&'static Descriptor, Parameters), RequestError> {
     let (name, given) = match (&request.workload, &request.topology.workload) {
         (Some((name, given)), _) => (name, given),
         (None, Some(own)) => (&own.name, &own.parameters),
-        (None, None) => return Err(SimulationError::NoWorkload(request.topology.name.clone())),
+        (None, None) => return Err(RequestError::NoWorkload(request.topology.name.clone())),
     };
     let descriptor = balar_workloads::find(name)?;
     let parameters = descriptor.parameters_from(given.iter().map(|(key, value)| (key.as_str(), value.as_str())))?;
@@ -55,11 +53,11 @@ pub(super) fn workload(request: &SimulationRequest) -> Result<(&'static Descript
 }
 
 /// The code of a workload for each GPU: `ptx`, or what the workload has for its compute capability.
-pub(super) fn initial_code(
+pub(crate) fn initial_code(
     topology: &Topology,
     descriptor: &'static Descriptor,
     ptx: Vec<(String, String)>,
-) -> Result<InitialCode, SimulationError> {
+) -> Result<InitialCode, RequestError> {
     let gpus = topology.gpus();
     if !ptx.is_empty() {
         return Ok(vec![ptx; gpus.len()]);
@@ -67,7 +65,7 @@ pub(super) fn initial_code(
     let of_gpu = |gpu: GpuDescription| {
         let (major, minor) = gpu.compute_capability;
         let text = descriptor.ptx_for(major * 10 + minor);
-        let text = text.ok_or(SimulationError::NoCode { workload: descriptor.name, gpu: gpu.part, major, minor })?;
+        let text = text.ok_or(RequestError::NoCode { workload: descriptor.name, gpu: gpu.part, major, minor })?;
         Ok(vec![(format!("{}.ptx", descriptor.name), text.to_owned())])
     };
     gpus.into_iter().map(of_gpu).collect()

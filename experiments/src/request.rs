@@ -1,9 +1,8 @@
 //! What to simulate, and why nothing was.
 
-use crate::engine::{EngineError, RunOptions};
-use crate::topology::{Topology, TopologyErrors};
-use balar_driver::code::loader::LoadError;
-use balar_isa::ptx::PtxErrors;
+use balar_actors::engine::RunOptions;
+use balar_actors::simulation::SimulationError;
+use balar_actors::topology::Topology;
 use balar_workloads::WorkloadError;
 
 /// What to simulate.
@@ -21,16 +20,13 @@ pub struct SimulationRequest {
 
 /// Why nothing was simulated.
 #[derive(Debug, thiserror::Error)]
-pub enum SimulationError {
+pub enum RequestError {
     /// The topology has no workload and none was asked for.
     #[error("topology {0} has no workload of its own; name one, such as vectoradd")]
     NoWorkload(String),
     /// The workload, or a parameter of it.
     #[error(transparent)]
     Workload(#[from] WorkloadError),
-    /// No GPU to run on.
-    #[error("topology {0} has no GPU: no part holds a GPU front end, such as a CtaScheduler")]
-    NoGpu(String),
     /// There is no code for the GPU.
     #[error("workload {workload} has no code that compute capability {major}.{minor} of {gpu} can run")]
     NoCode {
@@ -43,34 +39,7 @@ pub enum SimulationError {
         /// Its compute capability, second digit.
         minor: u32,
     },
-    /// The PTX text.
+    /// The node, or its code.
     #[error(transparent)]
-    Ptx(#[from] Box<PtxErrors>),
-    /// A unit could not be built.
-    #[error(transparent)]
-    Topology(#[from] Box<TopologyErrors>),
-    /// The host cannot map the simulated device memory.
-    #[error("cannot map {bytes} bytes for the device memory of {gpus}: {source}")]
-    DeviceMemory {
-        /// The GPUs.
-        gpus: String,
-        /// Their memory size.
-        bytes: u64,
-        /// Why.
-        source: std::io::Error,
-    },
-    /// The code cannot be loaded.
-    #[error("{gpu}: {error}")]
-    Load {
-        /// The GPU.
-        gpu: String,
-        /// Why.
-        error: LoadError,
-    },
-    /// The host program could not be started.
-    #[error("cannot start the program: {0}")]
-    Host(std::io::Error),
-    /// The engine refused the node.
-    #[error(transparent)]
-    Engine(#[from] EngineError),
+    Simulation(#[from] SimulationError),
 }
