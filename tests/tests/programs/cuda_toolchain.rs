@@ -86,9 +86,10 @@ impl Toolchain {
         self.build_from(Compiler::Nvcc13, name, vec![source], &options, limit)
     }
 
-    /// What starts the processes of an MPI program.
+    /// What starts the processes of an MPI program. It finds its parts from its own place, which is not that of the link.
     pub fn mpiexec(&self) -> PathBuf {
-        self.folder.join("mpiexec")
+        let link = self.folder.join("mpiexec");
+        link.canonicalize().unwrap_or(link)
     }
 
     /// The compiler with the options that all programs take.
