@@ -47,6 +47,6 @@ fn a_rank_that_is_killed_in_the_middle_ends_the_program_and_not_the_simulator() 
         let (code, out, said) = run(&toolchain, topology, 4, &program, &["kill"]);
         // What mpiexec makes of the signal SIGKILL, number 9.
         assert_eq!(code, 9, "{topology}: {out}{said}");
-        assert!(said.contains("--- balar-actors: mpiexec on "), "the statistics are there: {said}");
+        assert!(said.contains("--- balar-actors: mpiexec"), "the statistics are there: {said}");
     }
 }
