@@ -4,7 +4,7 @@
 //! limit. The CTAs of kernels of higher priority are placed first, of equal ones those of the oldest; younger ones fill what is left. A
 //! CTA goes to the SM with the most free warps, so a small grid spreads over all SMs before any of them gets its second CTA.
 //!
-//! Kernels of different processes take turns ([`turns`]), unless they share the GPU as by the Multi-Process Service.
+//! Kernels of different processes take turns (`turns.rs`), unless they share the GPU as by the Multi-Process Service.
 
 mod kernels;
 mod sm_map;
