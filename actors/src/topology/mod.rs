@@ -10,6 +10,7 @@
 
 mod build;
 mod clock;
+mod comments;
 mod error;
 mod expand;
 mod fields;
