@@ -229,6 +229,18 @@ fn topologies_are_drawn() {
     assert!(dot.contains("\"box.b[*]\" [label=\"box.b[*]\\n3 x Link\"];"), "{dot}");
     let svg = call(&["topology", "graph", RING, "--format", "svg"]).stdout;
     assert!(svg.starts_with("<svg ") && svg.ends_with("</svg>\n"), "{svg}");
+    // The name of the file chooses the format.
+    let folder = folder();
+    for (name, expected) in [("ring.svg", &svg), ("ring", &svg), ("ring.dot", &dot), ("ring.gv", &dot)] {
+        let path = folder.path().join(name);
+        let path = path.to_str().expect("UTF-8");
+        let called = call(&["topology", "graph", RING, "--output", path]);
+        assert_eq!((called.code, called.stdout.as_str(), called.stderr.as_str()), (0, "", ""), "{name}");
+        assert_eq!(&fs::read_to_string(path).expect("written"), expected, "{name}");
+    }
+    let nowhere = call(&["topology", "graph", RING, "--output", "/nonexistent/ring.svg"]);
+    assert_eq!((nowhere.code, nowhere.stdout.as_str()), (2, ""));
+    assert!(nowhere.stderr.contains("/nonexistent/ring.svg"), "{}", nowhere.stderr);
 }
 
 #[test]
