@@ -8,5 +8,7 @@ mod own_units;
 mod sm_resources;
 mod textures;
 mod topologies;
+mod topology_picture;
+mod topology_shown;
 mod toy_units;
 mod virtual_memory;
