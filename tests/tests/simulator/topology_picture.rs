@@ -17,7 +17,6 @@ struct Rectangle {
 
 #[derive(Debug)]
 struct Text {
-    class: String,
     text: String,
     area: Area,
 }
@@ -80,9 +79,9 @@ fn read(svg: &str) -> Picture {
             };
             picture.lines.push(attribute(line, "points").split(' ').map(point).collect());
         } else if line.starts_with("<text") {
-            let (class, text) = (attribute(line, "class").to_owned(), content(line));
-            let area = text_area(line, &class, &text);
-            picture.texts.push(Text { class, text, area });
+            let text = content(line);
+            let area = text_area(line, attribute(line, "class"), &text);
+            picture.texts.push(Text { text, area });
         }
     }
     picture
