@@ -5,8 +5,9 @@
 #![expect(clippy::disallowed_types, reason = "a benchmark measures real time")]
 
 use balar_actors::engine::RunOptions;
-use balar_actors::simulation::{BuiltInWorkloads, HostSurroundings, simulate_host};
+use balar_actors::simulation::{HostSurroundings, simulate_host};
 use balar_actors::topology::{self, LoadOptions, PartLibrary, TopologySource};
+use balar_experiments::BuiltInWorkloads;
 use balar_host::tunnel::{Client, Control, ProgramEnd, Role, SOCKET_VARIABLE, Server, ServerOptions, SocketFolder};
 use balar_host::{Bytes, Call, CallResult, Host};
 use std::io::Write;
@@ -125,13 +126,7 @@ fn program(kind: &str, bytes: usize) -> Result<(), Failure> {
     for _ in 0..uploads {
         program.upload(device, &data)?;
     }
-    let copy = |destination, source| Call::MemcpyDeviceToDevice {
-        destination,
-        source,
-        bytes: bytes as u64,
-        stream: 0,
-        asynchronous: false,
-    };
+    let copy = |destination, source| Call::copy_within(destination, source, bytes as u64, 0, false);
     match kind {
         "nothing" | "to" | "to_again" => {}
         "back" => {
@@ -177,14 +172,14 @@ impl Program {
 
     fn upload(&mut self, destination: u64, data: &[u8]) -> Result<(), Failure> {
         let absent = Bytes::absent(data.len() as u64);
-        let call = Call::MemcpyHostToDevice { destination, data: absent, stream: 0, asynchronous: false };
+        let call = Call::copy_to_device(destination, absent, 0, false);
         self.0.call(0, 0, &call, &[data], &mut |_, _| {})?;
         Ok(())
     }
 
     fn download(&mut self, source: u64, data: &mut [u8]) -> Result<(), Failure> {
         let bytes = data.len() as u64;
-        let call = Call::MemcpyDeviceToHost { source, bytes, transfer: 0, stream: 0, asynchronous: false };
+        let call = Call::copy_from_device(source, bytes, 0, 0, false);
         let mut sink = |offset: u64, part: &[u8]| {
             let start = offset as usize;
             data[start..start + part.len()].copy_from_slice(part);

@@ -3,6 +3,7 @@
 
 #![expect(clippy::disallowed_types, reason = "a benchmark measures real time")]
 
+use balar_host::call::CopyEnd;
 use balar_host::tunnel::{Client, Control, ProgramEnd, Role, Server, ServerOptions, SocketFolder};
 use balar_host::{Bytes, Call, CallResult, Host, Next, NodeDescription};
 use std::io::Write;
@@ -72,13 +73,13 @@ fn cpu_seconds() -> f64 {
 
 fn upload(client: &mut Client, data: &[u8]) -> std::io::Result<()> {
     let absent = Bytes::absent(data.len() as u64);
-    let call = Call::MemcpyHostToDevice { destination: 0, data: absent, stream: 0, asynchronous: false };
+    let call = Call::copy_to_device(0, absent, 0, false);
     client.call(0, 0, &call, &[data], &mut |_, _| {}).map(drop)
 }
 
 fn download(client: &mut Client, data: &mut [u8]) -> std::io::Result<()> {
     let bytes = data.len() as u64;
-    let call = Call::MemcpyDeviceToHost { source: 0, bytes, transfer: 0, stream: 0, asynchronous: false };
+    let call = Call::copy_from_device(0, bytes, 0, 0, false);
     let mut sink = |offset: u64, part: &[u8]| {
         let start = offset as usize;
         data[start..start + part.len()].copy_from_slice(part);
@@ -110,7 +111,8 @@ impl Node {
             let mut results = std::collections::BTreeMap::new();
             while let Next::Call(request) = server.next() {
                 let result = match request.call {
-                    Call::MemcpyDeviceToHost { bytes, .. } => {
+                    Call::Copy { destination: CopyEnd::Bytes(absent), .. } => {
+                        let bytes = absent.len();
                         let part = || CallResult::Data(Bytes::from(data[..bytes as usize].to_vec()));
                         results.entry(bytes).or_insert_with(part).clone()
                     }

@@ -1,7 +1,7 @@
 //! From the command line to the exit code.
 
 use crate::arguments::{
-    Arguments, CatalogueFormat, Command, RunOptions, SimulationOptions, SnapshotCommand, SnapshotOptions,
+    Arguments, CatalogueFormat, Command, GraphFormat, RunOptions, SimulationOptions, SnapshotCommand, SnapshotOptions,
     TopologyCommand,
 };
 use crate::exit::ExitStatus;
@@ -126,8 +126,16 @@ fn act(arguments: &Arguments, kinds: &[&'static UnitDefinition]) -> Result<ExitS
             print(&checked)
         }
         Some(Command::Topology(TopologyCommand::Show(options))) => print(&node::show(options, kinds)?),
-        Some(Command::Topology(TopologyCommand::Graph { topology, format })) => {
-            print(&node::graph(topology, kinds, *format)?)
+        Some(Command::Topology(TopologyCommand::Graph { topology, output, format })) => {
+            let format = format.unwrap_or_else(|| GraphFormat::of(output.as_deref()));
+            let graph = node::graph(topology, kinds, format)?;
+            match output {
+                Some(path) => {
+                    files::write(path, &graph).map_err(Failure::input)?;
+                    Ok(ExitStatus::Done)
+                }
+                None => print(&graph),
+            }
         }
         Some(Command::Ptx { files, format }) => {
             let (text, status) = ptx::check(files, *format, width())?;

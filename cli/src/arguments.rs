@@ -5,7 +5,7 @@ use balar_protocol::{Bytes, SimTime};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -130,9 +130,12 @@ pub enum TopologyCommand {
         /// The topology.
         #[command(flatten)]
         topology: TopologyOptions,
-        /// What to draw it in
-        #[arg(long, value_enum, default_value_t = GraphFormat::Dot)]
-        format: GraphFormat,
+        /// Write the picture to this file instead of standard output
+        #[arg(long, value_name = "FILE")]
+        output: Option<PathBuf>,
+        /// What to draw it in; by default SVG into a file, DOT into one that ends in .dot or .gv and on standard output
+        #[arg(long, value_enum)]
+        format: Option<GraphFormat>,
     },
 }
 
@@ -310,10 +313,18 @@ pub enum CatalogueFormat {
 /// What a topology is drawn in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum GraphFormat {
-    /// Graphviz.
+    /// A graph of the rows of units, for Graphviz
     Dot,
-    /// A picture for browsers.
+    /// A picture of the node: the host, and each GPU as a die
     Svg,
+}
+
+impl GraphFormat {
+    /// The format of a file of this name; standard output gets DOT.
+    pub fn of(output: Option<&Path>) -> GraphFormat {
+        let is_dot = |path: &Path| path.extension().is_some_and(|extension| extension == "dot" || extension == "gv");
+        if output.is_none_or(is_dot) { GraphFormat::Dot } else { GraphFormat::Svg }
+    }
 }
 
 /// `--workload NAME[:key=value,...]`.
@@ -438,6 +449,7 @@ mod tests {
             "topology check t.ron",
             "topology show t.ron --set a.b=1",
             "topology graph t.ron --format svg",
+            "topology graph t.ron --output t.svg",
             "units",
             "units L2Slice",
             "topologies --format json",

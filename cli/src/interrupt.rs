@@ -4,7 +4,9 @@
 use crate::exit::ExitStatus;
 use crate::failure::say;
 use crate::result::Ending;
+use futures::future::{Either, select};
 use std::io;
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::time::Duration;
@@ -42,9 +44,9 @@ impl Interrupt {
         std::thread::Builder::new().name("signals".to_owned()).spawn(move || {
             runtime.block_on(async {
                 loop {
-                    let cause = tokio::select! {
-                        received = ctrl_c.recv() => received.map(|()| CTRL_C),
-                        received = terminate.recv() => received.map(|()| TERMINATE),
+                    let cause = match select(pin!(ctrl_c.recv()), pin!(terminate.recv())).await {
+                        Either::Left((received, _)) => received.map(|()| CTRL_C),
+                        Either::Right((received, _)) => received.map(|()| TERMINATE),
                     };
                     let Some(cause) = cause else { return };
                     if own.end(cause) {

@@ -3,8 +3,9 @@
 use crate::arguments::{GraphFormat, Override, TopologyOptions};
 use crate::failure::Failure;
 use balar_actors::catalogue::UnitDefinition;
-use balar_actors::simulation::{BuiltInWorkloads, check_units};
+use balar_actors::simulation::check_units;
 use balar_actors::topology::{self, LoadOptions, PartLibrary, Topology, TopologySource};
+use balar_experiments::BuiltInWorkloads;
 
 /// Reads a topology of units of `kinds` by path or by name, with overrides applied.
 ///

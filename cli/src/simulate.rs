@@ -13,8 +13,9 @@ use crate::recording::Recording;
 use crate::result::{Ending, RunRecord};
 use balar_actors::catalogue::UnitDefinition;
 use balar_actors::engine::{self, EngineError, LiveBoard, Outcome};
-use balar_actors::simulation::{RunResult, SimulationError, SimulationRequest, simulate_wrapped};
+use balar_actors::simulation::{RunResult, SimulationError};
 use balar_actors::topology::{self, Topology};
+use balar_experiments::{RequestError, SimulationRequest, simulate_wrapped};
 use balar_host::Host;
 use balar_host::trace::Header;
 use balar_protocol::SimTime;
@@ -71,7 +72,7 @@ pub fn run(options: &RunOptions, kinds: &[&'static UnitDefinition]) -> Result<(R
 
 /// What comes of a run on a thread of its own.
 struct Watched {
-    result: Result<RunResult, SimulationError>,
+    result: Result<RunResult, RequestError>,
     recording: Recording,
     /// Was the check of the result interrupted?
     check_given_up: bool,
@@ -171,7 +172,7 @@ fn built_in_ptx(compiler: Compiler, options: &RunOptions, topology: &Topology) -
     };
     let own = topology.workload.as_ref().map(|workload| workload.name.as_str());
     let Some(name) = options.workload.as_ref().map(|choice| choice.name.as_str()).or(own) else {
-        return Err(Failure::from(SimulationError::NoWorkload(topology.name.clone())));
+        return Err(Failure::from(RequestError::NoWorkload(topology.name.clone())));
     };
     let workload = balar_workloads::find(name).map_err(Failure::input)?;
     let (major, minor) = topology.gpus().first().map_or((0, 0), |gpu| gpu.compute_capability);
@@ -222,6 +223,15 @@ impl From<SimulationError> for Failure {
             SimulationError::Engine(EngineError::Threads(_)) => Failure::input(error),
             SimulationError::Engine(_) => Failure::bug(error),
             _ => Failure::input(error),
+        }
+    }
+}
+
+impl From<RequestError> for Failure {
+    fn from(error: RequestError) -> Failure {
+        match error {
+            RequestError::Simulation(error) => Failure::from(error),
+            error => Failure::input(error),
         }
     }
 }

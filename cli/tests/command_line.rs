@@ -95,13 +95,13 @@ fn overrides_reach_the_units() {
     assert!(shown.stdout.contains("\"b[0..3]\": Link("), "{}", shown.stdout);
 }
 
-/// The parameters of units as `topology show` prints them, by unit.
+/// The parameters of units as `topology show` prints them, by unit, each line by itself and without the comment behind it.
 fn shown(arguments: &[&str]) -> Vec<(String, String)> {
     let shown = call(&[&["topology", "show"], arguments].concat());
     assert_eq!(shown.code, 0, "{}", shown.stderr);
     let mut unit = String::new();
     let mut parameters = Vec::new();
-    for line in shown.stdout.lines().map(str::trim) {
+    for line in shown.stdout.lines().map(|line| line.split("// ").next().unwrap_or_default().trim()) {
         match line.strip_prefix('"') {
             Some(named) => unit = named.split('"').next().unwrap_or_default().to_owned(),
             None => parameters.push((unit.clone(), line.trim_end_matches(',').to_owned())),
@@ -118,10 +118,11 @@ fn an_override_reaches_inside_of_a_parameter() {
         let found = parameters.iter().find(|(at, text)| at == unit && text.starts_with(start));
         found.map_or("", |(_, text)| text)
     };
-    let latencies = of("sm[0..84]", "latencies");
-    assert!(latencies.contains("(integer: 7, integer_multiply: 4,"), "{latencies}");
-    assert!(of("hbm[0]", "model").contains("refresh: Off"), "{parameters:?}");
-    assert!(of("hbm[1..4]", "model").contains("refresh: PerBank"), "{parameters:?}");
+    assert_eq!(of("sm[0..84]", "integer:"), "integer: 7 /* --set, in place of 4 */");
+    assert_eq!(of("sm[0..84]", "integer_multiply:"), "integer_multiply: 4");
+    let refresh = of("hbm[0]", "refresh");
+    assert!(refresh.starts_with("refresh: Off /* --set, in place of PerBank */, t_refi: "), "{parameters:?}");
+    assert!(of("hbm[1..4]", "refresh").starts_with("refresh: PerBank, t_refi: "), "{parameters:?}");
     for (set, said) in [
         ("gpu.sm[*].latencies.intger=7", "intger"),
         ("gpu.sm[*].latencies.integer=fast", "latencies"),
@@ -228,6 +229,18 @@ fn topologies_are_drawn() {
     assert!(dot.contains("\"box.b[*]\" [label=\"box.b[*]\\n3 x Link\"];"), "{dot}");
     let svg = call(&["topology", "graph", RING, "--format", "svg"]).stdout;
     assert!(svg.starts_with("<svg ") && svg.ends_with("</svg>\n"), "{svg}");
+    // The name of the file chooses the format.
+    let folder = folder();
+    for (name, expected) in [("ring.svg", &svg), ("ring", &svg), ("ring.dot", &dot), ("ring.gv", &dot)] {
+        let path = folder.path().join(name);
+        let path = path.to_str().expect("UTF-8");
+        let called = call(&["topology", "graph", RING, "--output", path]);
+        assert_eq!((called.code, called.stdout.as_str(), called.stderr.as_str()), (0, "", ""), "{name}");
+        assert_eq!(&fs::read_to_string(path).expect("written"), expected, "{name}");
+    }
+    let nowhere = call(&["topology", "graph", RING, "--output", "/nonexistent/ring.svg"]);
+    assert_eq!((nowhere.code, nowhere.stdout.as_str()), (2, ""));
+    assert!(nowhere.stderr.contains("/nonexistent/ring.svg"), "{}", nowhere.stderr);
 }
 
 #[test]

@@ -11,8 +11,8 @@ use crate::order::work::{OperationNumber, Work};
 use crate::process::Process;
 use crate::wait::{Then, Until, Wait};
 use balar_host::CudaError;
-use balar_host::call::{CopyEnd, CopyShape, Launch};
-use balar_host::{Bytes, Call, CallResult, ThreadId};
+use balar_host::call::Launch;
+use balar_host::{Call, CallResult, ThreadId};
 use balar_protocol::{ContextId, ProcessId};
 
 /// Who makes a call: a thread, and the context that is current to it.
@@ -91,24 +91,14 @@ impl Driver {
     fn perform(&mut self, caller: Caller, call: Call) -> CallOutcome {
         let context = caller.context;
         match call {
-            Call::Launch(ref launch) => {
-                let stream = launch.stream;
-                let key = self.find_stream(context, stream)?;
-                let (work, extra) = self.work_of(context, key, Delivery::None, call)?;
-                self.push(context, key, work, &extra);
-                let until = Until::QueueRoom(context);
-                if self.is_over(&until) { NOTHING } else { Ok(Outcome::Waits(Wait { until, then: Then::Nothing })) }
-            }
-            Call::MemcpyHostToDevice { stream, asynchronous, .. }
-            | Call::MemcpyDeviceToDevice { stream, asynchronous, .. }
-            | Call::Copy { stream, asynchronous, .. }
-            | Call::Memset { stream, asynchronous, .. } => self.stream_call(caller, stream, None, asynchronous, call),
-            Call::MemcpyDeviceToHost { stream, asynchronous, transfer, .. } => {
-                self.stream_call(caller, stream, Some(transfer), asynchronous, call)
-            }
-            Call::HostFunction { stream, .. }
-            | Call::EventRecord { stream, .. }
-            | Call::StreamWaitEvent { stream, .. } => self.stream_call(caller, stream, None, true, call),
+            Call::Launch(_)
+            | Call::Copy { .. }
+            | Call::Memset { .. }
+            | Call::HostFunction { .. }
+            | Call::EventRecord { .. }
+            | Call::StreamWaitEvent { .. }
+            | Call::FreeAsync { .. }
+            | Call::Prefetch { .. } => self.stream_call(caller, call),
             Call::GraphLaunch { nodes, stream } => self.launch_graph(context, nodes, stream),
             Call::StreamCreate { .. }
             | Call::StreamDestroy { .. }
@@ -131,6 +121,15 @@ impl Driver {
             | Call::ImageDestroy { .. }
             | Call::TextureBind { .. }
             | Call::SurfaceBind { .. } => self.image_call(context, call),
+            Call::Malloc { .. }
+            | Call::Free { .. }
+            | Call::MallocAsync { .. }
+            | Call::MallocHost { .. }
+            | Call::FreeHost { .. }
+            | Call::MallocManaged { .. }
+            | Call::MemoryInfo
+            | Call::PointerInfo { .. } => self.memory_call(context, call),
+            Call::VirtualMemory(call) => self.virtual_memory_call(context, call),
             Call::Ipc(call) => self.ipc_call(context, call),
             Call::SetLimit { limit, bytes } => {
                 self.set_limit(context, limit, bytes)?;
@@ -141,37 +140,46 @@ impl Driver {
                 self.peer_access(context, peer, enabled)?;
                 NOTHING
             }
-            other => self.memory_call(context, other),
+            // `Driver::call` answers the first three; the others are no calls of CUDA.
+            Call::NotImplemented { .. }
+            | Call::CallbackDone { .. }
+            | Call::DeviceReset
+            | Call::Compute { .. }
+            | Call::ReadClock
+            | Call::Exit { .. } => Err(not_modelled(&call)),
         }
     }
 
-    /// A call that adds one operation to a stream; a synchronous one waits for it.
-    fn stream_call(
-        &mut self,
-        caller: Caller,
-        stream: u32,
-        transfer: Option<u32>,
-        asynchronous: bool,
-        call: Call,
-    ) -> CallOutcome {
+    /// A call that adds one operation to a stream. A synchronous one waits for it, another one for room.
+    fn stream_call(&mut self, caller: Caller, call: Call) -> CallOutcome {
         let Caller { thread, context } = caller;
+        let stream = call.stream().unwrap_or_default();
         let key = self.find_stream(context, stream)?;
+        let waits = matches!(call, Call::Copy { asynchronous: false, .. } | Call::Memset { asynchronous: false, .. });
         // Bytes for pageable memory come with the call's result, or under the program's number.
-        let delivery = match transfer {
-            Some(transfer) if asynchronous => Delivery::Transfer(context.process(), transfer),
+        let delivery = match call {
+            Call::Copy { transfer, asynchronous: true, .. } => Delivery::Transfer(context.process(), transfer),
             _ => Delivery::Thread(thread),
         };
-        let waits = !asynchronous || matches!(call, Call::Copy { destination: CopyEnd::Bytes(_), .. });
         let event = match call {
             Call::EventRecord { event, .. } => Some(event),
             _ => None,
         };
         let (work, extra) = self.work_of(context, key, delivery, call)?;
+        if matches!(work, Work::Free(0)) {
+            return NOTHING;
+        }
         let number = self.push(context, key, work, &extra);
         if let Some(event) = event {
             self.record_event(context.process(), event, number);
         }
-        if waits { Ok(Outcome::Waits(Wait::operations(vec![number]))) } else { NOTHING }
+        if waits { Ok(Outcome::Waits(Wait::operations(vec![number]))) } else { self.wait_for_room(context) }
+    }
+
+    /// A call that has added to a stream returns when there is room for more.
+    pub(crate) fn wait_for_room(&self, context: ContextId) -> CallOutcome {
+        let until = Until::QueueRoom(context);
+        if self.is_over(&until) { NOTHING } else { Ok(Outcome::Waits(Wait { until, then: Then::Nothing })) }
     }
 
     /// What an asynchronous call does when its turn has come, and what it waits for beyond the order of its stream.
@@ -183,7 +191,6 @@ impl Driver {
         call: Call,
     ) -> Result<(Work, Vec<Edge>), (CudaError, String)> {
         let of_stream = self.own(context).streams.context(key);
-        let memory = |address| CopyEnd::Memory { address, row_pitch: 0, slice_pitch: 0 };
         let work = match call {
             Call::Launch(launch) => {
                 if of_stream != context {
@@ -210,18 +217,10 @@ impl Driver {
                 let awaited = self.awaited(context.process(), event)?;
                 return Ok((Work::Nothing, awaited.into_iter().map(Edge::Done).collect()));
             }
-            Call::FreeAsync { pointer, .. } => return Ok((Work::Free(pointer), Vec::new())),
-            Call::Prefetch { .. } => return Ok((Work::Nothing, Vec::new())),
-            Call::MemcpyHostToDevice { destination, data, .. } => {
-                let bytes = data.len();
-                self.copy(of_stream, memory(destination), CopyEnd::Bytes(data), CopyShape::linear(bytes), delivery)?
-            }
-            Call::MemcpyDeviceToHost { source, bytes, .. } => {
-                let end = CopyEnd::Bytes(Bytes::absent(bytes));
-                self.copy(of_stream, end, memory(source), CopyShape::linear(bytes), delivery)?
-            }
-            Call::MemcpyDeviceToDevice { destination, source, bytes, .. } => {
-                self.copy(of_stream, memory(destination), memory(source), CopyShape::linear(bytes), delivery)?
+            Call::FreeAsync { pointer, .. } => return Ok((self.free_in_order(context, pointer)?, Vec::new())),
+            Call::Prefetch { pointer, bytes, device, .. } => {
+                self.check_prefetch(context, pointer, bytes, device)?;
+                return Ok((Work::Nothing, Vec::new()));
             }
             Call::Copy { destination, source, shape, .. } => {
                 self.copy(of_stream, destination, source, shape, delivery)?

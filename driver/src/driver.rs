@@ -24,6 +24,10 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
+/// Bytes of pageable memory that asynchronous copies of a context may keep at once (a choice: as much as a program's end of the tunnel
+/// allows).
+const MAXIMUM_KEPT_BYTES: u64 = 64 << 20;
+
 /// What a driver is made for.
 #[derive(Clone, Debug, Default)]
 pub struct DriverSettings {
@@ -33,7 +37,7 @@ pub struct DriverSettings {
     pub reservable: Vec<Range<u64>>,
     /// Whether there is pinned and managed memory.
     pub has_host_window: bool,
-    /// Operations of a GPU that are not yet done beyond which a launch waits.
+    /// Operations of a context that are not yet done beyond which a call that adds one waits.
     pub queue_depth: usize,
 }
 
@@ -196,7 +200,10 @@ impl Driver {
             &Until::ProcessBefore(process, number) => {
                 self.contexts_of(process).all(|context| self.state.operations.is_done_before(context, number))
             }
-            &Until::QueueRoom(context) => self.state.operations.count(context) < self.queue_depth,
+            &Until::QueueRoom(context) => {
+                let operations = &self.state.operations;
+                operations.count(context) < self.queue_depth && operations.kept_bytes(context) <= MAXIMUM_KEPT_BYTES
+            }
             Until::EndedProcesses => !self.has_ended_processes(),
         }
     }

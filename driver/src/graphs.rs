@@ -1,11 +1,11 @@
 //! Graphs: operations whose order is their own, as one operation of a stream.
 
 use crate::Driver;
-use crate::calls::{CallOutcome, NOTHING};
+use crate::calls::CallOutcome;
 use crate::order::operations::{Edge, NewOperation};
 use crate::order::work::Delivery;
 use crate::order::work::{OperationNumber, Work};
-use balar_host::call::GraphNode;
+use balar_host::call::{CopyEnd, GraphNode};
 use balar_host::{Call, CudaError};
 use balar_protocol::ContextId;
 use std::sync::Arc;
@@ -42,7 +42,9 @@ impl Driver {
                 _ => None,
             };
             let delivery = match node.call.as_deref() {
-                Some(Call::MemcpyDeviceToHost { transfer, .. }) => Delivery::Transfer(context.process(), *transfer),
+                Some(Call::Copy { destination: CopyEnd::Bytes(_), transfer, .. }) => {
+                    Delivery::Transfer(context.process(), *transfer)
+                }
                 _ => Delivery::None,
             };
             let (work, extra) = match node.call {
@@ -95,7 +97,7 @@ impl Driver {
         let end = NewOperation { context, stream, priority, work: Work::Nothing };
         let number = self.state.operations.add(end, &ends);
         self.own(context).streams.set_end(key, number, Some(false));
-        NOTHING
+        self.wait_for_room(context)
     }
 
     fn new_queue(&mut self) -> u32 {

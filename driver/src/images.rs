@@ -101,7 +101,10 @@ impl Images {
     pub fn destroy_all(&mut self, context: ContextId) -> Vec<u64> {
         self.arrays.retain(|_, array| array.context != context);
         self.bound.retain(|_, (owner, _)| *owner != context);
-        self.objects.extract_if(.., |_, owner| *owner == context).map(|(handle, _)| handle).collect()
+        let ended = self.objects.iter().filter(|(_, owner)| **owner == context);
+        let ended: Vec<u64> = ended.map(|(handle, _)| *handle).collect();
+        self.objects.retain(|_, owner| *owner != context);
+        ended
     }
 }
 

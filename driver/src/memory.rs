@@ -200,19 +200,6 @@ impl Driver {
                 let until = Until::ProcessBefore(process, self.state.operations.next());
                 Ok(Outcome::Waits(Wait { until, then: Then::Free(pointer) }))
             }
-            Call::FreeAsync { pointer, stream } => {
-                let key = self.find_stream(context, stream)?;
-                if pointer == 0 {
-                    return NOTHING;
-                }
-                if !matches!(place_of(pointer), Place::Device(_)) {
-                    return Err(no_allocation(pointer));
-                }
-                let owner = self.owner_of(process, pointer)?;
-                self.context(owner).ending.insert(pointer);
-                self.push(context, key, Work::Free(pointer), &[]);
-                NOTHING
-            }
             Call::MemoryInfo => {
                 let total = self.gpus[context.gpu()].memory_bytes;
                 let free = total.saturating_sub(self.state.memories[context.gpu()].reserved());
@@ -221,19 +208,6 @@ impl Driver {
             Call::PointerInfo { pointer } => {
                 Ok(Outcome::Returns(CallResult::PointerInfo(self.describe_pointer(process, pointer))))
             }
-            Call::Prefetch { pointer, bytes, device: target, stream } => {
-                let key = self.find_stream(context, stream)?;
-                if target.is_some_and(|target| target as usize >= self.gpus.len()) {
-                    return Err((CudaError::InvalidDevice, format!("there is no device {target:?}")));
-                }
-                if pointer < MANAGED_BASE || !self.state.window.contains(process, pointer, bytes) {
-                    let text = format!("{bytes} bytes at {pointer:#x} are not managed memory");
-                    return Err((CudaError::InvalidValue, text));
-                }
-                self.push(context, key, Work::Nothing, &[]);
-                NOTHING
-            }
-            Call::VirtualMemory(call) => self.virtual_memory_call(context, call),
             other => Err(crate::calls::not_modelled(&other)),
         }
     }
@@ -244,6 +218,36 @@ impl Driver {
             return Ok(Outcome::Waits(Wait { until: Until::EndedProcesses, then: Then::Again(Box::new(again)) }));
         }
         allocated.map(pointer)
+    }
+
+    /// What ends an allocation of a device in the order of a stream. Nothing ends at address 0.
+    pub(crate) fn free_in_order(&mut self, context: ContextId, pointer: u64) -> Result<Work, (CudaError, String)> {
+        if pointer == 0 {
+            return Ok(Work::Free(0));
+        }
+        if !matches!(place_of(pointer), Place::Device(_)) {
+            return Err(no_allocation(pointer));
+        }
+        let owner = self.owner_of(context.process(), pointer)?;
+        self.context(owner).ending.insert(pointer);
+        Ok(Work::Free(pointer))
+    }
+
+    /// Refuses to bring what is no managed memory, or to where there is no device.
+    pub(crate) fn check_prefetch(
+        &self,
+        context: ContextId,
+        pointer: u64,
+        bytes: u64,
+        target: Option<u32>,
+    ) -> Result<(), (CudaError, String)> {
+        if target.is_some_and(|target| target as usize >= self.gpus.len()) {
+            return Err((CudaError::InvalidDevice, format!("there is no device {target:?}")));
+        }
+        if pointer < MANAGED_BASE || !self.state.window.contains(context.process(), pointer, bytes) {
+            return Err((CudaError::InvalidValue, format!("{bytes} bytes at {pointer:#x} are not managed memory")));
+        }
+        Ok(())
     }
 
     /// Pinned memory of a process that has ended goes with it.

@@ -4,7 +4,7 @@
 //! with these units beside the built-in ones:
 //!
 //! ```text
-//! cargo run --profile quick -p balar-examples -- --topology examples/topologies/v100_prefetcher.ron
+//! cargo run --release -p balar-examples -- --topology examples/topologies/v100_prefetcher.ron
 //! ```
 
 use balar_actors::catalogue::UnitDefinition;

@@ -2,8 +2,8 @@
 
 use balar_actors::engine::RunOptions;
 use balar_actors::simulation::RunResult;
-use balar_actors::simulation::experiment::{run, run_with};
 use balar_examples::UNITS;
+use balar_experiments::{run, run_with};
 use std::fmt::Write;
 
 const WITH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/topologies/v100_prefetcher.ron");

@@ -4,7 +4,7 @@
 use balar_actors::catalogue::{BuildContext, BuildError, ParameterSet, PortDefinition, UnitDefinition, nothing};
 use balar_actors::engine::{Inbox, NextWake, Outbox, Unit, Window};
 use balar_actors::prototyping::{Interposer, Io, MemoryBench, Pace, definition, load, store};
-use balar_actors::simulation::experiment::{ExperimentError, run};
+use balar_experiments::{ExperimentError, run};
 use balar_protocol::memory::{MemoryKind, MemoryMessage, MemoryRequest, MemoryResponse};
 use balar_protocol::statistics::StatisticSink;
 use balar_protocol::{Frequency, Payload, PortId, Protocol, SimTime};

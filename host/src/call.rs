@@ -5,9 +5,9 @@
 
 mod class;
 mod copy;
+mod facts;
 mod ipc;
 mod module;
-mod name;
 mod result;
 mod virtual_memory;
 
@@ -82,47 +82,9 @@ pub enum Call {
         /// Stream that orders it.
         stream: u32,
     },
-    /// `cudaMemcpy` or `cudaMemcpyAsync` from pageable host memory to the device.
-    MemcpyHostToDevice {
-        /// Address of the first byte.
-        destination: u64,
-        /// The bytes, as they are when the call is made.
-        data: Bytes,
-        /// Stream that orders the copy.
-        stream: u32,
-        /// Whether the call returns before the copy is done.
-        asynchronous: bool,
-    },
-    /// `cudaMemcpy` or `cudaMemcpyAsync` from the device to pageable host memory. A synchronous one gives
-    /// [`CallResult::Data`]; the bytes of an asynchronous one go to [`HostProgram::receive`](crate::HostProgram::receive).
-    MemcpyDeviceToHost {
-        /// Address of the first byte.
-        source: u64,
-        /// Bytes to copy.
-        bytes: u64,
-        /// The program's own number for this copy.
-        transfer: u32,
-        /// Stream that orders the copy.
-        stream: u32,
-        /// Whether the call returns before the copy is done.
-        asynchronous: bool,
-    },
-    /// `cudaMemcpy` or `cudaMemcpyAsync` between two addresses of the node: within a device, between devices, from or to
-    /// pinned or managed memory.
-    MemcpyDeviceToDevice {
-        /// Address of the first byte written.
-        destination: u64,
-        /// Address of the first byte read.
-        source: u64,
-        /// Bytes to copy.
-        bytes: u64,
-        /// Stream that orders the copy.
-        stream: u32,
-        /// Whether the call returns before the copy is done.
-        asynchronous: bool,
-    },
-    /// `cudaMemcpy2D`, `cudaMemcpy3D` and their like: rows and slices, from and to memory, arrays or the call's own bytes. One
-    /// with [`CopyEnd::Bytes`] as its destination is synchronous and gives [`CallResult::Data`].
+    /// `cudaMemcpy`, `cudaMemcpy2D`, `cudaMemcpy3D` and their like: rows and slices, from and to memory, arrays or the program's own
+    /// bytes. A synchronous one with [`CopyEnd::Bytes`] as its destination gives [`CallResult::Data`]; the bytes of an asynchronous one
+    /// go to [`Host::receive`](crate::Host::receive).
     Copy {
         /// Where to.
         destination: CopyEnd,
@@ -130,6 +92,8 @@ pub enum Call {
         source: CopyEnd,
         /// Bytes of a row, rows, slices.
         shape: CopyShape,
+        /// Of an asynchronous one to [`CopyEnd::Bytes`]: the program's own number for it.
+        transfer: u32,
         /// Stream that orders the copy.
         stream: u32,
         /// Whether the call returns before the copy is done.
@@ -387,29 +351,24 @@ impl Call {
         }
     }
 
-    /// The bulk data that comes with the call, in the order of its fields.
-    pub fn payloads(&self) -> Vec<&Bytes> {
-        match self {
-            Call::MemcpyHostToDevice { data, .. } => vec![data],
-            Call::Copy { source: CopyEnd::Bytes(data), .. } => vec![data],
-            Call::ModuleLoad { images, .. } => images.iter().collect(),
-            Call::GraphLaunch { nodes, .. } => {
-                nodes.iter().filter_map(|node| node.call.as_deref()).flat_map(Call::payloads).collect()
-            }
-            _ => Vec::new(),
-        }
+    /// A linear copy from the program's own memory: bytes as they are when the call is made.
+    pub fn copy_to_device(destination: u64, data: Bytes, stream: u32, asynchronous: bool) -> Call {
+        let shape = CopyShape::linear(data.len());
+        let (destination, source) = (CopyEnd::linear(destination), CopyEnd::Bytes(data));
+        Call::Copy { destination, source, shape, transfer: 0, stream, asynchronous }
     }
 
-    /// As [`Call::payloads`], to put the data in place.
-    pub fn payloads_mut(&mut self) -> Vec<&mut Bytes> {
-        match self {
-            Call::MemcpyHostToDevice { data, .. } => vec![data],
-            Call::Copy { source: CopyEnd::Bytes(data), .. } => vec![data],
-            Call::ModuleLoad { images, .. } => images.iter_mut().collect(),
-            Call::GraphLaunch { nodes, .. } => {
-                nodes.iter_mut().filter_map(|node| node.call.as_deref_mut()).flat_map(Call::payloads_mut).collect()
-            }
-            _ => Vec::new(),
-        }
+    /// A linear copy to the program's own memory; `transfer` is the program's number for an asynchronous one.
+    pub fn copy_from_device(source: u64, bytes: u64, transfer: u32, stream: u32, asynchronous: bool) -> Call {
+        let shape = CopyShape::linear(bytes);
+        let (destination, source) = (CopyEnd::Bytes(Bytes::absent(bytes)), CopyEnd::linear(source));
+        Call::Copy { destination, source, shape, transfer, stream, asynchronous }
+    }
+
+    /// A linear copy between two addresses of the node: within a device, between devices, from or to pinned or managed memory.
+    pub fn copy_within(destination: u64, source: u64, bytes: u64, stream: u32, asynchronous: bool) -> Call {
+        let shape = CopyShape::linear(bytes);
+        let (destination, source) = (CopyEnd::linear(destination), CopyEnd::linear(source));
+        Call::Copy { destination, source, shape, transfer: 0, stream, asynchronous }
     }
 }

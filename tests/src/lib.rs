@@ -4,11 +4,14 @@ pub mod steps;
 
 use balar_actors::engine::RunOptions;
 use balar_actors::kinds::UNITS;
-use balar_actors::simulation::{BuiltInWorkloads, RunResult, SimulationRequest, simulate};
+use balar_actors::simulation::RunResult;
 use balar_actors::topology::{self, LoadOptions, Override, PartLibrary, Topology, TopologySource};
+use balar_experiments::{BuiltInWorkloads, SimulationRequest, simulate};
 use balar_workloads::Descriptor;
+use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::Path;
+use std::sync::{Arc, Mutex, OnceLock};
 
 /// The built-in topologies.
 pub const TOPOLOGIES: [&str; 3] = ["v100_node", "p100_node", "v100_sxm2_node"];
@@ -78,6 +81,21 @@ pub fn verified(topology: &str, workload: &str, parameters: Vec<(String, String)
     assert!(result.completed(), "{workload} on {topology}: {:?} {:?}", result.outcome, result.program);
     assert_ne!(result.verified(), Some(false), "{workload} on {topology}: {:?}", result.program);
     result
+}
+
+/// The run of a workload with its small parameters on one thread, which ended with a right result where it has a check. Whoever
+/// asks for it first in a process simulates it; the others look at the same run.
+///
+/// # Panics
+///
+/// Where the run is not as it should be.
+pub fn small_run(topology: &str, workload: &str) -> Arc<RunResult> {
+    type Runs = BTreeMap<(String, String), Arc<OnceLock<Arc<RunResult>>>>;
+    static RUNS: Mutex<Runs> = Mutex::new(BTreeMap::new());
+    let key = (topology.to_owned(), workload.to_owned());
+    // The lock is held for the look-up alone, so that two tests can simulate two workloads at once.
+    let run = Arc::clone(RUNS.lock().expect("a look-up does not panic").entry(key).or_default());
+    Arc::clone(run.get_or_init(|| Arc::new(verified(topology, workload, small(workload)))))
 }
 
 /// The sum of a counter over the units whose path, without indices, is `location`: "gpu.sm".

@@ -169,12 +169,7 @@ pub fn launch(kernel: &str, grid: [u32; 2], block: [u32; 2], arguments: &[Argume
 /// A copy to what call number `to` gave.
 pub fn upload(to: usize, data: Vec<u8>) -> Step {
     let data: Arc<[u8]> = data.into();
-    Box::new(move |results| Call::MemcpyHostToDevice {
-        destination: value(results, to),
-        data: data.clone().into(),
-        stream: 0,
-        asynchronous: false,
-    })
+    Box::new(move |results| Call::copy_to_device(value(results, to), data.clone().into(), 0, false))
 }
 
 /// A copy of rows and slices to the beginning of the array that call number `to` gave.
@@ -183,6 +178,7 @@ pub fn write_array(to: usize, [width, height, depth]: [u64; 3], data: Vec<u8>) -
         destination: CopyEnd::Array { array: value(results, to), offset: [0; 3] },
         source: CopyEnd::Bytes(data.clone().into()),
         shape: CopyShape { width, height, depth },
+        transfer: 0,
         stream: 0,
         asynchronous: false,
     })
@@ -194,6 +190,7 @@ pub fn read_array(from: usize, [width, height, depth]: [u64; 3]) -> Step {
         destination: CopyEnd::Bytes(Bytes::absent(width * height * depth)),
         source: CopyEnd::Array { array: value(results, from), offset: [0; 3] },
         shape: CopyShape { width, height, depth },
+        transfer: 0,
         stream: 0,
         asynchronous: false,
     })
@@ -201,11 +198,5 @@ pub fn read_array(from: usize, [width, height, depth]: [u64; 3]) -> Step {
 
 /// A copy from what call number `from` gave.
 pub fn download(from: usize, bytes: u64) -> Step {
-    Box::new(move |results| Call::MemcpyDeviceToHost {
-        source: value(results, from),
-        bytes,
-        transfer: 0,
-        stream: 0,
-        asynchronous: false,
-    })
+    Box::new(move |results| Call::copy_from_device(value(results, from), bytes, 0, 0, false))
 }

@@ -127,15 +127,14 @@ impl Program {
 
     fn upload(&mut self, destination: u64, bytes: &[u8]) -> Result<(), Failure> {
         let data = Bytes::absent(bytes.len() as u64);
-        let call = Call::MemcpyHostToDevice { destination, data, stream: 0, asynchronous: false };
+        let call = Call::copy_to_device(destination, data, 0, false);
         self.call_with(&call, &[bytes], &mut |_, _| {})?;
         Ok(())
     }
 
     fn download(&mut self, source: u64, bytes: usize) -> Result<Vec<u8>, Failure> {
         let mut data = vec![0; bytes];
-        let call =
-            Call::MemcpyDeviceToHost { source, bytes: bytes as u64, transfer: 0, stream: 0, asynchronous: false };
+        let call = Call::copy_from_device(source, bytes as u64, 0, 0, false);
         let mut sink = |offset: u64, part: &[u8]| {
             let start = offset as usize;
             if let Some(place) = data.get_mut(start..start + part.len()) {

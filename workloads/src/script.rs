@@ -316,8 +316,7 @@ impl ScriptedProgram {
             Action::Release(buffer) => (Call::Free { pointer: address(buffer) }, Pending::Nothing),
             Action::Upload { buffer, data, queue } => {
                 let (stream, asynchronous) = self.queue(queue);
-                let call =
-                    Call::MemcpyHostToDevice { destination: address(buffer), data: data.into(), stream, asynchronous };
+                let call = Call::copy_to_device(address(buffer), data.into(), stream, asynchronous);
                 (call, Pending::Nothing)
             }
             Action::UploadRing { buffer, bytes, links } => {
@@ -327,12 +326,12 @@ impl ScriptedProgram {
                     words[index] = destination + offset;
                 }
                 let data = bytemuck::cast_slice::<u64, u8>(&words).into();
-                (Call::MemcpyHostToDevice { destination, data, stream: 0, asynchronous: false }, Pending::Nothing)
+                (Call::copy_to_device(destination, data, 0, false), Pending::Nothing)
             }
             Action::CopyWithin { destination, source, bytes, queue } => {
                 let (destination, source) = (address(destination), address(source));
                 let (stream, asynchronous) = self.queue(queue);
-                let call = Call::MemcpyDeviceToDevice { destination, source, bytes, stream, asynchronous };
+                let call = Call::copy_within(destination, source, bytes, stream, asynchronous);
                 (call, Pending::Nothing)
             }
             Action::Fill { buffer, value, bytes, queue } => {
@@ -343,7 +342,7 @@ impl ScriptedProgram {
             Action::Download { buffer, bytes, transfer, queue } => {
                 let (stream, asynchronous) = self.queue(queue);
                 let (source, number) = (address(buffer), transfer.0 as u32);
-                let call = Call::MemcpyDeviceToHost { source, bytes, transfer: number, stream, asynchronous };
+                let call = Call::copy_from_device(source, bytes, number, stream, asynchronous);
                 (call, if asynchronous { Pending::Nothing } else { Pending::Data(transfer) })
             }
             Action::Launch { kernel, shape, arguments } => {

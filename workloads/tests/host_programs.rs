@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use balar_host::call::CopyEnd;
 use balar_host::call::Launch;
 use balar_host::{Call, CallResult, CudaError, HostProgram, Verification};
 use balar_workloads::{Compiler, Descriptor, WorkloadError, find, workloads};
@@ -40,16 +41,31 @@ impl Device {
                 return CallResult::Pointer(address);
             }
             Call::Free { pointer } => assert!(self.memory.contains_key(pointer), "free of {pointer:#x}"),
-            Call::MemcpyHostToDevice { destination, data, .. } => {
+            Call::Copy {
+                destination: CopyEnd::Memory { address: destination, .. },
+                source: CopyEnd::Bytes(data),
+                ..
+            } => {
                 self.at(*destination)[..data.len() as usize].copy_from_slice(&data.to_vec());
             }
-            Call::MemcpyDeviceToDevice { destination, source, bytes, .. } => {
-                let data = self.at(*source)[..*bytes as usize].to_vec();
+            Call::Copy {
+                destination: CopyEnd::Memory { address: destination, .. },
+                source: CopyEnd::Memory { address: source, .. },
+                shape,
+                ..
+            } => {
+                let data = self.at(*source)[..shape.width as usize].to_vec();
                 self.at(*destination)[..data.len()].copy_from_slice(&data);
             }
             Call::Memset { pointer, value, shape, .. } => self.at(*pointer)[..shape.width as usize].fill(*value as u8),
-            Call::MemcpyDeviceToHost { source, bytes, transfer, asynchronous, .. } => {
-                let data = self.at(*source)[..*bytes as usize].to_vec();
+            Call::Copy {
+                destination: CopyEnd::Bytes(absent),
+                source: CopyEnd::Memory { address: source, .. },
+                transfer,
+                asynchronous,
+                ..
+            } => {
+                let data = self.at(*source)[..absent.len() as usize].to_vec();
                 if !asynchronous {
                     return CallResult::Data(data.into());
                 }
@@ -253,10 +269,9 @@ fn concurrent_uses_every_stream_asynchronously() {
     for wanted in 1..=3 {
         let in_stream = |call: &&Call| match call {
             Call::Launch(Launch { stream, .. }) | Call::StreamSynchronize { stream } => *stream == wanted,
-            Call::MemcpyHostToDevice { stream, asynchronous, .. }
-            | Call::MemcpyDeviceToHost { stream, asynchronous, .. }
-            | Call::MemcpyDeviceToDevice { stream, asynchronous, .. }
-            | Call::Memset { stream, asynchronous, .. } => *stream == wanted && *asynchronous,
+            Call::Copy { stream, asynchronous, .. } | Call::Memset { stream, asynchronous, .. } => {
+                *stream == wanted && *asynchronous
+            }
             _ => false,
         };
         // Upload, memset, two kernels, copy within the device, download, synchronisation.
@@ -270,7 +285,11 @@ fn pointer_chase_uploads_one_cycle_through_all_nodes() {
         let parameters = format!("working_set=8KiB,stride=64,steps=128,warm_up_passes=0,order={order}");
         let calls = Device::default().execute(program("pointer_chase", &parameters).as_mut(), no_kernel);
         let upload = calls.iter().find_map(|call| match call {
-            Call::MemcpyHostToDevice { destination, data, .. } => Some((*destination, data.to_vec())),
+            Call::Copy {
+                destination: CopyEnd::Memory { address: destination, .. },
+                source: CopyEnd::Bytes(data),
+                ..
+            } => Some((*destination, data.to_vec())),
             _ => None,
         });
         let (base, data) = upload.unwrap();

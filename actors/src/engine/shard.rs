@@ -13,7 +13,7 @@ use super::pending::{CalendarShape, Pending};
 use super::placement::Seat;
 use super::unit::{NextWake, Unit, Window, Wire};
 use super::wall_clock::{Deadline, Stopwatch};
-use actix::{Actor, Addr, Context, Handler, Recipient};
+use actix::{Actor, Addr, Context, Handler, Message, Recipient};
 use balar_protocol::statistics::StatisticSink;
 use balar_protocol::{SimTime, UnitId};
 use std::sync::Arc;
@@ -53,8 +53,6 @@ pub(super) struct Failure {
 /// Run this window, and then, up to the horizon, all that follow from the shard's own units.
 ///
 /// The buffers travel back in the [`Report`]: nothing is allocated for them.
-#[derive(actix::Message)]
-#[rtype(result = "()")]
 pub(super) struct RunWindows {
     pub window: Window,
     /// No other shard has anything to do before this time.
@@ -65,9 +63,11 @@ pub(super) struct RunWindows {
     pub inbound: Vec<Batch>,
 }
 
+impl Message for RunWindows {
+    type Result = ();
+}
+
 /// What came of [`RunWindows`].
-#[derive(actix::Message)]
-#[rtype(result = "()")]
 pub(super) struct Report {
     pub shard: usize,
     /// Messages for each shard.
@@ -86,10 +86,16 @@ pub(super) struct Report {
     pub failure: Option<Failure>,
 }
 
+impl Message for Report {
+    type Result = ();
+}
+
 /// The run is over: hand in the statistics.
-#[derive(actix::Message)]
-#[rtype(result = "()")]
 pub(super) struct CollectStatistics;
+
+impl Message for CollectStatistics {
+    type Result = ();
+}
 
 /// What a unit has to say at the end. `Err` = it panicked while it said so.
 pub(super) struct UnitResult {
@@ -99,10 +105,12 @@ pub(super) struct UnitResult {
 }
 
 /// The statistics of a shard's units.
-#[derive(actix::Message)]
-#[rtype(result = "()")]
 pub(super) struct ShardResult {
     pub units: Vec<UnitResult>,
+}
+
+impl Message for ShardResult {
+    type Result = ();
 }
 
 /// Where the reports and results of a shard go: to the coordinator.

@@ -167,21 +167,10 @@ fn outcome(unit: &HostCpu) -> ProgramOutcome {
 fn a_program_runs_to_its_end() {
     let steps = vec![
         malloc(4096),
-        Box::new(|results: &[CallResult]| Call::MemcpyHostToDevice {
-            destination: pointer(results, 0),
-            data: vec![1; 4096].into(),
-            stream: 0,
-            asynchronous: false,
-        }),
+        Box::new(|results: &[CallResult]| Call::copy_to_device(pointer(results, 0), vec![1; 4096].into(), 0, false)),
         launch("k", 0, 256),
         launch("k", 0, 256),
-        Box::new(|results: &[CallResult]| Call::MemcpyDeviceToHost {
-            source: pointer(results, 0),
-            bytes: 16,
-            transfer: 0,
-            stream: 0,
-            asynchronous: false,
-        }),
+        Box::new(|results: &[CallResult]| Call::copy_from_device(pointer(results, 0), 16, 0, 0, false)),
         call(Call::ReadClock),
     ];
     let (mut unit, mut bench, seen) = host(steps, "", false);
@@ -285,13 +274,7 @@ fn streams_overlap_and_asynchronous_copies_deliver_their_bytes() {
         call(Call::StreamCreate { non_blocking: false, priority: 0 }),
         launch("k", 1, 32),
         launch("k", 2, 32),
-        Box::new(|results: &[CallResult]| Call::MemcpyDeviceToHost {
-            source: pointer(results, 0),
-            bytes: 8,
-            transfer: 5,
-            stream: 1,
-            asynchronous: true,
-        }),
+        Box::new(|results: &[CallResult]| Call::copy_from_device(pointer(results, 0), 8, 5, 1, true)),
         call(Call::StreamSynchronize { stream: 2 }),
         call(Call::ReadClock),
         call(Call::StreamSynchronize { stream: 1 }),
@@ -345,12 +328,7 @@ fn a_full_launch_queue_blocks_the_program() {
 fn page_answers(memory: bool) -> (Vec<(u64, u32, bool)>, HostCpuCounters) {
     let steps: Vec<Step> = vec![
         malloc(5000),
-        Box::new(|results: &[CallResult]| Call::MemcpyHostToDevice {
-            destination: pointer(results, 0),
-            data: vec![1; 5000].into(),
-            stream: 0,
-            asynchronous: true,
-        }),
+        Box::new(|results: &[CallResult]| Call::copy_to_device(pointer(results, 0), vec![1; 5000].into(), 0, true)),
     ];
     let (mut unit, mut bench, _) = host(steps, "", memory);
     let mut answers = Vec::new();

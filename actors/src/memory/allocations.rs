@@ -39,7 +39,7 @@ struct Allocation {
 }
 
 /// The allocations of a node, disjoint. Finding, adding and removing one takes logarithmic time, up to the moves within a chunk.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Allocations {
     /// No start of the chunk is lower; ascending.
     firsts: Vec<u64>,
@@ -74,18 +74,6 @@ impl Allocation {
         let (first, last) = (page_of(self.start).0, page_of(self.end.saturating_sub(1)).0);
         let both = [Some(first), (last != first).then_some(last)];
         both.into_iter().flatten().filter(move |_| self.bounds == Bounds::Pages)
-    }
-}
-
-impl Default for Allocations {
-    fn default() -> Self {
-        Allocations {
-            firsts: Vec::new(),
-            chunks: Vec::new(),
-            peers: BTreeMap::new(),
-            shared: BTreeSet::new(),
-            edges: BTreeMap::new(),
-        }
     }
 }
 

@@ -6,7 +6,7 @@
 //! - [`PassThrough`]: a unit that changes nothing but the time, to compare with.
 //! - [`MemoryBench`]: requests and answers for a unit on its own, and the rules that it is held to.
 //!
-//! `docs/prototyping.md` leads through them. A whole node with the unit in it is run by [`crate::simulation::experiment::run`].
+//! `docs/prototyping.md` leads through them. A whole node with the unit in it is run by `balar_experiments::run`.
 
 mod interposer;
 mod memory_bench;

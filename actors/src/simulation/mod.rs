@@ -1,17 +1,15 @@
-//! From a topology and a workload to a result: builds the node, runs it, collects what came of it.
+//! From a topology and a host program to a result: builds the node, runs it, collects what came of it.
 
 mod description;
-pub mod experiment;
+mod error;
+mod figures;
 mod node;
-mod request;
 mod result;
-mod workloads;
 
 pub use description::describe;
+pub use error::SimulationError;
 pub use node::check_units;
-pub use request::{SimulationError, SimulationRequest};
 pub use result::RunResult;
-pub use workloads::{BuiltInProgram, BuiltInWorkloads, InitialCode};
 
 use crate::catalogue::Surroundings;
 use crate::engine::{self, EpochHook, Epochs, HandOver, RunOptions, RunReport, UnitEntry};
@@ -25,51 +23,15 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Duration;
 use tracing::{debug, info, info_span};
-use workloads::{initial_code, workload};
 
-/// Runs a simulation to its end.
-///
-/// # Errors
-///
-/// Where nothing could be simulated. A simulated program that fails, a deadlock or a time limit is a result, not an error.
-pub fn simulate(request: SimulationRequest) -> Result<RunResult, SimulationError> {
-    simulate_wrapped(request, |host, _| Ok(host))
-}
-
-/// As [`simulate`], with something between the workload and the simulated host CPU, such as a recorder: `wrap` makes it.
-///
-/// # Errors
-///
-/// As [`simulate`], and where `wrap` fails.
-#[expect(clippy::disallowed_types, reason = "how long a run took is reported, not simulated")]
-pub fn simulate_wrapped(
-    request: SimulationRequest,
-    wrap: impl FnOnce(Box<dyn Host>, BuiltInProgram) -> std::io::Result<Box<dyn Host>>,
-) -> Result<RunResult, SimulationError> {
-    let start = std::time::Instant::now();
-    let (descriptor, parameters) = workload(&request)?;
-    let program = descriptor.program(&parameters)?;
-    let parameters: Vec<(String, String)> =
-        parameters.iter().map(|(name, value)| (name.to_owned(), value.to_string())).collect();
-    let code = initial_code(&request.topology, descriptor, request.ptx)?;
-    let begin = |surroundings: HostSurroundings| {
-        let (parameters, code) = (parameters.clone(), code.clone());
-        let shared_memory = surroundings.shared_memory;
-        let built_in = BuiltInProgram { name: descriptor.name, parameters, code, shared_memory };
-        wrap(Box::new(SingleThread::new(program)), built_in)
-    };
-    let mut result = simulate_host_with_code(&request.topology, &code, begin, request.options)?;
-    result.workload = descriptor.name;
-    result.parameters = parameters;
-    result.wall = start.elapsed();
-    Ok(result)
-}
+/// Code that is loaded from the start: for each GPU the texts (file name, PTX), which are linked with each other.
+pub type InitialCode = Vec<Vec<(String, String)>>;
 
 /// Runs a host program of one's own, with the kernels of a PTX text (name, text) on every GPU, to its end.
 ///
 /// # Errors
 ///
-/// As [`simulate`].
+/// Where nothing could be simulated. A simulated program that fails, a deadlock or a time limit is a result, not an error.
 pub fn simulate_program(
     topology: &Topology,
     name: &'static str,
@@ -97,7 +59,8 @@ pub struct HostSurroundings {
 ///
 /// # Errors
 ///
-/// As [`simulate`], and where `start` fails.
+/// Where nothing could be simulated, and where `start` fails. A simulated program that fails, a deadlock or a time limit is a result, not
+/// an error.
 pub fn simulate_host(
     topology: &Topology,
     start: impl FnOnce(HostSurroundings) -> std::io::Result<Box<dyn Host>>,

@@ -1,6 +1,6 @@
 //! A node before its units are built: its memories, and the code that is loaded from the start.
 
-use super::request::SimulationError;
+use super::SimulationError;
 use crate::catalogue::{GpuDescription, Surroundings};
 use crate::engine::{CodeSource, LiveBoard};
 use crate::host_cpu::effects::apply;

@@ -10,6 +10,7 @@
 
 mod build;
 mod clock;
+mod comments;
 mod error;
 mod expand;
 mod fields;
@@ -23,6 +24,7 @@ mod options;
 mod overrides;
 mod parameter;
 mod pattern;
+mod picture;
 mod scope;
 mod show;
 mod source;
@@ -33,12 +35,13 @@ mod workload;
 
 pub use build::{BuiltUnit, build};
 pub use error::{ErrorKind, TopologyError, TopologyErrors};
-pub use graph::{dot, svg};
+pub use graph::dot;
 pub use load::load;
 pub use nearest::{nearest, suggestion};
 pub use options::{LoadOptions, Override};
 pub use parameter::{Origin, Parameter};
 pub use pattern::{PathPattern, PatternError};
+pub use picture::svg;
 pub use show::show;
 pub use source::{Location, PartLibrary, SourceFile, TopologySource};
 pub use workload::{WorkloadCatalogue, WorkloadSpec};

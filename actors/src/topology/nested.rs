@@ -54,6 +54,12 @@ pub(crate) fn replace(text: &str, path: &[Segment], value: &str) -> Result<Strin
     }
 }
 
+/// The value in the place that `path` names, where one is given there.
+pub(crate) fn given(text: &str, path: &[Segment]) -> Option<String> {
+    let here = path.iter().try_fold(syntax::parse(text).ok()?, |value, segment| find(value, &segment.name))?;
+    Some(text[here.span].to_owned())
+}
+
 fn items(value: &Value) -> Option<&Vec<Item>> {
     match &value.kind {
         ValueKind::Tuple(items) | ValueKind::Call(_, items) => Some(items),

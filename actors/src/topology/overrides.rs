@@ -9,7 +9,7 @@ use super::scope::{Member, Scope, inside, select};
 use super::source::{Location, SourceFile};
 use super::syntax::{Span, Value};
 use super::workload::{self, WorkloadCatalogue};
-use super::{ExpandedUnit, Topology, clock, nested, value_epoch};
+use super::{ExpandedUnit, Topology, clock, comments, nested, value_epoch};
 use std::sync::Arc;
 
 /// The first step of paths that mean the workload's parameters.
@@ -218,6 +218,12 @@ impl Setting<'_> {
             }
         }
         checked.map_err(|error| parameter::bad_value(&unit.path, definition, error, self.value_place.clone()))?;
+        if !inner.is_empty() {
+            // The other values of the struct keep their comments; this one says that it is not the one of the file.
+            let before = unit.parameter(definition.name).and_then(|given| nested::given(given, inner));
+            let value = nested::given(&text, inner).unwrap_or_else(|| self.value.to_owned());
+            text = whole(&format!("{value} {}", comments::replaced(&self.value_place, before.as_deref())))?;
+        }
         let parameter = Parameter { definition, text, origin: Origin::Given(self.value_place.clone()) };
         let parameters = Arc::make_mut(&mut unit.parameters);
         // A missing parameter has been reported; the list is then shorter than the definition.

@@ -1,13 +1,17 @@
 //! Prints a topology fully expanded, as text that loads again and gives the same units and wires.
 
-use super::{ExpandedUnit, Topology};
+use super::comments::{self, Comments};
+use super::{ExpandedUnit, SourceFile, Topology};
 use crate::catalogue::Capability;
+use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::sync::Arc;
 
 /// The topology as RON: parts in place, every parameter, every wire by itself, and `workload` (name, parameters) as what it runs.
+/// The comments of its files stand beside what they belong to, so that each number still names its source.
 pub fn show(topology: &Topology, workload: Option<(&str, &[(String, String)])>) -> String {
-    let mut text = format!("Topology(\n    name: {:?},\n", topology.name);
+    let mut text = heads(topology);
+    let _ = write!(text, "Topology(\n    name: {:?},\n", topology.name);
     if let Some((name, parameters)) = workload {
         let value = |value: &str| match value.parse::<u64>() {
             Ok(_) => value.to_owned(),
@@ -15,22 +19,62 @@ pub fn show(topology: &Topology, workload: Option<(&str, &[(String, String)])>) 
         };
         let parameters = parameters.iter().map(|(key, given)| format!("{key}: {}", value(given)));
         let parameters = parameters.collect::<Vec<_>>().join(", ");
-        text.push_str(&format!("    workload: {name}({parameters}),\n"));
+        let location = topology.workload.as_ref().map(|workload| &workload.location);
+        let comment = location.and_then(|location| comments::behind_call(location, &parameters));
+        let comment = comment.map(|comment| format!("  // {comment}")).unwrap_or_default();
+        text.push_str(&format!("    workload: {name}({parameters}),{comment}\n"));
     }
     text.push_str(&format!("    value_epoch: \"{}\",\n    units: {{\n", topology.value_epoch));
     show_units(&topology.units, "", 2, &mut text);
     text.push_str("    },\n    links: [\n");
+    // A link that was expanded has its comments at the first of its wires.
+    let mut seen = BTreeSet::new();
     for wire in &topology.wires {
+        let place = (wire.location.file.identity.as_str(), wire.location.span.start);
+        let notes = if seen.insert(place) { comments::beside(&wire.location) } else { Comments::default() };
         let (a, b) = (topology.end_name(wire.a), topology.end_name(wire.b));
         let of_link = [wire.a, wire.b].iter().any(|end| {
             let provides = &topology.units[end.unit.0 as usize].provides;
             provides.iter().any(|capability| matches!(capability, Capability::Forwards { latency: Some(_), .. }))
         });
         let latency = if of_link { String::new() } else { format!(", latency: \"{}\"", wire.latency) };
-        text.push_str(&format!("        (\"{a}\", \"{b}\"{latency}),\n"));
+        entry(&format!("(\"{a}\", \"{b}\"{latency}),"), &notes, "        ", &mut text);
     }
     text.push_str("    ],\n)\n");
     text
+}
+
+/// What stands at the head of each file: the legend of the sources that its comments name.
+fn heads(topology: &Topology) -> String {
+    let mut files: Vec<&Arc<SourceFile>> = Vec::new();
+    let of_node = topology.units.iter().filter(|unit| unit.part.is_empty()).map(|unit| &unit.location.file);
+    let of_parts = topology.units.iter().map(|unit| &unit.location.file);
+    for file in of_node.chain(of_parts) {
+        if !files.iter().any(|other| other.identity == file.identity) {
+            files.push(file);
+        }
+    }
+    let mut text = String::new();
+    for (index, file) in files.iter().enumerate() {
+        let lines = comments::head(&file.text);
+        // The first is the topology itself, whose name follows.
+        if index > 0 && !lines.is_empty() {
+            let _ = writeln!(text, "//\n// {}:", file.name);
+        }
+        for line in lines {
+            let _ = writeln!(text, "{}", format!("// {line}").trim_end());
+        }
+    }
+    text
+}
+
+/// One entry with its comments.
+fn entry(line: &str, notes: &Comments, indent: &str, text: &mut String) {
+    for above in &notes.above {
+        let _ = writeln!(text, "{}", format!("{indent}// {above}").trim_end());
+    }
+    let behind = notes.behind.as_ref().map(|note| format!("  // {note}")).unwrap_or_default();
+    let _ = writeln!(text, "{indent}{line}{}", behind.trim_end());
 }
 
 /// The path below `prefix`: "sm[3]" of "gpu.sm[3]" below "gpu".
@@ -91,12 +135,46 @@ fn show_unit(unit: &ExpandedUnit, run: u32, depth: usize, text: &mut String) {
         }
         None => unit.local_name().to_owned(),
     };
-    text.push_str(&format!("{indent}\"{name}\": {}(\n", unit.kind.name));
+    let notes = comments::beside(&unit.location);
+    let mut above = notes.above;
+    above.extend(notes.behind);
+    let head = format!("\"{name}\": {}(", unit.kind.name);
+    entry(&head, &Comments { above, behind: None }, &indent, text);
+    let inner = "    ".repeat(depth + 1);
     for parameter in unit.parameters.iter() {
-        let value = one_line(&parameter.text);
-        let _ = writeln!(text, "{indent}    {}: {value},", parameter.definition.name);
+        let value =
+            if has_comment(&parameter.text) { indented(&parameter.text, &inner) } else { one_line(&parameter.text) };
+        let line = format!("{}: {value},", parameter.definition.name);
+        entry(&line, &comments::of_parameter(&parameter.origin), &inner, text);
     }
     text.push_str(&format!("{indent}),\n"));
+}
+
+/// Does a comment stand in this RON text?
+fn has_comment(text: &str) -> bool {
+    let (mut quoted, mut escaped, mut previous) = (false, false, ' ');
+    for c in text.chars() {
+        if !quoted && previous == '/' && (c == '/' || c == '*') {
+            return true;
+        }
+        quoted ^= c == '"' && !escaped;
+        escaped = quoted && c == '\\' && !escaped;
+        previous = c;
+    }
+    false
+}
+
+/// RON text with its lines and comments, its closing bracket below `indent`.
+fn indented(text: &str, indent: &str) -> String {
+    let spaces = |line: &str| line.len() - line.trim_start().len();
+    let base = text.lines().skip(1).last().map_or(0, spaces);
+    let mut lines = text.lines();
+    let mut whole = lines.next().unwrap_or_default().trim_end().to_owned();
+    for line in lines {
+        let deeper = " ".repeat(spaces(line).saturating_sub(base));
+        let _ = write!(whole, "\n{}", format!("{indent}{deeper}{}", line.trim()).trim_end());
+    }
+    whole
 }
 
 /// RON text without comments and line breaks.

@@ -136,7 +136,9 @@ pub fn enqueue_on(
     match operation {
         Operation::Copy(copy) => copy.run(device, stream.number, asynchronous).map(|()| CallResult::None),
         Operation::Call(mut call) => {
-            set_stream(&mut call, stream.number);
+            if let Some(own) = call.stream_mut() {
+                *own = stream.number;
+            }
             connection::call_on(device, &call)
         }
     }
@@ -201,7 +203,14 @@ impl Copy {
                 let has_room = asynchronous && staging::admit(device, stream, bytes.len() as u64);
                 let Some(destination) = linear(&destination, self.shape) else {
                     let source = CopyEnd::Bytes(Bytes::absent(bytes.len() as u64));
-                    let call = Call::Copy { destination, source, shape: self.shape, stream, asynchronous: has_room };
+                    let call = Call::Copy {
+                        destination,
+                        source,
+                        shape: self.shape,
+                        transfer: 0,
+                        stream,
+                        asynchronous: has_room,
+                    };
                     return connection::call_with(device, &call, &[&bytes], &mut |_, _| {}).map(|_| ());
                 };
                 // An asynchronous copy for which there is no room is sent in pieces.
@@ -209,7 +218,7 @@ impl Copy {
                 let mut destination = destination;
                 for bytes in bytes.chunks(piece) {
                     let data = Bytes::absent(bytes.len() as u64);
-                    let call = Call::MemcpyHostToDevice { destination, data, stream, asynchronous: has_room };
+                    let call = Call::copy_to_device(destination, data, stream, has_room);
                     connection::call_with(device, &call, &[bytes], &mut |_, _| {})?;
                     destination += bytes.len() as u64;
                 }
@@ -218,12 +227,10 @@ impl Copy {
             (Side::Host(destination), Side::Node(source)) => {
                 let bytes = self.shape.bytes();
                 let call = match linear(&source, self.shape) {
-                    Some(source) => {
-                        Call::MemcpyDeviceToHost { source, bytes, transfer: 0, stream, asynchronous: false }
-                    }
+                    Some(source) => Call::copy_from_device(source, bytes, 0, stream, false),
                     None => {
                         let destination = CopyEnd::Bytes(Bytes::absent(bytes));
-                        Call::Copy { destination, source, shape: self.shape, stream, asynchronous: false }
+                        Call::Copy { destination, source, shape: self.shape, transfer: 0, stream, asynchronous: false }
                     }
                 };
                 // A copy that fails gives an error and no bytes: the sink only ever has what arrives.
@@ -234,9 +241,9 @@ impl Copy {
                 let bytes = self.shape.bytes();
                 let call = match (linear(&destination, self.shape), linear(&source, self.shape)) {
                     (Some(destination), Some(source)) => {
-                        Call::MemcpyDeviceToDevice { destination, source, bytes, stream, asynchronous }
+                        Call::copy_within(destination, source, bytes, stream, asynchronous)
                     }
-                    _ => Call::Copy { destination, source, shape: self.shape, stream, asynchronous },
+                    _ => Call::Copy { destination, source, shape: self.shape, transfer: 0, stream, asynchronous },
                 };
                 connection::call_on(device, &call).map(|_| ())
             }
@@ -282,26 +289,6 @@ pub fn linear(end: &CopyEnd, shape: CopyShape) -> Option<u64> {
             HostRows { address, shape, row_pitch, slice_pitch }.is_contiguous().then_some(address)
         }
         CopyEnd::Bytes(_) | CopyEnd::Array { .. } => None,
-    }
-}
-
-/// Puts a stream's number into a call.
-pub fn set_stream(call: &mut Call, number: u32) {
-    match call {
-        Call::MallocAsync { stream, .. }
-        | Call::FreeAsync { stream, .. }
-        | Call::Prefetch { stream, .. }
-        | Call::MemcpyHostToDevice { stream, .. }
-        | Call::MemcpyDeviceToHost { stream, .. }
-        | Call::MemcpyDeviceToDevice { stream, .. }
-        | Call::Copy { stream, .. }
-        | Call::Memset { stream, .. }
-        | Call::StreamWaitEvent { stream, .. }
-        | Call::HostFunction { stream, .. }
-        | Call::EventRecord { stream, .. }
-        | Call::GraphLaunch { stream, .. } => *stream = number,
-        Call::Launch(launch) => launch.stream = number,
-        _ => {}
     }
 }
 

@@ -36,10 +36,7 @@ impl Waiting {
     /// A call has returned: forgets the bytes of streams that have finished all that was enqueued before it.
     fn returned(&mut self, device: u32, call: &Call) {
         match call {
-            Call::StreamSynchronize { stream }
-            | Call::MemcpyHostToDevice { stream, asynchronous: false, .. }
-            | Call::MemcpyDeviceToHost { stream, asynchronous: false, .. }
-            | Call::Copy { stream, asynchronous: false, .. } => {
+            Call::StreamSynchronize { stream } | Call::Copy { stream, asynchronous: false, .. } => {
                 self.0.remove(&(device, *stream));
             }
             Call::DeviceSynchronize | Call::DeviceReset => self.0.retain(|(other, _), _| *other != device),

@@ -77,8 +77,13 @@ impl Events {
 
     /// All events of a context end; gives the handles of shared ones.
     pub fn destroy_all(&mut self, context: ContextId) -> Vec<u64> {
-        let ended = self.events.extract_if(.., |_, event| event.context == context);
-        ended.filter_map(|(_, event)| event.shared).collect()
+        let mut shared = Vec::new();
+        self.events.retain(|_, event| {
+            let ends = event.context == context;
+            shared.extend(event.shared.filter(|_| ends));
+            !ends
+        });
+        shared
     }
 
     /// The number of the GPU that it is of.

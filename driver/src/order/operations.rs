@@ -56,6 +56,8 @@ pub(crate) struct Operations {
     /// By context: those not yet done.
     of_context: BTreeMap<ContextId, BTreeSet<OperationNumber>>,
     launches: BTreeMap<LaunchId, OperationNumber>,
+    /// By context: bytes of pageable memory that copies bring to devices and that are kept for them.
+    kept_bytes: BTreeMap<ContextId, u64>,
     /// How many host functions have not begun.
     functions_to_come: usize,
     next: OperationNumber,
@@ -80,6 +82,11 @@ impl Operations {
     /// Operations of a context that are not yet done.
     pub fn count(&self, context: ContextId) -> usize {
         self.of_context.get(&context).map_or(0, BTreeSet::len)
+    }
+
+    /// Bytes that operations of a context, not yet done, keep of pageable memory.
+    pub fn kept_bytes(&self, context: ContextId) -> u64 {
+        self.kept_bytes.get(&context).copied().unwrap_or(0)
     }
 
     /// Is every operation of the context done that was asked for before this one?
@@ -113,6 +120,9 @@ impl Operations {
             self.launches.insert(launch.id, number);
         }
         self.functions_to_come += usize::from(matches!(work, Work::HostFunction(_)));
+        if work.kept_bytes() > 0 {
+            *self.kept_bytes.entry(context).or_default() += work.kept_bytes();
+        }
         self.of_context.entry(context).or_default().insert(number);
         let (after_done, after_given) = (Vec::new(), Vec::new());
         let operation = Operation { context, stream, priority, work, waits, given: false, after_done, after_given };
@@ -219,6 +229,9 @@ impl Operations {
             if of_context.is_empty() {
                 self.of_context.remove(&operation.context);
             }
+        }
+        if let Some(kept) = self.kept_bytes.get_mut(&operation.context) {
+            *kept -= operation.work.kept_bytes();
         }
         self.functions_to_come -= usize::from(!operation.given && matches!(operation.work, Work::HostFunction(_)));
         if let Work::Kernel(launch) = &operation.work {

@@ -27,6 +27,19 @@ pub(crate) enum Work {
     Nothing,
 }
 
+impl Work {
+    /// Bytes of pageable memory that it keeps until it is done.
+    pub fn kept_bytes(&self) -> u64 {
+        match self {
+            Work::Copy(copy) => match &copy.operation {
+                CopyOperation::HostToDevice { data, .. } => data.len() as u64,
+                _ => 0,
+            },
+            _ => 0,
+        }
+    }
+}
+
 /// Who gets the bytes that a copy brings to pageable memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Delivery {

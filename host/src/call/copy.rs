@@ -20,6 +20,11 @@ impl CopyShape {
         CopyShape { width: bytes, height: 1, depth: 1 }
     }
 
+    /// Is it one row?
+    pub fn is_row(&self) -> bool {
+        self.height == 1 && self.depth == 1
+    }
+
     /// Bytes moved.
     pub fn bytes(&self) -> u64 {
         self.width.saturating_mul(self.height).saturating_mul(self.depth)
@@ -48,4 +53,11 @@ pub enum CopyEnd {
         /// The first byte of a row, row, slice or layer.
         offset: [u64; 3],
     },
+}
+
+impl CopyEnd {
+    /// Bytes without gaps, from an address on.
+    pub fn linear(address: u64) -> CopyEnd {
+        CopyEnd::Memory { address, row_pitch: 0, slice_pitch: 0 }
+    }
 }

@@ -1,6 +1,6 @@
 //! What a replayed call gives, beside what the recorded one gave.
 
-use crate::call::{Call, CallResult, Launch};
+use crate::call::{Call, CallResult, CopyEnd, Launch};
 
 /// How the result of `call` differs from the recorded one, so that the replay cannot go on: later calls name what it gave. `None` where
 /// it does not; the bytes of copies are compared elsewhere. What depends on time alone (clocks, queries, free memory) may differ.
@@ -110,12 +110,16 @@ pub(super) fn call_in_words(call: &Call) -> String {
         Call::Malloc { bytes } | Call::MallocHost { bytes } | Call::MallocManaged { bytes } => {
             format!("{name} of {bytes} bytes")
         }
-        Call::MemcpyHostToDevice { destination, data, .. } => {
-            format!("{name} of {} bytes to {destination:#x}", data.len())
-        }
-        Call::MemcpyDeviceToHost { source, bytes, .. } => format!("{name} of {bytes} bytes from {source:#x}"),
-        Call::MemcpyDeviceToDevice { destination, source, bytes, .. } => {
-            format!("{name} of {bytes} bytes from {source:#x} to {destination:#x}")
+        Call::Copy { destination, source, shape, .. } => {
+            let bytes = shape.bytes();
+            let at = |end: &CopyEnd| match end {
+                CopyEnd::Memory { address, .. } => Some(format!("{address:#x}")),
+                CopyEnd::Array { array, .. } => Some(format!("array {array}")),
+                CopyEnd::Bytes(_) => None,
+            };
+            let from = at(source).map_or_else(String::new, |place| format!(" from {place}"));
+            let to = at(destination).map_or_else(String::new, |place| format!(" to {place}"));
+            format!("{name} of {bytes} bytes{from}{to}")
         }
         Call::Launch(Launch { function, .. }) => format!("{name} of {}", function.name),
         Call::ModuleLoad { name: module, .. } => format!("{name} of {module}"),

@@ -168,7 +168,7 @@ impl Recorder {
 /// A call without its bulk data, which may be large.
 fn without_data(call: &Call) -> Call {
     match call {
-        Call::MemcpyHostToDevice { .. } | Call::Copy { .. } | Call::GraphLaunch { .. } => Call::MemoryInfo,
+        Call::Copy { .. } | Call::GraphLaunch { .. } => Call::MemoryInfo,
         Call::ModuleLoad { name, .. } => Call::ModuleLoad { images: Vec::new(), name: name.clone() },
         other => other.clone(),
     }

@@ -1,7 +1,7 @@
 //! Recording, replaying, and what is said of damaged traces: with a node that only keeps bytes.
 
 use super::*;
-use crate::call::{CallResult, Function, Launch};
+use crate::call::{CallResult, CopyEnd, Function, Launch};
 use crate::memory::{BASE, END, HOST_BASE};
 use crate::{Bytes, Call, CudaError, Host, Measurement, Next, Request, ThreadId, Verification};
 use balar_protocol::ProcessId;
@@ -122,13 +122,23 @@ fn simulate(host: &mut dyn Host, window: &HostWindow, fault: Fault) -> Vec<Strin
                         CallResult::Pointer(BASE + allocated - bytes)
                     }
                     Call::MallocHost { .. } => CallResult::Pointer(HOST_BASE),
-                    Call::MemcpyHostToDevice { destination, data, .. } => {
+                    Call::Copy {
+                        destination: CopyEnd::Memory { address: destination, .. },
+                        source: CopyEnd::Bytes(data),
+                        ..
+                    } => {
                         let data = data.to_vec();
                         memory[at(destination)..][..data.len()].copy_from_slice(&data);
                         CallResult::None
                     }
-                    Call::MemcpyDeviceToHost { source, bytes, transfer, asynchronous, .. } => {
-                        let mut data = memory[at(source)..][..bytes as usize].to_vec();
+                    Call::Copy {
+                        destination: CopyEnd::Bytes(absent),
+                        source: CopyEnd::Memory { address: source, .. },
+                        transfer,
+                        asynchronous,
+                        ..
+                    } => {
+                        let mut data = memory[at(source)..][..absent.len() as usize].to_vec();
                         if asynchronous {
                             data[1] ^= u8::from(fault == Fault::Transfer);
                             host.receive(P, transfer, data.into());
@@ -186,15 +196,9 @@ fn program(window: &HostWindow) -> Program {
         parameters: memory.to_le_bytes().to_vec(),
         cooperative: false,
     };
-    let download =
-        |asynchronous| Call::MemcpyDeviceToHost { source: memory, bytes: 16, transfer: 7, stream: 0, asynchronous };
+    let download = |asynchronous| Call::copy_from_device(memory, 16, 7, 0, asynchronous);
     let bytes: Arc<[u8]> = (0..16).collect();
-    let upload = |bytes: Arc<[u8]>| Call::MemcpyHostToDevice {
-        destination: memory,
-        data: Bytes::from(bytes),
-        stream: 0,
-        asynchronous: false,
-    };
+    let upload = |bytes: Arc<[u8]>| Call::copy_to_device(memory, Bytes::from(bytes), 0, false);
     let steps = [
         Step::Call(0, Call::Malloc { bytes: 16 }),
         Step::Call(0, Call::MallocHost { bytes: 8192 }),
@@ -401,7 +405,7 @@ fn events_that_make_no_sense_are_refused() {
         shared_memory: None,
     };
     let nowhere = PayloadId { hash: 1, length: 4 };
-    let upload = Call::MemcpyHostToDevice { destination: BASE, data: Bytes::absent(4), stream: 0, asynchronous: false };
+    let upload = Call::copy_to_device(BASE, Bytes::absent(4), 0, false);
     for (events, said) in [
         (
             vec![request(0, Call::DeviceSynchronize), request(0, Call::DeviceSynchronize)],

@@ -4,7 +4,7 @@
 //! limit. The CTAs of kernels of higher priority are placed first, of equal ones those of the oldest; younger ones fill what is left. A
 //! CTA goes to the SM with the most free warps, so a small grid spreads over all SMs before any of them gets its second CTA.
 //!
-//! Kernels of different processes take turns ([`turns`]), unless they share the GPU as by the Multi-Process Service.
+//! Kernels of different processes take turns (`turns.rs`), unless they share the GPU as by the Multi-Process Service.
 
 mod kernels;
 mod sm_map;
@@ -485,8 +485,13 @@ impl CtaScheduler {
             self.record(kernel, now, false);
         }
         self.state.ready.retain(|_, queue| queue.context != context);
-        let ended = self.state.queues.extract_if(.., |queue, _| queue.context == context);
-        let mut dropped: Vec<_> = ended.flat_map(|(_, queue)| queue.waiting).collect();
+        let mut dropped = Vec::new();
+        self.state.queues.retain(|id, queue| {
+            if id.context == context {
+                dropped.extend(queue.waiting.drain(..));
+            }
+            id.context != context
+        });
         dropped.sort_by_key(|(number, _)| *number);
         for (_, launch) in dropped {
             self.refuse(now, &launch, out);

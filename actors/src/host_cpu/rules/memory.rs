@@ -147,9 +147,7 @@ fn memory_is_counted_for_each_gpu() {
 
 #[test]
 fn copies_go_to_the_engine_of_the_memory_they_write() {
-    let copy = |destination, source, bytes| {
-        call(Call::MemcpyDeviceToDevice { destination, source, bytes, stream: 0, asynchronous: false })
-    };
+    let copy = |destination, source, bytes| call(Call::copy_within(destination, source, bytes, 0, false));
     let (one, two) = (gpu_base(0), gpu_base(1));
     let program = Program::new().thread(1, vec![malloc(4096)]).thread(
         0,
@@ -165,12 +163,7 @@ fn copies_go_to_the_engine_of_the_memory_they_write() {
             copy(one + 1, HOST_BASE, 4096),
             copy(one, HOST_BASE + 4000, 97),
             copy(one, 0x1000, 8),
-            call(Call::MemcpyHostToDevice {
-                destination: HOST_BASE,
-                data: vec![1; 9].into(),
-                stream: 0,
-                asynchronous: false,
-            }),
+            call(Call::copy_to_device(HOST_BASE, vec![1; 9].into(), 0, false)),
         ],
     );
     let mut play = Play::new(program, 2, "");
@@ -187,7 +180,10 @@ fn copies_go_to_the_engine_of_the_memory_they_write() {
 fn copies_and_fills_have_shapes() {
     let shape = CopyShape { width: 10, height: 3, depth: 2 };
     let memory = |address, row_pitch, slice_pitch| CopyEnd::Memory { address, row_pitch, slice_pitch };
-    let copy = |destination, source| call(Call::Copy { destination, source, shape, stream: 0, asynchronous: true });
+    let copy = |destination, source| {
+        let asynchronous = !matches!(destination, CopyEnd::Bytes(_));
+        call(Call::Copy { destination, source, shape, transfer: 0, stream: 0, asynchronous })
+    };
     let fill = |pointer, value, element_bytes| {
         let pitch = [16, 64];
         call(Call::Memset { pointer, shape, pitch, value, element_bytes, stream: 0, asynchronous: true })
@@ -235,7 +231,14 @@ fn parts_of_arrays_are_copied() {
             let CallResult::Object(array) = results[0] else { panic!("an array") };
             let shape = CopyShape { width, height: 2, depth: 1 };
             let source = CopyEnd::Bytes(vec![3; 2 * width as usize].into());
-            Call::Copy { destination: CopyEnd::Array { array, offset }, source, shape, stream: 0, asynchronous: true }
+            Call::Copy {
+                destination: CopyEnd::Array { array, offset },
+                source,
+                shape,
+                transfer: 0,
+                stream: 0,
+                asynchronous: true,
+            }
         })
     };
     let play = run(vec![

@@ -14,7 +14,7 @@ fn event() -> Call {
 }
 
 fn copy_to(destination: u64) -> Call {
-    Call::MemcpyHostToDevice { destination, data: Bytes::from(vec![1; 16]), stream: 0, asynchronous: false }
+    Call::copy_to_device(destination, Bytes::from(vec![1; 16]), 0, false)
 }
 
 fn error(result: &CallResult) -> Option<CudaError> {

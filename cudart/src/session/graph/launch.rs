@@ -167,10 +167,10 @@ impl Executable {
                 let data = Bytes::absent(bytes.len() as u64);
                 lowered.payloads.push(bytes);
                 let call = match linear(&destination, shape) {
-                    Some(destination) => Call::MemcpyHostToDevice { destination, data, stream: 0, asynchronous: true },
+                    Some(destination) => Call::copy_to_device(destination, data, 0, true),
                     None => {
                         let source = CopyEnd::Bytes(data);
-                        Call::Copy { destination, source, shape, stream: 0, asynchronous: true }
+                        Call::Copy { destination, source, shape, transfer: 0, stream: 0, asynchronous: true }
                     }
                 };
                 Ok(lowered.push(Some(call), dependencies))
@@ -186,18 +186,25 @@ impl Executable {
                 };
                 let filled = lowered.push_host(Box::new(fill), dependencies)?;
                 let source = staging.rows(copy);
-                let call = Call::Copy { destination, source, shape, stream: 0, asynchronous: true };
+                let call = Call::Copy { destination, source, shape, transfer: 0, stream: 0, asynchronous: true };
                 Ok(lowered.push(Some(call), vec![filled]))
             }
             (Side::Host(destination), Side::Node(source)) => {
                 if let Some(source) = linear(&source, shape).filter(|_| !order.is_read) {
                     let transfer = transfers::expect(destination);
                     let bytes = shape.bytes();
-                    let call = Call::MemcpyDeviceToHost { source, bytes, transfer, stream: 0, asynchronous: true };
+                    let call = Call::copy_from_device(source, bytes, transfer, 0, true);
                     return Ok(lowered.push(Some(call), dependencies));
                 }
                 let staging = self.staging(step, shape.bytes())?;
-                let call = Call::Copy { destination: staging.rows(copy), source, shape, stream: 0, asynchronous: true };
+                let call = Call::Copy {
+                    destination: staging.rows(copy),
+                    source,
+                    shape,
+                    transfer: 0,
+                    stream: 0,
+                    asynchronous: true,
+                };
                 let copied = lowered.push(Some(call), dependencies);
                 let HostRows { shape, .. } = destination;
                 let empty = move || {
@@ -211,10 +218,8 @@ impl Executable {
             (Side::Node(destination), Side::Node(source)) => {
                 let bytes = shape.bytes();
                 let call = match (linear(&destination, shape), linear(&source, shape)) {
-                    (Some(destination), Some(source)) => {
-                        Call::MemcpyDeviceToDevice { destination, source, bytes, stream: 0, asynchronous: true }
-                    }
-                    _ => Call::Copy { destination, source, shape, stream: 0, asynchronous: true },
+                    (Some(destination), Some(source)) => Call::copy_within(destination, source, bytes, 0, true),
+                    _ => Call::Copy { destination, source, shape, transfer: 0, stream: 0, asynchronous: true },
                 };
                 Ok(lowered.push(Some(call), dependencies))
             }

@@ -94,19 +94,15 @@ impl BalarReplay {
         Ok(match line {
             Line::Allocate { bytes, .. } => Call::Malloc { bytes: *bytes },
             Line::Free { pointer, .. } => Call::Free { pointer: self.address(pointer) },
-            Line::Copy { to_host: true, pointer, bytes, .. } => Call::MemcpyDeviceToHost {
-                source: self.address(&pointer.name) + pointer.offset,
-                bytes: *bytes,
-                transfer: 0,
-                stream: 0,
-                asynchronous: false,
-            },
-            Line::Copy { pointer, file, .. } => Call::MemcpyHostToDevice {
-                destination: self.address(&pointer.name) + pointer.offset,
-                data: Bytes::from(self.data(file)?),
-                stream: 0,
-                asynchronous: false,
-            },
+            Line::Copy { to_host: true, pointer, bytes, .. } => {
+                Call::copy_from_device(self.address(&pointer.name) + pointer.offset, *bytes, 0, 0, false)
+            }
+            Line::Copy { pointer, file, .. } => Call::copy_to_device(
+                self.address(&pointer.name) + pointer.offset,
+                Bytes::from(self.data(file)?),
+                0,
+                false,
+            ),
             Line::Launch(launch) => self.launch(launch)?,
         })
     }

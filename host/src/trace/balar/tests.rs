@@ -2,6 +2,7 @@
 
 use super::executable::tests::{container, executable};
 use super::*;
+use crate::call::CopyEnd;
 use crate::call::{CallResult, ModuleFunction};
 use crate::{Call, CudaError, Host, Next, Verification};
 use std::fs;
@@ -56,14 +57,18 @@ fn simulate(host: &mut dyn Host, fails: Option<&str>) -> Vec<Call> {
                 allocated += bytes;
                 CallResult::Pointer(FIRST + allocated - bytes)
             }
-            Call::MemcpyHostToDevice { destination, data, .. } => {
+            Call::Copy {
+                destination: CopyEnd::Memory { address: destination, .. },
+                source: CopyEnd::Bytes(data),
+                ..
+            } => {
                 let data = data.to_vec();
                 memory[(destination - FIRST) as usize..][..data.len()].copy_from_slice(&data);
                 CallResult::None
             }
-            Call::MemcpyDeviceToHost { source, bytes, .. } => {
-                CallResult::Data(memory[(source - FIRST) as usize..][..*bytes as usize].to_vec().into())
-            }
+            Call::Copy {
+                destination: CopyEnd::Bytes(absent), source: CopyEnd::Memory { address: source, .. }, ..
+            } => CallResult::Data(memory[(source - FIRST) as usize..][..absent.len() as usize].to_vec().into()),
             _ => CallResult::None,
         };
         let ended = matches!(call, Call::Exit { .. });

@@ -1,0 +1,434 @@
+//! One GPU: its die with the SMs above the crossbar, the L2 and the memory at its edge, and the other units beside them.
+
+use super::facts;
+use super::model::{Edge, Model, Row};
+use super::scene::{Align, Scene};
+use indexmap::IndexMap;
+
+const PAD: i32 = 18;
+const SIDE_WIDTH: i32 = 138;
+const SIDE_GAP: i32 = 14;
+const BAND_WIDTH: i32 = 480;
+/// Room for a label between a unit at the side and the tracks.
+const LABEL: i32 = 70;
+const TRACK: i32 = 10;
+/// Between bands, with wires and their label.
+const BAND_GAP: i32 = 30;
+const HEAD: i32 = 62;
+/// From the frame of the package to that of the die.
+const RIM: i32 = 12;
+/// Between connectors that pass above the die, with room for their labels outside of it.
+const PASSAGE: i32 = 36;
+const MOST_SQUARES: usize = 1024;
+
+/// Side of the die at which something comes in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Entry {
+    Host,
+    Outer,
+}
+
+/// A GPU drawn with the host at its left.
+pub(super) struct Die {
+    pub(super) scene: Scene,
+    pub(super) width: i32,
+    pub(super) height: i32,
+    /// For each edge that comes in from elsewhere: where it meets the frame, from the top.
+    pub(super) entries: IndexMap<usize, i32>,
+}
+
+/// Where a row stands.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    left: i32,
+    top: i32,
+    width: i32,
+    height: i32,
+}
+
+impl Place {
+    fn block(self) -> (i32, i32, i32, i32) {
+        (self.left, self.top, self.width, self.height)
+    }
+    fn bottom(self) -> i32 {
+        self.top + self.height
+    }
+    fn middle(self) -> i32 {
+        self.left + self.width / 2
+    }
+}
+
+/// The rows on the way from the SMs to memory, by level, and the others.
+struct Order {
+    bands: Vec<Vec<usize>>,
+    side: Vec<usize>,
+}
+
+fn reach(start: &[usize], edges: &[&Edge], forward: bool) -> Vec<usize> {
+    let mut found = start.to_vec();
+    let mut at = 0;
+    while at < found.len() {
+        for edge in edges {
+            let (from, to) = if forward { (edge.client, edge.server) } else { (edge.server, edge.client) };
+            if from == found[at] && !found.contains(&to) {
+                found.push(to);
+            }
+        }
+        at += 1;
+    }
+    found
+}
+
+fn order(model: &Model, members: &[usize], edges: &[&Edge]) -> Order {
+    let of =
+        |is: &dyn Fn(&Row) -> bool| members.iter().copied().filter(|row| is(&model.rows[*row])).collect::<Vec<_>>();
+    let (sms, memories) = (of(&|row| row.is_sm()), of(&|row| row.is_memory()));
+    let (after, before) = (reach(&sms, edges, true), reach(&memories, edges, false));
+    let is_core = |row: &Row| row.is_sm() || row.is_l2() || row.is_memory();
+    let main: Vec<usize> = members
+        .iter()
+        .copied()
+        .filter(|row| is_core(&model.rows[*row]) || (after.contains(row) && before.contains(row)))
+        .collect();
+    let mut level: IndexMap<usize, usize> = main.iter().map(|row| (*row, 0)).collect();
+    // In a ring, as far as one pass a row takes it.
+    for _ in 0..main.len() {
+        for edge in edges {
+            if let (Some(&from), Some(&to)) = (level.get(&edge.client), level.get(&edge.server))
+                && edge.client != edge.server
+                && to <= from
+                && from + 1 < main.len()
+            {
+                level.insert(edge.server, from + 1);
+            }
+        }
+    }
+    // Device memory stands at the edge, below everything else.
+    let last = main.iter().filter(|row| !model.rows[**row].is_memory()).map(|row| level[row]).max().unwrap_or(0);
+    for row in &memories {
+        level.insert(*row, last + 1);
+    }
+    let mut bands: Vec<Vec<usize>> = Vec::new();
+    for wanted in 0..=last + 1 {
+        let band: Vec<usize> = main.iter().copied().filter(|row| level[row] == wanted).collect();
+        if !band.is_empty() {
+            bands.push(band);
+        }
+    }
+    let mut side: Vec<usize> = members.iter().copied().filter(|row| !main.contains(row)).collect();
+    // The units whose wires lead to upper bands stand higher, so that few wires cross.
+    let depth = |row: usize| {
+        let others = edges.iter().filter_map(|edge| match (edge.client == row, edge.server == row) {
+            (true, false) => Some(edge.server),
+            (false, true) => Some(edge.client),
+            _ => None,
+        });
+        others.filter_map(|other| bands.iter().position(|band| band.contains(&other))).min().unwrap_or(bands.len())
+    };
+    side.sort_by_key(|row| depth(*row));
+    Order { bands, side }
+}
+
+/// SMs in clusters of equal size where their number allows it, two rows of them in each.
+fn clusters(count: usize) -> usize {
+    let fits = |clusters: &usize| count.is_multiple_of(*clusters) && count >= 3 * clusters;
+    let numbers = [6, 8, 4, 5, 7, 3, 2];
+    let even = numbers.into_iter().find(|clusters| fits(clusters) && (count / clusters).is_multiple_of(2));
+    even.or_else(|| numbers.into_iter().find(fits)).unwrap_or(1)
+}
+
+/// Height of a band's row, and with `scene` its drawing.
+fn band(row: &Row, at: Place, scene: Option<&mut Scene>) -> i32 {
+    let mut unused = Scene::default();
+    let scene = scene.unwrap_or(&mut unused);
+    let tooltip = &row.name;
+    let class = if row.is_own() { "own" } else { "area" };
+    let caption = |scene: &mut Scene, text: &str| {
+        scene.text_within((at.left + 8, at.top + 17), at.width - 16, Align::Start, "caption", text);
+    };
+    if row.is_sm() {
+        let shown = row.units.len().min(MOST_SQUARES);
+        let count = clusters(shown);
+        let across = if count > 3 { count.div_ceil(2) } else { count } as i32;
+        let down = (count as i32 + across - 1) / across;
+        let each = shown.div_ceil(count);
+        let cluster_width = (at.width - 8) / across - 8;
+        let columns = (each.div_ceil(2) as i32).clamp(1, (cluster_width - 4) / 12);
+        let lines = (each as i32 + columns - 1) / columns;
+        let step = ((cluster_width - 4) / columns).min(28);
+        let cluster_height = lines * step + 6;
+        let height = 26 + down * (cluster_height + 8);
+        scene.block((at.left, at.top, at.width, height), class, tooltip);
+        caption(scene, &facts::sms(row));
+        for cluster in 0..count as i32 {
+            let left = at.left + 8 + cluster % across * (cluster_width + 8);
+            let top = at.top + 26 + cluster / across * (cluster_height + 8);
+            scene.block((left, top, cluster_width, cluster_height), "cluster", tooltip);
+            let inset = (cluster_width - columns * step + 4) / 2;
+            let from = cluster as usize * each;
+            for (index, unit) in row.units.iter().take(shown).skip(from).take(each).enumerate() {
+                let (x, y) = (index as i32 % columns, index as i32 / columns);
+                let square = (left + inset + x * step, top + 5 + y * step, step - 4, step - 4);
+                scene.block(square, "sm", &unit.path);
+            }
+        }
+        return height;
+    }
+    if row.is_l2() || row.is_memory() {
+        let is_memory = row.is_memory();
+        let most = if is_memory { 8 } else { 64 };
+        let lines = row.units.len().div_ceil(most) as i32;
+        let columns = (row.units.len() as i32 + lines - 1) / lines;
+        let (gap, each, fill) = if is_memory { (10, 42, "memory") } else { (2, 22, "l2") };
+        let height = 26 + lines * (each + gap) + 8 - gap;
+        scene.block((at.left, at.top, at.width, height), class, tooltip);
+        caption(scene, &if is_memory { facts::memory(row) } else { facts::l2(row) });
+        let inner = at.width - 16 + gap;
+        for (index, unit) in row.units.iter().enumerate() {
+            let (x, y) = (index as i32 % columns, index as i32 / columns);
+            let (left, right) = (at.left + 8 + x * inner / columns, at.left + 8 + (x + 1) * inner / columns - gap);
+            let top = at.top + 26 + y * (each + gap);
+            scene.block((left, top, right - left, each), fill, &unit.path);
+            if is_memory && right - left >= 44 {
+                let (size, rate) = facts::stack(unit);
+                let (middle, width) = ((left + right) / 2, right - left - 4);
+                scene.text_within((middle, top + 17), width, Align::Middle, "caption", &size);
+                scene.text_within((middle, top + 33), width, Align::Middle, "rate", &rate);
+            }
+        }
+        return height;
+    }
+    if row.units.len() > 1 {
+        scene.block((at.left, at.top, at.width, 48), class, tooltip);
+        caption(scene, &facts::bar(row));
+        let shown = row.units.len().min(96);
+        let inner = at.width - 14;
+        for (index, unit) in row.units.iter().take(shown).enumerate() {
+            let edge = |index: usize| at.left + 8 + index as i32 * inner / shown as i32;
+            scene.block((edge(index), at.top + 26, edge(index + 1) - edge(index) - 2, 14), "tick", &unit.path);
+        }
+        return 48;
+    }
+    let (class, text) = if row.is_own() { ("own", "caption") } else { ("bar", "inverse") };
+    scene.block((at.left, at.top, at.width, 32), class, tooltip);
+    scene.text_within((at.middle(), at.top + 20), at.width - 12, Align::Middle, text, &facts::bar(row));
+    32
+}
+
+/// Tracks for wires that do not go straight, one beside the other.
+struct Tracks {
+    first: i32,
+    used: i32,
+}
+
+impl Tracks {
+    fn next(&mut self) -> i32 {
+        self.used += 1;
+        self.first + (self.used - 1) * TRACK
+    }
+}
+
+/// Draws the GPU `gpu` with the edges that come in from elsewhere: (edge, from which side).
+pub(super) fn die(model: &Model, gpu: usize, incoming: &[(usize, Entry)]) -> Die {
+    let members: Vec<usize> = (0..model.rows.len()).filter(|row| model.rows[*row].gpu == Some(gpu)).collect();
+    let edges: Vec<&Edge> =
+        model.edges.iter().filter(|edge| members.contains(&edge.client) && members.contains(&edge.server)).collect();
+    let Order { bands, side } = order(model, &members, &edges);
+    let end = |edge: usize| {
+        let edge = &model.edges[edge];
+        if members.contains(&edge.client) { edge.client } else { edge.server }
+    };
+    let level = |row: usize| bands.iter().position(|band| band.contains(&row));
+    // What can go straight down from one band to the next does; the rest goes through the channel at the side.
+    let falls = |edge: &Edge| match (level(edge.client), level(edge.server)) {
+        (Some(from), Some(to)) => from.abs_diff(to) == 1 && (bands[from].len() == 1 || bands[to].len() == 1),
+        _ => false,
+    };
+    let straight_in = |edge: usize, from: Entry| from == Entry::Host && side.contains(&end(edge));
+    let passing: Vec<(usize, Entry)> =
+        incoming.iter().copied().filter(|(edge, from)| !straight_in(*edge, *from)).collect();
+    let through: Vec<&Edge> = edges.iter().copied().filter(|edge| !falls(edge) && edge.client != edge.server).collect();
+    let mut scene = Scene::default();
+    let channel = LABEL + (through.len() + passing.len()) as i32 * TRACK + 14;
+    let band_left = PAD + RIM + SIDE_WIDTH + channel;
+    let width = band_left + BAND_WIDTH + RIM + PAD;
+    let top = HEAD + passing.len() as i32 * PASSAGE + RIM + 6;
+
+    // Places: the bands first, then the units beside them.
+    let mut places: IndexMap<usize, Place> = IndexMap::new();
+    let mut die_bottom = top;
+    let mut bottom = top;
+    for (index, rows) in bands.iter().enumerate() {
+        let is_memory = rows.iter().all(|row| model.rows[*row].is_memory());
+        let next = if index == 0 { bottom } else { bottom + BAND_GAP + if is_memory { RIM } else { 0 } };
+        let each = (BAND_WIDTH + 10) / rows.len() as i32;
+        for (x, row) in rows.iter().enumerate() {
+            let mut place = Place { left: band_left + x as i32 * each, top: next, width: each - 10, height: 0 };
+            if is_memory {
+                // The stacks stand along the whole edge of the die.
+                let each = (width - 2 * (PAD + RIM) + 10) / rows.len() as i32;
+                (place.left, place.width) = (PAD + RIM + x as i32 * each, each - 10);
+            }
+            place.height = band(&model.rows[*row], place, None);
+            bottom = bottom.max(place.bottom());
+            places.insert(*row, place);
+        }
+        if !is_memory {
+            die_bottom = bottom;
+        }
+    }
+    let mut below = top;
+    for row in &side {
+        let slots =
+            incoming.iter().filter(|(edge, from)| straight_in(*edge, *from) && end(*edge) == *row).count() as i32;
+        let lines = facts::card(&model.rows[*row]).len() as i32;
+        let wires = through.iter().filter(|edge| edge.client == *row || edge.server == *row).count() as i32;
+        let height = (22 + lines * 15).max(slots * 40 + 10).max(wires * 22 + 6);
+        places.insert(*row, Place { left: PAD + RIM, top: below, width: SIDE_WIDTH, height });
+        below += height + SIDE_GAP;
+    }
+    die_bottom = die_bottom.max(below - SIDE_GAP) + RIM;
+    // Where the units at the side make the die longer, the memory follows its edge.
+    for row in bands.iter().flatten().filter(|row| model.rows[**row].is_memory()) {
+        if let Some(place) = places.get_mut(row) {
+            place.top = place.top.max(die_bottom + BAND_GAP - RIM);
+            bottom = bottom.max(place.bottom());
+        }
+    }
+    let height = bottom.max(die_bottom) + PAD;
+
+    scene.block((0, 0, width, height), "package", model.gpus[gpu]);
+    let name = model.gpus[gpu];
+    scene.text_within((PAD, 30), width - 2 * PAD, Align::Start, "gpu-name", name);
+    let rows = model.rows.iter().filter(|row| row.gpu == Some(gpu));
+    scene.text_within((PAD, 50), width - 2 * PAD, Align::Start, "subtitle", &facts::gpu(rows, gpu));
+    let die_top = top - RIM;
+    scene.block((PAD, die_top, width - 2 * PAD, die_bottom - die_top), "die", name);
+    for row in bands.iter().flatten() {
+        band(&model.rows[*row], places[row], Some(&mut scene));
+    }
+    for row in &side {
+        card(&model.rows[*row], places[row], "unit", &mut scene);
+    }
+
+    for edge in edges.iter().filter(|edge| falls(edge)) {
+        fall(edge, places[&edge.client], places[&edge.server], &mut scene);
+    }
+    let mut slots = Slots::default();
+    let mut tracks = Tracks { first: PAD + RIM + SIDE_WIDTH + LABEL, used: 0 };
+    for edge in &through {
+        let is_side = |row: &usize| side.contains(row);
+        let (from, to) = if is_side(&edge.client) || !is_side(&edge.server) {
+            (edge.client, edge.server)
+        } else {
+            (edge.server, edge.client)
+        };
+        let start = slots.next(from, places[&from], None);
+        let finish = slots.next(to, places[&to], Some(start));
+        let exit = |row: usize| if side.contains(&row) { places[&row].left + SIDE_WIDTH } else { places[&row].left };
+        let (x1, x2) = (exit(from), exit(to));
+        let track = tracks.next();
+        let points = if start == finish && x1 != x2 {
+            vec![(x1, start), (x2, finish)]
+        } else {
+            vec![(x1, start), (track, start), (track, finish), (x2, finish)]
+        };
+        scene.line(&points, "wire", &edge.ports);
+        let label_x = PAD + RIM + SIDE_WIDTH + 4;
+        if side.contains(&from) {
+            scene.text_within((label_x, start - 4), LABEL - 4, Align::Start, "latency", &edge.latency());
+        }
+    }
+    let mut entries = IndexMap::new();
+    for (edge, from) in incoming {
+        let row = end(*edge);
+        if straight_in(*edge, *from) {
+            let y = slots.at_host_side(
+                row,
+                places[&row],
+                incoming.iter().filter(|(e, f)| straight_in(*e, *f) && end(*e) == row).count(),
+            );
+            entries.insert(*edge, y);
+            scene.line(&[(0, y), (places[&row].left, y)], "connector", &model.edges[*edge].name());
+        }
+    }
+    for (index, (edge, from)) in passing.iter().enumerate() {
+        let row = end(*edge);
+        let y = HEAD + 4 + index as i32 * PASSAGE;
+        let (track, at) = (tracks.next(), slots.next(row, places[&row], None));
+        let x = if side.contains(&row) { places[&row].left + SIDE_WIDTH } else { places[&row].left };
+        let outside = if *from == Entry::Host { 0 } else { width };
+        let class = "connector";
+        scene.line(&[(outside, y), (track, y), (track, at), (x, at)], class, &model.edges[*edge].name());
+        entries.insert(*edge, y);
+    }
+    Die { scene, width, height, entries }
+}
+
+/// Where wires meet the sides of rows, each at a height of its own.
+#[derive(Default)]
+struct Slots {
+    taken: IndexMap<usize, Vec<i32>>,
+    at_host_side: IndexMap<usize, i32>,
+}
+
+impl Slots {
+    /// A free height at the row, the wanted one where it can be had.
+    fn next(&mut self, row: usize, place: Place, wanted: Option<i32>) -> i32 {
+        let taken = self.taken.entry(row).or_default();
+        let is_free = |y: i32, taken: &[i32]| taken.iter().all(|other| (other - y).abs() >= 8);
+        let inside = |y: &i32| (place.top + 5..=place.bottom() - 5).contains(y);
+        let mut steps =
+            (0..place.height).flat_map(|step| [step, -step]).map(|step| place.top + place.height / 2 + step);
+        let y = wanted.filter(inside).filter(|y| is_free(*y, taken));
+        let y = y.or_else(|| steps.find(|y| inside(y) && is_free(*y, taken))).unwrap_or(place.top + place.height / 2);
+        taken.push(y);
+        y
+    }
+
+    fn at_host_side(&mut self, row: usize, place: Place, count: usize) -> i32 {
+        let index = self.at_host_side.entry(row).or_insert(0);
+        *index += 1;
+        place.top + place.height * *index / (count as i32 + 1)
+    }
+}
+
+/// A unit as a card: name, kind, clock, size, rate.
+fn card(row: &Row, place: Place, class: &'static str, scene: &mut Scene) {
+    let class = if row.is_own() { "own" } else { class };
+    scene.block(place.block(), class, &row.name);
+    let width = place.width - 8;
+    let lines = facts::card(row);
+    let first = place.top + (place.height - lines.len() as i32 * 15 - 22) / 2 + 18;
+    scene.text_within((place.middle(), first), width, Align::Middle, "name", &row.name);
+    for (index, line) in lines.iter().enumerate() {
+        let y = first + 15 * (index as i32 + 1);
+        let class = if line.ends_with("B/s") { "rate" } else { "fact" };
+        scene.text_within((place.middle(), y), width, Align::Middle, class, line);
+    }
+}
+
+/// A card of the host.
+pub(super) fn host_card(row: &Row, block: (i32, i32, i32, i32), scene: &mut Scene) {
+    let (left, top, width, height) = block;
+    card(row, Place { left, top, width, height }, "host", scene);
+}
+
+/// Wires from a band straight down to the next, their label in the middle.
+fn fall(edge: &Edge, a: Place, b: Place, scene: &mut Scene) {
+    let (upper, lower) = if a.top < b.top { (a, b) } else { (b, a) };
+    let (left, right) = (upper.left.max(lower.left), (upper.left + upper.width).min(lower.left + lower.width));
+    let (width, middle) = (right - left, (left + right) / 2);
+    let lines = edge.wires.min(8) as i32;
+    let room = 70;
+    for line in 0..lines {
+        // Half of the wires stand on each side of the label.
+        let half = (lines + 1) / 2;
+        let step = (width / 2 - room) / (half + 1);
+        let x = if line < half { left + (line + 1) * step } else { right - (line - half + 1) * step };
+        let x = if lines == 1 { middle - room } else { x };
+        scene.line(&[(x, upper.bottom()), (x, lower.top)], "wire", &edge.ports);
+    }
+    let y = lower.top - 11;
+    scene.text((middle, y), Align::Middle, "latency", &edge.latency());
+}

@@ -1,0 +1,14 @@
+//! Built-in workloads on simulated nodes: what the command line, tests and studies begin with.
+//!
+//! [`simulate`] runs a [`SimulationRequest`]: a topology and a workload; [`run`] goes from their names to figures in one call. Nodes with
+//! programs of one's own are `balar_actors::simulation`'s.
+
+mod experiment;
+mod request;
+mod simulate;
+mod workloads;
+
+pub use experiment::{ExperimentError, run, run_with};
+pub use request::{RequestError, SimulationRequest};
+pub use simulate::{simulate, simulate_wrapped};
+pub use workloads::{BuiltInProgram, BuiltInWorkloads};

@@ -1,0 +1,72 @@
+//! The built-in workloads: which one a request means, and its code for each GPU.
+
+use crate::{RequestError, SimulationRequest};
+use balar_actors::catalogue::GpuDescription;
+use balar_actors::simulation::InitialCode;
+use balar_actors::topology::{Topology, WorkloadCatalogue};
+use balar_workloads::{Descriptor, Parameters};
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+/// The built-in workloads, for the topology loader.
+pub struct BuiltInWorkloads;
+
+impl WorkloadCatalogue for BuiltInWorkloads {
+    fn names(&self) -> Vec<String> {
+        balar_workloads::workloads().iter().map(|workload| workload.name.to_owned()).collect()
+    }
+
+    fn parameters(&self, workload: &str) -> Vec<String> {
+        let descriptor = balar_workloads::find(workload);
+        descriptor.map_or(Vec::new(), |found| found.parameters.iter().map(|key| key.name.to_owned()).collect())
+    }
+
+    fn check(&self, workload: &str, parameter: &str, value: &str) -> Result<(), String> {
+        let descriptor = balar_workloads::find(workload).map_err(|error| error.to_string())?;
+        descriptor.parameters_from([(parameter, value)]).map(drop).map_err(|error| error.to_string())
+    }
+}
+
+/// A built-in workload that is about to run.
+#[derive(Debug)]
+pub struct BuiltInProgram {
+    /// The workload's name.
+    pub name: &'static str,
+    /// Its parameters, defaults included.
+    pub parameters: Vec<(String, String)>,
+    /// Its code.
+    pub code: InitialCode,
+    /// The file that the host window is backed by ([`DeviceMemory::shared_file`](balar_actors::memory::DeviceMemory::shared_file)).
+    pub shared_memory: Option<Arc<OwnedFd>>,
+}
+
+/// The workload that a request means, and its parameters.
+pub(crate) fn workload(request: &SimulationRequest) -> Result<(&'static Descriptor, Parameters), RequestError> {
+    let (name, given) = match (&request.workload, &request.topology.workload) {
+        (Some((name, given)), _) => (name, given),
+        (None, Some(own)) => (&own.name, &own.parameters),
+        (None, None) => return Err(RequestError::NoWorkload(request.topology.name.clone())),
+    };
+    let descriptor = balar_workloads::find(name)?;
+    let parameters = descriptor.parameters_from(given.iter().map(|(key, value)| (key.as_str(), value.as_str())))?;
+    Ok((descriptor, parameters))
+}
+
+/// The code of a workload for each GPU: `ptx`, or what the workload has for its compute capability.
+pub(crate) fn initial_code(
+    topology: &Topology,
+    descriptor: &'static Descriptor,
+    ptx: Vec<(String, String)>,
+) -> Result<InitialCode, RequestError> {
+    let gpus = topology.gpus();
+    if !ptx.is_empty() {
+        return Ok(vec![ptx; gpus.len()]);
+    }
+    let of_gpu = |gpu: GpuDescription| {
+        let (major, minor) = gpu.compute_capability;
+        let text = descriptor.ptx_for(major * 10 + minor);
+        let text = text.ok_or(RequestError::NoCode { workload: descriptor.name, gpu: gpu.part, major, minor })?;
+        Ok(vec![(format!("{}.ptx", descriptor.name), text.to_owned())])
+    };
+    gpus.into_iter().map(of_gpu).collect()
+}

@@ -1,0 +1,10 @@
+//! What the command line does and prints.
+
+mod asynchronous_copies;
+mod bad_input;
+mod call;
+mod functions;
+mod main_job;
+mod printed;
+mod replay;
+mod replay_balar;

@@ -1,0 +1,227 @@
+//! CUDA programs (`tests/cuda`), built by real compilers and run unmodified, on a node of one GPU and on one of two.
+//!
+//! The compilers are those that `tools/cuda-toolchain --nvcc --clang FOLDER` sets up; `BALAR_CUDA_TOOLCHAIN` names the
+//! folder. Without it there is nothing to build with: `cargo test` shows these tests as ignored, and with
+//! `-- --include-ignored`, as continuous integration runs them, they fail.
+
+#![expect(clippy::print_stdout, reason = "says how many programs were built and run")]
+
+use crate::cuda_toolchain::{Compiler, Toolchain};
+use std::path::Path;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+/// A program, and what it does when all is well.
+struct Program {
+    /// The stem of its source in `tests/cuda`, or a folder there.
+    name: &'static str,
+    stdout: &'static str,
+    /// What it prints on a node of two GPUs, where that is something else.
+    stdout_on_two: Option<&'static str>,
+    /// Texts that stderr must contain.
+    stderr: &'static [&'static str],
+    exit_code: i32,
+    arguments: &'static [&'static str],
+}
+
+/// A program that prints one line and ends with code 0.
+const fn program(name: &'static str, stdout: &'static str) -> Program {
+    Program { name, stdout, stdout_on_two: None, stderr: &[], exit_code: 0, arguments: &[] }
+}
+
+/// Totals are worked out in comments where the sources do not say them.
+const PROGRAMS: &[Program] = &[
+    // 3 (0 + 1 + ... + 9999).
+    program("vectoradd", "PASS vectoradd: 10000 elements, total 149985000\n"),
+    program("processes", "PASS processes\n"),
+    program("streams_events", "PASS streams and events\n"),
+    program("managed", "PASS managed memory\n"),
+    // 588 times 0 + ... + 16, and 0 + 1 + 2 + 3.
+    program("cooperative", "PASS cooperative groups: sum 79974\n"),
+    // The sum of the generator's 3000 numbers.
+    program("thrust_algorithms", "PASS thrust: sum 1482886\n"),
+    // The sum of 7919 i mod 1009 for i below 5000.
+    program("cub_algorithms", "PASS cub: sum 2520540\n"),
+    program("textures_surfaces", "PASS textures and surfaces\n"),
+    program("texture_references", "PASS texture references\n"),
+    program("symbols", "PASS symbols: 37 calls\n"),
+    program("stream_capture", "PASS capture\n"),
+    program("graphs", "PASS graphs: 4 calls of the host function\n"),
+    // Thread t makes 26 + 63 t of each of 512 elements, for t from 0 to 3.
+    program("host_threads", "PASS host threads: total 246784\n"),
+    // 0 + 1 + ... + 999.
+    program("many_threads", "PASS many threads: total 499500\n"),
+    Program {
+        stdout_on_two: Some("PASS peer copies on 2 devices\n"),
+        ..program("peer", "PASS peer copies on 1 device\n")
+    },
+    program(
+        "device_printf",
+        "host before\n\
+         int -5 unsigned 5 hex ff char z percent %\n\
+         float 1.500 1.23e+04 width [   42] [42   ] [00042]\n\
+         long -1234567890123 deadbeefcafe string text\n\
+         host between\n\
+         thread 0 of block 0\nthread 1 of block 0\nthread 2 of block 0\narguments 2\n\
+         thread 0 of block 0\narguments 2\n\
+         PASS device printf\n",
+    ),
+    Program {
+        stderr: &[
+            "device_assert.cu:6: ",
+            "block: [0,0,0], thread: [6,0,0] Assertion `values[threadIdx.x] != 5` failed.",
+        ],
+        ..program("device_assert", "PASS device assert: device-side assert triggered\n")
+    },
+    program("kernel_fault", "PASS kernel fault: cudaErrorIllegalAddress\n"),
+    program("half_precision", "PASS half precision: 200 values\n"),
+    program("separate", "PASS separate compilation: counter 19\n"),
+    program("driver_api", "PASS driver API: 16 blocks\n"),
+    // 2.25 times 0 + ... + 999.
+    program("nvrtc", "PASS NVRTC: total 1123875.0\n"),
+    program("copies_2d_3d", "PASS copies in two and three dimensions\n"),
+    program("pinned_mapped", "PASS pinned and mapped memory\n"),
+    program("registered_memory", "PASS registered memory\n"),
+    program("pageable_queue", "PASS pageable queue\n"),
+    program("memory_pools", "PASS memory pools\n"),
+    program("host_functions", "PASS host functions: 5 calls\n"),
+    // 10 t + 45 for t below 64.
+    program("device_heap", "PASS device heap: total 23040\n"),
+    program("occupancy", "PASS occupancy and attributes\n"),
+    program("error_codes", "PASS error codes: 30 failures\n"),
+    program("device_properties", "PASS device properties\n"),
+    Program {
+        exit_code: 7,
+        arguments: &["--topology", "two words"],
+        ..program("kernel_arguments", "PASS kernel arguments\n")
+    },
+];
+
+/// What a compiler cannot build, and why.
+const LEFT_OUT: &[(&str, Compiler, &str)] = &[
+    ("texture_references", Compiler::Nvcc13, "CUDA 12 took texture references away"),
+    ("texture_references", Compiler::Clang12, "CUDA 12 took texture references away"),
+    ("separate", Compiler::Clang12, "the packages for clang have no nvlink"),
+    ("separate", Compiler::Clang11, "the packages for clang have no nvlink"),
+];
+
+/// Further builds of a program: another way of compiling that changes what the program asks of its runtime library.
+const VARIANTS: &[(&str, Compiler, &[&str])] = &[
+    // One default stream for each host thread: other names of every function that takes a stream.
+    ("host_threads", Compiler::Nvcc13, &["--default-stream", "per-thread"]),
+    ("host_threads", Compiler::Clang12, &["-DCUDA_API_PER_THREAD_DEFAULT_STREAM", "-fgpu-default-stream=per-thread"]),
+    // Device code in each form that a container can hold it.
+    ("symbols", Compiler::Nvcc13, &["-compress-mode=size"]),
+    ("symbols", Compiler::Nvcc13, &["-compress-mode=speed"]),
+    ("symbols", Compiler::Nvcc13, &["-compress-mode=none"]),
+    // Device code as a debugger wants it.
+    ("cooperative", Compiler::Nvcc13, &["-G"]),
+    ("textures_surfaces", Compiler::Clang12, &["-O0"]),
+];
+
+/// How long a program may take to build or to run before something must be wrong with it.
+const LIMIT: Duration = Duration::from_secs(240);
+
+#[test]
+#[ignore = "needs a CUDA toolchain: tools/cuda-toolchain"]
+fn programs_of_nvcc_with_cuda_13_run() {
+    build_and_run(Compiler::Nvcc13);
+}
+
+#[test]
+#[ignore = "needs a CUDA toolchain: tools/cuda-toolchain"]
+fn programs_of_clang_with_cuda_12_run() {
+    build_and_run(Compiler::Clang12);
+}
+
+#[test]
+#[ignore = "needs a CUDA toolchain: tools/cuda-toolchain"]
+fn programs_of_clang_with_cuda_11_run() {
+    build_and_run(Compiler::Clang11);
+}
+
+#[test]
+fn what_is_left_out_or_varied_exists() {
+    let names: Vec<_> = LEFT_OUT.iter().map(|row| row.0).chain(VARIANTS.iter().map(|row| row.0)).collect();
+    for name in names {
+        assert!(PROGRAMS.iter().any(|program| program.name == name), "no program {name}");
+    }
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("cuda");
+    let mut sources: Vec<_> = std::fs::read_dir(&folder)
+        .expect("the folder of the sources")
+        .map(|entry| entry.expect("an entry").path())
+        .filter(|path| path.is_dir() || path.extension().is_some_and(|extension| extension == "cu"))
+        .map(|path| path.file_stem().expect("a name").to_string_lossy().into_owned())
+        .collect();
+    sources.sort();
+    let mut listed: Vec<_> = PROGRAMS.iter().map(|program| program.name.to_owned()).collect();
+    listed.sort();
+    assert_eq!(sources, listed, "every source is in the table");
+}
+
+/// Builds and runs all programs of a compiler, as many at a time as there are processors.
+fn build_and_run(compiler: Compiler) {
+    let toolchain = Toolchain::from_environment().expect("BALAR_CUDA_TOOLCHAIN names the folder of the compilers");
+    let left_out = |program: &Program| LEFT_OUT.iter().any(|row| row.0 == program.name && row.1 == compiler);
+    let plain = PROGRAMS.iter().filter(|program| !left_out(program)).map(|program| (program, &[] as &[&str]));
+    let varied = VARIANTS.iter().filter(|row| row.1 == compiler).map(|row| {
+        let program = PROGRAMS.iter().find(|program| program.name == row.0);
+        (program.expect("a listed program"), row.2)
+    });
+    let jobs: Vec<(&Program, &[&str])> = plain.chain(varied).collect();
+    let next = AtomicUsize::new(0);
+    let failures = Mutex::new(Vec::new());
+    let workers = std::thread::available_parallelism().map_or(1, usize::from);
+    std::thread::scope(|scope| {
+        for _ in 0..workers {
+            scope.spawn(|| {
+                while let Some((program, options)) = jobs.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let outcome = toolchain.build(compiler, program.name, options, LIMIT).and_then(|executable| {
+                        run(program, &executable, "v100_node", program.stdout)?;
+                        let stdout = program.stdout_on_two.unwrap_or(program.stdout);
+                        run(program, &executable, "two_v100_node", stdout)
+                    });
+                    if let Err(text) = outcome {
+                        let failure = format!("{} {options:?}: {text}", program.name);
+                        failures.lock().expect("no worker panics while it holds the lock").push(failure);
+                    }
+                }
+            });
+        }
+    });
+    let failures = failures.into_inner().expect("no worker panics while it holds the lock");
+    assert!(failures.is_empty(), "{} of {} programs failed:\n{}", failures.len(), jobs.len(), failures.join("\n\n"));
+    println!("{} programs ran", jobs.len());
+}
+
+/// Runs a program on a simulated node; says what is not as it should be.
+fn run(program: &Program, executable: &Path, topology: &str, expected: &str) -> Result<(), String> {
+    let output = assert_cmd::Command::new(env!("CARGO_BIN_EXE_command-line-under-test"))
+        .args(["run", "--quiet", "--topology", topology, "--"])
+        .arg(executable)
+        .args(program.arguments)
+        .env("KERNEL_ARGUMENTS_TEST", "of the caller")
+        .timeout(LIMIT)
+        .output()
+        .map_err(|error| error.to_string())?;
+    let stdout = String::from_utf8_lossy(&output.stdout);
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    let mut wrong = Vec::new();
+    if output.status.code() != Some(program.exit_code) {
+        wrong.push(format!("ended with {}, expected code {}", output.status, program.exit_code));
+    }
+    if stdout != expected {
+        wrong.push(format!("stdout is not {expected:?}"));
+    }
+    for text in program.stderr.iter().filter(|text| !stderr.contains(**text)) {
+        wrong.push(format!("stderr lacks {text:?}"));
+    }
+    if stderr.contains("not implemented") {
+        wrong.push("a function is missing".to_owned());
+    }
+    if wrong.is_empty() {
+        return Ok(());
+    }
+    Err(format!("on {topology}: {}\nstdout: {stdout}\nstderr: {stderr}", wrong.join("; ")))
+}

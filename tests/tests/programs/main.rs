@@ -1,0 +1,9 @@
+//! Programs of their own processes on a simulated node: the tunnel to them, `balar-actors run`, and real CUDA programs.
+
+mod cuda_programs;
+mod cuda_toolchain;
+mod driver_api;
+mod mpi_programs;
+mod run_command;
+mod tunnel;
+mod tunnel_kill;

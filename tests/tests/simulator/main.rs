@@ -1,0 +1,14 @@
+//! Units, the topology language and what kernels ask of a node, by the library.
+
+mod bad_topologies;
+mod barriers;
+mod device_runtime;
+mod host_memory;
+mod own_units;
+mod sm_resources;
+mod textures;
+mod topologies;
+mod topology_picture;
+mod topology_shown;
+mod toy_units;
+mod virtual_memory;

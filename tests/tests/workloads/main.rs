@@ -1,0 +1,8 @@
+//! The built-in workloads: what is so for all of them, and the statistics of each.
+
+mod code;
+mod determinism;
+mod snapshots;
+mod stall_accounting;
+mod window_cuts;
+mod window_invariance;

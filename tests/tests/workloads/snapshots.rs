@@ -1,0 +1,123 @@
+//! Pins the statistics of workloads on every built-in topology, small.
+//!
+//! `INSTA_UPDATE=always cargo test -p balar-tests` accepts what moved; `git diff snapshots` shows it.
+
+use balar_actors::simulation::RunResult;
+use balar_cli::rollup::roll_up;
+use balar_protocol::statistics::KernelCounters;
+use balar_tests::{TOPOLOGIES, assert_snapshot, small_run, verified, workloads_on};
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+/// The run, its kernels with the counters that are not zero, and a line for each counter of a kind of unit. Counters that
+/// are zero everywhere share a line, so that a diff shows which of them begin to count.
+fn text(result: &RunResult) -> String {
+    let mut text = format!("simulated {} ps\n", result.sim_time.picoseconds());
+    let mut line = |line: String| writeln!(text, "{line}").expect("a String takes every byte");
+    for (name, value, unit) in result.program.iter().flat_map(|program| &program.results) {
+        line(format!("reported {name} = {value} {unit}"));
+    }
+    for kernel in &result.statistics.kernels {
+        let size = |[x, y, z]: [u32; 3]| format!("{x}x{y}x{z}");
+        line(format!(
+            "\nkernel {} {} grid {} block {} stream {} registers {} shared {}",
+            kernel.launch,
+            kernel.name,
+            size(kernel.grid),
+            size(kernel.block),
+            kernel.stream,
+            kernel.registers_per_thread,
+            kernel.shared_bytes
+        ));
+        line(format!("  start {} ps, end {} ps, {} cycles", kernel.start_ps, kernel.end_ps, kernel.cycles));
+        for (definition, value) in KernelCounters::DEFINITIONS.iter().zip(kernel.counters.values()) {
+            if value != 0 {
+                line(format!("  {} {value}", definition.name));
+            }
+        }
+    }
+    let roll_ups = roll_up(&result.statistics.rows);
+    let mut rest = &roll_ups[..];
+    while let Some(first) = rest.first() {
+        let (unit, others) = rest.split_at(rest.iter().take_while(|row| row.location == first.location).count());
+        line(format!("\n{} ({})", first.location, first.instances));
+        for row in unit.iter().filter(|row| row.max != 0) {
+            let spread = if row.instances == 1 { String::new() } else { format!(" ({}..{})", row.min, row.max) };
+            line(format!("  {} {}{spread} {}", row.what, row.sum, row.unit));
+        }
+        let zeros: Vec<&str> = unit.iter().filter(|row| row.max == 0).map(|row| row.what).collect();
+        if !zeros.is_empty() {
+            line(format!("  zero: {}", zeros.join(" ")));
+        }
+        rest = others;
+    }
+    text
+}
+
+/// The workloads whose statistics are pinned in full.
+const IN_FULL: [&str; 10] = [
+    "vectoradd",
+    "lud",
+    "reduction",
+    "gemm",
+    "hotspot",
+    "concurrent",
+    "pointer_chase",
+    "stream",
+    "shared_chase",
+    "alu_latency",
+];
+
+#[test]
+fn all_statistics_of_some_workloads_on_every_topology() {
+    for topology in TOPOLOGIES {
+        for workload in IN_FULL {
+            let result = small_run(topology, workload);
+            assert_snapshot(&format!("statistics/{topology}"), workload, &text(&result));
+        }
+    }
+}
+
+/// The other workloads: for each kernel its launches, and the cycles and warp instructions of all of them.
+#[test]
+fn kernels_of_the_other_workloads() {
+    for topology in ["v100_node", "p100_node"] {
+        let mut text = String::new();
+        // A P100 has no tensor cores, for one thing.
+        for workload in workloads_on(topology).filter(|workload| !IN_FULL.contains(&workload.name)) {
+            let result = small_run(topology, workload.name);
+            writeln!(text, "{} {} ps", workload.name, result.sim_time.picoseconds())
+                .expect("a String takes every byte");
+            let mut sums: BTreeMap<&str, [u64; 3]> = BTreeMap::new();
+            for kernel in &result.statistics.kernels {
+                let sum = sums.entry(&kernel.name).or_default();
+                let instructions = kernel.counters.inst_executed;
+                for (sum, more) in sum.iter_mut().zip([1, kernel.cycles, instructions]) {
+                    *sum += more;
+                }
+            }
+            for (name, [launches, cycles, instructions]) in sums {
+                let line = format!("  {name}: {launches} launches, {cycles} cycles, {instructions} instructions");
+                writeln!(text, "{line}").expect("a String takes every byte");
+            }
+        }
+        assert_snapshot(&format!("statistics/{topology}"), "other_workloads", &text);
+    }
+}
+
+/// The other operations and orders of the microbenchmarks, on one node.
+#[test]
+fn statistics_of_other_parameters() {
+    for (workload, parameters) in [
+        ("pointer_chase", "cache=cg,working_set=64KiB,steps=256"),
+        ("pointer_chase", "order=sequential,cache=cg,working_set=16MiB,stride=64KiB,steps=256,warm_up_passes=0"),
+        ("stream", "operation=read,elements=20000"),
+        ("stream", "operation=write,elements=20000"),
+        ("shared_chase", "stride=2,nodes=64,steps=256,threads=32"),
+        ("alu_latency", "operation=fp64_fma,steps=256,threads=64"),
+    ] {
+        let result = verified("v100_sxm2_node", workload, balar_tests::parameters(parameters));
+        let name = format!("{workload} {}", parameters.replace(',', " "));
+        assert_snapshot("statistics/v100_sxm2_node", &name, &text(&result));
+    }
+}

@@ -1,0 +1,121 @@
+//! Every cycle of every warp is charged to one reason, and nothing is lost between the units of the memory system.
+
+use balar_actors::simulation::RunResult;
+use balar_tests::{parameters, small_run, sum, verified, workloads_on};
+use std::collections::BTreeMap;
+
+/// Counters of one unit by name.
+fn counters<'a>(result: &'a RunResult, location: &str) -> BTreeMap<&'a str, u64> {
+    let rows = result.statistics.rows.iter().filter(|row| row.location == location);
+    rows.map(|row| (row.what, row.value)).collect()
+}
+
+/// Paths of the SMs.
+fn sms(result: &RunResult) -> Vec<String> {
+    let rows = result.statistics.rows.iter().filter(|row| row.what == "warp_cycles_active");
+    let paths: Vec<String> = rows.map(|row| row.location.clone()).collect();
+    assert!(paths.len() >= 56, "SMs of a P100 at least");
+    paths
+}
+
+#[test]
+fn every_warp_cycle_has_one_reason() {
+    for topology in ["v100_node", "p100_node"] {
+        for workload in workloads_on(topology) {
+            let result = small_run(topology, workload.name);
+            let mut active = 0;
+            for sm in sms(&result) {
+                let counters = counters(&result, &sm);
+                let charged: u64 =
+                    counters.iter().filter(|(what, _)| what.starts_with("stall_")).map(|(_, value)| value).sum();
+                let warp_cycles = counters["warp_cycles_active"];
+                assert_eq!(charged, warp_cycles, "{} on {topology}, {sm}: {counters:?}", workload.name);
+                // Whoever issues is charged for it. An instruction that the hardware does in several passes is charged for
+                // the first of them, and one that is folded into another for none.
+                let charged = counters["stall_none_selected"];
+                assert!(charged <= counters["inst_issued"], "{}, {sm}: {counters:?}", workload.name);
+                assert!(charged <= counters["inst_executed"], "{}, {sm}: {counters:?}", workload.name);
+                assert!(counters["cycles_active"] <= warp_cycles, "{}, {sm}", workload.name);
+                assert!(warp_cycles <= 64 * counters["cycles_active"], "an SM has 64 warps: {}, {sm}", workload.name);
+                active += warp_cycles;
+            }
+            assert!(active > 0, "{} on {topology}", workload.name);
+        }
+    }
+}
+
+/// 163840 elements are 5120 whole warps, and the grid fits the vectors: no lane is ever idle.
+#[test]
+fn vectoradd_has_whole_warps_without_divergence() {
+    let result = verified("v100_node", "vectoradd", parameters("elements=163840"));
+    let kernel = &result.statistics.kernels[0].counters;
+    assert_eq!((kernel.warps_launched, kernel.ctas_launched), (5120, 640));
+    assert_eq!(kernel.thread_inst_executed, 32 * kernel.inst_executed);
+    assert_eq!(kernel.branches_divergent, 0);
+    // Two vectors of 4-byte floats are read and one is written, in 32-byte sectors.
+    assert_eq!((kernel.l1_sectors_load, kernel.l1_sectors_store), (2 * 163_840 * 4 / 32, 163_840 * 4 / 32));
+    assert_eq!((kernel.inst_global_loads, kernel.inst_global_stores), (2 * 5120, 5120));
+    // One addition for each element.
+    assert_eq!(kernel.flop_sp_add, 163_840);
+}
+
+/// What a kernel record says is what its SMs say.
+#[test]
+fn kernels_sum_up_to_their_sms() {
+    for workload in ["lud", "reduction", "concurrent", "hotspot"] {
+        let result = small_run("v100_node", workload);
+        for (index, definition) in balar_protocol::statistics::KernelCounters::DEFINITIONS.iter().enumerate() {
+            let kernels = result.statistics.kernels.iter();
+            let of_kernels: u64 = kernels.filter_map(|kernel| kernel.counters.values().nth(index)).sum();
+            assert_eq!(of_kernels, sum(&result, "gpu.sm", definition.name), "{workload}: {}", definition.name);
+        }
+        let (launched, completed) =
+            (sum(&result, "gpu.scheduler", "ctas_launched"), sum(&result, "gpu.scheduler", "ctas_completed"));
+        assert_eq!((launched, completed), (sum(&result, "gpu.sm", "ctas_launched"), launched), "{workload}");
+        assert_eq!(sum(&result, "gpu.sm", "ctas_completed"), completed, "{workload}");
+    }
+}
+
+/// Sectors from the SMs and copy engines to the L2, and from there to the memory.
+#[test]
+fn memory_traffic_is_conserved() {
+    for topology in ["v100_node", "p100_node", "v100_sxm2_node"] {
+        for workload in workloads_on(topology) {
+            let result = small_run(topology, workload.name);
+            let name = format!("{} on {topology}", workload.name);
+            let of = |location: &str, what: &str| sum(&result, location, what);
+            // The crossbar delivers every packet, and each request is answered once.
+            let requests = of("gpu.crossbar", "packets_request");
+            assert_eq!(requests, of("gpu.l2", "requests"), "{name}");
+            assert_eq!(requests, of("gpu.crossbar", "packets_response"), "{name}: a request is without response");
+            // Loads of the SMs, of data and of code, and of the copy engine are all that the L2 reads for others. A line of
+            // code is 4 sectors, one that is copied at most 4.
+            let by_copies =
+                4 * (of("gpu.copy_engine.to_device", "line_loads") + of("gpu.copy_engine.to_host", "line_loads"));
+            let by_sms = of("gpu.sm", "l2_sectors_load");
+            let with_code = by_sms + 4 * of("gpu.sm", "instruction_requests");
+            let read = of("gpu.l2", "sectors_read");
+            assert!(
+                with_code <= read && read <= with_code + by_copies,
+                "{name}: {read}, not {with_code} and at most {by_copies} of copies"
+            );
+            assert_eq!(read, of("gpu.l2", "sector_hits_read") + of("gpu.l2", "sector_misses_read"), "{name}");
+            // L1 asks the L2 for what it does not have, and no more than it was asked for.
+            let (asked, hits) = (of("gpu.sm", "l1_sectors_load"), of("gpu.sm", "l1_sector_hits_load"));
+            let merged = of("gpu.sm", "l1_mshr_merges");
+            assert_eq!(
+                asked,
+                hits + merged + by_sms,
+                "{name}: {asked} asked, {hits} hits, {merged} merged, {by_sms} sent"
+            );
+            // What the L2 fetches the memory reads, and what it writes back the memory writes.
+            assert_eq!(of("gpu.l2", "sectors_filled"), of("gpu.hbm", "sectors_read"), "{name}");
+            assert_eq!(of("gpu.l2", "sectors_written_back"), of("gpu.hbm", "sectors_written"), "{name}");
+            assert_eq!(of("gpu.l2", "fills"), of("gpu.hbm", "requests_read"), "{name}");
+            // What the program copies is what the copy engine moves.
+            for (direction, channel) in [("bytes_host_to_device", "to_device"), ("bytes_device_to_host", "to_host")] {
+                assert_eq!(of("cpu", direction), of(&format!("gpu.copy_engine.{channel}"), direction), "{name}");
+            }
+        }
+    }
+}
