@@ -1,5 +1,6 @@
 //! What kind of file the program to run is: whether it will load the CUDA libraries of the simulator, and what helps if not.
 
+use balar_cudart::stub_library::provides;
 use miette::Diagnostic;
 use object::LittleEndian;
 use object::elf;
@@ -14,7 +15,7 @@ use std::path::{Path, PathBuf};
 pub struct Executable {
     /// The file.
     pub path: PathBuf,
-    /// The CUDA libraries that must be preloaded: the program says itself where they are, which comes before `LD_LIBRARY_PATH`.
+    /// The libraries that must be preloaded, for their functions come before those of libraries that stay.
     pub preload: Vec<&'static str>,
     /// What the user should know although the program runs.
     pub notes: Vec<String>,
@@ -83,9 +84,6 @@ pub enum Unsuitable {
         /// What it is.
         what: &'static str,
     },
-    /// A program without shared libraries.
-    #[error("{} is linked statically: it loads no shared library, hence not the simulator's", .0.display())]
-    Static(PathBuf),
     /// A program for another C library.
     #[error("{} uses the C library of `{loader}`: expected the GNU C library", .path.display())]
     OtherCLibrary {
@@ -120,7 +118,6 @@ impl Unsuitable {
             Self::NotAProgram(_) => Some("a script begins with `#!` and its interpreter".to_owned()),
             Self::OtherMachine { .. } => Some("compile it for x86-64 Linux (`-m64`)".to_owned()),
             Self::NotLinked { .. } => Some("link it to a program and run that".to_owned()),
-            Self::Static(_) => Some("link it without `-static`, with the shared CUDA runtime".to_owned()),
             Self::OtherCLibrary { .. } => Some("compile it on a system with the GNU C library".to_owned()),
             Self::StaticRuntime(_) => Some(relink.to_owned()),
             Self::OtherRuntime { .. } => {
@@ -144,6 +141,7 @@ pub fn inspect(program: &Path, search: Option<&std::ffi::OsStr>) -> Result<Execu
     let data = std::fs::read(&path).map_err(|error| Unsuitable::Unreadable { path: path.clone(), error })?;
     if let Some(line) = data.strip_prefix(b"#!") {
         check_interpreter(&path, line)?;
+        // What a script needs shows when it runs: the dynamic linker asks the simulator's audit library then.
         return Ok(Executable { path, preload: Vec::new(), notes: Vec::new() });
     }
     if !data.starts_with(&elf::ELFMAG) {
@@ -229,8 +227,6 @@ struct Linkage {
     kind: u16,
     loader: Option<String>,
     needed: Vec<String>,
-    /// Where libraries are looked for before the folders of `LD_LIBRARY_PATH`.
-    has_rpath: bool,
     /// Asks NVRTC for machine code of GPUs.
     imports_cubin: bool,
     /// Names of CUDA's runtime that come from shared libraries.
@@ -260,20 +256,10 @@ impl Linkage {
         let sections = header.sections(endian, data)?;
         if let Some((entries, strings)) = sections.dynamic(endian, data)? {
             let strings = sections.strings(endian, data, strings)?;
-            let (mut has_rpath, mut has_runpath) = (false, false);
-            for entry in entries {
-                match entry.tag32(endian) {
-                    Some(elf::DT_NEEDED) => {
-                        let name = entry.string(endian, strings)?;
-                        linkage.needed.push(String::from_utf8_lossy(name).into_owned());
-                    }
-                    Some(elf::DT_RPATH) => has_rpath = true,
-                    Some(elf::DT_RUNPATH) => has_runpath = true,
-                    _ => {}
-                }
+            for entry in entries.iter().filter(|entry| entry.tag32(endian) == Some(elf::DT_NEEDED)) {
+                let name = entry.string(endian, strings)?;
+                linkage.needed.push(String::from_utf8_lossy(name).into_owned());
             }
-            // The newer entry takes the place of the older one, and comes after LD_LIBRARY_PATH.
-            linkage.has_rpath = has_rpath && !has_runpath;
         }
         let symbols = sections.symbols(endian, data, elf::SHT_DYNSYM)?;
         for symbol in symbols.iter().filter(|symbol| symbol.st_shndx(endian) == elf::SHN_UNDEF) {
@@ -298,14 +284,14 @@ impl Linkage {
             None if self.kind == elf::ET_DYN && !self.needed.is_empty() => {
                 return Err(Unsuitable::NotLinked { path: path(), what: "a shared library" });
             }
-            None => return Err(Unsuitable::Static(path())),
             Some(loader) if loader.contains("musl") => {
                 return Err(Unsuitable::OtherCLibrary { path: path(), loader: loader.clone() });
             }
-            Some(_) => {}
+            // A program without shared libraries may start others that have some.
+            None | Some(_) => {}
         }
         let runtimes = || self.needed.iter().filter(|library| file_name(library).starts_with("libcudart.so"));
-        if let Some(library) = runtimes().find(|library| known(library).is_none()) {
+        if let Some(library) = runtimes().find(|library| !provides(file_name(library))) {
             return Err(Unsuitable::OtherRuntime { path: path(), library: library.clone() });
         }
         if self.contains_runtime && !self.imports_runtime && runtimes().next().is_none() {
@@ -314,19 +300,9 @@ impl Linkage {
         Ok(())
     }
 
-    /// The libraries that the program would find elsewhere first, and those that change what it finds.
+    /// The libraries that change what the program finds in others.
     fn preload(&self) -> Vec<&'static str> {
-        let elsewhere = |library: &&String| self.has_rpath || library.contains('/');
-        let mut preload: Vec<&'static str> =
-            self.needed.iter().filter(elsewhere).filter_map(|library| known(library)).collect();
-        if self.has_rpath && preload.is_empty() && self.imports_runtime {
-            // Other libraries of the program bring the runtime, and the path holds for them too.
-            preload.extend(balar_cudart::abi::exports::LIBRARIES.map(|library| library.soname));
-        }
-        if self.imports_cubin {
-            preload.push(balar_cudart::abi::exports::NVRTC.soname);
-        }
-        preload
+        self.imports_cubin.then_some(balar_cudart::abi::exports::NVRTC.soname).into_iter().collect()
     }
 
     fn notes(&self) -> Vec<String> {
@@ -334,18 +310,15 @@ impl Linkage {
         let note = |library: &String| {
             format!("{library} brings kernels as machine code of GPUs alone: launches of those will fail")
         };
-        self.needed.iter().filter(closed).map(note).collect()
+        let is_static = self.loader.is_none().then(|| {
+            "the program is linked statically: it loads no CUDA library, but programs that it starts may".to_owned()
+        });
+        is_static.into_iter().chain(self.needed.iter().filter(closed).map(note)).collect()
     }
 }
 
 fn file_name(library: &str) -> &str {
     library.rsplit('/').next().unwrap_or(library)
-}
-
-/// The library of the simulator with the name `library`.
-fn known(library: &str) -> Option<&'static str> {
-    let name = file_name(library);
-    balar_cudart::abi::exports::LIBRARIES.iter().map(|library| library.soname).find(|soname| *soname == name)
 }
 
 #[cfg(test)]

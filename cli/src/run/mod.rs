@@ -1,8 +1,8 @@
 //! Running a CUDA program on the simulated node.
 //!
 //! ```text
-//! balar-actors ── folder of the run: socket, libcudart.so.*, libcuda.so.1
-//!   ├─ program     (LD_LIBRARY_PATH: that folder; stdin, stdout, stderr as they are)
+//! balar-actors ── folder of the run: socket, libcudart.so.*, libcuda.so.1, libbalar_audit.so
+//!   ├─ program     (LD_AUDIT: the last of these, which answers searches for the others; stdin, stdout, stderr as they are)
 //!   └─ janitor     (removes the folder where balar-actors is killed)
 //! ```
 //!
@@ -30,6 +30,7 @@ use balar_actors::catalogue::UnitDefinition;
 use balar_actors::engine::LiveBoard;
 use balar_actors::simulation::{HostSurroundings, InitialCode, RunResult, SimulationError, simulate_host};
 use balar_actors::topology::{self, Topology};
+use balar_cudart::stub_library;
 use balar_host::Host;
 use balar_host::trace::Header;
 use balar_host::tunnel::{
@@ -95,7 +96,7 @@ impl Surroundings {
         let path = SocketFolder::choose();
         let janitor = Janitor::start(&path).map_err(|error| cannot("start a process", error))?;
         let place = SocketFolder::create(path).map_err(|error| cannot("make a folder for the run", error))?;
-        balar_cudart::stub_library::write(place.path(), &implementation).map_err(Failure::input)?;
+        stub_library::write(place.path(), &implementation).map_err(Failure::input)?;
         let control = Control::new(signals.interrupt.clone(), options.max_wall);
         let control = control.map_err(|error| cannot("prepare the run", error))?;
         Ok(Surroundings { place, _janitor: janitor, signals, control })
@@ -165,6 +166,8 @@ fn environment(executable: &Executable, place: &SocketFolder) -> Vec<(&'static s
     let preload: Vec<OsString> = executable.preload.iter().map(|name| folder.join(name).into_os_string()).collect();
     let mut variables = vec![
         (SOCKET_VARIABLE, place.socket().into_os_string()),
+        ("LD_AUDIT", before(folder.join(stub_library::AUDIT).into_os_string(), "LD_AUDIT")),
+        // For children whose dynamic linker knows no audit libraries, and for programs that look for the files themselves.
         ("LD_LIBRARY_PATH", before(folder.as_os_str().to_owned(), "LD_LIBRARY_PATH")),
     ];
     if !preload.is_empty() {

@@ -2,11 +2,14 @@
 //!
 //! Programs link against versioned names (`cudaMalloc@libcudart.so.12`), and the same name means different things in different
 //! versions. So each version has a library of its own whose functions are one jump each, to the implementation in
-//! `libbalar_cudart.so` or, where there is none, to a common entry that says so.
+//! `libbalar_cudart.so` or, where there is none, to a common entry that says so. A last library sees to it that programs find these,
+//! wherever they look for them ([`AUDIT`]).
 
+mod audit;
 mod elf;
 mod resolution;
 
+pub use audit::{NAME as AUDIT, provides};
 pub use resolution::{Implementations, UNIMPLEMENTED};
 
 use crate::abi::exports::{DRIVER, LIBRARIES, NVRTC};
@@ -56,9 +59,9 @@ pub enum Error {
     },
 }
 
-/// Writes the runtime libraries of CUDA 11 to 13, the driver library and our functions of NVRTC into `folder`, and returns where they are. Their functions
-/// are those of `implementation`, which is libbalar_cudart.so. The driver library has the name `libcuda.so` too, by which some
-/// programs load it.
+/// Writes the runtime libraries of CUDA 11 to 13, the driver library and our functions of NVRTC into `folder`, and returns where they
+/// are. Their functions are those of `implementation`, which is libbalar_cudart.so. The driver library has the name `libcuda.so` too,
+/// by which some programs load it. The last file is the audit library, which answers searches for any of them.
 pub fn write(folder: &Path, implementation: &Path) -> Result<Vec<PathBuf>, Error> {
     // The path is written into the libraries: it must not depend on where the program is started.
     let implementation =
@@ -69,11 +72,7 @@ pub fn write(folder: &Path, implementation: &Path) -> Result<Vec<PathBuf>, Error
         .chain([&NVRTC])
         .map(|library| {
             let content = elf::library(library, &implementations, &implementation)?;
-            let path = folder.join(library.soname);
-            match std::fs::write(&path, content) {
-                Ok(()) => Ok(path),
-                Err(error) => Err(Error::Write { path, error }),
-            }
+            write_file(folder.join(library.soname), &content)
         })
         .collect::<Result<_, _>>()?;
     let link = folder.join("libcuda.so");
@@ -81,5 +80,15 @@ pub fn write(folder: &Path, implementation: &Path) -> Result<Vec<PathBuf>, Error
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(Error::Write { path: link, error }),
         _ => paths.push(link),
     }
+    // The paths in it hold for processes with other working folders.
+    let stubs = folder.canonicalize().map_err(|error| Error::Read { path: folder.to_owned(), error })?;
+    paths.push(write_file(folder.join(AUDIT), &audit::library(&stubs)?)?);
     Ok(paths)
+}
+
+fn write_file(path: PathBuf, content: &[u8]) -> Result<PathBuf, Error> {
+    match std::fs::write(&path, content) {
+        Ok(()) => Ok(path),
+        Err(error) => Err(Error::Write { path, error }),
+    }
 }

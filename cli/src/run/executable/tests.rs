@@ -9,7 +9,6 @@ struct Program {
     machine: u16,
     interpreter: &'static str,
     needed: &'static [&'static str],
-    path: Option<(u32, &'static str)>,
     imports: &'static [&'static str],
     text: &'static [u8],
 }
@@ -21,7 +20,6 @@ impl Default for Program {
             machine: elf::EM_X86_64,
             interpreter: "/lib64/ld-linux-x86-64.so.2",
             needed: &["libc.so.6"],
-            path: None,
             imports: &["malloc"],
             text: b"nothing of note",
         }
@@ -40,7 +38,6 @@ impl Program {
         writer.reserve_section_index();
         writer.reserve_shstrtab_section_index();
         let needed: Vec<_> = self.needed.iter().map(|name| writer.add_dynamic_string(name.as_bytes())).collect();
-        let path = self.path.map(|(tag, path)| (tag, writer.add_dynamic_string(path.as_bytes())));
         let imports: Vec<_> = self.imports.iter().map(|name| writer.add_dynamic_string(name.as_bytes())).collect();
         writer.reserve_null_dynamic_symbol_index();
         for _ in &imports {
@@ -53,7 +50,7 @@ impl Program {
         let text = writer.reserve(self.text.len(), 1);
         writer.reserve_dynsym();
         writer.reserve_dynstr();
-        writer.reserve_dynamic(needed.len() + 1 + usize::from(path.is_some()));
+        writer.reserve_dynamic(needed.len() + 1);
         writer.reserve_shstrtab();
         writer.reserve_section_headers();
 
@@ -101,9 +98,6 @@ impl Program {
         for name in needed {
             writer.write_dynamic_string(elf::DT_NEEDED, name);
         }
-        if let Some((tag, path)) = path {
-            writer.write_dynamic_string(tag, path);
-        }
         writer.write_dynamic(elf::DT_NULL, 0);
         writer.write_shstrtab();
         writer.write_null_section_header();
@@ -147,7 +141,7 @@ fn refused(content: &[u8], message: &str, remedy: &str) {
 
 #[test]
 fn programs_of_the_shared_runtime_and_of_the_driver_run() {
-    for library in ["libcudart.so.11.0", "libcudart.so.12", "libcudart.so.13"] {
+    for library in ["libcudart.so.11.0", "libcudart.so.12", "libcudart.so.13", "/opt/lib/libcudart.so"] {
         let needed: &'static [&'static str] = vec![library, "libc.so.6"].leak();
         let program = Program { needed, imports: &["cudaMalloc"], text: RUNTIME_TEXT, ..Program::default() };
         let executable = inspected(&program.bytes(), 0o755).unwrap();
@@ -169,12 +163,12 @@ fn the_static_runtime_is_refused() {
     refused(&driver.bytes(), message, "-cudart shared");
     let program = Program { text: RUNTIME_TEXT, ..Program::default() };
     refused(&program.bytes(), message, "CUDA_RUNTIME_LIBRARY Shared");
+    let program = Program { interpreter: "", needed: &[], kind: elf::ET_EXEC, ..program };
+    refused(&program.bytes(), message, "-cudart shared");
 }
 
 #[test]
 fn what_no_simulator_library_can_be_loaded_into_is_refused() {
-    let program = Program { interpreter: "", needed: &[], kind: elf::ET_EXEC, ..Program::default() };
-    refused(&program.bytes(), "is linked statically", "without `-static`");
     refused(&Program { machine: elf::EM_AARCH64, ..Program::default() }.bytes(), "for 64-bit ARM", "x86-64");
     let mut narrow = Program { machine: elf::EM_386, ..Program::default() }.bytes();
     narrow[4] = elf::ELFCLASS32;
@@ -191,23 +185,23 @@ fn what_no_simulator_library_can_be_loaded_into_is_refused() {
     refused(b"plain text", "neither an x86-64 program nor a script", "#!");
 }
 
+/// What scripts and launchers start is told what it needs when it runs.
 #[test]
-fn scripts_run() {
-    assert!(inspected(b"#! /bin/sh -e\nexec ./app\n", 0o755).is_ok());
+fn scripts_run_and_so_do_programs_without_shared_libraries() {
+    let executable = inspected(b"#! /bin/sh -e\nexec ./app\n", 0o755).unwrap();
+    assert_eq!((executable.preload, executable.notes), (vec![], vec![]));
+    let program = Program { interpreter: "", needed: &[], kind: elf::ET_EXEC, ..Program::default() };
+    let notes = inspected(&program.bytes(), 0o755).unwrap().notes;
+    assert!(matches!(&notes[..], [note] if note.starts_with("the program is linked statically")), "{notes:?}");
 }
 
 #[test]
-fn libraries_that_the_program_finds_elsewhere_are_preloaded() {
-    let program = |path, needed| Program { path, needed, imports: &["cudaMalloc"], ..Program::default() };
-    let preload = |program: Program| inspected(&program.bytes(), 0o755).unwrap().preload;
-    let needed: &'static [&'static str] = &["libcudart.so.12", "libc.so.6"];
-    assert_eq!(preload(program(Some((elf::DT_RPATH, "/opt/cuda/lib64")), needed)), ["libcudart.so.12"]);
-    assert!(preload(program(Some((elf::DT_RUNPATH, "/opt/cuda/lib64")), needed)).is_empty());
-    assert_eq!(preload(program(None, &["/opt/cuda/lib64/libcudart.so.13"])), ["libcudart.so.13"]);
-    assert_eq!(preload(program(Some((elf::DT_RPATH, "/opt/lib")), &["libc.so.6"])).len(), 4);
+fn functions_that_come_before_those_of_nvrtc_are_preloaded() {
     let imports = &["nvrtcGetCUBIN", "nvrtcGetCUBINSize", "cuInit"];
     let compiler = Program { needed: &["libcuda.so.1", "libnvrtc.so.12"], imports, ..Program::default() };
-    assert_eq!(preload(compiler), ["libbalar_nvrtc.so"]);
+    assert_eq!(inspected(&compiler.bytes(), 0o755).unwrap().preload, ["libbalar_nvrtc.so"]);
+    let compiler = Program { imports: &["nvrtcGetPTX"], ..compiler };
+    assert!(inspected(&compiler.bytes(), 0o755).unwrap().preload.is_empty());
 }
 
 #[test]
