@@ -3,7 +3,9 @@
 mod cuda_programs;
 mod cuda_toolchain;
 mod driver_api;
+mod library_search;
 mod mpi_programs;
+mod python_programs;
 mod run_command;
 mod tunnel;
 mod tunnel_kill;
