@@ -1,7 +1,8 @@
 //! Loading PTX texts: their kernels, and the variables that need a place in device memory.
 
+use crate::decode::parameter_slots;
 use crate::linkage::Linkage;
-use crate::program::{KernelName, Program};
+use crate::program::{KernelName, ParameterSlot, Program};
 use crate::ptx::ast::{self, InitialValue, Initializer, SymbolReference};
 use crate::ptx::error::RawError;
 use crate::ptx::source::Span;
@@ -183,6 +184,11 @@ impl PtxModule {
     /// Names of the kernels, in the order of the texts.
     pub fn kernels(&self) -> impl Iterator<Item = &str> {
         self.linkage.kernels().map(|number| &*self.linkage.function(number).1.name)
+    }
+
+    /// The parameters of each kernel, in the order of [`PtxModule::kernels`]. They are known before it is decoded.
+    pub fn kernel_parameters(&self) -> impl Iterator<Item = Vec<ParameterSlot>> {
+        self.linkage.kernels().map(|number| parameter_slots(self.linkage.function(number).1).0)
     }
 
     /// Decodes one kernel and the functions that it can reach. `addresses[i]` is the device address of `variables()[i]`.

@@ -5,7 +5,7 @@ use balar_isa::program::{KernelName, Program};
 use balar_isa::ptx::{self, PtxErrors};
 use balar_protocol::ContextId;
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// Linked texts that are kept, for programs that load the same code again or on another GPU.
 const CACHED_MODULES: usize = 32;
@@ -15,14 +15,15 @@ const CACHED_FORMS: usize = 8;
 /// A PTX text and the name that messages give it.
 pub type NamedText = (String, Arc<str>);
 
-type Kernels = Arc<[(KernelName, Result<Arc<Program>, Arc<str>>)]>;
+/// A decoded kernel, or why it cannot run.
+pub type DecodedKernel = Result<Arc<Program>, Arc<str>>;
 
 /// Linked texts, and their kernels for the addresses that variables had.
 #[derive(Debug)]
 pub(crate) struct CachedModule {
     texts: Vec<NamedText>,
     pub module: PtxModule,
-    forms: Mutex<VecDeque<(Vec<u64>, Kernels)>>,
+    forms: Mutex<VecDeque<Arc<DecodedKernels>>>,
 }
 
 impl CachedModule {
@@ -34,20 +35,49 @@ impl CachedModule {
         Ok(CachedModule { texts: texts.to_vec(), module: PtxModule::link(trees)?, forms: Mutex::default() })
     }
 
-    /// Its kernels, decoded for variables at these addresses.
-    pub fn kernels(&self, addresses: &[u64]) -> Kernels {
+    /// Its kernels for variables at these addresses. None is decoded yet that nobody has asked for.
+    pub fn kernels(&self, addresses: &[u64]) -> Arc<DecodedKernels> {
         let mut forms = self.forms.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, kernels)) = forms.iter().find(|(places, _)| places == addresses) {
-            return Arc::clone(kernels);
+        if let Some(form) = forms.iter().find(|form| form.addresses == addresses) {
+            return Arc::clone(form);
         }
-        let decoded = self.module.programs(addresses).into_iter();
-        let kernels: Kernels =
-            decoded.map(|(name, program)| (name, program.map_err(|errors| refusal(&errors)))).collect();
+        let kernels = self.module.kernels().map(|_| OnceLock::new()).collect();
+        let form = Arc::new(DecodedKernels { addresses: addresses.to_vec(), kernels });
         if forms.len() == CACHED_FORMS {
             forms.pop_front();
         }
-        forms.push_back((addresses.to_vec(), Arc::clone(&kernels)));
-        kernels
+        forms.push_back(Arc::clone(&form));
+        form
+    }
+}
+
+/// The kernels of a module for the addresses of its variables, each decoded when it is first asked for: programs bring libraries
+/// with hundreds of kernels, and launch a few.
+#[derive(Debug)]
+pub(crate) struct DecodedKernels {
+    addresses: Vec<u64>,
+    kernels: Vec<OnceLock<DecodedKernel>>,
+}
+
+/// One kernel of a loaded module.
+#[derive(Clone, Debug)]
+pub(crate) struct ModuleKernel {
+    pub module: Arc<CachedModule>,
+    pub decoded: Arc<DecodedKernels>,
+    /// Its name.
+    pub name: KernelName,
+    /// Its number among the module's.
+    pub number: usize,
+}
+
+impl ModuleKernel {
+    /// Its program, or why it cannot run.
+    pub fn program(&self) -> DecodedKernel {
+        let decode = || {
+            let program = self.module.module.program(&self.name, &self.decoded.addresses);
+            program.map(Arc::new).map_err(|errors| refusal(&errors))
+        };
+        self.decoded.kernels[self.number].get_or_init(decode).clone()
     }
 }
 

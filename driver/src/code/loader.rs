@@ -1,7 +1,7 @@
 //! Loading code: before the run that of a built-in workload, during it whatever programs load.
 
-use super::cache::{CodeCache, NamedText};
-use super::tables::{DriverTables, KernelInfo, KernelTable, ProgramTable, Symbol, SymbolTable};
+use super::cache::{CodeCache, ModuleKernel, NamedText};
+use super::tables::{DriverTables, KernelSource, KernelTable, ProgramTable, Symbol, SymbolTable};
 use crate::effect::MemoryChange;
 use balar_host::CudaError;
 use balar_host::call::{BUILT_IN_MODULE, ModuleFunction, ModuleVariable, VariableKind};
@@ -203,30 +203,24 @@ impl ModuleLoader {
                 names(request.texts)
             ));
         }
-        let kernels = cached.kernels(&addresses);
-        for (name, program) in kernels.iter() {
-            let program = match program {
-                Ok(program) => program,
-                Err(why) => {
-                    self.kernels.insert_refused(request.context, request.module, Arc::clone(name), Arc::clone(why));
-                    let refused = Some(Arc::clone(why));
-                    loaded.functions.push(ModuleFunction { name: Arc::clone(name), parameters: Vec::new(), refused });
-                    continue;
-                }
-            };
-            let parameters: Vec<_> = program.parameters().iter().map(|slot| (slot.offset, slot.bytes)).collect();
-            let info = KernelInfo {
-                name: Arc::clone(name),
-                resources: program.resources().clone(),
-                parameter_bytes: program.parameter_bytes(),
-                parameters: parameters.clone(),
+        let decoded = cached.kernels(&addresses);
+        for (number, (name, slots)) in module.kernels().zip(module.kernel_parameters()).enumerate() {
+            let name: Arc<str> = name.into();
+            let kernel = KernelSource {
+                kernel: ModuleKernel {
+                    module: Arc::clone(&cached),
+                    decoded: Arc::clone(&decoded),
+                    name: Arc::clone(&name),
+                    number,
+                },
+                programs: Arc::clone(&self.programs),
                 constant_bytes: u32::try_from(constant_bytes).unwrap_or(u32::MAX),
-                ptx_version: module.architecture_of(name),
+                ptx_version: module.architecture_of(&name),
                 binary_version: major * 10 + minor,
-                code: self.programs.add(Arc::clone(program)),
             };
-            self.kernels.insert(request.context, request.module, info);
-            loaded.functions.push(ModuleFunction { name: Arc::clone(name), parameters, refused: None });
+            self.kernels.insert_source(request.context, request.module, kernel);
+            let parameters = slots.iter().map(|slot| (slot.offset, slot.bytes)).collect();
+            loaded.functions.push(ModuleFunction { name, parameters });
         }
         self.code.note_allocated(request.context, request.module, addresses);
         Ok(loaded)
@@ -293,6 +287,7 @@ mod tests {
     use super::*;
     use balar_host::memory::{HOST_BASE, gpu_base};
     use balar_isa::program::Program;
+    use balar_protocol::cuda::ProgramId;
     use std::collections::BTreeMap;
 
     const TEXT: &str = "
@@ -421,15 +416,15 @@ mod tests {
                 Some("test.ptx: PTX for compute_75 on a GPU of compute capability 7.0")
             );
 
-            let [usable, refused] = &loaded.functions[..] else { panic!("two kernels") };
+            let [usable, _] = &loaded.functions[..] else { panic!("two kernels") };
             assert_eq!((&*usable.name, &usable.parameters[..]), ("use", &[(0, 8), (8, 4), (16, 24)][..]));
-            assert!(refused.refused.as_ref().is_some_and(|why| why.contains("undefined_function")), "{refused:?}");
             let kernel = node.tables.kernels.find(ContextId::first(gpu), 3, "use").expect("loaded").expect("decoded");
             let attributes = kernel.attributes();
             assert_eq!((attributes.maximum_threads, attributes.constant_bytes), (96, 12));
             assert_eq!((attributes.ptx_version, attributes.binary_version), (75, 70));
             assert!(node.tables.programs.get(kernel.code.id()).is_some());
-            assert!(node.tables.kernels.find(ContextId::first(gpu), 3, "refused").expect("known").is_err());
+            let refused = node.tables.kernels.find(ContextId::first(gpu), 3, "refused").expect("known");
+            assert!(refused.is_err_and(|why| why.contains("undefined_function")));
             assert_eq!(
                 node.tables.symbols.find(ContextId::first(gpu), 3, "table").map(|symbol| symbol.bytes),
                 Some(12)
@@ -470,6 +465,19 @@ mod tests {
             programs.push((kernel.code.id(), kernel.code.program::<Program>().expect("decoded")));
         }
         assert!(programs[0].0 != programs[1].0 && Arc::ptr_eq(&programs[0].1, &programs[1].1));
+    }
+
+    #[test]
+    fn a_kernel_is_decoded_when_it_is_first_looked_up() {
+        let mut node = Node::default();
+        load(&mut node, 0, 1, TEXT, &mut Upwards::new(0, 9)).expect("the text is right");
+        let context = ContextId::first(0);
+        let first_program = ProgramId(1);
+        assert!(node.tables.programs.get(first_program).is_none(), "nobody has asked for a kernel");
+        for _ in 0..2 {
+            let kernel = node.tables.kernels.find(context, 1, "use").expect("loaded").expect("decoded");
+            assert_eq!(kernel.code.id(), first_program);
+        }
     }
 
     #[test]

@@ -1,14 +1,14 @@
 //! The tables of the host's driver: loaded kernels, the variables of modules, decoded programs.
 
-use super::cache::CodeCache;
+use super::cache::{CodeCache, ModuleKernel};
 use balar_host::call::{FunctionAttributes, VariableKind};
 use balar_isa::program::{Program, Resources};
 use balar_protocol::ContextId;
 use balar_protocol::cuda::{Code, ProgramId};
 use dashmap::DashMap;
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, OnceLock};
 
 /// The decoded kernels of the node, by number. A launch carries its code; a saved state names it by its number alone.
 #[derive(Debug, Default)]
@@ -94,35 +94,83 @@ impl KernelInfo {
 /// A kernel that can be launched, or why it cannot: the mistakes in its code, as the user is to read them.
 pub type LoadedKernel = Result<Arc<KernelInfo>, Arc<str>>;
 
+/// A kernel of a module, and what only the place where it is loaded tells of it.
+#[derive(Debug)]
+pub(crate) struct KernelSource {
+    pub kernel: ModuleKernel,
+    /// Where its program gets a number.
+    pub programs: Arc<ProgramTable>,
+    /// As in [`KernelInfo`].
+    pub constant_bytes: u32,
+    pub ptx_version: u32,
+    pub binary_version: u32,
+}
+
+impl KernelSource {
+    /// Decodes the kernel.
+    fn load(&self) -> LoadedKernel {
+        let program = self.kernel.program()?;
+        Ok(Arc::new(KernelInfo {
+            name: Arc::clone(&self.kernel.name),
+            resources: program.resources().clone(),
+            parameter_bytes: program.parameter_bytes(),
+            parameters: program.parameters().iter().map(|slot| (slot.offset, slot.bytes)).collect(),
+            constant_bytes: self.constant_bytes,
+            ptx_version: self.ptx_version,
+            binary_version: self.binary_version,
+            code: self.programs.add(program),
+        }))
+    }
+}
+
+/// An entry of the table of kernels.
+#[derive(Clone, Debug)]
+enum Entry {
+    /// It is decoded when it is first looked up.
+    Source(Arc<(KernelSource, OnceLock<LoadedKernel>)>),
+    Loaded(Arc<KernelInfo>),
+}
+
 /// The kernels that are loaded, by context, module and name. The driver of the simulated host looks them up at each launch.
 #[derive(Debug, Default)]
 pub struct KernelTable {
-    kernels: DashMap<(ContextId, u32), BTreeMap<Arc<str>, LoadedKernel>>,
+    kernels: DashMap<(ContextId, u32), BTreeMap<Arc<str>, Entry>>,
 }
 
 impl KernelTable {
     /// Adds `kernel` to those of a context's module; one of the same name is replaced.
     pub fn insert(&self, context: ContextId, module: u32, kernel: KernelInfo) {
-        self.kernels.entry((context, module)).or_default().insert(kernel.name.clone(), Ok(Arc::new(kernel)));
+        self.add(context, module, kernel.name.clone(), Entry::Loaded(Arc::new(kernel)));
     }
 
-    /// Adds a kernel that cannot run, and why: to launch it is an error.
-    pub fn insert_refused(&self, context: ContextId, module: u32, name: Arc<str>, why: Arc<str>) {
-        self.kernels.entry((context, module)).or_default().insert(name, Err(why));
+    /// Adds a kernel that is decoded when it is first looked up.
+    pub(crate) fn insert_source(&self, context: ContextId, module: u32, source: KernelSource) {
+        let name = Arc::clone(&source.kernel.name);
+        self.add(context, module, name, Entry::Source(Arc::new((source, OnceLock::new()))));
+    }
+
+    fn add(&self, context: ContextId, module: u32, name: Arc<str>, entry: Entry) {
+        self.kernels.entry((context, module)).or_default().insert(name, entry);
     }
 
     /// The kernel `name` of a context's module.
     pub fn find(&self, context: ContextId, module: u32, name: &str) -> Option<LoadedKernel> {
-        self.kernels.get(&(context, module))?.get(name).cloned()
+        // Nothing is decoded while the table is locked.
+        let entry = self.kernels.get(&(context, module))?.get(name).cloned()?;
+        Some(match entry {
+            Entry::Loaded(kernel) => Ok(kernel),
+            Entry::Source(source) => source.1.get_or_init(|| source.0.load()).clone(),
+        })
     }
 
     /// Forgets the kernels of a module; gives their programs.
     pub fn remove(&self, context: ContextId, module: u32) -> Vec<ProgramId> {
         let removed = self.kernels.remove(&(context, module)).into_iter();
-        removed
-            .flat_map(|(_, kernels)| kernels.into_values())
-            .filter_map(|kernel| Some(kernel.ok()?.code.id()))
-            .collect()
+        let program = |entry| match entry {
+            Entry::Loaded(kernel) => Some(kernel.code.id()),
+            Entry::Source(source) => Some(source.1.get()?.as_ref().ok()?.code.id()),
+        };
+        removed.flat_map(|(_, kernels)| kernels.into_values()).filter_map(program).collect()
     }
 }
 

@@ -72,8 +72,6 @@ pub struct ModuleFunction {
     pub name: Arc<str>,
     /// Offset and size of each parameter in the parameter block, bytes.
     pub parameters: Vec<(u32, u32)>,
-    /// Why it cannot be launched, if it cannot.
-    pub refused: Option<Arc<str>>,
 }
 
 /// What a module's variable is.

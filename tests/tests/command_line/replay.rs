@@ -115,7 +115,7 @@ fn damaged_traces() {
     fails(2, "payloads.bin, byte ");
     back("payloads.bin", good);
     let good =
-        change("trace.txt", &|bytes| *bytes = String::from_utf8_lossy(bytes).replace("version 3", "version 9").into());
+        change("trace.txt", &|bytes| *bytes = String::from_utf8_lossy(bytes).replace("version 4", "version 9").into());
     fails(2, "has format version 9, expected version 3");
     back("trace.txt", good);
     let good = change("trace.txt", &|bytes| {

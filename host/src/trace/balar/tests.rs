@@ -46,11 +46,7 @@ fn simulate(host: &mut dyn Host, fails: Option<&str>) -> Vec<Call> {
             }
             Call::ModuleLoad { .. } => CallResult::Module {
                 module: 2,
-                functions: vec![ModuleFunction {
-                    name: "_Z1fv".into(),
-                    parameters: vec![(0, 8), (8, 4), (16, 8)],
-                    refused: None,
-                }],
+                functions: vec![ModuleFunction { name: "_Z1fv".into(), parameters: vec![(0, 8), (8, 4), (16, 8)] }],
                 variables: Vec::new(),
             },
             Call::Malloc { bytes } => {

@@ -1,6 +1,7 @@
 //! What the kernel knows of the program's process.
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{Mode, OFlags};
 use rustix::process::{Pid, PidfdFlags, pidfd_open, test_kill_process};
 use std::fs;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -12,11 +13,15 @@ pub struct Process {
     pub number: Pid,
     /// Readable once the process has ended; `None` where the kernel has no such thing.
     descriptor: Option<OwnedFd>,
+    /// The folder of its threads, which is looked at with each call.
+    threads: Option<OwnedFd>,
 }
 
 impl Process {
     pub fn new(number: Pid) -> Process {
-        Process { number, descriptor: pidfd_open(number, PidfdFlags::empty()).ok() }
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let threads = rustix::fs::open(folder_of_threads(number), flags, Mode::empty()).ok();
+        Process { number, descriptor: pidfd_open(number, PidfdFlags::empty()).ok(), threads }
     }
 
     /// For `poll`.
@@ -37,14 +42,19 @@ impl Process {
 
     /// Does it have more threads than so many?
     pub fn has_more_threads(&self, count: usize) -> bool {
-        let folder = format!("/proc/{}/task", self.number.as_raw_nonzero());
-        fs::read_dir(folder).is_ok_and(|threads| threads.count() > count)
+        // Linux counts the threads as links of the folder, beside the two of every folder. Where it does not, they are read.
+        let links =
+            self.threads.as_ref().and_then(|threads| rustix::fs::fstat(threads).ok()).map_or(0, |stat| stat.st_nlink);
+        match links.checked_sub(2).filter(|threads| *threads > 0) {
+            Some(threads) => threads > count as u64,
+            None => fs::read_dir(folder_of_threads(self.number)).is_ok_and(|threads| threads.count() > count),
+        }
     }
 
     /// Are all its threads asleep, and stay so for a while?
     pub fn sleeps(&self) -> bool {
         let sleeps = || -> Option<Vec<(u32, Sleep)>> {
-            let folder = fs::read_dir(format!("/proc/{}/task", self.number.as_raw_nonzero())).ok()?;
+            let folder = fs::read_dir(folder_of_threads(self.number)).ok()?;
             let threads = folder.map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
             threads.map(|thread| thread.and_then(|thread| Some((thread, self.sleep_of(thread)?)))).collect()
         };
@@ -65,6 +75,10 @@ impl Process {
         let state = stat.rsplit_once(')')?.1.trim_start().chars().next()?;
         Some(Sleep { asleep: matches!(state, 'S' | 'T' | 't'), switches: switches.trim().parse().ok()? })
     }
+}
+
+fn folder_of_threads(process: Pid) -> String {
+    format!("/proc/{}/task", process.as_raw_nonzero())
 }
 
 /// The state of a thread at one moment.
@@ -101,6 +115,26 @@ mod tests {
         drop(end);
         thread.join().expect("ends");
         assert_eq!(process.sleep_of(u32::MAX), None);
+    }
+
+    #[test]
+    fn threads_are_counted_as_the_folder_lists_them() {
+        let mut child = std::process::Command::new("sleep").arg("1000").spawn().expect("sleep");
+        let process = Process::new(Pid::from_child(&child));
+        assert!(process.has_more_threads(0) && !process.has_more_threads(1));
+        child.kill().expect("ours");
+        child.wait().expect("ours");
+        assert!(!process.has_more_threads(0));
+        // Other tests begin and end threads of this process at the same time.
+        let own = Process::new(rustix::process::getpid());
+        let together = std::sync::Barrier::new(4);
+        std::thread::scope(|scope| {
+            for _ in 0..3 {
+                scope.spawn(|| together.wait());
+            }
+            assert!(own.has_more_threads(3));
+            together.wait();
+        });
     }
 
     #[test]
