@@ -19,7 +19,7 @@ pub mod stream;
 pub mod texture_reference;
 pub mod virtual_memory;
 
-use crate::session::api::{Outcome, code, contained};
+use crate::session::api::{ApiBody, code, contained};
 use crate::session::context::{current, runtime_is_used};
 use balar_host::CudaError;
 use std::ffi::c_int;
@@ -80,13 +80,13 @@ macro_rules! forwards {
 }
 
 /// Runs the body of a function that works at any time.
-pub fn early(body: impl FnOnce() -> Outcome) -> c_int {
+pub fn early(body: ApiBody) -> c_int {
     code(contained(body).map_err(error::of_driver))
 }
 
 /// Runs the body of a function that works after `cuInit`. A program that uses the runtime too need not call it.
-pub fn initialized(body: impl FnOnce() -> Outcome) -> c_int {
-    early(|| {
+pub fn initialized(body: ApiBody) -> c_int {
+    early(&mut || {
         if INITIALIZED.load(Ordering::Relaxed) || runtime_is_used() {
             body()
         } else {
@@ -96,8 +96,8 @@ pub fn initialized(body: impl FnOnce() -> Outcome) -> c_int {
 }
 
 /// Runs the body of a function that needs a current context.
-pub fn in_context(body: impl FnOnce() -> Outcome) -> c_int {
-    initialized(|| {
+pub fn in_context(body: ApiBody) -> c_int {
+    initialized(&mut || {
         current()?;
         body()
     })

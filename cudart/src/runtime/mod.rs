@@ -31,7 +31,7 @@ pub mod texture_reference;
 pub mod unsupported;
 pub mod version;
 
-use crate::session::api::{Outcome, code, contained};
+use crate::session::api::{ApiBody, code, contained};
 use crate::session::context;
 use std::ffi::c_int;
 
@@ -63,12 +63,12 @@ macro_rules! runtime_api {
 }
 
 /// Runs the body of a function that sets the last error.
-pub fn recorded(body: impl FnOnce() -> Outcome) -> c_int {
+pub fn recorded(body: ApiBody) -> c_int {
     context::use_runtime();
     code(contained(body).inspect_err(|error| last_error::record(*error)))
 }
 
 /// Runs the body of a function that leaves the last error as it is.
-pub fn quiet(body: impl FnOnce() -> Outcome) -> c_int {
+pub fn quiet(body: ApiBody) -> c_int {
     code(contained(body))
 }

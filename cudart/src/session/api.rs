@@ -26,7 +26,7 @@ macro_rules! cuda_function {
         #[expect(non_snake_case, reason = "CUDA's names")]
         #[unsafe(export_name = concat!("balar_", stringify!($name)))]
         pub unsafe extern "C" fn $name($($argument: $type),*) -> ::std::ffi::c_int {
-            $runner(move || -> $crate::session::api::Outcome { $body })
+            $runner(&mut move || -> $crate::session::api::Outcome { $body })
         }
     };
     ($runner:path, $(#[$meta:meta])* stream fn $name:ident($($argument:ident: $type:ty),* $(,)?) $body:block) => {
@@ -35,7 +35,7 @@ macro_rules! cuda_function {
             #[unsafe(export_name = concat!("balar_", stringify!($name), "_ptsz"))]
             unsafe extern "C" fn of_thread($($argument: $type),*) -> ::std::ffi::c_int {
                 // SAFETY: the contract is the caller's, as in the plain form.
-                $crate::session::thread::with_default_stream_of_thread(move || unsafe { $name($($argument),*) })
+                $crate::session::thread::with_default_stream_of_thread(&mut || unsafe { $name($($argument),*) })
             }
         };
     };
@@ -55,8 +55,11 @@ pub fn code(outcome: Outcome) -> c_int {
     outcome.map_or_else(|error| error.code() as c_int, |()| 0)
 }
 
+/// The body of an API function. What is done around it is compiled once, not for each of them.
+pub type ApiBody<'a> = &'a mut dyn FnMut() -> Outcome;
+
 /// Runs a function's body, unless the process is in a state in which CUDA refuses all calls. A panic becomes an error.
-pub fn contained(body: impl FnOnce() -> Outcome) -> Outcome {
+pub fn contained(body: ApiBody) -> Outcome {
     process::usable()?;
     catch_unwind(AssertUnwindSafe(body)).unwrap_or(Err(CudaError::Unknown))
 }
@@ -95,9 +98,9 @@ mod tests {
     #[test]
     fn a_panic_becomes_an_error() {
         let message = "a panic of a test";
-        assert_eq!(code(contained(|| panic!("{message}"))), 999);
-        assert_eq!(code(contained(|| Err(CudaError::InvalidPitchValue))), 12);
-        assert_eq!(code(contained(|| Ok(()))), 0);
+        assert_eq!(code(contained(&mut || panic!("{message}"))), 999);
+        assert_eq!(code(contained(&mut || Err(CudaError::InvalidPitchValue))), 12);
+        assert_eq!(code(contained(&mut || Ok(()))), 0);
         let text: *const c_char = raw(|| panic!("{message}"));
         assert!(text.is_null());
     }

@@ -2,8 +2,10 @@
 //! is no longer there, is found.
 
 use balar_host::{CudaError, memory};
+use std::any::Any;
 use std::collections::BTreeMap;
 use std::ffi::c_void;
+use std::marker::PhantomData;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// What a handle is of. The values are part of the handle.
@@ -45,31 +47,60 @@ const ALIGNMENT: u64 = 16;
 /// The things of one kind that programs have handles of.
 pub struct Handles<T> {
     kind: Kind,
-    table: Mutex<Table<T>>,
+    table: Mutex<Table>,
+    entries: PhantomData<T>,
 }
 
-struct Table<T> {
+/// The entries of any kind, so that the tree is compiled once: all of a table are of the type of its [`Handles`].
+struct Table {
     last: u64,
-    entries: BTreeMap<u64, T>,
+    entries: BTreeMap<u64, Box<dyn Any + Send>>,
 }
 
-impl<T> Handles<T> {
-    /// An empty table.
-    pub const fn new(kind: Kind) -> Handles<T> {
-        Handles { kind, table: Mutex::new(Table { last: 0, entries: BTreeMap::new() }) }
+impl Table {
+    fn insert(&mut self, kind: Kind, entry: Box<dyn Any + Send>) -> u64 {
+        self.last += 1;
+        let handle = FIRST + ((kind as u64) << KIND_SHIFT) + self.last * ALIGNMENT;
+        self.entries.insert(handle, entry);
+        handle
     }
 
-    fn lock(&self) -> MutexGuard<'_, Table<T>> {
+    fn remove(&mut self, handle: u64) -> Option<Box<dyn Any + Send>> {
+        self.entries.remove(&handle)
+    }
+
+    fn get_mut(&mut self, handle: u64) -> Option<&mut (dyn Any + Send)> {
+        self.entries.get_mut(&handle).map(Box::as_mut)
+    }
+
+    /// The handles whose entries satisfy `is_it`.
+    fn which(&self, is_it: &mut dyn FnMut(u64, &(dyn Any + Send)) -> bool) -> Vec<u64> {
+        self.entries
+            .iter()
+            .filter(|(handle, entry)| is_it(**handle, entry.as_ref()))
+            .map(|(handle, _)| *handle)
+            .collect()
+    }
+
+    /// The first handle whose entry satisfies `is_it`.
+    fn find(&self, is_it: &dyn Fn(&(dyn Any + Send)) -> bool) -> Option<u64> {
+        self.entries.iter().find(|(_, entry)| is_it(entry.as_ref())).map(|(handle, _)| *handle)
+    }
+}
+
+impl<T: Send + 'static> Handles<T> {
+    /// An empty table.
+    pub const fn new(kind: Kind) -> Handles<T> {
+        Handles { kind, table: Mutex::new(Table { last: 0, entries: BTreeMap::new() }), entries: PhantomData }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Table> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Makes a handle that has never been used before.
     pub fn insert(&self, value: T) -> u64 {
-        let mut table = self.lock();
-        table.last += 1;
-        let handle = FIRST + ((self.kind as u64) << KIND_SHIFT) + table.last * ALIGNMENT;
-        table.entries.insert(handle, value);
-        handle
+        self.lock().insert(self.kind, Box::new(value))
     }
 
     /// As [`Handles::insert`]: the handle as C has it.
@@ -79,7 +110,8 @@ impl<T> Handles<T> {
 
     /// Ends a handle.
     pub fn remove(&self, handle: u64) -> Result<T, CudaError> {
-        self.lock().entries.remove(&handle).ok_or(CudaError::InvalidResourceHandle)
+        let removed = self.lock().remove(handle).and_then(|entry| entry.downcast().ok());
+        removed.map(|entry| *entry).ok_or(CudaError::InvalidResourceHandle)
     }
 
     /// What the handle is of.
@@ -92,20 +124,22 @@ impl<T> Handles<T> {
 
     /// Calls `use_it` with the entry of a handle while the table is locked: it must not call the simulator.
     pub fn with<U>(&self, handle: u64, use_it: impl FnOnce(&mut T) -> U) -> Result<U, CudaError> {
-        self.lock().entries.get_mut(&handle).map(use_it).ok_or(CudaError::InvalidResourceHandle)
+        let mut table = self.lock();
+        let entry = table.get_mut(handle).and_then(|entry| entry.downcast_mut());
+        entry.map(use_it).ok_or(CudaError::InvalidResourceHandle)
     }
 
     /// Removes the entries that `keep` rejects, and returns them.
     pub fn retain(&self, mut keep: impl FnMut(u64, &T) -> bool) -> Vec<T> {
         let mut table = self.lock();
-        let ended: Vec<u64> =
-            table.entries.iter().filter(|(handle, value)| !keep(**handle, value)).map(|(handle, _)| *handle).collect();
-        ended.into_iter().filter_map(|handle| table.entries.remove(&handle)).collect()
+        let ended = table.which(&mut |handle, entry| entry.downcast_ref().is_some_and(|value| !keep(handle, value)));
+        let ended = ended.into_iter().filter_map(|handle| table.remove(handle)?.downcast().ok());
+        ended.map(|entry| *entry).collect()
     }
 
     /// The first handle whose entry satisfies `is_it`.
     pub fn find(&self, is_it: impl Fn(&T) -> bool) -> Option<u64> {
-        self.lock().entries.iter().find(|(_, value)| is_it(value)).map(|(handle, _)| *handle)
+        self.lock().find(&|entry| entry.downcast_ref().is_some_and(&is_it))
     }
 }
 

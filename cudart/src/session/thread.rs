@@ -3,7 +3,7 @@
 use super::connection::Connection;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
-use std::ffi::c_void;
+use std::ffi::{c_int, c_void};
 use std::sync::OnceLock;
 
 /// The state of a thread.
@@ -45,14 +45,19 @@ thread_local! {
 
 /// Calls `use_it` with the state of the calling thread.
 pub fn with<T>(use_it: impl FnOnce(&Thread) -> T) -> T {
+    // SAFETY: the pointer is this thread's, from a box that lives until the thread's end.
+    use_it(unsafe { &*state() })
+}
+
+/// The state of the calling thread, which is made at its first call.
+fn state() -> *const Thread {
     let mut pointer = THREAD.get();
     if pointer.is_null() {
         pointer = Box::into_raw(Box::<Thread>::default());
         THREAD.set(pointer);
         end_with_thread(pointer);
     }
-    // SAFETY: the pointer is this thread's, from a box that lives until the thread's end.
-    use_it(unsafe { &*pointer })
+    pointer
 }
 
 /// Arranges that the state is dropped when the thread ends. The main thread's state stays until the process has ended.
@@ -76,7 +81,7 @@ unsafe extern "C" fn end(state: *mut c_void) {
 }
 
 /// Calls a function whose default stream is the thread's own.
-pub fn with_default_stream_of_thread<T>(call: impl FnOnce() -> T) -> T {
+pub fn with_default_stream_of_thread(call: &mut dyn FnMut() -> c_int) -> c_int {
     let before = with(|thread| thread.default_stream_of_thread.replace(true));
     let result = call();
     with(|thread| thread.default_stream_of_thread.set(before));
@@ -99,7 +104,7 @@ mod tests {
 
     #[test]
     fn the_default_stream_is_the_threads_only_within_such_a_call() {
-        assert!(with_default_stream_of_thread(default_stream_is_of_thread));
+        assert_eq!(with_default_stream_of_thread(&mut || c_int::from(default_stream_is_of_thread())), 1);
         assert!(!default_stream_is_of_thread());
     }
 }

@@ -3,17 +3,48 @@
 //! Each body is compiled twice, portably and with vector features; see [`functions`].
 
 use super::registers::{Lane, Registers, each_lane};
-use crate::operation::{Instruction, LaneFunction, Row};
+use crate::operation::{Instruction, LaneFunction, Row, Source};
 use crate::program::LANES;
 use std::marker::PhantomData;
 
 /// A computation on registers in the lanes of a mask.
 pub(crate) trait Body {
     fn run(instruction: &Instruction, registers: &mut Registers, constants: &[Row], mask: u32);
+
+    /// The same in little code that is soon compiled, for processors that are no longer made. Lanes are computed one by one.
+    #[inline(always)]
+    fn run_compact(instruction: &Instruction, registers: &mut Registers, constants: &[Row], mask: u32) {
+        Self::run(instruction, registers, constants, mask);
+    }
 }
 
+/// For x86 processors from before 2013.
+#[cfg(target_arch = "x86_64")]
+fn portable<B: Body>(instruction: &Instruction, registers: &mut Registers, constants: &[Row], mask: u32) {
+    B::run_compact(instruction, registers, constants, mask);
+}
+
+#[cfg(not(target_arch = "x86_64"))]
 fn portable<B: Body>(instruction: &Instruction, registers: &mut Registers, constants: &[Row], mask: u32) {
     B::run(instruction, registers, constants, mask);
+}
+
+/// [`Lane::read`], compiled once for each type.
+#[inline(never)]
+pub(crate) fn read_lanes<L: Lane>(registers: &Registers, constants: &[Row], source: Source) -> [L; LANES] {
+    L::read(registers, constants, source)
+}
+
+/// [`Lane::write`], compiled once for each type.
+#[inline(never)]
+pub(crate) fn write_lanes<L: Lane>(registers: &mut Registers, destination: u16, values: &[L; LANES], mask: u32) {
+    L::write(registers, destination, values, mask);
+}
+
+/// The lanes in a loop that the compiler leaves as it is: neither unrolled nor made of vector instructions.
+#[inline(always)]
+pub(crate) fn lanes_one_by_one() -> impl Iterator<Item = usize> {
+    (0..LANES).map(|lane| std::hint::black_box(lane) % LANES)
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -74,6 +105,18 @@ impl<O: LaneOperation> Body for Map<O> {
             result[lane] = O::apply(a[lane], b[lane], c[lane], immediate);
         }
         O::D::write(registers, instruction.destinations[0], &result, mask);
+    }
+
+    #[inline(always)]
+    fn run_compact(instruction: &Instruction, registers: &mut Registers, constants: &[Row], mask: u32) {
+        let a = read_lanes::<O::A>(registers, constants, instruction.sources[0]);
+        let b = read_lanes::<O::B>(registers, constants, instruction.sources[1]);
+        let c = read_lanes::<O::C>(registers, constants, instruction.sources[2]);
+        let mut result = [O::D::ZERO; LANES];
+        for lane in lanes_one_by_one() {
+            result[lane] = O::apply(a[lane], b[lane], c[lane], instruction.immediate);
+        }
+        write_lanes(registers, instruction.destinations[0], &result, mask);
     }
 }
 

@@ -1,6 +1,6 @@
 //! Comparison, selection, and logic on predicates.
 
-use super::bodies::Body;
+use super::bodies::{Body, lanes_one_by_one, read_lanes};
 use super::registers::{Lane, Registers};
 use crate::operation::{Instruction, Row};
 use crate::program::LANES;
@@ -41,6 +41,14 @@ fn compare<O: Comparison>(instruction: &Instruction, registers: &Registers, cons
     truth
 }
 
+/// As [`compare`], in little code.
+#[inline(always)]
+fn compare_compact<O: Comparison>(instruction: &Instruction, registers: &Registers, constants: &[Row]) -> u32 {
+    let a = read_lanes::<O::T>(registers, constants, instruction.sources[0]);
+    let b = read_lanes::<O::T>(registers, constants, instruction.sources[1]);
+    lanes_one_by_one().fold(0, |truth, lane| truth | u32::from(O::test(a[lane], b[lane])) << lane)
+}
+
 /// `setp`: two predicates from a comparison.
 pub(crate) struct SetPredicate<O>(PhantomData<O>);
 
@@ -48,11 +56,23 @@ impl<O: Comparison> Body for SetPredicate<O> {
     #[inline(always)]
     fn run(instruction: &Instruction, registers: &mut Registers, constants: &[Row], mask: u32) {
         let truth = compare::<O>(instruction, registers, constants);
-        let other = registers.predicate(instruction.predicate_sources[0], instruction.predicate_flips[0]);
-        let how = instruction.immediate;
-        registers.set_predicate(instruction.predicate_destinations[0], combined(how, truth, other), mask);
-        registers.set_predicate(instruction.predicate_destinations[1], combined(how, !truth, other), mask);
+        set_predicates(instruction, registers, truth, mask);
     }
+
+    #[inline(always)]
+    fn run_compact(instruction: &Instruction, registers: &mut Registers, constants: &[Row], mask: u32) {
+        let truth = compare_compact::<O>(instruction, registers, constants);
+        set_predicates(instruction, registers, truth, mask);
+    }
+}
+
+/// What `setp` does with the truths of its comparison.
+#[inline(always)]
+fn set_predicates(instruction: &Instruction, registers: &mut Registers, truth: u32, mask: u32) {
+    let other = registers.predicate(instruction.predicate_sources[0], instruction.predicate_flips[0]);
+    let how = instruction.immediate;
+    registers.set_predicate(instruction.predicate_destinations[0], combined(how, truth, other), mask);
+    registers.set_predicate(instruction.predicate_destinations[1], combined(how, !truth, other), mask);
 }
 
 /// `set`: a comparison's result as a 32-bit value, all ones (or 1.0, the second source's value) where true.
@@ -62,12 +82,24 @@ impl<O: Comparison> Body for SetValue<O> {
     #[inline(always)]
     fn run(instruction: &Instruction, registers: &mut Registers, constants: &[Row], mask: u32) {
         let truth = compare::<O>(instruction, registers, constants);
-        let other = registers.predicate(instruction.predicate_sources[0], instruction.predicate_flips[0]);
-        let truth = combined(instruction.immediate, truth, other);
-        let ones = u32::read(registers, constants, instruction.sources[2]);
-        let values = std::array::from_fn(|lane| if (truth >> lane) & 1 != 0 { ones[lane] } else { 0 });
-        u32::write(registers, instruction.destinations[0], &values, mask);
+        set_values(instruction, registers, constants, truth, mask);
     }
+
+    #[inline(always)]
+    fn run_compact(instruction: &Instruction, registers: &mut Registers, constants: &[Row], mask: u32) {
+        let truth = compare_compact::<O>(instruction, registers, constants);
+        set_values(instruction, registers, constants, truth, mask);
+    }
+}
+
+/// What `set` does with the truths of its comparison: compiled once for all of them, since compilers make little use of `set`.
+#[inline(never)]
+fn set_values(instruction: &Instruction, registers: &mut Registers, constants: &[Row], truth: u32, mask: u32) {
+    let other = registers.predicate(instruction.predicate_sources[0], instruction.predicate_flips[0]);
+    let truth = combined(instruction.immediate, truth, other);
+    let ones = u32::read(registers, constants, instruction.sources[2]);
+    let values = std::array::from_fn(|lane| if (truth >> lane) & 1 != 0 { ones[lane] } else { 0 });
+    u32::write(registers, instruction.destinations[0], &values, mask);
 }
 
 /// How two floats compare: bits of a set of outcomes.

@@ -90,6 +90,8 @@ impl Registers {
 
 /// A type that a lane's part of a row, or of two, can hold.
 pub(crate) trait Lane: Copy {
+    /// The value of zero bits.
+    const ZERO: Self;
     /// Reads all lanes of an operand.
     fn read(registers: &Registers, constants: &[Row], source: Source) -> [Self; LANES];
     /// Writes the lanes of a mask.
@@ -156,6 +158,7 @@ pub(crate) use each_lane;
 macro_rules! lane {
     ($type:ty, $read:ident, $write:ident, |$from:ident| $load:expr, |$to:ident| $store:expr) => {
         impl Lane for $type {
+            const ZERO: Self = 0 as $type;
             #[inline(always)]
             fn read(registers: &Registers, constants: &[Row], source: Source) -> [Self; LANES] {
                 each_lane!($read(registers, constants, source), |$from| $load)
@@ -180,6 +183,7 @@ lane!(f64, read64, write64, |from| f64::from_bits(from), |to| to.to_bits());
 
 /// No operand.
 impl Lane for () {
+    const ZERO: Self = ();
     #[inline(always)]
     fn read(_: &Registers, _: &[Row], _: Source) -> [Self; LANES] {
         [(); LANES]
