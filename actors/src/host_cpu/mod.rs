@@ -9,7 +9,7 @@ mod dma;
 pub mod effects;
 mod host_time;
 #[cfg(test)]
-mod rules;
+mod programs;
 #[cfg(test)]
 mod test_support;
 #[cfg(test)]
