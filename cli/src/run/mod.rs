@@ -152,7 +152,7 @@ fn header(options: &ProgramOptions, topology: &Topology) -> Header {
         topology: topology.name.clone(),
         arguments: options.command.iter().map(|argument| argument.to_string_lossy().into_owned()).collect(),
         parameters: parameters(arguments),
-        finished: None,
+        ..Header::default()
     }
 }
 
