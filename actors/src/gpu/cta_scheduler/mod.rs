@@ -74,6 +74,8 @@ balar_protocol::counters! {
         ctas_completed: "CTA",
         /// SM-clock cycles with at least one kernel resident
         cycles_active: "cycle",
+        /// times that the SMs went from the kernels of a process to those of another
+        context_switches: "switch",
         /// most kernels resident at once
         resident_kernels_maximum: "kernel" maximum,
     }
