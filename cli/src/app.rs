@@ -103,7 +103,7 @@ fn act(arguments: &Arguments, kinds: &[&'static UnitDefinition]) -> Result<ExitS
             prepare(common)?;
             let (record, expanded) = replay::run(options, kinds)?;
             tell(&record, &expanded, common)?;
-            print(&output::text(&record, common.format, &common.selection, width()))?;
+            print_result(&record, common)?;
             Ok(record.status())
         }
         Some(Command::ClearAway { folder }) => {
@@ -176,6 +176,11 @@ fn width() -> Option<u16> {
     output::terminal_width(&io::stdout())
 }
 
+fn print_result(record: &RunRecord, options: &SimulationOptions) -> Result<(), Failure> {
+    output::write_result(record, options, io::stdout().lock())
+        .map_err(|error| Failure::input(format_args!("cannot write the result: {error}")))
+}
+
 fn print(text: &str) -> Result<ExitStatus, Failure> {
     output::print(text).map_err(|error| Failure::input(format_args!("cannot write the result: {error}")))?;
     Ok(ExitStatus::Done)
@@ -205,8 +210,7 @@ fn workloads(name: Option<&str>, format: CatalogueFormat) -> Result<String, Fail
 fn main_job(options: &RunOptions, kinds: &[&'static UnitDefinition]) -> Result<ExitStatus, Failure> {
     let record = simulated(options, kinds)?;
     let common = &options.simulation;
-    output::print(&output::text(&record, common.format, &common.selection, width()))
-        .map_err(|error| Failure::input(format_args!("cannot write the result: {error}")))?;
+    print_result(&record, common)?;
     Ok(record.status())
 }
 

@@ -1,7 +1,7 @@
 //! Files of the user: read with a bound, written as a whole or not at all.
 
 use std::fs::{self, File};
-use std::io::{self, Read, Write};
+use std::io::{self, BufWriter, Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
@@ -48,21 +48,34 @@ fn read_at_most(path: &Path, most: u64) -> io::Result<String> {
 ///
 /// If that fails.
 pub fn write(path: &Path, text: &str) -> Result<(), WriteError> {
-    whole(path, text).map_err(|cause| WriteError { path: path.to_owned(), cause })
+    write_with(path, |file| file.write_all(text.as_bytes()))
 }
 
-fn whole(path: &Path, text: &str) -> io::Result<()> {
+/// As [`write`], with contents that are too long to be in memory at once.
+///
+/// # Errors
+///
+/// If that fails.
+pub fn write_with(path: &Path, contents: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), WriteError> {
+    whole(path, contents).map_err(|cause| WriteError { path: path.to_owned(), cause })
+}
+
+fn whole(path: &Path, contents: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
+    let buffered = |file: &mut File| {
+        let mut writer = BufWriter::with_capacity(1 << 16, file);
+        contents(&mut writer).and_then(|()| writer.flush())
+    };
     // What a link leads to is replaced, not the link.
     let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let known = fs::metadata(&target).ok();
     if known.as_ref().is_some_and(|metadata| !metadata.is_file()) {
         // A pipe or a device has no contents to lose.
-        return fs::write(&target, text);
+        return buffered(&mut File::create(&target)?);
     }
     let folder = target.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mode = known.map_or(0o666, |metadata| metadata.permissions().mode());
     let mut beside = tempfile::Builder::new().permissions(fs::Permissions::from_mode(mode)).tempfile_in(folder)?;
-    beside.write_all(text.as_bytes())?;
+    buffered(beside.as_file_mut())?;
     beside.persist(&target).map_err(|error| error.error)?;
     Ok(())
 }

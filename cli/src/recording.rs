@@ -40,14 +40,18 @@ impl Recording {
         Ok(Box::new(recorder))
     }
 
-    /// Says on stderr that the trace ends before the program did, where the run came to no end.
+    /// Says in the trace and on stderr that it ends before the program did, where the run came to no end.
     pub fn report_ending(&self, record: &RunRecord) {
-        if let Some(folder) = self.folder.as_ref().filter(|_| record.ending != Ending::Completed) {
-            let folder = folder.display();
-            say(format_args!(
-                "the trace in {folder} ends where the run did: `replay --partial` takes it as far as it goes"
-            ));
+        let Some(folder) = self.folder.as_ref().filter(|_| record.ending != Ending::Completed) else { return };
+        let cause = record.problem();
+        let cause = cause.unwrap_or_else(|| format!("ended by --stop-at at {} of simulated time", record.sim_time));
+        if let Err(error) = Header::interrupt(folder, cause.trim_end_matches("; the statistics are partial")) {
+            say(format_args!("error: the trace does not say that the run was interrupted: {error}"));
         }
+        let folder = folder.display();
+        say(format_args!(
+            "the trace in {folder} ends where the run did: `replay --partial` takes it as far as it goes"
+        ));
     }
 
     /// Says on stderr where the recording was given up. The run itself is none the worse.

@@ -41,7 +41,8 @@ pub fn run(options: &ReplayOptions, kinds: &[&'static UnitDefinition]) -> Result
         Recorded::Balar(trace) => (Header { program: trace.program(), ..Header::default() }, InitialCode::new(), false),
     };
     if unfinished {
-        say(format_args!("{} is unfinished: it is replayed as far as it goes", options.trace.display()));
+        let cause = header.interrupted.as_ref().map(|cause| format!(" ({cause})")).unwrap_or_default();
+        say(format_args!("{} is unfinished{cause}: it is replayed as far as it goes", options.trace.display()));
     }
     let board = LiveBoard::default();
     let engine_options = engine_options(common, interrupt.flag.clone(), &board);

@@ -4,8 +4,9 @@ use crate::exit::ExitStatus;
 use crate::node_facts::NodeFacts;
 use crate::rollup::{RollUp, roll_up};
 use balar_protocol::SimTime;
+use balar_protocol::kernel_records::KernelRecords;
 use balar_protocol::statistics::{KernelCounters, KernelRecord, StatisticRow, StatisticSink, Verification};
-use serde::ser::{SerializeMap, Serializer};
+use serde::ser::{SerializeMap, SerializeSeq, Serializer};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -169,7 +170,7 @@ impl RunRecord {
                 .iter()
                 .map(|(name, value, unit)| ProgramResult { name, value: *value, unit })
                 .collect(),
-            kernels: self.statistics.kernels.iter().map(KernelEntry).collect(),
+            kernels: KernelEntries(&self.statistics.kernels),
             statistics: self.statistics.rows.iter().map(StatisticEntry::from).collect(),
             roll_ups: roll_up(&self.statistics.rows),
         }
@@ -216,7 +217,7 @@ pub struct ResultDocument<'a> {
     /// What the program says of itself.
     pub results: Vec<ProgramResult<'a>>,
     /// Kernel launches.
-    pub kernels: Vec<KernelEntry<'a>>,
+    pub kernels: KernelEntries<'a>,
     /// Every counter of every unit.
     pub statistics: Vec<StatisticEntry<'a>>,
     /// The same over all units of a row: "gpu.sm\[*\]".
@@ -260,6 +261,20 @@ pub struct ProgramResult<'a> {
     pub value: f64,
     /// Its unit of measure.
     pub unit: &'a str,
+}
+
+/// Kernel launches: each is unpacked when it is written, for there may be millions.
+#[derive(Debug)]
+pub struct KernelEntries<'a>(pub &'a KernelRecords);
+
+impl Serialize for KernelEntries<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut list = serializer.serialize_seq(Some(self.0.len()))?;
+        for kernel in self.0.iter() {
+            list.serialize_element(&KernelEntry(&kernel))?;
+        }
+        list.end()
+    }
 }
 
 /// A kernel launch: the fields of its record, every counter under its own name, and what follows from them.
@@ -347,12 +362,12 @@ pub(crate) mod tests {
         statistics.row_of("bank[0]", &HITS, 7);
         statistics.row_of("bank[1]", &HITS, 0);
         for (launch, name, cycles) in [(0, "lud_diagonal", 100), (1, "lud_internal", 400), (2, "lud_diagonal", 140)] {
-            statistics.kernels.push(KernelRecord {
+            statistics.kernels.push(&KernelRecord {
                 launch: LaunchId(launch),
                 process: ProcessId::FIRST,
-                name: name.to_owned(),
+                name: name.into(),
                 stream: 0,
-                gpu: "gpu".to_owned(),
+                gpu: "gpu".into(),
                 grid: [4, 2, 1],
                 block: [16, 16, 1],
                 registers_per_thread: 32,
@@ -419,7 +434,7 @@ pub(crate) mod tests {
     #[test]
     fn the_document_has_the_documented_fields() {
         let record = record();
-        let text = crate::output::json::text(&record);
+        let text = crate::output::json::to_text(&record.document());
         let json: serde_json::Value = serde_json::from_str(&text).expect("JSON");
         assert_eq!(json["schema"], 1);
         assert_eq!(json["program"], "balar-actors");

@@ -19,7 +19,8 @@ use balar_experiments::{RequestError, SimulationRequest, simulate_wrapped};
 use balar_host::Host;
 use balar_host::trace::Header;
 use balar_protocol::SimTime;
-use balar_protocol::statistics::StatisticSink;
+use balar_protocol::cuda::LaunchId;
+use balar_protocol::statistics::{KernelRecord, StatisticSink};
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -196,10 +197,12 @@ impl RunRecord {
         let mut statistics = result.statistics;
         statistics.outcome = result.program;
         // The host numbers its launches from 1, the result from 0, in the order of launching.
-        for kernel in &mut statistics.kernels {
-            kernel.launch.0 = kernel.launch.0.saturating_sub(1);
-        }
-        statistics.kernels.sort_by_key(|kernel| kernel.launch);
+        let numbered = |kernel: KernelRecord| {
+            let launch = LaunchId(kernel.launch.0.saturating_sub(1));
+            KernelRecord { launch, ..kernel }
+        };
+        statistics.kernels = statistics.kernels.iter().map(numbered).collect();
+        statistics.kernels.sort_by_launch();
         RunRecord {
             topology: result.topology,
             workload: result.workload.to_owned(),

@@ -71,7 +71,7 @@ impl Snapshot {
             snapshot.add(run(&format!("result.{}", name.replace(' ', "_"))), value.to_string(), unit);
         }
         for (index, kernel) in record.statistics.kernels.iter().enumerate() {
-            let fields = serde_json::to_value(KernelEntry(kernel)).unwrap_or_default();
+            let fields = serde_json::to_value(KernelEntry(&kernel)).unwrap_or_default();
             for (what, value) in fields.as_object().into_iter().flatten() {
                 snapshot.add((format!("kernel[{index}]"), what.clone()), value.to_string(), "");
             }
@@ -339,6 +339,7 @@ fn values(text: &str, most: usize) -> Result<(Vec<String>, String), &'static str
 mod tests {
     use super::*;
     use crate::result::tests::record;
+    use balar_protocol::statistics::KernelRecord;
 
     #[test]
     fn a_snapshot_reads_back() {
@@ -379,7 +380,7 @@ mod tests {
         let pinned = Snapshot::of(&record());
         let mut moved = record();
         moved.statistics.rows[0].value = 10;
-        moved.statistics.kernels.pop();
+        moved.statistics.kernels = moved.statistics.kernels.iter().take(2).collect();
         let differences = pinned.differences(&Snapshot::of(&moved));
         assert_eq!((differences[0].location.as_str(), differences[0].what.as_str()), ("gpu.sm[0]", "warps_launched"));
         assert_eq!(differences[0].old.as_deref(), Some("8 warp"));
@@ -401,7 +402,8 @@ mod tests {
                 _ => {}
             }
         }
-        other.statistics.kernels[1].cycles = 404;
+        let moved = |(index, kernel)| if index == 1 { KernelRecord { cycles: 404, ..kernel } } else { kernel };
+        other.statistics.kernels = other.statistics.kernels.iter().enumerate().map(moved).collect();
         let differences = pinned.differences(&Snapshot::of(&other));
         let moved = roll_up(&differences);
         let read: Vec<_> = moved

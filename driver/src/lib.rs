@@ -31,6 +31,8 @@ mod modules;
 mod order;
 mod process;
 #[cfg(test)]
+mod rules;
+#[cfg(test)]
 mod test_support;
 mod virtual_memory;
 mod wait;

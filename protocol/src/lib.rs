@@ -1,7 +1,8 @@
 //! What hardware units say to each other, and the vocabulary they share.
 //!
 //! Simulated time and clocks ([`time`]), sizes and rates with their strict parsers ([`quantity`]), the messages of each
-//! protocol ([`cuda`], [`cta`], [`memory`], [`translation`], [`copy`]) and the statistic definitions ([`statistics`]).
+//! protocol ([`cuda`], [`cta`], [`memory`], [`translation`], [`copy`]), the statistic definitions ([`statistics`]) and the
+//! launches of a run ([`kernel_records`]).
 //!
 //! **Invariant:** nothing here knows a unit, a program or the engine; no message carries an address of the host process.
 
@@ -13,6 +14,7 @@ pub mod copy;
 pub mod cta;
 pub mod cuda;
 pub mod gpu;
+pub mod kernel_records;
 pub mod memory;
 pub mod message;
 pub mod prefetch;

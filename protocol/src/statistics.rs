@@ -2,7 +2,9 @@
 
 use crate::context::ProcessId;
 use crate::cuda::LaunchId;
+use crate::kernel_records::KernelRecords;
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 
 /// One counter as a unit declares it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,19 +35,18 @@ pub struct StatisticRow {
 }
 
 /// What a kernel launch did, as the CTA scheduler saw it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KernelRecord {
     /// The launch.
     pub launch: LaunchId,
     /// The process that launched it.
-    #[serde(default)]
     pub process: ProcessId,
     /// The kernel's name.
-    pub name: String,
+    pub name: Arc<str>,
     /// Its stream.
     pub stream: u32,
     /// Path of the GPU it ran on.
-    pub gpu: String,
+    pub gpu: Arc<str>,
     /// CTAs in x, y, z.
     pub grid: [u32; 3],
     /// Threads of a CTA in x, y, z.
@@ -111,7 +112,7 @@ pub struct StatisticSink {
     /// Rows in the order of writing.
     pub rows: Vec<StatisticRow>,
     /// Kernel launches, of every GPU.
-    pub kernels: Vec<KernelRecord>,
+    pub kernels: KernelRecords,
     /// How the simulated program ended.
     pub outcome: Option<ProgramOutcome>,
 }
@@ -205,6 +206,12 @@ macro_rules! counters {
             /// The values in the order of declaration.
             pub fn values(&self) -> impl Iterator<Item = u64> {
                 [$( self.$counter ),*].into_iter()
+            }
+
+            /// The counters with these values, in the order of declaration.
+            pub fn of_values(values: impl IntoIterator<Item = u64>) -> Self {
+                let mut values = values.into_iter();
+                Self { $( $counter: values.next().unwrap_or_default(), )* }
             }
 
             /// Writes every counter, zeros included, for the unit itself.

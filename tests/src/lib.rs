@@ -125,7 +125,7 @@ pub fn sum(result: &RunResult, location: &str, what: &str) -> u64 {
 pub fn described(result: &RunResult) -> String {
     let mut text =
         format!("{:?} {:?}\n{:?} {:?}\n", result.outcome, result.sim_time, result.program, result.parameters);
-    for kernel in &result.statistics.kernels {
+    for kernel in result.statistics.kernels.iter() {
         writeln!(text, "{kernel:?}").expect("a String takes every byte");
     }
     for row in &result.statistics.rows {

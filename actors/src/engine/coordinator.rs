@@ -286,7 +286,7 @@ impl Coordinator {
             match result.statistics {
                 Ok(mut sink) => {
                     statistics.rows.append(&mut sink.rows);
-                    statistics.kernels.append(&mut sink.kernels);
+                    statistics.kernels.append(&sink.kernels);
                     statistics.outcome = sink.outcome.or(statistics.outcome);
                 }
                 Err(message) => lost_statistics.push(LostStatistics { path: path(result.unit), message }),

@@ -9,7 +9,7 @@ mod dma;
 pub mod effects;
 mod host_time;
 #[cfg(test)]
-mod rules;
+mod programs;
 #[cfg(test)]
 mod test_support;
 #[cfg(test)]
@@ -21,7 +21,7 @@ use crate::catalogue::{
     nothing,
 };
 use crate::engine::{Inbox, NextWake, Outbox, Unit, Window};
-use crate::memory::{Bounds, DeviceMemory, Writer};
+use crate::memory::{Bounds, DeviceMemory, Printed, Writer};
 use balar_driver::code::tables::DriverTables;
 use balar_driver::{Delivery, Driver, DriverSettings, Effect};
 use balar_host::{Host, ThreadId};
@@ -323,14 +323,16 @@ impl HostCpu {
     fn take_printed(&mut self) {
         let contexts: Vec<ContextId> = self.driver.contexts().collect();
         for context in contexts {
-            let text = self.memory.take_printed(context);
-            if text.is_empty() {
+            let Printed { text, lost, capacity } = self.memory.take_printed(context);
+            if text.is_empty() && lost == 0 {
                 continue;
             }
+            let notice = lost_output(lost, capacity);
             if let Some(host) = &mut self.host {
-                host.printed(context.process(), &text, &[]);
+                host.printed(context.process(), &text, notice.as_bytes());
             }
             self.printed.extend_from_slice(&text);
+            self.printed.extend_from_slice(notice.as_bytes());
         }
     }
 
@@ -380,6 +382,16 @@ impl HostCpu {
             }
         }
     }
+}
+
+/// What the program is told where kernels have printed more than there is room for; nothing where they have not.
+fn lost_output(lost: u64, capacity: u64) -> String {
+    let outputs = match lost {
+        0 => return String::new(),
+        1 => "1 output of printf is".to_owned(),
+        _ => format!("{lost} outputs of printf are"),
+    };
+    format!("balar-actors: {outputs} lost: the buffer holds {capacity} bytes (cudaLimitPrintfFifoSize)\n")
 }
 
 impl Unit for HostCpu {

@@ -9,7 +9,6 @@ use crate::engine::EpochHook;
 use crate::memory::DeviceMemory;
 use balar_driver::code::tables::{DriverTables, KernelInfo};
 use balar_host::call::{Function, Launch};
-use balar_host::memory::gpu_base;
 use balar_host::{Call, CallResult, Host, Measurement, Next, Request, ThreadId, Verification};
 use balar_isa::program::Resources;
 use balar_protocol::copy::{CopyMessage, CopyOperation};
@@ -69,14 +68,6 @@ pub(super) fn launch(stream: u32) -> Call {
 /// A stream that waits for the default one.
 pub(super) fn new_stream() -> Step {
     call(Call::StreamCreate { non_blocking: false, priority: 0 })
-}
-
-/// The pointer that call number `index` of the thread gave.
-pub(super) fn pointer(results: &[CallResult], index: usize) -> u64 {
-    match results[index] {
-        CallResult::Pointer(pointer) => pointer,
-        ref other => panic!("call {index} gave {other:?}"),
-    }
 }
 
 /// What a program saw, and what the GPUs did.
@@ -372,9 +363,4 @@ pub(super) fn run(steps: Vec<Step>) -> Play {
     let mut play = Play::new(Program::of(steps), 1, "");
     play.until(200);
     play
-}
-
-/// The first address of GPU 0's memory.
-pub(super) fn first() -> u64 {
-    gpu_base(0)
 }

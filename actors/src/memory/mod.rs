@@ -38,6 +38,8 @@ use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard};
 use writer::{Shelf, Waiting};
 
+pub use print_queue::Printed;
+
 /// GPUs, one bit each.
 pub type GpuSet = u8;
 
@@ -189,10 +191,10 @@ impl DeviceMemory {
     }
 
     /// Takes what the kernels of a context have printed up to the start of the window. One unit alone may do so: the host.
-    pub fn take_printed(&self, context: ContextId) -> Vec<u8> {
+    pub fn take_printed(&self, context: ContextId) -> Printed {
         let view = self.view();
         let state = view.0.contexts.get(&context);
-        state.map_or(Vec::new(), |state| state.printed.lock().unwrap_or_else(PoisonError::into_inner).take())
+        state.map_or(Printed::default(), |state| state.printed.lock().unwrap_or_else(PoisonError::into_inner).take())
     }
 
     /// Applies a log at once, outside any window: for tests and for loading programs before the run.

@@ -168,8 +168,8 @@ fn units_print_and_allocate_in_the_order_of_time_and_unit() {
     // Unit 1 comes first among equal times.
     assert_eq!(addresses(&mut first), Some((LoggedKind::Allocation, [0, 0, A + 8192])));
     assert_eq!(addresses(&mut second), Some((LoggedKind::Allocation, [A + 8208, A + 8224, 0])));
-    assert_eq!(memory.take_printed(ContextId::first(0)), b"early\nfirst\nsecond\n");
-    assert_eq!(memory.take_printed(ContextId::first(0)), b"");
+    assert_eq!(memory.take_printed(ContextId::first(0)).text, b"early\nfirst\nsecond\n");
+    assert_eq!(memory.take_printed(ContextId::first(0)).text, b"");
     assert_eq!(memory.view().allocation_of(A + 8192), Some((A + 8192, A + 8448)));
 
     let mut log = WriteLog::default();
@@ -209,10 +209,10 @@ fn each_gpu_has_a_heap_and_prints_of_its_own() {
     memory.apply(&mut log);
     let addresses: Vec<u64> = log.atomic_results().map(|result| result.values().low[0]).collect();
     assert_eq!(addresses, [0, second]);
-    assert_eq!(
-        (memory.take_printed(ContextId::first(0)), memory.take_printed(ContextId::first(1))),
-        (b"zero".to_vec(), b"one".to_vec())
-    );
+    let printed = |gpu| memory.take_printed(ContextId::first(gpu));
+    let capacity = DeviceMemory::DEFAULT_PRINT_BYTES;
+    assert_eq!(printed(0), Printed { text: b"zero".to_vec(), lost: 0, capacity });
+    assert_eq!(printed(1), Printed { text: b"one".to_vec(), lost: 1, capacity: 4 });
 }
 
 #[test]

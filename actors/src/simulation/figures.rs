@@ -5,7 +5,7 @@ use super::RunResult;
 impl RunResult {
     /// Cycles of all launches of a kernel together, by the SMs' clock; `None` where no kernel has this name.
     pub fn kernel_cycles(&self, kernel: &str) -> Option<u64> {
-        let launches = self.statistics.kernels.iter().filter(|launch| launch.name == kernel);
+        let launches = self.statistics.kernels.iter().filter(|launch| &*launch.name == kernel);
         launches.map(|launch| launch.cycles).reduce(|sum, cycles| sum + cycles)
     }
 

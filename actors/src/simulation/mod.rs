@@ -129,9 +129,9 @@ fn run(
     info!(threads, "the units begin to run");
     let report = info_span!("run").in_scope(|| engine::run(simulation, options))?;
     let RunReport { end, outcome, mut statistics, windows, messages, shard_busy, .. } = report;
-    for kernel in &statistics.kernels {
+    for kernel in statistics.kernels.iter() {
         let KernelRecord { launch, name, gpu, cycles, start_ps, end_ps, .. } = kernel;
-        debug!(launch = launch.0, name, gpu, cycles, start_ps, end_ps, "a kernel has run");
+        debug!(launch = launch.0, name = &*name, gpu = &*gpu, cycles, start_ps, end_ps, "a kernel has run");
     }
     info!(?outcome, simulated_ps = end.0, windows, messages, ?shard_busy, "the simulation has ended");
     Ok(RunResult {

@@ -3,19 +3,29 @@
 use crate::output::selection::Selection;
 use crate::result::{KernelEntry, RunRecord};
 use balar_protocol::statistics::KernelCounters;
+use std::io::{self, Write};
 
-/// The statistics that are asked for as location,what,value,unit, with a header.
-pub fn statistics(record: &RunRecord, selection: &Selection) -> String {
-    let mut table = Table::new(&["location", "what", "value", "unit"]);
+/// Writes the statistics that are asked for as location,what,value,unit, with a header.
+///
+/// # Errors
+///
+/// If `writer` fails.
+pub fn statistics(record: &RunRecord, selection: &Selection, writer: &mut dyn Write) -> io::Result<()> {
+    let mut table = csv::Writer::from_writer(writer);
+    table.write_record(["location", "what", "value", "unit"])?;
     for row in record.statistics.rows.iter().filter(|row| selection.covers(row)) {
-        table.row([row.location.clone(), row.what.to_owned(), row.value.to_string(), row.unit.to_owned()]);
+        table.write_record([&row.location, row.what, &row.value.to_string(), row.unit])?;
     }
-    table.text()
+    table.flush()
 }
 
-/// One line for each launch, with every counter. Grid and block are written "640x1x1".
-pub fn kernels(record: &RunRecord) -> String {
-    let derived = record.statistics.kernels.first().map(|kernel| KernelEntry(kernel).derived());
+/// Writes one line for each launch, with every counter. Grid and block are written "640x1x1".
+///
+/// # Errors
+///
+/// If `writer` fails.
+pub fn kernels(record: &RunRecord, writer: &mut dyn Write) -> io::Result<()> {
+    let derived = record.statistics.kernels.first().map(|kernel| KernelEntry(&kernel).derived());
     let fixed = [
         "launch",
         "name",
@@ -32,14 +42,15 @@ pub fn kernels(record: &RunRecord) -> String {
     ];
     let counters = KernelCounters::DEFINITIONS.iter().map(|definition| definition.name);
     let derived_names = derived.iter().flatten().map(|(name, _)| *name);
-    let mut table = Table::new(&fixed.into_iter().chain(counters).chain(derived_names).collect::<Vec<_>>());
-    for kernel in &record.statistics.kernels {
+    let mut table = csv::Writer::from_writer(writer);
+    table.write_record(fixed.into_iter().chain(counters).chain(derived_names))?;
+    for kernel in record.statistics.kernels.iter() {
         let size = |[x, y, z]: [u32; 3]| format!("{x}x{y}x{z}");
         let fixed = [
             kernel.launch.0.to_string(),
-            kernel.name.clone(),
+            kernel.name.to_string(),
             kernel.stream.to_string(),
-            kernel.gpu.clone(),
+            kernel.gpu.to_string(),
             size(kernel.grid),
             size(kernel.block),
             kernel.registers_per_thread.to_string(),
@@ -50,30 +61,10 @@ pub fn kernels(record: &RunRecord) -> String {
             kernel.cycles.to_string(),
         ];
         let counters = kernel.counters.values().map(|value| value.to_string());
-        let derived = KernelEntry(kernel).derived().map(|(_, value)| value.map_or(String::new(), |v| v.to_string()));
-        table.row(fixed.into_iter().chain(counters).chain(derived));
+        let derived = KernelEntry(&kernel).derived().map(|(_, value)| value.map_or(String::new(), |v| v.to_string()));
+        table.write_record(fixed.into_iter().chain(counters).chain(derived))?;
     }
-    table.text()
-}
-
-/// A table under construction; writing into memory does not fail.
-struct Table(csv::Writer<Vec<u8>>);
-
-impl Table {
-    fn new(header: &[&str]) -> Table {
-        let mut table = Table(csv::Writer::from_writer(Vec::new()));
-        table.row(header.iter().map(|name| (*name).to_owned()));
-        table
-    }
-
-    fn row(&mut self, fields: impl IntoIterator<Item = String>) {
-        self.0.write_record(fields.into_iter().collect::<Vec<_>>()).expect("rows of one table have as many fields");
-    }
-
-    fn text(self) -> String {
-        let bytes = self.0.into_inner().expect("memory takes every byte");
-        String::from_utf8(bytes).expect("fields are UTF-8")
-    }
+    table.flush()
 }
 
 #[cfg(test)]
@@ -81,11 +72,17 @@ mod tests {
     use super::*;
     use crate::result::tests::record;
 
+    fn text(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> String {
+        let mut bytes = Vec::new();
+        write(&mut bytes).expect("memory takes every byte");
+        String::from_utf8(bytes).expect("fields are UTF-8")
+    }
+
     #[test]
     fn every_statistic_is_a_line() {
         let mut record = record();
         record.statistics.rows[0].location = "gpu,\"odd\"".to_owned();
-        let text = statistics(&record, &Selection::all());
+        let text = text(|writer| statistics(&record, &Selection::all(), writer));
         let mut lines = text.lines();
         assert_eq!(lines.next(), Some("location,what,value,unit"));
         assert_eq!(lines.next(), Some("\"gpu,\"\"odd\"\"\",warps_launched,8,warp"));
@@ -94,7 +91,7 @@ mod tests {
 
     #[test]
     fn every_launch_is_a_line() {
-        let text = kernels(&record());
+        let text = text(|writer| kernels(&record(), writer));
         let mut reader = csv::Reader::from_reader(text.as_bytes());
         let header = reader.headers().expect("header").clone();
         let rows: Vec<_> = reader.records().map(|row| row.expect("row")).collect();

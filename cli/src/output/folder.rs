@@ -24,16 +24,12 @@ pub fn prepare(folder: &Path) -> Result<(), WriteError> {
 /// The first file that could not be written.
 pub fn write(folder: &Path, record: &RunRecord, expanded_topology: &str) -> Result<(), WriteError> {
     prepare(folder)?;
-    for (name, text) in [
-        ("stats.json", json::text(record)),
-        ("stats.csv", comma_separated::statistics(record, &Selection::all())),
-        ("kernels.csv", comma_separated::kernels(record)),
-        ("summary.txt", details::text(record, &Selection::all(), None)),
-        ("topology.ron", expanded_topology.to_owned()),
-    ] {
-        files::write(&folder.join(name), &text)?;
-    }
-    Ok(())
+    let all = Selection::all();
+    files::write_with(&folder.join("stats.json"), |file| json::write(record, file))?;
+    files::write_with(&folder.join("stats.csv"), |file| comma_separated::statistics(record, &all, file))?;
+    files::write_with(&folder.join("kernels.csv"), |file| comma_separated::kernels(record, file))?;
+    files::write(&folder.join("summary.txt"), &details::text(record, &all, None))?;
+    files::write(&folder.join("topology.ron"), expanded_topology)
 }
 
 #[cfg(test)]
@@ -49,7 +45,7 @@ mod tests {
         let mut names: Vec<_> = fs::read_dir(&folder).expect("made").map(|f| f.expect("entry").file_name()).collect();
         names.sort();
         assert_eq!(names, ["kernels.csv", "stats.csv", "stats.json", "summary.txt", "topology.ron"]);
-        assert_eq!(fs::read_to_string(folder.join("stats.json")).expect("text"), json::text(&record()));
+        assert_eq!(fs::read_to_string(folder.join("stats.json")).expect("text"), json::to_text(&record().document()));
     }
 
     #[test]

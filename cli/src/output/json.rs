@@ -8,18 +8,26 @@ use std::io::{self, Write};
 /// Containers deeper than this stay on one line.
 const LINES_TO_DEPTH: usize = 2;
 
-/// The document of a run, ended by a newline.
-pub fn text(record: &RunRecord) -> String {
-    to_text(&record.document())
+/// Writes the document of a run, ended by a newline.
+///
+/// # Errors
+///
+/// If `writer` fails.
+pub fn write(record: &RunRecord, writer: &mut dyn Write) -> io::Result<()> {
+    write_value(&record.document(), writer)
 }
 
 /// Any value in the same layout, ended by a newline.
 pub fn to_text(value: &impl Serialize) -> String {
     let mut bytes = Vec::new();
-    let mut serializer = serde_json::Serializer::with_formatter(&mut bytes, LineFormatter::default());
-    value.serialize(&mut serializer).expect("a document of text keys and numbers always serialises into memory");
-    bytes.push(b'\n');
+    write_value(value, &mut bytes).expect("a document of text keys and numbers always serialises into memory");
     String::from_utf8(bytes).expect("JSON is UTF-8")
+}
+
+fn write_value(value: &impl Serialize, mut writer: &mut dyn Write) -> io::Result<()> {
+    let mut serializer = serde_json::Serializer::with_formatter(&mut writer, LineFormatter::default());
+    value.serialize(&mut serializer)?;
+    writer.write_all(b"\n")
 }
 
 /// Breaks lines in the two outermost levels, and keeps what is within them on a line.

@@ -2,12 +2,14 @@
 
 use super::table::Lines;
 use crate::result::{RunRecord, ratio};
-use balar_protocol::statistics::{KernelCounters, KernelRecord};
+use balar_protocol::kernel_records::KernelRecords;
+use balar_protocol::statistics::KernelCounters;
 use cpp_demangle::{DemangleOptions, Symbol};
+use std::sync::Arc;
 
 /// All launches of one kernel.
-struct KernelRow<'a> {
-    name: &'a str,
+struct KernelRow {
+    name: Arc<str>,
     calls: u64,
     picoseconds: u64,
     cycles: u64,
@@ -59,12 +61,20 @@ fn full(rows: Vec<Vec<String>>) -> Lines {
     Lines { header, left: vec![12], droppable: vec![7, 8, 5, 6, 4, 10, 11, 9], elastic: Some(12), rows }
 }
 
-fn rows(kernels: &[KernelRecord]) -> Vec<KernelRow<'_>> {
+fn rows(kernels: &KernelRecords) -> Vec<KernelRow> {
     let mut rows: Vec<KernelRow> = Vec::new();
-    for kernel in kernels {
+    for kernel in kernels.iter() {
         let index = rows.iter().position(|row| row.name == kernel.name).unwrap_or_else(|| {
             let (counters, min) = (KernelCounters::default(), u64::MAX);
-            rows.push(KernelRow { name: &kernel.name, calls: 0, picoseconds: 0, cycles: 0, min, max: 0, counters });
+            rows.push(KernelRow {
+                name: Arc::clone(&kernel.name),
+                calls: 0,
+                picoseconds: 0,
+                cycles: 0,
+                min,
+                max: 0,
+                counters,
+            });
             rows.len() - 1
         });
         let row = &mut rows[index];
@@ -104,7 +114,7 @@ fn cells(row: &KernelRow, total: u64, in_full: bool) -> Vec<String> {
             quotient(counters.l1_sector_hits_load, counters.l1_sectors_load, 100.0, 1),
         ]);
     }
-    cells.push(readable_name(row.name));
+    cells.push(readable_name(&row.name));
     cells
 }
 

@@ -4,6 +4,7 @@ use super::table::Lines;
 use crate::result::{RunRecord, ratio};
 use crate::rollup::{RollUp, pattern, roll_up};
 use balar_protocol::Frequency;
+use std::collections::BTreeSet;
 
 /// Bytes of a sector.
 const SECTOR: u64 = 32;
@@ -85,7 +86,7 @@ impl Counters<'_> {
 }
 
 fn levels(record: &RunRecord, rolled: &[RollUp], spans: &Spans) -> Vec<Level> {
-    let gpus: Vec<String> = record.statistics.kernels.iter().map(|kernel| pattern(&kernel.gpu)).collect();
+    let gpus: BTreeSet<String> = record.statistics.kernels.gpus().map(pattern).collect();
     // Copies through the L2 use it, and what is below, while no kernel runs.
     let copies_use_it = rolled.iter().any(|row| matches!(row.what, "line_loads" | "line_stores") && row.sum > 0);
     let groups = rolled.chunk_by(|row, next| row.location == next.location);
@@ -178,6 +179,7 @@ fn l1_and_shared(
 mod tests {
     use super::*;
     use crate::result::tests::record;
+    use balar_protocol::statistics::KernelRecord;
     use balar_protocol::statistics::StatisticRow;
 
     /// The record, in which three kernels run for 100, 400 and 140 cycles of 762 ps, with four channels of memory and a link.
@@ -237,9 +239,10 @@ mod tests {
     #[test]
     fn overlapping_kernels_are_counted_once() {
         let mut record = record();
-        for (kernel, (start, end)) in record.statistics.kernels.iter_mut().zip([(10, 30), (20, 40), (50, 60)]) {
-            (kernel.start_ps, kernel.end_ps) = (start, end);
-        }
+        let times = [(10, 30), (20, 40), (50, 60)];
+        let kernels = record.statistics.kernels.iter().zip(times);
+        record.statistics.kernels =
+            kernels.map(|(kernel, (start_ps, end_ps))| KernelRecord { start_ps, end_ps, ..kernel }).collect();
         assert_eq!(kernel_time(&record), 30 + 10);
     }
 }

@@ -10,20 +10,31 @@ pub mod selection;
 pub mod summary;
 pub mod table;
 
-use crate::arguments::Format;
+use crate::arguments::{Format, SimulationOptions};
 use crate::result::RunRecord;
-use selection::Selection;
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, BufWriter, IsTerminal, Write};
 use std::os::fd::AsFd;
 
-/// The result in the format asked for. `width` is the terminal's, where there is one; tables fit it.
-pub fn text(record: &RunRecord, format: Format, selection: &Selection, width: Option<u16>) -> String {
-    match format {
-        Format::Table if selection.details || selection.is_partial() => details::text(record, selection, width),
-        Format::Table => summary::text(record, width),
-        Format::Json => json::text(record),
-        Format::Csv => comma_separated::statistics(record, selection),
-    }
+/// Writes the result to `stream` as the options ask. Tables fit the stream where it is a terminal. That the reader has gone (`| head`) is
+/// no error.
+///
+/// # Errors
+///
+/// Any other failure to write.
+pub fn write_result(
+    record: &RunRecord,
+    options: &SimulationOptions,
+    stream: impl Write + AsFd + IsTerminal,
+) -> io::Result<()> {
+    let (width, selection) = (terminal_width(&stream), &options.selection);
+    write_with(stream, |stream| match options.format {
+        Format::Table if selection.details || selection.is_partial() => {
+            stream.write_all(details::text(record, selection, width).as_bytes())
+        }
+        Format::Table => stream.write_all(summary::text(record, width).as_bytes()),
+        Format::Json => json::write(record, stream),
+        Format::Csv => comma_separated::statistics(record, selection, stream),
+    })
 }
 
 /// Columns of the terminal that `stream` is; `None` where it is none.
@@ -39,8 +50,12 @@ pub fn terminal_width(stream: &(impl AsFd + IsTerminal)) -> Option<u16> {
 ///
 /// Any other failure to write.
 pub fn print(text: &str) -> io::Result<()> {
-    let mut stdout = io::stdout().lock();
-    match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
+    write_with(io::stdout().lock(), |stdout| stdout.write_all(text.as_bytes()))
+}
+
+fn write_with(stream: impl Write, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
+    let mut stream = BufWriter::with_capacity(1 << 16, stream);
+    match write(&mut stream).and_then(|()| stream.flush()) {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         written => written,
     }

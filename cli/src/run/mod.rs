@@ -152,7 +152,7 @@ fn header(options: &ProgramOptions, topology: &Topology) -> Header {
         topology: topology.name.clone(),
         arguments: options.command.iter().map(|argument| argument.to_string_lossy().into_owned()).collect(),
         parameters: parameters(arguments),
-        finished: None,
+        ..Header::default()
     }
 }
 
@@ -217,9 +217,9 @@ fn report(record: &RunRecord, options: &SimulationOptions, topology: &Topology) 
             folder::write(path, record, &expanded).map_err(Failure::input)?;
         }
         None => {
-            let width = output::terminal_width(&io::stderr());
-            let text = output::text(record, options.format, &options.selection, width);
-            say(format_args!("--- balar-actors: {} on {} ---\n{}", record.workload, record.topology, text.trim_end()));
+            say(format_args!("--- balar-actors: {} on {} ---", record.workload, record.topology));
+            // Nobody is left to be told that stderr takes no more.
+            let _ = output::write_result(record, options, io::stderr().lock());
         }
     }
     if let Some(problem) = record.problem() {

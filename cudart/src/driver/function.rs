@@ -1,12 +1,11 @@
 //! What is asked of and about functions: attributes and occupancy.
 
 use crate::abi::arguments::{In, Out};
-use crate::abi::device_attribute as attribute;
 use crate::abi::driver::LaunchConfig;
 use crate::driver_api;
 use crate::session::api::Outcome;
 use crate::session::code::Kernel;
-use crate::session::{context, device, function, occupancy, process};
+use crate::session::{context, function, occupancy, process};
 use balar_host::CudaError;
 use std::ffi::c_int;
 use std::sync::atomic::Ordering;
@@ -49,32 +48,6 @@ fn blocks_of_sm(function: u64, threads: c_int, dynamic_bytes: usize, flags: u32)
     occupancy::active_blocks(&*Kernel::of_handle(function)?, threads, dynamic_bytes, flags)
 }
 
-/// The number of threads of a block with which an SM holds most threads, and the blocks that fill the device then.
-fn best_block(
-    function: u64,
-    dynamic_bytes: impl Fn(c_int) -> usize,
-    limit: c_int,
-) -> Result<(c_int, c_int), CudaError> {
-    let (_, of_device) = context::current()?;
-    let number = |attribute| device::driver_attribute(attribute, of_device as c_int);
-    let kernel = Kernel::of_handle(function)?;
-    let kernel = function::attributes(&kernel)?;
-    let warp = number(attribute::WARP_SIZE)?;
-    let most = number(attribute::MAX_THREADS_PER_BLOCK)?.min(kernel.maximum_threads as c_int);
-    let most = if limit > 0 { most.min(limit) } else { most };
-    let (mut best, mut threads_of_sm, mut blocks) = (0, 0, 0);
-    // The largest one first: of several that are as good it is that. It need not be a multiple of the warp's size.
-    let mut threads = most;
-    while threads > 0 {
-        let held = blocks_of_sm(function, threads, dynamic_bytes(threads), 0)?;
-        if held * threads > threads_of_sm {
-            (best, threads_of_sm, blocks) = (threads, held * threads, held);
-        }
-        threads = (threads - 1) / warp * warp;
-    }
-    Ok((blocks * number(attribute::MULTI_PROCESSOR_COUNT)?, best))
-}
-
 fn potential_block(
     grid: Out<c_int>,
     block: Out<c_int>,
@@ -90,7 +63,7 @@ fn potential_block(
         Some(of_block) => unsafe { of_block(threads) },
         None => dynamic_bytes,
     };
-    let (blocks, threads) = best_block(function, bytes, limit)?;
+    let (blocks, threads) = occupancy::best_block(&*Kernel::of_handle(function)?, bytes, limit)?;
     grid.set(blocks)?;
     block.set(threads)
 }

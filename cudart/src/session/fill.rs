@@ -27,14 +27,19 @@ pub fn fill(fill: Fill, stream: StreamHandle, asynchronous: bool) -> Result<(), 
     if shape.bytes() == 0 {
         return Ok(());
     }
-    let rows = HostRows { address, shape, row_pitch: pitch[0], slice_pitch: pitch[1] };
     // CUDA waits for the end where it fills memory that the host sees.
-    let (pointer, waits) = match ranges::place(address, rows.extent()) {
-        Place::Device(_) => (address, false),
-        Place::Pinned(address) | Place::Managed(address) => (address, true),
-        Place::Pageable => return Err(CudaError::InvalidValue),
-    };
+    let (pointer, waits) = address_of_devices(address, shape, pitch)?;
     let asynchronous = asynchronous || !waits;
     let call = Call::Memset { pointer, shape, pitch, value, element_bytes, stream: 0, asynchronous };
     operation::enqueue(stream, Operation::Call(call), asynchronous).map(|_| ())
+}
+
+/// The address by which devices know memory that is to be filled, and whether the host sees it.
+pub fn address_of_devices(address: u64, shape: CopyShape, pitch: [u64; 2]) -> Result<(u64, bool), CudaError> {
+    let rows = HostRows { address, shape, row_pitch: pitch[0], slice_pitch: pitch[1] };
+    match ranges::place(address, rows.extent()) {
+        Place::Device(_) => Ok((address, false)),
+        Place::Pinned(address) | Place::Managed(address) => Ok((address, true)),
+        Place::Pageable => Err(CudaError::InvalidValue),
+    }
 }

@@ -9,6 +9,8 @@ use std::ffi::c_int;
 
 /// Threads of a warp.
 const WARP: u32 = 32;
+/// Threads that a block can have.
+const MAXIMUM_THREADS: u32 = 1024;
 /// Parts of an SM that have registers of their own.
 const PARTITIONS: u32 = 4;
 /// Registers of a warp are allocated in multiples of this.
@@ -57,7 +59,7 @@ fn dynamic_shared_bytes(device: &DeviceDescription, kernel: &FunctionAttributes,
     of_block.saturating_sub(used).min(kernel.maximum_dynamic_shared_bytes.into())
 }
 
-/// The device that runs the kernel, and the kernel's attributes there.
+/// The device that runs the kernel, and the kernel's attributes there, which the simulator is asked for.
 fn loaded(kernel: &Kernel) -> Result<(&'static DeviceDescription, FunctionAttributes), CudaError> {
     Ok((process::device(kernel.device())?, function::attributes(kernel)?))
 }
@@ -69,6 +71,40 @@ pub fn active_blocks(kernel: &Kernel, threads: c_int, dynamic_bytes: usize, flag
     }
     let (device, kernel) = loaded(kernel)?;
     Ok(blocks(device, &kernel, threads as u32, dynamic_bytes as u64) as c_int)
+}
+
+/// The number of threads of a block, `limit` at most where that is above zero, with which an SM holds most threads of a kernel; and how
+/// many such blocks the device holds.
+pub fn best_block(
+    kernel: &Kernel,
+    dynamic_bytes: impl Fn(c_int) -> usize,
+    limit: c_int,
+) -> Result<(c_int, c_int), CudaError> {
+    let (device, kernel) = loaded(kernel)?;
+    let (blocks, threads) = best_block_of(device, &kernel, |threads| dynamic_bytes(threads as c_int) as u64, limit);
+    Ok(((blocks * device.sm_count) as c_int, threads as c_int))
+}
+
+/// Blocks of an SM, and threads of each.
+fn best_block_of(
+    device: &DeviceDescription,
+    kernel: &FunctionAttributes,
+    dynamic_bytes: impl Fn(u32) -> u64,
+    limit: c_int,
+) -> (u32, u32) {
+    let most = kernel.maximum_threads.min(MAXIMUM_THREADS);
+    let most = if limit > 0 { most.min(limit as u32) } else { most };
+    let (mut best, mut threads_of_sm) = ((0, 0), 0);
+    // The largest one first: of several that are as good it is that. It need not be a multiple of the warp's size.
+    let mut threads = most;
+    while threads > 0 {
+        let held = blocks(device, kernel, threads, dynamic_bytes(threads));
+        if held * threads > threads_of_sm {
+            (best, threads_of_sm) = ((held, threads), held * threads);
+        }
+        threads = (threads - 1) / WARP * WARP;
+    }
+    best
 }
 
 /// The dynamic shared memory that each block can have where an SM holds so many.
@@ -147,6 +183,19 @@ mod tests {
             let found = blocks(device, &kernel, threads, dynamic_bytes);
             assert_eq!(found, expected, "{index} {registers} {threads} {shared_bytes} {dynamic_bytes}");
         }
+    }
+
+    #[test]
+    fn the_best_block_fills_an_sm_with_most_threads() {
+        // A warp of 37 registers takes 1280 of 16384 in its part of the SM: an SM holds 48 warps, as 2 blocks of 24 or more smaller ones.
+        // At most 500 threads: 3 blocks of 500 leave nothing of the third, 16 warps each, while 4 of 12 warps have 1536 threads.
+        let kernel = FunctionAttributes { registers: 37, maximum_threads: 1024, ..FunctionAttributes::default() };
+        let volta = &devices()[0];
+        assert_eq!(best_block_of(volta, &kernel, |_| 0, 0), (2, 768));
+        assert_eq!(best_block_of(volta, &kernel, |_| 0, 500), (4, 384));
+        // The shared memory of an SM holds one such block.
+        let kernel = FunctionAttributes { registers: 16, maximum_dynamic_shared_bytes: 98_304, ..kernel };
+        assert_eq!(best_block_of(volta, &kernel, |_| 60_000, 0), (1, 1024));
     }
 
     /// What `cudaOccAvailableDynamicSMemPerBlock` of the same header computes for two blocks.

@@ -57,11 +57,20 @@ pub enum TraceError {
         cause: String,
     },
     /// The trace of a run that did not come to its end.
-    #[error("{} is unfinished: the recorded run did not come to its end, or is still going on", .path.display())]
+    #[error("{} is unfinished: {}", .path.display(), unfinished(.cause.as_deref()))]
     Unfinished {
         /// The folder.
         path: PathBuf,
+        /// What ended the run, where the trace says so.
+        cause: Option<String>,
     },
+}
+
+fn unfinished(cause: Option<&str>) -> String {
+    match cause {
+        Some(cause) => format!("the recorded run did not come to its end: {cause}"),
+        None => "the recorded run did not come to its end, or is still going on".to_owned(),
+    }
 }
 
 impl TraceError {

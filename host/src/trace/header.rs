@@ -24,9 +24,14 @@ pub struct Header {
     pub arguments: Vec<String>,
     /// The parameters of a built-in workload.
     pub parameters: Vec<(String, String)>,
-    /// Number and bytes of the events; `None` while the run goes on, and for ever where it is killed.
+    /// Number and bytes of the events; `None` while the run goes on, and for ever where it does not come to its end.
     pub finished: Option<(u64, u64)>,
+    /// What ended the recorded run before its end; `None` also where it was killed, and had no time to say so.
+    pub interrupted: Option<String>,
 }
+
+/// What an unfinished trace says where nobody has said what ended the run.
+const UNKNOWN_END: &str = "the run goes on, or was killed";
 
 impl Header {
     /// The file of a folder.
@@ -47,7 +52,7 @@ impl Header {
         }
         match self.finished {
             Some((events, bytes)) => line("finished", &format!("{events} events, {bytes} bytes")),
-            None => line("unfinished", "the run goes on, or was killed"),
+            None => line("unfinished", self.interrupted.as_deref().unwrap_or(UNKNOWN_END)),
         }
         text
     }
@@ -58,6 +63,20 @@ impl Header {
         let new = folder.join(format!("{FILE}.new"));
         fs::write(&new, self.text()).map_err(TraceError::system("write", &new))?;
         fs::rename(&new, &path).map_err(TraceError::system("write", &path))
+    }
+
+    /// Says in the trace of a folder what ended the recorded run, unless the trace is complete.
+    ///
+    /// # Errors
+    ///
+    /// Where there is no trace, or it cannot be written.
+    pub fn interrupt(folder: &Path, cause: &str) -> Result<(), TraceError> {
+        let mut header = Header::read(folder)?;
+        if header.finished.is_none() {
+            header.interrupted = Some(cause.to_owned());
+            header.write(folder)?;
+        }
+        Ok(())
     }
 
     /// Reads the header of a folder.
@@ -107,7 +126,10 @@ impl Header {
                         Some(counts.ok_or_else(|| wrong("expected `finished N events, N bytes`".to_owned()))?);
                     ended = true;
                 }
-                "unfinished" => ended = true,
+                "unfinished" => {
+                    header.interrupted = Some(value).filter(|value| value != UNKNOWN_END);
+                    ended = true;
+                }
                 _ => return Err(wrong(format!("unknown key `{key}`"))),
             }
         }
@@ -153,11 +175,25 @@ mod tests {
             arguments: vec![String::new(), "-n 5".to_owned(), "\r".to_owned()],
             parameters: vec![("seed".to_owned(), "1=2".to_owned())],
             finished: None,
+            interrupted: None,
         };
         for finished in [None, Some((12, 3456))] {
             header.finished = finished;
             header.write(folder.path()).expect("written");
             assert_eq!(Header::read(folder.path()).expect("read"), header);
+        }
+    }
+
+    #[test]
+    fn only_an_unfinished_trace_can_be_interrupted() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut header = Header { program: "a".to_owned(), ..Header::default() };
+        for (finished, said) in [(None, Some("Ctrl-C\nat 5 ps".to_owned())), (Some((1, 20)), None)] {
+            header.finished = finished;
+            header.write(folder.path()).expect("written");
+            Header::interrupt(folder.path(), "Ctrl-C\nat 5 ps").expect("written");
+            let read = Header::read(folder.path()).expect("read");
+            assert_eq!((read.finished, read.interrupted), (finished, said));
         }
     }
 

@@ -16,6 +16,8 @@ mod shared_memory;
 mod writer;
 
 #[cfg(test)]
+mod schema;
+#[cfg(test)]
 mod tests;
 
 pub use balar::{BalarError, BalarReplay, BalarTrace, LineError};

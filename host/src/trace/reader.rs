@@ -38,7 +38,7 @@ impl Trace {
         let header = Header::read(folder)?;
         let unfinished = header.finished.is_none();
         if unfinished && !partial {
-            return Err(TraceError::Unfinished { path: folder.to_owned() });
+            return Err(TraceError::Unfinished { path: folder.to_owned(), cause: header.interrupted });
         }
         let payloads = PayloadReader::open(folder, unfinished)?;
         let path = folder.join(FILE);

@@ -47,7 +47,7 @@ impl TraceWriter {
             let reason = format!("it holds other files, and no {}; a trace wants a folder of its own", header::FILE);
             return Err(TraceError::NotATrace { path: folder.to_owned(), reason });
         }
-        header.finished = None;
+        (header.finished, header.interrupted) = (None, None);
         header.write(folder)?;
         let path = folder.join(FILE);
         let file = File::create(&path).map_err(TraceError::system("write", &path))?;

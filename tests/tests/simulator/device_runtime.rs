@@ -75,7 +75,7 @@ fn the_oldest_lines_give_way_where_the_buffer_is_full() {
     // 35200 lines of 31 bytes: more than the buffer's 1 MiB.
     let line = |line: u32, thread: u32| format!("line {line:07} of thread {thread:07}\n");
     assert_eq!(line(0, 0).len(), 31);
-    let (seen, _) =
+    let (seen, result) =
         run(vec![launch("print_much", [1, 1], [32, 1], &[Argument::Word(1100)]), call(Call::DeviceSynchronize)], 1);
     let text = seen.text();
     let kept = (1 << 20) / 31;
@@ -83,6 +83,12 @@ fn the_oldest_lines_give_way_where_the_buffer_is_full() {
     let first = 1100 * 32 - kept as u32;
     assert!(text.starts_with(&line(first / 32, first % 32)));
     assert!(text.ends_with(&line(1099, 31)));
+    let printed = result.program.map(|program| program.printed).expect("the program ended");
+    let lost = 1100 * 32 - kept;
+    let notice = format!(
+        "balar-actors: {lost} outputs of printf are lost: the buffer holds 1048576 bytes (cudaLimitPrintfFifoSize)\n"
+    );
+    assert_eq!(String::from_utf8(printed).expect("text"), text + &notice);
 }
 
 #[test]

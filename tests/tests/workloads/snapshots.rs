@@ -8,6 +8,7 @@ use balar_protocol::statistics::KernelCounters;
 use balar_tests::{TOPOLOGIES, assert_snapshot, small_run, verified, workloads_on};
 use std::collections::BTreeMap;
 use std::fmt::Write;
+use std::sync::Arc;
 
 /// The run, its kernels with the counters that are not zero, and a line for each counter of a kind of unit. Counters that
 /// are zero everywhere share a line, so that a diff shows which of them begin to count.
@@ -17,7 +18,7 @@ fn text(result: &RunResult) -> String {
     for (name, value, unit) in result.program.iter().flat_map(|program| &program.results) {
         line(format!("reported {name} = {value} {unit}"));
     }
-    for kernel in &result.statistics.kernels {
+    for kernel in result.statistics.kernels.iter() {
         let size = |[x, y, z]: [u32; 3]| format!("{x}x{y}x{z}");
         line(format!(
             "\nkernel {} {} grid {} block {} stream {} registers {} shared {}",
@@ -88,9 +89,9 @@ fn kernels_of_the_other_workloads() {
             let result = small_run(topology, workload.name);
             writeln!(text, "{} {} ps", workload.name, result.sim_time.picoseconds())
                 .expect("a String takes every byte");
-            let mut sums: BTreeMap<&str, [u64; 3]> = BTreeMap::new();
-            for kernel in &result.statistics.kernels {
-                let sum = sums.entry(&kernel.name).or_default();
+            let mut sums: BTreeMap<Arc<str>, [u64; 3]> = BTreeMap::new();
+            for kernel in result.statistics.kernels.iter() {
+                let sum = sums.entry(kernel.name).or_default();
                 let instructions = kernel.counters.inst_executed;
                 for (sum, more) in sum.iter_mut().zip([1, kernel.cycles, instructions]) {
                     *sum += more;

@@ -48,7 +48,7 @@ fn every_warp_cycle_has_one_reason() {
 #[test]
 fn vectoradd_has_whole_warps_without_divergence() {
     let result = verified("v100_node", "vectoradd", parameters("elements=163840"));
-    let kernel = &result.statistics.kernels[0].counters;
+    let kernel = result.statistics.kernels.first().expect("a kernel has run").counters;
     assert_eq!((kernel.warps_launched, kernel.ctas_launched), (5120, 640));
     assert_eq!(kernel.thread_inst_executed, 32 * kernel.inst_executed);
     assert_eq!(kernel.branches_divergent, 0);

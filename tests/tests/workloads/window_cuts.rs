@@ -65,7 +65,7 @@ fn outcome(ptx: (&str, &str), steps: impl Fn() -> Vec<Step>, cut: WindowCut) -> 
 
 /// Parts of windows; and while the first kernel runs, ends at odd times: every 313 ps, which is less than a cycle, and every 1999 ps.
 fn cuts(whole: &RunResult) -> [WindowCut; 4] {
-    let kernel = &whole.statistics.kernels[0];
+    let kernel = whole.statistics.kernels.first().expect("a kernel has run");
     let every = |picoseconds: u64| -> Arc<[SimTime]> {
         (kernel.start_ps..kernel.end_ps).step_by(picoseconds as usize).map(SimTime).collect()
     };

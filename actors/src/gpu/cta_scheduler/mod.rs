@@ -23,6 +23,7 @@ use crate::engine::{
 };
 use balar_protocol::cta::{CtaCompletion, CtaLaunch, CtaMessage};
 use balar_protocol::cuda::{CudaMessage, FaultCause, KernelFault, KernelLaunch};
+use balar_protocol::kernel_records::KernelRecords;
 use balar_protocol::statistics::{KernelCounters, KernelRecord, StatisticSink};
 use balar_protocol::{Clock, ContextId, Frequency, Message, Payload, PortId, Protocol, SimTime};
 use kernels::{EndingKernel, Queue, QueueId, ResidentKernel};
@@ -73,6 +74,8 @@ balar_protocol::counters! {
         ctas_completed: "CTA",
         /// SM-clock cycles with at least one kernel resident
         cycles_active: "cycle",
+        /// times that the SMs went from the kernels of a process to those of another
+        context_switches: "switch",
         /// most kernels resident at once
         resident_kernels_maximum: "kernel" maximum,
     }
@@ -198,7 +201,7 @@ struct State {
     turn: Turn,
     active_since: Option<SimTime>,
     counters: CtaSchedulerCounters,
-    records: Vec<KernelRecord>,
+    records: KernelRecords,
 }
 
 /// The unit.
@@ -212,7 +215,7 @@ struct CtaScheduler {
     is_shared: bool,
     time_slice: SimTime,
     context_switch: SimTime,
-    part: String,
+    part: Arc<str>,
     command: PortId,
     sms: SmMap,
     state: State,
@@ -235,7 +238,7 @@ impl CtaScheduler {
             is_shared: parameters.mps,
             time_slice: parameters.time_slice,
             context_switch: parameters.context_switch,
-            part: part.to_owned(),
+            part: part.into(),
             command,
             sms: SmMap::new(sms),
             state: State {
@@ -251,7 +254,7 @@ impl CtaScheduler {
                 turn: Turn::default(),
                 active_since: None,
                 counters: CtaSchedulerCounters::default(),
-                records: Vec::new(),
+                records: KernelRecords::default(),
             },
             progress: Progress::default(),
         }
@@ -514,12 +517,12 @@ impl CtaScheduler {
 
     fn record(&mut self, kernel: ResidentKernel, end: SimTime, completed: bool) {
         let launch = &kernel.launch;
-        self.state.records.push(KernelRecord {
+        self.state.records.push(&KernelRecord {
             launch: launch.id,
             process: launch.context.process(),
-            name: launch.name.to_string(),
+            name: Arc::clone(&launch.name),
             stream: launch.stream,
-            gpu: self.part.clone(),
+            gpu: Arc::clone(&self.part),
             grid: launch.grid,
             block: launch.block,
             registers_per_thread: launch.registers_per_thread,
@@ -595,7 +598,7 @@ impl Unit for CtaScheduler {
 
     fn statistics(&self, sink: &mut StatisticSink) {
         self.state.counters.write(sink);
-        sink.kernels.extend(self.state.records.iter().cloned());
+        sink.kernels.append(&self.state.records);
     }
 
     fn outstanding(&self) -> Option<String> {

@@ -102,9 +102,9 @@ fn a_grid_spreads_over_the_sms_one_cta_a_cycle() {
     assert_eq!(summary(&sent), [(490_000, 0, "done 1".to_owned())]);
     let mut sink = StatisticSink::default();
     unit.statistics(&mut sink);
-    let record = &sink.kernels[0];
+    let record = sink.kernels.first().expect("a kernel has run");
     assert_eq!((record.start_ps, record.end_ps, record.cycles, record.completed), (500, 470_000, 469, true));
-    assert_eq!((record.gpu.as_str(), record.counters.warps_launched), ("gpu", 6));
+    assert_eq!((&*record.gpu, record.counters.warps_launched), ("gpu", 6));
     assert_eq!(unit.state.counters.cycles_active, 469);
     assert_eq!(unit.outstanding(), None);
 }
@@ -183,7 +183,7 @@ fn a_fault_ends_the_context() {
     let mut sink = StatisticSink::default();
     unit.statistics(&mut sink);
     assert_eq!(sink.kernels.len(), 1);
-    assert!(!sink.kernels[0].completed);
+    assert!(sink.kernels.iter().all(|kernel| !kernel.completed));
     assert_eq!((unit.state.counters.kernels_failed, unit.state.counters.kernels_completed), (3, 0));
     assert_eq!(unit.outstanding(), None);
 }
@@ -359,7 +359,8 @@ fn of_process(process: u32, launch: Arc<KernelLaunch>) -> Arc<KernelLaunch> {
 }
 
 /// Two processes on an SM that holds two CTAs of 1024 threads: four of the first, one of the second, which comes 0.1 us later.
-fn two_processes(extra: &str) -> Vec<(u64, String)> {
+/// Gives what was sent, and how often the processes have changed.
+fn two_processes(extra: &str) -> (Vec<(u64, String)>, u64) {
     let (mut unit, mut bench) = scheduler(1, extra);
     bench.deliver(SimTime(0), COMMAND, command(&launch(1, 1, 4, 1024)));
     bench.deliver(SimTime(100_000), COMMAND, command(&of_process(1, launch(2, 1, 1, 1024))));
@@ -379,12 +380,12 @@ fn two_processes(extra: &str) -> Vec<(u64, String)> {
         seen.extend(summary(&sent).into_iter().map(|(time, _, text)| (time, text)));
     }
     assert_eq!(unit.state.counters.kernels_completed, 2);
-    seen
+    (seen, unit.state.counters.context_switches)
 }
 
 #[test]
 fn processes_take_turns() {
-    let seen = two_processes(r#", time_slice: "1 us", context_switch: "500 ns""#);
+    let (seen, switches) = two_processes(r#", time_slice: "1 us", context_switch: "500 ns""#);
     let expected = [
         (120_000, "kernel1 cta 0 slot 0"),
         (121_000, "kernel1 cta 1 slot 1"),
@@ -397,11 +398,13 @@ fn processes_take_turns() {
         (3_170_000, "done 1"),
     ];
     assert_eq!(seen, expected.map(|(time, text)| (time, text.to_owned())));
+    assert_eq!(switches, 2, "to the second and back");
 }
 
 #[test]
 fn processes_share_the_gpu_where_they_may() {
-    let seen = two_processes(", mps: true");
+    let (seen, switches) = two_processes(", mps: true");
+    assert_eq!(switches, 0);
     let placed: Vec<_> = seen.iter().filter(|(_, text)| text.contains("slot")).collect();
     let expected = [
         (120_000, "kernel1 cta 0 slot 0"),

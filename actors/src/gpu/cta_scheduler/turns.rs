@@ -93,7 +93,9 @@ impl CtaScheduler {
             return false;
         };
         // The first context finds the GPU free.
-        let pause = if turn.context.is_some() { self.context_switch } else { SimTime::ZERO };
+        let is_switch = turn.context.is_some();
+        self.state.counters.context_switches += u64::from(is_switch);
+        let pause = if is_switch { self.context_switch } else { SimTime::ZERO };
         let start = now + pause;
         let first_cycle = if pause == SimTime::ZERO { 0 } else { self.clock.cycle_at_or_after(start) };
         self.state.turn = Turn { context: Some(next), end: start + self.time_slice, drains: false, first_cycle };

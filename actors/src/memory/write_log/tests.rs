@@ -156,7 +156,7 @@ fn a_saved_log_has_the_same_effect() {
         )
     };
     let (expected, found) = (effect(&mut log), effect(&mut restored));
-    assert!(expected.0[..10] != [0; 10] && expected.2 == b"text" && expected.3.is_some());
+    assert!(expected.0[..10] != [0; 10] && expected.2.text == b"text" && expected.3.is_some());
     assert!(expected == found);
 }
 

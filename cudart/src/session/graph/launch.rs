@@ -4,7 +4,7 @@ use super::executable::{Executable, Staging, Step};
 use super::{Work, allocation, footprint};
 use crate::abi::graph::instantiate_flags;
 use crate::session::operation::{Copy, HostRows, Side, linear};
-use crate::session::{callbacks, connection, event, transfers};
+use crate::session::{callbacks, connection, event, fill, transfers};
 use balar_host::call::{CopyEnd, GraphNode};
 use balar_host::{Bytes, Call, CallResult, CudaError};
 
@@ -27,6 +27,14 @@ impl Lowered {
         let function = callbacks::add(function)?;
         Ok(self.push(Some(Call::HostFunction { stream: 0, function }), dependencies))
     }
+}
+
+/// A fill by the address by which devices know the memory: registered memory has one of its own.
+fn for_devices(mut call: Call) -> Result<Call, CudaError> {
+    if let Call::Memset { pointer, shape, pitch, .. } = &mut call {
+        (*pointer, _) = fill::address_of_devices(*pointer, *shape, *pitch)?;
+    }
+    Ok(call)
 }
 
 impl Executable {
@@ -98,7 +106,7 @@ impl Executable {
             let end = match work {
                 _ if !is_enabled => lowered.push(None, dependencies),
                 Work::Kernel(kernel) => lowered.push(Some(Call::Launch(kernel.launch.clone())), dependencies),
-                Work::Memset(call) => lowered.push(Some((**call).clone()), dependencies),
+                Work::Memset(call) => lowered.push(Some(for_devices((**call).clone())?), dependencies),
                 Work::Host(host) => lowered.push_host(callbacks::of_program(*host), dependencies)?,
                 Work::EventRecord(handle) => {
                     let event = event::number(*handle)?;

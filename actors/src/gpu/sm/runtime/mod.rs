@@ -210,7 +210,7 @@ mod tests {
     fn printed(log: &mut WriteLog) -> String {
         let device = DeviceMemory::new(1 << 12).expect("a page can be mapped");
         device.apply(log);
-        String::from_utf8(device.take_printed(ContextId::first(0))).expect("text")
+        String::from_utf8(device.take_printed(ContextId::first(0)).text).expect("text")
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Several processes on one node.
 
-use super::super::test_support::*;
+use super::play::*;
 use balar_host::call::IpcCall;
 use balar_host::memory::gpu_base;
 use balar_host::{Bytes, Call, CallResult, CudaError};
@@ -52,8 +52,8 @@ fn nothing_of_one_process_has_a_meaning_for_another() {
         Call::Malloc { bytes: 256 },
     ];
     let program = Program::of(own).thread(0, later(100, foreign.map(call).into())).of_process(1);
-    let mut play = Play::new(program, 1, "");
-    play.until(400);
+    let mut play = Play::new(program, 1);
+    play.finish();
     assert_eq!(play.results(0)[..3], [CallResult::Pointer(gpu_base(0)), CallResult::Stream(1), CallResult::Event(1)]);
     let results = results_of(&play, 1);
     assert_eq!(
@@ -74,9 +74,9 @@ fn nothing_of_one_process_has_a_meaning_for_another() {
 fn a_fault_concerns_the_process_whose_kernel_it_is_alone() {
     let steps = || vec![call(launch(0)), call(Call::DeviceSynchronize), call(Call::MemoryInfo)];
     let program = Program::of(steps()).thread(0, steps()).of_process(1);
-    let mut play = Play::new(program, 1, "");
+    let mut play = Play::new(program, 1);
     play.faulty.push((1, FaultCause::Trap));
-    play.until(400);
+    play.finish();
     assert_eq!(play.results(0)[1..].iter().map(error).collect::<Vec<_>>(), [Some(CudaError::LaunchFailure); 2]);
     assert_eq!(play.results(1)[1..].iter().map(error).collect::<Vec<_>>(), [None; 2]);
 }
@@ -86,13 +86,14 @@ fn what_a_process_had_goes_with_it_once_its_work_is_done() {
     // All of the GPU's 64 MiB; the other process asks for them while the first one's kernel runs.
     let bytes = 60 << 20;
     let first = vec![call(Call::Malloc { bytes }), call(launch(0))];
-    let second = vec![call(Call::Malloc { bytes }), call(Call::MemoryInfo)];
-    let program = Program::of(first).ending(0, false).thread(0, second).of_process(1).asleep(3);
-    let mut play = Play::new(program, 1, "");
-    play.until(400);
+    let second = later(1, vec![call(Call::Malloc { bytes }), call(Call::MemoryInfo)]);
+    let program = Program::of(first).ending(0, false).thread(0, second).of_process(1);
+    let mut play = Play::new(program, 1);
+    play.finish();
     assert_eq!(play.words(), ["gpu 0: launch 1 stream 0"], "its kernel is not ended");
-    assert_eq!(play.results(1)[0], CallResult::Pointer(gpu_base(0)), "the allocation waits until there is room");
-    assert_eq!(play.results(1)[1], CallResult::MemoryInfo { free: 4 << 20, total: 64 << 20 });
+    let results = results_of(&play, 1);
+    assert_eq!(results[0], CallResult::Pointer(gpu_base(0)), "the allocation waits until there is room");
+    assert_eq!(results[1], CallResult::MemoryInfo { free: 4 << 20, total: 64 << 20 });
 }
 
 #[test]
@@ -107,14 +108,14 @@ fn of_a_killed_process_nothing_more_begins() {
     ];
     let second = vec![call(launch(0)), call(Call::DeviceSynchronize)];
     let program = Program::of(first).ending(0, true).thread(0, later(60, second)).of_process(1);
-    let mut play = Play::new(program, 1, "");
-    play.until(400);
+    let mut play = Play::new(program, 1);
+    play.finish();
     let words = play.words();
     assert_eq!(words.iter().filter(|word| word.contains("launch")).count(), 2, "{words:?}");
     assert!(words.contains(&"gpu 0: abort of process 0"), "{words:?}");
     assert!(!play.is_mapped(gpu_base(0)));
     assert_eq!(results_of(&play, 1), [CallResult::None, CallResult::None]);
-    assert_eq!(play.seen.lock().expect("one thread").functions, [0; 0], "nobody is left to run its functions");
+    assert_eq!(play.functions, [0; 0], "nobody is left to run its functions");
 }
 
 #[test]
@@ -137,8 +138,8 @@ fn processes_share_memory_by_handles() {
         call(ipc(IpcCall::CloseMemory { pointer: base })),
     ];
     let program = Program::of(owner).thread(0, later(200, other)).of_process(1);
-    let mut play = Play::new(program, 1, "");
-    play.until(900);
+    let mut play = Play::new(program, 1);
+    play.finish();
     let invalid = Some(CudaError::InvalidValue);
     let results = play.results(0);
     assert_eq!(results[1], CallResult::Object(base), "the handle is that of the whole allocation");
@@ -172,8 +173,8 @@ fn processes_wait_for_each_others_events() {
         call(ipc(IpcCall::OpenEvent { handle: 7 })),
     ];
     let program = Program::of(owner).thread(0, later(2, other)).of_process(1);
-    let mut play = Play::new(program, 1, "");
-    play.until(900);
+    let mut play = Play::new(program, 1);
+    play.finish();
     let errors: Vec<_> = play.results(0).iter().map(error).collect();
     let unfit = Some(CudaError::InvalidResourceHandle);
     assert_eq!(errors, [None, None, None, None, None, unfit, None, None], "an event with times is not shared");

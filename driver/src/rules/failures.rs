@@ -1,47 +1,10 @@
-//! Threads of the program, several GPUs, failures.
+//! Several GPUs, failures, limits.
 
-use super::super::test_support::*;
-use crate::engine::Unit;
+use super::play::*;
 use balar_host::call::Limit;
 use balar_host::memory::gpu_base;
 use balar_host::{Call, CallResult, CudaError};
 use balar_protocol::cuda::FaultCause;
-
-const READ: u64 = 53_000;
-
-#[test]
-fn threads_go_on_at_the_same_time() {
-    let waiting = vec![call(launch(0)), call(Call::DeviceSynchronize), call(Call::ReadClock)];
-    let computing = vec![call(Call::Compute { nanoseconds: 3000 }), call(Call::ReadClock)];
-    let mut play = Play::new(Program::new().thread(0, waiting).thread(0, computing), 1, "");
-    play.until(50);
-    assert_eq!(play.times(0), [US + KERNEL + 2 * WIRE + US / 2 + READ]);
-    assert_eq!(play.times(1), [3 * US + READ]);
-    assert!(play.unit.ended);
-}
-
-#[test]
-fn a_thread_that_wakes_while_others_wait_is_asked_for() {
-    let waiting = vec![call(launch(0)), call(Call::Compute { nanoseconds: 100_000 })];
-    let late = vec![call(Call::ReadClock)];
-    let program = Program::new().thread(0, waiting).thread(0, late).asleep(2);
-    let mut play = Play::new(program, 1, "");
-    play.until(200);
-    // It sleeps when the program is asked at 0 us and at 1 us; the next time is 20 us later.
-    assert_eq!(play.times(1), [21 * US + READ]);
-}
-
-#[test]
-fn host_time_delays_calls() {
-    let steps = || vec![call(Call::ReadClock), call(Call::ReadClock)];
-    for (extra, expected) in
-        [("", 0), (r#", host_time: Fixed("2 us")"#, 2 * US), (r#", host_time: Measured(clock: "3 GHz")"#, 12 * US)]
-    {
-        let mut play = Play::new(Program::of(steps()).taking(4 * US), 1, extra);
-        play.until(100);
-        assert_eq!(play.times(0), [expected + READ, 2 * (expected + READ)]);
-    }
-}
 
 #[test]
 fn a_failed_context_is_its_own_and_a_reset_revives_it() {
@@ -63,10 +26,10 @@ fn a_failed_context_is_its_own_and_a_reset_revives_it() {
         call(Call::MemoryInfo),
     ];
     let other = vec![call(launch(0)), call(launch(0)), call(Call::DeviceSynchronize)];
-    let mut play = Play::new(Program::new().thread(1, failing).thread(0, other), 2, "");
-    // The first launch of GPU 1: the other thread's two come first.
-    play.faulty = vec![(3, assertion)];
-    play.until(100);
+    let mut play = Play::new(Program::default().thread(1, failing).thread(0, other), 2);
+    // The first launch of GPU 1: the other thread makes one before it, while this one allocates.
+    play.faulty = vec![(2, assertion)];
+    play.finish();
     let results = play.results(0);
     assert_eq!(results[0], CallResult::Pointer(gpu_base(1)));
     let error = CallResult::Error(CudaError::Assert);
@@ -74,7 +37,7 @@ fn a_failed_context_is_its_own_and_a_reset_revives_it() {
     assert_eq!(results[7], CallResult::MemoryInfo { free: 64 << 20, total: 64 << 20 });
     assert_eq!(play.results(1), [const { CallResult::None }; 3]);
     assert_eq!(
-        play.seen.lock().expect("one thread").errors,
+        play.errors,
         "a.cu:3: void k(): block: [1,0,0], thread: [2,0,0] Assertion `x > 0` failed.\n\
          a.cu:3: void k(): block: [1,0,0], thread: [3,0,0] Assertion `x > 0` failed.\n"
     );
@@ -94,32 +57,30 @@ fn a_failure_drops_what_has_not_begun() {
             call(Call::EventCreate { timed: true }),
         ]),
         1,
-        "",
     );
     play.faulty = vec![(1, cause)];
-    play.until(50);
+    play.finish();
     assert_eq!(play.words(), ["gpu 0: launch 1 stream 0"]);
-    let seen = play.seen.lock().expect("one thread");
-    assert!(seen.functions.is_empty() && seen.errors.starts_with("cudaErrorLaunchFailure: trap by kernel k"));
-    assert_eq!(seen.errors.lines().count(), 1);
+    assert!(play.functions.is_empty() && play.errors.starts_with("cudaErrorLaunchFailure: trap by kernel k"));
+    assert_eq!(play.errors.lines().count(), 1);
     let error = CallResult::Error(CudaError::LaunchFailure);
-    assert_eq!(seen.results[&balar_host::ThreadId(0)][4..], [error.clone(), error]);
+    assert_eq!(play.results(0)[4..], [error.clone(), error]);
 }
 
 #[test]
 fn host_functions_are_nothing_once_the_program_has_ended() {
     let function = |function| call(Call::HostFunction { stream: 0, function });
-    let mut play = Play::new(Program::of(vec![call(launch(0)), function(5), call(launch(0))]), 1, "");
-    play.until(100);
-    assert!(play.seen.lock().expect("one thread").functions.is_empty());
+    let mut play = Play::new(Program::of(vec![call(launch(0)), function(5), call(launch(0))]), 1);
+    play.finish();
+    assert!(play.functions.is_empty());
     assert_eq!(play.words(), ["gpu 0: launch 1 stream 0", "gpu 0: launch 2 stream 0"]);
-    assert_eq!(play.unit.outstanding(), None);
+    assert_eq!(play.driver.oldest(), None);
 }
 
 #[test]
 fn a_device_that_is_not_there_is_an_error() {
-    let mut play = Play::new(Program::new().thread(2, vec![call(launch(0)), call(Call::DeviceReset)]), 2, "");
-    play.until(10);
+    let mut play = Play::new(Program::default().thread(2, vec![call(launch(0)), call(Call::DeviceReset)]), 2);
+    play.finish();
     let error = CallResult::Error(CudaError::InvalidDevice);
     assert_eq!(play.results(0), [error.clone(), error]);
 }
@@ -128,8 +89,8 @@ fn a_device_that_is_not_there_is_an_error() {
 fn peers_are_enabled_once() {
     let peer = |peer, enabled| call(Call::PeerAccess { peer, enabled });
     let steps = vec![peer(1, true), peer(1, true), peer(1, false), peer(1, false), peer(0, true), peer(2, true)];
-    let mut play = Play::new(Program::of(steps), 2, "");
-    play.until(10);
+    let mut play = Play::new(Program::of(steps), 2);
+    play.finish();
     let error = CallResult::Error;
     assert_eq!(
         play.results(0),

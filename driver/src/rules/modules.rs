@@ -1,11 +1,9 @@
 //! Modules, and what launches of their kernels may ask for.
 
-use super::super::test_support::*;
-use crate::memory::DeviceMemory;
+use super::play::*;
 use balar_host::call::{Function, Launch, VariableKind};
 use balar_host::memory::MANAGED_BASE;
 use balar_host::{Call, CallResult, CudaError};
-use std::sync::{Arc, OnceLock};
 
 const TEXT: &str = "
     .version 7.0 .target sm_70 .address_size 64
@@ -68,9 +66,7 @@ fn a_module_has_kernels_and_variables_until_it_is_unloaded() {
         call(Call::MemoryInfo),
     ]);
     let results = play.results(0);
-    let CallResult::Module { module, functions, variables } = &results[0] else {
-        panic!("{}", play.seen.lock().expect("one thread").errors)
-    };
+    let CallResult::Module { module, functions, variables } = &results[0] else { panic!("{}", play.errors) };
     let names: Vec<&str> = functions.iter().map(|function| &*function.name).collect();
     assert_eq!((*module, &names[..]), (1, &["k", "recursive", "refused"][..]));
     let places: Vec<_> = variables.iter().map(|variable| (variable.address, variable.kind)).collect();
@@ -79,27 +75,6 @@ fn a_module_has_kernels_and_variables_until_it_is_unloaded() {
     assert_eq!(results[3..5], [error(CudaError::InvalidResourceHandle), error(CudaError::InvalidResourceHandle)]);
     assert_eq!(results[5], CallResult::MemoryInfo { free: 64 << 20, total: 64 << 20 });
     assert!(!play.is_mapped(first()) && !play.is_mapped(MANAGED_BASE));
-}
-
-#[test]
-fn managed_variables_have_their_values_when_the_call_returns() {
-    let memory: Arc<OnceLock<Arc<DeviceMemory>>> = Arc::default();
-    let seen = memory.clone();
-    let text = ".version 7.0 .target sm_70 .address_size 64
-        .visible .global .attribute(.managed) .align 8 .u64 both = 291;";
-    let steps = vec![
-        load(text),
-        Box::new(move |_: &[CallResult]| {
-            let mut bytes = [0; 8];
-            assert!(seen.get().is_some_and(|memory| memory.read(MANAGED_BASE, &mut bytes)));
-            assert_eq!(u64::from_le_bytes(bytes), 291);
-            Call::ReadClock
-        }),
-    ];
-    let mut play = Play::new(Program::of(steps), 1, "");
-    memory.set(play.memory.clone()).expect("set once");
-    play.until(5);
-    assert_eq!(play.times(0).len(), 1);
 }
 
 #[test]
@@ -141,7 +116,7 @@ fn launches_are_checked_as_cuda_does() {
     let CallResult::Attributes(attributes) = results[12] else { panic!("{results:?}") };
     assert_eq!((attributes.shared_bytes, attributes.maximum_threads), (1024, 64));
     assert_eq!(attributes.maximum_dynamic_shared_bytes, 95 << 10);
-    let errors = &play.seen.lock().expect("one thread").errors;
+    let errors = &play.errors;
     assert_eq!(errors.matches("kernel refused cannot run: ").count(), 1, "told once: {errors}");
     assert!(errors.contains("undefined_function"));
 }
@@ -150,7 +125,7 @@ fn launches_are_checked_as_cuda_does() {
 fn code_that_cannot_be_loaded_is_explained() {
     let play = run(vec![load("not PTX at all"), load("")]);
     assert_eq!(play.results(0), [error(CudaError::InvalidPtx), error(CudaError::InvalidKernelImage)]);
-    let errors = &play.seen.lock().expect("one thread").errors;
+    let errors = &play.errors;
     assert!(errors.contains("app"), "{errors}");
 }
 

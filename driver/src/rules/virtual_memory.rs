@@ -1,10 +1,9 @@
 //! Reserved addresses, memory without an address, mappings.
 
-use super::super::test_support::*;
+use super::play::*;
 use balar_host::call::{AllocationKind, GRANULARITY, MemoryAccess, PointerDescription, VirtualMemoryCall};
 use balar_host::memory::gpu_base;
 use balar_host::{Call, CallResult, CudaError};
-use balar_protocol::ContextId;
 use balar_protocol::copy::CopyOperation;
 
 /// The GPUs have 64 MiB: addresses behind them are reserved.
@@ -179,8 +178,8 @@ fn mapped_memory_is_legal_once_and_while_a_device_may_access_it() {
         open(1, 1, 0, MemoryAccess::None),
         fill(1, 1),
     ];
-    let mut play = Play::new(Program::of(steps), 2, "");
-    play.until(300);
+    let mut play = Play::new(Program::of(steps), 2);
+    play.finish();
     let (base, bytes) = (at(1), GRANULARITY);
     let described = PointerDescription { kind: AllocationKind::Device, device: 0, base, bytes };
     let gives = |access| CallResult::Access(access);
@@ -192,12 +191,11 @@ fn mapped_memory_is_legal_once_and_while_a_device_may_access_it() {
     assert_eq!(given(&play, 12)[..4], expected);
     assert_eq!(given(&play, 16), [INVALID, CallResult::None, INVALID]);
     assert!(play.is_mapped(at(0)) && !play.is_mapped(at(1)));
-    let view = play.memory.view();
-    assert!([0, 1].into_iter().all(|gpu| view.legal_range(ContextId::first(gpu), at(0), 4).is_some()));
+    assert_eq!(play.gpus_of(at(0)), 0b11);
 }
 
 #[test]
-fn bytes_go_along_with_the_memory() {
+fn memory_is_mapped_at_one_address_at_a_time() {
     let play = run(vec![
         reserve(4),
         create(1),
@@ -211,32 +209,8 @@ fn bytes_go_along_with_the_memory() {
         map(3, 1, 1),
     ]);
     assert_eq!(given(&play, 3)[0], CallResult::Error(CudaError::NotSupported), "two addresses at once");
-    let errors = play.seen.lock().expect("one thread").errors.clone();
+    let errors = play.errors.clone();
     assert!(errors.contains("cuMemMap: the memory is mapped at 0x700004000000: memory at two addresses"), "{errors}");
-    // The test's GPUs do not fill: what they would have written is put there, and moved when the mapping ends.
-    let mut play = Play::new(
-        Program::of(vec![
-            reserve(4),
-            create(1),
-            map(0, 1, 1),
-            open(0, 1, 0, MemoryAccess::ReadWrite),
-            call(Call::Compute { nanoseconds: 50_000 }),
-            unmap(0, 1),
-            map(3, 1, 1),
-            open(3, 1, 0, MemoryAccess::Read),
-        ]),
-        1,
-        "",
-    );
-    play.until(30);
-    let mut log = crate::memory::WriteLog::default();
-    log.fill(balar_protocol::SimTime(0), at(0), GRANULARITY, 0x0102_0304, 4);
-    play.memory.apply(&mut log);
-    play.until(200);
-    assert_eq!(play.results(0).len(), 8);
-    let mut found = [0; 8];
-    assert!(play.memory.read(at(4) - 8, &mut found) && !play.memory.read(at(0), &mut [0; 8]));
-    assert_eq!(found, [4, 3, 2, 1, 4, 3, 2, 1]);
 }
 
 #[test]
@@ -252,8 +226,8 @@ fn copies_are_done_by_the_gpu_whose_memory_is_mapped() {
         virtual_call(VirtualMemoryCall::Owner { handle: 1 }),
         map(0, 1, 1),
     ];
-    let mut play = Play::new(Program::of(steps).thread(1, vec![create(1)]), 2, "");
-    play.until(300);
+    let mut play = Play::new(Program::of(steps).thread(1, vec![create(1)]), 2);
+    play.finish();
     assert!(matches!(play.operations[..], [(1, CopyOperation::Fill { .. })]), "{:?}", play.operations);
     let bytes = GRANULARITY;
     let described = PointerDescription { kind: AllocationKind::Device, device: 1, base: at(0), bytes };

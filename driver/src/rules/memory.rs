@@ -1,6 +1,6 @@
 //! Allocations, pointers, copies and fills.
 
-use super::super::test_support::*;
+use super::play::*;
 use balar_host::call::{AllocationKind, CopyEnd, CopyShape, PointerDescription};
 use balar_host::memory::{HOST_BASE, MANAGED_BASE, gpu_base};
 use balar_host::{ArrayDescription, Bytes, Call, CallResult, ChannelFormat, ChannelKind, CudaError};
@@ -104,10 +104,10 @@ fn memory_that_a_stream_frees_ends_when_the_stream_gets_there() {
         call(Call::MallocAsync { bytes: 1, stream: 5 }),
         call(Call::MallocAsync { bytes: 0, stream: 1 }),
     ];
-    let mut play = Play::new(Program::of(steps), 1, "");
-    play.until(5);
+    let mut play = Play::new(Program::of(steps), 1);
+    play.until(4);
     assert!(play.is_mapped(first()), "the kernel uses it");
-    play.until(50);
+    play.finish();
     let results = play.results(0);
     let error = CallResult::Error;
     assert_eq!(
@@ -116,7 +116,7 @@ fn memory_that_a_stream_frees_ends_when_the_stream_gets_there() {
             error(CudaError::InvalidValue),
             error(CudaError::InvalidValue),
             CallResult::Pointer(first()),
-            CallResult::Time { picoseconds: play.trace[0].0 + KERNEL + WIRE + 53_000 },
+            CallResult::Time { picoseconds: (play.trace[0].0 + KERNEL) * US },
             error(CudaError::MemoryAllocation),
         ]
     );
@@ -135,8 +135,8 @@ fn memory_that_a_stream_frees_ends_when_the_stream_gets_there() {
 fn memory_is_counted_for_each_gpu() {
     let steps =
         vec![malloc(3 << 20), call(Call::MemoryInfo), malloc(62 << 20), malloc(60 << 20), call(Call::MemoryInfo)];
-    let mut play = Play::new(Program::new().thread(0, steps).thread(1, vec![call(Call::MemoryInfo)]), 2, "");
-    play.until(20);
+    let mut play = Play::new(Program::default().thread(0, steps).thread(1, vec![call(Call::MemoryInfo)]), 2);
+    play.finish();
     let info = |free: u64| CallResult::MemoryInfo { free: free << 20, total: 64 << 20 };
     assert_eq!(
         play.results(0)[1..],
@@ -149,7 +149,7 @@ fn memory_is_counted_for_each_gpu() {
 fn copies_go_to_the_engine_of_the_memory_they_write() {
     let copy = |destination, source, bytes| call(Call::copy_within(destination, source, bytes, 0, false));
     let (one, two) = (gpu_base(0), gpu_base(1));
-    let program = Program::new().thread(1, vec![malloc(4096)]).thread(
+    let program = Program::default().thread(1, vec![malloc(4096)]).thread(
         0,
         vec![
             malloc(4096),
@@ -166,13 +166,13 @@ fn copies_go_to_the_engine_of_the_memory_they_write() {
             call(Call::copy_to_device(HOST_BASE, vec![1; 9].into(), 0, false)),
         ],
     );
-    let mut play = Play::new(program, 2, "");
-    play.until(200);
+    let mut play = Play::new(program, 2);
+    play.finish();
     let engines: Vec<_> = play.operations.iter().map(|(gpu, operation)| (*gpu, operation.bytes())).collect();
     assert_eq!(engines, [(1, 4096), (0, 4096), (0, 100), (1, 100), (0, 7), (0, 9)]);
     let results = play.results(1);
     assert_eq!(results[8..11], [const { CallResult::Error(CudaError::InvalidValue) }; 3]);
-    let totals = play.unit.driver.totals();
+    let totals = play.driver.totals();
     assert_eq!((totals.bytes_peer, totals.bytes_host_to_device), (8192, 109));
 }
 
@@ -302,18 +302,14 @@ fn kernels_launched_before_keep_a_destroyed_object() {
         Box::new(move |results| Call::ImageDestroy { object: object(results, 1) }),
         call(Call::DeviceSynchronize),
     ];
-    let mut play = Play::new(Program::of(steps), 1, "");
-    let (mut launched, mut kept) = (false, false);
-    for microseconds in 1..100 {
-        play.until(microseconds);
-        let handle = play.results(0).get(1).map(|_| object(&play.results(0), 1));
-        let exists = handle.is_some_and(|handle| play.memory.view().image(ProcessId::FIRST, handle).is_some());
-        launched |= !play.launches.is_empty();
-        // Destroyed, and refused a second time, while the kernel runs.
-        kept |= play.results(0).len() == 5 && exists;
-    }
+    let mut play = Play::new(Program::of(steps), 1);
+    play.until(4);
+    // Destroyed, and refused a second time, while the kernel runs.
+    let handle = object(&play.results(0), 1);
+    assert_eq!((play.launches.len(), play.results(0).len()), (1, 5));
+    assert!(play.has_image(ProcessId::FIRST, handle));
+    play.finish();
     let results = play.results(0);
-    assert!(launched && kept);
     assert_eq!(results[3..], [CallResult::None, CallResult::Error(CudaError::InvalidValue), CallResult::None]);
-    assert!(play.memory.view().image(ProcessId::FIRST, object(&results, 1)).is_none());
+    assert!(!play.has_image(ProcessId::FIRST, handle));
 }

@@ -1,0 +1,246 @@
+//! Kernel launches of a run, kept small: a program may make millions of them.
+
+use crate::context::ProcessId;
+use crate::cuda::LaunchId;
+use crate::statistics::{KernelCounters, KernelRecord};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::sync::Arc;
+
+/// What of a record is a number, beside the launch and its times.
+const OWN_FIELDS: usize = 12;
+const FIELDS: usize = OWN_FIELDS + KernelCounters::DEFINITIONS.len();
+const _: () = assert!(FIELDS <= u64::BITS as usize, "a bit of a word says whether a field differs");
+
+/// Kernel launches in order. A launch is kept as its difference from the first launch of the same kernel on the same GPU, so that it takes
+/// 20 to 100 bytes where a [`KernelRecord`] has 400.
+#[derive(Clone, Default, Serialize, Deserialize)]
+pub struct KernelRecords {
+    kernels: Vec<RecordedKernel>,
+    /// Where each launch begins in `packed`.
+    places: Vec<u64>,
+    /// Numbers of variable length: which kernel, launch, start, duration, which fields differ, and by how much each.
+    packed: Vec<u8>,
+}
+
+/// A kernel on a GPU.
+#[derive(Clone, Serialize, Deserialize)]
+struct RecordedKernel {
+    name: Arc<str>,
+    gpu: Arc<str>,
+    /// The fields of its first launch.
+    first: Vec<u64>,
+}
+
+impl KernelRecords {
+    /// How many launches there are.
+    pub fn len(&self) -> usize {
+        self.places.len()
+    }
+
+    /// Is there none?
+    pub fn is_empty(&self) -> bool {
+        self.places.is_empty()
+    }
+
+    /// Bytes that they take.
+    pub fn bytes(&self) -> usize {
+        self.packed.capacity() + self.places.capacity() * size_of::<u64>()
+    }
+
+    /// The launch at `index`.
+    pub fn get(&self, index: usize) -> Option<KernelRecord> {
+        self.places.get(index).map(|&place| self.unpack(place))
+    }
+
+    /// The first launch.
+    pub fn first(&self) -> Option<KernelRecord> {
+        self.get(0)
+    }
+
+    /// The launches in order.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = KernelRecord> {
+        self.places.iter().map(|&place| self.unpack(place))
+    }
+
+    /// Paths of the GPUs that they ran on; one may come several times.
+    pub fn gpus(&self) -> impl Iterator<Item = &str> {
+        self.kernels.iter().map(|kernel| &*kernel.gpu)
+    }
+
+    /// Adds a launch at the end.
+    pub fn push(&mut self, record: &KernelRecord) {
+        let fields = fields_of(record);
+        let known = |kernel: &RecordedKernel| kernel.name == record.name && kernel.gpu == record.gpu;
+        let kernel = self.kernels.iter().position(known).unwrap_or_else(|| {
+            let (name, gpu) = (Arc::clone(&record.name), Arc::clone(&record.gpu));
+            self.kernels.push(RecordedKernel { name, gpu, first: fields.to_vec() });
+            self.kernels.len() - 1
+        });
+        let first = &self.kernels[kernel].first;
+        let differs = (0..FIELDS).filter(|&field| fields[field] != first[field]);
+        let mask = differs.fold(0, |mask, field| mask | 1 << field);
+        self.places.push(self.packed.len() as u64);
+        let duration = record.end_ps.wrapping_sub(record.start_ps);
+        let head: Head = [kernel as u64, u64::from(record.launch.0), record.start_ps, duration, mask];
+        let mut packed = written(&head, std::mem::take(&mut self.packed));
+        for field in (0..FIELDS).filter(|field| mask >> field & 1 == 1) {
+            packed = written(&(fields[field].wrapping_sub(first[field]) as i64), packed);
+        }
+        self.packed = packed;
+    }
+
+    /// Adds the launches of `others` at the end.
+    pub fn append(&mut self, others: &KernelRecords) {
+        if self.is_empty() {
+            self.clone_from(others);
+        } else {
+            others.iter().for_each(|record| self.push(&record));
+        }
+    }
+
+    /// Puts them in the order of their numbers; those with the same number stay in the order they have.
+    pub fn sort_by_launch(&mut self) {
+        let mut places = std::mem::take(&mut self.places);
+        places.sort_by_cached_key(|&place| self.unpack(place).launch);
+        self.places = places;
+    }
+
+    fn unpack(&self, place: u64) -> KernelRecord {
+        let mut rest = &self.packed[place as usize..];
+        let [kernel, launch, start_ps, duration, mask]: Head = read(&mut rest);
+        let kernel = &self.kernels[kernel as usize];
+        let mut fields = [0; FIELDS];
+        for (index, (field, first)) in fields.iter_mut().zip(&kernel.first).enumerate() {
+            let difference: i64 = if mask >> index & 1 == 1 { read(&mut rest) } else { 0 };
+            *field = first.wrapping_add_signed(difference);
+        }
+        let narrow = |field: usize| fields[field] as u32;
+        KernelRecord {
+            launch: LaunchId(launch as u32),
+            process: ProcessId(narrow(0)),
+            name: Arc::clone(&kernel.name),
+            stream: narrow(1),
+            gpu: Arc::clone(&kernel.gpu),
+            grid: [narrow(2), narrow(3), narrow(4)],
+            block: [narrow(5), narrow(6), narrow(7)],
+            registers_per_thread: narrow(8),
+            shared_bytes: narrow(9),
+            start_ps,
+            end_ps: start_ps.wrapping_add(duration),
+            cycles: fields[10],
+            completed: fields[11] != 0,
+            counters: KernelCounters::of_values(fields[OWN_FIELDS..].iter().copied()),
+        }
+    }
+}
+
+/// Kernel, launch, start, duration, and a bit for each field that differs from the kernel's first launch.
+type Head = [u64; 5];
+
+fn written(value: &impl Serialize, to: Vec<u8>) -> Vec<u8> {
+    postcard::to_extend(value, to).expect("a vector takes every byte")
+}
+
+fn read<T: DeserializeOwned>(from: &mut &[u8]) -> T {
+    let (value, rest) = postcard::take_from_bytes(from).expect("`push` has written it");
+    *from = rest;
+    value
+}
+
+fn fields_of(record: &KernelRecord) -> [u64; FIELDS] {
+    let mut fields = [0; FIELDS];
+    let numbers = [record.process.0, record.stream].into_iter().chain(record.grid).chain(record.block);
+    let numbers = numbers.chain([record.registers_per_thread, record.shared_bytes]).map(u64::from);
+    let numbers = numbers.chain([record.cycles, u64::from(record.completed)]).chain(record.counters.values());
+    fields.iter_mut().zip(numbers).for_each(|(field, number)| *field = number);
+    fields
+}
+
+impl FromIterator<KernelRecord> for KernelRecords {
+    fn from_iter<I: IntoIterator<Item = KernelRecord>>(records: I) -> KernelRecords {
+        let mut packed = KernelRecords::default();
+        records.into_iter().for_each(|record| packed.push(&record));
+        packed
+    }
+}
+
+impl fmt::Debug for KernelRecords {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.iter()).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(launch: u32, name: &str) -> KernelRecord {
+        KernelRecord {
+            launch: LaunchId(launch),
+            process: ProcessId(3),
+            name: name.into(),
+            stream: 7,
+            gpu: "gpu[1]".into(),
+            grid: [1, 2, 3],
+            block: [4, 5, 6],
+            registers_per_thread: 32,
+            shared_bytes: 48 << 10,
+            start_ps: 1_000_000_000 + u64::from(launch) * 5_000_000,
+            end_ps: 1_000_000_000 + u64::from(launch) * 5_000_000 + 1_234_567,
+            cycles: 1890 + u64::from(launch % 3),
+            completed: true,
+            counters: KernelCounters { warps_launched: 80, inst_executed: 1000, ..KernelCounters::default() },
+        }
+    }
+
+    #[test]
+    fn every_field_comes_back() {
+        let first = record(1, "scale");
+        // Each field differs from the first launch's, to both sides and by as much as it can.
+        let counters =
+            KernelCounters::of_values((0..).map(|field| if field % 2 == 0 { u64::MAX - field } else { field }));
+        let second = KernelRecord {
+            launch: LaunchId(u32::MAX),
+            process: ProcessId(0),
+            stream: u32::MAX,
+            grid: [u32::MAX, 0, 9],
+            block: [0, u32::MAX, 1],
+            registers_per_thread: 255,
+            shared_bytes: 0,
+            start_ps: u64::MAX - 1,
+            end_ps: 5,
+            cycles: u64::MAX,
+            completed: false,
+            counters,
+            ..record(2, "scale")
+        };
+        let expected = [first.clone(), second, record(3, "add"), KernelRecord { gpu: "gpu[2]".into(), ..first }];
+        let records: KernelRecords = expected.iter().cloned().collect();
+        assert_eq!(records.iter().collect::<Vec<_>>(), expected);
+        assert_eq!((records.len(), records.get(2), records.get(4)), (4, Some(expected[2].clone()), None));
+    }
+
+    #[test]
+    fn a_hundred_thousand_launches_take_less_than_forty_bytes_each() {
+        let records: KernelRecords = (0..100_000).map(|launch| record(launch, "scale")).collect();
+        // 8 for the place, 5 numbers of at most 15 bytes together, 1 or 2 for the cycles; a vector has up to twice the room.
+        assert!(records.bytes() < 2 * 40 * records.len(), "{} bytes", records.bytes());
+        assert!(records.packed.len() + 8 * records.len() < 40 * records.len(), "{} bytes", records.packed.len());
+    }
+
+    #[test]
+    fn launches_of_several_gpus_are_put_in_order() {
+        let of = |launches: &[u32], name: &str| launches.iter().map(|launch| record(*launch, name)).collect();
+        let (one, other): (KernelRecords, KernelRecords) = (of(&[1, 4, 2], "a"), of(&[3, 2], "b"));
+        let mut all = KernelRecords::default();
+        all.append(&one);
+        all.append(&other);
+        all.sort_by_launch();
+        let order: Vec<(u32, String)> = all.iter().map(|record| (record.launch.0, record.name.to_string())).collect();
+        let expected =
+            [(1, "a"), (2, "a"), (2, "b"), (3, "b"), (4, "a")].map(|(launch, name)| (launch, name.to_owned()));
+        assert_eq!(order, expected);
+    }
+}
