@@ -1,7 +1,7 @@
 //! Running a CUDA program on the simulated node.
 //!
 //! ```text
-//! balar-actors ── folder of the run: socket, libcudart.so.*, libcuda.so.1, libbalar_audit.so
+//! balar-actors ── folder of the run: socket, libbalar_cudart.so, libcudart.so.*, libcuda.so.1, libbalar_audit.so
 //!   ├─ program     (LD_AUDIT: the last of these, which answers searches for the others; stdin, stdout, stderr as they are)
 //!   └─ janitor     (removes the folder where balar-actors is killed)
 //! ```
@@ -90,12 +90,11 @@ struct Surroundings {
 
 impl Surroundings {
     fn prepare(options: &SimulationOptions) -> Result<Surroundings, Failure> {
-        let own = std::env::current_exe().map_err(|error| cannot("find this program", error))?;
-        let implementation = library::find(&own).map_err(Failure::input)?;
         let signals = Signals::listen().map_err(|error| cannot("listen for signals", error))?;
         let path = SocketFolder::choose();
         let janitor = Janitor::start(&path).map_err(|error| cannot("start a process", error))?;
         let place = SocketFolder::create(path).map_err(|error| cannot("make a folder for the run", error))?;
+        let implementation = library::write(place.path()).map_err(Failure::input)?;
         stub_library::write(place.path(), &implementation).map_err(Failure::input)?;
         let control = Control::new(signals.interrupt.clone(), options.max_wall);
         let control = control.map_err(|error| cannot("prepare the run", error))?;
