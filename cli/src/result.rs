@@ -3,6 +3,7 @@
 use crate::exit::ExitStatus;
 use crate::node_facts::NodeFacts;
 use crate::rollup::{RollUp, roll_up};
+use crate::unfinished;
 use balar_protocol::SimTime;
 use balar_protocol::statistics::{KernelCounters, KernelRecord, StatisticRow, StatisticSink, Verification};
 use serde::ser::{SerializeMap, Serializer};
@@ -112,8 +113,7 @@ impl RunRecord {
             return Some(text.clone());
         }
         if let Ending::ProgramKilled(signal) = &self.ending {
-            let text = format!("{} was killed by {signal} at {} of simulated time", self.workload, self.sim_time);
-            return Some(format!("{text}; the statistics are partial"));
+            return Some(self.broken_off(&format!("{} was killed by {signal}", self.workload)));
         }
         if let Some(error) = program.and_then(|program| program.error.as_ref()) {
             return Some(error.clone());
@@ -123,20 +123,20 @@ impl RunRecord {
         }
         match &self.ending {
             Ending::Deadlock(text) => Some(text.clone()),
-            Ending::WallLimit => {
-                Some(format!("ended by --max-wall at {} of simulated time; the statistics are partial", self.sim_time))
-            }
-            Ending::Terminated => {
-                Some(format!("ended by SIGTERM at {} of simulated time; the statistics are partial", self.sim_time))
-            }
-            Ending::Interrupted => {
-                Some(format!("interrupted at {} of simulated time; the statistics are partial", self.sim_time))
-            }
+            Ending::WallLimit => Some(self.broken_off("ended by --max-wall")),
+            Ending::Terminated => Some(self.broken_off("ended by SIGTERM")),
+            Ending::Interrupted => Some(self.broken_off("interrupted")),
             Ending::Completed if program.is_some_and(|program| !program.finished) => {
                 Some(format!("nothing is left to happen at {}, but the program has not ended", self.sim_time))
             }
             _ => None,
         }
+    }
+
+    /// Where a run was when `what` ended it.
+    fn broken_off(&self, what: &str) -> String {
+        let running = unfinished::text(self).map(|kernels| format!(" in {kernels}")).unwrap_or_default();
+        format!("{what} at {} of simulated time{running}; the statistics are partial", self.sim_time)
     }
 
     /// Warp instructions of all kernels for each second of real time.
@@ -294,6 +294,10 @@ impl Serialize for KernelEntry<'_> {
         map.serialize_entry("registers_per_thread", &kernel.registers_per_thread)?;
         map.serialize_entry("shared_bytes", &kernel.shared_bytes)?;
         map.serialize_entry("completed", &kernel.completed)?;
+        if !kernel.completed {
+            map.serialize_entry("ctas", &unfinished::ctas(kernel))?;
+            map.serialize_entry("ctas_ended", &unfinished::ctas_ended(kernel))?;
+        }
         map.serialize_entry("start_ps", &kernel.start_ps)?;
         map.serialize_entry("end_ps", &kernel.end_ps)?;
         map.serialize_entry("cycles", &kernel.cycles)?;

@@ -442,6 +442,41 @@ fn a_limit_that_is_over_before_the_simulation_begins_has_a_result() {
 }
 
 #[test]
+fn an_endless_kernel_is_named_where_a_run_ends() {
+    let folder = folder();
+    let path = folder.path().join("endless.ptx");
+    // The CTAs from the third on never end.
+    let text = "
+        .version 6.5
+        .target sm_70
+        .address_size 64
+        .visible .entry vectorAdd(.param .u64 a, .param .u64 b, .param .u64 c, .param .u32 n)
+        {
+            .reg .pred %p;
+            .reg .b32 %r;
+            mov.u32 %r, %ctaid.x;
+            setp.lt.u32 %p, %r, 2;
+            @%p ret;
+        again:
+            add.u32 %r, %r, 1;
+            bra again;
+        }";
+    fs::write(&path, text).expect("written");
+    let called = call(&small(&["--ptx", path.to_str().expect("UTF-8"), "--max-wall", "1", "--format", "json"]));
+    assert_eq!(called.code, 4, "{}", called.stderr);
+    let json = json(&called.stdout);
+    let kernel = &json["kernels"][0];
+    assert_eq!((&kernel["name"], &kernel["completed"]), (&"vectorAdd".into(), &false.into()));
+    assert_eq!(
+        (&kernel["ctas"], &kernel["ctas_ended"], &kernel["end_ps"]),
+        (&8.into(), &2.into(), &json["sim_time_ps"])
+    );
+    let position = "in kernel vectorAdd on gpu (launch 0, stream 0: 2 of 8 CTAs done after ";
+    assert!(json["problem"].as_str().is_some_and(|problem| problem.contains(position)), "{}", json["problem"]);
+    assert!(called.stderr.contains(position), "{}", called.stderr);
+}
+
+#[test]
 fn signals_end_a_run_with_its_statistics() {
     for (signal, code, ended_by) in [("-INT", 130, "interrupted"), ("-TERM", 143, "terminated")] {
         let arguments = ["--topology", "v100_node", "--workload", "gemm:size=1024", "--format", "json"];

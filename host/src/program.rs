@@ -110,6 +110,11 @@ pub trait HostProgram: Send {
 
     /// What the workload measured itself, in the order to show. Empty before [`Call::Exit`].
     fn measurements(&self) -> Vec<Measurement>;
+
+    /// CTAs of all launches that the program will make, where that is known before it begins.
+    fn planned_ctas(&self) -> Option<u64> {
+        None
+    }
 }
 
 /// A [`HostProgram`] as a [`Host`]: its thread is number 0, on device 0.

@@ -4,6 +4,7 @@ use super::table::{Lines, add, lines, table};
 use super::{kernel_table, memory_levels};
 use crate::result::{Ending, RunRecord};
 use crate::rollup::roll_up;
+use crate::unfinished;
 use balar_actors::kinds::UNITS;
 use balar_protocol::statistics::Verification;
 use std::fmt::Write;
@@ -54,6 +55,9 @@ pub fn head(record: &RunRecord) -> String {
     line("ended", ended(record));
     if let Some(failed) = failed(record) {
         line("failed", failed);
+    }
+    if let Some(running) = unfinished::text(record).filter(|_| record.ending == Ending::StopTime) {
+        line("running", running);
     }
     let picoseconds = record.sim_time.picoseconds();
     line("simulated", format!("{picoseconds} ps ({})", readable_time(picoseconds)));
