@@ -35,9 +35,10 @@ use std::time::Duration;
 pub fn run(options: &RunOptions, kinds: &[&'static UnitDefinition]) -> Result<(RunRecord, String), Failure> {
     let common = &options.simulation;
     refuse_sass(common, "the same kernels from their PTX")?;
-    let interrupt = listen(common)?;
     let topology = node::load(common.topology.as_deref().unwrap_or_default(), &common.set, kinds)?;
     common.selection.check(&topology)?;
+    // A topology may come from a pipe: until it is read, signals end the process as they do by default.
+    let interrupt = listen(common)?;
     let ptx = match options.compiler {
         Some(compiler) => vec![built_in_ptx(compiler, options, &topology)?],
         None => options.ptx.iter().map(|path| ptx(path)).collect::<Result<_, _>>()?,
@@ -64,7 +65,12 @@ pub fn run(options: &RunOptions, kinds: &[&'static UnitDefinition]) -> Result<(R
             watched.recording.report_ending(&record);
             record
         }
-        None => nothing_ran(options, &topology, &interrupt, begun.elapsed()),
+        None => {
+            let own = topology.workload.as_ref().map(|workload| (&workload.name, &workload.parameters));
+            let chosen = options.workload.as_ref().map(|choice| (&choice.name, &choice.parameters)).or(own);
+            let program = chosen.map(|(name, given)| (name.clone(), given.clone())).unwrap_or_default();
+            nothing_ran(program, common, &topology, &interrupt, begun.elapsed())
+        }
     };
     let expanded = topology::show(&topology, Some((&record.workload, &record.parameters)));
     Ok((record, expanded))
@@ -106,11 +112,14 @@ fn simulate_watched(
     Ok(watched.map(|watched| Watched { check_given_up: given_up.load(Ordering::Relaxed), ..watched }))
 }
 
-/// The record of a run that was interrupted while its program was made and its code loaded.
-fn nothing_ran(options: &RunOptions, topology: &Topology, interrupt: &Interrupt, wall: Duration) -> RunRecord {
-    let own = topology.workload.as_ref().map(|workload| (&workload.name, &workload.parameters));
-    let chosen = options.workload.as_ref().map(|choice| (&choice.name, &choice.parameters)).or(own);
-    let (workload, parameters) = chosen.map(|(name, given)| (name.clone(), given.clone())).unwrap_or_default();
+/// The record of a run that was interrupted while its program was made or read, and its code loaded.
+pub fn nothing_ran(
+    (workload, parameters): (String, Vec<(String, String)>),
+    options: &SimulationOptions,
+    topology: &Topology,
+    interrupt: &Interrupt,
+    wall: Duration,
+) -> RunRecord {
     RunRecord {
         topology: topology.name.clone(),
         workload,
@@ -119,7 +128,7 @@ fn nothing_ran(options: &RunOptions, topology: &Topology, interrupt: &Interrupt,
         ending: interrupt.ending(),
         sim_time: SimTime(0),
         wall,
-        threads: usize::from(options.simulation.threads),
+        threads: usize::from(options.threads),
         statistics: StatisticSink::default(),
         node: NodeFacts::of(topology),
     }

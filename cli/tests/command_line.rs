@@ -442,6 +442,32 @@ fn a_limit_that_is_over_before_the_simulation_begins_has_a_result() {
 }
 
 #[test]
+fn a_replay_that_waits_for_its_trace_can_be_ended() {
+    let folder = folder();
+    // A pipe into which nobody writes.
+    let calls = folder.path().join("cuda_calls.trace");
+    assert!(Command::new("mkfifo").arg(&calls).status().expect("mkfifo runs").success());
+    for trace in [folder.path(), &calls] {
+        let trace = trace.to_str().expect("UTF-8");
+        let called = call(&["replay", "--topology", "v100_node", "--max-wall", "0.2", "--format", "json", trace]);
+        assert_eq!(called.code, 4, "{}", called.stderr);
+        let json = json(&called.stdout);
+        assert_eq!((&json["completed"], &json["ended_by"]), (&false.into(), &"wall_limit".into()));
+    }
+}
+
+#[test]
+fn a_trace_is_no_single_file() {
+    let called = call(&["replay", "--topology", "v100_node", "/dev/null"]);
+    assert_eq!(called.code, 2, "{}", called.stderr);
+    assert!(
+        called.stderr.contains("/dev/null is not a trace: a trace is a folder of several files"),
+        "{}",
+        called.stderr
+    );
+}
+
+#[test]
 fn an_endless_kernel_is_named_where_a_run_ends() {
     let folder = folder();
     let path = folder.path().join("endless.ptx");
