@@ -13,14 +13,14 @@ use std::time::Duration;
 /// Time between two looks at the board.
 const PERIOD: Duration = Duration::from_millis(100);
 
-/// A line on stderr that shows how far a run is. It goes when it is dropped.
+/// A line on stderr that shows the progress of a run. It disappears when this is dropped.
 #[derive(Debug)]
 pub struct Progress {
     display: Option<(Sender<()>, JoinHandle<()>)>,
 }
 
 impl Progress {
-    /// Shows `board` until the end of its life, where stderr is a terminal and the user has not asked for quiet.
+    /// Shows `board` until this is dropped, if stderr is a terminal and the user has not asked for quiet.
     pub fn show(board: &LiveBoard, quiet: bool) -> Progress {
         if quiet || !io::stderr().is_terminal() {
             return Progress { display: None };
@@ -49,7 +49,7 @@ impl Drop for Progress {
     fn drop(&mut self) {
         if let Some((end, thread)) = self.display.take() {
             drop(end);
-            // It has nothing to give back; where it panicked, its hook has said so.
+            // The thread returns nothing, and the panic hook reports a panic.
             let _ = thread.join();
         }
     }
@@ -61,7 +61,7 @@ fn style(with_bar: bool) -> ProgressStyle {
     ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar()).progress_chars("=> ")
 }
 
-/// What the board says at one moment.
+/// The contents of the board at one moment.
 #[derive(Debug, PartialEq, Eq)]
 struct State {
     time: SimTime,
@@ -69,7 +69,7 @@ struct State {
     kernel: Option<String>,
     /// CTAs that have ended.
     done: u64,
-    /// CTAs of all launches, where that is known: a built-in workload knows it, a program does not.
+    /// CTAs of all launches, if known: built-in workloads know them in advance, programs do not.
     planned: Option<u64>,
 }
 
@@ -90,7 +90,7 @@ impl State {
         }
     }
 
-    /// Real time that is left, if the CTAs to come take as long as those that have ended.
+    /// An estimate of the remaining real time: the remaining CTAs take as long as those that have ended.
     fn left(&self, elapsed: Duration) -> Option<Duration> {
         let to_come = self.planned?.checked_sub(self.done)?;
         (self.done > 0).then(|| elapsed.mul_f64(to_come as f64 / self.done as f64))

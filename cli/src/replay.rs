@@ -1,4 +1,4 @@
-//! Replaying what was recorded of a program, or a trace of Balar.
+//! Replays of recorded programs and of Balar's traces.
 
 use crate::arguments::ReplayOptions;
 use crate::exit::ExitStatus;
@@ -29,7 +29,7 @@ enum Recorded {
     Balar(BalarTrace),
 }
 
-/// Replays a trace; returns what came of it, and the topology with everything written out.
+/// Replays a trace; returns the result, and the topology with everything written out.
 ///
 /// # Errors
 ///
@@ -98,7 +98,7 @@ fn replay(
         Recorded::Balar(trace) => (Header { program: trace.program(), ..Header::default() }, InitialCode::new(), false),
     };
     if unfinished {
-        say(format_args!("{} is unfinished: it is replayed as far as it goes", options.trace.display()));
+        say(format_args!("{} is unfinished, and is replayed as far as it goes", options.trace.display()));
     }
     let mut recording = Recording::new(options.simulation.record.as_deref());
     let start = |surroundings: HostSurroundings| -> io::Result<Box<dyn Host>> {
@@ -132,9 +132,9 @@ fn open(options: &ReplayOptions) -> Result<Recorded, Failure> {
     let folder = &folder_of(&options.trace);
     if Trace::is_at(folder) {
         if let Some(file) = options.ptx.first() {
-            let help = "only traces of Balar, which have none of their own, need --ptx".to_owned();
+            let help = "--ptx is for traces of Balar, which may come without code".to_owned();
             let message =
-                format!("{} holds its code itself, --ptx {} has no place in it", folder.display(), file.display());
+                format!("{} contains its own code, so --ptx {} cannot be used", folder.display(), file.display());
             return Err(Failure::sentence(ExitStatus::BadInput, message, Some(help)));
         }
         return Ok(Recorded::Own(Box::new(Trace::open(folder, options.partial)?)));
@@ -172,7 +172,7 @@ impl From<BalarError> for Failure {
     }
 }
 
-/// A line of a Balar trace that cannot be followed, with its text.
+/// A line of a Balar trace that cannot be replayed, with its text.
 #[derive(Debug)]
 struct LineReport {
     error: String,

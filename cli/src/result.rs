@@ -1,4 +1,4 @@
-//! The result document: what a run says, in the shape that `--format json` has.
+//! The result document, in the form of `--format json`.
 
 use crate::exit::ExitStatus;
 use crate::node_facts::NodeFacts;
@@ -50,7 +50,7 @@ impl Ending {
     }
 }
 
-/// Everything that is known of a run when it has ended.
+/// Everything that is known about a run when it has ended.
 #[derive(Debug)]
 pub struct RunRecord {
     /// Name of the topology.
@@ -71,7 +71,7 @@ pub struct RunRecord {
     pub threads: usize,
     /// What the units wrote.
     pub statistics: StatisticSink,
-    /// What the summary says of the node.
+    /// Facts about the node for the summary.
     pub node: NodeFacts,
 }
 
@@ -88,7 +88,7 @@ impl RunRecord {
         self.statistics.outcome.as_ref()?.verification.verified()
     }
 
-    /// The exit code that the run deserves.
+    /// The exit code of the run.
     pub fn status(&self) -> ExitStatus {
         let program = self.statistics.outcome.as_ref();
         match self.ending {
@@ -127,7 +127,7 @@ impl RunRecord {
             Ending::Terminated => Some(self.broken_off("ended by SIGTERM")),
             Ending::Interrupted => Some(self.broken_off("interrupted")),
             Ending::Completed if program.is_some_and(|program| !program.finished) => {
-                Some(format!("nothing is left to happen at {}, but the program has not ended", self.sim_time))
+                Some(format!("no event is left at {}, but the program has not ended", self.sim_time))
             }
             _ => None,
         }
@@ -213,13 +213,13 @@ pub struct ResultDocument<'a> {
     pub threads: usize,
     /// Speed of the simulation.
     pub warp_instructions_per_second: f64,
-    /// What the program says of itself.
+    /// Values that the program reports about itself.
     pub results: Vec<ProgramResult<'a>>,
     /// Kernel launches.
     pub kernels: Vec<KernelEntry<'a>>,
     /// Every counter of every unit.
     pub statistics: Vec<StatisticEntry<'a>>,
-    /// The same over all units of a row: "gpu.sm\[*\]".
+    /// The counters summed over all units of a row: "gpu.sm\[*\]".
     pub roll_ups: Vec<RollUp>,
 }
 
@@ -251,7 +251,7 @@ impl Serialize for Parameters<'_> {
     }
 }
 
-/// A value that the program reports of itself.
+/// A value that the program reports about itself.
 #[derive(Debug, Serialize)]
 pub struct ProgramResult<'a> {
     /// Its name.
@@ -262,12 +262,12 @@ pub struct ProgramResult<'a> {
     pub unit: &'a str,
 }
 
-/// A kernel launch: the fields of its record, every counter under its own name, and what follows from them.
+/// A kernel launch: the fields of its record, every counter under its own name, and derived values.
 #[derive(Debug)]
 pub struct KernelEntry<'a>(pub &'a KernelRecord);
 
 impl KernelEntry<'_> {
-    /// What follows from the counters: (name, value); `None` where the divisor is zero.
+    /// Values derived from the counters: (name, value); `None` if the divisor is zero.
     pub fn derived(&self) -> [(&'static str, Option<f64>); 4] {
         let KernelRecord { counters, cycles, .. } = self.0;
         let of = |part: u64, whole: u64| ratio(part as f64, whole as f64);

@@ -26,11 +26,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// Runs what the options ask for; returns what came of it, and the topology with everything written out.
+/// Runs what the options ask for; returns the result, and the topology with everything written out.
 ///
 /// # Errors
 ///
-/// Where the run cannot begin: a mistake in the topology, the workload or the options, or a system without means.
+/// If the run cannot begin: a mistake in the topology, the workload or the options, or a lack of resources.
 #[expect(clippy::disallowed_types, reason = "how long a run took is reported, not simulated")]
 pub fn run(options: &RunOptions, kinds: &[&'static UnitDefinition]) -> Result<(RunRecord, String), Failure> {
     let common = &options.simulation;
@@ -76,15 +76,15 @@ pub fn run(options: &RunOptions, kinds: &[&'static UnitDefinition]) -> Result<(R
     Ok((record, expanded))
 }
 
-/// What comes of a run on a thread of its own.
+/// The result of a run on a thread of its own.
 struct Watched {
     result: Result<RunResult, RequestError>,
     recording: Recording,
-    /// Was the check of the result interrupted?
+    /// Was the check of the result abandoned?
     check_given_up: bool,
 }
 
-/// Simulates; `None` where the interrupt came before the simulation began.
+/// Simulates; returns `None` if the run was interrupted before the simulation began.
 fn simulate_watched(
     request: SimulationRequest,
     mut recording: Recording,
@@ -134,13 +134,13 @@ pub fn nothing_ran(
     }
 }
 
-/// Refuses `--isa sass`; `instead` is what `--isa ptx` runs.
+/// Rejects `--isa sass`; `instead` is what `--isa ptx` runs.
 pub fn refuse_sass(options: &SimulationOptions, instead: &str) -> Result<(), Failure> {
     if options.isa != Isa::Sass {
         return Ok(());
     }
     let help = format!("--isa ptx, or auto, runs {instead}");
-    Err(Failure::sentence(ExitStatus::BadInput, "--isa sass: this version runs no SASS", Some(help)))
+    Err(Failure::sentence(ExitStatus::BadInput, "--isa sass: SASS is not supported yet", Some(help)))
 }
 
 /// Listens for signals, and for the end of the time that the options grant.
@@ -149,7 +149,7 @@ pub fn listen(options: &SimulationOptions) -> Result<Interrupt, Failure> {
         .map_err(|error| Failure::input(format_args!("cannot listen for Ctrl-C: {error}")))
 }
 
-/// How the engine is to run, as the options have it.
+/// Options of the engine.
 pub fn engine_options(
     options: &SimulationOptions,
     interrupt: Arc<AtomicBool>,
@@ -192,7 +192,7 @@ fn built_in_ptx(compiler: Compiler, options: &RunOptions, topology: &Topology) -
 }
 
 impl RunRecord {
-    /// The same, where the engine knows only that it was interrupted, with what did it.
+    /// Names the cause of an interrupt, which the engine does not know.
     pub fn ended_by(mut self, interrupt: &Interrupt) -> RunRecord {
         if self.ending == Ending::Interrupted {
             self.ending = interrupt.ending();
@@ -200,7 +200,7 @@ impl RunRecord {
         self
     }
 
-    /// What came of a simulation of `topology`.
+    /// The record of a simulation of `topology`.
     pub fn of(result: RunResult, topology: &Topology) -> RunRecord {
         let mut statistics = result.statistics;
         statistics.outcome = result.program;

@@ -55,7 +55,7 @@ fn mistakes_in_arguments_end_with_2_and_say_what_is_right() {
         (&["--topology", RING, "--thread", "3"][..], "'--threads'"),
         (&["--topology", RING, "--threads", "0"], "0 is not in 1..=1024"),
         (&["--topology", RING, "--format", "yaml"], "table, json, csv"),
-        (&["--topology", "v100_node", "--isa", "sass"], "runs no SASS"),
+        (&["--topology", "v100_node", "--isa", "sass"], "SASS is not supported yet"),
         (&["--topology", RING, "--set", "a.latency"], "expected PATH=VALUE"),
         (&["--topology", "v100_node", "--workload", "vectorad"], "vectoradd"),
         (&["--topology", "v100_node", "--workload", "lud:siz=3"], "size"),

@@ -83,7 +83,7 @@ fn ended(record: &RunRecord) -> String {
         Ending::Deadlock(_) => "partial: deadlock",
         Ending::ProgramKilled(_) => "partial: the program was killed",
         Ending::UnitBroken(_) => "partial: a unit broke a rule",
-        Ending::UnitPanic(_) => "partial: a bug of balar-actors",
+        Ending::UnitPanic(_) => "partial: a bug in balar-actors",
     };
     let problem = record.problem().map(|problem| format!("\n{:<11}{problem}", "problem")).unwrap_or_default();
     format!("{how}{verification}{problem}")

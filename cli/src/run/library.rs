@@ -11,9 +11,7 @@ const NAME: &str = "libbalar_cudart.so";
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The build had no shared library.
-    #[error(
-        "this balar-actors was built without {NAME}, so that it runs no programs: build it with cargo on x86-64 Linux"
-    )]
+    #[error("this balar-actors was built without {NAME} and cannot run programs: build it with cargo on x86-64 Linux")]
     NotEmbedded,
     /// The file cannot be written.
     #[error("cannot write {path}: {error}")]
