@@ -76,7 +76,7 @@ pub struct ModuleFunction {
     pub refused: Option<Arc<str>>,
 }
 
-/// What a module's variable is.
+/// A variable of a module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum VariableKind {
     /// `__device__`.
