@@ -25,7 +25,7 @@ use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
 /// Runs the program that the arguments of this process ask for. `own_units` are kinds of units that topologies can name
-/// beside the built-in ones ([`UNITS`]): a program of one's own passes its units here.
+/// in addition to the built-in ones ([`UNITS`]): your own program passes its units here.
 pub fn main(own_units: &[&'static UnitDefinition]) -> ExitStatus {
     heap::prefer_huge_pages();
     main_with(std::env::args_os(), own_units)
@@ -39,7 +39,7 @@ pub fn main_with(
     let arguments = match Arguments::try_parse_from(arguments) {
         Ok(arguments) => arguments,
         Err(error) => {
-            // Help and version go to stdout with code 0, mistakes to stderr with code 2. Where nobody reads them, nobody minds.
+            // Help and version go to stdout with code 0, mistakes to stderr with code 2. A closed stream is ignored.
             let _ = error.print();
             return if error.use_stderr() { ExitStatus::BadInput } else { ExitStatus::Done };
         }
@@ -52,12 +52,12 @@ pub fn main_with(
             failure.show();
             failure.status
         }
-        // The hook has said what and where.
+        // The panic hook has already reported it.
         Err(_) => ExitStatus::Bug,
     }
 }
 
-/// A panic is a bug of ours: says so, and where to take it.
+/// A panic is a bug in balar-actors: the hook says so, and asks for a report.
 fn report_panics() {
     let standard = panic::take_hook();
     panic::set_hook(Box::new(move |panic| {
@@ -78,7 +78,7 @@ fn start_log() {
         }
     };
     let layer = tracing_subscriber::fmt::layer().with_writer(io::stderr).with_ansi(io::stderr().is_terminal());
-    // Fails only where a log is set already, in a program that embeds this one.
+    // This fails only if a program that embeds this one has installed a log already.
     let _ = tracing_subscriber::registry().with(layer).with(filter).try_init();
 }
 
@@ -171,7 +171,7 @@ fn manual() -> io::Result<String> {
     String::from_utf8(page).map_err(io::Error::other)
 }
 
-/// Width to fold tables at: that of the terminal, where stdout is one.
+/// The width at which tables are folded: that of the terminal, if stdout is one.
 fn width() -> Option<u16> {
     output::terminal_width(&io::stdout())
 }
@@ -214,7 +214,7 @@ fn main_job(options: &RunOptions, kinds: &[&'static UnitDefinition]) -> Result<E
     Ok(record.status())
 }
 
-/// Runs, writes the artefacts that were asked for, and says on stderr what went wrong.
+/// Runs, writes the requested artefacts, and reports problems on stderr.
 fn simulated(options: &RunOptions, kinds: &[&'static UnitDefinition]) -> Result<RunRecord, Failure> {
     prepare(&options.simulation)?;
     let (record, expanded) = simulate::run(options, kinds)?;
@@ -222,18 +222,18 @@ fn simulated(options: &RunOptions, kinds: &[&'static UnitDefinition]) -> Result<
     Ok(record)
 }
 
-/// Makes the folder for the artefacts, where one is named.
+/// Creates the folder for the artefacts, if one is named.
 fn prepare(options: &SimulationOptions) -> Result<(), Failure> {
     options.output.as_deref().map_or(Ok(()), folder::prepare).map_err(Failure::input)
 }
 
-/// Writes the artefacts that were asked for, and says on stderr what went wrong.
+/// Writes the requested artefacts, and reports problems on stderr.
 fn tell(record: &RunRecord, expanded: &str, options: &SimulationOptions) -> Result<(), Failure> {
     if let Some(path) = &options.output {
         folder::write(path, record, expanded).map_err(Failure::input)?;
     }
     if let Some(outcome) = &record.statistics.outcome {
-        // What kernels print is no part of the result. Nobody minds where nobody reads it.
+        // The output of kernels is not part of the result. A closed stderr is ignored.
         let _ = io::Write::write_all(&mut io::stderr(), &outcome.printed);
     }
     if let Some(problem) = record.problem() {
@@ -247,7 +247,7 @@ fn tell(record: &RunRecord, expanded: &str, options: &SimulationOptions) -> Resu
     Ok(())
 }
 
-/// A run that may be compared: one that ended by itself, or at a simulated time.
+/// A run that can be compared with a snapshot: one that ended by itself, or at a simulated time.
 fn comparable(
     options: &RunOptions,
     kinds: &[&'static UnitDefinition],

@@ -12,13 +12,13 @@ use std::time::Duration;
 /// Exit codes, for `--help`.
 const EXIT_CODES: &str = "\
 Exit codes:
-  0    done, and the result verified or without a check
+  0    done; the result is verified, or the workload has no check
   1    the run ended but its result is wrong, or a snapshot differs
   2    bad arguments, topology, PTX or trace
   3    the simulated program failed: a CUDA error, a trap, an illegal address
   4    deadlock, or the limit of --max-wall
   5    a unit that does not come with balar-actors broke a rule
-  70   a bug of balar-actors
+  70   a bug in balar-actors
   130  ended by Ctrl-C; the statistics so far are written
   143  ended by SIGTERM; the statistics so far are written
 
@@ -26,20 +26,20 @@ A topology is a path or the name of one that is built in (v100_node). RUST_LOG=d
 
 /// What `run --help` adds.
 const RUN_HELP: &str = "\
-The program is linked with the shared CUDA runtime (nvcc -cudart shared) and carries PTX. Its exit code is that of this
-command (128 + N where signal N kills it); 2, 4, 5 and 70 are this command's own. The statistics follow on stderr, or are
-written into the folder of --output. At --stop-at, --max-wall and the second Ctrl-C, the program's CUDA calls fail and
-it is ended.";
+The program must be linked with the shared CUDA runtime (nvcc -cudart shared) and contain PTX. This command returns its exit
+code (128 + N if signal N kills it); 2, 4, 5 and 70 are this command's own. The statistics follow on stderr, or are written
+into the folder of --output. At --stop-at, --max-wall and the second Ctrl-C, the program's CUDA calls fail, and it is
+terminated.";
 
-const OVERRIDE_HELP: &str = "Override one parameter: 'gpu.sm[*].clock=1800 MHz', 'gpu.sm[*].latencies.integer=7'; 'gpu.clock=1500 MHz' sets that of \
-                             every unit of the GPU that has the clock of its CTA scheduler (repeatable)";
+const OVERRIDE_HELP: &str = "Override one parameter: 'gpu.sm[*].clock=1800 MHz', 'gpu.sm[*].latencies.integer=7'; 'gpu.clock=1500 MHz' sets the \
+                             clock of the GPU's CTA scheduler and of all its units with the same clock (repeatable)";
 
 /// The hidden subcommand.
 pub const CLEAR_AWAY: &str = "clear-away";
 
 /// Simulates a node of CPUs and GPUs and the CUDA program that runs on it.
 ///
-/// Without a subcommand: runs the topology's own workload and prints what came of it.
+/// Without a subcommand, it runs the topology's own workload and prints the result.
 #[derive(Debug, Parser)]
 #[command(
     name = "balar-actors",
@@ -49,7 +49,7 @@ pub const CLEAR_AWAY: &str = "clear-away";
     args_conflicts_with_subcommands = true
 )]
 pub struct Arguments {
-    /// What to do instead of the main job.
+    /// The subcommand; without one, the main job runs.
     #[command(subcommand)]
     pub command: Option<Command>,
     /// Options of the main job.
@@ -57,13 +57,13 @@ pub struct Arguments {
     pub run: RunOptions,
 }
 
-/// What to do instead of the main job.
+/// The subcommand; without one, the main job runs.
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Run a CUDA program, unmodified, on the simulated node
     #[command(after_help = RUN_HELP)]
     Run(ProgramOptions),
-    /// Run a recorded program again without it: a trace of --record, or one of Balar
+    /// Replay a recorded program: a trace of --record, or one of Balar
     Replay(ReplayOptions),
     /// Remove the folder of a run when its simulator has been killed
     #[command(name = CLEAR_AWAY, hide = true)]
@@ -133,7 +133,7 @@ pub enum TopologyCommand {
         /// Write the picture to this file instead of standard output
         #[arg(long, value_name = "FILE")]
         output: Option<PathBuf>,
-        /// What to draw it in; by default SVG into a file, DOT into one that ends in .dot or .gv and on standard output
+        /// Format of the picture; the default is DOT for files that end in .dot or .gv and for standard output, SVG for other files
         #[arg(long, value_enum)]
         format: Option<GraphFormat>,
     },
@@ -153,12 +153,12 @@ pub struct TopologyOptions {
 /// Subcommands on a snapshot.
 #[derive(Debug, Subcommand)]
 pub enum SnapshotCommand {
-    /// Run, and show what differs from FILE, by row of units (--details: by unit); exit code 1 where something does
+    /// Run, and show what differs from FILE, by row of units (--details: by unit); exit code 1 if anything differs
     Check {
         /// The run and the file.
         #[command(flatten)]
         options: SnapshotOptions,
-        /// Let numbers move by so many percent of their pinned value
+        /// Accept numbers that differ from their pinned value by at most this percentage
         #[arg(long, value_name = "PERCENT", default_value_t = 0.0, value_parser = percent)]
         tolerance: f64,
     },
@@ -199,10 +199,10 @@ pub struct ProgramOptions {
     /// Options of every run.
     #[command(flatten)]
     pub simulation: SimulationOptions,
-    /// Show progress, although the program writes to the same terminal
+    /// Show progress even though the program writes to the same terminal
     #[arg(long)]
     pub progress: bool,
-    /// Size of the pages of memory, shared with the program, that its data crosses in
+    /// Size of the pages of shared memory through which the program's data is transferred
     #[arg(long, value_name = "BYTES", default_value = "4 KiB", value_parser = page_bytes)]
     pub tunnel_page: Bytes,
     /// The program and its arguments
@@ -216,13 +216,13 @@ pub struct ReplayOptions {
     /// Options of every run.
     #[command(flatten)]
     pub simulation: SimulationOptions,
-    /// Replay the trace of a run that did not come to its end, as far as it goes
+    /// Replay the trace of an unfinished run as far as it goes
     #[arg(long)]
     pub partial: bool,
-    /// Do not compare the data that the device computes: for programs whose results depend on time, on another topology
+    /// Do not compare the data that the device computes (for programs whose results depend on timing)
     #[arg(long)]
     pub unchecked: bool,
-    /// For traces of Balar: take the code from this PTX file or CUDA executable, not from the folder (repeatable)
+    /// For traces of Balar: read the code from this PTX file or CUDA executable instead of the folder (repeatable)
     #[arg(long, value_name = "FILE")]
     pub ptx: Vec<PathBuf>,
     /// The folder of the trace
@@ -239,7 +239,7 @@ pub struct SimulationOptions {
     /// Overrides of single parameters.
     #[arg(long = "set", value_name = "PATH=VALUE", help = OVERRIDE_HELP)]
     pub set: Vec<Override>,
-    /// Threads to simulate with; the result does not depend on it
+    /// Threads of the simulation; the result does not depend on their number
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub threads: u16,
     /// Which code of a kernel to run
@@ -260,7 +260,7 @@ pub struct SimulationOptions {
     /// End at this simulated time, such as '20 us'; the statistics so far are written
     #[arg(long, value_name = "TIME")]
     pub stop_at: Option<SimTime>,
-    /// Give up after so many seconds of real time (exit code 4); the statistics so far are written
+    /// Give up after this many seconds of real time (exit code 4); the statistics so far are written
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub max_wall: Option<Duration>,
     /// Show no progress
@@ -275,11 +275,11 @@ pub enum Isa {
     Ptx,
     /// The machine code of the GPU.
     Sass,
-    /// The best that there is.
+    /// The best code available.
     Auto,
 }
 
-/// A compiler whose PTX a built-in workload has.
+/// A compiler that has built the PTX of built-in workloads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Compiler {
     /// NVRTC of CUDA 12: what runs by default.
@@ -293,7 +293,7 @@ pub enum Compiler {
 /// What a run prints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Format {
-    /// To read: a summary, or what --details, --show and --metrics select.
+    /// A summary to read, or what --details, --show and --metrics select.
     Table,
     /// The result document.
     Json,
@@ -310,7 +310,7 @@ pub enum CatalogueFormat {
     Json,
 }
 
-/// What a topology is drawn in.
+/// Format of a picture of a topology.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum GraphFormat {
     /// A graph of the rows of units, for Graphviz

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 /// How the program ends, as its caller sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExitStatus {
-    /// Done, and the result verified or without a check; also a run that `--stop-at` ended on request.
+    /// Done, and the result is verified or has no check; also a run that `--stop-at` ended on request.
     Done,
     /// The run ended but its result is wrong, or a snapshot differs.
     Wrong,
@@ -15,15 +15,15 @@ pub enum ExitStatus {
     ProgramFailed,
     /// Deadlock, or the limit of `--max-wall`.
     DeadlockOrLimit,
-    /// A unit that does not come with the simulator broke a rule.
+    /// A unit of the user's own broke a rule.
     UnitBroken,
     /// A bug of balar-actors.
     Bug,
-    /// Ended by Ctrl-C: 128 + SIGINT, as shells have it.
+    /// Ended by Ctrl-C: 128 + SIGINT, as in shells.
     Interrupted,
     /// Ended by SIGTERM: 128 + SIGTERM.
     Terminated,
-    /// That of the program that `run` has run; 128 + N where signal N killed it.
+    /// The exit code of the program that `run` ran; 128 + N if signal N killed it.
     OfProgram(u8),
 }
 

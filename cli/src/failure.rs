@@ -1,4 +1,4 @@
-//! What ends the program without a result, and how it is said on stderr.
+//! Failures that end the program without a result, and how they are reported on stderr.
 
 use crate::exit::ExitStatus;
 use crate::output;
@@ -14,7 +14,7 @@ pub struct Failure {
     report: Box<dyn Diagnostic + Send + Sync>,
 }
 
-/// A sentence, with a way out where there is one.
+/// A sentence, with a remedy if there is one.
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
 struct Sentence {
@@ -29,12 +29,12 @@ impl Diagnostic for Sentence {
 }
 
 impl Failure {
-    /// A mistake of the user that is a sentence.
+    /// A mistake of the user, as a sentence.
     pub fn input(message: impl fmt::Display) -> Failure {
         Failure::sentence(ExitStatus::BadInput, message, None)
     }
 
-    /// A mistake of the user with a way out.
+    /// A mistake of the user with a remedy.
     pub fn mistake(message: impl fmt::Display, help: impl Into<String>) -> Failure {
         Failure::sentence(ExitStatus::BadInput, message, Some(help.into()))
     }
@@ -44,7 +44,7 @@ impl Failure {
         Failure { status: ExitStatus::BadInput, report: Box::new(report) }
     }
 
-    /// A bug of ours.
+    /// A bug in balar-actors.
     pub fn bug(message: impl fmt::Display) -> Failure {
         Failure::sentence(ExitStatus::Bug, message, Some(BUG.to_owned()))
     }
@@ -54,12 +54,12 @@ impl Failure {
         Failure { status, report: Box::new(Sentence { message: message.to_string(), help }) }
     }
 
-    /// Says it on stderr, with colours where that is a terminal.
+    /// Reports it on stderr, with colours if that is a terminal.
     pub fn show(&self) {
         let mut stderr = io::stderr().lock();
         let theme = if stderr.is_terminal() { GraphicalTheme::unicode() } else { GraphicalTheme::unicode_nocolor() };
         let width = output::terminal_width(&stderr).map_or(PIPE_WIDTH, usize::from);
-        // Nobody is left to tell where stderr is gone.
+        // If stderr is closed, nobody can be told.
         let _ = stderr.write_all(self.text(theme, width).as_bytes());
     }
 
@@ -74,12 +74,12 @@ impl Failure {
     }
 }
 
-/// Columns of a report that goes to no terminal.
+/// Columns of a report that does not go to a terminal.
 const PIPE_WIDTH: usize = 120;
 
 /// What to do about a bug.
 pub const BUG: &str =
-    "this is a bug of balar-actors: please report it with the command line, the topology and this text";
+    "this is a bug in balar-actors: please report it with the command line, the topology and this text";
 
 /// What to do about a unit of the user's own that broke a rule.
 pub const UNIT_BROKEN: &str = "help: this unit does not come with balar-actors: a test on balar_actors::prototyping::MemoryBench shows which \
@@ -99,9 +99,9 @@ fn sentences(report: &dyn Diagnostic) -> String {
     text
 }
 
-/// Says `text` on stderr.
+/// Prints `text` on stderr.
 pub fn say(text: impl fmt::Display) {
-    // Nobody is left to tell where stderr is gone.
+    // If stderr is closed, nobody can be told.
     let _ = writeln!(io::stderr(), "{text}");
 }
 

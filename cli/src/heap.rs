@@ -3,8 +3,8 @@
 //! The state of a simulated node is larger than the processor's caches and looked at all over, so that the way from an address to its
 //! page costs as much as the rest of a cache miss. With pages of 2 MiB, streaming through memory simulates 1.1 times as fast.
 
-/// Lets the heap of this process, as far as it comes from the C library, lie on huge pages. To be called before threads are started.
-/// Where the system refuses, all is slower and otherwise the same.
+/// Places the C library's heap of this process on huge pages. Must be called before threads are started. If the system refuses, the
+/// simulation is slower and otherwise the same.
 pub fn prefer_huge_pages() {
     #[cfg(all(target_os = "linux", target_env = "gnu", target_pointer_width = "64"))]
     glibc::prefer_huge_pages();
@@ -33,7 +33,7 @@ mod glibc {
         if !set {
             return;
         }
-        // The first block that does not fit into the heap as it is makes it grow by a step.
+        // The first block that does not fit the present heap makes it grow by a step.
         drop(std::hint::black_box(Vec::<u8>::with_capacity(huge_pages::BYTES)));
         // SAFETY: this only asks where the heap ends.
         let end = unsafe { libc::sbrk(0) }.cast::<u8>();

@@ -1,5 +1,5 @@
-//! What ends a run early from outside: Ctrl-C, SIGTERM, and the limit of real time. The first ends it cleanly, with the statistics so far;
-//! a second signal ends the program at once.
+//! Events that end a run early: Ctrl-C, SIGTERM, and the limit of real time. The first one ends it cleanly, with the statistics so far; a
+//! second signal ends the program at once.
 
 use crate::exit::ExitStatus;
 use crate::failure::say;
@@ -18,7 +18,7 @@ const CTRL_C: u8 = 1;
 const TERMINATE: u8 = 2;
 const WALL_LIMIT: u8 = 3;
 
-/// Whether a run is to end, and why.
+/// Whether a run must end, and why.
 #[derive(Clone, Debug, Default)]
 pub struct Interrupt {
     /// Ends the run when it is set.
@@ -36,7 +36,7 @@ impl Interrupt {
         let interrupt = Interrupt::default();
         let own = interrupt.clone();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        // Taken before the thread starts: no signal after the return of this function is missed.
+        // Registered before the thread starts, so that no signal is missed after this function returns.
         let (mut ctrl_c, mut terminate) = {
             let _inside = runtime.enter();
             (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?)
@@ -68,7 +68,7 @@ impl Interrupt {
         Ok(interrupt)
     }
 
-    /// Ends the run for this cause, unless another one came before.
+    /// Ends the run for this cause, unless there was an earlier one.
     fn end(&self, cause: u8) -> bool {
         let first = self.cause.compare_exchange(NONE, cause, Ordering::Relaxed, Ordering::Relaxed).is_ok();
         self.flag.store(true, Ordering::Relaxed);

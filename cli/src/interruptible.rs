@@ -1,4 +1,4 @@
-//! A run that ends at once where it is interrupted: also while a workload fills its arrays, or checks its result.
+//! Runs that end promptly when they are interrupted, even while a workload fills its arrays or checks its result.
 
 use crate::interrupt::Interrupt;
 use balar_host::call::CallResult;
@@ -14,13 +14,13 @@ use std::time::Duration;
 
 /// Time between two looks at the interrupt.
 const PERIOD: Duration = Duration::from_millis(50);
-/// Looks after which what goes on is given up. Loading that is almost done may end.
+/// Looks after which work in progress is abandoned. Loading that is almost done can finish within this time.
 const PATIENCE: u32 = 6;
-/// Stack of a thread that loads and simulates: as much as that of a program's first thread.
+/// Stack of a thread that loads and simulates: the same as that of a program's first thread.
 const STACK_BYTES: usize = 8 << 20;
 
-/// Runs `work` on a thread of its own. `None` where the interrupt came and `may_be_left` holds: then nobody waits for the thread, which
-/// ends with the process.
+/// Runs `work` on a thread of its own. Returns `None` if the run was interrupted while `may_be_left` holds: the thread is then abandoned
+/// and ends with the process.
 ///
 /// # Errors
 ///
@@ -37,7 +37,7 @@ pub fn run<T: Send + 'static>(
     let (sender, receiver) = mpsc::channel();
     let builder = thread::Builder::new().name("simulation".to_owned()).stack_size(STACK_BYTES);
     let worker = builder.spawn(move || {
-        // Nobody listens where the work was left.
+        // The receiver is gone if the work was abandoned.
         let _ = sender.send(work());
     })?;
     let mut looks = 0;
@@ -59,7 +59,7 @@ pub fn run<T: Send + 'static>(
     }
 }
 
-/// A host whose check of its result can be given up.
+/// A host whose check of its result can be abandoned.
 pub struct InterruptibleHost {
     inner: Arc<Mutex<Box<dyn Host>>>,
     interrupt: Interrupt,
@@ -67,7 +67,7 @@ pub struct InterruptibleHost {
 }
 
 impl InterruptibleHost {
-    /// `inner`; `given_up` is set where its check is.
+    /// Wraps `inner`; `given_up` is set if its check is abandoned.
     pub fn new(inner: Box<dyn Host>, interrupt: Interrupt, given_up: Arc<AtomicBool>) -> InterruptibleHost {
         InterruptibleHost { inner: Arc::new(Mutex::new(inner)), interrupt, given_up }
     }
@@ -115,13 +115,13 @@ impl Host for InterruptibleHost {
                 self.given_up.store(true, Ordering::Relaxed);
                 Verification::NotChecked
             }
-            // Without a thread it is checked here.
+            // If there is no thread for it, the result is checked here.
             Err(_) => self.inner().verification(),
         }
     }
 
     fn measurements(&self) -> Vec<Measurement> {
-        // The check that was given up still has the program.
+        // An abandoned check still holds the program.
         if self.given_up.load(Ordering::Relaxed) { Vec::new() } else { self.inner().measurements() }
     }
 }
@@ -130,7 +130,7 @@ impl Host for InterruptibleHost {
 mod tests {
     use super::*;
 
-    /// A program whose check has no end.
+    /// A program whose check never ends.
     struct Endless;
 
     impl Host for Endless {

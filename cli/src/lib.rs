@@ -23,3 +23,4 @@ pub mod rollup;
 pub mod run;
 pub mod simulate;
 pub mod snapshot;
+pub mod unfinished;

@@ -1,4 +1,4 @@
-//! What a summary has to know of the node beside its counters: clocks, and how much the L1 can deliver.
+//! What a summary has to know of the node beside its counters: clocks, and how much the L1 and the crossbar can deliver.
 
 use crate::rollup::pattern;
 use balar_actors::topology::{ExpandedUnit, Topology};
@@ -10,6 +10,18 @@ use std::collections::BTreeMap;
 pub struct NodeFacts {
     clocks: BTreeMap<String, Option<Frequency>>,
     l1_sectors_per_cycle: BTreeMap<String, Option<u64>>,
+    crossbars: BTreeMap<String, Option<CrossbarFacts>>,
+}
+
+/// What a crossbar is made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CrossbarFacts {
+    /// Bytes of a flit.
+    pub flit_bytes: u64,
+    /// Outputs towards slices.
+    pub slices: u64,
+    /// Outputs towards requesters.
+    pub requesters: u64,
 }
 
 impl NodeFacts {
@@ -18,7 +30,13 @@ impl NodeFacts {
         NodeFacts {
             clocks: collect(topology, |unit| unit.parameter("clock")?.trim_matches('"').parse().ok()),
             l1_sectors_per_cycle: collect(topology, |unit| unit.parameter("l1_sectors_per_cycle")?.parse().ok()),
+            crossbars: crossbars(topology),
         }
+    }
+
+    /// The crossbars of a row.
+    pub fn crossbar(&self, location: &str) -> Option<CrossbarFacts> {
+        self.crossbars.get(location).copied().flatten()
     }
 
     /// The clock of the units at `location`, a path or part of a unit with or without indices.
@@ -37,6 +55,24 @@ impl NodeFacts {
     pub fn l1_sectors_per_cycle(&self, location: &str) -> Option<u64> {
         self.l1_sectors_per_cycle.get(location).copied().flatten()
     }
+}
+
+fn crossbars(topology: &Topology) -> BTreeMap<String, Option<CrossbarFacts>> {
+    let mut outputs: BTreeMap<&str, [u64; 2]> = BTreeMap::new();
+    for end in topology.wires.iter().flat_map(|wire| [wire.a, wire.b]) {
+        let unit = &topology.units[end.unit.0 as usize];
+        let [slices, requesters] = outputs.entry(&unit.path).or_default();
+        match end.port {
+            "slice" => *slices += 1,
+            "sm" | "copy" => *requesters += 1,
+            _ => {}
+        }
+    }
+    collect(topology, |unit| {
+        let flit_bytes = unit.parameter("flit_bytes")?.parse().ok()?;
+        let [slices, requesters] = outputs.get(unit.path.as_str()).copied().unwrap_or_default();
+        Some(CrossbarFacts { flit_bytes, slices, requesters })
+    })
 }
 
 fn collect<T: Copy + PartialEq>(

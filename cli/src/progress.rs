@@ -1,8 +1,10 @@
 //! The progress line: on a terminal only, from the engine's live board.
 
+use crate::output::kernel_table::readable_name;
 use balar_actors::engine::LiveBoard;
+use balar_experiments::PLANNED_CTAS;
 use balar_protocol::SimTime;
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::{HumanDuration, ProgressBar, ProgressStyle};
 use std::io::{self, IsTerminal};
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread::JoinHandle;
@@ -11,14 +13,14 @@ use std::time::Duration;
 /// Time between two looks at the board.
 const PERIOD: Duration = Duration::from_millis(100);
 
-/// A line on stderr that shows how far a run is. It goes when it is dropped.
+/// A line on stderr that shows the progress of a run. It disappears when this is dropped.
 #[derive(Debug)]
 pub struct Progress {
     display: Option<(Sender<()>, JoinHandle<()>)>,
 }
 
 impl Progress {
-    /// Shows `board` until the end of its life, where stderr is a terminal and the user has not asked for quiet.
+    /// Shows `board` until this is dropped, if stderr is a terminal and the user has not asked for quiet.
     pub fn show(board: &LiveBoard, quiet: bool) -> Progress {
         if quiet || !io::stderr().is_terminal() {
             return Progress { display: None };
@@ -29,11 +31,11 @@ impl Progress {
             let bar = ProgressBar::new(0).with_style(style(false));
             while let Err(RecvTimeoutError::Timeout) = ended.recv_timeout(PERIOD) {
                 let state = State::of(&board);
-                if bar.length() != state.ctas.map(|(_, total)| total) {
-                    bar.set_style(style(state.ctas.is_some()));
-                    bar.set_length(state.ctas.map_or(0, |(_, total)| total));
+                if let Some(planned) = state.planned.filter(|planned| bar.length() != Some(*planned)) {
+                    bar.set_style(style(true));
+                    bar.set_length(planned);
                 }
-                bar.set_position(state.ctas.map_or(0, |(done, _)| done));
+                bar.set_position(state.done);
                 bar.set_message(state.text(bar.elapsed()));
             }
             bar.finish_and_clear();
@@ -47,42 +49,51 @@ impl Drop for Progress {
     fn drop(&mut self) {
         if let Some((end, thread)) = self.display.take() {
             drop(end);
-            // It has nothing to give back; where it panicked, its hook has said so.
+            // The thread returns nothing, and the panic hook reports a panic.
             let _ = thread.join();
         }
     }
 }
 
 fn style(with_bar: bool) -> ProgressStyle {
-    let template = if with_bar { "{spinner} [{bar:24}] {pos}/{len} CTAs, {wide_msg}" } else { "{spinner} {wide_msg}" };
+    let template =
+        if with_bar { "{spinner} [{bar:24}] {pos}/{len} CTAs, {wide_msg}" } else { "{spinner} {pos} CTAs, {wide_msg}" };
     ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar()).progress_chars("=> ")
 }
 
-/// What the board says at one moment.
+/// The contents of the board at one moment.
 #[derive(Debug, PartialEq, Eq)]
 struct State {
     time: SimTime,
     messages: u64,
     kernel: Option<String>,
-    ctas: Option<(u64, u64)>,
+    /// CTAs that have ended.
+    done: u64,
+    /// CTAs of all launches, if known: built-in workloads know them in advance, programs do not.
+    planned: Option<u64>,
 }
 
 impl State {
-    /// Reads the gauges `<scheduler>.ctas_done` and `<scheduler>.ctas_total` and the text `<scheduler>.kernel` of every
-    /// scheduler that shows them.
+    /// Reads the gauge `<scheduler>.ctas_done` and the text `<scheduler>.kernel` of every scheduler that shows them, and the plan of a
+    /// built-in workload.
     fn of(board: &LiveBoard) -> State {
         let gauges = board.values();
-        let sum = |suffix: &str| {
-            gauges.iter().filter(|(name, _)| name.ends_with(suffix)).map(|(_, value)| *value).reduce(|a, b| a + b)
-        };
-        let schedulers = gauges.iter().filter_map(|(name, _)| name.strip_suffix(".ctas_total"));
-        let kernels: Vec<String> = schedulers.filter_map(|path| board.text(&format!("{path}.kernel"))).collect();
+        let schedulers = || gauges.iter().filter_map(|(name, value)| Some((name.strip_suffix(".ctas_done")?, *value)));
+        let kernels = schedulers().filter_map(|(path, _)| board.text(&format!("{path}.kernel")));
+        let kernels: Vec<String> = kernels.map(|name| readable_name(&name)).collect();
         State {
             time: board.time(),
             messages: board.messages(),
             kernel: (!kernels.is_empty()).then(|| kernels.join(", ")),
-            ctas: sum(".ctas_done").zip(sum(".ctas_total")).filter(|(_, total)| *total > 0),
+            done: schedulers().map(|(_, done)| done).sum(),
+            planned: board.value(PLANNED_CTAS).filter(|planned| *planned > 0),
         }
+    }
+
+    /// An estimate of the remaining real time: the remaining CTAs take as long as those that have ended.
+    fn left(&self, elapsed: Duration) -> Option<Duration> {
+        let to_come = self.planned?.checked_sub(self.done)?;
+        (self.done > 0).then(|| elapsed.mul_f64(to_come as f64 / self.done as f64))
     }
 
     fn text(&self, elapsed: Duration) -> String {
@@ -93,10 +104,9 @@ impl State {
             simulated / seconds,
             self.messages as f64 / seconds
         );
-        match &self.kernel {
-            Some(kernel) => format!("{kernel}, {rates}"),
-            None => rates,
-        }
+        let left = self.left(elapsed).map(|left| format!("about {} left", HumanDuration(left)));
+        let parts = left.into_iter().chain(self.kernel.clone()).chain([rates]);
+        parts.collect::<Vec<_>>().join(", ")
     }
 }
 
@@ -107,15 +117,25 @@ mod tests {
     #[test]
     fn the_board_is_put_in_words() {
         let board = LiveBoard::default();
-        assert_eq!(State::of(&board).ctas, None);
+        assert_eq!(State::of(&board).done, 0);
         board.gauge("gpu.scheduler.ctas_done").set(3);
-        board.gauge("gpu.scheduler.ctas_total").set(8);
         board.gauge("gpu2.scheduler.ctas_done").set(1);
-        board.gauge("gpu2.scheduler.ctas_total").set(2);
-        board.set_text("gpu.scheduler.kernel", "lud_internal");
+        board.set_text("gpu.scheduler.kernel", "_Z5scaleIfEvPT_i");
         let state = State::of(&board);
-        assert_eq!(state.ctas, Some((4, 10)));
-        assert_eq!(state.text(Duration::from_secs(2)), "lud_internal, 0.0 us, 0.0 us/s, 0 messages/s");
+        assert_eq!((state.done, state.planned), (4, None));
+        assert_eq!(state.text(Duration::from_secs(2)), "scale<float>, 0.0 us, 0.0 us/s, 0 messages/s");
+    }
+
+    #[test]
+    fn what_is_left_is_estimated_where_the_total_is_known() {
+        let board = LiveBoard::default();
+        board.gauge(PLANNED_CTAS).set(10);
+        assert_eq!(State::of(&board).left(Duration::from_secs(8)), None, "nothing is known of a CTA yet");
+        board.gauge("gpu.scheduler.ctas_done").set(4);
+        // Four took 8 s, so the other six take 12 s.
+        assert_eq!(State::of(&board).left(Duration::from_secs(8)), Some(Duration::from_secs(12)));
+        let text = State::of(&board).text(Duration::from_secs(8));
+        assert!(text.starts_with("about 12 seconds left, "), "{text}");
     }
 
     #[test]

@@ -33,7 +33,7 @@ struct KernelEntry {
     errors: Vec<String>,
 }
 
-/// Where the variables of a module are taken to be: any addresses do, since nothing runs.
+/// Addresses of a module's variables: any will do, since nothing runs.
 const FIRST_ADDRESS: u64 = 0x7f00_0000_0000;
 
 /// Lists the kernels of `files`; gives what goes to stdout. Errors go to stderr, and end with [`ExitStatus::BadInput`].

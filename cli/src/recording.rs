@@ -40,7 +40,7 @@ impl Recording {
         Ok(Box::new(recorder))
     }
 
-    /// Says in the trace and on stderr that it ends before the program did, where the run came to no end.
+    /// Notes in the trace, and reports on stderr, that it ends before the program did, if the run did not complete.
     pub fn report_ending(&self, record: &RunRecord) {
         let Some(folder) = self.folder.as_ref().filter(|_| record.ending != Ending::Completed) else { return };
         let cause = record.problem();
@@ -50,11 +50,11 @@ impl Recording {
         }
         let folder = folder.display();
         say(format_args!(
-            "the trace in {folder} ends where the run did: `replay --partial` takes it as far as it goes"
+            "the trace in {folder} ends where the run did: `replay --partial` replays it as far as it goes"
         ));
     }
 
-    /// Says on stderr where the recording was given up. The run itself is none the worse.
+    /// Reports on stderr if the recording was abandoned. This does not affect the run itself.
     pub fn report(&self) {
         if let Some(error) = self.state.as_ref().and_then(RecordingState::take_error) {
             say(format_args!("error: the trace is unfinished: {error}"));

@@ -1,22 +1,27 @@
-//! Replaying what was recorded of a program, or a trace of Balar.
+//! Replays of recorded programs and of Balar's traces.
 
 use crate::arguments::ReplayOptions;
 use crate::exit::ExitStatus;
 use crate::failure::{Failure, say};
+use crate::interrupt::Interrupt;
+use crate::interruptible;
 use crate::node;
 use crate::progress::Progress;
 use crate::recording::Recording;
 use crate::result::RunRecord;
-use crate::simulate::{engine_options, listen, refuse_sass};
+use crate::simulate::{engine_options, listen, nothing_ran, refuse_sass};
 use balar_actors::catalogue::UnitDefinition;
-use balar_actors::engine::LiveBoard;
-use balar_actors::simulation::{HostSurroundings, InitialCode, simulate_host_with_code};
-use balar_actors::topology;
+use balar_actors::engine::{LiveBoard, RunOptions};
+use balar_actors::simulation::{HostSurroundings, InitialCode, RunResult, SimulationError, simulate_host_with_code};
+use balar_actors::topology::{self, Topology};
 use balar_host::Host;
 use balar_host::trace::{BalarError, BalarReplay, BalarTrace, Header, LineError, Replay, Trace, TraceError};
 use miette::{Diagnostic, LabeledSpan, NamedSource, SourceCode};
 use std::fmt;
 use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A trace of either kind.
 enum Recorded {
@@ -24,17 +29,69 @@ enum Recorded {
     Balar(BalarTrace),
 }
 
-/// Replays a trace; returns what came of it, and the topology with everything written out.
+/// Replays a trace; returns the result, and the topology with everything written out.
 ///
 /// # Errors
 ///
 /// Where the replay cannot begin: a damaged trace, a mistake in the topology or the options.
+#[expect(clippy::disallowed_types, reason = "how long a run took is reported, not simulated")]
 pub fn run(options: &ReplayOptions, kinds: &[&'static UnitDefinition]) -> Result<(RunRecord, String), Failure> {
     let common = &options.simulation;
     refuse_sass(common, "the same kernels from their PTX")?;
-    let interrupt = listen(common)?;
     let topology = node::load(common.topology.as_deref().unwrap_or_default(), &common.set, kinds)?;
     common.selection.check(&topology)?;
+    // A topology may come from a pipe: until it is read, signals end the process as they do by default.
+    let interrupt = listen(common)?;
+    let board = LiveBoard::default();
+    let progress = Progress::show(&board, common.quiet);
+    let begun = std::time::Instant::now();
+    let watched = replay_watched(options, &topology, &board, &interrupt);
+    drop(progress);
+    let record = match watched.map_err(|error| Failure::input(format_args!("cannot start a thread: {error}")))? {
+        Some(replayed) => {
+            let Replayed { result, header, recording } = replayed?;
+            recording.report();
+            let mut record = RunRecord::of(result.map_err(Failure::from)?, &topology).ended_by(&interrupt);
+            recording.report_ending(&record);
+            (record.workload, record.parameters) = (header.program, header.parameters);
+            record
+        }
+        None => {
+            let program = (options.trace.display().to_string(), Vec::new());
+            nothing_ran(program, common, &topology, &interrupt, begun.elapsed())
+        }
+    };
+    Ok((record, topology::show(&topology, None)))
+}
+
+/// What comes of a replay.
+struct Replayed {
+    result: Result<RunResult, SimulationError>,
+    header: Header,
+    recording: Recording,
+}
+
+/// Reads the trace and replays it on a thread of its own; `None` where the interrupt came before the simulation began.
+fn replay_watched(
+    options: &ReplayOptions,
+    topology: &Topology,
+    board: &LiveBoard,
+    interrupt: &Interrupt,
+) -> io::Result<Option<Result<Replayed, Failure>>> {
+    let begun = Arc::<AtomicBool>::default();
+    let engine_options = engine_options(&options.simulation, interrupt.flag.clone(), board);
+    let (options, topology, begins) = (options.clone(), topology.clone(), begun.clone());
+    let work = move || replay(&options, &topology, engine_options, &begins);
+    interruptible::run(interrupt, || !begun.load(Ordering::Relaxed), work)
+}
+
+/// Reads the trace and replays it; `begins` is set when everything is read and the simulation begins.
+fn replay(
+    options: &ReplayOptions,
+    topology: &Topology,
+    engine_options: RunOptions,
+    begins: &AtomicBool,
+) -> Result<Replayed, Failure> {
     let recorded = open(options)?;
     let (header, code, unfinished) = match &recorded {
         Recorded::Own(trace) => (trace.header.clone(), trace.code()?, trace.header.finished.is_none()),
@@ -42,11 +99,9 @@ pub fn run(options: &ReplayOptions, kinds: &[&'static UnitDefinition]) -> Result
     };
     if unfinished {
         let cause = header.interrupted.as_ref().map(|cause| format!(" ({cause})")).unwrap_or_default();
-        say(format_args!("{} is unfinished{cause}: it is replayed as far as it goes", options.trace.display()));
+        say(format_args!("{} is unfinished{cause}, and is replayed as far as it goes", options.trace.display()));
     }
-    let board = LiveBoard::default();
-    let engine_options = engine_options(common, interrupt.flag.clone(), &board);
-    let mut recording = Recording::new(common.record.as_deref());
+    let mut recording = Recording::new(options.simulation.record.as_deref());
     let start = |surroundings: HostSurroundings| -> io::Result<Box<dyn Host>> {
         let window = surroundings.shared_memory;
         let host: Box<dyn Host> = match recorded {
@@ -55,27 +110,32 @@ pub fn run(options: &ReplayOptions, kinds: &[&'static UnitDefinition]) -> Result
             }
             Recorded::Balar(trace) => Box::new(BalarReplay::new(trace)),
         };
-        recording.wrap(host, Header { topology: topology.name.clone(), ..header.clone() }, &code, window)
+        let header = Header { topology: topology.name.clone(), ..header.clone() };
+        let host = recording.wrap(host, header, &code, window)?;
+        begins.store(true, Ordering::Relaxed);
+        Ok(host)
     };
-    let progress = Progress::show(&board, common.quiet);
-    let result = simulate_host_with_code(&topology, &code, start, engine_options);
-    drop(progress);
-    recording.report();
-    let mut record = RunRecord::of(result.map_err(Failure::from)?, &topology).ended_by(&interrupt);
-    recording.report_ending(&record);
-    record.workload = header.program;
-    record.parameters = header.parameters;
-    Ok((record, topology::show(&topology, None)))
+    let result = simulate_host_with_code(topology, &code, start, engine_options);
+    Ok(Replayed { result, header, recording })
+}
+
+/// The folder of a trace that is named by its folder, or by the file in it that lists the calls.
+fn folder_of(trace: &Path) -> PathBuf {
+    let is_main_file = trace.file_name().is_some_and(|name| name == "trace.txt" || name == "cuda_calls.trace");
+    match trace.parent() {
+        Some(folder) if is_main_file && !trace.is_dir() => Path::new(".").join(folder),
+        _ => trace.to_owned(),
+    }
 }
 
 /// Finds out what kind of trace it is, and reads it.
 fn open(options: &ReplayOptions) -> Result<Recorded, Failure> {
-    let folder = &options.trace;
+    let folder = &folder_of(&options.trace);
     if Trace::is_at(folder) {
         if let Some(file) = options.ptx.first() {
-            let help = "only traces of Balar, which have none of their own, need --ptx".to_owned();
+            let help = "--ptx is for traces of Balar, which may come without code".to_owned();
             let message =
-                format!("{} holds its code itself, --ptx {} has no place in it", folder.display(), file.display());
+                format!("{} contains its own code, so --ptx {} cannot be used", folder.display(), file.display());
             return Err(Failure::sentence(ExitStatus::BadInput, message, Some(help)));
         }
         return Ok(Recorded::Own(Box::new(Trace::open(folder, options.partial)?)));
@@ -85,7 +145,7 @@ fn open(options: &ReplayOptions) -> Result<Recorded, Failure> {
     }
     let problem = match folder.metadata() {
         Ok(metadata) if metadata.is_dir() => "it holds neither trace.txt nor cuda_calls.trace".to_owned(),
-        Ok(_) => "it is no folder".to_owned(),
+        Ok(_) => "a trace is a folder of several files, this is one file or a pipe".to_owned(),
         Err(error) => error.to_string(),
     };
     let help = "--record DIR, with any run, records one".to_owned();
@@ -113,7 +173,7 @@ impl From<BalarError> for Failure {
     }
 }
 
-/// A line of a Balar trace that cannot be followed, with its text.
+/// A line of a Balar trace that cannot be replayed, with its text.
 #[derive(Debug)]
 struct LineReport {
     error: String,

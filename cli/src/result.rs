@@ -1,8 +1,9 @@
-//! The result document: what a run says, in the shape that `--format json` has.
+//! The result document, in the form of `--format json`.
 
 use crate::exit::ExitStatus;
 use crate::node_facts::NodeFacts;
 use crate::rollup::{RollUp, roll_up};
+use crate::unfinished;
 use balar_protocol::SimTime;
 use balar_protocol::kernel_records::KernelRecords;
 use balar_protocol::statistics::{KernelCounters, KernelRecord, StatisticRow, StatisticSink, Verification};
@@ -50,7 +51,7 @@ impl Ending {
     }
 }
 
-/// Everything that is known of a run when it has ended.
+/// Everything that is known about a run when it has ended.
 #[derive(Debug)]
 pub struct RunRecord {
     /// Name of the topology.
@@ -71,7 +72,7 @@ pub struct RunRecord {
     pub threads: usize,
     /// What the units wrote.
     pub statistics: StatisticSink,
-    /// What the summary says of the node.
+    /// Facts about the node for the summary.
     pub node: NodeFacts,
 }
 
@@ -88,7 +89,7 @@ impl RunRecord {
         self.statistics.outcome.as_ref()?.verification.verified()
     }
 
-    /// The exit code that the run deserves.
+    /// The exit code of the run.
     pub fn status(&self) -> ExitStatus {
         let program = self.statistics.outcome.as_ref();
         match self.ending {
@@ -113,8 +114,7 @@ impl RunRecord {
             return Some(text.clone());
         }
         if let Ending::ProgramKilled(signal) = &self.ending {
-            let text = format!("{} was killed by {signal} at {} of simulated time", self.workload, self.sim_time);
-            return Some(format!("{text}; the statistics are partial"));
+            return Some(self.broken_off(&format!("{} was killed by {signal}", self.workload)));
         }
         if let Some(error) = program.and_then(|program| program.error.as_ref()) {
             return Some(error.clone());
@@ -124,20 +124,20 @@ impl RunRecord {
         }
         match &self.ending {
             Ending::Deadlock(text) => Some(text.clone()),
-            Ending::WallLimit => {
-                Some(format!("ended by --max-wall at {} of simulated time; the statistics are partial", self.sim_time))
-            }
-            Ending::Terminated => {
-                Some(format!("ended by SIGTERM at {} of simulated time; the statistics are partial", self.sim_time))
-            }
-            Ending::Interrupted => {
-                Some(format!("interrupted at {} of simulated time; the statistics are partial", self.sim_time))
-            }
+            Ending::WallLimit => Some(self.broken_off("ended by --max-wall")),
+            Ending::Terminated => Some(self.broken_off("ended by SIGTERM")),
+            Ending::Interrupted => Some(self.broken_off("interrupted")),
             Ending::Completed if program.is_some_and(|program| !program.finished) => {
-                Some(format!("nothing is left to happen at {}, but the program has not ended", self.sim_time))
+                Some(format!("no event is left at {}, but the program has not ended", self.sim_time))
             }
             _ => None,
         }
+    }
+
+    /// Where a run was when `what` ended it.
+    fn broken_off(&self, what: &str) -> String {
+        let running = unfinished::text(self).map(|kernels| format!(" in {kernels}")).unwrap_or_default();
+        format!("{what} at {} of simulated time{running}; the statistics are partial", self.sim_time)
     }
 
     /// Warp instructions of all kernels for each second of real time.
@@ -214,13 +214,13 @@ pub struct ResultDocument<'a> {
     pub threads: usize,
     /// Speed of the simulation.
     pub warp_instructions_per_second: f64,
-    /// What the program says of itself.
+    /// Values that the program reports about itself.
     pub results: Vec<ProgramResult<'a>>,
     /// Kernel launches.
     pub kernels: KernelEntries<'a>,
     /// Every counter of every unit.
     pub statistics: Vec<StatisticEntry<'a>>,
-    /// The same over all units of a row: "gpu.sm\[*\]".
+    /// The counters summed over all units of a row: "gpu.sm\[*\]".
     pub roll_ups: Vec<RollUp>,
 }
 
@@ -252,7 +252,7 @@ impl Serialize for Parameters<'_> {
     }
 }
 
-/// A value that the program reports of itself.
+/// A value that the program reports about itself.
 #[derive(Debug, Serialize)]
 pub struct ProgramResult<'a> {
     /// Its name.
@@ -277,12 +277,12 @@ impl Serialize for KernelEntries<'_> {
     }
 }
 
-/// A kernel launch: the fields of its record, every counter under its own name, and what follows from them.
+/// A kernel launch: the fields of its record, every counter under its own name, and derived values.
 #[derive(Debug)]
 pub struct KernelEntry<'a>(pub &'a KernelRecord);
 
 impl KernelEntry<'_> {
-    /// What follows from the counters: (name, value); `None` where the divisor is zero.
+    /// Values derived from the counters: (name, value); `None` if the divisor is zero.
     pub fn derived(&self) -> [(&'static str, Option<f64>); 4] {
         let KernelRecord { counters, cycles, .. } = self.0;
         let of = |part: u64, whole: u64| ratio(part as f64, whole as f64);
@@ -309,6 +309,10 @@ impl Serialize for KernelEntry<'_> {
         map.serialize_entry("registers_per_thread", &kernel.registers_per_thread)?;
         map.serialize_entry("shared_bytes", &kernel.shared_bytes)?;
         map.serialize_entry("completed", &kernel.completed)?;
+        if !kernel.completed {
+            map.serialize_entry("ctas", &unfinished::ctas(kernel))?;
+            map.serialize_entry("ctas_ended", &unfinished::ctas_ended(kernel))?;
+        }
         map.serialize_entry("start_ps", &kernel.start_ps)?;
         map.serialize_entry("end_ps", &kernel.end_ps)?;
         map.serialize_entry("cycles", &kernel.cycles)?;

@@ -27,18 +27,19 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// Runs what the options ask for; returns what came of it, and the topology with everything written out.
+/// Runs what the options ask for; returns the result, and the topology with everything written out.
 ///
 /// # Errors
 ///
-/// Where the run cannot begin: a mistake in the topology, the workload or the options, or a system without means.
+/// If the run cannot begin: a mistake in the topology, the workload or the options, or a lack of resources.
 #[expect(clippy::disallowed_types, reason = "how long a run took is reported, not simulated")]
 pub fn run(options: &RunOptions, kinds: &[&'static UnitDefinition]) -> Result<(RunRecord, String), Failure> {
     let common = &options.simulation;
     refuse_sass(common, "the same kernels from their PTX")?;
-    let interrupt = listen(common)?;
     let topology = node::load(common.topology.as_deref().unwrap_or_default(), &common.set, kinds)?;
     common.selection.check(&topology)?;
+    // A topology may come from a pipe: until it is read, signals end the process as they do by default.
+    let interrupt = listen(common)?;
     let ptx = match options.compiler {
         Some(compiler) => vec![built_in_ptx(compiler, options, &topology)?],
         None => options.ptx.iter().map(|path| ptx(path)).collect::<Result<_, _>>()?,
@@ -65,21 +66,26 @@ pub fn run(options: &RunOptions, kinds: &[&'static UnitDefinition]) -> Result<(R
             watched.recording.report_ending(&record);
             record
         }
-        None => nothing_ran(options, &topology, &interrupt, begun.elapsed()),
+        None => {
+            let own = topology.workload.as_ref().map(|workload| (&workload.name, &workload.parameters));
+            let chosen = options.workload.as_ref().map(|choice| (&choice.name, &choice.parameters)).or(own);
+            let program = chosen.map(|(name, given)| (name.clone(), given.clone())).unwrap_or_default();
+            nothing_ran(program, common, &topology, &interrupt, begun.elapsed())
+        }
     };
     let expanded = topology::show(&topology, Some((&record.workload, &record.parameters)));
     Ok((record, expanded))
 }
 
-/// What comes of a run on a thread of its own.
+/// The result of a run on a thread of its own.
 struct Watched {
     result: Result<RunResult, RequestError>,
     recording: Recording,
-    /// Was the check of the result interrupted?
+    /// Was the check of the result abandoned?
     check_given_up: bool,
 }
 
-/// Simulates; `None` where the interrupt came before the simulation began.
+/// Simulates; returns `None` if the run was interrupted before the simulation began.
 fn simulate_watched(
     request: SimulationRequest,
     mut recording: Recording,
@@ -107,11 +113,14 @@ fn simulate_watched(
     Ok(watched.map(|watched| Watched { check_given_up: given_up.load(Ordering::Relaxed), ..watched }))
 }
 
-/// The record of a run that was interrupted while its program was made and its code loaded.
-fn nothing_ran(options: &RunOptions, topology: &Topology, interrupt: &Interrupt, wall: Duration) -> RunRecord {
-    let own = topology.workload.as_ref().map(|workload| (&workload.name, &workload.parameters));
-    let chosen = options.workload.as_ref().map(|choice| (&choice.name, &choice.parameters)).or(own);
-    let (workload, parameters) = chosen.map(|(name, given)| (name.clone(), given.clone())).unwrap_or_default();
+/// The record of a run that was interrupted while its program was made or read, and its code loaded.
+pub fn nothing_ran(
+    (workload, parameters): (String, Vec<(String, String)>),
+    options: &SimulationOptions,
+    topology: &Topology,
+    interrupt: &Interrupt,
+    wall: Duration,
+) -> RunRecord {
     RunRecord {
         topology: topology.name.clone(),
         workload,
@@ -120,19 +129,19 @@ fn nothing_ran(options: &RunOptions, topology: &Topology, interrupt: &Interrupt,
         ending: interrupt.ending(),
         sim_time: SimTime(0),
         wall,
-        threads: usize::from(options.simulation.threads),
+        threads: usize::from(options.threads),
         statistics: StatisticSink::default(),
         node: NodeFacts::of(topology),
     }
 }
 
-/// Refuses `--isa sass`; `instead` is what `--isa ptx` runs.
+/// Rejects `--isa sass`; `instead` is what `--isa ptx` runs.
 pub fn refuse_sass(options: &SimulationOptions, instead: &str) -> Result<(), Failure> {
     if options.isa != Isa::Sass {
         return Ok(());
     }
     let help = format!("--isa ptx, or auto, runs {instead}");
-    Err(Failure::sentence(ExitStatus::BadInput, "--isa sass: this version runs no SASS", Some(help)))
+    Err(Failure::sentence(ExitStatus::BadInput, "--isa sass: SASS is not supported yet", Some(help)))
 }
 
 /// Listens for signals, and for the end of the time that the options grant.
@@ -141,7 +150,7 @@ pub fn listen(options: &SimulationOptions) -> Result<Interrupt, Failure> {
         .map_err(|error| Failure::input(format_args!("cannot listen for Ctrl-C: {error}")))
 }
 
-/// How the engine is to run, as the options have it.
+/// Options of the engine.
 pub fn engine_options(
     options: &SimulationOptions,
     interrupt: Arc<AtomicBool>,
@@ -184,7 +193,7 @@ fn built_in_ptx(compiler: Compiler, options: &RunOptions, topology: &Topology) -
 }
 
 impl RunRecord {
-    /// The same, where the engine knows only that it was interrupted, with what did it.
+    /// Names the cause of an interrupt, which the engine does not know.
     pub fn ended_by(mut self, interrupt: &Interrupt) -> RunRecord {
         if self.ending == Ending::Interrupted {
             self.ending = interrupt.ending();
@@ -192,7 +201,7 @@ impl RunRecord {
         self
     }
 
-    /// What came of a simulation of `topology`.
+    /// The record of a simulation of `topology`.
     pub fn of(result: RunResult, topology: &Topology) -> RunRecord {
         let mut statistics = result.statistics;
         statistics.outcome = result.program;

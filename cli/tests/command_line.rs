@@ -55,7 +55,7 @@ fn mistakes_in_arguments_end_with_2_and_say_what_is_right() {
         (&["--topology", RING, "--thread", "3"][..], "'--threads'"),
         (&["--topology", RING, "--threads", "0"], "0 is not in 1..=1024"),
         (&["--topology", RING, "--format", "yaml"], "table, json, csv"),
-        (&["--topology", "v100_node", "--isa", "sass"], "runs no SASS"),
+        (&["--topology", "v100_node", "--isa", "sass"], "SASS is not supported yet"),
         (&["--topology", RING, "--set", "a.latency"], "expected PATH=VALUE"),
         (&["--topology", "v100_node", "--workload", "vectorad"], "vectoradd"),
         (&["--topology", "v100_node", "--workload", "lud:siz=3"], "size"),
@@ -439,6 +439,67 @@ fn a_limit_that_is_over_before_the_simulation_begins_has_a_result() {
     let json = json(&called.stdout);
     assert_eq!((&json["completed"], &json["ended_by"]), (&false.into(), &"wall_limit".into()));
     assert_eq!((&json["topology"], &json["workload"]["name"]), (&"v100_node".into(), &"vectoradd".into()));
+}
+
+#[test]
+fn a_replay_that_waits_for_its_trace_can_be_ended() {
+    let folder = folder();
+    // A pipe into which nobody writes.
+    let calls = folder.path().join("cuda_calls.trace");
+    assert!(Command::new("mkfifo").arg(&calls).status().expect("mkfifo runs").success());
+    for trace in [folder.path(), &calls] {
+        let trace = trace.to_str().expect("UTF-8");
+        let called = call(&["replay", "--topology", "v100_node", "--max-wall", "0.2", "--format", "json", trace]);
+        assert_eq!(called.code, 4, "{}", called.stderr);
+        let json = json(&called.stdout);
+        assert_eq!((&json["completed"], &json["ended_by"]), (&false.into(), &"wall_limit".into()));
+    }
+}
+
+#[test]
+fn a_trace_is_no_single_file() {
+    let called = call(&["replay", "--topology", "v100_node", "/dev/null"]);
+    assert_eq!(called.code, 2, "{}", called.stderr);
+    assert!(
+        called.stderr.contains("/dev/null is not a trace: a trace is a folder of several files"),
+        "{}",
+        called.stderr
+    );
+}
+
+#[test]
+fn an_endless_kernel_is_named_where_a_run_ends() {
+    let folder = folder();
+    let path = folder.path().join("endless.ptx");
+    // The CTAs from the third on never end.
+    let text = "
+        .version 6.5
+        .target sm_70
+        .address_size 64
+        .visible .entry vectorAdd(.param .u64 a, .param .u64 b, .param .u64 c, .param .u32 n)
+        {
+            .reg .pred %p;
+            .reg .b32 %r;
+            mov.u32 %r, %ctaid.x;
+            setp.lt.u32 %p, %r, 2;
+            @%p ret;
+        again:
+            add.u32 %r, %r, 1;
+            bra again;
+        }";
+    fs::write(&path, text).expect("written");
+    let called = call(&small(&["--ptx", path.to_str().expect("UTF-8"), "--max-wall", "1", "--format", "json"]));
+    assert_eq!(called.code, 4, "{}", called.stderr);
+    let json = json(&called.stdout);
+    let kernel = &json["kernels"][0];
+    assert_eq!((&kernel["name"], &kernel["completed"]), (&"vectorAdd".into(), &false.into()));
+    assert_eq!(
+        (&kernel["ctas"], &kernel["ctas_ended"], &kernel["end_ps"]),
+        (&8.into(), &2.into(), &json["sim_time_ps"])
+    );
+    let position = "in kernel vectorAdd on gpu (launch 0, stream 0: 2 of 8 CTAs done after ";
+    assert!(json["problem"].as_str().is_some_and(|problem| problem.contains(position)), "{}", json["problem"]);
+    assert!(called.stderr.contains(position), "{}", called.stderr);
 }
 
 #[test]

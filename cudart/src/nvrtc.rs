@@ -1,4 +1,4 @@
-//! What a program gets from NVRTC, the compiler that it calls at run time, when it asks for a GPU's machine code.
+//! The results of NVRTC, the run-time compiler, when a program asks for machine code.
 //!
 //! NVRTC compiles to PTX and, for a real GPU, on to machine code. NVIDIA's driver takes either; the simulated one takes PTX. So a program
 //! that calls `nvrtcGetCUBIN` gets the PTX of the same compilation.

@@ -10,5 +10,5 @@ mod workloads;
 
 pub use experiment::{ExperimentError, run, run_with};
 pub use request::{RequestError, SimulationRequest};
-pub use simulate::{simulate, simulate_wrapped};
+pub use simulate::{PLANNED_CTAS, simulate, simulate_wrapped};
 pub use workloads::{BuiltInProgram, BuiltInWorkloads};

@@ -5,6 +5,9 @@ use crate::{BuiltInProgram, RequestError, SimulationRequest};
 use balar_actors::simulation::{HostSurroundings, RunResult, simulate_host_with_code};
 use balar_host::{Host, SingleThread};
 
+/// The gauge on the live board that has the CTAs of all launches that a built-in workload will make.
+pub const PLANNED_CTAS: &str = "workload.planned_ctas";
+
 /// Runs a simulation to its end.
 ///
 /// # Errors
@@ -30,6 +33,9 @@ pub fn simulate_wrapped(
     let parameters: Vec<(String, String)> =
         parameters.iter().map(|(name, value)| (name.to_owned(), value.to_string())).collect();
     let code = initial_code(&request.topology, descriptor, request.ptx)?;
+    if let (Some(board), Some(ctas)) = (&request.options.progress, program.planned_ctas()) {
+        board.gauge(PLANNED_CTAS).set(ctas);
+    }
     let begin = |surroundings: HostSurroundings| {
         let (parameters, code) = (parameters.clone(), code.clone());
         let shared_memory = surroundings.shared_memory;

@@ -6,7 +6,7 @@ use std::mem::MaybeUninit;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-/// So many bytes that are 0, of which nobody else has a reference yet: room for the bytes of a large copy.
+/// A buffer of this many zero bytes with a single owner, which a large copy fills.
 pub fn zeroed(length: usize) -> Arc<[u8]> {
     let mut bytes = Arc::new_uninit_slice(length);
     if let Some(all) = Arc::get_mut(&mut bytes) {
@@ -52,7 +52,7 @@ impl Bytes {
         self.data.as_ref()
     }
 
-    /// The bytes as a vector of one's own; empty where they are absent.
+    /// The bytes as a new vector; empty if they are absent.
     pub fn to_vec(&self) -> Vec<u8> {
         self.data.as_ref().map_or(Vec::new(), |data| data.to_vec())
     }

@@ -1,6 +1,6 @@
 //! The calls that host programs make of the simulated node, and what they give back.
 //!
-//! A call is what takes simulated time or changes the state of a device. What CUDA's runtime answers from the host alone
+//! A call takes simulated time or changes the state of a device. What CUDA's runtime answers from the host alone
 //! (properties, error texts, launch configurations) is no call.
 
 mod class;
@@ -23,7 +23,7 @@ use crate::image::{ArrayDescription, Resource, TextureDescription};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// The module whose kernels and variables are there from the start: that of a built-in workload.
+/// The module that is loaded from the start: that of a built-in workload.
 pub const BUILT_IN_MODULE: u32 = 0;
 
 /// One CUDA call, or other act, of a host thread. It concerns the thread's current device unless it says otherwise.
@@ -39,7 +39,7 @@ pub enum Call {
     },
     /// `cudaFree`: waits for the device. Also ends managed memory.
     Free {
-        /// What a `Malloc` or `MallocManaged` gave.
+        /// An address from `Malloc` or `MallocManaged`.
         pointer: u64,
     },
     /// `cudaMallocAsync`: memory of the device, usable in the stream's order; gives [`CallResult::Pointer`] at once.
@@ -51,7 +51,7 @@ pub enum Call {
     },
     /// `cudaFreeAsync`: the memory ends when the stream gets there.
     FreeAsync {
-        /// What a `MallocAsync` or `Malloc` gave.
+        /// An address from `MallocAsync` or `Malloc`.
         pointer: u64,
         /// Stream that orders it.
         stream: u32,
@@ -63,7 +63,7 @@ pub enum Call {
     },
     /// `cudaFreeHost`, `cudaHostUnregister`: waits for all devices.
     FreeHost {
-        /// What a `MallocHost` gave.
+        /// An address from `MallocHost`.
         pointer: u64,
     },
     /// `cudaMallocManaged`: a range of the host window that lies, for timing, in device memory; gives [`CallResult::Pointer`].
@@ -203,7 +203,7 @@ pub enum Call {
         /// Lower numbers go first; 0 by default.
         priority: i32,
     },
-    /// `cudaStreamDestroy`: the stream ends when it has done what it has.
+    /// `cudaStreamDestroy`: the stream ends when its work is done.
     StreamDestroy {
         /// The stream.
         stream: u32,
@@ -225,7 +225,7 @@ pub enum Call {
         /// The event.
         event: u32,
     },
-    /// `cudaLaunchHostFunc`, `cudaStreamAddCallback`: the stream goes on when the host has run the function and said so with
+    /// `cudaLaunchHostFunc`, `cudaStreamAddCallback`: the stream continues when the host has run the function and reported this with
     /// [`Call::CallbackDone`].
     HostFunction {
         /// The stream.
@@ -248,7 +248,7 @@ pub enum Call {
         /// The event.
         event: u32,
     },
-    /// `cudaEventRecord`: the event stands for what the stream has been asked so far.
+    /// `cudaEventRecord`: the event stands for all work that has been queued in the stream so far.
     EventRecord {
         /// The event.
         event: u32,
@@ -292,7 +292,7 @@ pub enum Call {
     PeerAccess {
         /// The other device.
         peer: u32,
-        /// From now on, or no longer.
+        /// Enable or disable.
         enabled: bool,
     },
     /// `cudaGraphLaunch`: nodes that wait for each other, as one operation of the stream. Node `i` runs after those of lower index

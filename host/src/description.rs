@@ -1,4 +1,4 @@
-//! What a program can ask about a node without any of its time passing.
+//! Facts about a node that a program can query without any simulated time.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,4 +1,4 @@
-//! Huge pages below large memory: the first touch of each small page costs more than what is written to it.
+//! Huge pages for large memory: the first access to a small page costs more than writing it.
 
 use std::ptr::NonNull;
 
@@ -9,7 +9,7 @@ pub const BYTES: usize = 2 << 20;
 ///
 /// # Safety
 ///
-/// What is mapped of these bytes is this process's.
+/// The mapped part of these bytes must belong to this process.
 pub unsafe fn prefer(at: NonNull<u8>, bytes: usize) {
     let skipped = at.align_offset(BYTES);
     let whole = bytes.saturating_sub(skipped) & !(BYTES - 1);

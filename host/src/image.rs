@@ -10,7 +10,7 @@ pub struct ChannelFormat {
     pub channels: u8,
     /// Bits of each: 8, 16 or 32.
     pub bits: u8,
-    /// What they hold.
+    /// Their type.
     pub kind: ChannelKind,
 }
 
@@ -75,7 +75,7 @@ pub enum Resource {
 pub struct TextureDescription {
     /// In x, y, z.
     pub addressing: [AddressMode; 3],
-    /// Whether texels are blended (`cudaFilterModeLinear`): of textures that are read as floats alone.
+    /// Whether texels are interpolated (`cudaFilterModeLinear`); only for textures that are read as floats.
     pub is_linear: bool,
     /// Whether coordinates go from 0 to 1 over the texture.
     pub is_normalized: bool,

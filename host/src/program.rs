@@ -25,21 +25,21 @@ pub struct Request {
     pub call: Call,
 }
 
-/// What the program does next.
+/// The program's next action.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Next {
     /// A thread that is not in a call makes one.
     Call(Request),
-    /// Nothing, before a call under way returns: simulated time may go on.
+    /// Nothing before an outstanding call returns: simulated time may advance.
     Waiting,
-    /// A process has ended, of several: what it has on the devices goes.
+    /// One of several processes has ended: its resources on the devices are released.
     ProcessEnds {
         /// Which.
         process: ProcessId,
-        /// Its kernels end at once; otherwise work of it that it did not wait for is done first.
+        /// If set, its kernels end at once; otherwise its outstanding work is completed first.
         was_killed: bool,
     },
-    /// Nothing ever again: the program has ended, or is not waited for any longer. An error says what is wrong with it, in
+    /// The end: the program has ended, or is no longer waited for. An error says what is wrong with it, in
     /// words; `None` where all is well.
     End {
         /// Why it ended otherwise than it should.
@@ -53,14 +53,14 @@ pub trait Host: Send {
     /// returned, or a call back is expected.
     fn next(&mut self) -> Next;
 
-    /// Whether streams will come to host functions. Where they will, simulated time may go on although no thread is in a call:
+    /// Whether streams will reach host functions. If so, simulated time may advance although no thread is in a call:
     /// all may be asleep until a function wakes them.
     fn expect_call_back(&mut self, expected: bool) {
         let _ = expected;
     }
 
     /// Whether threads may make a call while others wait for theirs: such as are in no call and asleep, say in a lock. Where there are,
-    /// [`Host::next`] is asked again every now and then while simulated time goes on.
+    /// [`Host::next`] is called from time to time while simulated time advances.
     fn has_threads_outside(&self) -> bool {
         false
     }
@@ -78,14 +78,14 @@ pub trait Host: Send {
     /// stream, such as the text of an assertion.
     fn printed(&mut self, process: ProcessId, text: &[u8], error: &[u8]);
 
-    /// Compares what the device computed with a host computation, where the program has such a check. Meaningful after its end.
+    /// Compares the device's results with a host computation, if the program has such a check. Meaningful after its end.
     fn verification(&self) -> Verification;
 
-    /// What the program measured itself, in the order to show. Empty before its end.
+    /// Values that the program has measured, in display order. Empty before its end.
     fn measurements(&self) -> Vec<Measurement>;
 }
 
-/// A program of one thread: it makes one CUDA call after another. Built-in workloads are such.
+/// A single-threaded program, which makes one CUDA call after another, such as a built-in workload.
 ///
 /// The simulated host CPU asks for a call, models its cost, and hands back its result with the request for the next
 /// one. A call that blocks the host (a synchronous copy, a synchronisation) has its result when it is over; any other
@@ -104,12 +104,17 @@ pub trait HostProgram: Send {
         let _ = text;
     }
 
-    /// Compares what the device computed with a host computation. Meaningful after [`Call::Exit`]; the expected values
+    /// Compares the device's results with a host computation. Meaningful after [`Call::Exit`]; the expected values
     /// are computed here, once.
     fn verification(&self) -> &Verification;
 
-    /// What the workload measured itself, in the order to show. Empty before [`Call::Exit`].
+    /// Values that the workload has measured, in display order. Empty before [`Call::Exit`].
     fn measurements(&self) -> Vec<Measurement>;
+
+    /// CTAs of all launches that the program will make, where that is known before it begins.
+    fn planned_ctas(&self) -> Option<u64> {
+        None
+    }
 }
 
 /// A [`HostProgram`] as a [`Host`]: its thread is number 0, on device 0.
@@ -144,7 +149,7 @@ impl Host for SingleThread {
     }
 
     fn call_back(&mut self, _: ProcessId, _: u64) {
-        // A program of one thread has no host functions: its calls name none.
+        // A single-threaded program has no host functions.
     }
 
     fn receive(&mut self, _: ProcessId, transfer: u32, data: Arc<[u8]>) {

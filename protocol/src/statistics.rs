@@ -1,5 +1,6 @@
 //! Statistic definitions: a unit declares its counters in one table, and every output is made from it.
 
+use crate::SimTime;
 use crate::context::ProcessId;
 use crate::cuda::LaunchId;
 use crate::kernel_records::KernelRecords;
@@ -57,13 +58,13 @@ pub struct KernelRecord {
     pub shared_bytes: u32,
     /// When the scheduler started it, ps.
     pub start_ps: u64,
-    /// When its last CTA ended, ps.
+    /// When its last CTA ended, ps; of a launch that was still running at the end of the run, that end.
     pub end_ps: u64,
     /// SM-clock cycles from start to end.
     pub cycles: u64,
     /// Did it end as it should?
     pub completed: bool,
-    /// Sums over its CTAs.
+    /// Sums over those of its CTAs that have ended.
     pub counters: KernelCounters,
 }
 
@@ -115,6 +116,8 @@ pub struct StatisticSink {
     pub kernels: KernelRecords,
     /// How the simulated program ended.
     pub outcome: Option<ProgramOutcome>,
+    /// Simulated time at the end of the run: that of what has not ended by itself.
+    pub end: SimTime,
 }
 
 impl StatisticSink {

@@ -409,6 +409,14 @@ impl HostProgram for ScriptedProgram {
         self.outcome.printed.extend_from_slice(text);
     }
 
+    fn planned_ctas(&self) -> Option<u64> {
+        let ctas = self.actions.iter().map(|action| match action {
+            Action::Launch { shape, .. } => shape.grid.iter().map(|&n| u64::from(n)).product(),
+            _ => 0,
+        });
+        Some(ctas.sum())
+    }
+
     fn verification(&self) -> &Verification {
         if matches!(self.state, State::Running | State::GaveUp) {
             return &Verification::NotChecked;

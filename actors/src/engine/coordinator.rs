@@ -168,8 +168,9 @@ impl Coordinator {
             self.ending = ending;
             self.surroundings.epochs.finish();
             self.results_missing = self.shards.len();
+            let end = self.end(matches!(ending, Some(Ending::StoppedAt)));
             for shard in &self.shards {
-                shard.address.do_send(CollectStatistics);
+                shard.address.do_send(CollectStatistics { end });
             }
             return;
         }
@@ -275,6 +276,11 @@ impl Coordinator {
         }
     }
 
+    /// Simulated time at the end of the run.
+    fn end(&self, is_stopped: bool) -> SimTime {
+        if is_stopped { self.surroundings.stop_at } else { self.last_event }
+    }
+
     /// The report, once every shard has handed in.
     fn conclude(&mut self, ending: Ending) -> RunReport {
         self.results.sort_by_key(|result| result.unit);
@@ -309,7 +315,7 @@ impl Coordinator {
             (Ending::Interrupted, None) => Outcome::Interrupted,
         };
         RunReport {
-            end: if outcome == Outcome::StoppedAt { self.surroundings.stop_at } else { self.last_event },
+            end: self.end(outcome == Outcome::StoppedAt),
             outcome,
             statistics,
             lost_statistics,

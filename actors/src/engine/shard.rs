@@ -91,7 +91,10 @@ impl Message for Report {
 }
 
 /// The run is over: hand in the statistics.
-pub(super) struct CollectStatistics;
+pub(super) struct CollectStatistics {
+    /// Simulated time at its end.
+    pub end: SimTime,
+}
 
 impl Message for CollectStatistics {
     type Result = ();
@@ -413,11 +416,12 @@ impl Handler<RunWindows> for Shard {
 impl Handler<CollectStatistics> for Shard {
     type Result = ();
 
-    fn handle(&mut self, _: CollectStatistics, _: &mut Context<Self>) {
+    fn handle(&mut self, CollectStatistics { end }: CollectStatistics, _: &mut Context<Self>) {
         let living = self.slots.iter().filter(|slot| !slot.failed);
         let units = living.map(|slot| {
             let statistics = contain(|| {
                 let mut sink = StatisticSink::default();
+                sink.end = end;
                 sink.set_location(&slot.path);
                 slot.unit.statistics(&mut sink);
                 sink

@@ -77,7 +77,7 @@ pub fn check_units(topology: &Topology) -> Result<(), SimulationError> {
     let capacities: Vec<u64> = gpus.iter().map(|gpu| gpu.memory_bytes.min(CHECKED_MEMORY)).collect();
     let memory = map_memory(topology, &gpus, &capacities)?;
     let surroundings = Surroundings::new(gpus, Some(memory), LiveBoard::default());
-    topology::build(topology, &surroundings).map_err(Box::new)?;
+    topology::build_each(topology, &surroundings, drop).map_err(Box::new)?;
     Ok(())
 }
 

@@ -98,8 +98,22 @@ impl Topology {
 ///
 /// Every value that a unit refuses, at its place in the topology.
 pub fn build(topology: &Topology, surroundings: &Surroundings) -> Result<Vec<BuiltUnit>, TopologyErrors> {
-    let (ends, maps, wires) = (topology.ends(), topology.port_maps(), topology.unit_wires());
     let mut built = Vec::new();
+    build_each(topology, surroundings, |unit| built.push(unit))?;
+    Ok(built)
+}
+
+/// As [`build`], and hands each unit to `take` when it is built: who only checks units keeps none, for a row of large ones takes room.
+///
+/// # Errors
+///
+/// As [`build`].
+pub fn build_each(
+    topology: &Topology,
+    surroundings: &Surroundings,
+    mut take: impl FnMut(BuiltUnit),
+) -> Result<(), TopologyErrors> {
+    let (ends, maps, wires) = (topology.ends(), topology.port_maps(), topology.unit_wires());
     let mut refused: Vec<(UnitId, ParameterProblem)> = Vec::new();
     for (index, (unit, wires)) in topology.units.iter().zip(wires).enumerate() {
         let context = BuildContext {
@@ -120,10 +134,10 @@ pub fn build(topology: &Topology, surroundings: &Surroundings) -> Result<Vec<Bui
             Err(BuildError::Parameters(vec![ParameterProblem::new("", problem)]))
         });
         match result {
-            Ok(unit_built) if is_built_in => built.push((unit.path.clone(), unit_built, wires)),
+            Ok(unit_built) if is_built_in => take((unit.path.clone(), unit_built, wires)),
             Ok(unit_built) => {
                 let guest = Guest::new(unit_built, topology.guest_ports(&ends[index], &wires));
-                built.push((unit.path.clone(), Box::new(guest), wires));
+                take((unit.path.clone(), Box::new(guest), wires));
             }
             Err(BuildError::Parameters(problems)) => {
                 refused.extend(problems.into_iter().map(|problem| (UnitId(index as u32), problem)));
@@ -134,7 +148,7 @@ pub fn build(topology: &Topology, surroundings: &Surroundings) -> Result<Vec<Bui
         }
     }
     if refused.is_empty() {
-        return Ok(built);
+        return Ok(());
     }
     // What a unit says of a port may follow from a mistake in the parameters of another.
     let of_port = |unit: &UnitId, problem: &ParameterProblem| {

@@ -33,7 +33,7 @@ mod value_epoch;
 mod wiring;
 mod workload;
 
-pub use build::{BuiltUnit, build};
+pub use build::{BuiltUnit, build, build_each};
 pub use error::{ErrorKind, TopologyError, TopologyErrors};
 pub use graph::dot;
 pub use load::load;

@@ -11,6 +11,8 @@ use std::sync::Arc;
 struct KernelRow {
     name: Arc<str>,
     calls: u64,
+    /// Calls that did not complete.
+    broken_off: u64,
     picoseconds: u64,
     cycles: u64,
     min: u64,
@@ -69,6 +71,7 @@ fn rows(kernels: &KernelRecords) -> Vec<KernelRow> {
             rows.push(KernelRow {
                 name: Arc::clone(&kernel.name),
                 calls: 0,
+                broken_off: 0,
                 picoseconds: 0,
                 cycles: 0,
                 min,
@@ -79,6 +82,7 @@ fn rows(kernels: &KernelRecords) -> Vec<KernelRow> {
         });
         let row = &mut rows[index];
         row.calls += 1;
+        row.broken_off += u64::from(!kernel.completed);
         row.picoseconds += kernel.end_ps.saturating_sub(kernel.start_ps);
         row.cycles += kernel.cycles;
         row.min = row.min.min(kernel.cycles);
@@ -107,14 +111,21 @@ fn cells(row: &KernelRow, total: u64, in_full: bool) -> Vec<String> {
             counters.inst_executed.to_string(),
         ]);
     }
-    cells.push(quotient(counters.inst_executed, row.cycles, 1.0, 2));
+    // Of a launch that did not complete, instructions of CTAs that have ended alone are known.
+    let cycles = if row.broken_off == 0 { row.cycles } else { 0 };
+    cells.push(quotient(counters.inst_executed, cycles, 1.0, 2));
     if in_full {
         cells.extend([
             quotient(counters.thread_inst_executed, counters.inst_executed, 1.0, 2),
             quotient(counters.l1_sector_hits_load, counters.l1_sectors_load, 100.0, 1),
         ]);
     }
-    cells.push(readable_name(&row.name));
+    let name = readable_name(&row.name);
+    cells.push(match row.broken_off {
+        0 => name,
+        all if all == row.calls => format!("{name} (not completed)"),
+        some => format!("{name} ({some} not completed)"),
+    });
     cells
 }
 

@@ -18,7 +18,7 @@ struct Level {
     bytes: u64,
     /// Part of the time in which it delivered, over all units of the row.
     busy: Option<f64>,
-    /// Hits and what they are part of.
+    /// Hits and what they are part of: in a cache, or in open rows of a DRAM.
     hits: Option<(u64, u64)>,
     /// Is it measured while kernels ran, and not over the whole run?
     in_kernels: bool,
@@ -100,6 +100,19 @@ fn levels(record: &RunRecord, rolled: &[RollUp], spans: &Spans) -> Vec<Level> {
         if counters.has(&["l1_sectors_load", "l1_sectors_store"]) {
             let per_cycle = record.node.l1_sectors_per_cycle(location);
             l1_and_shared(location, units, &counters, (clock, per_cycle), spans)
+        } else if let Some(facts) = record.node.crossbar(location) {
+            let span = if below_l1 { spans.kernels } else { spans.run };
+            let plane = |name: &str, flits: &str, busy: &str, outputs: u64| Level {
+                name: format!("{location} {name}"),
+                bytes: facts.flit_bytes.saturating_mul(counters.sum(&[flits])),
+                busy: busy_cycles(counters.sum(&[busy]), units.saturating_mul(outputs), clock, span),
+                hits: None,
+                in_kernels: below_l1,
+            };
+            vec![
+                plane("requests", "flits_request", "output_busy_cycles_request", facts.slices),
+                plane("responses", "flits_response", "output_busy_cycles_response", facts.requesters),
+            ]
         } else if counters.has(&["sector_hits_read", "bytes", "data_busy_cycles"]) {
             let span = if below_l1 { spans.kernels } else { spans.run };
             vec![Level {
@@ -115,7 +128,8 @@ fn levels(record: &RunRecord, rolled: &[RollUp], spans: &Spans) -> Vec<Level> {
                 name: location.trim_end_matches(".channel[*]").to_owned(),
                 bytes: SECTOR.saturating_mul(counters.sum(&["sectors_read", "sectors_written"])),
                 busy: ratio(counters.sum(&["busy_time"]) as f64, (span.saturating_mul(units)) as f64),
-                hits: None,
+                // Requests that found their row open.
+                hits: Some((counters.sum(&["row_hits"]), counters.sum(&["row_hits", "row_misses", "row_conflicts"]))),
                 in_kernels: below_l1,
             }]
         } else if counters.has(&["messages", "bytes", "busy_time"]) {
@@ -196,7 +210,9 @@ mod tests {
         };
         for channel in 0..4 {
             let location = format!("gpu.hbm[0].channel[{channel}]");
-            row(&location, "row_hits", 1, "request");
+            row(&location, "row_hits", 3, "request");
+            row(&location, "row_misses", 1, "request");
+            row(&location, "row_conflicts", 1, "request");
             row(&location, "sectors_read", 100, "sector");
             row(&location, "sectors_written", 20, "sector");
             row(&location, "busy_time", 640 * 762 / 2, "ps");
@@ -214,10 +230,39 @@ mod tests {
             let line = text.lines().find(|line| line.contains(start)).unwrap_or_else(|| panic!("{start}: {text}"));
             line.split_whitespace().map(str::to_owned).collect()
         };
-        // 4 x 120 sectors of 32 bytes in 640 cycles of 762 ps, half of which each channel was busy.
-        assert_eq!(cells("gpu.hbm[*]"), ["gpu.hbm[*]", "0.015", "31.5", "50.0", "-", "kernels"]);
+        // 4 x 120 sectors of 32 bytes in 640 cycles of 762 ps, half of which each channel was busy; 3 of 5 requests hit an open row.
+        assert_eq!(cells("gpu.hbm[*]"), ["gpu.hbm[*]", "0.015", "31.5", "50.0", "60.0", "kernels"]);
         // 6000 bytes in the 3 us of the run, half of which the link was busy.
         assert_eq!(cells("link.to_host"), ["link.to_host", "0.006", "2.0", "50.0", "-", "run"]);
+    }
+
+    #[test]
+    fn both_ways_through_the_crossbar_have_a_row() {
+        let mut record = with_memory();
+        let topology = crate::node::load("v100_node", &[], balar_actors::kinds::UNITS).expect("it is built in");
+        record.node = crate::node_facts::NodeFacts::of(&topology);
+        let outputs = record.node.crossbar("gpu.crossbar").expect("a crossbar");
+        // 84 SMs and the copy engine; 32 slices.
+        assert_eq!((outputs.slices, outputs.requesters, outputs.flit_bytes), (32, 85, 32));
+        let span_ps: u64 = 640 * 762;
+        let cycles = span_ps * 1200 / 1_000_000;
+        for (what, value) in [
+            ("flits_request", 1000),
+            ("flits_response", 3000),
+            ("output_busy_cycles_request", 32 * cycles / 2),
+            ("output_busy_cycles_response", 85 * cycles / 4),
+        ] {
+            let location = "gpu.crossbar".to_owned();
+            record.statistics.rows.push(StatisticRow { location, what, value, unit: "", maximum: false });
+        }
+        let text = text(&record, None);
+        let cells = |start: &str| -> Vec<&str> {
+            let line = text.lines().find(|line| line.contains(start)).unwrap_or_else(|| panic!("{start}: {text}"));
+            line.split_whitespace().skip(2).collect()
+        };
+        // 32 bytes a flit; half and a quarter of the cycles of all outputs.
+        assert_eq!(cells("gpu.crossbar requests"), ["0.032", "65.6", "50.0", "-", "kernels"]);
+        assert_eq!(cells("gpu.crossbar responses"), ["0.096", "196.9", "25.0", "-", "kernels"]);
     }
 
     #[test]

@@ -4,6 +4,7 @@ use super::table::{Lines, add, lines, table};
 use super::{kernel_table, memory_levels};
 use crate::result::{Ending, RunRecord};
 use crate::rollup::roll_up;
+use crate::unfinished;
 use balar_actors::kinds::UNITS;
 use balar_protocol::statistics::Verification;
 use std::fmt::Write;
@@ -55,6 +56,9 @@ pub fn head(record: &RunRecord) -> String {
     if let Some(failed) = failed(record) {
         line("failed", failed);
     }
+    if let Some(running) = unfinished::text(record).filter(|_| record.ending == Ending::StopTime) {
+        line("running", running);
+    }
     let picoseconds = record.sim_time.picoseconds();
     line("simulated", format!("{picoseconds} ps ({})", readable_time(picoseconds)));
     let threads = if record.threads == 1 { "1 thread".to_owned() } else { format!("{} threads", record.threads) };
@@ -79,7 +83,7 @@ fn ended(record: &RunRecord) -> String {
         Ending::Deadlock(_) => "partial: deadlock",
         Ending::ProgramKilled(_) => "partial: the program was killed",
         Ending::UnitBroken(_) => "partial: a unit broke a rule",
-        Ending::UnitPanic(_) => "partial: a bug of balar-actors",
+        Ending::UnitPanic(_) => "partial: a bug in balar-actors",
     };
     let problem = record.problem().map(|problem| format!("\n{:<11}{problem}", "problem")).unwrap_or_default();
     format!("{how}{verification}{problem}")

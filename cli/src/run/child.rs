@@ -1,4 +1,4 @@
-//! The program that runs on the simulated node: its start, its end, and the signals that it is sent.
+//! The program that runs on the simulated node: how it is started, ended and signalled.
 
 use balar_host::tunnel::{Control, ProgramEnd};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -12,12 +12,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// What a program that has lost its simulator has to end by itself.
+/// How long a program that has lost its simulator may take to end by itself.
 const GRACE: Duration = Duration::from_millis(500);
-/// What it has after SIGTERM.
+/// How long it may take after SIGTERM.
 const TERM_GRACE: Duration = Duration::from_secs(2);
 
-/// The program, from its start to its end. Dropped before its end, it ends it.
+/// The running program. Dropping this ends the program if it still runs.
 #[derive(Debug)]
 pub struct ProgramChild {
     handle: ChildHandle,
@@ -25,18 +25,18 @@ pub struct ProgramChild {
     control: Control,
 }
 
-/// To signal the program: never another one that has its number after its end.
+/// A handle for signals to the program. Unlike a process number, it never refers to a later process.
 #[derive(Clone, Debug)]
 pub struct ChildHandle(Arc<OwnedFd>);
 
 impl ChildHandle {
-    /// Sends a signal, where the program still lives.
+    /// Sends a signal, if the program still runs.
     pub fn signal(&self, signal: Signal) {
-        // That it is gone is no error.
+        // It is no error if the program has ended.
         let _ = pidfd_send_signal(&*self.0, signal);
     }
 
-    /// Has it ended after that time at the latest?
+    /// Waits for the program to end, for `limit` at most; returns whether it has ended.
     fn ends_within(&self, limit: Duration) -> bool {
         let timeout = Timespec { tv_sec: limit.as_secs() as i64, tv_nsec: i64::from(limit.subsec_nanos()) };
         loop {
@@ -49,12 +49,12 @@ impl ChildHandle {
 }
 
 impl ProgramChild {
-    /// Starts the program. Its end is told to `control`; `interrupt` is set where a signal ended it, since what it has left
-    /// running on the devices ends with it.
+    /// Starts the program. `control` is told when it ends; `interrupt` is set if a signal killed it, because its work on the devices ends
+    /// with it.
     ///
     /// # Errors
     ///
-    /// Where it cannot be started.
+    /// If it cannot be started.
     pub fn start(mut command: Command, control: Control, interrupt: Arc<AtomicBool>) -> io::Result<ProgramChild> {
         let mut child = command.spawn()?;
         tracing::info!(process = child.id(), program = ?command.get_program(), "the program has started");
@@ -79,12 +79,12 @@ impl ProgramChild {
         Ok(ProgramChild { handle, watcher: Some(watcher), control })
     }
 
-    /// To signal it.
+    /// A handle for signals to it.
     pub fn handle(&self) -> ChildHandle {
         self.handle.clone()
     }
 
-    /// Ends the program, if it has not ended; tells how it ended by itself, `None` where it had to be ended.
+    /// Ends the program if it still runs. Returns how it ended by itself, or `None` if it had to be ended.
     pub fn finish(mut self) -> Option<ProgramEnd> {
         let own = self.control.program();
         self.end();
@@ -95,13 +95,13 @@ impl ProgramChild {
         let Some(watcher) = self.watcher.take() else { return };
         if self.control.program().is_none() && !self.handle.ends_within(GRACE) {
             self.handle.signal(Signal::TERM);
-            // One that is stopped sees the signal when it goes on.
+            // A stopped process handles SIGTERM only once it continues.
             self.handle.signal(Signal::CONT);
             if !self.handle.ends_within(TERM_GRACE) {
                 self.handle.signal(Signal::KILL);
             }
         }
-        // It has nothing to give back; where it panicked, its hook has said so.
+        // The thread returns nothing, and the panic hook reports a panic.
         let _ = watcher.join();
     }
 }
@@ -118,7 +118,7 @@ fn wait(child: &mut Child) -> ProgramEnd {
             (Some(code), _) => ProgramEnd::Exited(code),
             (None, signal) => ProgramEnd::Killed(signal.unwrap_or(0)),
         },
-        // Somebody else has taken its status: all that is known is that it is gone.
+        // Its status was reaped elsewhere: it is only known that it has ended.
         Err(_) => ProgramEnd::Exited(0),
     }
 }

@@ -1,4 +1,4 @@
-//! What kind of file the program to run is: whether it will load the CUDA libraries of the simulator, and what helps if not.
+//! Inspection of the program to run: whether it will load the simulator's CUDA libraries, and a remedy if not.
 
 use balar_cudart::stub_library::provides;
 use miette::Diagnostic;
@@ -15,9 +15,9 @@ use std::path::{Path, PathBuf};
 pub struct Executable {
     /// The file.
     pub path: PathBuf,
-    /// The libraries that must be preloaded, for their functions come before those of libraries that stay.
+    /// Libraries to preload, because their functions must take precedence over those of libraries that the program keeps.
     pub preload: Vec<&'static str>,
-    /// What the user should know although the program runs.
+    /// Warnings about a program that can run.
     pub notes: Vec<String>,
 }
 
@@ -47,7 +47,7 @@ pub enum Unsuitable {
     #[error("{} is not executable", .0.display())]
     NotExecutable(PathBuf),
     /// Its permissions make the dynamic linker ignore the environment.
-    #[error("{} changes the user or the group that it runs as: the system then ignores where libraries are said to be", .0.display())]
+    #[error("{} is set-user-ID or set-group-ID: the dynamic linker then ignores LD_LIBRARY_PATH and LD_AUDIT", .0.display())]
     ChangesUser(PathBuf),
     /// Neither a program nor a script.
     #[error("{} is neither an x86-64 program nor a script", .0.display())]
@@ -95,7 +95,7 @@ pub enum Unsuitable {
     /// The CUDA runtime is part of the program.
     #[error("the CUDA runtime is linked statically into {}", .0.display())]
     StaticRuntime(PathBuf),
-    /// A version of CUDA that is not there.
+    /// An unsupported version of CUDA.
     #[error("{} needs {library}", .path.display())]
     OtherRuntime {
         /// The file.
@@ -121,7 +121,7 @@ impl Unsuitable {
             Self::OtherCLibrary { .. } => Some("compile it on a system with the GNU C library".to_owned()),
             Self::StaticRuntime(_) => Some(relink.to_owned()),
             Self::OtherRuntime { .. } => {
-                Some("the runtimes of CUDA 11, 12 and 13 are there: compile it with one of these".to_owned())
+                Some("supported are the runtimes of CUDA 11, 12 and 13: compile it with one of these".to_owned())
             }
             _ => None,
         }
@@ -141,7 +141,7 @@ pub fn inspect(program: &Path, search: Option<&std::ffi::OsStr>) -> Result<Execu
     let data = std::fs::read(&path).map_err(|error| Unsuitable::Unreadable { path: path.clone(), error })?;
     if let Some(line) = data.strip_prefix(b"#!") {
         check_interpreter(&path, line)?;
-        // What a script needs shows when it runs: the dynamic linker asks the simulator's audit library then.
+        // What a script loads is known only when it runs: the simulator's audit library is asked then.
         return Ok(Executable { path, preload: Vec::new(), notes: Vec::new() });
     }
     if !data.starts_with(&elf::ELFMAG) {
@@ -199,7 +199,7 @@ fn check_interpreter(path: &Path, line: &[u8]) -> Result<(), Unsuitable> {
     Err(Unsuitable::Interpreter { path: path.to_owned(), interpreter: interpreter.to_owned() })
 }
 
-/// Checks what the first bytes of an ELF file say, which are the same for all machines.
+/// Checks the first bytes of an ELF file, whose layout is the same for all machines.
 fn check_machine(path: &Path, data: &[u8]) -> Result<(), Unsuitable> {
     let byte = |at: usize| data.get(at).copied().unwrap_or_default();
     let bits = if byte(4) == elf::ELFCLASS32 { 32 } else { 64 };
@@ -221,7 +221,7 @@ fn check_machine(path: &Path, data: &[u8]) -> Result<(), Unsuitable> {
     Err(Unsuitable::OtherMachine { path: path.to_owned(), machine })
 }
 
-/// What an ELF file says of the libraries that it uses.
+/// What an ELF file tells about the libraries that it uses.
 #[derive(Debug, Default)]
 struct Linkage {
     kind: u16,
@@ -231,15 +231,15 @@ struct Linkage {
     imports_cubin: bool,
     /// Names of CUDA's runtime that come from shared libraries.
     imports_runtime: bool,
-    /// A text of the CUDA runtime.
+    /// Contains [`RUNTIME_TEXT`].
     contains_runtime: bool,
 }
 
-/// How the CUDA runtime names the shared memory that it makes, in CUDA 11, 12 and 13. A program that has this text links the
-/// runtime statically. (Programs without the runtime have its error texts and code for GPUs too.)
+/// The name pattern of shared memory of the CUDA runtime, in CUDA 11, 12 and 13. A program that contains this text is linked with the
+/// runtime statically. (Error texts and GPU code are no sign of that: programs without the runtime contain them, too.)
 const RUNTIME_TEXT: &[u8] = b"/cudart.shm.%x.%x.%llx";
 
-/// Libraries of NVIDIA whose kernels are machine code of GPUs.
+/// NVIDIA's libraries whose kernels exist only as machine code.
 const CLOSED_LIBRARIES: [&str; 9] =
     ["libcublas", "libcudnn", "libcufft", "libcurand", "libcusolver", "libcusparse", "libnccl", "libnpp", "libnvjpeg"];
 
@@ -287,7 +287,7 @@ impl Linkage {
             Some(loader) if loader.contains("musl") => {
                 return Err(Unsuitable::OtherCLibrary { path: path(), loader: loader.clone() });
             }
-            // A program without shared libraries may start others that have some.
+            // A static program may start others that load shared libraries.
             None | Some(_) => {}
         }
         let runtimes = || self.needed.iter().filter(|library| file_name(library).starts_with("libcudart.so"));
@@ -300,18 +300,17 @@ impl Linkage {
         Ok(())
     }
 
-    /// The libraries that change what the program finds in others.
+    /// Libraries to preload, see [`Executable::preload`].
     fn preload(&self) -> Vec<&'static str> {
         self.imports_cubin.then_some(balar_cudart::abi::exports::NVRTC.soname).into_iter().collect()
     }
 
     fn notes(&self) -> Vec<String> {
         let closed = |library: &&String| CLOSED_LIBRARIES.iter().any(|known| file_name(library).starts_with(known));
-        let note = |library: &String| {
-            format!("{library} brings kernels as machine code of GPUs alone: launches of those will fail")
-        };
+        let note =
+            |library: &String| format!("{library} contains kernels only as machine code: launching them will fail");
         let is_static = self.loader.is_none().then(|| {
-            "the program is linked statically: it loads no CUDA library, but programs that it starts may".to_owned()
+            "the program is linked statically and loads no CUDA library, but programs that it starts may".to_owned()
         });
         is_static.into_iter().chain(self.needed.iter().filter(closed).map(note)).collect()
     }

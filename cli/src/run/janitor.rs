@@ -1,7 +1,7 @@
-//! Clears away what a killed simulator leaves: a process that outlives it.
+//! A process that outlives the simulator and removes what it leaves if it is killed.
 //!
-//! The folder of a run holds files as long as the program may load them, so it cannot be removed early. A signal that cannot be
-//! caught must not leave it behind.
+//! The folder of a run must exist as long as the program may load files from it, so it cannot be removed early. SIGKILL, which cannot be
+//! caught, must not leave it behind either.
 
 use crate::arguments::CLEAR_AWAY;
 use std::io::{self, Read};
@@ -9,7 +9,7 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-/// The process: it waits for the end of this one. Dropped, it is told that there is nothing to do.
+/// The process, which waits for the end of this one. Dropping this ends it, because nothing is left to remove.
 #[derive(Debug)]
 pub struct Janitor(Child);
 
@@ -18,10 +18,10 @@ impl Janitor {
     ///
     /// # Errors
     ///
-    /// Where the system has no process for it.
+    /// If the system cannot start a process.
     pub fn start(folder: &Path) -> io::Result<Janitor> {
         let mut command = Command::new("/proc/self/exe");
-        // A group of its own: a signal to all of this one's does not reach it. It keeps nothing of ours open.
+        // It has its own process group, so that signals to ours do not reach it, and keeps none of our files open.
         command.arg(CLEAR_AWAY).arg(folder).process_group(0);
         command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).current_dir("/");
         command.spawn().map(Janitor)
@@ -30,15 +30,15 @@ impl Janitor {
 
 impl Drop for Janitor {
     fn drop(&mut self) {
-        // It has nothing to do any longer, and is a process of ours in any case.
+        // Nothing is left to do for it.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-/// What it does: waits until the other end of its standard input is gone, and clears `folder` away.
+/// The work of the process: it waits until the other end of its standard input is closed, and removes `folder`.
 pub fn clear_away(folder: &Path) {
-    // Nothing comes; an error is an end too.
+    // No data arrives, and an error means that the other end is closed, too.
     let _ = io::stdin().lock().read_to_end(&mut Vec::new());
     balar_host::tunnel::remove_folder(folder);
 }

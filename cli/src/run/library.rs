@@ -1,52 +1,84 @@
-//! Where the implementation of CUDA's functions is.
+//! The implementation of CUDA's functions, which is part of this program's file: `balar-actors` runs programs from wherever it is
+//! copied to.
 
-#![expect(clippy::disallowed_types, reason = "files are compared by their age")]
-
+use std::io;
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
 
 /// The file's name.
 const NAME: &str = "libbalar_cudart.so";
 
-/// The library is not where it should be.
+/// Why there is no file of it.
 #[derive(Debug, thiserror::Error)]
-#[error("{NAME} is missing: it is in none of {}", .0.iter().map(|p| p.display().to_string()).collect::<Vec<_>>().join(", "))]
-pub struct Missing(Vec<PathBuf>);
+pub enum Error {
+    /// The build had no shared library.
+    #[error("this balar-actors was built without {NAME} and cannot run programs: build it with cargo on x86-64 Linux")]
+    NotEmbedded,
+    /// The file cannot be written.
+    #[error("cannot write {path}: {error}")]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        error: io::Error,
+    },
+}
 
-/// Finds the library beside `executable`: in its folder, where cargo puts it, or in `../lib/balar-actors` of an installation.
+// The assembler reads the file. `include_bytes!` would too, but already in `cargo check`, which builds no shared library.
+core::arch::global_asm!(
+    ".pushsection .rodata.balar_cudart, \"a\", @progbits",
+    ".globl balar_embedded_cudart_begin, balar_embedded_cudart_end",
+    ".hidden balar_embedded_cudart_begin, balar_embedded_cudart_end",
+    "balar_embedded_cudart_begin:",
+    balar_cudart_path::include_shared_library!(),
+    "balar_embedded_cudart_end:",
+    ".popsection",
+    options(raw)
+);
+
+unsafe extern "C" {
+    static balar_embedded_cudart_begin: u8;
+    static balar_embedded_cudart_end: u8;
+}
+
+fn embedded() -> &'static [u8] {
+    let begin = &raw const balar_embedded_cudart_begin;
+    let end = &raw const balar_embedded_cudart_end;
+    // SAFETY: the labels are the ends of what is included above, which nothing writes.
+    unsafe { std::slice::from_raw_parts(begin, end.addr() - begin.addr()) }
+}
+
+/// Writes the library into `folder`.
 ///
 /// # Errors
 ///
-/// Where it is in none of them.
-pub fn find(executable: &Path) -> Result<PathBuf, Missing> {
-    let folder = executable.parent().unwrap_or(Path::new("."));
-    let above = folder.parent().unwrap_or(folder);
-    let places = vec![folder.to_owned(), folder.join("deps"), above.to_owned(), above.join("lib/balar-actors")];
-    // Cargo leaves an older one beside the executable when it builds only what that needs: the newest is the right one.
-    let age = |path: &PathBuf| path.metadata().and_then(|data| data.modified()).unwrap_or(SystemTime::UNIX_EPOCH);
-    let found = places.iter().map(|place| place.join(NAME)).filter(|path| path.is_file()).rev().max_by_key(age);
-    found.ok_or(Missing(places))
+/// Where the build had none, or the folder takes no file.
+pub fn write(folder: &Path) -> Result<PathBuf, Error> {
+    let content = embedded();
+    if content.is_empty() {
+        return Err(Error::NotEmbedded);
+    }
+    let path = folder.join(NAME);
+    match std::fs::write(&path, content) {
+        Ok(()) => Ok(path),
+        Err(error) => Err(Error::Write { path, error }),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::fs;
+    use balar_cudart::stub_library::Implementations;
 
     #[test]
-    fn the_library_is_found_beside_the_executable() {
-        let root = tempfile::tempdir().expect("a folder");
-        let executable = root.path().join("bin/balar-actors");
-        let error = find(&executable).expect_err("nothing there").to_string();
-        assert!(error.contains("libbalar_cudart.so is missing") && error.contains("lib/balar-actors"), "{error}");
-        for (folder, _) in [("lib/balar-actors", 0), ("bin/deps", 1)] {
-            let path = root.path().join(folder).join(NAME);
-            fs::create_dir_all(path.parent().expect("a folder")).expect("made");
-            let file = fs::File::create(&path).expect("written");
-            if folder == "bin/deps" {
-                file.set_modified(SystemTime::now() + std::time::Duration::from_secs(10)).expect("set");
-            }
-            assert_eq!(find(&executable).expect("there"), path);
-        }
+    fn the_library_of_this_build_is_embedded() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = write(folder.path()).expect("written");
+        Implementations::read(&path).expect("it exports what the stubs need");
+    }
+
+    #[test]
+    fn a_folder_that_takes_no_file_is_named() {
+        let error = write(Path::new("/nonexistent")).expect_err("no folder").to_string();
+        assert!(error.starts_with("cannot write /nonexistent/libbalar_cudart.so: "), "{error}");
     }
 }

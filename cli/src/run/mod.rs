@@ -1,13 +1,13 @@
 //! Running a CUDA program on the simulated node.
 //!
 //! ```text
-//! balar-actors ── folder of the run: socket, libcudart.so.*, libcuda.so.1, libbalar_audit.so
+//! balar-actors ── folder of the run: socket, libbalar_cudart.so, libcudart.so.*, libcuda.so.1, libbalar_audit.so
 //!   ├─ program     (LD_AUDIT: the last of these, which answers searches for the others; stdin, stdout, stderr as they are)
-//!   └─ janitor     (removes the folder where balar-actors is killed)
+//!   └─ janitor     (removes the folder if balar-actors is killed)
 //! ```
 //!
-//! **Invariant:** the program's own streams, its exit code and its process group are its own: nothing is written to stdout, and
-//! whoever runs the program in a script sees what the program does.
+//! **Invariant:** the program keeps its standard streams, its exit code and its process group: nothing is written to stdout, and a script
+//! that runs the program sees only what the program does.
 
 mod child;
 pub mod executable;
@@ -47,7 +47,7 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
 
-/// Runs the program that the options name; the exit code is the program's, unless something is wrong with the run.
+/// Runs the program that the options name. The exit code is the program's, unless the run itself fails.
 ///
 /// # Errors
 ///
@@ -80,7 +80,7 @@ pub fn run(options: &ProgramOptions, kinds: &[&'static UnitDefinition]) -> Resul
     Ok(status(&record, end))
 }
 
-/// What a run has beside the node and the program. Its folder goes before its janitor.
+/// What a run needs besides the node and the program. The folder is dropped before its janitor.
 struct Surroundings {
     place: SocketFolder,
     _janitor: Janitor,
@@ -90,12 +90,11 @@ struct Surroundings {
 
 impl Surroundings {
     fn prepare(options: &SimulationOptions) -> Result<Surroundings, Failure> {
-        let own = std::env::current_exe().map_err(|error| cannot("find this program", error))?;
-        let implementation = library::find(&own).map_err(Failure::input)?;
         let signals = Signals::listen().map_err(|error| cannot("listen for signals", error))?;
         let path = SocketFolder::choose();
         let janitor = Janitor::start(&path).map_err(|error| cannot("start a process", error))?;
         let place = SocketFolder::create(path).map_err(|error| cannot("make a folder for the run", error))?;
+        let implementation = library::write(place.path()).map_err(Failure::input)?;
         stub_library::write(place.path(), &implementation).map_err(Failure::input)?;
         let control = Control::new(signals.interrupt.clone(), options.max_wall);
         let control = control.map_err(|error| cannot("prepare the run", error))?;
@@ -103,7 +102,7 @@ impl Surroundings {
     }
 }
 
-/// Simulates the node while the program runs, and sees to it that the program has ended. Tells how, where it did so by itself.
+/// Simulates the node while the program runs, and ensures that the program has ended. Returns how, if it ended by itself.
 fn simulate(
     options: &ProgramOptions,
     topology: &Topology,
@@ -141,7 +140,7 @@ fn simulate(
     (result, end)
 }
 
-/// What a recording says of its program.
+/// The header of a recording of this program.
 fn header(options: &ProgramOptions, topology: &Topology) -> Header {
     let (program, arguments) = match options.command.split_first() {
         Some((program, arguments)) => (program.as_os_str(), arguments),
@@ -160,7 +159,7 @@ fn cannot(what: &str, error: impl Display) -> Failure {
     Failure::input(format_args!("cannot {what}: {error}"))
 }
 
-/// What the program finds in its environment beside what this one has.
+/// Environment variables that the program gets in addition to those of this process.
 fn environment(executable: &Executable, place: &SocketFolder) -> Vec<(&'static str, OsString)> {
     let folder = place.path();
     let preload: Vec<OsString> = executable.preload.iter().map(|name| folder.join(name).into_os_string()).collect();
@@ -176,7 +175,7 @@ fn environment(executable: &Executable, place: &SocketFolder) -> Vec<(&'static s
     variables
 }
 
-/// `first` before what the variable says already.
+/// `first`, followed by the present value of the variable.
 fn before(mut first: OsString, variable: &str) -> OsString {
     if let Some(rest) = std::env::var_os(variable).filter(|rest| !rest.is_empty()) {
         first.push(":");
@@ -196,7 +195,7 @@ fn parameters(arguments: &[OsString]) -> Vec<(String, String)> {
     arguments.iter().enumerate().map(|(index, argument)| ((index + 1).to_string(), text(argument))).collect()
 }
 
-/// The engine does not know why the program made no more calls.
+/// Sets the ending of a run: the engine does not know why the program stopped making calls.
 fn correct_ending(record: &mut RunRecord, end: Option<ProgramEnd>, surroundings: &Surroundings) {
     if matches!(record.ending, Ending::UnitPanic(_) | Ending::UnitBroken(_)) {
         return;
@@ -209,7 +208,7 @@ fn correct_ending(record: &mut RunRecord, end: Option<ProgramEnd>, surroundings:
     }
 }
 
-/// Writes the statistics: into the folder that was asked for, or else to stderr, after the program's own words.
+/// Writes the statistics into the folder of `--output`, or to stderr after the program's own output.
 fn report(record: &RunRecord, options: &SimulationOptions, topology: &Topology) -> Result<(), Failure> {
     match &options.output {
         Some(path) => {
@@ -233,7 +232,7 @@ fn report(record: &RunRecord, options: &SimulationOptions, topology: &Topology) 
     Ok(())
 }
 
-/// The program's exit code, unless the run ended otherwise than by the program's end.
+/// The program's exit code, unless the run ended for another reason than the program's end.
 fn status(record: &RunRecord, end: Option<ProgramEnd>) -> ExitStatus {
     let own = record.status();
     match (&record.ending, end) {

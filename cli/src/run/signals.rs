@@ -12,8 +12,8 @@ use tokio::signal::unix::{SignalKind, signal};
 
 /// What listens to SIGINT, SIGTERM and SIGHUP.
 ///
-/// The first is the program's: it is passed on, and the run ends when the program does. At the second the run ends with
-/// the statistics so far, at the third at once.
+/// The first signal is passed on to the program, and the run ends when the program does. The second ends the run with the statistics so
+/// far, the third at once.
 #[derive(Clone, Debug)]
 pub struct Signals {
     /// Ends the run when it is set.
@@ -31,7 +31,7 @@ impl Signals {
     pub fn listen() -> io::Result<Signals> {
         let signals = Signals { interrupt: Arc::default(), count: Arc::default(), program: Arc::default() };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        // Taken before the thread starts: no signal after the return of this function is missed.
+        // Registered before the thread starts, so that no signal is missed after this function returns.
         let mut listeners = Vec::new();
         {
             let _inside = runtime.enter();
@@ -40,7 +40,7 @@ impl Signals {
                 (SignalKind::terminate(), Signal::TERM),
                 (SignalKind::hangup(), Signal::HUP),
             ] {
-                // `nohup` and shells have them ignored, and the program is to inherit that.
+                // `nohup` and shells ignore some signals, and the program must inherit that.
                 if !is_ignored(passed) {
                     listeners.push((signal(kind)?, passed));
                 }
@@ -72,7 +72,7 @@ impl Signals {
         }
     }
 
-    /// Has the run ended at the wish of the user?
+    /// Has the user ended the run?
     pub fn interrupted(&self) -> bool {
         self.count.load(Ordering::Relaxed) > 0
     }
@@ -80,7 +80,7 @@ impl Signals {
     fn received(&self, signal: Signal) {
         match self.count.fetch_add(1, Ordering::Relaxed) {
             0 => {
-                // The terminal has sent its Ctrl-C to the program too.
+                // The terminal has sent Ctrl-C to the program as well.
                 if signal != Signal::INT || !in_foreground() {
                     self.pass(signal);
                 }
@@ -99,13 +99,13 @@ impl Signals {
     fn pass(&self, signal: Signal) {
         match &*self.program.lock().unwrap_or_else(PoisonError::into_inner) {
             Some(program) => program.signal(signal),
-            // Nothing has begun.
+            // The program has not started.
             None => self.interrupt.store(true, Ordering::Relaxed),
         }
     }
 }
 
-/// Has whoever started this process had a signal ignored?
+/// Was this process started with this signal ignored?
 fn is_ignored(signal: Signal) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
@@ -113,7 +113,7 @@ fn is_ignored(signal: Signal) -> bool {
     mask >> (signal.as_raw() - 1) & 1 == 1
 }
 
-/// Does the terminal of this process send its signals to this process's group?
+/// Is the process group of this process the foreground group of its terminal?
 fn in_foreground() -> bool {
     let Ok(terminal) = std::fs::File::open("/dev/tty") else { return false };
     rustix::termios::tcgetpgrp(&terminal).is_ok_and(|group| group == rustix::process::getpgrp())

@@ -90,7 +90,7 @@ fn describe(handle: u64) -> Result<ArrayDescriptor3D, CudaError> {
     })
 }
 
-/// The runtime's description of what a texture or surface reads.
+/// The runtime's description of the resource of a texture or surface.
 fn resource(descriptor: &ResourceDescriptor) -> Result<ResourceDesc, CudaError> {
     const LINEAR: u32 = 2;
     const PITCH_2D: u32 = 3;
@@ -154,7 +154,7 @@ fn create_texture(
     object.set(texture::create_texture(resource, texture, view.get_if_given())?)
 }
 
-/// What the driver says of a resource that the runtime describes.
+/// The driver's description of a resource that the runtime describes.
 fn resource_of(described: &ResourceDesc) -> ResourceDescriptor {
     let (format, channels) = format_of(&described.format);
     let mut resource = ResourceUnion::zeroed();

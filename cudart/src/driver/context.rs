@@ -98,7 +98,7 @@ driver_api! {
     }
 
     fn cuCtxGetId(context: ContextHandle, place: Out<u64>) {
-        // Handles are never used again, which is what is wanted of the identifier.
+        // Handles are never reused, so that they can serve as identifiers.
         place.set(context::check(context)?)
     }
 

@@ -24,7 +24,7 @@ enum When {
 }
 
 impl When {
-    /// The stream, and whether the host goes on before the stream has reached it.
+    /// The stream, and whether the host continues before the stream has reached the copy.
     fn stream(self) -> (StreamHandle, bool) {
         match self {
             When::Now => (StreamHandle::DEFAULT, false),

@@ -12,7 +12,7 @@ use balar_host::CudaError;
 use std::ffi::{c_char, c_int};
 use std::sync::atomic::Ordering;
 
-/// Writes a text and a zero byte into `room` bytes; what has no room is left out.
+/// Writes a text and a zero byte into `room` bytes; a text that is too long is truncated.
 fn write_text(place: *mut c_char, room: c_int, text: &str) -> Outcome {
     let Some(room) = usize::try_from(room).ok().filter(|room| *room > 0 && !place.is_null()) else {
         return Err(CudaError::InvalidValue);

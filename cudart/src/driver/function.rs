@@ -1,4 +1,4 @@
-//! What is asked of and about functions: attributes and occupancy.
+//! Functions: attributes and occupancy.
 
 use crate::abi::arguments::{In, Out};
 use crate::abi::driver::LaunchConfig;

@@ -34,7 +34,7 @@ fn add(node: Out<u64>, graph: u64, after: In<u64>, count: usize, work: Work) -> 
     node.set(graph::add(graph, &Dependency::list(after, In::absent(), count)?, work)?)
 }
 
-/// What a node does that makes this copy.
+/// The work of a node that makes this copy.
 fn copy_work(parameters: &Copy3D) -> Result<Work, CudaError> {
     Ok(Work::Copy(Box::new(CopyWork { copy: copy::described(parameters)?, parameters: None })))
 }

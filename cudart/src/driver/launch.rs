@@ -1,4 +1,4 @@
-//! Launches, and what is asked of and about functions.
+//! Launches.
 
 use crate::abi::arguments::{Dim3, In};
 use crate::abi::driver::{LaunchConfig, LaunchParameters};
@@ -31,7 +31,7 @@ fn extents([x, y, z]: [u32; 3]) -> Dim3 {
     Dim3 { x, y, z }
 }
 
-/// What a structure of the driver asks for, as the session has it.
+/// The launch that a structure of the driver describes, in the session's form.
 fn configuration_of(config: &LaunchConfig) -> LaunchConfiguration {
     LaunchConfiguration {
         grid: extents(config.grid),

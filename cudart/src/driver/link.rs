@@ -58,7 +58,7 @@ fn add_file(linker: u64, kind: c_int, path: Text) -> Outcome {
     add(linker, kind, data)
 }
 
-/// Loads the images as a module would be, to say now what is wrong with them.
+/// Loads the images like a module, so that mistakes in them are reported now.
 fn check(images: &[Vec<u8>]) -> Outcome {
     let images = images.iter().map(|image| Image::Copied(image.as_slice().into())).collect();
     let device = thread::device();
@@ -113,7 +113,7 @@ driver_api! {
         }
         let linked = image::linked(&images).into_boxed_slice();
         let (address, length) = LINKERS.with(linker, |linker| {
-            // Completed twice: the program may still read what it was given first.
+            // If it is completed twice, the program may still read the first result.
             let linked = linker.linked.get_or_insert(linked);
             (linked.as_ptr().cast::<c_void>(), linked.len())
         })?;

@@ -1,4 +1,4 @@
-//! Memory of devices, of the host, and managed; what is known of an address.
+//! Device, host and managed memory, and attributes of addresses.
 
 use crate::abi::arguments::{In, Out};
 use crate::abi::driver::{DevicePointer, MEMORY_DEVICE, MEMORY_HOST};

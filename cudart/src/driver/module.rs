@@ -180,7 +180,7 @@ driver_api! {
     }
 
     fn cuKernelSetCacheConfig(kernel: u64, _preference: c_int, device: c_int) {
-        // The L1 cache and shared memory share what they share; the preference is a hint.
+        // The split between L1 cache and shared memory is fixed; the preference is a hint.
         process::device_of(device)?;
         Kernel::of_handle(kernel).map(|_| ())
     }

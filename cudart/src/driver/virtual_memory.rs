@@ -1,4 +1,4 @@
-//! Virtual memory management: addresses, memory, and what is mapped where.
+//! Virtual memory management: address ranges, memory, and mappings.
 //!
 //! Memory is a device's, no other process gets it, and none of it is compressed. A mapping that may only be read may be written, too.
 

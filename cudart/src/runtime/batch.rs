@@ -1,4 +1,4 @@
-//! Several copies with one call, and copies with attributes: hints of which the simulator needs none.
+//! Several copies in one call, and copies with attributes, which are hints that the simulator ignores.
 
 use super::copy::{Direction, copy};
 use crate::abi::arguments::{In, Out};

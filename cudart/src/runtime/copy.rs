@@ -11,7 +11,7 @@ use balar_host::CudaError;
 use balar_host::call::CopyShape;
 use std::ffi::c_int;
 
-/// What the program says a copy is (`cudaMemcpyKind`).
+/// The direction of a copy, as the program states it (`cudaMemcpyKind`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
     /// Within the host's memory.

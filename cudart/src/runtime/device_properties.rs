@@ -7,7 +7,7 @@ use crate::session::{device, process};
 use balar_host::{CudaError, DeviceDescription};
 use std::ffi::c_int;
 
-/// What a program wants of a device (`cudaChooseDevice`), as far as devices differ in it; 0 is any.
+/// Requirements of a program on a device (`cudaChooseDevice`), as far as devices differ in them; 0 means any.
 #[derive(Clone, Copy, Debug, Default)]
 struct Wish {
     major: i32,
@@ -16,7 +16,7 @@ struct Wish {
     multiprocessors: i32,
 }
 
-/// The device that has most of what is wished.
+/// The device that meets most of the requirements.
 fn choose(wish: Wish) -> Result<c_int, CudaError> {
     let devices = &process::description()?.devices;
     let fits = |device: &DeviceDescription| {

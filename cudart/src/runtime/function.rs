@@ -1,4 +1,4 @@
-//! What the program asks of and about kernels.
+//! Attributes and settings of kernels.
 
 use crate::abi::arguments::Out;
 use crate::abi::function::{Attributes, Attributes11};

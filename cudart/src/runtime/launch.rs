@@ -30,7 +30,7 @@ unsafe fn launch_named(
 ///
 /// # Safety
 ///
-/// As [`pack`], for each.
+/// As [`pack`], for each launch.
 unsafe fn launch_on_devices(launches: &[LaunchParameters]) -> Result<(), CudaError> {
     let current = thread::device();
     let mut outcome = Ok(());

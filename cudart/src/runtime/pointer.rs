@@ -1,4 +1,4 @@
-//! What an address is (`cudaPointerGetAttributes`).
+//! Attributes of addresses (`cudaPointerGetAttributes`).
 
 use crate::abi::arguments::Out;
 use crate::abi::pointer::{PointerAttributes, PointerAttributes13, memory_type};

@@ -24,7 +24,7 @@ pub struct Segment {
     pieces: *const *const u8,
 }
 
-/// What a container begins with.
+/// The header of a container.
 #[repr(C)]
 #[derive(Clone, Copy)]
 struct ContainerHeader {
@@ -35,7 +35,7 @@ struct ContainerHeader {
     bytes: u64,
 }
 
-/// The images of a record: of linked code, those of its pieces, which the device links as it compiles them.
+/// The images of a record. Linked code has one image for each of its parts; the device links them as it compiles them.
 fn images(segment: Segment) -> Vec<Image> {
     if segment.magic != image::CONTAINER_RECORD {
         return Vec::new();
@@ -69,7 +69,7 @@ fn container(data: *const u8) -> Option<Image> {
 /// The program's file name, or that of its library that `address` is in.
 fn object_name(address: *const c_void) -> String {
     let mut information = std::mem::MaybeUninit::<libc::Dl_info>::uninit();
-    // SAFETY: `dladdr` only compares the address, and fills what it is given where it returns another number than 0.
+    // SAFETY: `dladdr` only compares the address, and fills its argument if it returns a value other than 0.
     let path = unsafe {
         if libc::dladdr(address, information.as_mut_ptr()) == 0 {
             return String::from("the program");

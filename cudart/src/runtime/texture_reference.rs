@@ -13,10 +13,10 @@ use balar_host::{Call, CallResult, CudaError, Resource, TextureDescription};
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
-/// By device and address of the reference: bytes from where a bound texture begins to what the program bound.
+/// By device and address of the reference: offset in bytes from the start of the bound texture to the address that the program bound.
 static BOUND: Mutex<BTreeMap<(u32, usize), u64>> = Mutex::new(BTreeMap::new());
 
-/// A texture reference of the program: what it is registered as.
+/// A texture reference of the program, as it was registered.
 fn texture_variable(reference: usize) -> Result<(Variable, bool), CudaError> {
     let variable = registry::variable(reference).map_err(|_| CudaError::InvalidTexture)?;
     match variable.kind {

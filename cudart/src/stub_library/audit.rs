@@ -25,9 +25,9 @@ pub const NAME: &str = "libbalar_audit.so";
 
 const PAGE: usize = 4096;
 
-/// What the request for a file may look like, and what answers it.
+/// A pattern of requests for a file, and the stub that answers them.
 struct Answer {
-    /// What the requested file's name begins with.
+    /// Prefix of the requested file's name.
     stem: &'static str,
     kind: Kind,
     /// The stub's file name.
@@ -90,7 +90,7 @@ core::arch::global_asm!(
     "balar_audit_search:",
     "endbr64",
     "mov rax, rdi",
-    // LA_SER_ORIG: the request itself. The other flags are of the places where it is looked for, of which none is left.
+    // LA_SER_ORIG: the request itself. The other flags are for the places that are searched afterwards.
     "cmp edx, 1",
     "jne 9f",
     "call .Lbalar_audit_file_name",

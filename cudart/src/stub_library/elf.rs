@@ -22,7 +22,7 @@ const PAGE: usize = 4096;
 const JUMP_BYTES: usize = 32;
 /// Bytes of one slot of the table of addresses.
 const SLOT_BYTES: usize = 8;
-/// What the version of the library's own symbols is numbered; 1 is that of symbols without one.
+/// Number of the version of the library's own symbols; 1 is for symbols without a version.
 const OWN_VERSION: u16 = 2;
 
 /// The content of the file of `library`, whose functions jump to those of the library at `implementation`.
@@ -33,7 +33,7 @@ pub fn library(library: &Library, implementations: &Implementations, implementat
     file(library, &functions, needed).map_err(|error| layout(error.to_string()))
 }
 
-/// What the functions of a library jump to.
+/// Targets of the functions of a library.
 struct Functions {
     /// Symbols of the implementation in use: a slot each.
     imports: Vec<String>,
@@ -211,7 +211,7 @@ fn file(library: &Library, functions: &Functions, needed: &str) -> object::write
     writer.write_hash(exports.len() as u32, chain_count, |index| {
         let export = (index as usize).checked_sub(1 + imports.len())?;
         let name = exports.get(export).map(|export| export.name);
-        // What is left when all functions are counted is the symbol of the version.
+        // The symbol after the last function is that of the version.
         Some(elf::hash(name.unwrap_or(library.soname).as_bytes()))
     });
     writer.write_null_dynamic_symbol();
@@ -332,7 +332,7 @@ fn write_versions(writer: &mut Writer<'_>, soname: StringId, imports: usize, own
     }
 }
 
-/// What the dynamic linker reads first: [`dynamic_count`] entries.
+/// The dynamic section: [`dynamic_count`] entries.
 fn write_dynamic(
     writer: &mut Writer<'_>,
     library: &Library,

@@ -2,7 +2,7 @@
 //!
 //! Programs link against versioned names (`cudaMalloc@libcudart.so.12`), and the same name means different things in different
 //! versions. So each version has a library of its own whose functions are one jump each, to the implementation in
-//! `libbalar_cudart.so` or, where there is none, to a common entry that says so. A last library sees to it that programs find these,
+//! `libbalar_cudart.so` or, where there is none, to a common entry that says so. A last library makes programs find these,
 //! wherever they look for them ([`AUDIT`]).
 
 mod audit;

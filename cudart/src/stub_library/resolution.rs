@@ -7,7 +7,7 @@ use object::read::elf::{FileHeader, Sym};
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// What the names of implementations begin with.
+/// Prefix of the names of implementations.
 const PREFIX: &str = "balar_";
 
 /// Where names without an implementation lead.

@@ -1,4 +1,4 @@
-//! What kind of work a call is for the host: what it is charged for, and counted as.
+//! Classes of calls by their work for the host: by class, calls are charged and counted.
 
 /// A kind of call. A node's host CPU gives each a cost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! What is true of every call: CUDA's name of it, what it is charged for, the stream that it names, and the bulk data that comes with it.
+//! Facts about every call: its CUDA name, its cost class, the stream that it names, and the bulk data that comes with it.
 //!
 //! One row of [`facts!`] for each call, by topic. A call without a row does not compile.
 
@@ -67,7 +67,7 @@ macro_rules! facts {
             Call::SetLimit { .. } => $use!("cudaDeviceSetLimit", Memory),
             Call::GetLimit { .. } => $use!("cudaDeviceGetLimit", Memory),
             Call::PeerAccess { enabled, .. } => $use!(peer_name(*enabled), Memory),
-            // What is no call of CUDA's, or none that there is.
+            // Calls that CUDA does not have.
             Call::NotImplemented { .. } => $use!("a function that is not implemented", Memory),
             Call::Compute { nanoseconds } => $use!("compute", (compute(*nanoseconds))),
             Call::ReadClock => $use!("read clock", Clock),

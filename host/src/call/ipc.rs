@@ -15,7 +15,7 @@ pub enum IpcCall {
         /// What another process's `MemoryHandle` gave.
         handle: u64,
     },
-    /// `cudaIpcCloseMemHandle`: waits for what the process has asked of all devices.
+    /// `cudaIpcCloseMemHandle`: waits for all work of the process on all devices.
     CloseMemory {
         /// What `OpenMemory` gave.
         pointer: u64,

@@ -74,7 +74,7 @@ pub struct ModuleFunction {
     pub parameters: Vec<(u32, u32)>,
 }
 
-/// What a module's variable is.
+/// A variable of a module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum VariableKind {
     /// `__device__`.

@@ -6,7 +6,7 @@ use crate::bytes::Bytes;
 use crate::error::CudaError;
 use serde::{Deserialize, Serialize};
 
-/// What a call gives back.
+/// The result of a call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum CallResult {
     /// No call has been made yet.
@@ -53,17 +53,17 @@ pub enum CallResult {
     },
     /// A size in bytes.
     Size(u64),
-    /// What is known of an address; `None` where it is in no allocation.
+    /// Facts about an address; `None` if it is in no allocation.
     PointerInfo(Option<PointerDescription>),
     /// The call failed, or reports that earlier work did.
     Error(CudaError),
     /// The device whose memory a handle of virtual memory management stands for.
     Owner(u32),
-    /// What a device may do with mapped memory.
+    /// The access that a device has to mapped memory.
     Access(MemoryAccess),
 }
 
-/// What an allocation is.
+/// The kind of an allocation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum AllocationKind {
     /// Device memory.
@@ -91,7 +91,7 @@ pub struct PointerDescription {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 #[error("{call} failed: {error}")]
 pub struct CallFailure {
-    /// The function, with what was asked of it.
+    /// The function and its arguments.
     pub call: String,
     /// The error.
     pub error: CudaError,

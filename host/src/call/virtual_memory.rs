@@ -12,7 +12,7 @@ pub enum VirtualMemoryCall {
     Reserve {
         /// Bytes.
         bytes: u64,
-        /// What the first address is a multiple of: a power of two, or 0.
+        /// Alignment of the first address: a power of two, or 0.
         alignment: u64,
     },
     /// `cuMemAddressFree`: a whole range that `Reserve` gave, with no memory mapped.
@@ -65,7 +65,7 @@ pub enum VirtualMemoryCall {
         pointer: u64,
         /// Bytes.
         bytes: u64,
-        /// Devices, and what each may do from now on. Others may do what they could.
+        /// Devices and their new access. Other devices keep theirs.
         devices: Vec<(u32, MemoryAccess)>,
     },
     /// `cuMemGetAccess`; gives [`CallResult::Access`](super::CallResult::Access).
@@ -95,7 +95,7 @@ impl VirtualMemoryCall {
     }
 }
 
-/// What a device may do with mapped memory.
+/// The access that a device has to mapped memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum MemoryAccess {
     /// Nothing.

@@ -1,12 +1,13 @@
 //! The shape of what traces hold, in words, and a test that pins it to the version of the format.
 //!
-//! `schema.txt` has it as it was when the version was raised last: a line for each type that events are made of.
+//! `schema.txt` has it as it was when the version was raised last: a line for each type, or
+//! for each variant of one, that events are made of.
 
 use super::event::Event;
 use super::header::FORMAT_VERSION;
 use crate::call::{AllocationKind, CopyEnd, IpcCall, Limit, MemoryAccess, VariableKind, VirtualMemoryCall};
 use crate::{AddressMode, Call, CallResult, ChannelKind, CudaError, Resource};
-use serde_reflection::{Samples, Tracer, TracerConfig};
+use serde_reflection::{ContainerFormat, Samples, Tracer, TracerConfig};
 use std::fs;
 use std::path::Path;
 
@@ -36,7 +37,14 @@ fn schema() -> String {
     ];
     see![VirtualMemoryCall, Call, CallResult, Event];
     let types = tracer.registry().expect("every enumeration is in the list above");
-    let types = types.iter().map(|(name, format)| format!("{name}: {format:?}\n"));
+    let types = types.iter().map(|(name, format)| match format {
+        // A variant is a line.
+        ContainerFormat::Enum(variants) => {
+            let variants = variants.iter().map(|(number, variant)| format!("  {number} {variant:?}\n"));
+            format!("{name}: Enum\n{}", variants.collect::<String>())
+        }
+        other => format!("{name}: {other:?}\n"),
+    });
     format!("version {FORMAT_VERSION}\n{}", types.collect::<String>())
 }
 

@@ -1,6 +1,6 @@
 //! Bulk data through the shared pages, in chunks where it is longer than they are.
 //!
-//! The sender says how much it has written, the receiver, of what does not fit at once, how much it has taken. Both ends
+//! The sender reports how much it has written; if not everything fits at once, the receiver reports how much it has taken. Both ends
 //! are at the same point again when a transfer is over: the next one begins at the start of the ring.
 
 use super::shared::SharedPages;

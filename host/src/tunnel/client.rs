@@ -21,7 +21,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// What the program is told on stderr, once, when the simulator is gone.
+/// Reported to the program's stderr, once, when the simulator has ended.
 pub const SIMULATOR_ENDED: &str =
     "balar-actors: the simulator has ended: every CUDA call of this program fails from now on";
 
@@ -45,7 +45,7 @@ pub fn is_simulator_gone(error: &io::Error) -> bool {
     )
 }
 
-/// What the simulator says to a new connection.
+/// The simulator's answer to a new connection.
 #[derive(Debug)]
 pub struct Welcome {
     /// The devices.
@@ -77,7 +77,7 @@ pub struct Client {
     socket: Socket<ClientFrame, ServerFrame>,
     pages: SharedPages,
     process: Pid,
-    /// The folder of the socket, which goes when the simulator has gone without removing it.
+    /// The folder of the socket, which is removed here if the simulator has ended without removing it.
     folder: Option<PathBuf>,
     ended: bool,
 }
@@ -115,7 +115,7 @@ impl Client {
         Ok((client, Welcome { node, page_bytes, arena: descriptors.next() }))
     }
 
-    /// Connects, and says who is there.
+    /// Connects and introduces this process.
     fn greet(path: &Path, role: Role) -> io::Result<Socket<ClientFrame, ServerFrame>> {
         let descriptor = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
         with_address(path, |address| {
@@ -140,10 +140,10 @@ impl Client {
         Ok(socket)
     }
 
-    /// Says that this process comes to its end by itself: what it has asked of devices is done before what it has there goes. Of a
-    /// process that ends without it, everything ends at once.
+    /// Announces that this process ends by itself: its outstanding work on devices is completed before its resources are released. If a
+    /// process ends without this, its work ends at once.
     pub fn say_goodbye(path: &Path) {
-        // Where there is no simulator any longer, there is nobody to say it to.
+        // If the simulator has ended, there is nothing to announce it to.
         let _ = Client::greet(path, Role::Goodbye);
     }
 
@@ -184,7 +184,7 @@ impl Client {
             if let Some(ServerFrame::Callback(function)) = self.socket.aside.pop_front() {
                 return Ok(Some(function));
             }
-            // What is aside is left there by `receive`, which looks only for other frames: bytes first.
+            // `receive` sets frames aside only while it looks for others: bytes come first.
             match self.socket.buffer().frame::<ServerFrame>() {
                 Ok(Some(frame)) => match frame {
                     ServerFrame::Callback(function) => return Ok(Some(function)),
@@ -336,6 +336,6 @@ fn program_name() -> String {
 
 /// Says a line on stderr.
 fn say(text: &str) {
-    // Nobody is left to tell where stderr is gone.
+    // If stderr is closed, nobody can be told.
     let _ = io::stderr().write_all(format!("{text}\n").as_bytes());
 }

@@ -30,7 +30,7 @@ impl SharedPages {
     pub fn create(page_bytes: u64) -> io::Result<(SharedPages, OwnedFd)> {
         let file = rustix::fs::memfd_create("balar-actors-tunnel", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
         rustix::fs::ftruncate(&file, page_bytes * PAGES)?;
-        // Nobody can cut the file short under our feet.
+        // No process can truncate the file while it is mapped.
         rustix::fs::fcntl_add_seals(&file, SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)?;
         Ok((SharedPages::map(file.as_fd(), page_bytes, PAGES)?, file))
     }
@@ -92,7 +92,7 @@ impl SharedPages {
         }
     }
 
-    /// Bytes in the ring, in place, that do not go over its end. For the program's side: the simulator leaves them alone until it
+    /// Bytes in the ring, in place, up to its end at most. For the program's side: the simulator leaves them alone until it
     /// is told that they have been taken.
     pub fn slice(&self, position: u64, bytes: usize) -> &[u8] {
         let start = (position % self.len()) as usize;

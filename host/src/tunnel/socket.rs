@@ -92,7 +92,7 @@ impl Frame for ServerFrame {
     }
 }
 
-/// Says whether to wait no longer.
+/// Returns whether to stop waiting.
 pub type GiveUp = Arc<dyn Fn() -> bool + Send + Sync>;
 
 /// One end. `Out` are the frames that it sends, `In` those that it receives.
@@ -223,7 +223,7 @@ impl<Out: Frame, In: Frame> Socket<Out, In> {
             let flags = wait | RecvFlags::CMSG_CLOEXEC;
             match rustix::net::recvmsg(&self.descriptor, &mut parts, &mut control, flags) {
                 Ok(message) => {
-                    // A program has no descriptors to give: those of a misbehaving one are closed.
+                    // Programs never send descriptors: those of a misbehaving one are closed.
                     for message in control.drain() {
                         if let RecvAncillaryMessage::ScmRights(descriptors) = message {
                             self.descriptors.extend(descriptors);

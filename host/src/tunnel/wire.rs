@@ -19,7 +19,7 @@ pub const LENGTH_BYTES: usize = 4;
 /// No frame is longer: bulk data has the shared pages, and no list of parameters, kernels or graph nodes comes near.
 pub const MAXIMUM_FRAME_BYTES: usize = 64 << 20;
 
-/// What a connection is for.
+/// The purpose of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Role {
     /// A host thread that makes calls.
@@ -30,12 +30,12 @@ pub enum Role {
     Goodbye,
 }
 
-/// What a program sends.
+/// Messages from a program.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum ClientFrame {
     /// The first frame.
     Hello {
-        /// What the connection is for.
+        /// The purpose of the connection.
         role: Role,
         /// A number of the program: another one after `exec`, the same for all its threads.
         program_number: u64,
@@ -61,7 +61,7 @@ pub enum ClientFrame {
     Consumed(u64),
 }
 
-/// What the simulator sends.
+/// Messages from the simulator.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum ServerFrame {
     /// The connection is not wanted; the text says why. (The first of all frames: it must stay readable to other versions.)
@@ -216,7 +216,7 @@ mod tests {
         assert!(read(&nested).is_err());
         // The failure before leaves nothing behind.
         assert!(read(&two).is_ok());
-        // What a program that means harm sends: a million graphs, each the first node of the one before.
+        // A malicious message: a million graphs, each the first node of the one before.
         let once = postcard::to_stdvec(&graph(vec![node(Call::DeviceSynchronize)])).expect("short");
         let begins = &once[..3];
         let start = postcard::to_stdvec(&request(Call::DeviceSynchronize)).expect("short");

@@ -8,11 +8,12 @@ use balar_actors::engine::{Inbox, NextWake, Outbox, RunOptions, Unit, Window};
 use balar_actors::gpu::cta_scheduler;
 use balar_actors::kinds::UNITS;
 use balar_actors::node::link;
-use balar_actors::simulation::describe;
+use balar_actors::simulation::{check_units, describe};
 use balar_actors::topology::{self, LoadOptions, PartLibrary, Topology, TopologyErrors, TopologySource};
 use balar_experiments::{BuiltInWorkloads, SimulationRequest, simulate};
 use balar_protocol::statistics::StatisticSink;
 use balar_protocol::{Bytes, Frequency, Protocol};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 balar_actors::parameters! {
     /// A vector core: a user's own SM.
@@ -121,7 +122,40 @@ fn build_in_vain(_: &str, context: &BuildContext) -> Result<Box<dyn Unit>, Build
 /// Has a mistake of its author's.
 const BROKEN: UnitDefinition = UnitDefinition { name: "Broken", build: build_in_vain, ..VECTOR_CORE };
 
-const KINDS: &[&UnitDefinition] = &[&cta_scheduler::DEFINITION, &VECTOR_CORE, &CUBE, &SINK, &BROKEN, &link::DEFINITION];
+/// Units of the kind `Large` that are there, and the most that there were.
+static LARGE: [AtomicUsize; 2] = [AtomicUsize::new(0), AtomicUsize::new(0)];
+
+/// A unit of which a machine has no room for many.
+struct Large;
+
+impl Unit for Large {
+    fn advance(&mut self, _: Window, _: &mut Inbox, _: &mut Outbox) -> NextWake {
+        NextWake::OnMessage
+    }
+
+    fn statistics(&self, _: &mut StatisticSink) {}
+
+    fn outstanding(&self) -> Option<String> {
+        None
+    }
+}
+
+impl Drop for Large {
+    fn drop(&mut self) {
+        LARGE[0].fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+fn build_large(_: &str, _: &BuildContext) -> Result<Box<dyn Unit>, BuildError> {
+    let [now, most] = &LARGE;
+    most.fetch_max(now.fetch_add(1, Ordering::Relaxed) + 1, Ordering::Relaxed);
+    Ok(Box::new(Large))
+}
+
+const LARGE_UNIT: UnitDefinition = UnitDefinition { name: "Large", ports: &[], build: build_large, ..SINK };
+
+const KINDS: &[&UnitDefinition] =
+    &[&cta_scheduler::DEFINITION, &VECTOR_CORE, &CUBE, &SINK, &BROKEN, &LARGE_UNIT, &link::DEFINITION];
 
 fn load(kinds: &[&'static UnitDefinition], text: &str) -> Topology {
     let library = PartLibrary::built_in();
@@ -156,6 +190,14 @@ fn own_gpu(kind: &str) -> Topology {
 
 fn build(topology: &Topology) -> Result<(), TopologyErrors> {
     topology::build(topology, &Surroundings::default()).map(drop)
+}
+
+#[test]
+fn a_check_keeps_no_unit_that_it_has_built() {
+    let topology = load(KINDS, r#"Topology(name: "wide", units: { "large[0..100]": Large() }, links: [])"#);
+    check_units(&topology).expect("nothing is wrong with it");
+    let [now, most] = LARGE.each_ref().map(|count| count.load(Ordering::Relaxed));
+    assert_eq!((now, most), (0, 1));
 }
 
 #[test]

@@ -159,11 +159,10 @@ fn sms_of(context: &BuildContext) -> (Vec<(PortId, SmCapability)>, Option<Parame
     (sms, unfit)
 }
 
-/// What the scheduler shows on the live board, under its path: CTAs done and in all, and the kernel that started last.
+/// What the scheduler shows on the live board, under its path: CTAs done, and the kernel that started last.
 #[derive(Default)]
 struct Progress {
     ctas_done: Gauge,
-    ctas_total: Gauge,
     board: LiveBoard,
     kernel_name: String,
 }
@@ -172,7 +171,6 @@ impl Progress {
     fn on(board: &LiveBoard, path: &str) -> Progress {
         Progress {
             ctas_done: board.gauge(&format!("{path}.ctas_done")),
-            ctas_total: board.gauge(&format!("{path}.ctas_total")),
             board: board.clone(),
             kernel_name: format!("{path}.kernel"),
         }
@@ -365,7 +363,6 @@ impl CtaScheduler {
             let Some(queue) = self.state.queues.get_mut(&queue) else { continue };
             let Some((_, launch)) = queue.waiting.pop_front() else { continue };
             queue.busy = true;
-            self.progress.ctas_total.add(launch.cta_count());
             self.progress.board.set_text(&self.progress.kernel_name, &launch.name);
             let first_cycle = self.clock.cycle_at_or_after(now) + self.launch_latency;
             let place = self.state.resident.partition_point(|kernel| kernel.launch.priority <= launch.priority);
@@ -516,8 +513,13 @@ impl CtaScheduler {
     }
 
     fn record(&mut self, kernel: ResidentKernel, end: SimTime, completed: bool) {
+        let record = self.record_of(&kernel, end, completed);
+        self.state.records.push(&record);
+    }
+
+    fn record_of(&self, kernel: &ResidentKernel, end: SimTime, completed: bool) -> KernelRecord {
         let launch = &kernel.launch;
-        self.state.records.push(&KernelRecord {
+        KernelRecord {
             launch: launch.id,
             process: launch.context.process(),
             name: Arc::clone(&launch.name),
@@ -532,7 +534,7 @@ impl CtaScheduler {
             cycles: self.cycles_between(kernel.start, end),
             completed,
             counters: kernel.counters,
-        });
+        }
     }
 
     fn handle(&mut self, message: Message, out: &mut Outbox) {
@@ -599,6 +601,11 @@ impl Unit for CtaScheduler {
     fn statistics(&self, sink: &mut StatisticSink) {
         self.state.counters.write(sink);
         sink.kernels.append(&self.state.records);
+        // Those that still run, as far as they got.
+        let end = sink.end;
+        for kernel in &self.state.resident {
+            sink.kernels.push(&self.record_of(kernel, end, false));
+        }
     }
 
     fn outstanding(&self) -> Option<String> {

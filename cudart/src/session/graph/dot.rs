@@ -24,7 +24,7 @@ fn write_graph(handle: u64, is_verbose: bool, text: &mut String) -> Result<(), C
     Ok(())
 }
 
-/// The lines of a graph alone, and its child graphs.
+/// The lines of a graph itself, and its child graphs.
 fn describe(graph: &Graph, is_verbose: bool) -> (String, Vec<u64>) {
     let number = graph.number;
     let mut lines = format!("subgraph cluster_{number} {{\nlabel=\"graph_{number}\" graph[style=\"dashed\"];\n");

@@ -1,4 +1,4 @@
-//! Executable graphs: what a graph was when it was instantiated, child graphs in place, in an order in which it can be launched.
+//! Executable graphs: a graph at the time of its instantiation, with its child graphs expanded, in topological order.
 
 use super::{Dependency, Graph, Node, Work, footprint, kernel, user_object};
 use crate::abi::graph::{InstantiateParams, instantiate_flags, update_result};
@@ -47,7 +47,7 @@ pub(super) struct Staging {
 pub struct Step {
     /// The graph's node.
     pub node: u64,
-    /// What it does.
+    /// Its work.
     pub work: Work,
     /// The steps it waits for.
     pub dependencies: Vec<u32>,
@@ -130,7 +130,7 @@ pub fn instantiate(graph: u64, flags: u64) -> Result<u64, InstantiationError> {
     Ok(EXECUTABLES.insert(Arc::new(Mutex::new(executable))))
 }
 
-/// As [`instantiate`], with the flags of a structure that is told what is wrong.
+/// As [`instantiate`], with the flags of a structure, into which errors are written.
 pub fn instantiate_with(graph: u64, parameters: &mut InstantiateParams) -> Result<u64, CudaError> {
     const SUCCESS: u32 = 0;
     const ERROR: u32 = 1;
@@ -181,7 +181,7 @@ pub fn update(handle: u64, graph: u64) -> Result<Result<(), UpdateError>, CudaEr
     with(handle, |executable| Ok(executable.update(graph)))
 }
 
-/// Replaces what a node of an executable graph does by something of the same kind. A kernel node keeps its attributes.
+/// Replaces the work of a node of an executable graph by work of the same kind. A kernel node keeps its attributes.
 pub fn set(handle: u64, node: u64, work: Work) -> Result<(), CudaError> {
     with(handle, |executable| match work {
         Work::Graph(child) => executable.update_child(node, child).map_err(|_| CudaError::GraphExecUpdateFailure),

@@ -1,7 +1,7 @@
-//! Physical memory that graphs have of devices, as programs ask for it: what a launch needs of it stays mapped until it is trimmed or
-//! the executable graph ends. Graphs that a stream runs one after another share it, where they free what they allocate.
+//! Physical memory of graphs on devices, as programs query it: memory of a launch stays mapped until it is trimmed or the executable graph
+//! is destroyed. Graphs that a stream runs one after another share memory if they free what they allocate.
 //!
-//! This is the account alone: the simulator's memory has one place for each allocation.
+//! This is only bookkeeping: in the simulator's memory, each allocation has a place of its own.
 
 use super::Work;
 use super::executable::Executable;
@@ -65,7 +65,7 @@ impl Footprint {
                 let is_empty = block.live.is_none() && !taken.contains(index);
                 block.device == device && block.bytes >= bytes && is_empty && is_over
             };
-            // What the graph has mapped already, or else the smallest that is large enough.
+            // Prefer memory that the graph has mapped already, then the smallest that is large enough.
             let best = self.blocks.iter().enumerate().filter(is_free);
             let best =
                 best.min_by_key(|(_, block)| (!block.graphs.contains(&graph), block.bytes)).map(|(index, _)| index);
@@ -103,7 +103,7 @@ impl Footprint {
         highest.reserved = highest.reserved.max(now.reserved);
     }
 
-    /// Gives back what no allocation is in and no stream of these uses.
+    /// Releases memory that contains no allocation and that no stream of these uses.
     fn trim(&mut self, device: u32, busy: &BTreeSet<(u32, u32)>) {
         self.blocks.retain(|block| block.device != device || block.live.is_some() || busy.contains(&block.stream));
     }
@@ -130,7 +130,7 @@ pub fn launched(executable: &Executable, stream: (u32, u32)) {
             _ => {}
         }
     }
-    // What the launch before left is freed where it is allocated anew.
+    // Memory that the previous launch has left allocated is freed when it is allocated again.
     wanted.iter().for_each(|wanted| freed(wanted.address));
     footprint().launch(executable.number, stream, &wanted);
 }
@@ -180,7 +180,7 @@ fn highest(device: u32) -> Usage {
     footprint().highest.get(&device).copied().unwrap_or_default()
 }
 
-/// Forgets the most that graphs have had: of what was used, or of what was set aside.
+/// Resets the maximum of used or of reserved memory.
 fn reset_highest(device: u32, of_used: bool) {
     let mut footprint = footprint();
     let now = footprint.usage(device);
@@ -205,7 +205,7 @@ pub fn attribute(device: c_int, attribute: u32) -> Result<u64, CudaError> {
     }
 }
 
-/// Sets an attribute: the highest values can be set back, to zero alone.
+/// Sets an attribute: maxima can only be reset to zero.
 pub fn set_attribute(device: c_int, attribute: u32, value: In<u64>) -> Result<(), CudaError> {
     process::device_of(device)?;
     let of_used = match attribute {

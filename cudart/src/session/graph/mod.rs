@@ -1,4 +1,4 @@
-//! Graphs as data: nodes, what they wait for, and copies of them.
+//! Graphs as data: nodes, their dependencies, and copies of graphs.
 
 pub mod allocation;
 pub mod dot;
@@ -229,7 +229,7 @@ pub fn add_child(graph: u64, dependencies: &[Dependency], child: u64) -> Result<
     if graph == child { Err(CudaError::InvalidValue) } else { add(graph, dependencies, Work::Graph(child)) }
 }
 
-/// Replaces what a node does by something of the same kind.
+/// Replaces the work of a node by work of the same kind.
 pub fn set(node: u64, work: Work) -> Result<(), CudaError> {
     with_node(node, |node| {
         if node.work.kind() != work.kind() {
@@ -353,7 +353,7 @@ impl Graph {
         Ok(())
     }
 
-    /// The nodes in an order in which each comes after those it waits for; where there is none, a node of a cycle.
+    /// The nodes in topological order; if there is none, a node of a cycle.
     pub fn in_order(&self) -> Result<Vec<u64>, u64> {
         let mut waits: BTreeMap<u64, usize> =
             self.nodes.iter().map(|(node, it)| (*node, it.dependencies.len())).collect();

@@ -14,9 +14,9 @@ use std::sync::Arc;
 /// A node.
 #[derive(Clone, Debug)]
 pub struct Node {
-    /// What it does.
+    /// Its work.
     pub work: Work,
-    /// What it waits for.
+    /// Its dependencies.
     pub dependencies: Vec<Dependency>,
     /// Its number in the graph.
     pub local_id: u32,
@@ -29,7 +29,7 @@ pub struct Node {
 pub struct Dependency {
     /// The node.
     pub node: u64,
-    /// What of it is waited for.
+    /// The part of it that the dependency is on.
     pub edge: EdgeData,
 }
 
@@ -47,7 +47,7 @@ impl Dependency {
     }
 }
 
-/// What a node does.
+/// The work of a node.
 #[derive(Clone, Debug)]
 pub enum Work {
     /// A kernel.
@@ -75,7 +75,7 @@ pub enum Work {
 /// A kernel launch.
 #[derive(Clone, Debug)]
 pub struct KernelWork {
-    /// What the program calls the kernel; `None` where the launch was captured.
+    /// The program's handle of the kernel; `None` if the launch was captured.
     pub name: Option<u64>,
     /// The device that runs it.
     pub device: u32,
@@ -97,7 +97,7 @@ pub struct CopyWork {
 }
 
 impl Work {
-    /// What a captured operation does; an error where graphs cannot do it.
+    /// The work of a captured operation; an error if graphs do not support it.
     pub fn of_operation(device: u32, operation: Operation) -> Result<Work, CudaError> {
         match operation {
             Operation::Copy(copy) => Ok(Work::Copy(Box::new(CopyWork { copy, parameters: None }))),
@@ -206,7 +206,7 @@ impl Work {
         })
     }
 
-    /// C's number for what it does.
+    /// C's number for the kind of its work.
     pub fn kind(&self) -> u32 {
         match self {
             Work::Kernel(_) => node_type::KERNEL,

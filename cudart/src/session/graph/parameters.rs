@@ -62,7 +62,7 @@ pub unsafe fn add(graph: u64, after: &[Dependency], parameters: &mut GraphNodePa
     }
 }
 
-/// Replaces what a node does by something of the same kind.
+/// Replaces the work of a node by work of the same kind.
 ///
 /// # Safety
 ///

@@ -21,7 +21,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// What a connection says of itself.
+/// How a connection introduces itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Greeting {
     pub role: Role,
@@ -31,10 +31,10 @@ pub struct Greeting {
     pub program: String,
 }
 
-/// What a connection is at.
+/// The state of a connection.
 #[derive(Debug)]
 pub enum State {
-    /// It has not said what it is.
+    /// It has not introduced itself.
     New,
     /// Its thread runs the program's own code.
     Running,
@@ -42,7 +42,7 @@ pub enum State {
     Calling,
 }
 
-/// What has come from a thread.
+/// Data that has arrived from a thread.
 #[derive(Debug)]
 pub struct Arrival {
     pub device: u32,
@@ -60,7 +60,7 @@ pub struct ReplyData {
 
 #[derive(Debug)]
 pub struct Connection {
-    /// What no other connection of the server has: later ones have higher numbers.
+    /// A unique number: later connections have higher ones.
     pub number: u64,
     /// When it was accepted.
     pub accepted: Instant,
@@ -75,7 +75,7 @@ pub struct Connection {
     pub greeting: Option<Greeting>,
     /// Its number, from its welcome on.
     pub thread: Option<ThreadId>,
-    /// Has it run for long without a call, so that nobody waits for its next one?
+    /// Has it run without a call for so long that simulated time does not wait for its next one?
     pub is_slow: bool,
     /// How long is long.
     pub patience: Duration,
@@ -105,7 +105,7 @@ impl Connection {
         self.socket.descriptor()
     }
 
-    /// Is it that of the thread which runs host functions?
+    /// Is this the connection of the thread that runs host functions?
     pub fn runs_callbacks(&self) -> bool {
         self.greeting.as_ref().is_some_and(|greeting| greeting.role == Role::Callbacks)
     }
@@ -121,7 +121,7 @@ impl Connection {
         matches!(self.state, State::Running) && self.socket.buffer().has_frame()
     }
 
-    /// Takes what has come; `false` at the end of the connection.
+    /// Reads what has arrived; returns `false` at the end of the connection.
     ///
     /// # Errors
     ///

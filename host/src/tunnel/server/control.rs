@@ -1,4 +1,4 @@
-//! What the rest of the simulator tells the tunnel, and hears from it, while a program runs.
+//! State that the tunnel shares with the rest of the simulator while a program runs.
 
 #![expect(
     clippy::disallowed_types,
@@ -41,7 +41,7 @@ struct Inner {
     stopped: OnceLock<StopReason>,
 }
 
-/// Shared between the tunnel's server and whoever started the program.
+/// Shared by the tunnel's server and the code that starts the program.
 #[derive(Clone, Debug)]
 pub struct Control(Arc<Inner>);
 

@@ -23,7 +23,7 @@ const PAUSE: Duration = Duration::from_millis(1);
 /// The socket.
 const SOCKET: &str = "socket";
 
-/// A folder of one's own, which nobody else can enter. It is removed when this is dropped.
+/// A private folder, which no other user can enter. It is removed when this is dropped.
 #[derive(Debug)]
 pub struct SocketFolder {
     path: PathBuf,
@@ -37,7 +37,7 @@ impl SocketFolder {
         std::env::temp_dir().join(format!("{PREFIX}{}-{}", std::process::id(), now.as_nanos()))
     }
 
-    /// Makes a folder of one's own, and removes those that killed simulators left beside it.
+    /// Creates a private folder, and removes those that killed simulators have left in the same place.
     ///
     /// # Errors
     ///
@@ -107,20 +107,20 @@ pub fn is_socket_folder(folder: &Path) -> bool {
     named && own
 }
 
-/// Removes the folder of a simulator that is known to live no longer, be it that it had only begun to make it.
+/// Removes the folder of a simulator that is known to have ended, even if it was still creating the folder.
 pub fn remove_folder(folder: &Path) {
     if is_socket_folder(folder) {
-        // Somebody else may be doing the same: what is gone is gone.
+        // Another process may be removing it, too: an error is ignored.
         let _ = fs::remove_dir_all(folder);
     }
 }
 
-/// Removes the folder of a simulator that lives no longer.
+/// Removes the folder of a simulator that has ended.
 pub fn remove_abandoned(folder: &Path) {
     if is_socket_folder(folder)
         && let Ok(Some(lock)) = lock(folder, false)
     {
-        // Somebody else may be doing the same: what is gone is gone.
+        // Another process may be removing it, too: an error is ignored.
         let _ = fs::remove_dir_all(folder);
         drop(lock);
     }

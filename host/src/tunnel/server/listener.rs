@@ -21,7 +21,7 @@ pub struct Listener {
     is_full: bool,
 }
 
-/// What has come.
+/// An event of the listener.
 pub enum Accepted {
     /// A connection.
     Connection(OwnedFd),

@@ -37,17 +37,17 @@ use std::time::{Duration, Instant};
 
 /// How long a thread may run without a call while others wait in theirs, before simulated time goes on without it.
 pub(super) const PATIENCE: Duration = Duration::from_millis(100);
-/// The least of it. Where several processes use the node, a thread that was waited for in vain is waited for half as long the next
-/// time: one that spins until another process is done, as those of MPI do, must not cost the whole of it at each message.
+/// The minimum of this time. If several processes use the node, each wait for a thread that makes no call halves the next one: a thread
+/// that spins until another process is done, as in MPI, must not cost the full time for every message.
 const LEAST_PATIENCE: Duration = Duration::from_millis(2);
 /// Between two looks at threads that do not call.
 const THREAD_PERIOD: Duration = Duration::from_micros(200);
-/// Connections that have not said what they are, at most: others wait in the system's queue.
+/// Maximum number of connections that have not introduced themselves: others wait in the system's queue.
 const MAXIMUM_NEW: usize = 64;
 /// How long such a connection may say nothing while others wait for its place.
 const GREETING_PATIENCE: Duration = Duration::from_secs(1);
 
-/// What a server is made of.
+/// The parts of a server.
 pub struct ServerOptions {
     /// The devices, as programs see them.
     pub node: NodeDescription,
@@ -57,7 +57,7 @@ pub struct ServerOptions {
     pub arena: Option<Arc<OwnedFd>>,
     /// The other side of the run.
     pub control: Control,
-    /// Takes what the user should know, a line at a time.
+    /// Receives messages for the user, line by line.
     pub report: Box<dyn Fn(&str) + Send>,
 }
 
@@ -91,7 +91,7 @@ impl Program {
 /// Why a connection ends.
 #[derive(Debug)]
 enum Parting {
-    /// The other end has gone by itself, as a thread does that ends.
+    /// The other end has closed the connection, as at the end of a thread.
     Gone,
     /// It is not wanted: the other end is told why.
     Refused(String),
@@ -114,7 +114,7 @@ pub struct Server {
     programs: BTreeMap<ProcessId, Program>,
     /// The number of the next process.
     next_process: ProcessId,
-    /// Processes whose end is to be told, and whether they were killed.
+    /// Processes whose end has not been reported yet, and whether they were killed.
     gone: VecDeque<(ProcessId, bool)>,
     threads: u32,
     accepted: u64,
@@ -162,7 +162,7 @@ impl Server {
         thread
     }
 
-    /// Connections that have not said what they are.
+    /// Connections that have not introduced themselves.
     fn new_connections(&self) -> usize {
         self.connections.iter().filter(|connection| matches!(connection.state, State::New)).count()
     }
@@ -180,7 +180,7 @@ impl Server {
                 }
             };
             let Ok(peer) = rustix::net::sockopt::socket_peercred(&descriptor) else { continue };
-            // Nobody else can enter the folder.
+            // No other user can enter the folder.
             if peer.uid != rustix::process::geteuid() {
                 continue;
             }
@@ -191,7 +191,7 @@ impl Server {
         }
     }
 
-    /// Ends the connections that say nothing while others wait for their place: whoever opens them without end gets no further.
+    /// Ends connections that stay silent while others wait for their place, so that opening connections without end blocks nobody.
     fn give_up_silent(&mut self) {
         if self.new_connections() >= MAXIMUM_NEW {
             let is_silent = |connection: &Connection| {
@@ -249,7 +249,7 @@ impl Server {
         Ok(connection.welcome(greeting, thread, node, *page_bytes, arena.as_deref())?)
     }
 
-    /// A process is gone: what it has left behind goes too.
+    /// A process has ended: everything that it has left is released.
     fn end_program(&mut self, id: ProcessId) {
         let Some(program) = self.programs.remove(&id) else { return };
         self.connections.retain(|connection| connection.program != Some(id));
@@ -268,7 +268,7 @@ impl Server {
         if ended.is_empty() {
             return;
         }
-        // What it said last may not have been accepted.
+        // Its last message may not have been accepted.
         self.accept();
         for (id, process) in ended {
             let is_unheard =
@@ -279,7 +279,7 @@ impl Server {
         }
     }
 
-    /// Looks at a connection that something has come from. Returns a call, if that is what it was.
+    /// Handles data that has arrived at a connection. Returns a call, if it was one.
     fn look_at(&mut self, index: usize) -> Result<Option<Arrival>, Parting> {
         let connection = &mut self.connections[index];
         let number = connection.number;
@@ -345,9 +345,9 @@ impl Server {
         let have: Vec<bool> = self.connections.iter_mut().map(Connection::has_request).collect();
         let timeout = if have.contains(&true) { Duration::ZERO } else { timeout };
         let timeout = Timespec { tv_sec: 0, tv_nsec: timeout.as_nanos() as i64 };
-        // Once the program has ended that is known, and wakes nobody.
+        // Once it is known that the program has ended, this event must not wake the server again.
         let wake = if self.options.control.program().is_none() { PollFlags::IN } else { PollFlags::empty() };
-        // What there is no room for must not wake anybody.
+        // Connections that there is no room for must not wake the server.
         let has_room = !self.listener.is_full() && self.new_connections() < MAXIMUM_NEW;
         let listens = if has_room { PollFlags::IN } else { PollFlags::empty() };
         let mut sources = vec![

@@ -1,4 +1,4 @@
-//! What the kernel knows of the program's process.
+//! Facts about the program's process from the operating system.
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Mode, OFlags};
@@ -65,7 +65,7 @@ impl Process {
         sleeps() == Some(before)
     }
 
-    /// Is this thread of it asleep, and how often has it gone to sleep? Of one that cannot be seen nothing is known: `None`.
+    /// Is this thread of the process asleep, and how often has it gone to sleep? `None` if the thread cannot be observed.
     pub fn sleep_of(&self, thread: u32) -> Option<Sleep> {
         let folder = format!("/proc/{}/task/{thread}", self.number.as_raw_nonzero());
         let stat = fs::read_to_string(format!("{folder}/stat")).ok()?;
