@@ -13,6 +13,9 @@ use std::sync::Arc;
 /// Name of the file of calls.
 const CALLS: &str = "cuda_calls.trace";
 
+/// What some editors begin a text with.
+const BYTE_ORDER_MARK: char = '\u{feff}';
+
 /// Code, with the name that messages give it.
 type Image = (String, Arc<[u8]>);
 
@@ -68,7 +71,10 @@ impl BalarTrace {
     /// The first line that cannot be understood or cannot be followed, files that are missing, and a folder without code.
     pub fn open(folder: &Path, code: &[PathBuf]) -> Result<BalarTrace, BalarError> {
         let path = folder.join(CALLS);
-        let text = fs::read_to_string(&path).map_err(TraceError::system("read", &path))?;
+        let mut text = fs::read_to_string(&path).map_err(TraceError::system("read", &path))?;
+        if text.starts_with(BYTE_ORDER_MARK) {
+            text.remove(0);
+        }
         let mut lines = Vec::new();
         let mut names = Names { folder, allocations: BTreeMap::new() };
         let mut start = 0;

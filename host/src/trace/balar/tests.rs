@@ -108,6 +108,15 @@ fn a_trace_makes_its_calls() {
 }
 
 #[test]
+fn a_byte_order_mark_is_passed_over() {
+    let folder = tempfile::tempdir().expect("a folder");
+    write(folder.path());
+    fs::write(folder.path().join("cuda_calls.trace"), format!("\u{feff}{TRACE}")).expect("written");
+    let mut host = BalarReplay::new(BalarTrace::open(folder.path(), &[]).expect("a trace"));
+    assert_eq!(simulate(&mut host, None).len(), 10, "as many as without it");
+}
+
+#[test]
 fn other_bytes_are_a_failure() {
     let folder = tempfile::tempdir().expect("a folder");
     write(folder.path());

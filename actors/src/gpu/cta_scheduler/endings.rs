@@ -1,0 +1,101 @@
+//! How kernels end: completed, refused, or broken off with their context.
+
+use super::CtaScheduler;
+use super::kernels::{EndingKernel, QueueId, ResidentKernel};
+use crate::engine::Outbox;
+use balar_protocol::cta::CtaMessage;
+use balar_protocol::cuda::{CudaMessage, KernelFault, KernelLaunch};
+use balar_protocol::statistics::KernelRecord;
+use balar_protocol::{ContextId, Payload, SimTime};
+use std::sync::Arc;
+
+impl CtaScheduler {
+    /// The last CTA of a kernel has ended.
+    pub(super) fn end_kernel(&mut self, now: SimTime, kernel: ResidentKernel, out: &mut Outbox) {
+        let end = self.clock.time_of(self.clock.cycle_at_or_after(now) + self.completion_latency);
+        self.state.counters.kernels_completed += 1;
+        let launch = kernel.launch.id;
+        self.state.ending.push_back(EndingKernel { end, queue: QueueId::of(&kernel.launch) });
+        self.record(kernel, end, true);
+        out.send(self.command, end, Payload::Cuda(CudaMessage::LaunchCompleted { launch, fault: None }));
+    }
+
+    /// A context fails: everything of it that runs or waits ends with `fault`, and what comes later, too. Contexts that share the GPU
+    /// fail together (NVIDIA Multi-Process Service, "Memory Protection and Error Containment").
+    pub(super) fn fail(&mut self, now: SimTime, context: ContextId, fault: KernelFault, out: &mut Outbox) {
+        let mut contexts = vec![context];
+        if self.is_shared {
+            contexts.extend(self.state.queues.keys().map(|queue| queue.context).filter(|other| *other != context));
+            contexts.dedup();
+        }
+        for context in contexts {
+            self.state.faults.insert(context, fault.clone());
+            self.end_context(now, context, out);
+        }
+    }
+
+    /// Everything of a context that runs or waits ends.
+    pub(super) fn end_context(&mut self, now: SimTime, context: ContextId, out: &mut Outbox) {
+        for kernel in self.state.resident.extract_if(.., |kernel| kernel.launch.context == context).collect::<Vec<_>>()
+        {
+            for port in self.sms.ports() {
+                out.send(port, now, Payload::Cta(CtaMessage::Abort(kernel.launch.id)));
+            }
+            self.sms.release_all(kernel.launch.id);
+            self.state.counters.kernels_failed += 1;
+            self.send_failure(now, &kernel.launch, out);
+            self.record(kernel, now, false);
+        }
+        self.state.ready.retain(|_, queue| queue.context != context);
+        let mut dropped = Vec::new();
+        self.state.queues.retain(|id, queue| {
+            if id.context == context {
+                dropped.extend(queue.waiting.drain(..));
+            }
+            id.context != context
+        });
+        dropped.sort_by_key(|(number, _)| *number);
+        for (_, launch) in dropped {
+            self.refuse(now, &launch, out);
+        }
+        self.take_turns(now);
+        self.fill_residency(now);
+        self.retry_placement(now);
+    }
+
+    /// A launch ends before it began, for the context has failed.
+    pub(super) fn refuse(&mut self, now: SimTime, launch: &KernelLaunch, out: &mut Outbox) {
+        self.state.counters.kernels_failed += 1;
+        self.send_failure(now, launch, out);
+    }
+
+    pub(super) fn send_failure(&self, now: SimTime, launch: &KernelLaunch, out: &mut Outbox) {
+        let (fault, launch) = (self.state.faults.get(&launch.context).cloned().map(Box::new), launch.id);
+        out.send(self.command, now, Payload::Cuda(CudaMessage::LaunchCompleted { launch, fault }));
+    }
+
+    pub(super) fn record(&mut self, kernel: ResidentKernel, end: SimTime, completed: bool) {
+        let record = self.record_of(&kernel, end, completed);
+        self.state.records.push(&record);
+    }
+
+    pub(super) fn record_of(&self, kernel: &ResidentKernel, end: SimTime, completed: bool) -> KernelRecord {
+        let launch = &kernel.launch;
+        KernelRecord {
+            launch: launch.id,
+            process: launch.context.process(),
+            name: Arc::clone(&launch.name),
+            stream: launch.stream,
+            gpu: Arc::clone(&self.part),
+            grid: launch.grid,
+            block: launch.block,
+            registers_per_thread: launch.registers_per_thread,
+            shared_bytes: launch.shared_bytes,
+            start_ps: kernel.start.0,
+            end_ps: end.0,
+            cycles: self.cycles_between(kernel.start, end),
+            completed,
+            counters: kernel.counters,
+        }
+    }
+}
