@@ -1,6 +1,7 @@
 //! Runs that are recorded and replayed, by the command line: the same statistics, and what is said where a trace is damaged.
 
 use crate::call::{Called, call, call_in};
+use balar_host::trace::FORMAT_VERSION;
 use balar_tests::{assert_snapshot, workloads_on};
 use serde_json::Value;
 use std::fs;
@@ -120,6 +121,7 @@ fn another_topology() {
 fn damaged_traces() {
     let folder = tempfile::tempdir().expect("a folder");
     let trace = folder.path();
+    let version = format!("version {FORMAT_VERSION}");
     record("vectoradd", "elements=100", trace);
     let fails = |code: i32, said: &str| {
         let called = replay(trace, &[]);
@@ -144,8 +146,8 @@ fn damaged_traces() {
     fails(2, "payloads.bin, byte ");
     back("payloads.bin", good);
     let good =
-        change("trace.txt", &|bytes| *bytes = String::from_utf8_lossy(bytes).replace("version 4", "version 9").into());
-    fails(2, "has format version 9, expected version 3");
+        change("trace.txt", &|bytes| *bytes = String::from_utf8_lossy(bytes).replace(&version, "version 99").into());
+    fails(2, &format!("has format version 99, expected {version}"));
     back("trace.txt", good);
     let good = change("trace.txt", &|bytes| {
         let text = String::from_utf8_lossy(bytes).into_owned();
