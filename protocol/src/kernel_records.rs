@@ -79,13 +79,13 @@ impl KernelRecords {
             self.kernels.len() - 1
         });
         let first = &self.kernels[kernel].first;
-        let differs = (0..FIELDS).filter(|&field| fields[field] != first[field]);
-        let mask = differs.fold(0, |mask, field| mask | 1 << field);
+        let differs = fields.iter().zip(first).map(|(field, first)| u64::from(field != first)).enumerate();
+        let mask = differs.fold(0, |mask, (field, differs)| mask | differs << field);
         self.places.push(self.packed.len() as u64);
         let duration = record.end_ps.wrapping_sub(record.start_ps);
         let head: Head = [kernel as u64, u64::from(record.launch.0), record.start_ps, duration, mask];
         let mut packed = written(&head, std::mem::take(&mut self.packed));
-        for field in (0..FIELDS).filter(|field| mask >> field & 1 == 1) {
+        for field in bits(mask) {
             packed = written(&(fields[field].wrapping_sub(first[field]) as i64), packed);
         }
         self.packed = packed;
@@ -103,7 +103,11 @@ impl KernelRecords {
     /// Puts them in the order of their numbers; those with the same number stay in the order they have.
     pub fn sort_by_launch(&mut self) {
         let mut places = std::mem::take(&mut self.places);
-        places.sort_by_cached_key(|&place| self.unpack(place).launch);
+        // Most runs have them in order.
+        let launch = |place: u64| read::<Head>(&mut &self.packed[place as usize..])[1];
+        if !places.is_sorted_by_key(|&place| launch(place)) {
+            places.sort_by_cached_key(|&place| launch(place));
+        }
         self.places = places;
     }
 
@@ -112,10 +116,12 @@ impl KernelRecords {
         let [kernel, launch, start_ps, duration, mask]: Head = read(&mut rest);
         let kernel = &self.kernels[kernel as usize];
         let mut fields = [0; FIELDS];
-        for (index, (field, first)) in fields.iter_mut().zip(&kernel.first).enumerate() {
-            let difference: i64 = if mask >> index & 1 == 1 { read(&mut rest) } else { 0 };
-            *field = first.wrapping_add_signed(difference);
+        fields.copy_from_slice(&kernel.first);
+        for field in bits(mask) {
+            fields[field] = fields[field].wrapping_add_signed(read(&mut rest));
         }
+        let mut counters = [0; FIELDS - OWN_FIELDS];
+        counters.copy_from_slice(&fields[OWN_FIELDS..]);
         let narrow = |field: usize| fields[field] as u32;
         KernelRecord {
             launch: LaunchId(launch as u32),
@@ -131,7 +137,7 @@ impl KernelRecords {
             end_ps: start_ps.wrapping_add(duration),
             cycles: fields[10],
             completed: fields[11] != 0,
-            counters: KernelCounters::of_values(fields[OWN_FIELDS..].iter().copied()),
+            counters: KernelCounters::of_array(counters),
         }
     }
 }
@@ -149,12 +155,26 @@ fn read<T: DeserializeOwned>(from: &mut &[u8]) -> T {
     value
 }
 
+/// The places of the ones in a word, ascending.
+fn bits(mut word: u64) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let place = word.trailing_zeros();
+        word &= word.wrapping_sub(1);
+        (place < u64::BITS).then_some(place as usize)
+    })
+}
+
 fn fields_of(record: &KernelRecord) -> [u64; FIELDS] {
+    let ([grid_x, grid_y, grid_z], [block_x, block_y, block_z]) = (record.grid, record.block);
+    let (registers, shared) = (record.registers_per_thread, record.shared_bytes);
+    let numbers =
+        [record.process.0, record.stream, grid_x, grid_y, grid_z, block_x, block_y, block_z, registers, shared];
     let mut fields = [0; FIELDS];
-    let numbers = [record.process.0, record.stream].into_iter().chain(record.grid).chain(record.block);
-    let numbers = numbers.chain([record.registers_per_thread, record.shared_bytes]).map(u64::from);
-    let numbers = numbers.chain([record.cycles, u64::from(record.completed)]).chain(record.counters.values());
-    fields.iter_mut().zip(numbers).for_each(|(field, number)| *field = number);
+    let (own, counters) = fields.split_at_mut(OWN_FIELDS);
+    let (small, large) = own.split_at_mut(numbers.len());
+    small.copy_from_slice(&numbers.map(u64::from));
+    large.copy_from_slice(&[record.cycles, u64::from(record.completed)]);
+    counters.copy_from_slice(&record.counters.to_array());
     fields
 }
 

@@ -208,13 +208,26 @@ macro_rules! counters {
 
             /// The values in the order of declaration.
             pub fn values(&self) -> impl Iterator<Item = u64> {
-                [$( self.$counter ),*].into_iter()
+                self.to_array().into_iter()
             }
 
             /// The counters with these values, in the order of declaration.
             pub fn of_values(values: impl IntoIterator<Item = u64>) -> Self {
                 let mut values = values.into_iter();
                 Self { $( $counter: values.next().unwrap_or_default(), )* }
+            }
+
+            /// All values, in the order of declaration.
+            #[inline]
+            pub fn to_array(&self) -> [u64; Self::DEFINITIONS.len()] {
+                [$( self.$counter ),*]
+            }
+
+            /// The counters with these values, in the order of declaration.
+            #[inline]
+            pub fn of_array(values: [u64; Self::DEFINITIONS.len()]) -> Self {
+                let [$( $counter ),*] = values;
+                Self { $( $counter ),* }
             }
 
             /// Writes every counter, zeros included, for the unit itself.
