@@ -214,6 +214,7 @@ impl ModuleLoader {
                     number,
                 },
                 programs: Arc::clone(&self.programs),
+                id: self.programs.reserve(),
                 constant_bytes: u32::try_from(constant_bytes).unwrap_or(u32::MAX),
                 ptx_version: module.architecture_of(&name),
                 binary_version: major * 10 + minor,
@@ -471,13 +472,17 @@ mod tests {
     fn a_kernel_is_decoded_when_it_is_first_looked_up() {
         let mut node = Node::default();
         load(&mut node, 0, 1, TEXT, &mut Upwards::new(0, 9)).expect("the text is right");
-        let context = ContextId::first(0);
-        let first_program = ProgramId(1);
-        assert!(node.tables.programs.get(first_program).is_none(), "nobody has asked for a kernel");
-        for _ in 0..2 {
-            let kernel = node.tables.kernels.find(context, 1, "use").expect("loaded").expect("decoded");
-            assert_eq!(kernel.code.id(), first_program);
-        }
+        let text = TEXT.replace(".entry use", ".entry first() { ret; } .visible .entry use");
+        load(&mut node, 0, 2, &text, &mut Upwards::new(0, 9)).expect("the text is right");
+        let find = |name: &str| {
+            let kernel = node.tables.kernels.find(ContextId::first(0), 2, name).expect("loaded");
+            kernel.expect("decoded").code.id()
+        };
+        // The first module has the programs 1 and 2; the second one's are numbered in the order of the text, too.
+        let numbers = [ProgramId(3), ProgramId(4)];
+        assert!(numbers.iter().all(|id| node.tables.programs.get(*id).is_none()), "nobody has asked for a kernel");
+        assert_eq!([find("use"), find("use"), find("first")], [numbers[1], numbers[1], numbers[0]]);
+        assert!(numbers.iter().all(|id| node.tables.programs.get(*id).is_some()));
     }
 
     #[test]

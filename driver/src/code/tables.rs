@@ -21,7 +21,17 @@ pub struct ProgramTable {
 impl ProgramTable {
     /// Gives a program a number.
     pub fn add(&self, program: Arc<Program>) -> Code {
-        let id = ProgramId(self.last.fetch_add(1, Ordering::Relaxed) + 1);
+        self.add_as(self.reserve(), program)
+    }
+
+    /// A number for a program that is still to be decoded. The number says where the code lies, which must not depend on the order in
+    /// which a program comes to its kernels.
+    pub(crate) fn reserve(&self) -> ProgramId {
+        ProgramId(self.last.fetch_add(1, Ordering::Relaxed) + 1)
+    }
+
+    /// Adds the program for which a number was reserved.
+    pub(crate) fn add_as(&self, id: ProgramId, program: Arc<Program>) -> Code {
         let code = Code::new(id, program);
         self.codes.insert(id, code.clone());
         code
@@ -98,8 +108,9 @@ pub type LoadedKernel = Result<Arc<KernelInfo>, Arc<str>>;
 #[derive(Debug)]
 pub(crate) struct KernelSource {
     pub kernel: ModuleKernel,
-    /// Where its program gets a number.
+    /// Where its program is kept, and the number reserved for it.
     pub programs: Arc<ProgramTable>,
+    pub id: ProgramId,
     /// As in [`KernelInfo`].
     pub constant_bytes: u32,
     pub ptx_version: u32,
@@ -118,7 +129,7 @@ impl KernelSource {
             constant_bytes: self.constant_bytes,
             ptx_version: self.ptx_version,
             binary_version: self.binary_version,
-            code: self.programs.add(program),
+            code: self.programs.add_as(self.id, program),
         }))
     }
 }
