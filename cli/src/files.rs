@@ -51,7 +51,7 @@ pub fn write(path: &Path, text: &str) -> Result<(), WriteError> {
     write_with(path, |file| file.write_all(text.as_bytes()))
 }
 
-/// As [`write`], with contents that are too long to be in memory at once.
+/// As [`write()`], with contents that are too long to be in memory at once.
 ///
 /// # Errors
 ///
