@@ -10,6 +10,7 @@ use crate::output::table::Lines;
 use crate::output::{self, folder};
 use crate::result::RunRecord;
 use crate::snapshot::{self, Difference, Snapshot};
+use crate::terminal;
 use crate::{catalogue, files, heap, node, ptx, replay, run, simulate};
 use balar_actors::catalogue::UnitDefinition;
 use balar_actors::kinds::UNITS;
@@ -173,11 +174,11 @@ fn manual() -> io::Result<String> {
 
 /// The width at which tables are folded: that of the terminal, if stdout is one.
 fn width() -> Option<u16> {
-    output::terminal_width(&io::stdout())
+    terminal::width(&io::stdout())
 }
 
 fn print_result(record: &RunRecord, options: &SimulationOptions) -> Result<(), Failure> {
-    output::write_result(record, options, io::stdout().lock())
+    output::write_result(record, options.format, &options.selection, io::stdout().lock())
         .map_err(|error| Failure::input(format_args!("cannot write the result: {error}")))
 }
 

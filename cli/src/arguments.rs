@@ -1,5 +1,6 @@
 //! The command line.
 
+use crate::output::Format;
 use crate::output::selection::Selection;
 use balar_protocol::{Bytes, SimTime};
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -288,17 +289,6 @@ pub enum Compiler {
     Nvcc,
     /// Clang.
     Clang,
-}
-
-/// What a run prints.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Format {
-    /// A summary to read, or what --details, --show and --metrics select.
-    Table,
-    /// The result document.
-    Json,
-    /// The statistics, or those that --show and --metrics select, as location,what,value,unit.
-    Csv,
 }
 
 /// What a catalogue prints.

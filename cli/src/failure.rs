@@ -1,7 +1,7 @@
 //! Failures that end the program without a result, and how they are reported on stderr.
 
 use crate::exit::ExitStatus;
-use crate::output;
+use crate::terminal;
 use miette::{Diagnostic, GraphicalReportHandler, GraphicalTheme};
 use std::fmt;
 use std::io::{self, IsTerminal, Write};
@@ -58,7 +58,7 @@ impl Failure {
     pub fn show(&self) {
         let mut stderr = io::stderr().lock();
         let theme = if stderr.is_terminal() { GraphicalTheme::unicode() } else { GraphicalTheme::unicode_nocolor() };
-        let width = output::terminal_width(&stderr).map_or(PIPE_WIDTH, usize::from);
+        let width = terminal::width(&stderr).map_or(PIPE_WIDTH, usize::from);
         // If stderr is closed, nobody can be told.
         let _ = stderr.write_all(self.text(theme, width).as_bytes());
     }

@@ -1,6 +1,6 @@
 //! The progress line: on a terminal only, from the engine's live board.
 
-use crate::output::kernel_table::readable_name;
+use crate::kernel_name::readable_name;
 use balar_actors::engine::LiveBoard;
 use balar_experiments::PLANNED_CTAS;
 use balar_protocol::SimTime;

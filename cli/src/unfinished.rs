@@ -1,6 +1,6 @@
 //! Kernels that were still running when a run ended: which they are, and how far they got.
 
-use crate::output::kernel_table::readable_name;
+use crate::kernel_name::readable_name;
 use crate::result::RunRecord;
 use balar_protocol::ProcessId;
 use balar_protocol::statistics::KernelRecord;

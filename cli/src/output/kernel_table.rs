@@ -1,10 +1,10 @@
 //! Kernels in a table: all launches of one kernel together, the longest first, as profilers list them.
 
 use super::table::Lines;
+use crate::kernel_name::readable_name;
 use crate::result::{RunRecord, ratio};
 use balar_protocol::kernel_records::KernelRecords;
 use balar_protocol::statistics::KernelCounters;
-use cpp_demangle::{DemangleOptions, Symbol};
 use std::sync::Arc;
 
 /// All launches of one kernel.
@@ -135,13 +135,6 @@ pub fn quotient(part: u64, whole: u64, scale: f64, digits: usize) -> String {
     value.map_or("-".to_owned(), |value| format!("{value:.digits$}"))
 }
 
-/// The name of a kernel as its source has it, without parameters: `scale<float>` of `_Z5scaleIfEvPT_i`.
-pub fn readable_name(name: &str) -> String {
-    let options = DemangleOptions::new().no_params().no_return_type();
-    let symbol = Symbol::new(name).ok().filter(|_| name.starts_with("_Z"));
-    symbol.and_then(|symbol| symbol.demangle_with_options(&options).ok()).unwrap_or_else(|| name.to_owned())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -163,18 +156,5 @@ mod tests {
         // lud_diagonal has 240 of 640 cycles of one clock.
         let text = text(&record(), 1, false, None);
         assert!(!text.contains("lud_diagonal") && text.ends_with(" 1 more kernel has 37.5 % of the time\n"), "{text}");
-    }
-
-    #[test]
-    fn names_are_those_of_the_source() {
-        for (name, readable) in [
-            ("_Z9vectorAddPKfS0_Pfi", "vectorAdd"),
-            ("_Z5scaleIfEvPT_i", "scale<float>"),
-            ("_ZN3lud8diagonalEPfii", "lud::diagonal"),
-            ("vectorAdd", "vectorAdd"),
-            ("_Znot a name", "_Znot a name"),
-        ] {
-            assert_eq!(readable_name(name), readable, "{name}");
-        }
     }
 }

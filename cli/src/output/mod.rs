@@ -10,12 +10,25 @@ pub mod selection;
 pub mod summary;
 pub mod table;
 
-use crate::arguments::{Format, SimulationOptions};
 use crate::result::RunRecord;
+use crate::terminal;
+use clap::ValueEnum;
+use selection::Selection;
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::os::fd::AsFd;
 
-/// Writes the result to `stream` as the options ask. Tables fit the stream where it is a terminal. That the reader has gone (`| head`) is
+/// What a run prints.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// A summary to read, or what --details, --show and --metrics select.
+    Table,
+    /// The result document.
+    Json,
+    /// The statistics, or those that --show and --metrics select, as location,what,value,unit.
+    Csv,
+}
+
+/// Writes the result to `stream` in a format. Tables fit the stream where it is a terminal. That the reader has gone (`| head`) is
 /// no error.
 ///
 /// # Errors
@@ -23,11 +36,12 @@ use std::os::fd::AsFd;
 /// Any other failure to write.
 pub fn write_result(
     record: &RunRecord,
-    options: &SimulationOptions,
+    format: Format,
+    selection: &Selection,
     stream: impl Write + AsFd + IsTerminal,
 ) -> io::Result<()> {
-    let (width, selection) = (terminal_width(&stream), &options.selection);
-    write_with(stream, |stream| match options.format {
+    let width = terminal::width(&stream);
+    write_with(stream, |stream| match format {
         Format::Table if selection.details || selection.is_partial() => {
             stream.write_all(details::text(record, selection, width).as_bytes())
         }
@@ -35,13 +49,6 @@ pub fn write_result(
         Format::Json => json::write(record, stream),
         Format::Csv => comma_separated::statistics(record, selection, stream),
     })
-}
-
-/// Columns of the terminal that `stream` is; `None` where it is none.
-pub fn terminal_width(stream: &(impl AsFd + IsTerminal)) -> Option<u16> {
-    let size = if stream.is_terminal() { rustix::termios::tcgetwinsize(stream).ok()? } else { return None };
-    // A terminal that does not know its size has zero.
-    Some(size.ws_col).filter(|columns| *columns > 0)
 }
 
 /// Writes `text` to stdout. That the reader has gone (`| head`) is no error.

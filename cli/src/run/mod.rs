@@ -218,7 +218,7 @@ fn report(record: &RunRecord, options: &SimulationOptions, topology: &Topology) 
         None => {
             say(format_args!("--- balar-actors: {} on {} ---", record.workload, record.topology));
             // Nobody is left to be told that stderr takes no more.
-            let _ = output::write_result(record, options, io::stderr().lock());
+            let _ = output::write_result(record, options.format, &options.selection, io::stderr().lock());
         }
     }
     if let Some(problem) = record.problem() {
