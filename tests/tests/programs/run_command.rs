@@ -104,6 +104,8 @@ fn limits_end_the_run_and_the_program() {
     let (status, _, said) = run(&["--max-wall", "1"], &[CLIENT, "wait"]);
     assert_eq!(status, 4, "{said}");
     assert!(said.contains("ended by --max-wall"), "{said}");
+    let (_, out, said) = run(&["--max-wall", "1"], &[CLIENT, "busy"]);
+    assert!(out.contains("failed: the run has reached its limit of real time"), "{out}{said}");
     let (status, out, said) = run(&["--stop-at", "300 us"], &[CLIENT, "busy"]);
     assert_eq!(status, 0, "{said}");
     assert!(out.contains("failed: the simulation is over") && said.contains("partial: --stop-at"), "{out}{said}");

@@ -592,6 +592,8 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
+        // The simulation may have come to its limit before the tunnel looked.
+        self.options.control.is_stopping();
         let reason = match self.options.control.stopped() {
             Some(StopReason::Interrupted) => "the run was interrupted",
             Some(StopReason::WallLimit) => "the run has reached its limit of real time",
