@@ -217,7 +217,8 @@ impl Client {
             host_picoseconds,
             call,
             filled,
-        })?;
+        })
+        .map_err(|error| self.reason_of_end(error))?;
         let ServerFrame::Reply { result, printed, printed_error, received, filled } = self.socket.expect()? else {
             return Err(malformed("expected a reply"));
         };
@@ -233,6 +234,15 @@ impl Client {
         let printed_error = parts.next().unwrap_or_default();
         let received = received.iter().map(|(transfer, _)| *transfer).zip(parts).collect();
         Ok(Reply { result, printed, printed_error, received })
+    }
+
+    /// What the simulator said before it closed the connection, if that is why nothing can be sent.
+    fn reason_of_end(&mut self, error: io::Error) -> io::Error {
+        if error.kind() != io::ErrorKind::BrokenPipe {
+            return error;
+        }
+        // What was said before is still there to be read; no more comes.
+        self.socket.expect().err().filter(|said| said.kind() == io::ErrorKind::ConnectionAborted).unwrap_or(error)
     }
 
     /// Has the connection failed?
