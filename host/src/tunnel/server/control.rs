@@ -86,15 +86,19 @@ impl Control {
         self.0.stopped.get().copied()
     }
 
-    /// Is the run to end?
-    pub fn is_stopping(&self) -> bool {
-        let reason = if self.0.interrupt.load(Ordering::Relaxed) {
-            StopReason::Interrupted
-        } else if self.0.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
-            StopReason::WallLimit
+    /// Why the run is to end, if it is.
+    pub(super) fn reason_to_stop(&self) -> Option<StopReason> {
+        if self.0.interrupt.load(Ordering::Relaxed) {
+            Some(StopReason::Interrupted)
         } else {
-            return false;
-        };
+            let is_over = self.0.deadline.is_some_and(|deadline| Instant::now() >= deadline);
+            is_over.then_some(StopReason::WallLimit)
+        }
+    }
+
+    /// Is the run to end? If so, the tunnel gives the program up.
+    pub fn is_stopping(&self) -> bool {
+        let Some(reason) = self.reason_to_stop() else { return false };
         // The first reason stays.
         let _ = self.0.stopped.set(reason);
         true

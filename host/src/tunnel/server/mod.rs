@@ -592,9 +592,9 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
+        let control = &self.options.control;
         // The simulation may have come to its limit before the tunnel looked.
-        self.options.control.is_stopping();
-        let reason = match self.options.control.stopped() {
+        let reason = match control.stopped().or_else(|| control.reason_to_stop()) {
             Some(StopReason::Interrupted) => "the run was interrupted",
             Some(StopReason::WallLimit) => "the run has reached its limit of real time",
             None => "the simulation is over",
