@@ -10,6 +10,7 @@ mod die;
 mod facts;
 mod model;
 mod node;
+mod quantities;
 mod scene;
 
 use super::Topology;

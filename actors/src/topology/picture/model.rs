@@ -1,6 +1,6 @@
 //! What a picture shows of a topology: rows of units, the GPUs that hold them, and what connects them.
 
-use super::facts;
+use super::quantities::{bandwidth, nanoseconds};
 use crate::catalogue::{Capability, Role};
 use crate::topology::{ExpandedUnit, Topology, WireEnd};
 use balar_protocol::SimTime;
@@ -56,9 +56,9 @@ impl Edge {
     pub(super) fn latency(&self) -> String {
         let count = if self.wires == 1 { String::new() } else { format!("{} \u{d7} ", self.wires) };
         let range = if self.least == self.most {
-            facts::nanoseconds(self.least)
+            nanoseconds(self.least)
         } else {
-            format!("{} to {}", facts::nanoseconds(self.least), facts::nanoseconds(self.most))
+            format!("{} to {}", nanoseconds(self.least), nanoseconds(self.most))
         };
         format!("{count}{range}")
     }
@@ -174,7 +174,7 @@ fn edges(topology: &Topology, links: &[Option<[usize; 2]>], row_of: &[usize]) ->
         edge.most = edge.most.max(latency);
         if let Some(link) = link {
             edge.links.push(link.path.clone());
-            let rate = facts::bandwidth(link);
+            let rate = bandwidth(link);
             edge.rates.extend(rate.filter(|rate| !edge.rates.contains(rate)));
         }
     };
