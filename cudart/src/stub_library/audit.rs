@@ -15,15 +15,14 @@
 //! ```
 
 use super::Error;
+use super::shared_object::{PAGE, function_symbol, section, write_file_header, write_segment, write_stack_segment};
 use object::elf;
-use object::write::elf::{FileHeader, ProgramHeader, SectionHeader, Sym, Writer};
+use object::write::elf::Writer;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 /// The file's name.
 pub const NAME: &str = "libbalar_audit.so";
-
-const PAGE: usize = 4096;
 
 /// A pattern of requests for a file, and the stub that answers them.
 struct Answer {
@@ -277,50 +276,21 @@ fn file(table: &[u8]) -> object::write::Result<Vec<u8>> {
     writer.reserve_shstrtab();
     writer.reserve_section_headers();
 
-    writer.write_file_header(&FileHeader {
-        os_abi: elf::ELFOSABI_NONE,
-        abi_version: 0,
-        e_type: elf::ET_DYN,
-        e_machine: elf::EM_X86_64,
-        e_entry: 0,
-        e_flags: 0,
-    })?;
+    write_file_header(&mut writer)?;
     writer.write_align_program_headers();
     let read_write = elf::PF_R | elf::PF_W;
-    for (kind, flags, start, end, align) in [
-        (elf::PT_LOAD, elf::PF_R, 0, end_of_tables, PAGE),
-        (elf::PT_LOAD, elf::PF_R | elf::PF_X, text, text + code.len(), PAGE),
-        (elf::PT_LOAD, read_write, data, end, PAGE),
-        (elf::PT_DYNAMIC, read_write, dynamic, end, 8),
-        // Without this the dynamic linker takes the stack to be executable.
-        (elf::PT_GNU_STACK, read_write, 0, 0, 16),
-    ] {
-        writer.write_program_header(&ProgramHeader {
-            p_type: kind,
-            p_flags: flags,
-            p_offset: start as u64,
-            p_vaddr: start as u64,
-            p_paddr: start as u64,
-            p_filesz: (end - start) as u64,
-            p_memsz: (end - start) as u64,
-            p_align: align as u64,
-        });
-    }
+    write_segment(&mut writer, elf::PT_LOAD, elf::PF_R, 0..end_of_tables, PAGE);
+    write_segment(&mut writer, elf::PT_LOAD, elf::PF_R | elf::PF_X, text..text + code.len(), PAGE);
+    write_segment(&mut writer, elf::PT_LOAD, read_write, data..end, PAGE);
+    write_segment(&mut writer, elf::PT_DYNAMIC, read_write, dynamic..end, 8);
+    write_stack_segment(&mut writer);
     writer.write_hash(symbols, symbols + 1, |index| {
         let name = names.get((index as usize).checked_sub(1)?)?;
         Some(elf::hash(name))
     });
     writer.write_null_dynamic_symbol();
     for (name, offset) in functions {
-        writer.write_dynamic_symbol(&Sym {
-            name: Some(name),
-            section: Some(text_section.1),
-            st_info: (elf::STB_GLOBAL << 4) | elf::STT_FUNC,
-            st_other: elf::STV_DEFAULT,
-            st_shndx: elf::SHN_UNDEF,
-            st_value: (text + offset) as u64,
-            st_size: 0,
-        });
+        writer.write_dynamic_symbol(&function_symbol(name, Some(text_section.1), text + offset, 0));
     }
     writer.write_dynstr();
     writer.pad_until(text);
@@ -341,23 +311,8 @@ fn file(table: &[u8]) -> object::write::Result<Vec<u8>> {
     writer.write_hash_section_header(hash as u64);
     writer.write_dynsym_section_header(dynsym as u64, 1);
     writer.write_dynstr_section_header(dynstr as u64);
-    let alloc = u64::from(elf::SHF_ALLOC);
-    for ((name, _), extra, start, size) in
-        [(text_section, elf::SHF_EXECINSTR, text, code.len()), (data_section, elf::SHF_WRITE, data, table.len())]
-    {
-        writer.write_section_header(&SectionHeader {
-            name: Some(name),
-            sh_type: elf::SHT_PROGBITS,
-            sh_flags: alloc | u64::from(extra),
-            sh_addr: start as u64,
-            sh_offset: start as u64,
-            sh_size: size as u64,
-            sh_link: 0,
-            sh_info: 0,
-            sh_addralign: PAGE as u64,
-            sh_entsize: 0,
-        });
-    }
+    writer.write_section_header(&section(text_section.0, elf::SHF_EXECINSTR, text..text + code.len(), PAGE));
+    writer.write_section_header(&section(data_section.0, elf::SHF_WRITE, data..data + table.len(), PAGE));
     writer.write_dynamic_section_header(dynamic as u64);
     writer.write_shstrtab_section_header();
     Ok(bytes)

@@ -9,15 +9,15 @@
 //!
 //! Addresses are offsets in the file: every segment begins on a page of its own.
 
+use super::shared_object::{PAGE, function_symbol, section, write_file_header, write_segment, write_stack_segment};
 use super::{Error, Implementations, UNIMPLEMENTED};
 use crate::abi::exports::Library;
 use object::elf;
 use object::write::StringId;
-use object::write::elf::{FileHeader, ProgramHeader, Rel, SectionHeader, SectionIndex, Sym, Verdef, Writer};
+use object::write::elf::{Rel, SectionHeader, Sym, Verdef, Writer};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-const PAGE: usize = 4096;
 /// Bytes of code of one function.
 const JUMP_BYTES: usize = 32;
 /// Bytes of one slot of the table of addresses.
@@ -176,36 +176,17 @@ fn file(library: &Library, functions: &Functions, needed: &str) -> object::write
     writer.reserve_shstrtab();
     writer.reserve_section_headers();
 
-    writer.write_file_header(&FileHeader {
-        os_abi: elf::ELFOSABI_NONE,
-        abi_version: 0,
-        e_type: elf::ET_DYN,
-        e_machine: elf::EM_X86_64,
-        e_entry: 0,
-        e_flags: 0,
-    })?;
+    write_file_header(&mut writer)?;
     writer.write_align_program_headers();
     let read_write = elf::PF_R | elf::PF_W;
     let dynamic_bytes = dynamic_count(library) * 16;
-    let mut segment = |kind, flags, start: usize, end: usize, align: usize| {
-        writer.write_program_header(&ProgramHeader {
-            p_type: kind,
-            p_flags: flags,
-            p_offset: start as u64,
-            p_vaddr: start as u64,
-            p_paddr: start as u64,
-            p_filesz: (end - start) as u64,
-            p_memsz: (end - start) as u64,
-            p_align: align as u64,
-        });
-    };
-    segment(elf::PT_LOAD, elf::PF_R, 0, end_of_tables, PAGE);
-    segment(elf::PT_LOAD, elf::PF_R | elf::PF_X, places.text, end_of_text, PAGE);
-    segment(elf::PT_LOAD, read_write, places.dynamic, places.end, PAGE);
-    segment(elf::PT_DYNAMIC, read_write, places.dynamic, places.dynamic + dynamic_bytes, 8);
-    segment(elf::PT_GNU_RELRO, elf::PF_R, places.dynamic, places.end, 1);
-    // Without this the dynamic linker takes the stack to be executable.
-    segment(elf::PT_GNU_STACK, read_write, 0, 0, 16);
+    let dynamic = places.dynamic..places.dynamic + dynamic_bytes;
+    write_segment(&mut writer, elf::PT_LOAD, elf::PF_R, 0..end_of_tables, PAGE);
+    write_segment(&mut writer, elf::PT_LOAD, elf::PF_R | elf::PF_X, places.text..end_of_text, PAGE);
+    write_segment(&mut writer, elf::PT_LOAD, read_write, places.dynamic..places.end, PAGE);
+    write_segment(&mut writer, elf::PT_DYNAMIC, read_write, dynamic, 8);
+    write_segment(&mut writer, elf::PT_GNU_RELRO, elf::PF_R, places.dynamic..places.end, 1);
+    write_stack_segment(&mut writer);
 
     // Symbols: the imports, the exports, and the version's own.
     writer.write_hash(exports.len() as u32, chain_count, |index| {
@@ -259,7 +240,6 @@ fn file(library: &Library, functions: &Functions, needed: &str) -> object::write
     writer.pad_until(places.end);
     writer.write_shstrtab();
 
-    let alloc = u64::from(elf::SHF_ALLOC);
     writer.write_null_section_header();
     writer.write_hash_section_header(places.hash as u64);
     writer.write_dynsym_section_header(places.dynsym as u64, 1);
@@ -269,52 +249,25 @@ fn file(library: &Library, functions: &Functions, needed: &str) -> object::write
         writer.write_gnu_verdef_section_header(places.verdef as u64);
     }
     let dynsym = writer.dynsym_index();
-    let mut section = |name, kind, flags, at: usize, bytes: usize, (align, entry): (u64, u64), link| {
-        writer.write_section_header(&SectionHeader {
-            name: Some(name),
-            sh_type: kind,
-            sh_flags: flags,
-            sh_addr: at as u64,
-            sh_offset: at as u64,
-            sh_size: bytes as u64,
-            sh_link: link,
-            sh_info: 0,
-            sh_addralign: align,
-            sh_entsize: entry,
-        });
-    };
-    section(relocations_section.0, elf::SHT_RELA, alloc, places.relocations, imports.len() * 24, (8, 24), dynsym.0);
-    section(names_section.0, elf::SHT_PROGBITS, alloc, places.names, names.len(), (1, 0), 0);
-    let run = alloc | u64::from(elf::SHF_EXECINSTR);
-    section(text_section.0, elf::SHT_PROGBITS, run, places.text, exports.len() * JUMP_BYTES, (PAGE as u64, 0), 0);
-    writer.write_dynamic_section_header(places.dynamic as u64);
+    let relocations = places.relocations..places.relocations + imports.len() * 24;
     writer.write_section_header(&SectionHeader {
-        name: Some(slots_section.0),
-        sh_type: elf::SHT_PROGBITS,
-        sh_flags: alloc | u64::from(elf::SHF_WRITE),
-        sh_addr: places.slots as u64,
-        sh_offset: places.slots as u64,
-        sh_size: (imports.len() * SLOT_BYTES) as u64,
-        sh_link: 0,
-        sh_info: 0,
-        sh_addralign: SLOT_BYTES as u64,
+        sh_type: elf::SHT_RELA,
+        sh_link: dynsym.0,
+        sh_entsize: 24,
+        ..section(relocations_section.0, 0, relocations, 8)
+    });
+    let names = places.names..places.names + names.len();
+    writer.write_section_header(&section(names_section.0, 0, names, 1));
+    let text = places.text..places.text + exports.len() * JUMP_BYTES;
+    writer.write_section_header(&section(text_section.0, elf::SHF_EXECINSTR, text, PAGE));
+    writer.write_dynamic_section_header(places.dynamic as u64);
+    let slots = places.slots..places.slots + imports.len() * SLOT_BYTES;
+    writer.write_section_header(&SectionHeader {
         sh_entsize: SLOT_BYTES as u64,
+        ..section(slots_section.0, elf::SHF_WRITE, slots, SLOT_BYTES)
     });
     writer.write_shstrtab_section_header();
     Ok(bytes)
-}
-
-/// A function: in `section`, or one of another library.
-fn function_symbol(name: StringId, section: Option<SectionIndex>, at: usize, bytes: usize) -> Sym {
-    Sym {
-        name: Some(name),
-        section,
-        st_info: (elf::STB_GLOBAL << 4) | elf::STT_FUNC,
-        st_other: elf::STV_DEFAULT,
-        st_shndx: elf::SHN_UNDEF,
-        st_value: at as u64,
-        st_size: bytes as u64,
-    }
 }
 
 /// The version of each symbol, and the versions there are: the library's own name twice, as the file's and as that of its symbols.

@@ -8,6 +8,7 @@
 mod audit;
 mod elf;
 mod resolution;
+mod shared_object;
 
 pub use audit::{NAME as AUDIT, provides};
 pub use resolution::{Implementations, UNIMPLEMENTED};
