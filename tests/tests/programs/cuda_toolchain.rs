@@ -92,6 +92,11 @@ impl Toolchain {
         link.canonicalize().unwrap_or(link)
     }
 
+    /// The folder of the Python packages, with a Python that has them.
+    pub fn python_packages(&self) -> PathBuf {
+        self.folder.join("python-packages")
+    }
+
     /// The compiler with the options that all programs take.
     fn command(&self, compiler: Compiler, separate: bool) -> Result<Command, String> {
         let (program, cuda) = match compiler {

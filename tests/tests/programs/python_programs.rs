@@ -2,17 +2,17 @@
 //!
 //! The packages are those that `tools/cuda-toolchain --python FOLDER` installs; `BALAR_CUDA_TOOLCHAIN` names the folder.
 
+use crate::cuda_toolchain::Toolchain;
 use assert_cmd::Command;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 const NUMBA: &str = "PASS vector addition\nPASS reduction in shared memory\nPASS cuda.reduce\n";
 
-/// The folder of the toolchain.
-fn toolchain() -> PathBuf {
-    std::env::var_os("BALAR_CUDA_TOOLCHAIN")
-        .map(PathBuf::from)
-        .expect("BALAR_CUDA_TOOLCHAIN names the folder of the packages")
+/// The folder of the packages.
+fn packages() -> PathBuf {
+    let toolchain = Toolchain::from_environment().expect("BALAR_CUDA_TOOLCHAIN names the folder of the packages");
+    toolchain.python_packages()
 }
 
 /// Runs `tests/python/SCRIPT` with options of Python and variables, and compares what it prints.
@@ -21,7 +21,7 @@ fn check(folder: &Path, script: &str, options: &[&str], variables: &[(&str, &Pat
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("python").join(script);
     let mut command = Command::new(env!("CARGO_BIN_EXE_command-line-under-test"));
     command.args(["run", "--quiet", "--topology", "v100_node", "--"]);
-    command.arg(folder.join("python-packages/bin/python")).args(["-B", "-W", "ignore"]).args(options).arg(script);
+    command.arg(folder.join("bin/python")).args(["-B", "-W", "ignore"]).args(options).arg(script);
     command.envs(variables.iter().copied()).timeout(Duration::from_secs(240));
     let output = command.output().expect("runs");
     let said = String::from_utf8_lossy(&output.stderr);
@@ -34,7 +34,7 @@ fn check(folder: &Path, script: &str, options: &[&str], variables: &[(&str, &Pat
 #[test]
 #[ignore = "needs Python packages: tools/cuda-toolchain --python"]
 fn numba_with_nvidias_bindings_runs() {
-    let folder = toolchain();
+    let folder = packages();
     check(&folder, "numba_kernels.py", &[], &[], NUMBA);
 }
 
@@ -43,8 +43,7 @@ fn numba_with_nvidias_bindings_runs() {
 #[test]
 #[ignore = "needs Python packages: tools/cuda-toolchain --python"]
 fn numba_with_ctypes_runs() {
-    let folder = toolchain();
-    let variables =
-        [("PYTHONPATH", &*folder.join("python-packages/site")), ("CUDA_HOME", &*folder.join("python-packages/cuda"))];
+    let folder = packages();
+    let variables = [("PYTHONPATH", &*folder.join("site")), ("CUDA_HOME", &*folder.join("cuda"))];
     check(&folder, "numba_kernels.py", &["-S"], &variables, NUMBA);
 }
