@@ -2,13 +2,12 @@
 
 use crate::decode::parameter_slots;
 use crate::linkage::Linkage;
-use crate::program::{KernelName, ParameterSlot, Program};
+use crate::program::{ParameterSlot, Program};
 use crate::ptx::ast::{self, InitialValue, Initializer, SymbolReference};
 use crate::ptx::error::RawError;
 use crate::ptx::source::Span;
 use crate::ptx::types::{ScalarType, StateSpace};
 use crate::ptx::{PtxErrorKind, PtxErrors};
-use std::sync::Arc;
 
 /// What a variable is to the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -205,17 +204,5 @@ impl PtxModule {
                 .errors(vec![(0, RawError::new(PtxErrorKind::UnknownSymbol, Span::default(), message))]));
         };
         Program::decode(&self.linkage, number, addresses, true)
-    }
-
-    /// Decodes all kernels, in the order of [`PtxModule::kernels`]. One that cannot be decoded does not keep the others from
-    /// running: its errors, as [`PtxModule::program`] gives them, are the user's once the kernel is launched.
-    pub fn programs(&self, addresses: &[u64]) -> Vec<(KernelName, Result<Arc<Program>, PtxErrors>)> {
-        self.linkage
-            .kernels()
-            .map(|number| {
-                let name = KernelName::from(&*self.linkage.function(number).1.name);
-                (name, Program::decode(&self.linkage, number, addresses, true).map(Arc::new))
-            })
-            .collect()
     }
 }

@@ -188,10 +188,9 @@ fn the_workloads_decode() {
         include_str!("../../workloads/vectoradd/vectoradd.sm_60.ptx"),
     ] {
         let module = PtxModule::parse("workload.ptx", text).unwrap_or_else(|errors| panic!("{errors}"));
-        let programs = module.programs(&[]);
-        assert!(!programs.is_empty());
-        for (_, program) in programs {
-            let program = program.unwrap_or_else(|errors| panic!("{errors}"));
+        assert!(module.kernels().count() > 0);
+        for kernel in module.kernels() {
+            let program = module.program(kernel, &[]).unwrap_or_else(|errors| panic!("{errors}"));
             assert!(program.resources().registers_per_thread >= 8 && program.len() > 10);
         }
     }

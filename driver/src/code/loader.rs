@@ -204,6 +204,7 @@ impl ModuleLoader {
             ));
         }
         let decoded = cached.kernels(&addresses);
+        let constant_bytes = u32::try_from(constant_bytes).unwrap_or(u32::MAX);
         for (number, (name, slots)) in module.kernels().zip(module.kernel_parameters()).enumerate() {
             let name: Arc<str> = name.into();
             let kernel = KernelSource {
@@ -215,7 +216,7 @@ impl ModuleLoader {
                 },
                 programs: Arc::clone(&self.programs),
                 id: self.programs.reserve(),
-                constant_bytes: u32::try_from(constant_bytes).unwrap_or(u32::MAX),
+                constant_bytes,
                 ptx_version: module.architecture_of(&name),
                 binary_version: major * 10 + minor,
             };
