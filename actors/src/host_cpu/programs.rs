@@ -11,40 +11,8 @@ use balar_protocol::SimTime;
 use balar_protocol::cuda::FaultCause;
 use std::sync::{Arc, OnceLock};
 
-/// The GPUs have 64 MiB: addresses behind them are reserved.
-const FIRST: u64 = 64 << 20;
 const CALL: u64 = US / 10;
 const READ: u64 = 53_000;
-
-fn virtual_call(of: VirtualMemoryCall) -> Step {
-    call(Call::VirtualMemory(of))
-}
-
-fn reserve(segments: u64) -> Step {
-    virtual_call(VirtualMemoryCall::Reserve { bytes: segments * GRANULARITY, alignment: 0 })
-}
-
-fn create(segments: u64) -> Step {
-    virtual_call(VirtualMemoryCall::Create { bytes: segments * GRANULARITY })
-}
-
-/// Segments of the first reserved range of GPU 0.
-fn at(segment: u64) -> u64 {
-    gpu_base(0) + FIRST + segment * GRANULARITY
-}
-
-fn map(segment: u64, segments: u64, handle: u64) -> Step {
-    virtual_call(VirtualMemoryCall::Map { pointer: at(segment), bytes: segments * GRANULARITY, handle })
-}
-
-fn unmap(segment: u64, segments: u64) -> Step {
-    virtual_call(VirtualMemoryCall::Unmap { pointer: at(segment), bytes: segments * GRANULARITY })
-}
-
-fn open(segment: u64, segments: u64, device: u32, access: MemoryAccess) -> Step {
-    let devices = vec![(device, access)];
-    virtual_call(VirtualMemoryCall::SetAccess { pointer: at(segment), bytes: segments * GRANULARITY, devices })
-}
 
 /// Steps that begin later, when another process has made its calls.
 fn later(microseconds: u64, steps: Vec<Step>) -> Vec<Step> {
@@ -186,17 +154,25 @@ fn a_stream_waits_for_a_host_function() {
 
 #[test]
 fn bytes_go_along_with_the_memory() {
+    // The GPU has 64 MiB: addresses behind them are reserved.
+    let at = |segment: u64| gpu_base(0) + (64 << 20) + segment * GRANULARITY;
+    let virtual_call = |of| call(Call::VirtualMemory(of));
+    let (bytes, handle) = (GRANULARITY, 1);
+    let map = |segment| virtual_call(VirtualMemoryCall::Map { pointer: at(segment), bytes, handle });
+    let open = |segment, access| {
+        virtual_call(VirtualMemoryCall::SetAccess { pointer: at(segment), bytes, devices: vec![(0, access)] })
+    };
     // The test's GPUs do not fill: what they would have written is put there, and moved when the mapping ends.
     let mut play = Play::new(
         Program::of(vec![
-            reserve(4),
-            create(1),
-            map(0, 1, 1),
-            open(0, 1, 0, MemoryAccess::ReadWrite),
+            virtual_call(VirtualMemoryCall::Reserve { bytes: 4 * GRANULARITY, alignment: 0 }),
+            virtual_call(VirtualMemoryCall::Create { bytes }),
+            map(0),
+            open(0, MemoryAccess::ReadWrite),
             call(Call::Compute { nanoseconds: 50_000 }),
-            unmap(0, 1),
-            map(3, 1, 1),
-            open(3, 1, 0, MemoryAccess::Read),
+            virtual_call(VirtualMemoryCall::Unmap { pointer: at(0), bytes }),
+            map(3),
+            open(3, MemoryAccess::Read),
         ]),
         1,
         "",
