@@ -51,6 +51,15 @@ impl Ending {
     }
 }
 
+/// What went wrong in a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cause {
+    /// In words.
+    pub text: String,
+    /// Are the statistics only those up to then?
+    pub is_partial: bool,
+}
+
 /// Everything that is known about a run when it has ended.
 #[derive(Debug)]
 pub struct RunRecord {
@@ -109,35 +118,47 @@ impl RunRecord {
 
     /// What went wrong, in words; `None` where nothing did.
     pub fn problem(&self) -> Option<String> {
+        let Cause { text, is_partial } = self.cause()?;
+        Some(if is_partial { format!("{text}; the statistics are partial") } else { text })
+    }
+
+    /// What went wrong, and whether the statistics are only those up to then.
+    pub fn cause(&self) -> Option<Cause> {
         let program = self.statistics.outcome.as_ref();
+        let of_all = |text: String| Some(Cause { text, is_partial: false });
         if let Ending::UnitPanic(text) | Ending::UnitBroken(text) = &self.ending {
-            return Some(text.clone());
+            return of_all(text.clone());
         }
         if let Ending::ProgramKilled(signal) = &self.ending {
             return Some(self.broken_off(&format!("{} was killed by {signal}", self.workload)));
         }
         if let Some(error) = program.and_then(|program| program.error.as_ref()) {
-            return Some(error.clone());
+            return of_all(error.clone());
         }
         if let Some(Verification::Failed(text)) = program.map(|program| &program.verification) {
-            return Some(format!("the result of {} is wrong: {text}", self.workload));
+            return of_all(format!("the result of {} is wrong: {text}", self.workload));
         }
         match &self.ending {
-            Ending::Deadlock(text) => Some(text.clone()),
+            Ending::Deadlock(text) => of_all(text.clone()),
             Ending::WallLimit => Some(self.broken_off("ended by --max-wall")),
             Ending::Terminated => Some(self.broken_off("ended by SIGTERM")),
             Ending::Interrupted => Some(self.broken_off("interrupted")),
             Ending::Completed if program.is_some_and(|program| !program.finished) => {
-                Some(format!("no event is left at {}, but the program has not ended", self.sim_time))
+                of_all(format!("no event is left at {}, but the program has not ended", self.sim_time))
             }
             _ => None,
         }
     }
 
     /// Where a run was when `what` ended it.
-    fn broken_off(&self, what: &str) -> String {
-        let running = unfinished::text(self).map(|kernels| format!(" in {kernels}")).unwrap_or_default();
-        format!("{what} at {} of simulated time{running}; the statistics are partial", self.sim_time)
+    fn broken_off(&self, what: &str) -> Cause {
+        let running = self.running_kernels().map(|kernels| format!(" in {kernels}")).unwrap_or_default();
+        Cause { text: format!("{what} at {} of simulated time{running}", self.sim_time), is_partial: true }
+    }
+
+    /// The kernels that were running at the end, each with its position; `None` where there is none.
+    pub fn running_kernels(&self) -> Option<String> {
+        unfinished::text(&self.statistics.kernels, self.sim_time)
     }
 
     /// Warp instructions of all kernels for each second of real time.
@@ -455,5 +476,58 @@ pub(crate) mod tests {
         let row = serde_json::json!({"location": "gpu.sm[0]", "what": "warps_launched", "value": 8, "unit": "warp"});
         assert_eq!(json["statistics"][0], row);
         assert_eq!(json["statistics"].as_array().map(Vec::len), Some(record.statistics.rows.len()));
+    }
+
+    fn change(record: &mut RunRecord, launch: usize, change: impl FnOnce(&mut KernelRecord)) {
+        let mut kernels: Vec<KernelRecord> = record.statistics.kernels.iter().collect();
+        change(&mut kernels[launch]);
+        record.statistics.kernels = kernels.into_iter().collect();
+    }
+
+    /// The record, interrupted in its last launch, 3 of whose 8 CTAs have ended.
+    fn interrupted() -> RunRecord {
+        let mut record = record();
+        record.ending = Ending::Interrupted;
+        let end = record.sim_time.picoseconds();
+        change(&mut record, 2, |kernel| {
+            (kernel.completed, kernel.end_ps, kernel.cycles) = (false, end, 77);
+            kernel.name = "_Z4spinIiEvPVT_".into();
+            kernel.counters.ctas_launched = 3;
+        });
+        record
+    }
+
+    #[test]
+    fn a_run_without_an_unfinished_kernel_says_nothing_of_any() {
+        assert_eq!(record().running_kernels(), None);
+        let mut failed = interrupted();
+        change(&mut failed, 2, |kernel| kernel.end_ps -= 1);
+        assert_eq!(failed.running_kernels(), None, "it ended before the run did");
+    }
+
+    #[test]
+    fn an_unfinished_kernel_has_a_position() {
+        let mut record = interrupted();
+        let said = "kernel spin<int> on gpu (launch 2, stream 0: 3 of 8 CTAs done after 77 SM cycles)";
+        assert_eq!(record.running_kernels().as_deref(), Some(said));
+        let problem = record.problem().expect("it was interrupted");
+        assert_eq!(
+            problem,
+            format!("interrupted at 3000000 ps of simulated time in {said}; the statistics are partial")
+        );
+        change(&mut record, 0, |kernel| kernel.process = ProcessId(2));
+        let running = record.running_kernels();
+        assert!(running.as_ref().is_some_and(|text| text.contains("(process 0, launch 2")), "{running:?}");
+    }
+
+    #[test]
+    fn the_document_tells_ctas_of_launches_that_did_not_complete() {
+        let record = interrupted();
+        let mut text = Vec::new();
+        crate::output::json::write(&record, &mut text).expect("written to memory");
+        let json: serde_json::Value = serde_json::from_slice(&text).expect("JSON");
+        let (first, last) = (&json["kernels"][0], &json["kernels"][2]);
+        assert_eq!((&last["completed"], &last["ctas"], &last["ctas_ended"]), (&false.into(), &8.into(), &3.into()));
+        assert_eq!((&first["completed"], &first["ctas"]), (&true.into(), &serde_json::Value::Null));
     }
 }

@@ -19,8 +19,7 @@ use balar_experiments::{RequestError, SimulationRequest, simulate_wrapped};
 use balar_host::Host;
 use balar_host::trace::Header;
 use balar_protocol::SimTime;
-use balar_protocol::cuda::LaunchId;
-use balar_protocol::statistics::{KernelRecord, StatisticSink};
+use balar_protocol::statistics::StatisticSink;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -206,11 +205,7 @@ impl RunRecord {
         let mut statistics = result.statistics;
         statistics.outcome = result.program;
         // The host numbers its launches from 1, the result from 0, in the order of launching.
-        let numbered = |kernel: KernelRecord| {
-            let launch = LaunchId(kernel.launch.0.saturating_sub(1));
-            KernelRecord { launch, ..kernel }
-        };
-        statistics.kernels = statistics.kernels.iter().map(numbered).collect();
+        statistics.kernels.number_from_zero();
         statistics.kernels.sort_by_launch();
         RunRecord {
             topology: result.topology,

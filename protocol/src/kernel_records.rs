@@ -22,6 +22,8 @@ pub struct KernelRecords {
     places: Vec<u64>,
     /// Numbers of variable length: which kernel, launch, start, duration, which fields differ, and by how much each.
     packed: Vec<u8>,
+    /// The number, among those that are packed, of the launch that is given as number 0.
+    first_launch: u32,
 }
 
 /// A kernel on a GPU.
@@ -83,7 +85,13 @@ impl KernelRecords {
         let mask = differs.fold(0, |mask, (field, differs)| mask | differs << field);
         self.places.push(self.packed.len() as u64);
         let duration = record.end_ps.wrapping_sub(record.start_ps);
-        let head: Head = [kernel as u64, u64::from(record.launch.0), record.start_ps, duration, mask];
+        let head: Head = [
+            kernel as u64,
+            u64::from(record.launch.0.wrapping_add(self.first_launch)),
+            record.start_ps,
+            duration,
+            mask,
+        ];
         let mut packed = written(&head, std::mem::take(&mut self.packed));
         for field in bits(mask) {
             packed = written(&(fields[field].wrapping_sub(first[field]) as i64), packed);
@@ -98,6 +106,11 @@ impl KernelRecords {
         } else {
             others.iter().for_each(|record| self.push(&record));
         }
+    }
+
+    /// Gives the launches from now on with numbers from 0, where they were numbered from 1. (Nothing is packed anew for it.)
+    pub fn number_from_zero(&mut self) {
+        self.first_launch = 1;
     }
 
     /// Puts them in the order of their numbers; those with the same number stay in the order they have.
@@ -124,7 +137,7 @@ impl KernelRecords {
         counters.copy_from_slice(&fields[OWN_FIELDS..]);
         let narrow = |field: usize| fields[field] as u32;
         KernelRecord {
-            launch: LaunchId(launch as u32),
+            launch: LaunchId((launch as u32).saturating_sub(self.first_launch)),
             process: ProcessId(narrow(0)),
             name: Arc::clone(&kernel.name),
             stream: narrow(1),
@@ -258,6 +271,10 @@ mod tests {
         all.append(&one);
         all.append(&other);
         all.sort_by_launch();
+        let mut from_zero = all.clone();
+        from_zero.number_from_zero();
+        from_zero.push(&record(4, "c"));
+        assert_eq!(from_zero.iter().map(|record| record.launch.0).collect::<Vec<_>>(), [0, 1, 1, 2, 3, 4]);
         let order: Vec<(u32, String)> = all.iter().map(|record| (record.launch.0, record.name.to_string())).collect();
         let expected =
             [(1, "a"), (2, "a"), (2, "b"), (3, "b"), (4, "a")].map(|(launch, name)| (launch, name.to_owned()));

@@ -4,7 +4,6 @@ use super::table::{Lines, add, lines, table};
 use super::{kernel_table, memory_levels};
 use crate::result::{Ending, RunRecord};
 use crate::rollup::roll_up;
-use crate::unfinished;
 use balar_actors::kinds::UNITS;
 use balar_protocol::statistics::Verification;
 use std::fmt::Write;
@@ -56,7 +55,9 @@ pub fn head(record: &RunRecord) -> String {
     if let Some(failed) = failed(record) {
         line("failed", failed);
     }
-    if let Some(running) = unfinished::text(record).filter(|_| record.ending == Ending::StopTime) {
+    if record.ending == Ending::StopTime
+        && let Some(running) = record.running_kernels()
+    {
         line("running", running);
     }
     let picoseconds = record.sim_time.picoseconds();
