@@ -90,6 +90,10 @@ impl Host for InterruptibleHost {
         self.inner().has_threads_outside()
     }
 
+    fn queue_room(&mut self, thread: ThreadId, operations: usize) {
+        self.inner().queue_room(thread, operations);
+    }
+
     fn complete(&mut self, thread: ThreadId, result: CallResult) {
         self.inner().complete(thread, result);
     }

@@ -200,12 +200,22 @@ impl Driver {
             &Until::ProcessBefore(process, number) => {
                 self.contexts_of(process).all(|context| self.state.operations.is_done_before(context, number))
             }
-            &Until::QueueRoom(context) => {
-                let operations = &self.state.operations;
-                operations.count(context) < self.queue_depth && operations.kept_bytes(context) <= MAXIMUM_KEPT_BYTES
-            }
+            &Until::QueueRoom(context) => self.free_places(context) > 0,
             Until::EndedProcesses => !self.has_ended_processes(),
         }
+    }
+
+    /// How many operations can be added to the streams of a context without any call having to wait for room: the one that takes the
+    /// last place does.
+    pub fn queue_room(&self, context: ContextId) -> usize {
+        self.free_places(context).saturating_sub(1)
+    }
+
+    /// How many operations fit into the queue of a context.
+    fn free_places(&self, context: ContextId) -> usize {
+        let operations = &self.state.operations;
+        let has_bytes = operations.kept_bytes(context) <= MAXIMUM_KEPT_BYTES;
+        if has_bytes { self.queue_depth.saturating_sub(operations.count(context)) } else { 0 }
     }
 
     /// The program has ended: nobody is left to run host functions.

@@ -65,6 +65,11 @@ pub trait Host: Send {
         false
     }
 
+    /// Before a thread's call returns: how many operations the thread can add to streams of its device without waiting for room.
+    fn queue_room(&mut self, thread: ThreadId, operations: usize) {
+        let _ = (thread, operations);
+    }
+
     /// A thread's call returns.
     fn complete(&mut self, thread: ThreadId, result: CallResult);
 

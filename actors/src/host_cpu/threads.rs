@@ -139,6 +139,7 @@ impl HostCpu {
                     self.counters.calls_failed += 1;
                 }
                 if let Some(host) = &mut self.host {
+                    host.queue_room(id, self.driver.queue_room(caller.context));
                     host.complete(id, result);
                 }
                 self.ask(now);

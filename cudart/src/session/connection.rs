@@ -1,5 +1,6 @@
 //! The tunnel of each thread to the simulator.
 
+use super::posting::{Counted, Posting};
 use super::{devices, printed, process, staging, thread, transfers};
 use balar_host::tunnel::{Client, Reply, Role, SOCKET_VARIABLE, is_simulator_gone};
 use balar_host::{Call, CallResult, CudaError};
@@ -12,6 +13,8 @@ pub struct Connection {
     client: Client,
     /// The thread's time, in nanoseconds, when its last call returned.
     returned_at: u64,
+    posting: Posting,
+    _counted: Counted,
 }
 
 /// Takes the bytes of a result: their offset, and the bytes.
@@ -36,10 +39,11 @@ impl Connection {
         }
         // Threads connect one at a time: each has more descriptors open meanwhile than it keeps, and a process may have few.
         let connecting = process::connecting();
+        let counted = Counted::new();
         let (client, welcome) = Client::connect(&path, role).map_err(|error| failed(&error))?;
         process::set_node(welcome.node, welcome.arena);
         drop(connecting);
-        Ok(Connection { client, returned_at: thread_nanoseconds() })
+        Ok(Connection { client, returned_at: thread_nanoseconds(), posting: Posting::default(), _counted: counted })
     }
 
     /// Makes a call.
@@ -55,20 +59,30 @@ impl Connection {
         }
         let (node_device, node_call) = (devices::of_node(device)?, devices::call_of_node(call)?);
         let computed = thread_nanoseconds().saturating_sub(self.returned_at).saturating_mul(1000);
+        if self.posting.take(device, call) {
+            let posted = self.client.post(node_device, computed, node_call.into_owned());
+            self.returned_at = thread_nanoseconds();
+            return posted.map(|()| CallResult::None).map_err(|error| failed(&error));
+        }
+        self.posting.begins(call);
         let reply = self.client.call(node_device, computed, &node_call, payloads, sink);
-        let Reply { result, printed, printed_error, received } = reply.map_err(|error| failed(&error))?;
+        let Reply { result, missed, may_post, printed, printed_error, received } =
+            reply.map_err(|error| failed(&error))?;
         for (transfer, data) in received {
             transfers::deliver(transfer, &data);
         }
         printed::show(&printed, &printed_error);
         self.returned_at = thread_nanoseconds();
-        match result {
-            CallResult::Error(error) => Err(error),
-            result => {
-                staging::returned(device, call);
-                Ok(devices::result_of_program(result))
-            }
-        }
+        let result = match (result, missed) {
+            (CallResult::Error(error), _) => Err(error),
+            // As in CUDA, which reports the errors of asynchronous work with any call after it. A device that was reset has none.
+            (_, Some(error)) if *call != Call::DeviceReset => Err(error),
+            (result, _) => Ok(result),
+        };
+        self.posting.returned(device, call, &result, may_post);
+        let result = result?;
+        staging::returned(device, call);
+        Ok(devices::result_of_program(result))
     }
 
     /// Waits for the next host function that a stream has reached; `None` at the end of the connection.

@@ -30,6 +30,7 @@ pub mod operation;
 pub mod pages;
 pub mod pointer;
 pub mod pool;
+mod posting;
 pub mod printed;
 pub mod procedure;
 pub mod process;

@@ -12,6 +12,7 @@ use super::socket::Socket;
 use super::wire::{ClientFrame, MAGIC, Role, ServerFrame, VERSION, encode, malformed};
 use crate::call::{Call, CallResult};
 use crate::description::NodeDescription;
+use crate::error::CudaError;
 use rustix::net::{AddressFamily, SocketFlags, SocketType};
 use rustix::process::Pid;
 use std::io::{self, Write};
@@ -62,6 +63,10 @@ pub struct Welcome {
 pub struct Reply {
     /// Its result. The bytes of [`CallResult::Data`] are absent: they went to the sink.
     pub result: CallResult,
+    /// The error of a [posted](Client::post) call before it: the first since the last reply.
+    pub missed: Option<CudaError>,
+    /// How many calls the thread may post before the next reply, on the same device.
+    pub may_post: u32,
     /// What kernels have printed since the last reply to any thread.
     pub printed: Vec<u8>,
     /// As `printed`, for the standard error stream.
@@ -172,6 +177,25 @@ impl Client {
         reply.map_err(|error| self.end(error))
     }
 
+    /// Makes a call without payloads that adds one operation to a stream, and does not wait until it returns. The simulator takes a
+    /// thread's calls in their order, posted or not, and no other call of the process before those that have been posted. What a
+    /// posted call returns is lost; an error comes with the next reply. That also says how many calls may be posted: none while other
+    /// threads use the node, for they would be held up.
+    ///
+    /// # Errors
+    ///
+    /// As [`Client::call`].
+    pub fn post(&mut self, device: u32, host_picoseconds: u64, call: Call) -> io::Result<()> {
+        if !call.payloads().is_empty() {
+            let text = format!("{} has payloads, and cannot be posted", call.name());
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
+        }
+        self.alive()?;
+        let request = ClientFrame::Request { device, host_picoseconds, call, posted: true, filled: 0 };
+        let sent = self.socket.send(&request).map_err(|error| self.reason_of_end(error));
+        sent.map_err(|error| self.end(error))
+    }
+
     /// Waits for a host function that a stream has come to, on a connection of [`Role::Callbacks`]; `None` when the simulator
     /// has ended. The answer is [`Call::CallbackDone`], on the same connection.
     ///
@@ -216,10 +240,13 @@ impl Client {
             device,
             host_picoseconds,
             call,
+            posted: false,
             filled,
         })
         .map_err(|error| self.reason_of_end(error))?;
-        let ServerFrame::Reply { result, printed, printed_error, received, filled } = self.socket.expect()? else {
+        let ServerFrame::Reply { result, missed, may_post, printed, printed_error, received, filled } =
+            self.socket.expect()?
+        else {
             return Err(malformed("expected a reply"));
         };
         let mut sections = Sections::new(printed, printed_error, &received)?;
@@ -233,12 +260,13 @@ impl Client {
         let printed = parts.next().unwrap_or_default();
         let printed_error = parts.next().unwrap_or_default();
         let received = received.iter().map(|(transfer, _)| *transfer).zip(parts).collect();
-        Ok(Reply { result, printed, printed_error, received })
+        Ok(Reply { result, missed, may_post, printed, printed_error, received })
     }
 
     /// What the simulator said before it closed the connection, if that is why nothing can be sent.
     fn reason_of_end(&mut self, error: io::Error) -> io::Error {
-        if error.kind() != io::ErrorKind::BrokenPipe {
+        // A reset where posted calls were not read.
+        if !matches!(error.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset) {
             return error;
         }
         // What was said before is still there to be read; no more comes.

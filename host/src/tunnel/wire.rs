@@ -4,6 +4,7 @@
 
 use crate::call::{Call, CallResult};
 use crate::description::NodeDescription;
+use crate::error::CudaError;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::io;
@@ -11,7 +12,7 @@ use std::io;
 /// The first bytes of a connection.
 pub const MAGIC: [u8; 8] = *b"balartun";
 /// Version of the frames. Both ends come from the same build, unless something is mixed up.
-pub const VERSION: u32 = 5;
+pub const VERSION: u32 = 6;
 /// Bytes of magic and version.
 pub const PREAMBLE_BYTES: usize = MAGIC.len() + 4;
 /// Bytes of a frame's length.
@@ -52,6 +53,8 @@ pub enum ClientFrame {
         host_picoseconds: u64,
         /// The call, its payloads absent.
         call: Call,
+        /// The thread does not wait for its return: it has no payloads, and no reply.
+        posted: bool,
         /// Bytes of the payloads that lie in the shared pages.
         filled: u64,
     },
@@ -80,6 +83,10 @@ pub enum ServerFrame {
     Reply {
         /// Its result, its payload absent.
         result: CallResult,
+        /// The error of a posted call before it: the first since the last reply.
+        missed: Option<CudaError>,
+        /// How many calls the thread may post before the next reply.
+        may_post: u32,
         /// Bytes of text that kernels printed: the first of the bulk data.
         printed: u64,
         /// Bytes of text for the standard error stream: next.
@@ -204,7 +211,7 @@ mod tests {
     fn graphs_within_graphs_end_no_stack() {
         let node = |call| crate::call::GraphNode { call: Some(Box::new(call)), dependencies: vec![] };
         let graph = |nodes| Call::GraphLaunch { nodes, stream: 1 };
-        let request = |call| ClientFrame::Request { device: 0, host_picoseconds: 0, call, filled: 0 };
+        let request = |call| ClientFrame::Request { device: 0, host_picoseconds: 0, call, posted: false, filled: 0 };
         let read = |call: &Call| {
             let mut buffer = FrameBuffer::default();
             buffer.push(&encode(&request(call.clone())).expect("short"));

@@ -80,6 +80,8 @@ const PROGRAMS: &[Program] = &[
     program("driver_api", "PASS driver API: 16 blocks\n"),
     // 2.25 times 0 + ... + 999.
     program("nvrtc", "PASS NVRTC: total 1123875.0\n"),
+    // 300, 5 times 32 and three times 40, 30, twice 7 + ... + 16, 50.
+    program("repeated_launches", "PASS repeated launches: 890\n"),
     program("copies_2d_3d", "PASS copies in two and three dimensions\n"),
     program("pinned_mapped", "PASS pinned and mapped memory\n"),
     program("registered_memory", "PASS registered memory\n"),

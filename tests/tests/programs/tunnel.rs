@@ -26,6 +26,9 @@ struct Node {
     thread: Option<JoinHandle<Counts>>,
 }
 
+/// Operations that a thread of a test may add to streams.
+const QUEUE_ROOM: usize = 10;
+
 /// What the answering thread has seen.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Counts {
@@ -56,7 +59,10 @@ impl Node {
                     Next::Call(request) => {
                         counts.calls += 1;
                         match answer(&request) {
-                            Some(result) => server.complete(request.thread, result),
+                            Some(result) => {
+                                server.queue_room(request.thread, QUEUE_ROOM);
+                                server.complete(request.thread, result);
+                            }
                             None => under_way.push(request.thread),
                         }
                     }
@@ -231,6 +237,56 @@ fn threads_have_numbers_of_their_own_and_do_not_disturb_each_other() {
     assert_eq!(threads.lock().expect("no panic").len(), 8);
     let counts = node.end();
     assert!(counts.waiting > 0, "{counts:?}");
+}
+
+/// Calls are told apart by the bytes that they ask for.
+#[test]
+fn posted_calls_are_taken_in_their_order_and_before_what_the_process_does_next() {
+    let order = Arc::new(Mutex::new(Vec::new()));
+    let seen = order.clone();
+    let node = Node::start(
+        4096,
+        Box::new(move |request| {
+            let Call::Malloc { bytes } = request.call else { return Some(CallResult::None) };
+            seen.lock().expect("no panic").push(bytes);
+            match bytes {
+                3 | 4 => Some(CallResult::Error(CudaError::IllegalAddress)),
+                // Returns when simulated time goes on.
+                0..50 => None,
+                _ => Some(CallResult::None),
+            }
+        }),
+    );
+    let wanted = |bytes: u64| Call::Malloc { bytes };
+    let wait = |client: &mut Client, bytes| client.call(0, 0, &wanted(bytes), &[], &mut |_, _| {}).expect("answered");
+    let post = |client: &mut Client, calls: std::ops::Range<u64>| {
+        calls.for_each(|bytes| client.post(0, 0, wanted(bytes)).expect("sent"));
+    };
+    let mut first = connect(&node.socket());
+    post(&mut first, 1..6);
+    let reply = wait(&mut first, 100);
+    assert_eq!((reply.result, reply.missed, reply.may_post), (CallResult::None, Some(CudaError::IllegalAddress), 10));
+    let reply = wait(&mut first, 101);
+    assert_eq!((reply.missed, reply.may_post), (None, 10), "an error is said once");
+    // Another thread hears of the posted calls, and connects: they come before its own.
+    post(&mut first, 6..16);
+    let mut second = connect(&node.socket());
+    assert_eq!(wait(&mut second, 102).may_post, 0, "it is not alone");
+    // The same while it is connected.
+    post(&mut first, 16..40);
+    wait(&mut second, 103);
+    drop(second);
+    // A thread ends, and another one begins.
+    post(&mut first, 40..50);
+    drop(first);
+    let mut third = connect(&node.socket());
+    assert_eq!(wait(&mut third, 104).missed, None);
+    let parts = [1..6, 100..102, 6..16, 102..103, 16..40, 103..104, 40..50, 104..105];
+    let expected: Vec<u64> = parts.into_iter().flatten().collect();
+    assert_eq!(*order.lock().expect("no panic"), expected);
+    let error = third.post(0, 0, Call::copy_to_device(0, Bytes::absent(5), 0, true)).expect_err("it has a payload");
+    assert_eq!(error.kind(), std::io::ErrorKind::InvalidInput);
+    assert_eq!(wait(&mut third, 105).result, CallResult::None);
 }
 
 #[test]

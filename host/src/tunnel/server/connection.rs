@@ -6,6 +6,7 @@ use super::PATIENCE;
 use crate::bytes::prefer_huge_pages;
 use crate::call::{Call, CallResult};
 use crate::description::NodeDescription;
+use crate::error::CudaError;
 use crate::program::ThreadId;
 use crate::tunnel::bulk;
 use crate::tunnel::shared::{PAGES, SharedPages};
@@ -40,6 +41,8 @@ pub enum State {
     Running,
     /// Its thread is in a call.
     Calling,
+    /// Its thread has posted a call, which has not returned. Nobody looks at the connection meanwhile: what has come waits its turn.
+    Posted,
 }
 
 /// Data that has arrived from a thread.
@@ -80,6 +83,12 @@ pub struct Connection {
     /// How long is long.
     pub patience: Duration,
     preamble_seen: bool,
+    /// Was its last call posted? Then its thread may have made more, which come before what other threads of the process do now.
+    pub is_ahead: bool,
+    /// How many more operations its thread can add to streams without waiting.
+    pub queue_room: usize,
+    /// The first error of posted calls since the last reply.
+    missed: Option<CudaError>,
 }
 
 impl Connection {
@@ -97,6 +106,9 @@ impl Connection {
             is_slow: false,
             patience: PATIENCE,
             preamble_seen: false,
+            is_ahead: false,
+            queue_room: 0,
+            missed: None,
         }
     }
 
@@ -194,9 +206,9 @@ impl Connection {
     /// Where something else has come, or the connection fails.
     pub fn request(&mut self) -> io::Result<Option<Arrival>> {
         let frame: Option<ClientFrame> = self.socket.buffer().frame()?;
-        let (device, host_picoseconds, mut call, filled) = match frame {
-            Some(ClientFrame::Request { device, host_picoseconds, call, filled }) => {
-                (device, host_picoseconds, call, filled)
+        let (device, host_picoseconds, mut call, posted, filled) = match frame {
+            Some(ClientFrame::Request { device, host_picoseconds, call, posted, filled }) => {
+                (device, host_picoseconds, call, posted, filled)
             }
             Some(_) => return Err(malformed("expected a call")),
             None => return Ok(None),
@@ -205,6 +217,9 @@ impl Connection {
         let lengths: Vec<u64> = call.payloads().iter().map(|payload| payload.len()).collect();
         let total = lengths.iter().try_fold(0_u64, |sum, length| sum.checked_add(*length));
         let total = total.ok_or_else(|| malformed("payloads of more than all memory"))?;
+        if posted && !lengths.is_empty() {
+            return Err(malformed("a posted call with payloads"));
+        }
         let mut payloads = lengths.iter().map(|length| Payload::new(*length)).collect::<io::Result<Vec<_>>>()?;
         let mut current = 0;
         bulk::receive(&mut self.socket, pages, total, filled, |mut position, mut bytes| {
@@ -220,7 +235,8 @@ impl Connection {
             let data = payload.finish().ok_or_else(|| malformed("a payload that is not complete"))?;
             place.fill(data);
         }
-        self.state = State::Calling;
+        self.state = if posted { State::Posted } else { State::Calling };
+        self.is_ahead = posted;
         if !self.is_slow {
             // It was worth waiting for.
             self.patience = (self.patience * 2).min(PATIENCE);
@@ -229,12 +245,20 @@ impl Connection {
         Ok(Some(Arrival { device, host_picoseconds, call }))
     }
 
-    /// Sends a call's result.
+    /// A posted call has returned.
+    pub fn end_posted(&mut self, result: &CallResult) {
+        if let CallResult::Error(error) = result {
+            self.missed.get_or_insert(*error);
+        }
+        self.state = State::Running;
+    }
+
+    /// Sends a call's result, and how many calls the thread may post.
     ///
     /// # Errors
     ///
     /// Where the connection fails.
-    pub fn reply(&mut self, result: CallResult, data: &ReplyData) -> io::Result<()> {
+    pub fn reply(&mut self, result: CallResult, data: &ReplyData, may_post: u32) -> io::Result<()> {
         let Some(pages) = &self.pages else { return Ok(()) };
         let mut sources: Vec<&[u8]> = vec![&data.printed, &data.printed_error];
         sources.extend(data.received.iter().map(|(_, bytes)| &**bytes));
@@ -250,8 +274,11 @@ impl Connection {
         let (printed, printed_error) = (data.printed.len() as u64, data.printed_error.len() as u64);
         let received = data.received.iter().map(|(transfer, bytes)| (*transfer, bytes.len() as u64)).collect();
         self.state = State::Running;
+        let missed = self.missed.take();
         bulk::send(&mut self.socket, pages, &sources, |filled| ServerFrame::Reply {
             result,
+            missed,
+            may_post,
             printed,
             printed_error,
             received,

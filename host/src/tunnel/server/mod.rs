@@ -44,6 +44,9 @@ const LEAST_PATIENCE: Duration = Duration::from_millis(2);
 const THREAD_PERIOD: Duration = Duration::from_micros(200);
 /// Maximum number of connections that have not introduced themselves: others wait in the system's queue.
 const MAXIMUM_NEW: usize = 64;
+/// Maximum number of calls that a thread may post one after another: with the next one it hears of errors, and of threads that have
+/// come meanwhile.
+const MAXIMUM_POSTED: usize = 64;
 /// How long such a connection may say nothing while others wait for its place.
 const GREETING_PATIENCE: Duration = Duration::from_secs(1);
 
@@ -205,6 +208,15 @@ impl Server {
         self.connections.iter().position(|connection| connection.number == number)
     }
 
+    fn index_of_thread(&self, thread: ThreadId) -> Option<usize> {
+        self.connections.iter().position(|connection| connection.thread == Some(thread))
+    }
+
+    /// Is a thread's call under way?
+    fn is_any_in_call(&self) -> bool {
+        self.connections.iter().any(|connection| matches!(connection.state, State::Calling | State::Posted))
+    }
+
     /// The process that has this number now.
     fn program_of(&self, process: Pid) -> Option<ProcessId> {
         self.programs.iter().find(|(_, program)| program.process.number == process).map(|(id, _)| *id)
@@ -291,7 +303,7 @@ impl Server {
             },
             State::Running => connection.request()?,
             State::Calling if open => return Err(malformed("a call within a call").into()),
-            State::Calling => None,
+            State::Calling | State::Posted => None,
         };
         if !open && arrived.is_none() { Err(Parting::Gone) } else { Ok(arrived) }
     }
@@ -340,9 +352,31 @@ impl Server {
         }
     }
 
+    /// Takes the next call of a thread that is ahead, if it has come: it was made before all that other threads do now.
+    fn next_posted(&mut self) -> Option<Request> {
+        let is_next = |connection: &mut Connection| connection.is_ahead && connection.has_request();
+        let index = self.connections.iter_mut().position(is_next)?;
+        match self.connections[index].request() {
+            Ok(arrival) => self.requested(index, arrival?),
+            Err(error) => {
+                self.close(self.connections[index].number, &error.into());
+                None
+            }
+        }
+    }
+
+    /// Does what this connection says wait for calls that threads of its process have posted?
+    fn is_held_up(&self, connection: &Connection) -> bool {
+        let is_before =
+            |other: &Connection| matches!(other.state, State::Posted) && other.process == connection.process;
+        !matches!(connection.state, State::Calling) && self.connections.iter().any(is_before)
+    }
+
     /// Waits until something comes, at most for `timeout`; takes it.
     fn poll(&mut self, timeout: Duration) -> Option<Request> {
-        let have: Vec<bool> = self.connections.iter_mut().map(Connection::has_request).collect();
+        let heard: Vec<usize> =
+            (0..self.connections.len()).filter(|&index| !self.is_held_up(&self.connections[index])).collect();
+        let have: Vec<bool> = heard.iter().map(|&index| self.connections[index].has_request()).collect();
         let timeout = if have.contains(&true) { Duration::ZERO } else { timeout };
         let timeout = Timespec { tv_sec: 0, tv_nsec: timeout.as_nanos() as i64 };
         // Once it is known that the program has ended, this event must not wake the server again.
@@ -354,7 +388,8 @@ impl Server {
             PollFd::from_borrowed_fd(self.listener.descriptor(), listens),
             PollFd::from_borrowed_fd(self.options.control.wake(), wake),
         ];
-        sources.extend(self.connections.iter().map(|c| PollFd::from_borrowed_fd(c.descriptor(), PollFlags::IN)));
+        let descriptors = heard.iter().map(|&index| self.connections[index].descriptor());
+        sources.extend(descriptors.map(|descriptor| PollFd::from_borrowed_fd(descriptor, PollFlags::IN)));
         let processes_at = sources.len();
         let processes = self.programs.values().filter_map(|program| program.process.descriptor());
         sources.extend(processes.map(|process| PollFd::from_borrowed_fd(process, PollFlags::IN)));
@@ -366,16 +401,18 @@ impl Server {
             return None;
         }
         let mut requests = Vec::new();
-        for (index, connection) in self.connections.iter().enumerate() {
-            if ready[2 + index] || have[index] {
-                // New ones first, in their order, for threads that call all the time must not keep them out; then the lowest thread.
+        for (place, &index) in heard.iter().enumerate() {
+            if ready[2 + place] || have[place] {
+                let connection = &self.connections[index];
+                // What was posted first. Then new ones, in their order, for threads that call all the time must not keep them out; then
+                // the lowest thread.
                 let thread = connection.thread.map_or(0, |thread| u64::from(thread.0) + 1);
-                requests.push((thread, connection.number));
+                requests.push((!connection.is_ahead, thread, connection.number));
             }
         }
         requests.sort_unstable();
         let mut found = None;
-        for (_, number) in requests {
+        for (_, _, number) in requests {
             // What came before may have ended this one.
             let Some(index) = self.index_of(number) else { continue };
             match self.look_at(index) {
@@ -495,19 +532,18 @@ impl Host for Server {
                 return Next::ProcessEnds { process, was_killed };
             }
             self.dispatch_callbacks();
-            let calling = self.connections.iter().any(|connection| matches!(connection.state, State::Calling));
+            let calling = self.is_any_in_call();
             let timeout = match (calling || self.expects_call_back, checked) {
                 (true, false) => Duration::ZERO,
                 (true, true) => THREAD_PERIOD,
                 (false, _) => LOOK_PERIOD,
             };
-            if let Some(request) = self.poll(timeout) {
+            if let Some(request) = self.next_posted().or_else(|| self.poll(timeout)) {
                 self.waiting_since = None;
                 return Next::Call(request);
             }
             checked = calling || self.expects_call_back;
-            let calling = self.connections.iter().any(|connection| matches!(connection.state, State::Calling));
-            let goes_on = if calling { !self.awaits_threads() } else { self.sleeps_until_call_back() };
+            let goes_on = if self.is_any_in_call() { !self.awaits_threads() } else { self.sleeps_until_call_back() };
             if goes_on && self.gone.is_empty() {
                 return Next::Waiting;
             }
@@ -532,13 +568,22 @@ impl Host for Server {
         in_call < connected || self.programs.len() > 1 || self.programs.iter().any(has_more)
     }
 
+    fn queue_room(&mut self, thread: ThreadId, operations: usize) {
+        if let Some(index) = self.index_of_thread(thread) {
+            self.connections[index].queue_room = operations;
+        }
+    }
+
     fn complete(&mut self, thread: ThreadId, result: CallResult) {
-        let Some(index) = self.connections.iter().position(|connection| connection.thread == Some(thread)) else {
-            return;
-        };
+        let Some(index) = self.index_of_thread(thread) else { return };
+        if matches!(self.connections[index].state, State::Posted) {
+            return self.connections[index].end_posted(&result);
+        }
+        let is_alone = self.connections.len() == 1;
+        let may_post = if is_alone { self.connections[index].queue_room.min(MAXIMUM_POSTED) } else { 0 };
         let program = self.connections[index].program.and_then(|id| self.programs.get_mut(&id));
         let data = program.map(|program| std::mem::take(&mut program.data)).unwrap_or_default();
-        if let Err(error) = self.connections[index].reply(result, &data) {
+        if let Err(error) = self.connections[index].reply(result, &data, may_post as u32) {
             let gone = matches!(error.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::UnexpectedEof);
             let stopping = self.options.control.is_stopping();
             let parting = if gone || stopping { Parting::Gone } else { error.into() };
@@ -584,6 +629,7 @@ impl Server {
         };
         match connection.state {
             State::Calling => true,
+            State::Posted => false,
             State::Running => connection.runs_callbacks() && !is_called_back(),
             State::New => false,
         }
