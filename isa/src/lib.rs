@@ -11,6 +11,7 @@ mod allocation;
 pub mod atomic;
 mod control_flow;
 mod convergence;
+pub mod cubin;
 mod decode;
 pub mod execution;
 pub mod fatbin;

@@ -11,6 +11,7 @@ mod tests;
 pub use container::{Container, Entry, EntryKind, MAGIC, containers};
 pub use payload::MAXIMUM_PAYLOAD_BYTES;
 
+use crate::cubin::CubinHeader;
 use std::fmt::Write as _;
 
 /// What is wrong with a container.
@@ -61,21 +62,10 @@ pub struct CubinDescription {
     pub architecture: u32,
 }
 
-const ELF_MAGIC: [u8; 4] = *b"\x7fELF";
-/// The ELF machine number of CUDA code.
-const ELF_MACHINE_CUDA: u16 = 190;
-
-/// The architecture of a cubin; `None` of any other file.
+/// The architecture of a cubin; `None` of any other file. [`Cubin`](crate::cubin::Cubin) has the rest of it.
 pub fn cubin(image: &[u8]) -> Option<CubinDescription> {
-    let header: &[u8; 64] = image.first_chunk()?;
-    let machine = u16::from_le_bytes([header[18], header[19]]);
-    if header[..4] != ELF_MAGIC || machine != ELF_MACHINE_CUDA {
-        return None;
-    }
-    let flags = u32::from_le_bytes([header[48], header[49], header[50], header[51]]);
-    // The architecture moved up by a byte with the eighth version of the format.
-    let shift = if header[8] >= 8 { 8 } else { 0 };
-    Some(CubinDescription { architecture: flags >> shift & 0xff })
+    let CubinHeader { architecture, .. } = CubinHeader::read(image)?;
+    Some(CubinDescription { architecture })
 }
 
 /// The PTX texts of an image that a GPU of this compute capability runs: of each container the one for the highest architecture

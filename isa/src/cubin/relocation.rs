@@ -1,0 +1,138 @@
+//! Relocations: places that the loader fills in with what symbols stand for.
+//!
+//! Source: own findings. The numbers were given to a disassembler, which printed their names; the meanings are from what ptxas 12.9
+//! and 13.5 wrote for PTX made for the purpose.
+
+use super::elf::File;
+use super::error::CubinError;
+use object::LittleEndian as LE;
+use object::read::elf::{Rel as _, Rela as _, SectionHeader as _};
+
+/// What is filled in. Of an instruction the name has the first bit: `R_CUDA_ABS32_LO_32` is the low word of an address, at bit 32.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RelocationKind {
+    /// Nothing (0).
+    None,
+    /// `R_CUDA_32` (1): the low 32 bits of an address, in data.
+    Address32,
+    /// `R_CUDA_64` (2): an address, in data. All of `.nv.constant4` has it, and function pointers in `.nv.global.init`.
+    Address64,
+    /// `R_CUDA_G32` (3): the low 32 bits of a generic address, in data.
+    Generic32,
+    /// `R_CUDA_G64` (4): a generic address, in data: pointers to variables in `.nv.global.init` and `.nv.constant3`.
+    Generic64,
+    /// `R_CUDA_TEX_HEADER_INDEX` (6): the number of a texture, in the slot of a texture reference in constant bank 0.
+    TextureHeaderIndex,
+    /// `R_CUDA_SAMP_HEADER_INDEX` (7): the number of a sampler.
+    SamplerHeaderIndex,
+    /// `R_CUDA_FUNC_DESC_32` (34): the low 32 bits of a function's address, in data.
+    FunctionDescriptor32,
+    /// `R_CUDA_FUNC_DESC_64` (35): a function's address, in data.
+    FunctionDescriptor64,
+    /// `R_CUDA_SURF_HEADER_INDEX` (52): the number of a surface.
+    SurfaceHeaderIndex,
+    /// `R_CUDA_ABS32_32` (55): an address of 32 bits, at bit 32.
+    Instruction32,
+    /// `R_CUDA_ABS32_LO_32` (56): the low word of an address, at bit 32.
+    InstructionLow32,
+    /// `R_CUDA_ABS32_HI_32` (57): the high word of an address, at bit 32.
+    InstructionHigh32,
+    /// `R_CUDA_ABS47_34` (58): the 47 bits of a call's target, at bit 34.
+    Instruction47,
+    /// `R_CUDA_FUNC_DESC32_32` (61): a function's address of 32 bits, at bit 32.
+    InstructionFunction32,
+    /// `R_CUDA_FUNC_DESC32_LO_32` (62): the low word of a function's address, at bit 32.
+    InstructionFunctionLow32,
+    /// `R_CUDA_FUNC_DESC32_HI_32` (63): the high word of a function's address, at bit 32.
+    InstructionFunctionHigh32,
+    /// `R_CUDA_CONST_FIELD19_40` (64): where in a constant bank, bits 2 to 15 at bit 40, and the bank above them.
+    InstructionConstant19,
+    /// `R_CUDA_UNUSED_CLEAR32` (72): 32 bits, cleared where the function is not used.
+    UnusedClear32,
+    /// `R_CUDA_UNUSED_CLEAR64` (73): 64 bits, cleared where the function is not used.
+    UnusedClear64,
+    /// `R_CUDA_ABS24_40` (74): an address of 24 bits, at bit 40: that of a shared variable in a load or store.
+    Instruction24,
+    /// Another number.
+    Other(u32),
+}
+
+impl RelocationKind {
+    fn of(number: u32) -> Self {
+        match number {
+            0 => Self::None,
+            1 => Self::Address32,
+            2 => Self::Address64,
+            3 => Self::Generic32,
+            4 => Self::Generic64,
+            6 => Self::TextureHeaderIndex,
+            7 => Self::SamplerHeaderIndex,
+            34 => Self::FunctionDescriptor32,
+            35 => Self::FunctionDescriptor64,
+            52 => Self::SurfaceHeaderIndex,
+            55 => Self::Instruction32,
+            56 => Self::InstructionLow32,
+            57 => Self::InstructionHigh32,
+            58 => Self::Instruction47,
+            61 => Self::InstructionFunction32,
+            62 => Self::InstructionFunctionLow32,
+            63 => Self::InstructionFunctionHigh32,
+            64 => Self::InstructionConstant19,
+            72 => Self::UnusedClear32,
+            73 => Self::UnusedClear64,
+            74 => Self::Instruction24,
+            other => Self::Other(other),
+        }
+    }
+}
+
+/// A relocation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Relocation {
+    /// The number of the section that it changes.
+    pub section: usize,
+    /// Where in it, in bytes; of an instruction its first byte.
+    pub offset: u64,
+    /// What is filled in.
+    pub kind: RelocationKind,
+    /// The number of the symbol that it is about.
+    pub symbol: usize,
+    /// What is added to the symbol's address; `None` where the bytes in place say so (`.rel` sections).
+    pub addend: Option<i64>,
+}
+
+/// The relocations of all sections that the GPU gets to see.
+pub(super) fn relocations(file: &File<'_>) -> Result<Vec<Relocation>, CubinError> {
+    let mut all = Vec::new();
+    for section in &file.sections {
+        let broken = |error: object::Error| {
+            CubinError::section(section.name, 0, format!("{error}, expected relocations of the table of symbols"))
+        };
+        let rel = section.header.rel(LE, file.bytes).map_err(broken)?;
+        let rela = section.header.rela(LE, file.bytes).map_err(broken)?;
+        let rel = rel.map_or(&[][..], |(entries, _)| entries).iter();
+        let rel = rel.map(|entry| (entry.r_offset(LE), entry.r_type(LE), entry.r_sym(LE), None));
+        let rela = rela.map_or(&[][..], |(entries, _)| entries).iter().map(|entry| {
+            (entry.r_offset(LE), entry.r_type(LE, false), entry.r_sym(LE, false), Some(entry.r_addend(LE)))
+        });
+        for (offset, number, symbol, addend) in rel.chain(rela) {
+            let target = section.info as usize;
+            let Some(changed) = file.sections.get(target) else {
+                let count = file.sections.len();
+                let what = format!("relocations of section {target}, expected one of the {count} that there are");
+                return Err(CubinError::section(section.name, 0, what));
+            };
+            if !changed.is_loaded() {
+                break;
+            }
+            if offset >= changed.bytes {
+                let bytes = changed.bytes;
+                let what = format!("a relocation of byte {offset:#x}, expected one of the section's {bytes:#x} bytes");
+                return Err(CubinError::section(changed.name, 0, what));
+            }
+            let symbol = file.symbol(symbol, section.name, 0)?;
+            all.push(Relocation { section: target, offset, kind: RelocationKind::of(number), symbol, addend });
+        }
+    }
+    Ok(all)
+}
