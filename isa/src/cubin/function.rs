@@ -9,8 +9,9 @@ use super::symbol::Binding;
 pub struct StackSizes {
     /// The function's own frame (`FRAME_SIZE`).
     pub frame: Option<u32>,
-    /// What it needs with all that it calls (`MIN_STACK_SIZE`); `None` where this is not said, or not known: recursion, or calls
-    /// through pointers, for which tools write `0xffff_ffff`.
+    /// What it needs with all that it calls (`MIN_STACK_SIZE`); `None` where this is not said, or not known: for recursion and calls
+    /// through pointers ptxas 13.5 writes `0xffff_ffff`. ptxas 12.9 leaves what such calls need out of the sum, and writes 0 for a
+    /// kernel whose inner functions have frames.
     pub minimum: Option<u32>,
     /// `MAX_STACK_SIZE`, which only relocatable files and older linkers' files have; `None` as above.
     pub maximum: Option<u32>,
