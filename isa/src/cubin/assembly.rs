@@ -233,7 +233,8 @@ fn indirect_branches(record: &Record<'_>, code: &[u8]) -> Result<Vec<IndirectBra
             Some((offset, targets, after))
         });
         let Some((offset, targets, after)) = taken else {
-            return Err(record.error(&format!("that ends with the words {rest:x?}, expected a branch and its targets")));
+            let words = rest.len();
+            return Err(record.error(&format!("that ends with {words} words, expected a branch and all its targets")));
         };
         let targets: Result<_, _> = targets.iter().map(|&target| instruction(record, code, target)).collect();
         branches.push(IndirectBranch { offset: instruction(record, code, offset)?, targets: targets? });

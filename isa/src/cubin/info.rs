@@ -42,6 +42,18 @@ pub enum AttributeValue<'data> {
     Payload(&'data [u8]),
 }
 
+impl AttributeValue<'_> {
+    /// What it is, in words.
+    fn describe(&self) -> String {
+        match self {
+            Self::Flag => "no value".to_owned(),
+            Self::Byte(value) => format!("the byte {value:#x}"),
+            Self::Half(value) => format!("the two bytes {value:#x}"),
+            Self::Payload(bytes) => format!("a payload of {} bytes", bytes.len()),
+        }
+    }
+}
+
 /// An attribute, as a record has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Attribute<'data> {
@@ -71,7 +83,7 @@ impl<'data> Record<'data> {
     pub fn payload(&self) -> Result<&'data [u8], CubinError> {
         match self.attribute.value {
             AttributeValue::Payload(bytes) => Ok(bytes),
-            other => Err(self.error(&format!("with {other:?}, expected a payload"))),
+            other => Err(self.error(&format!("with {}, expected a payload", other.describe()))),
         }
     }
 
@@ -80,7 +92,7 @@ impl<'data> Record<'data> {
         match self.attribute.value {
             AttributeValue::Byte(value) => Ok(value.into()),
             AttributeValue::Half(value) => Ok(value.into()),
-            other => Err(self.error(&format!("with {other:?}, expected one or two bytes"))),
+            other => Err(self.error(&format!("with {}, expected one or two bytes", other.describe()))),
         }
     }
 
