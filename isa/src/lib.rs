@@ -26,6 +26,7 @@ mod operation;
 pub mod program;
 pub mod ptx;
 mod register_demand;
+pub mod sass;
 mod scheduling;
 #[cfg(test)]
 mod tests;

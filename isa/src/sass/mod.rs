@@ -1,0 +1,63 @@
+//! The machine code of Volta and Turing: what the words of a kernel mean, and their text.
+//!
+//! Words are decoded by tables (`table/`), one row an encoding, in which every bit of a word belongs to something. The text is close to
+//! that of NVIDIA's disassembler, so that listings can be compared. `manifest.txt` lists the encodings with what the project can do
+//! with each.
+
+mod encoding;
+mod instruction;
+mod number;
+mod opcode;
+mod special_register;
+mod table;
+mod word;
+
+pub use encoding::Encoding;
+pub use instruction::Instruction;
+pub use opcode::Opcode;
+pub use word::{ControlWord, Field, Word};
+
+/// The architectures whose code is known: Volta, its integrated relative, and Turing.
+pub const ARCHITECTURES: [u32; 3] = [70, 72, 75];
+/// Bytes of an instruction.
+pub const INSTRUCTION_BYTES: usize = 16;
+
+/// A word that no encoding is known for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("no instruction of sm_{architecture} at {address:#x}: {word}")]
+pub struct Undecodable {
+    /// Where it lies, bytes from the beginning of its section.
+    pub address: u64,
+    /// Its bits.
+    pub word: Word,
+    /// For which architecture: 70 for sm_70.
+    pub architecture: u32,
+}
+
+/// All encodings, by what they do.
+pub fn encodings() -> impl Iterator<Item = &'static Encoding> {
+    table::TABLES.iter().copied().flatten()
+}
+
+/// The instruction that a word is, at an address of its section.
+///
+/// # Errors
+///
+/// No encoding of the architecture accounts for all its bits.
+pub fn decode(word: Word, address: u64, architecture: u32) -> Result<Instruction, Undecodable> {
+    let mut candidates = table::candidates(word).iter();
+    let fits = |encoding: &&&Encoding| encoding.since <= architecture && encoding.accepts(word);
+    match candidates.find(fits) {
+        Some(encoding) => Ok(Instruction { word, address, encoding }),
+        None => Err(Undecodable { address, word, architecture }),
+    }
+}
+
+/// The instructions of a section's bytes, of which a rest that is none is left out.
+pub fn decode_all(code: &[u8], architecture: u32) -> impl Iterator<Item = Result<Instruction, Undecodable>> {
+    let (words, _) = code.as_chunks::<INSTRUCTION_BYTES>();
+    words.iter().enumerate().map(move |(index, bytes)| {
+        let address = (index * INSTRUCTION_BYTES) as u64;
+        decode(Word(u128::from_le_bytes(*bytes)), address, architecture)
+    })
+}

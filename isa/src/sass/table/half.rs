@@ -1,0 +1,109 @@
+//! Half-precision arithmetic: two values in a register, each source with a choice of its halves.
+
+use super::slots::*;
+use crate::sass::encoding::{Encoding, Modifier, Operand, Place, Role, Slot};
+use crate::sass::instruction::{constant, register_source, uniform_register};
+use crate::sass::number;
+use crate::sass::opcode::Opcode;
+use crate::sass::word::{Field, Word};
+
+/// What of a source is used: its two halves, the register as a single, its lower or its upper half twice.
+const HALVES: [&str; 4] = ["", ".F32", ".H0_H0", ".H1_H1"];
+
+/// The first source: halves in bits 74 and 75.
+const A: Operand = at(Slot::Function(
+    |word| with_halves(&register_source(word, 24, false), word.bit(72), word.bit(73), word.bits(74, 2)),
+    Field::new(24, 8).mask() | Field::new(72, 4).mask(),
+));
+
+/// The source that the form puts into bits 32 to 63, or an immediate.
+fn exchangeable(word: Word) -> String {
+    let text = match Place::of(Role::B, word) {
+        Some(Place::Register(32)) => register_source(word, 32, has_three_registers(word)),
+        Some(Place::Immediate) => return immediate(word),
+        Some(Place::Constant) => return constant_with_halves(word),
+        Some(Place::Uniform) => uniform_register(word.bits(32, 6)),
+        _ => return in_c(word),
+    };
+    with_halves(&text, word.bit(63), word.bit(62), word.bits(60, 2))
+}
+
+/// The other one: a register in bits 64 to 71, its halves in bits 81 and 82.
+fn register_c(word: Word) -> String {
+    with_halves(&register_source(word, 64, has_three_registers(word)), word.bit(84), word.bit(83), word.bits(81, 2))
+}
+
+/// What is in bits 32 to 63 in the forms that have it as the third source.
+fn in_c(word: Word) -> String {
+    match Place::of(Role::C, word) {
+        Some(Place::Immediate) => immediate(word),
+        Some(Place::Constant) => constant_with_halves(word),
+        Some(Place::Uniform) => {
+            with_halves(&uniform_register(word.bits(32, 6)), word.bit(63), word.bit(62), word.bits(60, 2))
+        }
+        _ => String::new(),
+    }
+}
+
+/// Here the bars stand around the choice of halves.
+fn constant_with_halves(word: Word) -> String {
+    let sign = if word.bit(63) { "-" } else { "" };
+    let bars = if word.bit(62) { "|" } else { "" };
+    format!("{sign}{bars}{}{}{bars}", constant(word), HALVES[word.bits(60, 2) as usize])
+}
+
+fn immediate(word: Word) -> String {
+    let bits = word.bits(32, 32) as u32;
+    format!("{}, {}", number::half((bits >> 16) as u16), number::half(bits as u16))
+}
+
+fn with_halves(text: &str, is_negated: bool, is_absolute: bool, halves: u64) -> String {
+    let sign = if is_negated { "-" } else { "" };
+    let (name, kept) = text.strip_suffix(".reuse").map_or((text, ""), |name| (name, ".reuse"));
+    let bars = if is_absolute { "|" } else { "" };
+    format!("{sign}{bars}{name}{bars}{kept}{}", HALVES[halves as usize])
+}
+
+/// Sign and halves of what is in bits 32 to 63.
+const EXCHANGED: u128 = Field::new(60, 4).mask();
+const C_SLOT: u128 = Field::new(64, 8).mask() | Field::new(81, 4).mask();
+
+/// Has a multiply-add registers alone?
+fn has_three_registers(word: Word) -> bool {
+    word.code() == 0x231
+}
+
+/// Is the third source in bits 32 to 63?
+fn is_turned(word: Word) -> bool {
+    matches!(word.code() >> 9, 2 | 3 | 7)
+}
+
+/// The second source of three.
+const B: Operand =
+    at(Slot::Exchanged(|word| if is_turned(word) { register_c(word) } else { exchangeable(word) }, EXCHANGED));
+/// The third of three.
+const C: Operand = at(Slot::Function(|word| if is_turned(word) { in_c(word) } else { register_c(word) }, C_SLOT));
+/// The second of two.
+const OTHER: Operand = at(Slot::Exchanged(exchangeable, EXCHANGED));
+
+const SINGLE_RESULT: Modifier = flag(78, ".F32");
+const COMPARISON: Modifier = choice(76, 4, COMPARISONS);
+const BOOLEAN_69: Modifier = choice(69, 2, BOOLEANS);
+
+pub(super) const ENCODINGS: &[Encoding] = &[
+    Encoding::new(Opcode::Hadd2, all_forms!(0x030), &[SINGLE_RESULT, FLUSH, SATURATE], &[RD, A, OTHER]),
+    Encoding::new(Opcode::Hmul2, all_forms!(0x032), &[SINGLE_RESULT, FLUSH_OF_PRODUCT, SATURATE], &[RD, A, OTHER]),
+    Encoding::new(Opcode::Hfma2, all_forms!(0x031), &[SINGLE_RESULT, FLUSH_OF_PRODUCT, SATURATE], &[RD, A, B, C]),
+    Encoding::new(
+        Opcode::Hsetp2,
+        all_forms!(0x034),
+        &[COMPARISON, FLUSH, flag(71, ".H_AND"), BOOLEAN_69],
+        &[PD, PD2, A, OTHER, PS],
+    ),
+    Encoding::new(
+        Opcode::Hset2,
+        all_forms!(0x033),
+        &[flag(71, ".BF"), COMPARISON, FLUSH, BOOLEAN_69],
+        &[RD, A, OTHER, PS],
+    ),
+];

@@ -1,0 +1,167 @@
+//! Loads, stores, atomics, fences and caches.
+
+use super::slots::*;
+use crate::sass::encoding::{AddressForm, Encoding, Modifier, NO_SUCH, Operand, RegisterWidth, Slot};
+use crate::sass::opcode::Opcode;
+use crate::sass::word::Field;
+
+const PLAIN: AddressForm =
+    AddressForm { offset: Field::new(40, 24), uniform: None, width: RegisterWidth::Unsaid, has_scale: false };
+const fn address(form: AddressForm) -> Operand {
+    at(Slot::Address(form))
+}
+
+/// A register and an offset.
+const AT: Operand = address(PLAIN);
+/// With a uniform register in bits 32 to 37, of loads.
+const AT_UNIFORM_LOAD: Operand = address(AddressForm { uniform: Some(32), width: RegisterWidth::Bit90, ..PLAIN });
+/// With a uniform register in bits 64 to 69, of everything that has data in bits 32 to 39.
+const AT_UNIFORM_STORE: Operand = address(AddressForm { uniform: Some(64), width: RegisterWidth::Bit90, ..PLAIN });
+/// Shared memory: the register may be scaled.
+const AT_SHARED: Operand = address(AddressForm { has_scale: true, ..PLAIN });
+const AT_SHARED_UNIFORM_LOAD: Operand = address(AddressForm { uniform: Some(32), has_scale: true, ..PLAIN });
+const AT_SHARED_UNIFORM_STORE: Operand = address(AddressForm { uniform: Some(64), has_scale: true, ..PLAIN });
+const AT_LOCAL_UNIFORM_LOAD: Operand = address(AddressForm { uniform: Some(32), ..PLAIN });
+const AT_LOCAL_UNIFORM_STORE: Operand = address(AddressForm { uniform: Some(64), ..PLAIN });
+/// Of atomics, which have their operation where others have the width.
+const AT_UNIFORM_ATOMIC: Operand = address(AddressForm { uniform: Some(64), width: RegisterWidth::Wide, ..PLAIN });
+/// Generic addresses have their offset lower.
+const AT_GENERIC: Operand = address(AddressForm { offset: Field::new(32, 32), ..PLAIN });
+
+/// A predicate that a load writes, where it is one.
+const LOADED: Operand = PD_IF_ANY;
+
+const ATOMIC_TYPE: Modifier =
+    choice(73, 3, &["", ".S32", ".64", ".F32.FTZ.RN", ".F16x2.RN", ".S64", ".F64.RN", NO_SUCH]);
+const OPERATIONS: &[&str] = &[".ADD", ".MIN", ".MAX", ".INC", ".DEC", ".AND", ".OR", ".XOR", ".EXCH"];
+const ATOMIC: Modifier = choice(87, 4, OPERATIONS);
+const SHARED_TYPE: Modifier = choice(73, 3, &["", ".S32", ".64"]);
+const SWAP_TYPE: Modifier = choice(73, 3, &["", NO_SUCH, ".64"]);
+
+const GLOBAL: &[Modifier] = &[EXTENDED, EVICTION, SIZE, ORDER, SCOPE];
+const STORED: &[Modifier] = &[EXTENDED, EVICTION, SIZE, STORE_ORDER, SCOPE];
+/// Turing may fetch more than a sector.
+const FETCHED: &[Modifier] = &[EXTENDED, EVICTION, FETCH_SIZE, SIZE, ORDER, SCOPE];
+const FETCH_SIZE: Modifier = choice(68, 2, &["", ".LTC64B", ".LTC128B", NO_SUCH]);
+
+pub(super) const ENCODINGS: &[Encoding] = &[
+    Encoding::new(Opcode::Ldg, &[0x381], GLOBAL, &[LOADED, RD, AT]),
+    Encoding::new(Opcode::Ldg, &[0x381], FETCHED, &[LOADED, RD, AT]).since(75),
+    Encoding::new(Opcode::Ldg, &[0x981], FETCHED, &[LOADED, RD, AT_UNIFORM_LOAD]).since(75),
+    Encoding::new(Opcode::Stg, &[0x386], STORED, &[AT, RB]),
+    Encoding::new(Opcode::Stg, &[0x986], STORED, &[AT_UNIFORM_STORE, RB]).fixed(&[(Field::new(72, 1), 1)]).since(75),
+    Encoding::new(Opcode::Ld, &[0x980], GLOBAL, &[RD, AT_GENERIC]),
+    Encoding::new(Opcode::Ld, &[0x980], GLOBAL, &[RD, AT_UNIFORM_LOAD]).since(75),
+    Encoding::new(Opcode::St, &[0x385], STORED, &[AT_GENERIC, RC]),
+    Encoding::new(Opcode::St, &[0x985], STORED, &[AT_UNIFORM_STORE, RB]).since(75),
+    Encoding::new(Opcode::Lds, &[0x984], &[flag(76, ".U"), SIZE], &[RD, AT]),
+    Encoding::new(Opcode::Lds, &[0x984], &[flag(76, ".U"), SIZE], &[RD, AT_SHARED]).since(75),
+    Encoding::new(Opcode::Lds, &[0x984], &[flag(76, ".U"), SIZE], &[RD, AT_SHARED_UNIFORM_LOAD]).since(75),
+    Encoding::new(Opcode::Sts, &[0x388], &[SIZE], &[AT, RB]),
+    Encoding::new(Opcode::Sts, &[0x388], &[SIZE], &[AT_SHARED, RB]).since(75),
+    Encoding::new(Opcode::Sts, &[0x988], &[SIZE], &[AT_SHARED_UNIFORM_STORE, RB]).since(75),
+    Encoding::new(Opcode::Ldl, &[0x983], &[EVICTION, SIZE], &[RD, AT]),
+    Encoding::new(Opcode::Ldl, &[0x983], &[EVICTION, SIZE], &[RD, AT_LOCAL_UNIFORM_LOAD]).since(75),
+    Encoding::new(Opcode::Stl, &[0x387], &[EVICTION, SIZE], &[AT, RB]),
+    Encoding::new(Opcode::Stl, &[0x987], &[EVICTION, SIZE], &[AT_LOCAL_UNIFORM_STORE, RB]).since(75),
+    Encoding::new(
+        Opcode::Ldc,
+        &[0xb82],
+        &[SIZE_TO_64, choice(78, 2, &["", ".IL", ".IS", ".ISL"])],
+        &[RD, at(Slot::IndexedConstant)],
+    ),
+    Encoding::new(Opcode::Ldsm, &[0x83b], MATRICES, &[RD, AT]).since(75),
+    Encoding::new(Opcode::Ldsm, &[0x83b], MATRICES, &[RD, AT_LOCAL_UNIFORM_LOAD]).since(75),
+    Encoding::new(Opcode::Atomg, &[0x3a8], &[EXTENDED, ATOMIC, ATOMIC_TYPE, STRONG, SCOPE], &[PD, RD, AT, RB])
+        .fixed(EVICT_NORMAL_NO_RC),
+    Encoding::new(
+        Opcode::Atomg,
+        &[0x9a8],
+        &[EXTENDED, ATOMIC, ATOMIC_TYPE, STRONG, SCOPE],
+        &[PD, RD, AT_UNIFORM_ATOMIC, RB],
+    )
+    .fixed(EVICT_NORMAL)
+    .ignoring(70, 2)
+    .since(75),
+    Encoding::new(Opcode::Atomg, &[0x3a9], &[EXTENDED, CAS, SWAP_TYPE, STRONG, SCOPE], &[PD, RD, AT, RB, RC])
+        .fixed(EVICT_NORMAL),
+    Encoding::new(Opcode::Atom, &[0x38a], &[EXTENDED, ATOMIC, ATOMIC_TYPE, STRONG, SCOPE], &[PD, RD, AT, RB])
+        .fixed(EVICT_NORMAL_NO_RC),
+    Encoding::new(
+        Opcode::Atom,
+        &[0x98a],
+        &[EXTENDED, ATOMIC, ATOMIC_TYPE, STRONG, SCOPE],
+        &[PD, RD, AT_UNIFORM_ATOMIC, RB],
+    )
+    .fixed(EVICT_NORMAL)
+    .ignoring(70, 2)
+    .since(75),
+    Encoding::new(Opcode::Atom, &[0x38b], &[EXTENDED, CAS, SWAP_TYPE, STRONG, SCOPE], &[PD, RD, AT, RB, RC])
+        .fixed(EVICT_NORMAL),
+    Encoding::new(Opcode::Red, &[0x98e], REDUCTION, &[AT, RB]).fixed(EVICT_NORMAL),
+    Encoding::new(Opcode::Red, &[0x98e], REDUCTION, &[AT_UNIFORM_STORE, RB])
+        .fixed(EVICT_NORMAL)
+        .ignoring(70, 2)
+        .since(75),
+    Encoding::new(Opcode::Atoms, &[0x38c], &[ATOMIC, SHARED_TYPE], &[RD, AT, RB]).fixed(NO_RC),
+    Encoding::new(Opcode::Atoms, &[0x38c], &[ATOMIC, SHARED_TYPE], &[RD, AT_SHARED, RB]).fixed(NO_RC).since(75),
+    Encoding::new(Opcode::Atoms, &[0x98c], &[ATOMIC, SHARED_TYPE], &[RD, AT_SHARED_UNIFORM_STORE, RB]).since(75),
+    Encoding::new(
+        Opcode::Atoms,
+        &[0x38d],
+        &[choice(87, 2, &[".CAS", ".CAST", NO_SUCH, ".CAST.SPIN"]), SWAP_TYPE],
+        &[RD, AT, RB, RC],
+    ),
+    Encoding::new(
+        Opcode::Atoms,
+        &[0x38d],
+        &[choice(87, 2, &[".CAS", ".CAST", NO_SUCH, ".CAST.SPIN"]), SWAP_TYPE],
+        &[RD, AT_SHARED, RB, RC],
+    )
+    .since(75),
+    Encoding::new(
+        Opcode::Membar,
+        &[0x992],
+        &[
+            choice(79, 2, &[".SC", ".ALL", "", NO_SUCH]),
+            choice(76, 3, &[".CTA", ".SM", ".GPU", ".SYS", NO_SUCH, ".VC", NO_SUCH, NO_SUCH]),
+            flag(72, ".MMIO"),
+        ],
+        &[],
+    ),
+    Encoding::new(Opcode::Errbar, &[0x9ab], &[], &[]),
+    Encoding::new(
+        Opcode::Cctl,
+        &[0x98f],
+        &[EXTENDED, CACHE, choice(87, 4, &[".PF1", ".PF2", ".WB", ".IV", NO_SUCH, ".RS"])],
+        &[AT_GENERIC],
+    ),
+    Encoding::new(
+        Opcode::Cctl,
+        &[0x98f],
+        &[
+            CACHE,
+            choice(87, 4, &[NO_SUCH, NO_SUCH, NO_SUCH, NO_SUCH, ".IVALL", NO_SUCH, ".IVALLP", ".WBALL", ".WBALLP"]),
+        ],
+        &[],
+    )
+    .fixed(&[(Field::new(24, 8), 255)]),
+    Encoding::new(Opcode::Qspc, &[0x3aa], &[EXTENDED, SPACE], &[PD, RD, AT]),
+    Encoding::new(Opcode::Qspc, &[0x9aa], &[EXTENDED, SPACE], &[PD, RD, AT_UNIFORM_LOAD]).since(75),
+];
+
+/// How matrices are stored, and how many there are.
+const MATRICES: &[Modifier] =
+    &[choice(78, 2, &[".16.M88", ".16.MT88", ".16.M832", NO_SUCH]), choice(72, 2, &["", ".2", ".4", NO_SUCH])];
+const REDUCTION: &[Modifier] = &[EXTENDED, choice(87, 3, OPERATIONS), ATOMIC_TYPE, STRONG, SCOPE];
+/// A third register that is not there.
+const NO_RC: &[(Field, u64)] = &[(Field::new(64, 8), 255)];
+const EVICT_NORMAL_NO_RC: &[(Field, u64)] = &[(Field::new(84, 3), 1), (Field::new(64, 8), 255)];
+/// The space that an address is asked about.
+const SPACE: Modifier = choice(73, 2, &[".G", ".L", ".S", NO_SUCH]);
+/// The eviction field of atomics, which they do not show.
+const EVICT_NORMAL: &[(Field, u64)] = &[(Field::new(84, 3), 1)];
+const CAS: Modifier = Modifier::Function(|_| Some(".CAS"), 0);
+
+/// Which cache.
+const CACHE: Modifier = choice(78, 2, &["", ".U", ".C", ".I"]);

@@ -1,0 +1,138 @@
+//! Operands and modifiers that many encodings share.
+
+use crate::sass::encoding::{Immediate, Modifier, NO_SUCH, Operand, Role, Shown, Sign, Slot};
+use crate::sass::word::Field;
+
+/// The codes of an opcode in all forms with three sources: RRR, RRI, RRC, RIR, RCR, RUR, RRU.
+macro_rules! all_forms {
+    ($opcode:literal) => {
+        &[
+            $opcode | 0x200,
+            $opcode | 0x400,
+            $opcode | 0x600,
+            $opcode | 0x800,
+            $opcode | 0xa00,
+            $opcode | 0xc00,
+            $opcode | 0xe00,
+        ]
+    };
+}
+/// The codes of an opcode whose second source alone is exchangeable: register, immediate, constant, uniform register.
+macro_rules! second_forms {
+    ($opcode:literal) => {
+        &[$opcode | 0x200, $opcode | 0x800, $opcode | 0xa00, $opcode | 0xc00]
+    };
+}
+/// As `second_forms!`, of the uniform datapath: register and immediate.
+macro_rules! uniform_forms {
+    ($opcode:literal) => {
+        &[$opcode | 0x200, $opcode | 0x800]
+    };
+}
+pub(super) use {all_forms, second_forms, uniform_forms};
+
+/// A bit with a text.
+pub(super) const fn flag(bit: u8, name: &'static str) -> Modifier {
+    Modifier::Flag(bit, name)
+}
+
+/// A field with the texts of its values.
+pub(super) const fn choice(low: u8, width: u8, names: &'static [&'static str]) -> Modifier {
+    Modifier::Choice(Field::new(low, width), names)
+}
+
+/// An operand that is always shown.
+pub(super) const fn at(slot: Slot) -> Operand {
+    Operand::new(slot)
+}
+
+/// A source in place A.
+pub(super) const fn a(sign: Sign) -> Operand {
+    at(Slot::Source(24, sign))
+}
+
+/// The second source, where the form puts it.
+pub(super) const fn b(immediate: Immediate, sign: Sign) -> Operand {
+    at(Slot::Flexible(Role::B, immediate, sign))
+}
+
+/// The third source, where the form puts it.
+pub(super) const fn c(immediate: Immediate, sign: Sign) -> Operand {
+    at(Slot::Flexible(Role::C, immediate, sign))
+}
+
+pub(super) const RD: Operand = at(Slot::Destination(16));
+pub(super) const RA: Operand = a(Sign::None);
+/// A register in bits 32 to 39.
+pub(super) const RB: Operand = at(Slot::Source(32, Sign::None));
+/// A register in bits 64 to 71.
+pub(super) const RC: Operand = at(Slot::Source(64, Sign::None));
+pub(super) const UD: Operand = at(Slot::UniformDestination(16));
+pub(super) const UA: Operand = at(Slot::UniformSource(24, Sign::None));
+pub(super) const UC: Operand = at(Slot::UniformSource(64, Sign::None));
+
+/// The first predicate that is written.
+pub(super) const PD: Operand = at(Slot::Predicate(81));
+/// The second.
+pub(super) const PD2: Operand = at(Slot::Predicate(84));
+/// The first predicate that is written, where it is one.
+pub(super) const PD_IF_ANY: Operand = PD.shown(Shown::UnlessTrue(81));
+pub(super) const PD2_IF_ANY: Operand = PD2.shown(Shown::UnlessTrue(84));
+pub(super) const UPD: Operand = at(Slot::UniformPredicate(81));
+pub(super) const UPD2: Operand = at(Slot::UniformPredicate(84));
+pub(super) const UPD_IF_ANY: Operand = UPD.shown(Shown::UnlessTrue(81));
+pub(super) const UPD2_IF_ANY: Operand = UPD2.shown(Shown::UnlessTrue(84));
+/// The first predicate that is read.
+pub(super) const PS: Operand = at(Slot::PredicateSource(87));
+/// The second.
+pub(super) const PS2: Operand = at(Slot::PredicateSource(77));
+/// The third.
+pub(super) const PS3: Operand = at(Slot::PredicateSource(68));
+/// The third, where it is not PT.
+pub(super) const PS3_IF_ANY: Operand = PS3.shown(Shown::Where(|word| word.bits(68, 4) != 7));
+pub(super) const UPS: Operand = at(Slot::UniformPredicateSource(87));
+pub(super) const UPS2: Operand = at(Slot::UniformPredicateSource(77));
+pub(super) const UPS3: Operand = at(Slot::UniformPredicateSource(68));
+/// The first predicate that is read, where it is not PT.
+pub(super) const PS_IF_ANY: Operand = PS.shown(Shown::Where(|word| word.bits(87, 4) != 7));
+
+pub(super) const CARRY: Modifier = flag(74, ".X");
+/// The high part of a shift by an address scale may extend the sign from 32 bits.
+pub(super) const EXTENDED_SIGN: Modifier = Modifier::Function(
+    |word| match (word.bit(80), word.bit(73)) {
+        (_, false) => Some(""),
+        (true, true) => Some(".SX32"),
+        (false, true) => None,
+    },
+    1 << 73,
+);
+pub(super) const FLUSH: Modifier = flag(80, ".FTZ");
+/// Products may flush denormals, or make zero times anything zero, too.
+pub(super) const FLUSH_OF_PRODUCT: Modifier =
+    Modifier::Choice2(Field::new(80, 1), Field::new(76, 1), &["", ".FTZ", ".FMZ", NO_SUCH]);
+pub(super) const SATURATE: Modifier = flag(77, ".SAT");
+pub(super) const ROUNDING: Modifier = choice(78, 2, &["", ".RM", ".RP", ".RZ"]);
+pub(super) const TO_INTEGER: Modifier = choice(78, 2, &["", ".FLOOR", ".CEIL", ".TRUNC"]);
+/// Without it, an integer operation is unsigned.
+pub(super) const UNSIGNED: Modifier = choice(73, 1, &[".U32", ""]);
+pub(super) const INTEGER_COMPARISON: Modifier = choice(76, 3, &[".F", ".LT", ".EQ", ".LE", ".GT", ".NE", ".GE", ".T"]);
+pub(super) const COMPARISONS: &[&str] = &[
+    ".F", ".LT", ".EQ", ".LE", ".GT", ".NE", ".GE", ".NUM", ".NAN", ".LTU", ".EQU", ".LEU", ".GTU", ".NEU", ".GEU",
+    ".T",
+];
+pub(super) const BOOLEANS: &[&str] = &[".AND", ".OR", ".XOR", NO_SUCH];
+pub(super) const BOOLEAN: Modifier = choice(74, 2, BOOLEANS);
+/// What may evict the line early or late.
+pub(super) const EVICTION: Modifier = choice(84, 3, &[".EF", "", ".EL", ".LU", ".EU", ".NA", NO_SUCH, NO_SUCH]);
+pub(super) const SCOPE: Modifier = choice(77, 2, &[".CTA", ".SM", ".GPU", ".SYS"]);
+pub(super) const ORDER: Modifier = choice(79, 2, &[".CONSTANT", "", ".STRONG", ".MMIO"]);
+/// The order of atomics.
+pub(super) const STRONG: Modifier = choice(79, 2, &[NO_SUCH, "", ".STRONG", NO_SUCH]);
+/// The same of what is written.
+pub(super) const STORE_ORDER: Modifier = choice(79, 2, &[NO_SUCH, "", ".STRONG", ".MMIO"]);
+/// Bytes of a memory access.
+pub(super) const SIZE: Modifier = choice(73, 3, &[".U8", ".S8", ".U16", ".S16", "", ".64", ".128", ".U.128"]);
+/// The same without 128 bits.
+pub(super) const SIZE_TO_64: Modifier = choice(73, 3, &[".U8", ".S8", ".U16", ".S16", "", ".64", NO_SUCH, NO_SUCH]);
+/// A 64-bit address.
+pub(super) const EXTENDED: Modifier = flag(72, ".E");

@@ -1,0 +1,118 @@
+//! Machine code against listings: words of our own kernels, as ptxas 12.9 (sm_70) and 13.5 (sm_75) assembled them, with the text that
+//! the disassembler of CUDA 12.8 prints of each. Every code, name and modifier that those kernels have is there once.
+
+use balar_isa::sass::{self, Word};
+use proptest::prelude::*;
+
+const SM_70: &str = include_str!("sm_70.txt");
+const SM_75: &str = include_str!("sm_75.txt");
+
+/// The words of a listing with their texts.
+fn listing(text: &str) -> impl Iterator<Item = (Word, &str)> {
+    text.lines().map(|line| {
+        let mut parts = line.splitn(3, ' ');
+        let mut half = || u64::from_str_radix(parts.next().expect("a half"), 16).expect("hexadecimal digits");
+        let word = u128::from(half()) << 64 | u128::from(half());
+        (Word(word), parts.next().expect("a text").trim_start())
+    })
+}
+
+#[test]
+fn words_have_the_texts_of_the_listings() {
+    for (architecture, text) in [(70, SM_70), (75, SM_75)] {
+        let mut wrong = Vec::new();
+        for (word, expected) in listing(text) {
+            match sass::decode(word, 0, architecture) {
+                Ok(instruction) if normal(&instruction.to_string()) == expected => {}
+                Ok(instruction) => wrong.push(format!("{word}: {instruction}, expected {expected}")),
+                Err(error) => wrong.push(format!("{error}, expected {expected}")),
+            }
+        }
+        assert!(wrong.is_empty(), "sm_{architecture}: {} wrong\n{}", wrong.len(), wrong.join("\n"));
+    }
+}
+
+/// Without the spaces that disassemblers leave behind an infinity.
+fn normal(text: &str) -> String {
+    text.replace(" ,", ",").trim_end().to_owned()
+}
+
+/// What sm_75 has first is no instruction of sm_70.
+#[test]
+fn turing_has_more_than_volta() {
+    let names = ["UIADD3", "ULDC", "S2UR", "IMMA", "LDSM", "I2I"];
+    let of_turing = |text: &str| names.iter().any(|name| text.starts_with(name));
+    let (mut found, mut shared) = (0, 0);
+    for (word, text) in listing(SM_75) {
+        let is_volta = sass::decode(word, 0, 70).is_ok();
+        assert!(!(is_volta && of_turing(text)), "{text}");
+        found += usize::from(of_turing(text));
+        shared += usize::from(is_volta);
+    }
+    assert!(found > 30 && shared > 900, "{found} of Turing, {shared} that Volta has too");
+}
+
+/// Every bit belongs to something: a word with one more bit is another instruction, or none.
+#[test]
+fn no_bit_is_overlooked() {
+    let mut silent = Vec::new();
+    for (word, text) in listing(SM_70) {
+        for bit in (16..105).filter(|bit| (word.0 >> bit) & 1 == 0) {
+            let Ok(changed) = sass::decode(Word(word.0 | 1 << bit), 0, 70) else { continue };
+            if normal(&changed.to_string()) == text && !is_silent(text, bit) {
+                silent.push(format!("bit {bit} says nothing in {text}"));
+            }
+        }
+    }
+    assert!(silent.is_empty(), "{}", silent.join("\n"));
+}
+
+/// The text of an immediate that is not a number does not say which one it is.
+fn is_silent(text: &str, bit: u32) -> bool {
+    text.ends_with("NAN") && (32..64).contains(&bit)
+}
+
+/// The manifest of encodings is what the tables have.
+#[test]
+fn the_manifest_is_that_of_the_tables() {
+    let mut rows: Vec<String> = sass::encodings()
+        .flat_map(|encoding| {
+            let since = format!("sm_{}", encoding.since);
+            let name = encoding.opcode.name();
+            encoding.codes.iter().map(move |code| format!("{code:03x} {name:<10} {since} decoded"))
+        })
+        .collect();
+    rows.sort();
+    let text = format!(
+        "# Encodings of the machine code, one a line: opcode and operand form (bits 0 to 11), name, first architecture, and state:\n\
+         # decoded (its text is known) or executed. A code with several lines has an encoding for each.\n\
+         # BALAR_UPDATE_SASS_MANIFEST=1 cargo test -p balar-isa --test sass writes it anew.\n{}\n",
+        rows.join("\n")
+    );
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src/sass/manifest.txt");
+    if std::env::var_os("BALAR_UPDATE_SASS_MANIFEST").is_some() {
+        std::fs::write(&path, &text).expect("written");
+    }
+    let committed = std::fs::read_to_string(&path).expect("the manifest");
+    assert!(committed == text, "{} is not what the tables say: see its third line", path.display());
+}
+
+proptest! {
+    #[test]
+    fn no_word_is_a_panic(upper in any::<u64>(), lower in any::<u64>(), architecture in 60_u32..100) {
+        let word = Word(u128::from(upper) << 64 | u128::from(lower));
+        if let Ok(instruction) = sass::decode(word, 0x10, architecture) {
+            prop_assert!(!instruction.to_string().is_empty());
+        }
+    }
+
+    /// Words that are nearly instructions get further than random ones.
+    #[test]
+    fn no_changed_instruction_is_a_panic(index in any::<prop::sample::Index>(), bits in any::<u128>(), mask in any::<u128>()) {
+        let words: Vec<Word> = listing(SM_75).map(|(word, _)| word).collect();
+        let word = Word(words[index.index(words.len())].0 ^ bits & mask & !0xfff);
+        if let Ok(instruction) = sass::decode(word, 0, 75) {
+            prop_assert!(!instruction.to_string().is_empty());
+        }
+    }
+}
