@@ -4,6 +4,7 @@ use crate::arguments::{
     Arguments, CatalogueFormat, Command, GraphFormat, RunOptions, SimulationOptions, SnapshotCommand, SnapshotOptions,
     TopologyCommand,
 };
+use crate::disassemble::{Listing, disassemble};
 use crate::exit::ExitStatus;
 use crate::failure::{BUG, Failure, UNIT_BROKEN, say};
 use crate::output::table::Lines;
@@ -140,6 +141,12 @@ fn act(arguments: &Arguments, kinds: &[&'static UnitDefinition]) -> Result<ExitS
         }
         Some(Command::Ptx { files, format }) => {
             let (text, status) = ptx::check(files, *format, width())?;
+            print(&text)?;
+            Ok(status)
+        }
+        Some(Command::Disassemble { file, function, format, words }) => {
+            let listing = Listing { function: function.as_deref(), format: *format, with_words: *words };
+            let (text, status) = disassemble(file, listing)?;
             print(&text)?;
             Ok(status)
         }

@@ -114,6 +114,21 @@ pub enum Command {
         #[arg(long, value_enum, default_value_t = CatalogueFormat::Table)]
         format: CatalogueFormat,
     },
+    /// Print the machine code (SASS) of a cubin, a fatbin, or a program that holds some, with its control words
+    Disassemble {
+        /// A cubin, a fatbin, or a program or library with device code for sm_70 to sm_75
+        #[arg(value_name = "FILE")]
+        file: PathBuf,
+        /// Only the kernel or function of this name
+        #[arg(long, value_name = "NAME")]
+        function: Option<String>,
+        /// What to print
+        #[arg(long, value_enum, default_value_t = ListingFormat::Text)]
+        format: ListingFormat,
+        /// Print the bits of each instruction, too
+        #[arg(long)]
+        words: bool,
+    },
     /// Compare a run with a pinned snapshot, or pin it
     #[command(subcommand)]
     Snapshot(SnapshotCommand),
@@ -300,6 +315,15 @@ pub enum CatalogueFormat {
     Json,
 }
 
+/// What a listing of machine code prints.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ListingFormat {
+    /// Lines to read.
+    Text,
+    /// JSON.
+    Json,
+}
+
 /// Format of a picture of a topology.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum GraphFormat {
@@ -447,6 +471,7 @@ mod tests {
             "man",
             "workloads vectoradd --format json",
             "ptx a.ptx b.ptx --format json",
+            "disassemble a.cubin --function k --words --format json",
             "replay --topology t.ron --threads 2 --partial --unchecked --ptx a.ptx trace",
             "--topology t.ron --record trace",
             "snapshot check --topology t.ron pinned.txt",

@@ -17,6 +17,17 @@ pub struct WriteError {
 
 /// A text that is read is at most this long: /dev/zero has no end.
 const MAXIMUM_BYTES: u64 = 256 << 20;
+/// A program or library that is read is at most this long.
+const MAXIMUM_PROGRAM_BYTES: u64 = 1 << 30;
+
+/// The bytes of a file, or of a pipe.
+///
+/// # Errors
+///
+/// Where it cannot be read, or is too long: longer than 1 GiB.
+pub fn read_bytes(path: &Path) -> io::Result<Vec<u8>> {
+    bytes_at_most(path, MAXIMUM_PROGRAM_BYTES)
+}
 
 /// The text of a file, or of a pipe, without the byte-order mark that some editors begin it with.
 ///
@@ -28,18 +39,26 @@ pub fn read(path: &Path) -> io::Result<String> {
 }
 
 fn read_at_most(path: &Path, most: u64) -> io::Result<String> {
-    let mut bytes = Vec::new();
-    File::open(path)?.take(most + 1).read_to_end(&mut bytes)?;
-    let damaged = |problem: String| io::Error::new(io::ErrorKind::InvalidData, problem);
-    if bytes.len() as u64 > most {
-        return Err(damaged(format!("it is longer than {} MiB", most >> 20)));
-    }
+    let bytes = bytes_at_most(path, most)?;
     let mut text =
         String::from_utf8(bytes).map_err(|error| damaged(format!("it is not UTF-8: {}", error.utf8_error())))?;
     if text.starts_with('\u{feff}') {
         text.drain(..'\u{feff}'.len_utf8());
     }
     Ok(text)
+}
+
+fn bytes_at_most(path: &Path, most: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    File::open(path)?.take(most + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > most {
+        return Err(damaged(format!("it is longer than {} MiB", most >> 20)));
+    }
+    Ok(bytes)
+}
+
+fn damaged(problem: String) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, problem)
 }
 
 /// Writes a file: beside its place, then renamed into it, so that an end in between leaves what was there before.
