@@ -14,17 +14,17 @@ pub struct Encoding {
     /// Bits 0 to 11, one code for each operand form.
     pub codes: &'static [u16],
     /// What follows the name, in the order of the text.
-    pub modifiers: &'static [Modifier],
+    pub(super) modifiers: &'static [Modifier],
     /// In the order of the text.
-    pub operands: &'static [Operand],
+    pub(super) operands: &'static [Operand],
     /// Bits that have a value other than zero in every word, and no text.
-    pub fixed: &'static [(Field, u64)],
+    pub(super) fixed: &'static [(Field, u64)],
     /// Bits that say nothing, set by the assembler or not.
-    pub ignored: u128,
+    pub(super) ignored: u128,
     /// The first architecture that has it: 75 for sm_75.
     pub since: u32,
     /// Its guard is a uniform predicate.
-    pub has_uniform_guard: bool,
+    pub(super) has_uniform_guard: bool,
 }
 
 impl Encoding {
@@ -94,6 +94,8 @@ const COMMON: u128 = Field::new(0, 16).mask() | ControlWord::FIELD.mask();
 /// Something that is appended to the name.
 #[derive(Clone, Copy, Debug)]
 pub enum Modifier {
+    /// A part of the name that every word has.
+    Text(&'static str),
     /// A bit and its text where it is set.
     Flag(u8, &'static str),
     /// A field and the text of each of its values; [`NO_SUCH`] where there is no such variant.
@@ -114,6 +116,7 @@ impl Modifier {
             names.get(value as usize).copied().filter(|name| *name != NO_SUCH)
         };
         match *self {
+            Modifier::Text(name) => Some(name),
             Modifier::Flag(bit, name) => Some(if word.bit(bit) { name } else { "" }),
             Modifier::Choice(field, names) => of(names, word.field(field)),
             Modifier::Choice2(low, high, names) => of(names, word.field(low) | word.field(high) << low.width),
@@ -124,6 +127,7 @@ impl Modifier {
     /// Its bits.
     pub const fn mask(&self) -> u128 {
         match *self {
+            Modifier::Text(_) => 0,
             Modifier::Flag(bit, _) => 1 << bit,
             Modifier::Choice(field, _) => field.mask(),
             Modifier::Choice2(low, high, _) => low.mask() | high.mask(),

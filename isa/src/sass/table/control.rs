@@ -38,27 +38,11 @@ pub(super) const ENCODINGS: &[Encoding] = &[
     Encoding::new(Opcode::Bssy, &[0x945], &[], &[PS_IF_ANY, BARRIER, at(Slot::Target(Field::new(34, 30)))]),
     Encoding::new(Opcode::Bsync, &[0x941], &[], &[PS_IF_ANY, BARRIER]),
     Encoding::new(Opcode::Break, &[0x942], &[], &[PS_IF_ANY, BARRIER]),
-    Encoding::new(
-        Opcode::Bmov,
-        &[0x355],
-        &[Modifier::Function(|_| Some(".32"), 0), flag(84, ".CLEAR")],
-        &[RD, WARP_STATE],
-    ),
-    Encoding::new(
-        Opcode::Bmov,
-        &[0x356],
-        &[Modifier::Function(|_| Some(".32"), 0), flag(84, ".PQUAD")],
-        &[WARP_STATE, RB],
-    ),
-    Encoding::new(Opcode::Bmov, &[0xf55], &[Modifier::Function(|_| Some(".32"), 0)], &[BARRIER, WARP_WORD])
+    Encoding::new(Opcode::Bmov, &[0x355], &[Modifier::Text(".32"), flag(84, ".CLEAR")], &[RD, WARP_STATE]),
+    Encoding::new(Opcode::Bmov, &[0x356], &[Modifier::Text(".32"), flag(84, ".PQUAD")], &[WARP_STATE, RB]),
+    Encoding::new(Opcode::Bmov, &[0xf55], &[Modifier::Text(".32")], &[BARRIER, WARP_WORD]).fixed(IS_WARP_WORD),
+    Encoding::new(Opcode::Bmov, &[0xf56], &[Modifier::Text(".32"), flag(84, ".PQUAD")], &[WARP_WORD, BARRIER])
         .fixed(IS_WARP_WORD),
-    Encoding::new(
-        Opcode::Bmov,
-        &[0xf56],
-        &[Modifier::Function(|_| Some(".32"), 0), flag(84, ".PQUAD")],
-        &[WARP_WORD, BARRIER],
-    )
-    .fixed(IS_WARP_WORD),
     Encoding::new(Opcode::Warpsync, &[0x948], &[], &[PS_IF_ANY, at(Slot::Number(Field::new(32, 32)))]),
     Encoding::new(Opcode::Warpsync, &[0x348], &[], &[PS_IF_ANY, RB]),
     Encoding::new(Opcode::Yield, &[0x946], &[], &[PS_IF_ANY]),
@@ -107,8 +91,8 @@ const THREADS: Operand =
     at(Slot::Number(Field::new(42, 12))).shown(Shown::Where(|word| word.bits(42, 12) != 0 || word.bits(77, 3) == 1));
 /// The predicate that it reduces.
 const REDUCED: Operand = PS.shown(Shown::Present(|word| word.bits(77, 3) == 2));
-const CALL_RELATIVE: Modifier = Modifier::Function(|_| Some(".REL"), 0);
-const CALL_ABSOLUTE: Modifier = Modifier::Function(|_| Some(".ABS"), 0);
+const CALL_RELATIVE: Modifier = Modifier::Text(".REL");
+const CALL_ABSOLUTE: Modifier = Modifier::Text(".ABS");
 /// Calls count the stack unless they say so.
 const NO_COUNT: Modifier = flag(86, ".NOINC");
 const RANDOM: Modifier = flag(86, ".RAND");

@@ -28,13 +28,13 @@ pub(super) const ENCODINGS: &[Encoding] = &[
     Encoding::new(
         Opcode::Plop3,
         &[0x81c],
-        &[Modifier::Function(|_| Some(".LUT"), 0)],
+        &[Modifier::Text(".LUT")],
         &[PD, PD2, PS, PS2, PS3, TABLE, at(Slot::Number(Field::new(16, 8)))],
     ),
     Encoding::new(
         Opcode::Plop3,
         &[0x81c],
-        &[Modifier::Function(|_| Some(".LUT"), 0)],
+        &[Modifier::Text(".LUT")],
         &[PD, PD2, PS, PS2, at(Slot::EitherPredicateSource), TABLE, at(Slot::Number(Field::new(16, 8)))],
     )
     .since(75),

@@ -91,7 +91,7 @@ pub(super) const ENCODINGS: &[Encoding] = &[
     Encoding::new(
         Opcode::Lop3,
         second_forms!(0x012),
-        &[Modifier::Function(|_| Some(".LUT"), 0), flag(80, ".PAND")],
+        &[Modifier::Text(".LUT"), flag(80, ".PAND")],
         &[PD_IF_ANY, RD, RA, b(BITS, PLAIN), c(BITS, PLAIN), at(Slot::Number(Field::new(72, 8))), PS],
     ),
     Encoding::new(
@@ -155,14 +155,14 @@ pub(super) const ENCODINGS: &[Encoding] = &[
     Encoding::new(
         Opcode::I2i,
         second_forms!(0x038),
-        &[choice(76, 2, NARROW), Modifier::Function(|_| Some(".S32.SAT"), 0)],
+        &[choice(76, 2, NARROW), Modifier::Text(".S32.SAT")],
         &[RD, b(BITS, PLAIN)],
     )
     .since(75),
     Encoding::new(
         Opcode::I2ip,
         second_forms!(0x039),
-        &[choice(76, 2, NARROW), Modifier::Function(|_| Some(".S32.SAT"), 0)],
+        &[choice(76, 2, NARROW), Modifier::Text(".S32.SAT")],
         &[RD, RA, b(BITS, PLAIN), at(Slot::Function(upper_half_of_c, Field::new(64, 9).mask()))],
     )
     .since(75),

@@ -161,7 +161,7 @@ const EVICT_NORMAL_NO_RC: &[(Field, u64)] = &[(Field::new(84, 3), 1), (Field::ne
 const SPACE: Modifier = choice(73, 2, &[".G", ".L", ".S", NO_SUCH]);
 /// The eviction field of atomics, which they do not show.
 const EVICT_NORMAL: &[(Field, u64)] = &[(Field::new(84, 3), 1)];
-const CAS: Modifier = Modifier::Function(|_| Some(".CAS"), 0);
+const CAS: Modifier = Modifier::Text(".CAS");
 
 /// Which cache.
 const CACHE: Modifier = choice(78, 2, &["", ".U", ".C", ".I"]);

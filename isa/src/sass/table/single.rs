@@ -79,7 +79,7 @@ pub(super) const ENCODINGS: &[Encoding] = &[
     Encoding::new(
         Opcode::Fset,
         second_forms!(0x00a),
-        &[Modifier::Function(|_| Some(".BF"), 0), choice(76, 4, COMPARISONS), FLUSH, BOOLEAN],
+        &[Modifier::Text(".BF"), choice(76, 4, COMPARISONS), FLUSH, BOOLEAN],
         &[RD, a(FLOAT), b(SINGLE, FLOAT), PS],
     ),
     Encoding::new(

@@ -68,18 +68,13 @@ pub(super) const ENCODINGS: &[Encoding] = &[
     )
     .fixed(BY_COLUMNS)
     .since(75),
-    Encoding::new(
-        Opcode::Bmma,
-        &[0x23d],
-        &[Modifier::Function(|_| Some(".88128.XOR.POPC"), 0)],
-        &[RD, ROWS, COLUMNS, C],
-    )
-    .fixed(&[(Field::new(74, 1), 1), (Field::new(80, 1), 1)])
-    .since(75),
+    Encoding::new(Opcode::Bmma, &[0x23d], &[Modifier::Text(".88128.XOR.POPC")], &[RD, ROWS, COLUMNS, C])
+        .fixed(&[(Field::new(74, 1), 1), (Field::new(80, 1), 1)])
+        .since(75),
     Encoding::new(
         Opcode::Movm,
         &[0x23a],
-        &[Modifier::Function(|_| Some(".16.MT88"), 0)],
+        &[Modifier::Text(".16.MT88")],
         &[RD, at(Slot::Function(|word| register(word.bits(24, 8)), Field::new(24, 8).mask()))],
     )
     .since(75),

@@ -32,7 +32,8 @@ const fn has_shape(word: Word, shapes: u8) -> Option<&'static str> {
 }
 
 const SHAPE_BITS: u128 = Field::new(61, 3).mask();
-const BINDLESS: Modifier = Modifier::Function(|_| Some(".B"), 0);
+/// Codes of form 1 have the handle in a register.
+const BINDLESS: Modifier = Modifier::Function(|word| Some(if word.code() >> 9 == 1 { ".B" } else { "" }), 0);
 /// The bank and the word of the constant with the handle.
 const BANK: Operand = at(Slot::Number(Field::new(54, 5)));
 const INDEX: Operand = at(Slot::Number(Field::new(40, 14)));
@@ -52,12 +53,12 @@ const SURFACE_SHAPE: Modifier =
     choice(61, 3, &[".1D", ".1D_BUFFER", ".1D_ARRAY", ".2D", ".2D_ARRAY", ".3D", NO_SUCH, NO_SUCH]);
 /// What is done outside of the surface.
 const OUTSIDE: Modifier = choice(59, 2, &[".IGN", "", ".TRAP", NO_SUCH]);
-const BYTES: Modifier = Modifier::Function(|_| Some(".D"), 0);
-const PIXELS: Modifier = Modifier::Function(|_| Some(".P"), 0);
+const BYTES: Modifier = Modifier::Text(".D");
+const PIXELS: Modifier = Modifier::Text(".P");
 /// The place is in bytes rather than in texels.
 const BY_BYTES: Modifier = flag(72, ".BA");
 
-const BINDLESS_SAMPLE: &[Modifier] = &[
+const SAMPLE: &[Modifier] = &[
     SCALAR,
     BINDLESS,
     HALVES,
@@ -69,18 +70,7 @@ const BINDLESS_SAMPLE: &[Modifier] = &[
     NO_DEPENDENCE,
     Modifier::Function(|word| has_shape(word, 0b1011_1111), SHAPE_BITS),
 ];
-const BOUND_SAMPLE: &[Modifier] = &[
-    SCALAR,
-    HALVES,
-    choice(87, 3, &["", ".LZ", ".LB", ".LL", ".LC", ".LB.LC", NO_SUCH, NO_SUCH]),
-    OFFSETS,
-    flag(77, ".NDV"),
-    COMPARED,
-    EVICTION,
-    NO_DEPENDENCE,
-    Modifier::Function(|word| has_shape(word, 0b1011_1111), SHAPE_BITS),
-];
-const BINDLESS_FETCH: &[Modifier] = &[
+const FETCH: &[Modifier] = &[
     SCALAR,
     BINDLESS,
     HALVES,
@@ -92,18 +82,7 @@ const BINDLESS_FETCH: &[Modifier] = &[
     NO_DEPENDENCE,
     Modifier::Function(|word| has_shape(word, 0b0011_0111), SHAPE_BITS),
 ];
-const BOUND_FETCH: &[Modifier] = &[
-    SCALAR,
-    HALVES,
-    choice(87, 3, &[NO_SUCH, ".LZ", NO_SUCH, ".LL", NO_SUCH, NO_SUCH, NO_SUCH, NO_SUCH]),
-    OFFSETS,
-    flag(77, ".CL"),
-    flag(78, ".MS"),
-    EVICTION,
-    NO_DEPENDENCE,
-    Modifier::Function(|word| has_shape(word, 0b0011_0111), SHAPE_BITS),
-];
-const BINDLESS_GATHER: &[Modifier] = &[
+const GATHER: &[Modifier] = &[
     SCALAR,
     choice(87, 2, &[".R", ".G", ".B", ".A"]),
     BINDLESS,
@@ -115,27 +94,8 @@ const BINDLESS_GATHER: &[Modifier] = &[
     NO_DEPENDENCE,
     Modifier::Function(|word| has_shape(word, 0b1010_1010), SHAPE_BITS),
 ];
-const BOUND_GATHER: &[Modifier] = &[
-    SCALAR,
-    choice(87, 2, &[".R", ".G", ".B", ".A"]),
-    HALVES,
-    OFFSETS,
-    flag(77, ".PTP"),
-    COMPARED,
-    EVICTION,
-    NO_DEPENDENCE,
-    Modifier::Function(|word| has_shape(word, 0b1010_1010), SHAPE_BITS),
-];
-const BINDLESS_GRADIENT: &[Modifier] = &[
+const GRADIENT: &[Modifier] = &[
     BINDLESS,
-    HALVES,
-    flag(87, ".LC"),
-    OFFSETS,
-    EVICTION,
-    NO_DEPENDENCE,
-    Modifier::Function(|word| has_shape(word, 0b0011_0011), SHAPE_BITS),
-];
-const BOUND_GRADIENT: &[Modifier] = &[
     HALVES,
     flag(87, ".LC"),
     OFFSETS,
@@ -174,17 +134,17 @@ const REDUCTION: &[Modifier] = &[
 ];
 
 pub(super) const ENCODINGS: &[Encoding] = &[
-    Encoding::new(Opcode::Tex, &[0x361], BINDLESS_SAMPLE, BINDLESS_TEXTURE).fixed(BINDLESS_BIT),
-    Encoding::new(Opcode::Tex, &[0xb60], BOUND_SAMPLE, BOUND_TEXTURE),
-    Encoding::new(Opcode::Tld, &[0x367], BINDLESS_FETCH, BINDLESS_TEXTURE).fixed(BINDLESS_BIT),
-    Encoding::new(Opcode::Tld, &[0xb66], BOUND_FETCH, BOUND_TEXTURE),
-    Encoding::new(Opcode::Tld4, &[0x364], BINDLESS_GATHER, BINDLESS_TEXTURE).fixed(BINDLESS_BIT),
-    Encoding::new(Opcode::Tld4, &[0xb63], BOUND_GATHER, BOUND_TEXTURE),
-    Encoding::new(Opcode::Txd, &[0x36d], BINDLESS_GRADIENT, BINDLESS_TEXTURE).fixed(BINDLESS_BIT),
-    Encoding::new(Opcode::Txd, &[0xb6c], BOUND_GRADIENT, BOUND_TEXTURE),
+    Encoding::new(Opcode::Tex, &[0x361], SAMPLE, BINDLESS_TEXTURE).fixed(BINDLESS_BIT),
+    Encoding::new(Opcode::Tex, &[0xb60], SAMPLE, BOUND_TEXTURE),
+    Encoding::new(Opcode::Tld, &[0x367], FETCH, BINDLESS_TEXTURE).fixed(BINDLESS_BIT),
+    Encoding::new(Opcode::Tld, &[0xb66], FETCH, BOUND_TEXTURE),
+    Encoding::new(Opcode::Tld4, &[0x364], GATHER, BINDLESS_TEXTURE).fixed(BINDLESS_BIT),
+    Encoding::new(Opcode::Tld4, &[0xb63], GATHER, BOUND_TEXTURE),
+    Encoding::new(Opcode::Txd, &[0x36d], GRADIENT, BINDLESS_TEXTURE).fixed(BINDLESS_BIT),
+    Encoding::new(Opcode::Txd, &[0xb6c], GRADIENT, BOUND_TEXTURE),
     Encoding::new(Opcode::Txq, &[0x370], &[BINDLESS, NO_DEPENDENCE], &[RD2, RD, RA, QUERY, QUERIED])
         .fixed(BINDLESS_BIT),
-    Encoding::new(Opcode::Txq, &[0xb6f], &[NO_DEPENDENCE], &[RD2, RD, RA, QUERY, BANK, INDEX, QUERIED]),
+    Encoding::new(Opcode::Txq, &[0xb6f], &[BINDLESS, NO_DEPENDENCE], &[RD2, RD, RA, QUERY, BANK, INDEX, QUERIED]),
     Encoding::new(Opcode::Suld, &[0x99a], SURFACE, &[PD_IF_ANY, RD, AT_TEXEL, HANDLE]),
     Encoding::new(Opcode::Suld, &[0xb99], SURFACE, &[PD_IF_ANY, RD, AT_TEXEL, BANK, INDEX]),
     Encoding::new(Opcode::Sust, &[0x99e], SURFACE, &[AT_TEXEL, RB, HANDLE]),

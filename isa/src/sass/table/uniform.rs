@@ -65,7 +65,7 @@ pub(super) const ENCODINGS: &[Encoding] = &[
     Encoding::uniform(
         Opcode::Uimad,
         uniform_forms!(0x0a5),
-        &[Modifier::Function(|_| Some(".WIDE"), 0), CARRY, UNSIGNED],
+        &[Modifier::Text(".WIDE"), CARRY, UNSIGNED],
         &[UD, UPD_IF_ANY, UA, SIGNED_B, CARRIED_C, UPS.shown(Shown::If(74))],
     ),
     Encoding::uniform(
@@ -77,7 +77,7 @@ pub(super) const ENCODINGS: &[Encoding] = &[
     Encoding::uniform(
         Opcode::Ulop3,
         uniform_forms!(0x092),
-        &[Modifier::Function(|_| Some(".LUT"), 0), flag(80, ".PAND")],
+        &[Modifier::Text(".LUT"), flag(80, ".PAND")],
         &[UPD_IF_ANY, UD, UA, BITS_B, UC, at(Slot::Number(Field::new(72, 8))), UPS],
     ),
     Encoding::uniform(
@@ -108,7 +108,7 @@ pub(super) const ENCODINGS: &[Encoding] = &[
     Encoding::uniform(
         Opcode::Uplop3,
         &[0x89c],
-        &[Modifier::Function(|_| Some(".LUT"), 0)],
+        &[Modifier::Text(".LUT")],
         &[
             UPD,
             UPD2,
