@@ -414,7 +414,7 @@ impl Slot {
             Slot::UniformExchanged(_, further) => match (word.code() >> 9, word.bit(UNIFORM_FLAG)) {
                 // A move of an immediate is the one instruction without the flag.
                 (4, has_flag) if has_flag == (word.code() == 0x882) => return None,
-                (4, _) => Field::new(32, 32).mask() | 1 << UNIFORM_FLAG,
+                (2 | 4, true) | (4, false) => Field::new(32, 32).mask() | 1 << UNIFORM_FLAG,
                 (1 | 6, true) => Field::new(32, 6).mask() | 1 << UNIFORM_FLAG | further,
                 _ => return None,
             },

@@ -30,7 +30,7 @@ fn integer_source(word: Word) -> String {
     let part = word.bits(60, 2) as usize;
     let part = match word.bits(84, 2) {
         0 => ["", ".B1", ".B2", ".B3"][part],
-        1 => ["", "", ".H1", ""][part],
+        1 => ["", ".H1", "", ""][part],
         _ => "",
     };
     format!("{text}{part}")
@@ -95,8 +95,7 @@ fn has_part(word: Word) -> bool {
         _ if Place::of(Role::B, word) == Some(Place::Immediate) => true,
         (0, _) => true,
         (_, 0) => is_integer,
-        (2, 1) => is_integer,
-        (1, 1) => !is_integer,
+        (1, 1) => true,
         _ => false,
     }
 }

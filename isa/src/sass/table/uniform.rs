@@ -6,7 +6,7 @@ use crate::sass::instruction::uniform_register;
 use crate::sass::opcode::Opcode;
 use crate::sass::word::{Field, Word};
 
-/// The second source: a uniform register in bits 32 to 37, or an immediate; `further` are its sign bits.
+/// The source in bits 32 to 63: a uniform register, or an immediate; `further` are its sign bits.
 const fn second(source: fn(Word) -> String, further: u128) -> Operand {
     at(Slot::UniformExchanged(source, further))
 }
@@ -17,7 +17,7 @@ const INVERTED_B: Operand = second(inverted, 1 << 63);
 const BITS_B: Operand = second(|word| source(word, Immediate::Bits), 0);
 
 fn source(word: Word, immediate: Immediate) -> String {
-    if word.code() >> 9 == 4 {
+    if matches!(word.code() >> 9, 2 | 4) {
         return crate::sass::instruction::immediate_text(word.bits(32, 32) as u32, immediate);
     }
     let sign = match (word.bit(63), word.bit(74)) {
@@ -35,6 +35,11 @@ fn inverted(word: Word) -> String {
 const CARRIED_A: Operand = at(Slot::UniformSource(24, Sign::NegateOrInvert));
 const CARRIED_C: Operand = at(Slot::UniformSource(64, Sign::NegateOrInvert));
 const HIGH: Modifier = flag(80, ".HI");
+
+const SHIFT: &[Modifier] =
+    &[choice(76, 1, &[".L", ".R"]), flag(75, ".W"), choice(73, 2, &[".S64", ".U64", ".S32", ".U32"]), HIGH];
+/// Where others have a predicate that they write.
+const NO_PREDICATE: &[(Field, u64)] = &[(Field::new(81, 3), 7)];
 
 pub(super) const ENCODINGS: &[Encoding] = &[
     Encoding::uniform(Opcode::Uldc, &[0xab9], &[SIZE_TO_64], &[UD, at(Slot::Constant)]),
@@ -61,19 +66,17 @@ pub(super) const ENCODINGS: &[Encoding] = &[
         &[UNSIGNED, CARRY],
         &[UD, UA, SIGNED_B, CARRIED_C, UPS.shown(Shown::If(74))],
     )
-    .fixed(&[(Field::new(81, 3), 7)]),
+    .fixed(NO_PREDICATE),
+    Encoding::uniform(Opcode::Uimad, &[0x4a4], &[UNSIGNED, CARRY], &[UD, UA, UC, SIGNED_B, UPS.shown(Shown::If(74))])
+        .fixed(NO_PREDICATE),
     Encoding::uniform(
         Opcode::Uimad,
         uniform_forms!(0x0a5),
         &[Modifier::Text(".WIDE"), CARRY, UNSIGNED],
         &[UD, UPD_IF_ANY, UA, SIGNED_B, CARRIED_C, UPS.shown(Shown::If(74))],
     ),
-    Encoding::uniform(
-        Opcode::Ushf,
-        uniform_forms!(0x099),
-        &[choice(76, 1, &[".L", ".R"]), flag(75, ".W"), choice(73, 2, &[".S64", ".U64", ".S32", ".U32"]), HIGH],
-        &[UD, UA, BITS_B, UC],
-    ),
+    Encoding::uniform(Opcode::Ushf, &[0x499], SHIFT, &[UD, UA, UC, BITS_B]),
+    Encoding::uniform(Opcode::Ushf, uniform_forms!(0x099), SHIFT, &[UD, UA, BITS_B, UC]),
     Encoding::uniform(
         Opcode::Ulop3,
         uniform_forms!(0x092),
