@@ -36,26 +36,16 @@ fn main() -> std::io::Result<()> {
             )?;
         }
         if page_bytes == 4096 {
-            let (start, computed) = (Instant::now(), cpu_seconds());
-            let mut calls = 0;
-            while start.elapsed() < TIME {
+            let (micros, cost) = call_cost(|| {
                 client.call(0, 0, &Call::DeviceSynchronize, &[], &mut |_, _| {})?;
-                calls += 1;
-            }
-            let micros = start.elapsed().as_secs_f64() * 1e6 / f64::from(calls);
-            let cost = (cpu_seconds() - computed) * 1e6 / f64::from(calls);
+                Ok(1)
+            })?;
             writeln!(out, "\na call without data: {micros:.1} us, {cost:.1} us of them computing")?;
-            let (start, computed) = (Instant::now(), cpu_seconds());
-            let mut calls = 0;
-            while start.elapsed() < TIME {
+            let (micros, cost) = call_cost(|| {
                 let may_post = client.call(0, 0, &Call::DeviceSynchronize, &[], &mut |_, _| {})?.may_post;
-                for _ in 0..may_post {
-                    client.post(0, 0, Call::DeviceSynchronize)?;
-                }
-                calls += 1 + may_post;
-            }
-            let micros = start.elapsed().as_secs_f64() * 1e6 / f64::from(calls);
-            let cost = (cpu_seconds() - computed) * 1e6 / f64::from(calls);
+                (0..may_post).try_for_each(|_| client.post(0, 0, Call::DeviceSynchronize))?;
+                Ok(1 + may_post)
+            })?;
             writeln!(out, "a posted call: {micros:.1} us, {cost:.1} us computing\n")?;
         }
         drop(client);
@@ -75,6 +65,17 @@ fn rate(bytes: usize, mut act: impl FnMut() -> std::io::Result<()>) -> std::io::
     }
     let gigabytes = bytes as f64 * f64::from(times) / 1e9;
     Ok((gigabytes / start.elapsed().as_secs_f64(), (cpu_seconds() - computed) / gigabytes))
+}
+
+/// Microseconds of a call, and those that both ends compute for it; `act` says how many calls it has made.
+fn call_cost(mut act: impl FnMut() -> std::io::Result<u32>) -> std::io::Result<(f64, f64)> {
+    let (start, computed) = (Instant::now(), cpu_seconds());
+    let mut calls = 0;
+    while start.elapsed() < TIME {
+        calls += act()?;
+    }
+    let of_call = |seconds: f64| seconds * 1e6 / f64::from(calls);
+    Ok((of_call(start.elapsed().as_secs_f64()), of_call(cpu_seconds() - computed)))
 }
 
 /// What this process has computed.

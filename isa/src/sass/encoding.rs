@@ -220,6 +220,8 @@ pub enum Immediate {
     Single,
     /// The upper half of a double.
     DoubleHigh,
+    /// A half, in the lower 16 bits.
+    Half,
     /// Two halves.
     Halves,
 }

@@ -136,13 +136,10 @@ impl Instruction {
         let word = self.word;
         // A word is accepted only in forms that have the operand.
         let Some(place) = Place::of(role, word) else { return String::new() };
-        let text = match place {
-            Place::Register(low) => register_source(word, low, self.has_three_registers()),
-            Place::Immediate => return immediate_text(word.bits(32, 32) as u32, immediate),
-            Place::Constant => constant(word),
-            Place::Uniform => uniform_register(word.bits(32, 6)),
-        };
-        signed(word, place, sign, &text)
+        match source_at(word, place, self.has_three_registers()) {
+            Some(text) => signed(word, place, sign, &text),
+            None => immediate_text(word.bits(32, 32) as u32, immediate),
+        }
     }
 
     fn memory_address(&self, form: &AddressForm) -> String {
@@ -208,6 +205,25 @@ pub(super) fn register_source(word: Word, low: u8, has_three_registers: bool) ->
     format!("{}{}", register(word.bits(low, 8)), if is_kept { ".reuse" } else { "" })
 }
 
+/// What is at a place, without a sign; `None` of an immediate.
+pub(super) fn source_at(word: Word, place: Place, has_three_registers: bool) -> Option<String> {
+    match place {
+        Place::Register(low) => Some(register_source(word, low, has_three_registers)),
+        Place::Immediate => None,
+        Place::Constant => Some(constant(word)),
+        Place::Uniform => Some(uniform_register(word.bits(32, 6))),
+    }
+}
+
+/// The floating-point source of an instruction with one: a single, or half a register.
+pub(super) fn single_or_half(word: Word, is_half: bool) -> String {
+    let immediate = if is_half { Immediate::Half } else { Immediate::Single };
+    let Some(place) = Place::exchanged(word) else { return String::new() };
+    let Some(text) = source_at(word, place, false) else { return immediate_text(word.bits(32, 32) as u32, immediate) };
+    let half = if is_half && word.bit(60) { ".H1" } else { "" };
+    format!("{}{half}", signed(word, place, Sign::NegateAbsolute, &text))
+}
+
 /// The bit of the opcode of instructions whose latency is not fixed.
 const VARIABLE_LATENCY: u8 = 8;
 
@@ -258,11 +274,12 @@ pub(super) fn immediate_text(value: u32, immediate: Immediate) -> String {
         Immediate::Bits => format!("{value:#x}"),
         Immediate::Single => number::single(value),
         Immediate::DoubleHigh => number::double(value),
+        Immediate::Half => number::half(value as u16),
         Immediate::Halves => format!("{}, {}", number::half((value >> 16) as u16), number::half(value as u16)),
     }
 }
 
-pub(super) fn constant(word: Word) -> String {
+fn constant(word: Word) -> String {
     format!("c[{:#x}][{}]", word.bits(54, 5), hexadecimal(word.signed(38, 16)))
 }
 

@@ -365,17 +365,19 @@ impl Server {
         }
     }
 
-    /// Does what this connection says wait for calls that threads of its process have posted?
-    fn is_held_up(&self, connection: &Connection) -> bool {
-        let is_before =
-            |other: &Connection| matches!(other.state, State::Posted) && other.process == connection.process;
-        !matches!(connection.state, State::Calling) && self.connections.iter().any(is_before)
+    /// The connections that are listened to: not those that wait for calls that threads of their process have posted.
+    fn heard(&self) -> Vec<usize> {
+        let posted = self.connections.iter().filter(|connection| matches!(connection.state, State::Posted));
+        let posting: Vec<Pid> = posted.map(|connection| connection.process).collect();
+        let is_heard = |connection: &Connection| {
+            matches!(connection.state, State::Calling) || !posting.contains(&connection.process)
+        };
+        (0..self.connections.len()).filter(|&index| is_heard(&self.connections[index])).collect()
     }
 
     /// Waits until something comes, at most for `timeout`; takes it.
     fn poll(&mut self, timeout: Duration) -> Option<Request> {
-        let heard: Vec<usize> =
-            (0..self.connections.len()).filter(|&index| !self.is_held_up(&self.connections[index])).collect();
+        let heard = self.heard();
         let have: Vec<bool> = heard.iter().map(|&index| self.connections[index].has_request()).collect();
         let timeout = if have.contains(&true) { Duration::ZERO } else { timeout };
         let timeout = Timespec { tv_sec: 0, tv_nsec: timeout.as_nanos() as i64 };

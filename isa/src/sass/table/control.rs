@@ -98,9 +98,7 @@ const NO_COUNT: Modifier = flag(86, ".NOINC");
 const RANDOM: Modifier = flag(86, ".RAND");
 const WARP: Modifier = flag(85, ".WARP");
 /// What a call to a register's value adds, where it adds something.
-const ABSOLUTE_OFFSET: Operand =
-    at(Slot::Function(|word| hexadecimal(word.signed(34, 48) << 2), Field::new(34, 48).mask()))
-        .shown(Shown::Where(|word| word.bits(34, 48) != 0));
+const ABSOLUTE_OFFSET: Operand = OFFSET.shown(Shown::Where(|word| word.bits(34, 48) != 0));
 /// An address that the linker writes.
 const ABSOLUTE_TARGET: Operand =
     at(Slot::Function(|word| format!("{:#x}", word.bits(34, 48) << 2), Field::new(34, 48).mask()));

@@ -1,13 +1,12 @@
 //! Conversions between types.
 
 use super::slots::*;
-use crate::sass::encoding::{Encoding, Immediate, Modifier, NO_SUCH, Operand, Place, Role, Sign, Slot};
-use crate::sass::instruction::{constant, immediate_text, register_source, uniform_register};
+use crate::sass::encoding::{Encoding, Immediate, Modifier, NO_SUCH, Operand, Place, Sign, Slot};
+use crate::sass::instruction::{immediate_text, single_or_half, source_at};
 use crate::sass::opcode::Opcode;
 use crate::sass::word::{Field, Word};
 
 const FLOAT: Sign = Sign::NegateAbsolute;
-const SINGLE: Immediate = Immediate::Single;
 const DOUBLE: Immediate = Immediate::DoubleHigh;
 
 /// A floating-point type, by its size.
@@ -21,12 +20,8 @@ const INTEGERS: &[&str] = &[".U8", ".U16", ".U32", ".U64", ".S8", ".S16", "", ".
 const INTEGER_SOURCE: Operand = at(Slot::Exchanged(integer_source, 3 << 60));
 
 fn integer_source(word: Word) -> String {
-    let text = match Place::of(Role::B, word) {
-        Some(Place::Register(low)) => register_source(word, low, false),
-        Some(Place::Constant) => constant(word),
-        Some(Place::Uniform) => uniform_register(word.bits(32, 6)),
-        _ => return format!("{:#x}", word.bits(32, 32)),
-    };
+    let text = Place::exchanged(word).and_then(|place| source_at(word, place, false));
+    let Some(text) = text else { return immediate_text(word.bits(32, 32) as u32, Immediate::Bits) };
     let part = word.bits(60, 2) as usize;
     let part = match word.bits(84, 2) {
         0 => ["", ".B1", ".B2", ".B3"][part],
@@ -54,19 +49,6 @@ const BETWEEN_FLOATS_MODIFIERS: &[Modifier] = &[FLUSH, choice(75, 2, FLOATS), ch
 const TO_INTEGRAL_MODIFIERS: &[Modifier] =
     &[FLUSH, Modifier::Choice2(Field::new(84, 2), Field::new(75, 2), INTEGRAL), TO_INTEGER, WIDTH];
 
-fn float_source(word: Word) -> String {
-    let text = match Place::of(Role::B, word) {
-        Some(Place::Register(low)) => register_source(word, low, false),
-        Some(Place::Constant) => constant(word),
-        Some(Place::Uniform) => uniform_register(word.bits(32, 6)),
-        _ => return immediate_text(word.bits(32, 32) as u32, SINGLE),
-    };
-    let bars = if word.bit(62) { "|" } else { "" };
-    let sign = if word.bit(63) { "-" } else { "" };
-    let half = if word.bits(84, 2) == 1 && word.bit(60) { ".H1" } else { "" };
-    format!("{sign}{bars}{text}{bars}{half}")
-}
-
 /// The type of what is rounded to an integral value, which is that of the result: both fields are the same.
 const INTEGRAL: &[&str] = &[
     NO_SUCH, NO_SUCH, NO_SUCH, NO_SUCH, NO_SUCH, ".F16", NO_SUCH, NO_SUCH, NO_SUCH, NO_SUCH, "", NO_SUCH, NO_SUCH,
@@ -74,7 +56,8 @@ const INTEGRAL: &[&str] = &[
 ];
 
 /// A source that may be a half: then one of a register's two.
-const SINGLE_OR_HALF: Operand = at(Slot::Exchanged(float_source, 1 << 60 | 3 << 62));
+const SINGLE_OR_HALF: Operand =
+    at(Slot::Exchanged(|word| single_or_half(word, word.bits(84, 2) == 1), 1 << 60 | 3 << 62));
 const FROM_SINGLE: &[Operand] = &[RD, SINGLE_OR_HALF];
 const FROM_DOUBLE: &[Operand] = &[RD, b(DOUBLE, FLOAT)];
 
@@ -92,7 +75,7 @@ fn has_own_code(word: Word) -> bool {
 fn has_part(word: Word) -> bool {
     let is_integer = matches!(word.bits(0, 9), 0x106 | 0x112);
     match (word.bits(60, 2), word.bits(84, 2)) {
-        _ if Place::of(Role::B, word) == Some(Place::Immediate) => true,
+        _ if Place::exchanged(word) == Some(Place::Immediate) => true,
         (0, _) => true,
         (_, 0) => is_integer,
         (1, 1) => true,

@@ -17,12 +17,8 @@ fn has_addend_in_b(word: Word) -> bool {
 }
 
 /// A comparison's other operand is where the form has it.
-const COMPARED_B: Operand = b(DOUBLE, FLOAT).shown(Shown::Present(|word| !has_compared_in_c(word)));
-const COMPARED_C: Operand = c(DOUBLE, FLOAT).shown(Shown::Present(has_compared_in_c));
-
-fn has_compared_in_c(word: Word) -> bool {
-    matches!(word.code() >> 9, 2 | 3 | 7)
-}
+const COMPARED_B: Operand = b(DOUBLE, FLOAT).shown(Shown::Present(|word| !is_turned(word)));
+const COMPARED_C: Operand = c(DOUBLE, FLOAT).shown(Shown::Present(is_turned));
 
 pub(super) const ENCODINGS: &[Encoding] = &[
     Encoding::new(Opcode::Dfma, all_forms!(0x02b), &[ROUNDING], &[RD, a(FLOAT), b(DOUBLE, FLOAT), c(DOUBLE, FLOAT)]),

@@ -1,9 +1,8 @@
 //! Half-precision arithmetic: two values in a register, each source with a choice of its halves.
 
 use super::slots::*;
-use crate::sass::encoding::{Encoding, Modifier, Operand, Place, Role, Slot};
-use crate::sass::instruction::{constant, register_source, uniform_register};
-use crate::sass::number;
+use crate::sass::encoding::{Encoding, Immediate, Modifier, Operand, Place, Slot};
+use crate::sass::instruction::{immediate_text, register_source, source_at};
 use crate::sass::opcode::Opcode;
 use crate::sass::word::{Field, Word};
 
@@ -16,45 +15,23 @@ const A: Operand = at(Slot::Function(
     Field::new(24, 8).mask() | Field::new(72, 4).mask(),
 ));
 
-/// The source that the form puts into bits 32 to 63, or an immediate.
-fn exchangeable(word: Word) -> String {
-    let text = match Place::of(Role::B, word) {
-        Some(Place::Register(32)) => register_source(word, 32, has_three_registers(word)),
-        Some(Place::Immediate) => return immediate(word),
-        Some(Place::Constant) => return constant_with_halves(word),
-        Some(Place::Uniform) => uniform_register(word.bits(32, 6)),
-        _ => return in_c(word),
-    };
-    with_halves(&text, word.bit(63), word.bit(62), word.bits(60, 2))
+/// What is in bits 32 to 63: the second source, or the third.
+fn exchanged(word: Word) -> String {
+    let Some(place) = Place::exchanged(word) else { return String::new() };
+    let (is_negated, is_absolute, halves) = (word.bit(63), word.bit(62), word.bits(60, 2));
+    match source_at(word, place, has_three_registers(word)) {
+        None => immediate_text(word.bits(32, 32) as u32, Immediate::Halves),
+        // Here the bars stand around the choice of halves.
+        Some(text) if place == Place::Constant => {
+            with_halves(&format!("{text}{}", HALVES[halves as usize]), is_negated, is_absolute, 0)
+        }
+        Some(text) => with_halves(&text, is_negated, is_absolute, halves),
+    }
 }
 
 /// The other one: a register in bits 64 to 71, its halves in bits 81 and 82.
 fn register_c(word: Word) -> String {
     with_halves(&register_source(word, 64, has_three_registers(word)), word.bit(84), word.bit(83), word.bits(81, 2))
-}
-
-/// What is in bits 32 to 63 in the forms that have it as the third source.
-fn in_c(word: Word) -> String {
-    match Place::of(Role::C, word) {
-        Some(Place::Immediate) => immediate(word),
-        Some(Place::Constant) => constant_with_halves(word),
-        Some(Place::Uniform) => {
-            with_halves(&uniform_register(word.bits(32, 6)), word.bit(63), word.bit(62), word.bits(60, 2))
-        }
-        _ => String::new(),
-    }
-}
-
-/// Here the bars stand around the choice of halves.
-fn constant_with_halves(word: Word) -> String {
-    let sign = if word.bit(63) { "-" } else { "" };
-    let bars = if word.bit(62) { "|" } else { "" };
-    format!("{sign}{bars}{}{}{bars}", constant(word), HALVES[word.bits(60, 2) as usize])
-}
-
-fn immediate(word: Word) -> String {
-    let bits = word.bits(32, 32) as u32;
-    format!("{}, {}", number::half((bits >> 16) as u16), number::half(bits as u16))
 }
 
 fn with_halves(text: &str, is_negated: bool, is_absolute: bool, halves: u64) -> String {
@@ -73,18 +50,13 @@ fn has_three_registers(word: Word) -> bool {
     word.code() == 0x231
 }
 
-/// Is the third source in bits 32 to 63?
-fn is_turned(word: Word) -> bool {
-    matches!(word.code() >> 9, 2 | 3 | 7)
-}
-
 /// The second source of three.
 const B: Operand =
-    at(Slot::Exchanged(|word| if is_turned(word) { register_c(word) } else { exchangeable(word) }, EXCHANGED));
+    at(Slot::Exchanged(|word| if is_turned(word) { register_c(word) } else { exchanged(word) }, EXCHANGED));
 /// The third of three.
-const C: Operand = at(Slot::Function(|word| if is_turned(word) { in_c(word) } else { register_c(word) }, C_SLOT));
+const C: Operand = at(Slot::Function(|word| if is_turned(word) { exchanged(word) } else { register_c(word) }, C_SLOT));
 /// The second of two.
-const OTHER: Operand = at(Slot::Exchanged(exchangeable, EXCHANGED));
+const OTHER: Operand = at(Slot::Exchanged(exchanged, EXCHANGED));
 
 const SINGLE_RESULT: Modifier = flag(78, ".F32");
 const COMPARISON: Modifier = choice(76, 4, COMPARISONS);

@@ -1,9 +1,8 @@
 //! Single-precision arithmetic and the special-function unit.
 
 use super::slots::*;
-use crate::sass::encoding::{Encoding, Immediate, Modifier, NO_SUCH, Operand, Place, Role, Shown, Sign, Slot};
-use crate::sass::instruction::{constant, register_source, uniform_register};
-use crate::sass::number;
+use crate::sass::encoding::{Encoding, Immediate, Modifier, NO_SUCH, Operand, Shown, Sign, Slot};
+use crate::sass::instruction::single_or_half;
 use crate::sass::opcode::Opcode;
 use crate::sass::word::{Field, Word};
 
@@ -11,12 +10,8 @@ const SINGLE: Immediate = Immediate::Single;
 const FLOAT: Sign = Sign::NegateAbsolute;
 
 /// The second source of an addition, which has one in place B in some forms and in place C in others.
-const ADDEND_B: Operand = b(SINGLE, FLOAT).shown(Shown::Present(|word| !has_addend_in_c(word)));
-const ADDEND_C: Operand = c(SINGLE, FLOAT).shown(Shown::Present(has_addend_in_c));
-
-fn has_addend_in_c(word: Word) -> bool {
-    matches!(word.code() >> 9, 2 | 3 | 7)
-}
+const ADDEND_B: Operand = b(SINGLE, FLOAT).shown(Shown::Present(|word| !is_turned(word)));
+const ADDEND_C: Operand = c(SINGLE, FLOAT).shown(Shown::Present(is_turned));
 
 /// The source, of which an immediate is a double's upper half in functions of such.
 const MUFU_SINGLE: Operand = b(SINGLE, FLOAT).shown(Shown::Present(|word| !is_of_high_half(word)));
@@ -27,19 +22,6 @@ fn is_of_high_half(word: Word) -> bool {
 }
 
 const OF_HALF: Modifier = Modifier::Function(|word| word.bit(73).then_some(".F16"), 1 << 73);
-
-/// The source of a function of a half: one of a register's two.
-fn half_source(word: Word) -> String {
-    let text = match Place::of(Role::B, word) {
-        Some(Place::Register(low)) => register_source(word, low, false),
-        Some(Place::Constant) => constant(word),
-        Some(Place::Uniform) => uniform_register(word.bits(32, 6)),
-        _ => return number::half(word.bits(32, 16) as u16),
-    };
-    let bars = if word.bit(62) { "|" } else { "" };
-    let sign = if word.bit(63) { "-" } else { "" };
-    format!("{sign}{bars}{text}{bars}{}", if word.bit(60) { ".H1" } else { "" })
-}
 
 /// What each of four lanes does with its two operands: adds, subtracts either from the other, or leaves out the first.
 fn swizzle(word: Word) -> String {
@@ -55,12 +37,7 @@ pub(super) const ENCODINGS: &[Encoding] = &[
         &[FLUSH_OF_PRODUCT, ROUNDING, SATURATE],
         &[RD, a(FLOAT), b(SINGLE, FLOAT), c(SINGLE, FLOAT)],
     ),
-    Encoding::new(
-        Opcode::Fadd,
-        &[0x221, 0x421, 0x621, 0x821, 0xa21, 0xc21, 0xe21],
-        &[FLUSH, ROUNDING, SATURATE],
-        &[RD, a(FLOAT), ADDEND_B, ADDEND_C],
-    ),
+    Encoding::new(Opcode::Fadd, all_forms!(0x021), &[FLUSH, ROUNDING, SATURATE], &[RD, a(FLOAT), ADDEND_B, ADDEND_C]),
     Encoding::new(
         Opcode::Fmul,
         second_forms!(0x020),
@@ -95,7 +72,7 @@ pub(super) const ENCODINGS: &[Encoding] = &[
             choice(74, 4, &[NO_SUCH, NO_SUCH, ".EX2", NO_SUCH, NO_SUCH, NO_SUCH, NO_SUCH, NO_SUCH, NO_SUCH, ".TANH"]),
             OF_HALF,
         ],
-        &[RD, at(Slot::Exchanged(half_source, 1 << 60 | 3 << 62))],
+        &[RD, at(Slot::Exchanged(|word| single_or_half(word, true), 1 << 60 | 3 << 62))],
     )
     .since(75),
     Encoding::new(

@@ -1,7 +1,7 @@
 //! Operands and modifiers that many encodings share.
 
 use crate::sass::encoding::{Immediate, Modifier, NO_SUCH, Operand, Role, Shown, Sign, Slot};
-use crate::sass::word::Field;
+use crate::sass::word::{Field, Word};
 
 /// The codes of an opcode in all forms with three sources: RRR, RRI, RRC, RIR, RCR, RUR, RRU.
 macro_rules! all_forms {
@@ -30,6 +30,11 @@ macro_rules! uniform_forms {
     };
 }
 pub(super) use {all_forms, second_forms, uniform_forms};
+
+/// Does the form put the third source into bits 32 to 63, and the second into place C?
+pub(super) fn is_turned(word: Word) -> bool {
+    matches!(word.code() >> 9, 2 | 3 | 7)
+}
 
 /// A bit with a text.
 pub(super) const fn flag(bit: u8, name: &'static str) -> Modifier {
