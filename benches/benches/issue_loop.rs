@@ -4,6 +4,7 @@ use balar_isa::execution::{
     AccessValues, AtomicCompletion, AtomicFunction, LaneMemory, LaneValues, MemoryAccess, MemoryProblem, StepContext,
 };
 use balar_isa::interpreter::{StepFunction, portable_step_function, step_function};
+use balar_isa::machine::LaunchConstants;
 use balar_isa::module::PtxModule;
 use balar_isa::program::Program;
 use balar_isa::warp::{WarpShape, WarpState};
@@ -88,6 +89,7 @@ fn issue_loop(criterion: &mut Criterion) {
         shared_bytes: 4096,
         grid_workspace: 0,
         parameters: Arc::from([]),
+        constants: LaunchConstants::default(),
     };
     for (version, step) in [("native", step_function()), ("portable", portable_step_function())] {
         let mut group = criterion.benchmark_group(format!("issue_loop/{version}"));

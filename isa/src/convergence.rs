@@ -8,9 +8,11 @@
 //! | this file | the state of a warp's control flow; branches and the end of lanes |
 //! | `points` | where lanes wait for the lanes they parted from, and how they meet there |
 //! | `calls` | calls and returns of functions |
+//! | `barriers` | convergence barriers of machine code, where lanes meet as the code says rather than at post-dominators |
 //! | `waiting` | lanes that wait at barriers of the CTA, or for other lanes at the same instruction |
 //! | `fairness` | which split runs next, and how long lanes wait for others that do not come |
 
+mod barriers;
 mod calls;
 mod fairness;
 mod points;
@@ -18,6 +20,7 @@ mod waiting;
 
 use crate::operation::NEVER;
 use crate::program::{LANES, lanes};
+use barriers::Barriers;
 use points::{NO_POINT, Points};
 use serde::{Deserialize, Serialize};
 pub(crate) use waiting::ReductionTarget;
@@ -29,6 +32,8 @@ enum State {
     Runnable,
     /// The release of a barrier of the CTA; its reduction writes to the target.
     Barrier(u8, ReductionTarget),
+    /// Those that it meets at a convergence barrier.
+    Converging(u8),
     /// Other lanes of the warp: where true, at the same instruction; else at any instruction that gathers lanes.
     Gathering(bool),
 }
@@ -67,6 +72,8 @@ pub(crate) struct Control {
     /// The splits that do not run. The last runnable one runs next.
     splits: Vec<Split>,
     points: Points,
+    /// Of machine code: what lanes meet at convergence barriers. Empty until there is one.
+    barriers: Barriers,
 }
 
 impl Control {
@@ -83,6 +90,7 @@ impl Control {
         self.alone = false;
         self.splits.clear();
         self.points.clear();
+        self.barriers.clear();
     }
 
     /// The running split goes to the next instruction.
@@ -189,6 +197,9 @@ impl Control {
             }
         }
         self.mask &= !mask;
+        if mask != 0 && !self.barriers.is_empty() {
+            self.release_complete();
+        }
         if self.mask != 0 {
             self.advance();
             return;

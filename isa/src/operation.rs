@@ -107,6 +107,33 @@ pub(crate) enum Kind {
     BarrierTest,
     /// Ends the kernel with an error.
     Trap,
+    /// Of machine code: which lanes are where.
+    Convergence(ConvergenceKind),
+}
+
+/// What instructions of machine code do to where lanes are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ConvergenceKind {
+    /// `BSSY`: the lanes will meet at a barrier.
+    Begin,
+    /// `BSYNC`: they meet there.
+    Meet,
+    /// `BREAK`: they are not waited for.
+    Leave,
+    /// `BMOV` of a barrier to a register.
+    Read,
+    /// The same, and the barrier is empty.
+    ReadAndClear,
+    /// `BMOV` of a register to a barrier.
+    Write,
+    /// `YIELD`: other lanes run first.
+    Yield,
+    /// `BRA.DIV`: to the target where lanes of the warp are elsewhere.
+    BranchIfDiverged,
+    /// `BRA.CONV`: to the target where none is.
+    BranchIfConverged,
+    /// To the address that the first source has, plus `offset`: `BRX`, `JMX`, `CALL` and `RET` by registers.
+    Jump,
 }
 
 /// No copy may be under way, in a group or not.
@@ -153,14 +180,33 @@ pub(crate) struct MemoryForm {
     pub wide: [bool; 4],
     /// Addresses are 32 bits wide.
     pub short_address: bool,
+    /// Machine code: 64-bit values, addresses among them, are pairs of registers.
+    pub pairs: bool,
+    /// Machine code: what is added to addresses, the uniform register whose row is the instruction's `operand_list`.
+    pub uniform: UniformAddress,
+    /// Machine code: by how many bits the address register is shifted to the left first.
+    pub scale: u8,
     /// Of atomics.
     pub operation: AtomicOperation,
     /// Of atomics.
     pub data_type: AtomicType,
     /// Atomics that return nothing.
     pub is_reduction: bool,
+    /// Atomics of machine code that return whether they stored rather than what they found.
+    pub succeeds: bool,
     /// Atomics with a second operand: what a compare-and-swap stores, the bytes that an arrival expects.
     pub has_replacement: bool,
+}
+
+/// A uniform register that is added to an address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum UniformAddress {
+    /// None.
+    None,
+    /// One of 32 bits.
+    Short,
+    /// A pair; the other register has 32 bits or is a pair, as `short_address` says.
+    Pair,
 }
 
 impl MemoryForm {
@@ -172,9 +218,13 @@ impl MemoryForm {
         signed: false,
         wide: [false; 4],
         short_address: false,
+        pairs: false,
+        uniform: UniformAddress::None,
+        scale: 0,
         operation: AtomicOperation::Add,
         data_type: AtomicType::U32,
         is_reduction: false,
+        succeeds: false,
         has_replacement: false,
     };
 }
@@ -206,6 +256,8 @@ pub(crate) struct Instruction {
     /// Of instructions with more operands than fit above: the row of the constants from which on they are listed, a number an
     /// operand: first rows of the destinations, then the sources as in [`Source`].
     pub operand_list: u16,
+    /// Of machine code: signs of the sources, see [`sign`](crate::interpreter::machine::sign::sign).
+    pub signs: u8,
     /// What the lane function wants to know: a table of `lop3`, an offset, a mode.
     pub immediate: u32,
     /// Where a branch goes.

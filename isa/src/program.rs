@@ -1,5 +1,6 @@
 //! A decoded kernel: what an SM runs, wherever the code came from.
 
+use crate::machine::MachineProgram;
 use crate::operation::{Instruction, Row};
 use crate::ptx::source::{SourceText, Span};
 use std::sync::Arc;
@@ -177,6 +178,22 @@ pub struct ParameterSlot {
     pub bytes: u32,
 }
 
+/// What machine code says about the issue of an instruction: the control word, as a rule of an SM's warps needs it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct IssueControl {
+    /// Cycles before the warp's next instruction can issue.
+    pub stall: u8,
+    /// Scoreboards that must be free before it issues, a bit each.
+    pub wait_mask: u8,
+    /// The scoreboard, if any, that is free again when its result is written, a bit.
+    pub write_barrier: u8,
+    /// The scoreboard, if any, that is free again when its operands are read, a bit.
+    pub read_barrier: u8,
+}
+
+/// Scoreboards of a warp in machine code.
+pub const SCOREBOARDS: usize = 6;
+
 /// What the SM needs of one instruction to time it. The semantics live beside it, private to this crate.
 #[derive(Clone, Copy, Debug)]
 pub struct Timing {
@@ -192,6 +209,8 @@ pub struct Timing {
     /// It computes on each lane alone: it knows no memory, clock or other lane, and the next instruction follows. See
     /// [`plain_function`](crate::interpreter::plain_function).
     pub is_plain: bool,
+    /// Of machine code: what the compiler says about its issue. Nothing looks at it in other code.
+    pub control: IssueControl,
     /// What it waits for.
     pub dependencies: Dependencies,
 }
@@ -251,8 +270,11 @@ pub struct Program {
     pub(crate) spans: Vec<Span>,
     pub(crate) instructions: Vec<Instruction>,
     pub(crate) calls: Calls,
-    /// Immediates, one value in all lanes; and operand lists, see [`Instruction::operand_list`].
-    pub(crate) constants: Vec<Row>,
+    /// Immediates, one value in all lanes; and operand lists, see [`Instruction::operand_list`]. What a launch says has its places here,
+    /// too: see [`Program::launch_constants`].
+    pub(crate) constants: Arc<[Row]>,
+    /// Of machine code: what else only that has.
+    pub(crate) machine: Option<Box<MachineProgram>>,
     /// Scoreboard entries that do not fit into [`Dependencies`].
     pub(crate) further_dependencies: Vec<u16>,
     /// 128-byte rows of a warp's register file.
@@ -351,9 +373,25 @@ impl Program {
         &self.further_dependencies[first..first + usize::from(dependencies.further_write_count)]
     }
 
-    /// Where the instruction at `pc` stands in the source.
+    /// Whether it is machine code, whose instructions issue by their [`Timing::control`].
+    #[inline(always)]
+    pub fn is_machine_code(&self) -> bool {
+        self.machine.is_some()
+    }
+
+    /// An instruction with where it stands, for messages: `vectorAdd.ptx:31: add.f32 %f3, %f1, %f2;`, or of machine code with its
+    /// address, `vectorAdd+0xd0: FADD R9, R4, R3`.
+    pub fn describe(&self, pc: u32) -> String {
+        if let Some(machine) = &self.machine {
+            return machine.describe(pc);
+        }
+        let position = self.position(pc);
+        format!("{}:{}: {}", self.file_name(pc), position.line, position.text)
+    }
+
+    /// Where the instruction at `pc` stands in the source; nothing of machine code.
     pub fn position(&self, pc: u32) -> SourcePosition<'_> {
-        let span = self.spans[pc as usize];
+        let Some(&span) = self.spans.get(pc as usize) else { return SourcePosition::default() };
         let Some(source) = self.source(pc) else { return SourcePosition::default() };
         SourcePosition { line: source.line_of(span.start), text: span.text(source.text()) }
     }

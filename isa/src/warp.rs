@@ -4,6 +4,7 @@ use crate::convergence::{Control, ReductionTarget};
 use crate::execution::LaneValues;
 use crate::interpreter::memory::scatter;
 use crate::interpreter::registers::{Lane, Registers, special};
+use crate::machine::LaunchConstants;
 use crate::operation::{Row, TRUE_PREDICATE};
 use crate::program::{LANES, Program, Timing};
 use balar_protocol::prefetch::prefetch_at;
@@ -43,6 +44,9 @@ pub struct WarpShape {
     pub grid_workspace: u64,
     /// The launch's parameter block.
     pub parameters: Arc<[u8]>,
+    /// The launch's constants; where there are none, those that the program has by itself.
+    #[serde(skip)]
+    pub constants: LaunchConstants,
 }
 
 /// A warp's registers and control flow. They are plain values, which serde can write in the middle of a kernel and read back. The
@@ -50,6 +54,9 @@ pub struct WarpShape {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct WarpState {
     pub(crate) registers: Registers,
+    /// The launch's constants, which its CTA keeps in a saved state.
+    #[serde(skip)]
+    pub(crate) constants: LaunchConstants,
     pub(crate) control: Control,
     /// Lanes in which the last instruction took effect.
     pub(crate) executed: u32,
@@ -65,7 +72,8 @@ impl WarpState {
             special: [0; special::COUNT],
             parameters: Arc::clone(&shape.parameters),
         };
-        let mut warp = WarpState { registers, control: Control::default(), executed: 0 };
+        let mut warp =
+            WarpState { registers, constants: LaunchConstants::default(), control: Control::default(), executed: 0 };
         warp.reset(program, &shape);
         warp
     }
@@ -103,8 +111,18 @@ impl WarpState {
         if !Arc::ptr_eq(&registers.parameters, &shape.parameters) {
             registers.parameters = Arc::clone(&shape.parameters);
         }
+        if shape.constants.0.is_empty() {
+            self.constants = LaunchConstants(Arc::clone(&program.constants));
+        } else if !self.constants.is(&shape.constants) {
+            self.constants = shape.constants.clone();
+        }
         let lanes = threads.saturating_sub(first);
         self.control.reset(if lanes >= 32 { u32::MAX } else { (1 << lanes) - 1 });
+    }
+
+    /// A state that was read back gets its launch's constants.
+    pub fn attach(&mut self, constants: &LaunchConstants) {
+        self.constants = constants.clone();
     }
 
     /// Brings the registers closer that an instruction reads and writes, if it does not have many.

@@ -7,7 +7,7 @@ use crate::layout::{FRAME_ALIGNMENT, Frame, Layout};
 use crate::linkage::{Linkage, address_of};
 use crate::liveness::{Uses, Width, liveness};
 use crate::operation::*;
-use crate::program::{Calls, Dependencies, LANES, Program, Resources, Timing};
+use crate::program::{Calls, Dependencies, IssueControl, LANES, Program, Resources, Timing};
 use crate::ptx::PtxErrorKind;
 use crate::ptx::error::RawError;
 use crate::ptx::source::SourceText;
@@ -386,7 +386,8 @@ impl Decoder<'_> {
                 let (instruction, dependencies) = output.placed(pending, &place);
                 let (pipe, latency, count, passes) = pending.cost;
                 let is_plain = instruction.kind == Kind::Lanes;
-                timings.push(Timing { pipe, latency, count, passes, is_plain, dependencies });
+                let control = IssueControl::default();
+                timings.push(Timing { pipe, latency, count, passes, is_plain, control, dependencies });
                 spans.push(pending.span);
                 instructions.push(instruction);
             }
@@ -415,7 +416,8 @@ impl Decoder<'_> {
             spans,
             instructions,
             calls: output.calls,
-            constants: output.constants,
+            constants: output.constants.into(),
+            machine: None,
             further_dependencies: output.further_dependencies,
             register_rows: rows as u16,
             zeroed_rows,

@@ -329,6 +329,7 @@ impl Pending {
             destinations: [SINK_ROW; 4],
             sources: [Source(SINK_ROW); 5],
             operand_list: 0,
+            signs: 0,
             immediate: 0,
             target: 0,
             reconvergence: NEVER,
@@ -389,6 +390,7 @@ impl Pending {
             | Kind::CopyWait
             | Kind::CopyArrive
             | Kind::BarrierTest
+            | Kind::Convergence(_)
             | Kind::Trap => (Order::Pinned, None),
         };
         Node {

@@ -8,7 +8,7 @@ use crate::execution::{
 };
 use crate::mbarrier;
 use crate::operation::{Instruction, barrier_test};
-use crate::program::{LANES, Program, lanes};
+use crate::program::{LANES, lanes};
 use crate::warp::WarpState;
 use balar_protocol::cuda::{FaultAccess, FaultCause, FaultSpace};
 
@@ -19,7 +19,6 @@ const SUSPENSION_NANOSECONDS: u32 = 40;
 /// `cp.async`: the first source is the address in device memory, the second that in shared memory (32 bits, or 64 where
 /// `wide[1]`), the third the number of bytes to read; what is left of the copy is zero. Lanes of the predicate read nothing.
 pub(super) fn copy(
-    program: &Program,
     instruction: &Instruction,
     warp: &mut WarpState,
     context: &mut StepContext,
@@ -35,7 +34,7 @@ pub(super) fn copy(
         warp.control.advance();
         return Effect::Copy;
     }
-    let constants = &program.constants;
+    let constants = &warp.constants.0;
     read_addresses(instruction, &warp.registers, constants, &mut access.addresses);
     let size = access.bytes;
     let bytes = u32::read(&warp.registers, constants, instruction.sources[2]);
@@ -103,7 +102,6 @@ fn misaligned(access: &MemoryAccess, mask: u32, bytes: u8) -> Option<MemoryProbl
 
 /// The addresses of `mbarrier` objects: those of generic addresses must be in shared memory.
 pub(super) fn describe_barrier(
-    program: &Program,
     instruction: &Instruction,
     warp: &WarpState,
     access: &mut MemoryAccess,
@@ -114,7 +112,7 @@ pub(super) fn describe_barrier(
     access.space = Space::Shared;
     access.bytes = 8;
     access.mask = mask;
-    read_addresses(instruction, &warp.registers, &program.constants, &mut access.addresses);
+    read_addresses(instruction, &warp.registers, &warp.constants.0, &mut access.addresses);
     if instruction.memory.space.is_some() {
         return Ok(());
     }
@@ -136,7 +134,6 @@ pub(super) fn describe_barrier(
 
 /// `mbarrier.test_wait` and `try_wait`.
 pub(super) fn test(
-    program: &Program,
     instruction: &Instruction,
     warp: &mut WarpState,
     context: &mut StepContext,
@@ -144,20 +141,20 @@ pub(super) fn test(
     mask: u32,
 ) -> Effect {
     if mask == 0 {
-        describe(instruction, warp, &program.constants, access, 0);
+        describe(instruction, warp, access, 0);
         access.kind = AccessKind::Load;
         warp.control.advance();
         return Effect::Memory { deferred: false };
     }
-    let described = describe_barrier(program, instruction, warp, access, mask);
+    let described = describe_barrier(instruction, warp, access, mask);
     if let Err(error) = described.and_then(|()| context.memory.load(access, &mut context.values.accessed)) {
         return problem(error);
     }
     let source = instruction.sources[1];
     let states: [u64; LANES] = if instruction.immediate & barrier_test::PARITY != 0 {
-        u32::read(&warp.registers, &program.constants, source).map(mbarrier::state_of_parity)
+        u32::read(&warp.registers, &warp.constants.0, source).map(mbarrier::state_of_parity)
     } else {
-        u64::read(&warp.registers, &program.constants, source)
+        u64::read(&warp.registers, &warp.constants.0, source)
     };
     let mut complete = 0;
     for (lane, state) in states.iter().enumerate() {
@@ -174,7 +171,6 @@ pub(super) fn test(
 
 /// `cp.async.mbarrier.arrive`: where `immediate` is 1, the phase waits for one arrival more from now on.
 pub(super) fn arrive_after_copies(
-    program: &Program,
     instruction: &Instruction,
     warp: &mut WarpState,
     context: &mut StepContext,
@@ -186,7 +182,7 @@ pub(super) fn arrive_after_copies(
         warp.control.advance();
         return Effect::CopyArrive;
     }
-    if let Err(error) = describe_barrier(program, instruction, warp, access, mask) {
+    if let Err(error) = describe_barrier(instruction, warp, access, mask) {
         return problem(error);
     }
     access.kind = AccessKind::Reduction;

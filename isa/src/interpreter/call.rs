@@ -40,7 +40,7 @@ impl Body for PredicateToValue {
 
 /// `brx.idx`
 pub(super) fn branch_table(program: &Program, instruction: &Instruction, warp: &mut WarpState, mask: u32) -> Effect {
-    let indices = u32::read(&warp.registers, &program.constants, instruction.sources[0]);
+    let indices = u32::read(&warp.registers, &warp.constants.0, instruction.sources[0]);
     let first = instruction.immediate as usize;
     let table = &program.calls.tables[first..first + instruction.offset as usize];
     let mut targets = [0; LANES];
@@ -63,9 +63,9 @@ pub(super) fn call(program: &Program, instruction: &Instruction, warp: &mut Warp
 pub(super) fn call_through(program: &Program, instruction: &Instruction, warp: &mut WarpState, mask: u32) -> Effect {
     let short = instruction.memory.short_address;
     let addresses = if short {
-        u32::read(&warp.registers, &program.constants, instruction.sources[0]).map(u64::from)
+        u32::read(&warp.registers, &warp.constants.0, instruction.sources[0]).map(u64::from)
     } else {
-        u64::read(&warp.registers, &program.constants, instruction.sources[0])
+        u64::read(&warp.registers, &warp.constants.0, instruction.sources[0])
     };
     let mut targets = [0; LANES];
     let mut rest = mask;
@@ -123,7 +123,6 @@ pub(super) fn leave(program: &Program, warp: &mut WarpState, mask: u32) -> Effec
 
 /// A call of the device runtime.
 pub(super) fn system(
-    program: &Program,
     instruction: &Instruction,
     warp: &mut WarpState,
     context: &mut StepContext,
@@ -135,16 +134,24 @@ pub(super) fn system(
         return Effect::Plain;
     }
     let mut arguments = [[0; LANES]; 5];
-    for (argument, source) in arguments.iter_mut().zip(instruction.sources).take(call.arguments()) {
-        *argument = u64::read(&warp.registers, &program.constants, source);
+    let form = &instruction.memory;
+    for (place, (argument, source)) in arguments.iter_mut().zip(instruction.sources).take(call.arguments()).enumerate()
+    {
+        let (registers, constants) = (&warp.registers, &warp.constants.0);
+        *argument = match (form.pairs, form.wide[place.min(3)]) {
+            (false, _) => u64::read(registers, constants, source),
+            (true, true) => u64::read_pair(registers, constants, source),
+            (true, false) => u32::read(registers, constants, source).map(u64::from),
+        };
     }
     let deferred = match context.memory.system_call(call, mask, &arguments, &mut context.values.accessed) {
         Ok(completion) => completion == AtomicCompletion::Deferred,
         Err(MemoryProblem::Later) => return Effect::Retry,
         Err(MemoryProblem::Fault { lane, cause }) => return Effect::Fault { lane, cause },
     };
-    let form = &instruction.memory;
-    if !deferred && !form.is_reduction {
+    if !deferred && !form.is_reduction && form.pairs {
+        u64::write_pair(&mut warp.registers, instruction.destinations[0], &context.values.accessed.low, mask);
+    } else if !deferred && !form.is_reduction {
         write_element(
             &mut warp.registers,
             instruction.destinations[0],
@@ -161,7 +168,7 @@ pub(super) fn system(
 /// `alloca`: memory beyond the frames, so that the addresses of these stay fixed.
 pub(super) fn stack_allocate(program: &Program, instruction: &Instruction, warp: &mut WarpState, mask: u32) -> Effect {
     let calls = &program.calls;
-    let sizes = read_word(program, instruction, warp);
+    let sizes = read_word(instruction, warp);
     let mut taken = u32::read(&warp.registers, &[], Source(calls.taken));
     let mut addresses = [0; LANES];
     for lane in lanes(mask) {
@@ -195,7 +202,7 @@ pub(super) fn stack_save(program: &Program, instruction: &Instruction, warp: &mu
 /// `stackrestore`
 pub(super) fn stack_restore(program: &Program, instruction: &Instruction, warp: &mut WarpState, mask: u32) -> Effect {
     let calls = &program.calls;
-    let ends = read_word(program, instruction, warp);
+    let ends = read_word(instruction, warp);
     let taken = ends.map(|end| (end as u32).wrapping_sub(calls.first_taken).min(calls.most_taken));
     u32::write(&mut warp.registers, calls.taken, &taken, mask);
     warp.control.advance();
@@ -203,10 +210,10 @@ pub(super) fn stack_restore(program: &Program, instruction: &Instruction, warp: 
 }
 
 /// The first source, of the width that the instruction's form says.
-fn read_word(program: &Program, instruction: &Instruction, warp: &WarpState) -> [u64; LANES] {
+fn read_word(instruction: &Instruction, warp: &WarpState) -> [u64; LANES] {
     if instruction.memory.wide[0] {
-        u64::read(&warp.registers, &program.constants, instruction.sources[0])
+        u64::read(&warp.registers, &warp.constants.0, instruction.sources[0])
     } else {
-        u32::read(&warp.registers, &program.constants, instruction.sources[0]).map(u64::from)
+        u32::read(&warp.registers, &warp.constants.0, instruction.sources[0]).map(u64::from)
     }
 }

@@ -90,16 +90,22 @@ impl<const WIDE: bool> Body for Match<WIDE> {
         } else {
             u32::read(registers, constants, instruction.sources[0]).map(u64::from)
         };
-        let equal: [u32; LANES] = std::array::from_fn(|lane| {
-            (0..LANES).fold(0, |equal, other| equal | u32::from(values[other] == values[lane]) << other) & mask
-        });
-        if instruction.immediate == 1 {
-            let all = equal[mask.trailing_zeros() as usize % LANES] == mask;
-            u32::write(registers, instruction.destinations[0], &[if all { mask } else { 0 }; LANES], mask);
-            registers.set_predicate(instruction.predicate_destinations[0], if all { u32::MAX } else { 0 }, mask);
-        } else {
-            u32::write(registers, instruction.destinations[0], &equal, mask);
-        }
+        match_values(instruction, registers, &values, mask);
+    }
+}
+
+/// What `match` does with the values of the lanes.
+#[inline(always)]
+pub(crate) fn match_values(instruction: &Instruction, registers: &mut Registers, values: &[u64; LANES], mask: u32) {
+    let equal: [u32; LANES] = std::array::from_fn(|lane| {
+        (0..LANES).fold(0, |equal, other| equal | u32::from(values[other] == values[lane]) << other) & mask
+    });
+    if instruction.immediate == 1 {
+        let all = equal[mask.trailing_zeros() as usize % LANES] == mask;
+        u32::write(registers, instruction.destinations[0], &[if all { mask } else { 0 }; LANES], mask);
+        registers.set_predicate(instruction.predicate_destinations[0], if all { u32::MAX } else { 0 }, mask);
+    } else {
+        u32::write(registers, instruction.destinations[0], &equal, mask);
     }
 }
 

@@ -21,7 +21,7 @@ pub(crate) mod combine {
 }
 
 #[inline(always)]
-fn combined(how: u32, truth: u32, predicate: u32) -> u32 {
+pub(crate) fn combined(how: u32, truth: u32, predicate: u32) -> u32 {
     match how {
         combine::AND => truth & predicate,
         combine::OR => truth | predicate,

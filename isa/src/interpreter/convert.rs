@@ -57,8 +57,16 @@ impl Scalar {
     ];
 
     /// Whether it takes a 64-bit register.
-    fn is_wide(self) -> bool {
+    pub(crate) fn is_wide(self) -> bool {
         matches!(self, Scalar::U64 | Scalar::S64 | Scalar::F64)
+    }
+
+    /// Bits of a value.
+    pub(crate) fn bits(self) -> u32 {
+        match self.integer() {
+            Some((bits, _)) => bits,
+            None => self.format().fraction + self.format().exponent + 1,
+        }
     }
 
     /// Of integers: the bits, and whether one is a sign.
@@ -156,7 +164,7 @@ impl Conversion {
         self.from as u32 | (self.to as u32) << 5 | (self.mode as u32) << 10 | flags << 13
     }
 
-    fn unpack(word: u32) -> Conversion {
+    pub(crate) fn unpack(word: u32) -> Conversion {
         let scalar = |first: u32| Scalar::ALL[(word >> first & 31) as usize % Scalar::ALL.len()];
         let flag = |place: u32| word >> (13 + place) & 1 != 0;
         Conversion {
@@ -188,7 +196,7 @@ impl Conversion {
     }
 
     /// The bits of the result, integers extended to 64 bits.
-    fn convert(&self, bits: u64, random: u32) -> u64 {
+    pub(crate) fn convert(&self, bits: u64, random: u32) -> u64 {
         let rounding = self.rounding(random);
         let value = self.value(bits);
         match self.to.integer() {

@@ -296,13 +296,13 @@ fixed_operations! {
 }
 
 /// The high word of a double, subnormals flushed: what the instructions for starting values read.
-fn high_word(value: f64) -> f64 {
+pub(crate) fn high_word(value: f64) -> f64 {
     let value = f64::from_bits(value.to_bits() & 0xffff_ffff_0000_0000);
     if value.abs() < f64::MIN_POSITIVE { f64::from_bits(value.to_bits() & (1 << 63)) } else { value }
 }
 
 /// What they return: the high word, one encoding of not-a-number.
-fn starting_value(value: f64) -> f64 {
+pub(crate) fn starting_value(value: f64) -> f64 {
     if value.is_nan() { f64::from_bits(0x7fff_ffff_0000_0000) } else { high_word(value) }
 }
 

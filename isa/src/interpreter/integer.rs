@@ -440,17 +440,15 @@ fn find_nth_set(mask: u32, base: u32, offset: i32) -> u32 {
     u32::MAX
 }
 
+/// The function of three values whose table has a bit for each of their combinations: the first value counts 4, the second 2, the third
+/// 1.
 #[inline(always)]
-fn logic3(a: u32, b: u32, c: u32, table: u32) -> u32 {
-    let mut result = 0;
-    for row in 0..8 {
-        let pick = 0u32.wrapping_sub((table >> row) & 1);
-        let a = if row & 4 != 0 { a } else { !a };
-        let b = if row & 2 != 0 { b } else { !b };
-        let c = if row & 1 != 0 { c } else { !c };
-        result |= pick & a & b & c;
-    }
-    result
+pub(crate) fn logic3(a: u32, b: u32, c: u32, table: u32) -> u32 {
+    let row = |number: u32| 0u32.wrapping_sub((table >> number) & 1);
+    // Chosen by the second value, then by the third, then by the first.
+    let by_b = |first: u32| row(first) ^ (b & (row(first) ^ row(first + 2)));
+    let by_c = |first: u32| by_b(first) ^ (c & (by_b(first) ^ by_b(first + 1)));
+    by_c(0) ^ (a & (by_c(0) ^ by_c(4)))
 }
 
 /// Modes of `prmt`.

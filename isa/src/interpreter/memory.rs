@@ -7,8 +7,8 @@ use crate::execution::{
     MemoryAccess, MemoryProblem, Space, StepContext,
 };
 use crate::execution::{LOCAL_WINDOW, PARAMETER_WINDOW, SHARED_WINDOW, WINDOW_BYTES};
-use crate::operation::{Instruction, Row, Source};
-use crate::program::{LANES, Program, lanes};
+use crate::operation::{Instruction, Row, Source, UniformAddress};
+use crate::program::{LANES, lanes};
 use crate::warp::WarpState;
 use balar_protocol::cuda::{FaultAccess, FaultCause, FaultSpace};
 
@@ -34,6 +34,9 @@ pub(super) fn read_addresses(
     addresses: &mut [u64; LANES],
 ) {
     let offset = instruction.offset as u64;
+    if instruction.memory.pairs {
+        return read_machine_addresses(instruction, registers, constants, addresses);
+    }
     if instruction.memory.short_address {
         let bases = u32::read(registers, constants, instruction.sources[0]);
         for (to, from) in addresses.iter_mut().zip(bases) {
@@ -47,18 +50,54 @@ pub(super) fn read_addresses(
     }
 }
 
+/// Reads the addresses of machine code.
+#[inline(always)]
+fn read_machine_addresses(
+    instruction: &Instruction,
+    registers: &Registers,
+    constants: &[Row],
+    addresses: &mut [u64; LANES],
+) {
+    let form = &instruction.memory;
+    let offset = instruction.offset as u64;
+    if form.short_address {
+        let bases = u32::read(registers, constants, instruction.sources[0]);
+        for (to, from) in addresses.iter_mut().zip(bases) {
+            *to = u64::from((from << form.scale).wrapping_add(offset as u32));
+        }
+    } else {
+        let bases = u64::read_pair(registers, constants, instruction.sources[0]);
+        for (to, from) in addresses.iter_mut().zip(bases) {
+            *to = from.wrapping_add(offset);
+        }
+    }
+    let uniform = Source(instruction.operand_list);
+    match form.uniform {
+        UniformAddress::None => {}
+        UniformAddress::Short => {
+            for (to, from) in addresses.iter_mut().zip(u32::read(registers, constants, uniform)) {
+                *to = u64::from((*to as u32).wrapping_add(from));
+            }
+        }
+        UniformAddress::Pair => {
+            // The general register alone has 32 bits: the offset is added to all 64.
+            let bases = u32::read(registers, constants, instruction.sources[0]);
+            let uniform = u64::read_pair(registers, constants, uniform);
+            for lane in 0..LANES {
+                let own =
+                    if form.short_address { u64::from(bases[lane]).wrapping_add(offset) } else { addresses[lane] };
+                addresses[lane] = own.wrapping_add(uniform[lane]);
+            }
+        }
+    }
+}
+
 /// Fills in the access. Of generic addresses, those that are not in the first lane's space are left for a step of their own;
 /// gives the mask of the others.
 #[inline(always)]
-pub(super) fn describe(
-    instruction: &Instruction,
-    warp: &mut WarpState,
-    constants: &[Row],
-    access: &mut MemoryAccess,
-    mask: u32,
-) -> u32 {
+pub(super) fn describe(instruction: &Instruction, warp: &WarpState, access: &mut MemoryAccess, mask: u32) -> u32 {
     let form = &instruction.memory;
-    read_addresses(instruction, &warp.registers, constants, &mut access.addresses);
+    read_addresses(instruction, &warp.registers, &warp.constants.0, &mut access.addresses);
     access.cache = form.cache;
     access.bytes = form.element_bytes * form.elements;
     access.mask = mask;
@@ -109,7 +148,6 @@ pub(super) fn problem(problem: MemoryProblem) -> Effect {
 
 #[inline(always)]
 pub(super) fn load(
-    program: &Program,
     instruction: &Instruction,
     warp: &mut WarpState,
     context: &mut StepContext,
@@ -117,7 +155,7 @@ pub(super) fn load(
     mask: u32,
 ) -> Effect {
     access.kind = AccessKind::Load;
-    let done = describe(instruction, warp, &program.constants, access, mask);
+    let done = describe(instruction, warp, access, mask);
     if mask == 0 {
         warp.control.advance();
         return Effect::Memory { deferred: false };
@@ -214,8 +252,12 @@ fn element_of(values: &LaneValues, bytes: u8, element: usize, signed: bool) -> [
 }
 
 #[inline(always)]
-fn read_element(registers: &Registers, constants: &[Row], source: Source, wide: bool) -> [u64; LANES] {
-    if wide { u64::read(registers, constants, source) } else { u32::read(registers, constants, source).map(u64::from) }
+fn read_element(registers: &Registers, constants: &[Row], source: Source, (wide, pairs): (bool, bool)) -> [u64; LANES] {
+    match (wide, pairs) {
+        (false, _) => u32::read(registers, constants, source).map(u64::from),
+        (true, false) => u64::read(registers, constants, source),
+        (true, true) => u64::read_pair(registers, constants, source),
+    }
 }
 
 /// Puts the elements of a vector, from operands `first` on, one after the other as they lie in memory.
@@ -224,7 +266,7 @@ fn gather(instruction: &Instruction, registers: &Registers, constants: &[Row], f
     let form = &instruction.memory;
     let keep = if form.element_bytes == 8 { u64::MAX } else { (1 << (8 * u32::from(form.element_bytes))) - 1 };
     if form.elements == 1 {
-        let elements = read_element(registers, constants, instruction.sources[first], form.wide[0]);
+        let elements = read_element(registers, constants, instruction.sources[first], (form.wide[0], form.pairs));
         for (to, from) in values.low.iter_mut().zip(elements) {
             *to = from & keep;
         }
@@ -233,7 +275,8 @@ fn gather(instruction: &Instruction, registers: &Registers, constants: &[Row], f
     values.low = [0; LANES];
     values.high = [0; LANES];
     for element in 0..usize::from(form.elements) {
-        let elements = read_element(registers, constants, instruction.sources[first + element], form.wide[element]);
+        let width = (form.wide[element], form.pairs);
+        let elements = read_element(registers, constants, instruction.sources[first + element], width);
         let place = element * usize::from(form.element_bytes);
         let half = if place >= 8 { &mut values.high } else { &mut values.low };
         let shift = 8 * (place % 8) as u32;
@@ -247,6 +290,9 @@ fn gather(instruction: &Instruction, registers: &Registers, constants: &[Row], f
 #[inline(always)]
 pub(crate) fn scatter(instruction: &Instruction, registers: &mut Registers, values: &LaneValues, mask: u32) {
     let form = &instruction.memory;
+    if form.pairs && form.wide[0] {
+        return u64::write_pair(registers, instruction.destinations[0], &values.low, mask);
+    }
     if form.elements == 1 {
         write_element(registers, instruction.destinations[0], form.wide[0], &values.low, mask);
         return;
@@ -257,9 +303,19 @@ pub(crate) fn scatter(instruction: &Instruction, registers: &mut Registers, valu
     }
 }
 
+/// What `ATOMS.CAST` says: whether it has stored, which it has where it found what it expected.
+fn write_success(instruction: &Instruction, registers: &mut Registers, constants: &[Row], old: &LaneValues, mask: u32) {
+    let width = (instruction.memory.wide[0], true);
+    let expected = read_element(registers, constants, instruction.sources[1], width);
+    let mut results = [0; LANES];
+    for lane in 0..LANES {
+        results[lane] = u32::from(old.low[lane] == expected[lane]);
+    }
+    u32::write(registers, instruction.destinations[0], &results, mask);
+}
+
 #[inline(always)]
 pub(super) fn store(
-    program: &Program,
     instruction: &Instruction,
     warp: &mut WarpState,
     context: &mut StepContext,
@@ -267,12 +323,12 @@ pub(super) fn store(
     mask: u32,
 ) -> Effect {
     access.kind = AccessKind::Store;
-    let done = describe(instruction, warp, &program.constants, access, mask);
+    let done = describe(instruction, warp, access, mask);
     if mask == 0 {
         warp.control.advance();
         return Effect::Memory { deferred: false };
     }
-    gather(instruction, &warp.registers, &program.constants, 1, &mut context.values.accessed);
+    gather(instruction, &warp.registers, &warp.constants.0, 1, &mut context.values.accessed);
     if access.space == Space::Parameter {
         return problem(illegal(access, done.trailing_zeros() as usize, FaultAccess::Store));
     }
@@ -285,7 +341,6 @@ pub(super) fn store(
 
 #[inline(always)]
 pub(super) fn atomic(
-    program: &Program,
     instruction: &Instruction,
     warp: &mut WarpState,
     context: &mut StepContext,
@@ -294,7 +349,7 @@ pub(super) fn atomic(
 ) -> Effect {
     let form = &instruction.memory;
     access.kind = if form.is_reduction { AccessKind::Reduction } else { AccessKind::Atomic };
-    let done = describe(instruction, warp, &program.constants, access, mask);
+    let done = describe(instruction, warp, access, mask);
     if mask == 0 {
         warp.control.advance();
         return Effect::Memory { deferred: false };
@@ -305,9 +360,9 @@ pub(super) fn atomic(
         return problem(illegal(access, done.trailing_zeros() as usize, FaultAccess::Atomic));
     }
     let elements = usize::from(form.elements);
-    gather(instruction, &warp.registers, &program.constants, 1, &mut context.values.operands);
+    gather(instruction, &warp.registers, &warp.constants.0, 1, &mut context.values.operands);
     if form.has_replacement {
-        gather(instruction, &warp.registers, &program.constants, 1 + elements, &mut context.values.replacements);
+        gather(instruction, &warp.registers, &warp.constants.0, 1 + elements, &mut context.values.replacements);
     }
     let mut function = AtomicFunction { operation: form.operation, data_type: form.data_type };
     if function.data_type == AtomicType::F32 && access.space == Space::Global {
@@ -325,7 +380,9 @@ pub(super) fn atomic(
         Err(error) => return problem(error),
     };
     let deferred = completion == AtomicCompletion::Deferred;
-    if !deferred && !form.is_reduction {
+    if form.succeeds {
+        write_success(instruction, &mut warp.registers, &warp.constants.0, &context.values.accessed, done);
+    } else if !deferred && !form.is_reduction {
         scatter(instruction, &mut warp.registers, &context.values.accessed, done);
     }
     warp.control.synchronising_step();

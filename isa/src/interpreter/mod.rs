@@ -14,6 +14,7 @@ pub(crate) mod float_forms;
 pub(crate) mod half;
 pub(crate) mod half_arithmetic;
 pub(crate) mod integer;
+pub(crate) mod machine;
 pub(crate) mod matrix;
 pub(crate) mod memory;
 pub(crate) mod movement;
@@ -26,7 +27,7 @@ pub(crate) mod video;
 
 use crate::convergence::ReductionTarget;
 use crate::execution::{BarrierArrival, BarrierKind, Effect, MemoryAccess, StepContext};
-use crate::operation::{ALL_COPIES, Instruction, Kind, counter};
+use crate::operation::{ALL_COPIES, Instruction, Kind, SINK_ROW, counter};
 use crate::program::{LANES, Program, lanes};
 use crate::warp::WarpState;
 use balar_protocol::cuda::FaultCause;
@@ -50,7 +51,7 @@ fn plain<const VERSION: usize>(program: &Program, warp: &mut WarpState) {
     let mask = warp.control.mask & warp.registers.predicate(instruction.guard, instruction.guard_flip);
     warp.executed = mask;
     if mask != 0 {
-        run_lanes::<VERSION>(program, instruction, &mut warp.registers, mask);
+        run_lanes::<VERSION>(instruction, warp, mask);
     }
     warp.control.advance();
 }
@@ -117,18 +118,18 @@ fn step<const VERSION: usize>(
     match instruction.kind {
         Kind::Lanes => {
             if mask != 0 {
-                run_lanes::<VERSION>(program, instruction, &mut warp.registers, mask);
+                run_lanes::<VERSION>(instruction, warp, mask);
             }
             warp.control.advance();
             Effect::Plain
         }
-        Kind::Load => memory::load(program, instruction, warp, context, access, mask),
-        Kind::Store => memory::store(program, instruction, warp, context, access, mask),
-        Kind::Atomic => memory::atomic(program, instruction, warp, context, access, mask),
+        Kind::Load => memory::load(instruction, warp, context, access, mask),
+        Kind::Store => memory::store(instruction, warp, context, access, mask),
+        Kind::Atomic => memory::atomic(instruction, warp, context, access, mask),
         Kind::Image(form) => texture::run(program, instruction, &form, warp, context, access, mask),
-        Kind::Copy => asynchronous::copy(program, instruction, warp, context, access, mask),
-        Kind::CopyArrive => asynchronous::arrive_after_copies(program, instruction, warp, context, access, mask),
-        Kind::BarrierTest => asynchronous::test(program, instruction, warp, context, access, mask),
+        Kind::Copy => asynchronous::copy(instruction, warp, context, access, mask),
+        Kind::CopyArrive => asynchronous::arrive_after_copies(instruction, warp, context, access, mask),
+        Kind::BarrierTest => asynchronous::test(instruction, warp, context, access, mask),
         Kind::CopyCommit | Kind::CopyWait => {
             warp.control.advance();
             match instruction.immediate {
@@ -148,7 +149,7 @@ fn step<const VERSION: usize>(
         Kind::StackAllocate => call::stack_allocate(program, instruction, warp, mask),
         Kind::StackSave => call::stack_save(program, instruction, warp, mask),
         Kind::StackRestore => call::stack_restore(program, instruction, warp, mask),
-        Kind::System(system) => call::system(program, instruction, warp, context, system, mask),
+        Kind::System(system) => call::system(instruction, warp, context, system, mask),
         Kind::Exit => {
             warp.control.exit(mask);
             Effect::Exit { mask }
@@ -159,9 +160,9 @@ fn step<const VERSION: usize>(
                 return Effect::Plain;
             }
             let members =
-                u32::read(&warp.registers, &program.constants, instruction.sources[3])[mask.trailing_zeros() as usize];
+                u32::read(&warp.registers, &warp.constants.0, instruction.sources[3])[mask.trailing_zeros() as usize];
             if let Some(together) = warp.control.gather(mask, members, true) {
-                run_lanes::<VERSION>(program, instruction, &mut warp.registers, together);
+                run_lanes::<VERSION>(instruction, warp, together);
                 warp.control.scatter();
             }
             Effect::Plain
@@ -172,7 +173,7 @@ fn step<const VERSION: usize>(
                 return Effect::Plain;
             }
             let members =
-                u32::read(&warp.registers, &program.constants, instruction.sources[3])[mask.trailing_zeros() as usize];
+                u32::read(&warp.registers, &warp.constants.0, instruction.sources[3])[mask.trailing_zeros() as usize];
             if warp.control.gather(mask, members, false).is_some() {
                 warp.control.scatter();
             }
@@ -189,8 +190,8 @@ fn step<const VERSION: usize>(
                 warp.control.advance();
                 return Effect::Plain;
             }
-            let barrier = u32::read(&warp.registers, &program.constants, instruction.sources[0])[first];
-            let threads = u32::read(&warp.registers, &program.constants, instruction.sources[1])[first];
+            let barrier = u32::read(&warp.registers, &warp.constants.0, instruction.sources[0])[first];
+            let threads = u32::read(&warp.registers, &warp.constants.0, instruction.sources[1])[first];
             if barrier >= 16 {
                 let cause = FaultCause::Unsupported(format!("barrier {barrier} of 16"));
                 return Effect::Fault { lane: first as u8, cause };
@@ -198,6 +199,9 @@ fn step<const VERSION: usize>(
             let predicate = warp.registers.predicate(instruction.predicate_sources[0], instruction.predicate_flips[0]);
             let target = match kind {
                 BarrierKind::ReducePopulation => ReductionTarget::Row(instruction.destinations[0]),
+                BarrierKind::ReduceAnd | BarrierKind::ReduceOr if instruction.destinations[0] != SINK_ROW => {
+                    ReductionTarget::Row(instruction.destinations[0])
+                }
                 BarrierKind::ReduceAnd | BarrierKind::ReduceOr => {
                     ReductionTarget::Predicate(instruction.predicate_destinations[0])
                 }
@@ -216,11 +220,12 @@ fn step<const VERSION: usize>(
                 warp.control.advance();
                 return Effect::Plain;
             }
-            let nanoseconds = u32::read(&warp.registers, &program.constants, instruction.sources[0]);
+            let nanoseconds = u32::read(&warp.registers, &warp.constants.0, instruction.sources[0]);
             let longest = lanes(mask).map(|lane| nanoseconds[lane]).max();
             warp.control.advance();
             Effect::Sleep(longest.unwrap_or(0))
         }
+        Kind::Convergence(kind) => machine::control::converge(kind, program, instruction, warp, mask),
         Kind::Trap => {
             if mask == 0 {
                 warp.control.advance();
@@ -232,10 +237,10 @@ fn step<const VERSION: usize>(
 }
 
 #[inline(always)]
-fn run_lanes<const VERSION: usize>(program: &Program, instruction: &Instruction, registers: &mut Registers, mask: u32) {
+fn run_lanes<const VERSION: usize>(instruction: &Instruction, warp: &mut WarpState, mask: u32) {
     // SAFETY: the instruction, the registers and the constants are of one decoded program; version 1 is only reached through
     // `step_vectorised` and `plain`, which are handed out after a check of the processor's features.
-    unsafe { instruction.functions[VERSION](instruction, registers, &program.constants, mask) }
+    unsafe { instruction.functions[VERSION](instruction, &mut warp.registers, &warp.constants.0, mask) }
 }
 
 fn read_counter(instruction: &Instruction, registers: &mut Registers, context: &StepContext, mask: u32) {
@@ -247,5 +252,8 @@ fn read_counter(instruction: &Instruction, registers: &mut Registers, context: &
         counter::TIMER_HIGH => (context.nanoseconds >> 32, false),
         _ => (context.nanoseconds, true),
     };
+    if wide && instruction.memory.pairs {
+        return u64::write_pair(registers, instruction.destinations[0], &[value; LANES], mask);
+    }
     bodies::write_element(registers, instruction.destinations[0], wide, &[value; LANES], mask);
 }

@@ -96,6 +96,16 @@ pub(crate) trait Lane: Copy {
     fn read(registers: &Registers, constants: &[Row], source: Source) -> [Self; LANES];
     /// Writes the lanes of a mask.
     fn write(registers: &mut Registers, destination: u16, values: &[Self; LANES], mask: u32);
+    /// As [`Self::read`], of machine code: the halves of 64-bit values are registers of their own, a row each.
+    #[inline(always)]
+    fn read_pair(registers: &Registers, constants: &[Row], source: Source) -> [Self; LANES] {
+        Self::read(registers, constants, source)
+    }
+    /// As [`Self::write`], of machine code.
+    #[inline(always)]
+    fn write_pair(registers: &mut Registers, destination: u16, values: &[Self; LANES], mask: u32) {
+        Self::write(registers, destination, values, mask);
+    }
 }
 
 #[inline(always)]
@@ -155,8 +165,39 @@ macro_rules! each_lane {
 }
 pub(crate) use each_lane;
 
+#[inline(always)]
+fn read_halves(registers: &Registers, constants: &[Row], source: Source) -> [u64; LANES] {
+    let rows = registers.source(constants, source, 2);
+    let mut values = [0; LANES];
+    for lane in 0..LANES {
+        values[lane] = u64::from(rows[0].0[lane]) | u64::from(rows[1].0[lane]) << 32;
+    }
+    values
+}
+
+#[inline(always)]
+fn write_halves(registers: &mut Registers, destination: u16, values: &[u64; LANES], mask: u32) {
+    write32(registers, destination, &each_lane!(values, |value| value as u32), mask);
+    write32(registers, destination + 1, &each_lane!(values, |value| (value >> 32) as u32), mask);
+}
+
 macro_rules! lane {
     ($type:ty, $read:ident, $write:ident, |$from:ident| $load:expr, |$to:ident| $store:expr) => {
+        lane!($type, $read, $write, |$from| $load, |$to| $store, {});
+    };
+    ($type:ty, |$from:ident| $load:expr, |$to:ident| $store:expr) => {
+        lane!($type, read64, write64, |$from| $load, |$to| $store, {
+            #[inline(always)]
+            fn read_pair(registers: &Registers, constants: &[Row], source: Source) -> [Self; LANES] {
+                each_lane!(read_halves(registers, constants, source), |$from| $load)
+            }
+            #[inline(always)]
+            fn write_pair(registers: &mut Registers, destination: u16, values: &[Self; LANES], mask: u32) {
+                write_halves(registers, destination, &each_lane!(values, |$to| $store), mask);
+            }
+        });
+    };
+    ($type:ty, $read:ident, $write:ident, |$from:ident| $load:expr, |$to:ident| $store:expr, {$($pair:item)*}) => {
         impl Lane for $type {
             const ZERO: Self = 0 as $type;
             #[inline(always)]
@@ -167,6 +208,7 @@ macro_rules! lane {
             fn write(registers: &mut Registers, destination: u16, values: &[Self; LANES], mask: u32) {
                 $write(registers, destination, &each_lane!(values, |$to| $store), mask);
             }
+            $($pair)*
         }
     };
 }
@@ -177,9 +219,9 @@ lane!(i16, read32, write32, |from| from as i16, |to| u32::from(to as u16));
 lane!(u32, read32, write32, |from| from, |to| to);
 lane!(i32, read32, write32, |from| from as i32, |to| to as u32);
 lane!(f32, read32, write32, |from| f32::from_bits(from), |to| to.to_bits());
-lane!(u64, read64, write64, |from| from, |to| to);
-lane!(i64, read64, write64, |from| from as i64, |to| to as u64);
-lane!(f64, read64, write64, |from| f64::from_bits(from), |to| to.to_bits());
+lane!(u64, |from| from, |to| to);
+lane!(i64, |from| from as i64, |to| to as u64);
+lane!(f64, |from| f64::from_bits(from), |to| to.to_bits());
 
 /// No operand.
 impl Lane for () {

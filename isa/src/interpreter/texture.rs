@@ -82,7 +82,7 @@ impl Operands<'_> {
     }
 
     fn source<T: Lane>(&self, warp: &WarpState, index: usize) -> [T; LANES] {
-        T::read(&warp.registers, &self.program.constants, Source(self.place(self.destinations + index)))
+        T::read(&warp.registers, &warp.constants.0, Source(self.place(self.destinations + index)))
     }
 
     fn coordinates(&self, warp: &WarpState, geometry: Geometry) -> [[u32; 4]; LANES] {

@@ -63,6 +63,11 @@ impl Encoding {
         Encoding { since, ..self }
     }
 
+    /// Is its guard a uniform predicate?
+    pub fn has_uniform_guard(&self) -> bool {
+        self.has_uniform_guard
+    }
+
     /// Is a word of one of its codes an instruction of this encoding? Every bit has to be accounted for, and every modifier has to be
     /// one that exists.
     pub fn accepts(&self, word: Word) -> bool {

@@ -13,7 +13,9 @@ mod table;
 mod word;
 
 pub use encoding::Encoding;
+pub(crate) use encoding::{Place, Role, UNIFORM_FLAG};
 pub use instruction::Instruction;
+pub(crate) use instruction::{ZERO_REGISTER, ZERO_UNIFORM_REGISTER};
 pub use opcode::Opcode;
 pub use word::{ControlWord, Field, Word};
 

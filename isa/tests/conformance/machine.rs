@@ -2,6 +2,7 @@
 
 use balar_isa::execution::*;
 use balar_isa::interpreter::{StepFunction, portable_step_function, step_function};
+use balar_isa::machine::{LaunchConstants, LaunchFacts};
 use balar_isa::module::PtxModule;
 use balar_isa::program::{LANES, Program, lanes};
 use balar_isa::texture::Image;
@@ -111,7 +112,7 @@ impl Execution {
             local_bytes,
             images: images.to_vec(),
         };
-        let shape = WarpShape {
+        let mut shape = WarpShape {
             block: [threads, 1, 1],
             grid: [1, 1, 1],
             cta: [0, 0, 0],
@@ -125,7 +126,12 @@ impl Execution {
             shared_bytes: program.resources().shared_bytes,
             grid_workspace: 0,
             parameters: Arc::from(parameters),
+            constants: LaunchConstants::default(),
         };
+        let facts = LaunchFacts { block: [threads, 1, 1], grid: [1; 3], parameters, grid_workspace: 0 };
+        shape.constants = program.launch_constants(&facts, |address, bytes| {
+            bytes.copy_from_slice(&machine.global[address as usize..][..bytes.len()]);
+        });
         let warp = WarpState::new(program, shape);
         Execution { machine, warp, access: MemoryAccess::default(), arrived: 0, cycle: 0 }
     }
@@ -161,7 +167,7 @@ impl Execution {
                     function.update(&mut machine.shared[place..place + 8], 1, 0);
                 }
             }
-            Effect::Fault { cause, .. } => panic!("{cause} at {}", program.position(pc).text),
+            Effect::Fault { cause, .. } => panic!("{cause} at {}", program.describe(pc)),
             _ => {}
         }
         true

@@ -11,6 +11,7 @@ use super::warps::wheel::members;
 use crate::catalogue::SmResources;
 use crate::engine::Inbox;
 use crate::memory::LoggedKind;
+use balar_isa::machine::LaunchFacts;
 use balar_isa::program::Program;
 use balar_protocol::Payload;
 use balar_protocol::cta::{CtaLaunch, CtaMessage};
@@ -38,7 +39,15 @@ impl Sm {
             self.configure_l1(launch);
         }
         let place = Place { sm: self.wiring.index, sm_count: self.wiring.sm_count, slot };
-        let warps = self.state.warps.place(launch, &program, place, cta);
+        let constants = match self.state.warps.constants_of(launch.id) {
+            Some(known) => known.clone(),
+            None => {
+                let KernelLaunch { block, grid, parameters, grid_workspace, .. } = &**launch;
+                let facts = LaunchFacts { block: *block, grid: *grid, parameters, grid_workspace: *grid_workspace };
+                program.launch_constants(&facts, |address, bytes| step.view.read(address, bytes))
+            }
+        };
+        let warps = self.state.warps.place(launch, &program, place, cta, constants);
         self.state.warps.begin(warps, cycle);
         for warp in members(warps) {
             self.schedule(warp, cycle + self.specification.cta_start_latency, step);

@@ -82,7 +82,8 @@ impl Sm {
             let issued = front_end.issue(&self.specification.front_end, sub_core, warp, class, cycle);
             slot.issue(counters, cycle, u64::from(class.passes));
             readiness.issued(program, timing, Ready::at(issued.result, Stall::Wait));
-            self.schedule_resident(warp, issued.next, step);
+            let next = issued.next.max(cycle + u64::from(timing.control.stall));
+            self.schedule_resident(warp, next, step);
         } else {
             match self.execute_with_effect(warp, sub_core, step) {
                 Some(next) => self.schedule(warp, next, step),
@@ -98,14 +99,21 @@ impl Sm {
         let cycle = step.now.cycle;
         let (program, state, _) = self.state.warps.context(warp).parts();
         let pc = state.pc();
-        let class = Class::of(program.timing(pc));
+        let timing = program.timing(pc);
+        let (class, control) = (Class::of(timing), timing.control);
         let effect = self.step_warp(warp, cycle, step);
         if matches!(effect, Effect::Retry) {
             self.state.warps.wait_for_value(warp, self.execution.blocked_by, cycle);
             return None;
         }
-        let issued = self.state.front_end.issue(&self.specification.front_end, sub_core, warp, class, cycle);
+        let mut issued = self.state.front_end.issue(&self.specification.front_end, sub_core, warp, class, cycle);
+        issued.next = issued.next.max(cycle + u64::from(control.stall));
         self.state.warps.issue(warp, cycle, u64::from(class.passes));
+        if control.read_barrier != 0 {
+            let read = Ready::at(cycle + self.specification.operand_read_latency, Stall::ShortScoreboard);
+            let (program, _, readiness) = self.state.warps.context(warp).parts();
+            readiness.operands_read(program.timing(pc), read);
+        }
         match effect {
             Effect::Plain => {
                 let stall = if class.latency == LatencyClass::Exchange {
@@ -122,7 +130,7 @@ impl Sm {
                 cta.counters.branches_divergent += u64::from(divergent);
                 cta.counters.branches_uniform += u64::from(!divergent);
                 slot.stall = Stall::BranchResolve;
-                Some(cycle + issued.latency.max(1))
+                Some(issued.next.max(cycle + issued.latency))
             }
             Effect::Memory { .. } => {
                 self.access(warp, pc, step);

@@ -157,6 +157,8 @@ crate::parameters! {
         initiation_intervals: InitiationIntervals,
         /// cycles from a CTA's arrival to its first instruction
         cta_start_latency: u32,
+        /// machine code: cycles from the issue of an access until its registers are read, and may be written again
+        operand_read_latency: u32 = "11",
         /// capacity of the instruction cache; without any, code is always there
         instruction_cache: Bytes = "\"128 KiB\"",
         /// bytes of an instruction of the GPU's own code

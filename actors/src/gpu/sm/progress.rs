@@ -32,6 +32,7 @@ pub(super) struct Specification {
     pub(super) pipe: PipeSpecification,
     pub(super) barrier_latency: u64,
     pub(super) cta_start_latency: u64,
+    pub(super) operand_read_latency: u64,
     pub(super) registers: u64,
     pub(super) unified_memory: u64,
     pub(super) cta_slots: u64,
@@ -112,6 +113,7 @@ impl Sm {
                 pipe: PipeSpecification::new(parameters),
                 barrier_latency: u64::from(parameters.latencies.barrier.max(1)),
                 cta_start_latency: u64::from(parameters.cta_start_latency),
+                operand_read_latency: u64::from(parameters.operand_read_latency),
                 registers: u64::from(parameters.registers),
                 unified_memory: parameters.unified_memory.0,
                 cta_slots: u64::from(parameters.ctas),
@@ -179,14 +181,13 @@ impl Sm {
         let program = context.program();
         let thread = slot.warp_in_cta * 32 + u32::from(lane);
         let [x, y, _] = launch.block;
-        let position = program.position(pc);
         let fault = KernelFault {
             cause,
             kernel: launch.name.clone(),
             launch: launch.id,
             cta: cta.cta,
             thread: [thread % x, thread / x % y, thread / x / y],
-            instruction: format!("{}:{}: {}", program.file_name(pc), position.line, position.text),
+            instruction: program.describe(pc),
         };
         self.end_cta(number, Some(fault), cycle, out);
     }

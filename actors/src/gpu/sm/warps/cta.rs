@@ -2,8 +2,9 @@
 
 use super::wheel::WarpSet;
 use balar_isa::execution::{BarrierArrival, BarrierKind};
+use balar_isa::machine::LaunchConstants;
 use balar_protocol::ContextId;
-use balar_protocol::cuda::KernelLaunch;
+use balar_protocol::cuda::{KernelLaunch, LaunchId};
 use balar_protocol::statistics::KernelCounters;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -36,6 +37,10 @@ pub struct CtaSlot {
     pub live_warps: u32,
     /// Threads that have not ended.
     pub live_threads: u32,
+    /// The launch's constants.
+    pub constants: LaunchConstants,
+    /// Of which launch these are; they stay when the CTA has ended.
+    pub constants_of: Option<LaunchId>,
     /// Shared memory.
     pub shared: Vec<u8>,
     /// What it has done so far.
@@ -66,6 +71,7 @@ impl CtaSlot {
         self.warps = 0;
         self.cta = cta;
         self.context = launch.context;
+        self.constants_of = Some(launch.id);
         self.launch = Some(launch);
     }
 

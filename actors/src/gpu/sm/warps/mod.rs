@@ -14,6 +14,7 @@ use super::lane_memory;
 use crate::engine::state::{CodeSource, StateError, complete_launch};
 use crate::slab::Slab;
 use balar_isa::execution::BarrierArrival;
+use balar_isa::machine::LaunchConstants;
 use balar_isa::program::{Pipe, Program};
 use balar_isa::warp::{WarpShape, WarpState};
 use balar_protocol::cuda::{KernelLaunch, LaunchId};
@@ -371,9 +372,11 @@ impl Warps {
         program: &Arc<Program>,
         place: Place,
         cta: [u32; 3],
+        constants: LaunchConstants,
     ) -> WarpSet {
         let Place { sm, sm_count, slot } = place;
         self.ctas[usize::from(slot)].start(Arc::clone(launch), cta);
+        self.ctas[usize::from(slot)].constants = constants.clone();
         let warps = launch.warps_per_cta();
         let mut placed = 0;
         let mut free = 0;
@@ -391,6 +394,7 @@ impl Warps {
             shared_bytes: launch.shared_bytes,
             grid_workspace: launch.grid_workspace,
             parameters: Arc::clone(&launch.parameters),
+            constants,
         };
         for warp_in_cta in 0..warps {
             while free < self.warps.len() && self.warps[free].status != Status::Empty {
@@ -414,6 +418,12 @@ impl Warps {
         }
         self.ctas[usize::from(slot)].warps = placed;
         placed
+    }
+
+    /// The constants of a launch, where a CTA of it has been here since another launch took its slot.
+    pub fn constants_of(&self, launch: LaunchId) -> Option<&LaunchConstants> {
+        let known = self.ctas.iter().find(|cta| cta.constants_of == Some(launch));
+        known.map(|cta| &cta.constants)
     }
 
     /// The warps of a CTA begin in `cycle`.
@@ -603,6 +613,9 @@ impl Warps {
                 let unknown = StateError::UnknownCode(warp.program_id);
                 let code = codes.code(warp.program_id).ok_or(unknown.clone())?;
                 context.program = Some(code.program().ok_or(unknown)?);
+                if let Some(state) = &mut context.state {
+                    state.attach(&self.ctas[usize::from(warp.cta)].constants);
+                }
             }
         }
         Ok(())

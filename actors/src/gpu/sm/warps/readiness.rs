@@ -1,10 +1,10 @@
 //! What makes an instruction ready: an exchangeable rule, one for each warp.
 //!
-//! PTX has a scoreboard. Machine code carries control words, which count cycles and name barriers: another variant, that finds both in
-//! the instruction's [`Timing`].
+//! PTX has a scoreboard of registers. Machine code carries control words, which count cycles and name scoreboards of their own, six a
+//! warp: an instruction takes one until its result is written or its operands are read, and others wait until it is free.
 
 use crate::gpu::sm::counters::Stall;
-use balar_isa::program::{Program, Timing};
+use balar_isa::program::{Program, SCOREBOARDS, Timing};
 use serde::{Deserialize, Serialize};
 
 /// From when on, with why not before in the low bits, so that the later of two is the larger number.
@@ -44,6 +44,17 @@ impl Ready {
 pub enum Readiness {
     /// When each register and predicate can be read and written.
     Scoreboard(Vec<Ready>),
+    /// When each of the scoreboards that control words name is free.
+    ControlWords([Scoreboard; SCOREBOARDS]),
+}
+
+/// A scoreboard that control words name.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+pub struct Scoreboard {
+    /// When those that hold it and whose time is known have let go of it.
+    free: Ready,
+    /// Those that hold it until an answer of the memory system comes.
+    pending: u16,
 }
 
 impl Default for Readiness {
@@ -55,15 +66,26 @@ impl Default for Readiness {
 impl Readiness {
     /// A warp begins to run this program.
     pub fn start(&mut self, program: &Program) {
-        let Readiness::Scoreboard(entries) = self;
-        entries.clear();
-        entries.resize(program.scoreboard_size(), Ready::default());
+        if program.is_machine_code() {
+            *self = Readiness::ControlWords(Default::default());
+            return;
+        }
+        if !matches!(self, Readiness::Scoreboard(_)) {
+            *self = Readiness::default();
+        }
+        if let Readiness::Scoreboard(entries) = self {
+            entries.clear();
+            entries.resize(program.scoreboard_size(), Ready::default());
+        }
     }
 
     /// When an instruction can issue; [`Ready::PENDING`] where that follows from an answer that is not there yet.
     #[inline]
     pub fn issue_cycle(&self, program: &Program, timing: &Timing) -> Ready {
-        let Readiness::Scoreboard(entries) = self;
+        let entries = match self {
+            Readiness::Scoreboard(entries) => entries,
+            Readiness::ControlWords(scoreboards) => return scoreboards_free(scoreboards, timing.control.wait_mask),
+        };
         let dependencies = &timing.dependencies;
         let latest = |ready: Ready, &register: &u16| ready.max(entries[usize::from(register)]);
         let ready = dependencies.waits.iter().fold(Ready::default(), latest);
@@ -76,7 +98,19 @@ impl Readiness {
     /// An instruction has issued: its results can be read from `results` on, which may be [`Ready::PENDING`].
     #[inline]
     pub fn issued(&mut self, program: &Program, timing: &Timing, results: Ready) {
-        let Readiness::Scoreboard(entries) = self;
+        let entries = match self {
+            Readiness::Scoreboard(entries) => entries,
+            Readiness::ControlWords(scoreboards) => {
+                for scoreboard in held(scoreboards, timing.control.write_barrier) {
+                    if results == Ready::PENDING {
+                        scoreboard.pending += 1;
+                    } else {
+                        scoreboard.free = scoreboard.free.max(results);
+                    }
+                }
+                return;
+            }
+        };
         let dependencies = &timing.dependencies;
         for &register in &dependencies.writes {
             entries[usize::from(register)] = results;
@@ -91,8 +125,47 @@ impl Readiness {
     /// What was pending for an instruction has come: its results can be read from `results` on.
     #[inline]
     pub fn completed(&mut self, program: &Program, timing: &Timing, results: Ready) {
+        if let Readiness::ControlWords(scoreboards) = self {
+            for scoreboard in held(scoreboards, timing.control.write_barrier) {
+                scoreboard.pending = scoreboard.pending.saturating_sub(1);
+                scoreboard.free = scoreboard.free.max(results);
+            }
+            return;
+        }
         self.issued(program, timing, results);
     }
+
+    /// The operands of an instruction that has issued are read in a cycle: what it wrote them from can be written again.
+    #[inline]
+    pub fn operands_read(&mut self, timing: &Timing, read: Ready) {
+        if let Readiness::ControlWords(scoreboards) = self {
+            for scoreboard in held(scoreboards, timing.control.read_barrier) {
+                scoreboard.free = scoreboard.free.max(read);
+            }
+        }
+    }
+}
+
+/// The scoreboards of a mask.
+#[inline]
+fn held(scoreboards: &mut [Scoreboard; SCOREBOARDS], mask: u8) -> impl Iterator<Item = &mut Scoreboard> {
+    scoreboards.iter_mut().enumerate().filter(move |(number, _)| mask >> number & 1 != 0).map(|(_, held)| held)
+}
+
+/// When all scoreboards of a mask are free.
+#[inline]
+fn scoreboards_free(scoreboards: &[Scoreboard; SCOREBOARDS], mask: u8) -> Ready {
+    let mut ready = Ready::default();
+    let mut rest = mask;
+    while rest != 0 {
+        let scoreboard = &scoreboards[rest.trailing_zeros() as usize % SCOREBOARDS];
+        rest &= rest - 1;
+        if scoreboard.pending != 0 {
+            return Ready::PENDING;
+        }
+        ready = ready.max(scoreboard.free);
+    }
+    ready
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 use super::*;
 use balar_isa::execution::BarrierKind;
+use balar_isa::machine::LaunchConstants;
 use balar_isa::module::PtxModule;
 use balar_protocol::cuda::{Code, ProgramId};
 
@@ -37,7 +38,7 @@ fn three_warps() -> Warps {
     let program = program("mov.u32 %r1, 1;");
     let mut warps = Warps::new(8, 2);
     let place = Place { sm: 0, sm_count: 1, slot: 1 };
-    let placed = warps.place(&launch(&program, 96), &program, place, [0; 3]);
+    let placed = warps.place(&launch(&program, 96), &program, place, [0; 3], LaunchConstants::default());
     assert_eq!(placed, 0b111);
     warps.advance_to(100);
     warps.begin(placed, 100);
@@ -153,7 +154,7 @@ fn the_barrier_of_a_cta_releases_the_warps_that_wait_at_it() {
     let program = program("bar.sync 0; mov.u32 %r1, 1;");
     let mut warps = Warps::new(4, 1);
     let place = Place { sm: 0, sm_count: 1, slot: 0 };
-    let placed = warps.place(&launch(&program, 64), &program, place, [0; 3]);
+    let placed = warps.place(&launch(&program, 64), &program, place, [0; 3], LaunchConstants::default());
     warps.begin(placed, 0);
     let arrival = BarrierArrival { barrier: 0, kind: BarrierKind::Sync, threads: None, mask: u32::MAX, predicate: 0 };
     assert_eq!(warps.arrive(0, &arrival), None);
@@ -169,12 +170,18 @@ fn younger_warps_know_the_older_ones() {
     let mut warps = Warps::new(4, 4);
     for slot in 0..3 {
         let place = Place { sm: 0, sm_count: 1, slot };
-        let placed = warps.place(&launch(&program, 32), &program, place, [0; 3]);
+        let placed = warps.place(&launch(&program, 32), &program, place, [0; 3], LaunchConstants::default());
         warps.begin(placed, 0);
     }
     warps.retire(0, 5);
     // Slot 0 is taken again, by the youngest.
-    warps.place(&launch(&program, 32), &program, Place { sm: 0, sm_count: 1, slot: 3 }, [0; 3]);
+    warps.place(
+        &launch(&program, 32),
+        &program,
+        Place { sm: 0, sm_count: 1, slot: 3 },
+        [0; 3],
+        LaunchConstants::default(),
+    );
     let older = [0, 1, 2].map(|warp| warps.older()[warp] & 0b111);
     assert_eq!(older, [0b110, 0b000, 0b010]);
 }

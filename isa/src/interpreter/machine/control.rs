@@ -1,0 +1,74 @@
+//! Branches, convergence and jumps of machine code.
+
+use crate::execution::Effect;
+use crate::interpreter::registers::Lane;
+use crate::machine::CODE_WINDOW;
+use crate::operation::{ConvergenceKind, Instruction};
+use crate::program::{LANES, Program, lanes};
+use crate::sass::INSTRUCTION_BYTES;
+use crate::warp::WarpState;
+use balar_protocol::cuda::FaultCause;
+
+/// What an instruction does to where the lanes of its warp are. `immediate` is the number of the convergence barrier.
+pub(crate) fn converge(
+    kind: ConvergenceKind,
+    program: &Program,
+    instruction: &Instruction,
+    warp: &mut WarpState,
+    mask: u32,
+) -> Effect {
+    let barrier = instruction.immediate as u8;
+    let control = &mut warp.control;
+    match kind {
+        ConvergenceKind::Jump => return jump(program, instruction, warp, mask),
+        ConvergenceKind::BranchIfDiverged | ConvergenceKind::BranchIfConverged => {
+            let is_together = control.mask == control.live;
+            let taken = if is_together == (kind == ConvergenceKind::BranchIfConverged) { mask } else { 0 };
+            let divergent = control.branch(instruction.target, instruction.reconvergence, taken);
+            return Effect::Branch { divergent };
+        }
+        _ if mask == 0 => control.advance(),
+        ConvergenceKind::Begin => control.begin_region(barrier, mask),
+        ConvergenceKind::Leave => control.leave_region(barrier, mask),
+        ConvergenceKind::Meet => {
+            control.meet_at_barrier(barrier, mask);
+        }
+        ConvergenceKind::Yield => control.yield_turn(),
+        ConvergenceKind::Read | ConvergenceKind::ReadAndClear => {
+            let values = control.participants(barrier);
+            if kind == ConvergenceKind::ReadAndClear {
+                control.set_participants(barrier, &[0; LANES], mask);
+            }
+            control.advance();
+            u32::write(&mut warp.registers, instruction.destinations[0], &values, mask);
+        }
+        ConvergenceKind::Write => {
+            let values = u32::read(&warp.registers, &warp.constants.0, instruction.sources[0]);
+            control.set_participants(barrier, &values, mask);
+            control.advance();
+        }
+    }
+    Effect::Plain
+}
+
+/// Each lane goes to the address that a register has: `offset` is added to it.
+fn jump(program: &Program, instruction: &Instruction, warp: &mut WarpState, mask: u32) -> Effect {
+    let addresses = u64::read_pair(&warp.registers, &warp.constants.0, instruction.sources[0]);
+    let mut targets = [0; LANES];
+    for lane in lanes(mask) {
+        let address = addresses[lane].wrapping_add(instruction.offset as u64);
+        let place = address.wrapping_sub(CODE_WINDOW);
+        let index = place / INSTRUCTION_BYTES as u64;
+        let system = program.system_entry(address);
+        let inside = place % INSTRUCTION_BYTES as u64 == 0 && index < program.len() as u64;
+        targets[lane] = match system {
+            Some(entry) => entry,
+            None if inside => index as u32,
+            None => {
+                let cause = format!("no code is at address {address:#x}");
+                return Effect::Fault { lane: lane as u8, cause: FaultCause::InvalidTarget(cause) };
+            }
+        };
+    }
+    Effect::Branch { divergent: warp.control.branch_many(&targets, instruction.reconvergence, mask) }
+}

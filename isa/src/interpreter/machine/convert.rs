@@ -1,0 +1,37 @@
+//! Conversions of machine code, whose source may be a part of a register, with a sign.
+
+use super::sign::{sign, sign_of};
+use crate::interpreter::bodies::Body;
+use crate::interpreter::convert::Conversion;
+use crate::interpreter::registers::{Lane, Registers};
+use crate::operation::{Instruction, Row};
+use crate::program::LANES;
+
+/// Any conversion: the immediate is a packed [`Conversion`], `offset` the first bit of the source's part.
+pub(crate) struct ConvertPart;
+
+impl Body for ConvertPart {
+    #[inline(always)]
+    fn run(instruction: &Instruction, registers: &mut Registers, constants: &[Row], mask: u32) {
+        let conversion = Conversion::unpack(instruction.immediate);
+        let sources: [u64; LANES] = if conversion.from.is_wide() {
+            u64::read_pair(registers, constants, instruction.sources[0])
+        } else {
+            u32::read(registers, constants, instruction.sources[0]).map(u64::from)
+        };
+        let sign = sign_of(instruction.signs, 0);
+        let top = 1u64 << (conversion.from.bits() - 1);
+        let keep = if sign & sign::ABSOLUTE != 0 { !top } else { u64::MAX };
+        let flip = if sign & sign::NEGATE != 0 { top } else { 0 };
+        let mut results = [0; LANES];
+        for lane in 0..LANES {
+            let bits = (sources[lane] >> instruction.offset) & keep ^ flip;
+            results[lane] = conversion.convert(bits, 0);
+        }
+        if conversion.to.is_wide() {
+            u64::write_pair(registers, instruction.destinations[0], &results, mask);
+        } else {
+            u32::write(registers, instruction.destinations[0], &results.map(|value| value as u32), mask);
+        }
+    }
+}

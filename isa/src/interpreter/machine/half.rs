@@ -1,0 +1,156 @@
+//! Half precision of machine code: each source with a choice of its halves and a sign.
+
+use super::sign::{sign, sign_of};
+use crate::interpreter::bodies::Body;
+use crate::interpreter::compare::combined;
+use crate::interpreter::float::{canonical, flush, saturate};
+use crate::interpreter::half_arithmetic::{F16, Format, half_mode};
+use crate::interpreter::registers::{Lane, Registers};
+use crate::operation::{Instruction, Row};
+use crate::program::LANES;
+
+/// What of a source is used.
+pub(crate) mod halves {
+    /// Its two halves.
+    pub const BOTH: u32 = 0;
+    /// All of it, a single.
+    pub const SINGLE: u32 = 1;
+    /// The lower half twice.
+    pub const LOW: u32 = 2;
+    /// The upper half twice.
+    pub const HIGH: u32 = 3;
+    /// Where that of source `n` stands in the immediate: from this bit plus 2 `n` on. Below is a
+    /// [`half_mode`](crate::interpreter::half_arithmetic::half_mode).
+    pub const SHIFT: u32 = 8;
+    /// The result is a single, of the lower halves.
+    pub const SINGLE_RESULT: u32 = 1 << 16;
+    /// Comparisons: the first predicate is true where both halves' are.
+    pub const AND: u32 = 1 << 17;
+    /// Comparisons: 1.0 where true, in place of all ones.
+    pub const ONE: u32 = 1 << 18;
+}
+
+/// What an instruction computes of up to three values.
+pub(crate) mod operation {
+    pub const ADD: u8 = 0;
+    pub const MULTIPLY: u8 = 1;
+    pub const FUSED: u8 = 2;
+}
+
+#[inline(always)]
+fn value(bits: u32, part: u32, choice: u32, sign: u8, flushes: bool) -> f32 {
+    let from_half = |half: u16| {
+        let is_subnormal = half & 0x7fff < F16::SMALLEST;
+        F16::widen(if flushes && is_subnormal { half & 0x8000 } else { half })
+    };
+    let value = match choice {
+        halves::SINGLE => f32::from_bits(bits),
+        halves::LOW => from_half(bits as u16),
+        halves::HIGH => from_half((bits >> 16) as u16),
+        _ => from_half((bits >> (16 * part)) as u16),
+    };
+    let value = if sign & sign::ABSOLUTE != 0 { value.abs() } else { value };
+    if sign & sign::NEGATE != 0 { -value } else { value }
+}
+
+/// `HADD2`, `HMUL2` and `HFMA2` in all their forms.
+pub(crate) struct HalfArithmetic<const OPERATION: u8>;
+
+impl<const OPERATION: u8> Body for HalfArithmetic<OPERATION> {
+    #[inline(always)]
+    fn run(instruction: &Instruction, registers: &mut Registers, constants: &[Row], mask: u32) {
+        let rows = [0, 1, 2].map(|source| u32::read(registers, constants, instruction.sources[source]));
+        let flags = instruction.immediate;
+        let flushes = flags & half_mode::FLUSH != 0;
+        let saturates = flags & half_mode::SATURATE != 0;
+        let is_single = flags & halves::SINGLE_RESULT != 0;
+        let mut result = [0; LANES];
+        for lane in 0..LANES {
+            let compute = |part: u32| {
+                let [a, b, c] = [0, 1, 2].map(|source| {
+                    let choice = flags >> (halves::SHIFT + 2 * source as u32) & 3;
+                    value(rows[source][lane], part, choice, sign_of(instruction.signs, source), flushes)
+                });
+                match OPERATION {
+                    operation::ADD => f64::from(a) + f64::from(b),
+                    operation::MULTIPLY => f64::from(a) * f64::from(b),
+                    // Exact but for sums of halves that are 2^29 apart, which do not reach a half's last bit; rounded to odd it is right.
+                    _ => crate::interpreter::float::add_to_odd(f64::from(a) * f64::from(b), f64::from(c)),
+                }
+            };
+            result[lane] = if is_single {
+                let value = compute(0) as f32;
+                let value = if saturates { saturate(value) } else { canonical(value) };
+                (if flushes { flush(value) } else { value }).to_bits()
+            } else {
+                let narrow = |value: f64| {
+                    let value = if saturates { value.max(0.0).min(1.0) } else { value };
+                    let half = crate::interpreter::half::from_double(value);
+                    if flushes && half & 0x7fff < F16::SMALLEST { half & 0x8000 } else { half }
+                };
+                u32::from(narrow(compute(0))) | u32::from(narrow(compute(1))) << 16
+            };
+        }
+        u32::write(registers, instruction.destinations[0], &result, mask);
+    }
+}
+
+/// The lanes in which the comparison of the halves is true, lower and upper.
+#[inline(always)]
+fn compare(instruction: &Instruction, registers: &Registers, constants: &[Row]) -> [u32; 2] {
+    let rows = [0, 1].map(|source| u32::read(registers, constants, instruction.sources[source]));
+    let flags = instruction.immediate;
+    let flushes = flags & half_mode::FLUSH != 0;
+    let set = instruction.offset as u32;
+    [0, 1].map(|part| {
+        let mut truth = 0;
+        for lane in 0..LANES {
+            let [a, b] = [0, 1].map(|source| {
+                let choice = flags >> (halves::SHIFT + 2 * source as u32) & 3;
+                value(rows[source][lane], part, choice, sign_of(instruction.signs, source), flushes)
+            });
+            let outcome = u32::from(a < b) | u32::from(a == b) << 1 | u32::from(a > b) << 2;
+            let outcome = if outcome == 0 { 8 } else { outcome };
+            truth |= u32::from(set & outcome != 0) << lane;
+        }
+        truth
+    })
+}
+
+/// Where the code that comparisons are combined by stands in the immediate.
+pub(crate) const COMBINATION_SHIFT: u32 = 20;
+
+/// `HSETP2`: `offset` is the set of outcomes.
+pub(crate) struct CompareHalves;
+
+impl Body for CompareHalves {
+    #[inline(always)]
+    fn run(instruction: &Instruction, registers: &mut Registers, constants: &[Row], mask: u32) {
+        let [low, high] = compare(instruction, registers, constants);
+        let other = registers.predicate(instruction.predicate_sources[0], instruction.predicate_flips[0]);
+        let how = instruction.immediate >> COMBINATION_SHIFT & 3;
+        let [first, second] =
+            if instruction.immediate & halves::AND != 0 { [low & high, !(low & high)] } else { [low, high] };
+        registers.set_predicate(instruction.predicate_destinations[0], combined(how, first, other), mask);
+        registers.set_predicate(instruction.predicate_destinations[1], combined(how, second, other), mask);
+    }
+}
+
+/// `HSET2`: the same as values of two halves.
+pub(crate) struct CompareHalvesToValue;
+
+impl Body for CompareHalvesToValue {
+    #[inline(always)]
+    fn run(instruction: &Instruction, registers: &mut Registers, constants: &[Row], mask: u32) {
+        let truths = compare(instruction, registers, constants);
+        let other = registers.predicate(instruction.predicate_sources[0], instruction.predicate_flips[0]);
+        let how = instruction.immediate >> COMBINATION_SHIFT & 3;
+        let [low, high] = truths.map(|truth| combined(how, truth, other));
+        let one = if instruction.immediate & halves::ONE != 0 { 0x3c00 } else { 0xffff };
+        let mut values = [0; LANES];
+        for (lane, value) in values.iter_mut().enumerate() {
+            *value = (low >> lane & 1) * one | ((high >> lane & 1) * one) << 16;
+        }
+        u32::write(registers, instruction.destinations[0], &values, mask);
+    }
+}

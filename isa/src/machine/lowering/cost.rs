@@ -1,0 +1,92 @@
+//! Which pipe an instruction takes, and the class of its latency.
+//!
+//! Integer multiply-adds run in the pipe of single precision; other integer operations, moves, selections and comparisons have one of
+//! their own. Source: the smallest distances that ptxas keeps between dependent instructions, 4 cycles inside either group and 5
+//! between them; and the metrics of NVIDIA's profiler (`sm__inst_executed_pipe_fma`: "FP32 and integer multiply-add").
+
+use crate::program::{CountClass, LatencyClass, Pipe};
+use crate::sass::{self, Opcode};
+
+/// What an instruction costs and counts as.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Cost {
+    pub pipe: Pipe,
+    pub latency: LatencyClass,
+    pub count: CountClass,
+}
+
+const fn cost(pipe: Pipe, latency: LatencyClass, count: CountClass) -> Cost {
+    Cost { pipe, latency, count }
+}
+
+pub(super) const BRANCH: Cost = cost(Pipe::Branch, LatencyClass::Branch, CountClass::Control);
+pub(super) const CALL: Cost = cost(Pipe::Branch, LatencyClass::Branch, CountClass::Control);
+
+/// Of an instruction.
+pub(super) fn of(instruction: &sass::Instruction) -> Cost {
+    use CountClass as C;
+    use LatencyClass as L;
+    use Opcode as O;
+    let word = instruction.word();
+    match instruction.opcode() {
+        O::Imad | O::ImadWide | O::ImadHigh | O::Idp => cost(Pipe::Fp32, L::IntegerMultiply, C::Integer),
+        O::Uimad => cost(Pipe::Int, L::IntegerMultiply, C::Integer),
+        O::Ffma => cost(Pipe::Fp32, L::Single, C::SingleFma),
+        O::Fadd => cost(Pipe::Fp32, L::Single, C::SingleAdd),
+        O::Fmul => cost(Pipe::Fp32, L::Single, C::SingleMultiply),
+        O::Fswzadd => cost(Pipe::Fp32, L::Single, C::SingleAdd),
+        O::Dfma => cost(Pipe::Fp64, L::Double, C::DoubleFma),
+        O::Dadd => cost(Pipe::Fp64, L::Double, C::DoubleAdd),
+        O::Dmul => cost(Pipe::Fp64, L::Double, C::DoubleMultiply),
+        O::Dsetp => cost(Pipe::Fp64, L::Double, C::Other),
+        O::Hadd2 | O::Hmul2 | O::Hfma2 => cost(Pipe::Fp16, L::Half, C::Half),
+        O::Hsetp2 | O::Hset2 => cost(Pipe::Fp16, L::Half, C::Other),
+        O::Hmma | O::Imma | O::Bmma => cost(Pipe::Tensor, L::Tensor, C::Other),
+        O::Mufu => cost(Pipe::Sfu, L::Special, C::Other),
+        O::Popc | O::Flo | O::Brev | O::Upopc | O::Uflo => cost(Pipe::Sfu, L::Conversion, C::Integer),
+        O::I2f | O::F2i | O::F2f | O::Frnd => cost(Pipe::Sfu, L::Conversion, C::Conversion),
+        O::I2i | O::I2ip => cost(Pipe::Int, L::Integer, C::Conversion),
+        O::Fsetp | O::Fset | O::Fsel | O::Fmnmx => cost(Pipe::Int, L::Predicate, C::Other),
+        O::Fchk => cost(Pipe::Sfu, L::Conversion, C::Other),
+        O::Isetp | O::Uisetp => cost(Pipe::Int, L::Predicate, C::Integer),
+        O::Plop3 | O::Uplop3 | O::P2r | O::R2p => cost(Pipe::Int, L::Predicate, C::Other),
+        O::Mov | O::Umov | O::Sel | O::Usel | O::Prmt | O::Uprmt | O::Cs2r | O::Lepc => {
+            cost(Pipe::Int, L::Integer, C::Other)
+        }
+        O::S2r | O::S2ur | O::B2r => cost(Pipe::Sfu, L::Conversion, C::Other),
+        O::Ldc | O::Uldc if word.code() != 0xab9 => cost(Pipe::Memory, L::Variable, C::Memory),
+        O::Uldc => cost(Pipe::Int, L::Constant, C::Memory),
+        O::Shfl | O::Match | O::Movm => cost(Pipe::Memory, L::Exchange, C::Other),
+        O::Vote | O::Voteu | O::R2ur => cost(Pipe::Int, L::Integer, C::Other),
+        O::Ldg
+        | O::Stg
+        | O::Ld
+        | O::St
+        | O::Lds
+        | O::Sts
+        | O::Ldl
+        | O::Stl
+        | O::Atomg
+        | O::Atom
+        | O::Red
+        | O::Atoms
+        | O::Ldsm
+        | O::Tex
+        | O::Tld
+        | O::Tld4
+        | O::Txd
+        | O::Txq
+        | O::Suld
+        | O::Sust
+        | O::Sured => cost(Pipe::Memory, L::Variable, C::Memory),
+        O::Qspc => cost(Pipe::Memory, L::Exchange, C::Other),
+        O::Membar | O::Errbar | O::Cctl => cost(Pipe::Memory, L::Variable, C::Other),
+        O::Bar => cost(Pipe::Memory, L::Variable, C::Barrier),
+        O::Bra | O::Brx | O::Jmx | O::Call | O::Ret | O::Exit | O::Bpt => BRANCH,
+        O::Bssy | O::Bsync | O::Break | O::Warpsync | O::Yield | O::Nanosleep | O::Bmov => {
+            cost(Pipe::Branch, L::Branch, C::Control)
+        }
+        O::Nop | O::Depbar | O::Pmtrig => cost(Pipe::Branch, L::Branch, C::Other),
+        _ => cost(Pipe::Int, L::Integer, C::Integer),
+    }
+}

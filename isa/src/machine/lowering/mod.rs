@@ -1,0 +1,295 @@
+//! From decoded words to a [`Program`]: operands to rows, opcodes to what the interpreter does, each with its pipe and latency class.
+//!
+//! | room | what it holds |
+//! |---|---|
+//! | this file | the whole of a program |
+//! | `operands` | where operands are: registers, constants, predicates |
+//! | `cost` | pipes and latency classes |
+//! | the others | the opcodes, by what they do |
+
+mod control;
+mod conversion;
+mod cost;
+mod exchange;
+mod float;
+mod half;
+mod integer;
+mod memory;
+mod operands;
+
+use super::program::{LaunchWord, MachineProgram};
+use super::{CODE_WINDOW, MachineCode, system_call_address};
+use crate::execution::SystemCall;
+use crate::interpreter::bodies::{Nothing, functions};
+use crate::operation::*;
+use crate::program::{Calls, Dependencies, IssueControl, Program, Timing};
+use crate::sass::{self, Opcode, Word};
+use operands::Operands;
+use std::sync::Arc;
+
+/// Why machine code cannot run.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{function}, address {address:#x}: {what}")]
+pub struct LoweringError {
+    /// The function.
+    pub function: String,
+    /// The address in it.
+    pub address: u64,
+    /// What is wrong.
+    pub what: String,
+}
+
+/// What an opcode becomes, or why it cannot run.
+type Lowered<T> = Result<T, String>;
+
+/// An instruction while it is put together.
+struct Pending {
+    instruction: Instruction,
+    cost: cost::Cost,
+}
+
+/// Lowers a kernel.
+///
+/// # Errors
+///
+/// Words that are no instruction, or that the simulator does not execute.
+pub fn lower(code: &MachineCode) -> Result<Program, LoweringError> {
+    let failure = |index: usize, what: String| {
+        let after = code.functions.partition_point(|(first, _)| *first as usize <= index);
+        let (first, name) = code.functions.get(after.saturating_sub(1)).map_or((0, &*code.name), |(f, n)| (*f, n));
+        let address = (index - first as usize) as u64 * sass::INSTRUCTION_BYTES as u64;
+        LoweringError { function: name.to_owned(), address, what }
+    };
+    let mut decoded = Vec::with_capacity(code.words.len());
+    for (index, &word) in code.words.iter().enumerate() {
+        let address = (index * sass::INSTRUCTION_BYTES) as u64;
+        let instruction = sass::decode(Word(word), address, code.architecture);
+        decoded.push(instruction.map_err(|error| failure(index, format!("{} is no instruction", error.word)))?);
+    }
+    let mut operands = Operands::new(code, &decoded);
+    let mut instructions = Vec::with_capacity(decoded.len() + 2 * SYSTEM_CALLS.len());
+    let mut timings = Vec::with_capacity(instructions.capacity());
+    for (index, sass) in decoded.iter().enumerate() {
+        let mut pending = Pending::new(sass);
+        let lowered = pending.lower(sass, &mut operands, code.words.len() as u32);
+        lowered.map_err(|what| failure(index, format!("{what}, in `{sass}`")))?;
+        timings.push(pending.timing(sass));
+        instructions.push(pending.instruction);
+    }
+    let mut system_entries = Vec::new();
+    if operands.registers >= STACK_REGISTERS {
+        for call in SYSTEM_CALLS {
+            system_entries.push((system_call_address(call), instructions.len() as u32));
+            for pending in system_call(call, &mut operands) {
+                timings.push(pending.timing_of(IssueControl { stall: 1, ..IssueControl::default() }));
+                instructions.push(pending.instruction);
+            }
+        }
+    }
+    let functions =
+        if code.functions.is_empty() { vec![(0, code.name.as_str().into())] } else { code.functions.clone() };
+    let launch_rows = operands.launch_words().collect();
+    let (rows, predicates) = (operands.rows(), operands.predicates());
+    if operands.constants.len() >= usize::from(Source::CONSTANT) {
+        return Err(failure(0, format!("{} constants, more than can be held", operands.constants.len())));
+    }
+    Ok(Program {
+        name: code.name.as_str().into(),
+        sources: Vec::new(),
+        resources: code.resources.clone(),
+        parameters: code.parameters.clone(),
+        parameter_bytes: code.parameter_bytes,
+        timings,
+        spans: Vec::new(),
+        instructions,
+        calls: Calls::default(),
+        constants: operands.constants.into(),
+        machine: Some(Box::new(MachineProgram {
+            instructions: decoded,
+            functions,
+            launch_rows,
+            banks: [Arc::from(&*code.bank_2), Arc::from(&*code.bank_4)],
+            bank_3: code.bank_3,
+            fixed_slots: code.fixed_slots.clone(),
+            system_entries,
+            barrier_row: operands.barrier_row,
+        })),
+        further_dependencies: Vec::new(),
+        register_rows: rows,
+        zeroed_rows: (0..rows).collect(),
+        predicate_slots: predicates,
+    })
+}
+
+/// The functions of the device runtime.
+const SYSTEM_CALLS: [SystemCall; 4] = [SystemCall::Print, SystemCall::Allocate, SystemCall::Free, SystemCall::Assert];
+/// Registers that a program which calls functions has: arguments from R4 on, the return address in R20 and R21.
+const STACK_REGISTERS: u16 = 22;
+
+/// A function of the device runtime: the call, and the return to the caller.
+fn system_call(call: SystemCall, operands: &mut Operands) -> [Pending; 2] {
+    let mut run = Pending::plain(cost::CALL);
+    run.instruction.kind = Kind::System(call);
+    run.instruction.memory.pairs = true;
+    let mut register = 4;
+    for argument in 0..call.arguments() {
+        // Arguments of 64 bits begin at even registers.
+        let is_wide = argument != 2 || call != SystemCall::Assert;
+        if is_wide {
+            register += register % 2;
+        }
+        run.instruction.sources[argument] = operands.register(register);
+        run.instruction.memory.wide[argument.min(3)] = is_wide;
+        register += if is_wide { 2 } else { 1 };
+    }
+    match call {
+        SystemCall::Print => run.instruction.destinations[0] = operands.row(4),
+        SystemCall::Allocate => {
+            run.instruction.destinations[0] = operands.row(4);
+            run.instruction.memory.wide[0] = true;
+        }
+        SystemCall::Free | SystemCall::Assert => run.instruction.memory.is_reduction = true,
+    }
+    let mut back = Pending::plain(cost::BRANCH);
+    back.instruction.kind = Kind::Convergence(ConvergenceKind::Jump);
+    back.instruction.sources[0] = operands.register(20);
+    [run, back]
+}
+
+impl Pending {
+    /// One that does nothing.
+    fn plain(cost: cost::Cost) -> Pending {
+        let instruction = Instruction {
+            functions: functions::<Nothing>(),
+            kind: Kind::Lanes,
+            guard: TRUE_PREDICATE,
+            predicate_destinations: [SINK_PREDICATE; 2],
+            predicate_sources: [TRUE_PREDICATE; 2],
+            guard_flip: 0,
+            predicate_flips: [0; 2],
+            destinations: [SINK_ROW; 4],
+            sources: [Source(SINK_ROW); 5],
+            operand_list: 0,
+            signs: 0,
+            immediate: 0,
+            target: 0,
+            reconvergence: NEVER,
+            offset: 0,
+            memory: MemoryForm::NONE,
+        };
+        Pending { instruction, cost }
+    }
+
+    /// Of this opcode, with its guard.
+    fn new(sass: &sass::Instruction) -> Pending {
+        let mut pending = Pending::plain(cost::of(sass));
+        let (guard, is_inverted) = sass.guard();
+        let slot = if sass.encoding().has_uniform_guard() {
+            operands::uniform_predicate(guard)
+        } else {
+            operands::predicate(guard)
+        };
+        pending.instruction.guard = slot;
+        pending.instruction.guard_flip = if is_inverted { u32::MAX } else { 0 };
+        pending
+    }
+
+    fn lower(&mut self, sass: &sass::Instruction, operands: &mut Operands, length: u32) -> Lowered<()> {
+        use Opcode as O;
+        match sass.opcode() {
+            O::Ffma
+            | O::Fadd
+            | O::Fmul
+            | O::Fsetp
+            | O::Fsel
+            | O::Fmnmx
+            | O::Fchk
+            | O::Fset
+            | O::Mufu
+            | O::Dfma
+            | O::Dadd
+            | O::Dmul
+            | O::Dsetp => self.float(sass, operands),
+            O::Hadd2 | O::Hfma2 | O::Hmul2 | O::Hsetp2 | O::Hset2 => self.half(sass, operands),
+            O::I2f | O::F2i | O::F2f | O::Frnd | O::I2i => self.conversion(sass, operands),
+            O::Shfl
+            | O::Vote
+            | O::Voteu
+            | O::Match
+            | O::Plop3
+            | O::Uplop3
+            | O::P2r
+            | O::R2p
+            | O::S2r
+            | O::S2ur
+            | O::Cs2r
+            | O::R2ur
+            | O::B2r => self.exchange(sass, operands),
+            O::Ldg
+            | O::Stg
+            | O::Ld
+            | O::St
+            | O::Lds
+            | O::Sts
+            | O::Ldl
+            | O::Stl
+            | O::Ldc
+            | O::Uldc
+            | O::Atomg
+            | O::Atom
+            | O::Red
+            | O::Atoms
+            | O::Membar
+            | O::Errbar
+            | O::Cctl
+            | O::Qspc => self.memory(sass, operands),
+            O::Bra
+            | O::Brx
+            | O::Jmx
+            | O::Call
+            | O::Ret
+            | O::Exit
+            | O::Bssy
+            | O::Bsync
+            | O::Break
+            | O::Bmov
+            | O::Warpsync
+            | O::Yield
+            | O::Nanosleep
+            | O::Nop
+            | O::Lepc
+            | O::Bpt
+            | O::Depbar
+            | O::Bar
+            | O::Pmtrig => self.control(sass, operands, length),
+            _ => self.integer(sass, operands),
+        }
+    }
+
+    /// What the SM needs to time it.
+    fn timing(&self, sass: &sass::Instruction) -> Timing {
+        let control = sass.control();
+        let bit = |barrier: Option<u8>| barrier.map_or(0, |number| 1 << number);
+        let mut wait_mask = control.wait_mask;
+        if sass.opcode() == Opcode::Depbar {
+            wait_mask |= 1 << sass.word().bits(44, 3) | sass.word().bits(32, 6) as u8;
+        }
+        self.timing_of(IssueControl {
+            stall: control.stall,
+            wait_mask: wait_mask & 0x3f,
+            write_barrier: bit(control.write_barrier),
+            read_barrier: bit(control.read_barrier),
+        })
+    }
+
+    fn timing_of(&self, control: IssueControl) -> Timing {
+        let cost::Cost { pipe, latency, count } = self.cost;
+        let is_plain = self.instruction.kind == Kind::Lanes && latency != crate::program::LatencyClass::Exchange;
+        Timing { pipe, latency, count, passes: 1, is_plain, control, dependencies: Dependencies::default() }
+    }
+}
+
+/// The address of an instruction of a program.
+fn code_address(index: u64) -> u64 {
+    CODE_WINDOW + index * sass::INSTRUCTION_BYTES as u64
+}

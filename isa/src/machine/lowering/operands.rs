@@ -1,0 +1,308 @@
+//! Where operands are.
+
+use super::LaunchWord;
+use crate::interpreter::machine::sign::sign;
+use crate::machine::MachineCode;
+use crate::operation::{FIRST_PREDICATE, FIRST_ROW, Row, SINK_PREDICATE, SINK_ROW, Source, TRUE_PREDICATE};
+use crate::program::LANES;
+use crate::sass::{self, Place, Role, Word};
+use std::collections::BTreeMap;
+
+/// Predicates of a thread, and of the uniform datapath, without the one that is true.
+const PREDICATES: u8 = 7;
+/// Registers of the uniform datapath, without the one that is zero.
+const UNIFORM_REGISTERS: u16 = 63;
+/// The register that is zero.
+const ZERO: u8 = sass::ZERO_REGISTER;
+
+/// The rows and constants of a program.
+pub(super) struct Operands {
+    /// General registers.
+    pub registers: u16,
+    uniform: u16,
+    /// The row that reductions at barriers write to.
+    pub barrier_row: u16,
+    /// Immediates and what launches fill in.
+    pub constants: Vec<Row>,
+    /// Rows of words that launches fill in. Those of pairs follow each other.
+    pub launch_rows: BTreeMap<LaunchWord, u16>,
+    known: BTreeMap<u32, u16>,
+    known_pairs: BTreeMap<(u32, u32), u16>,
+    launch_pairs: BTreeMap<LaunchWord, u16>,
+    bank_2: Vec<u8>,
+    bank_3: Option<u64>,
+    bank_4: Vec<u8>,
+    bank_rows: BTreeMap<u32, u16>,
+}
+
+/// What a word of a bank is.
+enum Word32 {
+    Known(u32),
+    Launch(LaunchWord),
+}
+
+/// How a predicate is read: its slot, and what inverts it.
+pub(super) type PredicateSource = (u8, u32);
+
+impl Operands {
+    pub fn new(code: &MachineCode, decoded: &[sass::Instruction]) -> Operands {
+        let uses_uniform = decoded.iter().any(|instruction| instruction.word().bit(sass::UNIFORM_FLAG))
+            || decoded.iter().any(|instruction| instruction.encoding().since >= 75);
+        // Registers are given out in units; a vector may name a few beyond the last that is used.
+        let registers = (code.resources.registers_per_thread as u16).clamp(1, u16::from(ZERO)).next_multiple_of(8) + 8;
+        let uniform = if uses_uniform { UNIFORM_REGISTERS + 1 } else { 0 };
+        Operands {
+            registers,
+            uniform,
+            barrier_row: FIRST_ROW + registers + uniform,
+            // The first two rows are zero: RZ, and a pair of it.
+            constants: vec![Row::ZERO; 2],
+            launch_rows: BTreeMap::new(),
+            known: BTreeMap::from([(0, 0)]),
+            known_pairs: BTreeMap::from([((0, 0), 0)]),
+            launch_pairs: BTreeMap::new(),
+            bank_2: code.bank_2.clone(),
+            bank_3: code.bank_3.map(|(address, _)| address),
+            bank_4: code.bank_4.clone(),
+            bank_rows: BTreeMap::new(),
+        }
+    }
+
+    /// Rows of a warp's register file.
+    pub fn rows(&self) -> u16 {
+        self.barrier_row + 1
+    }
+
+    /// Predicate slots of a warp.
+    pub fn predicates(&self) -> u16 {
+        u16::from(FIRST_PREDICATE + 2 * PREDICATES)
+    }
+
+    /// A general register that is read.
+    pub fn register(&self, number: u8) -> Source {
+        if number == ZERO { Source(Source::CONSTANT) } else { Source(self.row(number)) }
+    }
+
+    /// The register `further` places behind another one, of a vector that is read.
+    pub fn following(&self, number: u8, further: u8) -> Source {
+        if number == ZERO { Source(Source::CONSTANT) } else { self.register(number.saturating_add(further)) }
+    }
+
+    /// The row of a register that is written.
+    pub fn row(&self, number: u8) -> u16 {
+        // Registers beyond what the kernel says to have are not there.
+        if u16::from(number) >= self.registers { SINK_ROW } else { FIRST_ROW + u16::from(number) }
+    }
+
+    /// The same `further` places behind another one.
+    pub fn following_row(&self, number: u8, further: u8) -> u16 {
+        if number == ZERO { SINK_ROW } else { self.row(number.saturating_add(further)) }
+    }
+
+    /// A uniform register that is read.
+    pub fn uniform(&self, number: u8) -> Source {
+        if number == sass::ZERO_UNIFORM_REGISTER { Source(Source::CONSTANT) } else { Source(self.uniform_row(number)) }
+    }
+
+    /// The row of a uniform register that is written.
+    pub fn uniform_row(&self, number: u8) -> u16 {
+        if u16::from(number) >= self.uniform.saturating_sub(1) {
+            SINK_ROW
+        } else {
+            FIRST_ROW + self.registers + u16::from(number)
+        }
+    }
+
+    /// A number.
+    pub fn number(&mut self, value: u32) -> Source {
+        let constants = &mut self.constants;
+        let row = *self.known.entry(value).or_insert_with(|| {
+            constants.push(Row([value; LANES]));
+            (constants.len() - 1).min(usize::from(Source::CONSTANT)) as u16
+        });
+        Source(Source::CONSTANT | row)
+    }
+
+    /// A number of 64 bits.
+    pub fn wide_number(&mut self, value: u64) -> Source {
+        let (low, high) = (value as u32, (value >> 32) as u32);
+        let constants = &mut self.constants;
+        let row = *self.known_pairs.entry((low, high)).or_insert_with(|| {
+            constants.extend([Row([low; LANES]), Row([high; LANES])]);
+            (constants.len() - 2).min(usize::from(Source::CONSTANT)) as u16
+        });
+        Source(Source::CONSTANT | row)
+    }
+
+    /// Where constant bank 3 lies in device memory.
+    pub fn bank_3(&self) -> Option<u64> {
+        self.bank_3
+    }
+
+    /// The first row of the constants that has a bank's words, 32 in each, and the number of words.
+    pub fn bank_rows(&mut self, bank: u32) -> Result<(u16, u32), String> {
+        let bytes = match bank {
+            2 => &self.bank_2,
+            4 => &self.bank_4,
+            _ => return Err(format!("there is no constant bank {bank}")),
+        };
+        let words: Vec<u32> = bytes
+            .chunks(4)
+            .map(|chunk| chunk.iter().rev().fold(0, |word, byte| word << 8 | u32::from(*byte)))
+            .collect();
+        let constants = &mut self.constants;
+        let first = *self.bank_rows.entry(bank).or_insert_with(|| {
+            let first = constants.len();
+            constants.extend(words.chunks(LANES).map(|part| {
+                let mut row = Row::ZERO;
+                row.0[..part.len()].copy_from_slice(part);
+                row
+            }));
+            first.min(usize::from(Source::CONSTANT)) as u16
+        });
+        Ok((first, words.len() as u32))
+    }
+
+    /// The number of each lane.
+    pub fn lane_numbers(&mut self) -> Source {
+        let row = self.constants.len();
+        self.constants.push(Row(std::array::from_fn(|lane| lane as u32)));
+        Source(Source::CONSTANT | row.min(usize::from(Source::CONSTANT)) as u16)
+    }
+
+    fn word(&self, bank: u32, offset: u32) -> Result<Word32, String> {
+        let of = |bytes: &[u8]| {
+            let mut value = [0; 4];
+            for (to, from) in value.iter_mut().zip(bytes.iter().skip(offset as usize)) {
+                *to = *from;
+            }
+            Word32::Known(u32::from_le_bytes(value))
+        };
+        Ok(match bank {
+            0 => Word32::Launch(LaunchWord::Bank0(offset)),
+            2 => of(&self.bank_2),
+            3 => Word32::Launch(LaunchWord::Bank3(offset)),
+            4 => of(&self.bank_4),
+            _ => return Err(format!("there is no constant bank {bank}")),
+        })
+    }
+
+    /// A word of a constant bank.
+    pub fn constant(&mut self, bank: u32, offset: u32) -> Result<Source, String> {
+        let word = match self.word(bank, offset)? {
+            Word32::Known(value) => return Ok(self.number(value)),
+            Word32::Launch(word) => word,
+        };
+        let constants = &mut self.constants;
+        let row = *self.launch_rows.entry(word).or_insert_with(|| {
+            constants.push(Row::ZERO);
+            (constants.len() - 1).min(usize::from(Source::CONSTANT)) as u16
+        });
+        Ok(Source(Source::CONSTANT | row))
+    }
+
+    /// Two words of a constant bank.
+    pub fn wide_constant(&mut self, bank: u32, offset: u32) -> Result<Source, String> {
+        let words = [self.word(bank, offset)?, self.word(bank, offset + 4)?];
+        match words {
+            [Word32::Known(low), Word32::Known(high)] => Ok(self.wide_number(u64::from(low) | u64::from(high) << 32)),
+            [Word32::Launch(low), Word32::Launch(_)] => {
+                let constants = &mut self.constants;
+                let row = *self.launch_pairs.entry(low).or_insert_with(|| {
+                    constants.extend([Row::ZERO; 2]);
+                    (constants.len() - 2).min(usize::from(Source::CONSTANT)) as u16
+                });
+                Ok(Source(Source::CONSTANT | row))
+            }
+            _ => Err(format!("constant bank {bank} ends within a number")),
+        }
+    }
+
+    /// All rows that launches fill in.
+    pub fn launch_words(&self) -> impl Iterator<Item = (u16, LaunchWord)> + '_ {
+        let single = self.launch_rows.iter().map(|(word, row)| (*row, *word));
+        let pairs = self.launch_pairs.iter().flat_map(|(word, row)| {
+            let next = match *word {
+                LaunchWord::Bank0(offset) => LaunchWord::Bank0(offset + 4),
+                LaunchWord::Bank3(offset) => LaunchWord::Bank3(offset + 4),
+            };
+            [(*row, *word), (*row + 1, next)]
+        });
+        single.chain(pairs)
+    }
+
+    /// A source whose place the form of a word says.
+    pub fn flexible(&mut self, word: Word, role: Role) -> Result<Source, String> {
+        let place = Place::of(role, word).ok_or("a form without this operand")?;
+        self.at(word, place)
+    }
+
+    /// The same of 64 bits: of an immediate the upper half of a double.
+    pub fn flexible_wide(&mut self, word: Word, role: Role) -> Result<Source, String> {
+        let place = Place::of(role, word).ok_or("a form without this operand")?;
+        self.wide_at(word, place)
+    }
+
+    /// The source at a place.
+    pub fn at(&mut self, word: Word, place: Place) -> Result<Source, String> {
+        Ok(match place {
+            Place::Register(low) => self.register(word.bits(low, 8) as u8),
+            Place::Immediate => self.number(word.bits(32, 32) as u32),
+            Place::Constant => self.constant(word.bits(54, 5) as u32, 4 * word.bits(40, 14) as u32)?,
+            Place::Uniform => self.uniform(word.bits(32, 6) as u8),
+        })
+    }
+
+    /// The same of 64 bits.
+    pub fn wide_at(&mut self, word: Word, place: Place) -> Result<Source, String> {
+        Ok(match place {
+            Place::Immediate => self.wide_number(word.bits(32, 32) << 32),
+            Place::Constant => self.wide_constant(word.bits(54, 5) as u32, 4 * word.bits(40, 14) as u32)?,
+            place => self.at(word, place)?,
+        })
+    }
+}
+
+/// The sign of a source at a place, shifted to the place of source `number` among an instruction's signs. Where it has none but can be
+/// negated, `absolute` is false.
+pub(super) fn sign_at(word: Word, place: Place, number: u32, absolute: bool) -> u8 {
+    if place == Place::Immediate {
+        return 0;
+    }
+    let (negate, take_absolute) = place.sign_bits();
+    let mut value = 0;
+    if word.bit(negate) {
+        value |= sign::NEGATE;
+    }
+    if absolute && word.bit(take_absolute) {
+        value |= sign::ABSOLUTE;
+    }
+    value << (2 * number)
+}
+
+/// The slot of a predicate that is read.
+pub(super) fn predicate(number: u8) -> u8 {
+    if number >= PREDICATES { TRUE_PREDICATE } else { FIRST_PREDICATE + number }
+}
+
+/// The slot of a uniform predicate that is read.
+pub(super) fn uniform_predicate(number: u8) -> u8 {
+    if number >= PREDICATES { TRUE_PREDICATE } else { FIRST_PREDICATE + PREDICATES + number }
+}
+
+/// The predicate that a word reads at a bit.
+pub(super) fn predicate_source(word: Word, low: u8, is_uniform: bool) -> PredicateSource {
+    let number = word.bits(low, 3) as u8;
+    let slot = if is_uniform { uniform_predicate(number) } else { predicate(number) };
+    (slot, if word.bit(low + 3) { u32::MAX } else { 0 })
+}
+
+/// The slot of the predicate that a word writes at a bit.
+pub(super) fn predicate_destination(word: Word, low: u8, is_uniform: bool) -> u8 {
+    let number = word.bits(low, 3) as u8;
+    match number {
+        PREDICATES.. => SINK_PREDICATE,
+        _ if is_uniform => uniform_predicate(number),
+        _ => predicate(number),
+    }
+}

@@ -1,0 +1,150 @@
+//! What a program of machine code has beyond any program: its words, and what launches put into its constants.
+
+use crate::operation::Row;
+use crate::program::{LANES, Program};
+use crate::sass;
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+/// Where parameters begin in constant bank 0 (`EIATTR_PARAM_CBANK` of every kernel for Volta and Turing).
+pub const PARAMETERS_AT: u32 = 0x160;
+
+/// What machine code has beside its instructions.
+#[derive(Clone, Debug)]
+pub(crate) struct MachineProgram {
+    /// The instructions as they were decoded, by program counter; those of the device runtime's functions, at the end, have none.
+    pub instructions: Vec<sass::Instruction>,
+    /// Where functions begin, ascending, with their names.
+    pub functions: Vec<(u32, Box<str>)>,
+    /// Rows of the constants that launches fill in.
+    pub launch_rows: Vec<(u16, LaunchWord)>,
+    /// Constant banks by number, for loads at addresses known at run time; bank 0 follows from the launch, bank 3 is in device memory.
+    pub banks: [Arc<[u8]>; 2],
+    /// Where bank 3 lies in device memory, and its bytes.
+    pub bank_3: Option<(u64, u64)>,
+    /// Slots of bank 0 that are the same for all launches: offset, value.
+    pub fixed_slots: Vec<(u32, u32)>,
+    /// Addresses of the device runtime's functions, and their first instructions.
+    pub system_entries: Vec<(u64, u32)>,
+    /// The row that reductions at barriers of the CTA write to.
+    pub barrier_row: u16,
+}
+
+/// A word that a launch says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum LaunchWord {
+    /// Of constant bank 0: its offset.
+    Bank0(u32),
+    /// Of constant bank 3: its offset.
+    Bank3(u32),
+}
+
+impl MachineProgram {
+    /// The function that an instruction is in, and its first instruction.
+    fn function(&self, pc: u32) -> (u32, &str) {
+        let after = self.functions.partition_point(|(first, _)| *first <= pc);
+        self.functions.get(after.saturating_sub(1)).map_or((0, ""), |(first, name)| (*first, name))
+    }
+
+    /// An instruction with its place.
+    pub fn describe(&self, pc: u32) -> String {
+        let (first, name) = self.function(pc);
+        match self.instructions.get(pc as usize) {
+            Some(instruction) => format!("{name}+{:#x}: {instruction}", (pc - first) * sass::INSTRUCTION_BYTES as u32),
+            None => "a function of the device runtime".to_owned(),
+        }
+    }
+}
+
+/// What the constants of a launch follow from.
+#[derive(Clone, Copy, Debug)]
+pub struct LaunchFacts<'a> {
+    /// Threads of a CTA in x, y, z.
+    pub block: [u32; 3],
+    /// CTAs of the grid in x, y, z.
+    pub grid: [u32; 3],
+    /// The parameter block.
+    pub parameters: &'a [u8],
+    /// The device address of a cooperative launch's grid workspace, else 0.
+    pub grid_workspace: u64,
+}
+
+/// The constants of a program for one launch, a row each. All warps of the launch share them.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct LaunchConstants(pub(crate) Arc<[Row]>);
+
+impl Default for LaunchConstants {
+    fn default() -> Self {
+        LaunchConstants(Arc::from([]))
+    }
+}
+
+impl LaunchConstants {
+    /// Are they the same rows, not only equal ones?
+    #[inline]
+    pub(crate) fn is(&self, other: &LaunchConstants) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Program {
+    /// The first instruction of the device runtime's function at an address; `None` where there is none.
+    pub(crate) fn system_entry(&self, address: u64) -> Option<u32> {
+        let machine = self.machine.as_ref()?;
+        machine.system_entries.iter().find(|(at, _)| *at == address).map(|(_, entry)| *entry)
+    }
+
+    /// The constants for a launch. `read` reads device memory: the module's constant variables are taken as they are now.
+    pub fn launch_constants(&self, facts: &LaunchFacts, mut read: impl FnMut(u64, &mut [u8])) -> LaunchConstants {
+        let Some(machine) = self.machine.as_ref().filter(|machine| !machine.launch_rows.is_empty()) else {
+            return LaunchConstants(Arc::clone(&self.constants));
+        };
+        let mut rows: Arc<[Row]> = Arc::from(&*self.constants);
+        let fresh = Arc::get_mut(&mut rows).unwrap_or_default();
+        for &(row, word) in &machine.launch_rows {
+            let value = match word {
+                LaunchWord::Bank0(offset) => self.bank_0(machine, facts, offset),
+                LaunchWord::Bank3(offset) => {
+                    let mut bytes = [0; 4];
+                    match machine.bank_3 {
+                        Some((address, length)) if u64::from(offset) + 4 <= length.next_multiple_of(4) => {
+                            read(address + u64::from(offset), &mut bytes);
+                        }
+                        _ => {}
+                    }
+                    u32::from_le_bytes(bytes)
+                }
+            };
+            fresh[usize::from(row)] = Row([value; LANES]);
+        }
+        LaunchConstants(rows)
+    }
+
+    /// A word of constant bank 0, in which the driver tells kernels of their launch.
+    fn bank_0(&self, machine: &MachineProgram, facts: &LaunchFacts, offset: u32) -> u32 {
+        use crate::execution::{LOCAL_WINDOW, SHARED_WINDOW};
+        if let Some(&(_, value)) = machine.fixed_slots.iter().find(|(at, _)| *at == offset) {
+            return value;
+        }
+        let half = |value: u64, high: bool| if high { (value >> 32) as u32 } else { value as u32 };
+        match offset {
+            0x00 | 0x04 | 0x08 => facts.block[offset as usize / 4],
+            0x0c | 0x10 | 0x14 => facts.grid[offset as usize / 4 - 3],
+            0x18 | 0x1c => half(SHARED_WINDOW, offset == 0x1c),
+            0x20 | 0x24 => half(LOCAL_WINDOW, offset == 0x24),
+            0x28 => self.resources.local_bytes,
+            // As the registers of PTX: the first has the high word (see `%envreg1` in `WarpShape`).
+            0x8c => half(facts.grid_workspace, true),
+            0x90 => half(facts.grid_workspace, false),
+            PARAMETERS_AT.. => {
+                let start = (offset - PARAMETERS_AT) as usize;
+                let mut bytes = [0; 4];
+                for (to, from) in bytes.iter_mut().zip(facts.parameters.iter().skip(start)) {
+                    *to = *from;
+                }
+                u32::from_le_bytes(bytes)
+            }
+            _ => 0,
+        }
+    }
+}
