@@ -1,0 +1,45 @@
+//! Machine code (SASS) as programs: from the words of a kernel to what an SM runs.
+
+mod lowering;
+
+use crate::execution::SystemCall;
+use crate::program::{ParameterSlot, Resources};
+
+pub use lowering::lower;
+
+/// Where the code of a program lies, for instructions that compute addresses: word `n` of [`MachineCode::words`] is at this address plus
+/// 16 `n`. It is no address that data has.
+pub const CODE_WINDOW: u64 = 0x0400_0000_0000;
+
+/// The address that calls of a function of the device runtime go to.
+pub const fn system_call_address(call: SystemCall) -> u64 {
+    CODE_WINDOW + (1 << 32) + 16 * call as u64
+}
+
+/// A kernel's machine code, ready to be lowered: linked, relocated, with its banks.
+#[derive(Clone, Debug, Default)]
+pub struct MachineCode {
+    /// The kernel's name.
+    pub name: String,
+    /// The architecture: 75 for sm_75.
+    pub architecture: u32,
+    /// The words of its functions one after another, the kernel's first, relocations applied.
+    pub words: Vec<u128>,
+    /// Where functions begin, as numbers of words, ascending, with their names.
+    pub functions: Vec<(u32, Box<str>)>,
+    /// What it asks of an SM.
+    pub resources: Resources,
+    /// Its parameters, offsets counted from the first (0x160 in bank 0).
+    pub parameters: Vec<ParameterSlot>,
+    /// Bytes of the parameter block.
+    pub parameter_bytes: u32,
+    /// Slots of bank 0 that are the same for all launches, such as texture references: offset from the beginning of the bank, value.
+    pub fixed_slots: Vec<(u32, u32)>,
+    /// Constant bank 2, relocated.
+    pub bank_2: Vec<u8>,
+    /// Where bank 3 lies in device memory, and its bytes.
+    pub bank_3: Option<(u64, u64)>,
+    /// Constant bank 4, relocated.
+    pub bank_4: Vec<u8>,
+}
+
