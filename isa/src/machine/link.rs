@@ -11,6 +11,9 @@ use crate::execution::SystemCall;
 use crate::sass::Field;
 use std::collections::{BTreeMap, BTreeSet};
 
+/// Where functions begin, as numbers of words, with their names.
+pub(super) type FunctionStarts = Vec<(u32, Box<str>)>;
+
 /// Bytes of an instruction.
 const WORD_BYTES: usize = 16;
 /// An instruction that does nothing, for places that no function of the program has.
@@ -221,7 +224,7 @@ impl<'a> Linker<'a> {
         &self,
         entry: &Function<'_>,
         reached: &[&Function<'_>],
-    ) -> Result<(Vec<u128>, Vec<(u32, Box<str>)>), MachineError> {
+    ) -> Result<(Vec<u128>, FunctionStarts), MachineError> {
         let mut words = Vec::new();
         let mut functions = Vec::new();
         for function in [entry].into_iter().chain(reached.iter().copied()) {
