@@ -2,6 +2,7 @@
 
 use crate::Failure;
 use crate::allocator::DeviceAllocator;
+use crate::code::IsaChoice;
 use crate::code::loader::ModuleLoader;
 use crate::code::tables::{DriverTables, KernelTable, ProgramTable, SymbolTable};
 use crate::contexts::ContextFailure;
@@ -39,6 +40,8 @@ pub struct DriverSettings {
     pub has_host_window: bool,
     /// Operations of a context that are not yet done beyond which a call that adds one waits.
     pub queue_depth: usize,
+    /// Which code of modules is loaded.
+    pub isa: IsaChoice,
 }
 
 /// What the driver has moved and handed out.
@@ -92,6 +95,7 @@ pub struct Driver {
     pub(crate) programs: Arc<ProgramTable>,
     pub(crate) gpus: Vec<GpuDescription>,
     queue_depth: usize,
+    pub(crate) isa: IsaChoice,
     pub(crate) state: State,
     /// What is to be done and has not been taken.
     effects: Vec<Effect>,
@@ -100,7 +104,7 @@ pub struct Driver {
 impl Driver {
     /// A driver for a node on which nothing but the code of `tables` is loaded.
     pub fn new(settings: DriverSettings, tables: &DriverTables) -> Driver {
-        let DriverSettings { gpus, reservable, has_host_window, queue_depth } = settings;
+        let DriverSettings { gpus, reservable, has_host_window, queue_depth, isa } = settings;
         let memory = |(index, gpu): (usize, &GpuDescription)| DeviceAllocator::new(gpu_base(index), gpu.memory_bytes);
         let state = State {
             enlarged: BTreeMap::new(),
@@ -125,6 +129,7 @@ impl Driver {
             programs: Arc::clone(&tables.programs),
             gpus,
             queue_depth,
+            isa,
             state,
             effects: Vec::new(),
         }

@@ -3,6 +3,7 @@
 use crate::Driver;
 use crate::allocator::DeviceAllocator;
 use crate::calls::{CallOutcome, NOTHING, Outcome, not_modelled};
+use crate::code::ModuleSource;
 use crate::code::loader::{self, LoadError, LoadRequest, ModuleMemory, Room};
 use crate::code::tables::KernelInfo;
 use crate::driver::State;
@@ -137,11 +138,11 @@ impl Driver {
 
     fn load_module(&mut self, context: ContextId, images: &[Bytes], name: &str) -> Result<CallResult, LoadError> {
         let compute_capability = self.gpus[context.gpu()].compute_capability;
-        let images = images.iter().map(|image| image.data().map_or(&[][..], |data| &data[..]));
-        let texts = loader::texts(images, name, compute_capability)?;
+        let images: Vec<&[u8]> = images.iter().map(|image| image.data().map_or(&[][..], |data| &data[..])).collect();
+        let source = ModuleSource::of_images(&images, name, compute_capability, self.isa)?;
         let module = self.own(context).modules.last + 1;
         let heap_bytes = self.context(context).heap_wanted();
-        let request = LoadRequest { context, compute_capability, module, texts: &texts, heap_bytes };
+        let request = LoadRequest { context, compute_capability, module, source: &source, heap_bytes };
         let State { memories, window, .. } = &mut self.state;
         let mut memory = Memory { context, allocator: &mut memories[context.gpu()], window };
         let mut changes = Vec::new();

@@ -1,38 +1,31 @@
 //! Code that was loaded, kept for programs that load it again.
 
-use balar_isa::module::PtxModule;
+use super::loader::LoadError;
+use super::module::{CodeModule, ModuleSource};
 use balar_isa::program::{KernelName, Program};
-use balar_isa::ptx::{self, PtxErrors};
 use balar_protocol::ContextId;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-/// Linked texts that are kept, for programs that load the same code again or on another GPU.
+/// Linked code that is kept, for programs that load the same code again or on another GPU.
 const CACHED_MODULES: usize = 32;
 /// Decoded forms of each that are kept: they differ in the addresses of variables.
 const CACHED_FORMS: usize = 8;
 
-/// A PTX text and the name that messages give it.
-pub type NamedText = (String, Arc<str>);
-
 /// A decoded kernel, or why it cannot run.
 pub type DecodedKernel = Result<Arc<Program>, Arc<str>>;
 
-/// Linked texts, and their kernels for the addresses that variables had.
+/// Linked code, and its kernels for the addresses that variables had.
 #[derive(Debug)]
 pub(crate) struct CachedModule {
-    texts: Vec<NamedText>,
-    pub module: PtxModule,
+    source: ModuleSource,
+    pub module: CodeModule,
     forms: Mutex<VecDeque<Arc<DecodedKernels>>>,
 }
 
 impl CachedModule {
-    fn new(texts: &[NamedText]) -> Result<CachedModule, Box<PtxErrors>> {
-        let mut trees = Vec::with_capacity(texts.len());
-        for (file, text) in texts {
-            trees.push(ptx::parse(file, text)?);
-        }
-        Ok(CachedModule { texts: texts.to_vec(), module: PtxModule::link(trees)?, forms: Mutex::default() })
+    fn new(source: &ModuleSource) -> Result<CachedModule, LoadError> {
+        Ok(CachedModule { source: source.clone(), module: CodeModule::read(source)?, forms: Mutex::default() })
     }
 
     /// Its kernels for variables at these addresses. None is decoded yet that nobody has asked for.
@@ -41,7 +34,7 @@ impl CachedModule {
         if let Some(form) = forms.iter().find(|form| form.addresses == addresses) {
             return Arc::clone(form);
         }
-        let kernels = self.module.kernels().map(|_| OnceLock::new()).collect();
+        let kernels = self.module.kernels().iter().map(|_| OnceLock::new()).collect();
         let form = Arc::new(DecodedKernels { addresses: addresses.to_vec(), kernels });
         if forms.len() == CACHED_FORMS {
             forms.pop_front();
@@ -73,18 +66,9 @@ pub(crate) struct ModuleKernel {
 impl ModuleKernel {
     /// Its program, or why it cannot run.
     pub fn program(&self) -> DecodedKernel {
-        let decode = || {
-            let program = self.module.module.program(&self.name, &self.decoded.addresses);
-            program.map(Arc::new).map_err(|errors| refusal(&errors))
-        };
+        let decode = || self.module.module.program(&self.name, &self.decoded.addresses).map(Arc::new);
         self.decoded.kernels[self.number].get_or_init(decode).clone()
     }
-}
-
-/// Why a kernel cannot be launched, in words.
-fn refusal(errors: &PtxErrors) -> Arc<str> {
-    let lines = errors.errors.iter().map(|error| format!("{error}, in `{}`", error.line_text.trim()));
-    lines.collect::<Vec<_>>().join("\n").into()
 }
 
 /// Code that was loaded, and what the modules that are loaded hold.
@@ -97,13 +81,13 @@ pub struct CodeCache {
 }
 
 impl CodeCache {
-    /// The texts read and linked, from the cache where they are there.
-    pub(crate) fn linked(&self, texts: &[NamedText]) -> Result<Arc<CachedModule>, Box<PtxErrors>> {
+    /// Code read and linked, from the cache where it is there.
+    pub(crate) fn linked(&self, source: &ModuleSource) -> Result<Arc<CachedModule>, LoadError> {
         let mut modules = self.modules.lock().unwrap_or_else(PoisonError::into_inner);
-        let found = modules.iter().position(|cached| cached.texts == texts).and_then(|at| modules.remove(at));
+        let found = modules.iter().position(|cached| cached.source == *source).and_then(|at| modules.remove(at));
         let module = match found {
             Some(module) => module,
-            None => Arc::new(CachedModule::new(texts)?),
+            None => Arc::new(CachedModule::new(source)?),
         };
         if modules.len() == CACHED_MODULES {
             modules.pop_front();
@@ -112,7 +96,7 @@ impl CodeCache {
         Ok(module)
     }
 
-    /// Linked texts that are kept.
+    /// Modules that are kept.
     #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
         self.modules.lock().unwrap_or_else(PoisonError::into_inner).len()

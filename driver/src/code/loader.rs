@@ -1,12 +1,14 @@
 //! Loading code: before the run that of a built-in workload, during it whatever programs load.
 
-use super::cache::{CodeCache, ModuleKernel, NamedText};
+use super::cache::{CodeCache, ModuleKernel};
+use super::module::{CodeModule, ModuleSource};
 use super::tables::{DriverTables, KernelSource, KernelTable, ProgramTable, Symbol, SymbolTable};
 use crate::effect::MemoryChange;
 use balar_host::CudaError;
 use balar_host::call::{BUILT_IN_MODULE, ModuleFunction, ModuleVariable, VariableKind};
-use balar_isa::fatbin::{self, ImageError};
-use balar_isa::module::{self, PtxModule};
+use balar_isa::fatbin::ImageError;
+use balar_isa::machine::{MachineError, Placement};
+use balar_isa::module;
 use balar_isa::ptx::PtxErrors;
 use balar_protocol::ContextId;
 use std::sync::Arc;
@@ -41,8 +43,8 @@ pub struct LoadRequest<'a> {
     pub compute_capability: (u32, u32),
     /// The module's number, which no other of the context has.
     pub module: u32,
-    /// The texts, which are linked with each other.
-    pub texts: &'a [NamedText],
+    /// The code.
+    pub source: &'a ModuleSource,
     /// Bytes of the device heap, which is made where kernels of the module allocate; `None` where the context has one.
     pub heap_bytes: Option<u64>,
 }
@@ -74,13 +76,21 @@ pub enum LoadError {
     /// The PTX texts.
     #[error(transparent)]
     Ptx(#[from] Box<PtxErrors>),
+    /// The machine code.
+    #[error("{name}: {error}")]
+    Machine {
+        /// The files.
+        name: String,
+        /// What is wrong with them.
+        error: MachineError,
+    },
     /// The PTX texts are for a later generation of GPUs.
     #[error("cudaErrorNoKernelImageForDevice: {0}")]
     Target(Box<PtxErrors>),
     /// The memory has no room for what it needs.
     #[error("{name} needs {bytes} bytes of memory for {what}, more than is free")]
     Memory {
-        /// The module's texts.
+        /// The parts of the module.
         name: String,
         /// What did not fit.
         what: String,
@@ -93,37 +103,16 @@ impl LoadError {
     /// The error that CUDA's calls return.
     pub fn cuda_error(&self) -> CudaError {
         match self {
-            LoadError::Image { error: ImageError::NoCode { .. }, .. } => CudaError::NoKernelImageForDevice,
-            LoadError::Image { .. } => CudaError::InvalidKernelImage,
+            LoadError::Image { error: ImageError::NoCode { .. } | ImageError::NoMachineCode { .. }, .. } => {
+                CudaError::NoKernelImageForDevice
+            }
+            LoadError::Machine { error: MachineError::Architecture(_), .. } => CudaError::NoKernelImageForDevice,
+            LoadError::Image { .. } | LoadError::Machine { .. } => CudaError::InvalidKernelImage,
             LoadError::Ptx(_) => CudaError::InvalidPtx,
             LoadError::Target(_) => CudaError::NoKernelImageForDevice,
             LoadError::Memory { .. } => CudaError::MemoryAllocation,
         }
     }
-}
-
-/// The PTX texts of images (fatbin containers, PTX, cubins) that a GPU runs, named after the image.
-///
-/// # Errors
-///
-/// The first image that has none.
-pub fn texts<'a>(
-    images: impl IntoIterator<Item = &'a [u8]>,
-    name: &str,
-    compute_capability: (u32, u32),
-) -> Result<Vec<NamedText>, LoadError> {
-    let mut texts: Vec<NamedText> = Vec::new();
-    for image in images {
-        let found = fatbin::texts(image, compute_capability);
-        for text in found.map_err(|error| LoadError::Image { name: name.to_owned(), error })? {
-            let own = text.name.unwrap_or_else(|| match texts.len() {
-                0 => format!("{name}.ptx"),
-                number => format!("{name}.{number}.ptx"),
-            });
-            texts.push((own, text.text.into()));
-        }
-    }
-    Ok(texts)
 }
 
 /// Loads and unloads modules.
@@ -151,7 +140,7 @@ impl ModuleLoader {
     ///
     /// # Errors
     ///
-    /// Mistakes in the texts, or too little memory; nothing is loaded then, and nothing stays allocated. A kernel that cannot run
+    /// Mistakes in the code, or too little memory; nothing is loaded then, and nothing stays allocated. A kernel that cannot run
     /// is no error but one of its launches.
     pub fn load(
         &self,
@@ -159,54 +148,65 @@ impl ModuleLoader {
         changes: &mut Vec<MemoryChange>,
         memory: &mut dyn ModuleMemory,
     ) -> Result<LoadedModule, LoadError> {
-        let cached = self.code.linked(request.texts)?;
-        let target = cached.module.check_target(request.compute_capability);
-        target.map_err(|errors| LoadError::Target(Box::new(errors)))?;
-        let mut addresses = Vec::new();
-        let placed = place(&cached.module, request, &mut addresses, memory);
-        let heap = match placed {
-            Ok(heap) => heap,
-            Err(error) => {
-                addresses.into_iter().for_each(|address| memory.free(address));
-                return Err(error);
-            }
-        };
+        let cached = self.code.linked(request.source)?;
         let module = &cached.module;
+        module.check_target(request.compute_capability)?;
+        let placements = module.placements();
+        let mut addresses = Vec::with_capacity(placements.len());
+        let mut allocated = Vec::new();
+        for placement in &placements {
+            if module.is_number(placement) {
+                addresses.push(self.symbols.number_reference());
+                continue;
+            }
+            match place(placement, request, memory) {
+                Ok(address) => {
+                    addresses.push(address);
+                    allocated.push(address);
+                }
+                Err(error) => return Err(give_back(allocated, memory, error)),
+            }
+        }
+        let heap = match heap(module, request, memory) {
+            Ok(heap) => heap,
+            Err(error) => return Err(give_back(allocated, memory, error)),
+        };
         let mut loaded = LoadedModule { heap, ..LoadedModule::default() };
+        for (index, (placement, &address)) in placements.iter().zip(&addresses).enumerate() {
+            if module.is_number(placement) {
+                continue;
+            }
+            let bytes = placement.bytes.max(1);
+            changes.push(MemoryChange::Map { process: request.context.process(), address, bytes });
+            if let Some(bytes) = module.initial_value(index, &addresses) {
+                changes.push(MemoryChange::Write { address, bytes: bytes.into() });
+            }
+        }
         let mut constant_bytes = 0;
-        for (index, (variable, &address)) in module.variables().iter().zip(&addresses).enumerate() {
+        for variable in module.variables() {
             let kind = kind_of(variable.kind);
             if kind == VariableKind::Constant {
                 constant_bytes += variable.bytes;
             }
-            changes.push(MemoryChange::Map {
-                process: request.context.process(),
-                address,
-                bytes: variable.bytes.max(1),
-            });
-            if let Some(bytes) = module.initial_value(index, &addresses) {
-                changes.push(MemoryChange::Write { address, bytes: bytes.into() });
-            }
+            let address = addresses[variable.placement] + variable.offset;
             let symbol = Symbol { address, bytes: variable.bytes, kind };
             self.symbols.insert(request.context, request.module, &variable.name, symbol);
-            let name = Arc::from(&*variable.name);
-            loaded.variables.push(ModuleVariable { name, address, bytes: variable.bytes, kind });
+            loaded.variables.push(ModuleVariable { name: variable.name.into(), address, bytes: variable.bytes, kind });
         }
         if let Some((address, bytes)) = heap {
             changes.push(MemoryChange::Heap { context: request.context, address, bytes });
         }
-        let architecture = module.architecture();
-        let (major, minor) = request.compute_capability;
-        if architecture > major * 10 + minor {
+        if let Some(architecture) = module.later_architecture(request.compute_capability) {
+            let (major, minor) = request.compute_capability;
             loaded.warning = Some(format!(
                 "{}: PTX for compute_{architecture} on a GPU of compute capability {major}.{minor}",
-                names(request.texts)
+                request.source.names()
             ));
         }
         let decoded = cached.kernels(&addresses);
         let constant_bytes = u32::try_from(constant_bytes).unwrap_or(u32::MAX);
-        for (number, (name, slots)) in module.kernels().zip(module.kernel_parameters()).enumerate() {
-            let name: Arc<str> = name.into();
+        for (number, (name, slots)) in module.kernels().into_iter().enumerate() {
+            let (ptx_version, binary_version) = module.versions(&name, request.compute_capability);
             let kernel = KernelSource {
                 kernel: ModuleKernel {
                     module: Arc::clone(&cached),
@@ -217,14 +217,14 @@ impl ModuleLoader {
                 programs: Arc::clone(&self.programs),
                 id: self.programs.reserve(),
                 constant_bytes,
-                ptx_version: module.architecture_of(&name),
-                binary_version: major * 10 + minor,
+                ptx_version,
+                binary_version,
             };
             self.kernels.insert_source(request.context, request.module, kernel);
             let parameters = slots.iter().map(|slot| (slot.offset, slot.bytes)).collect();
             loaded.functions.push(ModuleFunction { name, parameters });
         }
-        self.code.note_allocated(request.context, request.module, addresses);
+        self.code.note_allocated(request.context, request.module, allocated);
         Ok(loaded)
     }
 
@@ -251,27 +251,33 @@ impl ModuleLoader {
     }
 }
 
-/// Places the variables of a module; `addresses` get as far as it went. Gives the device heap, where one is made.
-fn place(
-    module: &PtxModule,
-    request: &LoadRequest,
-    addresses: &mut Vec<u64>,
-    memory: &mut dyn ModuleMemory,
-) -> Result<Option<(u64, u64)>, LoadError> {
-    let error = |what: String, bytes: u64| LoadError::Memory { name: names(request.texts), what, bytes };
-    for variable in module.variables() {
-        let room = Room::Variable(kind_of(variable.kind));
-        let alignment = variable.alignment.max(ALIGNMENT).next_power_of_two();
-        let address = memory.allocate(room, variable.bytes.max(1), alignment);
-        addresses.push(address.ok_or_else(|| error(format!("its variable {}", variable.name), variable.bytes))?);
-    }
-    let Some(bytes) = request.heap_bytes.filter(|_| module.allocates()) else { return Ok(None) };
-    let start = memory.allocate(Room::Heap, bytes, ALIGNMENT);
-    Ok(Some((start.ok_or_else(|| error("the device heap".to_owned(), bytes))?, bytes)))
+/// The address of what needs a place.
+fn place(placement: &Placement, request: &LoadRequest, memory: &mut dyn ModuleMemory) -> Result<u64, LoadError> {
+    let room = Room::Variable(kind_of(placement.kind));
+    let alignment = placement.alignment.max(ALIGNMENT).next_power_of_two();
+    let address = memory.allocate(room, placement.bytes.max(1), alignment);
+    address.ok_or_else(|| no_room(request, format!("its variable {}", placement.name), placement.bytes))
 }
 
-fn names(texts: &[NamedText]) -> String {
-    texts.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(", ")
+/// The device heap, where one is made.
+fn heap(
+    module: &CodeModule,
+    request: &LoadRequest,
+    memory: &mut dyn ModuleMemory,
+) -> Result<Option<(u64, u64)>, LoadError> {
+    let Some(bytes) = request.heap_bytes.filter(|_| module.allocates()) else { return Ok(None) };
+    let start = memory.allocate(Room::Heap, bytes, ALIGNMENT);
+    Ok(Some((start.ok_or_else(|| no_room(request, "the device heap".to_owned(), bytes))?, bytes)))
+}
+
+fn no_room(request: &LoadRequest, what: String, bytes: u64) -> LoadError {
+    LoadError::Memory { name: request.source.names(), what, bytes }
+}
+
+/// Frees what was allocated before something failed.
+fn give_back(allocated: Vec<u64>, memory: &mut dyn ModuleMemory, error: LoadError) -> LoadError {
+    allocated.into_iter().for_each(|address| memory.free(address));
+    error
 }
 
 fn kind_of(kind: module::VariableKind) -> VariableKind {
@@ -372,12 +378,21 @@ mod tests {
         text: &str,
         room: &mut Upwards,
     ) -> Result<LoadedModule, LoadError> {
-        let texts = [("test.ptx".to_owned(), text.into())];
+        load_source(node, gpu, module, &ModuleSource::Ptx(vec![("test.ptx".to_owned(), text.into())]), room)
+    }
+
+    fn load_source(
+        node: &mut Node,
+        gpu: usize,
+        module: u32,
+        source: &ModuleSource,
+        room: &mut Upwards,
+    ) -> Result<LoadedModule, LoadError> {
         let request = LoadRequest {
             context: ContextId::first(gpu),
             compute_capability: (7, 0),
             module,
-            texts: &texts,
+            source,
             heap_bytes: Some(4096),
         };
         let mut changes = Vec::new();
@@ -507,17 +522,90 @@ mod tests {
         assert!(node.tables.kernels.find(ContextId::first(0), 1, "use").is_none());
     }
 
+    const CUBIN: &[u8] = include_bytes!("../../../isa/tests/cubins/variables.sm_70.cubin");
+    const REFERENCES: &[u8] = include_bytes!("../../../isa/tests/cubins/references.sm_70.cubin");
+
+    fn machine(image: &[u8]) -> ModuleSource {
+        ModuleSource::Machine(vec![("test.cubin".to_owned(), image.into())])
+    }
+
     #[test]
-    fn images_are_named_and_refused_as_cuda_does() {
-        let found = texts([TEXT.as_bytes(), TEXT.as_bytes()], "app", (7, 0)).expect("PTX");
-        assert_eq!(found.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(), ["app.ptx", "app.1.ptx"]);
-        let mut cubin = [0; 64];
-        cubin[..4].copy_from_slice(b"\x7fELF");
-        (cubin[8], cubin[18], cubin[49]) = (8, 190, 80);
-        let error = texts([&cubin[..]], "app", (7, 0)).expect_err("machine code");
-        assert_eq!(error.cuda_error(), CudaError::NoKernelImageForDevice);
-        assert!(error.to_string().starts_with("app: cudaErrorNoKernelImageForDevice: no PTX in the image"), "{error}");
-        let error = texts([&b"\xff"[..]], "app", (7, 0)).expect_err("no text");
+    fn sections_of_machine_code_are_allocations_with_variables_in_them() {
+        let mut node = Node::default();
+        let mut room = Upwards::new(0, 9);
+        let loaded = load_source(&mut node, 0, 1, &machine(CUBIN), &mut room).expect("a cubin");
+        let base = gpu_base(0);
+        let sections = [base, base + 0x100, base + 0x500];
+        let managed = [HOST_BASE, HOST_BASE + 256];
+        let heap = base + 0x600;
+        let variable = |name: &str| {
+            let found = loaded.variables.iter().find(|it| &*it.name == name).expect("the variable");
+            let symbol = node.tables.symbols.find(ContextId::first(0), 1, name).expect("the same");
+            assert_eq!((symbol.address, symbol.bytes, symbol.kind), (found.address, found.bytes, found.kind));
+            (found.address, found.bytes, found.kind)
+        };
+        assert_eq!(variable("third"), (sections[0], 8, VariableKind::Global));
+        assert_eq!(variable("values"), (sections[1] + 0x320, 40, VariableKind::Global));
+        assert_eq!(variable("first"), (sections[2] + 0x10, 8, VariableKind::Constant));
+        assert_eq!(variable("counter"), (managed[0], 4, VariableKind::Managed));
+        assert_eq!(variable("scratch"), (managed[1], 800, VariableKind::Managed));
+        assert_eq!(loaded.heap, Some((heap, 4096)));
+        let pointer = |address: u64, at: usize| {
+            let bytes = node.memory.get(&address).expect("an allocation");
+            u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"))
+        };
+        assert_eq!([pointer(sections[0], 0), pointer(sections[2], 0x10)], [12, 4].map(|at| sections[1] + 0x320 + at));
+        assert_eq!(word(&node, managed[0]), Some(5));
+        let [compute, ..] = &loaded.functions[..] else { panic!("kernels") };
+        assert_eq!((&*compute.name, &compute.parameters[..]), ("compute", &[(0, 8), (8, 4)][..]));
+
+        let mut changes = Vec::new();
+        assert!(ModuleLoader::new(&node.tables).unload(ContextId::first(0), 1, &mut changes, &mut room));
+        node.apply(changes);
+        assert!(node.memory.is_empty());
+        assert_eq!(room.freed, [sections[0], sections[1], sections[2], managed[0], managed[1]]);
+    }
+
+    #[test]
+    fn references_of_machine_code_have_numbers_of_their_own() {
+        let mut node = Node::default();
+        let mut room = Upwards::new(0, 9);
+        let mut seen = Vec::new();
+        for module in [1, 2] {
+            let loaded = load_source(&mut node, 0, module, &machine(REFERENCES), &mut room).expect("a cubin");
+            for (name, kind) in [
+                ("picture", VariableKind::Texture),
+                ("other_picture", VariableKind::Texture),
+                ("drawing", VariableKind::Surface),
+            ] {
+                let found = loaded.variables.iter().find(|it| &*it.name == name).expect("the reference");
+                assert_eq!((found.kind, found.bytes), (kind, 0));
+                seen.push(found.address);
+            }
+        }
+        assert_eq!(seen, (0..6).map(|number| (1 << 31) + number).collect::<Vec<_>>());
+        // One section, and the number of a texture in it.
+        assert_eq!((room.asked.len(), word(&node, gpu_base(0))), (2, Some(1 << 31 | 1)));
+        let mut changes = Vec::new();
+        assert!(ModuleLoader::new(&node.tables).unload(ContextId::first(0), 1, &mut changes, &mut room));
+        assert_eq!((changes.len(), &room.freed[..]), (1, &[gpu_base(0)][..]));
+    }
+
+    #[test]
+    fn machine_code_that_cannot_be_loaded_leaves_nothing_behind() {
+        let mut node = Node::default();
+        for (left, what) in [(0, ".nv.global.init"), (3, "counter"), (5, "the device heap")] {
+            let mut room = Upwards::new(0, left);
+            let error = load_source(&mut node, 0, 1, &machine(CUBIN), &mut room).expect_err("too little memory");
+            assert_eq!(error.cuda_error(), CudaError::MemoryAllocation);
+            assert!(error.to_string().starts_with("test.cubin needs ") && error.to_string().contains(what), "{error}");
+            assert_eq!((room.freed.len(), node.memory.len()), (left, 0));
+        }
+        let mut relocatable = CUBIN.to_vec();
+        relocatable[16] = 1;
+        let error =
+            load_source(&mut node, 0, 1, &machine(&relocatable), &mut Upwards::new(0, 9)).expect_err("not linked");
         assert_eq!(error.cuda_error(), CudaError::InvalidKernelImage);
+        assert!(error.to_string().starts_with("test.cubin: machine code that is to be linked"), "{error}");
     }
 }

@@ -2,6 +2,8 @@
 
 mod cache;
 pub mod loader;
+mod module;
 pub mod tables;
 
-pub use cache::{CodeCache, NamedText};
+pub use cache::CodeCache;
+pub use module::{IsaChoice, ModuleSource, NamedCubin, NamedText};

@@ -196,13 +196,23 @@ pub struct Symbol {
     pub kind: VariableKind,
 }
 
+/// The first number that a reference of machine code gets. The handles of texture and surface objects count up from 1.
+const FIRST_REFERENCE: u32 = 1 << 31;
+
 /// Where the variables of loaded modules lie, by context, module and name.
 #[derive(Debug, Default)]
 pub struct SymbolTable {
     symbols: DashMap<(ContextId, u32), BTreeMap<Box<str>, Symbol>>,
+    /// References of machine code that have got a number.
+    references: AtomicU32,
 }
 
 impl SymbolTable {
+    /// A number for a texture or surface reference of machine code: its handle, which no other image has.
+    pub(crate) fn number_reference(&self) -> u64 {
+        u64::from(FIRST_REFERENCE | self.references.fetch_add(1, Ordering::Relaxed))
+    }
+
     /// Adds a variable to those of a context's module; one of the same name is replaced.
     pub fn insert(&self, context: ContextId, module: u32, name: &str, symbol: Symbol) {
         self.symbols.entry((context, module)).or_default().insert(name.into(), symbol);

@@ -8,7 +8,7 @@ use super::function::{
 use super::header::SHIFTED_ARCHITECTURE_ABI;
 use super::info::{self, Record, records};
 use super::memory::{ConstantBank, constant_bank};
-use super::symbol::SymbolKind;
+use super::symbol::{Binding, SymbolKind};
 use object::elf;
 use std::collections::BTreeMap;
 
@@ -38,17 +38,22 @@ pub(super) fn functions<'data>(
     let mut by_name = BTreeMap::new();
     let mut by_section = vec![None; file.sections.len()];
     for (index, section, name) in file.named(".text.") {
-        if by_name.insert(name, functions.len()).is_some() {
+        by_section[index] = Some(functions.len());
+        let function = function(file, index, section, name, abi_version, &module)?;
+        // Functions that only their callers see may share a name in files that were linked.
+        let may_repeat = function.binding == Binding::Local && !function.is_entry;
+        if by_name.insert(name, functions.len()).is_some() && !may_repeat {
             return Err(CubinError::section(section.name, 0, "a second function of this name, expected one"));
         }
-        by_section[index] = Some(functions.len());
-        functions.push(function(file, index, section, name, abi_version, &module)?);
+        functions.push(function);
     }
-    let find = |section: &Section<'_>, name: &str| match by_name.get(name) {
-        Some(&function) => Ok(function),
-        None => {
-            Err(CubinError::section(section.name, 0, format!("no section .text.{name}, expected the function's code")))
-        }
+    let find = |section: &Section<'_>, name: &str| {
+        // The section says whose it is; the name alone is enough where it does not.
+        let own = file.sections.get(section.info as usize).filter(|own| own.name.strip_prefix(".text.") == Some(name));
+        let own = own.and_then(|_| by_section[section.info as usize]);
+        own.or_else(|| by_name.get(name).copied()).ok_or_else(|| {
+            CubinError::section(section.name, 0, format!("no section .text.{name}, expected the function's code"))
+        })
     };
     for (_, section, name) in file.named(".nv.info.") {
         let function = &mut functions[find(section, name)?];

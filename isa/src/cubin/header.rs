@@ -8,6 +8,9 @@ pub(super) const SHIFTED_ARCHITECTURE_ABI: u8 = 8;
 /// The ELF machine number of CUDA code.
 const ELF_MACHINE_CUDA: u16 = 190;
 
+/// The ELF type of a file that is to be linked.
+const ELF_TYPE_RELOCATABLE: u16 = 1;
+
 /// What the header of a cubin says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CubinHeader {
@@ -22,6 +25,8 @@ pub struct CubinHeader {
     /// The release of the tools that wrote the file, ten times the major number plus the minor one (129), where the header has it
     /// (before the eighth version of the format).
     pub toolkit: Option<u32>,
+    /// Whether it is to be linked with others before it is loaded.
+    pub is_relocatable: bool,
 }
 
 impl CubinHeader {
@@ -32,15 +37,16 @@ impl CubinHeader {
         if header[..4] != *b"\x7fELF" || machine != ELF_MACHINE_CUDA {
             return None;
         }
+        let is_relocatable = u16::from_le_bytes([header[16], header[17]]) == ELF_TYPE_RELOCATABLE;
         let (os_abi, abi_version) = (header[7], header[8]);
         let version = u32::from_le_bytes([header[20], header[21], header[22], header[23]]);
         // Bytes 48 to 51 are the flags.
         Some(if abi_version >= SHIFTED_ARCHITECTURE_ABI {
             let architecture = u32::from(header[49]);
-            Self { architecture, virtual_architecture: None, os_abi, abi_version, toolkit: None }
+            Self { architecture, virtual_architecture: None, os_abi, abi_version, toolkit: None, is_relocatable }
         } else {
             let (architecture, virtual_architecture) = (u32::from(header[48]), Some(u32::from(header[50])));
-            Self { architecture, virtual_architecture, os_abi, abi_version, toolkit: Some(version) }
+            Self { architecture, virtual_architecture, os_abi, abi_version, toolkit: Some(version), is_relocatable }
         })
     }
 }

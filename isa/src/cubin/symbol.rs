@@ -22,6 +22,10 @@ pub enum SymbolKind {
     Section,
     /// A texture reference (type 10). It is undefined: the driver makes it.
     Texture,
+    /// A sampler reference (type 11), likewise.
+    Sampler,
+    /// A surface reference (type 12), likewise.
+    Surface,
     /// A variable of a relocatable file (type 13).
     RelocatableObject,
     /// Another ELF type.
@@ -36,6 +40,8 @@ impl SymbolKind {
             elf::STT_FUNC => Self::Function,
             elf::STT_SECTION => Self::Section,
             10 => Self::Texture,
+            11 => Self::Sampler,
+            12 => Self::Surface,
             13 => Self::RelocatableObject,
             other => Self::Other(other),
         }

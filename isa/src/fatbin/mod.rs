@@ -1,7 +1,7 @@
 //! Device code as programs carry it: fatbin containers, PTX texts, cubins.
 //!
 //! A fatbin container holds the same code for several architectures, as PTX and as machine code. What a program registers or
-//! loads ([`texts`] takes it apart) is one container, several one after another, a PTX text, or a single cubin.
+//! loads ([`texts`] and [`cubins`] take it apart) is one container, several one after another, a PTX text, or a single cubin.
 
 mod container;
 mod payload;
@@ -12,6 +12,7 @@ pub use container::{Container, Entry, EntryKind, MAGIC, containers};
 pub use payload::MAXIMUM_PAYLOAD_BYTES;
 
 use crate::cubin::CubinHeader;
+use crate::sass;
 use std::fmt::Write as _;
 
 /// What is wrong with a container.
@@ -44,6 +45,14 @@ pub enum ImageError {
         /// What it has instead.
         found: String,
     },
+    /// No machine code that the GPU can run.
+    #[error("cudaErrorNoKernelImageForDevice: no machine code for sm_{architecture} in the image, which has {found}")]
+    NoMachineCode {
+        /// The GPU's architecture: 70.
+        architecture: u32,
+        /// What it has instead.
+        found: String,
+    },
 }
 
 /// A PTX text of an image.
@@ -60,12 +69,14 @@ pub struct PtxText {
 pub struct CubinDescription {
     /// The architecture: 75.
     pub architecture: u32,
+    /// Whether it is to be linked with others before it is loaded.
+    pub is_relocatable: bool,
 }
 
-/// The architecture of a cubin; `None` of any other file. [`Cubin`](crate::cubin::Cubin) has the rest of it.
+/// What a cubin is for; `None` of any other file. [`Cubin`](crate::cubin::Cubin) has the rest of it.
 pub fn cubin(image: &[u8]) -> Option<CubinDescription> {
-    let CubinHeader { architecture, .. } = CubinHeader::read(image)?;
-    Some(CubinDescription { architecture })
+    let CubinHeader { architecture, is_relocatable, .. } = CubinHeader::read(image)?;
+    Some(CubinDescription { architecture, is_relocatable })
 }
 
 /// The PTX texts of an image that a GPU of this compute capability runs: of each container the one for the highest architecture
@@ -92,6 +103,49 @@ pub fn texts(image: &[u8], compute_capability: (u32, u32)) -> Result<Vec<PtxText
         return Err(ImageError::NoCode { found: inventory(&containers) });
     }
     Ok(texts)
+}
+
+/// A cubin of an image.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CubinImage {
+    /// The name that the container gives it, if any.
+    pub name: Option<String>,
+    /// The file.
+    pub bytes: Vec<u8>,
+}
+
+/// The cubins of an image that a GPU of this compute capability runs: of each container the one for the highest architecture that has
+/// the GPU's first digit and no larger second one, of those that the simulator knows.
+///
+/// # Errors
+///
+/// The image is malformed, or it or one of its containers has no such code.
+pub fn cubins(image: &[u8], compute_capability: (u32, u32)) -> Result<Vec<CubinImage>, ImageError> {
+    let (major, minor) = compute_capability;
+    let runs = |architecture: u32| {
+        architecture / 10 == major && architecture % 10 <= minor && sass::ARCHITECTURES.contains(&architecture)
+    };
+    let none = |found: String| ImageError::NoMachineCode { architecture: major * 10 + minor, found };
+    if !image.starts_with(&MAGIC.to_le_bytes()) {
+        return match cubin(image) {
+            Some(found) if runs(found.architecture) => Ok(vec![CubinImage { name: None, bytes: image.to_vec() }]),
+            Some(found) => Err(none(format!("machine code for sm_{} alone (a cubin)", found.architecture))),
+            None => plain(image).and_then(|_| Err(none("PTX alone".to_owned()))),
+        };
+    }
+    let containers = containers(image)?;
+    let mut cubins = Vec::new();
+    for container in containers.iter().filter(|container| !container.entries.is_empty()) {
+        let fitting = container.entries.iter().filter(|entry| entry.kind == EntryKind::Elf && runs(entry.architecture));
+        let Some(best) = fitting.max_by_key(|entry| entry.architecture) else {
+            return Err(none(inventory(std::slice::from_ref(container))));
+        };
+        cubins.push(CubinImage { name: best.name.clone(), bytes: best.data()? });
+    }
+    if cubins.is_empty() {
+        return Err(none(inventory(&containers)));
+    }
+    Ok(cubins)
 }
 
 /// An image that is no container.

@@ -137,8 +137,51 @@ fn images_that_are_no_containers() {
     }
     let mut old = elf(0);
     (old[8], old[48]) = (7, 70);
-    assert_eq!(cubin(&old), Some(CubinDescription { architecture: 70 }));
+    assert_eq!(cubin(&old), Some(CubinDescription { architecture: 70, is_relocatable: false }));
+    old[16] = 1;
+    assert_eq!(cubin(&old), Some(CubinDescription { architecture: 70, is_relocatable: true }));
     assert_eq!(cubin(&old[..63]), None);
+}
+
+#[test]
+fn machine_code_is_for_one_generation() {
+    let code = |architecture| entry(2, architecture, Form::Zstandard, &elf(architecture));
+    let image = container(&[ptx(70, Form::Plain), code(60), code(70), code(72), code(75), code(80)]);
+    let chosen = |capability| {
+        let cubins = cubins(&image, capability).expect("code for the GPU");
+        let [found] = &cubins[..] else { panic!("one container") };
+        assert_eq!(found.name.as_deref(), Some("name"));
+        cubin(&found.bytes).expect("a cubin").architecture
+    };
+    assert_eq!([(7, 0), (7, 2), (7, 3), (7, 5)].map(chosen), [70, 72, 72, 75]);
+    let turing = container(&[code(70), code(72)]);
+    assert_eq!(cubins(&turing, (7, 5)).expect("older code of the generation")[0].bytes, elf(72));
+    assert_eq!(cubins(&elf(70), (7, 5)).expect("a cubin"), [CubinImage { name: None, bytes: elf(70) }]);
+    let several = [image.clone(), container(&[]), turing].concat();
+    assert_eq!(cubins(&several, (7, 0)).expect("two containers").len(), 2);
+}
+
+#[test]
+fn images_without_machine_code_for_the_gpu() {
+    let code = entry(2, 75, Form::Plain, &elf(75));
+    let with_ptx = container(&[code.clone(), ptx(70, Form::Plain)]);
+    let fitting = container(&[entry(2, 70, Form::Plain, &elf(70))]);
+    for (image, found) in [
+        (with_ptx.clone(), "machine code for sm_75, PTX for compute_70"),
+        ([fitting, with_ptx].concat(), "machine code for sm_75, PTX for compute_70"),
+        (elf(75), "machine code for sm_75 alone (a cubin)"),
+        (PTX.as_bytes().to_vec(), "PTX alone"),
+        (container(&[]), "no entries"),
+    ] {
+        let expected =
+            format!("cudaErrorNoKernelImageForDevice: no machine code for sm_70 in the image, which has {found}");
+        assert_eq!(cubins(&image, (7, 0)).expect_err(found).to_string(), expected);
+    }
+    // Those of an architecture that is not simulated are not run.
+    let later = cubins(&container(&[entry(2, 80, Form::Plain, &elf(80))]), (8, 6)).expect_err("sm_80");
+    assert!(later.to_string().ends_with("no machine code for sm_86 in the image, which has machine code for sm_80"));
+    let unknown = cubins(b"\xff\xfe12", (7, 0)).expect_err("no image");
+    assert!(matches!(unknown, ImageError::Unknown { bytes: 4, .. }), "{unknown}");
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! Cubins of the project's own workloads, as compilers wrote them: ptxas 12.9 for sm_70, ptxas 13.5 for sm_75.
 
+mod modules;
+
 use balar_isa::cubin::{
     Binding, Call, Cubin, Parameter, ParameterArea, RelocationKind, SharedMemory, StackSizes, SymbolKind,
 };

@@ -1,0 +1,264 @@
+//! Cubins as modules: their kernels, and what needs a place in device memory.
+//!
+//! Variables lie at offsets in sections, and a section is one allocation. Managed variables share these sections in the file, but lie
+//! in memory of their own: the code names them through their symbols alone. A texture or surface reference has a number instead of a
+//! place; slots of constant bank 0 hold it.
+
+use super::link::{Linker, reached_functions};
+use super::places::{Places, data_relocations};
+use super::stack::LocalMemory;
+use super::{MAXIMUM_SECTION_BYTES, MachineCode, MachineError, lower};
+use crate::cubin::{BlockLimit, Cubin, Function, SymbolKind};
+use crate::module::VariableKind;
+use crate::program::{ParameterSlot, Program, Resources};
+use crate::sass;
+use std::sync::Arc;
+
+/// Where parameters begin in constant bank 0.
+const PARAMETERS: u32 = 0x160;
+
+/// What a module needs a place for: a section with variables, a variable of its own, or the number of a reference.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Placement {
+    /// The name of the section or variable.
+    pub name: Box<str>,
+    /// Which memory it is in. A texture or surface has no memory: it needs a number of 32 bits that no other image of the process has.
+    pub kind: VariableKind,
+    /// Size, bytes.
+    pub bytes: u64,
+    /// Alignment, bytes.
+    pub alignment: u64,
+}
+
+/// A variable of a module, in one of its placements.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlacedVariable {
+    /// Its name.
+    pub name: Box<str>,
+    /// What it is to the host.
+    pub kind: VariableKind,
+    /// The number of the placement.
+    pub placement: usize,
+    /// Its first byte there.
+    pub offset: u64,
+    /// Size, bytes.
+    pub bytes: u64,
+}
+
+/// A kernel that is not decoded yet.
+#[derive(Clone, Debug)]
+struct Kernel {
+    name: Box<str>,
+    /// The number of its file.
+    file: usize,
+    parameters: Vec<ParameterSlot>,
+}
+
+/// A cubin of the module.
+#[derive(Clone, Debug)]
+struct File {
+    image: Arc<[u8]>,
+    places: Places,
+    architecture: u32,
+    virtual_architecture: u32,
+}
+
+/// Cubins that were read. Their sections get addresses before their kernels are decoded. None refers to another: each is linked.
+#[derive(Clone, Debug)]
+pub struct MachineModule {
+    files: Vec<File>,
+    placements: Vec<Placement>,
+    variables: Vec<PlacedVariable>,
+    kernels: Vec<Kernel>,
+    allocates: bool,
+}
+
+impl MachineModule {
+    /// Reads cubins.
+    ///
+    /// # Errors
+    ///
+    /// One that is malformed, not linked, for another architecture than the simulated ones, or claims more memory than any GPU has; and
+    /// kernels that several of them define. What a kernel cannot run is an error of [`MachineModule::program`].
+    pub fn read(images: impl IntoIterator<Item = Arc<[u8]>>) -> Result<Self, MachineError> {
+        let mut module = MachineModule {
+            files: Vec::new(),
+            placements: Vec::new(),
+            variables: Vec::new(),
+            kernels: Vec::new(),
+            allocates: false,
+        };
+        for image in images {
+            let cubin = Cubin::read(&image)?;
+            if !sass::ARCHITECTURES.contains(&cubin.architecture) {
+                return Err(MachineError::Architecture(cubin.architecture));
+            }
+            if cubin.is_relocatable {
+                return Err(MachineError::Relocatable);
+            }
+            check_sections(&cubin)?;
+            module.add(&cubin, &image)?;
+        }
+        Ok(module)
+    }
+
+    /// Adds a file, which was found to be right.
+    fn add(&mut self, cubin: &Cubin<'_>, image: &Arc<[u8]>) -> Result<(), MachineError> {
+        let places = Places::new(cubin, &mut self.placements);
+        data_relocations(cubin)?;
+        for variable in places.variables(cubin) {
+            // Files that were linked can have several of a name that are each seen by a part of the code alone.
+            if self.variables.iter().all(|other| other.name != variable.name) {
+                self.variables.push(variable);
+            }
+        }
+        for function in cubin.kernels() {
+            if self.kernels.iter().any(|kernel| *kernel.name == *function.name) {
+                return Err(MachineError::TwoKernels(function.name.to_owned()));
+            }
+            let slots = function.parameters.parameters.iter();
+            let parameters = slots.map(|slot| ParameterSlot { offset: slot.offset, bytes: slot.bytes }).collect();
+            self.kernels.push(Kernel { name: function.name.into(), file: self.files.len(), parameters });
+        }
+        self.allocates |=
+            cubin.undefined_symbols().any(|symbol| symbol.kind == SymbolKind::Function && symbol.name == "malloc");
+        let architecture = cubin.architecture;
+        self.files.push(File {
+            image: Arc::clone(image),
+            places,
+            architecture,
+            virtual_architecture: cubin.virtual_architecture.unwrap_or(architecture),
+        });
+        Ok(())
+    }
+
+    /// The architecture that the code is for, the highest of its files: 75. 0 where there is no file.
+    pub fn architecture(&self) -> u32 {
+        self.files.iter().map(|file| file.architecture).max().unwrap_or(0)
+    }
+
+    /// The architecture of a kernel's code, and that of the PTX that it was compiled from; 0 where there is no such kernel.
+    pub fn architectures_of(&self, kernel: &str) -> (u32, u32) {
+        let file = self.kernel(kernel).and_then(|kernel| self.files.get(kernel.file));
+        file.map_or((0, 0), |file| (file.architecture, file.virtual_architecture))
+    }
+
+    /// What needs a place or a number, in the order of the files.
+    pub fn placements(&self) -> &[Placement] {
+        &self.placements
+    }
+
+    /// The variables, with their places.
+    pub fn variables(&self) -> &[PlacedVariable] {
+        &self.variables
+    }
+
+    /// Whether a function may allocate from the device heap.
+    pub fn allocates(&self) -> bool {
+        self.allocates
+    }
+
+    /// Names of the kernels, in the order of the files.
+    pub fn kernels(&self) -> impl Iterator<Item = &str> {
+        self.kernels.iter().map(|kernel| &*kernel.name)
+    }
+
+    /// The parameters of each kernel, in the order of [`MachineModule::kernels`].
+    pub fn kernel_parameters(&self) -> impl Iterator<Item = Vec<ParameterSlot>> {
+        self.kernels.iter().map(|kernel| kernel.parameters.clone())
+    }
+
+    fn kernel(&self, name: &str) -> Option<&Kernel> {
+        self.kernels.iter().find(|kernel| *kernel.name == *name)
+    }
+
+    /// The bytes that a placement begins with, where `addresses[i]` is the address of `placements()[i]`, or its number. `None` where
+    /// all are zero, or where there is no such placement.
+    pub fn initial_value(&self, placement: usize, addresses: &[u64]) -> Option<Vec<u8>> {
+        let file = self.files.iter().rev().find(|file| file.places.first() <= placement)?;
+        let cubin = Cubin::read(&file.image).ok()?;
+        Linker::new(&cubin, &file.places, addresses).initial_value(placement)
+    }
+
+    /// Links one kernel with the functions that it can reach. `addresses` are as for [`MachineModule::initial_value`].
+    ///
+    /// # Errors
+    ///
+    /// There is no such kernel, or it or one of these functions names what nobody defines, or it asks for more than a GPU has.
+    pub fn code(&self, kernel: &str, addresses: &[u64]) -> Result<MachineCode, MachineError> {
+        let missing = || MachineError::NoKernel(kernel.to_owned());
+        let file = self.kernel(kernel).and_then(|kernel| self.files.get(kernel.file)).ok_or_else(missing)?;
+        let cubin = Cubin::read(&file.image)?;
+        let entry = cubin.kernels().find(|function| function.name == kernel).ok_or_else(missing)?;
+        let area = &entry.parameters;
+        if area.bytes > 0 && area.offset != PARAMETERS {
+            let what = format!("parameters from {:#x} of constant bank 0 on, expected {PARAMETERS:#x}", area.offset);
+            return Err(MachineError::Kernel { kernel: kernel.to_owned(), what });
+        }
+        let reached = reached_functions(&cubin, entry)?;
+        let linker = Linker::new(&cubin, &file.places, addresses).of_kernel(entry);
+        let (words, functions) = linker.words(entry, &reached)?;
+        let local = LocalMemory::of(&words, entry, &reached, &linker);
+        let slots = area.parameters.iter();
+        Ok(MachineCode {
+            name: kernel.to_owned(),
+            architecture: cubin.architecture,
+            functions,
+            resources: resources(entry, &reached, &local)?,
+            parameters: slots.map(|slot| ParameterSlot { offset: slot.offset, bytes: slot.bytes }).collect(),
+            parameter_bytes: area.bytes,
+            fixed_slots: linker.fixed_slots(entry)?,
+            bank_2: entry.constant_bank(2).map_or_else(Vec::new, |bank| linker.data(bank.section, bank.image)),
+            bank_3: linker.constant_variables(),
+            bank_4: cubin.constant_bank(4).map_or_else(Vec::new, |bank| linker.data(bank.section, bank.image)),
+            open_stack_bytes: local.open_stack_bytes,
+            words,
+        })
+    }
+
+    /// Decodes one kernel and the functions that it can reach. `addresses` are as for [`MachineModule::initial_value`].
+    ///
+    /// # Errors
+    ///
+    /// As [`MachineModule::code`]; and instructions that the simulator does not execute.
+    pub fn program(&self, kernel: &str, addresses: &[u64]) -> Result<Program, MachineError> {
+        Ok(lower(&self.code(kernel, addresses)?)?)
+    }
+}
+
+/// Checks that what a file asks for can be had: without an image nothing limits what it claims.
+fn check_sections(cubin: &Cubin<'_>) -> Result<(), MachineError> {
+    let sections = cubin.global_sections.iter().map(|section| (section.section, section.bytes));
+    let shared = cubin.functions.iter().map(|function| (function.section, function.shared_memory.bytes));
+    for (section, bytes) in sections.chain(shared) {
+        if bytes > MAXIMUM_SECTION_BYTES {
+            let section = cubin.sections.get(section).copied().unwrap_or_default().to_owned();
+            return Err(MachineError::SectionSize { section, bytes });
+        }
+    }
+    Ok(())
+}
+
+/// What a kernel asks of an SM.
+fn resources(entry: &Function<'_>, reached: &[&Function<'_>], local: &LocalMemory) -> Result<Resources, MachineError> {
+    let shared = entry.shared_memory.bytes;
+    let shared_bytes = u32::try_from(shared).map_err(|_| MachineError::Kernel {
+        kernel: entry.name.to_owned(),
+        what: format!("{shared} bytes of shared memory, more than any GPU has"),
+    })?;
+    let registers = reached.iter().map(|function| function.registers).chain([entry.registers]).max();
+    let product = |[x, y, z]: [u32; 3]| x.saturating_mul(y).saturating_mul(z);
+    Ok(Resources {
+        registers_per_thread: registers.unwrap_or(0),
+        shared_bytes,
+        local_bytes: local.bytes,
+        maximum_threads: match entry.block_limit {
+            Some(BlockLimit::Maximum(block)) => Some(product(block)),
+            _ => None,
+        },
+        required_block: match entry.block_limit {
+            Some(BlockLimit::Required(block)) => Some(block),
+            _ => None,
+        },
+    })
+}

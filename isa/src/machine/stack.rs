@@ -1,0 +1,155 @@
+//! The local memory that a thread of a kernel needs: the frames of the functions that can be active at once.
+//!
+//! What files say of it is not to be relied on (ptxas 12.9 leaves out recursion and calls through pointers, and inner functions), so it
+//! is added up from the calls in the code.
+
+use super::CODE_WINDOW;
+use super::link::Linker;
+use crate::cubin::Function;
+use crate::sass::{Field, Word};
+
+/// What is added where the depth of calls is not known: what `cudaLimitStackSize` is before a program changes it (CUDA C++ Programming
+/// Guide).
+const DEFAULT_STACK_BYTES: u32 = 1 << 10;
+/// What the local memory of a thread is a multiple of.
+const ALIGNMENT: u32 = 16;
+
+/// Codes of calls: to an address in the word, relative or not, and to one in registers.
+const CALL_RELATIVE: u16 = 0x944;
+const CALL_ABSOLUTE: u16 = 0x943;
+const CALL_REGISTER_RELATIVE: u16 = 0x344;
+const CALL_REGISTER: u16 = 0x343;
+/// The field of a target, in units of four bytes.
+const TARGET: Field = Field::new(34, 48);
+/// Names no register.
+const ZERO_REGISTER: u64 = 255;
+
+/// The local memory of a thread.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct LocalMemory {
+    /// All of it, bytes.
+    pub bytes: u32,
+    /// What of it is for calls of unknown depth.
+    pub open_stack_bytes: u32,
+}
+
+/// A function: a section of code, or a part of one.
+struct Part {
+    first: usize,
+    end: usize,
+    frame: u32,
+    calls: Vec<usize>,
+}
+
+impl LocalMemory {
+    /// Of a kernel with the functions that it can reach.
+    pub fn of(words: &[u128], entry: &Function<'_>, reached: &[&Function<'_>], linker: &Linker<'_>) -> LocalMemory {
+        let mut is_open = entry.stack.frame.is_none();
+        let mut parts = Vec::new();
+        for function in [entry].into_iter().chain(reached.iter().copied()) {
+            let first = linker.first_word(function);
+            let own = (0, function.stack.frame);
+            let inner = function.inner.iter().map(|inner| (inner.offset as usize / 16, inner.stack.frame));
+            for (offset, frame) in [own].into_iter().chain(inner) {
+                parts.push(Part { first: first + offset, end: 0, frame: frame.unwrap_or(0), calls: Vec::new() });
+            }
+        }
+        parts.sort_by_key(|part| part.first);
+        for number in 0..parts.len() {
+            parts[number].end = parts.get(number + 1).map_or(words.len(), |next| next.first);
+        }
+        let system_calls: Vec<usize> = [entry]
+            .into_iter()
+            .chain(reached.iter().copied())
+            .flat_map(|function| {
+                let first = linker.first_word(function);
+                function.system_calls.iter().map(move |offset| first + *offset as usize / 16)
+            })
+            .collect();
+        let place = |word: usize| parts.partition_point(|part| part.first <= word).checked_sub(1);
+        let mut calls = Vec::new();
+        for (number, part) in parts.iter().enumerate() {
+            for at in part.first..part.end.min(words.len()) {
+                match callee(Word(words[at]), at) {
+                    Callee::None => {}
+                    Callee::Word(word) if word < words.len() => {
+                        calls.extend(place(word).map(|callee| (number, callee)))
+                    }
+                    Callee::Word(_) => {}
+                    Callee::Unknown => is_open |= !system_calls.contains(&at),
+                }
+            }
+        }
+        for (caller, callee) in calls {
+            if !parts[caller].calls.contains(&callee) {
+                parts[caller].calls.push(callee);
+            }
+        }
+        let deepest = if is_open { None } else { depth(&parts) };
+        let said = entry.stack.minimum.max(entry.stack.maximum).unwrap_or(0);
+        let all = || parts.iter().fold(0u32, |sum, part| sum.saturating_add(part.frame));
+        let frames = deepest.unwrap_or_else(all).max(said);
+        let open_stack_bytes = if deepest.is_none() { DEFAULT_STACK_BYTES } else { 0 };
+        let bytes = frames.saturating_add(open_stack_bytes);
+        LocalMemory { bytes: bytes.checked_next_multiple_of(ALIGNMENT).unwrap_or(u32::MAX), open_stack_bytes }
+    }
+}
+
+/// What an instruction calls.
+enum Callee {
+    None,
+    /// The function at this word, or one of the device runtime, which is far behind all words.
+    Word(usize),
+    /// What a register says.
+    Unknown,
+}
+
+fn callee(word: Word, at: usize) -> Callee {
+    let code = word.code();
+    let is_register = matches!(code, CALL_REGISTER | CALL_REGISTER_RELATIVE) && word.bits(24, 8) != ZERO_REGISTER;
+    let target = word.signed(TARGET.low, TARGET.width) << 2;
+    let address = match code {
+        _ if is_register => return Callee::Unknown,
+        CALL_RELATIVE | CALL_REGISTER_RELATIVE => (at as i64 * 16 + 16).wrapping_add(target),
+        CALL_ABSOLUTE | CALL_REGISTER => target.wrapping_sub(CODE_WINDOW as i64),
+        _ => return Callee::None,
+    };
+    usize::try_from(address / 16).map_or(Callee::Unknown, Callee::Word)
+}
+
+/// The largest sum of frames on a way from the first part; `None` where a function can call itself.
+fn depth(parts: &[Part]) -> Option<u32> {
+    /// Not seen yet, on the way, done.
+    #[derive(Clone, Copy)]
+    enum State {
+        New,
+        Open,
+        Done(u32),
+    }
+    let mut states = vec![State::New; parts.len()];
+    let mut way = vec![0];
+    while let Some(&number) = way.last() {
+        let part = parts.get(number)?;
+        states[number] = State::Open;
+        let mut deepest = 0;
+        let mut next = None;
+        for &callee in &part.calls {
+            match states[callee] {
+                State::Done(bytes) => deepest = deepest.max(bytes),
+                State::Open => return None,
+                State::New => next = Some(callee),
+            }
+        }
+        match next {
+            Some(callee) => way.push(callee),
+            None => {
+                states[number] = State::Done(part.frame.saturating_add(deepest));
+                way.pop();
+            }
+        }
+    }
+    match states.first() {
+        Some(State::Done(bytes)) => Some(*bytes),
+        _ => Some(0),
+    }
+}
