@@ -115,9 +115,10 @@ impl Instruction {
             Slot::ReturnTarget(field) if word.bit(85) => hexadecimal(word.signed(field.low, field.width) << 2),
             Slot::ReturnTarget(field) => hexadecimal(target(word, self.address, field) as i64),
             Slot::AllPredicates => "PR".to_owned(),
-            Slot::Function(function, _) | Slot::Exchanged(function, _) | Slot::UniformExchanged(function, _) => {
-                function(word)
-            }
+            Slot::Register(_, function, _)
+            | Slot::Function(function, _)
+            | Slot::Exchanged(function, _)
+            | Slot::UniformExchanged(function, _) => function(word),
         }
     }
 

@@ -10,11 +10,13 @@ mod number;
 mod opcode;
 mod special_register;
 mod table;
+mod uses;
 mod word;
 
 pub use encoding::Encoding;
 pub use instruction::Instruction;
 pub use opcode::Opcode;
+pub use uses::{RegisterRange, RegisterRanges, Uses};
 pub use word::{ControlWord, Field, Word};
 
 /// The architectures whose code is known: Volta, its integrated relative, and Turing.
