@@ -6,6 +6,7 @@
 
 mod encoding;
 mod instruction;
+mod liveness;
 mod number;
 mod opcode;
 mod special_register;
@@ -15,6 +16,7 @@ mod word;
 
 pub use encoding::Encoding;
 pub use instruction::Instruction;
+pub use liveness::{Live, RegisterSet, live};
 pub use opcode::Opcode;
 pub use uses::{RegisterRange, RegisterRanges, Uses};
 pub use word::{ControlWord, Field, Word};
