@@ -1,14 +1,29 @@
 //! Machine code (SASS) as programs: from the words of a kernel to what an SM runs.
 
+mod error;
+mod link;
 mod lowering;
+mod module;
+mod places;
 mod program;
+mod stack;
 
 use crate::execution::SystemCall;
 use crate::program::{ParameterSlot, Resources};
 
+pub use error::MachineError;
 pub use lowering::{LoweringError, lower};
+pub use module::{MachineModule, PlacedVariable, Placement};
 pub(crate) use program::MachineProgram;
 pub use program::{LaunchConstants, LaunchFacts, PARAMETERS_AT};
+
+/// A larger section is refused before any memory is taken for it: no simulated GPU has room for it.
+const MAXIMUM_SECTION_BYTES: u64 = 16 << 30;
+
+/// The architectures whose code is known, in words.
+fn known_architectures() -> String {
+    crate::sass::ARCHITECTURES.map(|architecture| format!("sm_{architecture}")).join(", ")
+}
 
 /// Where the code of a program lies, for instructions that compute addresses: word `n` of [`MachineCode::words`] is at this address plus
 /// 16 `n`. It is no address that data has.
@@ -44,4 +59,7 @@ pub struct MachineCode {
     pub bank_3: Option<(u64, u64)>,
     /// Constant bank 4, relocated.
     pub bank_4: Vec<u8>,
+    /// What of [`Resources::local_bytes`] is for calls of unknown depth, through pointers or of functions that call themselves; 0 where
+    /// there are none. The program can be given more.
+    pub open_stack_bytes: u32,
 }

@@ -373,6 +373,8 @@ pub enum Slot {
     ReturnTarget(Field),
     /// All predicates.
     AllPredicates,
+    /// A general register that is read, by its lowest bit; a function writes it, with further bits.
+    Register(u8, fn(Word) -> String, u128),
     /// Something that a function writes, from the bits of a mask.
     Function(fn(Word) -> String, u128),
     /// The source in bits 32 to 63, whatever the form puts there, which a function writes, with further bits where it is no immediate.
@@ -417,6 +419,7 @@ impl Slot {
             Slot::Special => Field::new(72, 8).mask(),
             Slot::ConvergenceBarrier(low) => Field::new(low, 4).mask(),
             Slot::AllPredicates => 0,
+            Slot::Register(low, _, further) => Field::new(low, 8).mask() | further,
             Slot::Function(_, mask) => mask,
             Slot::UniformExchanged(_, further) => match (word.code() >> 9, word.bit(UNIFORM_FLAG)) {
                 // A move of an immediate is the one instruction without the flag.

@@ -61,6 +61,17 @@ impl Instruction {
         })
     }
 
+    /// Whether a branch, a call or the like depends on more than its guard: on a predicate, or on what the lanes of the warp do
+    /// (`.DIV`, `.CONV`).
+    pub fn has_condition(&self) -> bool {
+        let is_jump = matches!(
+            self.opcode(),
+            Opcode::Bra | Opcode::Brx | Opcode::Jmx | Opcode::Call | Opcode::Ret | Opcode::Exit
+        );
+        let asks_warp = self.opcode() == Opcode::Bra && matches!(self.word.bits(32, 2), 2 | 3);
+        is_jump && (asks_warp || self.word.bits(87, 4) != u64::from(TRUE_PREDICATE))
+    }
+
     /// Its name with its modifiers: `IADD3.X`.
     pub fn name(&self) -> String {
         let mut name = self.opcode().name().to_owned();
@@ -115,9 +126,10 @@ impl Instruction {
             Slot::ReturnTarget(field) if word.bit(85) => hexadecimal(word.signed(field.low, field.width) << 2),
             Slot::ReturnTarget(field) => hexadecimal(target(word, self.address, field) as i64),
             Slot::AllPredicates => "PR".to_owned(),
-            Slot::Function(function, _) | Slot::Exchanged(function, _) | Slot::UniformExchanged(function, _) => {
-                function(word)
-            }
+            Slot::Register(_, function, _)
+            | Slot::Function(function, _)
+            | Slot::Exchanged(function, _)
+            | Slot::UniformExchanged(function, _) => function(word),
         }
     }
 

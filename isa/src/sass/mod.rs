@@ -6,17 +6,21 @@
 
 mod encoding;
 mod instruction;
+mod liveness;
 mod number;
 mod opcode;
 mod special_register;
 mod table;
+mod uses;
 mod word;
 
 pub use encoding::Encoding;
 pub(crate) use encoding::{Place, Role, UNIFORM_FLAG};
 pub use instruction::Instruction;
 pub(crate) use instruction::{ZERO_REGISTER, ZERO_UNIFORM_REGISTER};
+pub use liveness::{Live, RegisterSet, live};
 pub use opcode::Opcode;
+pub use uses::{RegisterRange, RegisterRanges, Uses};
 pub use word::{ControlWord, Field, Word};
 
 /// The architectures whose code is known: Volta, its integrated relative, and Turing.

@@ -1,6 +1,9 @@
 //! Machine code against listings: words of our own kernels, as ptxas 12.9 (sm_70) and 13.5 (sm_75) assembled them, with the text that
 //! the disassembler of CUDA 12.8 prints of each. Every code, name and modifier that those kernels have is there once.
 
+mod liveness;
+mod uses;
+
 use balar_isa::sass::{self, Word};
 use proptest::prelude::*;
 

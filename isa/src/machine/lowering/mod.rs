@@ -102,7 +102,7 @@ pub fn lower(code: &MachineCode) -> Result<Program, LoweringError> {
         timings,
         spans: Vec::new(),
         instructions,
-        calls: Calls::default(),
+        calls: Calls { stack_bytes: u32::MAX, most_taken: code.open_stack_bytes, ..Calls::default() },
         constants: operands.constants.into(),
         machine: Some(Box::new(MachineProgram {
             instructions: decoded,

@@ -48,7 +48,7 @@ pub(super) const ENCODINGS: &[Encoding] = &[
         Opcode::R2p,
         &[0x804],
         &[],
-        &[at(Slot::AllPredicates), at(Slot::Function(byte_of_register, Field::new(24, 8).mask() | 3 << 76)), MASK],
+        &[at(Slot::AllPredicates), at(Slot::Register(24, byte_of_register, 3 << 76)), MASK],
     ),
     Encoding::new(Opcode::S2r, &[0x919], &[], &[RD, at(Slot::Special)]),
     Encoding::new(Opcode::Cs2r, &[0x805], &[choice(80, 1, &[".32", ""])], &[RD, at(Slot::Special)]),

@@ -10,9 +10,10 @@ use crate::sass::word::{Field, Word};
 const HALVES: [&str; 4] = ["", ".F32", ".H0_H0", ".H1_H1"];
 
 /// The first source: halves in bits 74 and 75.
-const A: Operand = at(Slot::Function(
+const A: Operand = at(Slot::Register(
+    24,
     |word| with_halves(&register_source(word, 24, false), word.bit(72), word.bit(73), word.bits(74, 2)),
-    Field::new(24, 8).mask() | Field::new(72, 4).mask(),
+    Field::new(72, 4).mask(),
 ));
 
 /// What is in bits 32 to 63: the second source, or the third.
@@ -43,7 +44,7 @@ fn with_halves(text: &str, is_negated: bool, is_absolute: bool, halves: u64) -> 
 
 /// Sign and halves of what is in bits 32 to 63.
 const EXCHANGED: u128 = Field::new(60, 4).mask();
-const C_SLOT: u128 = Field::new(64, 8).mask() | Field::new(81, 4).mask();
+const OF_C: u128 = Field::new(81, 4).mask();
 
 /// Has a multiply-add registers alone?
 fn has_three_registers(word: Word) -> bool {
@@ -54,7 +55,8 @@ fn has_three_registers(word: Word) -> bool {
 const B: Operand =
     at(Slot::Exchanged(|word| if is_turned(word) { register_c(word) } else { exchanged(word) }, EXCHANGED));
 /// The third of three.
-const C: Operand = at(Slot::Function(|word| if is_turned(word) { exchanged(word) } else { register_c(word) }, C_SLOT));
+const C: Operand =
+    at(Slot::Register(64, |word| if is_turned(word) { exchanged(word) } else { register_c(word) }, OF_C));
 /// The second of two.
 const OTHER: Operand = at(Slot::Exchanged(exchanged, EXCHANGED));
 

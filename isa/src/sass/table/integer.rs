@@ -163,7 +163,7 @@ pub(super) const ENCODINGS: &[Encoding] = &[
         Opcode::I2ip,
         second_forms!(0x039),
         &[choice(76, 2, NARROW), Modifier::Text(".S32.SAT")],
-        &[RD, RA, b(BITS, PLAIN), at(Slot::Function(upper_half_of_c, Field::new(64, 9).mask()))],
+        &[RD, RA, b(BITS, PLAIN), at(Slot::Register(64, upper_half_of_c, 1 << 72))],
     )
     .since(75),
 ];

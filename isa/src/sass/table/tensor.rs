@@ -12,17 +12,13 @@ fn with_layout(word: Word, low: u8, negate: u8, column: u8) -> String {
     format!("{sign}{}{}", register_source(word, low, true), if word.bit(column) { ".COL" } else { ".ROW" })
 }
 
-const A: Operand =
-    at(Slot::Function(|word| with_layout(word, 24, 72, 73), Field::new(24, 8).mask() | 1 << 72 | 1 << 73));
-const B: Operand =
-    at(Slot::Function(|word| with_layout(word, 32, 63, 74), Field::new(32, 8).mask() | 1 << 63 | 1 << 74));
-const C: Operand = at(Slot::Function(|word| register_source(word, 64, true), Field::new(64, 8).mask()));
+const A: Operand = at(Slot::Register(24, |word| with_layout(word, 24, 72, 73), 1 << 72 | 1 << 73));
+const B: Operand = at(Slot::Register(32, |word| with_layout(word, 32, 63, 74), 1 << 63 | 1 << 74));
+const C: Operand = at(Slot::Register(64, |word| register_source(word, 64, true), 0));
 
 /// Matrices of integers are stored in one way alone.
-const ROWS: Operand =
-    at(Slot::Function(|word| format!("{}.ROW", register_source(word, 24, true)), Field::new(24, 8).mask()));
-const COLUMNS: Operand =
-    at(Slot::Function(|word| format!("{}.COL", register_source(word, 32, true)), Field::new(32, 8).mask()));
+const ROWS: Operand = at(Slot::Register(24, |word| format!("{}.ROW", register_source(word, 24, true)), 0));
+const COLUMNS: Operand = at(Slot::Register(32, |word| format!("{}.COL", register_source(word, 32, true)), 0));
 const BY_COLUMNS: &[(Field, u64)] = &[(Field::new(74, 1), 1)];
 
 /// Bytes or four bits, each matrix signed or not.
@@ -75,7 +71,7 @@ pub(super) const ENCODINGS: &[Encoding] = &[
         Opcode::Movm,
         &[0x23a],
         &[Modifier::Text(".16.MT88")],
-        &[RD, at(Slot::Function(|word| register(word.bits(24, 8)), Field::new(24, 8).mask()))],
+        &[RD, at(Slot::Register(24, |word| register(word.bits(24, 8)), 0))],
     )
     .since(75),
 ];

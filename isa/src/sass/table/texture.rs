@@ -13,10 +13,8 @@ const COMPONENTS: Operand = at(Slot::Number(Field::new(72, 4))).shown(Shown::Whe
 /// The handle of a surface.
 const HANDLE: Operand = RC;
 /// The place in a surface: registers without an offset.
-const AT_TEXEL: Operand = at(Slot::Function(
-    |word| format!("[{}]", crate::sass::instruction::register(word.bits(24, 8))),
-    Field::new(24, 8).mask(),
-));
+const AT_TEXEL: Operand =
+    at(Slot::Register(24, |word| format!("[{}]", crate::sass::instruction::register(word.bits(24, 8))), 0));
 
 const SHAPES: [&str; 8] = ["1D", "2D", "3D", "CUBE", "ARRAY_1D", "ARRAY_2D", NO_SUCH, "ARRAY_CUBE"];
 
