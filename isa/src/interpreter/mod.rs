@@ -140,6 +140,7 @@ fn step<const VERSION: usize>(
             }
         }
         Kind::Branch => {
+            let mask = mask & condition(instruction, &warp.registers);
             Effect::Branch { divergent: warp.control.branch(instruction.target, instruction.reconvergence, mask) }
         }
         Kind::BranchTable => call::branch_table(program, instruction, warp, mask),
@@ -151,6 +152,7 @@ fn step<const VERSION: usize>(
         Kind::StackRestore => call::stack_restore(program, instruction, warp, mask),
         Kind::System(system) => call::system(instruction, warp, context, system, mask),
         Kind::Exit => {
+            let mask = mask & condition(instruction, &warp.registers);
             warp.control.exit(mask);
             Effect::Exit { mask }
         }
@@ -192,6 +194,9 @@ fn step<const VERSION: usize>(
             }
             let barrier = u32::read(&warp.registers, &warp.constants.0, instruction.sources[0])[first];
             let threads = u32::read(&warp.registers, &warp.constants.0, instruction.sources[1])[first];
+            // In machine code one register may have both.
+            let (barrier, threads) =
+                if instruction.memory.pairs { (barrier & 0xffff, barrier >> 16 & 0xfff) } else { (barrier, threads) };
             if barrier >= 16 {
                 let cause = FaultCause::Unsupported(format!("barrier {barrier} of 16"));
                 return Effect::Fault { lane: first as u8, cause };
@@ -225,7 +230,10 @@ fn step<const VERSION: usize>(
             warp.control.advance();
             Effect::Sleep(longest.unwrap_or(0))
         }
-        Kind::Convergence(kind) => machine::control::converge(kind, program, instruction, warp, mask),
+        Kind::Convergence(kind) => {
+            let mask = mask & condition(instruction, &warp.registers);
+            machine::control::converge(kind, program, instruction, warp, mask)
+        }
         Kind::Trap => {
             if mask == 0 {
                 warp.control.advance();
@@ -234,6 +242,12 @@ fn step<const VERSION: usize>(
             Effect::Fault { lane: mask.trailing_zeros() as u8, cause: FaultCause::Trap }
         }
     }
+}
+
+/// The condition that control flow of machine code may have beside its guard.
+#[inline(always)]
+fn condition(instruction: &Instruction, registers: &Registers) -> u32 {
+    registers.predicate(instruction.predicate_sources[0], instruction.predicate_flips[0])
 }
 
 #[inline(always)]

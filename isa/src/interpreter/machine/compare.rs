@@ -108,6 +108,31 @@ impl<T: Compared, const FLUSH: bool> Body for CompareFloats<T, FLUSH> {
     }
 }
 
+/// `DSETP.MIN` and `DSETP.MAX`: the first predicate is true where the first double is the smaller (larger) one, a number before what is
+/// none and -0 before +0; the second where both are no numbers, of which code takes the second one, quieted.
+pub(crate) struct ChooseDouble<const LARGER: bool>;
+
+impl<const LARGER: bool> Body for ChooseDouble<LARGER> {
+    #[inline(always)]
+    fn run(instruction: &Instruction, registers: &mut Registers, constants: &[Row], mask: u32) {
+        let a = f64::read_pair(registers, constants, instruction.sources[0]);
+        let b = f64::read_pair(registers, constants, instruction.sources[1]);
+        let [sa, sb] = [0, 1].map(|source| sign_of(instruction.signs, source));
+        let (mut first, mut neither) = (0, 0);
+        for lane in 0..LANES {
+            let (a, b) = (a[lane].signed(sa), b[lane].signed(sb));
+            let before = if LARGER { a > b } else { a < b };
+            let is_zero_before = a == b && a.is_sign_negative() != LARGER;
+            first |= u32::from(!a.is_nan() && (b.is_nan() || before || is_zero_before)) << lane;
+            neither |= u32::from(a.is_nan() && b.is_nan()) << lane;
+        }
+        let other = registers.predicate(instruction.predicate_sources[0], instruction.predicate_flips[0]);
+        let how = instruction.immediate & 3;
+        registers.set_predicate(instruction.predicate_destinations[0], combined(how, first, other), mask);
+        registers.set_predicate(instruction.predicate_destinations[1], combined(how, neither, other), mask);
+    }
+}
+
 /// `FSET.BF`: 1.0 where the comparison, combined with the source predicate, is true.
 pub(crate) struct CompareToValue<const FLUSH: bool>;
 

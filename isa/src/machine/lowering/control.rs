@@ -40,7 +40,7 @@ impl Pending {
             }
             O::Bmov => self.move_barrier(word, operands),
             O::Warpsync => {
-                self.condition_of(word)?;
+                self.only_condition_of(word)?;
                 self.instruction.sources[3] = match word.code() {
                     0x948 => operands.number(word.bits(32, 32) as u32),
                     _ => operands.register(word.bits(32, 8) as u8),
@@ -54,7 +54,7 @@ impl Pending {
                 Ok(())
             }
             O::Nanosleep => {
-                self.condition_of(word)?;
+                self.only_condition_of(word)?;
                 self.instruction.sources[0] = match word.code() {
                     0x95d => operands.number(word.bits(32, 32) as u32),
                     _ => operands.register(word.bits(32, 8) as u8),
@@ -81,17 +81,27 @@ impl Pending {
         }
     }
 
-    /// Some instructions have a condition beside their guard.
+    /// Control flow may have a condition beside its guard.
     fn condition_of(&mut self, word: Word) -> Lowered<()> {
         let (slot, flip) = predicate_source(word, 87, false);
         if (slot, flip) == (TRUE_PREDICATE, 0) {
             return Ok(());
         }
-        if (self.instruction.guard, self.instruction.guard_flip) != (TRUE_PREDICATE, 0) {
-            return Err("a condition beside a guard".to_owned());
+        if (self.instruction.guard, self.instruction.guard_flip) == (TRUE_PREDICATE, 0) {
+            (self.instruction.guard, self.instruction.guard_flip) = (slot, flip);
+        } else {
+            (self.instruction.predicate_sources[0], self.instruction.predicate_flips[0]) = (slot, flip);
         }
-        (self.instruction.guard, self.instruction.guard_flip) = (slot, flip);
         Ok(())
+    }
+
+    /// The same of instructions that look at their guard alone.
+    fn only_condition_of(&mut self, word: Word) -> Lowered<()> {
+        self.condition_of(word)?;
+        match self.instruction.predicate_sources[0] {
+            TRUE_PREDICATE => Ok(()),
+            _ => Err("a condition beside a guard".to_owned()),
+        }
     }
 
     fn jump(&mut self, sass: &sass::Instruction, word: Word, operands: &mut Operands, length: u32) -> Lowered<()> {

@@ -123,10 +123,12 @@ impl Pending {
             _ => {
                 let second = if matches!(word.code() >> 9, 2 | 3 | 7) { Role::C } else { Role::B };
                 self.wide_sources(word, operands, &[second])?;
-                if matches!(word.bits(76, 4), 0 | 15) {
-                    return Err("a minimum or maximum of doubles".to_owned());
-                }
                 self.comparison(word);
+                match word.bits(76, 4) {
+                    0 => return self.finish(functions::<ChooseDouble<false>>()),
+                    15 => return self.finish(functions::<ChooseDouble<true>>()),
+                    _ => {}
+                }
                 self.finish(functions::<CompareFloats<f64, false>>())
             }
         }
