@@ -2,6 +2,7 @@
 
 use crate::output::Format;
 use crate::output::selection::Selection;
+use balar_actors::simulation::IsaChoice;
 use balar_protocol::{Bytes, SimTime};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
@@ -259,7 +260,7 @@ pub struct SimulationOptions {
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub threads: u16,
     /// Which code of a kernel to run
-    #[arg(long, value_enum, default_value_t = Isa::Auto)]
+    #[arg(long, value_enum, default_value_t = Isa::Ptx)]
     pub isa: Isa,
     /// What to print: on stdout, or after the program's own output on stderr
     #[arg(long, value_enum, default_value_t = Format::Table)]
@@ -287,12 +288,22 @@ pub struct SimulationOptions {
 /// Which code of a kernel to run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Isa {
-    /// PTX, translated by this program.
+    /// PTX.
     Ptx,
-    /// The machine code of the GPU.
+    /// The machine code of the GPU; an error where there is none for it.
     Sass,
-    /// The best code available.
+    /// Machine code where there is some for the GPU, otherwise PTX.
     Auto,
+}
+
+impl From<Isa> for IsaChoice {
+    fn from(isa: Isa) -> IsaChoice {
+        match isa {
+            Isa::Ptx => IsaChoice::Ptx,
+            Isa::Sass => IsaChoice::Sass,
+            Isa::Auto => IsaChoice::Auto,
+        }
+    }
 }
 
 /// A compiler that has built the PTX of built-in workloads.

@@ -9,10 +9,12 @@ use crate::node;
 use crate::progress::Progress;
 use crate::recording::Recording;
 use crate::result::RunRecord;
-use crate::simulate::{engine_options, listen, nothing_ran, refuse_sass};
+use crate::simulate::{engine_options, listen, nothing_ran};
 use balar_actors::catalogue::UnitDefinition;
 use balar_actors::engine::{LiveBoard, RunOptions};
-use balar_actors::simulation::{HostSurroundings, InitialCode, RunResult, SimulationError, simulate_host_with_code};
+use balar_actors::simulation::{
+    DeviceCode, HostSurroundings, InitialCode, RunResult, SimulationError, simulate_host_with_code,
+};
 use balar_actors::topology::{self, Topology};
 use balar_host::Host;
 use balar_host::trace::{BalarError, BalarReplay, BalarTrace, Header, LineError, Replay, Trace, TraceError};
@@ -37,7 +39,6 @@ enum Recorded {
 #[expect(clippy::disallowed_types, reason = "how long a run took is reported, not simulated")]
 pub fn run(options: &ReplayOptions, kinds: &[&'static UnitDefinition]) -> Result<(RunRecord, String), Failure> {
     let common = &options.simulation;
-    refuse_sass(common, "the same kernels from their PTX")?;
     let topology = node::load(common.topology.as_deref().unwrap_or_default(), &common.set, kinds)?;
     common.selection.check(&topology)?;
     // A topology may come from a pipe: until it is read, signals end the process as they do by default.
@@ -101,6 +102,7 @@ fn replay(
         let cause = header.interrupted.as_ref().map(|cause| format!(" ({cause})")).unwrap_or_default();
         say(format_args!("{} is unfinished{cause}, and is replayed as far as it goes", options.trace.display()));
     }
+    let loaded = DeviceCode { initial: code.clone(), isa: options.simulation.isa.into(), ..DeviceCode::default() };
     let mut recording = Recording::new(options.simulation.record.as_deref());
     let start = |surroundings: HostSurroundings| -> io::Result<Box<dyn Host>> {
         let window = surroundings.shared_memory;
@@ -115,7 +117,7 @@ fn replay(
         begins.store(true, Ordering::Relaxed);
         Ok(host)
     };
-    let result = simulate_host_with_code(topology, &code, start, engine_options);
+    let result = simulate_host_with_code(topology, &loaded, start, engine_options);
     Ok(Replayed { result, header, recording })
 }
 

@@ -34,7 +34,7 @@ use std::time::Duration;
 #[expect(clippy::disallowed_types, reason = "how long a run took is reported, not simulated")]
 pub fn run(options: &RunOptions, kinds: &[&'static UnitDefinition]) -> Result<(RunRecord, String), Failure> {
     let common = &options.simulation;
-    refuse_sass(common, "the same kernels from their PTX")?;
+    check_isa(options)?;
     let topology = node::load(common.topology.as_deref().unwrap_or_default(), &common.set, kinds)?;
     common.selection.check(&topology)?;
     // A topology may come from a pipe: until it is read, signals end the process as they do by default.
@@ -48,6 +48,7 @@ pub fn run(options: &RunOptions, kinds: &[&'static UnitDefinition]) -> Result<(R
         topology: topology.clone(),
         workload: options.workload.as_ref().map(|choice| (choice.name.clone(), choice.parameters.clone())),
         ptx,
+        isa: common.isa.into(),
         options: engine_options(common, interrupt.flag.clone(), &board),
     };
     let progress = Progress::show(&board, common.quiet);
@@ -134,13 +135,18 @@ pub fn nothing_ran(
     }
 }
 
-/// Rejects `--isa sass`; `instead` is what `--isa ptx` runs.
-pub fn refuse_sass(options: &SimulationOptions, instead: &str) -> Result<(), Failure> {
-    if options.isa != Isa::Sass {
+/// Rejects `--isa sass` where PTX is named.
+fn check_isa(options: &RunOptions) -> Result<(), Failure> {
+    let named = match (options.ptx.is_empty(), options.compiler) {
+        (false, _) => "--ptx",
+        (true, Some(_)) => "--compiler",
+        (true, None) => return Ok(()),
+    };
+    if options.simulation.isa != Isa::Sass {
         return Ok(());
     }
-    let help = format!("--isa ptx, or auto, runs {instead}");
-    Err(Failure::sentence(ExitStatus::BadInput, "--isa sass: SASS is not supported yet", Some(help)))
+    let message = format!("--isa sass: {named} names PTX");
+    Err(Failure::sentence(ExitStatus::BadInput, message, Some("--isa ptx, or auto, runs it".to_owned())))
 }
 
 /// Listens for signals, and for the end of the time that the options grant.

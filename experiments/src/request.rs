@@ -1,7 +1,7 @@
 //! What to simulate, and why nothing was.
 
 use balar_actors::engine::RunOptions;
-use balar_actors::simulation::SimulationError;
+use balar_actors::simulation::{IsaChoice, SimulationError};
 use balar_actors::topology::Topology;
 use balar_workloads::WorkloadError;
 
@@ -14,6 +14,8 @@ pub struct SimulationRequest {
     pub workload: Option<(String, Vec<(String, String)>)>,
     /// PTX texts (name, text) to take the kernels from, linked with each other, instead of the workload's own; none where empty.
     pub ptx: Vec<(String, String)>,
+    /// Which of the workload's own code runs.
+    pub isa: IsaChoice,
     /// How to run it.
     pub options: RunOptions,
 }
@@ -30,6 +32,18 @@ pub enum RequestError {
     /// There is no code for the GPU.
     #[error("workload {workload} has no code that compute capability {major}.{minor} of {gpu} can run")]
     NoCode {
+        /// The workload.
+        workload: &'static str,
+        /// The GPU.
+        gpu: String,
+        /// Its compute capability.
+        major: u32,
+        /// Its compute capability, second digit.
+        minor: u32,
+    },
+    /// There is no machine code for the GPU.
+    #[error("workload {workload} has no machine code for sm_{major}{minor}, which {gpu} runs")]
+    NoMachineCode {
         /// The workload.
         workload: &'static str,
         /// The GPU.

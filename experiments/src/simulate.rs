@@ -1,6 +1,6 @@
 //! A workload on a node, from its request to its result.
 
-use crate::workloads::{initial_code, workload};
+use crate::workloads::{device_code, workload};
 use crate::{BuiltInProgram, RequestError, SimulationRequest};
 use balar_actors::simulation::{HostSurroundings, RunResult, simulate_host_with_code};
 use balar_host::{Host, SingleThread};
@@ -32,12 +32,12 @@ pub fn simulate_wrapped(
     let program = descriptor.program(&parameters)?;
     let parameters: Vec<(String, String)> =
         parameters.iter().map(|(name, value)| (name.to_owned(), value.to_string())).collect();
-    let code = initial_code(&request.topology, descriptor, request.ptx)?;
+    let code = device_code(&request.topology, descriptor, request.ptx, request.isa)?;
     if let (Some(board), Some(ctas)) = (&request.options.progress, program.planned_ctas()) {
         board.gauge(PLANNED_CTAS).set(ctas);
     }
     let begin = |surroundings: HostSurroundings| {
-        let (parameters, code) = (parameters.clone(), code.clone());
+        let (parameters, code) = (parameters.clone(), code.initial.clone());
         let shared_memory = surroundings.shared_memory;
         let built_in = BuiltInProgram { name: descriptor.name, parameters, code, shared_memory };
         wrap(Box::new(SingleThread::new(program)), built_in)

@@ -1,8 +1,7 @@
 //! The built-in workloads: which one a request means, and its code for each GPU.
 
 use crate::{RequestError, SimulationRequest};
-use balar_actors::catalogue::GpuDescription;
-use balar_actors::simulation::InitialCode;
+use balar_actors::simulation::{DeviceCode, InitialCode, IsaChoice};
 use balar_actors::topology::{Topology, WorkloadCatalogue};
 use balar_workloads::{Descriptor, Parameters};
 use std::os::fd::OwnedFd;
@@ -34,7 +33,7 @@ pub struct BuiltInProgram {
     pub name: &'static str,
     /// Its parameters, defaults included.
     pub parameters: Vec<(String, String)>,
-    /// Its code.
+    /// Its code as PTX, also where machine code of the same runs.
     pub code: InitialCode,
     /// The file that the host window is backed by ([`DeviceMemory::shared_file`](balar_actors::memory::DeviceMemory::shared_file)).
     pub shared_memory: Option<Arc<OwnedFd>>,
@@ -53,20 +52,28 @@ pub(crate) fn workload(request: &SimulationRequest) -> Result<(&'static Descript
 }
 
 /// The code of a workload for each GPU: `ptx`, or what the workload has for its compute capability.
-pub(crate) fn initial_code(
+pub(crate) fn device_code(
     topology: &Topology,
     descriptor: &'static Descriptor,
     ptx: Vec<(String, String)>,
-) -> Result<InitialCode, RequestError> {
+    isa: IsaChoice,
+) -> Result<DeviceCode, RequestError> {
     let gpus = topology.gpus();
     if !ptx.is_empty() {
-        return Ok(vec![ptx; gpus.len()]);
+        return Ok(DeviceCode { initial: vec![ptx; gpus.len()], cubins: Vec::new(), isa });
     }
-    let of_gpu = |gpu: GpuDescription| {
+    let mut code = DeviceCode { isa, ..DeviceCode::default() };
+    for gpu in gpus {
         let (major, minor) = gpu.compute_capability;
-        let text = descriptor.ptx_for(major * 10 + minor);
+        let capability = major * 10 + minor;
+        let cubin = descriptor.cubin_for(capability).filter(|_| isa != IsaChoice::Ptx);
+        if isa == IsaChoice::Sass && cubin.is_none() {
+            return Err(RequestError::NoMachineCode { workload: descriptor.name, gpu: gpu.part, major, minor });
+        }
+        code.cubins.push(cubin.map(|cubin| (cubin.file.to_owned(), cubin.bytes.into())));
+        let text = descriptor.ptx_for(capability);
         let text = text.ok_or(RequestError::NoCode { workload: descriptor.name, gpu: gpu.part, major, minor })?;
-        Ok(vec![(format!("{}.ptx", descriptor.name), text.to_owned())])
-    };
-    gpus.into_iter().map(of_gpu).collect()
+        code.initial.push(vec![(format!("{}.ptx", descriptor.name), text.to_owned())]);
+    }
+    Ok(code)
 }

@@ -4,7 +4,7 @@ pub mod steps;
 
 use balar_actors::engine::RunOptions;
 use balar_actors::kinds::UNITS;
-use balar_actors::simulation::RunResult;
+use balar_actors::simulation::{IsaChoice, RunResult};
 use balar_actors::topology::{self, LoadOptions, Override, PartLibrary, Topology, TopologySource};
 use balar_experiments::{BuiltInWorkloads, SimulationRequest, simulate};
 use balar_workloads::Descriptor;
@@ -67,7 +67,13 @@ pub fn workloads_on(topology: &str) -> impl Iterator<Item = &'static Descriptor>
 /// Where nothing can be simulated.
 pub fn run(topology: &str, workload: &str, parameters: Vec<(String, String)>, options: RunOptions) -> RunResult {
     let workload = Some((workload.to_owned(), parameters));
-    let request = SimulationRequest { topology: built_in(topology), workload, ptx: Vec::new(), options };
+    let request = SimulationRequest {
+        topology: built_in(topology),
+        workload,
+        ptx: Vec::new(),
+        isa: IsaChoice::default(),
+        options,
+    };
     simulate(request).unwrap_or_else(|error| panic!("{topology}: {error}"))
 }
 

@@ -1,7 +1,7 @@
 //! `alu_latency`: latency of arithmetic instructions.
 
 use crate::parameters::{Domain, Parameter, Parameters, WorkloadError};
-use crate::registry::{Descriptor, code, integer};
+use crate::registry::{Descriptor, code, cubins, integer};
 use crate::script::{Argument, Check, Outcome, Queue, Script, Shape, Transfer};
 use balar_host::{HostProgram, Measurement};
 
@@ -23,6 +23,7 @@ pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
         integer("threads", 32, 1, 1024, "threads of the block"),
     ],
     code: code!("alu_latency"),
+    cubins: cubins!("alu_latency"),
     small: "steps=256",
     build,
 };

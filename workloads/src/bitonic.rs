@@ -2,7 +2,7 @@
 
 use crate::numeric::{compare_exactly, integers};
 use crate::parameters::{Parameters, WorkloadError};
-use crate::registry::{Descriptor, SEED, code, integer};
+use crate::registry::{Descriptor, SEED, code, cubins, integer};
 use crate::script::{Argument, Check, Outcome, Queue, Script, Shape, Transfer};
 use balar_host::HostProgram;
 
@@ -14,6 +14,7 @@ pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
     summary: "bitonic sort of 32-bit keys: tiles in shared memory, long strides in device memory",
     parameters: &[integer("tiles_log2", 4, 0, 14, "the number of tiles of 512 keys is 2 to this power"), SEED],
     code: code!("bitonic"),
+    cubins: cubins!("bitonic"),
     small: "tiles_log2=2",
     build,
 };

@@ -3,7 +3,7 @@
 use crate::comparison::Comparisons;
 use crate::numeric::integers;
 use crate::parameters::{Parameters, WorkloadError};
-use crate::registry::{Descriptor, SEED, code, integer};
+use crate::registry::{Descriptor, SEED, code, cubins, integer};
 use crate::script::{Argument, Queue, Script, Shape};
 use balar_host::HostProgram;
 
@@ -20,6 +20,7 @@ pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
         SEED,
     ],
     code: code!("btree"),
+    cubins: cubins!("btree"),
     small: "keys=600,width=32,queries=40",
     build,
 };

@@ -2,7 +2,7 @@
 
 use crate::numeric::{compare_exactly, integers};
 use crate::parameters::{Parameters, WorkloadError};
-use crate::registry::{Descriptor, SEED, code, integer};
+use crate::registry::{Descriptor, SEED, code, cubins, integer};
 use crate::script::{Argument, Check, Outcome, Queue, Script, Shape, Transfer};
 use balar_host::HostProgram;
 
@@ -20,6 +20,7 @@ pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
         SEED,
     ],
     code: code!("concurrent"),
+    cubins: cubins!("concurrent"),
     small: "streams=3,elements=1000,rounds=8",
     build,
 };

@@ -2,7 +2,7 @@
 
 use crate::numeric::compare_exactly;
 use crate::parameters::{Parameters, WorkloadError};
-use crate::registry::{Descriptor, code, integer};
+use crate::registry::{Descriptor, code, cubins, integer};
 use crate::script::{Argument, Check, Outcome, Queue, Script, Shape, Transfer};
 use balar_host::HostProgram;
 
@@ -15,6 +15,7 @@ pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
         integer("block", 64, 1, 1024, "threads of a block"),
     ],
     code: code!("device_heap"),
+    cubins: cubins!("device_heap"),
     small: "threads=100,length=2",
     build,
 };

@@ -1,7 +1,7 @@
 //! `device_print`: printf in device code.
 
 use crate::parameters::{Parameters, WorkloadError};
-use crate::registry::{Descriptor, code, integer};
+use crate::registry::{Descriptor, code, cubins, integer};
 use crate::script::{Argument, Check, Outcome, Queue, Script, Shape};
 use balar_host::HostProgram;
 
@@ -13,6 +13,7 @@ pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
         integer("block", 64, 1, 1024, "threads of a block"),
     ],
     code: code!("device_print"),
+    cubins: cubins!("device_print"),
     small: "threads=70,block=33",
     build,
 };

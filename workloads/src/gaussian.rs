@@ -3,7 +3,7 @@
 use crate::comparison::Comparisons;
 use crate::numeric::{multiply_add, uniform_floats, with_fused_multiply_add};
 use crate::parameters::{Parameters, WorkloadError};
-use crate::registry::{Descriptor, SEED, code, integer};
+use crate::registry::{Descriptor, SEED, code, cubins, integer};
 use crate::script::{Argument, Queue, Script, Shape};
 use balar_host::HostProgram;
 
@@ -18,6 +18,7 @@ pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
         SEED,
     ],
     code: code!("gaussian"),
+    cubins: cubins!("gaussian"),
     small: "size=20,block=32",
     build,
 };

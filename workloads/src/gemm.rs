@@ -2,7 +2,7 @@
 
 use crate::numeric::{compare_exactly, multiply_add, sample, uniform_floats, with_fused_multiply_add};
 use crate::parameters::{Parameters, WorkloadError};
-use crate::registry::{Descriptor, SEED, code, integer};
+use crate::registry::{Descriptor, SEED, code, cubins, integer};
 use crate::script::{Argument, Check, Outcome, Queue, Script, Shape, Transfer};
 use balar_host::HostProgram;
 
@@ -23,6 +23,7 @@ pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
         SEED,
     ],
     code: code!("gemm"),
+    cubins: cubins!("gemm"),
     small: "m=70,n=50,k=40",
     build,
 };

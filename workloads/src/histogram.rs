@@ -3,7 +3,7 @@
 use crate::comparison::Comparisons;
 use crate::numeric::integers;
 use crate::parameters::{Domain, Parameter, Parameters, WorkloadError};
-use crate::registry::{Descriptor, SEED, code, integer};
+use crate::registry::{Descriptor, SEED, code, cubins, integer};
 use crate::script::{Argument, Queue, Script, Shape};
 use balar_host::HostProgram;
 
@@ -24,6 +24,7 @@ pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
         SEED,
     ],
     code: code!("histogram"),
+    cubins: cubins!("histogram"),
     small: "words=3000,block=128,blocks=6",
     build,
 };

@@ -50,4 +50,4 @@ mod vectoradd;
 mod virtual_dispatch;
 
 pub use parameters::{Domain, Parameter, Parameters, Suggestion, Value, WorkloadError};
-pub use registry::{Code, Compiler, Descriptor, find, workloads};
+pub use registry::{Code, Compiler, Cubin, Descriptor, find, workloads};

@@ -2,7 +2,7 @@
 
 use crate::numeric::{compare_exactly, multiply_add, uniform_floats, with_fused_multiply_add};
 use crate::parameters::{Parameters, WorkloadError};
-use crate::registry::{Descriptor, SEED, code, integer};
+use crate::registry::{Descriptor, SEED, code, cubins, integer};
 use crate::script::{Argument, Check, Outcome, Queue, Script, Shape, Transfer};
 use balar_host::HostProgram;
 
@@ -13,6 +13,7 @@ pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
     summary: "LU decomposition of a matrix of floats, in tiles: diagonal, perimeter and internal kernels",
     parameters: &[integer("size", 256, 16, 16_384, "rows and columns, a multiple of 16"), SEED],
     code: code!("lud"),
+    cubins: cubins!("lud"),
     small: "size=48",
     build,
 };

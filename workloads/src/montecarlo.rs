@@ -2,7 +2,7 @@
 
 use crate::numeric::compare_within;
 use crate::parameters::{Parameters, WorkloadError};
-use crate::registry::{Descriptor, code, integer};
+use crate::registry::{Descriptor, code, cubins, integer};
 use crate::script::{Argument, Check, Outcome, Queue, Script, Shape, Transfer};
 use balar_host::{HostProgram, Measurement};
 
@@ -24,6 +24,7 @@ pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
         integer("draws", 8, 1, 1 << 20, "pairs of paths, and points, of each thread"),
     ],
     code: code!("montecarlo"),
+    cubins: cubins!("montecarlo"),
     small: "blocks=2,draws=2",
     build,
 };

@@ -2,7 +2,7 @@
 
 use crate::numeric::{compare_within, uniform_floats};
 use crate::parameters::{Parameters, WorkloadError};
-use crate::registry::{Descriptor, SEED, code, integer};
+use crate::registry::{Descriptor, SEED, code, cubins, integer};
 use crate::script::{Argument, Check, Outcome, Queue, Script, Shape, Transfer};
 use balar_host::HostProgram;
 
@@ -19,6 +19,7 @@ pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
     summary: "gravity between all pairs of bodies, tiled in shared memory; bound by arithmetic and square roots",
     parameters: &[integer("bodies", 512, 1, 1 << 20, "bodies"), integer("steps", 2, 1, 10_000, "time steps"), SEED],
     code: code!("nbody"),
+    cubins: cubins!("nbody"),
     small: "bodies=200,steps=1",
     build,
 };

@@ -2,7 +2,7 @@
 
 use crate::numeric::shuffled_from_zero;
 use crate::parameters::{Domain, Parameter, Parameters, WorkloadError};
-use crate::registry::{Descriptor, SEED, code, integer};
+use crate::registry::{Descriptor, SEED, code, cubins, integer};
 use crate::script::{Argument, Buffer, Check, Outcome, Queue, Script, Shape, Transfer};
 use balar_host::{HostProgram, Measurement};
 
@@ -36,6 +36,7 @@ pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
         SEED,
     ],
     code: code!("pointer_chase"),
+    cubins: cubins!("pointer_chase"),
     small: "working_set=8KiB,steps=256",
     build,
 };

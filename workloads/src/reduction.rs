@@ -2,7 +2,7 @@
 
 use crate::numeric::{integers, uniform_floats};
 use crate::parameters::{Parameters, WorkloadError};
-use crate::registry::{Descriptor, SEED, code, integer};
+use crate::registry::{Descriptor, SEED, code, cubins, integer};
 use crate::script::{Argument, Check, Outcome, Queue, Script, Shape, Transfer};
 use balar_host::HostProgram;
 
@@ -19,6 +19,7 @@ pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
         SEED,
     ],
     code: code!("reduction"),
+    cubins: cubins!("reduction"),
     small: "elements=10000,block=128,blocks=24",
     build,
 };

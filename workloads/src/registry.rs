@@ -41,6 +41,17 @@ pub struct Code {
     pub text: &'static str,
 }
 
+/// A workload's machine code.
+#[derive(Clone, Copy, Debug)]
+pub struct Cubin {
+    /// The compute capability that it is for: 70 for sm_70.
+    pub capability: u32,
+    /// The file name.
+    pub file: &'static str,
+    /// The file.
+    pub bytes: &'static [u8],
+}
+
 /// Describes a workload: its name, parameters, code and host program.
 #[derive(Debug)]
 pub struct Descriptor {
@@ -52,6 +63,8 @@ pub struct Descriptor {
     pub parameters: &'static [Parameter],
     /// Its PTX as each compiler gives it; the ones of a compiler in ascending order of compute capability.
     pub code: &'static [Code],
+    /// Its machine code, in ascending order of compute capability.
+    pub cubins: &'static [Cubin],
     /// Settings that make it small, in the form of [`Descriptor::parse_parameters`]: at most some ten thousand warp
     /// instructions, with partial tiles and blocks where it has them. Tests run it so.
     pub small: &'static str,
@@ -64,6 +77,13 @@ impl Descriptor {
     pub fn ptx_for(&self, compute_capability: u32) -> Option<&'static str> {
         let mut own = self.code.iter().filter(|code| code.compiler == Compiler::Nvrtc).rev();
         own.find(|code| code.capability <= compute_capability).map(|code| code.text)
+    }
+
+    /// The machine code for a device: for the greatest compute capability of its generation that the device has.
+    pub fn cubin_for(&self, compute_capability: u32) -> Option<&'static Cubin> {
+        let runs =
+            |cubin: &&Cubin| cubin.capability / 10 == compute_capability / 10 && cubin.capability <= compute_capability;
+        self.cubins.iter().rev().find(runs)
     }
 
     /// What a compiler made for a device: for the greatest compute capability that the device has, and where it made none
@@ -188,6 +208,21 @@ macro_rules! code {
     };
 }
 pub(crate) use code;
+
+/// The machine code of a workload: that for sm_70 of ptxas 12.9, from NVRTC's PTX, and that for sm_75 of ptxas 13, from nvcc's.
+macro_rules! cubins {
+    ($name:literal) => {
+        &[$crate::registry::cubins!(@ $name, 70), $crate::registry::cubins!(@ $name, 75)]
+    };
+    (@ $name:literal, $capability:literal) => {
+        $crate::registry::Cubin {
+            capability: $capability,
+            file: concat!($name, ".sm_", $capability, ".cubin"),
+            bytes: include_bytes!(concat!("../", $name, "/built/", $name, ".sm_", $capability, ".cubin")),
+        }
+    };
+}
+pub(crate) use cubins;
 
 /// The parameter that seeds a workload's inputs.
 pub(crate) const SEED: Parameter = Parameter {

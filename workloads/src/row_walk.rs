@@ -3,7 +3,7 @@
 use crate::comparison::Comparisons;
 use crate::numeric::{uniform_floats, with_fused_multiply_add};
 use crate::parameters::{Parameters, WorkloadError};
-use crate::registry::{Descriptor, SEED, code, integer};
+use crate::registry::{Descriptor, SEED, code, cubins, integer};
 use crate::script::{Argument, Queue, Script, Shape};
 use balar_host::HostProgram;
 
@@ -17,6 +17,7 @@ pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
         SEED,
     ],
     code: code!("row_walk"),
+    cubins: cubins!("row_walk"),
     small: "rows=300,columns=70,block=128",
     build,
 };

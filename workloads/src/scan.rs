@@ -3,7 +3,7 @@
 use crate::comparison::Comparisons;
 use crate::numeric::integers;
 use crate::parameters::{Parameters, WorkloadError};
-use crate::registry::{Descriptor, SEED, code, integer};
+use crate::registry::{Descriptor, SEED, code, cubins, integer};
 use crate::script::{Argument, Queue, Script, Shape};
 use balar_host::HostProgram;
 
@@ -16,6 +16,7 @@ pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
     summary: "exclusive prefix sums: sweeps in shared memory, block sums scanned in turn and carried into the blocks",
     parameters: &[integer("elements", 131_072, 1, 1 << 28, "length of the vector"), SEED],
     code: code!("scan"),
+    cubins: cubins!("scan"),
     small: "elements=5000",
     build,
 };

@@ -1,7 +1,7 @@
 //! `shared_chase`: latency of shared memory.
 
 use crate::parameters::{Parameters, WorkloadError};
-use crate::registry::{Descriptor, code, integer};
+use crate::registry::{Descriptor, code, cubins, integer};
 use crate::script::{Argument, Check, Outcome, Queue, Script, Shape, Transfer};
 use balar_host::{HostProgram, Measurement};
 
@@ -20,6 +20,7 @@ pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
         integer("threads", 1, 1, 32, "threads of the warp; all follow the same pointers"),
     ],
     code: code!("shared_chase"),
+    cubins: cubins!("shared_chase"),
     small: "steps=256",
     build,
 };

@@ -5,7 +5,7 @@ mod reference;
 
 use crate::numeric::compare_within;
 use crate::parameters::{Parameters, WorkloadError};
-use crate::registry::{Descriptor, code, integer};
+use crate::registry::{Descriptor, code, cubins, integer};
 use crate::script::{Argument, Buffer, Check, Outcome, Queue, Script, Shape, Transfer};
 use balar_host::{HostProgram, Measurement};
 use mesh::Mesh;
@@ -28,6 +28,7 @@ pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
         integer("iterations", 2, 1, 10_000, "time steps"),
     ],
     code: code!("shock"),
+    cubins: cubins!("shock"),
     small: "edge=3,iterations=2",
     build,
 };

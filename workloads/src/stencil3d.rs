@@ -2,7 +2,7 @@
 
 use crate::numeric::{compare_exactly, uniform_floats};
 use crate::parameters::{Parameters, WorkloadError};
-use crate::registry::{Descriptor, SEED, code, integer};
+use crate::registry::{Descriptor, SEED, code, cubins, integer};
 use crate::script::{Argument, Check, Outcome, Queue, Script, Shape, Transfer};
 use balar_host::HostProgram;
 
@@ -20,6 +20,7 @@ pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
         SEED,
     ],
     code: code!("stencil3d"),
+    cubins: cubins!("stencil3d"),
     small: "size=20,iterations=2",
     build,
 };

@@ -2,7 +2,7 @@
 
 use crate::numeric::{compare_exactly, uniform_doubles, with_fused_multiply_add};
 use crate::parameters::{Domain, Parameter, Parameters, WorkloadError};
-use crate::registry::{Descriptor, SEED, code, integer};
+use crate::registry::{Descriptor, SEED, code, cubins, integer};
 use crate::script::{Argument, Check, Outcome, Queue, Script, Shape, Transfer};
 use balar_host::{HostProgram, Measurement};
 
@@ -22,6 +22,7 @@ pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
         SEED,
     ],
     code: code!("stream"),
+    cubins: cubins!("stream"),
     small: "operation=triad,elements=20000",
     build,
 };

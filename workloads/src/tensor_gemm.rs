@@ -2,7 +2,7 @@
 
 use crate::numeric::{compare_exactly, integers};
 use crate::parameters::{Parameters, WorkloadError};
-use crate::registry::{Descriptor, SEED, code, integer};
+use crate::registry::{Descriptor, SEED, code, cubins, integer};
 use crate::script::{Argument, Check, Outcome, Queue, Script, Shape, Transfer};
 use balar_host::HostProgram;
 
@@ -21,6 +21,7 @@ pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
         SEED,
     ],
     code: code!("tensor_gemm": nvrtc 70, nvcc 75, clang 70),
+    cubins: cubins!("tensor_gemm"),
     small: "m_tiles=1,n_tiles=2,k_steps=3",
     build,
 };

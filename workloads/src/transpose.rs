@@ -3,7 +3,7 @@
 use crate::comparison::Comparisons;
 use crate::numeric::uniform_floats;
 use crate::parameters::{Parameters, WorkloadError};
-use crate::registry::{Descriptor, SEED, code, integer};
+use crate::registry::{Descriptor, SEED, code, cubins, integer};
 use crate::script::{Argument, Queue, Script, Shape};
 use balar_host::HostProgram;
 
@@ -20,6 +20,7 @@ pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
         SEED,
     ],
     code: code!("transpose"),
+    cubins: cubins!("transpose"),
     small: "rows=50,columns=70",
     build,
 };

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::numeric::{compare_exactly, uniform_float_bytes};
 use crate::parameters::{Parameters, WorkloadError};
-use crate::registry::{Descriptor, SEED, code, integer};
+use crate::registry::{Descriptor, SEED, code, cubins, integer};
 use crate::script::{Argument, Check, Outcome, Queue, Script, Shape, Transfer};
 use balar_host::HostProgram;
 
@@ -18,6 +18,7 @@ pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
         SEED,
     ],
     code: code!("vectoradd"),
+    cubins: cubins!("vectoradd"),
     small: "elements=5000,block=128",
     build,
 };

@@ -6,6 +6,7 @@ mod figures;
 mod node;
 mod result;
 
+pub use balar_driver::code::{IsaChoice, NamedCubin};
 pub use description::describe;
 pub use error::SimulationError;
 pub use node::check_units;
@@ -15,7 +16,7 @@ use crate::catalogue::Surroundings;
 use crate::engine::{self, EpochHook, Epochs, HandOver, RunOptions, RunReport, UnitEntry};
 use crate::host_cpu::Start;
 use crate::topology::{self, Topology};
-use balar_driver::code::NamedText;
+use balar_driver::code::{ModuleSource, NamedText};
 use balar_host::{Host, HostProgram, NodeDescription, SingleThread};
 use balar_protocol::statistics::KernelRecord;
 use node::Node;
@@ -26,6 +27,29 @@ use tracing::{debug, info, info_span};
 
 /// Code that is loaded from the start: for each GPU the texts (file name, PTX), which are linked with each other.
 pub type InitialCode = Vec<Vec<(String, String)>>;
+
+/// The code of a run's kernels.
+#[derive(Clone, Debug, Default)]
+pub struct DeviceCode {
+    /// What is loaded from the start, as PTX.
+    pub initial: InitialCode,
+    /// For each GPU a cubin (file name, bytes) that is loaded instead, where there is one.
+    pub cubins: Vec<Option<NamedCubin>>,
+    /// Which code is loaded of the modules that programs bring.
+    pub isa: IsaChoice,
+}
+
+impl DeviceCode {
+    /// What is loaded for a GPU from the start, if anything.
+    fn of_gpu(&self, gpu: usize) -> Option<ModuleSource> {
+        if let Some(Some(cubin)) = self.cubins.get(gpu) {
+            return Some(ModuleSource::Machine(vec![cubin.clone()]));
+        }
+        let texts = self.initial.get(gpu).filter(|texts| !texts.is_empty())?;
+        let named = |(name, text): &(String, String)| -> NamedText { (name.clone(), text.as_str().into()) };
+        Some(ModuleSource::Ptx(texts.iter().map(named).collect()))
+    }
+}
 
 /// Runs a host program of one's own, with the kernels of a PTX text (name, text) on every GPU, to its end.
 ///
@@ -39,7 +63,8 @@ pub fn simulate_program(
     program: Box<dyn HostProgram>,
     options: RunOptions,
 ) -> Result<RunResult, SimulationError> {
-    let code = vec![vec![(file.to_owned(), text.to_owned())]; topology.gpus().len()];
+    let initial = vec![vec![(file.to_owned(), text.to_owned())]; topology.gpus().len()];
+    let code = DeviceCode { initial, ..DeviceCode::default() };
     let host = Box::new(SingleThread::new(program));
     let mut result = simulate_host_with_code(topology, &code, |_| Ok(host), options)?;
     result.workload = name;
@@ -55,7 +80,8 @@ pub struct HostSurroundings {
     pub shared_memory: Option<Arc<OwnedFd>>,
 }
 
-/// Runs a host that `start` makes once there is a node, with nothing loaded, to its end.
+/// Runs a host that `start` makes once there is a node, with nothing loaded, to its end. Of the modules that it brings, it runs the code
+/// that `isa` says.
 ///
 /// # Errors
 ///
@@ -63,10 +89,11 @@ pub struct HostSurroundings {
 /// an error.
 pub fn simulate_host(
     topology: &Topology,
+    isa: IsaChoice,
     start: impl FnOnce(HostSurroundings) -> std::io::Result<Box<dyn Host>>,
     options: RunOptions,
 ) -> Result<RunResult, SimulationError> {
-    simulate_host_with_code(topology, &InitialCode::new(), start, options)
+    simulate_host_with_code(topology, &DeviceCode { isa, ..DeviceCode::default() }, start, options)
 }
 
 /// As [`simulate_host`], with code that is loaded from the start.
@@ -77,22 +104,22 @@ pub fn simulate_host(
 #[expect(clippy::disallowed_types, reason = "how long a run took is reported, not simulated")]
 pub fn simulate_host_with_code(
     topology: &Topology,
-    code: &InitialCode,
+    code: &DeviceCode,
     start: impl FnOnce(HostSurroundings) -> std::io::Result<Box<dyn Host>>,
     options: RunOptions,
 ) -> Result<RunResult, SimulationError> {
     let begin = std::time::Instant::now();
     let _span = info_span!("simulation", topology = topology.name).entered();
     let mut node = Node::of(topology)?;
-    for (gpu, texts) in code.iter().enumerate().take(node.gpus.len()).filter(|(_, texts)| !texts.is_empty()) {
-        let texts: Vec<NamedText> = texts.iter().map(|(name, text)| (name.clone(), text.as_str().into())).collect();
-        info_span!("load", gpu = node.gpus[gpu].part).in_scope(|| node.load_modules(gpu, &texts))?;
-        debug!(gpu = node.gpus[gpu].part, texts = texts.len(), "code is loaded");
+    for gpu in 0..node.gpus.len() {
+        let Some(source) = code.of_gpu(gpu) else { continue };
+        info_span!("load", gpu = node.gpus[gpu].part).in_scope(|| node.load_module(gpu, &source))?;
+        debug!(gpu = node.gpus[gpu].part, parts = source.names(), "code is loaded");
     }
     let shared_memory = node.memory.shared_file().cloned();
     let surroundings = HostSurroundings { description: describe(topology), shared_memory };
     let host = start(surroundings).map_err(SimulationError::Host)?;
-    let mut result = run(topology, node, host, options)?;
+    let mut result = run(topology, node, host, code.isa, options)?;
     result.wall = begin.elapsed();
     Ok(result)
 }
@@ -102,14 +129,16 @@ fn run(
     topology: &Topology,
     node: Node,
     host: Box<dyn Host>,
+    isa: IsaChoice,
     options: RunOptions,
 ) -> Result<RunResult, SimulationError> {
     let Node { gpus, memory, tables } = node;
+    let loaded = Arc::clone(&tables.code);
     let codes = Arc::clone(&tables.programs);
     let board = options.progress.clone().unwrap_or_default();
     let epochs = Epochs::new(memory.epoch(), Arc::clone(&memory) as Arc<dyn EpochHook>);
     let surroundings = Surroundings::new(gpus, Some(memory), board);
-    surroundings.give(Start { host: Some(host), tables });
+    surroundings.give(Start { host: Some(host), tables, isa });
     let built = info_span!("build").in_scope(|| topology::build(topology, &surroundings)).map_err(Box::new)?;
     debug!(units = built.len(), wires = topology.wires.len(), "the units are built");
     let mut units = Vec::with_capacity(built.len());
@@ -138,7 +167,7 @@ fn run(
         topology: topology.name.clone(),
         workload: "",
         parameters: Vec::new(),
-        isa: "ptx",
+        isa: loaded.isa(),
         outcome,
         program: statistics.outcome.take(),
         sim_time: end,

@@ -6,7 +6,7 @@ use crate::engine::{CodeSource, LiveBoard};
 use crate::host_cpu::effects::apply;
 use crate::memory::{Bounds, DeviceMemory, WriteLog};
 use crate::topology::{self, Topology};
-use balar_driver::code::NamedText;
+use balar_driver::code::ModuleSource;
 use balar_driver::code::loader::{LoadError, LoadRequest, ModuleLoader, ModuleMemory, Room};
 use balar_driver::code::tables::{DriverTables, ProgramTable};
 use balar_host::call::BUILT_IN_MODULE;
@@ -34,8 +34,8 @@ impl Node {
         Ok(Node { gpus, memory, tables: DriverTables::default() })
     }
 
-    /// Loads PTX texts for one GPU as its built-in module; their variables get the end of the device memory.
-    pub fn load_modules(&mut self, gpu: usize, texts: &[NamedText]) -> Result<(), SimulationError> {
+    /// Loads code for one GPU as its built-in module; its variables get the end of the device memory.
+    pub fn load_module(&mut self, gpu: usize, source: &ModuleSource) -> Result<(), SimulationError> {
         let description = &self.gpus[gpu];
         let base = gpu_base(gpu);
         let mut room = EndOfMemory { base, end: base + description.memory_bytes };
@@ -43,7 +43,7 @@ impl Node {
             context: ContextId::first(gpu),
             compute_capability: description.compute_capability,
             module: BUILT_IN_MODULE,
-            texts,
+            source,
             heap_bytes: Some(DeviceMemory::DEFAULT_HEAP_BYTES),
         };
         let mut changes = Vec::new();

@@ -25,7 +25,7 @@ use crate::output::{self, folder};
 use crate::progress::Progress;
 use crate::recording::Recording;
 use crate::result::{Ending, RunRecord};
-use crate::simulate::{engine_options, refuse_sass};
+use crate::simulate::engine_options;
 use balar_actors::catalogue::UnitDefinition;
 use balar_actors::engine::LiveBoard;
 use balar_actors::simulation::{HostSurroundings, InitialCode, RunResult, SimulationError, simulate_host};
@@ -54,7 +54,6 @@ use std::process::Command;
 /// Where the run cannot begin.
 pub fn run(options: &ProgramOptions, kinds: &[&'static UnitDefinition]) -> Result<ExitStatus, Failure> {
     let common = &options.simulation;
-    refuse_sass(common, "the PTX that programs carry")?;
     let (program, arguments) = options.command.split_first().ok_or_else(|| Failure::input("no program is named"))?;
     let executable = executable::inspect(Path::new(program), std::env::var_os("PATH").as_deref());
     let executable = executable.map_err(Failure::diagnosed)?;
@@ -133,7 +132,7 @@ fn simulate(
     };
     let engine_options = engine_options(common, signals.interrupt.clone(), &board);
     let progress = Progress::show(&board, common.quiet || !options.progress);
-    let result = simulate_host(topology, start, engine_options);
+    let result = simulate_host(topology, common.isa.into(), start, engine_options);
     drop(progress);
     let end = child.and_then(ProgramChild::finish);
     recording.report();

@@ -5,6 +5,7 @@ use super::module::{CodeModule, ModuleSource};
 use balar_isa::program::{KernelName, Program};
 use balar_protocol::ContextId;
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// Linked code that is kept, for programs that load the same code again or on another GPU.
@@ -78,6 +79,8 @@ pub struct CodeCache {
     modules: Mutex<VecDeque<Arc<CachedModule>>>,
     /// What was allocated for the variables of each module, by GPU and number.
     allocated: Mutex<BTreeMap<(ContextId, u32), Vec<u64>>>,
+    /// Whether PTX was loaded, and machine code.
+    has_loaded: [AtomicBool; 2],
 }
 
 impl CodeCache {
@@ -94,6 +97,20 @@ impl CodeCache {
         }
         modules.push_back(Arc::clone(&module));
         Ok(module)
+    }
+
+    /// Notes that a module was loaded.
+    pub(crate) fn note_loaded(&self, source: &ModuleSource) {
+        self.has_loaded[usize::from(matches!(source, ModuleSource::Machine(_)))].store(true, Ordering::Relaxed);
+    }
+
+    /// Which code was loaded since the beginning: "ptx", also where there was none, "sass", or "mixed".
+    pub fn isa(&self) -> &'static str {
+        match self.has_loaded.each_ref().map(|loaded| loaded.load(Ordering::Relaxed)) {
+            [_, false] => "ptx",
+            [false, true] => "sass",
+            [true, true] => "mixed",
+        }
     }
 
     /// Modules that are kept.

@@ -225,6 +225,7 @@ impl ModuleLoader {
             loaded.functions.push(ModuleFunction { name, parameters });
         }
         self.code.note_allocated(request.context, request.module, allocated);
+        self.code.note_loaded(request.source);
         Ok(loaded)
     }
 
@@ -558,11 +559,14 @@ mod tests {
         assert_eq!(word(&node, managed[0]), Some(5));
         let [compute, ..] = &loaded.functions[..] else { panic!("kernels") };
         assert_eq!((&*compute.name, &compute.parameters[..]), ("compute", &[(0, 8), (8, 4)][..]));
+        assert_eq!(node.tables.code.isa(), "sass");
+        load(&mut node, 0, 2, TEXT, &mut Upwards::new(1, 9)).expect("the text is right");
+        assert_eq!(node.tables.code.isa(), "mixed");
 
         let mut changes = Vec::new();
         assert!(ModuleLoader::new(&node.tables).unload(ContextId::first(0), 1, &mut changes, &mut room));
         node.apply(changes);
-        assert!(node.memory.is_empty());
+        assert!(sections.iter().chain(&managed).all(|address| !node.memory.contains_key(address)));
         assert_eq!(room.freed, [sections[0], sections[1], sections[2], managed[0], managed[1]]);
     }
 

@@ -1,7 +1,7 @@
 //! What an SM has for CTAs stands at the SM: an override of it is what the scheduler, the driver and the SM itself go by.
 
 use balar_actors::engine::RunOptions;
-use balar_actors::simulation::{RunResult, SimulationError, check_units, describe};
+use balar_actors::simulation::{IsaChoice, RunResult, SimulationError, check_units, describe};
 use balar_experiments::{SimulationRequest, simulate};
 use balar_tests::{built_in_with, parameters};
 
@@ -12,7 +12,13 @@ const STREAM: &str = "operation=triad,elements=300000,block=256,launches=1";
 fn run(workload: &str, given: &str, overrides: &[&str]) -> RunResult {
     let topology = built_in_with("v100_node", overrides);
     let workload = Some((workload.to_owned(), parameters(given)));
-    let request = SimulationRequest { topology, workload, ptx: Vec::new(), options: RunOptions::default() };
+    let request = SimulationRequest {
+        topology,
+        workload,
+        ptx: Vec::new(),
+        isa: IsaChoice::default(),
+        options: RunOptions::default(),
+    };
     simulate(request).unwrap_or_else(|error| panic!("{overrides:?}: {error}"))
 }
 
