@@ -52,7 +52,7 @@ impl ModuleSource {
             IsaChoice::Auto => {
                 let found = cubins(images, name, compute_capability);
                 if found.as_ref().is_ok_and(ModuleSource::is_linked) {
-                    return Ok(found?);
+                    return found;
                 }
                 match texts(images, name, compute_capability) {
                     // There is nothing but code that has not been linked, and what is wrong with it is told as it is loaded.

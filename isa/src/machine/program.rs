@@ -18,16 +18,12 @@ pub(crate) struct MachineProgram {
     pub functions: Vec<(u32, Box<str>)>,
     /// Rows of the constants that launches fill in.
     pub launch_rows: Vec<(u16, LaunchWord)>,
-    /// Constant banks by number, for loads at addresses known at run time; bank 0 follows from the launch, bank 3 is in device memory.
-    pub banks: [Arc<[u8]>; 2],
     /// Where bank 3 lies in device memory, and its bytes.
     pub bank_3: Option<(u64, u64)>,
     /// Slots of bank 0 that are the same for all launches: offset, value.
     pub fixed_slots: Vec<(u32, u32)>,
     /// Addresses of the device runtime's functions, and their first instructions.
     pub system_entries: Vec<(u64, u32)>,
-    /// The row that reductions at barriers of the CTA write to.
-    pub barrier_row: u16,
 }
 
 /// A word that a launch says.

@@ -1,6 +1,6 @@
 //! Arithmetic of machine code: sums with carries, products, and PTX's operations on pairs of registers and on signed sources.
 
-use super::sign::{Signed, sign, sign_of};
+use super::signs::{Signed, sign, sign_of};
 use crate::interpreter::bodies::{Body, LaneOperation};
 use crate::interpreter::registers::{Lane, Registers};
 use crate::operation::{Instruction, Row};

@@ -1,6 +1,6 @@
 //! Comparisons of machine code: of upper halves after lower ones, and of floats with signs.
 
-use super::sign::{Signed, sign_of};
+use super::signs::{Signed, sign_of};
 use crate::interpreter::bodies::Body;
 use crate::interpreter::compare::{combine, combined};
 use crate::interpreter::float::flush;

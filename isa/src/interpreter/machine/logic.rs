@@ -7,10 +7,8 @@ use crate::operation::{FIRST_PREDICATE, Instruction, Row};
 use crate::program::LANES;
 use std::marker::PhantomData;
 
-/// `SHF`: bits of the immediate.
+/// `SHF`: bits of the immediate. The lowest two are the type: 0 signed and 1 unsigned 64 bits, 2 signed and 3 unsigned 32 bits.
 pub(crate) mod funnel {
-    /// The type: 0 signed 64 bits, 1 unsigned 64 bits, 2 signed 32 bits, 3 unsigned 32 bits.
-    pub const TYPE: u32 = 3;
     /// To the right.
     pub const RIGHT: u32 = 4;
     /// The count wraps rather than being limited.
@@ -173,7 +171,7 @@ impl Body for AbsoluteDifferences {
                 if instruction.immediate & 2 != 0 {
                     result[lane] = result[lane].wrapping_add(difference);
                 } else {
-                    let sum = (c[lane] >> (8 * byte) & 0xff) + difference & 0xff;
+                    let sum = ((c[lane] >> (8 * byte) & 0xff) + difference) & 0xff;
                     result[lane] = result[lane] & !(0xff << (8 * byte)) | sum << (8 * byte);
                 }
             }

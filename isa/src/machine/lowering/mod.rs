@@ -25,7 +25,6 @@ use crate::operation::*;
 use crate::program::{Calls, Dependencies, IssueControl, Program, Timing};
 use crate::sass::{self, Opcode, Word};
 use operands::Operands;
-use std::sync::Arc;
 
 /// Why machine code cannot run.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -73,7 +72,9 @@ pub fn lower(code: &MachineCode) -> Result<Program, LoweringError> {
         let mut pending = Pending::new(sass);
         let lowered = pending.lower(sass, &mut operands, code.words.len() as u32);
         lowered.map_err(|what| failure(index, format!("{what}, in `{sass}`")))?;
-        timings.push(pending.timing(sass));
+        let mut timing = pending.timing(sass);
+        timing.dependencies = operands.dependencies(&sass.uses());
+        timings.push(timing);
         instructions.push(pending.instruction);
     }
     let mut system_entries = Vec::new();
@@ -88,6 +89,7 @@ pub fn lower(code: &MachineCode) -> Result<Program, LoweringError> {
     }
     let functions =
         if code.functions.is_empty() { vec![(0, code.name.as_str().into())] } else { code.functions.clone() };
+    let zeroed_rows = operands.zeroed_rows(&decoded);
     let launch_rows = operands.launch_words().collect();
     let (rows, predicates) = (operands.rows(), operands.predicates());
     if operands.constants.len() >= usize::from(Source::CONSTANT) {
@@ -108,15 +110,13 @@ pub fn lower(code: &MachineCode) -> Result<Program, LoweringError> {
             instructions: decoded,
             functions,
             launch_rows,
-            banks: [Arc::from(&*code.bank_2), Arc::from(&*code.bank_4)],
             bank_3: code.bank_3,
             fixed_slots: code.fixed_slots.clone(),
             system_entries,
-            barrier_row: operands.barrier_row,
         })),
         further_dependencies: Vec::new(),
         register_rows: rows,
-        zeroed_rows: (0..rows).collect(),
+        zeroed_rows,
         predicate_slots: predicates,
     })
 }
