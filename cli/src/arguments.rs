@@ -129,6 +129,9 @@ pub enum Command {
         /// Print the bits of each instruction, too
         #[arg(long)]
         words: bool,
+        /// Print how many general registers and predicates are in use at each instruction, too
+        #[arg(long)]
+        live: bool,
     },
     /// Compare a run with a pinned snapshot, or pin it
     #[command(subcommand)]
@@ -482,7 +485,7 @@ mod tests {
             "man",
             "workloads vectoradd --format json",
             "ptx a.ptx b.ptx --format json",
-            "disassemble a.cubin --function k --words --format json",
+            "disassemble a.cubin --function k --words --live --format json",
             "replay --topology t.ron --threads 2 --partial --unchecked --ptx a.ptx trace",
             "--topology t.ron --record trace",
             "snapshot check --topology t.ron pinned.txt",
