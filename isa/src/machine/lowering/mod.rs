@@ -81,8 +81,11 @@ pub fn lower(code: &MachineCode) -> Result<Program, LoweringError> {
     if operands.registers >= STACK_REGISTERS {
         for call in SYSTEM_CALLS {
             system_entries.push((system_call_address(call), instructions.len() as u32));
-            for pending in system_call(call, &mut operands) {
-                timings.push(pending.timing_of(IssueControl { stall: 1, ..IssueControl::default() }));
+            // The return waits for the call's result, which may come late.
+            let call_control = IssueControl { stall: 1, write_barrier: SYSTEM_SCOREBOARD, ..IssueControl::default() };
+            let return_control = IssueControl { stall: 1, wait_mask: SYSTEM_SCOREBOARD, ..IssueControl::default() };
+            for (pending, control) in system_call(call, &mut operands).into_iter().zip([call_control, return_control]) {
+                timings.push(pending.timing_of(control));
                 instructions.push(pending.instruction);
             }
         }
@@ -125,6 +128,9 @@ pub fn lower(code: &MachineCode) -> Result<Program, LoweringError> {
 const SYSTEM_CALLS: [SystemCall; 4] = [SystemCall::Print, SystemCall::Allocate, SystemCall::Free, SystemCall::Assert];
 /// Registers that a program which calls functions has: arguments from R4 on, the return address in R20 and R21.
 const STACK_REGISTERS: u16 = 22;
+
+/// The scoreboard that calls of the device runtime take.
+const SYSTEM_SCOREBOARD: u8 = 1 << 5;
 
 /// A function of the device runtime: the call, and the return to the caller.
 fn system_call(call: SystemCall, operands: &mut Operands) -> [Pending; 2] {
