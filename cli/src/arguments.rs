@@ -265,6 +265,9 @@ pub struct SimulationOptions {
     /// Which code of a kernel to run
     #[arg(long, value_enum, default_value_t = Isa::Ptx)]
     pub isa: Isa,
+    /// Machine code: end a kernel that reads a register before its producer's latency has passed
+    #[arg(long)]
+    pub check_hazards: bool,
     /// What to print: on stdout, or after the program's own output on stderr
     #[arg(long, value_enum, default_value_t = Format::Table)]
     pub format: Format,

@@ -129,6 +129,8 @@ const SYSTEM_CALLS: [SystemCall; 4] = [SystemCall::Print, SystemCall::Allocate, 
 /// Registers that a program which calls functions has: arguments from R4 on, the return address in R20 and R21.
 const STACK_REGISTERS: u16 = 22;
 
+/// Cycles that `ERRBAR` takes before the warp goes on: an estimate. Code is seen to use a result of 4 cycles that was 2 cycles before it.
+const ERROR_BARRIER_STALL: u8 = 5;
 /// The scoreboard that calls of the device runtime take.
 const SYSTEM_SCOREBOARD: u8 = 1 << 5;
 
@@ -280,8 +282,11 @@ impl Pending {
         if sass.opcode() == Opcode::Depbar {
             wait_mask |= 1 << sass.word().bits(44, 3) | sass.word().bits(32, 6) as u8;
         }
+        // The code behind it counts on more than the zero that it has for a stall.
+        let stall =
+            if sass.opcode() == Opcode::Errbar { control.stall.max(ERROR_BARRIER_STALL) } else { control.stall };
         self.timing_of(IssueControl {
-            stall: control.stall,
+            stall,
             wait_mask: wait_mask & 0x3f,
             write_barrier: bit(control.write_barrier),
             read_barrier: bit(control.read_barrier),
