@@ -255,7 +255,7 @@ fn one_by_one(
 }
 
 /// `.satfinite`: infinities become the largest number, not-a-number becomes 0.
-fn to_finite(bits: u32, format: Format) -> u32 {
+pub(super) fn to_finite(bits: u32, format: Format) -> u32 {
     let sign = format.signed(true, 0) as u32;
     match (u64::from(bits & !sign), format.infinity()) {
         (magnitude, infinity) if magnitude < infinity => bits,
@@ -275,7 +275,7 @@ fn integer(element: Element, bits: u64) -> i32 {
 }
 
 /// Halves of a warp's row of words, by lane and number from 0 to 1.
-fn half_of(words: &[u32; LANES], lane: usize, half: usize) -> u32 {
+pub(super) fn half_of(words: &[u32; LANES], lane: usize, half: usize) -> u32 {
     (words[lane] >> (16 * half)) & 0xffff
 }
 
@@ -292,18 +292,23 @@ impl Body for DistributeMatrices {
             *words = u32::read(registers, constants, Source(source));
         }
         for (matrix, destination) in listed(instruction, constants, 0, count).enumerate() {
-            let element = |row: usize, column: usize| half_of(&words[column / 2], 8 * matrix + row, column % 2);
-            let values = std::array::from_fn(|lane| {
-                let (group, pair) = (lane / 4, lane % 4 * 2);
-                if instruction.immediate == 0 {
-                    element(group, pair) | element(group, pair + 1) << 16
-                } else {
-                    element(pair, group) | element(pair + 1, group) << 16
-                }
-            });
+            let values = distributed(&words, matrix, instruction.immediate != 0);
             u32::write(registers, destination, &values, mask);
         }
     }
+}
+
+/// Each lane's part of one of the matrices whose rows are in four words of the lanes; see [`DistributeMatrices`].
+pub(super) fn distributed(words: &[[u32; LANES]; 4], matrix: usize, by_column: bool) -> [u32; LANES] {
+    let element = |row: usize, column: usize| half_of(&words[column / 2], 8 * matrix + row, column % 2);
+    std::array::from_fn(|lane| {
+        let (group, pair) = (lane / 4, lane % 4 * 2);
+        if by_column {
+            element(pair, group) | element(pair + 1, group) << 16
+        } else {
+            element(group, pair) | element(group, pair + 1) << 16
+        }
+    })
 }
 
 /// Before the store of `stmatrix`: the contrary of [`DistributeMatrices`]. The list has the four registers, then a source for each

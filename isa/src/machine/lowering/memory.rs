@@ -30,6 +30,13 @@ impl Pending {
             O::Ldg | O::Ld | O::Lds | O::Ldl => self.load(sass.opcode(), word, operands),
             O::Stg | O::St | O::Sts | O::Stl => self.store(sass.opcode(), word, operands),
             O::Atomg | O::Atom | O::Atoms | O::Red => self.atomic(sass.opcode(), word, operands),
+            O::Ldsm => {
+                self.instruction.kind = Kind::LoadMatrices;
+                self.access(sass.opcode(), word, operands, true);
+                // Bits 78 and 79 say which matrices.
+                self.instruction.memory = MemoryForm { elements: 4, scale: 0, ..self.instruction.memory };
+                self.matrix_load(word, operands)
+            }
             O::Ldc | O::Uldc => self.constant_load(sass.opcode(), word, operands),
             O::Membar if word.bits(76, 3) >= 2 => {
                 self.instruction.kind = Kind::Fence;
@@ -57,7 +64,7 @@ impl Pending {
     fn access(&mut self, opcode: Opcode, word: Word, operands: &Operands, is_load: bool) {
         use Opcode as O;
         let space = match opcode {
-            O::Lds | O::Sts | O::Atoms => Some(Space::Shared),
+            O::Lds | O::Ldsm | O::Sts | O::Atoms => Some(Space::Shared),
             O::Ldl | O::Stl => Some(Space::Local),
             O::Ldg | O::Stg | O::Atomg => Some(Space::Global),
             _ => None,

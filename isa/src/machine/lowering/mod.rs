@@ -16,6 +16,7 @@ mod half;
 mod integer;
 mod memory;
 mod operands;
+mod tensor;
 
 use super::program::{LaunchWord, MachineProgram};
 use super::{CODE_WINDOW, MachineCode, system_call_address};
@@ -250,6 +251,7 @@ impl Pending {
             | O::Membar
             | O::Errbar
             | O::Cctl
+            | O::Ldsm
             | O::Qspc => self.memory(sass, operands),
             O::Bra
             | O::Brx
@@ -270,6 +272,7 @@ impl Pending {
             | O::Depbar
             | O::Bar
             | O::Pmtrig => self.control(sass, operands, length),
+            O::Hmma | O::Imma | O::Bmma | O::Movm => self.tensor(sass, operands),
             _ => self.integer(sass, operands),
         }
     }
