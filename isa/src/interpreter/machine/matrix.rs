@@ -70,7 +70,8 @@ impl Body for MatrixStep {
             [rows[0].0.map(|word| word ^ sign), rows[1].0.map(|word| word ^ sign)]
         };
         let (a, b, c) = (pair(0, has(step::NEGATE_A)), pair(1, has(step::NEGATE_B)), pair(2, false));
-        let element = |words: &[[u32; LANES]; 2], (lane, index): (usize, usize)| half_of(&words[index / 2], lane, index % 2);
+        let element =
+            |words: &[[u32; LANES]; 2], (lane, index): (usize, usize)| half_of(&words[index / 2], lane, index % 2);
         let each = if has(step::TO_HALVES) { 4 } else { 2 };
         let count = each * LANES;
         let (mut left, mut right) = ([0; MOST_FACTORS], [0; MOST_FACTORS]);

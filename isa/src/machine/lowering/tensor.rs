@@ -110,8 +110,7 @@ impl Pending {
         }
         let count = 1 << word.bits(72, 2);
         for matrix in 0..count {
-            self.instruction.destinations[usize::from(matrix)] =
-                operands.following_row(word.bits(16, 8) as u8, matrix);
+            self.instruction.destinations[usize::from(matrix)] = operands.following_row(word.bits(16, 8) as u8, matrix);
         }
         self.instruction.immediate = u32::from(count) << 1 | if word.bits(78, 2) == 1 { TRANSPOSED } else { 0 };
         Ok(())
