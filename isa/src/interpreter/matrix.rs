@@ -209,7 +209,9 @@ fn multiply_floats(
         c[..groups * m * n].iter_mut().for_each(|bits| *bits = widened(*bits));
     }
     let adder = Adder::new(form.generation, form.a);
-    let result = if form.d == Element::F16 { Format::F16 } else { Format::F32 };
+    // Singles in C or D: sums are singles, and only what comes of all products is rounded to halves.
+    let is_narrowed = form.d == Element::F16 && form.c != Element::F16;
+    let result = if form.d == Element::F16 && !is_narrowed { Format::F16 } else { Format::F32 };
     for group in 0..groups {
         let (a, b, c) = (&a[group * m * k..][..m * k], &b[group * k * n..][..k * n], &c[group * m * n..][..m * n]);
         let mut sums = [0; MOST];
@@ -218,7 +220,8 @@ fn multiply_floats(
             one_by_one(form, adder, [m, n, k], a, b, c, &mut sums, result);
         }
         for (to, bits) in results[group * m * n..].iter_mut().zip(&sums[..m * n]) {
-            *to = u64::from(if form.saturates { to_finite(*bits, result) } else { *bits });
+            let (bits, format) = if is_narrowed { (narrowed(*bits), Format::F16) } else { (*bits, result) };
+            *to = u64::from(if form.saturates { to_finite(bits, format) } else { bits });
         }
     }
 }
@@ -252,6 +255,12 @@ fn one_by_one(
             sums[row * n + column] = multiply_add(adder, left, right, fractions, c[row * n + column], result);
         }
     }
+}
+
+/// A single rounded to the nearest half.
+fn narrowed(bits: u32) -> u32 {
+    let single = f32::from_bits(bits);
+    if single.is_nan() { 0x7fff } else { u32::from(half::f16::from_f32(single).to_bits()) }
 }
 
 /// `.satfinite`: infinities become the largest number, not-a-number becomes 0.

@@ -8,7 +8,7 @@ use balar_isa::interpreter::step_function;
 use balar_isa::machine::MachineModule;
 use balar_isa::module::PtxModule;
 use balar_isa::program::Program;
-use balar_isa::texture::Image;
+use balar_isa::texture::{AddressMode, ChannelKind, Image, Sampler, TexelFormat};
 use std::fmt::Write;
 
 /// Bytes of a thread's memory.
@@ -99,12 +99,32 @@ fn kernels(source: &str, architecture: u32, code: &[u8]) -> Vec<(String, Program
     each.collect()
 }
 
-/// Compares all kernels of a source in some rounds.
+/// What a kernel is run on.
+struct Setting {
+    parameters: Vec<u8>,
+    memory: Vec<u8>,
+    images: Vec<(u64, Image)>,
+}
+
+/// Compares all kernels of a source, on memory alone.
 ///
 /// # Panics
 ///
 /// Where a word differs.
-fn compare(source: &str, architecture: u32, code: &[u8], rounds: u64, parameters: &[u8], images: &[(u64, Image)]) {
+fn compare(source: &str, architecture: u32, code: &[u8], rounds: u64) {
+    compare_in(source, architecture, code, rounds, |_, round| Setting {
+        parameters: vec![0; 8],
+        memory: memory(round),
+        images: Vec::new(),
+    });
+}
+
+/// Compares all kernels of a source in some rounds, each in a setting that follows from the kernel's name and the round.
+///
+/// # Panics
+///
+/// Where a word differs.
+fn compare_in(source: &str, architecture: u32, code: &[u8], rounds: u64, setting: impl Fn(&str, u64) -> Setting) {
     let mut report = String::new();
     for (name, from_text, from_code) in kernels(source, architecture, code) {
         let from_code = match from_code {
@@ -115,11 +135,12 @@ fn compare(source: &str, architecture: u32, code: &[u8], rounds: u64, parameters
             }
         };
         for round in 0..rounds {
-            let before = memory(round);
+            let Setting { parameters, memory: before, images } = setting(&name, round);
             let run = |program: &Program| {
-                machine::run_with_images(step_function(), program, parameters, THREADS as u32, &before, images)
+                machine::run_with_images(step_function(), program, &parameters, THREADS as u32, &before, &images)
             };
             let (expected, found) = (run(&from_text), run(&from_code));
+            assert!(expected != before, "{name} writes nothing");
             let word = |memory: &[u8], at: usize| u32::from_le_bytes(std::array::from_fn(|byte| memory[4 * at + byte]));
             let differing: Vec<usize> =
                 (0..before.len() / 4).filter(|at| word(&expected, *at) != word(&found, *at)).collect();
@@ -160,10 +181,93 @@ macro_rules! code {
 
 #[test]
 fn matrix_products_of_volta() {
-    compare(source!("matrices_of_volta"), 70, code!("matrices_of_volta", 70), 6, &[0; 8], &[]);
+    compare(source!("matrices_of_volta"), 70, code!("matrices_of_volta", 70), 6);
 }
 
 #[test]
 fn matrix_products_and_loads_of_turing() {
-    compare(source!("matrices_of_turing"), 75, code!("matrices_of_turing", 75), 6, &[0; 8], &[]);
+    compare(source!("matrices_of_turing"), 75, code!("matrices_of_turing", 75), 6);
+}
+
+#[test]
+fn matrix_products_of_whole_warps() {
+    compare(source!("wmma"), 70, code!("wmma", 70), 3);
+    compare(source!("wmma"), 75, code!("wmma", 75), 3);
+    compare(source!("wmma_integers"), 75, code!("wmma_integers", 75), 3);
+}
+
+const HANDLE: u32 = 0x1234;
+
+/// An image for a kernel, whose name says its shape, and coordinates in and around it.
+fn texture_setting(name: &str, round: u64) -> Setting {
+    let mut random = Random::new(round + 77);
+    let modes = [AddressMode::Wrap, AddressMode::Clamp, AddressMode::Mirror, AddressMode::Border];
+    let has = |part: &str| name.contains(part);
+    let is_surface = has("su");
+    let (extent, layers) = match () {
+        () if has("cube") => ([4, 4, 1], 12),
+        () if has("_3d") => ([5, 4, 3], 1),
+        () if has("a1d") => ([7, 1, 1], 4),
+        () if has("a2d") => ([5, 4, 1], 3),
+        () if has("_1d") => ([9, 1, 1], 1),
+        () => ([6, 5, 1], 1),
+    };
+    let format = match is_surface {
+        true if has("_p_") => TexelFormat {
+            channels: 1,
+            bits: 32,
+            kind: if round % 2 == 0 { ChannelKind::Signed } else { ChannelKind::Unsigned },
+        },
+        true => TexelFormat { channels: 4, bits: 16, kind: ChannelKind::Unsigned },
+        false => TexelFormat { channels: 4, bits: 32, kind: ChannelKind::Float },
+    };
+    let row_pitch = u64::from(extent[0]) * u64::from(format.bytes());
+    let image = Image {
+        base: (THREADS * RECORD) as u64,
+        extent,
+        layers,
+        row_pitch,
+        slice_pitch: row_pitch * u64::from(extent[1]),
+        format,
+        is_buffer: false,
+        sampler: Sampler {
+            addressing: std::array::from_fn(|axis| modes[(round as usize + axis) % 4]),
+            is_linear: round / 4 % 2 == 1 && !has("cube"),
+            is_normalized: round / 8 % 2 == 1,
+            reads_normalized_floats: false,
+            border: [0xc000_0000, 1, 2, 3],
+        },
+    };
+    let mut memory = memory(round);
+    for thread in memory.chunks_mut(RECORD) {
+        for place in 0..16 {
+            let axis = place % 4;
+            let value = match place {
+                0 if has("trap") => 0,
+                ..3 if is_surface && has("trap") => random.below(extent[axis]),
+                3 if has("trap") => random.below(layers),
+                0 if is_surface && !has("_p_") && !has("sustp") => {
+                    (8 * random.below(extent[0] + 4)).wrapping_sub(16 * random.below(2))
+                }
+                ..4 => random.below(10).wrapping_sub(2),
+                6 => HANDLE,
+                7 => 0,
+                8.. if image.sampler.is_normalized => (random.below(4000) as f32 / 1000.0 - 1.5).to_bits(),
+                8.. => (random.below(9000) as f32 / 1000.0 - 1.5).to_bits(),
+                _ => random.next(),
+            };
+            thread[4 * place..][..4].copy_from_slice(&value.to_le_bytes());
+        }
+    }
+    let texels = u64::from(layers * extent[2]) * image.slice_pitch;
+    memory.extend((0..texels).map(|at| (at * 37 % 251) as u8 & if at % 4 == 3 { 0x41 } else { 0xff }));
+    memory.resize(memory.len().next_multiple_of(RECORD), 0);
+    let mut parameters = vec![0; 16];
+    parameters[8..12].copy_from_slice(&HANDLE.to_le_bytes());
+    Setting { parameters, memory, images: vec![(u64::from(HANDLE), image)] }
+}
+
+#[test]
+fn textures_and_surfaces() {
+    compare_in(source!("textures"), 70, code!("textures", 70), 16, texture_setting);
 }

@@ -17,6 +17,7 @@ mod integer;
 mod memory;
 mod operands;
 mod tensor;
+mod texture;
 
 use super::program::{LaunchWord, MachineProgram};
 use super::{CODE_WINDOW, MachineCode, system_call_address};
@@ -272,6 +273,7 @@ impl Pending {
             | O::Depbar
             | O::Bar
             | O::Pmtrig => self.control(sass, operands, length),
+            O::Tex | O::Tld | O::Tld4 | O::Txd | O::Txq | O::Suld | O::Sust | O::Sured => self.texture(sass, operands),
             O::Hmma | O::Imma | O::Bmma | O::Movm => self.tensor(sass, operands),
             _ => self.integer(sass, operands),
         }
