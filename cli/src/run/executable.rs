@@ -307,8 +307,11 @@ impl Linkage {
 
     fn notes(&self) -> Vec<String> {
         let closed = |library: &&String| CLOSED_LIBRARIES.iter().any(|known| file_name(library).starts_with(known));
-        let note =
-            |library: &String| format!("{library} contains kernels only as machine code: launching them will fail");
+        let note = |library: &String| {
+            format!(
+                "{library} contains kernels only as machine code: they run with '--isa auto', where it has some for the GPU"
+            )
+        };
         let is_static = self.loader.is_none().then(|| {
             "the program is linked statically and loads no CUDA library, but programs that it starts may".to_owned()
         });

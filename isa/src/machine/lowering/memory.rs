@@ -4,7 +4,7 @@ use super::operands::{Operands, predicate_destination};
 use super::{Lowered, Pending};
 use crate::execution::{AtomicOperation, AtomicType, CacheOperator, Space};
 use crate::interpreter::bodies::{Map, functions};
-use crate::interpreter::integer::Move;
+use crate::interpreter::integer::{ExtractS32, ExtractU32, Move};
 use crate::interpreter::machine::arithmetic::MapPairs;
 use crate::interpreter::machine::logic::{LoadBank, QuerySpace};
 use crate::machine::PARAMETERS_AT;
@@ -209,10 +209,15 @@ impl Pending {
                 self.instruction.sources[0] = operands.wide_constant(bank, offset)?;
                 return self.run(functions::<MapPairs<Move<u64>>>(), 0);
             }
-            if size != 4 {
-                return Err("a part of a constant".to_owned());
+            self.instruction.sources[0] = operands.constant(bank, offset & !3)?;
+            if size < 4 {
+                // A byte or a half of the word.
+                self.instruction.sources[1] = operands.number(8 * (offset & 3));
+                self.instruction.sources[2] = operands.number(if size < 2 { 8 } else { 16 });
+                let is_signed = size & 1 != 0;
+                let functions = if is_signed { functions::<Map<ExtractS32>>() } else { functions::<Map<ExtractU32>>() };
+                return self.run(functions, 0);
             }
-            self.instruction.sources[0] = operands.constant(bank, offset)?;
             return self.run(functions::<Map<Move<u32>>>(), 0);
         }
         self.instruction.sources[0] = if is_uniform {
