@@ -144,8 +144,9 @@ fn act(arguments: &Arguments, kinds: &[&'static UnitDefinition]) -> Result<ExitS
             print(&text)?;
             Ok(status)
         }
-        Some(Command::Disassemble { file, function, format, words }) => {
-            let listing = Listing { function: function.as_deref(), format: *format, with_words: *words };
+        Some(Command::Disassemble { file, function, format, words, live }) => {
+            let function = function.as_deref();
+            let listing = Listing { function, format: *format, with_words: *words, with_live: *live };
             let (text, status) = disassemble(file, listing)?;
             print(&text)?;
             Ok(status)

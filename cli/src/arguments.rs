@@ -129,6 +129,9 @@ pub enum Command {
         /// Print the bits of each instruction, too
         #[arg(long)]
         words: bool,
+        /// Print how many general registers and predicates are in use at each instruction, too
+        #[arg(long)]
+        live: bool,
     },
     /// Compare a run with a pinned snapshot, or pin it
     #[command(subcommand)]
@@ -262,6 +265,9 @@ pub struct SimulationOptions {
     /// Which code of a kernel to run
     #[arg(long, value_enum, default_value_t = Isa::Ptx)]
     pub isa: Isa,
+    /// Machine code: end a kernel that reads a register before its producer's latency has passed
+    #[arg(long)]
+    pub check_hazards: bool,
     /// What to print: on stdout, or after the program's own output on stderr
     #[arg(long, value_enum, default_value_t = Format::Table)]
     pub format: Format,
@@ -482,7 +488,7 @@ mod tests {
             "man",
             "workloads vectoradd --format json",
             "ptx a.ptx b.ptx --format json",
-            "disassemble a.cubin --function k --words --format json",
+            "disassemble a.cubin --function k --words --live --format json",
             "replay --topology t.ron --threads 2 --partial --unchecked --ptx a.ptx trace",
             "--topology t.ron --record trace",
             "snapshot check --topology t.ron pinned.txt",

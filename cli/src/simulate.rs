@@ -35,7 +35,7 @@ use std::time::Duration;
 pub fn run(options: &RunOptions, kinds: &[&'static UnitDefinition]) -> Result<(RunRecord, String), Failure> {
     let common = &options.simulation;
     check_isa(options)?;
-    let topology = node::load(common.topology.as_deref().unwrap_or_default(), &common.set, kinds)?;
+    let topology = node::of_simulation(common, kinds)?;
     common.selection.check(&topology)?;
     // A topology may come from a pipe: until it is read, signals end the process as they do by default.
     let interrupt = listen(common)?;

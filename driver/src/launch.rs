@@ -304,7 +304,7 @@ pub(crate) fn error_of(cause: &FaultCause) -> CudaError {
         FaultCause::AssertionFailed { .. } => CudaError::Assert,
         FaultCause::StackOverflow { .. } => CudaError::HardwareStackError,
         FaultCause::InvalidTarget(_) => CudaError::InvalidPc,
-        FaultCause::Unsupported(_) => CudaError::IllegalInstruction,
+        FaultCause::Unsupported(_) | FaultCause::Hazard(_) => CudaError::IllegalInstruction,
     }
 }
 

@@ -258,7 +258,7 @@ pub(crate) struct Instruction {
     /// Of instructions with more operands than fit above: the row of the constants from which on they are listed, a number an
     /// operand: first rows of the destinations, then the sources as in [`Source`].
     pub operand_list: u16,
-    /// Of machine code: signs of the sources, see [`sign`](crate::interpreter::machine::sign::sign).
+    /// Of machine code: signs of the sources, see [`sign`](crate::interpreter::machine::signs::sign).
     pub signs: u8,
     /// What the lane function wants to know: a table of `lop3`, an offset, a mode.
     pub immediate: u32,

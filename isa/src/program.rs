@@ -379,6 +379,11 @@ impl Program {
         self.machine.is_some()
     }
 
+    /// Of machine code: the instruction at `pc` as it was decoded; `None` of functions of the device runtime.
+    pub fn machine_instruction(&self, pc: u32) -> Option<&crate::sass::Instruction> {
+        self.machine.as_ref()?.instructions.get(pc as usize)
+    }
+
     /// An instruction with where it stands, for messages: `vectorAdd.ptx:31: add.f32 %f3, %f1, %f2;`, or of machine code with its
     /// address, `vectorAdd+0xd0: FADD R9, R4, R3`.
     pub fn describe(&self, pc: u32) -> String {

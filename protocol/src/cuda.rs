@@ -243,6 +243,8 @@ pub enum FaultCause {
     InvalidTarget(String),
     /// An instruction that the simulator does not execute; the text names it.
     Unsupported(String),
+    /// Machine code, where hazards are checked: a register that is read or written too early; the text names it.
+    Hazard(String),
 }
 
 impl fmt::Display for FaultCause {
@@ -272,6 +274,7 @@ impl fmt::Display for FaultCause {
             }
             FaultCause::InvalidTarget(what) => write!(f, "invalid program counter: {what}"),
             FaultCause::Unsupported(what) => write!(f, "unsupported instruction {what}"),
+            FaultCause::Hazard(what) => write!(f, "hazard: {what}"),
         }
     }
 }

@@ -14,7 +14,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, OnceLock};
 
 /// The built-in topologies.
-pub const TOPOLOGIES: [&str; 3] = ["v100_node", "p100_node", "v100_sxm2_node"];
+pub const TOPOLOGIES: [&str; 4] = ["v100_node", "p100_node", "v100_sxm2_node", "t4_node"];
 
 /// Small parameters of a workload.
 ///

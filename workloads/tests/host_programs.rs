@@ -470,3 +470,15 @@ fn every_compiler_is_asked_for_by_name_and_has_the_code_it_says() {
     assert_eq!(lud.code_of(Compiler::Nvcc, 60).unwrap().file, "lud.nvcc.sm_75.ptx");
     assert_eq!(lud.code_of(Compiler::Nvrtc, 61).unwrap().file, "lud.sm_60.ptx");
 }
+
+#[test]
+fn machine_code_is_for_the_generation_of_the_gpu() {
+    for workload in workloads() {
+        let found = [60, 70, 72, 75, 80].map(|capability| workload.cubin_for(capability).map(|cubin| cubin.capability));
+        assert_eq!(found, [None, Some(70), Some(70), Some(75), None], "{}", workload.name);
+        for cubin in workload.cubins {
+            assert_eq!(cubin.file, format!("{}.sm_{}.cubin", workload.name, cubin.capability));
+            assert!(cubin.bytes.starts_with(b"\x7fELF"), "{}", cubin.file);
+        }
+    }
+}

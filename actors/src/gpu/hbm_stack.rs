@@ -7,7 +7,7 @@ use balar_protocol::statistics::StatisticSink;
 use balar_protocol::{Bytes, Frequency, Protocol};
 
 crate::parameters! {
-    /// An HBM stack.
+    /// An HBM stack, or a chip of GDDR memory.
     pub struct HbmStackParameters {
         /// clock of the memory interface, two transfers a cycle (V100: 877 MHz)
         clock: Frequency,
@@ -15,6 +15,8 @@ crate::parameters! {
         capacity: Bytes,
         /// channels of the stack (HBM2: 8 of 128 bits)
         channels: u32 = "8",
+        /// width of a channel in bits (HBM2: 128; GDDR6: 16), which the device reports; what a channel carries is up to its model
+        channel_bits: u32 = "128",
         /// Simple(latency, bandwidth of the stack) or BankTimed(timing: (...), controller_latency), the latter calibrated with the 425-cycle random access of the V100
         model: MemoryModel = r#"BankTimed(controller_latency: "72 ns")"#,
     }
@@ -40,12 +42,11 @@ pub const DEFINITION: UnitDefinition = UnitDefinition {
     build: |text, context| Ok(Box::new(HbmStack::new(ron::from_str(text)?, context)?)),
 };
 
-/// Width of a channel, bits (JESD235).
-const CHANNEL_BITS: u32 = 128;
-
 fn provides(text: &str) -> Vec<Capability> {
-    let Ok(HbmStackParameters { clock, capacity, channels, .. }) = ron::from_str(text) else { return Vec::new() };
-    vec![Capability::DeviceMemory { capacity, clock, bus_bits: channels.saturating_mul(CHANNEL_BITS) }]
+    let Ok(HbmStackParameters { clock, capacity, channels, channel_bits, .. }) = ron::from_str(text) else {
+        return Vec::new();
+    };
+    vec![Capability::DeviceMemory { capacity, clock, bus_bits: channels.saturating_mul(channel_bits) }]
 }
 
 /// An HBM stack.

@@ -7,6 +7,7 @@ use crate::engine::Bench;
 use crate::engine::LiveBoard;
 use crate::lines::LineRange;
 use crate::memory::DeviceMemory;
+use balar_driver::code::IsaChoice;
 use balar_driver::code::tables::{DriverTables, KernelInfo};
 use balar_host::call::{Function, Launch};
 use balar_host::{Call, CallFailure, CallResult, CudaError, HostProgram, Measurement, SingleThread, Verification};
@@ -105,7 +106,11 @@ fn host(steps: Vec<Step>, extra: &str, memory: bool) -> (HostCpu, Bench, Arc<Mut
     let gpu = test_support::gpu_description("gpu".to_owned());
     let memory_of_node = Arc::new(DeviceMemory::of_node(&[64 << 20]).expect("the system maps without reserving"));
     let node = NodeView { gpus: &[gpu], memory: &memory_of_node, unit: 0 };
-    let driver = Start { host: Some(Box::new(SingleThread::new(Box::new(program)))), tables: DriverTables::default() };
+    let driver = Start {
+        host: Some(Box::new(SingleThread::new(Box::new(program)))),
+        tables: DriverTables::default(),
+        isa: IsaChoice::default(),
+    };
     let resources = Resources { registers_per_thread: 32, ..Resources::default() };
     let kernel = KernelInfo { name: "k".into(), resources, parameter_bytes: 8, ..KernelInfo::default() };
     driver.tables.kernels.insert(balar_protocol::ContextId::first(0), 0, kernel);

@@ -11,9 +11,11 @@ pub const FILES: &[(&str, &str)] = files![
     "v100_node.ron",
     "v100_sxm2_node.ron",
     "p100_node.ron",
+    "t4_node.ron",
     "two_v100_node.ron",
     "four_v100_node.ron",
     "parts/v100.ron",
     "parts/v100_sxm2.ron",
     "parts/p100.ron",
+    "parts/t4.ron",
 ];

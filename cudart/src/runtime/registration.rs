@@ -9,7 +9,8 @@ use crate::session::{image, process, thread};
 use balar_host::CudaError;
 use std::ffi::{c_char, c_int, c_void};
 
-/// A record of code that was compiled in pieces and linked: its second pointer is a list of the pieces.
+/// A record of code that was compiled in pieces and linked: its first pointer is what the linker made, its second one a list of the
+/// pieces.
 const LINKED: u32 = 2;
 
 /// A record of the section `.nvFatBinSegment`.
@@ -35,7 +36,8 @@ struct ContainerHeader {
     bytes: u64,
 }
 
-/// The images of a record. Linked code has one image for each of its parts; the device links them as it compiles them.
+/// The images of a record. Linked code has one image for each of its parts, which the device links as it compiles them, and behind them
+/// the machine code that the linker made of them.
 fn images(segment: Segment) -> Vec<Image> {
     if segment.magic != image::CONTAINER_RECORD {
         return Vec::new();
@@ -45,9 +47,8 @@ fn images(segment: Segment) -> Vec<Image> {
         // SAFETY: a record of linked code has a list that ends with null.
         let list = (0..).map(|index| unsafe { *segment.pieces.add(index) }).take_while(|piece| !piece.is_null());
         pieces.extend(list.filter_map(container));
-        if !pieces.is_empty() {
-            return pieces;
-        }
+        pieces.extend(container(segment.data));
+        return pieces;
     }
     container(segment.data).into_iter().collect()
 }

@@ -48,15 +48,15 @@ impl ModuleSource {
     ) -> Result<ModuleSource, LoadError> {
         match isa {
             IsaChoice::Ptx => texts(images, name, compute_capability),
-            IsaChoice::Sass => Ok(cubins(images, name, compute_capability)?),
+            IsaChoice::Sass => cubins(images, name, compute_capability),
             IsaChoice::Auto => {
                 let found = cubins(images, name, compute_capability);
                 if found.as_ref().is_ok_and(ModuleSource::is_linked) {
-                    return Ok(found?);
+                    return found;
                 }
                 match texts(images, name, compute_capability) {
                     // There is nothing but code that has not been linked, and what is wrong with it is told as it is loaded.
-                    Err(LoadError::Image { error: ImageError::NoCode { .. }, .. }) if found.is_ok() => Ok(found?),
+                    Err(LoadError::Image { error: ImageError::NoCode { .. }, .. }) if found.is_ok() => found,
                     texts => texts,
                 }
             }
@@ -67,9 +67,7 @@ impl ModuleSource {
     fn is_linked(&self) -> bool {
         match self {
             ModuleSource::Ptx(_) => true,
-            ModuleSource::Machine(cubins) => {
-                cubins.iter().all(|(_, bytes)| fatbin::cubin(bytes).is_some_and(|cubin| !cubin.is_relocatable))
-            }
+            ModuleSource::Machine(cubins) => cubins.iter().all(is_linked),
         }
     }
 
@@ -81,6 +79,11 @@ impl ModuleSource {
         };
         names.join(", ")
     }
+}
+
+/// Whether a cubin needs no linking.
+fn is_linked((_, bytes): &NamedCubin) -> bool {
+    fatbin::cubin(bytes).is_some_and(|cubin| !cubin.is_relocatable)
 }
 
 /// The name of a part of a module that has none of its own.
@@ -96,6 +99,10 @@ fn texts(images: &[&[u8]], name: &str, compute_capability: (u32, u32)) -> Result
     let mut texts: Vec<NamedText> = Vec::new();
     for image in images {
         let found = fatbin::texts(image, compute_capability);
+        if matches!(found, Err(ImageError::NoCode { .. })) && !texts.is_empty() && fatbin::is_linked(image) {
+            // What the linker made of the pieces before it.
+            continue;
+        }
         for text in found.map_err(|error| LoadError::Image { name: name.to_owned(), error })? {
             let own = text.name.unwrap_or_else(|| part_name(name, texts.len(), "ptx"));
             texts.push((own, text.text.into()));
@@ -115,6 +122,10 @@ fn cubins(images: &[&[u8]], name: &str, compute_capability: (u32, u32)) -> Resul
             let own = own.unwrap_or_else(|| part_name(name, cubins.len(), "cubin"));
             cubins.push((own, bytes.into()));
         }
+    }
+    if cubins.iter().any(is_linked) {
+        // Pieces are there beside what the linker made of them.
+        cubins.retain(is_linked);
     }
     Ok(ModuleSource::Machine(cubins))
 }
@@ -329,6 +340,9 @@ mod tests {
             (&[PTX], ["ptx", "ptx", "-"]),
             (&[&unlinked], ["ptx", "ptx", "cubin"]),
             (&[&piece], ["-", "cubin", "cubin"]),
+            // Code that was compiled in pieces, with what the linker made of them.
+            (&[&unlinked, &unlinked, &container(&[SM_70])], ["ptx, app.1.ptx", "2.cubin", "2.cubin"]),
+            (&[&unlinked, &container(&[])], ["ptx", "ptx", "-"]),
         ] {
             for (isa, expected) in [IsaChoice::Ptx, IsaChoice::Auto, IsaChoice::Sass].into_iter().zip(choices) {
                 let found = chosen(images, (7, 0), isa).map_or("-".to_owned(), |names| names[4..].to_owned());

@@ -148,6 +148,17 @@ pub fn cubins(image: &[u8], compute_capability: (u32, u32)) -> Result<Vec<CubinI
     Ok(cubins)
 }
 
+/// Whether an image is a container with nothing but machine code that needs no linking, such as the linker makes of code that was compiled
+/// in pieces; one without entries is.
+pub fn is_linked(image: &[u8]) -> bool {
+    let is_linked = |entry: &Entry<'_>| {
+        let data = if entry.kind == EntryKind::Elf { entry.data().ok() } else { None };
+        data.and_then(|data| cubin(&data)).is_some_and(|cubin| !cubin.is_relocatable)
+    };
+    let containers = if image.starts_with(&MAGIC.to_le_bytes()) { containers(image).ok() } else { None };
+    containers.is_some_and(|containers| containers.iter().flat_map(|container| &container.entries).all(is_linked))
+}
+
 /// An image that is no container.
 fn plain(image: &[u8]) -> Result<Vec<PtxText>, ImageError> {
     if let Some(cubin) = cubin(image) {

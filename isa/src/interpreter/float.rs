@@ -50,7 +50,7 @@ pub(crate) fn saturate(value: f32) -> f32 {
 }
 
 #[inline(always)]
-fn saturate_double(value: f64) -> f64 {
+pub(crate) fn saturate_double(value: f64) -> f64 {
     if value >= 1.0 {
         1.0
     } else if value > 0.0 {

@@ -169,8 +169,8 @@ pub(crate) use each_lane;
 fn read_halves(registers: &Registers, constants: &[Row], source: Source) -> [u64; LANES] {
     let rows = registers.source(constants, source, 2);
     let mut values = [0; LANES];
-    for lane in 0..LANES {
-        values[lane] = u64::from(rows[0].0[lane]) | u64::from(rows[1].0[lane]) << 32;
+    for (lane, value) in values.iter_mut().enumerate() {
+        *value = u64::from(rows[0].0[lane]) | u64::from(rows[1].0[lane]) << 32;
     }
     values
 }

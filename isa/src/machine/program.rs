@@ -18,16 +18,12 @@ pub(crate) struct MachineProgram {
     pub functions: Vec<(u32, Box<str>)>,
     /// Rows of the constants that launches fill in.
     pub launch_rows: Vec<(u16, LaunchWord)>,
-    /// Constant banks by number, for loads at addresses known at run time; bank 0 follows from the launch, bank 3 is in device memory.
-    pub banks: [Arc<[u8]>; 2],
     /// Where bank 3 lies in device memory, and its bytes.
     pub bank_3: Option<(u64, u64)>,
     /// Slots of bank 0 that are the same for all launches: offset, value.
     pub fixed_slots: Vec<(u32, u32)>,
     /// Addresses of the device runtime's functions, and their first instructions.
     pub system_entries: Vec<(u64, u32)>,
-    /// The row that reductions at barriers of the CTA write to.
-    pub barrier_row: u16,
 }
 
 /// A word that a launch says.
@@ -57,7 +53,7 @@ impl MachineProgram {
 }
 
 /// What the constants of a launch follow from.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct LaunchFacts<'a> {
     /// Threads of a CTA in x, y, z.
     pub block: [u32; 3],
@@ -67,6 +63,12 @@ pub struct LaunchFacts<'a> {
     pub parameters: &'a [u8],
     /// The device address of a cooperative launch's grid workspace, else 0.
     pub grid_workspace: u64,
+    /// Dynamic shared memory, bytes.
+    pub dynamic_shared_bytes: u32,
+    /// The launch's number.
+    pub grid_id: u64,
+    /// SMs of the GPU.
+    pub sm_count: u32,
 }
 
 /// The constants of a program for one launch, a row each. All warps of the launch share them.
@@ -120,7 +122,9 @@ impl Program {
         LaunchConstants(rows)
     }
 
-    /// A word of constant bank 0, in which the driver tells kernels of their launch.
+    /// A word of constant bank 0, in which the driver tells kernels of their launch. Own findings: what ptxas reads where PTX has a
+    /// special register (`%ntid`, `%nctaid`, `%dynamic_smem_size`, `%gridid`, `%envreg1`, `%nsmid`), converts an address of a window, or
+    /// begins the stack.
     fn bank_0(&self, machine: &MachineProgram, facts: &LaunchFacts, offset: u32) -> u32 {
         use crate::execution::{LOCAL_WINDOW, SHARED_WINDOW};
         if let Some(&(_, value)) = machine.fixed_slots.iter().find(|(at, _)| *at == offset) {
@@ -133,6 +137,9 @@ impl Program {
             0x18 | 0x1c => half(SHARED_WINDOW, offset == 0x1c),
             0x20 | 0x24 => half(LOCAL_WINDOW, offset == 0x24),
             0x28 => self.resources.local_bytes,
+            0x2c => facts.dynamic_shared_bytes,
+            0x30 | 0x34 => half(facts.grid_id, offset == 0x34),
+            0x10c => facts.sm_count,
             // As the registers of PTX: the first has the high word (see `%envreg1` in `WarpShape`).
             0x8c => half(facts.grid_workspace, true),
             0x90 => half(facts.grid_workspace, false),

@@ -60,6 +60,13 @@ impl RegisterSet {
     }
 }
 
+impl RegisterSet {
+    /// Is a general register in it?
+    pub fn has_register(&self, number: u8) -> bool {
+        self.general[usize::from(number / 64)] >> (number % 64) & 1 != 0
+    }
+}
+
 const NONE: RegisterSet = RegisterSet { general: [0; 4], uniform: 0, predicates: 0, uniform_predicates: 0 };
 /// The stack pointer, R1, which stays in use until the end.
 const STACK_POINTER: RegisterSet = RegisterSet { general: [1 << 1, 0, 0, 0], ..NONE };

@@ -128,7 +128,8 @@ impl Execution {
             parameters: Arc::from(parameters),
             constants: LaunchConstants::default(),
         };
-        let facts = LaunchFacts { block: [threads, 1, 1], grid: [1; 3], parameters, grid_workspace: 0 };
+        let facts =
+            LaunchFacts { block: [threads, 1, 1], grid: [1; 3], parameters, sm_count: 80, ..LaunchFacts::default() };
         shape.constants = program.launch_constants(&facts, |address, bytes| {
             bytes.copy_from_slice(&machine.global[address as usize..][..bytes.len()]);
         });

@@ -252,6 +252,50 @@ fn what_nobody_defines_is_an_error_of_the_kernels_that_name_it() {
     assert_eq!(module.code("nothing", &addresses).expect_err("no kernel").to_string(), "there is no kernel nothing");
 }
 
+/// A relocation of an instruction, as `.rel` sections have it: offset, type, symbol.
+fn relocation(offset: u64, kind: u64, symbol: u64) -> Vec<u8> {
+    [offset, kind | symbol << 32].iter().flat_map(|number| number.to_le_bytes()).collect()
+}
+
+#[test]
+fn what_code_cannot_refer_to_is_an_error_of_the_kernels_with_that_code() {
+    // The call of `scale` in `larger`, and that of `alone` in `call_by_name`.
+    let calls = [(relocation(0x40, 58, 21), "larger"), (relocation(0x40, 58, 20), "call_by_name")];
+    let [(scale, larger), (alone, call_by_name)] = &calls;
+    let unknown = "section .text.larger, offset 0x40: a relocation of type 99, which cannot be done there";
+    let misplaced = "section .text.larger, offset 0x48: a relocation Instruction47, which cannot be done there";
+    let launches = "call_by_name refers to the kernel call: kernels that launch kernels are not modelled";
+    for (from, to, kernel, expected) in [
+        (scale, relocation(0x40, 99, 21), larger, unknown),
+        (scale, relocation(0x48, 58, 21), larger, misplaced),
+        (alone, relocation(0x40, 58, 25), call_by_name, launches),
+    ] {
+        let (module, addresses) = placed(&changed(LINKED, from, &to));
+        assert_eq!(module.code(kernel, &addresses).expect_err(expected).to_string(), expected);
+        module.code("call", &addresses).expect("another kernel");
+    }
+}
+
+#[test]
+fn constants_and_shared_variables_are_offsets_in_instructions() {
+    // In place of a return address: the byte 0x104 of constant bank 0 of `larger`, and of its shared memory.
+    let entry = |kind, symbol, addend: u64| [relocation(0xd0, kind, symbol), addend.to_le_bytes().to_vec()].concat();
+    let from = entry(56, 23, 0x100);
+    let word = |code: &MachineCode| code.words[0xd];
+    let nothing = word(&code(LINKED, "larger")) & !(0xffff_ffff << 32);
+    for (kind, symbol, field) in [(64, 11, 0x104 >> 2 << 40), (74, 7, 0x104 << 40), (55, 7, 0x104 << 32)] {
+        let (module, addresses) = placed(&changed(LINKED, &from, &entry(kind, symbol, 0x104)));
+        let code = module.code("larger", &addresses).expect("an offset");
+        assert_eq!(word(&code), nothing | field, "type {kind}");
+    }
+    // A variable of global memory has none, a field has but so many bits, and constants are words.
+    for (kind, symbol, addend) in [(74, 26, 0), (74, 7, 1 << 24), (64, 11, 0x102), (64, 11, 1 << 16)] {
+        let (module, addresses) = placed(&changed(LINKED, &from, &entry(kind, symbol, addend)));
+        let error = module.code("larger", &addresses).expect_err("no offset");
+        assert!(matches!(error, MachineError::Relocation { offset: 0xd0, .. }), "{error}");
+    }
+}
+
 #[test]
 fn cubins_may_be_changed() {
     for image in [VARIABLES, LINKED, REFERENCES] {

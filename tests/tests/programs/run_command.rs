@@ -117,7 +117,6 @@ fn what_cannot_be_run_is_said() {
     for (options, program, expected) in [
         (&[][..], &["./no-such-program"][..], "no-such-program"),
         (&["--tunnel-page", "5000"], &["true"], "expected a power of two from 4096"),
-        (&["--isa", "sass"], &["true"], "SASS is not supported yet"),
         (&["--set", "gpu.nothing=1"], &["true"], "`gpu` is a part, not a unit"),
         (&[], &[], "PROGRAM"),
     ] {

@@ -221,6 +221,21 @@ fn the_built_in_nodes_are_those_of_the_study() {
     }
 }
 
+/// NVIDIA's data sheet of the T4; CUDA C++ Programming Guide, compute capability 7.5.
+#[test]
+fn the_t4_is_that_of_its_data_sheet() {
+    let topology = load_built_in("t4_node");
+    let gpus = topology.gpus();
+    let gpu = &gpus[0];
+    assert_eq!((gpu.sm_count(), gpu.memory_bytes, gpu.compute_capability), (40, 16 << 30, (7, 5)));
+    let sm = gpu.smallest_sm().expect("a GPU has SMs");
+    let SmResources { threads, warps, registers, shared_bytes } = sm.resources;
+    assert_eq!((threads, warps, registers, shared_bytes, sm.cta_slots), (1024, 32, 65536, 64 << 10, 16));
+    let slices = topology.units.iter().filter(|unit| unit.kind.name == "L2Slice");
+    assert_eq!(slices.inspect(|slice| assert_eq!(slice.parameter("capacity"), Some("\"128 KiB\""))).count(), 32);
+    check_units(&topology).expect("every unit accepts its parameters");
+}
+
 #[test]
 fn nodes_of_several_gpus_have_links_for_each() {
     for (name, count) in [("two_v100_node", 2), ("four_v100_node", 4)] {

@@ -242,6 +242,13 @@ fn sizes_clocks_and_rates_are_those_of_the_topology() {
         "L2 4 MiB \u{b7} 8 slices of 512 KiB \u{b7} 1328 MHz",
         "device memory 16 GiB \u{b7} 732.2 GB/s \u{b7} 4 \u{d7} HbmStack \u{b7} 715 MHz",
     ]);
+    // 16 channels of 16 bits at 10 Gbit/s.
+    picture(&load("t4_node", &[])).must_say(&[
+        "40 SMs \u{b7} 1590 MHz \u{b7} L1 96 KiB \u{b7} 32 warps",
+        "GPU 0 \u{b7} compute capability 7.5 \u{b7} SMs at 1590 MHz",
+        "L2 4 MiB \u{b7} 32 slices of 128 KiB \u{b7} 1590 MHz",
+        "device memory 16 GiB \u{b7} 320 GB/s \u{b7} 8 \u{d7} HbmStack \u{b7} 5000 MHz",
+    ]);
     let set = ["gpu.sm[*].clock=1500MHz", "data_link.bandwidth=\"32 GB/s\"", "gpu.hbm[0].capacity=\"8 GiB\""];
     picture(&load("v100_node", &set)).must_say(&[
         "84 SMs \u{b7} 1500MHz \u{b7} L1 128 KiB \u{b7} 64 warps",

@@ -42,8 +42,15 @@ impl Sm {
         let constants = match self.state.warps.constants_of(launch.id) {
             Some(known) => known.clone(),
             None => {
-                let KernelLaunch { block, grid, parameters, grid_workspace, .. } = &**launch;
-                let facts = LaunchFacts { block: *block, grid: *grid, parameters, grid_workspace: *grid_workspace };
+                let facts = LaunchFacts {
+                    block: launch.block,
+                    grid: launch.grid,
+                    parameters: &launch.parameters,
+                    grid_workspace: launch.grid_workspace,
+                    dynamic_shared_bytes: launch.dynamic_shared_bytes,
+                    grid_id: u64::from(launch.id.0),
+                    sm_count: self.wiring.sm_count,
+                };
                 program.launch_constants(&facts, |address, bytes| step.view.read(address, bytes))
             }
         };
@@ -137,6 +144,9 @@ impl Sm {
                     } else {
                         let (program, _, readiness) = self.state.warps.context(warp).parts();
                         readiness.completed(program, program.timing(pc), Ready::at(ready, Stall::LongScoreboard));
+                        if self.specification.check_hazards {
+                            self.state.warps.context(warp).hazards.completed(pc, ready);
+                        }
                         if self.state.warps.warp(warp).status == Status::Memory {
                             self.resume(warp, cycle, step);
                         }

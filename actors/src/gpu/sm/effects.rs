@@ -75,7 +75,8 @@ impl Sm {
         let State { warps, front_end, .. } = &mut self.state;
         let (slot, context, cta, counters) = warps.parts_of(warp);
         let (program, state, readiness) = context.parts();
-        let timing = program.timing(state.pc());
+        let pc = state.pc();
+        let timing = program.timing(pc);
         if timing.is_plain {
             self.execution.run_plain(program, state, timing, &mut cta.counters);
             let class = Class::of(timing);
@@ -83,6 +84,9 @@ impl Sm {
             slot.issue(counters, cycle, u64::from(class.passes));
             readiness.issued(program, timing, Ready::at(issued.result, Stall::Wait));
             let next = issued.next.max(cycle + u64::from(timing.control.stall));
+            if self.specification.check_hazards && !self.has_no_hazard(warp, pc, cycle, step.out) {
+                return;
+            }
             self.schedule_resident(warp, next, step);
         } else {
             match self.execute_with_effect(warp, sub_core, step) {
@@ -109,6 +113,9 @@ impl Sm {
         let mut issued = self.state.front_end.issue(&self.specification.front_end, sub_core, warp, class, cycle);
         issued.next = issued.next.max(cycle + u64::from(control.stall));
         self.state.warps.issue(warp, cycle, u64::from(class.passes));
+        if self.specification.check_hazards && !self.has_no_hazard(warp, pc, cycle, step.out) {
+            return None;
+        }
         if control.read_barrier != 0 {
             let read = Ready::at(cycle + self.specification.operand_read_latency, Stall::ShortScoreboard);
             let (program, _, readiness) = self.state.warps.context(warp).parts();

@@ -159,6 +159,8 @@ crate::parameters! {
         cta_start_latency: u32,
         /// machine code: cycles from the issue of an access until its registers are read, and may be written again
         operand_read_latency: u32 = "11",
+        /// machine code: whether an instruction that reads a register before its producer's latency has passed is an error
+        check_hazards: bool = "false",
         /// capacity of the instruction cache; without any, code is always there
         instruction_cache: Bytes = "\"128 KiB\"",
         /// bytes of an instruction of the GPU's own code

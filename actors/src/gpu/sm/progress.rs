@@ -11,6 +11,7 @@ use super::memory_pipe::{Event, MemoryPipe, PipeSpecification, Ports};
 use super::parameters::SmParameters;
 use super::warps::Warps;
 use super::warps::cta::Completion;
+use super::warps::hazards::Times;
 use super::warps::readiness::Ready;
 use super::warps::slot::Status;
 use super::warps::wheel::members;
@@ -18,7 +19,7 @@ use crate::catalogue::{BuildContext, Peer};
 use crate::engine::Outbox;
 use crate::memory::{DeviceMemory, DeviceMemoryView, Writer};
 use balar_isa::execution::Effect;
-use balar_isa::program::Pipe;
+use balar_isa::program::{LatencyClass, Pipe};
 use balar_protocol::cta::{CtaCompletion, CtaMessage};
 use balar_protocol::cuda::{FaultCause, KernelFault, LaunchId};
 use balar_protocol::{Clock, Payload, PortId};
@@ -33,6 +34,7 @@ pub(super) struct Specification {
     pub(super) barrier_latency: u64,
     pub(super) cta_start_latency: u64,
     pub(super) operand_read_latency: u64,
+    pub(super) check_hazards: bool,
     pub(super) registers: u64,
     pub(super) unified_memory: u64,
     pub(super) cta_slots: u64,
@@ -78,6 +80,11 @@ pub(super) struct Scratch {
     pub(super) waiting: Vec<u16>,
 }
 
+/// The class of a result that another instruction reads as an operand: predicates are late for guards and branches alone.
+fn operand_class(class: LatencyClass) -> LatencyClass {
+    if class == LatencyClass::Predicate { LatencyClass::Integer } else { class }
+}
+
 /// A streaming multiprocessor.
 #[derive(Debug)]
 pub struct Sm {
@@ -114,6 +121,7 @@ impl Sm {
                 barrier_latency: u64::from(parameters.latencies.barrier.max(1)),
                 cta_start_latency: u64::from(parameters.cta_start_latency),
                 operand_read_latency: u64::from(parameters.operand_read_latency),
+                check_hazards: parameters.check_hazards,
                 registers: u64::from(parameters.registers),
                 unified_memory: parameters.unified_memory.0,
                 cta_slots: u64::from(parameters.ctas),
@@ -205,6 +213,36 @@ impl Sm {
     pub(super) fn set_results(&mut self, warp: usize, pc: u32, ready: Ready) {
         let (program, _, readiness) = self.state.warps.context(warp).parts();
         readiness.issued(program, program.timing(pc), ready);
+        if self.specification.check_hazards && ready != Ready::PENDING {
+            self.state.warps.context(warp).hazards.completed(pc, ready.cycle());
+        }
+    }
+
+    /// Where hazards are checked: an instruction of machine code has run in a cycle. False where it came too early, and its kernel has
+    /// failed.
+    #[cold]
+    pub(super) fn has_no_hazard(&mut self, warp: usize, pc: u32, cycle: u64, out: &mut Outbox) -> bool {
+        let front_end = &self.specification.front_end;
+        let context = self.state.warps.context(warp);
+        let lanes = context.state().executed_mask();
+        let program = context.program.clone();
+        let Some((program, instruction)) =
+            program.as_ref().and_then(|program| Some((program, program.machine_instruction(pc)?)))
+        else {
+            return true;
+        };
+        let timing = program.timing(pc);
+        let is_access = timing.pipe == Pipe::Memory;
+        let times = Times {
+            issue: cycle,
+            result: timing.is_plain.then(|| cycle + front_end.latency(operand_class(timing.latency))),
+            guard: cycle + front_end.latency(LatencyClass::Predicate),
+            operands: is_access.then(|| cycle + self.specification.operand_read_latency),
+        };
+        let Err(hazard) = context.hazards.issue(instruction, pc, lanes, &times) else { return true };
+        let cause = FaultCause::Hazard(format!("{} {}", hazard.what, program.describe(hazard.pc)));
+        self.fail(warp, (pc, lanes.trailing_zeros().min(31) as u8), cause, cycle, out);
+        false
     }
 
     /// Finds out when the warp can issue next, `earliest` at the soonest, and puts it where it will be found then.

@@ -1,6 +1,6 @@
 //! Comparisons of machine code: of upper halves after lower ones, and of floats with signs.
 
-use super::sign::{Signed, sign_of};
+use super::signs::{Signed, sign_of};
 use crate::interpreter::bodies::Body;
 use crate::interpreter::compare::{combine, combined};
 use crate::interpreter::float::flush;
@@ -189,6 +189,33 @@ where
                 Least::apply(a[lane], b[lane], Least::C::ZERO, 0)
             } else {
                 Most::apply(a[lane], b[lane], Most::C::ZERO, 0)
+            };
+        }
+        Least::D::write(registers, instruction.destinations[0], &values, mask);
+    }
+}
+
+/// The same of sources with signs.
+pub(crate) struct SignedByPredicate<Least, Most>(PhantomData<(Least, Most)>);
+
+impl<Least, Most> Body for SignedByPredicate<Least, Most>
+where
+    Least: crate::interpreter::bodies::LaneOperation<A: Signed, B: Signed>,
+    Most: crate::interpreter::bodies::LaneOperation<A = Least::A, B = Least::B, C = Least::C, D = Least::D>,
+{
+    #[inline(always)]
+    fn run(instruction: &Instruction, registers: &mut Registers, constants: &[Row], mask: u32) {
+        let a = Least::A::read(registers, constants, instruction.sources[0]);
+        let b = Least::B::read(registers, constants, instruction.sources[1]);
+        let [sa, sb] = [0, 1].map(|source| sign_of(instruction.signs, source));
+        let truth = registers.predicate(instruction.predicate_sources[0], instruction.predicate_flips[0]);
+        let mut values = [Least::D::ZERO; LANES];
+        for lane in 0..LANES {
+            let (a, b) = (a[lane].signed(sa), b[lane].signed(sb));
+            values[lane] = if truth >> lane & 1 != 0 {
+                Least::apply(a, b, Least::C::ZERO, 0)
+            } else {
+                Most::apply(a, b, Most::C::ZERO, 0)
             };
         }
         Least::D::write(registers, instruction.destinations[0], &values, mask);

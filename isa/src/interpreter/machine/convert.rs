@@ -1,6 +1,6 @@
 //! Conversions of machine code, whose source may be a part of a register, with a sign.
 
-use super::sign::{sign, sign_of};
+use super::signs::{sign, sign_of};
 use crate::interpreter::bodies::Body;
 use crate::interpreter::convert::Conversion;
 use crate::interpreter::registers::{Lane, Registers};

@@ -1,18 +1,17 @@
 //! Half precision of machine code: each source with a choice of its halves and a sign.
 
-use super::sign::{sign, sign_of};
+use super::signs::{sign, sign_of};
 use crate::interpreter::bodies::Body;
 use crate::interpreter::compare::combined;
-use crate::interpreter::float::{canonical, flush, saturate};
-use crate::interpreter::half_arithmetic::{F16, Format, half_mode};
+use crate::interpreter::float::{canonical, flush, saturate, saturate_double};
+use crate::interpreter::half_arithmetic::{F16, Format, HalfFunction, half_mode};
 use crate::interpreter::registers::{Lane, Registers};
 use crate::operation::{Instruction, Row};
 use crate::program::LANES;
+use std::marker::PhantomData;
 
-/// What of a source is used.
+/// What of a source is used: 0 its two halves.
 pub(crate) mod halves {
-    /// Its two halves.
-    pub const BOTH: u32 = 0;
     /// All of it, a single.
     pub const SINGLE: u32 = 1;
     /// The lower half twice.
@@ -53,6 +52,22 @@ fn value(bits: u32, part: u32, choice: u32, sign: u8, flushes: bool) -> f32 {
     if sign & sign::NEGATE != 0 { -value } else { value }
 }
 
+/// `MUFU` of one half of a register; the immediate is its first bit.
+pub(crate) struct SpecialHalf<F>(PhantomData<F>);
+
+impl<F: HalfFunction> Body for SpecialHalf<F> {
+    #[inline(always)]
+    fn run(instruction: &Instruction, registers: &mut Registers, constants: &[Row], mask: u32) {
+        let words = u32::read(registers, constants, instruction.sources[0]);
+        let sign = sign_of(instruction.signs, 0);
+        let results = words.map(|word| {
+            let single = value(word >> instruction.immediate, 0, halves::LOW, sign, false);
+            u32::from(F16::narrow(F::compute(single, 0.0, 0.0)))
+        });
+        u32::write(registers, instruction.destinations[0], &results, mask);
+    }
+}
+
 /// `HADD2`, `HMUL2` and `HFMA2` in all their forms.
 pub(crate) struct HalfArithmetic<const OPERATION: u8>;
 
@@ -84,7 +99,7 @@ impl<const OPERATION: u8> Body for HalfArithmetic<OPERATION> {
                 (if flushes { flush(value) } else { value }).to_bits()
             } else {
                 let narrow = |value: f64| {
-                    let value = if saturates { value.max(0.0).min(1.0) } else { value };
+                    let value = if saturates { saturate_double(value) } else { value };
                     let half = crate::interpreter::half::from_double(value);
                     if flushes && half & 0x7fff < F16::SMALLEST { half & 0x8000 } else { half }
                 };
@@ -103,17 +118,15 @@ fn compare(instruction: &Instruction, registers: &Registers, constants: &[Row]) 
     let flushes = flags & half_mode::FLUSH != 0;
     let set = instruction.offset as u32;
     [0, 1].map(|part| {
-        let mut truth = 0;
-        for lane in 0..LANES {
+        (0..LANES).fold(0, |truth, lane| {
             let [a, b] = [0, 1].map(|source| {
                 let choice = flags >> (halves::SHIFT + 2 * source as u32) & 3;
                 value(rows[source][lane], part, choice, sign_of(instruction.signs, source), flushes)
             });
             let outcome = u32::from(a < b) | u32::from(a == b) << 1 | u32::from(a > b) << 2;
             let outcome = if outcome == 0 { 8 } else { outcome };
-            truth |= u32::from(set & outcome != 0) << lane;
-        }
-        truth
+            truth | u32::from(set & outcome != 0) << lane
+        })
     })
 }
 
@@ -149,7 +162,8 @@ impl Body for CompareHalvesToValue {
         let one = if instruction.immediate & halves::ONE != 0 { 0x3c00 } else { 0xffff };
         let mut values = [0; LANES];
         for (lane, value) in values.iter_mut().enumerate() {
-            *value = (low >> lane & 1) * one | ((high >> lane & 1) * one) << 16;
+            let [low, high] = [low, high].map(|truth| (truth >> lane & 1) * one);
+            *value = low | (high << 16);
         }
         u32::write(registers, instruction.destinations[0], &values, mask);
     }

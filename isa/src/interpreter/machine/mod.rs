@@ -1,7 +1,7 @@
 //! What instructions of machine code do where PTX has none that does the same.
 //!
 //! Values of 64 bits lie in two registers, a row each ([`Lane::read_pair`](super::registers::Lane::read_pair)), and sources have signs
-//! ([`sign`]). Arithmetic itself is that of PTX wherever there is the like.
+//! ([`signs`]). Arithmetic itself is that of PTX wherever there is the like.
 
 pub(crate) mod arithmetic;
 pub(crate) mod compare;
@@ -10,5 +10,5 @@ pub(crate) mod convert;
 pub(crate) mod half;
 pub(crate) mod logic;
 pub(crate) mod matrix;
-pub(crate) mod sign;
+pub(crate) mod signs;
 pub(crate) mod special;

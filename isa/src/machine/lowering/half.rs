@@ -6,7 +6,7 @@ use crate::interpreter::bodies::{Map, functions};
 use crate::interpreter::half_arithmetic::{AddHalf, F16, FusedHalf, HalfPair, MultiplyHalf, half_mode};
 use crate::interpreter::machine::compare::combination;
 use crate::interpreter::machine::half::*;
-use crate::interpreter::machine::sign::sign;
+use crate::interpreter::machine::signs::sign;
 use crate::operation::SINK_ROW;
 use crate::sass::{self, Opcode, Place, Word};
 

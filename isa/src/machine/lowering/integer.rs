@@ -6,6 +6,7 @@ use crate::interpreter::bodies::*;
 use crate::interpreter::compare::{
     Equal, Greater, GreaterOrEqual, Less, LessOrEqual, NotEqualOrUnordered as NotEqual, Select, SetPredicate,
 };
+use crate::interpreter::convert::PackIntegers;
 use crate::interpreter::integer::*;
 use crate::interpreter::machine::arithmetic::*;
 use crate::interpreter::machine::compare::{ByPredicate, CompareIntegers, EXTENDED, combination, outcome};
@@ -188,6 +189,16 @@ impl Pending {
                 let flags = u32::from(word.bit(73)) | u32::from(word.bit(75)) << 1;
                 self.run(functions::<AbsoluteDifferences>(), flags)
             }
+            O::I2ip => {
+                if word.bit(72) {
+                    return Err("the upper half of what a packing conversion adds to".to_owned());
+                }
+                let Sources { sources, .. } = path.sources(operands, word, false)?;
+                self.instruction.sources[..3].copy_from_slice(&sources);
+                // .U8, .S8, .U16, .S16
+                let bits = if word.bit(77) { 16 } else { 8 };
+                self.run(functions::<Map<PackIntegers>>(), bits | u32::from(word.bit(76)) << 8)
+            }
             O::Iabs | O::Popc | O::Flo | O::Brev | O::Upopc | O::Uflo | O::Ubrev => {
                 self.one(sass.opcode(), word, path, operands)
             }
@@ -236,7 +247,7 @@ impl Pending {
 
     /// `IMAD`: most often a move, a sum or a shift, which are quicker than a product.
     fn product(&mut self, word: Word, path: Path, operands: &mut Operands, part: u8) -> Lowered<()> {
-        let Sources { sources, signs } = path.sources(operands, word, part == product::WIDE)?;
+        let Sources { sources, signs } = path.sources(operands, word, part != product::LOW)?;
         self.instruction.sources[..3].copy_from_slice(&sources);
         self.instruction.signs = signs & ONLY_C;
         if part != product::LOW {
@@ -261,8 +272,8 @@ impl Pending {
         match (part, is_signed) {
             (product::WIDE, true) => return self.run(functions::<MapPairs<MultiplyAddWideS32>>(), 0),
             (product::WIDE, false) => return self.run(functions::<MapPairs<MultiplyAddWideU32>>(), 0),
-            (product::HIGH, true) => return self.run(functions::<Map<MultiplyHighAdd<i32>>>(), 0),
-            (product::HIGH, false) => return self.run(functions::<Map<MultiplyHighAdd<u32>>>(), 0),
+            (product::HIGH, true) => return self.run(functions::<MapPairs<MultiplyAddHigh<true>>>(), 0),
+            (product::HIGH, false) => return self.run(functions::<MapPairs<MultiplyAddHigh<false>>>(), 0),
             _ => {}
         }
         if self.instruction.signs != 0 {

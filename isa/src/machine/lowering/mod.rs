@@ -27,7 +27,6 @@ use crate::operation::*;
 use crate::program::{Calls, Dependencies, IssueControl, Program, Timing};
 use crate::sass::{self, Opcode, Word};
 use operands::Operands;
-use std::sync::Arc;
 
 /// Why machine code cannot run.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -75,21 +74,27 @@ pub fn lower(code: &MachineCode) -> Result<Program, LoweringError> {
         let mut pending = Pending::new(sass);
         let lowered = pending.lower(sass, &mut operands, code.words.len() as u32);
         lowered.map_err(|what| failure(index, format!("{what}, in `{sass}`")))?;
-        timings.push(pending.timing(sass));
+        let mut timing = pending.timing(sass);
+        timing.dependencies = operands.dependencies(&sass.uses());
+        timings.push(timing);
         instructions.push(pending.instruction);
     }
     let mut system_entries = Vec::new();
     if operands.registers >= STACK_REGISTERS {
         for call in SYSTEM_CALLS {
             system_entries.push((system_call_address(call), instructions.len() as u32));
-            for pending in system_call(call, &mut operands) {
-                timings.push(pending.timing_of(IssueControl { stall: 1, ..IssueControl::default() }));
+            // The return waits for the call's result, which may come late.
+            let call_control = IssueControl { stall: 1, write_barrier: SYSTEM_SCOREBOARD, ..IssueControl::default() };
+            let return_control = IssueControl { stall: 1, wait_mask: SYSTEM_SCOREBOARD, ..IssueControl::default() };
+            for (pending, control) in system_call(call, &mut operands).into_iter().zip([call_control, return_control]) {
+                timings.push(pending.timing_of(control));
                 instructions.push(pending.instruction);
             }
         }
     }
     let functions =
         if code.functions.is_empty() { vec![(0, code.name.as_str().into())] } else { code.functions.clone() };
+    let zeroed_rows = operands.zeroed_rows(&decoded);
     let launch_rows = operands.launch_words().collect();
     let (rows, predicates) = (operands.rows(), operands.predicates());
     if operands.constants.len() >= usize::from(Source::CONSTANT) {
@@ -110,15 +115,13 @@ pub fn lower(code: &MachineCode) -> Result<Program, LoweringError> {
             instructions: decoded,
             functions,
             launch_rows,
-            banks: [Arc::from(&*code.bank_2), Arc::from(&*code.bank_4)],
             bank_3: code.bank_3,
             fixed_slots: code.fixed_slots.clone(),
             system_entries,
-            barrier_row: operands.barrier_row,
         })),
         further_dependencies: Vec::new(),
         register_rows: rows,
-        zeroed_rows: (0..rows).collect(),
+        zeroed_rows,
         predicate_slots: predicates,
     })
 }
@@ -127,6 +130,11 @@ pub fn lower(code: &MachineCode) -> Result<Program, LoweringError> {
 const SYSTEM_CALLS: [SystemCall; 4] = [SystemCall::Print, SystemCall::Allocate, SystemCall::Free, SystemCall::Assert];
 /// Registers that a program which calls functions has: arguments from R4 on, the return address in R20 and R21.
 const STACK_REGISTERS: u16 = 22;
+
+/// Cycles that `ERRBAR` takes before the warp goes on: an estimate. Code is seen to use a result of 4 cycles that was 2 cycles before it.
+const ERROR_BARRIER_STALL: u8 = 5;
+/// The scoreboard that calls of the device runtime take.
+const SYSTEM_SCOREBOARD: u8 = 1 << 5;
 
 /// A function of the device runtime: the call, and the return to the caller.
 fn system_call(call: SystemCall, operands: &mut Operands) -> [Pending; 2] {
@@ -279,8 +287,11 @@ impl Pending {
         if sass.opcode() == Opcode::Depbar {
             wait_mask |= 1 << sass.word().bits(44, 3) | sass.word().bits(32, 6) as u8;
         }
+        // The code behind it counts on more than the zero that it has for a stall.
+        let stall =
+            if sass.opcode() == Opcode::Errbar { control.stall.max(ERROR_BARRIER_STALL) } else { control.stall };
         self.timing_of(IssueControl {
-            stall: control.stall,
+            stall,
             wait_mask: wait_mask & 0x3f,
             write_barrier: bit(control.write_barrier),
             read_barrier: bit(control.read_barrier),

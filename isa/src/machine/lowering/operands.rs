@@ -1,15 +1,17 @@
 //! Where operands are.
 
 use super::LaunchWord;
-use crate::interpreter::machine::sign::sign;
+use crate::interpreter::machine::signs::sign;
 use crate::interpreter::matrix::place_table;
 use crate::machine::MachineCode;
 use crate::matrix::{Generation, MatrixForm};
 use crate::operation::{FIRST_PREDICATE, FIRST_ROW, Row, SINK_PREDICATE, SINK_ROW, Source, TRUE_PREDICATE};
-use crate::program::LANES;
-use crate::sass::{self, Place, Role, Word};
+use crate::program::{Dependencies, LANES};
+use crate::sass::{self, Place, Uses, Word};
 use std::collections::BTreeMap;
 
+/// Instructions of a kernel for which it is not worth while to find out which registers are written before they are read.
+const LONG: usize = 2048;
 /// Predicates of a thread, and of the uniform datapath, without the one that is true.
 const PREDICATES: u8 = 7;
 /// Registers of the uniform datapath, without the one that is zero.
@@ -80,6 +82,28 @@ impl Operands {
     /// Rows of a warp's register file.
     pub fn rows(&self) -> u16 {
         self.barrier_row + 1
+    }
+
+    /// What is brought closer before an instruction issues: the first registers that it reads and writes. Readiness goes by control words.
+    pub fn dependencies(&self, uses: &Uses) -> Dependencies {
+        let general = uses.reads.iter().chain(&uses.writes).map(|range| self.row(range.first));
+        let uniform = uses.uniform_reads.iter().map(|range| self.uniform_row(range.first));
+        let mut waits = [SINK_ROW; 6];
+        for (place, row) in waits.iter_mut().zip(general.chain(uniform)) {
+            *place = row;
+        }
+        Dependencies { waits, ..Dependencies::default() }
+    }
+
+    /// The rows that a warp starts with as zeros: those that may be read before they are written, which in long kernels are all.
+    pub fn zeroed_rows(&self, decoded: &[sass::Instruction]) -> Vec<u16> {
+        let live = if decoded.len() <= LONG { sass::live(decoded, &BTreeMap::new()) } else { Vec::new() };
+        let Some(first) = live.first() else { return (0..self.rows()).collect() };
+        let is_live = |row: &u16| match row.checked_sub(FIRST_ROW) {
+            Some(number) if number < self.registers.min(u16::from(ZERO)) => first.before.has_register(number as u8),
+            _ => true,
+        };
+        (0..self.rows()).filter(is_live).collect()
     }
 
     /// Predicate slots of a warp.
@@ -263,18 +287,6 @@ impl Operands {
             [(*row, *word), (*row + 1, next)]
         });
         single.chain(pairs)
-    }
-
-    /// A source whose place the form of a word says.
-    pub fn flexible(&mut self, word: Word, role: Role) -> Result<Source, String> {
-        let place = Place::of(role, word).ok_or("a form without this operand")?;
-        self.at(word, place)
-    }
-
-    /// The same of 64 bits: of an immediate the upper half of a double.
-    pub fn flexible_wide(&mut self, word: Word, role: Role) -> Result<Source, String> {
-        let place = Place::of(role, word).ok_or("a form without this operand")?;
-        self.wide_at(word, place)
     }
 
     /// The source at a place.

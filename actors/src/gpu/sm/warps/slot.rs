@@ -1,6 +1,7 @@
 //! A warp slot of an SM: what the scheduler knows of the warp, and the values that it works on.
 
 use super::copies::Copies;
+use super::hazards::Hazards;
 use super::readiness::Readiness;
 use crate::gpu::sm::counters::{SmCounters, Stall};
 use balar_isa::program::{Pipe, Program};
@@ -108,6 +109,8 @@ pub struct Context {
     pub program: Option<Arc<Program>>,
     /// When its instructions are ready.
     pub readiness: Readiness,
+    /// What is under way, where hazards are checked.
+    pub hazards: Hazards,
     /// Copies to shared memory.
     pub copies: Copies,
     /// The threads' local memory, lane by lane.
