@@ -272,7 +272,8 @@ impl Pending {
             6 => functions::<Map<ReciprocalHigh>>(),
             7 => functions::<Map<ReciprocalRootHigh>>(),
             8 => functions::<MapSigned<Root>>(),
-            _ => functions::<MapSigned<HyperbolicTangent>>(),
+            // The one that keeps subnormals.
+            _ => single!(HyperbolicTangentF32, false, false, self.instruction.signs),
         };
         self.finish(functions)
     }
