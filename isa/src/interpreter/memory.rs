@@ -7,7 +7,7 @@ use crate::execution::{
     MemoryAccess, MemoryProblem, Space, StepContext,
 };
 use crate::execution::{LOCAL_WINDOW, PARAMETER_WINDOW, SHARED_WINDOW, WINDOW_BYTES};
-use crate::operation::{Instruction, Row, Source, UniformAddress};
+use crate::operation::{Instruction, Row, SINK_PREDICATE, Source, UniformAddress};
 use crate::program::{LANES, lanes};
 use crate::warp::WarpState;
 use balar_protocol::cuda::{FaultAccess, FaultCause, FaultSpace};
@@ -27,7 +27,7 @@ fn space_of(address: u64) -> Space {
 
 /// Reads the addresses of an operand; those of 32 bits wrap around in 32 bits.
 #[inline(always)]
-pub(super) fn read_addresses(
+pub(in crate::interpreter) fn read_addresses(
     instruction: &Instruction,
     registers: &Registers,
     constants: &[Row],
@@ -310,9 +310,13 @@ fn write_success(instruction: &Instruction, registers: &mut Registers, constants
     let expected = read_element(registers, constants, instruction.sources[1], width);
     let mut results = [0; LANES];
     for lane in 0..LANES {
-        results[lane] = u32::from(old.low[lane] == expected[lane]);
+        results[lane] = u64::from(old.low[lane] == expected[lane]);
     }
-    u32::write(registers, instruction.destinations[0], &results, mask);
+    if instruction.memory.wide[0] {
+        u64::write_pair(registers, instruction.destinations[0], &results, mask);
+    } else {
+        u32::write(registers, instruction.destinations[0], &results.map(|result| result as u32), mask);
+    }
 }
 
 #[inline(always)]
@@ -354,6 +358,17 @@ pub(super) fn atomic(
     if mask == 0 {
         warp.control.advance();
         return Effect::Memory { deferred: false };
+    }
+    let claimed = instruction.predicate_destinations[0];
+    if claimed != SINK_PREDICATE {
+        // Machine code asks whether the place is in device memory, and does the operation itself where it is not.
+        let is_device = access.space == Space::Global;
+        warp.registers.set_predicate(claimed, if is_device { u32::MAX } else { 0 }, done);
+        if !is_device {
+            access.mask = 0;
+            finish(warp, mask, done);
+            return Effect::Memory { deferred: false };
+        }
     }
     let is_barrier = matches!(form.operation, AtomicOperation::Barrier(_));
     if !matches!(access.space, Space::Global | Space::Shared) || (is_barrier && access.space == Space::Global) {

@@ -271,3 +271,18 @@ fn texture_setting(name: &str, round: u64) -> Setting {
 fn textures_and_surfaces() {
     compare_in(source!("textures"), 70, code!("textures", 70), 16, texture_setting);
 }
+
+/// Left out is what both may do in their own way: approximations of several instructions (`div.full`, `sin.approx`), the bits of
+/// not-a-number where two of them meet or one is negated, fields of 64 bits that begin beyond bit 255, and `subc` after `add.cc`.
+#[test]
+fn arithmetic() {
+    compare(source!("arithmetic"), 70, code!("arithmetic", 70), 24);
+    compare(source!("arithmetic"), 75, code!("arithmetic", 75), 24);
+    compare(source!("special_of_turing"), 75, code!("special_of_turing", 75), 24);
+}
+
+#[test]
+fn exchanges_atomics_memory_and_control_flow() {
+    compare(source!("warps"), 70, code!("warps", 70), 24);
+    compare(source!("warps"), 75, code!("warps", 75), 24);
+}

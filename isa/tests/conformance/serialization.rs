@@ -4,6 +4,7 @@ use crate::calls::{load, words};
 use crate::machine::Execution;
 use balar_isa::execution::*;
 use balar_isa::interpreter::step_function;
+use balar_isa::machine::LaunchFacts;
 use balar_isa::program::LANES;
 use balar_isa::texture::{AddressMode, ChannelKind, Image, Sampler, TexelFormat};
 use balar_isa::warp::WarpState;
@@ -100,10 +101,12 @@ fn finish(mut execution: Execution, program: &balar_isa::program::Program) -> (V
 fn a_warp_read_back_goes_on_as_the_warp_itself() {
     let (program, global) = load(&[KERNEL]);
     let mut execution = Execution::new(&program, &[0; 8], LANES as u32, &global, &[]);
+    let facts = LaunchFacts { parameters: &[0; 8], ..LaunchFacts::default() };
     let (mut parted_in_a_call, mut waiting) = (0, 0);
     loop {
         let written = bytes(&execution.warp);
-        let warp: WarpState = read(&written);
+        let mut warp: WarpState = read(&written);
+        warp.attach(&program.launch_constants(&facts, |_, _| {}));
         assert_eq!(bytes(&warp), written, "at {}", program.position(warp.pc()).text);
         let mut copy = execution.clone();
         copy.warp = warp;

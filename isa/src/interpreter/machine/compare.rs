@@ -195,6 +195,33 @@ where
     }
 }
 
+/// The same of sources with signs.
+pub(crate) struct SignedByPredicate<Least, Most>(PhantomData<(Least, Most)>);
+
+impl<Least, Most> Body for SignedByPredicate<Least, Most>
+where
+    Least: crate::interpreter::bodies::LaneOperation<A: Signed, B: Signed>,
+    Most: crate::interpreter::bodies::LaneOperation<A = Least::A, B = Least::B, C = Least::C, D = Least::D>,
+{
+    #[inline(always)]
+    fn run(instruction: &Instruction, registers: &mut Registers, constants: &[Row], mask: u32) {
+        let a = Least::A::read(registers, constants, instruction.sources[0]);
+        let b = Least::B::read(registers, constants, instruction.sources[1]);
+        let [sa, sb] = [0, 1].map(|source| sign_of(instruction.signs, source));
+        let truth = registers.predicate(instruction.predicate_sources[0], instruction.predicate_flips[0]);
+        let mut values = [Least::D::ZERO; LANES];
+        for lane in 0..LANES {
+            let (a, b) = (a[lane].signed(sa), b[lane].signed(sb));
+            values[lane] = if truth >> lane & 1 != 0 {
+                Least::apply(a, b, Least::C::ZERO, 0)
+            } else {
+                Most::apply(a, b, Most::C::ZERO, 0)
+            };
+        }
+        Least::D::write(registers, instruction.destinations[0], &values, mask);
+    }
+}
+
 /// `FCHK`: where a quotient needs the long way: where the divisor, its reciprocal, the dividend or the quotient is no normal number,
 /// or so small that the remainder is none.
 pub(crate) struct CheckDivision;

@@ -4,10 +4,11 @@ use super::signs::{sign, sign_of};
 use crate::interpreter::bodies::Body;
 use crate::interpreter::compare::combined;
 use crate::interpreter::float::{canonical, flush, saturate, saturate_double};
-use crate::interpreter::half_arithmetic::{F16, Format, half_mode};
+use crate::interpreter::half_arithmetic::{F16, Format, HalfFunction, half_mode};
 use crate::interpreter::registers::{Lane, Registers};
 use crate::operation::{Instruction, Row};
 use crate::program::LANES;
+use std::marker::PhantomData;
 
 /// What of a source is used: 0 its two halves.
 pub(crate) mod halves {
@@ -49,6 +50,22 @@ fn value(bits: u32, part: u32, choice: u32, sign: u8, flushes: bool) -> f32 {
     };
     let value = if sign & sign::ABSOLUTE != 0 { value.abs() } else { value };
     if sign & sign::NEGATE != 0 { -value } else { value }
+}
+
+/// `MUFU` of one half of a register; the immediate is its first bit.
+pub(crate) struct SpecialHalf<F>(PhantomData<F>);
+
+impl<F: HalfFunction> Body for SpecialHalf<F> {
+    #[inline(always)]
+    fn run(instruction: &Instruction, registers: &mut Registers, constants: &[Row], mask: u32) {
+        let words = u32::read(registers, constants, instruction.sources[0]);
+        let sign = sign_of(instruction.signs, 0);
+        let results = words.map(|word| {
+            let single = value(word >> instruction.immediate, 0, halves::LOW, sign, false);
+            u32::from(F16::narrow(F::compute(single, 0.0, 0.0)))
+        });
+        u32::write(registers, instruction.destinations[0], &results, mask);
+    }
 }
 
 /// `HADD2`, `HMUL2` and `HFMA2` in all their forms.

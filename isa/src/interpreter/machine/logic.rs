@@ -82,6 +82,23 @@ impl Body for PredicateLogic3 {
     }
 }
 
+/// `PLOP3` of the signs of three registers; the immediate has a table for each result.
+pub(crate) struct SignLogic;
+
+impl Body for SignLogic {
+    #[inline(always)]
+    fn run(instruction: &Instruction, registers: &mut Registers, constants: &[Row], mask: u32) {
+        let [a, b, c] = [0, 1, 2].map(|source| {
+            let words = u32::read(registers, constants, instruction.sources[source]);
+            (0..LANES).fold(0, |signs, lane| signs | words[lane] >> 31 << lane)
+        });
+        for (place, destination) in instruction.predicate_destinations.into_iter().enumerate() {
+            let value = logic3(a, b, c, instruction.immediate >> (8 * place) & 0xff);
+            registers.set_predicate(destination, value, mask);
+        }
+    }
+}
+
 /// Predicates of a thread that machine code names, the first of them in the lowest bit.
 pub(crate) const PREDICATES: usize = 7;
 
@@ -152,8 +169,8 @@ impl Body for BarrierResult {
     }
 }
 
-/// `VABSDIFF4`: the absolute differences of four bytes, each by itself or summed up, plus the third source. Bit 0 of the immediate:
-/// the bytes are signed; bit 1: they are summed up.
+/// `VABSDIFF4`: the absolute differences of four bytes, each by itself, or summed up with the third source, which the others do not read
+/// (as `vabsdiff4` of PTX). Bit 0 of the immediate: the bytes are signed; bit 1: they are summed up.
 pub(crate) struct AbsoluteDifferences;
 
 impl Body for AbsoluteDifferences {
@@ -171,8 +188,7 @@ impl Body for AbsoluteDifferences {
                 if instruction.immediate & 2 != 0 {
                     result[lane] = result[lane].wrapping_add(difference);
                 } else {
-                    let sum = ((c[lane] >> (8 * byte) & 0xff) + difference) & 0xff;
-                    result[lane] = result[lane] & !(0xff << (8 * byte)) | sum << (8 * byte);
+                    result[lane] = result[lane] & !(0xff << (8 * byte)) | (difference & 0xff) << (8 * byte);
                 }
             }
         }
@@ -279,10 +295,11 @@ impl Body for QuerySpace {
     #[inline(always)]
     fn run(instruction: &Instruction, registers: &mut Registers, constants: &[Row], mask: u32) {
         use crate::execution::{LOCAL_WINDOW, SHARED_WINDOW, WINDOW_BYTES};
-        let addresses = u64::read_pair(registers, constants, instruction.sources[0]);
+        use crate::interpreter::memory::read_addresses;
+        let mut addresses = [0; LANES];
+        read_addresses(instruction, registers, constants, &mut addresses);
         let mut truth = 0;
         for (lane, address) in addresses.into_iter().enumerate() {
-            let address = address.wrapping_add(instruction.offset as u64);
             let is_in = |window: u64| address.wrapping_sub(window) < WINDOW_BYTES;
             let is_there = match instruction.immediate {
                 0 => !is_in(LOCAL_WINDOW) && !is_in(SHARED_WINDOW),

@@ -36,8 +36,6 @@ functions! {
     PowerOfTwo(a) = libm::exp2f(a);
     /// `MUFU.LG2`
     BinaryLogarithm(a) = libm::log2f(a);
-    /// `MUFU.TANH`
-    HyperbolicTangent(a) = libm::tanhf(a);
 }
 
 /// An angle in turns, without whole ones: exact.

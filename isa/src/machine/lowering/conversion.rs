@@ -6,7 +6,8 @@ use super::{Lowered, Pending};
 use crate::interpreter::bodies::{Map, functions};
 use crate::interpreter::convert::{Conversion, Mode, Scalar};
 use crate::interpreter::float::*;
-use crate::interpreter::machine::arithmetic::MapPairs;
+use crate::interpreter::half::HalfToDouble;
+use crate::interpreter::machine::arithmetic::{MapPairs, MapSigned};
 use crate::interpreter::machine::convert::ConvertPart;
 use crate::sass::{self, Opcode, Place, Word};
 
@@ -95,6 +96,15 @@ impl Pending {
         let is_whole = self.instruction.signs == 0 && self.instruction.offset == 0 && !is_integral;
         let rounding = rounding_of(word.bits(78, 2));
         let directed = rounding | if flushes { 4 } else { 0 };
+        if is_integral && (from, to) == (Scalar::F64, Scalar::F64) {
+            let functions = match mode {
+                Mode::Zero => functions::<MapSigned<Double<TruncateF64>>>(),
+                Mode::Down => functions::<MapSigned<Double<FloorF64>>>(),
+                Mode::Up => functions::<MapSigned<Double<CeilingF64>>>(),
+                _ => functions::<MapSigned<Double<RoundF64>>>(),
+            };
+            return self.run(functions, 0);
+        }
         if is_whole {
             use Scalar as S;
             let quick = match (from, to) {
@@ -108,6 +118,7 @@ impl Pending {
                 (S::F64, S::U32) => Some((functions::<MapPairs<DoubleToInteger<u32>>>(), rounding)),
                 (S::F32, S::F64) => Some((functions::<MapPairs<Widen>>(), u32::from(flushes))),
                 (S::F64, S::F32) if mode == Mode::Nearest && !flushes => Some((functions::<MapPairs<Narrow>>(), 0)),
+                (S::F16, S::F64) => Some((functions::<MapPairs<HalfToDouble>>(), 0)),
                 _ => None,
             };
             if let Some((functions, immediate)) = quick {

@@ -42,6 +42,14 @@ impl Pending {
                 let functions = if word.bit(73) { functions::<MatchPairs>() } else { functions::<Match<false>>() };
                 self.run(functions, u32::from(is_all))
             }
+            O::Plop3 if word.code() == 0x21f => {
+                self.instruction.destinations[0] = SINK_ROW;
+                for (source, low) in [24, 32, 64].into_iter().enumerate() {
+                    self.instruction.sources[source] = operands.register(word.bits(low, 8) as u8);
+                }
+                self.instruction.predicate_destinations = [81, 84].map(|low| predicate_destination(word, low, false));
+                self.run(functions::<SignLogic>(), word.bits(72, 8) as u32 | (word.bits(16, 8) as u32) << 8)
+            }
             O::Plop3 | O::Uplop3 => self.predicate_logic(word, sass.opcode() == O::Uplop3),
             O::P2r => {
                 self.instruction.sources[0] = operands.register(word.bits(24, 8) as u8);
@@ -134,7 +142,8 @@ impl Pending {
             37..=39 => self.run(functions::<UniformSpecial>(), u32::from(number) - 37 + special::CTA as u32),
             56..=60 => {
                 self.instruction.sources[0] = operands.lane_numbers();
-                self.run(functions::<Map<LaneMask>>(), u32::from(number) - 56)
+                // Equal, less, less or equal, greater, greater or equal; the operation has the last two the other way around.
+                self.run(functions::<Map<LaneMask>>(), [0, 1, 2, 4, 3][usize::from(number) - 56])
             }
             // The virtual identity has the slot of the warp in bits 8 to 14, and the SM above.
             3 => self.run(functions::<VirtualIdentity>(), 0),

@@ -5,8 +5,10 @@ use super::{Lowered, Pending};
 use crate::interpreter::bodies::{Map, functions};
 use crate::interpreter::directed::*;
 use crate::interpreter::float::*;
+use crate::interpreter::half_arithmetic::{HyperbolicTangentHalf, PowerOfTwoHalf};
 use crate::interpreter::machine::arithmetic::{MapPairs, MapSigned, ScaledProduct};
 use crate::interpreter::machine::compare::*;
+use crate::interpreter::machine::half::SpecialHalf;
 use crate::interpreter::machine::special::*;
 use crate::operation::{LaneFunction, SINK_ROW, Source};
 use crate::sass::{self, Opcode, Place, Role, Word};
@@ -233,7 +235,12 @@ impl Pending {
         let functions = match (is_fixed, self.instruction.predicate_flips[0] == 0) {
             (true, true) => single!(MinimumF32, flush, false, self.instruction.signs),
             (true, false) => single!(MaximumF32, flush, false, self.instruction.signs),
-            _ if self.instruction.signs != 0 => return Err("an extremum by a predicate of signed values".to_owned()),
+            _ if self.instruction.signs != 0 && flush => {
+                functions::<SignedByPredicate<Single<MinimumF32, true, false>, Single<MaximumF32, true, false>>>()
+            }
+            _ if self.instruction.signs != 0 => {
+                functions::<SignedByPredicate<Single<MinimumF32, false, false>, Single<MaximumF32, false, false>>>()
+            }
             _ if flush => functions::<ByPredicate<Single<MinimumF32, true, false>, Single<MaximumF32, true, false>>>(),
             _ => functions::<ByPredicate<Single<MinimumF32, false, false>, Single<MaximumF32, false, false>>>(),
         };
@@ -246,7 +253,12 @@ impl Pending {
         self.instruction.sources[0] = operands.at(word, place)?;
         self.instruction.signs = sign_at(word, place, 0, true);
         if word.bit(73) {
-            return Err("a special function of halves".to_owned());
+            self.instruction.immediate = if place != Place::Immediate && word.bit(60) { 16 } else { 0 };
+            return match word.bits(74, 4) {
+                2 => self.finish(functions::<SpecialHalf<PowerOfTwoHalf>>()),
+                9 => self.finish(functions::<SpecialHalf<HyperbolicTangentHalf>>()),
+                _ => Err("a special function that halves do not have".to_owned()),
+            };
         }
         let has_signs = self.instruction.signs != 0;
         let functions = match word.bits(74, 4) {
@@ -260,7 +272,8 @@ impl Pending {
             6 => functions::<Map<ReciprocalHigh>>(),
             7 => functions::<Map<ReciprocalRootHigh>>(),
             8 => functions::<MapSigned<Root>>(),
-            _ => functions::<MapSigned<HyperbolicTangent>>(),
+            // The one that keeps subnormals.
+            _ => single!(HyperbolicTangentF32, false, false, self.instruction.signs),
         };
         self.finish(functions)
     }

@@ -6,6 +6,7 @@ use crate::interpreter::bodies::*;
 use crate::interpreter::compare::{
     Equal, Greater, GreaterOrEqual, Less, LessOrEqual, NotEqualOrUnordered as NotEqual, Select, SetPredicate,
 };
+use crate::interpreter::convert::PackIntegers;
 use crate::interpreter::integer::*;
 use crate::interpreter::machine::arithmetic::*;
 use crate::interpreter::machine::compare::{ByPredicate, CompareIntegers, EXTENDED, combination, outcome};
@@ -187,6 +188,16 @@ impl Pending {
                 self.instruction.sources[..3].copy_from_slice(&sources);
                 let flags = u32::from(word.bit(73)) | u32::from(word.bit(75)) << 1;
                 self.run(functions::<AbsoluteDifferences>(), flags)
+            }
+            O::I2ip => {
+                if word.bit(72) {
+                    return Err("the upper half of what a packing conversion adds to".to_owned());
+                }
+                let Sources { sources, .. } = path.sources(operands, word, false)?;
+                self.instruction.sources[..3].copy_from_slice(&sources);
+                // .U8, .S8, .U16, .S16
+                let bits = if word.bit(77) { 16 } else { 8 };
+                self.run(functions::<Map<PackIntegers>>(), bits | u32::from(word.bit(76)) << 8)
             }
             O::Iabs | O::Popc | O::Flo | O::Brev | O::Upopc | O::Uflo | O::Ubrev => {
                 self.one(sass.opcode(), word, path, operands)

@@ -43,12 +43,8 @@ impl Pending {
                 Ok(())
             }
             O::Qspc => {
-                self.instruction.sources[0] = operands.register(word.bits(24, 8) as u8);
+                self.access(sass.opcode(), word, operands, true);
                 self.instruction.predicate_destinations[0] = predicate_destination(word, 81, false);
-                self.instruction.offset = word.signed(40, 24);
-                if word.bit(UNIFORM_FLAG) {
-                    return Err("a query of an address with a uniform register".to_owned());
-                }
                 self.run(functions::<QuerySpace>(), word.bits(73, 2) as u32)
             }
             // Fences of a CTA, and what empties caches: values are coherent.
@@ -148,8 +144,12 @@ impl Pending {
         let is_swap = matches!(word.code(), 0x3a9 | 0x38b | 0x38d);
         let form = &mut self.instruction.memory;
         form.is_reduction = opcode == Opcode::Red;
-        if matches!(opcode, Opcode::Atomg | Opcode::Atom) && predicate_destination(word, 81, false) != SINK_PREDICATE {
-            return Err("an atomic that sets a predicate".to_owned());
+        match opcode {
+            Opcode::Atom => self.instruction.predicate_destinations[0] = predicate_destination(word, 81, false),
+            Opcode::Atomg if predicate_destination(word, 81, false) != SINK_PREDICATE => {
+                return Err("an atomic on device memory that sets a predicate".to_owned());
+            }
+            _ => {}
         }
         form.data_type = match word.bits(73, 3) {
             0 => AtomicType::U32,

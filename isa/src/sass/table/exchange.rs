@@ -2,8 +2,9 @@
 
 use super::slots::*;
 use crate::sass::encoding::{Encoding, Modifier, NO_SUCH, Operand, Shown, Sign, Slot};
+use crate::sass::instruction::register;
 use crate::sass::opcode::Opcode;
-use crate::sass::word::Field;
+use crate::sass::word::{Field, Word};
 
 const SHUFFLE: Modifier = choice(58, 2, &[".IDX", ".UP", ".DOWN", ".BFLY"]);
 const LANE: Operand = at(Slot::Number(Field::new(53, 5)));
@@ -38,6 +39,21 @@ pub(super) const ENCODINGS: &[Encoding] = &[
         &[PD, PD2, PS, PS2, at(Slot::EitherPredicateSource), TABLE, at(Slot::Number(Field::new(16, 8)))],
     )
     .since(75),
+    // The signs of registers.
+    Encoding::new(
+        Opcode::Plop3,
+        &[0x21f],
+        &[Modifier::Text(".LUT")],
+        &[
+            PD,
+            PD2,
+            at(Slot::Register(24, |word| sign_of(word, 24), 0)),
+            at(Slot::Register(32, |word| sign_of(word, 32), 0)),
+            at(Slot::Register(64, |word| sign_of(word, 64), 0)),
+            at(Slot::Number(Field::new(72, 8))),
+            at(Slot::Number(Field::new(16, 8))),
+        ],
+    ),
     Encoding::new(
         Opcode::P2r,
         &[0x803],
@@ -62,4 +78,8 @@ pub(super) const ENCODINGS: &[Encoding] = &[
 fn byte_of_register(word: crate::sass::word::Word) -> String {
     let byte = ["", ".B1", ".B2", ".B3"][word.bits(76, 2) as usize];
     format!("{}{byte}", crate::sass::instruction::register_source(word, 24, false))
+}
+
+fn sign_of(word: Word, low: u8) -> String {
+    format!("{}.SIGN", register(word.bits(low, 8)))
 }
