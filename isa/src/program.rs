@@ -81,6 +81,8 @@ pub enum LatencyClass {
     Branch,
     /// Shuffle, vote, match: lanes exchange values through the memory pipe.
     Exchange,
+    /// Moves, constants and votes of the uniform datapath.
+    UniformMove,
     /// The memory system says when.
     Variable,
     /// No latency: folded into the consumer.

@@ -44,8 +44,16 @@ pub struct Latencies {
     pub branch: u32,
     /// Shuffle, vote, match.
     pub exchange: u32,
+    /// Machine code: moves, constants and votes of the uniform datapath. Source of the default: the smallest distance that ptxas 13.5
+    /// keeps for sm_75 between `ULDC`, `UMOV` or `VOTEU` and what reads their results.
+    #[serde(default = "uniform_move")]
+    pub uniform_move: u32,
     /// From the last arrival at a barrier to the next instruction of its warps.
     pub barrier: u32,
+}
+
+fn uniform_move() -> u32 {
+    2
 }
 
 impl Latencies {
@@ -65,6 +73,7 @@ impl Latencies {
             (LatencyClass::Constant, self.constant),
             (LatencyClass::Branch, self.branch),
             (LatencyClass::Exchange, self.exchange),
+            (LatencyClass::UniformMove, self.uniform_move),
         ] {
             table[class as usize] = cycles;
         }

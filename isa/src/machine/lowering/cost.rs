@@ -43,21 +43,21 @@ pub(super) fn of(instruction: &sass::Instruction) -> Cost {
         O::Hsetp2 | O::Hset2 => cost(Pipe::Fp16, L::Half, C::Other),
         O::Hmma | O::Imma | O::Bmma => cost(Pipe::Tensor, L::Tensor, C::Other),
         O::Mufu => cost(Pipe::Sfu, L::Special, C::Other),
-        O::Popc | O::Flo | O::Brev | O::Upopc | O::Uflo => cost(Pipe::Sfu, L::Conversion, C::Integer),
+        O::Popc | O::Flo | O::Brev => cost(Pipe::Sfu, L::Conversion, C::Integer),
         O::I2f | O::F2i | O::F2f | O::Frnd => cost(Pipe::Sfu, L::Conversion, C::Conversion),
         O::I2i | O::I2ip => cost(Pipe::Int, L::Integer, C::Conversion),
         O::Fsetp | O::Fset | O::Fsel | O::Fmnmx => cost(Pipe::Int, L::Predicate, C::Other),
         O::Fchk => cost(Pipe::Sfu, L::Conversion, C::Other),
         O::Isetp | O::Uisetp => cost(Pipe::Int, L::Predicate, C::Integer),
         O::Plop3 | O::Uplop3 | O::P2r | O::R2p => cost(Pipe::Int, L::Predicate, C::Other),
-        O::Mov | O::Umov | O::Sel | O::Usel | O::Prmt | O::Uprmt | O::Cs2r | O::Lepc => {
-            cost(Pipe::Int, L::Integer, C::Other)
-        }
+        O::Umov => cost(Pipe::Int, L::UniformMove, C::Other),
+        O::Mov | O::Sel | O::Usel | O::Prmt | O::Uprmt | O::Cs2r | O::Lepc => cost(Pipe::Int, L::Integer, C::Other),
         O::S2r | O::S2ur | O::B2r => cost(Pipe::Sfu, L::Conversion, C::Other),
         O::Ldc | O::Uldc if word.code() != 0xab9 => cost(Pipe::Memory, L::Variable, C::Memory),
-        O::Uldc => cost(Pipe::Int, L::Constant, C::Memory),
+        O::Uldc => cost(Pipe::Int, L::UniformMove, C::Memory),
         O::Shfl | O::Match | O::Movm => cost(Pipe::Memory, L::Exchange, C::Other),
-        O::Vote | O::Voteu | O::R2ur => cost(Pipe::Int, L::Integer, C::Other),
+        O::Voteu | O::R2ur => cost(Pipe::Int, L::UniformMove, C::Other),
+        O::Vote => cost(Pipe::Int, L::Integer, C::Other),
         O::Ldg
         | O::Stg
         | O::Ld
