@@ -1,5 +1,6 @@
 //! Loading code: before the run that of a built-in workload, during it whatever programs load.
 
+use super::assembler::AssemblyError;
 use super::cache::{CodeCache, ModuleKernel};
 use super::module::{CodeModule, ModuleSource};
 use super::tables::{DriverTables, KernelSource, KernelTable, ProgramTable, Symbol, SymbolTable};
@@ -84,6 +85,20 @@ pub enum LoadError {
         /// What is wrong with them.
         error: MachineError,
     },
+    /// Machine code is asked for, and nothing makes any of the PTX texts.
+    #[error("{name}: PTX, and there is no assembler (ptxas) that makes machine code of it for the GPU")]
+    NoAssembler {
+        /// The texts.
+        name: String,
+    },
+    /// Machine code is asked for, and the assembler does not make any of the PTX texts.
+    #[error("{name}: {error}")]
+    Assembly {
+        /// The texts.
+        name: String,
+        /// Why.
+        error: AssemblyError,
+    },
     /// The PTX texts are for a later generation of GPUs.
     #[error("cudaErrorNoKernelImageForDevice: {0}")]
     Target(Box<PtxErrors>),
@@ -108,8 +123,10 @@ impl LoadError {
             }
             LoadError::Machine { error: MachineError::Architecture(_), .. } => CudaError::NoKernelImageForDevice,
             LoadError::Image { .. } | LoadError::Machine { .. } => CudaError::InvalidKernelImage,
-            LoadError::Ptx(_) => CudaError::InvalidPtx,
-            LoadError::Target(_) => CudaError::NoKernelImageForDevice,
+            LoadError::Ptx(_) | LoadError::Assembly { error: AssemblyError::Failed(_), .. } => CudaError::InvalidPtx,
+            LoadError::Target(_) | LoadError::NoAssembler { .. } | LoadError::Assembly { .. } => {
+                CudaError::NoKernelImageForDevice
+            }
             LoadError::Memory { .. } => CudaError::MemoryAllocation,
         }
     }
@@ -527,7 +544,7 @@ mod tests {
     const REFERENCES: &[u8] = include_bytes!("../../../isa/tests/cubins/references.sm_70.cubin");
 
     fn machine(image: &[u8]) -> ModuleSource {
-        ModuleSource::Machine(vec![("test.cubin".to_owned(), image.into())])
+        ModuleSource::machine(vec![("test.cubin".to_owned(), image.into())])
     }
 
     #[test]
