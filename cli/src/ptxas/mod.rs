@@ -18,6 +18,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
+use text::Rewritten;
 
 /// The environment variable that names a ptxas; none is looked for where it is empty.
 const VARIABLE: &str = "BALAR_PTXAS";
@@ -143,17 +144,17 @@ impl Ptxas {
 
     /// Assembles a text that has been rewritten for the architecture.
     fn run(&self, text: &NamedText, rewritten: &str, architecture: u32, name: &str) -> Result<Vec<u8>, AssemblyError> {
-        let failed = |why: String| AssemblyError::Failed(format!("{name} for sm_{architecture}: {why}").into());
+        let words = |why: String| -> Arc<str> { format!("{name} for sm_{architecture}: {why}").into() };
         let mut command = Command::new(&self.path);
         command.arg(format!("-arch=sm_{architecture}")).args(["/dev/stdin", "-o", "/dev/stdout"]);
         tracing::debug!(text = text.0, architecture, ptxas = %self.path.display(), "PTX is assembled");
-        let end =
-            child::run(&mut command, rewritten.as_bytes(), TIME_LIMIT).map_err(|error| failed(error.to_string()))?;
+        let end = child::run(&mut command, rewritten.as_bytes(), TIME_LIMIT)
+            .map_err(|error| AssemblyError::Unavailable(words(error.to_string())))?;
         if !end.succeeded {
-            return Err(failed(messages(&end.messages)));
+            return Err(AssemblyError::Refused(words(messages(&end.messages))));
         }
         if !cache::is_for(&end.output, architecture) {
-            return Err(failed("what it wrote is no cubin".to_owned()));
+            return Err(AssemblyError::Unavailable(words("what it wrote is no cubin".to_owned())));
         }
         Ok(end.output)
     }
@@ -161,13 +162,14 @@ impl Ptxas {
 
 impl Assembler for Ptxas {
     fn assemble(&self, text: &NamedText, architecture: u32) -> Outcome {
-        let version = self.version().map_err(AssemblyError::Failed)?;
+        let version = self.version().map_err(AssemblyError::Unavailable)?;
         let name = format!("ptxas {}.{}", version.major, version.minor);
         if version.major >= WITHOUT_VOLTA && architecture < FIRST_OF_CUDA_13 {
             let why = format!("{name} knows no sm_{architecture}; ptxas 12.9 is the last that does");
-            return Err(AssemblyError::Failed(why.into()));
+            return Err(AssemblyError::Unavailable(why.into()));
         }
-        let rewritten = text::for_architecture(&text.1, architecture, version.latest_ptx())?;
+        let Rewritten { text: rewritten, target } =
+            text::for_architecture(&text.1, architecture, version.latest_ptx())?;
         let key = cache::key(&rewritten, architecture, &version.full);
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(outcome) = known.get(&key) {
@@ -182,7 +184,7 @@ impl Assembler for Ptxas {
                 }
             }),
         };
-        let outcome = outcome.map(|cubin| Assembled { cubin: cubin.into(), by: name.into() });
+        let outcome = outcome.map(|cubin| Assembled { cubin: cubin.into(), by: name.into(), target });
         if known.len() >= KEPT_TEXTS {
             known.clear();
         }

@@ -1,7 +1,7 @@
 //! Machine code that an assembler outside the simulator makes of PTX.
 
 use super::loader::LoadError;
-use super::module::{IsaChoice, ModuleSource, NamedText};
+use super::module::{IsaChoice, ModuleSource, NamedText, PtxOrigin};
 use balar_isa::sass;
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -26,6 +26,8 @@ pub struct Assembled {
     pub cubin: Arc<[u8]>,
     /// The assembler and its version: "ptxas 12.9".
     pub by: Arc<str>,
+    /// The architecture that the text is for, which may be a later member of the GPU's generation: programs ask for it.
+    pub target: u32,
 }
 
 /// Why an assembler has made nothing.
@@ -42,9 +44,12 @@ pub enum AssemblyError {
     /// Several texts that may refer to each other.
     #[error("{0} PTX texts that are linked with each other, of which the assembler takes one alone")]
     SeveralTexts(usize),
-    /// The assembler, in words.
+    /// The assembler does not run, or does not know the architecture, in words.
     #[error("{0}")]
-    Failed(Arc<str>),
+    Unavailable(Arc<str>),
+    /// What the assembler says of the text.
+    #[error("{0}")]
+    Refused(Arc<str>),
 }
 
 /// Which code of modules is loaded, and what assembles PTX where machine code is chosen and there is none.
@@ -77,7 +82,10 @@ impl CodeChoice {
     pub fn of_texts(&self, texts: Vec<NamedText>, compute_capability: (u32, u32)) -> Result<ModuleSource, LoadError> {
         let Some(assembler) = self.assembler_for(compute_capability) else {
             return match self.isa {
-                IsaChoice::Sass => Err(LoadError::NoAssembler { name: ModuleSource::Ptx(texts).names() }),
+                IsaChoice::Sass => {
+                    let name = ModuleSource::Ptx(texts).names();
+                    Err(LoadError::NoAssembler { name, found: "PTX alone".to_owned() })
+                }
                 IsaChoice::Auto | IsaChoice::Ptx => Ok(ModuleSource::Ptx(texts)),
             };
         };
@@ -100,8 +108,11 @@ fn assembled(
     (major, minor): (u32, u32),
 ) -> Result<ModuleSource, AssemblyError> {
     let [text] = texts else { return Err(AssemblyError::SeveralTexts(texts.len())) };
-    let Assembled { cubin, by } = assembler.assemble(text, major * 10 + minor)?;
-    Ok(ModuleSource::Machine { cubins: vec![(text.0.clone(), cubin)], assembler: Some(by) })
+    let Assembled { cubin, by, target } = assembler.assemble(text, major * 10 + minor)?;
+    Ok(ModuleSource::Machine {
+        cubins: vec![(text.0.clone(), cubin)],
+        origin: Some(PtxOrigin { assembler: by, target }),
+    })
 }
 
 #[cfg(test)]
@@ -123,12 +134,12 @@ mod tests {
         fn assemble(&self, text: &NamedText, architecture: u32) -> Result<Assembled, AssemblyError> {
             assert_eq!(architecture, 70);
             if text.1.contains("mistake") {
-                return Err(AssemblyError::Failed("a mistake".into()));
+                return Err(AssemblyError::Refused("a mistake".into()));
             }
             if text.1.contains("sm_80") {
                 return Err(AssemblyError::Generation { target: 80, architecture });
             }
-            Ok(Assembled { cubin: CUBIN.into(), by: "ptxas 12.9".into() })
+            Ok(Assembled { cubin: CUBIN.into(), by: "ptxas 12.9".into(), target: 70 })
         }
 
         fn warn(&self, words: &str) {
@@ -147,9 +158,9 @@ mod tests {
         let source = ModuleSource::of_images(images, "app", capability, &choice);
         let source = source.map_err(|error| error.cuda_error()).map(|source| match source {
             ModuleSource::Ptx(_) => "ptx",
-            ModuleSource::Machine { assembler: None, .. } => "sass",
-            ModuleSource::Machine { assembler: Some(by), .. } => {
-                assert_eq!(&*by, "ptxas 12.9");
+            ModuleSource::Machine { origin: None, .. } => "sass",
+            ModuleSource::Machine { origin: Some(origin), .. } => {
+                assert_eq!(&*origin.assembler, "ptxas 12.9");
                 "assembled"
             }
         });
@@ -190,7 +201,7 @@ mod tests {
         let text = || vec![("k.ptx".to_owned(), Arc::from("text"))];
         let choice = CodeChoice::from(IsaChoice::Sass);
         let error = choice.of_texts(text(), (7, 0)).expect_err("no assembler");
-        assert!(error.to_string().starts_with("k.ptx: PTX, and there is no assembler"), "{error}");
+        assert!(error.to_string().starts_with("k.ptx: PTX alone; there is no assembler"), "{error}");
         let choice = CodeChoice::from(IsaChoice::Auto);
         assert_eq!(choice.of_texts(text(), (7, 0)).ok(), Some(ModuleSource::Ptx(text())));
     }

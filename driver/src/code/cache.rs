@@ -105,8 +105,8 @@ impl CodeCache {
     pub(crate) fn note_loaded(&self, source: &ModuleSource) {
         let is_machine = matches!(source, ModuleSource::Machine { .. });
         self.has_loaded[usize::from(is_machine)].store(true, Ordering::Relaxed);
-        if let ModuleSource::Machine { assembler: Some(assembler), .. } = source {
-            self.assembler.get_or_init(|| Arc::clone(assembler));
+        if let ModuleSource::Machine { origin: Some(origin), .. } = source {
+            self.assembler.get_or_init(|| Arc::clone(&origin.assembler));
         }
     }
 

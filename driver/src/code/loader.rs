@@ -86,10 +86,12 @@ pub enum LoadError {
         error: MachineError,
     },
     /// Machine code is asked for, and nothing makes any of the PTX texts.
-    #[error("{name}: PTX, and there is no assembler (ptxas) that makes machine code of it for the GPU")]
+    #[error("{name}: {found}; there is no assembler (ptxas) for the PTX")]
     NoAssembler {
-        /// The texts.
+        /// The code.
         name: String,
+        /// What there is instead of machine code.
+        found: String,
     },
     /// Machine code is asked for, and the assembler does not make any of the PTX texts.
     #[error("{name}: {error}")]
@@ -123,7 +125,7 @@ impl LoadError {
             }
             LoadError::Machine { error: MachineError::Architecture(_), .. } => CudaError::NoKernelImageForDevice,
             LoadError::Image { .. } | LoadError::Machine { .. } => CudaError::InvalidKernelImage,
-            LoadError::Ptx(_) | LoadError::Assembly { error: AssemblyError::Failed(_), .. } => CudaError::InvalidPtx,
+            LoadError::Ptx(_) | LoadError::Assembly { error: AssemblyError::Refused(_), .. } => CudaError::InvalidPtx,
             LoadError::Target(_) | LoadError::NoAssembler { .. } | LoadError::Assembly { .. } => {
                 CudaError::NoKernelImageForDevice
             }
@@ -224,6 +226,7 @@ impl ModuleLoader {
         let constant_bytes = u32::try_from(constant_bytes).unwrap_or(u32::MAX);
         for (number, (name, slots)) in module.kernels().into_iter().enumerate() {
             let (ptx_version, binary_version) = module.versions(&name, request.compute_capability);
+            let ptx_version = request.source.target().unwrap_or(ptx_version);
             let kernel = KernelSource {
                 kernel: ModuleKernel {
                     module: Arc::clone(&cached),

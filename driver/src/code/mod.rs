@@ -8,4 +8,4 @@ pub mod tables;
 
 pub use assembler::{Assembled, Assembler, AssemblyError, CodeChoice};
 pub use cache::CodeCache;
-pub use module::{IsaChoice, ModuleSource, NamedCubin, NamedText};
+pub use module::{IsaChoice, ModuleSource, NamedCubin, NamedText, PtxOrigin};

@@ -36,9 +36,18 @@ pub enum ModuleSource {
     Machine {
         /// Cubins, each of them linked.
         cubins: Vec<NamedCubin>,
-        /// What made them of PTX ("ptxas 12.9"), where the program did not bring them.
-        assembler: Option<Arc<str>>,
+        /// Where they come from, where the program has brought PTX.
+        origin: Option<PtxOrigin>,
     },
+}
+
+/// Where machine code comes from that a program has brought as PTX.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PtxOrigin {
+    /// What has assembled it: "ptxas 12.9".
+    pub assembler: Arc<str>,
+    /// The architecture that the PTX is for.
+    pub target: u32,
 }
 
 impl ModuleSource {
@@ -61,7 +70,14 @@ impl ModuleSource {
             return found.map(ModuleSource::machine);
         }
         if choice.isa == IsaChoice::Sass && choice.assembler_for(compute_capability).is_none() {
-            return found.map(ModuleSource::machine);
+            return match found {
+                Err(LoadError::Image { name, error: error @ ImageError::NoMachineCode { .. } })
+                    if texts(images, &name, compute_capability).is_ok() =>
+                {
+                    Err(LoadError::NoAssembler { name, found: error.to_string() })
+                }
+                found => found.map(ModuleSource::machine),
+            };
         }
         match texts(images, name, compute_capability) {
             Ok(texts) => choice.of_texts(texts, compute_capability),
@@ -76,7 +92,15 @@ impl ModuleSource {
 
     /// Cubins that a program has brought.
     pub fn machine(cubins: Vec<NamedCubin>) -> ModuleSource {
-        ModuleSource::Machine { cubins, assembler: None }
+        ModuleSource::Machine { cubins, origin: None }
+    }
+
+    /// The architecture that its PTX is for, of machine code that was assembled.
+    pub(crate) fn target(&self) -> Option<u32> {
+        match self {
+            ModuleSource::Machine { origin, .. } => origin.as_ref().map(|origin| origin.target),
+            ModuleSource::Ptx(_) => None,
+        }
     }
 
     /// The names of its parts, for messages.
@@ -332,7 +356,8 @@ mod tests {
         let error = refused(&container(&[PTX, SM_75]), IsaChoice::Sass);
         assert_eq!(error.cuda_error(), CudaError::NoKernelImageForDevice);
         let found = "no machine code for sm_70 in the image, which has PTX for compute_70, machine code for sm_75";
-        assert!(error.to_string().ends_with(found), "{error}");
+        assert!(error.to_string().contains(found), "{error}");
+        assert!(error.to_string().ends_with("; there is no assembler (ptxas) for the PTX"), "{error}");
         let error = refused(b"\xff", IsaChoice::Auto);
         assert_eq!(error.cuda_error(), CudaError::InvalidKernelImage);
     }
