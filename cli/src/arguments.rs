@@ -269,6 +269,9 @@ pub struct SimulationOptions {
     /// first in PATH, or /usr/local/cuda/bin/ptxas]
     #[arg(long, value_name = "PATH")]
     pub ptxas: Option<PathBuf>,
+    /// Machine code: end a kernel that reads a register before its producer's latency has passed
+    #[arg(long)]
+    pub check_hazards: bool,
     /// What to print: on stdout, or after the program's own output on stderr
     #[arg(long, value_enum, default_value_t = Format::Table)]
     pub format: Format,

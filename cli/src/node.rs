@@ -1,6 +1,6 @@
 //! Topologies on the command line: read, checked, printed with everything written out, drawn.
 
-use crate::arguments::{GraphFormat, Override, TopologyOptions};
+use crate::arguments::{GraphFormat, Override, SimulationOptions, TopologyOptions};
 use crate::failure::Failure;
 use balar_actors::catalogue::UnitDefinition;
 use balar_actors::simulation::check_units;
@@ -18,6 +18,19 @@ pub fn load(name: &str, overrides: &[Override], kinds: &[&'static UnitDefinition
     let library = PartLibrary::built_in();
     let options = LoadOptions { kinds, library: &library, workloads: Some(&BuiltInWorkloads), overrides: &overrides };
     topology::load(&TopologySource::from(name), &options).map_err(Failure::diagnosed)
+}
+
+/// Reads the topology of a simulation, with what its options say of all units.
+///
+/// # Errors
+///
+/// Every mistake in it, with its place.
+pub fn of_simulation(options: &SimulationOptions, kinds: &[&'static UnitDefinition]) -> Result<Topology, Failure> {
+    let mut topology = load(options.topology.as_deref().unwrap_or_default(), &options.set, kinds)?;
+    if options.check_hazards {
+        topology.set_everywhere("check_hazards", "true");
+    }
+    Ok(topology)
 }
 
 /// `topology check`: what the topology holds.

@@ -40,7 +40,7 @@ enum Recorded {
 #[expect(clippy::disallowed_types, reason = "how long a run took is reported, not simulated")]
 pub fn run(options: &ReplayOptions, kinds: &[&'static UnitDefinition]) -> Result<(RunRecord, String), Failure> {
     let common = &options.simulation;
-    let topology = node::load(common.topology.as_deref().unwrap_or_default(), &common.set, kinds)?;
+    let topology = node::of_simulation(common, kinds)?;
     common.selection.check(&topology)?;
     // A topology may come from a pipe: until it is read, signals end the process as they do by default.
     let interrupt = listen(common)?;

@@ -36,7 +36,7 @@ pub fn run(options: &RunOptions, kinds: &[&'static UnitDefinition]) -> Result<(R
     let common = &options.simulation;
     let choice = code_choice(common)?;
     check_isa(options, &choice)?;
-    let topology = node::load(common.topology.as_deref().unwrap_or_default(), &common.set, kinds)?;
+    let topology = node::of_simulation(common, kinds)?;
     common.selection.check(&topology)?;
     // A topology may come from a pipe: until it is read, signals end the process as they do by default.
     let interrupt = listen(common)?;

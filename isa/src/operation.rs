@@ -58,6 +58,8 @@ pub(crate) enum Kind {
     Counter,
     /// Reads memory.
     Load,
+    /// Of machine code: reads matrices, whose elements it distributes among lanes.
+    LoadMatrices,
     /// Writes memory.
     Store,
     /// Atomic or reduction.

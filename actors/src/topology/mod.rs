@@ -154,6 +154,20 @@ impl Topology {
         }
     }
 
+    /// Gives a parameter a value, as RON text, in all units that have it, as an override would. The value must be one that the parameter
+    /// can have.
+    pub fn set_everywhere(&mut self, name: &str, text: &str) {
+        for unit in &mut self.units {
+            let has = |parameter: &Parameter| parameter.definition.name == name;
+            if !unit.parameters.iter().any(has) {
+                continue;
+            }
+            for parameter in Arc::make_mut(&mut unit.parameters).iter_mut().filter(|parameter| has(parameter)) {
+                parameter.text = text.to_owned();
+            }
+        }
+    }
+
     /// The smallest latency of any wire: the length of the engine's windows. `None` without wires.
     pub fn minimum_latency(&self) -> Option<SimTime> {
         self.wires.iter().map(|wire| wire.latency).min()

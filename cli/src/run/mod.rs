@@ -61,7 +61,7 @@ pub fn run(options: &ProgramOptions, kinds: &[&'static UnitDefinition]) -> Resul
     for note in &executable.notes {
         say(format_args!("balar-actors: {note}"));
     }
-    let topology = node::load(common.topology.as_deref().unwrap_or_default(), &common.set, kinds)?;
+    let topology = node::of_simulation(common, kinds)?;
     common.selection.check(&topology)?;
     if let Some(path) = &common.output {
         folder::prepare(path).map_err(Failure::input)?;

@@ -209,7 +209,9 @@ fn multiply_floats(
         c[..groups * m * n].iter_mut().for_each(|bits| *bits = widened(*bits));
     }
     let adder = Adder::new(form.generation, form.a);
-    let result = if form.d == Element::F16 { Format::F16 } else { Format::F32 };
+    // Singles in C or D: sums are singles, and only what comes of all products is rounded to halves.
+    let is_narrowed = form.d == Element::F16 && form.c != Element::F16;
+    let result = if form.d == Element::F16 && !is_narrowed { Format::F16 } else { Format::F32 };
     for group in 0..groups {
         let (a, b, c) = (&a[group * m * k..][..m * k], &b[group * k * n..][..k * n], &c[group * m * n..][..m * n]);
         let mut sums = [0; MOST];
@@ -218,7 +220,8 @@ fn multiply_floats(
             one_by_one(form, adder, [m, n, k], a, b, c, &mut sums, result);
         }
         for (to, bits) in results[group * m * n..].iter_mut().zip(&sums[..m * n]) {
-            *to = u64::from(if form.saturates { to_finite(*bits, result) } else { *bits });
+            let (bits, format) = if is_narrowed { (narrowed(*bits), Format::F16) } else { (*bits, result) };
+            *to = u64::from(if form.saturates { to_finite(bits, format) } else { bits });
         }
     }
 }
@@ -254,8 +257,14 @@ fn one_by_one(
     }
 }
 
+/// A single rounded to the nearest half.
+fn narrowed(bits: u32) -> u32 {
+    let single = f32::from_bits(bits);
+    if single.is_nan() { 0x7fff } else { u32::from(half::f16::from_f32(single).to_bits()) }
+}
+
 /// `.satfinite`: infinities become the largest number, not-a-number becomes 0.
-fn to_finite(bits: u32, format: Format) -> u32 {
+pub(super) fn to_finite(bits: u32, format: Format) -> u32 {
     let sign = format.signed(true, 0) as u32;
     match (u64::from(bits & !sign), format.infinity()) {
         (magnitude, infinity) if magnitude < infinity => bits,
@@ -275,7 +284,7 @@ fn integer(element: Element, bits: u64) -> i32 {
 }
 
 /// Halves of a warp's row of words, by lane and number from 0 to 1.
-fn half_of(words: &[u32; LANES], lane: usize, half: usize) -> u32 {
+pub(super) fn half_of(words: &[u32; LANES], lane: usize, half: usize) -> u32 {
     (words[lane] >> (16 * half)) & 0xffff
 }
 
@@ -292,18 +301,23 @@ impl Body for DistributeMatrices {
             *words = u32::read(registers, constants, Source(source));
         }
         for (matrix, destination) in listed(instruction, constants, 0, count).enumerate() {
-            let element = |row: usize, column: usize| half_of(&words[column / 2], 8 * matrix + row, column % 2);
-            let values = std::array::from_fn(|lane| {
-                let (group, pair) = (lane / 4, lane % 4 * 2);
-                if instruction.immediate == 0 {
-                    element(group, pair) | element(group, pair + 1) << 16
-                } else {
-                    element(pair, group) | element(pair + 1, group) << 16
-                }
-            });
+            let values = distributed(&words, matrix, instruction.immediate != 0);
             u32::write(registers, destination, &values, mask);
         }
     }
+}
+
+/// Each lane's part of one of the matrices whose rows are in four words of the lanes; see [`DistributeMatrices`].
+pub(super) fn distributed(words: &[[u32; LANES]; 4], matrix: usize, by_column: bool) -> [u32; LANES] {
+    let element = |row: usize, column: usize| half_of(&words[column / 2], 8 * matrix + row, column % 2);
+    std::array::from_fn(|lane| {
+        let (group, pair) = (lane / 4, lane % 4 * 2);
+        if by_column {
+            element(pair, group) | element(pair + 1, group) << 16
+        } else {
+            element(group, pair) | element(group, pair + 1) << 16
+        }
+    })
 }
 
 /// Before the store of `stmatrix`: the contrary of [`DistributeMatrices`]. The list has the four registers, then a source for each

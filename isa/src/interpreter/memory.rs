@@ -134,6 +134,7 @@ fn describe_generic(access: &mut MemoryAccess) -> u32 {
 /// Ends a step whose access covers `done` of the lanes in `mask`: the rest repeat the instruction on their own.
 pub(super) fn finish(warp: &mut WarpState, mask: u32, done: u32) {
     if mask != done {
+        warp.executed = done;
         warp.control.postpone(mask & !done);
     }
     warp.control.advance();

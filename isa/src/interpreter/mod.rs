@@ -124,6 +124,7 @@ fn step<const VERSION: usize>(
             Effect::Plain
         }
         Kind::Load => memory::load(instruction, warp, context, access, mask),
+        Kind::LoadMatrices => machine::matrix::load_matrices(instruction, warp, context, access, mask),
         Kind::Store => memory::store(instruction, warp, context, access, mask),
         Kind::Atomic => memory::atomic(instruction, warp, context, access, mask),
         Kind::Image(form) => texture::run(program, instruction, &form, warp, context, access, mask),

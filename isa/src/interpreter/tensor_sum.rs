@@ -272,8 +272,9 @@ pub(crate) fn multiply_all(
             let sums = &mut sums[row * n + column..][..COLUMNS];
             let mut lanes = [0; COLUMNS];
             lanes.copy_from_slice(sums);
-            let first = (row * k, column);
-            if !eight_columns(adder, format, &a, &b, first, [n, k], &mut lanes, result) {
+            let left = |place: usize| Eight::of(&a, row * k + place);
+            let right = |place: usize| Eight::from(&b, place * n + column);
+            if !eight_sums(adder, format, k, (left, right), &mut lanes, result) {
                 return false;
             }
             sums.copy_from_slice(&lanes);
@@ -282,6 +283,40 @@ pub(crate) fn multiply_all(
     true
 }
 
+/// Sums of products of halves, each with factors of its own: factor `place` of sum `number` is at `place * sums.len() + number`. The
+/// sums begin with `.f32` bits, those of halves widened; there are a multiple of eight of them.
+#[inline(always)]
+pub(crate) fn add_products(adder: Adder, a: &[u32], b: &[u32], sums: &mut [u32], result: Format) {
+    let count = sums.len();
+    let k = a.len() / count.max(1);
+    let are_finite = (Factors::new(Format::F16, 0, a), Factors::new(Format::F16, 0, b));
+    for first in (0..count).step_by(COLUMNS) {
+        let own = &mut sums[first..first + COLUMNS];
+        let mut lanes = [0; COLUMNS];
+        lanes.copy_from_slice(own);
+        if let (Some(a), Some(b)) = &are_finite {
+            let left = |place: usize| Eight::from(a, place * count + first);
+            let right = |place: usize| Eight::from(b, place * count + first);
+            if eight_sums(adder, Format::F16, k, (left, right), &mut lanes, result) {
+                own.copy_from_slice(&lanes);
+                continue;
+            }
+        }
+        let fractions = 2 * Format::F16.fraction;
+        for (lane, sum) in own.iter_mut().enumerate() {
+            let (mut left, mut right) = ([Factor::default(); MOST_PLACES], [Factor::default(); MOST_PLACES]);
+            for place in 0..k {
+                left[place] = Factor::new(Element::F16, a[place * count + first + lane]);
+                right[place] = Factor::new(Element::F16, b[place * count + first + lane]);
+            }
+            *sum = multiply_add(adder, &left[..k], &right[..k], fractions, *sum, result);
+        }
+    }
+}
+
+/// Most products of a sum of [`add_products`].
+const MOST_PLACES: usize = 16;
+
 #[inline(always)]
 fn eight(values: &[i32; MOST_ELEMENTS], first: usize) -> [i32; COLUMNS] {
     let mut eight = [0; COLUMNS];
@@ -289,16 +324,33 @@ fn eight(values: &[i32; MOST_ELEMENTS], first: usize) -> [i32; COLUMNS] {
     eight
 }
 
-/// Eight sums beside each other, in 32-bit integers; `first` is where the row of A begins, and the first column.
-#[expect(clippy::too_many_arguments, reason = "two matrices, where to begin in them, and how to add")]
+/// Factors beside each other, apart.
+struct Eight {
+    significands: [i32; COLUMNS],
+    exponents: [i32; COLUMNS],
+}
+
+impl Eight {
+    /// The same factor eight times.
+    #[inline(always)]
+    fn of(factors: &Factors, place: usize) -> Eight {
+        Eight { significands: [factors.significands[place]; COLUMNS], exponents: [factors.exponents[place]; COLUMNS] }
+    }
+
+    /// Eight factors that follow each other.
+    #[inline(always)]
+    fn from(factors: &Factors, first: usize) -> Eight {
+        Eight { significands: eight(&factors.significands, first), exponents: eight(&factors.exponents, first) }
+    }
+}
+
+/// Eight sums of `k` products beside each other, in 32-bit integers; `left` and `right` give the factors by their place in the sum.
 #[inline(always)]
-fn eight_columns(
+fn eight_sums(
     adder: Adder,
     format: Format,
-    a: &Factors,
-    b: &Factors,
-    first: (usize, usize),
-    [n, k]: [usize; 2],
+    k: usize,
+    (left, right): (impl Fn(usize) -> Eight, impl Fn(usize) -> Eight),
     sums: &mut [u32; COLUMNS],
     result: Format,
 ) -> bool {
@@ -314,10 +366,9 @@ fn eight_columns(
         let places = block..(block + adder.block).min(k);
         let mut tops = exponents;
         for place in places.clone() {
-            let exponent = a.exponents[first.0 + place];
-            let others = eight(&b.exponents, place * n + first.1);
+            let (left, right) = (left(place), right(place));
             for lane in 0..COLUMNS {
-                tops[lane] = tops[lane].max(exponent + others[lane]);
+                tops[lane] = tops[lane].max(left.exponents[lane] + right.exponents[lane]);
             }
         }
         let mut totals = [0i32; COLUMNS];
@@ -326,12 +377,10 @@ fn eight_columns(
             totals[lane] = if significands[lane] < 0 { -magnitude } else { magnitude };
         }
         for place in places {
-            let (significand, exponent) = (a.significands[first.0 + place], a.exponents[first.0 + place]);
-            let significands = eight(&b.significands, place * n + first.1);
-            let others = eight(&b.exponents, place * n + first.1);
+            let (left, right) = (left(place), right(place));
             for lane in 0..COLUMNS {
-                let product = significand * significands[lane];
-                let shift = (tops[lane] - exponent - others[lane]).min(31) as u32;
+                let product = left.significands[lane] * right.significands[lane];
+                let shift = (tops[lane] - left.exponents[lane] - right.exponents[lane]).min(31) as u32;
                 let magnitude = ((product.unsigned_abs() << up) >> shift) as i32;
                 let sign = product >> 31;
                 totals[lane] += (magnitude ^ sign) - sign;

@@ -1,14 +1,14 @@
 //! Textures and surfaces: from coordinates to texels, and back.
 
-use super::bodies::write_element;
+use super::bodies::{extend, write_element};
 use super::memory::problem;
 use super::registers::Lane;
 use crate::execution::{
-    AccessKind, AtomicFunction, CacheOperator, Effect, LaneValues, MemoryAccess, Space, StepContext,
+    AccessKind, AtomicFunction, AtomicType, CacheOperator, Effect, LaneValues, MemoryAccess, Space, StepContext,
 };
 use crate::operation::{Instruction, Source};
 use crate::program::{LANES, Program, lanes};
-use crate::texture::{AddressMode, Bounds, Geometry, Image, Texel, UNIT};
+use crate::texture::{AddressMode, Bounds, ChannelKind, Geometry, Image, Texel, UNIT};
 use crate::warp::WarpState;
 use balar_protocol::cuda::FaultCause;
 use half::f16;
@@ -47,6 +47,9 @@ pub(crate) enum ImageOperation {
 
 /// An instruction on textures and surfaces. Its operand list has the destinations; then the image, its sampler, four coordinates;
 /// then the values stored. Unused ones have a place, too.
+///
+/// In machine code (`MemoryForm::pairs`), the image is a register of 32 bits, values of 64 bits are pairs, and a fetch that returns
+/// halves packs two of the channels that it returns, which the immediate has a bit each of, into each of the first destinations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ImageForm {
     pub operation: ImageOperation,
@@ -82,7 +85,20 @@ impl Operands<'_> {
     }
 
     fn source<T: Lane>(&self, warp: &WarpState, index: usize) -> [T; LANES] {
-        T::read(&warp.registers, &warp.constants.0, Source(self.place(self.destinations + index)))
+        let source = Source(self.place(self.destinations + index));
+        match self.instruction.memory.pairs {
+            true => T::read_pair(&warp.registers, &warp.constants.0, source),
+            false => T::read(&warp.registers, &warp.constants.0, source),
+        }
+    }
+
+    /// The handle of an image or a sampler.
+    fn handles(&self, warp: &WarpState, index: usize) -> [u64; LANES] {
+        if self.instruction.memory.pairs {
+            self.source::<u32>(warp, index).map(u64::from)
+        } else {
+            self.source(warp, index)
+        }
     }
 
     fn coordinates(&self, warp: &WarpState, geometry: Geometry) -> [[u32; 4]; LANES] {
@@ -121,14 +137,14 @@ pub(super) fn run(
     };
     let operands = Operands { program, instruction, destinations };
     let first = mask.trailing_zeros() as usize;
-    let handles: [u64; LANES] = operands.source(warp, 0);
+    let handles = operands.handles(warp, 0);
     let done = lanes(mask).filter(|&lane| handles[lane] == handles[first]).fold(0, |done, lane| done | 1 << lane);
     let lane = first as u8;
     let Some(mut image) = context.memory.image(handles[first]) else {
         return Effect::Fault { lane, cause: FaultCause::InvalidImage { handle: handles[first] } };
     };
     if form.has_sampler {
-        let handle = operands.source::<u64>(warp, 1)[first];
+        let handle = operands.handles(warp, 1)[first];
         let Some(sampler) = context.memory.image(handle) else {
             return Effect::Fault { lane, cause: FaultCause::InvalidImage { handle } };
         };
@@ -219,12 +235,25 @@ fn write_channels(
     channels: &[[u32; 4]; LANES],
     mask: u32,
 ) {
+    let returned = |all: &[u32; 4], channel: usize| match (form.halves, image.is_floating()) {
+        (true, true) => u32::from(f16::from_f32(f32::from_bits(all[channel])).to_bits()),
+        (true, false) => all[channel] & 0xffff,
+        _ => all[channel],
+    };
+    if form.halves && operands.instruction.memory.pairs {
+        let mut words = [[0; LANES]; 2];
+        for (place, channel) in lanes(operands.instruction.immediate & 0xf).enumerate() {
+            for (word, all) in words[place / 2].iter_mut().zip(channels) {
+                *word |= returned(all, channel) << (16 * (place % 2));
+            }
+        }
+        for (place, word) in words.iter().enumerate() {
+            u32::write(&mut warp.registers, operands.place(place), word, mask);
+        }
+        return;
+    }
     for channel in 0..4 {
-        let values = channels.map(|all| match (form.halves, image.is_floating()) {
-            (true, true) => u32::from(f16::from_f32(f32::from_bits(all[channel])).to_bits()),
-            (true, false) => all[channel] & 0xffff,
-            _ => all[channel],
-        });
+        let values = channels.map(|all| returned(&all, channel));
         u32::write(&mut warp.registers, operands.place(channel), &values, mask);
     }
 }
@@ -241,13 +270,18 @@ fn fetch(
     mask: u32,
 ) -> Result<(), Effect> {
     let coordinates = operands.coordinates(warp, form.geometry);
+    // Compilers read textures of one dimension as if they had two, and the hardware knows better.
+    let geometry = match form.geometry {
+        Geometry::D2 if operands.instruction.memory.pairs && image.extent[1] == 1 => Geometry::D1,
+        geometry => geometry,
+    };
     let is_linear = floats && image.sampler.is_linear && image.is_floating();
     let mut footprints = [[Texel::default(); 8]; LANES];
     for lane in lanes(mask) {
         if floats {
-            footprints[lane] = image.footprint(form.geometry, &coordinates[lane], is_linear);
+            footprints[lane] = image.footprint(geometry, &coordinates[lane], is_linear);
         } else {
-            footprints[lane][0] = Texel { address: image.texel(form.geometry, &coordinates[lane]), weight: UNIT };
+            footprints[lane][0] = Texel { address: image.texel(geometry, &coordinates[lane]), weight: UNIT };
         }
     }
     let outside = if image.is_buffer { [0; 4] } else { image.sampler.border };
@@ -371,7 +405,8 @@ fn load(
         let keep = u64::MAX >> (64 - 8 * u32::from(memory.element_bytes));
         let mut part = [0; LANES];
         for lane in lanes(access.mask) {
-            part[lane] = (values.get(lane) >> shift) as u64 & keep;
+            let value = (values.get(lane) >> shift) as u64 & keep;
+            part[lane] = extend(value, memory.element_bytes, memory.signed);
         }
         write_element(&mut warp.registers, operands.place(element), memory.wide[element], &part, mask);
     }
@@ -441,7 +476,15 @@ fn reduce(
     describe(operands, form, bounds, (!formatted, memory.element_bytes), image, warp, access, mask)?;
     let values = LaneValues { low: element(operands, warp, 0), ..LaneValues::default() };
     if access.mask != 0 {
-        let function = AtomicFunction { operation: memory.operation, data_type: memory.data_type };
+        let data_type = match memory.data_type {
+            // Of texels, the format says whether they have signs.
+            AtomicType::U32 | AtomicType::S32 if formatted && image.format.kind == ChannelKind::Signed => {
+                AtomicType::S32
+            }
+            AtomicType::U32 | AtomicType::S32 if formatted => AtomicType::U32,
+            data_type => data_type,
+        };
+        let function = AtomicFunction { operation: memory.operation, data_type };
         let (none, mut old) = (LaneValues::default(), LaneValues::default());
         context.memory.atomic(access, function, &values, &none, &mut old).map_err(problem)?;
     }

@@ -15,6 +15,7 @@ mod float_selection;
 mod floats;
 mod integer;
 mod machine;
+mod machine_code;
 mod matrix;
 mod memory;
 mod r#move;

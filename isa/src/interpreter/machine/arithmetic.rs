@@ -2,7 +2,7 @@
 
 use super::signs::{Signed, sign, sign_of};
 use crate::interpreter::bodies::{Body, LaneOperation};
-use crate::interpreter::registers::{Lane, Registers};
+use crate::interpreter::registers::{Lane, Registers, each_lane};
 use crate::operation::{Instruction, Row};
 use crate::program::LANES;
 use std::marker::PhantomData;
@@ -151,7 +151,7 @@ impl Body for ShiftAdd {
 pub(crate) mod product {
     /// The lower 32 bits: `IMAD`.
     pub const LOW: u8 = 0;
-    /// The upper 32 bits: `IMAD.HI`.
+    /// The upper 32 bits of the sum with a pair: `IMAD.HI`.
     pub const HIGH: u8 = 1;
     /// All 64 bits, of a pair: `IMAD.WIDE`.
     pub const WIDE: u8 = 2;
@@ -165,12 +165,12 @@ impl<const PART: u8, const SIGNED: bool> Body for MultiplyAddCarry<PART, SIGNED>
     #[inline(always)]
     fn run(instruction: &Instruction, registers: &mut Registers, constants: &[Row], mask: u32) {
         let [a, b] = [0, 1].map(|source| u32::read(registers, constants, instruction.sources[source]));
-        let c: [u64; LANES] = if PART == product::WIDE {
-            u64::read_pair(registers, constants, instruction.sources[2])
-        } else {
+        let c: [u64; LANES] = if PART == product::LOW {
             u32::read(registers, constants, instruction.sources[2]).map(u64::from)
+        } else {
+            u64::read_pair(registers, constants, instruction.sources[2])
         };
-        let width = if PART == product::WIDE { u64::MAX } else { u64::from(u32::MAX) };
+        let width = if PART == product::LOW { u64::from(u32::MAX) } else { u64::MAX };
         let is_negated = sign_of(instruction.signs, 2) & sign::NEGATE != 0;
         let flip = if is_negated { width } else { 0 };
         let one = u64::from(is_negated && instruction.immediate & sum::EXTENDED == 0);
@@ -183,21 +183,36 @@ impl<const PART: u8, const SIGNED: bool> Body for MultiplyAddCarry<PART, SIGNED>
             } else {
                 u64::from(a[lane]) * u64::from(b[lane])
             };
-            let part = match PART {
-                product::LOW => full & width,
-                product::HIGH => full >> 32,
-                _ => full,
-            };
-            let total = u128::from(part) + u128::from(c[lane] ^ flip) + u128::from(one + u64::from(carry >> lane & 1));
+            let total =
+                u128::from(full & width) + u128::from(c[lane] ^ flip) + u128::from(one + u64::from(carry >> lane & 1));
             result[lane] = total as u64 & width;
             carries |= u32::from(total > u128::from(width)) << lane;
         }
-        if PART == product::WIDE {
-            u64::write_pair(registers, instruction.destinations[0], &result, mask);
-        } else {
-            u32::write(registers, instruction.destinations[0], &result.map(|value| value as u32), mask);
+        match PART {
+            product::WIDE => u64::write_pair(registers, instruction.destinations[0], &result, mask),
+            part => {
+                let shift = if part == product::HIGH { 32 } else { 0 };
+                let result = each_lane!(result, |value| (value >> shift) as u32);
+                u32::write(registers, instruction.destinations[0], &result, mask);
+            }
         }
         registers.set_predicate(instruction.predicate_destinations[0], carries, mask);
+    }
+}
+
+/// `IMAD.HI` without carries and signs.
+pub(crate) struct MultiplyAddHigh<const SIGNED: bool>;
+
+impl<const SIGNED: bool> LaneOperation for MultiplyAddHigh<SIGNED> {
+    type A = u32;
+    type B = u32;
+    type C = u64;
+    type D = u32;
+    #[inline(always)]
+    fn apply(a: u32, b: u32, c: u64, _: u32) -> u32 {
+        let product =
+            if SIGNED { (i64::from(a as i32) * i64::from(b as i32)) as u64 } else { u64::from(a) * u64::from(b) };
+        (product.wrapping_add(c) >> 32) as u32
     }
 }
 

@@ -9,5 +9,6 @@ pub(crate) mod control;
 pub(crate) mod convert;
 pub(crate) mod half;
 pub(crate) mod logic;
+pub(crate) mod matrix;
 pub(crate) mod signs;
 pub(crate) mod special;

@@ -236,7 +236,7 @@ impl Pending {
 
     /// `IMAD`: most often a move, a sum or a shift, which are quicker than a product.
     fn product(&mut self, word: Word, path: Path, operands: &mut Operands, part: u8) -> Lowered<()> {
-        let Sources { sources, signs } = path.sources(operands, word, part == product::WIDE)?;
+        let Sources { sources, signs } = path.sources(operands, word, part != product::LOW)?;
         self.instruction.sources[..3].copy_from_slice(&sources);
         self.instruction.signs = signs & ONLY_C;
         if part != product::LOW {
@@ -261,8 +261,8 @@ impl Pending {
         match (part, is_signed) {
             (product::WIDE, true) => return self.run(functions::<MapPairs<MultiplyAddWideS32>>(), 0),
             (product::WIDE, false) => return self.run(functions::<MapPairs<MultiplyAddWideU32>>(), 0),
-            (product::HIGH, true) => return self.run(functions::<Map<MultiplyHighAdd<i32>>>(), 0),
-            (product::HIGH, false) => return self.run(functions::<Map<MultiplyHighAdd<u32>>>(), 0),
+            (product::HIGH, true) => return self.run(functions::<MapPairs<MultiplyAddHigh<true>>>(), 0),
+            (product::HIGH, false) => return self.run(functions::<MapPairs<MultiplyAddHigh<false>>>(), 0),
             _ => {}
         }
         if self.instruction.signs != 0 {

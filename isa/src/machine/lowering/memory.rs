@@ -4,7 +4,7 @@ use super::operands::{Operands, predicate_destination};
 use super::{Lowered, Pending};
 use crate::execution::{AtomicOperation, AtomicType, CacheOperator, Space};
 use crate::interpreter::bodies::{Map, functions};
-use crate::interpreter::integer::Move;
+use crate::interpreter::integer::{Move, Permute};
 use crate::interpreter::machine::arithmetic::MapPairs;
 use crate::interpreter::machine::logic::{LoadBank, QuerySpace};
 use crate::machine::PARAMETERS_AT;
@@ -30,6 +30,13 @@ impl Pending {
             O::Ldg | O::Ld | O::Lds | O::Ldl => self.load(sass.opcode(), word, operands),
             O::Stg | O::St | O::Sts | O::Stl => self.store(sass.opcode(), word, operands),
             O::Atomg | O::Atom | O::Atoms | O::Red => self.atomic(sass.opcode(), word, operands),
+            O::Ldsm => {
+                self.instruction.kind = Kind::LoadMatrices;
+                self.access(sass.opcode(), word, operands, true);
+                // Bits 78 and 79 say which matrices.
+                self.instruction.memory = MemoryForm { elements: 4, scale: 0, ..self.instruction.memory };
+                self.matrix_load(word, operands)
+            }
             O::Ldc | O::Uldc => self.constant_load(sass.opcode(), word, operands),
             O::Membar if word.bits(76, 3) >= 2 => {
                 self.instruction.kind = Kind::Fence;
@@ -57,7 +64,7 @@ impl Pending {
     fn access(&mut self, opcode: Opcode, word: Word, operands: &Operands, is_load: bool) {
         use Opcode as O;
         let space = match opcode {
-            O::Lds | O::Sts | O::Atoms => Some(Space::Shared),
+            O::Lds | O::Ldsm | O::Sts | O::Atoms => Some(Space::Shared),
             O::Ldl | O::Stl => Some(Space::Local),
             O::Ldg | O::Stg | O::Atomg => Some(Space::Global),
             _ => None,
@@ -202,8 +209,15 @@ impl Pending {
                 self.instruction.sources[0] = operands.wide_constant(bank, offset)?;
                 return self.run(functions::<MapPairs<Move<u64>>>(), 0);
             }
+            if size < 4 {
+                let selection = part_of_word(size, offset % 4)?;
+                self.instruction.sources[0] = operands.constant(bank, offset & !3)?;
+                self.instruction.sources[1] = operands.number(0);
+                self.instruction.sources[2] = operands.number(selection);
+                return self.run(functions::<Map<Permute>>(), 0);
+            }
             if size != 4 {
-                return Err("a part of a constant".to_owned());
+                return Err("four words of a constant".to_owned());
             }
             self.instruction.sources[0] = operands.constant(bank, offset)?;
             return self.run(functions::<Map<Move<u32>>>(), 0);
@@ -247,5 +261,18 @@ impl Pending {
                 self.run(functions::<LoadBank>(), words)
             }
         }
+    }
+}
+
+/// Which bytes of a word and of a word of zeros (bytes 4 to 7) make a part of it, as `PRMT` chooses them: a part of 8 or 16 bits, by the
+/// field of its size, that begins at `byte`.
+fn part_of_word(size: u64, byte: u32) -> Lowered<u32> {
+    // A choice with bit 3 set is the sign of the byte, eight times.
+    match size {
+        0 => Ok(0x4440 | byte),
+        1 => Ok((8 | byte) * 0x1110 | byte),
+        2 if byte.is_multiple_of(2) => Ok(0x4400 | (byte + 1) << 4 | byte),
+        3 if byte.is_multiple_of(2) => Ok((8 | (byte + 1)) * 0x1100 | (byte + 1) << 4 | byte),
+        _ => Err("a part of two words of a constant".to_owned()),
     }
 }

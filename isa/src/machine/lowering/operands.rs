@@ -2,7 +2,9 @@
 
 use super::LaunchWord;
 use crate::interpreter::machine::signs::sign;
+use crate::interpreter::matrix::place_table;
 use crate::machine::MachineCode;
+use crate::matrix::{Generation, MatrixForm};
 use crate::operation::{FIRST_PREDICATE, FIRST_ROW, Row, SINK_PREDICATE, SINK_ROW, Source, TRUE_PREDICATE};
 use crate::program::{Dependencies, LANES};
 use crate::sass::{self, Place, Uses, Word};
@@ -21,6 +23,8 @@ const ZERO: u8 = sass::ZERO_REGISTER;
 pub(super) struct Operands {
     /// General registers.
     pub registers: u16,
+    /// The tensor cores that the code is for.
+    pub generation: Generation,
     uniform: u16,
     /// The row that reductions at barriers write to.
     pub barrier_row: u16,
@@ -35,6 +39,8 @@ pub(super) struct Operands {
     bank_3: Option<u64>,
     bank_4: Vec<u8>,
     bank_rows: BTreeMap<u32, u16>,
+    lists: BTreeMap<Vec<u16>, u16>,
+    places: BTreeMap<u32, u16>,
 }
 
 /// What a word of a bank is.
@@ -55,6 +61,7 @@ impl Operands {
         let uniform = if uses_uniform { UNIFORM_REGISTERS + 1 } else { 0 };
         Operands {
             registers,
+            generation: Generation::of(code.architecture),
             uniform,
             barrier_row: FIRST_ROW + registers + uniform,
             // The first two rows are zero: RZ, and a pair of it.
@@ -67,6 +74,8 @@ impl Operands {
             bank_3: code.bank_3.map(|(address, _)| address),
             bank_4: code.bank_4.clone(),
             bank_rows: BTreeMap::new(),
+            lists: BTreeMap::new(),
+            places: BTreeMap::new(),
         }
     }
 
@@ -185,6 +194,31 @@ impl Operands {
             first.min(usize::from(Source::CONSTANT)) as u16
         });
         Ok((first, words.len() as u32))
+    }
+
+    /// The first row of the constants that lists operands; see [`Instruction::operand_list`](crate::operation::Instruction).
+    pub fn list(&mut self, numbers: Vec<u16>) -> u16 {
+        let constants = &mut self.constants;
+        *self.lists.entry(numbers).or_insert_with_key(|numbers| {
+            let first = constants.len();
+            constants.extend(numbers.chunks(LANES).map(|part| {
+                let mut row = Row::ZERO;
+                row.0.iter_mut().zip(part).for_each(|(to, from)| *to = u32::from(*from));
+                row
+            }));
+            first.min(usize::from(Source::CONSTANT)) as u16
+        })
+    }
+
+    /// Where elements of the matrices of a form are; see [`place_table`].
+    pub fn places(&mut self, form: &MatrixForm) -> Source {
+        let constants = &mut self.constants;
+        let first = *self.places.entry(form.pack()).or_insert_with(|| {
+            let first = constants.len();
+            constants.extend(place_table(form));
+            first.min(usize::from(Source::CONSTANT)) as u16
+        });
+        Source(Source::CONSTANT | first)
     }
 
     /// The number of each lane.

@@ -125,7 +125,7 @@ const REDUCTION: &[Modifier] = &[
     SURFACE_SHAPE,
     choice(87, 3, &[".ADD", ".MIN", ".MAX", ".INC", ".DEC", ".AND", ".OR", ".XOR"]),
     EVICTION,
-    choice(73, 3, &["", ".S32", ".U64", ".F32.FTZ.RN", NO_SUCH, ".S64", ".F64.RN", NO_SUCH]),
+    Modifier::Function(reduced_type, Field::new(73, 3).mask()),
     STRONG,
     SCOPE,
     OUTSIDE,
@@ -155,6 +155,20 @@ pub(super) const ENCODINGS: &[Encoding] = &[
 
 const QUERY: Operand = at(Slot::Function(query, Field::new(62, 2).mask()));
 const QUERIED: Operand = at(Slot::Number(Field::new(72, 4)));
+
+/// What a reduction is done on. Whether texels have signs is what the surface says.
+fn reduced_type(word: Word) -> Option<&'static str> {
+    Some(match word.bits(73, 3) {
+        0 => "",
+        1 => ".S32",
+        2 => ".U64",
+        3 => ".F32.FTZ.RN",
+        5 => ".S64",
+        6 if word.bit(72) => ".F64.RN",
+        6 => ".SD32",
+        _ => return None,
+    })
+}
 
 /// What is asked of a texture.
 fn query(word: Word) -> String {

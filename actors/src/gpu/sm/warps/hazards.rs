@@ -82,7 +82,8 @@ impl Hazards {
             // The guard is read in all lanes, also in those where it is false.
             let guards = place == PREDICATE + u16::from(guard) && guard < 7;
             for other in self.outstanding.iter().filter(|other| other.place == place && !other.is_operand) {
-                let ready = if guards || is_control { other.ready_to_guard } else { other.ready };
+                let decides = guards || (is_control && place >= PREDICATE);
+                let ready = if decides { other.ready_to_guard } else { other.ready };
                 if ready > times.issue && other.lanes & lanes != 0 {
                     return Err(hazard("reads", place, ready - times.issue, other));
                 }
