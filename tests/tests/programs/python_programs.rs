@@ -31,7 +31,12 @@ fn check(
 ) {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("python").join(script);
     let mut command = Command::new(env!("CARGO_BIN_EXE_command-line-under-test"));
-    command.args(["run", "--quiet"]).args(run).arg("--").env("BALAR_PTXAS", ptxas);
+    command
+        .args(["run", "--quiet"])
+        .args(run)
+        .arg("--")
+        .env("BALAR_PTXAS", ptxas)
+        .env("XDG_CACHE_HOME", env!("CARGO_TARGET_TMPDIR"));
     command.arg(folder.join("bin/python")).args(["-B", "-W", "ignore"]).args(options).arg(script);
     command.envs(variables.iter().copied()).timeout(Duration::from_secs(240));
     let output = command.output().expect("runs");

@@ -9,14 +9,19 @@ use balar_protocol::ProcessId;
 use balar_protocol::statistics::Verification;
 use balar_tests::{built_in, described, parameters, small};
 use balar_workloads::{Descriptor, workloads};
-use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-/// Workloads whose machine code does not run, and why.
-const LEFT_OUT: &[(&str, &str)] = &[];
-
-/// Workloads that get other bytes from machine code than from PTX, and why.
-const DIFFERENT: &[(&str, &str)] = &[];
+/// Workloads that may get other bytes from machine code than from PTX, and why. Where ptxas fuses a product and a sum, which the PTX leaves
+/// to it, it rounds once: without that (`-fmad=false`), machine code and PTX give the same bytes.
+const DIFFERENT: &[(&str, &str)] = &[
+    ("alu_latency", "reads the clock"),
+    ("pointer_chase", "reads the clock"),
+    ("shared_chase", "reads the clock"),
+    ("reduction", "adds singles in the order in which blocks end"),
+    ("montecarlo", "ptxas fuses products and sums"),
+    ("fft", "ptxas fuses products and sums"),
+    ("shock", "ptxas fuses products and sums"),
+];
 
 /// Bytes that a program has got from the device, in order.
 type Received = Arc<Mutex<Vec<Vec<u8>>>>;
@@ -101,18 +106,15 @@ fn run(
 /// Runs all workloads that have machine code for a GPU.
 fn all_on(topology: &str, threads: &[usize]) {
     let (major, minor) = built_in(topology).gpus()[0].compute_capability;
-    let left_out: BTreeMap<_, _> = LEFT_OUT.iter().copied().collect();
-    let mut count = 0;
-    let mut different = Vec::new();
-    for workload in workloads().iter().filter(|workload| !left_out.contains_key(workload.name)) {
+    for workload in workloads() {
         let name = workload.name;
         assert!(workload.cubin_for(major * 10 + minor).is_some(), "{name} has no machine code for {topology}");
         let (result, received) = run(topology, workload, small(name), IsaChoice::Sass, 1);
         assert_eq!(result.isa, "sass");
         let (_, expected) = run(topology, workload, small(name), IsaChoice::Ptx, 1);
-        if received != expected {
-            different.push(name);
-        }
+        assert!(!received.is_empty(), "{name} gets nothing from the device");
+        let may_differ = DIFFERENT.iter().any(|&(other, _)| other == name);
+        assert!(may_differ || received == expected, "{name} on {topology} gets other bytes than from PTX");
         let expected = described(&result);
         for &threads in threads {
             let actual = described(&run(topology, workload, small(name), IsaChoice::Sass, threads).0);
@@ -120,11 +122,7 @@ fn all_on(topology: &str, threads: &[usize]) {
             assert!(differs.is_none(), "{name} on {topology}, {threads} threads: {differs:?}");
             assert_eq!(expected.len(), actual.len(), "{name} on {topology}, {threads} threads");
         }
-        count += 1;
     }
-    let known: Vec<&str> = DIFFERENT.iter().map(|&(name, _)| name).collect();
-    assert_eq!(different, known, "workloads on {topology} that get other bytes from machine code than from PTX");
-    assert_eq!(count + LEFT_OUT.len(), workloads().len());
 }
 
 #[test]
