@@ -5,7 +5,7 @@
 #![expect(clippy::disallowed_types, reason = "a benchmark measures real time")]
 
 use balar_actors::engine::RunOptions;
-use balar_actors::simulation::{HostSurroundings, IsaChoice, simulate_host};
+use balar_actors::simulation::{CodeChoice, HostSurroundings, simulate_host};
 use balar_actors::topology::{self, LoadOptions, PartLibrary, TopologySource};
 use balar_experiments::BuiltInWorkloads;
 use balar_host::tunnel::{Client, Control, ProgramEnd, Role, SOCKET_VARIABLE, Server, ServerOptions, SocketFolder};
@@ -76,7 +76,7 @@ fn node(name: &str, kind: &str, bytes: &str) -> Result<(), Failure> {
     };
     let begin = Instant::now();
     let result =
-        simulate_host(&topology, IsaChoice::default(), start, RunOptions { threads: 1, ..RunOptions::default() })?;
+        simulate_host(&topology, CodeChoice::default(), start, RunOptions { threads: 1, ..RunOptions::default() })?;
     let wall = begin.elapsed().as_secs_f64();
     let code = child.and_then(|child| child.join().ok());
     if code != Some(0) {

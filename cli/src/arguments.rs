@@ -265,6 +265,10 @@ pub struct SimulationOptions {
     /// Which code of a kernel to run
     #[arg(long, value_enum, default_value_t = Isa::Ptx)]
     pub isa: Isa,
+    /// The assembler (ptxas) that makes machine code of PTX where --isa auto or sass finds PTX alone [default: that of BALAR_PTXAS, the
+    /// first in PATH, or /usr/local/cuda/bin/ptxas]
+    #[arg(long, value_name = "PATH")]
+    pub ptxas: Option<PathBuf>,
     /// Machine code: end a kernel that reads a register before its producer's latency has passed
     #[arg(long)]
     pub check_hazards: bool,
@@ -296,9 +300,9 @@ pub struct SimulationOptions {
 pub enum Isa {
     /// PTX.
     Ptx,
-    /// The machine code of the GPU; an error where there is none for it.
+    /// The machine code of the GPU, assembled where there is PTX alone; an error where there is neither.
     Sass,
-    /// Machine code where there is some for the GPU, otherwise PTX.
+    /// Machine code where there is some for the GPU or PTX can be assembled, otherwise PTX.
     Auto,
 }
 
@@ -461,14 +465,15 @@ mod tests {
     #[test]
     fn every_option_of_a_run_is_read() {
         let line = "--topology t.ron --workload lud:size=256,seed=3 --set gpu.sm[*].clock=1800MHz --set cpu.a=1 \
-                    --threads 4 --isa ptx --format csv --output out --stop-at 20us --max-wall 1.5 --quiet";
+                    --threads 4 --isa auto --ptxas bin/ptxas --format csv --output out --stop-at 20us --max-wall 1.5 --quiet";
         let RunOptions { simulation: run, workload, .. } = parse(line).expect(line).run;
         assert_eq!(run.topology.as_deref(), Some("t.ron"));
         let workload = workload.expect("given");
         assert_eq!(workload.name, "lud");
         assert_eq!(workload.parameters, [("size".into(), "256".into()), ("seed".into(), "3".into())]);
         assert_eq!(run.set[0], Override { path: "gpu.sm[*].clock".into(), value: "1800MHz".into() });
-        assert_eq!((run.set.len(), run.threads, run.isa, run.format), (2, 4, Isa::Ptx, Format::Csv));
+        assert_eq!((run.set.len(), run.threads, run.isa, run.format), (2, 4, Isa::Auto, Format::Csv));
+        assert_eq!(run.ptxas.as_deref(), Some(Path::new("bin/ptxas")));
         assert_eq!(run.stop_at, Some(SimTime(20_000_000)));
         assert_eq!(run.max_wall, Some(Duration::from_millis(1500)));
         assert!(run.quiet);

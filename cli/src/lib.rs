@@ -18,6 +18,7 @@ pub mod node_facts;
 pub mod output;
 pub mod progress;
 pub mod ptx;
+mod ptxas;
 pub mod recording;
 pub mod replay;
 pub mod result;

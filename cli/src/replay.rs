@@ -7,6 +7,7 @@ use crate::interrupt::Interrupt;
 use crate::interruptible;
 use crate::node;
 use crate::progress::Progress;
+use crate::ptxas::code_choice;
 use crate::recording::Recording;
 use crate::result::RunRecord;
 use crate::simulate::{engine_options, listen, nothing_ran};
@@ -102,7 +103,8 @@ fn replay(
         let cause = header.interrupted.as_ref().map(|cause| format!(" ({cause})")).unwrap_or_default();
         say(format_args!("{} is unfinished{cause}, and is replayed as far as it goes", options.trace.display()));
     }
-    let loaded = DeviceCode { initial: code.clone(), isa: options.simulation.isa.into(), ..DeviceCode::default() };
+    let loaded =
+        DeviceCode { initial: code.clone(), choice: code_choice(&options.simulation)?, ..DeviceCode::default() };
     let mut recording = Recording::new(options.simulation.record.as_deref());
     let start = |surroundings: HostSurroundings| -> io::Result<Box<dyn Host>> {
         let window = surroundings.shared_memory;

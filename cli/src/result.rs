@@ -69,8 +69,8 @@ pub struct RunRecord {
     pub workload: String,
     /// All its parameters, defaults included.
     pub parameters: Vec<(String, String)>,
-    /// The code that ran: "ptx" or "sass".
-    pub isa: &'static str,
+    /// The code that ran: "ptx", "sass" or "mixed", with what assembled it: "sass, assembled by ptxas 12.9".
+    pub isa: String,
     /// Why it ended.
     pub ending: Ending,
     /// Simulated time at the end.
@@ -176,7 +176,7 @@ impl RunRecord {
             version: env!("CARGO_PKG_VERSION"),
             topology: &self.topology,
             workload: WorkloadEntry { name: &self.workload, parameters: Parameters(&self.parameters) },
-            isa: self.isa,
+            isa: &self.isa,
             completed: self.completed(),
             verified: self.verified(),
             ended_by: self.ending.name(),
@@ -218,7 +218,7 @@ pub struct ResultDocument<'a> {
     /// The workload.
     pub workload: WorkloadEntry<'a>,
     /// The code that ran.
-    pub isa: &'static str,
+    pub isa: &'a str,
     /// Did the simulated program reach its end?
     pub completed: bool,
     /// Is its result right? `null` where it was not checked.
@@ -420,7 +420,7 @@ pub(crate) mod tests {
             topology: "v100_node".to_owned(),
             workload: "lud".to_owned(),
             parameters: vec![("size".to_owned(), "32".to_owned()), ("mode".to_owned(), "fast".to_owned())],
-            isa: "ptx",
+            isa: "ptx".to_owned(),
             ending: Ending::Completed,
             sim_time: SimTime(3_000_000),
             wall: Duration::from_millis(250),

@@ -1,7 +1,6 @@
 //! From options to the record of a run.
 
 use crate::arguments::{Compiler, Isa, RunOptions, SimulationOptions};
-use crate::exit::ExitStatus;
 use crate::failure::Failure;
 use crate::files;
 use crate::interrupt::Interrupt;
@@ -9,11 +8,12 @@ use crate::interruptible::{self, InterruptibleHost};
 use crate::node;
 use crate::node_facts::NodeFacts;
 use crate::progress::Progress;
+use crate::ptxas::code_choice;
 use crate::recording::Recording;
 use crate::result::{Ending, RunRecord};
 use balar_actors::catalogue::UnitDefinition;
 use balar_actors::engine::{self, EngineError, LiveBoard, Outcome};
-use balar_actors::simulation::{RunResult, SimulationError};
+use balar_actors::simulation::{CodeChoice, RunResult, SimulationError};
 use balar_actors::topology::{self, Topology};
 use balar_experiments::{RequestError, SimulationRequest, simulate_wrapped};
 use balar_host::Host;
@@ -34,7 +34,8 @@ use std::time::Duration;
 #[expect(clippy::disallowed_types, reason = "how long a run took is reported, not simulated")]
 pub fn run(options: &RunOptions, kinds: &[&'static UnitDefinition]) -> Result<(RunRecord, String), Failure> {
     let common = &options.simulation;
-    check_isa(options)?;
+    let choice = code_choice(common)?;
+    check_isa(options, &choice)?;
     let topology = node::of_simulation(common, kinds)?;
     common.selection.check(&topology)?;
     // A topology may come from a pipe: until it is read, signals end the process as they do by default.
@@ -48,7 +49,7 @@ pub fn run(options: &RunOptions, kinds: &[&'static UnitDefinition]) -> Result<(R
         topology: topology.clone(),
         workload: options.workload.as_ref().map(|choice| (choice.name.clone(), choice.parameters.clone())),
         ptx,
-        isa: common.isa.into(),
+        code: choice,
         options: engine_options(common, interrupt.flag.clone(), &board),
     };
     let progress = Progress::show(&board, common.quiet);
@@ -125,7 +126,7 @@ pub fn nothing_ran(
         topology: topology.name.clone(),
         workload,
         parameters,
-        isa: "ptx",
+        isa: "ptx".to_owned(),
         ending: interrupt.ending(),
         sim_time: SimTime(0),
         wall,
@@ -135,18 +136,19 @@ pub fn nothing_ran(
     }
 }
 
-/// Rejects `--isa sass` where PTX is named.
-fn check_isa(options: &RunOptions) -> Result<(), Failure> {
+/// Rejects `--isa sass` where PTX is named and nothing assembles it.
+fn check_isa(options: &RunOptions, choice: &CodeChoice) -> Result<(), Failure> {
     let named = match (options.ptx.is_empty(), options.compiler) {
         (false, _) => "--ptx",
         (true, Some(_)) => "--compiler",
         (true, None) => return Ok(()),
     };
-    if options.simulation.isa != Isa::Sass {
+    if options.simulation.isa != Isa::Sass || choice.assembler.is_some() {
         return Ok(());
     }
-    let message = format!("--isa sass: {named} names PTX");
-    Err(Failure::sentence(ExitStatus::BadInput, message, Some("--isa ptx, or auto, runs it".to_owned())))
+    let message = format!("--isa sass: {named} names PTX, and there is no ptxas");
+    let help = "--isa ptx, or auto, runs it; --ptxas names an assembler";
+    Err(Failure::mistake(message, help))
 }
 
 /// Listens for signals, and for the end of the time that the options grant.

@@ -61,7 +61,7 @@ impl Snapshot {
         for (key, value) in &record.parameters {
             snapshot.add(run(&format!("workload.{key}")), quoted(value), "");
         }
-        snapshot.add(run("isa"), quoted(record.isa), "");
+        snapshot.add(run("isa"), quoted(&record.isa), "");
         snapshot.add(run("ended_by"), quoted(record.ending.name()), "");
         snapshot.add(run("completed"), record.completed().to_string(), "");
         snapshot.add(run("verified"), record.verified().map_or("null".to_owned(), |verified| verified.to_string()), "");

@@ -19,7 +19,8 @@ struct Called {
 
 fn command(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_balar-actors"));
-    command.args(arguments).env_remove("RUST_LOG").stdin(Stdio::null());
+    // Whether this machine has a ptxas must not matter.
+    command.args(arguments).env_remove("RUST_LOG").env("BALAR_PTXAS", "").stdin(Stdio::null());
     command
 }
 
@@ -56,6 +57,8 @@ fn mistakes_in_arguments_end_with_2_and_say_what_is_right() {
         (&["--topology", RING, "--threads", "0"], "0 is not in 1..=1024"),
         (&["--topology", RING, "--format", "yaml"], "table, json, csv"),
         (&["--topology", "v100_node", "--isa", "sass", "--compiler", "clang"], "--isa sass: --compiler names PTX"),
+        (&["--topology", "v100_node", "--isa", "auto", "--ptxas", "/nonexistent/ptxas"], "--ptxas: /nonexistent/ptxas"),
+        (&["--topology", "v100_node", "--ptxas", "/bin/true"], "nothing is assembled where PTX is asked for"),
         (&["--topology", "p100_node", "--isa", "sass"], "workload vectoradd has no machine code for sm_60"),
         (&["--topology", RING, "--set", "a.latency"], "expected PATH=VALUE"),
         (&["--topology", "v100_node", "--workload", "vectorad"], "vectoradd"),

@@ -2,7 +2,7 @@
 
 use crate::Failure;
 use crate::allocator::DeviceAllocator;
-use crate::code::IsaChoice;
+use crate::code::CodeChoice;
 use crate::code::loader::ModuleLoader;
 use crate::code::tables::{DriverTables, KernelTable, ProgramTable, SymbolTable};
 use crate::contexts::ContextFailure;
@@ -41,7 +41,7 @@ pub struct DriverSettings {
     /// Operations of a context that are not yet done beyond which a call that adds one waits.
     pub queue_depth: usize,
     /// Which code of modules is loaded.
-    pub isa: IsaChoice,
+    pub code: CodeChoice,
 }
 
 /// What the driver has moved and handed out.
@@ -95,7 +95,7 @@ pub struct Driver {
     pub(crate) programs: Arc<ProgramTable>,
     pub(crate) gpus: Vec<GpuDescription>,
     queue_depth: usize,
-    pub(crate) isa: IsaChoice,
+    pub(crate) code: CodeChoice,
     pub(crate) state: State,
     /// What is to be done and has not been taken.
     effects: Vec<Effect>,
@@ -104,7 +104,7 @@ pub struct Driver {
 impl Driver {
     /// A driver for a node on which nothing but the code of `tables` is loaded.
     pub fn new(settings: DriverSettings, tables: &DriverTables) -> Driver {
-        let DriverSettings { gpus, reservable, has_host_window, queue_depth, isa } = settings;
+        let DriverSettings { gpus, reservable, has_host_window, queue_depth, code } = settings;
         let memory = |(index, gpu): (usize, &GpuDescription)| DeviceAllocator::new(gpu_base(index), gpu.memory_bytes);
         let state = State {
             enlarged: BTreeMap::new(),
@@ -129,7 +129,7 @@ impl Driver {
             programs: Arc::clone(&tables.programs),
             gpus,
             queue_depth,
-            isa,
+            code,
             state,
             effects: Vec::new(),
         }

@@ -139,7 +139,7 @@ impl Driver {
     fn load_module(&mut self, context: ContextId, images: &[Bytes], name: &str) -> Result<CallResult, LoadError> {
         let compute_capability = self.gpus[context.gpu()].compute_capability;
         let images: Vec<&[u8]> = images.iter().map(|image| image.data().map_or(&[][..], |data| &data[..])).collect();
-        let source = ModuleSource::of_images(&images, name, compute_capability, self.isa)?;
+        let source = ModuleSource::of_images(&images, name, compute_capability, &self.code)?;
         let module = self.own(context).modules.last + 1;
         let heap_bytes = self.context(context).heap_wanted();
         let request = LoadRequest { context, compute_capability, module, source: &source, heap_bytes };

@@ -4,7 +4,7 @@ use crate::{BuiltInWorkloads, RequestError, SimulationRequest, simulate};
 use balar_actors::catalogue::UnitDefinition;
 use balar_actors::engine::{Outcome, RunOptions};
 use balar_actors::kinds;
-use balar_actors::simulation::{IsaChoice, RunResult};
+use balar_actors::simulation::{CodeChoice, RunResult};
 use balar_actors::topology::{LoadOptions, PartLibrary, TopologyErrors, TopologySource, load};
 use balar_protocol::statistics::Verification;
 
@@ -78,7 +78,7 @@ pub fn run_with(
     let named = workload.to_owned();
     let workload = Some((named.clone(), parameters));
     let result =
-        simulate(SimulationRequest { topology, workload, ptx: Vec::new(), isa: IsaChoice::default(), options })?;
+        simulate(SimulationRequest { topology, workload, ptx: Vec::new(), code: CodeChoice::default(), options })?;
     match result.program.as_ref().map(|program| &program.verification) {
         Some(Verification::Failed(why)) => Err(ExperimentError::WrongResult { workload: named, why: why.clone() }),
         _ if !result.completed() => Err(ExperimentError::NotCompleted { workload: named, why: why(&result) }),

@@ -1,7 +1,7 @@
 //! What to simulate, and why nothing was.
 
 use balar_actors::engine::RunOptions;
-use balar_actors::simulation::{IsaChoice, SimulationError};
+use balar_actors::simulation::{CodeChoice, SimulationError};
 use balar_actors::topology::Topology;
 use balar_workloads::WorkloadError;
 
@@ -14,8 +14,8 @@ pub struct SimulationRequest {
     pub workload: Option<(String, Vec<(String, String)>)>,
     /// PTX texts (name, text) to take the kernels from, linked with each other, instead of the workload's own; none where empty.
     pub ptx: Vec<(String, String)>,
-    /// Which of the workload's own code runs.
-    pub isa: IsaChoice,
+    /// Which of the workload's own code runs, and whether PTX is assembled.
+    pub code: CodeChoice,
     /// How to run it.
     pub options: RunOptions,
 }

@@ -32,7 +32,7 @@ pub fn simulate_wrapped(
     let program = descriptor.program(&parameters)?;
     let parameters: Vec<(String, String)> =
         parameters.iter().map(|(name, value)| (name.to_owned(), value.to_string())).collect();
-    let code = device_code(&request.topology, descriptor, request.ptx, request.isa)?;
+    let code = device_code(&request.topology, descriptor, request.ptx, request.code)?;
     if let (Some(board), Some(ctas)) = (&request.options.progress, program.planned_ctas()) {
         board.gauge(PLANNED_CTAS).set(ctas);
     }

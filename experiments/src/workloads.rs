@@ -1,7 +1,7 @@
 //! The built-in workloads: which one a request means, and its code for each GPU.
 
 use crate::{RequestError, SimulationRequest};
-use balar_actors::simulation::{DeviceCode, InitialCode, IsaChoice};
+use balar_actors::simulation::{CodeChoice, DeviceCode, InitialCode, IsaChoice};
 use balar_actors::topology::{Topology, WorkloadCatalogue};
 use balar_workloads::{Descriptor, Parameters};
 use std::os::fd::OwnedFd;
@@ -56,18 +56,19 @@ pub(crate) fn device_code(
     topology: &Topology,
     descriptor: &'static Descriptor,
     ptx: Vec<(String, String)>,
-    isa: IsaChoice,
+    choice: CodeChoice,
 ) -> Result<DeviceCode, RequestError> {
     let gpus = topology.gpus();
     if !ptx.is_empty() {
-        return Ok(DeviceCode { initial: vec![ptx; gpus.len()], cubins: Vec::new(), isa });
+        return Ok(DeviceCode { initial: vec![ptx; gpus.len()], cubins: Vec::new(), choice });
     }
-    let mut code = DeviceCode { isa, ..DeviceCode::default() };
+    let mut code = DeviceCode { choice, ..DeviceCode::default() };
     for gpu in gpus {
         let (major, minor) = gpu.compute_capability;
         let capability = major * 10 + minor;
-        let cubin = descriptor.cubin_for(capability).filter(|_| isa != IsaChoice::Ptx);
-        if isa == IsaChoice::Sass && cubin.is_none() {
+        let cubin = descriptor.cubin_for(capability).filter(|_| code.choice.isa != IsaChoice::Ptx);
+        let is_assembled = code.choice.assembler_for(gpu.compute_capability).is_some();
+        if code.choice.isa == IsaChoice::Sass && cubin.is_none() && !is_assembled {
             return Err(RequestError::NoMachineCode { workload: descriptor.name, gpu: gpu.part, major, minor });
         }
         code.cubins.push(cubin.map(|cubin| (cubin.file.to_owned(), cubin.bytes.into())));

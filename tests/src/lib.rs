@@ -4,7 +4,7 @@ pub mod steps;
 
 use balar_actors::engine::RunOptions;
 use balar_actors::kinds::UNITS;
-use balar_actors::simulation::{IsaChoice, RunResult};
+use balar_actors::simulation::{CodeChoice, RunResult};
 use balar_actors::topology::{self, LoadOptions, Override, PartLibrary, Topology, TopologySource};
 use balar_experiments::{BuiltInWorkloads, SimulationRequest, simulate};
 use balar_workloads::Descriptor;
@@ -71,7 +71,7 @@ pub fn run(topology: &str, workload: &str, parameters: Vec<(String, String)>, op
         topology: built_in(topology),
         workload,
         ptx: Vec::new(),
-        isa: IsaChoice::default(),
+        code: CodeChoice::default(),
         options,
     };
     simulate(request).unwrap_or_else(|error| panic!("{topology}: {error}"))

@@ -22,7 +22,7 @@ use crate::catalogue::{
 };
 use crate::engine::{Inbox, NextWake, Outbox, Unit, Window};
 use crate::memory::{Bounds, DeviceMemory, Printed, Writer};
-use balar_driver::code::IsaChoice;
+use balar_driver::code::CodeChoice;
 use balar_driver::code::tables::DriverTables;
 use balar_driver::{Delivery, Driver, DriverSettings, Effect};
 use balar_host::{Host, ThreadId};
@@ -178,7 +178,7 @@ pub struct Start {
     /// What is loaded before the run.
     pub tables: DriverTables,
     /// Which code of modules is loaded during it.
-    pub isa: IsaChoice,
+    pub code: CodeChoice,
 }
 
 /// What the host CPU knows of its node.
@@ -246,14 +246,14 @@ impl HostCpu {
         node: &NodeView,
         start: Start,
     ) -> HostCpu {
-        let Start { host, tables, isa } = start;
+        let Start { host, tables, code } = start;
         let has_host_window = node.memory.shared_file().is_some();
         let settings = DriverSettings {
             gpus: node.gpus.to_vec(),
             reservable: (0..gpus.len()).map(|gpu| node.memory.reservable(gpu)).collect(),
             has_host_window,
             queue_depth: parameters.queue_depth as usize,
-            isa,
+            code,
         };
         HostCpu {
             clock: Clock::new(parameters.clock),

@@ -7,7 +7,7 @@ use crate::catalogue::{GpuDescription, ParameterSet, SmCapability, SmResources};
 use crate::engine::Bench;
 use crate::engine::EpochHook;
 use crate::memory::DeviceMemory;
-use balar_driver::code::IsaChoice;
+use balar_driver::code::CodeChoice;
 use balar_driver::code::tables::{DriverTables, KernelInfo};
 use balar_host::call::{Function, Launch};
 use balar_host::{Call, CallResult, Host, Measurement, Next, Request, ThreadId, Verification};
@@ -272,7 +272,7 @@ impl Play {
         let ports: Vec<_> = (0..gpus as u16).map(|gpu| (PortId(2 * gpu), PortId(2 * gpu + 1))).collect();
         let descriptions: Vec<_> = (0..gpus).map(gpu).collect();
         let node = NodeView { gpus: &descriptions, memory: &memory, unit: 0 };
-        let start = Start { host: Some(Box::new(program)), tables, isa: IsaChoice::default() };
+        let start = Start { host: Some(Box::new(program)), tables, code: CodeChoice::default() };
         let unit = HostCpu::new(&parameters, &ports, None, &node, start);
         let bench = Bench::new(&vec![SimTime(WIRE); 2 * gpus]);
         Play {

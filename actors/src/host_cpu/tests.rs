@@ -7,7 +7,7 @@ use crate::engine::Bench;
 use crate::engine::LiveBoard;
 use crate::lines::LineRange;
 use crate::memory::DeviceMemory;
-use balar_driver::code::IsaChoice;
+use balar_driver::code::CodeChoice;
 use balar_driver::code::tables::{DriverTables, KernelInfo};
 use balar_host::call::{Function, Launch};
 use balar_host::{Call, CallFailure, CallResult, CudaError, HostProgram, Measurement, SingleThread, Verification};
@@ -109,7 +109,7 @@ fn host(steps: Vec<Step>, extra: &str, memory: bool) -> (HostCpu, Bench, Arc<Mut
     let driver = Start {
         host: Some(Box::new(SingleThread::new(Box::new(program)))),
         tables: DriverTables::default(),
-        isa: IsaChoice::default(),
+        code: CodeChoice::default(),
     };
     let resources = Resources { registers_per_thread: 32, ..Resources::default() };
     let kernel = KernelInfo { name: "k".into(), resources, parameter_bytes: 8, ..KernelInfo::default() };

@@ -6,7 +6,7 @@ mod figures;
 mod node;
 mod result;
 
-pub use balar_driver::code::{IsaChoice, NamedCubin};
+pub use balar_driver::code::{Assembled, Assembler, AssemblyError, CodeChoice, IsaChoice, NamedCubin, NamedText};
 pub use description::describe;
 pub use error::SimulationError;
 pub use node::check_units;
@@ -16,7 +16,8 @@ use crate::catalogue::Surroundings;
 use crate::engine::{self, EpochHook, Epochs, HandOver, RunOptions, RunReport, UnitEntry};
 use crate::host_cpu::Start;
 use crate::topology::{self, Topology};
-use balar_driver::code::{ModuleSource, NamedText};
+use balar_driver::code::ModuleSource;
+use balar_driver::code::loader::LoadError;
 use balar_host::{Host, HostProgram, NodeDescription, SingleThread};
 use balar_protocol::statistics::KernelRecord;
 use node::Node;
@@ -35,19 +36,19 @@ pub struct DeviceCode {
     pub initial: InitialCode,
     /// For each GPU a cubin (file name, bytes) that is loaded instead, where there is one.
     pub cubins: Vec<Option<NamedCubin>>,
-    /// Which code is loaded of the modules that programs bring.
-    pub isa: IsaChoice,
+    /// Which code is loaded of the modules that programs bring, and whether the PTX that is loaded from the start is assembled.
+    pub choice: CodeChoice,
 }
 
 impl DeviceCode {
     /// What is loaded for a GPU from the start, if anything.
-    fn of_gpu(&self, gpu: usize) -> Option<ModuleSource> {
+    fn of_gpu(&self, gpu: usize, compute_capability: (u32, u32)) -> Result<Option<ModuleSource>, LoadError> {
         if let Some(Some(cubin)) = self.cubins.get(gpu) {
-            return Some(ModuleSource::Machine(vec![cubin.clone()]));
+            return Ok(Some(ModuleSource::machine(vec![cubin.clone()])));
         }
-        let texts = self.initial.get(gpu).filter(|texts| !texts.is_empty())?;
+        let Some(texts) = self.initial.get(gpu).filter(|texts| !texts.is_empty()) else { return Ok(None) };
         let named = |(name, text): &(String, String)| -> NamedText { (name.clone(), text.as_str().into()) };
-        Some(ModuleSource::Ptx(texts.iter().map(named).collect()))
+        self.choice.of_texts(texts.iter().map(named).collect(), compute_capability).map(Some)
     }
 }
 
@@ -81,7 +82,7 @@ pub struct HostSurroundings {
 }
 
 /// Runs a host that `start` makes once there is a node, with nothing loaded, to its end. Of the modules that it brings, it runs the code
-/// that `isa` says.
+/// that `choice` says.
 ///
 /// # Errors
 ///
@@ -89,11 +90,11 @@ pub struct HostSurroundings {
 /// an error.
 pub fn simulate_host(
     topology: &Topology,
-    isa: IsaChoice,
+    choice: CodeChoice,
     start: impl FnOnce(HostSurroundings) -> std::io::Result<Box<dyn Host>>,
     options: RunOptions,
 ) -> Result<RunResult, SimulationError> {
-    simulate_host_with_code(topology, &DeviceCode { isa, ..DeviceCode::default() }, start, options)
+    simulate_host_with_code(topology, &DeviceCode { choice, ..DeviceCode::default() }, start, options)
 }
 
 /// As [`simulate_host`], with code that is loaded from the start.
@@ -112,14 +113,16 @@ pub fn simulate_host_with_code(
     let _span = info_span!("simulation", topology = topology.name).entered();
     let mut node = Node::of(topology)?;
     for gpu in 0..node.gpus.len() {
-        let Some(source) = code.of_gpu(gpu) else { continue };
+        let source = code.of_gpu(gpu, node.gpus[gpu].compute_capability);
+        let failed = |error| SimulationError::Load { gpu: node.gpus[gpu].part.clone(), error };
+        let Some(source) = source.map_err(failed)? else { continue };
         info_span!("load", gpu = node.gpus[gpu].part).in_scope(|| node.load_module(gpu, &source))?;
         debug!(gpu = node.gpus[gpu].part, parts = source.names(), "code is loaded");
     }
     let shared_memory = node.memory.shared_file().cloned();
     let surroundings = HostSurroundings { description: describe(topology), shared_memory };
     let host = start(surroundings).map_err(SimulationError::Host)?;
-    let mut result = run(topology, node, host, code.isa, options)?;
+    let mut result = run(topology, node, host, code.choice.clone(), options)?;
     result.wall = begin.elapsed();
     Ok(result)
 }
@@ -129,7 +132,7 @@ fn run(
     topology: &Topology,
     node: Node,
     host: Box<dyn Host>,
-    isa: IsaChoice,
+    code: CodeChoice,
     options: RunOptions,
 ) -> Result<RunResult, SimulationError> {
     let Node { gpus, memory, tables } = node;
@@ -138,7 +141,7 @@ fn run(
     let board = options.progress.clone().unwrap_or_default();
     let epochs = Epochs::new(memory.epoch(), Arc::clone(&memory) as Arc<dyn EpochHook>);
     let surroundings = Surroundings::new(gpus, Some(memory), board);
-    surroundings.give(Start { host: Some(host), tables, isa });
+    surroundings.give(Start { host: Some(host), tables, code });
     let built = info_span!("build").in_scope(|| topology::build(topology, &surroundings)).map_err(Box::new)?;
     debug!(units = built.len(), wires = topology.wires.len(), "the units are built");
     let mut units = Vec::with_capacity(built.len());

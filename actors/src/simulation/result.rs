@@ -15,7 +15,7 @@ pub struct RunResult {
     /// Its parameters, defaults included.
     pub parameters: Vec<(String, String)>,
     /// Which code ran.
-    pub isa: &'static str,
+    pub isa: String,
     /// How the run ended.
     pub outcome: Outcome,
     /// How the simulated program ended; `None` where the run ended before.

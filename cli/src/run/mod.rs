@@ -23,12 +23,13 @@ use crate::failure::{BUG, Failure, UNIT_BROKEN, say};
 use crate::node;
 use crate::output::{self, folder};
 use crate::progress::Progress;
+use crate::ptxas::code_choice;
 use crate::recording::Recording;
 use crate::result::{Ending, RunRecord};
 use crate::simulate::engine_options;
 use balar_actors::catalogue::UnitDefinition;
 use balar_actors::engine::LiveBoard;
-use balar_actors::simulation::{HostSurroundings, InitialCode, RunResult, SimulationError, simulate_host};
+use balar_actors::simulation::{CodeChoice, HostSurroundings, InitialCode, RunResult, SimulationError, simulate_host};
 use balar_actors::topology::{self, Topology};
 use balar_cudart::stub_library;
 use balar_host::Host;
@@ -65,10 +66,11 @@ pub fn run(options: &ProgramOptions, kinds: &[&'static UnitDefinition]) -> Resul
     if let Some(path) = &common.output {
         folder::prepare(path).map_err(Failure::input)?;
     }
+    let choice = code_choice(common)?;
     let surroundings = Surroundings::prepare(common)?;
     let mut command = Command::new(&executable.path);
     command.arg0(program).args(arguments).envs(environment(&executable, &surroundings.place));
-    let (result, end) = simulate(options, &topology, &surroundings, command);
+    let (result, end) = simulate(options, choice, &topology, &surroundings, command);
     let mut record = RunRecord::of(result.map_err(Failure::from)?, &topology);
     record.workload = program_name(program);
     record.parameters = parameters(arguments);
@@ -104,6 +106,7 @@ impl Surroundings {
 /// Simulates the node while the program runs, and ensures that the program has ended. Returns how, if it ended by itself.
 fn simulate(
     options: &ProgramOptions,
+    choice: CodeChoice,
     topology: &Topology,
     surroundings: &Surroundings,
     command: Command,
@@ -132,7 +135,7 @@ fn simulate(
     };
     let engine_options = engine_options(common, signals.interrupt.clone(), &board);
     let progress = Progress::show(&board, common.quiet || !options.progress);
-    let result = simulate_host(topology, common.isa.into(), start, engine_options);
+    let result = simulate_host(topology, choice, start, engine_options);
     drop(progress);
     let end = child.and_then(ProgramChild::finish);
     recording.report();

@@ -81,6 +81,8 @@ pub struct CodeCache {
     allocated: Mutex<BTreeMap<(ContextId, u32), Vec<u64>>>,
     /// Whether PTX was loaded, and machine code.
     has_loaded: [AtomicBool; 2],
+    /// What made machine code of PTX, where something did.
+    assembler: OnceLock<Arc<str>>,
 }
 
 impl CodeCache {
@@ -101,16 +103,22 @@ impl CodeCache {
 
     /// Notes that a module was loaded.
     pub(crate) fn note_loaded(&self, source: &ModuleSource) {
-        self.has_loaded[usize::from(matches!(source, ModuleSource::Machine(_)))].store(true, Ordering::Relaxed);
+        let is_machine = matches!(source, ModuleSource::Machine { .. });
+        self.has_loaded[usize::from(is_machine)].store(true, Ordering::Relaxed);
+        if let ModuleSource::Machine { origin: Some(origin), .. } = source {
+            self.assembler.get_or_init(|| Arc::clone(&origin.assembler));
+        }
     }
 
-    /// Which code was loaded since the beginning: "ptx", also where there was none, "sass", or "mixed".
-    pub fn isa(&self) -> &'static str {
-        match self.has_loaded.each_ref().map(|loaded| loaded.load(Ordering::Relaxed)) {
+    /// Which code was loaded since the beginning: "ptx", also where there was none, "sass", or "mixed". What made machine code of PTX is
+    /// named behind it: "sass, assembled by ptxas 12.9".
+    pub fn isa(&self) -> String {
+        let isa = match self.has_loaded.each_ref().map(|loaded| loaded.load(Ordering::Relaxed)) {
             [_, false] => "ptx",
             [false, true] => "sass",
             [true, true] => "mixed",
-        }
+        };
+        self.assembler.get().map_or_else(|| isa.to_owned(), |assembler| format!("{isa}, assembled by {assembler}"))
     }
 
     /// Modules that are kept.

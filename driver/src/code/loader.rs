@@ -1,5 +1,6 @@
 //! Loading code: before the run that of a built-in workload, during it whatever programs load.
 
+use super::assembler::AssemblyError;
 use super::cache::{CodeCache, ModuleKernel};
 use super::module::{CodeModule, ModuleSource};
 use super::tables::{DriverTables, KernelSource, KernelTable, ProgramTable, Symbol, SymbolTable};
@@ -84,6 +85,22 @@ pub enum LoadError {
         /// What is wrong with them.
         error: MachineError,
     },
+    /// Machine code is asked for, and nothing makes any of the PTX texts.
+    #[error("{name}: {found}; there is no assembler (ptxas) for the PTX")]
+    NoAssembler {
+        /// The code.
+        name: String,
+        /// What there is instead of machine code.
+        found: String,
+    },
+    /// Machine code is asked for, and the assembler does not make any of the PTX texts.
+    #[error("{name}: {error}")]
+    Assembly {
+        /// The texts.
+        name: String,
+        /// Why.
+        error: AssemblyError,
+    },
     /// The PTX texts are for a later generation of GPUs.
     #[error("cudaErrorNoKernelImageForDevice: {0}")]
     Target(Box<PtxErrors>),
@@ -108,8 +125,10 @@ impl LoadError {
             }
             LoadError::Machine { error: MachineError::Architecture(_), .. } => CudaError::NoKernelImageForDevice,
             LoadError::Image { .. } | LoadError::Machine { .. } => CudaError::InvalidKernelImage,
-            LoadError::Ptx(_) => CudaError::InvalidPtx,
-            LoadError::Target(_) => CudaError::NoKernelImageForDevice,
+            LoadError::Ptx(_) | LoadError::Assembly { error: AssemblyError::Refused(_), .. } => CudaError::InvalidPtx,
+            LoadError::Target(_) | LoadError::NoAssembler { .. } | LoadError::Assembly { .. } => {
+                CudaError::NoKernelImageForDevice
+            }
             LoadError::Memory { .. } => CudaError::MemoryAllocation,
         }
     }
@@ -207,6 +226,7 @@ impl ModuleLoader {
         let constant_bytes = u32::try_from(constant_bytes).unwrap_or(u32::MAX);
         for (number, (name, slots)) in module.kernels().into_iter().enumerate() {
             let (ptx_version, binary_version) = module.versions(&name, request.compute_capability);
+            let ptx_version = request.source.target().unwrap_or(ptx_version);
             let kernel = KernelSource {
                 kernel: ModuleKernel {
                     module: Arc::clone(&cached),
@@ -527,7 +547,7 @@ mod tests {
     const REFERENCES: &[u8] = include_bytes!("../../../isa/tests/cubins/references.sm_70.cubin");
 
     fn machine(image: &[u8]) -> ModuleSource {
-        ModuleSource::Machine(vec![("test.cubin".to_owned(), image.into())])
+        ModuleSource::machine(vec![("test.cubin".to_owned(), image.into())])
     }
 
     #[test]

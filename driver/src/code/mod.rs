@@ -1,9 +1,11 @@
 //! Code that programs run: what is loaded, and how it gets there.
 
+mod assembler;
 mod cache;
 pub mod loader;
 mod module;
 pub mod tables;
 
+pub use assembler::{Assembled, Assembler, AssemblyError, CodeChoice};
 pub use cache::CodeCache;
-pub use module::{IsaChoice, ModuleSource, NamedCubin, NamedText};
+pub use module::{IsaChoice, ModuleSource, NamedCubin, NamedText, PtxOrigin};

@@ -1,5 +1,6 @@
 //! Code as programs bring it, and as modules: PTX or machine code.
 
+use super::assembler::CodeChoice;
 use super::loader::LoadError;
 use balar_isa::fatbin::{self, CubinImage, ImageError};
 use balar_isa::machine::{MachineError, MachineModule, PlacedVariable, Placement};
@@ -16,12 +17,13 @@ pub type NamedCubin = (String, Arc<[u8]>);
 /// Which code of a module is loaded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum IsaChoice {
-    /// Machine code where each of the module's images has some that the GPU runs and that is linked, otherwise PTX.
+    /// Machine code where each of the module's images has some that the GPU runs and that is linked, or where its PTX can be assembled;
+    /// otherwise PTX.
     Auto,
     /// PTX alone.
     #[default]
     Ptx,
-    /// Machine code alone.
+    /// Machine code alone, assembled where there is PTX alone.
     Sass,
 }
 
@@ -30,8 +32,22 @@ pub enum IsaChoice {
 pub enum ModuleSource {
     /// PTX texts, which are linked with each other.
     Ptx(Vec<NamedText>),
-    /// Cubins, each of them linked.
-    Machine(Vec<NamedCubin>),
+    /// Machine code.
+    Machine {
+        /// Cubins, each of them linked.
+        cubins: Vec<NamedCubin>,
+        /// Where they come from, where the program has brought PTX.
+        origin: Option<PtxOrigin>,
+    },
+}
+
+/// Where machine code comes from that a program has brought as PTX.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PtxOrigin {
+    /// What has assembled it: "ptxas 12.9".
+    pub assembler: Arc<str>,
+    /// The architecture that the PTX is for.
+    pub target: u32,
 }
 
 impl ModuleSource {
@@ -44,30 +60,46 @@ impl ModuleSource {
         images: &[&[u8]],
         name: &str,
         compute_capability: (u32, u32),
-        isa: IsaChoice,
+        choice: &CodeChoice,
     ) -> Result<ModuleSource, LoadError> {
-        match isa {
-            IsaChoice::Ptx => texts(images, name, compute_capability),
-            IsaChoice::Sass => cubins(images, name, compute_capability),
-            IsaChoice::Auto => {
-                let found = cubins(images, name, compute_capability);
-                if found.as_ref().is_ok_and(ModuleSource::is_linked) {
-                    return found;
+        if choice.isa == IsaChoice::Ptx {
+            return texts(images, name, compute_capability).map(ModuleSource::Ptx);
+        }
+        let found = cubins(images, name, compute_capability);
+        if found.as_ref().is_ok_and(|cubins| cubins.iter().all(is_linked)) {
+            return found.map(ModuleSource::machine);
+        }
+        if choice.isa == IsaChoice::Sass && choice.assembler_for(compute_capability).is_none() {
+            return match found {
+                Err(LoadError::Image { name, error: error @ ImageError::NoMachineCode { .. } })
+                    if texts(images, &name, compute_capability).is_ok() =>
+                {
+                    Err(LoadError::NoAssembler { name, found: error.to_string() })
                 }
-                match texts(images, name, compute_capability) {
-                    // There is nothing but code that has not been linked, and what is wrong with it is told as it is loaded.
-                    Err(LoadError::Image { error: ImageError::NoCode { .. }, .. }) if found.is_ok() => found,
-                    texts => texts,
-                }
+                found => found.map(ModuleSource::machine),
+            };
+        }
+        match texts(images, name, compute_capability) {
+            Ok(texts) => choice.of_texts(texts, compute_capability),
+            // There is nothing but code that has not been linked, and what is wrong with it is told as it is loaded.
+            Err(LoadError::Image { error: ImageError::NoCode { .. }, .. }) if found.is_ok() => {
+                found.map(ModuleSource::machine)
             }
+            Err(error) if choice.isa == IsaChoice::Auto => Err(error),
+            Err(error) => Err(found.err().unwrap_or(error)),
         }
     }
 
-    /// Whether none of it is to be linked with other code.
-    fn is_linked(&self) -> bool {
+    /// Cubins that a program has brought.
+    pub fn machine(cubins: Vec<NamedCubin>) -> ModuleSource {
+        ModuleSource::Machine { cubins, origin: None }
+    }
+
+    /// The architecture that its PTX is for, of machine code that was assembled.
+    pub(crate) fn target(&self) -> Option<u32> {
         match self {
-            ModuleSource::Ptx(_) => true,
-            ModuleSource::Machine(cubins) => cubins.iter().all(is_linked),
+            ModuleSource::Machine { origin, .. } => origin.as_ref().map(|origin| origin.target),
+            ModuleSource::Ptx(_) => None,
         }
     }
 
@@ -75,7 +107,7 @@ impl ModuleSource {
     pub fn names(&self) -> String {
         let names: Vec<&str> = match self {
             ModuleSource::Ptx(texts) => texts.iter().map(|(name, _)| name.as_str()).collect(),
-            ModuleSource::Machine(cubins) => cubins.iter().map(|(name, _)| name.as_str()).collect(),
+            ModuleSource::Machine { cubins, .. } => cubins.iter().map(|(name, _)| name.as_str()).collect(),
         };
         names.join(", ")
     }
@@ -95,7 +127,7 @@ fn part_name(name: &str, number: usize, extension: &str) -> String {
 }
 
 /// The PTX texts of images.
-fn texts(images: &[&[u8]], name: &str, compute_capability: (u32, u32)) -> Result<ModuleSource, LoadError> {
+fn texts(images: &[&[u8]], name: &str, compute_capability: (u32, u32)) -> Result<Vec<NamedText>, LoadError> {
     let mut texts: Vec<NamedText> = Vec::new();
     for image in images {
         let found = fatbin::texts(image, compute_capability);
@@ -108,11 +140,11 @@ fn texts(images: &[&[u8]], name: &str, compute_capability: (u32, u32)) -> Result
             texts.push((own, text.text.into()));
         }
     }
-    Ok(ModuleSource::Ptx(texts))
+    Ok(texts)
 }
 
 /// The cubins of images.
-fn cubins(images: &[&[u8]], name: &str, compute_capability: (u32, u32)) -> Result<ModuleSource, LoadError> {
+fn cubins(images: &[&[u8]], name: &str, compute_capability: (u32, u32)) -> Result<Vec<NamedCubin>, LoadError> {
     let mut cubins: Vec<NamedCubin> = Vec::new();
     for image in images {
         let found = fatbin::cubins(image, compute_capability);
@@ -127,7 +159,7 @@ fn cubins(images: &[&[u8]], name: &str, compute_capability: (u32, u32)) -> Resul
         // Pieces are there beside what the linker made of them.
         cubins.retain(is_linked);
     }
-    Ok(ModuleSource::Machine(cubins))
+    Ok(cubins)
 }
 
 /// Code that was read. Its placements get addresses before its kernels are decoded.
@@ -147,7 +179,7 @@ impl CodeModule {
                 let module = trees.and_then(PtxModule::link).map_err(Box::new)?;
                 Ok(CodeModule::Ptx(module))
             }
-            ModuleSource::Machine(cubins) => {
+            ModuleSource::Machine { cubins, .. } => {
                 let module = MachineModule::read(cubins.iter().map(|(_, bytes)| Arc::clone(bytes)));
                 let module = module.map_err(|error| LoadError::Machine { name: source.names(), error })?;
                 Ok(CodeModule::Machine(module))
@@ -307,7 +339,7 @@ mod tests {
 
     /// The names of the parts that are chosen for a GPU, or why there are none.
     fn chosen(images: &[&[u8]], capability: (u32, u32), isa: IsaChoice) -> Result<String, String> {
-        let source = ModuleSource::of_images(images, "app", capability, isa);
+        let source = ModuleSource::of_images(images, "app", capability, &isa.into());
         source.map(|source| source.names()).map_err(|error| error.to_string())
     }
 
@@ -315,14 +347,17 @@ mod tests {
     fn images_are_named_and_refused_as_cuda_does() {
         assert_eq!(chosen(&[PTX, PTX], (7, 0), IsaChoice::Ptx).as_deref(), Ok("app.ptx, app.1.ptx"));
         assert_eq!(chosen(&[SM_70, SM_75], (7, 5), IsaChoice::Sass).as_deref(), Ok("app.cubin, app.1.cubin"));
-        let refused = |image: &[u8], isa| ModuleSource::of_images(&[image], "app", (7, 0), isa).expect_err("no code");
+        let refused = |image: &[u8], isa: IsaChoice| {
+            ModuleSource::of_images(&[image], "app", (7, 0), &isa.into()).expect_err("no code")
+        };
         let error = refused(SM_75, IsaChoice::Ptx);
         assert_eq!(error.cuda_error(), CudaError::NoKernelImageForDevice);
         assert!(error.to_string().starts_with("app: cudaErrorNoKernelImageForDevice: no PTX in the image"), "{error}");
         let error = refused(&container(&[PTX, SM_75]), IsaChoice::Sass);
         assert_eq!(error.cuda_error(), CudaError::NoKernelImageForDevice);
         let found = "no machine code for sm_70 in the image, which has PTX for compute_70, machine code for sm_75";
-        assert!(error.to_string().ends_with(found), "{error}");
+        assert!(error.to_string().contains(found), "{error}");
+        assert!(error.to_string().ends_with("; there is no assembler (ptxas) for the PTX"), "{error}");
         let error = refused(b"\xff", IsaChoice::Auto);
         assert_eq!(error.cuda_error(), CudaError::InvalidKernelImage);
     }

@@ -1,6 +1,6 @@
 //! A program, and GPUs that the test plays: calls take no time, kernels and copies a fixed one, and everything happens in order.
 
-use crate::code::IsaChoice;
+use crate::code::CodeChoice;
 use crate::code::tables::{DriverTables, KernelInfo};
 use crate::test_support::gpu_description;
 use crate::{Caller, Delivery, Driver, DriverSettings, Effect, MemoryChange, Outcome, Then, Wait};
@@ -194,7 +194,7 @@ impl Play {
             reservable: (0..gpus).map(reservable).collect(),
             has_host_window: true,
             queue_depth: QUEUE_DEPTH,
-            isa: IsaChoice::default(),
+            code: CodeChoice::default(),
         };
         Play {
             driver: Driver::new(settings, &tables),

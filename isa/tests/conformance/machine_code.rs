@@ -196,6 +196,20 @@ fn matrix_products_of_whole_warps() {
     compare(source!("wmma_integers"), 75, code!("wmma_integers", 75), 3);
 }
 
+/// Behind the address, which is zero, come parameters of one and two bytes.
+#[test]
+fn parts_of_words_in_constant_banks() {
+    let setting = |_: &str, round| {
+        let mut random = Random::new(round);
+        // In every other round, bytes of which half are zero.
+        let mask = if round % 2 == 0 { 0xff } else { 1 };
+        let bytes = (0..2).flat_map(|_| random.next().to_le_bytes().map(|byte| byte & mask));
+        Setting { parameters: [0; 8].into_iter().chain(bytes).collect(), memory: memory(round), images: Vec::new() }
+    };
+    compare_in(source!("parts_of_words"), 70, code!("parts_of_words", 70), 20, setting);
+    compare_in(source!("parts_of_words"), 75, code!("parts_of_words", 75), 20, setting);
+}
+
 const HANDLE: u32 = 0x1234;
 
 /// An image for a kernel, whose name says its shape, and coordinates in and around it.

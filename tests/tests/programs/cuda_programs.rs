@@ -122,6 +122,20 @@ const VARIANTS: &[(&str, Compiler, &[&str])] = &[
     ("textures_surfaces", Compiler::Clang12, &["-O0"]),
 ];
 
+/// What is not run as machine code, with any compiler, and why.
+const NOT_AS_MACHINE_CODE: &[(&str, &str)] =
+    &[("many_threads", "launches no kernel"), ("pageable_queue", "launches no kernel")];
+
+/// Programs of nvcc that also run from their PTX alone, assembled for the V100, and what they try of that.
+const ASSEMBLED: &[(&str, &str)] = &[
+    ("vectoradd", "a fatbin's PTX for compute_75"),
+    ("symbols", "variables of all kinds"),
+    ("textures_surfaces", "texture and surface instructions"),
+    ("cub_algorithms", "a program that asks which architecture its PTX is for"),
+    ("driver_api", "cuModuleLoadData, cuLinkAddData, and PTX with mistakes"),
+    ("nvrtc", "PTX that is made at run time"),
+];
+
 /// How long a program may take to build or to run before something must be wrong with it.
 const LIMIT: Duration = Duration::from_secs(240);
 
@@ -145,7 +159,8 @@ fn programs_of_clang_with_cuda_11_run() {
 
 #[test]
 fn what_is_left_out_or_varied_exists() {
-    let names: Vec<_> = LEFT_OUT.iter().map(|row| row.0).chain(VARIANTS.iter().map(|row| row.0)).collect();
+    let excepted = NOT_AS_MACHINE_CODE.iter().chain(ASSEMBLED).map(|row| row.0);
+    let names = LEFT_OUT.iter().map(|row| row.0).chain(VARIANTS.iter().map(|row| row.0)).chain(excepted);
     for name in names {
         assert!(PROGRAMS.iter().any(|program| program.name == name), "no program {name}");
     }
@@ -182,7 +197,8 @@ fn build_and_run(compiler: Compiler) {
                     let outcome = toolchain.build(compiler, program.name, options, LIMIT).and_then(|executable| {
                         run(program, &executable, "v100_node", program.stdout)?;
                         let stdout = program.stdout_on_two.unwrap_or(program.stdout);
-                        run(program, &executable, "two_v100_node", stdout)
+                        run(program, &executable, "two_v100_node", stdout)?;
+                        run_as_machine_code(program, &executable, compiler, &toolchain.ptxas())
                     });
                     if let Err(text) = outcome {
                         let failure = format!("{} {options:?}: {text}", program.name);
@@ -197,13 +213,41 @@ fn build_and_run(compiler: Compiler) {
     println!("{} programs ran", jobs.len());
 }
 
+/// Runs a program as the machine code that its compiler made; what it has as PTX alone is assembled.
+fn run_as_machine_code(program: &Program, executable: &Path, compiler: Compiler, ptxas: &Path) -> Result<(), String> {
+    if NOT_AS_MACHINE_CODE.iter().any(|row| row.0 == program.name) {
+        return Ok(());
+    }
+    let run_on = |topology| {
+        let options = ["--topology".as_ref(), topology, "--isa".as_ref(), "sass".as_ref(), "--ptxas".as_ref(), ptxas];
+        run_with(program, executable, &options, program.stdout)
+    };
+    match compiler {
+        Compiler::Nvcc13 => {
+            run_on(Path::new("t4_node"))?;
+            let is_assembled = ASSEMBLED.iter().any(|row| row.0 == program.name);
+            if is_assembled { run_on(Path::new("v100_node")) } else { Ok(()) }
+        }
+        Compiler::Clang12 => run_on(Path::new("v100_node")),
+        // Its machine code is that of the same sources, by an older ptxas.
+        Compiler::Clang11 => Ok(()),
+    }
+}
+
 /// Runs a program on a simulated node; says what is not as it should be.
 fn run(program: &Program, executable: &Path, topology: &str, expected: &str) -> Result<(), String> {
+    run_with(program, executable, &["--topology".as_ref(), topology.as_ref()], expected)
+}
+
+fn run_with(program: &Program, executable: &Path, options: &[&Path], expected: &str) -> Result<(), String> {
     let output = assert_cmd::Command::new(env!("CARGO_BIN_EXE_command-line-under-test"))
-        .args(["run", "--quiet", "--topology", topology, "--"])
+        .args(["run", "--quiet"])
+        .args(options)
+        .arg("--")
         .arg(executable)
         .args(program.arguments)
         .env("KERNEL_ARGUMENTS_TEST", "of the caller")
+        .env("XDG_CACHE_HOME", env!("CARGO_TARGET_TMPDIR"))
         .timeout(LIMIT)
         .output()
         .map_err(|error| error.to_string())?;
@@ -225,5 +269,5 @@ fn run(program: &Program, executable: &Path, topology: &str, expected: &str) -> 
     if wrong.is_empty() {
         return Ok(());
     }
-    Err(format!("on {topology}: {}\nstdout: {stdout}\nstderr: {stderr}", wrong.join("; ")))
+    Err(format!("with {options:?}: {}\nstdout: {stdout}\nstderr: {stderr}", wrong.join("; ")))
 }

@@ -97,6 +97,11 @@ impl Toolchain {
         self.folder.join("python-packages")
     }
 
+    /// The assembler of CUDA 12.9, the last that knows sm_70.
+    pub fn ptxas(&self) -> PathBuf {
+        self.folder.join("ptxas")
+    }
+
     /// The compiler with the options that all programs take.
     fn command(&self, compiler: Compiler, separate: bool) -> Result<Command, String> {
         let (program, cuda) = match compiler {

@@ -7,20 +7,36 @@ use assert_cmd::Command;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+const TRITON: &str = "PASS vector addition\nPASS sums of rows\n";
 const NUMBA: &str = "PASS vector addition\nPASS reduction in shared memory\nPASS cuda.reduce\n";
 
-/// The folder of the packages.
-fn packages() -> PathBuf {
+/// The folder of the packages, and an assembler.
+fn packages() -> (PathBuf, PathBuf) {
     let toolchain = Toolchain::from_environment().expect("BALAR_CUDA_TOOLCHAIN names the folder of the packages");
-    toolchain.python_packages()
+    (toolchain.python_packages(), toolchain.ptxas())
 }
 
-/// Runs `tests/python/SCRIPT` with options of Python and variables, and compares what it prints.
+/// The options that PTX and machine code run with.
+const PTX: &[&str] = &["--topology", "v100_node"];
+const MACHINE_CODE: &[&str] = &["--topology", "t4_node", "--isa", "sass"];
+
+/// Runs `tests/python/SCRIPT` with options of `run` and of Python and variables, and compares what it prints.
 #[track_caller]
-fn check(folder: &Path, script: &str, options: &[&str], variables: &[(&str, &Path)], expected: &str) {
+fn check(
+    (folder, ptxas): &(PathBuf, PathBuf),
+    script: &str,
+    [run, options]: [&[&str]; 2],
+    variables: &[(&str, &Path)],
+    expected: &str,
+) {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("python").join(script);
     let mut command = Command::new(env!("CARGO_BIN_EXE_command-line-under-test"));
-    command.args(["run", "--quiet", "--topology", "v100_node", "--"]);
+    command
+        .args(["run", "--quiet"])
+        .args(run)
+        .arg("--")
+        .env("BALAR_PTXAS", ptxas)
+        .env("XDG_CACHE_HOME", env!("CARGO_TARGET_TMPDIR"));
     command.arg(folder.join("bin/python")).args(["-B", "-W", "ignore"]).args(options).arg(script);
     command.envs(variables.iter().copied()).timeout(Duration::from_secs(240));
     let output = command.output().expect("runs");
@@ -35,7 +51,8 @@ fn check(folder: &Path, script: &str, options: &[&str], variables: &[(&str, &Pat
 #[ignore = "needs Python packages: tools/cuda-toolchain --python"]
 fn numba_with_nvidias_bindings_runs() {
     let folder = packages();
-    check(&folder, "numba_kernels.py", &[], &[], NUMBA);
+    check(&folder, "numba_kernels.py", [PTX, &[]], &[], NUMBA);
+    check(&folder, "numba_kernels.py", [MACHINE_CODE, &[]], &[], NUMBA);
 }
 
 /// The part of Numba that numba-cuda takes the place of calls the driver through `ctypes`. It is there where Python does not read what
@@ -44,6 +61,16 @@ fn numba_with_nvidias_bindings_runs() {
 #[ignore = "needs Python packages: tools/cuda-toolchain --python"]
 fn numba_with_ctypes_runs() {
     let folder = packages();
-    let variables = [("PYTHONPATH", &*folder.join("site")), ("CUDA_HOME", &*folder.join("cuda"))];
-    check(&folder, "numba_kernels.py", &["-S"], &variables, NUMBA);
+    let variables = [("PYTHONPATH", &*folder.0.join("site")), ("CUDA_HOME", &*folder.0.join("cuda"))];
+    check(&folder, "numba_kernels.py", [PTX, &["-S"]], &variables, NUMBA);
+}
+
+/// Triton's compiler makes cubins, which are loaded as they are.
+#[test]
+#[ignore = "needs Python packages: tools/cuda-toolchain --python"]
+fn kernels_of_triton_run() {
+    let folder = packages();
+    let cache = tempfile::tempdir().expect("a folder");
+    let variables = [("TRITON_CACHE_DIR", cache.path())];
+    check(&folder, "triton_kernels.py", [MACHINE_CODE, &[]], &variables, TRITON);
 }

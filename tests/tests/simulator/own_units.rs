@@ -8,7 +8,7 @@ use balar_actors::engine::{Inbox, NextWake, Outbox, RunOptions, Unit, Window};
 use balar_actors::gpu::cta_scheduler;
 use balar_actors::kinds::UNITS;
 use balar_actors::node::link;
-use balar_actors::simulation::{IsaChoice, check_units, describe};
+use balar_actors::simulation::{CodeChoice, check_units, describe};
 use balar_actors::topology::{self, LoadOptions, PartLibrary, Topology, TopologyErrors, TopologySource};
 use balar_experiments::{BuiltInWorkloads, SimulationRequest, simulate};
 use balar_protocol::statistics::StatisticSink;
@@ -258,7 +258,7 @@ fn ctas_reach_their_sms_through_links() {
         ],
     )"#;
     let (topology, options) = (load(UNITS, text), RunOptions::default());
-    let request = SimulationRequest { topology, workload: None, ptx: Vec::new(), isa: IsaChoice::default(), options };
+    let request = SimulationRequest { topology, workload: None, ptx: Vec::new(), code: CodeChoice::default(), options };
     let result = simulate(request).unwrap_or_else(|error| panic!("{error}"));
     assert_eq!((result.completed(), result.verified()), (true, Some(true)), "{:?}", result.outcome);
 }

@@ -1,7 +1,7 @@
 //! What an SM has for CTAs stands at the SM: an override of it is what the scheduler, the driver and the SM itself go by.
 
 use balar_actors::engine::RunOptions;
-use balar_actors::simulation::{IsaChoice, RunResult, SimulationError, check_units, describe};
+use balar_actors::simulation::{CodeChoice, RunResult, SimulationError, check_units, describe};
 use balar_experiments::{SimulationRequest, simulate};
 use balar_tests::{built_in_with, parameters};
 
@@ -16,7 +16,7 @@ fn run(workload: &str, given: &str, overrides: &[&str]) -> RunResult {
         topology,
         workload,
         ptx: Vec::new(),
-        isa: IsaChoice::default(),
+        code: CodeChoice::default(),
         options: RunOptions::default(),
     };
     simulate(request).unwrap_or_else(|error| panic!("{overrides:?}: {error}"))

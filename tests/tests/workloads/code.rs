@@ -1,7 +1,7 @@
 //! Every workload with the PTX of every compiler: the result is right, and a run says the same for any number of threads.
 
 use balar_actors::engine::RunOptions;
-use balar_actors::simulation::{IsaChoice, RunResult};
+use balar_actors::simulation::{CodeChoice, RunResult};
 use balar_experiments::{SimulationRequest, simulate};
 use balar_tests::{built_in, described, small, small_run};
 use balar_workloads::{Code, Compiler, Descriptor, workloads};
@@ -26,7 +26,7 @@ fn run(workload: &Descriptor, code: &Code, threads: usize) -> RunResult {
         topology: built_in(topology(code)),
         workload: Some((workload.name.to_owned(), small(workload.name))),
         ptx: vec![(code.file.to_owned(), code.text.to_owned())],
-        isa: IsaChoice::default(),
+        code: CodeChoice::default(),
         options: RunOptions { threads, ..RunOptions::default() },
     });
     result.unwrap_or_else(|error| panic!("{}: {error}", code.file))

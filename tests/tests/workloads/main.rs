@@ -2,6 +2,7 @@
 
 mod code;
 mod determinism;
+mod machine_code;
 mod snapshots;
 mod stall_accounting;
 mod window_cuts;
