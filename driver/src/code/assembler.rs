@@ -42,7 +42,7 @@ pub enum AssemblyError {
         architecture: u32,
     },
     /// Several texts that may refer to each other.
-    #[error("{0} PTX texts that are linked with each other, of which the assembler takes one alone")]
+    #[error("{0} PTX texts that are linked with each other, which takes a linker beside the assembler")]
     SeveralTexts(usize),
     /// The assembler does not run, or does not know the architecture, in words.
     #[error("{0}")]
