@@ -367,8 +367,8 @@ fn eight_sums(
         let mut tops = exponents;
         for place in places.clone() {
             let (left, right) = (left(place), right(place));
-            for lane in 0..COLUMNS {
-                tops[lane] = tops[lane].max(left.exponents[lane] + right.exponents[lane]);
+            for (lane, top) in tops.iter_mut().enumerate() {
+                *top = (*top).max(left.exponents[lane] + right.exponents[lane]);
             }
         }
         let mut totals = [0i32; COLUMNS];

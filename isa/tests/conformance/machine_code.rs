@@ -230,7 +230,7 @@ fn texture_setting(name: &str, round: u64) -> Setting {
         true if has("_p_") => TexelFormat {
             channels: 1,
             bits: 32,
-            kind: if round % 2 == 0 { ChannelKind::Signed } else { ChannelKind::Unsigned },
+            kind: if round.is_multiple_of(2) { ChannelKind::Signed } else { ChannelKind::Unsigned },
         },
         true => TexelFormat { channels: 4, bits: 16, kind: ChannelKind::Unsigned },
         false => TexelFormat { channels: 4, bits: 32, kind: ChannelKind::Float },
@@ -299,4 +299,45 @@ fn arithmetic() {
 fn exchanges_atomics_memory_and_control_flow() {
     compare(source!("warps"), 70, code!("warps", 70), 24);
     compare(source!("warps"), 75, code!("warps", 75), 24);
+}
+
+/// What `tests/cubins/references.ptx` does: a texel of each of two textures is summed up, a number is written to a surface.
+#[test]
+fn references_to_textures_and_surfaces() {
+    let code: &[u8] = include_bytes!("../cubins/references.sm_70.cubin");
+    let module = MachineModule::read([code.into()]).unwrap_or_else(|error| panic!("{error}"));
+    let addresses: Vec<u64> = (0..module.placements().len() as u64).map(|index| 0x8000_0000 + index).collect();
+    let program = module.program("look", &addresses).unwrap_or_else(|error| panic!("{error}"));
+    let number = |name: &str| {
+        let index = module.placements().iter().position(|placement| &*placement.name == name);
+        addresses[index.unwrap_or_else(|| panic!("no {name}"))]
+    };
+    // The images lie behind the result: 8 texels, 4 rows of 4, 8 texels.
+    let image = |base: u64, extent: [u32; 3]| Image {
+        base,
+        extent,
+        layers: 1,
+        row_pitch: 4 * u64::from(extent[0]),
+        slice_pitch: 4 * u64::from(extent[0] * extent[1]),
+        format: TexelFormat { channels: 1, bits: 32, kind: ChannelKind::Float },
+        is_buffer: false,
+        sampler: Sampler::default(),
+    };
+    let images = [
+        (number("picture"), image(64, [8, 1, 1])),
+        (number("other_picture"), image(96, [4, 4, 1])),
+        (number("drawing"), image(160, [8, 1, 1])),
+    ];
+    let mut before = vec![0; 192];
+    for (place, texel) in before[64..160].chunks_mut(4).enumerate() {
+        texel.copy_from_slice(&(place as f32).to_le_bytes());
+    }
+    let mut parameters = vec![0; 12];
+    // A texel of the textures, a byte of the surface.
+    parameters[8] = 4;
+    let after = machine::run_with_images(step_function(), &program, &parameters, 1, &before, &images);
+    let word = |at: usize| u32::from_le_bytes(std::array::from_fn(|byte| after[at + byte]));
+    // Texel 4 of the first; (3, 3) of the second is the nearest to (4, 4).
+    assert_eq!(f32::from_bits(word(0)), 4.0 + (8.0 + 15.0));
+    assert_eq!((word(160), word(164), word(168)), (0, 4, 0));
 }
