@@ -270,9 +270,9 @@ fn part_of_word(size: u64, byte: u32) -> Lowered<u32> {
     // A choice with bit 3 set is the sign of the byte, eight times.
     match size {
         0 => Ok(0x4440 | byte),
-        1 => Ok((8 | byte) * 0x1110 | byte),
-        2 if byte.is_multiple_of(2) => Ok(0x4400 | (byte + 1) << 4 | byte),
-        3 if byte.is_multiple_of(2) => Ok((8 | (byte + 1)) * 0x1100 | (byte + 1) << 4 | byte),
+        1 => Ok(((8 | byte) * 0x1110) | byte),
+        2 if byte.is_multiple_of(2) => Ok(0x4400 | ((byte + 1) << 4) | byte),
+        3 if byte.is_multiple_of(2) => Ok(((8 | (byte + 1)) * 0x1100) | ((byte + 1) << 4) | byte),
         _ => Err("a part of two words of a constant".to_owned()),
     }
 }
