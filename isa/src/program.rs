@@ -193,8 +193,9 @@ pub struct IssueControl {
     pub read_barrier: u8,
 }
 
-/// Scoreboards of a warp in machine code.
-pub const SCOREBOARDS: usize = 6;
+/// Scoreboards of a warp in machine code: the six of control words, and one that instructions of code that is not scheduled hold until
+/// they have ended.
+pub const SCOREBOARDS: usize = 7;
 
 /// What the SM needs of one instruction to time it. The semantics live beside it, private to this crate.
 #[derive(Clone, Copy, Debug)]

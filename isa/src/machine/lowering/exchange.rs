@@ -154,6 +154,8 @@ impl Pending {
             82 if is_wide => read(self, counter::TIMER),
             82 => read(self, counter::TIMER_LOW),
             83 => read(self, counter::TIMER_HIGH),
+            // The lowest place of a stack that code for debuggers checks for: there is no limit before the end of local memory.
+            55 => constant(self, zero),
             50 => self.run(functions::<UniformSpecial>(), special::TOTAL_SHARED as u32),
             // Windows of generic addresses: their upper words.
             46 => constant(self, operands.number((crate::execution::LOCAL_WINDOW >> 32) as u32)),

@@ -79,6 +79,7 @@ pub fn lower(code: &MachineCode) -> Result<Program, LoweringError> {
         timings.push(timing);
         instructions.push(pending.instruction);
     }
+    serialise(&decoded, &mut timings);
     let mut system_entries = Vec::new();
     if operands.registers >= STACK_REGISTERS {
         for call in SYSTEM_CALLS {
@@ -126,6 +127,28 @@ pub fn lower(code: &MachineCode) -> Result<Program, LoweringError> {
     })
 }
 
+/// Code for debuggers has no stall cycles and no scoreboards: the next instruction issues when one has ended. Elsewhere instructions
+/// that are never executed, or that issue by themselves, have no stall cycles.
+fn serialise(decoded: &[sass::Instruction], timings: &mut [Timing]) {
+    let is_scheduled = |instruction: &sass::Instruction| {
+        instruction.control().stall != 0
+            || matches!(instruction.opcode(), Opcode::Nop | Opcode::Errbar)
+            || (instruction.opcode() == Opcode::Bra && instruction.target() == Some(instruction.address()))
+    };
+    if decoded.iter().all(is_scheduled) {
+        return;
+    }
+    for (instruction, timing) in decoded.iter().zip(timings) {
+        timing.control.wait_mask |= SERIAL_SCOREBOARD;
+        if !is_scheduled(instruction) {
+            timing.control.write_barrier |= SERIAL_SCOREBOARD;
+            timing.control.read_barrier |= SERIAL_SCOREBOARD;
+        }
+    }
+}
+
+/// The scoreboard that instructions hold which are not scheduled.
+const SERIAL_SCOREBOARD: u8 = 1 << 6;
 /// The functions of the device runtime.
 const SYSTEM_CALLS: [SystemCall; 4] = [SystemCall::Print, SystemCall::Allocate, SystemCall::Free, SystemCall::Assert];
 /// Registers that a program which calls functions has: arguments from R4 on, the return address in R20 and R21.
