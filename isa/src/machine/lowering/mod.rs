@@ -24,7 +24,7 @@ use super::{CODE_WINDOW, MachineCode, system_call_address};
 use crate::execution::SystemCall;
 use crate::interpreter::bodies::{Nothing, functions};
 use crate::operation::*;
-use crate::program::{Calls, Dependencies, IssueControl, Program, Timing};
+use crate::program::{Calls, Dependencies, IssueControl, LatencyClass, Program, Timing};
 use crate::sass::{self, Opcode, Word};
 use operands::Operands;
 
@@ -75,7 +75,12 @@ pub fn lower(code: &MachineCode) -> Result<Program, LoweringError> {
         let lowered = pending.lower(sass, &mut operands, code.words.len() as u32);
         lowered.map_err(|what| failure(index, format!("{what}, in `{sass}`")))?;
         let mut timing = pending.timing(sass);
-        timing.dependencies = operands.dependencies(&sass.uses());
+        let uses = sass.uses();
+        if uses.predicate_writes != 0 && timing.latency == LatencyClass::Integer {
+            // Predicates are late for guards and branches.
+            timing.latency = LatencyClass::Predicate;
+        }
+        timing.dependencies = operands.dependencies(&uses);
         timings.push(timing);
         instructions.push(pending.instruction);
     }
@@ -323,7 +328,7 @@ impl Pending {
 
     fn timing_of(&self, control: IssueControl) -> Timing {
         let cost::Cost { pipe, latency, count } = self.cost;
-        let is_plain = self.instruction.kind == Kind::Lanes && latency != crate::program::LatencyClass::Exchange;
+        let is_plain = self.instruction.kind == Kind::Lanes && latency != LatencyClass::Exchange;
         Timing { pipe, latency, count, passes: 1, is_plain, control, dependencies: Dependencies::default() }
     }
 }
