@@ -125,6 +125,8 @@ impl Sm {
             Effect::Plain => {
                 let stall = if class.latency == LatencyClass::Exchange {
                     self.state.pipe.exchange(cycle, u64::from(class.passes));
+                    let (_, _, readiness) = self.state.warps.context(warp).parts();
+                    issued.result = readiness.in_order(issued.result);
                     Stall::ShortScoreboard
                 } else {
                     Stall::Wait
@@ -249,7 +251,10 @@ impl Sm {
             AccessKind::Store | AccessKind::Reduction => Purpose::Nothing,
         };
         let ready = match self.enter_pipe(warp, purpose, step) {
-            Answer::At(ready) if space == Space::Shared => Ready::at(ready, Stall::ShortScoreboard),
+            Answer::At(ready) if space == Space::Shared => {
+                let (_, _, readiness) = self.state.warps.context(warp).parts();
+                Ready::at(readiness.in_order(ready), Stall::ShortScoreboard)
+            }
             Answer::At(ready) => Ready::at(ready, Stall::LongScoreboard),
             Answer::Pending(_) => Ready::PENDING,
             Answer::Written(lines) => {

@@ -44,8 +44,9 @@ impl Ready {
 pub enum Readiness {
     /// When each register and predicate can be read and written.
     Scoreboard(Vec<Ready>),
-    /// When each of the scoreboards that control words name is free.
-    ControlWords([Scoreboard; SCOREBOARDS]),
+    /// When each of the scoreboards that control words name is free, and from which cycle on the results of the shared-memory accesses
+    /// and exchanges so far can be read.
+    ControlWords([Scoreboard; SCOREBOARDS], u64),
 }
 
 /// A scoreboard that control words name.
@@ -67,7 +68,7 @@ impl Readiness {
     /// A warp begins to run this program.
     pub fn start(&mut self, program: &Program) {
         if program.is_machine_code() {
-            *self = Readiness::ControlWords(Default::default());
+            *self = Readiness::ControlWords(Default::default(), 0);
             return;
         }
         if !matches!(self, Readiness::Scoreboard(_)) {
@@ -84,7 +85,7 @@ impl Readiness {
     pub fn issue_cycle(&self, program: &Program, timing: &Timing) -> Ready {
         let entries = match self {
             Readiness::Scoreboard(entries) => entries,
-            Readiness::ControlWords(scoreboards) => return scoreboards_free(scoreboards, timing.control.wait_mask),
+            Readiness::ControlWords(scoreboards, _) => return scoreboards_free(scoreboards, timing.control.wait_mask),
         };
         let dependencies = &timing.dependencies;
         let latest = |ready: Ready, &register: &u16| ready.max(entries[usize::from(register)]);
@@ -100,7 +101,7 @@ impl Readiness {
     pub fn issued(&mut self, program: &Program, timing: &Timing, results: Ready) {
         let entries = match self {
             Readiness::Scoreboard(entries) => entries,
-            Readiness::ControlWords(scoreboards) => {
+            Readiness::ControlWords(scoreboards, _) => {
                 for scoreboard in held(scoreboards, timing.control.write_barrier) {
                     if results == Ready::PENDING {
                         scoreboard.pending += 1;
@@ -125,7 +126,7 @@ impl Readiness {
     /// What was pending for an instruction has come: its results can be read from `results` on.
     #[inline]
     pub fn completed(&mut self, program: &Program, timing: &Timing, results: Ready) {
-        if let Readiness::ControlWords(scoreboards) = self {
+        if let Readiness::ControlWords(scoreboards, _) = self {
             for scoreboard in held(scoreboards, timing.control.write_barrier) {
                 scoreboard.pending = scoreboard.pending.saturating_sub(1);
                 scoreboard.free = scoreboard.free.max(results);
@@ -135,10 +136,23 @@ impl Readiness {
         self.issued(program, timing, results);
     }
 
+    /// When the result of a shared-memory access or an exchange between lanes, which can be read from `ready` on, can be read at the soonest:
+    /// they come in order, on which machine code relies, in that it waits for the last alone.
+    #[inline]
+    pub fn in_order(&mut self, ready: u64) -> u64 {
+        match self {
+            Readiness::Scoreboard(_) => ready,
+            Readiness::ControlWords(_, last) => {
+                *last = ready.max(*last);
+                *last
+            }
+        }
+    }
+
     /// The operands of an instruction that has issued are read in a cycle: what it wrote them from can be written again.
     #[inline]
     pub fn operands_read(&mut self, timing: &Timing, read: Ready) {
-        if let Readiness::ControlWords(scoreboards) = self {
+        if let Readiness::ControlWords(scoreboards, _) = self {
             for scoreboard in held(scoreboards, timing.control.read_barrier) {
                 scoreboard.free = scoreboard.free.max(read);
             }
