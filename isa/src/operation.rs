@@ -1,6 +1,7 @@
 //! The decoded form of an instruction: operands are rows of the register file, targets are indices.
 
 use crate::execution::{AtomicOperation, AtomicType, BarrierKind, CacheOperator, Space, SystemCall};
+use crate::interpreter::bodies::{Nothing, functions};
 use crate::interpreter::registers::Registers;
 use crate::interpreter::texture::ImageForm;
 use crate::program::LANES;
@@ -270,4 +271,28 @@ pub(crate) struct Instruction {
     pub offset: i64,
     /// Of memory instructions.
     pub memory: MemoryForm,
+}
+
+impl Instruction {
+    /// One that does nothing, in all lanes.
+    pub fn nothing() -> Instruction {
+        Instruction {
+            functions: functions::<Nothing>(),
+            kind: Kind::Lanes,
+            guard: TRUE_PREDICATE,
+            predicate_destinations: [SINK_PREDICATE; 2],
+            predicate_sources: [TRUE_PREDICATE; 2],
+            guard_flip: 0,
+            predicate_flips: [0; 2],
+            destinations: [SINK_ROW; 4],
+            sources: [Source(SINK_ROW); 5],
+            operand_list: 0,
+            signs: 0,
+            immediate: 0,
+            target: 0,
+            reconvergence: NEVER,
+            offset: 0,
+            memory: MemoryForm::NONE,
+        }
+    }
 }

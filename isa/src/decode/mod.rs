@@ -25,7 +25,6 @@ mod video;
 
 use crate::control_flow::Flow;
 use crate::execution::CacheOperator;
-use crate::interpreter::bodies::{Nothing, functions};
 use crate::layout::{FRAME_ALIGNMENT, Frame, Layout};
 use crate::linkage::Linkage;
 use crate::liveness::{Registers, Uses, Width};
@@ -318,24 +317,7 @@ impl<'a> Decoder<'a> {
 
 impl Pending {
     fn new(span: Span, cost: timing::Cost) -> Self {
-        let instruction = Instruction {
-            functions: functions::<Nothing>(),
-            kind: Kind::Lanes,
-            guard: TRUE_PREDICATE,
-            predicate_destinations: [SINK_PREDICATE; 2],
-            predicate_sources: [TRUE_PREDICATE; 2],
-            guard_flip: 0,
-            predicate_flips: [0; 2],
-            destinations: [SINK_ROW; 4],
-            sources: [Source(SINK_ROW); 5],
-            operand_list: 0,
-            signs: 0,
-            immediate: 0,
-            target: 0,
-            reconvergence: NEVER,
-            offset: 0,
-            memory: MemoryForm::NONE,
-        };
+        let instruction = Instruction::nothing();
         Pending {
             instruction,
             guard: None,

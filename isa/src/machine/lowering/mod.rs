@@ -22,7 +22,6 @@ mod texture;
 use super::program::{LaunchWord, MachineProgram};
 use super::{CODE_WINDOW, MachineCode, system_call_address};
 use crate::execution::SystemCall;
-use crate::interpreter::bodies::{Nothing, functions};
 use crate::operation::*;
 use crate::program::{Calls, Dependencies, IssueControl, LatencyClass, Program, Timing};
 use crate::sass::{self, Opcode, Word};
@@ -197,24 +196,7 @@ fn system_call(call: SystemCall, operands: &mut Operands) -> [Pending; 2] {
 impl Pending {
     /// One that does nothing.
     fn plain(cost: cost::Cost) -> Pending {
-        let instruction = Instruction {
-            functions: functions::<Nothing>(),
-            kind: Kind::Lanes,
-            guard: TRUE_PREDICATE,
-            predicate_destinations: [SINK_PREDICATE; 2],
-            predicate_sources: [TRUE_PREDICATE; 2],
-            guard_flip: 0,
-            predicate_flips: [0; 2],
-            destinations: [SINK_ROW; 4],
-            sources: [Source(SINK_ROW); 5],
-            operand_list: 0,
-            signs: 0,
-            immediate: 0,
-            target: 0,
-            reconvergence: NEVER,
-            offset: 0,
-            memory: MemoryForm::NONE,
-        };
+        let instruction = Instruction::nothing();
         Pending { instruction, cost }
     }
 
