@@ -263,7 +263,7 @@ pub struct SimulationOptions {
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub threads: u16,
     /// Which code of a kernel to run
-    #[arg(long, value_enum, default_value_t = Isa::Ptx)]
+    #[arg(long, value_enum, default_value_t = Isa::Auto)]
     pub isa: Isa,
     /// The assembler (ptxas) that makes machine code of PTX where --isa auto or sass finds PTX alone [default: that of BALAR_PTXAS, the
     /// first in PATH, or /usr/local/cuda/bin/ptxas]

@@ -58,7 +58,7 @@ fn mistakes_in_arguments_end_with_2_and_say_what_is_right() {
         (&["--topology", RING, "--format", "yaml"], "table, json, csv"),
         (&["--topology", "v100_node", "--isa", "sass", "--compiler", "clang"], "--isa sass: --compiler names PTX"),
         (&["--topology", "v100_node", "--isa", "auto", "--ptxas", "/nonexistent/ptxas"], "--ptxas: /nonexistent/ptxas"),
-        (&["--topology", "v100_node", "--ptxas", "/bin/true"], "nothing is assembled where PTX is asked for"),
+        (&["--topology", "v100_node", "--isa", "ptx", "--ptxas", "/bin/true"], "nothing is assembled where PTX is"),
         (&["--topology", "p100_node", "--isa", "sass"], "workload vectoradd has no machine code for sm_60"),
         (&["--topology", RING, "--set", "a.latency"], "expected PATH=VALUE"),
         (&["--topology", "v100_node", "--workload", "vectorad"], "vectoradd"),
@@ -253,7 +253,7 @@ fn stdout_carries_the_result_alone() {
     assert_eq!((called.code, called.stderr.as_str()), (0, ""));
     let json = json(&called.stdout);
     assert_eq!((&json["schema"], &json["program"]), (&1.into(), &"balar-actors".into()));
-    assert_eq!((&json["topology"], &json["isa"]), (&"v100_node".into(), &"ptx".into()));
+    assert_eq!((&json["topology"], &json["isa"]), (&"v100_node".into(), &"sass".into()));
     assert_eq!(json["workload"]["name"], "vectoradd");
     assert_eq!(json["workload"]["parameters"]["elements"], 2048);
     assert_eq!((&json["completed"], &json["verified"]), (&true.into(), &true.into()));
@@ -370,9 +370,10 @@ fn kernels_can_come_from_each_compiler() {
         let kernels = document["kernels"].as_array().expect("a list").iter();
         kernels.map(|kernel| kernel["inst_executed"].as_u64().expect("a count")).sum::<u64>()
     });
-    let default = json(&call(&lud[..6]).stdout);
+    let default = json(&call(&[&lud[..6], &["--isa", "ptx"]].concat()).stdout);
     assert_eq!(default, {
         let mut chosen = json(&call(&[&lud[..], &["nvrtc"]].concat()).stdout);
+        assert_eq!(chosen["isa"], "ptx");
         for clock in ["wall_seconds", "warp_instructions_per_second"] {
             chosen[clock] = default[clock].clone();
         }
@@ -393,7 +394,12 @@ fn kernels_can_come_from_a_ptx_file_and_its_mistakes_have_lines() {
     let text = fs::read_to_string(built_in).expect("the workload's PTX");
     fs::write(&path, &text).expect("written");
     let called = call(&small(&["--ptx", file, "--format", "csv"]));
-    assert_eq!((called.code, called.stdout), (0, call(&small(&["--format", "csv"])).stdout), "{}", called.stderr);
+    assert_eq!(
+        (called.code, called.stdout),
+        (0, call(&small(&["--isa", "ptx", "--format", "csv"])).stdout),
+        "{}",
+        called.stderr
+    );
     let line = 1 + text.lines().position(|line| line.contains("add.f32")).expect("it adds floats");
     fs::write(&path, text.replace("add.f32", "frobnicate.f32")).expect("written");
     let called = call(&small(&["--ptx", file]));

@@ -33,7 +33,7 @@ pub struct BuiltInProgram {
     pub name: &'static str,
     /// Its parameters, defaults included.
     pub parameters: Vec<(String, String)>,
-    /// Its code as PTX, also where machine code of the same runs.
+    /// Its code as PTX and as machine code, whichever runs.
     pub code: InitialCode,
     /// The file that the host window is backed by ([`DeviceMemory::shared_file`](balar_actors::memory::DeviceMemory::shared_file)).
     pub shared_memory: Option<Arc<OwnedFd>>,
@@ -60,21 +60,23 @@ pub(crate) fn device_code(
 ) -> Result<DeviceCode, RequestError> {
     let gpus = topology.gpus();
     if !ptx.is_empty() {
-        return Ok(DeviceCode { initial: vec![ptx; gpus.len()], cubins: Vec::new(), choice });
+        let files: Vec<_> = ptx.into_iter().map(|(name, text)| (name, text.into_bytes().into())).collect();
+        return Ok(DeviceCode { initial: vec![files; gpus.len()], choice });
     }
     let mut code = DeviceCode { choice, ..DeviceCode::default() };
     for gpu in gpus {
         let (major, minor) = gpu.compute_capability;
         let capability = major * 10 + minor;
-        let cubin = descriptor.cubin_for(capability).filter(|_| code.choice.isa != IsaChoice::Ptx);
+        let cubin = descriptor.cubin_for(capability);
         let is_assembled = code.choice.assembler_for(gpu.compute_capability).is_some();
         if code.choice.isa == IsaChoice::Sass && cubin.is_none() && !is_assembled {
             return Err(RequestError::NoMachineCode { workload: descriptor.name, gpu: gpu.part, major, minor });
         }
-        code.cubins.push(cubin.map(|cubin| (cubin.file.to_owned(), cubin.bytes.into())));
         let text = descriptor.ptx_for(capability);
         let text = text.ok_or(RequestError::NoCode { workload: descriptor.name, gpu: gpu.part, major, minor })?;
-        code.initial.push(vec![(format!("{}.ptx", descriptor.name), text.to_owned())]);
+        let mut files = vec![(format!("{}.ptx", descriptor.name), text.as_bytes().into())];
+        files.extend(cubin.map(|cubin| (cubin.file.to_owned(), cubin.bytes.into())));
+        code.initial.push(files);
     }
     Ok(code)
 }

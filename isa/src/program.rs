@@ -3,6 +3,7 @@
 use crate::machine::MachineProgram;
 use crate::operation::{Instruction, Row};
 use crate::ptx::source::{SourceText, Span};
+use std::num::NonZeroU16;
 use std::sync::Arc;
 
 /// Lanes of a warp.
@@ -75,8 +76,10 @@ pub enum LatencyClass {
     Tensor,
     /// Comparison into a predicate.
     Predicate,
-    /// A read of constant or parameter memory.
+    /// A read of constant or parameter memory that the GPU's own code has in an operand.
     Constant,
+    /// A load from a constant bank.
+    ConstantLoad,
     /// Branches.
     Branch,
     /// Shuffle, vote, match: lanes exchange values through the memory pipe.
@@ -180,6 +183,30 @@ pub struct ParameterSlot {
     pub bytes: u32,
 }
 
+/// A line of a constant bank that an instruction of machine code names an operand in, or none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ConstantLine(Option<NonZeroU16>);
+
+impl ConstantLine {
+    /// Bytes of a line.
+    pub const BYTES: u32 = 64;
+    /// Lines of a bank, which has 64 KiB.
+    const LINES: u32 = 1024;
+
+    /// The line with the byte at `offset` of a bank.
+    pub(crate) fn of(bank: u32, offset: u32) -> ConstantLine {
+        let number = bank % 8 * Self::LINES + offset / Self::BYTES % Self::LINES;
+        ConstantLine(NonZeroU16::new(number as u16 + 1))
+    }
+
+    /// The bank, and the line's first byte in it.
+    #[inline]
+    pub fn get(self) -> Option<(u32, u32)> {
+        let number = u32::from(self.0?.get() - 1);
+        Some((number / Self::LINES, number % Self::LINES * Self::BYTES))
+    }
+}
+
 /// What machine code says about the issue of an instruction: the control word, as a rule of an SM's warps needs it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct IssueControl {
@@ -191,6 +218,10 @@ pub struct IssueControl {
     pub write_barrier: u8,
     /// The scoreboard, if any, that is free again when its operands are read, a bit.
     pub read_barrier: u8,
+    /// Cycles that the register file takes longer to read its operands, because they lie in one bank.
+    pub bank_conflicts: u8,
+    /// The line with its constant operand.
+    pub constant: ConstantLine,
 }
 
 /// Scoreboards of a warp in machine code: the six of control words, and one that instructions of code that is not scheduled hold until
@@ -212,7 +243,7 @@ pub struct Timing {
     /// It computes on each lane alone: it knows no memory, clock or other lane, and the next instruction follows. See
     /// [`plain_function`](crate::interpreter::plain_function).
     pub is_plain: bool,
-    /// Of machine code: what the compiler says about its issue. Nothing looks at it in other code.
+    /// Of machine code: what the compiler says about its issue. Of PTX the line with a parameter alone.
     pub control: IssueControl,
     /// What it waits for.
     pub dependencies: Dependencies,
@@ -344,6 +375,12 @@ impl Program {
     /// Bytes of the parameter block.
     pub fn parameter_bytes(&self) -> u32 {
         self.parameter_bytes
+    }
+
+    /// Where constant bank 3 lies in device memory, of machine code that has one.
+    #[inline]
+    pub fn constant_bank_3(&self) -> Option<u64> {
+        self.machine.as_ref()?.bank_3.map(|(address, _)| address)
     }
 
     /// Instructions.

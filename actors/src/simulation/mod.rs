@@ -7,6 +7,7 @@ mod node;
 mod result;
 
 pub use balar_driver::code::{Assembled, Assembler, AssemblyError, CodeChoice, IsaChoice, NamedCubin, NamedText};
+use balar_driver::code::{is_cubin, runs_on};
 pub use description::describe;
 pub use error::SimulationError;
 pub use node::check_units;
@@ -26,16 +27,14 @@ use std::sync::Arc;
 use std::time::Duration;
 use tracing::{debug, info, info_span};
 
-/// Code that is loaded from the start: for each GPU the texts (file name, PTX), which are linked with each other.
-pub type InitialCode = Vec<Vec<(String, String)>>;
+/// Code that is loaded from the start: for each GPU files (name, bytes) of PTX, which are linked with each other, and a cubin of the same.
+pub type InitialCode = Vec<Vec<(String, Arc<[u8]>)>>;
 
 /// The code of a run's kernels.
 #[derive(Clone, Debug, Default)]
 pub struct DeviceCode {
-    /// What is loaded from the start, as PTX.
+    /// What is loaded from the start.
     pub initial: InitialCode,
-    /// For each GPU a cubin (file name, bytes) that is loaded instead, where there is one.
-    pub cubins: Vec<Option<NamedCubin>>,
     /// Which code is loaded of the modules that programs bring, and whether the PTX that is loaded from the start is assembled.
     pub choice: CodeChoice,
 }
@@ -43,12 +42,16 @@ pub struct DeviceCode {
 impl DeviceCode {
     /// What is loaded for a GPU from the start, if anything.
     fn of_gpu(&self, gpu: usize, compute_capability: (u32, u32)) -> Result<Option<ModuleSource>, LoadError> {
-        if let Some(Some(cubin)) = self.cubins.get(gpu) {
-            return Ok(Some(ModuleSource::machine(vec![cubin.clone()])));
+        let Some(files) = self.initial.get(gpu).filter(|files| !files.is_empty()) else { return Ok(None) };
+        let (cubins, texts): (Vec<_>, Vec<_>) = files.iter().cloned().partition(|(name, _)| is_cubin(name));
+        if self.choice.isa != IsaChoice::Ptx
+            && let Some(cubin) = cubins.into_iter().find(|(_, bytes)| runs_on(bytes, compute_capability))
+        {
+            return Ok(Some(ModuleSource::machine(vec![cubin])));
         }
-        let Some(texts) = self.initial.get(gpu).filter(|texts| !texts.is_empty()) else { return Ok(None) };
-        let named = |(name, text): &(String, String)| -> NamedText { (name.clone(), text.as_str().into()) };
-        self.choice.of_texts(texts.iter().map(named).collect(), compute_capability).map(Some)
+        let named =
+            |(name, bytes): (String, Arc<[u8]>)| -> NamedText { (name, String::from_utf8_lossy(&bytes).into()) };
+        self.choice.of_texts(texts.into_iter().map(named).collect(), compute_capability).map(Some)
     }
 }
 
@@ -64,7 +67,7 @@ pub fn simulate_program(
     program: Box<dyn HostProgram>,
     options: RunOptions,
 ) -> Result<RunResult, SimulationError> {
-    let initial = vec![vec![(file.to_owned(), text.to_owned())]; topology.gpus().len()];
+    let initial = vec![vec![(file.to_owned(), text.as_bytes().into())]; topology.gpus().len()];
     let code = DeviceCode { initial, ..DeviceCode::default() };
     let host = Box::new(SingleThread::new(program));
     let mut result = simulate_host_with_code(topology, &code, |_| Ok(host), options)?;

@@ -8,4 +8,4 @@ pub mod tables;
 
 pub use assembler::{Assembled, Assembler, AssemblyError, CodeChoice};
 pub use cache::CodeCache;
-pub use module::{IsaChoice, ModuleSource, NamedCubin, NamedText, PtxOrigin};
+pub use module::{IsaChoice, ModuleSource, NamedCubin, NamedText, PtxOrigin, is_cubin, runs_on};

@@ -7,6 +7,7 @@ use balar_isa::machine::{MachineError, MachineModule, PlacedVariable, Placement}
 use balar_isa::module::{PtxModule, VariableKind};
 use balar_isa::program::{ParameterSlot, Program};
 use balar_isa::ptx::{self, PtxErrors};
+use std::path::Path;
 use std::sync::Arc;
 
 /// A PTX text and the name that messages give it.
@@ -19,9 +20,9 @@ pub type NamedCubin = (String, Arc<[u8]>);
 pub enum IsaChoice {
     /// Machine code where each of the module's images has some that the GPU runs and that is linked, or where its PTX can be assembled;
     /// otherwise PTX.
+    #[default]
     Auto,
     /// PTX alone.
-    #[default]
     Ptx,
     /// Machine code alone, assembled where there is PTX alone.
     Sass,
@@ -111,6 +112,16 @@ impl ModuleSource {
         };
         names.join(", ")
     }
+}
+
+/// Whether a file is a cubin, by its name: whatever is in one that is called otherwise is taken for PTX.
+pub fn is_cubin(name: &str) -> bool {
+    Path::new(name).extension().is_some_and(|extension| extension == "cubin")
+}
+
+/// Whether a GPU of a compute capability runs a cubin.
+pub fn runs_on(cubin: &[u8], compute_capability: (u32, u32)) -> bool {
+    fatbin::cubins(cubin, compute_capability).is_ok_and(|found| !found.is_empty())
 }
 
 /// Whether a cubin needs no linking.

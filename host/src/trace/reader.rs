@@ -98,22 +98,21 @@ impl Trace {
         self.payloads.read(id)
     }
 
-    /// The code that is loaded from the start: for each device that has some, the texts with their names.
+    /// The code that is loaded from the start: for each device that has some, files of PTX and cubins with their names.
     ///
     /// # Errors
     ///
-    /// Where it is no text, or the file has changed since it was opened.
-    pub fn code(&self) -> Result<Vec<Vec<(String, String)>>, TraceError> {
-        let mut code: Vec<Vec<(String, String)>> = Vec::new();
+    /// Where the file has changed since it was opened.
+    pub fn code(&self) -> Result<Vec<Vec<(String, Arc<[u8]>)>>, TraceError> {
+        let mut code: Vec<Vec<(String, Arc<[u8]>)>> = Vec::new();
         for event in &self.events {
             let Event::Code { device, name, text } = event else { break };
             let bytes = self.payload(*text)?;
-            let text = String::from_utf8_lossy(&bytes).into_owned();
             let device = *device as usize;
             if code.len() <= device {
                 code.resize_with(device + 1, Vec::new);
             }
-            code[device].push((name.clone(), text));
+            code[device].push((name.clone(), bytes));
         }
         Ok(code)
     }

@@ -63,12 +63,12 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// Records `inner` with `writer`. `code` is what is loaded for each device from the start, as (file name, PTX); `window` is
+    /// Records `inner` with `writer`. `code` is what is loaded for each device from the start, as (file name, PTX or a cubin); `window` is
     /// the pinned and managed memory that the program shares with the simulator.
     pub fn new(
         inner: Box<dyn Host>,
         writer: TraceWriter,
-        code: &[Vec<(String, String)>],
+        code: &[Vec<(String, Arc<[u8]>)>],
         window: Option<HostWindow>,
     ) -> (Recorder, RecordingState) {
         let state = RecordingState::default();
@@ -84,9 +84,9 @@ impl Recorder {
             ended: false,
         };
         for (device, texts) in code.iter().enumerate() {
-            for (name, text) in texts {
+            for (name, bytes) in texts {
                 recorder.record(|writer| {
-                    let text = writer.payload(text.as_bytes())?;
+                    let text = writer.payload(bytes)?;
                     Ok(Event::Code { device: device as u32, name: name.clone(), text })
                 });
             }

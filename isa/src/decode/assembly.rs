@@ -3,11 +3,13 @@
 use super::{Decoded, Decoder, OperandList, Pending, Slot};
 use crate::allocation::{Allocation, Places, allocate};
 use crate::control_flow::{Flow, Graph};
+use crate::execution::Space;
 use crate::layout::{FRAME_ALIGNMENT, Frame, Layout};
 use crate::linkage::{Linkage, address_of};
 use crate::liveness::{Uses, Width, liveness};
+use crate::machine::PARAMETERS_AT;
 use crate::operation::*;
-use crate::program::{Calls, Dependencies, IssueControl, LANES, Program, Resources, Timing};
+use crate::program::{Calls, ConstantLine, Dependencies, IssueControl, LANES, Program, Resources, Timing};
 use crate::ptx::PtxErrorKind;
 use crate::ptx::error::RawError;
 use crate::ptx::source::SourceText;
@@ -386,7 +388,7 @@ impl Decoder<'_> {
                 let (instruction, dependencies) = output.placed(pending, &place);
                 let (pipe, latency, count, passes) = pending.cost;
                 let is_plain = instruction.kind == Kind::Lanes;
-                let control = IssueControl::default();
+                let control = IssueControl { constant: parameter_line(&instruction), ..IssueControl::default() };
                 timings.push(Timing { pipe, latency, count, passes, is_plain, control, dependencies });
                 spans.push(pending.span);
                 instructions.push(instruction);
@@ -567,4 +569,10 @@ impl Scoreboard {
         dependencies.further_write_count = divide(&self.writes, &mut dependencies.writes);
         dependencies
     }
+}
+
+/// The line of constant bank 0 that the GPU's own code has a parameter in, of an instruction that loads one.
+fn parameter_line(instruction: &Instruction) -> ConstantLine {
+    let is_parameter = instruction.kind == Kind::Lanes && instruction.memory.space == Some(Space::Parameter);
+    if is_parameter { ConstantLine::of(0, PARAMETERS_AT + instruction.offset as u32) } else { ConstantLine::default() }
 }

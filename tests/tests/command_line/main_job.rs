@@ -30,7 +30,7 @@ const DOCUMENT: [Field; 14] = [
     ("version", Value::is_string),
     ("topology", Value::is_string),
     ("workload", Value::is_object),
-    ("isa", |value| value == "ptx"),
+    ("isa", |value| value == "sass"),
     ("completed", Value::is_boolean),
     ("verified", |value| value.is_boolean() || value.is_null()),
     ("sim_time_ps", is_count),

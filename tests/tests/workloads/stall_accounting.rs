@@ -88,12 +88,13 @@ fn memory_traffic_is_conserved() {
             let requests = of("gpu.crossbar", "packets_request");
             assert_eq!(requests, of("gpu.l2", "requests"), "{name}");
             assert_eq!(requests, of("gpu.crossbar", "packets_response"), "{name}: a request is without response");
-            // Loads of the SMs, of data and of code, and of the copy engine are all that the L2 reads for others. A line of
-            // code is 4 sectors, one that is copied at most 4.
+            // Loads of the SMs, of data, code and constants, and of the copy engine are all that the L2 reads for others. A line
+            // of code or constants is 4 sectors, one that is copied at most 4.
             let by_copies =
                 4 * (of("gpu.copy_engine.to_device", "line_loads") + of("gpu.copy_engine.to_host", "line_loads"));
             let by_sms = of("gpu.sm", "l2_sectors_load");
-            let with_code = by_sms + 4 * of("gpu.sm", "instruction_requests");
+            let lines = of("gpu.sm", "instruction_requests") + of("gpu.sm", "constant_requests");
+            let with_code = by_sms + 4 * lines;
             let read = of("gpu.l2", "sectors_read");
             assert!(
                 with_code <= read && read <= with_code + by_copies,

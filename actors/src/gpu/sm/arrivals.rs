@@ -122,7 +122,7 @@ impl Sm {
                 }
                 Event::Completed(key, owner) => self.completed(key, owner, step),
                 Event::Acknowledged(warp, generation) => self.acknowledged(usize::from(warp), generation, step),
-                Event::Code(number) => self.code_arrived(number, step),
+                Event::Code(number) => self.line_arrived(number, step),
                 Event::Room => self.state.warps.release_throttled(step.now.cycle),
             }
         }
@@ -142,11 +142,7 @@ impl Sm {
                     if let Some((_, lane, address)) = wrong_free {
                         self.fail(warp, (pc, lane), FaultCause::InvalidFree { address }, cycle, step.out);
                     } else {
-                        let (program, _, readiness) = self.state.warps.context(warp).parts();
-                        readiness.completed(program, program.timing(pc), Ready::at(ready, Stall::LongScoreboard));
-                        if self.specification.check_hazards {
-                            self.state.warps.context(warp).hazards.completed(pc, ready);
-                        }
+                        self.results_come(warp, pc, Ready::at(ready, Stall::LongScoreboard));
                         if self.state.warps.warp(warp).status == Status::Memory {
                             self.resume(warp, cycle, step);
                         }
@@ -187,16 +183,19 @@ impl Sm {
         }
     }
 
-    /// A line of code has arrived: warps that wait for code look again.
-    fn code_arrived(&mut self, number: u32, step: &mut Step) {
+    /// A line of code or constants has arrived: warps that wait for one look again.
+    fn line_arrived(&mut self, number: u32, step: &mut Step) {
         let mut waiting = std::mem::take(&mut self.scratch.waiting);
-        self.state.front_end.code_arrived(number, &mut waiting);
+        self.state.front_end.line_arrived(number, step.now.cycle, &mut waiting);
         for warp in waiting.drain(..).map(usize::from) {
             if self.state.warps.warp(warp).status == Status::Fetch {
                 self.resume(warp, step.now.cycle, step);
             }
         }
         self.scratch.waiting = waiting;
+        if !self.state.constant_loads.is_empty() {
+            self.continue_constant_loads(step);
+        }
     }
 
     /// Old values of the atomics of the last epoch go to their registers. Nobody reads these before the answers arrive, which the

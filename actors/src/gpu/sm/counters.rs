@@ -39,10 +39,18 @@ balar_protocol::counters! {
         stall_sleeping: "warp-cycle",
         /// warp-cycles from a CTA's arrival to its first instruction, and waiting for code
         stall_no_instruction: "warp-cycle",
-        /// lines of code that were not in the instruction cache when a warp came to them
+        /// warp-cycles waiting for a constant operand that was not in the constant cache
+        stall_imc_miss: "warp-cycle",
+        /// lines of code that were not in the sub-core's own instruction cache when a warp came to them
+        l0_instruction_misses: "line",
+        /// lines of code that were not in the SM's instruction cache when a warp came to them
         instruction_cache_misses: "line",
         /// lines of code requested from L2, prefetched ones included
         instruction_requests: "request",
+        /// lines of constants that were not in the constant cache
+        constant_cache_misses: "line",
+        /// lines of constants requested from L2
+        constant_requests: "request",
         /// lines requested from L2 by loads
         l1_requests_load: "request",
         /// lines sent to L2 by stores
@@ -88,6 +96,8 @@ pub enum Stall {
     Sleeping,
     /// CTA start, or code that is not there.
     NoInstruction,
+    /// A constant operand that is not there.
+    ImcMiss,
 }
 
 impl Stall {
@@ -116,6 +126,7 @@ impl Stall {
             Stall::Drain => &mut counters.stall_drain,
             Stall::Sleeping => &mut counters.stall_sleeping,
             Stall::NoInstruction => &mut counters.stall_no_instruction,
+            Stall::ImcMiss => &mut counters.stall_imc_miss,
         }
     }
 }

@@ -237,6 +237,10 @@ impl Sm {
             return;
         }
         if matches!(space, Space::Constant | Space::Parameter) {
+            if self.state.warps.context(warp).program().is_machine_code() {
+                self.load_constant(warp, pc, step);
+                return;
+            }
             let latency = self.specification.front_end.latency(LatencyClass::Constant);
             self.set_results(warp, pc, Ready::at(cycle + latency, Stall::ShortScoreboard));
             return;

@@ -10,6 +10,7 @@
 
 mod arrivals;
 mod coalescer;
+mod constant_loads;
 mod counters;
 mod effects;
 mod execution;

@@ -40,6 +40,10 @@ pub struct Latencies {
     pub predicate: u32,
     /// Constant cache hit.
     pub constant: u32,
+    /// Machine code: a load from a constant bank that hits in its cache. Source of the default: Jia et al., Dissecting the NVIDIA Volta GPU
+    /// Architecture via Microbenchmarking, 2018, table 3.1; an RTX A6000 takes 26 to 29 (Huerta et al., MICRO 2025).
+    #[serde(default = "constant_load")]
+    pub constant_load: u32,
     /// From a branch to the next instruction of the warp.
     pub branch: u32,
     /// Shuffle, vote, match.
@@ -50,6 +54,10 @@ pub struct Latencies {
     pub uniform_move: u32,
     /// From the last arrival at a barrier to the next instruction of its warps.
     pub barrier: u32,
+}
+
+fn constant_load() -> u32 {
+    27
 }
 
 fn uniform_move() -> u32 {
@@ -71,6 +79,7 @@ impl Latencies {
             (LatencyClass::Tensor, self.tensor),
             (LatencyClass::Predicate, self.predicate),
             (LatencyClass::Constant, self.constant),
+            (LatencyClass::ConstantLoad, self.constant_load),
             (LatencyClass::Branch, self.branch),
             (LatencyClass::Exchange, self.exchange),
             (LatencyClass::UniformMove, self.uniform_move),
@@ -170,11 +179,19 @@ crate::parameters! {
         operand_read_latency: u32 = "11",
         /// machine code: whether an instruction that reads a register before its producer's latency has passed is an error
         check_hazards: bool = "false",
-        /// capacity of the instruction cache; without any, code is always there
+        /// capacity of a sub-core's own instruction cache (L0); without any, it reads the SM's
+        l0_instruction_cache: Bytes = "\"0 B\"",
+        /// capacity of the SM's instruction cache (L1.5), with constants in it; without any, code and constants are always there
         instruction_cache: Bytes = "\"128 KiB\"",
+        /// machine code: capacity of the cache of constant operands; without any, they are always there
+        constant_cache: Bytes = "\"0 B\"",
+        /// cycles from a miss in the caches of sub-cores or constants to the line from the SM's instruction cache
+        l15_latency: u32 = "0",
+        /// cycles from a miss to a constant that a launch says (parameters, sizes), where the SM has not got it yet
+        launch_constant_latency: u32 = "0",
         /// bytes of an instruction of the GPU's own code
         instruction_bytes: u32 = "16",
-        /// lines of code that are fetched after a missing one
+        /// lines of code that are fetched after a missing one, the length of a sub-core's stream buffer
         instruction_prefetch: u32 = "8",
         /// cycles from the issue of a shared-memory load to a dependent issue
         shared_latency: u32,
@@ -237,6 +254,14 @@ impl SmParameters {
         check(sets, "l1_sets", "expected a power of two, at most 32768");
         check(self.l1_mshrs >= 32, "l1_mshrs", "expected at least 32, the lines one warp can touch");
         check(self.store_queue >= 32, "store_queue", "expected at least 32, the lines one warp can touch");
+        let cached = [
+            ("l0_instruction_cache", self.l0_instruction_cache),
+            ("instruction_cache", self.instruction_cache),
+            ("constant_cache", self.constant_cache),
+        ];
+        for (key, bytes) in cached {
+            check(bytes.0 <= 1 << 30, key, "expected at most 1 GiB");
+        }
         check((1..=128).contains(&self.instruction_bytes), "instruction_bytes", "expected 1 to 128");
         check(self.l1_tags_per_cycle > 0, "l1_tags_per_cycle", "must not be zero");
         check(self.l1_sectors_per_cycle > 0, "l1_sectors_per_cycle", "must not be zero");

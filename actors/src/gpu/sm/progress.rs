@@ -3,9 +3,10 @@
 //! **Invariant:** what is called from here is below: warps, front end, memory pipe, execution. What calls it is above: the effects of
 //! instructions, arrivals, and the loop over cycles.
 
+use super::constant_loads::ConstantLoad;
 use super::counters::Stall;
 use super::execution::{Execution, Moment, Values};
-use super::front_end::{FrontEnd, FrontEndSpecification};
+use super::front_end::{FrontEnd, FrontEndSpecification, Wanted, constant_address};
 use super::lane_memory::RecentRanges;
 use super::memory_pipe::{Event, MemoryPipe, PipeSpecification, Ports};
 use super::parameters::SmParameters;
@@ -70,13 +71,15 @@ pub(super) struct State {
     /// Frees of what is no block of the device heap: key, lane, address. They are faults when they are answered.
     pub(super) wrong_frees: Vec<(u32, u8, u64)>,
     pub(super) recent: RecentRanges,
+    /// Loads of constants that wait for lines.
+    pub(super) constant_loads: Vec<ConstantLoad>,
 }
 
 /// Lists that are empty between cycles.
 #[derive(Debug, Default)]
 pub(super) struct Scratch {
     pub(super) events: Vec<Event>,
-    pub(super) wanted_lines: Vec<(u32, u64)>,
+    pub(super) wanted_lines: Wanted,
     pub(super) waiting: Vec<u16>,
 }
 
@@ -150,6 +153,7 @@ impl Sm {
                 late_cycle: u64::MAX,
                 wrong_frees: Vec::new(),
                 recent: RecentRanges::default(),
+                constant_loads: Vec::new(),
             },
             writer,
             execution: Execution::new(),
@@ -218,6 +222,15 @@ impl Sm {
         }
     }
 
+    /// What was pending for an instruction of the warp has come: its results can be read from then on.
+    pub(super) fn results_come(&mut self, warp: usize, pc: u32, ready: Ready) {
+        let (program, _, readiness) = self.state.warps.context(warp).parts();
+        readiness.completed(program, program.timing(pc), ready);
+        if self.specification.check_hazards {
+            self.state.warps.context(warp).hazards.completed(pc, ready.cycle());
+        }
+    }
+
     /// Where hazards are checked: an instruction of machine code has run in a cycle. False where it came too early, and its kernel has
     /// failed.
     #[cold]
@@ -258,7 +271,7 @@ impl Sm {
     }
 
     /// As [`Self::schedule`], for a warp that is there and whose cycles before `earliest` are charged already, or will be to the wait.
-    pub(super) fn schedule_resident(&mut self, warp: usize, earliest: u64, step: &mut Step) {
+    pub(super) fn schedule_resident(&mut self, warp: usize, mut earliest: u64, step: &mut Step) {
         loop {
             let (slot, context) = self.state.warps.slot_and_context(warp);
             let fetched = slot.fetched;
@@ -275,8 +288,18 @@ impl Sm {
                 state.prefetch(timing);
             }
             let is_there = pc.wrapping_sub(fetched) < self.state.front_end.line_length();
-            if !is_there && !self.fetch(warp, pc, earliest, step) {
-                return;
+            let constant = timing.control.constant;
+            if !is_there {
+                match self.fetch(warp, pc, earliest, step) {
+                    Some(from) => earliest = earliest.max(from),
+                    None => return,
+                }
+            }
+            if let Some(place) = constant.get() {
+                match self.constant_operand(warp, place, earliest, step) {
+                    Some(from) => earliest = earliest.max(from),
+                    None => return,
+                }
             }
             if ready == Ready::PENDING {
                 self.state.warps.wait(warp, Status::Memory, Stall::LongScoreboard, earliest);
@@ -309,22 +332,55 @@ impl Sm {
         }
     }
 
-    /// The warp comes to another line of code: true where it is there. Else the warp waits for it from `cycle` on.
+    /// The warp comes to another line of code: gives the cycle in which it is there. `None` where the warp waits for it, from `earliest` on.
     #[cold]
-    pub(super) fn fetch(&mut self, warp: usize, pc: u32, cycle: u64, step: &mut Step) -> bool {
-        let State { warps, pipe, front_end, .. } = &mut self.state;
+    fn fetch(&mut self, warp: usize, pc: u32, earliest: u64, step: &mut Step) -> Option<u64> {
+        let State { warps, front_end, .. } = &mut self.state;
         let (slot, context, _) = warps.all_of(warp);
         let code = (slot.program_id, context.program().len());
-        let wanted = &mut self.scratch.wanted_lines;
-        let line = front_end.fetch(warp, code, pc, slot.status == Status::Fetch, wanted);
-        match line {
-            Some(first) => slot.fetched = first,
-            None => warps.wait(warp, Status::Fetch, Stall::NoInstruction, cycle),
+        let when = (step.now.cycle, slot.awaits_line(Stall::NoInstruction));
+        let from = front_end.fetch(warp, code, pc, when, &mut self.scratch.wanted_lines);
+        if from.is_some() {
+            slot.fetched = pc - pc % front_end.line_length();
         }
-        for (number, address) in wanted.drain(..) {
-            pipe.request_code(number, address, cycle, &self.wiring.ports, step.out);
+        self.supplied(warp, from, Stall::NoInstruction, earliest, step)
+    }
+
+    /// The warp's next instruction has an operand in a constant bank: gives the cycle in which it is there, as [`Self::fetch`] does.
+    #[inline]
+    fn constant_operand(&mut self, warp: usize, place: (u32, u32), earliest: u64, step: &mut Step) -> Option<u64> {
+        let State { warps, front_end, .. } = &mut self.state;
+        if front_end.has_no_constant_cache() {
+            return Some(earliest);
         }
-        line.is_some()
+        let (slot, context, cta) = warps.all_of(warp);
+        let launch = cta.launch.as_ref().map_or(LaunchId(0), |launch| launch.id);
+        let address = constant_address(slot.program_id, launch, place, context.program().constant_bank_3());
+        let when = (step.now.cycle, slot.awaits_line(Stall::ImcMiss));
+        let from = front_end.constant(warp, address, when, &mut self.scratch.wanted_lines);
+        if from.is_some_and(|from| from <= earliest) {
+            return from;
+        }
+        self.supplied(warp, from, Stall::ImcMiss, earliest, step)
+    }
+
+    /// What a warp wants of code or constants is there `from` a cycle on, or the warp waits for it; what is missing is requested.
+    #[cold]
+    fn supplied(
+        &mut self,
+        warp: usize,
+        from: Option<u64>,
+        stall: Stall,
+        earliest: u64,
+        step: &mut Step,
+    ) -> Option<u64> {
+        if from.is_none_or(|from| from > earliest) {
+            self.state.warps.wait(warp, Status::Fetch, stall, earliest);
+        }
+        for (number, address) in self.scratch.wanted_lines.drain(..) {
+            self.state.pipe.request_code(number, address, step.now.cycle, &self.wiring.ports, step.out);
+        }
+        from
     }
 
     /// The warps of a CTA go on from a barrier.

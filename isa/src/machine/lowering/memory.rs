@@ -255,7 +255,7 @@ impl Pending {
                 self.instruction.offset = offset;
                 let (first, words) = operands.bank_rows(bank)?;
                 self.instruction.operand_list = first;
-                (self.cost.pipe, self.cost.latency) = (Pipe::Memory, LatencyClass::Constant);
+                (self.cost.pipe, self.cost.latency) = (Pipe::Memory, LatencyClass::ConstantLoad);
                 self.run(functions::<LoadBank>(), words)
             }
         }

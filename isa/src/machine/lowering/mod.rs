@@ -5,6 +5,7 @@
 //! | this file | the whole of a program |
 //! | `operands` | where operands are: registers, constants, predicates |
 //! | `cost` | pipes and latency classes |
+//! | `register_banks` | operands that are read from one bank |
 //! | the others | the opcodes, by what they do |
 
 mod control;
@@ -16,6 +17,7 @@ mod half;
 mod integer;
 mod memory;
 mod operands;
+mod register_banks;
 mod tensor;
 mod texture;
 
@@ -23,7 +25,7 @@ use super::program::{LaunchWord, MachineProgram};
 use super::{CODE_WINDOW, MachineCode, system_call_address};
 use crate::execution::SystemCall;
 use crate::operation::*;
-use crate::program::{Calls, Dependencies, IssueControl, LatencyClass, Program, Timing};
+use crate::program::{Calls, ConstantLine, Dependencies, IssueControl, LatencyClass, Program, Timing};
 use crate::sass::{self, Opcode, Word};
 use operands::Operands;
 
@@ -71,9 +73,11 @@ pub fn lower(code: &MachineCode) -> Result<Program, LoweringError> {
     let mut timings = Vec::with_capacity(instructions.capacity());
     for (index, sass) in decoded.iter().enumerate() {
         let mut pending = Pending::new(sass);
+        operands.constant_line = ConstantLine::default();
         let lowered = pending.lower(sass, &mut operands, code.words.len() as u32);
         lowered.map_err(|what| failure(index, format!("{what}, in `{sass}`")))?;
         let mut timing = pending.timing(sass);
+        timing.control.constant = operands.constant_line;
         let uses = sass.uses();
         if uses.predicate_writes != 0 && timing.latency == LatencyClass::Integer {
             // Predicates are late for guards and branches.
@@ -84,6 +88,7 @@ pub fn lower(code: &MachineCode) -> Result<Program, LoweringError> {
         instructions.push(pending.instruction);
     }
     serialise(&decoded, &mut timings);
+    register_banks::count_conflicts(&decoded, &mut timings);
     let mut system_entries = Vec::new();
     if operands.registers >= STACK_REGISTERS {
         for call in SYSTEM_CALLS {
@@ -300,11 +305,14 @@ impl Pending {
         // The code behind it counts on more than the zero that it has for a stall.
         let stall =
             if sass.opcode() == Opcode::Errbar { control.stall.max(ERROR_BARRIER_STALL) } else { control.stall };
+        // Where the scheduler is told to switch, the warp does not issue in the next cycle, even if no other one does.
+        let stall = if stall == 1 && !control.stays { 2 } else { stall };
         self.timing_of(IssueControl {
             stall,
             wait_mask: wait_mask & 0x3f,
             write_barrier: bit(control.write_barrier),
             read_barrier: bit(control.read_barrier),
+            ..IssueControl::default()
         })
     }
 

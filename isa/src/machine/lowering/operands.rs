@@ -6,7 +6,7 @@ use crate::interpreter::matrix::place_table;
 use crate::machine::MachineCode;
 use crate::matrix::{Generation, MatrixForm};
 use crate::operation::{FIRST_PREDICATE, FIRST_ROW, Row, SINK_PREDICATE, SINK_ROW, Source, TRUE_PREDICATE};
-use crate::program::{Dependencies, LANES};
+use crate::program::{ConstantLine, Dependencies, LANES};
 use crate::sass::{self, Place, Uses, Word};
 use std::collections::BTreeMap;
 
@@ -39,6 +39,8 @@ pub(super) struct Operands {
     bank_3: Option<u64>,
     bank_4: Vec<u8>,
     bank_rows: BTreeMap<u32, u16>,
+    /// The line of the constant bank that the instruction at hand names an operand in.
+    pub constant_line: ConstantLine,
     lists: BTreeMap<Vec<u16>, u16>,
     places: BTreeMap<u32, u16>,
 }
@@ -74,6 +76,7 @@ impl Operands {
             bank_3: code.bank_3.map(|(address, _)| address),
             bank_4: code.bank_4.clone(),
             bank_rows: BTreeMap::new(),
+            constant_line: ConstantLine::default(),
             lists: BTreeMap::new(),
             places: BTreeMap::new(),
         }
@@ -247,6 +250,7 @@ impl Operands {
 
     /// A word of a constant bank.
     pub fn constant(&mut self, bank: u32, offset: u32) -> Result<Source, String> {
+        self.constant_line = ConstantLine::of(bank, offset);
         let word = match self.word(bank, offset)? {
             Word32::Known(value) => return Ok(self.number(value)),
             Word32::Launch(word) => word,
@@ -261,6 +265,7 @@ impl Operands {
 
     /// Two words of a constant bank.
     pub fn wide_constant(&mut self, bank: u32, offset: u32) -> Result<Source, String> {
+        self.constant_line = ConstantLine::of(bank, offset);
         let words = [self.word(bank, offset)?, self.word(bank, offset + 4)?];
         match words {
             [Word32::Known(low), Word32::Known(high)] => Ok(self.wide_number(u64::from(low) | u64::from(high) << 32)),

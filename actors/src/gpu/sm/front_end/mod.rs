@@ -2,17 +2,23 @@
 //!
 //! **Invariant:** it is told which warps are ready, and tells which of them issue; it changes no warp.
 
-mod instruction_cache;
+mod instruction_buffer;
+mod lines;
 mod scheduler;
+mod second_level;
 
 use super::counters::SmCounters;
 use super::parameters::{SchedulerPolicy, SmParameters};
 use super::warps::WarpSet;
-use balar_isa::program::{LatencyClass, Pipe, Timing};
+use balar_isa::program::{ConstantLine, LatencyClass, Pipe, Timing};
 use balar_protocol::cuda::ProgramId;
-use instruction_cache::InstructionCache;
+use balar_protocol::memory::LINE_BYTES;
+use instruction_buffer::InstructionBuffer;
+use lines::{Lines, UNDER_WAY};
 pub use scheduler::Choice;
 use scheduler::{Policy, SubCore};
+use second_level::{SecondLevel, code_address, line_of};
+pub use second_level::{Wanted, constant_address};
 use serde::{Deserialize, Serialize};
 
 /// What a topology says of the front end.
@@ -34,13 +40,16 @@ pub struct Class {
     pub latency: LatencyClass,
     /// Instructions of the GPU's own that it stands for.
     pub passes: u8,
+    /// Cycles that its operands take longer to read.
+    pub bank_conflicts: u8,
 }
 
 impl Class {
     /// Of an instruction.
     #[inline]
     pub fn of(timing: &Timing) -> Class {
-        Class { pipe: timing.pipe, latency: timing.latency, passes: timing.passes.max(1) }
+        let bank_conflicts = timing.control.bank_conflicts;
+        Class { pipe: timing.pipe, latency: timing.latency, passes: timing.passes.max(1), bank_conflicts }
     }
 }
 
@@ -59,8 +68,15 @@ pub struct Issued {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct FrontEnd {
     sub_cores: Vec<SubCore>,
-    cache: InstructionCache,
-    /// Warps that wait for a line of code, in the order in which they came to it.
+    /// By sub-core, where these have instruction caches of their own.
+    buffers: Vec<InstructionBuffer>,
+    /// Lines of constant operands.
+    constants: Lines,
+    second_level: SecondLevel,
+    instructions_per_line: u32,
+    /// Lines of code that are fetched after a missing one.
+    prefetch: u32,
+    /// Warps that wait for a line of code or constants, in the order in which they came to it.
     fetching: Vec<u16>,
     counters: SmCounters,
 }
@@ -113,10 +129,20 @@ impl FrontEndSpecification {
 impl FrontEnd {
     /// Without any code.
     pub fn new(parameters: &SmParameters) -> FrontEnd {
-        let SmParameters { instruction_cache, instruction_bytes, instruction_prefetch, .. } = parameters;
+        let prefetch = parameters.instruction_prefetch;
+        let buffer_lines = parameters.l0_instruction_cache.0 / LINE_BYTES;
+        let buffers = if buffer_lines == 0 { 0 } else { parameters.sub_cores as usize };
         FrontEnd {
             sub_cores: (0..parameters.sub_cores as u8).map(SubCore::new).collect(),
-            cache: InstructionCache::new(instruction_cache.0, *instruction_bytes, *instruction_prefetch),
+            buffers: vec![InstructionBuffer::new(buffer_lines, prefetch); buffers],
+            constants: Lines::new(parameters.constant_cache.0 / u64::from(ConstantLine::BYTES)),
+            second_level: SecondLevel::new(
+                parameters.instruction_cache.0,
+                parameters.l15_latency,
+                parameters.launch_constant_latency,
+            ),
+            instructions_per_line: (LINE_BYTES as u32 / parameters.instruction_bytes.max(1)).max(1),
+            prefetch,
             fetching: Vec::new(),
             counters: SmCounters::default(),
         }
@@ -193,6 +219,9 @@ impl FrontEnd {
         let latency = u64::from(specification.latencies[class.latency as usize]);
         let interval = u64::from(specification.intervals[class.pipe as usize]);
         self.sub_cores[sub_core].issue(warp, class.pipe, cycle + interval * passes);
+        if class.bank_conflicts != 0 {
+            self.sub_cores[sub_core].hold(cycle + 1 + u64::from(class.bank_conflicts));
+        }
         // The passes of a sequence depend on each other, but for those of tensor cores, which follow in a pipeline; the next
         // instruction follows the last of them.
         let (last_pass, result) = if class.pipe == Pipe::Tensor {
@@ -206,40 +235,121 @@ impl FrontEnd {
     /// Instructions of a line of code.
     #[inline]
     pub fn line_length(&self) -> u32 {
-        self.cache.line_length()
+        self.instructions_per_line
     }
 
-    /// A warp comes to instruction `pc`, in another line of code than before: gives the first instruction of that line where it is
-    /// there. Else the warp waits, and `wanted` gets the lines to request, by number and address. A warp that `waits_already` is no
+    /// A warp comes to instruction `pc`, in another line of code than before: gives the first cycle in which it is there. `None` where
+    /// that is not known: the warp waits, and `wanted` gets the lines to request, by number and address. A warp that `waits_already` is no
     /// further miss.
     pub fn fetch(
         &mut self,
         warp: usize,
         (program, instructions): (ProgramId, usize),
         pc: u32,
-        waits_already: bool,
-        wanted: &mut Vec<(u32, u64)>,
-    ) -> Option<u32> {
-        let line = pc / self.cache.line_length();
-        let before = wanted.len();
-        let present = self.cache.lookup(program, line, instructions, |number, address| wanted.push((number, address)));
-        self.counters.instruction_requests += (wanted.len() - before) as u64;
-        if !present {
-            self.counters.instruction_cache_misses += u64::from(!waits_already);
-            self.fetching.push(warp as u16);
+        (cycle, waits_already): (u64, bool),
+        wanted: &mut Wanted,
+    ) -> Option<u64> {
+        if self.second_level.is_absent() {
+            return Some(cycle);
         }
-        present.then_some(line * self.cache.line_length())
+        let first = line_of(code_address(program));
+        let line = first + u64::from(pc / self.instructions_per_line);
+        let last = first + (instructions.saturating_sub(1) / self.instructions_per_line as usize) as u64;
+        let before = wanted.len();
+        let level = &mut self.second_level;
+        let sub_core = warp % self.sub_cores.len();
+        let from = match self.buffers.get_mut(sub_core) {
+            Some(buffer) => buffer.look(line, last, |line| level.code(line, cycle, wanted)),
+            None => {
+                let from = level.code(line, cycle, wanted);
+                if wanted.len() > before {
+                    for next in line + 1..=last.min(line + u64::from(self.prefetch)) {
+                        level.code(next, cycle, wanted);
+                    }
+                }
+                from
+            }
+        };
+        self.counters.instruction_requests += (wanted.len() - before) as u64;
+        self.counters.l0_instruction_misses += u64::from(from > cycle && !waits_already);
+        self.counters.instruction_cache_misses += u64::from(from == UNDER_WAY && !waits_already);
+        self.known(warp, from)
     }
 
-    /// A line of code has arrived: `waiting` gets the warps that wait for code, to look again.
-    pub fn code_arrived(&mut self, number: u32, waiting: &mut Vec<u16>) {
-        self.cache.arrived(number);
+    /// A warp wants a constant operand at an address of [`constant_address`]: gives the first cycle in which it is there, as
+    /// [`Self::fetch`] does.
+    #[inline]
+    pub fn constant(
+        &mut self,
+        warp: usize,
+        address: u64,
+        (cycle, waits_already): (u64, bool),
+        wanted: &mut Wanted,
+    ) -> Option<u64> {
+        if self.has_no_constant_cache() {
+            return Some(cycle);
+        }
+        let from = self.constant_line(address, (cycle, waits_already), wanted);
+        self.known(warp, from)
+    }
+
+    /// From when on a line of constants is there for a load, which is not noted as one who waits; `None` where that is not known.
+    pub fn constant_for_load(&mut self, address: u64, when: (u64, bool), wanted: &mut Wanted) -> Option<u64> {
+        if self.has_no_constant_cache() {
+            return Some(when.0);
+        }
+        Some(self.constant_line(address, when, wanted)).filter(|&from| from != UNDER_WAY)
+    }
+
+    /// Whether constants are always there.
+    #[inline]
+    pub fn has_no_constant_cache(&self) -> bool {
+        self.constants.is_empty() || self.second_level.is_absent()
+    }
+
+    /// From when on a constant is there; [`UNDER_WAY`] where that is not known.
+    #[inline]
+    fn constant_line(&mut self, address: u64, (cycle, waits_already): (u64, bool), wanted: &mut Wanted) -> u64 {
+        let number = address / u64::from(ConstantLine::BYTES);
+        if let Some(from) = self.constants.find(number) {
+            return from;
+        }
+        let before = wanted.len();
+        let from = self.second_level.constant(line_of(address), cycle, wanted);
+        self.constants.insert(number, from);
+        self.counters.constant_requests += (wanted.len() - before) as u64;
+        self.counters.constant_cache_misses += u64::from(!waits_already);
+        from
+    }
+
+    /// A cycle that is known; the warp waits where it is not.
+    #[inline]
+    fn known(&mut self, warp: usize, from: u64) -> Option<u64> {
+        if from == UNDER_WAY {
+            self.fetching.push(warp as u16);
+            return None;
+        }
+        Some(from)
+    }
+
+    /// A line of code or constants has arrived: `waiting` gets the warps that wait for one, to look again.
+    pub fn line_arrived(&mut self, number: u32, cycle: u64, waiting: &mut Vec<u16>) {
+        let (line, from) = self.second_level.arrived(number, cycle);
+        for buffer in &mut self.buffers {
+            buffer.arrives(line, from);
+        }
+        if !self.constants.is_empty() {
+            let parts = LINE_BYTES / u64::from(ConstantLine::BYTES);
+            for part in 0..parts {
+                self.constants.arrives(line * parts + part, from);
+            }
+        }
         waiting.append(&mut self.fetching);
     }
 
-    /// Lines of code under way.
+    /// Lines of code and constants under way.
     pub fn lines_under_way(&self) -> u32 {
-        self.cache.under_way()
+        self.second_level.under_way()
     }
 
     /// What it has counted.
@@ -257,9 +367,10 @@ impl FrontEnd {
 mod tests {
     use super::*;
     use crate::gpu::sm::parameters::tests::parameters;
+    use balar_protocol::cuda::LaunchId;
 
     fn class(pipe: Pipe, latency: LatencyClass, passes: u8) -> Class {
-        Class { pipe, latency, passes }
+        Class { pipe, latency, passes, bank_conflicts: 0 }
     }
 
     #[test]
@@ -296,16 +407,47 @@ mod tests {
         let mut front_end = FrontEnd::new(&parameters());
         let (mut wanted, mut waiting) = (Vec::new(), Vec::new());
         let code = (ProgramId(1), 20);
-        assert_eq!(front_end.fetch(9, code, 9, false, &mut wanted), None);
-        assert_eq!(front_end.fetch(3, code, 10, false, &mut wanted), None);
-        // Lines of 8 instructions: the second of three, and the prefetched third.
+        assert_eq!(front_end.fetch(9, code, 9, (50, false), &mut wanted), None);
+        assert_eq!(front_end.fetch(3, code, 10, (50, false), &mut wanted), None);
+        // Lines of 8 instructions: the second of three, and the prefetched third. Sub-cores 1 and 3 fetch them once.
         assert_eq!((wanted.len(), front_end.lines_under_way()), (2, 2));
-        front_end.code_arrived(wanted[1].0, &mut waiting);
+        front_end.line_arrived(wanted[1].0, 400, &mut waiting);
         assert_eq!(waiting, [9, 3]);
-        assert_eq!(front_end.fetch(9, code, 9, true, &mut wanted), None);
-        front_end.code_arrived(wanted[0].0, &mut waiting);
-        assert_eq!(front_end.fetch(9, code, 9, true, &mut wanted), Some(8));
+        assert_eq!(front_end.fetch(9, code, 9, (400, true), &mut wanted), None);
+        front_end.line_arrived(wanted[0].0, 410, &mut waiting);
+        assert_eq!(front_end.fetch(9, code, 9, (410, true), &mut wanted), Some(472));
         let counters = front_end.counters();
-        assert_eq!((counters.instruction_cache_misses, counters.instruction_requests), (2, 2));
+        assert_eq!((counters.instruction_cache_misses, counters.l0_instruction_misses), (2, 2));
+        assert_eq!(counters.instruction_requests, 2);
+        // The SM has it for another sub-core, which has not come to it.
+        assert_eq!(front_end.fetch(4, code, 9, (500, false), &mut wanted), Some(562));
+        assert_eq!(front_end.counters().l0_instruction_misses, 3);
+    }
+
+    #[test]
+    fn a_constant_is_fetched_once_for_all_sub_cores() {
+        let mut front_end = FrontEnd::new(&parameters());
+        let mut wanted = Vec::new();
+        let parameter = constant_address(ProgramId(1), LaunchId(3), (0, 0x160), None);
+        assert_eq!(front_end.constant(1, parameter, (10, false), &mut wanted), Some(228));
+        assert_eq!(front_end.constant(2, parameter + 8, (300, false), &mut wanted), Some(228), "it is there");
+        let variable = constant_address(ProgramId(1), LaunchId(3), (3, 0), Some(0x7000_0000));
+        assert_eq!(front_end.constant(1, variable, (300, false), &mut wanted), None);
+        assert_eq!(wanted.len(), 2);
+        front_end.line_arrived(wanted[0].0, 500, &mut Vec::new());
+        assert_eq!(front_end.constant_for_load(variable, (510, true), &mut wanted), Some(562));
+        assert_eq!((front_end.counters().constant_cache_misses, front_end.counters().constant_requests), (2, 2));
+    }
+
+    #[test]
+    fn registers_of_one_bank_hold_the_sub_core() {
+        let parameters = parameters();
+        let specification = FrontEndSpecification::new(&parameters);
+        let mut front_end = FrontEnd::new(&parameters);
+        let conflict = Class { bank_conflicts: 1, ..class(Pipe::Fp32, LatencyClass::Single, 1) };
+        assert_eq!(front_end.issue(&specification, 0, 4, conflict, 100).result, 104);
+        let free = [Pipe::Int, Pipe::Memory, Pipe::Fp32].map(|pipe| front_end.free_from(0, pipe as usize));
+        assert_eq!(free, [102; 3]);
+        assert_eq!(front_end.free_from(1, Pipe::Int as usize), 0);
     }
 }

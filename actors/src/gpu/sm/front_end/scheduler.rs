@@ -80,6 +80,15 @@ impl SubCore {
         self.taken |= 1 << pipe as u16;
     }
 
+    /// Takes no instruction at all before `free`.
+    #[cold]
+    pub fn hold(&mut self, free: u64) {
+        for pipe in &mut self.pipe_free {
+            *pipe = free.max(*pipe);
+        }
+        self.taken = (1 << Pipe::ALL.len()) - 1;
+    }
+
     /// The warp that the policy comes to first among `ready` ones, of which there is at least one.
     #[inline]
     pub fn first(&self, policy: &Policy, ready: WarpSet, older: &[WarpSet]) -> usize {

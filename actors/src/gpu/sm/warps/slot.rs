@@ -21,7 +21,7 @@ pub enum Status {
     Memory,
     /// Waits for the value that an atomic of its SM leaves.
     Value,
-    /// Waits for a line of code.
+    /// Waits for a line of code or constants.
     Fetch,
     /// Waits at a CTA barrier.
     Barrier,
@@ -89,6 +89,12 @@ impl Default for Warp {
 }
 
 impl Warp {
+    /// Whether it waits for a line of code or constants, for this reason.
+    #[inline]
+    pub fn awaits_line(&self, stall: Stall) -> bool {
+        self.status == Status::Fetch && self.stall == stall
+    }
+
     /// It issues an instruction in `cycle`, which is charged to that.
     #[inline]
     pub fn issue(&mut self, counters: &mut SmCounters, cycle: u64, passes: u64) {

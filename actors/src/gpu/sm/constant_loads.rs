@@ -1,0 +1,96 @@
+//! Loads from constant banks by machine code: what hits in the constant cache has a latency of its own, what does not waits for its lines.
+
+use super::counters::Stall;
+use super::front_end::constant_address;
+use super::progress::{Sm, State, Step};
+use super::warps::readiness::Ready;
+use super::warps::slot::Status;
+use balar_isa::execution::Space;
+use balar_isa::machine::PARAMETERS_AT;
+use balar_isa::program::{ConstantLine, LatencyClass, lanes};
+use balar_protocol::cuda::LaunchId;
+use serde::{Deserialize, Serialize};
+
+/// Bytes that a bank gives to all lanes at once.
+const WORD_BYTES: u64 = 4;
+
+/// A load that waits for lines.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct ConstantLoad {
+    warp: u16,
+    generation: u32,
+    pc: u32,
+    /// Addresses of its lines, of which at least one is not there.
+    lines: Vec<u64>,
+    /// Cycles from when its lines are there until its result can be read.
+    latency: u64,
+}
+
+impl Sm {
+    /// Times a load from a constant bank that the last step made. Lanes with the same address take no longer than one; every further
+    /// address is looked up in a cycle of its own.
+    pub(super) fn load_constant(&mut self, warp: usize, pc: u32, step: &mut Step) {
+        let access = &self.execution.access;
+        let (slot, _, cta) = self.state.warps.all_of(warp);
+        let launch = cta.launch.as_ref().map_or(LaunchId(0), |launch| launch.id);
+        let address_of = |lane: usize| match access.space {
+            Space::Parameter => {
+                let offset = (access.addresses[lane] as u32).wrapping_add(PARAMETERS_AT);
+                constant_address(slot.program_id, launch, (0, offset), None)
+            }
+            _ => access.addresses[lane],
+        };
+        let mut words: Vec<u64> = lanes(access.mask).map(|lane| address_of(lane) / WORD_BYTES).collect();
+        words.sort_unstable();
+        words.dedup();
+        let mut lines: Vec<u64> =
+            words.iter().map(|word| word * WORD_BYTES & !u64::from(ConstantLine::BYTES - 1)).collect();
+        lines.dedup();
+        let latency = self.specification.front_end.latency(LatencyClass::ConstantLoad) + words.len() as u64 - 1;
+        let generation = slot.generation;
+        let load = ConstantLoad { warp: warp as u16, generation, pc, lines, latency };
+        let ready = match self.lines_of(&load, false, step) {
+            Some(ready) => {
+                let (_, _, readiness) = self.state.warps.context(warp).parts();
+                Ready::at(readiness.in_order(ready), Stall::ShortScoreboard)
+            }
+            None => {
+                self.state.constant_loads.push(load);
+                Ready::PENDING
+            }
+        };
+        self.set_results(warp, pc, ready);
+    }
+
+    /// When the result of a load can be read, `None` where a line is not there; what is missing is requested.
+    fn lines_of(&mut self, load: &ConstantLoad, waits_already: bool, step: &mut Step) -> Option<u64> {
+        let cycle = step.now.cycle;
+        let State { front_end, pipe, .. } = &mut self.state;
+        let wanted = &mut self.scratch.wanted_lines;
+        let from = load.lines.iter().map(|&line| front_end.constant_for_load(line, (cycle, waits_already), wanted));
+        let from = from.fold(Some(cycle), |latest, from| Some(latest?.max(from?)));
+        for (number, address) in wanted.drain(..) {
+            pipe.request_code(number, address, cycle, &self.wiring.ports, step.out);
+        }
+        from.map(|from| from + load.latency)
+    }
+
+    /// A line has arrived: loads that wait for no other one have their results.
+    pub(super) fn continue_constant_loads(&mut self, step: &mut Step) {
+        for load in std::mem::take(&mut self.state.constant_loads) {
+            let warp = usize::from(load.warp);
+            if !self.state.warps.is_current(warp, load.generation) {
+                continue;
+            }
+            match self.lines_of(&load, true, step) {
+                None => self.state.constant_loads.push(load),
+                Some(ready) => {
+                    self.results_come(warp, load.pc, Ready::at(ready, Stall::ShortScoreboard));
+                    if self.state.warps.warp(warp).status == Status::Memory {
+                        self.resume(warp, step.now.cycle, step);
+                    }
+                }
+            }
+        }
+    }
+}
