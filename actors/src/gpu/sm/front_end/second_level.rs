@@ -114,7 +114,11 @@ impl SecondLevel {
         from
     }
 
+    /// Gives a line to a cache above it. Where it stands alone, as on a P100, sub-cores read their lines from it as they come to them.
     fn give(&mut self, cycle: u64) -> u64 {
+        if self.latency == 0 {
+            return cycle;
+        }
         let start = cycle.max(self.free);
         self.free = start + 1;
         start + self.latency
