@@ -240,6 +240,8 @@ impl Pending {
             | O::Uplop3
             | O::P2r
             | O::R2p
+            | O::Up2ur
+            | O::Ur2up
             | O::S2r
             | O::S2ur
             | O::Cs2r
@@ -266,6 +268,8 @@ impl Pending {
             | O::Qspc => self.memory(sass, operands),
             O::Bra
             | O::Brx
+            | O::Brxu
+            | O::Jmxu
             | O::Jmx
             | O::Call
             | O::Ret
