@@ -110,6 +110,39 @@ impl Control {
         }
     }
 
+    /// Where no lanes can run: lets some go on that wait at a barrier for others that do not meet them there any more. False if there
+    /// are none.
+    ///
+    /// A function saves the barriers of its caller in registers while it uses them itself. Lanes that leave a barrier meanwhile
+    /// (`BREAK`) are still in what it writes back.
+    pub(super) fn release_abandoned(&mut self) -> bool {
+        let abandoned = self.splits.iter().position(|split| {
+            let (State::Converging(number), Some(first)) = (split.state, first_lane(split.mask)) else { return false };
+            let barrier = &self.barriers[usize::from(number) % CONVERGENCE_BARRIERS];
+            let same = |other: &&Split| {
+                other.state == split.state && first_lane(other.mask).is_some_and(|lane| barrier[lane] == barrier[first])
+            };
+            let waiting = self.splits.iter().filter(same).fold(0, |all, other| all | other.mask);
+            let missing = barrier[first] & self.live & !waiting;
+            lanes(missing).all(|lane| barrier[lane] & waiting == 0 || (barrier[lane] >> lane) & 1 == 0)
+        });
+        let Some(index) = abandoned else { return false };
+        let State::Converging(number) = self.splits[index].state else { return false };
+        let barrier = *self.barrier(number);
+        let mut waiting = 0;
+        let expected = first_lane(self.splits[index].mask).map_or(0, |first| barrier[first]);
+        for split in &self.splits {
+            if split.state == State::Converging(number)
+                && first_lane(split.mask).is_some_and(|lane| barrier[lane] == expected)
+            {
+                waiting |= split.mask;
+            }
+        }
+        self.set_participants(number, &[waiting; LANES], waiting);
+        self.release_complete();
+        true
+    }
+
     /// Puts runnable splits at the instruction of that at `index` together with it.
     fn join(&mut self, index: usize) {
         let pc = self.splits[index].pc;
@@ -194,6 +227,41 @@ mod tests {
         control.pc = 15;
         control.meet_at_barrier(0, LOW);
         assert_eq!((control.pc, control.mask), (16, LOW));
+    }
+
+    #[test]
+    fn lanes_that_leave_while_a_function_keeps_the_barrier_are_not_waited_for() {
+        for order in [false, true] {
+            let mut control = started();
+            control.begin_region(7, u32::MAX);
+            control.begin_region(6, u32::MAX);
+            control.branch(30, NEVER, LOW);
+            // The upper half leaves the inner barrier for the outer one; the lower half has saved the inner one before.
+            let saved = control.participants(6);
+            control.set_participants(6, &[0; LANES], LOW);
+            let upper = |control: &mut Control| {
+                control.leave_region(6, !LOW);
+                control.pc = 50;
+                control.meet_at_barrier(7, !LOW);
+            };
+            let lower = |control: &mut Control| {
+                control.set_participants(6, &saved, LOW);
+                control.pc = 40;
+                control.meet_at_barrier(6, LOW);
+            };
+            if order {
+                upper(&mut control);
+                lower(&mut control);
+            } else {
+                control.yield_turn();
+                lower(&mut control);
+                upper(&mut control);
+            }
+            assert_eq!((control.pc, control.mask), (41, LOW), "without the upper half");
+            control.pc = 50;
+            control.meet_at_barrier(7, LOW);
+            assert_eq!((control.pc, control.mask), (51, u32::MAX));
+        }
     }
 
     #[test]

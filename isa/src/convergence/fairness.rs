@@ -54,6 +54,9 @@ impl Control {
         self.turn = 0;
         self.alone = false;
         let mut index = self.splits.iter().rposition(|split| split.state == State::Runnable);
+        if index.is_none() && self.release_abandoned() {
+            index = self.splits.iter().rposition(|split| split.state == State::Runnable);
+        }
         if index.is_none() {
             // Lanes that wait for others which cannot come go on without them.
             index = self.splits.iter().rposition(|split| matches!(split.state, State::Gathering(_)));

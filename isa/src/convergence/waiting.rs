@@ -65,8 +65,13 @@ impl Control {
             self.alone = false;
             for split in self.splits.iter_mut().filter(|split| joins(split)) {
                 split.state = State::Runnable;
+                // Lanes that came here apart go on together.
+                if !same_pc && split.pc == pc && split.point == self.point {
+                    self.mask |= std::mem::take(&mut split.mask);
+                }
                 split.pc += 1;
             }
+            self.splits.retain(|split| split.mask != 0);
             return Some(together);
         }
         self.suspend(mask, State::Gathering(same_pc));

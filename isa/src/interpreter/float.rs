@@ -115,9 +115,36 @@ impl<F: DoubleFunction> LaneOperation for Double<F> {
     }
 }
 
+/// A not-a-number that is quiet, with the bits of another one.
+#[inline(always)]
+fn quieted(value: f64) -> f64 {
+    f64::from_bits(value.to_bits() | 0x0008_0000_0000_0000)
+}
+
+/// `min` and `max` of doubles: a number wins over not-a-number, -0 is less than +0. Of two not-a-numbers it is the second one, quieted:
+/// the ISA says only that double precision keeps a not-a-number's bits, and ptxas 12.9 makes instructions of it that take the second.
+pub(crate) struct ExtremumF64<const LARGER: bool>;
+
+impl<const LARGER: bool> LaneOperation for ExtremumF64<LARGER> {
+    type A = f64;
+    type B = f64;
+    type C = f64;
+    type D = f64;
+    #[inline(always)]
+    fn apply(a: f64, b: f64, _c: f64, _immediate: u32) -> f64 {
+        let is_before = if LARGER { a > b } else { a < b };
+        match (a.is_nan(), b.is_nan()) {
+            (true, true) => quieted(b),
+            (true, false) => b,
+            (false, true) => a,
+            _ if is_before || (a == b && a.is_sign_negative() != LARGER) => a,
+            _ => b,
+        }
+    }
+}
+
 #[inline(always)]
 pub(super) fn quiet(operands: usize, a: f64, b: f64, c: f64) -> f64 {
-    let quieted = |value: f64| f64::from_bits(value.to_bits() | 0x0008_0000_0000_0000);
     if a.is_nan() {
         quieted(a)
     } else if operands > 1 && b.is_nan() {
@@ -251,10 +278,6 @@ double! {
     SquareRootF64, 1, |a, _b, _c| a.sqrt();
     /// `rsqrt.approx`
     ReciprocalRootF64, 1, |a, _b, _c| 1.0 / a.sqrt();
-    /// `min`
-    MinimumF64, 2, |a, b, _c| if a.is_nan() { b } else if b.is_nan() || a < b || (a == b && a.is_sign_negative()) { a } else { b };
-    /// `max`
-    MaximumF64, 2, |a, b, _c| if a.is_nan() { b } else if b.is_nan() || a > b || (a == b && a.is_sign_positive()) { a } else { b };
     /// To an integral value: nearest even.
     RoundF64, 1, |a, _b, _c| a.round_ties_even();
     /// Towards zero.

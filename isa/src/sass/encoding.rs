@@ -373,8 +373,12 @@ pub enum Slot {
     ReturnTarget(Field),
     /// All predicates.
     AllPredicates,
+    /// All uniform predicates.
+    AllUniformPredicates,
     /// A general register that is read, by its lowest bit; a function writes it, with further bits.
     Register(u8, fn(Word) -> String, u128),
+    /// A uniform register that is read, by its lowest bit; a function writes it.
+    UniformRegister(u8, fn(Word) -> String),
     /// Something that a function writes, from the bits of a mask.
     Function(fn(Word) -> String, u128),
     /// The source in bits 32 to 63, whatever the form puts there, which a function writes, with further bits where it is no immediate.
@@ -395,7 +399,7 @@ impl Slot {
                 // The sign bits of an immediate are its own.
                 place.mask(word)? | if place == Place::Immediate { 0 } else { sign_mask(place, sign) }
             }
-            Slot::UniformDestination(low) => Field::new(low, 6).mask(),
+            Slot::UniformDestination(low) | Slot::UniformRegister(low, _) => Field::new(low, 6).mask(),
             Slot::UniformSource(low, sign) => Field::new(low, 6).mask() | sign_mask(Place::Register(low), sign),
             Slot::Predicate(low) | Slot::UniformPredicate(low) => predicate(low),
             Slot::PredicateSource(low) | Slot::UniformPredicateSource(low) => Field::new(low, 4).mask(),
@@ -418,7 +422,7 @@ impl Slot {
             Slot::Constant => CONSTANT_BYTE.mask(),
             Slot::Special => Field::new(72, 8).mask(),
             Slot::ConvergenceBarrier(low) => Field::new(low, 4).mask(),
-            Slot::AllPredicates => 0,
+            Slot::AllPredicates | Slot::AllUniformPredicates => 0,
             Slot::Register(low, _, further) => Field::new(low, 8).mask() | further,
             Slot::Function(_, mask) => mask,
             Slot::UniformExchanged(_, further) => match (word.code() >> 9, word.bit(UNIFORM_FLAG)) {

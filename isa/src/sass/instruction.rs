@@ -66,7 +66,14 @@ impl Instruction {
     pub fn has_condition(&self) -> bool {
         let is_jump = matches!(
             self.opcode(),
-            Opcode::Bra | Opcode::Brx | Opcode::Jmx | Opcode::Call | Opcode::Ret | Opcode::Exit
+            Opcode::Bra
+                | Opcode::Brx
+                | Opcode::Jmx
+                | Opcode::Brxu
+                | Opcode::Jmxu
+                | Opcode::Call
+                | Opcode::Ret
+                | Opcode::Exit
         );
         let asks_warp = self.opcode() == Opcode::Bra && matches!(self.word.bits(32, 2), 2 | 3);
         is_jump && (asks_warp || self.word.bits(87, 4) != u64::from(TRUE_PREDICATE))
@@ -126,7 +133,9 @@ impl Instruction {
             Slot::ReturnTarget(field) if word.bit(85) => hexadecimal(word.signed(field.low, field.width) << 2),
             Slot::ReturnTarget(field) => hexadecimal(target(word, self.address, field) as i64),
             Slot::AllPredicates => "PR".to_owned(),
+            Slot::AllUniformPredicates => "UPR".to_owned(),
             Slot::Register(_, function, _)
+            | Slot::UniformRegister(_, function)
             | Slot::Function(function, _)
             | Slot::Exchanged(function, _)
             | Slot::UniformExchanged(function, _) => function(word),
@@ -291,7 +300,7 @@ pub(super) fn immediate_text(value: u32, immediate: Immediate) -> String {
     }
 }
 
-fn constant(word: Word) -> String {
+pub(super) fn constant(word: Word) -> String {
     format!("c[{:#x}][{}]", word.bits(54, 5), hexadecimal(word.signed(38, 16)))
 }
 

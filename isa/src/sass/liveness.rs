@@ -294,7 +294,7 @@ impl Node {
             // The end of the code.
             Opcode::Bra if target == Some(index) => Step::Exit,
             Opcode::Bra => Step::Within(target.into_iter().collect()),
-            Opcode::Brx | Opcode::Jmx => match indirect.get(&instruction.address()) {
+            Opcode::Brx | Opcode::Jmx | Opcode::Brxu | Opcode::Jmxu => match indirect.get(&instruction.address()) {
                 Some(targets) => Step::Within(targets.iter().filter_map(|&target| to_index(target)).collect()),
                 None => Step::Return(Vec::new()),
             },
@@ -309,8 +309,10 @@ impl Node {
             Opcode::Exit => Step::Exit,
             _ => Step::Within(Vec::new()),
         };
-        let is_jump =
-            matches!(instruction.opcode(), Opcode::Bra | Opcode::Brx | Opcode::Jmx | Opcode::Ret | Opcode::Exit);
+        let is_jump = matches!(
+            instruction.opcode(),
+            Opcode::Bra | Opcode::Brx | Opcode::Jmx | Opcode::Brxu | Opcode::Jmxu | Opcode::Ret | Opcode::Exit
+        );
         Node {
             read: RegisterSet::read(&uses),
             written: RegisterSet::written(&uses),
@@ -329,7 +331,14 @@ fn arguments(before: &[Instruction]) -> RegisterSet {
     let ends_block = |instruction: &&Instruction| {
         matches!(
             instruction.opcode(),
-            Opcode::Bra | Opcode::Brx | Opcode::Jmx | Opcode::Call | Opcode::Ret | Opcode::Exit
+            Opcode::Bra
+                | Opcode::Brx
+                | Opcode::Jmx
+                | Opcode::Brxu
+                | Opcode::Jmxu
+                | Opcode::Call
+                | Opcode::Ret
+                | Opcode::Exit
         )
     };
     let block = before.iter().rev().take_while(|instruction| !ends_block(instruction));

@@ -120,7 +120,7 @@ impl Widths {
             Opcode::Match => Widths { a: pair_if(word.bit(73)), ..single },
             Opcode::Cs2r => Widths { destination: pair_if(word.bit(80)), ..single },
             Opcode::Lepc => Widths { destination: 2, ..single },
-            Opcode::Brx | Opcode::Jmx | Opcode::Call | Opcode::Ret => Widths::WIDE_TARGET,
+            Opcode::Brx | Opcode::Jmx | Opcode::Brxu | Opcode::Jmxu | Opcode::Call | Opcode::Ret => Widths::WIDE_TARGET,
             Opcode::Uldc | Opcode::Ldc | Opcode::Lds | Opcode::Ldl => Widths { destination: sized(word), ..single },
             Opcode::Sts | Opcode::Stl => Widths { b: sized(word), ..single },
             Opcode::Ldg | Opcode::Ld => Widths { destination: sized(word), a: address(word), ..single },
@@ -280,7 +280,9 @@ impl Instruction {
             }
             Slot::UniformExchanged(..) => {}
             Slot::UniformDestination(low) => uses.write_uniform(uniform_at(low), widths.destination),
-            Slot::UniformSource(low, _) => uses.read_uniform(uniform_at(low), widths.at(low)),
+            Slot::UniformSource(low, _) | Slot::UniformRegister(low, _) => {
+                uses.read_uniform(uniform_at(low), widths.at(low))
+            }
             Slot::IndexedConstant => uses.read(at(24), 1),
             Slot::UniformIndexedConstant => uses.read_uniform(uniform_at(24), 1),
             Slot::Address(form) => self.add_address(uses, form, widths.a),
@@ -294,6 +296,13 @@ impl Instruction {
                 let masked = word.field(PREDICATE_MASK) as u8;
                 let is_read = self.opcode() == Opcode::P2r;
                 *(if is_read { &mut uses.predicate_reads } else { &mut uses.predicate_writes }) |= masked;
+            }
+            Slot::AllUniformPredicates => {
+                let masked = word.field(PREDICATE_MASK) as u8;
+                match self.opcode() {
+                    Opcode::Up2ur => uses.uniform_predicate_reads |= masked,
+                    _ => uses.uniform_predicate_writes |= masked,
+                }
             }
             Slot::Number(_)
             | Slot::SignedNumber(_)

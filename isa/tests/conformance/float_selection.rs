@@ -15,9 +15,10 @@ struct Words {
     xor_sign: bool,
 }
 
-/// Follows the ISA's description; -0 is less than +0.
+/// Follows the ISA's description; -0 is less than +0. Of two doubles that are no numbers it is the second, as in the code that ptxas
+/// makes.
 fn choose<T: Format>(a: u64, b: u64, words: Words) -> u64 {
-    let nan = T::nan(&[a, b]);
+    let nan = T::nan(&[b, a]);
     match (is_nan::<T>(a), is_nan::<T>(b)) {
         (true, true) => nan,
         (true, _) | (_, true) if words.nan => nan,

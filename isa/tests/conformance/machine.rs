@@ -98,6 +98,8 @@ pub struct Execution {
     access: MemoryAccess,
     /// Lanes that wait at the CTA's barrier.
     arrived: u32,
+    /// Those of them whose predicate is true, where the barrier reduces, and how it does.
+    reduced: (u32, Option<BarrierKind>),
     cycle: u64,
 }
 
@@ -134,7 +136,7 @@ impl Execution {
             bytes.copy_from_slice(&machine.global[address as usize..][..bytes.len()]);
         });
         let warp = WarpState::new(program, shape);
-        Execution { machine, warp, access: MemoryAccess::default(), arrived: 0, cycle: 0 }
+        Execution { machine, warp, access: MemoryAccess::default(), arrived: 0, reduced: (0, None), cycle: 0 }
     }
 
     /// Runs one instruction, or opens the barrier that all lanes wait at. False once the warp has ended.
@@ -143,22 +145,31 @@ impl Execution {
     ///
     /// Where the warp faults, or its lanes wait for others at a barrier.
     pub fn advance(&mut self, step: StepFunction, program: &Program) -> bool {
-        let Execution { machine, warp, access, arrived, cycle } = self;
+        let Execution { machine, warp, access, arrived, reduced, cycle } = self;
         if warp.is_finished() {
             return false;
         }
         *cycle += 1;
         if warp.is_blocked() {
             assert_eq!(*arrived, warp.live_mask(), "all lanes wait at the barrier");
+            let (truth, kind) = std::mem::take(reduced);
+            let result = kind.map(|kind| match kind {
+                BarrierKind::ReducePopulation => truth.count_ones(),
+                BarrierKind::ReduceAnd => u32::from(truth == *arrived),
+                _ => u32::from(truth != 0),
+            });
             *arrived = 0;
-            warp.release_barrier(0, Some(7));
+            warp.release_barrier(0, result);
             return true;
         }
         let pc = warp.pc();
         let mut values = AccessValues::default();
         let mut context = StepContext { memory: machine, values: &mut values, cycle: *cycle, nanoseconds: 0 };
         match step(program, warp, &mut context, access) {
-            Effect::Barrier(arrival) => *arrived |= arrival.mask,
+            Effect::Barrier(arrival) => {
+                *arrived |= arrival.mask;
+                *reduced = (reduced.0 | arrival.mask & arrival.predicate, Some(arrival.kind));
+            }
             Effect::CopyArrive => {
                 // Copies are done at once here.
                 let arrive = AtomicOperation::Barrier(BarrierOperation::Arrive);

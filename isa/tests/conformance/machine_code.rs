@@ -295,6 +295,13 @@ fn arithmetic() {
     compare(source!("special_of_turing"), 75, code!("special_of_turing", 75), 24);
 }
 
+/// What kernels of `tests/random_kernels` found, in as few instructions as show it. For sm_70 the code is optimised little (-O1).
+#[test]
+fn findings_of_random_kernels() {
+    compare(source!("random_findings"), 70, code!("random_findings", 70), 24);
+    compare(source!("random_findings"), 75, code!("random_findings", 75), 24);
+}
+
 #[test]
 fn exchanges_atomics_memory_and_control_flow() {
     compare(source!("warps"), 70, code!("warps", 70), 24);

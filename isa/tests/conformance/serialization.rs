@@ -127,9 +127,9 @@ fn a_warp_read_back_goes_on_as_the_warp_itself() {
     // Lanes 16 to 31 return from the depth of each: of depth 1 and more 12 lanes, 2 and more 8, 3 four.
     assert!(parted_in_a_call > 0, "no state was taken of diverged lanes in a nested call");
     assert_eq!(waiting, 2, "a state at each of the barriers");
-    // The other half's number, and the 7 that the machine's reductions give. No sum is 0, so that each carries 1.
+    // The other half's number, and the 24 lanes whose depth is not 0. No sum is 0, so that each carries 1.
     let triangle = [0, 1, 3, 6];
-    let expected: Vec<u32> = (0..LANES).map(|lane| 8 + if lane < 16 { triangle[lane % 4] } else { 100 }).collect();
+    let expected: Vec<u32> = (0..LANES).map(|lane| 25 + if lane < 16 { triangle[lane % 4] } else { 100 }).collect();
     assert_eq!(words(&execution.machine.global[..4 * LANES]), expected);
 }
 

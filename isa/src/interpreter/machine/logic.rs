@@ -3,7 +3,7 @@
 use crate::interpreter::bodies::{Body, LaneOperation};
 use crate::interpreter::integer::logic3;
 use crate::interpreter::registers::{Lane, Registers};
-use crate::operation::{FIRST_PREDICATE, Instruction, Row};
+use crate::operation::{Instruction, Row};
 use crate::program::LANES;
 use std::marker::PhantomData;
 
@@ -102,10 +102,10 @@ impl Body for SignLogic {
 /// Predicates of a thread that machine code names, the first of them in the lowest bit.
 pub(crate) const PREDICATES: usize = 7;
 
-/// `P2R`: the byte at bit `offset` of the first source gets the predicates, under a mask, the second source.
-pub(crate) struct PredicatesToRegister;
+/// `P2R`: the byte at bit `offset` of the first source gets the predicates, the first of which is given, under a mask, the second source.
+pub(crate) struct PredicatesToRegister<const FIRST: u8>;
 
-impl Body for PredicatesToRegister {
+impl<const FIRST: u8> Body for PredicatesToRegister<FIRST> {
     #[inline(always)]
     fn run(instruction: &Instruction, registers: &mut Registers, constants: &[Row], mask: u32) {
         let old = u32::read(registers, constants, instruction.sources[0]);
@@ -113,9 +113,8 @@ impl Body for PredicatesToRegister {
         let chosen = instruction.immediate & 0x7f;
         let mut result = [0; LANES];
         for lane in 0..LANES {
-            let bits = (0..PREDICATES).fold(0, |bits, place| {
-                bits | (registers.predicates[usize::from(FIRST_PREDICATE) + place] >> lane & 1) << place
-            });
+            let bits = (0..PREDICATES)
+                .fold(0, |bits, place| bits | (registers.predicates[usize::from(FIRST) + place] >> lane & 1) << place);
             result[lane] = old[lane] & !(chosen << shift) | (bits & chosen) << shift;
         }
         u32::write(registers, instruction.destinations[0], &result, mask);
@@ -123,16 +122,16 @@ impl Body for PredicatesToRegister {
 }
 
 /// `R2P`: the predicates of a mask, the immediate, from the byte at bit `offset` of a register.
-pub(crate) struct RegisterToPredicates;
+pub(crate) struct RegisterToPredicates<const FIRST: u8>;
 
-impl Body for RegisterToPredicates {
+impl<const FIRST: u8> Body for RegisterToPredicates<FIRST> {
     #[inline(always)]
     fn run(instruction: &Instruction, registers: &mut Registers, constants: &[Row], mask: u32) {
         let values = u32::read(registers, constants, instruction.sources[0]);
         for place in (0..PREDICATES).filter(|place| instruction.immediate >> place & 1 != 0) {
             let bit = instruction.offset as u32 + place as u32;
             let truth = values.iter().enumerate().fold(0, |bits, (lane, value)| bits | (value >> bit & 1) << lane);
-            registers.set_predicate(FIRST_PREDICATE + place as u8, truth, mask);
+            registers.set_predicate(FIRST + place as u8, truth, mask);
         }
     }
 }

@@ -19,7 +19,7 @@ impl Pending {
         let word = sass.word();
         let kind = |kind: ConvergenceKind| Kind::Convergence(kind);
         match sass.opcode() {
-            O::Bra | O::Brx | O::Jmx | O::Call | O::Ret => {
+            O::Bra | O::Brx | O::Jmx | O::Brxu | O::Jmxu | O::Call | O::Ret => {
                 self.condition_of(word)?;
                 self.jump(sass, word, operands, length)
             }
@@ -114,6 +114,8 @@ impl Pending {
             (O::Bra, _) | (O::Call, 0x944) => (None, relative),
             (O::Call, 0x943) => (None, word.bits(34, 48) << 2),
             (O::Brx, _) | (O::Call, 0x344) => (Some(register()), relative),
+            (O::Brxu, _) => (Some(operands.uniform(word.bits(24, 6) as u8)), relative),
+            (O::Jmxu, _) => (Some(operands.uniform(word.bits(24, 6) as u8)), absolute),
             (O::Jmx, _) | (O::Call, _) => (Some(register()), absolute),
             _ if word.bit(85) => (Some(register()), absolute),
             _ => (Some(register()), relative),

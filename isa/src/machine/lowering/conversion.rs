@@ -61,9 +61,8 @@ impl Pending {
         let place = Place::exchanged(word).ok_or("a form without this operand")?;
         let is_float = !matches!(sass.opcode(), O::I2f | O::I2i);
         self.instruction.sources[0] = match from {
-            Scalar::U64 | Scalar::S64 if place == Place::Immediate => {
-                operands.wide_number(i64::from(word.bits(32, 32) as i32) as u64)
-            }
+            // Of an integer of 64 bits, as of a double, the immediate is the upper half.
+            Scalar::U64 | Scalar::S64 if place == Place::Immediate => operands.wide_number(word.bits(32, 32) << 32),
             _ if from.is_wide() => operands.wide_at(word, place)?,
             _ => operands.at(word, place)?,
         };

@@ -49,7 +49,7 @@ pub(super) fn of(instruction: &sass::Instruction) -> Cost {
         O::Fsetp | O::Fset | O::Fsel | O::Fmnmx => cost(Pipe::Int, L::Predicate, C::Other),
         O::Fchk => cost(Pipe::Sfu, L::Conversion, C::Other),
         O::Isetp | O::Uisetp => cost(Pipe::Int, L::Predicate, C::Integer),
-        O::Plop3 | O::Uplop3 | O::P2r | O::R2p => cost(Pipe::Int, L::Predicate, C::Other),
+        O::Plop3 | O::Uplop3 | O::P2r | O::R2p | O::Up2ur | O::Ur2up => cost(Pipe::Int, L::Predicate, C::Other),
         O::Umov => cost(Pipe::Int, L::UniformMove, C::Other),
         O::Mov | O::Sel | O::Usel | O::Prmt | O::Uprmt | O::Cs2r | O::Lepc => cost(Pipe::Int, L::Integer, C::Other),
         O::S2r | O::S2ur | O::B2r => cost(Pipe::Sfu, L::Conversion, C::Other),
@@ -82,7 +82,7 @@ pub(super) fn of(instruction: &sass::Instruction) -> Cost {
         O::Qspc => cost(Pipe::Memory, L::Exchange, C::Other),
         O::Membar | O::Errbar | O::Cctl => cost(Pipe::Memory, L::Variable, C::Other),
         O::Bar => cost(Pipe::Memory, L::Variable, C::Barrier),
-        O::Bra | O::Brx | O::Jmx | O::Call | O::Ret | O::Exit | O::Bpt => BRANCH,
+        O::Bra | O::Brx | O::Jmx | O::Brxu | O::Jmxu | O::Call | O::Ret | O::Exit | O::Bpt => BRANCH,
         O::Bssy | O::Bsync | O::Break | O::Warpsync | O::Yield | O::Nanosleep | O::Bmov => {
             cost(Pipe::Branch, L::Branch, C::Control)
         }

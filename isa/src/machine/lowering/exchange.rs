@@ -7,15 +7,15 @@ use crate::interpreter::collective::{Match, Shuffle, Vote, shuffle, vote};
 use crate::interpreter::integer::{LaneMask, Move};
 use crate::interpreter::machine::logic::*;
 use crate::interpreter::registers::special;
-use crate::operation::{Kind, SINK_PREDICATE, SINK_ROW, Source, counter};
+use crate::operation::{FIRST_PREDICATE, Kind, SINK_PREDICATE, SINK_ROW, Source, counter};
 use crate::program::{CountClass, LatencyClass, Pipe};
-use crate::sass::{self, Opcode, Word};
+use crate::sass::{self, Opcode, Place, Word};
 
 impl Pending {
     pub(super) fn exchange(&mut self, sass: &sass::Instruction, operands: &mut Operands) -> Lowered<()> {
         use Opcode as O;
         let word = sass.word();
-        let is_uniform = matches!(sass.opcode(), O::S2ur | O::R2ur | O::Voteu);
+        let is_uniform = matches!(sass.opcode(), O::S2ur | O::R2ur | O::Voteu | O::Up2ur);
         self.instruction.destinations[0] = if is_uniform {
             operands.uniform_row(word.bits(16, 6) as u8)
         } else {
@@ -42,26 +42,21 @@ impl Pending {
                 let functions = if word.bit(73) { functions::<MatchPairs>() } else { functions::<Match<false>>() };
                 self.run(functions, u32::from(is_all))
             }
-            O::Plop3 if word.code() == 0x21f => {
+            O::Plop3 if matches!(word.code(), 0x21f | 0xa1f) => {
                 self.instruction.destinations[0] = SINK_ROW;
-                for (source, low) in [24, 32, 64].into_iter().enumerate() {
-                    self.instruction.sources[source] = operands.register(word.bits(low, 8) as u8);
-                }
-                self.instruction.predicate_destinations = [81, 84].map(|low| predicate_destination(word, low, false));
-                self.run(functions::<SignLogic>(), word.bits(72, 8) as u32 | (word.bits(16, 8) as u32) << 8)
+                let second = Place::exchanged(word).ok_or("a form without this operand")?;
+                let [first, third] = [24, 64].map(|low| operands.register(word.bits(low, 8) as u8));
+                self.instruction.sources[..3].copy_from_slice(&[first, operands.at(word, second)?, third]);
+                self.sign_logic(word, false)
+            }
+            O::Uplop3 if word.code() == 0x29f => {
+                self.instruction.destinations[0] = SINK_ROW;
+                let sources = [24, 32, 64].map(|low| operands.uniform(word.bits(low, 6) as u8));
+                self.instruction.sources[..3].copy_from_slice(&sources);
+                self.sign_logic(word, true)
             }
             O::Plop3 | O::Uplop3 => self.predicate_logic(word, sass.opcode() == O::Uplop3),
-            O::P2r => {
-                self.instruction.sources[0] = operands.register(word.bits(24, 8) as u8);
-                self.instruction.offset = 8 * word.bits(76, 2) as i64;
-                self.run(functions::<PredicatesToRegister>(), word.bits(32, 32) as u32)
-            }
-            O::R2p => {
-                self.instruction.destinations[0] = SINK_ROW;
-                self.instruction.sources[0] = operands.register(word.bits(24, 8) as u8);
-                self.instruction.offset = 8 * word.bits(76, 2) as i64;
-                self.run(functions::<RegisterToPredicates>(), word.bits(32, 32) as u32)
-            }
+            O::P2r | O::R2p | O::Up2ur | O::Ur2up => self.all_predicates(sass.opcode(), word, operands),
             O::B2r => {
                 self.instruction.sources[0] = Source(operands.barrier_row);
                 self.instruction.predicate_destinations[0] = predicate_destination(word, 81, false);
@@ -78,6 +73,26 @@ impl Pending {
         }
     }
 
+    /// Predicates to a byte of a register, or from there.
+    fn all_predicates(&mut self, opcode: Opcode, word: Word, operands: &Operands) -> Lowered<()> {
+        const FIRST: u8 = uniform_predicate(0);
+        self.instruction.sources[0] = match opcode {
+            Opcode::P2r | Opcode::R2p => operands.register(word.bits(24, 8) as u8),
+            _ => operands.uniform(word.bits(24, 6) as u8),
+        };
+        self.instruction.offset = 8 * word.bits(76, 2) as i64;
+        let function = match opcode {
+            Opcode::P2r => functions::<PredicatesToRegister<FIRST_PREDICATE>>(),
+            Opcode::R2p => functions::<RegisterToPredicates<FIRST_PREDICATE>>(),
+            Opcode::Up2ur => functions::<PredicatesToRegister<FIRST>>(),
+            _ => functions::<RegisterToPredicates<FIRST>>(),
+        };
+        if matches!(opcode, Opcode::R2p | Opcode::Ur2up) {
+            self.instruction.destinations[0] = SINK_ROW;
+        }
+        self.run(function, word.bits(32, 32) as u32)
+    }
+
     fn shuffle(&mut self, word: Word, operands: &mut Operands) -> Lowered<()> {
         let form = word.code() >> 9;
         let lane = match form {
@@ -92,6 +107,12 @@ impl Pending {
         self.instruction.predicate_destinations[0] = predicate_destination(word, 81, false);
         let mode = [shuffle::INDEX, shuffle::UP, shuffle::DOWN, shuffle::BUTTERFLY][word.bits(58, 2) as usize];
         self.run(functions::<Shuffle>(), mode)
+    }
+
+    /// Both functions of the signs of three registers.
+    fn sign_logic(&mut self, word: Word, is_uniform: bool) -> Lowered<()> {
+        self.instruction.predicate_destinations = [81, 84].map(|low| predicate_destination(word, low, is_uniform));
+        self.run(functions::<SignLogic>(), word.bits(72, 8) as u32 | (word.bits(16, 8) as u32) << 8)
     }
 
     fn predicate_logic(&mut self, word: Word, is_uniform: bool) -> Lowered<()> {

@@ -149,12 +149,12 @@ impl Pending {
                 self.instruction.sources[..3].copy_from_slice(&[a, c, b]);
                 self.run(functions::<Map<Permute>>(), word.bits(72, 3) as u32)
             }
-            O::Bmsk => {
+            O::Bmsk | O::Ubmsk => {
                 self.two(word, path, operands)?;
                 let wraps = word.bit(75);
                 self.run(if wraps { functions::<Map<MaskWrap>>() } else { functions::<Map<MaskClamp>>() }, 0)
             }
-            O::Sgxt => {
+            O::Sgxt | O::Usgxt => {
                 self.two(word, path, operands)?;
                 let clamps = u32::from(!word.bit(75));
                 let is_signed = word.bit(73);

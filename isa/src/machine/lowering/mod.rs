@@ -245,6 +245,8 @@ impl Pending {
             | O::Uplop3
             | O::P2r
             | O::R2p
+            | O::Up2ur
+            | O::Ur2up
             | O::S2r
             | O::S2ur
             | O::Cs2r
@@ -271,6 +273,8 @@ impl Pending {
             | O::Qspc => self.memory(sass, operands),
             O::Bra
             | O::Brx
+            | O::Brxu
+            | O::Jmxu
             | O::Jmx
             | O::Call
             | O::Ret

@@ -337,7 +337,7 @@ pub(super) fn predicate(number: u8) -> u8 {
 }
 
 /// The slot of a uniform predicate that is read.
-pub(super) fn uniform_predicate(number: u8) -> u8 {
+pub(super) const fn uniform_predicate(number: u8) -> u8 {
     if number >= PREDICATES { TRUE_PREDICATE } else { FIRST_PREDICATE + PREDICATES + number }
 }
 

@@ -19,6 +19,12 @@ pub(super) const ENCODINGS: &[Encoding] = &[
     Encoding::new(Opcode::Bra, &[0x947], &[COUNTED, choice(32, 2, &["", ".U", ".DIV", ".CONV"])], &[PS_IF_ANY, TARGET]),
     Encoding::new(Opcode::Brx, &[0x949], &[COUNTED], &[PS_IF_ANY, RA, OFFSET.joined()]),
     Encoding::new(Opcode::Jmx, &[0x94c], &[COUNTED], &[PS_IF_ANY, RA, OFFSET.joined()]),
+    Encoding::new(Opcode::Brxu, &[0x958], &[flag(32, ".U")], &[PS_IF_ANY, UA, OFFSET.joined()])
+        .fixed(&[(Field::new(91, 1), 1)])
+        .since(75),
+    Encoding::new(Opcode::Jmxu, &[0x959], &[flag(32, ".U")], &[PS_IF_ANY, UA, OFFSET.joined()])
+        .fixed(&[(Field::new(91, 1), 1)])
+        .since(75),
     Encoding::new(Opcode::Call, &[0x944], &[CALL_RELATIVE, NO_COUNT], &[PS_IF_ANY, TARGET]),
     Encoding::new(Opcode::Call, &[0x344], &[CALL_RELATIVE, NO_COUNT], &[PS_IF_ANY, RA, TARGET.joined()]),
     Encoding::new(Opcode::Call, &[0x343], &[CALL_ABSOLUTE, NO_COUNT], &[PS_IF_ANY, RA, ABSOLUTE_OFFSET.joined()]),

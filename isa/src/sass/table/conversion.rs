@@ -1,13 +1,10 @@
 //! Conversions between types.
 
 use super::slots::*;
-use crate::sass::encoding::{Encoding, Immediate, Modifier, NO_SUCH, Operand, Place, Sign, Slot};
+use crate::sass::encoding::{Encoding, Immediate, Modifier, NO_SUCH, Operand, Place, Slot};
 use crate::sass::instruction::{immediate_text, single_or_half, source_at};
 use crate::sass::opcode::Opcode;
 use crate::sass::word::{Field, Word};
-
-const FLOAT: Sign = Sign::NegateAbsolute;
-const DOUBLE: Immediate = Immediate::DoubleHigh;
 
 /// A floating-point type, by its size.
 const FLOATS: &[&str] = &[NO_SUCH, ".F16", ".F32", ".F64"];
@@ -55,11 +52,18 @@ const INTEGRAL: &[&str] = &[
     NO_SUCH, NO_SUCH, ".F64",
 ];
 
-/// A source that may be a half: then one of a register's two.
-const SINGLE_OR_HALF: Operand =
-    at(Slot::Exchanged(|word| single_or_half(word, word.bits(84, 2) == 1), 1 << 60 | 3 << 62));
-const FROM_SINGLE: &[Operand] = &[RD, SINGLE_OR_HALF];
-const FROM_DOUBLE: &[Operand] = &[RD, b(DOUBLE, FLOAT)];
+/// A floating-point source; a half is one of a register's two.
+const FLOAT_SOURCE: Operand = at(Slot::Exchanged(float_source, 1 << 60 | 3 << 62));
+const FROM_FLOAT: &[Operand] = &[RD, FLOAT_SOURCE];
+
+fn float_source(word: Word) -> String {
+    match word.bits(84, 2) {
+        3 if Place::exchanged(word) == Some(Place::Immediate) => {
+            immediate_text(word.bits(32, 32) as u32, Immediate::DoubleHigh)
+        }
+        size => single_or_half(word, size == 1),
+    }
+}
 
 /// What has to fit together: conversions with a type of 64 bits have codes of their own, and only a narrow source is a part of its
 /// register.
@@ -86,10 +90,10 @@ fn has_part(word: Word) -> bool {
 pub(super) const ENCODINGS: &[Encoding] = &[
     Encoding::new(Opcode::I2f, second_forms!(0x106), FROM_INTEGER_MODIFIERS, &[RD, INTEGER_SOURCE]),
     Encoding::new(Opcode::I2f, second_forms!(0x112), FROM_INTEGER_MODIFIERS, &[RD, INTEGER_SOURCE]),
-    Encoding::new(Opcode::F2i, second_forms!(0x105), TO_INTEGER_MODIFIERS, FROM_SINGLE),
-    Encoding::new(Opcode::F2i, second_forms!(0x111), TO_INTEGER_MODIFIERS, FROM_DOUBLE),
-    Encoding::new(Opcode::F2f, second_forms!(0x104), BETWEEN_FLOATS_MODIFIERS, FROM_SINGLE),
-    Encoding::new(Opcode::F2f, second_forms!(0x110), BETWEEN_FLOATS_MODIFIERS, FROM_DOUBLE),
-    Encoding::new(Opcode::Frnd, second_forms!(0x107), TO_INTEGRAL_MODIFIERS, FROM_SINGLE),
-    Encoding::new(Opcode::Frnd, second_forms!(0x113), TO_INTEGRAL_MODIFIERS, FROM_DOUBLE),
+    Encoding::new(Opcode::F2i, second_forms!(0x105), TO_INTEGER_MODIFIERS, FROM_FLOAT),
+    Encoding::new(Opcode::F2i, second_forms!(0x111), TO_INTEGER_MODIFIERS, FROM_FLOAT),
+    Encoding::new(Opcode::F2f, second_forms!(0x104), BETWEEN_FLOATS_MODIFIERS, FROM_FLOAT),
+    Encoding::new(Opcode::F2f, second_forms!(0x110), BETWEEN_FLOATS_MODIFIERS, FROM_FLOAT),
+    Encoding::new(Opcode::Frnd, second_forms!(0x107), TO_INTEGRAL_MODIFIERS, FROM_FLOAT),
+    Encoding::new(Opcode::Frnd, second_forms!(0x113), TO_INTEGRAL_MODIFIERS, FROM_FLOAT),
 ];

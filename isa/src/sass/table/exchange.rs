@@ -1,8 +1,8 @@
 //! What lanes and predicates tell each other: shuffles, votes, matches, predicate logic, special registers.
 
 use super::slots::*;
-use crate::sass::encoding::{Encoding, Modifier, NO_SUCH, Operand, Shown, Sign, Slot};
-use crate::sass::instruction::register;
+use crate::sass::encoding::{Encoding, Modifier, NO_SUCH, Operand, Place, Shown, Sign, Slot};
+use crate::sass::instruction::{constant, register, uniform_register};
 use crate::sass::opcode::Opcode;
 use crate::sass::word::{Field, Word};
 
@@ -42,13 +42,13 @@ pub(super) const ENCODINGS: &[Encoding] = &[
     // The signs of registers.
     Encoding::new(
         Opcode::Plop3,
-        &[0x21f],
+        &[0x21f, 0xa1f],
         &[Modifier::Text(".LUT")],
         &[
             PD,
             PD2,
             at(Slot::Register(24, |word| sign_of(word, 24), 0)),
-            at(Slot::Register(32, |word| sign_of(word, 32), 0)),
+            at(Slot::Exchanged(sign_of_second, 0)),
             at(Slot::Register(64, |word| sign_of(word, 64), 0)),
             at(Slot::Number(Field::new(72, 8))),
             at(Slot::Number(Field::new(16, 8))),
@@ -66,6 +66,21 @@ pub(super) const ENCODINGS: &[Encoding] = &[
         &[],
         &[at(Slot::AllPredicates), at(Slot::Register(24, byte_of_register, 3 << 76)), MASK],
     ),
+    Encoding::uniform(
+        Opcode::Up2ur,
+        &[0x883],
+        &[choice(76, 2, &["", ".B1", ".B2", ".B3"])],
+        &[UD, at(Slot::AllUniformPredicates), UA, MASK],
+    )
+    .fixed(&[(Field::new(91, 1), 1)]),
+    Encoding::uniform(
+        Opcode::Ur2up,
+        &[0x884],
+        &[],
+        &[at(Slot::AllUniformPredicates), at(Slot::UniformRegister(24, byte_of_uniform_register)), MASK],
+    )
+    .fixed(&[(Field::new(91, 1), 1)])
+    .ignoring(76, 2),
     Encoding::new(Opcode::S2r, &[0x919], &[], &[RD, at(Slot::Special)]),
     Encoding::new(Opcode::Cs2r, &[0x805], &[choice(80, 1, &[".32", ""])], &[RD, at(Slot::Special)]),
     Encoding::uniform(Opcode::S2ur, &[0x9c3], &[], &[UD, at(Slot::Special)]),
@@ -78,6 +93,18 @@ pub(super) const ENCODINGS: &[Encoding] = &[
 fn byte_of_register(word: crate::sass::word::Word) -> String {
     let byte = ["", ".B1", ".B2", ".B3"][word.bits(76, 2) as usize];
     format!("{}{byte}", crate::sass::instruction::register_source(word, 24, false))
+}
+
+fn byte_of_uniform_register(word: Word) -> String {
+    format!("{}{}", uniform_register(word.bits(24, 6)), ["", ".B1", ".B2", ".B3"][word.bits(76, 2) as usize])
+}
+
+/// The disassembler puts a space between a constant's bank and its offset here.
+fn sign_of_second(word: Word) -> String {
+    match Place::exchanged(word) {
+        Some(Place::Constant) => format!("{}.SIGN", constant(word).replace("][", "] [")),
+        _ => sign_of(word, 32),
+    }
 }
 
 fn sign_of(word: Word, low: u8) -> String {

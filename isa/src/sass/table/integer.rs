@@ -145,12 +145,17 @@ pub(super) const ENCODINGS: &[Encoding] = &[
         &[Modifier::Function(dot_product, Field::new(73, 5).mask())],
         &[RD, RA, b(BITS, PLAIN), RC],
     ),
-    Encoding::new(Opcode::Vabsdiff, second_forms!(0x014), &[UNSIGNED], &[RD, PD_IF_ANY, RA, b(BITS, PLAIN), RC]),
+    Encoding::new(
+        Opcode::Vabsdiff,
+        all_forms!(0x014),
+        &[UNSIGNED],
+        &[RD, PD_IF_ANY, RA, b(BITS, PLAIN), c(BITS, PLAIN)],
+    ),
     Encoding::new(
         Opcode::Vabsdiff4,
-        second_forms!(0x015),
+        all_forms!(0x015),
         &[choice(73, 1, &[".U8", ""]), flag(75, ".ACC")],
-        &[RD, PD_IF_ANY, RA, b(BITS, PLAIN), RC],
+        &[RD, PD_IF_ANY, RA, b(BITS, PLAIN), c(BITS, PLAIN)],
     ),
     Encoding::new(
         Opcode::I2i,

@@ -28,6 +28,10 @@ fn source(word: Word, immediate: Immediate) -> String {
     format!("{sign}{}", uniform_register(word.bits(32, 6)))
 }
 
+fn sign_of(word: Word, low: u8) -> String {
+    format!("{}.SIGN", uniform_register(word.bits(low, 6)))
+}
+
 fn inverted(word: Word) -> String {
     format!("{}{}", if word.bit(63) { "~" } else { "" }, uniform_register(word.bits(32, 6)))
 }
@@ -107,6 +111,8 @@ pub(super) const ENCODINGS: &[Encoding] = &[
     Encoding::uniform(Opcode::Uflo, &[0x2bd], &[UNSIGNED, flag(74, ".SH")], &[UD, UPD_IF_ANY, INVERTED_B]),
     Encoding::uniform(Opcode::Upopc, &[0x2bf], &[], &[UD, INVERTED_B]),
     Encoding::uniform(Opcode::Ubrev, &[0x2be], &[], &[UD, BITS_B]),
+    Encoding::uniform(Opcode::Ubmsk, uniform_forms!(0x09b), &[flag(75, ".W")], &[UD, UA, BITS_B]),
+    Encoding::uniform(Opcode::Usgxt, uniform_forms!(0x09a), &[flag(75, ".W"), UNSIGNED], &[UD, UA, BITS_B]),
     Encoding::uniform(Opcode::Uprmt, uniform_forms!(0x096), &[], &[UD, UA, BITS_B, UC]),
     Encoding::uniform(
         Opcode::Uplop3,
@@ -119,6 +125,21 @@ pub(super) const ENCODINGS: &[Encoding] = &[
             UPS2,
             UPS3,
             at(Slot::Number2(Field::new(64, 3), Field::new(72, 5))),
+            at(Slot::Number(Field::new(16, 8))),
+        ],
+    ),
+    // The signs of registers.
+    Encoding::uniform(
+        Opcode::Uplop3,
+        &[0x29f],
+        &[Modifier::Text(".LUT")],
+        &[
+            UPD,
+            UPD2,
+            at(Slot::UniformRegister(24, |word| sign_of(word, 24))),
+            second(|word| sign_of(word, 32), 0),
+            at(Slot::UniformRegister(64, |word| sign_of(word, 64))),
+            at(Slot::Number(Field::new(72, 8))),
             at(Slot::Number(Field::new(16, 8))),
         ],
     ),
