@@ -19,8 +19,8 @@ pub struct InstructionLocation<'p> {
     pub digest: u64,
     /// Its address, bytes from the beginning of the function; of PTX its number in the program.
     pub address: u64,
-    /// Its line in the PTX text, counted from 1; `None` of machine code.
-    pub line: Option<u32>,
+    /// The PTX file, and the line in it, counted from 1; `None` of machine code.
+    pub line: Option<(&'p str, u32)>,
     /// Its text.
     pub text: String,
 }
@@ -44,7 +44,7 @@ impl Program {
             function: &self.name,
             digest,
             address: u64::from(pc),
-            line: Some(position.line),
+            line: Some((self.file_name(pc), position.line)),
             text: position.text.to_owned(),
         }
     }
@@ -108,7 +108,10 @@ mod tests {
         let of = |text: &str| {
             let program =
                 PtxModule::parse("k.ptx", text).expect("the text is PTX").program("k", &[]).expect("it decodes");
-            program.locations().map(|(_, it)| (it.address, it.line, it.text, it.digest)).collect::<Vec<_>>()
+            program
+                .locations()
+                .map(|(_, it)| (it.address, it.line.map(|(_, line)| line), it.text, it.digest))
+                .collect::<Vec<_>>()
         };
         let (address, line, first, digest) = of(text).swap_remove(0);
         assert_eq!((address, line, first.as_str()), (0, Some(6), "mov.u32 %r1, 1;"));

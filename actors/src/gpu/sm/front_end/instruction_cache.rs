@@ -61,6 +61,7 @@ impl InstructionCache {
 
     /// Is the line here? Where it is not, calls `request` with (number, address) of each line to fetch: the missing one unless it
     /// is on its way, and those after it that the prefetcher adds. A program has `instructions` instructions.
+    #[inline(always)]
     pub fn lookup(
         &mut self,
         program: ProgramId,

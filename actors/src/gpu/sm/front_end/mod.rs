@@ -212,6 +212,7 @@ impl FrontEnd {
     /// A warp comes to instruction `pc`, in another line of code than before: gives the first instruction of that line where it is
     /// there. Else the warp waits, and `wanted` gets the lines to request, by number and address. A warp that `waits_already` is no
     /// further miss.
+    #[inline(always)]
     pub fn fetch(
         &mut self,
         warp: usize,
