@@ -124,7 +124,7 @@ pub enum Command {
         #[arg(long, value_name = "NAME", conflicts_with = "file")]
         workload: Option<WorkloadChoice>,
         /// Of a workload: only the code that the GPUs of this topology run
-        #[arg(long, value_name = "FILE|NAME", requires = "workload")]
+        #[arg(long, value_name = "FILE|NAME", requires = "workload", conflicts_with = "file")]
         topology: Option<String>,
         /// Print what instructions did in the run that wrote this folder with --profile-instructions: executions, cycles, stalls
         #[arg(long, value_name = "DIR")]
@@ -537,7 +537,8 @@ mod tests {
             ("snapshot check pinned.txt", "--topology"),
             ("--topology t --profile-instructions", "--output"),
             ("disassemble", "FILE"),
-            ("disassemble a.cubin --topology t", "--workload"),
+            ("disassemble a.cubin --topology t", "--topology"),
+            ("disassemble --topology t", "--workload"),
             ("replay trace", "--topology"),
             ("replay --topology t.ron", "DIR"),
             ("topologys", "topology"),

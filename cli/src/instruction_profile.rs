@@ -260,7 +260,7 @@ gpu,p,ptx,p,00000000000000ef,0,k.ptx,7,exit;,1,1,0,0
             ("", 1, "column 1 is ``, expected `gpu`"),
             (&TEXT.replace("isa,", "ISA,"), 1, "column 3 is `ISA`, expected `isa`"),
             (&TEXT.replace("MOV,4,", "MOV,four,"), 2, "inst_executed is `four`, expected a number"),
-            (&TEXT.replace("16,,,EXIT,4,4,6,16", "0x10,,EXIT,4,4,6,16"), 3, "address is `0x10`, expected a number"),
+            (&TEXT.replace("16,,,EXIT,4,4,6,16", "0x10,,,EXIT,4,4,6,16"), 3, "address is `0x10`, expected a number"),
             (&TEXT.replace("RET,2,2,1,1", "RET,2,2"), 4, "11 fields, expected 13"),
         ] {
             assert_eq!(read(text).expect_err(text), (line, problem.to_owned()));

@@ -76,6 +76,7 @@ impl Lines {
         }
     }
 
+    #[inline(always)]
     fn gather_scattered(&mut self, access: &MemoryAccess) {
         // Of a load, nobody asks for more than its sectors.
         if access.kind == AccessKind::Load {
