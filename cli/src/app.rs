@@ -4,9 +4,10 @@ use crate::arguments::{
     Arguments, CatalogueFormat, Command, GraphFormat, RunOptions, SimulationOptions, SnapshotCommand, SnapshotOptions,
     TopologyCommand,
 };
-use crate::disassemble::{Listing, disassemble};
+use crate::disassemble::{Listing, Source, disassemble};
 use crate::exit::ExitStatus;
 use crate::failure::{BUG, Failure, UNIT_BROKEN, say};
+use crate::instruction_profile::InstructionProfile;
 use crate::output::table::Lines;
 use crate::output::{self, folder};
 use crate::result::RunRecord;
@@ -144,10 +145,19 @@ fn act(arguments: &Arguments, kinds: &[&'static UnitDefinition]) -> Result<ExitS
             print(&text)?;
             Ok(status)
         }
-        Some(Command::Disassemble { file, function, format, words, live }) => {
-            let function = function.as_deref();
-            let listing = Listing { function, format: *format, with_words: *words, with_live: *live };
-            let (text, status) = disassemble(file, listing)?;
+        Some(Command::Disassemble { file, workload, topology, run, function, format, words, live }) => {
+            let sources = match (file, workload) {
+                (Some(file), _) => vec![Source::read(file)?],
+                (None, Some(workload)) => {
+                    let topology = topology.as_deref().map(|name| node::load(name, &[], kinds)).transpose()?;
+                    Source::of_workload(&workload.name, topology.as_ref())?
+                }
+                (None, None) => Vec::new(),
+            };
+            let run = run.as_deref().map(InstructionProfile::read).transpose()?;
+            let (function, run) = (function.as_deref(), run.as_ref());
+            let listing = Listing { function, format: *format, with_words: *words, with_live: *live, run };
+            let (text, status) = disassemble(&sources, listing)?;
             print(&text)?;
             Ok(status)
         }

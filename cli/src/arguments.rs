@@ -118,8 +118,17 @@ pub enum Command {
     /// Print the machine code (SASS) of a cubin, a fatbin, or a program that holds some, with its control words
     Disassemble {
         /// A cubin, a fatbin, or a program or library with device code for sm_70 to sm_75
-        #[arg(value_name = "FILE")]
-        file: PathBuf,
+        #[arg(value_name = "FILE", required_unless_present = "workload")]
+        file: Option<PathBuf>,
+        /// The machine code of this built-in workload instead of a file
+        #[arg(long, value_name = "NAME", conflicts_with = "file")]
+        workload: Option<WorkloadChoice>,
+        /// Of a workload: only the code that the GPUs of this topology run
+        #[arg(long, value_name = "FILE|NAME", requires = "workload", conflicts_with = "file")]
+        topology: Option<String>,
+        /// Print what instructions did in the run that wrote this folder with --profile-instructions: executions, cycles, stalls
+        #[arg(long, value_name = "DIR")]
+        run: Option<PathBuf>,
         /// Only the kernel or function of this name
         #[arg(long, value_name = "NAME")]
         function: Option<String>,
@@ -281,6 +290,10 @@ pub struct SimulationOptions {
     /// Also write stats.json, stats.csv, kernels.csv, summary.txt and topology.ron into this folder
     #[arg(long, value_name = "DIR")]
     pub output: Option<PathBuf>,
+    /// Count by instruction, too: executions, cycles by stall reason, sectors and bank conflicts, as instructions.csv in the folder of
+    /// --output, for `disassemble --run` and for spreadsheets
+    #[arg(long, requires = "output")]
+    pub profile_instructions: bool,
     /// Record the program's calls into this folder, for `replay`
     #[arg(long, value_name = "DIR")]
     pub record: Option<PathBuf>,
@@ -494,6 +507,8 @@ mod tests {
             "workloads vectoradd --format json",
             "ptx a.ptx b.ptx --format json",
             "disassemble a.cubin --function k --words --live --format json",
+            "disassemble --workload gemm --topology v100_node --run out",
+            "--topology t.ron --output out --profile-instructions",
             "replay --topology t.ron --threads 2 --partial --unchecked --ptx a.ptx trace",
             "--topology t.ron --record trace",
             "snapshot check --topology t.ron pinned.txt",
@@ -520,6 +535,10 @@ mod tests {
             ("--topology t --workload lud:size", "expected key=value"),
             ("--topology t --workload lud:size=1,size=2", "given twice"),
             ("snapshot check pinned.txt", "--topology"),
+            ("--topology t --profile-instructions", "--output"),
+            ("disassemble", "FILE"),
+            ("disassemble a.cubin --topology t", "--topology"),
+            ("disassemble --topology t", "--workload"),
             ("replay trace", "--topology"),
             ("replay --topology t.ron", "DIR"),
             ("topologys", "topology"),

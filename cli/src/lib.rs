@@ -10,6 +10,7 @@ pub mod exit;
 pub mod failure;
 pub mod files;
 mod heap;
+pub mod instruction_profile;
 pub mod interrupt;
 pub mod interruptible;
 pub mod kernel_name;

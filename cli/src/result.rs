@@ -4,6 +4,7 @@ use crate::exit::ExitStatus;
 use crate::node_facts::NodeFacts;
 use crate::rollup::{RollUp, roll_up};
 use crate::unfinished;
+use balar_actors::catalogue::KernelProfile;
 use balar_protocol::SimTime;
 use balar_protocol::kernel_records::KernelRecords;
 use balar_protocol::statistics::{KernelCounters, KernelRecord, StatisticRow, StatisticSink, Verification};
@@ -81,6 +82,8 @@ pub struct RunRecord {
     pub threads: usize,
     /// What the units wrote.
     pub statistics: StatisticSink,
+    /// What was counted of each instruction, where that was asked for.
+    pub profiles: Option<Vec<KernelProfile>>,
     /// Facts about the node for the summary.
     pub node: NodeFacts,
 }
@@ -426,6 +429,7 @@ pub(crate) mod tests {
             wall: Duration::from_millis(250),
             threads: 1,
             statistics,
+            profiles: None,
             node: NodeFacts::default(),
         }
     }

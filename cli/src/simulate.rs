@@ -132,6 +132,7 @@ pub fn nothing_ran(
         wall,
         threads: usize::from(options.threads),
         statistics: StatisticSink::default(),
+        profiles: None,
         node: NodeFacts::of(topology),
     }
 }
@@ -169,6 +170,7 @@ pub fn engine_options(
         max_wall: options.max_wall,
         interrupt,
         progress: Some(board.clone()),
+        profile_instructions: options.profile_instructions,
         ..engine::RunOptions::default()
     }
 }
@@ -225,6 +227,7 @@ impl RunRecord {
             wall: result.wall,
             threads: result.threads,
             statistics,
+            profiles: result.profiles,
             node: NodeFacts::of(topology),
         }
     }

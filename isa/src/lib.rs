@@ -19,6 +19,7 @@ pub mod interpreter;
 mod layout;
 mod linkage;
 mod liveness;
+pub mod location;
 pub mod machine;
 mod matrix;
 pub mod mbarrier;

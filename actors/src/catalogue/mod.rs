@@ -1,11 +1,13 @@
 //! The catalogue of units: what each is called in a topology, its parameters, ports and counters, and how it is built.
 
 mod capability;
+mod instruction_profile;
 mod struct_keys;
 mod surroundings;
 
 pub use balar_protocol::{GpuDescription, SmCapability, SmResources};
 pub use capability::{Capability, Peer, ProvidesFunction, nothing};
+pub use instruction_profile::{InstructionProfiles, KernelProfile};
 pub use surroundings::Surroundings;
 
 use crate::engine::Unit;

@@ -1,5 +1,6 @@
 //! What the simulation hands to the units that it builds.
 
+use super::InstructionProfiles;
 use crate::engine::LiveBoard;
 use crate::memory::DeviceMemory;
 use balar_protocol::GpuDescription;
@@ -18,6 +19,8 @@ pub struct Surroundings {
     pub memory: Option<Arc<DeviceMemory>>,
     /// What units show of their progress while they run: the same board that the run's options name.
     pub board: LiveBoard,
+    /// Where SMs lay what they count of each instruction, in a run that asks for it.
+    pub instruction_profiles: Option<Arc<InstructionProfiles>>,
     /// What is meant for one kind of unit alone, by its type.
     gifts: Mutex<BTreeMap<TypeId, Box<dyn Any + Send>>>,
     /// The parameters that were read last, with their text: the units of a row have the same.
@@ -27,7 +30,14 @@ pub struct Surroundings {
 impl Surroundings {
     /// A node with these GPUs and memories, which shows its progress on `board`.
     pub fn new(gpus: Vec<GpuDescription>, memory: Option<Arc<DeviceMemory>>, board: LiveBoard) -> Surroundings {
-        Surroundings { gpus, memory, board, gifts: Mutex::default(), parameters: Mutex::default() }
+        Surroundings {
+            gpus,
+            memory,
+            board,
+            instruction_profiles: None,
+            gifts: Mutex::default(),
+            parameters: Mutex::default(),
+        }
     }
 
     /// The parameters that `text` says.

@@ -23,6 +23,8 @@ pub struct RunOptions {
     pub placement: Placement,
     /// Where windows end before wires make them.
     pub cut: WindowCut,
+    /// Whoever builds the simulation has units keep a profile of the code that they run: what they count, for each instruction.
+    pub profile_instructions: bool,
     /// Times, in order, at which whoever builds the simulation has units handed over ([`HandOver`](super::HandOver)).
     pub hand_over_at: Arc<[SimTime]>,
 }
@@ -62,6 +64,7 @@ impl Default for RunOptions {
             progress: None,
             placement: Placement::Balanced,
             cut: WindowCut::default(),
+            profile_instructions: false,
             hand_over_at: Arc::default(),
         }
     }

@@ -13,7 +13,7 @@ pub use error::SimulationError;
 pub use node::check_units;
 pub use result::RunResult;
 
-use crate::catalogue::Surroundings;
+use crate::catalogue::{InstructionProfiles, Surroundings};
 use crate::engine::{self, EpochHook, Epochs, HandOver, RunOptions, RunReport, UnitEntry};
 use crate::host_cpu::Start;
 use crate::topology::{self, Topology};
@@ -143,7 +143,9 @@ fn run(
     let codes = Arc::clone(&tables.programs);
     let board = options.progress.clone().unwrap_or_default();
     let epochs = Epochs::new(memory.epoch(), Arc::clone(&memory) as Arc<dyn EpochHook>);
-    let surroundings = Surroundings::new(gpus, Some(memory), board);
+    let profiles = options.profile_instructions.then(|| Arc::new(InstructionProfiles::of(&gpus)));
+    let mut surroundings = Surroundings::new(gpus, Some(memory), board);
+    surroundings.instruction_profiles = profiles.clone();
     surroundings.give(Start { host: Some(host), tables, code });
     let built = info_span!("build").in_scope(|| topology::build(topology, &surroundings)).map_err(Box::new)?;
     debug!(units = built.len(), wires = topology.wires.len(), "the units are built");
@@ -180,6 +182,7 @@ fn run(
         wall: Duration::ZERO,
         threads,
         statistics,
+        profiles: profiles.map(|profiles| profiles.take()),
         windows,
         messages,
     })

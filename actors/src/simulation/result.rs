@@ -1,5 +1,6 @@
 //! What came of a simulation.
 
+use crate::catalogue::KernelProfile;
 use crate::engine::Outcome;
 use balar_protocol::SimTime;
 use balar_protocol::statistics::{ProgramOutcome, StatisticSink};
@@ -28,6 +29,8 @@ pub struct RunResult {
     pub threads: usize,
     /// Rows of all units, and kernel launches.
     pub statistics: StatisticSink,
+    /// What was counted of each instruction of the kernels that ran, where [`RunOptions`](crate::engine::RunOptions) ask for it.
+    pub profiles: Option<Vec<KernelProfile>>,
     /// Windows run.
     pub windows: u64,
     /// Messages delivered.

@@ -2,10 +2,10 @@
 
 use crate::files::{self, WriteError};
 use crate::output::selection::Selection;
-use crate::output::{comma_separated, details, json};
+use crate::output::{comma_separated, details, instructions, json};
 use crate::result::RunRecord;
-use std::fs;
 use std::path::Path;
+use std::{fs, io};
 
 /// Makes `folder` and its parents where they are missing.
 ///
@@ -17,7 +17,7 @@ pub fn prepare(folder: &Path) -> Result<(), WriteError> {
 }
 
 /// Writes stats.json, stats.csv, kernels.csv, summary.txt, and topology.ron, the topology as it was simulated, with its
-/// parts, ranges and defaults written out.
+/// parts, ranges and defaults written out; and instructions.csv, where the run has counted by instruction.
 ///
 /// # Errors
 ///
@@ -29,7 +29,16 @@ pub fn write(folder: &Path, record: &RunRecord, expanded_topology: &str) -> Resu
     files::write_with(&folder.join("stats.csv"), |file| comma_separated::statistics(record, &all, file))?;
     files::write_with(&folder.join("kernels.csv"), |file| comma_separated::kernels(record, file))?;
     files::write(&folder.join("summary.txt"), &details::text(record, &all, None))?;
-    files::write(&folder.join("topology.ron"), expanded_topology)
+    files::write(&folder.join("topology.ron"), expanded_topology)?;
+    let by_instruction = folder.join(instructions::FILE);
+    match &record.profiles {
+        Some(profiles) => files::write_with(&by_instruction, |file| instructions::write(profiles, file)),
+        // What an earlier run has left is of other kernels.
+        None => match fs::remove_file(&by_instruction) {
+            Err(cause) if cause.kind() != io::ErrorKind::NotFound => Err(WriteError { path: by_instruction, cause }),
+            _ => Ok(()),
+        },
+    }
 }
 
 #[cfg(test)]

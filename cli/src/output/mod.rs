@@ -3,6 +3,7 @@
 pub mod comma_separated;
 pub mod details;
 pub mod folder;
+pub mod instructions;
 pub mod json;
 pub mod kernel_table;
 pub mod memory_levels;

@@ -3,6 +3,7 @@
 use super::info::Attribute;
 use super::memory::ConstantBank;
 use super::symbol::Binding;
+use xxhash_rust::xxh3::xxh3_64;
 
 /// Local memory of a thread that a function needs, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -154,5 +155,10 @@ impl<'data> Function<'data> {
     /// Its image of a constant bank.
     pub fn constant_bank(&self, bank: u32) -> Option<&ConstantBank<'data>> {
         self.constant_banks.iter().find(|image| image.bank == bank)
+    }
+
+    /// A number that tells its code, as the file has it, from other code: xxHash (XXH3) of the bytes.
+    pub fn digest(&self) -> u64 {
+        xxh3_64(self.code)
     }
 }

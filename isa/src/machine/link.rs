@@ -5,7 +5,7 @@
 //! another one to call.
 
 use super::places::{Places, VARIABLE_BANK, data_bytes, refused};
-use super::{CODE_WINDOW, MachineError, system_call_address};
+use super::{CODE_WINDOW, CodeSection, MachineError, system_call_address};
 use crate::cubin::{Binding, Cubin, Function, Relocation, RelocationKind, Symbol, SymbolKind};
 use crate::execution::SystemCall;
 use crate::sass::Field;
@@ -240,6 +240,21 @@ impl<'a> Linker<'a> {
         }
         functions.sort();
         Ok((words, functions))
+    }
+
+    /// The functions of the file that a program's words are of.
+    pub fn sections(&self, entry: &Function<'_>, reached: &[&Function<'_>]) -> Vec<CodeSection> {
+        let functions = [entry].into_iter().chain(reached.iter().copied());
+        let mut sections: Vec<CodeSection> = functions
+            .map(|function| CodeSection {
+                name: function.name.into(),
+                first: self.first_word(function) as u32,
+                words: words_of(function.code) as u32,
+                digest: function.digest(),
+            })
+            .collect();
+        sections.sort_by_key(|section| section.first);
+        sections
     }
 
     /// Does the relocations of a function's code.

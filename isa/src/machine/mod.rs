@@ -34,6 +34,19 @@ pub const fn system_call_address(call: SystemCall) -> u64 {
     CODE_WINDOW + (1 << 32) + 16 * call as u64
 }
 
+/// A function of a file in the words of a program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CodeSection {
+    /// Its name.
+    pub name: Box<str>,
+    /// Its first word.
+    pub first: u32,
+    /// How many words it has.
+    pub words: u32,
+    /// The [`Function::digest`](crate::cubin::Function::digest) of its code.
+    pub digest: u64,
+}
+
 /// A kernel's machine code, ready to be lowered: linked, relocated, with its banks.
 #[derive(Clone, Debug, Default)]
 pub struct MachineCode {
@@ -45,6 +58,8 @@ pub struct MachineCode {
     pub words: Vec<u128>,
     /// Where functions begin, as numbers of words, ascending, with their names.
     pub functions: Vec<(u32, Box<str>)>,
+    /// The functions of the file that the words are of, ascending. Those within others are not among them.
+    pub sections: Vec<CodeSection>,
     /// What it asks of an SM.
     pub resources: Resources,
     /// Its parameters, offsets counted from the first (0x160 in bank 0).

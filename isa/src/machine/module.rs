@@ -204,6 +204,7 @@ impl MachineModule {
             name: kernel.to_owned(),
             architecture: cubin.architecture,
             functions,
+            sections: linker.sections(entry, &reached),
             resources: resources(entry, &reached, &local)?,
             parameters: slots.map(|slot| ParameterSlot { offset: slot.offset, bytes: slot.bytes }).collect(),
             parameter_bytes: area.bytes,

@@ -1,5 +1,6 @@
 //! What a program of machine code has beyond any program: its words, and what launches put into its constants.
 
+use super::CodeSection;
 use crate::operation::Row;
 use crate::program::{LANES, Program};
 use crate::sass;
@@ -16,6 +17,8 @@ pub(crate) struct MachineProgram {
     pub instructions: Vec<sass::Instruction>,
     /// Where functions begin, ascending, with their names.
     pub functions: Vec<(u32, Box<str>)>,
+    /// The functions of the file, ascending.
+    pub sections: Vec<CodeSection>,
     /// Rows of the constants that launches fill in.
     pub launch_rows: Vec<(u16, LaunchWord)>,
     /// Where bank 3 lies in device memory, and its bytes.

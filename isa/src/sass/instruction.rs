@@ -33,6 +33,12 @@ impl Instruction {
         self.address
     }
 
+    /// The same at another place: addresses that it goes to are counted from there.
+    #[must_use]
+    pub fn at(self, address: u64) -> Instruction {
+        Instruction { address, ..self }
+    }
+
     /// What it is.
     pub fn opcode(&self) -> Opcode {
         self.encoding.opcode

@@ -18,9 +18,9 @@ pub struct RegisterRange {
 }
 
 impl RegisterRange {
-    /// Their numbers.
+    /// Their numbers. What code that no compiler makes names beyond the last register is left out.
     pub fn registers(self) -> impl Iterator<Item = u8> {
-        (self.first..).take(usize::from(self.count))
+        (self.first..=u8::MAX).take(usize::from(self.count))
     }
 }
 

@@ -2,6 +2,7 @@
 //! the disassembler of CUDA 12.8 prints of each. Every code, name and modifier that those kernels have is there once.
 
 mod liveness;
+mod manifest;
 mod uses;
 
 use balar_isa::sass::{self, Word};
@@ -73,31 +74,6 @@ fn no_bit_is_overlooked() {
 /// The text of an immediate that is not a number does not say which one it is.
 fn is_silent(text: &str, bit: u32) -> bool {
     text.ends_with("NAN") && (32..64).contains(&bit)
-}
-
-/// The manifest of encodings is what the tables have.
-#[test]
-fn the_manifest_is_that_of_the_tables() {
-    let mut rows: Vec<String> = sass::encodings()
-        .flat_map(|encoding| {
-            let since = format!("sm_{}", encoding.since);
-            let name = encoding.opcode.name();
-            encoding.codes.iter().map(move |code| format!("{code:03x} {name:<10} {since} decoded"))
-        })
-        .collect();
-    rows.sort();
-    let text = format!(
-        "# Encodings of the machine code, one a line: opcode and operand form (bits 0 to 11), name, first architecture, and state:\n\
-         # decoded (its text is known) or executed. A code with several lines has an encoding for each.\n\
-         # BALAR_UPDATE_SASS_MANIFEST=1 cargo test -p balar-isa --test sass writes it anew.\n{}\n",
-        rows.join("\n")
-    );
-    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src/sass/manifest.txt");
-    if std::env::var_os("BALAR_UPDATE_SASS_MANIFEST").is_some() {
-        std::fs::write(&path, &text).expect("written");
-    }
-    let committed = std::fs::read_to_string(&path).expect("the manifest");
-    assert!(committed == text, "{} is not what the tables say: see its third line", path.display());
 }
 
 proptest! {

@@ -4,6 +4,7 @@ mod asynchronous_copies;
 mod bad_input;
 mod call;
 mod functions;
+mod instruction_profiles;
 mod main_job;
 mod printed;
 mod replay;

@@ -2,6 +2,7 @@
 
 mod code;
 mod determinism;
+mod instruction_profiles;
 mod machine_code;
 mod snapshots;
 mod stall_accounting;

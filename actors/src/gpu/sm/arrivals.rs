@@ -3,22 +3,24 @@
 use super::counters::Stall;
 use super::lane_memory::RecentRanges;
 use super::memory_pipe::{Event, Owner, Purpose};
+use super::profile::{self, Profile};
 use super::progress::{Sm, Specification, State, Step};
 use super::warps::Place;
 use super::warps::readiness::Ready;
 use super::warps::slot::Status;
 use super::warps::wheel::members;
-use crate::catalogue::SmResources;
+use crate::catalogue::{InstructionProfiles, SmResources};
 use crate::engine::Inbox;
 use crate::memory::LoggedKind;
 use balar_isa::machine::LaunchFacts;
 use balar_isa::program::Program;
 use balar_protocol::Payload;
 use balar_protocol::cta::{CtaLaunch, CtaMessage};
-use balar_protocol::cuda::{FaultCause, KernelFault, KernelLaunch};
+use balar_protocol::cuda::{FaultCause, KernelFault, KernelLaunch, ProgramId};
 use balar_protocol::memory::MemoryMessage;
+use std::sync::Arc;
 
-impl Sm {
+impl<P: Profile> Sm<P> {
     /// The scheduler has placed a CTA here.
     fn launch(&mut self, command: &CtaLaunch, step: &mut Step) {
         let cycle = step.now.cycle;
@@ -37,6 +39,9 @@ impl Sm {
             // What was legal for an earlier kernel may have been freed since.
             self.state.recent = RecentRanges::default();
             self.configure_l1(launch);
+        }
+        if !self.state.warps.profile.knows(launch.code.id()) {
+            self.profile_code((launch.code.id(), &program));
         }
         let place = Place { sm: self.wiring.index, sm_count: self.wiring.sm_count, slot };
         let constants = match self.state.warps.constants_of(launch.id) {
@@ -58,6 +63,25 @@ impl Sm {
         self.state.warps.begin(warps, cycle);
         for warp in members(warps) {
             self.schedule(warp, cycle + self.specification.cta_start_latency, step);
+        }
+    }
+
+    /// Code comes of which nothing has been counted. What has been of other code goes to the others' where no warp runs it any more.
+    #[cold]
+    fn profile_code(&mut self, (id, program): (ProgramId, &Arc<Program>)) {
+        let Some(profiles) = &self.wiring.profiles else { return };
+        profiles.enter(self.wiring.gpu, (id, program), profile::columns());
+        if self.state.warps.resident_ctas() == 0 {
+            self.give_profile(profiles);
+            self.state.warps.profile.clear();
+        }
+        self.state.warps.profile.enter(id, program.len());
+    }
+
+    /// Adds what has been counted of each instruction to what other SMs have.
+    pub(super) fn give_profile(&self, profiles: &InstructionProfiles) {
+        for code in self.state.warps.profile.codes() {
+            profiles.add(self.wiring.gpu, code.program, code.counts());
         }
     }
 

@@ -38,6 +38,7 @@ impl Lines {
     }
 
     /// Groups the active lanes' bytes by line. Accesses are aligned to their size, so none straddles a line.
+    #[inline(always)]
     pub fn gather(&mut self, access: &MemoryAccess) {
         self.lines.clear();
         let bytes = u64::from(access.bytes);
@@ -75,6 +76,7 @@ impl Lines {
         }
     }
 
+    #[inline(always)]
     fn gather_scattered(&mut self, access: &MemoryAccess) {
         // Of a load, nobody asks for more than its sectors.
         if access.kind == AccessKind::Load {

@@ -2,6 +2,7 @@
 
 use super::counters::Stall;
 use super::front_end::constant_address;
+use super::profile::Profile;
 use super::progress::{Sm, State, Step};
 use super::warps::readiness::Ready;
 use super::warps::slot::Status;
@@ -26,7 +27,7 @@ pub(super) struct ConstantLoad {
     latency: u64,
 }
 
-impl Sm {
+impl<P: Profile> Sm<P> {
     /// Times a load from a constant bank that the last step made. Lanes with the same address take no longer than one; every further
     /// address is looked up in a cycle of its own.
     pub(super) fn load_constant(&mut self, warp: usize, pc: u32, step: &mut Step) {

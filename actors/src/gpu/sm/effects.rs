@@ -4,6 +4,7 @@ use super::counters::Stall;
 use super::execution::{Execution, count_access};
 use super::front_end::Class;
 use super::memory_pipe::{Access, Answer, Owner, Purpose};
+use super::profile::Profile;
 use super::progress::{Sm, State, Step};
 use super::warps::WarpSet;
 use super::warps::copies::{Arrival, End};
@@ -15,7 +16,7 @@ use balar_isa::execution::{AccessKind, BarrierArrival, BarrierKind, Effect, Memo
 use balar_isa::program::{LANES, LatencyClass, Pipe};
 use balar_protocol::SimTime;
 
-impl Sm {
+impl<P: Profile> Sm<P> {
     /// One cycle of one sub-core: at most one instruction goes to a pipe.
     #[inline]
     pub(super) fn issue(&mut self, sub_core: usize, ready: WarpSet, step: &mut Step) {
@@ -73,15 +74,19 @@ impl Sm {
     fn execute(&mut self, warp: usize, sub_core: usize, step: &mut Step) {
         let cycle = step.now.cycle;
         let State { warps, front_end, .. } = &mut self.state;
-        let (slot, context, cta, counters) = warps.parts_of(warp);
+        let (slot, context, cta, counters, profile) = warps.parts_of(warp);
         let (program, state, readiness) = context.parts();
         let pc = state.pc();
         let timing = program.timing(pc);
+        profile.next_is(warp, pc);
         if timing.is_plain {
+            let active = state.active_mask();
             self.execution.run_plain(program, state, timing, &mut cta.counters);
             let class = Class::of(timing);
             let issued = front_end.issue(&self.specification.front_end, sub_core, warp, class, cycle);
             slot.issue(counters, cycle, u64::from(class.passes));
+            profile.executed(warp, active, state.executed_mask());
+            profile.issued(warp, u64::from(class.passes));
             readiness.issued(program, timing, Ready::at(issued.result, Stall::Wait));
             let next = issued.next.max(cycle + u64::from(timing.control.stall));
             if self.specification.check_hazards && !self.has_no_hazard(warp, pc, cycle, step.out) {
@@ -279,7 +284,8 @@ impl Sm {
     /// Gives the last step's access to the memory pipe.
     fn enter_pipe(&mut self, warp: usize, purpose: Purpose, step: &mut Step) -> Answer {
         let State { warps, pipe, .. } = &mut self.state;
-        let (slot, _, cta) = warps.all_of(warp);
+        let (slot, _, cta, _, profile) = warps.parts_of(warp);
+        let before = cta.counters;
         let Execution { access, further, .. } = &self.execution;
         let known = match access.kind {
             AccessKind::Load | AccessKind::Store => 0,
@@ -295,7 +301,9 @@ impl Sm {
             known,
             counters: &mut cta.counters,
         };
-        pipe.accept(&self.specification.pipe, access, step.now.cycle, &self.wiring.ports, step.out)
+        let answer = pipe.accept(&self.specification.pipe, access, step.now.cycle, &self.wiring.ports, step.out);
+        profile.accessed(warp, &before, &cta.counters);
+        answer
     }
 
     /// Times a call of the device runtime by these lanes. The GPU's runtime takes its place in a buffer, or a block from the heap, with

@@ -80,7 +80,7 @@ impl Execution {
 
     /// Runs the warp's next instruction and counts it. `cycle` is when it issues, which may be after this moment for an instruction
     /// that is folded into the next one.
-    #[inline]
+    #[inline(always)]
     pub fn step(
         &mut self,
         context: &mut Context,

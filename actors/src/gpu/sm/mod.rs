@@ -20,6 +20,7 @@ mod lane_memory;
 mod memory_pipe;
 mod multiprocessor;
 mod parameters;
+mod profile;
 mod progress;
 mod runtime;
 mod serde_array;
@@ -33,6 +34,7 @@ use balar_protocol::Protocol;
 use balar_protocol::statistics::KernelCounters;
 use counters::SmCounters;
 pub use parameters::{InitiationIntervals, Latencies, SchedulerPolicy, SmParameters, TlbParameters};
+use profile::{ByInstruction, NoProfile};
 pub use progress::Sm;
 
 /// The catalogue's entry.
@@ -104,7 +106,11 @@ fn build(text: &str, context: &BuildContext) -> Result<Box<dyn Unit>, BuildError
         ));
     }
     if let (Some((index, _)), true) = (gpu, problems.is_empty()) {
-        return Ok(Box::new(Sm::new(&parameters, context, index, (context.memory()?, context.writer()?))));
+        let values = (context.memory()?, context.writer()?);
+        return Ok(match context.surroundings.instruction_profiles {
+            Some(_) => Box::new(Sm::<ByInstruction>::new(&parameters, context, index, values)),
+            None => Box::new(Sm::<NoProfile>::new(&parameters, context, index, values)),
+        });
     }
     Err(BuildError::Parameters(problems))
 }

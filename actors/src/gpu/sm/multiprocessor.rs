@@ -7,6 +7,7 @@
 //! ```
 
 use super::execution::Moment;
+use super::profile::Profile;
 use super::progress::{Sm, State, Step};
 use super::warps::slot::Status;
 use super::warps::wheel::members;
@@ -16,7 +17,7 @@ use crate::memory::SavedWriter;
 use balar_protocol::statistics::StatisticSink;
 use std::sync::Arc;
 
-impl Unit for Sm {
+impl<P: Profile> Unit for Sm<P> {
     fn advance(&mut self, window: Window, inbox: &mut Inbox, out: &mut Outbox) -> NextWake {
         self.take_atomic_results();
         self.prefetch(inbox);
@@ -79,6 +80,9 @@ impl Unit for Sm {
         counters.add(front_end.counters());
         counters.write(sink);
         kernels.write(sink);
+        if let Some(profiles) = &self.wiring.profiles {
+            self.give_profile(profiles);
+        }
     }
 
     fn outstanding(&self) -> Option<String> {
@@ -106,7 +110,7 @@ impl Unit for Sm {
     }
 
     fn restore(&mut self, state: &[u8], codes: &dyn CodeSource) -> Result<(), StateError> {
-        let (mut state, writer): (State, SavedWriter) = restore_state(state)?;
+        let (mut state, writer): (State<P>, SavedWriter) = restore_state(state)?;
         state.warps.complete(&self.state.warps, codes)?;
         if !state.front_end.is_like(&self.state.front_end) {
             return Err(StateError::Mismatch("another number of sub-cores".to_owned()));

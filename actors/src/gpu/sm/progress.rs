@@ -10,13 +10,14 @@ use super::front_end::{FrontEnd, FrontEndSpecification, Wanted, constant_address
 use super::lane_memory::RecentRanges;
 use super::memory_pipe::{Event, MemoryPipe, PipeSpecification, Ports};
 use super::parameters::SmParameters;
+use super::profile::Profile;
 use super::warps::Warps;
 use super::warps::cta::Completion;
 use super::warps::hazards::Times;
 use super::warps::readiness::Ready;
 use super::warps::slot::Status;
 use super::warps::wheel::members;
-use crate::catalogue::{BuildContext, Peer};
+use crate::catalogue::{BuildContext, InstructionProfiles, Peer};
 use crate::engine::Outbox;
 use crate::memory::{DeviceMemory, DeviceMemoryView, Writer};
 use balar_isa::execution::Effect;
@@ -53,12 +54,15 @@ pub(super) struct Wiring {
     pub(super) memory: Arc<DeviceMemory>,
     pub(super) cta: PortId,
     pub(super) ports: Ports,
+    /// Where to lay what is counted of each instruction.
+    pub(super) profiles: Option<Arc<InstructionProfiles>>,
 }
 
 /// All that the SM's future depends on, with its open write log.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct State {
-    pub(super) warps: Warps,
+#[serde(bound = "")]
+pub(super) struct State<P: Profile> {
+    pub(super) warps: Warps<P>,
     pub(super) pipe: MemoryPipe,
     pub(super) front_end: FrontEnd,
     /// The latest launch, for which the L1 was set up.
@@ -88,12 +92,12 @@ fn operand_class(class: LatencyClass) -> LatencyClass {
     if class == LatencyClass::Predicate { LatencyClass::Integer } else { class }
 }
 
-/// A streaming multiprocessor.
+/// A streaming multiprocessor, which keeps a profile of its instructions or none.
 #[derive(Debug)]
-pub struct Sm {
+pub struct Sm<P: Profile> {
     pub(super) specification: Specification,
     pub(super) wiring: Wiring,
-    pub(super) state: State,
+    pub(super) state: State<P>,
     pub(super) writer: Writer,
     pub(super) execution: Execution,
     pub(super) scratch: Scratch,
@@ -106,18 +110,18 @@ pub(super) struct Step<'a, 'b> {
     pub(super) now: Moment,
 }
 
-impl Sm {
+impl<P: Profile> Sm<P> {
     /// An SM of a GPU.
     pub fn new(
         parameters: &SmParameters,
         context: &BuildContext,
         gpu: usize,
         (memory, writer): (Arc<DeviceMemory>, Writer),
-    ) -> Sm {
+    ) -> Self {
         let port = |name| context.ports.get(name).unwrap_or_default();
         let mut carve_outs: Vec<u64> = parameters.shared_carve_outs.iter().map(|size| size.0).collect();
         carve_outs.sort_unstable();
-        Sm {
+        Self {
             specification: Specification {
                 front_end: FrontEndSpecification::new(parameters),
                 pipe: PipeSpecification::new(parameters),
@@ -142,6 +146,7 @@ impl Sm {
                     translation: context.ports.get("translation"),
                     drains: context.ports.peer(port("memory")).is_some_and(Peer::holds_stores),
                 },
+                profiles: context.surroundings.instruction_profiles.clone(),
             },
             state: State {
                 warps: Warps::new(parameters.warps, parameters.ctas),
@@ -209,7 +214,13 @@ impl Sm {
         let State { warps, pipe, recent, .. } = &mut self.state;
         let (_, context, cta) = warps.all_of(warp);
         let values = Values { view: step.view, log: &mut self.writer, recent, token: pipe.next_key() };
-        self.execution.step(context, cta, values, step.now, cycle)
+        let active = context.state().active_mask();
+        let effect = self.execution.step(context, cta, values, step.now, cycle);
+        if P::IS_KEPT && !matches!(effect, Effect::Retry) {
+            let executed = context.state().executed_mask();
+            warps.profile.executed(warp, active, executed);
+        }
+        effect
     }
 
     /// The results of an instruction of the warp can be read from then on.
@@ -273,7 +284,7 @@ impl Sm {
     /// As [`Self::schedule`], for a warp that is there and whose cycles before `earliest` are charged already, or will be to the wait.
     pub(super) fn schedule_resident(&mut self, warp: usize, mut earliest: u64, step: &mut Step) {
         loop {
-            let (slot, context) = self.state.warps.slot_and_context(warp);
+            let (slot, context, profile) = self.state.warps.slot_and_context(warp);
             let fetched = slot.fetched;
             let (program, state, readiness) = context.parts();
             if state.is_blocked() {
@@ -281,6 +292,7 @@ impl Sm {
                 return;
             }
             let pc = state.pc();
+            profile.next_is(warp, pc);
             let timing = program.timing(pc);
             let pipe = timing.pipe;
             let ready = readiness.issue_cycle(program, timing);
@@ -313,8 +325,11 @@ impl Sm {
             let (program, state, readiness) = context.parts();
             let timing = program.timing(pc);
             if timing.is_plain {
+                let active = state.active_mask();
                 self.execution.run_plain(program, state, timing, &mut cta.counters);
+                let executed = state.executed_mask();
                 readiness.issued(program, timing, ready);
+                self.state.warps.profile.executed(warp, active, executed);
                 continue;
             }
             match self.step_warp(warp, earliest, step) {

@@ -124,6 +124,7 @@ pub fn lower(code: &MachineCode) -> Result<Program, LoweringError> {
         machine: Some(Box::new(MachineProgram {
             instructions: decoded,
             functions,
+            sections: code.sections.clone(),
             launch_rows,
             bank_3: code.bank_3,
             fixed_slots: code.fixed_slots.clone(),

@@ -241,6 +241,7 @@ impl FrontEnd {
     /// A warp comes to instruction `pc`, in another line of code than before: gives the first cycle in which it is there. `None` where
     /// that is not known: the warp waits, and `wanted` gets the lines to request, by number and address. A warp that `waits_already` is no
     /// further miss.
+    #[inline(always)]
     pub fn fetch(
         &mut self,
         warp: usize,

@@ -171,6 +171,7 @@ impl L1Cache {
     }
 
     /// Of `sectors` of `line`, those that are cached. Counts as a use.
+    #[inline(always)]
     pub fn lookup(&mut self, line: u64, sectors: u8) -> u8 {
         match self.find(line) {
             Some(at) => self.touch(at).valid_sectors & sectors,

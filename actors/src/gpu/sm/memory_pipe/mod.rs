@@ -192,6 +192,7 @@ impl MemoryPipe {
     }
 
     /// Takes in an access to global, local or shared memory of at least one lane.
+    #[inline(always)]
     pub fn accept(
         &mut self,
         specification: &PipeSpecification,
@@ -229,6 +230,7 @@ impl MemoryPipe {
         answer
     }
 
+    #[inline(always)]
     fn share(&mut self, specification: &PipeSpecification, access: Access, cycle: u64) -> Answer {
         let (wavefronts, least) = shared_wavefronts(access.access);
         let start = self.free.max(cycle);
@@ -244,6 +246,7 @@ impl MemoryPipe {
     }
 
     /// Gives the key of what is missing, if anything is.
+    #[inline(always)]
     fn load(
         &mut self,
         specification: &PipeSpecification,

@@ -166,6 +166,7 @@ impl Outstanding {
     }
 
     /// Joins lines under way that bring some of `sectors`; returns the sectors that none brings, and how often it joined.
+    #[inline(always)]
     pub fn join(&mut self, line: u64, mut sectors: u8, tracker: u32) -> (u8, u32) {
         let mut joined = 0;
         let mut at = self.buckets[bucket(line)];

@@ -12,6 +12,7 @@ pub mod wheel;
 
 use super::counters::{SmCounters, Stall};
 use super::lane_memory;
+use super::profile::{NoProfile, Profile};
 use crate::engine::state::{CodeSource, StateError, complete_launch};
 use crate::slab::Slab;
 use balar_isa::execution::BarrierArrival;
@@ -46,7 +47,8 @@ pub struct Place {
 
 /// The warps of an SM.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct Warps {
+#[serde(bound = "")]
+pub struct Warps<P: Profile = NoProfile> {
     wheel: Wheel,
     /// By pipe: warps whose next instruction goes there, among those that are scheduled.
     wants: [WarpSet; Pipe::ALL.len()],
@@ -67,13 +69,15 @@ pub struct Warps {
     resident_since: u64,
     /// Where the cycles of the warps went.
     counters: SmCounters,
+    /// The same by instruction, where that is asked for.
+    pub profile: P,
     /// What CTAs did that are here no longer.
     completed: KernelCounters,
 }
 
-impl Warps {
+impl<P: Profile> Warps<P> {
     /// So many warp slots and CTA slots.
-    pub fn new(warps: u32, ctas: u32) -> Warps {
+    pub fn new(warps: u32, ctas: u32) -> Self {
         Warps {
             older: vec![0; warps as usize],
             warps: (0..warps).map(|_| Warp::default()).collect(),
@@ -126,18 +130,18 @@ impl Warps {
         (slot, &mut self.contexts[warp], cta)
     }
 
-    /// A warp's slot and what it works on.
+    /// A warp's slot, what it works on, and what is kept of its instructions.
     #[inline]
-    pub fn slot_and_context(&mut self, warp: usize) -> (&mut Warp, &mut Context) {
-        (&mut self.warps[warp], &mut self.contexts[warp])
+    pub fn slot_and_context(&mut self, warp: usize) -> (&mut Warp, &mut Context, &mut P) {
+        (&mut self.warps[warp], &mut self.contexts[warp], &mut self.profile)
     }
 
-    /// A warp's slot, what it works on, its CTA, and where the cycles of all warps are charged.
+    /// A warp's slot, what it works on, its CTA, where the cycles of all warps are charged, and where by instruction.
     #[inline]
-    pub fn parts_of(&mut self, warp: usize) -> (&mut Warp, &mut Context, &mut CtaSlot, &mut SmCounters) {
+    pub fn parts_of(&mut self, warp: usize) -> (&mut Warp, &mut Context, &mut CtaSlot, &mut SmCounters, &mut P) {
         let slot = &mut self.warps[warp];
         let cta = &mut self.ctas[usize::from(slot.cta)];
-        (slot, &mut self.contexts[warp], cta, &mut self.counters)
+        (slot, &mut self.contexts[warp], cta, &mut self.counters, &mut self.profile)
     }
 
     /// Brings a warp closer: what is looked at when an answer comes for it.
@@ -196,12 +200,14 @@ impl Warps {
     #[inline]
     pub fn end_cycle(&mut self) {
         self.counters.stall_not_selected += count(self.wheel.ready());
+        self.profile.not_selected(self.wheel.ready());
     }
 
     /// A ready warp issues in `cycle`, which is charged to the instruction.
     #[inline]
     pub fn issue(&mut self, warp: usize, cycle: u64, passes: u64) {
         self.warps[warp].issue(&mut self.counters, cycle, passes);
+        self.profile.issued(warp, passes);
     }
 
     /// A ready warp's turn has come: it is not ready any more.
@@ -220,6 +226,7 @@ impl Warps {
             slot.stall = ready.stall();
         }
         slot.stall.charge(&mut self.counters, cycle - slot.charged_until);
+        self.profile.stalled(warp, slot.stall, cycle - slot.charged_until);
         slot.stalled_from = slot.charged_until;
         slot.charged_until = cycle;
         slot.status = Status::Scheduled;
@@ -236,6 +243,7 @@ impl Warps {
     pub fn park_next(&mut self, warp: usize, cycle: u64, until: u64, stall: Stall) {
         self.wheel.postpone(warp, cycle, until);
         stall.charge(&mut self.counters, until - cycle);
+        self.profile.stalled(warp, stall, until - cycle);
     }
 
     /// Ready warps that find a structure taken are ready again from `until` on.
@@ -244,6 +252,7 @@ impl Warps {
         self.wheel.take(warps);
         self.wheel.insert(warps, until);
         stall.charge(&mut self.counters, count(warps) * (until - cycle));
+        self.profile.all_stalled(warps, stall, until - cycle);
     }
 
     /// Ready warps find no room below the L1.
@@ -252,6 +261,7 @@ impl Warps {
         self.wheel.take(warps);
         self.throttled |= warps;
         self.throttled_since += count(warps) * cycle;
+        self.profile.throttled(warps, cycle);
     }
 
     /// There is room below the L1 again.
@@ -268,6 +278,7 @@ impl Warps {
         let until = count(self.throttled) * cycle;
         self.counters.stall_lg_throttle += until - self.throttled_since;
         self.throttled_since = until;
+        self.profile.throttle_charged(self.throttled, cycle);
     }
 
     /// From `cycle` on the warp waits for something without a known end, for this reason.
@@ -275,6 +286,7 @@ impl Warps {
         let slot = &mut self.warps[warp];
         let from = cycle.max(slot.charged_until);
         slot.stall.charge(&mut self.counters, from - slot.charged_until);
+        self.profile.stalled(warp, slot.stall, from - slot.charged_until);
         slot.charged_until = from;
         slot.status = status;
         slot.stall = stall;
@@ -286,6 +298,7 @@ impl Warps {
         let slot = &mut self.warps[warp];
         let until = cycle.max(slot.charged_until);
         slot.stall.charge(&mut self.counters, until - slot.charged_until);
+        self.profile.stalled(warp, slot.stall, until - slot.charged_until);
         slot.charged_until = until;
     }
 
@@ -413,6 +426,7 @@ impl Warps {
                 pipe: self.warps[free].pipe,
                 ..Warp::default()
             };
+            self.profile.begin(free, launch.code.id());
             self.fill(free, program, &shape);
             self.set_youngest(free);
             placed |= only(free);
@@ -524,14 +538,17 @@ impl Warps {
             Some(due) if due == slot.charged_until => {
                 let from = now.max(slot.stalled_from);
                 slot.stall.refund(&mut self.counters, due.saturating_sub(from));
+                self.profile.refunded(warp, slot.stall, due.saturating_sub(from));
                 slot.charged_until = from;
             }
             Some(due) => {
                 let parked = if slot.pipe == Pipe::Memory as u8 { Stall::LgThrottle } else { Stall::MathPipeThrottle };
                 parked.refund(&mut self.counters, due - now);
+                self.profile.refunded(warp, parked, due - now);
             }
             None if slot.status != Status::Scheduled => {
                 slot.stall.charge(&mut self.counters, now.saturating_sub(slot.charged_until));
+                self.profile.stalled(warp, slot.stall, now.saturating_sub(slot.charged_until));
             }
             None => {}
         }
@@ -602,8 +619,8 @@ impl Warps {
     /// # Errors
     ///
     /// The state has other slots than `like`, or code is missing.
-    pub fn complete(&mut self, like: &Warps, codes: &dyn CodeSource) -> Result<(), StateError> {
-        let sizes = |warps: &Warps| (warps.warps.len(), warps.contexts.len(), warps.older.len(), warps.ctas.len());
+    pub fn complete(&mut self, like: &Self, codes: &dyn CodeSource) -> Result<(), StateError> {
+        let sizes = |warps: &Self| (warps.warps.len(), warps.contexts.len(), warps.older.len(), warps.ctas.len());
         if sizes(self) != sizes(like) {
             return Err(StateError::Mismatch(format!("{} warp slots in place of {}", self.len(), like.len())));
         }

@@ -81,7 +81,7 @@ impl Readiness {
     }
 
     /// When an instruction can issue; [`Ready::PENDING`] where that follows from an answer that is not there yet.
-    #[inline]
+    #[inline(always)]
     pub fn issue_cycle(&self, program: &Program, timing: &Timing) -> Ready {
         let entries = match self {
             Readiness::Scoreboard(entries) => entries,

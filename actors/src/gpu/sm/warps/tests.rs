@@ -36,7 +36,7 @@ fn launch(program: &Arc<Program>, threads: u32) -> Arc<KernelLaunch> {
 /// Warps 0 to 2 of a CTA of 96 threads, which came in cycle 100.
 fn three_warps() -> Warps {
     let program = program("mov.u32 %r1, 1;");
-    let mut warps = Warps::new(8, 2);
+    let mut warps: Warps = Warps::new(8, 2);
     let place = Place { sm: 0, sm_count: 1, slot: 1 };
     let placed = warps.place(&launch(&program, 96), &program, place, [0; 3], LaunchConstants::default());
     assert_eq!(placed, 0b111);
@@ -152,7 +152,7 @@ fn a_value_wakes_those_that_wait_for_it_alone() {
 #[test]
 fn the_barrier_of_a_cta_releases_the_warps_that_wait_at_it() {
     let program = program("bar.sync 0; mov.u32 %r1, 1;");
-    let mut warps = Warps::new(4, 1);
+    let mut warps: Warps = Warps::new(4, 1);
     let place = Place { sm: 0, sm_count: 1, slot: 0 };
     let placed = warps.place(&launch(&program, 64), &program, place, [0; 3], LaunchConstants::default());
     warps.begin(placed, 0);
@@ -167,7 +167,7 @@ fn the_barrier_of_a_cta_releases_the_warps_that_wait_at_it() {
 #[test]
 fn younger_warps_know_the_older_ones() {
     let program = program("mov.u32 %r1, 1;");
-    let mut warps = Warps::new(4, 4);
+    let mut warps: Warps = Warps::new(4, 4);
     for slot in 0..3 {
         let place = Place { sm: 0, sm_count: 1, slot };
         let placed = warps.place(&launch(&program, 32), &program, place, [0; 3], LaunchConstants::default());
@@ -209,7 +209,7 @@ fn a_saved_state_gets_its_code_back_by_number() {
     let bytes = postcard::to_stdvec(&warps).expect("plain values");
     let read = || -> Warps { postcard::from_bytes(&bytes).expect("just written") };
     assert_eq!(read().complete(&warps, &()), Err(StateError::UnknownCode(ProgramId(3))));
-    assert!(matches!(read().complete(&Warps::new(4, 2), &()), Err(StateError::Mismatch(_))));
+    assert!(matches!(read().complete(&Warps::<NoProfile>::new(4, 2), &()), Err(StateError::Mismatch(_))));
     let mut restored = read();
     let loaded = Loaded(Code::new(ProgramId(3), program("mov.u32 %r1, 1;")));
     restored.complete(&warps, &loaded).expect("the code is loaded");

@@ -1,0 +1,76 @@
+//! instructions.csv: what was counted of each instruction of the kernels that ran.
+
+use balar_actors::catalogue::KernelProfile;
+use balar_protocol::statistics::StatisticDefinition;
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{self, Write};
+
+/// The file's name in the folder of a run.
+pub const FILE: &str = "instructions.csv";
+
+/// What tells an instruction from others: the columns before the counters.
+pub const PLACE: [&str; 9] = ["gpu", "kernel", "isa", "function", "code", "address", "file", "line", "text"];
+
+/// The place of an instruction, as the file has it. Code that is loaded several times is the same code.
+type Place<'a> = (&'a str, &'a str, &'static str, &'a str, u64, u64);
+
+/// An instruction of a kernel.
+struct Row<'a> {
+    place: Place<'a>,
+    line: Option<(&'a str, u32)>,
+    text: String,
+    counts: Vec<u64>,
+}
+
+/// Writes a line for each instruction of the functions in which something ran, with a header.
+///
+/// # Errors
+///
+/// If `writer` fails.
+pub fn write(profiles: &[KernelProfile], writer: &mut dyn Write) -> io::Result<()> {
+    let columns = profiles.first().map_or(&[] as &[StatisticDefinition], |profile| profile.columns);
+    let mut table = csv::Writer::from_writer(writer);
+    table.write_record(PLACE.into_iter().chain(columns.iter().map(|column| column.name)))?;
+    for Row { place: (gpu, kernel, isa, function, digest, address), line, text, counts } in rows(profiles) {
+        let (file, line) = line.map_or(("", String::new()), |(file, line)| (file, line.to_string()));
+        let (code, address) = (code(digest), address.to_string());
+        table.write_field(gpu)?;
+        for field in [kernel, isa, function, &code, &address, file, &line, &text] {
+            table.write_field(field)?;
+        }
+        for count in counts {
+            table.write_field(count.to_string())?;
+        }
+        table.write_record(None::<&[u8]>)?;
+    }
+    table.flush()
+}
+
+/// How the file names code.
+pub fn code(digest: u64) -> String {
+    format!("{digest:016x}")
+}
+
+/// The instructions, kernel by kernel in the order of the profiles.
+fn rows(profiles: &[KernelProfile]) -> Vec<Row<'_>> {
+    let mut rows: Vec<Row<'_>> = Vec::new();
+    let mut known: BTreeMap<Place<'_>, usize> = BTreeMap::new();
+    for profile in profiles {
+        let program = &profile.program;
+        let isa = if program.is_machine_code() { "sass" } else { "ptx" };
+        let ran = |pc: u32| profile.counts(pc).iter().any(|&count| count > 0);
+        let functions = program.locations().filter(|&(pc, _)| ran(pc)).map(|(_, location)| location.function);
+        let functions: BTreeSet<&str> = functions.collect();
+        for (pc, location) in program.locations().filter(|(_, location)| functions.contains(location.function)) {
+            let place = (&*profile.gpu, &**program.name(), isa, location.function, location.digest, location.address);
+            let counts = profile.counts(pc);
+            if let Some(&row) = known.get(&place) {
+                rows[row].counts.iter_mut().zip(counts).for_each(|(sum, count)| *sum += count);
+                continue;
+            }
+            known.insert(place, rows.len());
+            rows.push(Row { place, line: location.line, text: location.text, counts: counts.to_vec() });
+        }
+    }
+    rows
+}
