@@ -6,7 +6,7 @@ use super::memory_pipe::{Event, Owner, Purpose};
 use super::progress::{Sm, Specification, State, Step};
 use super::warps::Place;
 use super::warps::readiness::Ready;
-use super::warps::slot::Status;
+use super::warps::slot::{Context, Status};
 use super::warps::wheel::members;
 use crate::catalogue::SmResources;
 use crate::engine::Inbox;
@@ -142,11 +142,7 @@ impl Sm {
                     if let Some((_, lane, address)) = wrong_free {
                         self.fail(warp, (pc, lane), FaultCause::InvalidFree { address }, cycle, step.out);
                     } else {
-                        let (program, _, readiness) = self.state.warps.context(warp).parts();
-                        readiness.completed(program, program.timing(pc), Ready::at(ready, Stall::LongScoreboard));
-                        if self.specification.check_hazards {
-                            self.state.warps.context(warp).hazards.completed(pc, ready);
-                        }
+                        self.results_arrived(warp, pc, ready);
                         if self.state.warps.warp(warp).status == Status::Memory {
                             self.resume(warp, cycle, step);
                         }
@@ -158,6 +154,27 @@ impl Sm {
         }
         for warp in members(self.state.warps.value_known(key, cycle)) {
             self.schedule(warp, cycle, step);
+        }
+    }
+
+    /// The answer for an instruction has come: its results can be read from `ready` on, and with them those of later reads of textures
+    /// that waited for it.
+    fn results_arrived(&mut self, warp: usize, pc: u32, ready: u64) {
+        let check_hazards = self.specification.check_hazards;
+        let context = self.state.warps.context(warp);
+        let complete = |context: &mut Context, pc, ready| {
+            let (program, _, readiness) = context.parts();
+            readiness.completed(program, program.timing(pc), Ready::at(ready, Stall::LongScoreboard));
+            if check_hazards {
+                context.hazards.completed(pc, ready);
+            }
+        };
+        if !context.image_reads.answered(pc, ready) {
+            complete(context, pc, ready);
+            return;
+        }
+        while let Some((pc, ready)) = context.image_reads.next_complete() {
+            complete(context, pc, ready);
         }
     }
 
