@@ -424,6 +424,13 @@ impl Program {
         self.machine.as_ref()?.instructions.get(pc as usize)
     }
 
+    /// Whether the instruction at `pc` is one of machine code that reads a texture or a surface.
+    pub fn is_machine_image_read(&self, pc: u32) -> bool {
+        use crate::sass::Opcode::{Suld, Tex, Tld, Tld4, Txd};
+        let opcode = self.machine_instruction(pc).map(crate::sass::Instruction::opcode);
+        matches!(opcode, Some(Tex | Tld | Tld4 | Txd | Suld))
+    }
+
     /// An instruction with where it stands, for messages: `vectorAdd.ptx:31: add.f32 %f3, %f1, %f2;`, or of machine code with its
     /// address, `vectorAdd+0xd0: FADD R9, R4, R3`.
     pub fn describe(&self, pc: u32) -> String {

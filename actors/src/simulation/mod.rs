@@ -19,6 +19,7 @@ use crate::host_cpu::Start;
 use crate::topology::{self, Topology};
 use balar_driver::code::ModuleSource;
 use balar_driver::code::loader::LoadError;
+use balar_host::trace::CodeFile;
 use balar_host::{Host, HostProgram, NodeDescription, SingleThread};
 use balar_protocol::statistics::KernelRecord;
 use node::Node;
@@ -28,7 +29,7 @@ use std::time::Duration;
 use tracing::{debug, info, info_span};
 
 /// Code that is loaded from the start: for each GPU files (name, bytes) of PTX, which are linked with each other, and a cubin of the same.
-pub type InitialCode = Vec<Vec<(String, Arc<[u8]>)>>;
+pub type InitialCode = Vec<Vec<CodeFile>>;
 
 /// The code of a run's kernels.
 #[derive(Clone, Debug, Default)]
@@ -49,8 +50,7 @@ impl DeviceCode {
         {
             return Ok(Some(ModuleSource::machine(vec![cubin])));
         }
-        let named =
-            |(name, bytes): (String, Arc<[u8]>)| -> NamedText { (name, String::from_utf8_lossy(&bytes).into()) };
+        let named = |(name, bytes): CodeFile| -> NamedText { (name, String::from_utf8_lossy(&bytes).into()) };
         self.choice.of_texts(texts.into_iter().map(named).collect(), compute_capability).map(Some)
     }
 }

@@ -15,6 +15,11 @@ mod replay;
 mod shared_memory;
 mod writer;
 
+use std::sync::Arc;
+
+/// A file with code, by its name: a PTX text, or a cubin.
+pub type CodeFile = (String, Arc<[u8]>);
+
 #[cfg(test)]
 mod schema;
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! Reads the folder of a trace, and checks all of it.
 
+use super::CodeFile;
 use super::error::TraceError;
 use super::event::{EVENT_KINDS, Event};
 use super::header::Header;
@@ -103,8 +104,8 @@ impl Trace {
     /// # Errors
     ///
     /// Where the file has changed since it was opened.
-    pub fn code(&self) -> Result<Vec<Vec<(String, Arc<[u8]>)>>, TraceError> {
-        let mut code: Vec<Vec<(String, Arc<[u8]>)>> = Vec::new();
+    pub fn code(&self) -> Result<Vec<Vec<CodeFile>>, TraceError> {
+        let mut code: Vec<Vec<CodeFile>> = Vec::new();
         for event in &self.events {
             let Event::Code { device, name, text } = event else { break };
             let bytes = self.payload(*text)?;

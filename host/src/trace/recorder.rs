@@ -1,5 +1,6 @@
 //! Records what a program and the simulated host CPU say to each other.
 
+use super::CodeFile;
 use super::error::TraceError;
 use super::event::Event;
 use super::shared_memory::{HostWindow, SharedMemory};
@@ -68,7 +69,7 @@ impl Recorder {
     pub fn new(
         inner: Box<dyn Host>,
         writer: TraceWriter,
-        code: &[Vec<(String, Arc<[u8]>)>],
+        code: &[Vec<CodeFile>],
         window: Option<HostWindow>,
     ) -> (Recorder, RecordingState) {
         let state = RecordingState::default();

@@ -228,7 +228,7 @@ fn record(folder: &Path) -> Vec<String> {
     let window = window();
     let header = Header { program: "test".to_owned(), topology: "none".to_owned(), ..Header::default() };
     let writer = TraceWriter::create(folder, header).expect("a trace");
-    let file = |name: &str, bytes: &[u8]| -> (String, Arc<[u8]>) { (name.to_owned(), bytes.into()) };
+    let file = |name: &str, bytes: &[u8]| -> CodeFile { (name.to_owned(), bytes.into()) };
     let code = vec![vec![file("k.ptx", b".version 7.0"), file("k.cubin", b"\x7fELF of a kernel")]];
     let (mut recorder, state) = Recorder::new(Box::new(program(&window)), writer, &code, Some(Arc::clone(&window)));
     let log = simulate(&mut recorder, &window, Fault::None);

@@ -166,7 +166,7 @@ impl<P: Profile> Sm<P> {
                     if let Some((_, lane, address)) = wrong_free {
                         self.fail(warp, (pc, lane), FaultCause::InvalidFree { address }, cycle, step.out);
                     } else {
-                        self.results_come(warp, pc, Ready::at(ready, Stall::LongScoreboard));
+                        self.results_arrived(warp, pc, ready);
                         if self.state.warps.warp(warp).status == Status::Memory {
                             self.resume(warp, cycle, step);
                         }
@@ -178,6 +178,18 @@ impl<P: Profile> Sm<P> {
         }
         for warp in members(self.state.warps.value_known(key, cycle)) {
             self.schedule(warp, cycle, step);
+        }
+    }
+
+    /// The answer for an instruction has come: its results can be read from `ready` on, and with them those of later reads of textures
+    /// that waited for it.
+    fn results_arrived(&mut self, warp: usize, pc: u32, ready: u64) {
+        if !self.state.warps.context(warp).image_reads.answered(pc, ready) {
+            self.results_come(warp, pc, Ready::at(ready, Stall::LongScoreboard));
+            return;
+        }
+        while let Some((pc, ready)) = self.state.warps.context(warp).image_reads.next_complete() {
+            self.results_come(warp, pc, Ready::at(ready, Stall::LongScoreboard));
         }
     }
 

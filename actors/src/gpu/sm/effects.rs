@@ -88,6 +88,10 @@ impl<P: Profile> Sm<P> {
             profile.executed(warp, active, state.executed_mask());
             profile.issued(warp, u64::from(class.passes));
             readiness.issued(program, timing, Ready::at(issued.result, Stall::Wait));
+            if timing.control.read_barrier != 0 && timing.pipe == Pipe::Memory {
+                let read = cycle + self.specification.operand_read_latency;
+                readiness.operands_read(timing, Ready::at(read, Stall::ShortScoreboard));
+            }
             let next = issued.next.max(cycle + u64::from(timing.control.stall));
             if self.specification.check_hazards && !self.has_no_hazard(warp, pc, cycle, step.out) {
                 return;
@@ -238,7 +242,7 @@ impl<P: Profile> Sm<P> {
         let cta = self.state.warps.cta_of(warp);
         count_access(&mut self.state.warps.cta(cta).counters, space, kind);
         if mask == 0 {
-            self.set_results(warp, pc, Ready::at(cycle + 1, Stall::Wait));
+            self.set_results_in_order(warp, pc, Ready::at(cycle + 1, Stall::Wait));
             return;
         }
         if matches!(space, Space::Constant | Space::Parameter) {
@@ -278,7 +282,19 @@ impl<P: Profile> Sm<P> {
                 Ready::PENDING
             }
         };
-        self.set_results(warp, pc, ready);
+        self.set_results_in_order(warp, pc, ready);
+    }
+
+    /// As [`Self::set_results`], where reads of textures and surfaces by machine code wait for those before them.
+    fn set_results_in_order(&mut self, warp: usize, pc: u32, ready: Ready) {
+        let context = self.state.warps.context(warp);
+        if !context.program().is_machine_image_read(pc) {
+            self.set_results(warp, pc, ready);
+            return;
+        }
+        let known = (ready != Ready::PENDING).then(|| ready.cycle());
+        let in_order = context.image_reads.issued(pc, known);
+        self.set_results(warp, pc, in_order.map_or(Ready::PENDING, |cycle| Ready::at(cycle, Stall::LongScoreboard)));
     }
 
     /// Gives the last step's access to the memory pipe.

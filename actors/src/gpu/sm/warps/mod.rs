@@ -6,6 +6,7 @@
 pub mod copies;
 pub mod cta;
 pub mod hazards;
+mod image_reads;
 pub mod readiness;
 pub mod slot;
 pub mod wheel;
@@ -454,13 +455,14 @@ impl<P: Profile> Warps<P> {
     }
 
     fn fill(&mut self, warp: usize, program: &Arc<Program>, shape: &WarpShape) {
-        let Context { state, program: code, readiness, hazards, copies, local } = &mut self.contexts[warp];
+        let Context { state, program: code, readiness, hazards, image_reads, copies, local } = &mut self.contexts[warp];
         match state {
             Some(state) => state.reset(program, shape),
             None => *state = Some(WarpState::new(program, shape.clone())),
         }
         readiness.start(program);
         hazards.clear();
+        image_reads.clear();
         local.clear();
         // A stack for recursion is large, and rarely used in full: it grows.
         lane_memory::reserve_local(local, (program.resources().local_bytes as usize).min(LOCAL_AT_ONCE));

@@ -2,6 +2,7 @@
 
 use super::copies::Copies;
 use super::hazards::Hazards;
+use super::image_reads::ImageReads;
 use super::readiness::Readiness;
 use crate::gpu::sm::counters::{SmCounters, Stall};
 use balar_isa::program::{Pipe, Program};
@@ -117,6 +118,8 @@ pub struct Context {
     pub readiness: Readiness,
     /// What is under way, where hazards are checked.
     pub hazards: Hazards,
+    /// Of machine code: reads of textures and surfaces that are under way.
+    pub image_reads: ImageReads,
     /// Copies to shared memory.
     pub copies: Copies,
     /// The threads' local memory, lane by lane.
