@@ -44,8 +44,8 @@ impl<P: Profile> Sm<P> {
         let mut words: Vec<u64> = lanes(access.mask).map(|lane| address_of(lane) / WORD_BYTES).collect();
         words.sort_unstable();
         words.dedup();
-        let mut lines: Vec<u64> =
-            words.iter().map(|word| word * WORD_BYTES & !u64::from(ConstantLine::BYTES - 1)).collect();
+        let line = u64::from(ConstantLine::BYTES);
+        let mut lines: Vec<u64> = words.iter().map(|word| word * WORD_BYTES / line * line).collect();
         lines.dedup();
         let latency = self.specification.front_end.latency(LatencyClass::ConstantLoad) + words.len() as u64 - 1;
         let generation = slot.generation;
@@ -68,12 +68,16 @@ impl<P: Profile> Sm<P> {
         let cycle = step.now.cycle;
         let State { front_end, pipe, .. } = &mut self.state;
         let wanted = &mut self.scratch.wanted_lines;
-        let from = load.lines.iter().map(|&line| front_end.constant_for_load(line, (cycle, waits_already), wanted));
-        let from = from.fold(Some(cycle), |latest, from| Some(latest?.max(from?)));
+        let mut latest = Some(cycle);
+        for &line in &load.lines {
+            // Those behind a missing one are requested as well.
+            let from = front_end.constant_for_load(line, (cycle, waits_already), wanted);
+            latest = latest.zip(from).map(|(latest, from)| latest.max(from));
+        }
         for (number, address) in wanted.drain(..) {
             pipe.request_code(number, address, cycle, &self.wiring.ports, step.out);
         }
-        from.map(|from| from + load.latency)
+        latest.map(|from| from + load.latency)
     }
 
     /// A line has arrived: loads that wait for no other one have their results.

@@ -29,7 +29,7 @@ pub fn code_address(program: ProgramId) -> u64 {
 pub fn constant_address(program: ProgramId, launch: LaunchId, (bank, offset): (u32, u32), bank_3: Option<u64>) -> u64 {
     let offset = u64::from(offset);
     match (bank, bank_3) {
-        (0, _) => OF_LAUNCH | u64::from(launch.0) << 16 | offset % BANK_BYTES,
+        (0, _) => OF_LAUNCH + u64::from(launch.0) * BANK_BYTES + offset % BANK_BYTES,
         (3, Some(address)) => address + offset,
         _ => code_address(program) + COMPILER_CONSTANTS + u64::from(bank % 4) * BANK_BYTES + offset,
     }
@@ -96,7 +96,7 @@ impl SecondLevel {
     /// The same of a constant, of which two lines are fetched together.
     pub fn constant(&mut self, line: u64, cycle: u64, wanted: &mut Wanted) -> u64 {
         let first = line / CONSTANT_LINES * CONSTANT_LINES;
-        if line * LINE_BYTES & OF_LAUNCH != 0 && self.lines.find(line).is_none() {
+        if line >= line_of(OF_LAUNCH) && self.lines.find(line).is_none() {
             let from = cycle + self.launch_latency;
             for line in first..first + CONSTANT_LINES {
                 self.lines.insert(line, from);
