@@ -103,8 +103,7 @@ fn replay(
         let cause = header.interrupted.as_ref().map(|cause| format!(" ({cause})")).unwrap_or_default();
         say(format_args!("{} is unfinished{cause}, and is replayed as far as it goes", options.trace.display()));
     }
-    let loaded =
-        DeviceCode { initial: code.clone(), choice: code_choice(&options.simulation)?, ..DeviceCode::default() };
+    let loaded = DeviceCode { initial: code.clone(), choice: code_choice(&options.simulation)? };
     let mut recording = Recording::new(options.simulation.record.as_deref());
     let start = |surroundings: HostSurroundings| -> io::Result<Box<dyn Host>> {
         let window = surroundings.shared_memory;

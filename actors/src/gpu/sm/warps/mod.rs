@@ -8,32 +8,24 @@ pub mod cta;
 pub mod hazards;
 mod image_reads;
 pub mod readiness;
+mod residence;
 pub mod slot;
 pub mod wheel;
 
 use super::counters::{SmCounters, Stall};
-use super::lane_memory;
 use super::profile::{NoProfile, Profile};
 use crate::engine::state::{CodeSource, StateError, complete_launch};
 use crate::slab::Slab;
-use balar_isa::execution::BarrierArrival;
-use balar_isa::machine::LaunchConstants;
-use balar_isa::program::{Pipe, Program};
-use balar_isa::warp::{WarpShape, WarpState};
-use balar_protocol::cuda::{KernelLaunch, LaunchId};
+use balar_isa::program::Pipe;
 use balar_protocol::prefetch::prefetch;
 use balar_protocol::statistics::KernelCounters;
 use copies::{Arrival, End};
-use cta::{Completion, CtaSlot};
+use cta::CtaSlot;
 use readiness::Ready;
 use serde::{Deserialize, Serialize};
 use slot::{Context, Status, Warp};
-use std::sync::Arc;
 pub use wheel::WarpSet;
 use wheel::{Wheel, count, members, only};
-
-/// Bytes of a thread's local memory that it has from its start; what lies beyond comes when it is used.
-const LOCAL_AT_ONCE: usize = 4096;
 
 /// Where the warps of a CTA are, for their special registers.
 #[derive(Clone, Copy, Debug)]
@@ -370,218 +362,6 @@ impl<P: Profile> Warps<P> {
             if let End::Arrival(number) = end {
                 let cta = usize::from(self.warps[warp].cta);
                 self.arrivals.remove(number).happen(&mut self.ctas[cta].shared);
-            }
-        }
-    }
-
-    // CTAs.
-
-    /// A CTA comes: gives its warps, which are charged from `cycle` on and not scheduled yet.
-    ///
-    /// # Panics
-    ///
-    /// Where the scheduler has placed it though there are not as many free slots.
-    pub fn place(
-        &mut self,
-        launch: &Arc<KernelLaunch>,
-        program: &Arc<Program>,
-        place: Place,
-        cta: [u32; 3],
-        constants: LaunchConstants,
-    ) -> WarpSet {
-        let Place { sm, sm_count, slot } = place;
-        self.ctas[usize::from(slot)].start(Arc::clone(launch), cta);
-        self.ctas[usize::from(slot)].constants = constants.clone();
-        let warps = launch.warps_per_cta();
-        let mut placed = 0;
-        let mut free = 0;
-        let mut shape = WarpShape {
-            block: launch.block,
-            grid: launch.grid,
-            cta,
-            warp_in_cta: 0,
-            sm,
-            sm_count,
-            warp_slot: 0,
-            warp_slots: self.warps.len() as u32,
-            grid_id: u64::from(launch.id.0),
-            dynamic_shared_bytes: launch.dynamic_shared_bytes,
-            shared_bytes: launch.shared_bytes,
-            grid_workspace: launch.grid_workspace,
-            parameters: Arc::clone(&launch.parameters),
-            constants,
-        };
-        for warp_in_cta in 0..warps {
-            while free < self.warps.len() && self.warps[free].status != Status::Empty {
-                free += 1;
-            }
-            assert!(free < self.warps.len(), "the scheduler placed a CTA of {warps} warps where no slots are free");
-            (shape.warp_in_cta, shape.warp_slot) = (warp_in_cta, free as u32);
-            let generation = self.warps[free].generation.wrapping_add(1);
-            self.warps[free] = Warp {
-                generation,
-                program_id: launch.code.id(),
-                cta: slot,
-                warp_in_cta,
-                status: Status::Scheduled,
-                pipe: self.warps[free].pipe,
-                ..Warp::default()
-            };
-            self.profile.begin(free, launch.code.id());
-            self.fill(free, program, &shape);
-            self.set_youngest(free);
-            placed |= only(free);
-        }
-        self.ctas[usize::from(slot)].warps = placed;
-        placed
-    }
-
-    /// The constants of a launch, where a CTA of it has been here since another launch took its slot.
-    pub fn constants_of(&self, launch: LaunchId) -> Option<&LaunchConstants> {
-        let known = self.ctas.iter().find(|cta| cta.constants_of == Some(launch));
-        known.map(|cta| &cta.constants)
-    }
-
-    /// The warps of a CTA begin in `cycle`.
-    pub fn begin(&mut self, warps: WarpSet, cycle: u64) {
-        if self.resident_ctas == 0 {
-            self.resident_since = cycle;
-        }
-        self.resident_ctas += 1;
-        for warp in members(warps) {
-            let slot = &mut self.warps[warp];
-            (slot.charged_until, slot.stalled_from, slot.start_cycle) = (cycle, cycle, cycle);
-        }
-    }
-
-    fn fill(&mut self, warp: usize, program: &Arc<Program>, shape: &WarpShape) {
-        let Context { state, program: code, readiness, hazards, image_reads, copies, local } = &mut self.contexts[warp];
-        match state {
-            Some(state) => state.reset(program, shape),
-            None => *state = Some(WarpState::new(program, shape.clone())),
-        }
-        readiness.start(program);
-        hazards.clear();
-        image_reads.clear();
-        local.clear();
-        // A stack for recursion is large, and rarely used in full: it grows.
-        lane_memory::reserve_local(local, (program.resources().local_bytes as usize).min(LOCAL_AT_ONCE));
-        if code.as_ref().is_none_or(|code| !Arc::ptr_eq(code, program)) {
-            *code = Some(Arc::clone(program));
-        }
-        let arrivals = &mut self.arrivals;
-        copies.clear(|arrival| {
-            arrivals.remove(arrival);
-        });
-    }
-
-    fn set_youngest(&mut self, warp: usize) {
-        for older in &mut self.older {
-            *older &= !only(warp);
-        }
-        self.older[warp] = !only(warp);
-    }
-
-    /// A CTA that cannot run takes its slot, for [`Self::end_cta`] to say so.
-    pub fn place_without_code(&mut self, launch: &Arc<KernelLaunch>, slot: u16, cta: [u32; 3]) {
-        self.ctas[usize::from(slot)].start(Arc::clone(launch), cta);
-    }
-
-    /// Threads of a warp arrive at a barrier of their CTA.
-    pub fn arrive(&mut self, warp: usize, arrival: &BarrierArrival) -> Option<Completion> {
-        let cta = self.cta_of(warp);
-        self.ctas[cta].counters.inst_barriers += 1;
-        self.ctas[cta].arrive(arrival)
-    }
-
-    /// The warps of a CTA go on from a barrier at `resume`: gives those that had waited there, which are charged until then.
-    pub fn release_barrier(&mut self, cta: usize, completion: Completion, resume: u64) -> WarpSet {
-        let mut released = 0;
-        for warp in members(self.ctas[cta].warps) {
-            let slot = &self.warps[warp];
-            // The slot of a warp that has left may hold a warp of another CTA by now.
-            if slot.status == Status::Empty || usize::from(slot.cta) != cta {
-                continue;
-            }
-            let Some(state) = &mut self.contexts[warp].state else { continue };
-            if state.is_finished() {
-                continue;
-            }
-            let was_blocked = state.is_blocked();
-            state.release_barrier(completion.barrier, completion.reduction);
-            if was_blocked && !state.is_blocked() && slot.status == Status::Barrier {
-                self.wake(warp, resume);
-                released |= only(warp);
-            }
-        }
-        released
-    }
-
-    /// A warp leaves its slot. True where it was the last of its CTA.
-    pub fn retire(&mut self, warp: usize, cycle: u64) -> bool {
-        self.release(warp, cycle);
-        let cta = self.cta_of(warp);
-        self.ctas[cta].live_warps -= 1;
-        self.ctas[cta].live_warps == 0
-    }
-
-    fn release(&mut self, warp: usize, cycle: u64) {
-        let now = cycle.min(self.wheel.now());
-        // A warp that retires has issued its last instruction: it is not looked for.
-        let due = if self.contexts[warp].state().is_finished() { None } else { self.wheel.remove(warp) };
-        if self.throttled & only(warp) != 0 {
-            self.charge_throttled(now);
-            self.throttled &= !only(warp);
-            self.throttled_since -= now;
-        }
-        self.value_waiters &= !only(warp);
-        let slot = &mut self.warps[warp];
-        match due {
-            Some(due) if due == slot.charged_until => {
-                let from = now.max(slot.stalled_from);
-                slot.stall.refund(&mut self.counters, due.saturating_sub(from));
-                self.profile.refunded(warp, slot.stall, due.saturating_sub(from));
-                slot.charged_until = from;
-            }
-            Some(due) => {
-                let parked = if slot.pipe == Pipe::Memory as u8 { Stall::LgThrottle } else { Stall::MathPipeThrottle };
-                parked.refund(&mut self.counters, due - now);
-                self.profile.refunded(warp, parked, due - now);
-            }
-            None if slot.status != Status::Scheduled => {
-                slot.stall.charge(&mut self.counters, now.saturating_sub(slot.charged_until));
-                self.profile.stalled(warp, slot.stall, now.saturating_sub(slot.charged_until));
-            }
-            None => {}
-        }
-        self.counters.warp_cycles_active += now.max(slot.charged_until) - slot.start_cycle;
-        slot.status = Status::Empty;
-        slot.generation = slot.generation.wrapping_add(1);
-    }
-
-    /// A CTA ends, or is ended: its warps leave. Gives the launch and what the CTA did; `None` where its slot is free.
-    pub fn end_cta(&mut self, cta: usize, cycle: u64) -> Option<(Arc<KernelLaunch>, KernelCounters)> {
-        for warp in members(std::mem::take(&mut self.ctas[cta].warps)) {
-            let slot = &self.warps[warp];
-            if slot.status != Status::Empty && usize::from(slot.cta) == cta {
-                self.release(warp, cycle);
-            }
-        }
-        let launch = self.ctas[cta].launch.take()?;
-        let counters = self.ctas[cta].counters;
-        self.completed.add(&counters);
-        self.resident_ctas -= 1;
-        if self.resident_ctas == 0 {
-            self.counters.cycles_active += cycle.saturating_sub(self.resident_since);
-        }
-        Some((launch, counters))
-    }
-
-    /// The launch has failed elsewhere: its CTAs are dropped without a word.
-    pub fn abort(&mut self, launch: LaunchId, cycle: u64) {
-        for cta in 0..self.ctas.len() {
-            if self.ctas[cta].launch.as_ref().is_some_and(|running| running.id == launch) {
-                self.end_cta(cta, cycle);
             }
         }
     }

@@ -1,8 +1,10 @@
 use super::*;
-use balar_isa::execution::BarrierKind;
+use balar_isa::execution::{BarrierArrival, BarrierKind};
 use balar_isa::machine::LaunchConstants;
 use balar_isa::module::PtxModule;
-use balar_protocol::cuda::{Code, ProgramId};
+use balar_isa::program::Program;
+use balar_protocol::cuda::{Code, KernelLaunch, LaunchId, ProgramId};
+use std::sync::Arc;
 
 /// A kernel of these instructions, on registers %r0 to %r9.
 pub(crate) fn program(instructions: &str) -> Arc<Program> {
