@@ -115,7 +115,7 @@ fn mistakes_are_named() {
         &["disassemble", "--workload", "vectoradd", "--topology", "p100_node"],
     );
 
-    let of_ptx = profiled(&[]);
+    let of_ptx = profiled(&["--isa", "ptx"]);
     refused("disassemble_run_from_ptx", of_ptx.path(), &[&listed[..], &["--run", "out"]].concat());
     let called = call(&["--topology", "v100_node", "--profile-instructions"]);
     assert_eq!(called.code, 2);

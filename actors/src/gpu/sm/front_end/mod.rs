@@ -263,7 +263,7 @@ impl FrontEnd {
             Some(buffer) => buffer.look(line, last, |line| level.code(line, cycle, wanted)),
             None => {
                 let from = level.code(line, cycle, wanted);
-                if wanted.len() > before {
+                if from == UNDER_WAY {
                     for next in line + 1..=last.min(line + u64::from(self.prefetch)) {
                         level.code(next, cycle, wanted);
                     }
