@@ -70,19 +70,8 @@ impl Instruction {
     /// Whether a branch, a call or the like depends on more than its guard: on a predicate, or on what the lanes of the warp do
     /// (`.DIV`, `.CONV`).
     pub fn has_condition(&self) -> bool {
-        let is_jump = matches!(
-            self.opcode(),
-            Opcode::Bra
-                | Opcode::Brx
-                | Opcode::Jmx
-                | Opcode::Brxu
-                | Opcode::Jmxu
-                | Opcode::Call
-                | Opcode::Ret
-                | Opcode::Exit
-        );
         let asks_warp = self.opcode() == Opcode::Bra && matches!(self.word.bits(32, 2), 2 | 3);
-        is_jump && (asks_warp || self.word.bits(87, 4) != u64::from(TRUE_PREDICATE))
+        self.opcode().is_jump() && (asks_warp || self.word.bits(87, 4) != u64::from(TRUE_PREDICATE))
     }
 
     /// Its name with its modifiers: `IADD3.X`.

@@ -328,19 +328,6 @@ const CALL_OF_TARGET: u16 = 0x944;
 
 /// The arguments of a call that leaves the code: what is written where the convention has them, since the last jump or call before it.
 fn arguments(before: &[Instruction]) -> RegisterSet {
-    let ends_block = |instruction: &&Instruction| {
-        matches!(
-            instruction.opcode(),
-            Opcode::Bra
-                | Opcode::Brx
-                | Opcode::Jmx
-                | Opcode::Brxu
-                | Opcode::Jmxu
-                | Opcode::Call
-                | Opcode::Ret
-                | Opcode::Exit
-        )
-    };
-    let block = before.iter().rev().take_while(|instruction| !ends_block(instruction));
+    let block = before.iter().rev().take_while(|instruction| !instruction.opcode().is_jump());
     block.fold(NONE, |written, instruction| written | RegisterSet::written(&instruction.uses())) & ARGUMENTS
 }

@@ -157,3 +157,20 @@ opcodes! {
     Ubmsk "UBMSK",
     Usgxt "USGXT",
 }
+
+impl Opcode {
+    /// Whether code may go on elsewhere behind it, or not at all: branches, calls, returns, exits.
+    pub const fn is_jump(self) -> bool {
+        matches!(
+            self,
+            Opcode::Bra
+                | Opcode::Brx
+                | Opcode::Jmx
+                | Opcode::Brxu
+                | Opcode::Jmxu
+                | Opcode::Call
+                | Opcode::Ret
+                | Opcode::Exit
+        )
+    }
+}

@@ -1,7 +1,7 @@
 //! Loads from constant banks by machine code: what hits in the constant cache has a latency of its own, what does not waits for its lines.
 
 use super::counters::Stall;
-use super::front_end::constant_address;
+use super::front_end::{ConstantLoad, constant_address};
 use super::profile::Profile;
 use super::progress::{Sm, State, Step};
 use super::warps::readiness::Ready;
@@ -10,22 +10,9 @@ use balar_isa::execution::Space;
 use balar_isa::machine::PARAMETERS_AT;
 use balar_isa::program::{ConstantLine, LatencyClass, lanes};
 use balar_protocol::cuda::LaunchId;
-use serde::{Deserialize, Serialize};
 
 /// Bytes that a bank gives to all lanes at once.
 const WORD_BYTES: u64 = 4;
-
-/// A load that waits for lines.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct ConstantLoad {
-    warp: u16,
-    generation: u32,
-    pc: u32,
-    /// Addresses of its lines, of which at least one is not there.
-    lines: Vec<u64>,
-    /// Cycles from when its lines are there until its result can be read.
-    latency: u64,
-}
 
 impl<P: Profile> Sm<P> {
     /// Times a load from a constant bank that the last step made. Lanes with the same address take no longer than one; every further

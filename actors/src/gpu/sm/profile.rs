@@ -7,8 +7,7 @@
 //! that the instructions' sums are the SM's counters.
 
 use super::counters::{SmCounters, Stall};
-use super::warps::WarpSet;
-use super::warps::wheel::members;
+use super::warps::wheel::{WarpSet, members};
 use balar_protocol::cuda::ProgramId;
 use balar_protocol::statistics::{KernelCounters, StatisticDefinition};
 use serde::de::DeserializeOwned;

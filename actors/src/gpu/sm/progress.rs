@@ -3,10 +3,9 @@
 //! **Invariant:** what is called from here is below: warps, front end, memory pipe, execution. What calls it is above: the effects of
 //! instructions, arrivals, and the loop over cycles.
 
-use super::constant_loads::ConstantLoad;
 use super::counters::Stall;
 use super::execution::{Execution, Moment, Values};
-use super::front_end::{FrontEnd, FrontEndSpecification, Wanted, constant_address};
+use super::front_end::{ConstantLoad, FrontEnd, FrontEndSpecification, Wanted, constant_address};
 use super::lane_memory::RecentRanges;
 use super::memory_pipe::{Event, MemoryPipe, PipeSpecification, Ports};
 use super::parameters::SmParameters;

@@ -207,7 +207,7 @@ fn what_fails_leaves_nothing_behind() {
     let error = load(&mut node, 0, 1, &later, &mut Upwards::new(0, 9)).expect_err("PTX for a later GPU");
     assert_eq!(error.cuda_error(), CudaError::NoKernelImageForDevice);
     let why = "PTX for sm_80 on a GPU of compute capability 7.0";
-    assert!(error.to_string().contains("test.ptx:2:22: ") && error.to_string().contains(why), "{error}");
+    assert!(error.to_string().contains("test.ptx:2:18: ") && error.to_string().contains(why), "{error}");
     assert!(node.tables.kernels.find(ContextId::first(0), 1, "use").is_none());
 }
 

@@ -2,6 +2,7 @@
 //!
 //! **Invariant:** it is told which warps are ready, and tells which of them issue; it changes no warp.
 
+mod constant_load;
 mod instruction_buffer;
 mod lines;
 mod scheduler;
@@ -13,6 +14,7 @@ use super::warps::WarpSet;
 use balar_isa::program::{ConstantLine, LatencyClass, Pipe, Timing};
 use balar_protocol::cuda::ProgramId;
 use balar_protocol::memory::LINE_BYTES;
+pub use constant_load::ConstantLoad;
 use instruction_buffer::InstructionBuffer;
 use lines::{Lines, UNDER_WAY};
 pub use scheduler::Choice;
