@@ -171,7 +171,13 @@ impl Generator {
             }
             sources.push(operand);
         }
-        let destinations = self.registers(&operation.destinations);
+        let mut destinations = self.registers(&operation.destinations);
+        // Of an operation that reads a predicate which it writes, ptxas 12.9 may take the value before the loop around it.
+        let is_read =
+            |register: &Register| sources.iter().any(|other| other.is_same_predicate(Operand::Register(*register)));
+        while destinations.iter().any(is_read) {
+            destinations = self.registers(&operation.destinations);
+        }
         let guard = if operation.takes_guard { self.guard() } else { None };
         Statement::Compute { operation, sources, destinations, guard }
     }
