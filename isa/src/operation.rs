@@ -131,6 +131,8 @@ pub(crate) enum ConvergenceKind {
     Write,
     /// `YIELD`: other lanes run first.
     Yield,
+    /// `BRA.U`: to the target where all lanes that run together go there; else none does, and what follows is under predicates.
+    BranchIfUnanimous,
     /// `BRA.DIV`: to the target where lanes of the warp are elsewhere.
     BranchIfDiverged,
     /// `BRA.CONV`: to the target where none is.

@@ -302,6 +302,13 @@ fn findings_of_random_kernels() {
     compare(source!("random_findings"), 75, code!("random_findings", 75), 24);
 }
 
+/// A branch that lanes take all together or not at all (`BRA.U`), which ptxas puts before instructions under a predicate.
+#[test]
+fn uniform_branches() {
+    compare(source!("uniform_branches"), 70, code!("uniform_branches", 70), 24);
+    compare(source!("uniform_branches"), 75, code!("uniform_branches", 75), 24);
+}
+
 #[test]
 fn exchanges_atomics_memory_and_control_flow() {
     compare(source!("warps"), 70, code!("warps", 70), 24);

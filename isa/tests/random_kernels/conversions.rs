@@ -84,9 +84,18 @@ pub fn to_floats(random: &mut Random) -> Operation {
     let (bits, signed) = any_type(random);
     let format = random.pick(&FORMATS);
     let (word, round) = random.pick(&ROUNDINGS);
-    let text = format!("cvt.{word}.{}.{} $d, $a", format.name(), name(bits, signed));
-    Operation::new(text, &[integer(register_of(bits))], format.width(), move |values| {
-        rounded(format, Quad::from_i128(meaning(values[0], bits, signed)).value, round)
+    let (name_of_float, width) = (format.name(), format.width());
+    // ptxas 12.9 converts the float to an integer where the next instruction stores a part of it, hence the `mov` between them.
+    // Of a byte or a half of a word that is filled with its sign, it converts a negative number where the word is unsigned, hence the
+    // rotation.
+    let is_rotated = (bits, signed) == (32, false);
+    let (before, rotated) = if is_rotated { ("shf.l.wrap.b32 %t0, $a, $a, 5; ", "%t0") } else { ("", "$a") };
+    let kind = name(bits, signed);
+    let text = format!("{before}cvt.{word}.{name_of_float}.{kind} $d, {rotated}; mov.b{width} $d, $d");
+    let source = if is_rotated { register(bits) } else { integer(register_of(bits)) };
+    Operation::new(text, &[source], format.width(), move |values| {
+        let value = if is_rotated { u64::from((values[0] as u32).rotate_left(5)) } else { values[0] };
+        rounded(format, Quad::from_i128(meaning(value, bits, signed)).value, round)
     })
 }
 
@@ -129,8 +138,8 @@ pub fn of_floats(random: &mut Random) -> Operation {
     // Where singles are narrowed to halves in another way than to the nearest, ptxas 12.9 may do that, or flush nothing.
     let (word, round) = if (from, to) == (Single, Half) { ROUNDINGS[0] } else { (word, round) };
     let flush = (to == Single || from == Single) && to != Double && from != Double && random.one_in(3);
-    // To doubles, ptxas 12.9 leaves it out at some levels.
-    let saturates = to != Double && random.one_in(4);
+    // To doubles, and between halves and singles, ptxas 12.9 may leave it out.
+    let saturates = to != Double && (to == from || from == Double) && random.one_in(4);
     let words = format!("{}{}", if flush { ".ftz" } else { "" }, if saturates { ".sat" } else { "" });
     let finish = move |bits: u64| {
         let bits = if flush { flushed(to, bits) } else { bits };

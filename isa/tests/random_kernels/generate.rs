@@ -171,7 +171,13 @@ impl Generator {
             }
             sources.push(operand);
         }
-        let destinations = self.registers(&operation.destinations);
+        let mut destinations = self.registers(&operation.destinations);
+        // Of an operation that reads a predicate which it writes, ptxas 12.9 may take the value before the loop around it.
+        let is_read =
+            |register: &Register| sources.iter().any(|other| other.is_same_predicate(Operand::Register(*register)));
+        while destinations.iter().any(is_read) {
+            destinations = self.registers(&operation.destinations);
+        }
         let guard = if operation.takes_guard { self.guard() } else { None };
         Statement::Compute { operation, sources, destinations, guard }
     }
@@ -250,7 +256,9 @@ impl Generator {
     }
 
     fn together(&mut self, place: Place) -> Statement {
-        let (collective, sources, destinations): (_, Vec<Operand>, &[u32]) = match self.random.below(8) {
+        // Behind a barrier with a result, ptxas 12.9 supposes that lanes which call different functions go on together.
+        let kinds = if self.functions < 2 { 8 } else { 6 };
+        let (collective, sources, destinations): (_, Vec<Operand>, &[u32]) = match self.random.below(kinds) {
             0 => (Collective::Exchange, vec![self.any(32), self.word(place)], &[32]),
             1 | 2 => {
                 let mode = self.random.pick(&["up", "down", "bfly", "idx"]);

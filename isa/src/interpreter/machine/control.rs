@@ -21,6 +21,11 @@ pub(crate) fn converge(
     let control = &mut warp.control;
     match kind {
         ConvergenceKind::Jump => return jump(program, instruction, warp, mask),
+        ConvergenceKind::BranchIfUnanimous => {
+            let taken = if mask == control.mask { mask } else { 0 };
+            let divergent = control.branch(instruction.target, instruction.reconvergence, taken);
+            return Effect::Branch { divergent };
+        }
         ConvergenceKind::BranchIfDiverged | ConvergenceKind::BranchIfConverged => {
             let is_together = control.mask == control.live;
             let taken = if is_together == (kind == ConvergenceKind::BranchIfConverged) { mask } else { 0 };

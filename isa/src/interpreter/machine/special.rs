@@ -57,10 +57,10 @@ impl Turns {
     }
 }
 
-/// The upper word of a double, with zeros below it.
+/// The upper word of a double, which has its sign where a single has one, with zeros below it.
 #[inline(always)]
-fn double_of(high: u32) -> f64 {
-    f64::from_bits(u64::from(high) << 32)
+fn double_of(high: f32) -> f64 {
+    f64::from_bits(u64::from(high.to_bits()) << 32)
 }
 
 /// `MUFU.RCP64H`: the upper word of a double's reciprocal, from its upper word.
@@ -69,23 +69,23 @@ pub(crate) struct ReciprocalHigh;
 pub(crate) struct ReciprocalRootHigh;
 
 impl LaneOperation for ReciprocalHigh {
-    type A = u32;
+    type A = f32;
     type B = ();
     type C = ();
     type D = u32;
     #[inline(always)]
-    fn apply(a: u32, _: (), _: (), _: u32) -> u32 {
+    fn apply(a: f32, _: (), _: (), _: u32) -> u32 {
         (starting_value(1.0 / high_word(double_of(a))).to_bits() >> 32) as u32
     }
 }
 
 impl LaneOperation for ReciprocalRootHigh {
-    type A = u32;
+    type A = f32;
     type B = ();
     type C = ();
     type D = u32;
     #[inline(always)]
-    fn apply(a: u32, _: (), _: (), _: u32) -> u32 {
+    fn apply(a: f32, _: (), _: (), _: u32) -> u32 {
         (starting_value(1.0 / high_word(double_of(a)).sqrt()).to_bits() >> 32) as u32
     }
 }

@@ -139,6 +139,7 @@ impl Pending {
         }
         self.instruction.target = index as u32;
         self.instruction.kind = match (sass.opcode(), word.bits(32, 2)) {
+            (O::Bra, 1) => Kind::Convergence(ConvergenceKind::BranchIfUnanimous),
             (O::Bra, 2) => Kind::Convergence(ConvergenceKind::BranchIfDiverged),
             (O::Bra, 3) => Kind::Convergence(ConvergenceKind::BranchIfConverged),
             _ => Kind::Branch,

@@ -42,7 +42,7 @@ impl Pending {
                 let functions = if word.bit(73) { functions::<MatchPairs>() } else { functions::<Match<false>>() };
                 self.run(functions, u32::from(is_all))
             }
-            O::Plop3 if matches!(word.code(), 0x21f | 0xa1f) => {
+            O::Plop3 if matches!(word.code(), 0x21f | 0xa1f | 0xc1f) => {
                 self.instruction.destinations[0] = SINK_ROW;
                 let second = Place::exchanged(word).ok_or("a form without this operand")?;
                 let [first, third] = [24, 64].map(|low| operands.register(word.bits(low, 8) as u8));

@@ -260,7 +260,6 @@ impl Pending {
                 _ => Err("a special function that halves do not have".to_owned()),
             };
         }
-        let has_signs = self.instruction.signs != 0;
         let functions = match word.bits(74, 4) {
             0 => functions::<MapSigned<Cosine>>(),
             1 => functions::<MapSigned<Sine>>(),
@@ -268,9 +267,8 @@ impl Pending {
             3 => functions::<MapSigned<BinaryLogarithm>>(),
             4 => functions::<MapSigned<Reciprocal>>(),
             5 => functions::<MapSigned<ReciprocalRoot>>(),
-            6 | 7 if has_signs => return Err("a special function of a signed upper half".to_owned()),
-            6 => functions::<Map<ReciprocalHigh>>(),
-            7 => functions::<Map<ReciprocalRootHigh>>(),
+            6 => functions::<MapSigned<ReciprocalHigh>>(),
+            7 => functions::<MapSigned<ReciprocalRootHigh>>(),
             8 => functions::<MapSigned<Root>>(),
             // The one that keeps subnormals.
             _ => single!(HyperbolicTangentF32, false, false, self.instruction.signs),

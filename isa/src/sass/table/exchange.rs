@@ -42,7 +42,7 @@ pub(super) const ENCODINGS: &[Encoding] = &[
     // The signs of registers.
     Encoding::new(
         Opcode::Plop3,
-        &[0x21f, 0xa1f],
+        &[0x21f, 0xa1f, 0xc1f],
         &[Modifier::Text(".LUT")],
         &[
             PD,
@@ -103,6 +103,7 @@ fn byte_of_uniform_register(word: Word) -> String {
 fn sign_of_second(word: Word) -> String {
     match Place::exchanged(word) {
         Some(Place::Constant) => format!("{}.SIGN", constant(word).replace("][", "] [")),
+        Some(Place::Uniform) => format!("{}.SIGN", uniform_register(word.bits(32, 6))),
         _ => sign_of(word, 32),
     }
 }
