@@ -87,11 +87,8 @@ impl<P: Profile> Sm<P> {
             slot.issue(counters, cycle, u64::from(class.passes));
             profile.executed(warp, active, state.executed_mask());
             profile.issued(warp, u64::from(class.passes));
-            readiness.issued(program, timing, Ready::at(issued.result, Stall::Wait));
-            if timing.control.read_barrier != 0 && timing.pipe == Pipe::Memory {
-                let read = cycle + self.specification.operand_read_latency;
-                readiness.operands_read(timing, Ready::at(read, Stall::ShortScoreboard));
-            }
+            let read = cycle + self.specification.operand_read_latency;
+            readiness.plain_issued(program, timing, issued.result, read);
             let next = issued.next.max(cycle + u64::from(timing.control.stall));
             if self.specification.check_hazards && !self.has_no_hazard(warp, pc, cycle, step.out) {
                 return;

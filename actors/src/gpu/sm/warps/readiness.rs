@@ -4,7 +4,7 @@
 //! warp: an instruction takes one until its result is written or its operands are read, and others wait until it is free.
 
 use crate::gpu::sm::counters::Stall;
-use balar_isa::program::{Program, SCOREBOARDS, Timing};
+use balar_isa::program::{Pipe, Program, SCOREBOARDS, Timing};
 use serde::{Deserialize, Serialize};
 
 /// From when on, with why not before in the low bits, so that the later of two is the larger number.
@@ -123,6 +123,16 @@ impl Readiness {
         }
     }
 
+    /// A plain instruction has issued: its results can be read from a cycle on, and its operands are read in another, where it is one
+    /// whose operands the memory pipe reads. `LDC` from bank 2 is both.
+    #[inline]
+    pub fn plain_issued(&mut self, program: &Program, timing: &Timing, results: u64, operands: u64) {
+        self.issued(program, timing, Ready::at(results, Stall::Wait));
+        if timing.control.read_barrier != 0 && timing.pipe == Pipe::Memory {
+            self.operands_read(timing, Ready::at(operands, Stall::ShortScoreboard));
+        }
+    }
+
     /// What was pending for an instruction has come: its results can be read from `results` on.
     #[inline]
     pub fn completed(&mut self, program: &Program, timing: &Timing, results: Ready) {
@@ -186,6 +196,7 @@ fn scoreboards_free(scoreboards: &[Scoreboard; SCOREBOARDS], mask: u8) -> Ready 
 mod tests {
     use super::*;
     use crate::gpu::sm::warps::tests::program;
+    use balar_isa::machine::{MachineCode, lower};
 
     #[test]
     fn the_later_of_two_is_the_one_waited_for() {
@@ -193,6 +204,24 @@ mod tests {
         assert_eq!(soon.max(late), late);
         assert_eq!((soon.cycle(), soon.stall()), (7, Stall::ShortScoreboard));
         assert!(Ready::PENDING > Ready::at(1 << 60, Stall::LongScoreboard));
+    }
+
+    #[test]
+    fn an_indexed_read_of_constants_holds_its_operands_until_they_are_read() {
+        // LDC R5, c[0x2][R0], which takes scoreboards 0 for R5 and 1 for R0; MOV R0, R2, which waits for scoreboard 1; EXIT.
+        let words = vec![
+            0x0002220000000800_0080000000057b82,
+            0x002fe40000000f00_0000000200007202,
+            0x000fea0003800000_000000000000794d,
+        ];
+        let code = MachineCode { name: "k".to_owned(), architecture: 75, words, ..MachineCode::default() };
+        let program = lower(&code).expect("the words are instructions");
+        let mut rule = Readiness::default();
+        rule.start(&program);
+        let load = program.timing(0);
+        assert!(load.is_plain, "it asks nothing of memory");
+        rule.plain_issued(&program, load, 30, 21);
+        assert_eq!(rule.issue_cycle(&program, program.timing(1)), Ready::at(21, Stall::ShortScoreboard));
     }
 
     #[test]
