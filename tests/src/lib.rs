@@ -4,7 +4,7 @@ pub mod steps;
 
 use balar_actors::engine::RunOptions;
 use balar_actors::kinds::UNITS;
-use balar_actors::simulation::{CodeChoice, RunResult};
+use balar_actors::simulation::{IsaChoice, RunResult};
 use balar_actors::topology::{self, LoadOptions, Override, PartLibrary, Topology, TopologySource};
 use balar_experiments::{BuiltInWorkloads, SimulationRequest, simulate};
 use balar_workloads::Descriptor;
@@ -66,14 +66,24 @@ pub fn workloads_on(topology: &str) -> impl Iterator<Item = &'static Descriptor>
 ///
 /// Where nothing can be simulated.
 pub fn run(topology: &str, workload: &str, parameters: Vec<(String, String)>, options: RunOptions) -> RunResult {
+    run_as(topology, workload, parameters, IsaChoice::default(), options)
+}
+
+/// Runs a workload on a built-in topology as PTX or machine code.
+///
+/// # Panics
+///
+/// Where nothing can be simulated.
+pub fn run_as(
+    topology: &str,
+    workload: &str,
+    parameters: Vec<(String, String)>,
+    isa: IsaChoice,
+    options: RunOptions,
+) -> RunResult {
     let workload = Some((workload.to_owned(), parameters));
-    let request = SimulationRequest {
-        topology: built_in(topology),
-        workload,
-        ptx: Vec::new(),
-        code: CodeChoice::default(),
-        options,
-    };
+    let request =
+        SimulationRequest { topology: built_in(topology), workload, ptx: Vec::new(), code: isa.into(), options };
     simulate(request).unwrap_or_else(|error| panic!("{topology}: {error}"))
 }
 
@@ -83,7 +93,16 @@ pub fn run(topology: &str, workload: &str, parameters: Vec<(String, String)>, op
 ///
 /// Where it does not.
 pub fn verified(topology: &str, workload: &str, parameters: Vec<(String, String)>) -> RunResult {
-    let result = run(topology, workload, parameters, RunOptions::default());
+    verified_as(topology, workload, parameters, IsaChoice::default())
+}
+
+/// As [`verified`], as PTX or machine code.
+///
+/// # Panics
+///
+/// Where the run does not end, or not with a right result.
+pub fn verified_as(topology: &str, workload: &str, parameters: Vec<(String, String)>, isa: IsaChoice) -> RunResult {
+    let result = run_as(topology, workload, parameters, isa, RunOptions::default());
     assert!(result.completed(), "{workload} on {topology}: {:?} {:?}", result.outcome, result.program);
     assert_ne!(result.verified(), Some(false), "{workload} on {topology}: {:?}", result.program);
     result

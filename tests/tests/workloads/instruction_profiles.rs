@@ -2,20 +2,12 @@
 
 use balar_actors::engine::RunOptions;
 use balar_actors::simulation::{IsaChoice, RunResult};
-use balar_experiments::{SimulationRequest, simulate};
 use balar_protocol::SimTime;
-use balar_tests::{built_in, described, small, workloads_on};
+use balar_tests::{described, run_as, small, workloads_on};
 use std::collections::BTreeMap;
 
 fn run(topology: &str, workload: &str, isa: IsaChoice, options: RunOptions) -> RunResult {
-    let request = SimulationRequest {
-        topology: built_in(topology),
-        workload: Some((workload.to_owned(), small(workload))),
-        ptx: Vec::new(),
-        code: isa.into(),
-        options,
-    };
-    simulate(request).unwrap_or_else(|error| panic!("{workload} on {topology}: {error}"))
+    run_as(topology, workload, small(workload), isa, options)
 }
 
 fn profiling(threads: usize) -> RunOptions {

@@ -2,10 +2,10 @@
 //!
 //! `INSTA_UPDATE=always cargo test -p balar-tests` accepts what moved; `git diff snapshots` shows it.
 
-use balar_actors::simulation::RunResult;
+use balar_actors::simulation::{IsaChoice, RunResult};
 use balar_cli::rollup::roll_up;
 use balar_protocol::statistics::KernelCounters;
-use balar_tests::{TOPOLOGIES, assert_snapshot, small_run, verified, workloads_on};
+use balar_tests::{TOPOLOGIES, assert_snapshot, small, small_run, verified, verified_as, workloads_on};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::sync::Arc;
@@ -79,31 +79,45 @@ fn all_statistics_of_some_workloads_on_every_topology() {
     }
 }
 
-/// The other workloads: for each kernel its launches, and the cycles and warp instructions of all of them.
+/// The name and time of a run, and for each of its kernels its launches, and the cycles and warp instructions of all of them.
+fn kernel_sums(workload: &str, result: &RunResult) -> String {
+    let mut text = format!("{workload} {} ps\n", result.sim_time.picoseconds());
+    let mut sums: BTreeMap<Arc<str>, [u64; 3]> = BTreeMap::new();
+    for kernel in result.statistics.kernels.iter() {
+        let sum = sums.entry(kernel.name).or_default();
+        let instructions = kernel.counters.inst_executed;
+        for (sum, more) in sum.iter_mut().zip([1, kernel.cycles, instructions]) {
+            *sum += more;
+        }
+    }
+    for (name, [launches, cycles, instructions]) in sums {
+        let line = format!("  {name}: {launches} launches, {cycles} cycles, {instructions} instructions");
+        writeln!(text, "{line}").expect("a String takes every byte");
+    }
+    text
+}
+
+/// The other workloads: the sums of their kernels.
 #[test]
 fn kernels_of_the_other_workloads() {
     for topology in ["v100_node", "p100_node"] {
-        let mut text = String::new();
         // A P100 has no tensor cores, for one thing.
-        for workload in workloads_on(topology).filter(|workload| !IN_FULL.contains(&workload.name)) {
-            let result = small_run(topology, workload.name);
-            writeln!(text, "{} {} ps", workload.name, result.sim_time.picoseconds())
-                .expect("a String takes every byte");
-            let mut sums: BTreeMap<Arc<str>, [u64; 3]> = BTreeMap::new();
-            for kernel in result.statistics.kernels.iter() {
-                let sum = sums.entry(kernel.name).or_default();
-                let instructions = kernel.counters.inst_executed;
-                for (sum, more) in sum.iter_mut().zip([1, kernel.cycles, instructions]) {
-                    *sum += more;
-                }
-            }
-            for (name, [launches, cycles, instructions]) in sums {
-                let line = format!("  {name}: {launches} launches, {cycles} cycles, {instructions} instructions");
-                writeln!(text, "{line}").expect("a String takes every byte");
-            }
-        }
+        let others = workloads_on(topology).filter(|workload| !IN_FULL.contains(&workload.name));
+        let text: String =
+            others.map(|workload| kernel_sums(workload.name, &small_run(topology, workload.name))).collect();
         assert_snapshot(&format!("statistics/{topology}"), "other_workloads", &text);
     }
+}
+
+/// All workloads where PTX runs on a GPU that has machine code of them.
+#[test]
+fn kernels_as_ptx() {
+    let topology = "v100_node";
+    let text: String = workloads_on(topology)
+        .map(|workload| workload.name)
+        .map(|name| kernel_sums(name, &verified_as(topology, name, small(name), IsaChoice::Ptx)))
+        .collect();
+    assert_snapshot(&format!("statistics/{topology}"), "as_ptx", &text);
 }
 
 /// The other operations and orders of the microbenchmarks, on one node.
