@@ -1,28 +1,46 @@
 //! Machine code that an assembler outside the simulator makes of PTX.
 
 use super::loader::LoadError;
-use super::module::{IsaChoice, ModuleSource, NamedText, PtxOrigin};
+use super::module::{IsaChoice, ModuleSource, NamedCubin, NamedText, PtxOrigin};
 use balar_isa::sass;
 use std::fmt::Debug;
 use std::sync::Arc;
 
 /// Makes machine code of PTX texts. The driver starts no process and reads no file: whoever makes a driver brings the assembler.
 pub trait Assembler: Debug + Send + Sync {
-    /// The cubin of one PTX text, for an architecture: 70. The same text gives the same cubin.
+    /// The cubin of one PTX text, for an architecture: 70. The same text gives the same cubin of a form.
     ///
     /// # Errors
     ///
     /// The text is for a later generation of GPUs, or the assembler refuses it or does not run.
-    fn assemble(&self, text: &NamedText, architecture: u32) -> Result<Assembled, AssemblyError>;
+    fn assemble(&self, text: &NamedText, architecture: u32, form: CubinForm) -> Result<Assembled, AssemblyError>;
 
     /// Tells the user that PTX runs where machine code was preferred, and why; the same words once.
     fn warn(&self, words: &str);
 }
 
+/// Whether a cubin is a whole module.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CubinForm {
+    /// It is: it needs no linking.
+    Linked,
+    /// It is to be linked with others.
+    Relocatable,
+}
+
+/// A part of a module, as a program has brought it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum ModulePart {
+    /// PTX.
+    Text(NamedText),
+    /// Machine code that is to be linked.
+    Cubin(NamedCubin),
+}
+
 /// What an assembler has made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Assembled {
-    /// The cubin, which needs no linking.
+    /// The cubin, in the form that was asked for.
     pub cubin: Arc<[u8]>,
     /// The assembler and its version: "ptxas 12.9".
     pub by: Arc<str>,
@@ -41,9 +59,6 @@ pub enum AssemblyError {
         /// What it was to be assembled for: 70.
         architecture: u32,
     },
-    /// Several texts that may refer to each other.
-    #[error("{0} PTX texts that are linked with each other, which takes a linker beside the assembler")]
-    SeveralTexts(usize),
     /// The assembler does not run, or does not know the architecture, in words.
     #[error("{0}")]
     Unavailable(Arc<str>),
@@ -89,7 +104,8 @@ impl CodeChoice {
                 IsaChoice::Auto | IsaChoice::Ptx => Ok(ModuleSource::Ptx(texts)),
             };
         };
-        let error = match assembled(assembler, &texts, compute_capability) {
+        let parts = texts.iter().cloned().map(ModulePart::Text).collect();
+        let error = match assembled(assembler, parts, compute_capability) {
             Ok(source) => return Ok(source),
             Err(error) => error,
         };
@@ -100,19 +116,51 @@ impl CodeChoice {
         assembler.warn(&format!("{name}: runs as PTX: {error}"));
         Ok(ModuleSource::Ptx(texts))
     }
+
+    /// Parts of a module of which not all have PTX: the PTX of the others is assembled, and all are linked.
+    ///
+    /// # Errors
+    ///
+    /// The PTX cannot be assembled.
+    pub(super) fn of_parts(
+        &self,
+        parts: Vec<ModulePart>,
+        compute_capability: (u32, u32),
+    ) -> Result<ModuleSource, LoadError> {
+        let names = parts.iter().map(|part| match part {
+            ModulePart::Text((name, _)) | ModulePart::Cubin((name, _)) => name.as_str(),
+        });
+        let name = names.collect::<Vec<_>>().join(", ");
+        let Some(assembler) = self.assembler_for(compute_capability) else {
+            return Err(LoadError::NoAssembler { name, found: "PTX beside machine code".to_owned() });
+        };
+        assembled(assembler, parts, compute_capability).map_err(|error| LoadError::Assembly { name, error })
+    }
 }
 
+/// Assembles what is PTX of a module: one text as a whole, several parts to be linked with each other.
 fn assembled(
     assembler: &dyn Assembler,
-    texts: &[NamedText],
+    parts: Vec<ModulePart>,
     (major, minor): (u32, u32),
 ) -> Result<ModuleSource, AssemblyError> {
-    let [text] = texts else { return Err(AssemblyError::SeveralTexts(texts.len())) };
-    let Assembled { cubin, by, target } = assembler.assemble(text, major * 10 + minor)?;
-    Ok(ModuleSource::Machine {
-        cubins: vec![(text.0.clone(), cubin)],
-        origin: Some(PtxOrigin { assembler: by, target }),
-    })
+    let form = if parts.len() == 1 { CubinForm::Linked } else { CubinForm::Relocatable };
+    let mut origin: Option<PtxOrigin> = None;
+    let mut cubins = Vec::new();
+    for part in parts {
+        let text = match part {
+            ModulePart::Text(text) => text,
+            ModulePart::Cubin(cubin) => {
+                cubins.push(cubin);
+                continue;
+            }
+        };
+        let Assembled { cubin, by, target } = assembler.assemble(&text, major * 10 + minor, form)?;
+        cubins.push((text.0, cubin));
+        let target = origin.map_or(target, |origin| origin.target.max(target));
+        origin = Some(PtxOrigin { assembler: by, target });
+    }
+    Ok(ModuleSource::Machine { cubins, origin })
 }
 
 #[cfg(test)]
@@ -131,7 +179,7 @@ mod tests {
     }
 
     impl Assembler for Fake {
-        fn assemble(&self, text: &NamedText, architecture: u32) -> Result<Assembled, AssemblyError> {
+        fn assemble(&self, text: &NamedText, architecture: u32, form: CubinForm) -> Result<Assembled, AssemblyError> {
             assert_eq!(architecture, 70);
             if text.1.contains("mistake") {
                 return Err(AssemblyError::Refused("a mistake".into()));
@@ -139,7 +187,9 @@ mod tests {
             if text.1.contains("sm_80") {
                 return Err(AssemblyError::Generation { target: 80, architecture });
             }
-            Ok(Assembled { cubin: CUBIN.into(), by: "ptxas 12.9".into(), target: 70 })
+            let mut cubin = CUBIN.to_vec();
+            cubin[16] = if form == CubinForm::Relocatable { 1 } else { 2 };
+            Ok(Assembled { cubin: cubin.into(), by: "ptxas 12.9".into(), target: 70 })
         }
 
         fn warn(&self, words: &str) {
@@ -159,9 +209,11 @@ mod tests {
         let source = source.map_err(|error| error.cuda_error()).map(|source| match source {
             ModuleSource::Ptx(_) => "ptx",
             ModuleSource::Machine { origin: None, .. } => "sass",
-            ModuleSource::Machine { origin: Some(origin), .. } => {
+            ModuleSource::Machine { origin: Some(origin), cubins } => {
                 assert_eq!(&*origin.assembler, "ptxas 12.9");
-                "assembled"
+                let are_linked = cubins.iter().all(|(_, bytes)| bytes[16] == 2);
+                assert_eq!(are_linked, cubins.len() == 1);
+                if are_linked { "assembled" } else { "parts" }
             }
         });
         let warned = fake.warned.lock().expect("no panic").clone();
@@ -178,11 +230,15 @@ mod tests {
         for (images, [ptx, auto, sass], warning) in [
             (&[PTX][..], [Ok("ptx"), Ok("assembled"), Ok("assembled")], None),
             (&[CUBIN], [no_image, Ok("sass"), Ok("sass")], None),
-            (&[PTX, PTX], [Ok("ptx"), Ok("ptx"), no_image], Some("app.ptx, app.1.ptx: runs as PTX: 2 PTX texts")),
+            (&[PTX, PTX], [Ok("ptx"), Ok("parts"), Ok("parts")], None),
             (&[mistake], [Ok("ptx"), Ok("ptx"), Err(CudaError::InvalidPtx)], Some("app.ptx: runs as PTX: a mistake")),
             (&[later], [Ok("ptx"), Ok("ptx"), no_image], Some("app.ptx: runs as PTX: PTX for compute_80")),
-            // A piece that the linker has not seen: what is wrong is told as it is loaded.
+            // Pieces that are linked as they are loaded.
             (&[&piece], [no_image, Ok("sass"), Ok("sass")], None),
+            (&[&piece, PTX], [no_image, Ok("parts"), Ok("parts")], None),
+            (&[&piece, mistake], [no_image, Err(CudaError::InvalidPtx), Err(CudaError::InvalidPtx)], None),
+            // What was linked is no piece.
+            (&[CUBIN, PTX], [no_image, no_image, no_image], None),
         ] {
             assert_eq!(chosen(images, (7, 0), IsaChoice::Ptx), (ptx, Vec::new()));
             let (source, warned) = chosen(images, (7, 0), IsaChoice::Auto);
