@@ -74,6 +74,26 @@ fn a_text_is_assembled_once_and_kept() {
 }
 
 #[test]
+fn a_text_has_two_forms() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let piece = CUBIN.replace("cubins/vectoradd", "machine/pieces_functions");
+    let rest = format!("if [ \"$2\" = --compile-only ]; then cat {piece}; else cat {CUBIN}; fi");
+    let path = script(folder.path(), &rest);
+    for _ in 0..2 {
+        let ptxas = Ptxas::new(path.clone(), Some(CubinCache::new(folder.path())));
+        for form in [CubinForm::Linked, CubinForm::Relocatable, CubinForm::Linked, CubinForm::Relocatable] {
+            let made = ptxas.assemble(&named(PTX), 70, form).expect("a cubin");
+            assert!(cache::is_for(&made.cubin, 70, form), "{form:?}");
+        }
+    }
+    assert_eq!(runs(folder.path()).lines().count(), 2);
+    // A whole module is no piece.
+    let ptxas = Ptxas::new(script(folder.path(), &format!("cat {CUBIN}")), None);
+    let error = ptxas.assemble(&named(PTX), 70, CubinForm::Relocatable).expect_err("no piece").to_string();
+    assert_eq!(error, "ptxas 12.9 for sm_70: what it wrote is no cubin");
+}
+
+#[test]
 fn a_cache_that_cannot_be_written_is_no_error() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = script(folder.path(), &format!("cat {CUBIN}"));

@@ -143,3 +143,28 @@ driver_api! {
         LINKERS.remove(linker).map(|_| ())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use object::write::Object;
+    use object::{Architecture, BinaryFormat, Endianness, SectionKind};
+
+    /// An object file of the host with a section.
+    fn file(section: &str, data: &[u8]) -> Vec<u8> {
+        let mut file = Object::new(BinaryFormat::Elf, Architecture::X86_64, Endianness::Little);
+        let section = file.add_section(Vec::new(), section.into(), SectionKind::ReadOnlyData);
+        file.append_section_data(section, data, 8);
+        file.write().expect("an object file")
+    }
+
+    #[test]
+    fn objects_of_the_host_have_device_code_in_a_section() {
+        for section in OBJECT_SECTIONS {
+            assert_eq!(of_object(&file(section, b"container")), Ok(vec![b"container".to_vec()]));
+        }
+        for broken in [&file(".text", b"container")[..], &file(OBJECT_SECTIONS[0], b""), b"\x7fELF", b"text"] {
+            assert_eq!(of_object(broken), Err(CudaError::InvalidKernelImage));
+        }
+    }
+}

@@ -95,29 +95,15 @@ impl CodeChoice {
     ///
     /// Machine code alone is chosen, and they cannot be assembled.
     pub fn of_texts(&self, texts: Vec<NamedText>, compute_capability: (u32, u32)) -> Result<ModuleSource, LoadError> {
-        let Some(assembler) = self.assembler_for(compute_capability) else {
-            return match self.isa {
-                IsaChoice::Sass => {
-                    let name = ModuleSource::Ptx(texts).names();
-                    Err(LoadError::NoAssembler { name, found: "PTX alone".to_owned() })
-                }
-                IsaChoice::Auto | IsaChoice::Ptx => Ok(ModuleSource::Ptx(texts)),
-            };
-        };
-        let parts = texts.iter().cloned().map(ModulePart::Text).collect();
-        let error = match assembled(assembler, parts, compute_capability) {
-            Ok(source) => return Ok(source),
-            Err(error) => error,
-        };
-        let name = ModuleSource::Ptx(texts.clone()).names();
-        if self.isa == IsaChoice::Sass {
-            return Err(LoadError::Assembly { name, error });
+        if self.assembler_for(compute_capability).is_some() || self.isa == IsaChoice::Sass {
+            let parts = texts.iter().cloned().map(ModulePart::Text).collect();
+            return self.of_parts(parts, Some(texts), compute_capability);
         }
-        assembler.warn(&format!("{name}: runs as PTX: {error}"));
         Ok(ModuleSource::Ptx(texts))
     }
 
-    /// Parts of a module of which not all have PTX: the PTX of the others is assembled, and all are linked.
+    /// Parts of a module as they run on a GPU: the PTX is assembled, and all are linked. Where that cannot be done, and machine code alone is
+    /// not chosen, the PTX texts of the whole module run, if there are such.
     ///
     /// # Errors
     ///
@@ -125,6 +111,7 @@ impl CodeChoice {
     pub(super) fn of_parts(
         &self,
         parts: Vec<ModulePart>,
+        texts: Option<Vec<NamedText>>,
         compute_capability: (u32, u32),
     ) -> Result<ModuleSource, LoadError> {
         let names = parts.iter().map(|part| match part {
@@ -132,9 +119,18 @@ impl CodeChoice {
         });
         let name = names.collect::<Vec<_>>().join(", ");
         let Some(assembler) = self.assembler_for(compute_capability) else {
-            return Err(LoadError::NoAssembler { name, found: "PTX beside machine code".to_owned() });
+            return Err(LoadError::NoAssembler { name, found: "PTX alone".to_owned() });
         };
-        assembled(assembler, parts, compute_capability).map_err(|error| LoadError::Assembly { name, error })
+        let error = match assembled(assembler, parts, compute_capability) {
+            Ok(source) => return Ok(source),
+            Err(error) => error,
+        };
+        let Some(texts) = texts.filter(|_| self.isa == IsaChoice::Auto) else {
+            return Err(LoadError::Assembly { name, error });
+        };
+        let source = ModuleSource::Ptx(texts);
+        assembler.warn(&format!("{}: runs as PTX: {error}", source.names()));
+        Ok(source)
     }
 }
 
@@ -250,6 +246,27 @@ mod tests {
         // Of GPUs whose machine code is not known, PTX runs.
         assert_eq!(chosen(&[PTX], (6, 0), IsaChoice::Auto), (Ok("ptx"), Vec::new()));
         assert_eq!(chosen(&[PTX], (6, 0), IsaChoice::Sass).0, no_image);
+    }
+
+    #[test]
+    fn parts_that_cannot_be_assembled_run_as_the_texts_that_there_are() {
+        let fake = Arc::new(Fake::default());
+        let text = |words: &str| ("k.ptx".to_owned(), Arc::from(words));
+        let piece = || ModulePart::Cubin(("piece.cubin".to_owned(), CUBIN.into()));
+        let run = |isa, words: &str, texts: Option<Vec<NamedText>>| {
+            let choice = CodeChoice { isa, assembler: Some(Arc::clone(&fake) as Arc<dyn Assembler>) };
+            choice.of_parts(vec![piece(), ModulePart::Text(text(words))], texts, (7, 0))
+        };
+        let Ok(ModuleSource::Machine { cubins, origin }) = run(IsaChoice::Auto, "text", None) else { panic!("parts") };
+        assert_eq!(cubins.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(), ["piece.cubin", "k.ptx"]);
+        assert_eq!(origin, Some(PtxOrigin { assembler: "ptxas 12.9".into(), target: 70 }));
+        let texts = vec![text("of the piece"), text("mistake")];
+        let source = run(IsaChoice::Auto, "mistake", Some(texts.clone())).expect("all have PTX");
+        assert_eq!(source, ModuleSource::Ptx(texts.clone()));
+        assert_eq!(*fake.warned.lock().expect("no panic"), ["k.ptx, k.ptx: runs as PTX: a mistake"]);
+        for error in [run(IsaChoice::Sass, "mistake", Some(texts)), run(IsaChoice::Auto, "mistake", None)] {
+            assert_eq!(error.expect_err("a mistake").to_string(), "piece.cubin, k.ptx: a mistake");
+        }
     }
 
     #[test]

@@ -63,7 +63,12 @@ pub(super) fn parts(images: &[&[u8]], name: &str, compute_capability: (u32, u32)
     let mut parts: Vec<ModulePart> = Vec::new();
     for image in images {
         let Ok(found) = fatbin::cubins(image, compute_capability) else {
-            for text in fatbin::texts(image, compute_capability).ok()? {
+            let found = fatbin::texts(image, compute_capability);
+            if matches!(found, Err(ImageError::NoCode { .. })) && !parts.is_empty() && fatbin::is_linked(image) {
+                // What the linker made of the pieces before it, and nothing for this GPU.
+                continue;
+            }
+            for text in found.ok()? {
                 let own = text.name.unwrap_or_else(|| part_name(name, parts.len(), "ptx"));
                 parts.push(ModulePart::Text((own, text.text.into())));
             }

@@ -70,16 +70,13 @@ impl ModuleSource {
         let Err(missing) = found else { return found.map(ModuleSource::machine) };
         let has_assembler = choice.assembler_for(compute_capability).is_some();
         let texts = texts(images, name, compute_capability);
-        let error = match texts {
-            Ok(_) if choice.isa == IsaChoice::Sass && !has_assembler => return Err(no_assembler(missing)),
-            Ok(texts) => return choice.of_texts(texts, compute_capability),
-            Err(error) => error,
-        };
-        match parts(images, name, compute_capability) {
-            Some(parts) if has_assembler => choice.of_parts(parts, compute_capability),
-            Some(_) => Err(no_assembler(missing)),
-            None if choice.isa == IsaChoice::Auto => Err(error),
-            None => Err(missing),
+        match (texts, parts(images, name, compute_capability)) {
+            (texts, Some(parts)) if has_assembler => choice.of_parts(parts, texts.ok(), compute_capability),
+            (Ok(_), _) if choice.isa == IsaChoice::Sass && !has_assembler => Err(no_assembler(missing)),
+            (Ok(texts), _) => choice.of_texts(texts, compute_capability),
+            (Err(_), Some(_)) => Err(no_assembler(missing)),
+            (Err(error), None) if choice.isa == IsaChoice::Auto => Err(error),
+            (Err(_), None) => Err(missing),
         }
     }
 
