@@ -127,6 +127,7 @@ fn run() -> Result<(), Failure> {
     driver.expect(NOT_FOUND, "cuModuleGetFunction", &[&raw mut place as u64, module, c"none".as_ptr() as u64])?;
     saxpy(&driver, module, function)?;
     linked(&driver)?;
+    pieces(&driver)?;
     by_name(&driver)?;
     virtual_memory(&driver, function)?;
 
@@ -198,19 +199,47 @@ fn check(driver: &Driver, out: Address, stream: u64, expected: impl Fn(f32) -> f
     }
 }
 
-/// PTX that is linked while the program runs.
-fn linked(driver: &Driver) -> Result<(), Failure> {
-    const PTX: u64 = 1;
+/// A module of images of a kind (`CUjitInputType`) that are linked while the program runs.
+fn link(driver: &Driver, kind: u64, images: &[&[u8]]) -> Result<u64, Failure> {
     let mut linker = 0_u64;
     driver.call("cuLinkCreate_v2", &[0, 0, 0, &raw mut linker as u64])?;
-    let bytes = TEXT.count_bytes() as u64 + 1;
-    driver.call("cuLinkAddData_v2", &[linker, PTX, TEXT.as_ptr() as u64, bytes, c"saxpy".as_ptr() as u64, 0, 0, 0])?;
+    for image in images {
+        let (data, bytes) = (image.as_ptr() as u64, image.len() as u64);
+        driver.call("cuLinkAddData_v2", &[linker, kind, data, bytes, c"image".as_ptr() as u64, 0, 0, 0])?;
+    }
     let (mut image, mut length) = (null_mut::<c_void>(), 0_usize);
     driver.call("cuLinkComplete", &[linker, &raw mut image as u64, &raw mut length as u64])?;
     let module = driver.get("cuModuleLoadData", &[image as u64])?;
     driver.call("cuLinkDestroy", &[linker])?;
+    Ok(module)
+}
+
+/// PTX.
+fn linked(driver: &Driver) -> Result<(), Failure> {
+    const PTX: u64 = 1;
+    let module = link(driver, PTX, &[TEXT.to_bytes_with_nul()])?;
     driver.get("cuModuleGetFunction", &[module, c"saxpy".as_ptr() as u64])?;
     driver.call("cuModuleUnload", &[module])
+}
+
+/// Relocatable machine code: a kernel of one file calls functions of the other.
+fn pieces(driver: &Driver) -> Result<(), Failure> {
+    const CUBIN: u64 = 0;
+    const KERNELS: &[u8] = include_bytes!("../../isa/tests/machine/pieces_kernels.sm_70.cubin");
+    const FUNCTIONS: &[u8] = include_bytes!("../../isa/tests/machine/pieces_functions.sm_70.cubin");
+    let module = link(driver, CUBIN, &[KERNELS, FUNCTIONS])?;
+    let function = driver.get("cuModuleGetFunction", &[module, c"exchange".as_ptr() as u64])?;
+    let out: Address = driver.get("cuMemAlloc_v2", &[128])?;
+    let arguments = [address(&out)];
+    driver.call("cuLaunchKernel", &[function, 1, 1, 1, 32, 1, 1, 0, 0, arguments.as_ptr() as u64, 0])?;
+    let mut found = [0_i32; 32];
+    driver.call("cuMemcpyDtoH_v2", &[found.as_mut_ptr() as u64, out, 128])?;
+    driver.call("cuMemFree_v2", &[out])?;
+    driver.call("cuModuleUnload", &[module])?;
+    match (0..).zip(found).find(|(thread, value)| *value != 12 * (31 - thread)) {
+        Some((thread, value)) => Err(format!("thread {thread} gives {value}, expected {}", 12 * (31 - thread))),
+        None => Ok(()),
+    }
 }
 
 /// `CUmemAllocationProp`: memory of a device.

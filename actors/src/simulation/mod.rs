@@ -6,7 +6,9 @@ mod figures;
 mod node;
 mod result;
 
-pub use balar_driver::code::{Assembled, Assembler, AssemblyError, CodeChoice, IsaChoice, NamedCubin, NamedText};
+pub use balar_driver::code::{
+    Assembled, Assembler, AssemblyError, CodeChoice, CubinForm, IsaChoice, NamedCubin, NamedText,
+};
 use balar_driver::code::{is_cubin, runs_on};
 pub use description::describe;
 pub use error::SimulationError;

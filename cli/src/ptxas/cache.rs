@@ -1,6 +1,7 @@
 //! Cubins that ptxas has made, kept from run to run: by what they were made of, so that nothing in the cache becomes wrong. The folder may
 //! be deleted at any time, and several processes may use it.
 
+use balar_actors::simulation::CubinForm;
 use balar_isa::cubin::Cubin;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -9,17 +10,22 @@ use xxhash_rust::xxh3::Xxh3;
 /// Longer files are no cubins of this cache.
 const MAXIMUM_BYTES: u64 = 1 << 30;
 
-/// What identifies a cubin: the text that ptxas reads, the architecture, and the version of ptxas.
-pub fn key(text: &str, architecture: u32, version: &str) -> u128 {
+/// What identifies a cubin: the text that ptxas reads, the architecture, the form, and the version of ptxas.
+pub fn key(text: &str, architecture: u32, form: CubinForm, version: &str) -> u128 {
     let mut hash = Xxh3::new();
-    hash.update(format!("ptxas {version} -arch=sm_{architecture}\0").as_bytes());
+    let form = match form {
+        CubinForm::Linked => "",
+        CubinForm::Relocatable => " -c",
+    };
+    hash.update(format!("ptxas {version} -arch=sm_{architecture}{form}\0").as_bytes());
     hash.update(text.as_bytes());
     hash.digest128()
 }
 
-/// Whether these bytes are a whole cubin for the architecture that needs no linking.
-pub fn is_for(bytes: &[u8], architecture: u32) -> bool {
-    Cubin::read(bytes).is_ok_and(|cubin| cubin.architecture == architecture && !cubin.is_relocatable)
+/// Whether these bytes are a whole cubin for the architecture, in a form.
+pub fn is_for(bytes: &[u8], architecture: u32, form: CubinForm) -> bool {
+    let is_relocatable = form == CubinForm::Relocatable;
+    Cubin::read(bytes).is_ok_and(|cubin| cubin.architecture == architecture && cubin.is_relocatable == is_relocatable)
 }
 
 /// A folder of cubins.
@@ -46,13 +52,13 @@ impl CubinCache {
     }
 
     /// A cubin that is there, and whole.
-    pub fn read(&self, key: u128, architecture: u32) -> Option<Vec<u8>> {
+    pub fn read(&self, key: u128, architecture: u32, form: CubinForm) -> Option<Vec<u8>> {
         let path = self.file(key, architecture);
         let metadata = path.metadata().ok()?;
         if !metadata.is_file() || metadata.len() > MAXIMUM_BYTES {
             return None;
         }
-        std::fs::read(path).ok().filter(|bytes| is_for(bytes, architecture))
+        std::fs::read(path).ok().filter(|bytes| is_for(bytes, architecture, form))
     }
 
     /// Keeps a cubin. Where that cannot be done, it is made again in the next run.

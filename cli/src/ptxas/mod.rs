@@ -9,7 +9,7 @@ mod text;
 
 use crate::arguments::{Isa, SimulationOptions};
 use crate::failure::{Failure, say};
-use balar_actors::simulation::{Assembled, Assembler, AssemblyError, CodeChoice, NamedText};
+use balar_actors::simulation::{Assembled, Assembler, AssemblyError, CodeChoice, CubinForm, NamedText};
 use cache::CubinCache;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -143,17 +143,27 @@ impl Ptxas {
     }
 
     /// Assembles a text that has been rewritten for the architecture.
-    fn run(&self, text: &NamedText, rewritten: &str, architecture: u32, name: &str) -> Result<Vec<u8>, AssemblyError> {
+    fn run(
+        &self,
+        text: &NamedText,
+        rewritten: &str,
+        (architecture, form): (u32, CubinForm),
+        name: &str,
+    ) -> Result<Vec<u8>, AssemblyError> {
         let words = |why: String| -> Arc<str> { format!("{name} for sm_{architecture}: {why}").into() };
         let mut command = Command::new(&self.path);
-        command.arg(format!("-arch=sm_{architecture}")).args(["/dev/stdin", "-o", "/dev/stdout"]);
+        command.arg(format!("-arch=sm_{architecture}"));
+        if form == CubinForm::Relocatable {
+            command.arg("--compile-only");
+        }
+        command.args(["/dev/stdin", "-o", "/dev/stdout"]);
         tracing::debug!(text = text.0, architecture, ptxas = %self.path.display(), "PTX is assembled");
         let end = child::run(&mut command, rewritten.as_bytes(), TIME_LIMIT)
             .map_err(|error| AssemblyError::Unavailable(words(error.to_string())))?;
         if !end.succeeded {
             return Err(AssemblyError::Refused(words(messages(&end.messages))));
         }
-        if !cache::is_for(&end.output, architecture) {
+        if !cache::is_for(&end.output, architecture, form) {
             return Err(AssemblyError::Unavailable(words("what it wrote is no cubin".to_owned())));
         }
         Ok(end.output)
@@ -161,7 +171,7 @@ impl Ptxas {
 }
 
 impl Assembler for Ptxas {
-    fn assemble(&self, text: &NamedText, architecture: u32) -> Outcome {
+    fn assemble(&self, text: &NamedText, architecture: u32, form: CubinForm) -> Outcome {
         let version = self.version().map_err(AssemblyError::Unavailable)?;
         let name = format!("ptxas {}.{}", version.major, version.minor);
         if version.major >= WITHOUT_VOLTA && architecture < FIRST_OF_CUDA_13 {
@@ -170,15 +180,15 @@ impl Assembler for Ptxas {
         }
         let Rewritten { text: rewritten, target } =
             text::for_architecture(&text.1, architecture, version.latest_ptx())?;
-        let key = cache::key(&rewritten, architecture, &version.full);
+        let key = cache::key(&rewritten, architecture, form, &version.full);
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(outcome) = known.get(&key) {
             return outcome.clone();
         }
-        let kept = self.cache.as_ref().and_then(|cache| cache.read(key, architecture));
+        let kept = self.cache.as_ref().and_then(|cache| cache.read(key, architecture, form));
         let outcome = match kept {
             Some(cubin) => Ok(cubin),
-            None => self.run(text, &rewritten, architecture, &name).inspect(|cubin| {
+            None => self.run(text, &rewritten, (architecture, form), &name).inspect(|cubin| {
                 if let Some(cache) = &self.cache {
                     cache.write(key, architecture, cubin);
                 }

@@ -49,8 +49,8 @@ fn a_text_is_assembled_once_and_kept() {
     let path = script(folder.path(), &format!("cat > {}/read; cat {CUBIN}", folder.path().display()));
     let assemble = |text: &str| {
         let ptxas = Ptxas::new(path.clone(), Some(CubinCache::new(&folder.path().join("cache"))));
-        let first = ptxas.assemble(&named(text), 70).expect("a cubin");
-        assert_eq!(ptxas.assemble(&named(text), 70).expect("a cubin"), first);
+        let first = ptxas.assemble(&named(text), 70, CubinForm::Linked).expect("a cubin");
+        assert_eq!(ptxas.assemble(&named(text), 70, CubinForm::Linked).expect("a cubin"), first);
         first
     };
     let first = assemble(PTX);
@@ -74,11 +74,31 @@ fn a_text_is_assembled_once_and_kept() {
 }
 
 #[test]
+fn a_text_has_two_forms() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let piece = CUBIN.replace("cubins/vectoradd", "machine/pieces_functions");
+    let rest = format!("if [ \"$2\" = --compile-only ]; then cat {piece}; else cat {CUBIN}; fi");
+    let path = script(folder.path(), &rest);
+    for _ in 0..2 {
+        let ptxas = Ptxas::new(path.clone(), Some(CubinCache::new(folder.path())));
+        for form in [CubinForm::Linked, CubinForm::Relocatable, CubinForm::Linked, CubinForm::Relocatable] {
+            let made = ptxas.assemble(&named(PTX), 70, form).expect("a cubin");
+            assert!(cache::is_for(&made.cubin, 70, form), "{form:?}");
+        }
+    }
+    assert_eq!(runs(folder.path()).lines().count(), 2);
+    // A whole module is no piece.
+    let ptxas = Ptxas::new(script(folder.path(), &format!("cat {CUBIN}")), None);
+    let error = ptxas.assemble(&named(PTX), 70, CubinForm::Relocatable).expect_err("no piece").to_string();
+    assert_eq!(error, "ptxas 12.9 for sm_70: what it wrote is no cubin");
+}
+
+#[test]
 fn a_cache_that_cannot_be_written_is_no_error() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = script(folder.path(), &format!("cat {CUBIN}"));
     let ptxas = Ptxas::new(path.clone(), Some(CubinCache::new(&path)));
-    assert!(ptxas.assemble(&named(PTX), 70).is_ok());
+    assert!(ptxas.assemble(&named(PTX), 70, CubinForm::Linked).is_ok());
 }
 
 #[test]
@@ -96,13 +116,16 @@ fn failures_are_told_in_the_words_of_ptxas() {
         (&format!("cat {}", CUBIN.replace("sm_70", "sm_75")), "ptxas 12.9 for sm_70: what it wrote is no cubin"),
     ] {
         let ptxas = Ptxas::new(script(folder.path(), rest), None);
-        let error = ptxas.assemble(&named(PTX), 70).expect_err(words);
+        let error = ptxas.assemble(&named(PTX), 70, CubinForm::Linked).expect_err(words);
         assert_eq!(error.to_string(), words);
     }
     let ptxas = Ptxas::new(folder.path().join("none"), None);
-    let error = ptxas.assemble(&named(PTX), 70).expect_err("no such file").to_string();
+    let error = ptxas.assemble(&named(PTX), 70, CubinForm::Linked).expect_err("no such file").to_string();
     assert!(error.contains("/none is no ptxas that runs: No such file"), "{error}");
-    let error = Ptxas::new("/bin/true".into(), None).assemble(&named(PTX), 70).expect_err("no ptxas").to_string();
+    let error = Ptxas::new("/bin/true".into(), None)
+        .assemble(&named(PTX), 70, CubinForm::Linked)
+        .expect_err("no ptxas")
+        .to_string();
     assert!(error.ends_with("--version tells no version"), "{error}");
 }
 

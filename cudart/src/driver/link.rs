@@ -8,6 +8,7 @@ use crate::session::code::{Code, Image};
 use crate::session::handles::{Handles, Kind};
 use crate::session::{connection, image, thread};
 use balar_host::{Call, CudaError};
+use object::{Object as _, ObjectSection as _};
 use std::ffi::{c_int, c_void};
 
 /// The images that have been added, and the linked image.
@@ -26,6 +27,10 @@ static LINKERS: Handles<Linker> = Handles::new(Kind::Linker);
 const CUBIN: c_int = 0;
 const PTX: c_int = 1;
 const FATBINARY: c_int = 2;
+const OBJECT: c_int = 3;
+
+/// The sections of an object file of the host with device code, which is to be linked or was.
+const OBJECT_SECTIONS: [&str; 2] = ["__nv_relfatbin", ".nv_fatbin"];
 
 fn create(count: u32, options: In<u32>, values: Out<*mut c_void>, place: Out<u64>) -> Outcome {
     place.check()?;
@@ -39,10 +44,23 @@ fn add(linker: u64, kind: c_int, mut data: Vec<u8>) -> Outcome {
     match kind {
         PTX if !data.ends_with(&[0]) => data.push(0),
         PTX | CUBIN | FATBINARY => {}
-        // Objects and libraries of the host, and code of compilers.
+        OBJECT => {
+            let images = of_object(&data)?;
+            return LINKERS.with(linker, |linker| linker.images.extend(images));
+        }
+        // Libraries of the host, and code of compilers.
         _ => return Err(CudaError::NotSupported),
     }
     LINKERS.with(linker, |linker| linker.images.push(data))
+}
+
+/// The device code of an object file of the host.
+fn of_object(data: &[u8]) -> Result<Vec<Vec<u8>>, CudaError> {
+    let file = object::File::parse(data).map_err(|_| CudaError::InvalidKernelImage)?;
+    let sections = file.sections().filter(|section| section.name().is_ok_and(|name| OBJECT_SECTIONS.contains(&name)));
+    let images = sections.filter_map(|section| section.data().ok()).filter(|image| !image.is_empty());
+    let images: Vec<Vec<u8>> = images.map(<[u8]>::to_vec).collect();
+    if images.is_empty() { Err(CudaError::InvalidKernelImage) } else { Ok(images) }
 }
 
 fn add_data(linker: u64, kind: c_int, data: *const c_void, bytes: usize) -> Outcome {
@@ -123,5 +141,30 @@ driver_api! {
 
     context fn cuLinkDestroy(linker: u64) {
         LINKERS.remove(linker).map(|_| ())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use object::write::Object;
+    use object::{Architecture, BinaryFormat, Endianness, SectionKind};
+
+    /// An object file of the host with a section.
+    fn file(section: &str, data: &[u8]) -> Vec<u8> {
+        let mut file = Object::new(BinaryFormat::Elf, Architecture::X86_64, Endianness::Little);
+        let section = file.add_section(Vec::new(), section.into(), SectionKind::ReadOnlyData);
+        file.append_section_data(section, data, 8);
+        file.write().expect("an object file")
+    }
+
+    #[test]
+    fn objects_of_the_host_have_device_code_in_a_section() {
+        for section in OBJECT_SECTIONS {
+            assert_eq!(of_object(&file(section, b"container")), Ok(vec![b"container".to_vec()]));
+        }
+        for broken in [&file(".text", b"container")[..], &file(OBJECT_SECTIONS[0], b""), b"\x7fELF", b"text"] {
+            assert_eq!(of_object(broken), Err(CudaError::InvalidKernelImage));
+        }
     }
 }

@@ -1,28 +1,46 @@
 //! Machine code that an assembler outside the simulator makes of PTX.
 
 use super::loader::LoadError;
-use super::module::{IsaChoice, ModuleSource, NamedText, PtxOrigin};
+use super::module::{IsaChoice, ModuleSource, NamedCubin, NamedText, PtxOrigin};
 use balar_isa::sass;
 use std::fmt::Debug;
 use std::sync::Arc;
 
 /// Makes machine code of PTX texts. The driver starts no process and reads no file: whoever makes a driver brings the assembler.
 pub trait Assembler: Debug + Send + Sync {
-    /// The cubin of one PTX text, for an architecture: 70. The same text gives the same cubin.
+    /// The cubin of one PTX text, for an architecture: 70. The same text gives the same cubin of a form.
     ///
     /// # Errors
     ///
     /// The text is for a later generation of GPUs, or the assembler refuses it or does not run.
-    fn assemble(&self, text: &NamedText, architecture: u32) -> Result<Assembled, AssemblyError>;
+    fn assemble(&self, text: &NamedText, architecture: u32, form: CubinForm) -> Result<Assembled, AssemblyError>;
 
     /// Tells the user that PTX runs where machine code was preferred, and why; the same words once.
     fn warn(&self, words: &str);
 }
 
+/// Whether a cubin is a whole module.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CubinForm {
+    /// It is: it needs no linking.
+    Linked,
+    /// It is to be linked with others.
+    Relocatable,
+}
+
+/// A part of a module, as a program has brought it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum ModulePart {
+    /// PTX.
+    Text(NamedText),
+    /// Machine code that is to be linked.
+    Cubin(NamedCubin),
+}
+
 /// What an assembler has made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Assembled {
-    /// The cubin, which needs no linking.
+    /// The cubin, in the form that was asked for.
     pub cubin: Arc<[u8]>,
     /// The assembler and its version: "ptxas 12.9".
     pub by: Arc<str>,
@@ -41,9 +59,6 @@ pub enum AssemblyError {
         /// What it was to be assembled for: 70.
         architecture: u32,
     },
-    /// Several texts that may refer to each other.
-    #[error("{0} PTX texts that are linked with each other, which takes a linker beside the assembler")]
-    SeveralTexts(usize),
     /// The assembler does not run, or does not know the architecture, in words.
     #[error("{0}")]
     Unavailable(Arc<str>),
@@ -80,39 +95,68 @@ impl CodeChoice {
     ///
     /// Machine code alone is chosen, and they cannot be assembled.
     pub fn of_texts(&self, texts: Vec<NamedText>, compute_capability: (u32, u32)) -> Result<ModuleSource, LoadError> {
+        if self.assembler_for(compute_capability).is_some() || self.isa == IsaChoice::Sass {
+            let parts = texts.iter().cloned().map(ModulePart::Text).collect();
+            return self.of_parts(parts, Some(texts), compute_capability);
+        }
+        Ok(ModuleSource::Ptx(texts))
+    }
+
+    /// Parts of a module as they run on a GPU: the PTX is assembled, and all are linked. Where that cannot be done, and machine code alone is
+    /// not chosen, the PTX texts of the whole module run, if there are such.
+    ///
+    /// # Errors
+    ///
+    /// The PTX cannot be assembled.
+    pub(super) fn of_parts(
+        &self,
+        parts: Vec<ModulePart>,
+        texts: Option<Vec<NamedText>>,
+        compute_capability: (u32, u32),
+    ) -> Result<ModuleSource, LoadError> {
+        let names = parts.iter().map(|part| match part {
+            ModulePart::Text((name, _)) | ModulePart::Cubin((name, _)) => name.as_str(),
+        });
+        let name = names.collect::<Vec<_>>().join(", ");
         let Some(assembler) = self.assembler_for(compute_capability) else {
-            return match self.isa {
-                IsaChoice::Sass => {
-                    let name = ModuleSource::Ptx(texts).names();
-                    Err(LoadError::NoAssembler { name, found: "PTX alone".to_owned() })
-                }
-                IsaChoice::Auto | IsaChoice::Ptx => Ok(ModuleSource::Ptx(texts)),
-            };
+            return Err(LoadError::NoAssembler { name, found: "PTX alone".to_owned() });
         };
-        let error = match assembled(assembler, &texts, compute_capability) {
+        let error = match assembled(assembler, parts, compute_capability) {
             Ok(source) => return Ok(source),
             Err(error) => error,
         };
-        let name = ModuleSource::Ptx(texts.clone()).names();
-        if self.isa == IsaChoice::Sass {
+        let Some(texts) = texts.filter(|_| self.isa == IsaChoice::Auto) else {
             return Err(LoadError::Assembly { name, error });
-        }
-        assembler.warn(&format!("{name}: runs as PTX: {error}"));
-        Ok(ModuleSource::Ptx(texts))
+        };
+        let source = ModuleSource::Ptx(texts);
+        assembler.warn(&format!("{}: runs as PTX: {error}", source.names()));
+        Ok(source)
     }
 }
 
+/// Assembles what is PTX of a module: one text as a whole, several parts to be linked with each other.
 fn assembled(
     assembler: &dyn Assembler,
-    texts: &[NamedText],
+    parts: Vec<ModulePart>,
     (major, minor): (u32, u32),
 ) -> Result<ModuleSource, AssemblyError> {
-    let [text] = texts else { return Err(AssemblyError::SeveralTexts(texts.len())) };
-    let Assembled { cubin, by, target } = assembler.assemble(text, major * 10 + minor)?;
-    Ok(ModuleSource::Machine {
-        cubins: vec![(text.0.clone(), cubin)],
-        origin: Some(PtxOrigin { assembler: by, target }),
-    })
+    let form = if parts.len() == 1 { CubinForm::Linked } else { CubinForm::Relocatable };
+    let mut origin: Option<PtxOrigin> = None;
+    let mut cubins = Vec::new();
+    for part in parts {
+        let text = match part {
+            ModulePart::Text(text) => text,
+            ModulePart::Cubin(cubin) => {
+                cubins.push(cubin);
+                continue;
+            }
+        };
+        let Assembled { cubin, by, target } = assembler.assemble(&text, major * 10 + minor, form)?;
+        cubins.push((text.0, cubin));
+        let target = origin.map_or(target, |origin| origin.target.max(target));
+        origin = Some(PtxOrigin { assembler: by, target });
+    }
+    Ok(ModuleSource::Machine { cubins, origin })
 }
 
 #[cfg(test)]
@@ -131,7 +175,7 @@ mod tests {
     }
 
     impl Assembler for Fake {
-        fn assemble(&self, text: &NamedText, architecture: u32) -> Result<Assembled, AssemblyError> {
+        fn assemble(&self, text: &NamedText, architecture: u32, form: CubinForm) -> Result<Assembled, AssemblyError> {
             assert_eq!(architecture, 70);
             if text.1.contains("mistake") {
                 return Err(AssemblyError::Refused("a mistake".into()));
@@ -139,7 +183,9 @@ mod tests {
             if text.1.contains("sm_80") {
                 return Err(AssemblyError::Generation { target: 80, architecture });
             }
-            Ok(Assembled { cubin: CUBIN.into(), by: "ptxas 12.9".into(), target: 70 })
+            let mut cubin = CUBIN.to_vec();
+            cubin[16] = if form == CubinForm::Relocatable { 1 } else { 2 };
+            Ok(Assembled { cubin: cubin.into(), by: "ptxas 12.9".into(), target: 70 })
         }
 
         fn warn(&self, words: &str) {
@@ -159,9 +205,11 @@ mod tests {
         let source = source.map_err(|error| error.cuda_error()).map(|source| match source {
             ModuleSource::Ptx(_) => "ptx",
             ModuleSource::Machine { origin: None, .. } => "sass",
-            ModuleSource::Machine { origin: Some(origin), .. } => {
+            ModuleSource::Machine { origin: Some(origin), cubins } => {
                 assert_eq!(&*origin.assembler, "ptxas 12.9");
-                "assembled"
+                let are_linked = cubins.iter().all(|(_, bytes)| bytes[16] == 2);
+                assert_eq!(are_linked, cubins.len() == 1);
+                if are_linked { "assembled" } else { "parts" }
             }
         });
         let warned = fake.warned.lock().expect("no panic").clone();
@@ -178,11 +226,15 @@ mod tests {
         for (images, [ptx, auto, sass], warning) in [
             (&[PTX][..], [Ok("ptx"), Ok("assembled"), Ok("assembled")], None),
             (&[CUBIN], [no_image, Ok("sass"), Ok("sass")], None),
-            (&[PTX, PTX], [Ok("ptx"), Ok("ptx"), no_image], Some("app.ptx, app.1.ptx: runs as PTX: 2 PTX texts")),
+            (&[PTX, PTX], [Ok("ptx"), Ok("parts"), Ok("parts")], None),
             (&[mistake], [Ok("ptx"), Ok("ptx"), Err(CudaError::InvalidPtx)], Some("app.ptx: runs as PTX: a mistake")),
             (&[later], [Ok("ptx"), Ok("ptx"), no_image], Some("app.ptx: runs as PTX: PTX for compute_80")),
-            // A piece that the linker has not seen: what is wrong is told as it is loaded.
+            // Pieces that are linked as they are loaded.
             (&[&piece], [no_image, Ok("sass"), Ok("sass")], None),
+            (&[&piece, PTX], [no_image, Ok("parts"), Ok("parts")], None),
+            (&[&piece, mistake], [no_image, Err(CudaError::InvalidPtx), Err(CudaError::InvalidPtx)], None),
+            // What was linked is no piece.
+            (&[CUBIN, PTX], [no_image, no_image, no_image], None),
         ] {
             assert_eq!(chosen(images, (7, 0), IsaChoice::Ptx), (ptx, Vec::new()));
             let (source, warned) = chosen(images, (7, 0), IsaChoice::Auto);
@@ -194,6 +246,27 @@ mod tests {
         // Of GPUs whose machine code is not known, PTX runs.
         assert_eq!(chosen(&[PTX], (6, 0), IsaChoice::Auto), (Ok("ptx"), Vec::new()));
         assert_eq!(chosen(&[PTX], (6, 0), IsaChoice::Sass).0, no_image);
+    }
+
+    #[test]
+    fn parts_that_cannot_be_assembled_run_as_the_texts_that_there_are() {
+        let fake = Arc::new(Fake::default());
+        let text = |words: &str| ("k.ptx".to_owned(), Arc::from(words));
+        let piece = || ModulePart::Cubin(("piece.cubin".to_owned(), CUBIN.into()));
+        let run = |isa, words: &str, texts: Option<Vec<NamedText>>| {
+            let choice = CodeChoice { isa, assembler: Some(Arc::clone(&fake) as Arc<dyn Assembler>) };
+            choice.of_parts(vec![piece(), ModulePart::Text(text(words))], texts, (7, 0))
+        };
+        let Ok(ModuleSource::Machine { cubins, origin }) = run(IsaChoice::Auto, "text", None) else { panic!("parts") };
+        assert_eq!(cubins.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(), ["piece.cubin", "k.ptx"]);
+        assert_eq!(origin, Some(PtxOrigin { assembler: "ptxas 12.9".into(), target: 70 }));
+        let texts = vec![text("of the piece"), text("mistake")];
+        let source = run(IsaChoice::Auto, "mistake", Some(texts.clone())).expect("all have PTX");
+        assert_eq!(source, ModuleSource::Ptx(texts.clone()));
+        assert_eq!(*fake.warned.lock().expect("no panic"), ["k.ptx, k.ptx: runs as PTX: a mistake"]);
+        for error in [run(IsaChoice::Sass, "mistake", Some(texts)), run(IsaChoice::Auto, "mistake", None)] {
+            assert_eq!(error.expect_err("a mistake").to_string(), "piece.cubin, k.ptx: a mistake");
+        }
     }
 
     #[test]

@@ -2,10 +2,11 @@
 
 mod assembler;
 mod cache;
+mod images;
 pub mod loader;
 mod module;
 pub mod tables;
 
-pub use assembler::{Assembled, Assembler, AssemblyError, CodeChoice};
+pub use assembler::{Assembled, Assembler, AssemblyError, CodeChoice, CubinForm};
 pub use cache::CodeCache;
 pub use module::{IsaChoice, ModuleSource, NamedCubin, NamedText, PtxOrigin, is_cubin, runs_on};

@@ -1,8 +1,9 @@
 //! Code as programs bring it, and as modules: PTX or machine code.
 
 use super::assembler::CodeChoice;
+use super::images::{cubins, parts, texts};
 use super::loader::LoadError;
-use balar_isa::fatbin::{self, CubinImage, ImageError};
+use balar_isa::fatbin::{self, ImageError};
 use balar_isa::machine::{MachineError, MachineModule, PlacedVariable, Placement};
 use balar_isa::module::{PtxModule, VariableKind};
 use balar_isa::program::{ParameterSlot, Program};
@@ -18,8 +19,7 @@ pub type NamedCubin = (String, Arc<[u8]>);
 /// Which code of a module is loaded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum IsaChoice {
-    /// Machine code where each of the module's images has some that the GPU runs and that is linked, or where its PTX can be assembled;
-    /// otherwise PTX.
+    /// Machine code where each of the module's images has some that the GPU runs, or where its PTX can be assembled; otherwise PTX.
     #[default]
     Auto,
     /// PTX alone.
@@ -35,7 +35,7 @@ pub enum ModuleSource {
     Ptx(Vec<NamedText>),
     /// Machine code.
     Machine {
-        /// Cubins, each of them linked.
+        /// Cubins. Those that are relocatable are linked with each other.
         cubins: Vec<NamedCubin>,
         /// Where they come from, where the program has brought PTX.
         origin: Option<PtxOrigin>,
@@ -67,27 +67,16 @@ impl ModuleSource {
             return texts(images, name, compute_capability).map(ModuleSource::Ptx);
         }
         let found = cubins(images, name, compute_capability);
-        if found.as_ref().is_ok_and(|cubins| cubins.iter().all(is_linked)) {
-            return found.map(ModuleSource::machine);
-        }
-        if choice.isa == IsaChoice::Sass && choice.assembler_for(compute_capability).is_none() {
-            return match found {
-                Err(LoadError::Image { name, error: error @ ImageError::NoMachineCode { .. } })
-                    if texts(images, &name, compute_capability).is_ok() =>
-                {
-                    Err(LoadError::NoAssembler { name, found: error.to_string() })
-                }
-                found => found.map(ModuleSource::machine),
-            };
-        }
-        match texts(images, name, compute_capability) {
-            Ok(texts) => choice.of_texts(texts, compute_capability),
-            // There is nothing but code that has not been linked, and what is wrong with it is told as it is loaded.
-            Err(LoadError::Image { error: ImageError::NoCode { .. }, .. }) if found.is_ok() => {
-                found.map(ModuleSource::machine)
-            }
-            Err(error) if choice.isa == IsaChoice::Auto => Err(error),
-            Err(error) => Err(found.err().unwrap_or(error)),
+        let Err(missing) = found else { return found.map(ModuleSource::machine) };
+        let has_assembler = choice.assembler_for(compute_capability).is_some();
+        let texts = texts(images, name, compute_capability);
+        match (texts, parts(images, name, compute_capability)) {
+            (texts, Some(parts)) if has_assembler => choice.of_parts(parts, texts.ok(), compute_capability),
+            (Ok(_), _) if choice.isa == IsaChoice::Sass && !has_assembler => Err(no_assembler(missing)),
+            (Ok(texts), _) => choice.of_texts(texts, compute_capability),
+            (Err(_), Some(_)) => Err(no_assembler(missing)),
+            (Err(error), None) if choice.isa == IsaChoice::Auto => Err(error),
+            (Err(_), None) => Err(missing),
         }
     }
 
@@ -124,53 +113,14 @@ pub fn runs_on(cubin: &[u8], compute_capability: (u32, u32)) -> bool {
     fatbin::cubins(cubin, compute_capability).is_ok_and(|found| !found.is_empty())
 }
 
-/// Whether a cubin needs no linking.
-fn is_linked((_, bytes): &NamedCubin) -> bool {
-    fatbin::cubin(bytes).is_some_and(|cubin| !cubin.is_relocatable)
-}
-
-/// The name of a part of a module that has none of its own.
-fn part_name(name: &str, number: usize, extension: &str) -> String {
-    match number {
-        0 => format!("{name}.{extension}"),
-        number => format!("{name}.{number}.{extension}"),
-    }
-}
-
-/// The PTX texts of images.
-fn texts(images: &[&[u8]], name: &str, compute_capability: (u32, u32)) -> Result<Vec<NamedText>, LoadError> {
-    let mut texts: Vec<NamedText> = Vec::new();
-    for image in images {
-        let found = fatbin::texts(image, compute_capability);
-        if matches!(found, Err(ImageError::NoCode { .. })) && !texts.is_empty() && fatbin::is_linked(image) {
-            // What the linker made of the pieces before it.
-            continue;
+/// Why machine code is not found, where PTX would do if somebody assembled it.
+fn no_assembler(missing: LoadError) -> LoadError {
+    match missing {
+        LoadError::Image { name, error: error @ ImageError::NoMachineCode { .. } } => {
+            LoadError::NoAssembler { name, found: error.to_string() }
         }
-        for text in found.map_err(|error| LoadError::Image { name: name.to_owned(), error })? {
-            let own = text.name.unwrap_or_else(|| part_name(name, texts.len(), "ptx"));
-            texts.push((own, text.text.into()));
-        }
+        missing => missing,
     }
-    Ok(texts)
-}
-
-/// The cubins of images.
-fn cubins(images: &[&[u8]], name: &str, compute_capability: (u32, u32)) -> Result<Vec<NamedCubin>, LoadError> {
-    let mut cubins: Vec<NamedCubin> = Vec::new();
-    for image in images {
-        let found = fatbin::cubins(image, compute_capability);
-        for CubinImage { name: own, bytes } in
-            found.map_err(|error| LoadError::Image { name: name.to_owned(), error })?
-        {
-            let own = own.unwrap_or_else(|| part_name(name, cubins.len(), "cubin"));
-            cubins.push((own, bytes.into()));
-        }
-    }
-    if cubins.iter().any(is_linked) {
-        // Pieces are there beside what the linker made of them.
-        cubins.retain(is_linked);
-    }
-    Ok(cubins)
 }
 
 /// Code that was read. Its placements get addresses before its kernels are decoded.
@@ -374,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn machine_code_is_taken_where_all_images_have_some_that_is_linked() {
+    fn machine_code_is_taken_where_all_images_have_some() {
         let both = container(&[PTX, SM_70]);
         let mut piece = SM_70.to_vec();
         piece[16] = 1;
@@ -384,8 +334,11 @@ mod tests {
             (&[&both, PTX], ["ptx, app.1.ptx", "ptx, app.1.ptx", "-"]),
             (&[SM_70], ["-", "cubin", "cubin"]),
             (&[PTX], ["ptx", "ptx", "-"]),
-            (&[&unlinked], ["ptx", "ptx", "cubin"]),
+            (&[&unlinked], ["ptx", "cubin", "cubin"]),
+            (&[&unlinked, PTX], ["ptx, app.1.ptx", "ptx, app.1.ptx", "-"]),
             (&[&piece], ["-", "cubin", "cubin"]),
+            (&[&piece, PTX], ["-", "-", "-"]),
+            (&[&piece, &piece], ["-", "cubin, app.1.cubin", "cubin, app.1.cubin"]),
             // Code that was compiled in pieces, with what the linker made of them.
             (&[&unlinked, &unlinked, &container(&[SM_70])], ["ptx, app.1.ptx", "2.cubin", "2.cubin"]),
             (&[&unlinked, &container(&[])], ["ptx", "ptx", "-"]),

@@ -2,12 +2,13 @@
 
 use super::elf::{File, Section};
 use super::error::CubinError;
+use std::borrow::Cow;
 
 /// Constant banks have smaller numbers.
 const CONSTANT_BANKS: u32 = 32;
 
 /// The image of a constant bank: of a function (`.nv.constant0.NAME`) or of the whole module (`.nv.constant3`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConstantBank<'data> {
     /// Its number. Of a function: 0 has the parameters, 2 the compiler's constants and tables of branches. Of a module: 3 has
     /// `__constant__` variables, 4 the addresses of variables and of functions that the driver supplies.
@@ -17,7 +18,7 @@ pub struct ConstantBank<'data> {
     /// What its first byte is a multiple of.
     pub alignment: u64,
     /// Its bytes, before relocations.
-    pub image: &'data [u8],
+    pub image: Cow<'data, [u8]>,
 }
 
 /// A section of global memory: `.nv.global.init` or `.nv.global`.
@@ -75,7 +76,7 @@ pub(super) fn constant_bank<'data>(
         let what = format!("the constant bank {digits:?}, expected a number below {CONSTANT_BANKS}");
         return Err(CubinError::section(section.name, 0, what));
     };
-    Ok((ConstantBank { bank, section: index, alignment: section.alignment, image: section.data }, function))
+    Ok((ConstantBank { bank, section: index, alignment: section.alignment, image: section.data.into() }, function))
 }
 
 /// The sections of global memory.

@@ -16,6 +16,7 @@ mod error;
 mod function;
 mod header;
 mod info;
+mod linked;
 mod memory;
 mod relocation;
 mod symbol;
@@ -29,6 +30,7 @@ pub use function::{
 };
 pub use header::CubinHeader;
 pub use info::{Attribute, AttributeValue};
+pub use linked::LinkError;
 pub use memory::{ConstantBank, GlobalSection, Variable, VariableMemory};
 pub use relocation::{Relocation, RelocationKind};
 pub use symbol::{Binding, Symbol, SymbolKind};
@@ -54,7 +56,7 @@ pub struct Cubin<'data> {
     pub abi_version: u8,
     /// The operating system field of the header: 0x33 or 0x41.
     pub os_abi: u8,
-    /// Whether it is to be linked with others before it is loaded.
+    /// Whether it is to be linked with others before it is loaded, or was by [`Self::linked`].
     pub is_relocatable: bool,
     /// Its functions, in the order of their sections.
     pub functions: Vec<Function<'data>>,

@@ -39,6 +39,8 @@ pub enum RelocationKind {
     InstructionHigh32,
     /// `R_CUDA_ABS47_34` (58): the 47 bits of a call's target, at bit 34.
     Instruction47,
+    /// `R_CUDA_ABS16_32` (59): an address of 16 bits, at bit 32: that of a constant variable in a register.
+    Instruction16,
     /// `R_CUDA_FUNC_DESC32_32` (61): a function's address of 32 bits, at bit 32.
     InstructionFunction32,
     /// `R_CUDA_FUNC_DESC32_LO_32` (62): the low word of a function's address, at bit 32.
@@ -47,6 +49,14 @@ pub enum RelocationKind {
     InstructionFunctionHigh32,
     /// `R_CUDA_CONST_FIELD19_40` (64): where in a constant bank, bits 2 to 15 at bit 40, and the bank above them.
     InstructionConstant19,
+    /// `R_CUDA_BINDLESSOFF14_40` (65): where in constant bank 0 the number of a texture or surface is, bits 2 to 15 at bit 40. Whoever links
+    /// makes room for it behind the parameters.
+    InstructionSlot14,
+    /// `R_CUDA_CONST_FIELD21_38` (66): where in a constant bank, 16 bits with a sign at bit 38, and the bank above them: what a load with
+    /// an index adds to it.
+    InstructionConstant21,
+    /// `R_CUDA_YIELD_OPCODE9_0` (68) and `R_CUDA_YIELD_CLEAR_PRED4_87` (69): a `YIELD` that linkers may make an instruction without effect.
+    Yield,
     /// `R_CUDA_UNUSED_CLEAR32` (72): 32 bits, cleared where the function is not used.
     UnusedClear32,
     /// `R_CUDA_UNUSED_CLEAR64` (73): 64 bits, cleared where the function is not used.
@@ -74,10 +84,14 @@ impl RelocationKind {
             56 => Self::InstructionLow32,
             57 => Self::InstructionHigh32,
             58 => Self::Instruction47,
+            59 => Self::Instruction16,
             61 => Self::InstructionFunction32,
             62 => Self::InstructionFunctionLow32,
             63 => Self::InstructionFunctionHigh32,
             64 => Self::InstructionConstant19,
+            65 => Self::InstructionSlot14,
+            66 => Self::InstructionConstant21,
+            68 | 69 => Self::Yield,
             72 => Self::UnusedClear32,
             73 => Self::UnusedClear64,
             74 => Self::Instruction24,

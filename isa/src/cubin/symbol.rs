@@ -8,6 +8,9 @@ use object::elf;
 const OTHER_ENTRY: u8 = 0x10;
 /// Flag of [`Symbol::other`]: a managed variable.
 const OTHER_MANAGED: u8 = 0x04;
+/// Bits of [`Symbol::other`] that name a variable's memory: 0x20 global, 0x40 shared, 0x80 constant.
+const OTHER_MEMORY: u8 = 0xe0;
+const OTHER_SHARED: u8 = 0x40;
 
 /// What a symbol stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,6 +103,12 @@ impl Symbol<'_> {
     /// Whether it is a variable in managed memory.
     pub fn is_managed(&self) -> bool {
         self.is_variable() && self.other & OTHER_MANAGED != 0
+    }
+
+    /// Whether it is a variable in shared memory of a file that is to be linked. It has no place yet: [`Self::value`] is its alignment.
+    /// One that is undefined and has no bytes is dynamic shared memory.
+    pub fn is_shared(&self) -> bool {
+        self.kind == SymbolKind::RelocatableObject && self.other & OTHER_MEMORY == OTHER_SHARED
     }
 
     /// Whether it is a variable.

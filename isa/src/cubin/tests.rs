@@ -1,5 +1,6 @@
 //! Files made here, whole and broken.
 
+mod linked;
 mod sample;
 mod writer;
 
@@ -60,7 +61,7 @@ fn a_kernel_has_its_attributes() {
             let other = Attribute { number: 0x36, value: AttributeValue::Payload(&[1, 0, 0, 0]) };
             assert_eq!(kernel.other_attributes, [other]);
             assert_eq!(kernel.constant_bank(0).map(|bank| bank.image.len()), Some(0x178));
-            assert_eq!(kernel.constant_bank(2).map(|bank| bank.image), Some(&words(&[0x40, 0, 0x60, 0])[..]));
+            assert_eq!(kernel.constant_bank(2).map(|bank| &*bank.image), Some(&words(&[0x40, 0, 0x60, 0])[..]));
             assert_eq!(kernel.constant_bank(3), None);
         });
     }
@@ -111,7 +112,7 @@ fn a_module_has_its_memory() {
     with(&sample(true).bytes(), |cubin| {
         let banks: Vec<_> = cubin.constant_banks.iter().map(|bank| (bank.bank, bank.section, bank.alignment)).collect();
         assert_eq!(banks, [(3, 8, 8), (4, 9, 8)]);
-        assert_eq!(cubin.constant_bank(3).map(|bank| bank.image), Some(&words(&[5, 6, 7, 0])[..]));
+        assert_eq!(cubin.constant_bank(3).map(|bank| &*bank.image), Some(&words(&[5, 6, 7, 0])[..]));
         let initialised: Vec<u8> = (1..=40).collect();
         let sections = [
             GlobalSection { section: 10, bytes: 40, alignment: 8, image: Some(&initialised) },

@@ -1,7 +1,7 @@
 //! Why machine code is not loaded, or a kernel of it cannot run.
 
 use super::LoweringError;
-use crate::cubin::CubinError;
+use crate::cubin::{CubinError, LinkError};
 
 /// Why a module of machine code is not loaded, or a kernel of it cannot run.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -12,11 +12,9 @@ pub enum MachineError {
     /// Code that no simulated GPU has.
     #[error("machine code for sm_{0}, expected {known}", known = super::known_architectures())]
     Architecture(u32),
-    /// Code that the linker has not seen.
-    #[error(
-        "machine code that is to be linked with other code before it is loaded (a relocatable cubin), expected it linked"
-    )]
-    Relocatable,
+    /// Relocatable files that do not fit each other.
+    #[error(transparent)]
+    Link(#[from] LinkError),
     /// A section that no GPU has room for.
     #[error("section {section} of {bytes} bytes, expected at most {limit}", limit = super::MAXIMUM_SECTION_BYTES)]
     SectionSize {

@@ -4,94 +4,26 @@
 //! no kernels follow, at the same addresses in the programs of all kernels: a kernel may leave the address of a function in memory for
 //! another one to call.
 
+use super::memory::KernelMemory;
 use super::places::{Places, VARIABLE_BANK, data_bytes, refused};
+use super::reach::{is_missing, system_call};
 use super::{CODE_WINDOW, CodeSection, MachineError, system_call_address};
-use crate::cubin::{Binding, Cubin, Function, Relocation, RelocationKind, Symbol, SymbolKind};
-use crate::execution::SystemCall;
+use crate::cubin::{Cubin, Function, Relocation, RelocationKind, SymbolKind};
 use crate::sass::Field;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// Where functions begin, as numbers of words, with their names.
 pub(super) type FunctionStarts = Vec<(u32, Box<str>)>;
 
 /// Bytes of an instruction.
 const WORD_BYTES: usize = 16;
+/// What follows in a constant bank cannot be reached.
+const MAXIMUM_BANK_BYTES: usize = 1 << 16;
 /// An instruction that does nothing, for places that no function of the program has.
 pub(super) const NOP: u128 = 0x000f_c000_0000_0000_0000_0000_0000_7918;
 
-/// The functions of the device runtime, by the names that code gives them.
-fn system_call(name: &str) -> Option<SystemCall> {
-    Some(match name {
-        "vprintf" => SystemCall::Print,
-        "malloc" => SystemCall::Allocate,
-        "free" => SystemCall::Free,
-        "__assertfail" => SystemCall::Assert,
-        _ => return None,
-    })
-}
-
-/// Whether a program that refers to a symbol cannot run: nobody defines it.
-fn is_missing(symbol: &Symbol<'_>) -> bool {
-    let is_reference = matches!(symbol.kind, SymbolKind::Texture | SymbolKind::Sampler | SymbolKind::Surface);
-    symbol.is_undefined() && !is_reference && symbol.binding != Binding::Weak && system_call(symbol.name).is_none()
-}
-
 fn words_of(code: &[u8]) -> usize {
     code.len() / WORD_BYTES
-}
-
-/// The functions beside a kernel that its program must have, in the order of their sections: those that it calls by name, directly or
-/// not, and those whose address is taken somewhere.
-///
-/// # Errors
-///
-/// One of them, or the kernel, refers to what nobody defines.
-pub(super) fn reached_functions<'a>(
-    cubin: &'a Cubin<'a>,
-    entry: &'a Function<'a>,
-) -> Result<Vec<&'a Function<'a>>, MachineError> {
-    let others = || cubin.functions.iter().filter(|function| !function.is_entry);
-    let by_section: BTreeMap<usize, &Function<'_>> = others().map(|function| (function.section, function)).collect();
-    let section_of = |symbol: usize| cubin.symbols.get(symbol).and_then(|symbol| symbol.section);
-    let mut calls: BTreeSet<(usize, usize)> = BTreeSet::new();
-    let mut to_visit = vec![entry.section];
-    for relocation in &cubin.relocations {
-        let Some(target) = section_of(relocation.symbol).filter(|target| by_section.contains_key(target)) else {
-            continue;
-        };
-        match relocation.kind {
-            RelocationKind::UnusedClear32 | RelocationKind::UnusedClear64 => {}
-            RelocationKind::Instruction47 => {
-                calls.insert((relocation.section, target));
-            }
-            // Return addresses are taken of the code that they are in.
-            _ if relocation.section == target => {}
-            _ => to_visit.push(target),
-        }
-    }
-    for call in &cubin.calls {
-        if let (Some(caller), Some(callee)) = (section_of(call.caller), section_of(call.callee)) {
-            calls.insert((caller, callee));
-        }
-    }
-    let mut reached: BTreeMap<usize, &Function<'_>> = BTreeMap::new();
-    let mut visited = BTreeSet::new();
-    while let Some(section) = to_visit.pop() {
-        if !visited.insert(section) {
-            continue;
-        }
-        reached.extend(by_section.get(&section).map(|function| (section, *function)));
-        to_visit.extend(calls.range((section, 0)..=(section, usize::MAX)).map(|(_, callee)| *callee));
-    }
-    let reached: Vec<&Function<'_>> = reached.into_values().collect();
-    for function in reached.iter().copied().chain([entry]) {
-        let externs = function.externs.iter().filter_map(|symbol| cubin.symbols.get(*symbol));
-        if let Some(symbol) = externs.into_iter().find(|symbol| is_missing(symbol)) {
-            let (function, symbol) = (function.name.to_owned(), symbol.name.to_owned());
-            return Err(MachineError::Undefined { function, symbol });
-        }
-    }
-    Ok(reached)
 }
 
 /// Why a symbol has no address.
@@ -109,6 +41,8 @@ pub(super) struct Linker<'a> {
     addresses: &'a [u64],
     /// The first words of functions, by section.
     code: BTreeMap<usize, usize>,
+    /// What the kernel has beside its code.
+    memory: KernelMemory,
 }
 
 impl<'a> Linker<'a> {
@@ -120,13 +54,33 @@ impl<'a> Linker<'a> {
             code.insert(function.section, next);
             next += words_of(function.code);
         }
-        Linker { cubin, places, addresses, code }
+        Linker { cubin, places, addresses, code, memory: KernelMemory::default() }
     }
 
-    /// Of the program of a kernel.
-    pub fn of_kernel(mut self, entry: &Function<'_>) -> Linker<'a> {
+    /// Of the program of a kernel with the functions that it can reach.
+    pub fn of_kernel(mut self, entry: &Function<'_>, reached: &[&Function<'_>]) -> Linker<'a> {
         self.code.insert(entry.section, 0);
+        self.memory = KernelMemory::new(self.cubin, entry, reached);
         self
+    }
+
+    /// The static shared memory of the kernel, bytes.
+    pub fn shared_bytes(&self) -> u64 {
+        self.memory.shared_bytes
+    }
+
+    /// Constant bank 2 of the kernel, relocated.
+    pub fn bank_2(&self) -> Vec<u8> {
+        let functions = self.cubin.functions.iter().flat_map(|function| &function.constant_banks);
+        let images: BTreeMap<usize, &[u8]> = functions.map(|bank| (bank.section, &*bank.image)).collect();
+        let mut all = Vec::new();
+        for (section, first) in self.memory.bank_2() {
+            let first = usize::try_from(*first).ok().filter(|first| *first <= MAXIMUM_BANK_BYTES);
+            let Some((first, image)) = first.zip(images.get(section)) else { continue };
+            all.resize(first, 0);
+            all.extend(self.data(*section, image));
+        }
+        all
     }
 
     /// The first word of a function.
@@ -142,7 +96,7 @@ impl<'a> Linker<'a> {
     fn value(&self, number: usize, addend: i64) -> Result<u64, Unresolved> {
         let Some(symbol) = self.cubin.symbols.get(number) else { return Err(Unresolved::Undefined) };
         let from = |first: u64, offset: u64| Ok(first.wrapping_add(offset).wrapping_add_signed(addend));
-        if let Some(own) = self.placed(self.places.symbol(number)) {
+        if let Some(own) = self.placed(self.places.symbol(number)).or_else(|| self.memory.shared(number)) {
             return from(own, 0);
         }
         let Some(section) = symbol.section else {
@@ -178,7 +132,7 @@ impl<'a> Linker<'a> {
     pub fn initial_value(&self, placement: usize) -> Option<Vec<u8>> {
         let image = |section: usize| {
             let globals = self.cubin.global_sections.iter().map(|global| (global.section, global.image));
-            let banks = self.cubin.constant_banks.iter().map(|bank| (bank.section, Some(bank.image)));
+            let banks = self.cubin.constant_banks.iter().map(|bank| (bank.section, Some(&*bank.image)));
             let image = globals.chain(banks).find(|(number, _)| *number == section)?.1?;
             Some(self.data(section, image))
         };
@@ -272,10 +226,13 @@ impl<'a> Linker<'a> {
     /// An instruction with a relocation done.
     fn relocated(&self, function: &Function<'_>, word: u128, relocation: &Relocation) -> Result<u128, MachineError> {
         use RelocationKind as Kind;
-        let refusal = || refused(self.cubin, relocation);
+        let refusal = || match self.cubin.symbols.get(relocation.symbol) {
+            Some(symbol) if is_missing(symbol) => self.missing(function, relocation.symbol, &Unresolved::Undefined),
+            _ => refused(self.cubin, relocation),
+        };
         let (field, shift) = match relocation.kind {
             // All functions that are used are there.
-            Kind::None | Kind::UnusedClear32 | Kind::UnusedClear64 => return Ok(word),
+            Kind::None | Kind::UnusedClear32 | Kind::UnusedClear64 | Kind::Yield => return Ok(word),
             Kind::Instruction32
             | Kind::InstructionLow32
             | Kind::InstructionFunction32
@@ -283,6 +240,9 @@ impl<'a> Linker<'a> {
             Kind::InstructionHigh32 | Kind::InstructionFunctionHigh32 => (Field::new(32, 32), 32),
             Kind::Instruction47 => (Field::new(34, 47), 2),
             Kind::InstructionConstant19 => (Field::new(40, 14), 2),
+            Kind::InstructionConstant21 => (Field::new(38, 16), 0),
+            Kind::InstructionSlot14 => (Field::new(40, 14), 2),
+            Kind::Instruction16 => (Field::new(32, 16), 0),
             Kind::Instruction24 => (Field::new(40, 24), 0),
             _ => return Err(refusal()),
         };
@@ -295,12 +255,23 @@ impl<'a> Linker<'a> {
             return Err(refusal());
         }
         let value = match relocation.kind {
-            Kind::InstructionConstant19 => {
+            Kind::InstructionConstant19 | Kind::InstructionConstant21 => {
                 let (bank, offset) = self.constant(relocation.symbol, addend).ok_or_else(refusal)?;
                 let banked = Field::new(54, 5);
-                return Ok((place(offset >> shift) & !banked.mask()) | u128::from(bank) << banked.low);
+                // What an index is added to may be negative: the index is larger then.
+                let fits = match relocation.kind {
+                    Kind::InstructionConstant19 => (0..1 << 16).contains(&offset) && offset % 4 == 0,
+                    _ => i16::try_from(offset).is_ok(),
+                };
+                let word = fits.then(|| place(offset.cast_unsigned() >> shift)).ok_or_else(refusal)?;
+                return Ok((word & !banked.mask()) | u128::from(bank) << banked.low);
             }
-            Kind::Instruction32 | Kind::Instruction24 => self.offset(relocation.symbol, addend),
+            Kind::Instruction32 | Kind::Instruction24 | Kind::Instruction16 => {
+                self.offset(relocation.symbol, addend, field.width.into())
+            }
+            Kind::InstructionSlot14 => {
+                self.memory.slots().get(&relocation.symbol).map(|slot| u64::from(*slot) >> shift)
+            }
             _ => match self.value(relocation.symbol, addend) {
                 Ok(value) => Some(value >> shift),
                 Err(unresolved) => return Err(self.missing(function, relocation.symbol, &unresolved)),
@@ -320,36 +291,49 @@ impl<'a> Linker<'a> {
     }
 
     /// Bank and offset of a constant.
-    fn constant(&self, symbol: usize, addend: i64) -> Option<(u32, u64)> {
+    fn constant(&self, symbol: usize, addend: i64) -> Option<(u32, i64)> {
         let symbol = self.cubin.symbols.get(symbol)?;
+        let section = symbol.section?;
         let functions = self.cubin.functions.iter().flat_map(|function| &function.constant_banks);
         let mut banks = self.cubin.constant_banks.iter().chain(functions);
-        let bank = banks.find(|bank| Some(bank.section) == symbol.section)?.bank;
-        let offset = symbol.value.checked_add_signed(addend)?;
-        (offset < 1 << 16 && offset.is_multiple_of(4)).then_some((bank, offset))
+        let bank = banks.find(|bank| bank.section == section)?.bank;
+        let first = symbol.value.checked_add(self.memory.constants(section))?;
+        Some((bank, i64::try_from(first).ok()?.checked_add(addend)?))
     }
 
-    /// Where in shared memory or in a constant bank a symbol is.
-    fn offset(&self, symbol: usize, addend: i64) -> Option<u64> {
-        let it = self.cubin.symbols.get(symbol)?;
-        let section = it.section?;
+    /// Where in shared memory or in a constant bank something is, in so many bits. It may be in front of the first byte: code adds an
+    /// index.
+    fn offset(&self, number: usize, addend: i64, bits: u32) -> Option<u64> {
+        let offset = i64::try_from(self.first_byte(number)?).ok()?.checked_add(addend)?;
+        let fits = (-1 << (bits - 1)..1 << bits).contains(&offset);
+        fits.then_some(offset.cast_unsigned() & ((1 << bits) - 1))
+    }
+
+    /// The offset of a symbol in shared memory or in a constant bank.
+    fn first_byte(&self, number: usize) -> Option<u64> {
+        if let Some(first) = self.memory.shared(number) {
+            return Some(first);
+        }
+        let symbol = self.cubin.symbols.get(number)?;
+        let section = symbol.section?;
         let is_code = self.cubin.functions.iter().any(|function| function.section == section);
         let is_global = self.cubin.global_sections.iter().any(|global| global.section == section);
-        if is_code || is_global { None } else { it.value.checked_add_signed(addend) }
+        if is_code || is_global { None } else { symbol.value.checked_add(self.memory.constants(section)) }
     }
 
     /// Slots of constant bank 0 that hold the numbers of references.
     pub fn fixed_slots(&self, entry: &Function<'_>) -> Result<Vec<(u32, u32)>, MachineError> {
-        let Some(bank) = entry.constant_bank(0) else { return Ok(Vec::new()) };
-        let mut slots: BTreeMap<u32, u32> = BTreeMap::new();
+        let number = |symbol: usize| self.value(symbol, 0).ok().and_then(|value| u32::try_from(value).ok());
+        let mut slots: BTreeMap<u32, u32> =
+            self.memory.slots().iter().filter_map(|(symbol, slot)| Some((*slot, number(*symbol)?))).collect();
+        let Some(bank) = entry.constant_bank(0) else { return Ok(slots.into_iter().collect()) };
         for relocation in self.cubin.relocations.iter().filter(|relocation| relocation.section == bank.section) {
             let refusal = || refused(self.cubin, relocation);
             let offset = u32::try_from(relocation.offset).map_err(|_| refusal())?;
             match relocation.kind {
                 RelocationKind::None => {}
                 RelocationKind::TextureHeaderIndex | RelocationKind::SurfaceHeaderIndex => {
-                    let number = self.value(relocation.symbol, 0).ok().and_then(|value| u32::try_from(value).ok());
-                    slots.insert(offset, number.ok_or_else(refusal)?);
+                    slots.insert(offset, number(relocation.symbol).ok_or_else(refusal)?);
                 }
                 // The slot of the texture that it is used with: a texture here has a sampler of its own.
                 RelocationKind::SamplerHeaderIndex => {}

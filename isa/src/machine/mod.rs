@@ -3,9 +3,11 @@
 mod error;
 mod link;
 mod lowering;
+mod memory;
 mod module;
 mod places;
 mod program;
+mod reach;
 mod stack;
 
 use crate::execution::SystemCall;

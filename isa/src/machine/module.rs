@@ -4,8 +4,9 @@
 //! in memory of their own: the code names them through their symbols alone. A texture or surface reference has a number instead of a
 //! place; slots of constant bank 0 hold it.
 
-use super::link::{Linker, reached_functions};
+use super::link::Linker;
 use super::places::{Places, data_relocations};
+use super::reach::reached_functions;
 use super::stack::LocalMemory;
 use super::{MAXIMUM_SECTION_BYTES, MachineCode, MachineError, lower};
 use crate::cubin::{BlockLimit, Cubin, Function, SymbolKind};
@@ -54,16 +55,18 @@ struct Kernel {
     parameters: Vec<ParameterSlot>,
 }
 
-/// A cubin of the module.
+/// A cubin of the module: a file that was linked, or all those together that were not.
 #[derive(Clone, Debug)]
 struct File {
-    image: Arc<[u8]>,
+    /// The file itself, or those that are linked with each other.
+    images: Vec<Arc<[u8]>>,
     places: Places,
     architecture: u32,
     virtual_architecture: u32,
 }
 
-/// Cubins that were read. Their sections get addresses before their kernels are decoded. None refers to another: each is linked.
+/// Cubins that were read. Their sections get addresses before their kernels are decoded. Relocatable ones are linked with each other;
+/// no other refers to another.
 #[derive(Clone, Debug)]
 pub struct MachineModule {
     files: Vec<File>,
@@ -78,8 +81,9 @@ impl MachineModule {
     ///
     /// # Errors
     ///
-    /// One that is malformed, not linked, for another architecture than the simulated ones, or claims more memory than any GPU has; and
-    /// kernels that several of them define. What a kernel cannot run is an error of [`MachineModule::program`].
+    /// One that is malformed, for another architecture than the simulated ones, or claims more memory than any GPU has; kernels that
+    /// several of them define; and relocatable ones that do not fit each other. What a kernel cannot run is an error of
+    /// [`MachineModule::program`].
     pub fn read(images: impl IntoIterator<Item = Arc<[u8]>>) -> Result<Self, MachineError> {
         let mut module = MachineModule {
             files: Vec::new(),
@@ -88,22 +92,27 @@ impl MachineModule {
             kernels: Vec::new(),
             allocates: false,
         };
+        let mut pieces: Vec<Arc<[u8]>> = Vec::new();
         for image in images {
             let cubin = Cubin::read(&image)?;
             if !sass::ARCHITECTURES.contains(&cubin.architecture) {
                 return Err(MachineError::Architecture(cubin.architecture));
             }
-            if cubin.is_relocatable {
-                return Err(MachineError::Relocatable);
-            }
             check_sections(&cubin)?;
-            module.add(&cubin, &image)?;
+            if cubin.is_relocatable {
+                pieces.push(image);
+            } else {
+                module.add(&cubin, vec![Arc::clone(&image)])?;
+            }
+        }
+        if !pieces.is_empty() {
+            module.add(&cubin(&pieces)?, pieces.clone())?;
         }
         Ok(module)
     }
 
     /// Adds a file, which was found to be right.
-    fn add(&mut self, cubin: &Cubin<'_>, image: &Arc<[u8]>) -> Result<(), MachineError> {
+    fn add(&mut self, cubin: &Cubin<'_>, images: Vec<Arc<[u8]>>) -> Result<(), MachineError> {
         let places = Places::new(cubin, &mut self.placements);
         data_relocations(cubin)?;
         for variable in places.variables(cubin) {
@@ -124,7 +133,7 @@ impl MachineModule {
             cubin.undefined_symbols().any(|symbol| symbol.kind == SymbolKind::Function && symbol.name == "malloc");
         let architecture = cubin.architecture;
         self.files.push(File {
-            image: Arc::clone(image),
+            images,
             places,
             architecture,
             virtual_architecture: cubin.virtual_architecture.unwrap_or(architecture),
@@ -176,7 +185,7 @@ impl MachineModule {
     /// all are zero, or where there is no such placement.
     pub fn initial_value(&self, placement: usize, addresses: &[u64]) -> Option<Vec<u8>> {
         let file = self.files.iter().rev().find(|file| file.places.first() <= placement)?;
-        let cubin = Cubin::read(&file.image).ok()?;
+        let cubin = cubin(&file.images).ok()?;
         Linker::new(&cubin, &file.places, addresses).initial_value(placement)
     }
 
@@ -188,7 +197,7 @@ impl MachineModule {
     pub fn code(&self, kernel: &str, addresses: &[u64]) -> Result<MachineCode, MachineError> {
         let missing = || MachineError::NoKernel(kernel.to_owned());
         let file = self.kernel(kernel).and_then(|kernel| self.files.get(kernel.file)).ok_or_else(missing)?;
-        let cubin = Cubin::read(&file.image)?;
+        let cubin = cubin(&file.images)?;
         let entry = cubin.kernels().find(|function| function.name == kernel).ok_or_else(missing)?;
         let area = &entry.parameters;
         if area.bytes > 0 && area.offset != PARAMETERS {
@@ -196,7 +205,7 @@ impl MachineModule {
             return Err(MachineError::Kernel { kernel: kernel.to_owned(), what });
         }
         let reached = reached_functions(&cubin, entry)?;
-        let linker = Linker::new(&cubin, &file.places, addresses).of_kernel(entry);
+        let linker = Linker::new(&cubin, &file.places, addresses).of_kernel(entry, &reached);
         let (words, functions) = linker.words(entry, &reached)?;
         let local = LocalMemory::of(&words, entry, &reached, &linker);
         let slots = area.parameters.iter();
@@ -205,13 +214,13 @@ impl MachineModule {
             architecture: cubin.architecture,
             functions,
             sections: linker.sections(entry, &reached),
-            resources: resources(entry, &reached, &local)?,
+            resources: resources(entry, &reached, linker.shared_bytes(), &local)?,
             parameters: slots.map(|slot| ParameterSlot { offset: slot.offset, bytes: slot.bytes }).collect(),
             parameter_bytes: area.bytes,
             fixed_slots: linker.fixed_slots(entry)?,
-            bank_2: entry.constant_bank(2).map_or_else(Vec::new, |bank| linker.data(bank.section, bank.image)),
+            bank_2: linker.bank_2(),
             bank_3: linker.constant_variables(),
-            bank_4: cubin.constant_bank(4).map_or_else(Vec::new, |bank| linker.data(bank.section, bank.image)),
+            bank_4: cubin.constant_bank(4).map_or_else(Vec::new, |bank| linker.data(bank.section, &bank.image)),
             open_stack_bytes: local.open_stack_bytes,
             words,
         })
@@ -224,6 +233,16 @@ impl MachineModule {
     /// As [`MachineModule::code`]; and instructions that the simulator does not execute.
     pub fn program(&self, kernel: &str, addresses: &[u64]) -> Result<Program, MachineError> {
         Ok(lower(&self.code(kernel, addresses)?)?)
+    }
+}
+
+/// The cubin of a file: one that was linked, or several that are linked here.
+fn cubin(images: &[Arc<[u8]>]) -> Result<Cubin<'_>, MachineError> {
+    let files = images.iter().map(|image| Cubin::read(image)).collect::<Result<Vec<_>, _>>()?;
+    match <[Cubin<'_>; 1]>::try_from(files) {
+        Ok([file]) if !file.is_relocatable => Ok(file),
+        Ok(file) => Ok(Cubin::linked(file.into())?),
+        Err(files) => Ok(Cubin::linked(files)?),
     }
 }
 
@@ -241,8 +260,12 @@ fn check_sections(cubin: &Cubin<'_>) -> Result<(), MachineError> {
 }
 
 /// What a kernel asks of an SM.
-fn resources(entry: &Function<'_>, reached: &[&Function<'_>], local: &LocalMemory) -> Result<Resources, MachineError> {
-    let shared = entry.shared_memory.bytes;
+fn resources(
+    entry: &Function<'_>,
+    reached: &[&Function<'_>],
+    shared: u64,
+    local: &LocalMemory,
+) -> Result<Resources, MachineError> {
     let shared_bytes = u32::try_from(shared).map_err(|_| MachineError::Kernel {
         kernel: entry.name.to_owned(),
         what: format!("{shared} bytes of shared memory, more than any GPU has"),

@@ -161,7 +161,7 @@ pub(super) fn data_bytes(kind: RelocationKind) -> Option<usize> {
 pub(super) fn data_relocations(cubin: &Cubin<'_>) -> Result<(), MachineError> {
     let globals = cubin.global_sections.iter().filter_map(|section| Some((section.section, section.image?)));
     let banks = cubin.constant_banks.iter().chain(cubin.functions.iter().flat_map(|function| &function.constant_banks));
-    let images: BTreeMap<usize, &[u8]> = globals.chain(banks.map(|bank| (bank.section, bank.image))).collect();
+    let images: BTreeMap<usize, &[u8]> = globals.chain(banks.map(|bank| (bank.section, &*bank.image))).collect();
     for relocation in &cubin.relocations {
         let Some(image) = images.get(&relocation.section) else { continue };
         let end = data_bytes(relocation.kind).and_then(|bytes| relocation.offset.checked_add(bytes as u64));

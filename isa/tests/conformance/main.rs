@@ -19,6 +19,7 @@ mod machine_code;
 mod matrix;
 mod memory;
 mod r#move;
+mod pieces;
 mod reference;
 mod refused;
 mod serialization;

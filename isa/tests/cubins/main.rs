@@ -31,7 +31,7 @@ fn cubins_of_vectoradd_have_the_same_kernel_for_both_architectures() {
         assert_eq!(kernel.parameters, area(28, &[(0, 8), (8, 8), (16, 8), (24, 4)]));
         assert_eq!(kernel.shared_memory, SharedMemory { bytes: 0, alignment: 1 });
         assert_eq!(kernel.stack, StackSizes { frame: Some(0), minimum: Some(0), maximum: None });
-        assert_eq!(kernel.constant_bank(0).map(|bank| bank.image), Some(&[0; 0x160 + 28][..]));
+        assert_eq!(kernel.constant_bank(0).map(|bank| &*bank.image), Some(&[0; 0x160 + 28][..]));
         // The workaround of Volta, a SHFL, is the second instruction.
         let (exits, warp_wide) = if architecture == 70 { ([0x60, 0xf0], &[0x10][..]) } else { ([0x50, 0xe0], &[][..]) };
         assert_eq!((&kernel.exits[..], &kernel.warp_wide_instructions[..]), (&exits[..], warp_wide));
@@ -70,7 +70,7 @@ fn the_cubin_of_device_print_has_texts_and_calls_the_driver() {
     assert_eq!(text("$str$3"), b"100%% done\n\0");
 
     let addresses = cubin.constant_bank(4).expect("addresses");
-    assert_eq!((addresses.image, addresses.alignment), (&[0; 40][..], 8));
+    assert_eq!((&*addresses.image, addresses.alignment), (&[0; 40][..], 8));
     let mut relocations: Vec<_> = cubin.relocations.iter().collect();
     relocations.sort_by_key(|relocation| relocation.offset);
     let names: Vec<_> = relocations.iter().map(|relocation| cubin.symbols[relocation.symbol].name).collect();

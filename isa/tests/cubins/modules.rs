@@ -8,7 +8,12 @@ use balar_isa::program::ParameterSlot;
 
 const VARIABLES: &[u8] = include_bytes!("variables.sm_70.cubin");
 const LINKED: &[u8] = include_bytes!("linked.sm_75.cubin");
+const PIECES: [&[u8]; 2] = [
+    include_bytes!("../machine/pieces_kernels.sm_75.cubin"),
+    include_bytes!("../machine/pieces_functions.sm_75.cubin"),
+];
 const REFERENCES: &[u8] = include_bytes!("references.sm_70.cubin");
+const REFERENCES_PIECE: &[u8] = include_bytes!("references_piece.sm_70.cubin");
 
 fn module(images: &[&[u8]]) -> Result<MachineModule, MachineError> {
     MachineModule::read(images.iter().map(|image| (*image).into()))
@@ -196,6 +201,15 @@ fn references_are_numbers_in_slots_behind_the_parameters() {
 }
 
 #[test]
+fn the_linker_makes_slots_for_references() {
+    let linked = code(REFERENCES, "look");
+    let (module, addresses) = placed(REFERENCES_PIECE);
+    let piece = module.code("look", &addresses).expect("the kernel");
+    assert_eq!(piece.fixed_slots, linked.fixed_slots);
+    assert_eq!(piece.words, linked.words);
+}
+
+#[test]
 fn files_are_loaded_together() {
     let module = module(&[VECTORADD_SM_75, DEVICE_PRINT_SM_75]).expect("different kernels");
     assert_eq!(module.kernels().collect::<Vec<_>>(), ["vectorAdd", "finish", "greet"]);
@@ -224,8 +238,8 @@ fn what_cannot_be_loaded_is_refused() {
     };
     let mut relocatable = VECTORADD_SM_75.to_vec();
     relocatable[16] = 1;
-    let linked = "machine code that is to be linked with other code before it is loaded (a relocatable cubin), expected it linked";
-    check(&[&relocatable], linked);
+    check(&[&relocatable, &relocatable], "two of the cubins that are linked define vectorAdd, expected one");
+    check(&[&relocatable, VECTORADD_SM_75], "two cubins of the module have a kernel vectorAdd, expected one");
     let mut later = VECTORADD_SM_75.to_vec();
     later[49] = 80;
     check(&[&later], "machine code for sm_80, expected sm_70, sm_72, sm_75");
@@ -296,6 +310,18 @@ fn constants_and_shared_variables_are_offsets_in_instructions() {
     }
 }
 
+/// Links all kernels of a module, if it can be read.
+fn link_all(images: &[&[u8]]) {
+    let Ok(module) = module(images) else { return };
+    let addresses: Vec<u64> = (1..).map(|index| index << 32).take(module.placements().len()).collect();
+    for placement in 0..addresses.len() {
+        let _bytes = module.initial_value(placement, &addresses);
+    }
+    for kernel in module.kernels() {
+        let _code = module.code(kernel, &addresses);
+    }
+}
+
 #[test]
 fn cubins_may_be_changed() {
     for image in [VARIABLES, LINKED, REFERENCES] {
@@ -303,14 +329,20 @@ fn cubins_may_be_changed() {
         for bit in (0..image.len() * 8).step_by(7) {
             let mut image = image.to_vec();
             image[bit / 8] ^= 1 << (bit % 8);
-            let Ok(module) = module(&[&image]) else { continue };
-            let addresses: Vec<u64> = (1..).map(|index| index << 32).take(module.placements().len()).collect();
-            for placement in 0..addresses.len() {
-                let _bytes = module.initial_value(placement, &addresses);
-            }
-            for kernel in module.kernels() {
-                let _code = module.code(kernel, &addresses);
-            }
+            link_all(&[&image]);
+        }
+    }
+}
+
+#[test]
+fn cubins_that_are_linked_may_be_changed() {
+    let [kernels, functions] = PIECES;
+    for (changed, other) in [(kernels, functions), (functions, kernels)] {
+        // One bit in 61: all kernels are linked each time.
+        for bit in (0..changed.len() * 8).step_by(61) {
+            let mut changed = changed.to_vec();
+            changed[bit / 8] ^= 1 << (bit % 8);
+            link_all(&[&changed, other]);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! A program of CUDA's driver API runs: contexts, modules of PTX, launches, copies, linking, functions by name.
+//! A program of CUDA's driver API runs: contexts, modules of PTX, launches, copies, linking of PTX and of machine code, functions by name.
 
 use assert_cmd::Command;
 use std::time::Duration;

@@ -295,7 +295,9 @@ fn machine_code_that_cannot_be_loaded_leaves_nothing_behind() {
     }
     let mut relocatable = CUBIN.to_vec();
     relocatable[16] = 1;
-    let error = load_source(&mut node, 0, 1, &machine(&relocatable), &mut Upwards::new(0, 9)).expect_err("not linked");
+    let twice = ["one", "other"].map(|name| (name.to_owned(), relocatable.as_slice().into()));
+    let twice = ModuleSource::machine(twice.to_vec());
+    let error = load_source(&mut node, 0, 1, &twice, &mut Upwards::new(0, 9)).expect_err("all twice");
     assert_eq!(error.cuda_error(), CudaError::InvalidKernelImage);
-    assert!(error.to_string().starts_with("test.cubin: machine code that is to be linked"), "{error}");
+    assert!(error.to_string().starts_with("one, other: two of the cubins that are linked define "), "{error}");
 }
