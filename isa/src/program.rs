@@ -31,8 +31,12 @@ pub enum Pipe {
     Sfu,
     /// Tensor cores.
     Tensor,
-    /// Loads, stores, atomics, shuffles, barriers.
+    /// Load/store units, with what stays in the SM: shared memory, constants, shuffles, barriers.
     Memory,
+    /// The same units, with loads that may go below the SM: from global, local and generic addresses, textures.
+    Load,
+    /// The same units, with stores, reductions and atomics that may go below the SM.
+    Store,
     /// Branches, exits, convergence.
     Branch,
     /// Issues without a functional unit: what the GPU's own code folds into operands (parameter loads, address-space casts).
@@ -41,7 +45,7 @@ pub enum Pipe {
 
 impl Pipe {
     /// Pipes in order.
-    pub const ALL: [Pipe; 9] = [
+    pub const ALL: [Pipe; 11] = [
         Pipe::Fp32,
         Pipe::Int,
         Pipe::Fp64,
@@ -49,9 +53,17 @@ impl Pipe {
         Pipe::Sfu,
         Pipe::Tensor,
         Pipe::Memory,
+        Pipe::Load,
+        Pipe::Store,
         Pipe::Branch,
         Pipe::Free,
     ];
+
+    /// Whether it is one of the ways into the load/store units.
+    #[inline]
+    pub const fn is_memory(self) -> bool {
+        matches!(self, Pipe::Memory | Pipe::Load | Pipe::Store)
+    }
 }
 
 /// How long a result takes; the topology gives each class its cycles.

@@ -10,6 +10,7 @@ macro_rules! files {
 pub const FILES: &[(&str, &str)] = files![
     "v100_node.ron",
     "v100_sxm2_node.ron",
+    "qv100_node.ron",
     "p100_node.ron",
     "t4_node.ron",
     "two_v100_node.ron",

@@ -1,7 +1,7 @@
 //! Copies from device to shared memory (`cp.async`), and `mbarrier` objects.
 
 use super::memory::{DecodedAddress, cache_operator};
-use super::timing::cost;
+use super::timing::{access, cost};
 use super::{Decoded, Decoder, Slot};
 use crate::execution::{AtomicOperation, AtomicType, BarrierOperation as B, CacheOperator, Space};
 use crate::interpreter::asynchronous::PendingCount;
@@ -93,9 +93,8 @@ impl Decoder<'_> {
         let Ok(offset) = i32::try_from(to_offset) else {
             return Err(self.bad(&instruction.operands[0], "this offset is no offset in shared memory"));
         };
-        self.start(instruction.span, BOOKKEEPING);
+        self.start(instruction.span, access(false, true));
         let last = self.last();
-        last.cost.2 = CountClass::Memory;
         last.sources = [from, to, bytes, Slot::None, Slot::None];
         last.predicate_sources[0] = ignored.0;
         let instruction_cache = cache_operator(instruction);

@@ -1,7 +1,7 @@
 //! Matrix instructions. Loads and stores of `wmma`, `ldmatrix` and `stmatrix` become plain loads and stores, with the computation of
 //! addresses before them and exchanges between lanes after or before them.
 
-use super::timing::{cost, matrix_product};
+use super::timing::{access as memory_access, cost, matrix_product};
 use super::{Decoded, Decoder, OperandList, Slot};
 use crate::execution::Space;
 use crate::interpreter::bodies::functions;
@@ -486,7 +486,7 @@ impl Decoder<'_> {
     }
 
     fn access(&mut self, instruction: &Instruction, form: MemoryForm, address: Slot, offset: i64, is_load: bool) {
-        self.start(instruction.span, (Pipe::Memory, LatencyClass::Variable, CountClass::Memory, 1));
+        self.start(instruction.span, memory_access(form.space == Some(Space::Shared), is_load));
         let last = self.last();
         last.sources[0] = address;
         last.instruction.offset = offset;

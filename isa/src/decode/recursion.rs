@@ -15,7 +15,6 @@ use crate::ptx::error::RawError;
 use crate::ptx::source::Span;
 use std::collections::BTreeMap;
 
-const MEMORY: timing::Cost = (Pipe::Memory, LatencyClass::Variable, CountClass::Memory, 1);
 const LOGIC: timing::Cost = (Pipe::Int, LatencyClass::Predicate, CountClass::Other, 1);
 
 impl Decoder<'_> {
@@ -101,7 +100,7 @@ impl Decoder<'_> {
 
     fn stack_access(&mut self, span: Span, kind: Kind, register: u32, offset: i64) {
         let wide = self.widths[register as usize] == Width::Two;
-        self.start(span, MEMORY);
+        self.start(span, timing::access(false, kind == Kind::Load));
         let last = self.last();
         last.instruction.kind = kind;
         last.instruction.offset = offset;

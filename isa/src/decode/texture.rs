@@ -1,10 +1,11 @@
 //! Textures and surfaces.
 
+use super::timing::access;
 use super::{Decoded, Decoder, OperandList, Slot};
 use crate::execution::{AtomicOperation as A, AtomicType, Space};
 use crate::interpreter::texture::{ImageForm, ImageOperation, Query};
 use crate::operation::{Kind, MemoryForm};
-use crate::program::{CountClass, LatencyClass, Pipe};
+use crate::program::{LatencyClass, Pipe};
 use crate::ptx::ast::{Address, AddressBase, Instruction, Operand, OperandKind};
 use crate::ptx::modifier::Modifier as M;
 use crate::ptx::opcode::Opcode as O;
@@ -107,7 +108,7 @@ impl Decoder<'_> {
     }
 
     fn push_image(&mut self, instruction: &Instruction, form: ImageForm, list: OperandList, memory: MemoryForm) {
-        self.start(instruction.span, (Pipe::Memory, LatencyClass::Variable, CountClass::Memory, 1));
+        self.start(instruction.span, access(false, !matches!(instruction.opcode, O::Sust | O::Sured)));
         let last = self.last();
         last.list = list;
         last.instruction.kind = Kind::Image(form);

@@ -69,7 +69,10 @@ pub(super) fn cost(instruction: &Instruction) -> Cost {
         O::Cvta => (Pipe::Free, L::Zero, C::Other, 1),
         O::Mov => (Pipe::Int, L::Integer, C::Other, 1),
         O::Ld if instruction.has(M::Param) || instruction.has(M::ParamEntry) => (Pipe::Free, L::Zero, C::Memory, 1),
-        O::Ld | O::Ldu | O::St | O::Atom | O::Red | O::Mbarrier => (Pipe::Memory, L::Variable, C::Memory, 1),
+        O::Mbarrier => access(true, true),
+        O::Ld | O::Ldu | O::St | O::Atom | O::Red => {
+            access(is_shared(instruction), matches!(instruction.opcode, O::Ld | O::Ldu))
+        }
         O::Shfl | O::Vote | O::Match | O::Redux | O::Activemask | O::Movmatrix => {
             (Pipe::Memory, L::Exchange, C::Other, 1)
         }
@@ -80,6 +83,21 @@ pub(super) fn cost(instruction: &Instruction) -> Cost {
         O::Nanosleep => (Pipe::Branch, L::Branch, C::Other, 1),
         _ => integer,
     }
+}
+
+/// What a load, or any other access, costs, by whether it stays in shared memory.
+pub(super) fn access(is_shared: bool, is_load: bool) -> Cost {
+    let pipe = match (is_shared, is_load) {
+        (true, _) => Pipe::Memory,
+        (false, true) => Pipe::Load,
+        (false, false) => Pipe::Store,
+    };
+    (pipe, LatencyClass::Variable, CountClass::Memory, 1)
+}
+
+/// Whether an access names shared memory.
+fn is_shared(instruction: &Instruction) -> bool {
+    [M::Shared, M::SharedCta, M::SharedCluster].into_iter().any(|space| instruction.has(space))
 }
 
 /// Multiply-adds of half precision that the tensor cores of a sub-core do in one pass: an `HMMA.884` of V100, 256 of them in two

@@ -34,6 +34,8 @@ crate::parameters! {
         request_latency: u32 = "14",
         /// cycles from the grant of a response to its departure towards the requester (calibrated: L2 hit latency)
         response_latency: u32 = "14",
+        /// flits in front of the data of a request; 0 where the header travels beside the data
+        request_header_flits: u32 = "0",
         /// flits in front of the data of a response; 0 where the header travels beside the data
         response_header_flits: u32 = "0",
         /// entries of the input queue of each slice, the credits the crossbar starts with
@@ -132,6 +134,7 @@ struct Fixed {
     clock: Clock,
     slices: SliceMap,
     flit_bytes: u32,
+    request_header_flits: u32,
     response_header_flits: u32,
 }
 
@@ -204,6 +207,7 @@ impl Crossbar {
                 clock: Clock::new(parameters.clock),
                 slices: SliceMap::new(parameters.address_hash, slice_ports.len() as u32),
                 flit_bytes: parameters.flit_bytes,
+                request_header_flits: parameters.request_header_flits,
                 response_header_flits: parameters.response_header_flits,
             },
             requests: Plane::new(plane(
@@ -293,7 +297,7 @@ impl Crossbar {
 
 impl Fixed {
     fn request_flits(&self, request: &MemoryRequest) -> u32 {
-        1 + u32::from(request.data_bytes).div_ceil(self.flit_bytes)
+        (self.request_header_flits + u32::from(request.data_bytes).div_ceil(self.flit_bytes)).max(1)
     }
 
     fn response_flits(&self, response: &MemoryResponse) -> u32 {

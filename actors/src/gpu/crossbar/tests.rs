@@ -41,15 +41,15 @@ fn a_request_goes_to_the_slice_of_its_line_and_the_response_back() {
 }
 
 #[test]
-fn a_store_of_a_line_takes_five_flits_of_the_output() {
+fn a_store_of_a_line_takes_four_flits_of_the_output() {
     let (mut unit, mut bench) = crossbar(PLAIN);
     for id in 0..3 {
         bench.deliver(SimTime::ZERO, PortId(0), request(store(0, id, 0b1111)));
     }
     let sent = requests(&bench.run(&mut unit, SimTime(8 * NS), SimTime(80 * NS)));
     let times: Vec<u64> = sent.iter().map(|(time, _, _)| time.0 / NS).collect();
-    assert_eq!(times, [15, 20, 25], "1 ns of wire after cycles 4 + 10, 9 + 10, 14 + 10");
-    assert_eq!(counter(&unit, "output_busy_cycles_request"), 15);
+    assert_eq!(times, [14, 18, 22], "1 ns of wire after cycles 3 + 10, 7 + 10, 11 + 10");
+    assert_eq!(counter(&unit, "output_busy_cycles_request"), 12);
 }
 
 #[test]

@@ -199,27 +199,48 @@ impl LinePlaces {
 /// Wavefronts of a shared-memory access: (needed, least possible for its width and lanes).
 ///
 /// 32 banks of 4 bytes. A wavefront serves each bank with one word, which any number of lanes may read. Accesses of 8 and 16 bytes
-/// are done by half and quarter warps, so that a wavefront moves at most 128 bytes. Accesses are aligned to their size: one of 16
+/// are done by half and quarter warps, so that a wavefront moves at most 128 bytes, or by twice as many lanes that load in pairs. Accesses are aligned to their size: one of 16
 /// bytes takes four neighbouring banks, of which there are eight such groups.
 pub fn shared_wavefronts(access: &MemoryAccess) -> (u32, u32) {
     let shift = access.bytes.max(4).trailing_zeros();
-    let lanes_at_once = 128 >> shift;
+    let banks = 128 >> shift;
     // Lanes side by side name each bank once, and one word for all lanes is given once.
     let aligned = access.addresses[0] & (u64::from(access.bytes) - 1) == 0;
-    if aligned && AccessPattern::of(access) != AccessPattern::Scattered {
-        return (32 / lanes_at_once, 32 / lanes_at_once);
+    let is_wide_load = access.bytes > 4 && access.kind == AccessKind::Load;
+    let pattern = if aligned { AccessPattern::of(access) } else { AccessPattern::Scattered };
+    match pattern {
+        AccessPattern::Consecutive => return (32 / banks, 32 / banks),
+        AccessPattern::Uniform if is_wide_load => return (16 / banks, 16 / banks),
+        AccessPattern::Uniform => return (32 / banks, 32 / banks),
+        AccessPattern::Scattered => {}
     }
+    let lanes_at_once = if is_wide_load && is_paired(access) { 2 * banks } else { banks };
     let (mut needed, mut least) = (0, 0);
     let mut first = 0;
     while first < 32 {
         let group = access.mask >> first & (u32::MAX >> (32 - lanes_at_once));
         if group != 0 {
-            needed += group_wavefronts(&access.addresses, first, group, shift, lanes_at_once);
+            needed += group_wavefronts(&access.addresses, first, group, shift, banks);
             least += 1;
         }
         first += lanes_at_once;
     }
     (needed.max(1), least.max(1))
+}
+
+/// Whether lanes 2n and 2n + 1 have the same address, or lanes n and n + 2 of each four: of these the returned registers are packed two by
+/// two, so that half as many wavefronts are enough (NVIDIA developer forum, of compute capabilities 7.0 to 7.5).
+fn is_paired(access: &MemoryAccess) -> bool {
+    [1, 2].into_iter().any(|distance| {
+        let both = access.mask & shifted(access.mask, distance);
+        lanes(both).all(|lane| access.addresses[lane] == access.addresses[(lane ^ distance) & 31])
+    })
+}
+
+/// A mask with each lane at the place of its partner.
+fn shifted(mask: u32, distance: usize) -> u32 {
+    let lower: u32 = if distance == 1 { 0x5555_5555 } else { 0x3333_3333 };
+    (mask & lower) << distance | (mask >> distance) & lower
 }
 
 /// Wavefronts of lanes that are served together: the most different words that any bank (or group of banks) has to give.
@@ -388,8 +409,26 @@ mod tests {
             ("vectors", 16, u32::MAX, (4, 4), &|lane| 16 * lane),
             ("half a warp", 4, 0xffff, (1, 1), &|lane| 4 * lane),
             ("no lane", 4, 0, (1, 1), &|lane| 4 * lane),
+            ("a vector for all", 16, u32::MAX, (4, 4), &|_| 64),
         ] {
             assert_eq!(shared_wavefronts(&access(bytes, mask, |lane| address(lane as u64))), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn registers_of_paired_lanes_are_packed() {
+        for (name, bytes, mask, expected, address) in [
+            ("a vector for all", 16, u32::MAX, (2, 2), &(|_: u64| 64_u64) as &dyn Fn(u64) -> u64),
+            ("a double for all", 8, u32::MAX, (1, 1), &|_| 64),
+            ("a word for all", 4, u32::MAX, (1, 1), &|_| 64),
+            ("pairs", 16, u32::MAX, (2, 2), &|lane| lane / 2 * 16),
+            ("every other", 16, u32::MAX, (2, 2), &|lane| (lane / 4 * 2 + lane % 2) * 16),
+            ("every fourth", 16, u32::MAX, (4, 4), &|lane| (lane / 8 * 4 + lane % 4) * 16),
+            ("pairs of one bank", 16, u32::MAX, (16, 2), &|lane| lane / 2 * 128),
+            ("without a partner", 16, 0x5555_5555, (2, 2), &|lane| lane / 2 * 16),
+        ] {
+            let load = MemoryAccess { kind: AccessKind::Load, ..access(bytes, mask, |lane| address(lane as u64)) };
+            assert_eq!(shared_wavefronts(&load), expected, "{name}");
         }
     }
 }

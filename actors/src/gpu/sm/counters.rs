@@ -1,5 +1,6 @@
 //! What an SM counts beyond its kernels' own counters.
 
+use balar_isa::program::Pipe;
 use serde::{Deserialize, Serialize};
 
 balar_protocol::counters! {
@@ -101,6 +102,12 @@ pub enum Stall {
 }
 
 impl Stall {
+    /// Of a warp that waits for a pipe, by its place among [`Pipe::ALL`].
+    #[inline]
+    pub fn of_pipe(pipe: usize) -> Stall {
+        if Pipe::ALL[pipe % Pipe::ALL.len()].is_memory() { Stall::LgThrottle } else { Stall::MathPipeThrottle }
+    }
+
     /// Charges `cycles` warp-cycles to this reason.
     #[inline]
     pub fn charge(self, counters: &mut SmCounters, cycles: u64) {

@@ -22,20 +22,20 @@ impl<P: Profile> Sm<P> {
     pub(super) fn issue(&mut self, sub_core: usize, ready: WarpSet, step: &mut Step) {
         let cycle = step.now.cycle;
         let State { warps, pipe, front_end, .. } = &mut self.state;
-        let specification = &self.specification.pipe;
-        let memory_is_taken = || pipe.accepts_from(specification, cycle) > cycle || !pipe.has_room(specification);
+        let mut without_room = 0;
+        if !pipe.has_room_for_loads(&self.specification.pipe) {
+            without_room |= warps.wants()[Pipe::Load as usize];
+        }
+        if !pipe.has_room_for_stores(&self.specification.pipe) {
+            without_room |= warps.wants()[Pipe::Store as usize];
+        }
         let first = front_end.first(&self.specification.front_end, sub_core, ready, warps.older());
         let wanted = usize::from(warps.warp(first).pipe);
-        if front_end.free_from(sub_core, wanted) <= cycle && (wanted != Pipe::Memory as usize || !memory_is_taken()) {
+        if front_end.free_from(sub_core, wanted) <= cycle && without_room >> first & 1 == 0 {
             warps.take(first);
             return self.execute(first, sub_core, step);
         }
-        let mut blocked = front_end.blocked(sub_core, warps.wants(), cycle);
-        let memory = warps.wants()[Pipe::Memory as usize] & ready;
-        if memory != 0 && memory_is_taken() {
-            blocked |= memory;
-        }
-        let blocked = blocked & ready;
+        let blocked = (front_end.blocked(sub_core, warps.wants(), cycle) | without_room) & ready;
         let choice =
             front_end.choose(&self.specification.front_end, sub_core, ready & !blocked, blocked, warps.older());
         if choice.refused != 0 {
@@ -50,7 +50,7 @@ impl<P: Profile> Sm<P> {
     /// Ready warps whose turn had come find a pipe taken, or no room for their access.
     #[inline]
     fn refuse(&mut self, sub_core: usize, refused: WarpSet, cycle: u64) {
-        let State { warps, pipe: memory_pipe, front_end, .. } = &mut self.state;
+        let State { warps, front_end, .. } = &mut self.state;
         let mut rest = refused;
         let mut taken = front_end.taken(sub_core);
         while taken != 0 {
@@ -59,14 +59,11 @@ impl<P: Profile> Sm<P> {
             let set = rest & warps.wants()[pipe];
             if set != 0 {
                 rest &= !set;
-                warps.park(set, cycle, front_end.free_from(sub_core, pipe), stall_of(pipe));
+                warps.park(set, cycle, front_end.free_from(sub_core, pipe), Stall::of_pipe(pipe));
             }
         }
         if rest != 0 {
-            match memory_pipe.accepts_from(&self.specification.pipe, cycle) {
-                until if until > cycle => warps.park(rest, cycle, until, Stall::LgThrottle),
-                _ => warps.throttle(rest, cycle),
-            }
+            warps.throttle(rest, cycle);
         }
     }
 
@@ -123,16 +120,20 @@ impl<P: Profile> Sm<P> {
             return None;
         }
         if control.read_barrier != 0 {
-            let read = Ready::at(cycle + self.specification.operand_read_latency, Stall::ShortScoreboard);
+            let from = self.state.front_end.addresses_from(warp, cycle);
+            let read = Ready::at(from + self.specification.operand_read_latency, Stall::ShortScoreboard);
             let (program, _, readiness) = self.state.warps.context(warp).parts();
             readiness.operands_read(program.timing(pc), read);
         }
         match effect {
             Effect::Plain => {
                 let stall = if class.latency == LatencyClass::Exchange {
-                    self.state.pipe.exchange(cycle, u64::from(class.passes));
-                    let (_, _, readiness) = self.state.warps.context(warp).parts();
-                    issued.result = readiness.in_order(issued.result);
+                    let State { warps, pipe, front_end, .. } = &mut self.state;
+                    let from = front_end.addresses_from(warp, cycle);
+                    let taken = pipe.exchange(cycle, from, u64::from(class.passes));
+                    front_end.leaves(&self.specification.front_end, warp, from, taken.first);
+                    let (_, _, readiness) = warps.context(warp).parts();
+                    issued.result = readiness.in_order(issued.result + (taken.first - cycle));
                     Stall::ShortScoreboard
                 } else {
                     Stall::Wait
@@ -165,7 +166,7 @@ impl<P: Profile> Sm<P> {
         }
         let pipe = usize::from(slot.pipe);
         if let Some(free) = front_end.refused_next(&self.specification.front_end, sub_core, pipe, cycle) {
-            warps.park_next(warp, cycle, free, stall_of(pipe));
+            warps.park_next(warp, cycle, free, Stall::of_pipe(pipe));
         }
     }
 
@@ -296,7 +297,7 @@ impl<P: Profile> Sm<P> {
 
     /// Gives the last step's access to the memory pipe.
     fn enter_pipe(&mut self, warp: usize, purpose: Purpose, step: &mut Step) -> Answer {
-        let State { warps, pipe, .. } = &mut self.state;
+        let State { warps, pipe, front_end, .. } = &mut self.state;
         let (slot, _, cta, _, profile) = warps.parts_of(warp);
         let before = cta.counters;
         let Execution { access, further, .. } = &self.execution;
@@ -314,7 +315,11 @@ impl<P: Profile> Sm<P> {
             known,
             counters: &mut cta.counters,
         };
-        let answer = pipe.accept(&self.specification.pipe, access, step.now.cycle, &self.wiring.ports, step.out);
+        let cycle = step.now.cycle;
+        let from = front_end.addresses_from(warp, cycle);
+        let (answer, taken) =
+            pipe.accept(&self.specification.pipe, access, (cycle, from), &self.wiring.ports, step.out);
+        front_end.leaves(&self.specification.front_end, warp, from, taken.first);
         profile.accessed(warp, &before, &cta.counters);
         answer
     }
@@ -393,10 +398,4 @@ impl<P: Profile> Sm<P> {
             self.state.pipe.drain(cycle, &self.wiring.ports, out);
         }
     }
-}
-
-/// What a warp is charged to that waits for a pipe, by its place among [`Pipe::ALL`].
-#[inline]
-fn stall_of(pipe: usize) -> Stall {
-    if pipe == Pipe::Memory as usize { Stall::LgThrottle } else { Stall::MathPipeThrottle }
 }

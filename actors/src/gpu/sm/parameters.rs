@@ -124,6 +124,8 @@ impl InitiationIntervals {
             (Pipe::Sfu, self.sfu),
             (Pipe::Tensor, self.tensor),
             (Pipe::Memory, self.memory),
+            (Pipe::Load, self.memory),
+            (Pipe::Store, self.memory),
             (Pipe::Branch, self.branch),
         ] {
             table[pipe as usize] = cycles;
@@ -209,10 +211,12 @@ crate::parameters! {
         l1_tags_per_cycle: u32 = "4",
         /// sectors that the L1 delivers in a cycle
         l1_sectors_per_cycle: u32 = "4",
+        /// tenths of a cycle that a load, of a texture aside, takes the L1 at least
+        l1_load_tenths: u32 = "10",
         /// lines that can be outstanding below the L1
         l1_mshrs: u32,
-        /// cycles of work that the memory pipe takes in before its warps must wait
-        memory_queue_cycles: u32,
+        /// instructions of a sub-core that can wait for the load/store units
+        memory_queue: u32 = "5",
         /// stores and atomics that can be outstanding below the L1
         store_queue: u32,
         /// address translation
@@ -264,8 +268,9 @@ impl SmParameters {
         }
         check((1..=128).contains(&self.instruction_bytes), "instruction_bytes", "expected 1 to 128");
         check(self.l1_tags_per_cycle > 0, "l1_tags_per_cycle", "must not be zero");
+        check((10..=1000).contains(&self.l1_load_tenths), "l1_load_tenths", "expected 10 to 1000");
         check(self.l1_sectors_per_cycle > 0, "l1_sectors_per_cycle", "must not be zero");
-        check(self.memory_queue_cycles > 0, "memory_queue_cycles", "must not be zero");
+        check((1..=16).contains(&self.memory_queue), "memory_queue", "expected 1 to 16");
         check(!self.shared_carve_outs.is_empty(), "shared_carve_outs", "expected at least one size");
         let fits = self.shared_carve_outs.iter().all(|&size| size <= self.unified_memory);
         check(fits, "shared_carve_outs", "a size is larger than the unified memory");

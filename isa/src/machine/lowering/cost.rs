@@ -58,27 +58,13 @@ pub(super) fn of(instruction: &sass::Instruction) -> Cost {
         O::Shfl | O::Match | O::Movm => cost(Pipe::Memory, L::Exchange, C::Other),
         O::Voteu | O::R2ur => cost(Pipe::Int, L::UniformMove, C::Other),
         O::Vote => cost(Pipe::Int, L::Integer, C::Other),
-        O::Ldg
-        | O::Stg
-        | O::Ld
-        | O::St
-        | O::Lds
-        | O::Sts
-        | O::Ldl
-        | O::Stl
-        | O::Atomg
-        | O::Atom
-        | O::Red
-        | O::Atoms
-        | O::Ldsm
-        | O::Tex
-        | O::Tld
-        | O::Tld4
-        | O::Txd
-        | O::Txq
-        | O::Suld
-        | O::Sust
-        | O::Sured => cost(Pipe::Memory, L::Variable, C::Memory),
+        O::Lds | O::Sts | O::Atoms | O::Ldsm => cost(Pipe::Memory, L::Variable, C::Memory),
+        O::Ldg | O::Ld | O::Ldl | O::Tex | O::Tld | O::Tld4 | O::Txd | O::Txq | O::Suld => {
+            cost(Pipe::Load, L::Variable, C::Memory)
+        }
+        O::Stg | O::St | O::Stl | O::Atomg | O::Atom | O::Red | O::Sust | O::Sured => {
+            cost(Pipe::Store, L::Variable, C::Memory)
+        }
         O::Qspc => cost(Pipe::Memory, L::Exchange, C::Other),
         O::Membar | O::Errbar | O::Cctl => cost(Pipe::Memory, L::Variable, C::Other),
         O::Bar => cost(Pipe::Memory, L::Variable, C::Barrier),

@@ -31,6 +31,8 @@ pub struct FrontEndSpecification {
     members: Vec<WarpSet>,
     latencies: [u32; LatencyClass::COUNT],
     intervals: [u32; Pipe::ALL.len()],
+    /// Instructions that can wait for the load/store units.
+    memory_queue: u8,
 }
 
 /// What an instruction is to the front end: its [`Timing`] without what it depends on.
@@ -94,6 +96,7 @@ impl FrontEndSpecification {
             members: (0..sub_cores).map(of).collect(),
             latencies: parameters.latencies.table(),
             intervals: parameters.initiation_intervals.table(),
+            memory_queue: parameters.memory_queue as u8,
         }
     }
 
@@ -220,7 +223,11 @@ impl FrontEnd {
         let passes = u64::from(class.passes);
         let latency = u64::from(specification.latencies[class.latency as usize]);
         let interval = u64::from(specification.intervals[class.pipe as usize]);
-        self.sub_cores[sub_core].issue(warp, class.pipe, cycle + interval * passes);
+        if class.pipe.is_memory() {
+            self.sub_cores[sub_core].issue_memory(warp, cycle + 1);
+        } else {
+            self.sub_cores[sub_core].issue(warp, class.pipe, cycle + interval * passes);
+        }
         if class.bank_conflicts != 0 {
             self.sub_cores[sub_core].hold(cycle + 1 + u64::from(class.bank_conflicts));
         }
@@ -232,6 +239,20 @@ impl FrontEnd {
             ((passes - 1) * latency, passes * latency)
         };
         Issued { next: cycle + 1 + last_pass, result: cycle + result, latency }
+    }
+
+    /// First cycle, from `cycle` on, in which the addresses of an instruction for the load/store units can be made that a warp issues then.
+    #[inline]
+    pub fn addresses_from(&self, warp: usize, cycle: u64) -> u64 {
+        self.sub_cores[warp % self.sub_cores.len()].addresses_from(cycle)
+    }
+
+    /// A warp's instruction for the load/store units, whose addresses are made `from` a cycle on, is taken by them in another.
+    #[inline]
+    pub fn leaves(&mut self, specification: &FrontEndSpecification, warp: usize, from: u64, taken: u64) {
+        let interval = u64::from(specification.intervals[Pipe::Memory as usize]);
+        let sub_core = warp % self.sub_cores.len();
+        self.sub_cores[sub_core].leaves(taken, (from + interval).max(taken + 1), specification.memory_queue);
     }
 
     /// Instructions of a line of code.

@@ -6,6 +6,11 @@ use crate::gpu::sm::warps::wheel::only;
 use balar_isa::program::Pipe;
 use serde::{Deserialize, Serialize};
 
+/// Most instructions of a sub-core that can wait for the load/store units.
+const MOST_QUEUED: usize = 16;
+/// The ways into these units.
+const MEMORY_PIPES: [Pipe; 3] = [Pipe::Memory, Pipe::Load, Pipe::Store];
+
 /// How the sub-cores of an SM choose.
 #[derive(Clone, Copy, Debug)]
 pub struct Policy {
@@ -26,6 +31,12 @@ pub struct SubCore {
     last: u8,
     /// Pipes that may be taken in the current cycle, one bit each.
     taken: u16,
+    /// When the last instructions left for the load/store units, a ring.
+    leaves: [u64; MOST_QUEUED],
+    /// The oldest of them.
+    oldest: u8,
+    /// First cycle in which addresses of another instruction can be made.
+    addresses_from: u64,
 }
 
 /// What a sub-core does in a cycle.
@@ -78,6 +89,37 @@ impl SubCore {
         self.last = warp as u8;
         self.pipe_free[pipe as usize] = free;
         self.taken |= 1 << pipe as u16;
+    }
+
+    /// A warp issues an instruction for the load/store units: in the next cycle another can follow.
+    #[inline]
+    pub fn issue_memory(&mut self, warp: usize, next: u64) {
+        self.last = warp as u8;
+        self.hold_memory(next);
+    }
+
+    #[inline]
+    fn hold_memory(&mut self, free: u64) {
+        for pipe in MEMORY_PIPES {
+            self.pipe_free[pipe as usize] = free.max(self.pipe_free[pipe as usize]);
+            self.taken |= 1 << pipe as u16;
+        }
+    }
+
+    /// First cycle, from `cycle` on, in which the addresses of an instruction can be made that issues then.
+    #[inline]
+    pub fn addresses_from(&self, cycle: u64) -> u64 {
+        self.addresses_from.max(cycle)
+    }
+
+    /// The instruction that issued last leaves the queue of `entries` for the load/store units in a cycle; the addresses of the next can be
+    /// made `addresses_from` another.
+    #[inline]
+    pub fn leaves(&mut self, cycle: u64, addresses_from: u64, entries: u8) {
+        self.addresses_from = addresses_from;
+        self.leaves[usize::from(self.oldest) % MOST_QUEUED] = cycle;
+        self.oldest = (self.oldest + 1) % entries;
+        self.hold_memory(self.leaves[usize::from(self.oldest) % MOST_QUEUED]);
     }
 
     /// Takes no instruction at all before `free`.
@@ -232,5 +274,20 @@ mod tests {
         let policy = Policy { policy: SchedulerPolicy::TwoLevel, active_warps: 2, sub_cores: 4 };
         // Warps 8 and 12 are the third and the fourth of sub-core 0.
         assert_eq!(group(&policy, 12) & 0x1111_1111, only(8) | only(12));
+    }
+
+    #[test]
+    fn instructions_wait_for_the_load_store_units_in_a_queue() {
+        let mut sub_core = SubCore::new(0);
+        let memory = Pipe::Load as usize;
+        // Two entries; addresses take 4 cycles, and the units are busy until cycle 20.
+        for (cycle, addresses, taken, free) in [(10, 10, 20, 11), (11, 21, 21, 20), (20, 25, 25, 21)] {
+            assert!(sub_core.free_from(memory) <= cycle);
+            sub_core.issue_memory(1, cycle + 1);
+            assert_eq!(sub_core.addresses_from(cycle), addresses);
+            sub_core.leaves(taken, (addresses + 4).max(taken + 1), 2);
+            assert_eq!(sub_core.free_from(memory), free);
+        }
+        assert_eq!(sub_core.free_from(Pipe::Int as usize), 0);
     }
 }

@@ -6,6 +6,7 @@
 mod below;
 pub mod l1_cache;
 mod outstanding;
+mod slots;
 mod tlb;
 
 use super::coalescer::{LineAccess, Lines, shared_wavefronts};
@@ -24,6 +25,8 @@ use l1_cache::L1Cache;
 use outstanding::{Outstanding, Tracker};
 pub use outstanding::{Owner, Purpose};
 use serde::{Deserialize, Serialize};
+use slots::Slots;
+pub use slots::Taken;
 use std::collections::VecDeque;
 
 /// Most lines that one access of a warp touches, a texture's aside.
@@ -45,8 +48,8 @@ pub struct PipeSpecification {
     caches_global_loads: bool,
     tags_per_cycle: u64,
     sectors_per_cycle: u64,
+    load_tenths: u64,
     mshrs: u32,
-    queue_cycles: u64,
     store_queue: u32,
 }
 
@@ -61,8 +64,8 @@ impl PipeSpecification {
             caches_global_loads: parameters.l1_caches_global_loads,
             tags_per_cycle: u64::from(parameters.l1_tags_per_cycle),
             sectors_per_cycle: u64::from(parameters.l1_sectors_per_cycle),
+            load_tenths: u64::from(parameters.l1_load_tenths),
             mshrs: parameters.l1_mshrs,
-            queue_cycles: u64::from(parameters.memory_queue_cycles),
             store_queue: parameters.store_queue,
         }
     }
@@ -121,8 +124,10 @@ pub enum Event {
 /// The state of the memory pipe.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct MemoryPipe {
-    /// First cycle in which the pipe takes another access.
-    free: u64,
+    /// Wavefronts.
+    slots: Slots,
+    /// Tenths of a cycle that loads have taken and that are not among the wavefronts yet.
+    load_tenths: u64,
     l1: L1Cache,
     l1_size: u64,
     outstanding: Outstanding,
@@ -140,7 +145,8 @@ impl MemoryPipe {
     pub fn new(parameters: &SmParameters) -> MemoryPipe {
         let l1_size = parameters.unified_memory.0;
         MemoryPipe {
-            free: 0,
+            slots: Slots::default(),
+            load_tenths: 0,
             l1: L1Cache::new(l1_size, parameters.l1_sets),
             l1_size,
             outstanding: Outstanding::default(),
@@ -151,23 +157,22 @@ impl MemoryPipe {
         }
     }
 
-    /// Can an access, which touches at most 32 lines, be taken in?
+    /// Can a load, which touches at most 32 lines, be taken in?
     #[inline]
-    pub fn has_room(&self, specification: &PipeSpecification) -> bool {
+    pub fn has_room_for_loads(&self, specification: &PipeSpecification) -> bool {
         self.outstanding.lines() + MOST_LINES <= specification.mshrs
-            && self.outstanding.writes + MOST_LINES <= specification.store_queue
     }
 
-    /// The first cycle, from `cycle` on, in which the pipe's queue takes an access.
+    /// Can a store or an atomic be taken in?
     #[inline]
-    pub fn accepts_from(&self, specification: &PipeSpecification, cycle: u64) -> u64 {
-        cycle.max(self.free.saturating_sub(specification.queue_cycles))
+    pub fn has_room_for_stores(&self, specification: &PipeSpecification) -> bool {
+        self.outstanding.writes + MOST_LINES <= specification.store_queue
     }
 
-    /// An exchange between lanes goes through the pipe.
+    /// An exchange between lanes goes through the pipe, from `from` on. It is `now` the cycle in which it issues.
     #[inline]
-    pub fn exchange(&mut self, cycle: u64, passes: u64) {
-        self.free = self.free.max(cycle) + passes;
+    pub fn exchange(&mut self, now: u64, from: u64, passes: u64) -> Taken {
+        self.slots.take(now, from, passes)
     }
 
     /// The key that the next access will have, if its answer is pending.
@@ -191,18 +196,19 @@ impl MemoryPipe {
         }
     }
 
-    /// Takes in an access to global, local or shared memory of at least one lane.
+    /// Takes in an access to global, local or shared memory of at least one lane, which issues `now` and has its addresses `from` a cycle
+    /// on. Gives the wavefronts that it got, too.
     #[inline(always)]
     pub fn accept(
         &mut self,
         specification: &PipeSpecification,
         access: Access,
-        cycle: u64,
+        (now, from): (u64, u64),
         ports: &Ports,
         out: &mut Outbox,
-    ) -> Answer {
+    ) -> (Answer, Taken) {
         if access.access.space == Space::Shared {
-            return self.share(specification, access, cycle);
+            return self.share(specification, access, (now, from));
         }
         let mut lines = std::mem::take(&mut self.lines);
         lines.gather(access.access);
@@ -212,29 +218,39 @@ impl MemoryPipe {
         let sectors = u64::from(lines.sectors());
         let tags = (lines.as_slice().len() as u64).div_ceil(specification.tags_per_cycle);
         let data = sectors.div_ceil(specification.sectors_per_cycle);
-        let busy = tags.max(data);
-        let start = self.free.max(cycle);
-        self.free = start + busy;
+        let is_load = access.access.kind == AccessKind::Load && access.access.cache != CacheOperator::Texture;
+        let mut wavefronts = tags.max(data);
+        if is_load {
+            // Of lines that are not read whole the banks give what they give of shared memory.
+            if lines.as_slice().len() as u64 > data {
+                wavefronts = wavefronts.max(u64::from(shared_wavefronts(access.access).0));
+            }
+            self.load_tenths += specification.load_tenths.saturating_sub(10 * wavefronts);
+        }
+        let taken = self.slots.take(now, from, wavefronts);
+        if self.load_tenths >= 10 {
+            self.slots.take(now, taken.last + 1, self.load_tenths / 10);
+            self.load_tenths %= 10;
+        }
         match access.access.kind {
             AccessKind::Load => access.counters.l1_sectors_load += sectors,
             AccessKind::Store => access.counters.l1_sectors_store += sectors,
             AccessKind::Atomic | AccessKind::Reduction => {}
         }
         let answer = if access.access.kind == AccessKind::Load {
-            let missed = self.load(specification, access, lines.as_slice(), start, (ports, out));
-            missed.map_or(Answer::At(start + specification.hit_latency + busy - 1), Answer::Pending)
+            let missed = self.load(specification, access, lines.as_slice(), taken.first, (ports, out));
+            missed.map_or(Answer::At(taken.last + specification.hit_latency), Answer::Pending)
         } else {
-            self.write(specification, access, lines.as_slice(), start, (ports, out))
+            self.write(specification, access, lines.as_slice(), taken.first, (ports, out))
         };
         self.lines = lines;
-        answer
+        (answer, taken)
     }
 
     #[inline(always)]
-    fn share(&mut self, specification: &PipeSpecification, access: Access, cycle: u64) -> Answer {
+    fn share(&mut self, specification: &PipeSpecification, access: Access, (now, from): (u64, u64)) -> (Answer, Taken) {
         let (wavefronts, least) = shared_wavefronts(access.access);
-        let start = self.free.max(cycle);
-        self.free = start + u64::from(wavefronts);
+        let taken = self.slots.take(now, from, u64::from(wavefronts));
         let counters = access.counters;
         counters.shared_memory_bank_conflicts += u64::from(wavefronts - least);
         if access.access.kind == AccessKind::Load {
@@ -242,7 +258,7 @@ impl MemoryPipe {
         } else {
             counters.shared_wavefronts_store += u64::from(wavefronts);
         }
-        Answer::At(start + specification.shared_latency + u64::from(wavefronts) - 1)
+        (Answer::At(taken.last + specification.shared_latency), taken)
     }
 
     /// Gives the key of what is missing, if anything is.
@@ -421,7 +437,7 @@ impl MemoryPipe {
                 events.push(Event::Acknowledged(owner.warp, owner.generation));
             }
         }
-        if self.has_room(specification) {
+        if self.has_room_for_loads(specification) || self.has_room_for_stores(specification) {
             events.push(Event::Room);
         }
     }

@@ -30,7 +30,7 @@ impl Fixture {
     fn accept(&mut self, access: &MemoryAccess, purpose: Purpose, known: u64, cycle: u64) -> Answer {
         let owner = Owner { warp: 5, generation: 9, purpose };
         let access = Access { access, further: &[], owner, launch: 1, known, counters: &mut self.counters };
-        self.pipe.accept(&self.specification, access, cycle, &self.ports, &mut self.bench.out)
+        self.pipe.accept(&self.specification, access, (cycle, cycle), &self.ports, &mut self.bench.out).0
     }
 
     /// The requests since the last call.
@@ -85,15 +85,37 @@ fn accesses_go_through_the_pipe_one_after_the_other() {
     // 32 lines take 8 cycles of tags, 4 a cycle.
     let scattered = access(AccessKind::Store, Space::Global, |lane| GLOBAL + 128 * lane as u64);
     assert_eq!(fixture.accept(&scattered, Purpose::Nothing, 0, 100), Answer::Written(32));
-    // Shared memory without conflicts: one wavefront, 27 cycles, from when the pipe is free.
+    // Shared memory without conflicts: one wavefront, 19 cycles, from when the pipe is free.
     let shared = access(AccessKind::Load, Space::Shared, |lane| 4 * lane as u64);
-    assert_eq!(fixture.accept(&shared, REGISTERS, 0, 100), Answer::At(108 + 27));
+    assert_eq!(fixture.accept(&shared, REGISTERS, 0, 100), Answer::At(108 + 19));
     // All lanes in one bank: 32 wavefronts.
     let conflicts = access(AccessKind::Load, Space::Shared, |lane| 128 * lane as u64);
-    assert_eq!(fixture.accept(&conflicts, REGISTERS, 0, 100), Answer::At(109 + 27 + 31));
+    assert_eq!(fixture.accept(&conflicts, REGISTERS, 0, 100), Answer::At(109 + 19 + 31));
     assert_eq!(fixture.counters.shared_memory_bank_conflicts, 31);
-    // The queue holds 32 cycles of work: the pipe is free at 141.
-    assert_eq!([100, 109, 120].map(|cycle| fixture.pipe.accepts_from(&fixture.specification, cycle)), [109, 109, 120]);
+    // The pipe is free at 141.
+    assert_eq!(fixture.pipe.exchange(100, 104, 2), Taken { first: 141, last: 142 });
+}
+
+#[test]
+fn loads_take_the_l1_for_a_part_of_a_cycle_more() {
+    let mut fixture = Fixture::new();
+    let load = access(AccessKind::Load, Space::Global, |lane| GLOBAL + 4 * lane as u64);
+    // Five loads of 1.6 cycles each.
+    for _ in 0..5 {
+        fixture.accept(&load, REGISTERS, 0, 100);
+    }
+    assert_eq!(fixture.pipe.exchange(100, 100, 1), Taken { first: 108, last: 108 });
+}
+
+#[test]
+fn loads_of_many_lines_have_the_conflicts_of_their_banks() {
+    // A column takes one word of each line, all in one bank; a diagonal takes one of each bank, and 8 cycles of tags.
+    for (stride, cycles) in [(128, 32), (132, 8)] {
+        let mut fixture = Fixture::new();
+        let load = access(AccessKind::Load, Space::Global, |lane| GLOBAL + stride * lane as u64);
+        fixture.accept(&load, REGISTERS, 0, 100);
+        assert_eq!(fixture.pipe.exchange(100, 100, 1).first, 100 + cycles, "{stride}");
+    }
 }
 
 #[test]
@@ -159,15 +181,15 @@ fn a_full_pipe_has_room_when_lines_come() {
     // 256 lines can be outstanding, and an access touches up to 32.
     let mut requests = Vec::new();
     for group in 0..8 {
-        assert!(fixture.pipe.has_room(&fixture.specification), "{group}");
+        assert!(fixture.pipe.has_room_for_loads(&fixture.specification), "{group}");
         let load = access(AccessKind::Load, Space::Global, |lane| GLOBAL + 4096 * group + 128 * lane as u64);
         fixture.accept(&load, REGISTERS, 0, 0);
         requests.append(&mut fixture.requests());
     }
-    assert!(!fixture.pipe.has_room(&fixture.specification));
+    assert!(!fixture.pipe.has_room_for_loads(&fixture.specification));
     for (count, request) in requests.iter().enumerate() {
         let mut events = Vec::new();
         fixture.pipe.receive(&fixture.specification, request.response(0, ServedBy::L2), 500, &mut events);
-        assert_eq!(events.contains(&Event::Room), count >= 31, "{count}");
+        assert_eq!(fixture.pipe.has_room_for_loads(&fixture.specification), count >= 31, "{count}");
     }
 }

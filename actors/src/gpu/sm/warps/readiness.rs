@@ -4,7 +4,7 @@
 //! warp: an instruction takes one until its result is written or its operands are read, and others wait until it is free.
 
 use crate::gpu::sm::counters::Stall;
-use balar_isa::program::{Pipe, Program, SCOREBOARDS, Timing};
+use balar_isa::program::{Program, SCOREBOARDS, Timing};
 use serde::{Deserialize, Serialize};
 
 /// From when on, with why not before in the low bits, so that the later of two is the larger number.
@@ -128,7 +128,7 @@ impl Readiness {
     #[inline]
     pub fn plain_issued(&mut self, program: &Program, timing: &Timing, results: u64, operands: u64) {
         self.issued(program, timing, Ready::at(results, Stall::Wait));
-        if timing.control.read_barrier != 0 && timing.pipe == Pipe::Memory {
+        if timing.control.read_barrier != 0 && timing.pipe.is_memory() {
             self.operands_read(timing, Ready::at(operands, Stall::ShortScoreboard));
         }
     }

@@ -9,7 +9,7 @@ use crate::gpu::sm::lane_memory;
 use crate::gpu::sm::profile::Profile;
 use balar_isa::execution::BarrierArrival;
 use balar_isa::machine::LaunchConstants;
-use balar_isa::program::{Pipe, Program};
+use balar_isa::program::Program;
 use balar_isa::warp::{WarpShape, WarpState};
 use balar_protocol::cuda::{KernelLaunch, LaunchId};
 use balar_protocol::statistics::KernelCounters;
@@ -187,7 +187,7 @@ impl<P: Profile> Warps<P> {
                 slot.charged_until = from;
             }
             Some(due) => {
-                let parked = if slot.pipe == Pipe::Memory as u8 { Stall::LgThrottle } else { Stall::MathPipeThrottle };
+                let parked = Stall::of_pipe(usize::from(slot.pipe));
                 parked.refund(&mut self.counters, due - now);
                 self.profile.refunded(warp, parked, due - now);
             }
