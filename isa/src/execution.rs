@@ -210,6 +210,17 @@ pub enum SystemCall {
 }
 
 impl SystemCall {
+    /// The one that code gives this name.
+    pub fn named(name: &str) -> Option<SystemCall> {
+        Some(match name {
+            "vprintf" => SystemCall::Print,
+            "malloc" => SystemCall::Allocate,
+            "free" => SystemCall::Free,
+            "__assertfail" => SystemCall::Assert,
+            _ => return None,
+        })
+    }
+
     /// Arguments that it takes.
     pub const fn arguments(self) -> usize {
         match self {

@@ -85,17 +85,6 @@ fn shape_of(returns: &[Parameter], parameters: &[Parameter]) -> Shape {
     (returns.iter().map(Parameter::bytes).collect(), parameters.iter().map(Parameter::bytes).collect())
 }
 
-/// The functions of the device runtime that compiled code declares and nobody defines.
-fn system_call(name: &str) -> Option<SystemCall> {
-    Some(match name {
-        "vprintf" => SystemCall::Print,
-        "malloc" => SystemCall::Allocate,
-        "free" => SystemCall::Free,
-        "__assertfail" => SystemCall::Assert,
-        _ => return None,
-    })
-}
-
 /// So begin the functions of the device runtime that kernels launch kernels with: those of programs, and those below them.
 const LAUNCHING: [&str; 3] = ["__cuda_syscall_cnp", "cudaLaunchDevice", "cudaGetParameterBuffer"];
 const LAUNCHES: &str = "it launches kernels from the device (dynamic parallelism), which is not simulated";
@@ -200,7 +189,7 @@ impl Linkage {
                     _ => break,
                 }
             }
-            targets.push(match system_call(&function.name) {
+            targets.push(match SystemCall::named(&function.name) {
                 _ if has_body => Target::Function(number),
                 Some(call) => Target::System(call),
                 None => Target::Undefined,

@@ -6,9 +6,10 @@
 
 use super::memory::KernelMemory;
 use super::places::{Places, VARIABLE_BANK, data_bytes, refused};
-use super::reach::{is_missing, system_call};
+use super::reach::is_missing;
 use super::{CODE_WINDOW, CodeSection, MachineError, system_call_address};
 use crate::cubin::{Cubin, Function, Relocation, RelocationKind, SymbolKind};
+use crate::execution::SystemCall;
 use crate::sass::Field;
 use std::collections::BTreeMap;
 
@@ -100,7 +101,7 @@ impl<'a> Linker<'a> {
             return from(own, 0);
         }
         let Some(section) = symbol.section else {
-            return match system_call(symbol.name) {
+            return match SystemCall::named(symbol.name) {
                 Some(call) => from(system_call_address(call), 0),
                 None if is_missing(symbol) => Err(Unresolved::Undefined),
                 None => from(0, 0),

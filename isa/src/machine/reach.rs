@@ -6,17 +6,6 @@ use crate::cubin::{Binding, Cubin, Function, RelocationKind, Symbol, SymbolKind}
 use crate::execution::SystemCall;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The functions of the device runtime, by the names that code gives them.
-pub(super) fn system_call(name: &str) -> Option<SystemCall> {
-    Some(match name {
-        "vprintf" => SystemCall::Print,
-        "malloc" => SystemCall::Allocate,
-        "free" => SystemCall::Free,
-        "__assertfail" => SystemCall::Assert,
-        _ => return None,
-    })
-}
-
 /// Whether a program that refers to a symbol cannot run: nobody defines it.
 pub(super) fn is_missing(symbol: &Symbol<'_>) -> bool {
     let is_reference = matches!(symbol.kind, SymbolKind::Texture | SymbolKind::Sampler | SymbolKind::Surface);
@@ -24,7 +13,7 @@ pub(super) fn is_missing(symbol: &Symbol<'_>) -> bool {
         && !is_reference
         && !is_dynamic(symbol)
         && symbol.binding != Binding::Weak
-        && system_call(symbol.name).is_none()
+        && SystemCall::named(symbol.name).is_none()
 }
 
 /// The functions beside a kernel that its program must have, in the order of their sections: those that it calls by name, directly or
