@@ -120,8 +120,7 @@ impl<P: Profile> Sm<P> {
             return None;
         }
         if control.read_barrier != 0 {
-            let from = self.state.front_end.addresses_from(warp, cycle);
-            let read = Ready::at(from + self.specification.operand_read_latency, Stall::ShortScoreboard);
+            let read = Ready::at(cycle + self.specification.operand_read_latency, Stall::ShortScoreboard);
             let (program, _, readiness) = self.state.warps.context(warp).parts();
             readiness.operands_read(program.timing(pc), read);
         }

@@ -255,12 +255,11 @@ impl<P: Profile> Sm<P> {
             return true;
         };
         let timing = program.timing(pc);
-        let addresses_from = self.state.front_end.addresses_from(warp, cycle);
         let times = Times {
             issue: cycle,
             result: timing.is_plain.then(|| cycle + front_end.latency(operand_class(timing.latency))),
             guard: cycle + front_end.latency(LatencyClass::Predicate),
-            operands: timing.pipe.is_memory().then(|| addresses_from + self.specification.operand_read_latency),
+            operands: timing.pipe.is_memory().then(|| cycle + self.specification.operand_read_latency),
         };
         let Err(hazard) = context.hazards.issue(instruction, pc, lanes, &times) else { return true };
         let cause = FaultCause::Hazard(format!("{} {}", hazard.what, program.describe(hazard.pc)));
