@@ -5,6 +5,7 @@
 //! it runs earlier, and the name of the file holds a hash where the sources come from git. A macro is expanded by that very compiler.
 
 use proc_macro::{Literal, TokenStream, TokenTree};
+use std::hash::{DefaultHasher, Hasher};
 use std::path::{Path, PathBuf};
 
 /// How the compiler is told of the Rust library.
@@ -17,8 +18,10 @@ const NOTHING: &str = "/dev/null";
 #[proc_macro]
 pub fn include_shared_library(_: TokenStream) -> TokenStream {
     let path = shared_library(std::env::args()).filter(|path| path.is_file());
+    // The compiler does not know that it depends on the file: where only that has changed, the digest makes this a change of the text.
+    let content = path.as_deref().and_then(|path| std::fs::read(path).ok()).unwrap_or_default();
     let path = path.as_deref().and_then(Path::to_str).unwrap_or(NOTHING);
-    TokenTree::from(Literal::string(&directive(path))).into()
+    TokenTree::from(Literal::string(&directive(path, digest(&content)))).into()
 }
 
 /// The shared library beside the Rust library that the arguments of a compiler name.
@@ -32,8 +35,14 @@ fn shared_library(arguments: impl Iterator<Item = String>) -> Option<PathBuf> {
     library.last()
 }
 
-fn directive(path: &str) -> String {
-    format!(".incbin \"{}\"", path.replace('\\', "\\\\").replace('"', "\\\""))
+fn digest(content: &[u8]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    hasher.write(content);
+    hasher.finish()
+}
+
+fn directive(path: &str, digest: u64) -> String {
+    format!(".incbin \"{}\" /* {digest:016x} */", path.replace('\\', "\\\\").replace('"', "\\\""))
 }
 
 #[cfg(test)]
@@ -52,6 +61,11 @@ mod tests {
 
     #[test]
     fn quotes_do_not_end_the_path() {
-        assert_eq!(directive(r#"/a "b"\c"#), r#".incbin "/a \"b\"\\c""#);
+        assert_eq!(directive(r#"/a "b"\c"#, 0x1f), r#".incbin "/a \"b\"\\c" /* 000000000000001f */"#);
+    }
+
+    #[test]
+    fn another_library_is_another_text() {
+        assert_ne!(directive("/a", digest(b"one")), directive("/a", digest(b"two")));
     }
 }
