@@ -346,6 +346,12 @@ impl MemoryPipe {
         self.outstanding.writes += count;
         self.counters.l1_requests_store += u64::from(count);
         let is_store = kind == MemoryKind::Store;
+        if is_store && access.space == Space::Local {
+            // What threads store in their own memory stays in the L1 for them (CUDA C++ Programming Guide, local memory).
+            for line in lines.iter().filter(|line| line.full_sectors != 0) {
+                self.counters.l1_evictions += u64::from(self.l1.fill(line.line, line.full_sectors));
+            }
+        }
         let scope = scope_of(access);
         for (at, line) in lines.iter().enumerate() {
             let request = MemoryRequest {

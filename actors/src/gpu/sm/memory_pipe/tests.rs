@@ -97,6 +97,17 @@ fn accesses_go_through_the_pipe_one_after_the_other() {
 }
 
 #[test]
+fn local_stores_stay_in_the_l1() {
+    for (space, hits) in [(Space::Local, true), (Space::Global, false)] {
+        let mut fixture = Fixture::new();
+        let lanes = |lane: usize| GLOBAL + 4 * lane as u64;
+        fixture.accept(&access(AccessKind::Store, space, lanes), Purpose::Nothing, 0, 100);
+        let answer = fixture.accept(&access(AccessKind::Load, space, lanes), REGISTERS, 0, 200);
+        assert_eq!(answer == Answer::At(228), hits, "{space:?}");
+    }
+}
+
+#[test]
 fn loads_take_the_l1_for_a_part_of_a_cycle_more() {
     let mut fixture = Fixture::new();
     let load = access(AccessKind::Load, Space::Global, |lane| GLOBAL + 4 * lane as u64);
