@@ -59,10 +59,13 @@ impl Pipe {
         Pipe::Free,
     ];
 
-    /// Whether it is one of the ways into the load/store units.
+    /// The ways into the load/store units.
+    pub const MEMORY: [Pipe; 3] = [Pipe::Memory, Pipe::Load, Pipe::Store];
+
+    /// Whether it is one of [`Self::MEMORY`].
     #[inline]
-    pub const fn is_memory(self) -> bool {
-        matches!(self, Pipe::Memory | Pipe::Load | Pipe::Store)
+    pub fn is_memory(self) -> bool {
+        Self::MEMORY.contains(&self)
     }
 }
 

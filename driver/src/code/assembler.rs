@@ -1,7 +1,8 @@
 //! Machine code that an assembler outside the simulator makes of PTX.
 
+use super::images::{ModulePart, NamedText};
 use super::loader::LoadError;
-use super::module::{IsaChoice, ModuleSource, NamedCubin, NamedText, PtxOrigin};
+use super::module::{IsaChoice, ModuleSource, PtxOrigin};
 use balar_isa::sass;
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -26,15 +27,6 @@ pub enum CubinForm {
     Linked,
     /// It is to be linked with others.
     Relocatable,
-}
-
-/// A part of a module, as a program has brought it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum ModulePart {
-    /// PTX.
-    Text(NamedText),
-    /// Machine code that is to be linked.
-    Cubin(NamedCubin),
 }
 
 /// What an assembler has made.

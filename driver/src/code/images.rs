@@ -1,9 +1,21 @@
 //! What images (fatbin containers, PTX, cubins) have for a GPU.
 
-use super::assembler::ModulePart;
-use super::loader::LoadError;
-use super::module::{NamedCubin, NamedText};
-use balar_isa::fatbin::{self, CubinImage, ImageError};
+use balar_isa::fatbin::{self, CubinImage, ImageError, PtxText};
+use std::sync::Arc;
+
+/// A PTX text and the name that messages give it.
+pub type NamedText = (String, Arc<str>);
+/// A cubin and the name that messages give it.
+pub type NamedCubin = (String, Arc<[u8]>);
+
+/// A part of a module, as a program has brought it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum ModulePart {
+    /// PTX.
+    Text(NamedText),
+    /// Machine code that is to be linked.
+    Cubin(NamedCubin),
+}
 
 /// Whether a cubin needs no linking.
 fn is_linked((_, bytes): &NamedCubin) -> bool {
@@ -18,16 +30,23 @@ fn part_name(name: &str, number: usize, extension: &str) -> String {
     }
 }
 
+/// The PTX texts of an image: none, where it is what the linker made of the pieces before it, and has nothing for this GPU.
+fn texts_of(image: &[u8], compute_capability: (u32, u32), is_behind_pieces: bool) -> Result<Vec<PtxText>, ImageError> {
+    match fatbin::texts(image, compute_capability) {
+        Err(ImageError::NoCode { .. }) if is_behind_pieces && fatbin::is_linked(image) => Ok(Vec::new()),
+        found => found,
+    }
+}
+
 /// The PTX texts of images.
-pub(super) fn texts(images: &[&[u8]], name: &str, compute_capability: (u32, u32)) -> Result<Vec<NamedText>, LoadError> {
+pub(super) fn texts(
+    images: &[&[u8]],
+    name: &str,
+    compute_capability: (u32, u32),
+) -> Result<Vec<NamedText>, ImageError> {
     let mut texts: Vec<NamedText> = Vec::new();
     for image in images {
-        let found = fatbin::texts(image, compute_capability);
-        if matches!(found, Err(ImageError::NoCode { .. })) && !texts.is_empty() && fatbin::is_linked(image) {
-            // What the linker made of the pieces before it.
-            continue;
-        }
-        for text in found.map_err(|error| LoadError::Image { name: name.to_owned(), error })? {
+        for text in texts_of(image, compute_capability, !texts.is_empty())? {
             let own = text.name.unwrap_or_else(|| part_name(name, texts.len(), "ptx"));
             texts.push((own, text.text.into()));
         }
@@ -40,13 +59,10 @@ pub(super) fn cubins(
     images: &[&[u8]],
     name: &str,
     compute_capability: (u32, u32),
-) -> Result<Vec<NamedCubin>, LoadError> {
+) -> Result<Vec<NamedCubin>, ImageError> {
     let mut cubins: Vec<NamedCubin> = Vec::new();
     for image in images {
-        let found = fatbin::cubins(image, compute_capability);
-        for CubinImage { name: own, bytes } in
-            found.map_err(|error| LoadError::Image { name: name.to_owned(), error })?
-        {
+        for CubinImage { name: own, bytes } in fatbin::cubins(image, compute_capability)? {
             let own = own.unwrap_or_else(|| part_name(name, cubins.len(), "cubin"));
             cubins.push((own, bytes.into()));
         }
@@ -63,12 +79,7 @@ pub(super) fn parts(images: &[&[u8]], name: &str, compute_capability: (u32, u32)
     let mut parts: Vec<ModulePart> = Vec::new();
     for image in images {
         let Ok(found) = fatbin::cubins(image, compute_capability) else {
-            let found = fatbin::texts(image, compute_capability);
-            if matches!(found, Err(ImageError::NoCode { .. })) && !parts.is_empty() && fatbin::is_linked(image) {
-                // What the linker made of the pieces before it, and nothing for this GPU.
-                continue;
-            }
-            for text in found.ok()? {
+            for text in texts_of(image, compute_capability, !parts.is_empty()).ok()? {
                 let own = text.name.unwrap_or_else(|| part_name(name, parts.len(), "ptx"));
                 parts.push(ModulePart::Text((own, text.text.into())));
             }

@@ -9,4 +9,5 @@ pub mod tables;
 
 pub use assembler::{Assembled, Assembler, AssemblyError, CodeChoice, CubinForm};
 pub use cache::CodeCache;
-pub use module::{IsaChoice, ModuleSource, NamedCubin, NamedText, PtxOrigin, is_cubin, runs_on};
+pub use images::{NamedCubin, NamedText};
+pub use module::{IsaChoice, ModuleSource, PtxOrigin, is_cubin, runs_on};

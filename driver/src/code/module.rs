@@ -1,7 +1,7 @@
 //! Code as programs bring it, and as modules: PTX or machine code.
 
 use super::assembler::CodeChoice;
-use super::images::{cubins, parts, texts};
+use super::images::{NamedCubin, NamedText, cubins, parts, texts};
 use super::loader::LoadError;
 use balar_isa::fatbin::{self, ImageError};
 use balar_isa::machine::{MachineError, MachineModule, PlacedVariable, Placement};
@@ -10,11 +10,6 @@ use balar_isa::program::{ParameterSlot, Program};
 use balar_isa::ptx::{self, PtxErrors};
 use std::path::Path;
 use std::sync::Arc;
-
-/// A PTX text and the name that messages give it.
-pub type NamedText = (String, Arc<str>);
-/// A cubin and the name that messages give it.
-pub type NamedCubin = (String, Arc<[u8]>);
 
 /// Which code of a module is loaded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -63,13 +58,17 @@ impl ModuleSource {
         compute_capability: (u32, u32),
         choice: &CodeChoice,
     ) -> Result<ModuleSource, LoadError> {
+        let without_code = |error| LoadError::Image { name: name.to_owned(), error };
+        let texts = || texts(images, name, compute_capability).map_err(without_code);
         if choice.isa == IsaChoice::Ptx {
-            return texts(images, name, compute_capability).map(ModuleSource::Ptx);
+            return texts().map(ModuleSource::Ptx);
         }
-        let found = cubins(images, name, compute_capability);
-        let Err(missing) = found else { return found.map(ModuleSource::machine) };
+        let missing = match cubins(images, name, compute_capability) {
+            Ok(cubins) => return Ok(ModuleSource::machine(cubins)),
+            Err(error) => without_code(error),
+        };
         let has_assembler = choice.assembler_for(compute_capability).is_some();
-        let texts = texts(images, name, compute_capability);
+        let texts = texts();
         match (texts, parts(images, name, compute_capability)) {
             (texts, Some(parts)) if has_assembler => choice.of_parts(parts, texts.ok(), compute_capability),
             (Ok(_), _) if choice.isa == IsaChoice::Sass && !has_assembler => Err(no_assembler(missing)),

@@ -10,7 +10,7 @@ use super::{Binding, ConstantBank, Cubin, Symbol, SymbolKind};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Constant banks have no more bytes, and none of their variables a larger alignment.
-const CONSTANT_BANK_BYTES: u64 = 1 << 16;
+pub const CONSTANT_BANK_BYTES: u64 = 1 << 16;
 
 /// Why cubins cannot be linked.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

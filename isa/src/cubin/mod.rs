@@ -30,7 +30,7 @@ pub use function::{
 };
 pub use header::CubinHeader;
 pub use info::{Attribute, AttributeValue};
-pub use linked::LinkError;
+pub use linked::{CONSTANT_BANK_BYTES, LinkError};
 pub use memory::{ConstantBank, GlobalSection, Variable, VariableMemory};
 pub use relocation::{Relocation, RelocationKind};
 pub use symbol::{Binding, Symbol, SymbolKind};

@@ -8,7 +8,7 @@ use super::memory::KernelMemory;
 use super::places::{Places, VARIABLE_BANK, data_bytes, refused};
 use super::reach::is_missing;
 use super::{CODE_WINDOW, CodeSection, MachineError, system_call_address};
-use crate::cubin::{Cubin, Function, Relocation, RelocationKind, SymbolKind};
+use crate::cubin::{CONSTANT_BANK_BYTES, Cubin, Function, Relocation, RelocationKind, SymbolKind};
 use crate::execution::SystemCall;
 use crate::sass::Field;
 use std::collections::BTreeMap;
@@ -18,8 +18,6 @@ pub(super) type FunctionStarts = Vec<(u32, Box<str>)>;
 
 /// Bytes of an instruction.
 const WORD_BYTES: usize = 16;
-/// What follows in a constant bank cannot be reached.
-const MAXIMUM_BANK_BYTES: usize = 1 << 16;
 /// An instruction that does nothing, for places that no function of the program has.
 pub(super) const NOP: u128 = 0x000f_c000_0000_0000_0000_0000_0000_7918;
 
@@ -76,9 +74,9 @@ impl<'a> Linker<'a> {
         let images: BTreeMap<usize, &[u8]> = functions.map(|bank| (bank.section, &*bank.image)).collect();
         let mut all = Vec::new();
         for (section, first) in self.memory.bank_2() {
-            let first = usize::try_from(*first).ok().filter(|first| *first <= MAXIMUM_BANK_BYTES);
-            let Some((first, image)) = first.zip(images.get(section)) else { continue };
-            all.resize(first, 0);
+            // What follows cannot be reached.
+            let Some(image) = images.get(section).filter(|_| *first <= CONSTANT_BANK_BYTES) else { continue };
+            all.resize(*first as usize, 0);
             all.extend(self.data(*section, image));
         }
         all

@@ -199,8 +199,8 @@ impl LinePlaces {
 /// Wavefronts of a shared-memory access: (needed, least possible for its width and lanes).
 ///
 /// 32 banks of 4 bytes. A wavefront serves each bank with one word, which any number of lanes may read. Accesses of 8 and 16 bytes
-/// are done by half and quarter warps, so that a wavefront moves at most 128 bytes, or by twice as many lanes that load in pairs. Accesses are aligned to their size: one of 16
-/// bytes takes four neighbouring banks, of which there are eight such groups.
+/// are done by half and quarter warps, so that a wavefront moves at most 128 bytes, or by twice as many lanes that load in pairs. Accesses
+/// are aligned to their size: one of 16 bytes takes four neighbouring banks, of which there are eight such groups.
 pub fn shared_wavefronts(access: &MemoryAccess) -> (u32, u32) {
     let shift = access.bytes.max(4).trailing_zeros();
     let banks = 128 >> shift;

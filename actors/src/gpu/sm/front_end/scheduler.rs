@@ -8,8 +8,6 @@ use serde::{Deserialize, Serialize};
 
 /// Most instructions of a sub-core that can wait for the load/store units.
 const MOST_QUEUED: usize = 16;
-/// The ways into these units.
-const MEMORY_PIPES: [Pipe; 3] = [Pipe::Memory, Pipe::Load, Pipe::Store];
 
 /// How the sub-cores of an SM choose.
 #[derive(Clone, Copy, Debug)]
@@ -100,7 +98,7 @@ impl SubCore {
 
     #[inline]
     fn hold_memory(&mut self, free: u64) {
-        for pipe in MEMORY_PIPES {
+        for pipe in Pipe::MEMORY {
             self.pipe_free[pipe as usize] = free.max(self.pipe_free[pipe as usize]);
             self.taken |= 1 << pipe as u16;
         }
