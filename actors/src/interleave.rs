@@ -1,33 +1,100 @@
 //! How addresses spread over slices, sets and banks: which L2 slice holds a line, and the folding that keeps power-of-two strides apart.
 
+use crate::gpu::CODE_WINDOW;
 use balar_protocol::memory::LINE_BYTES;
 
 /// How lines spread over the slices.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Deserialize)]
 pub enum AddressHash {
     /// Line number modulo slices.
     Modulo,
     /// Line number with its higher bits folded in, so that power-of-two strides use every slice.
     Xor,
+    /// As was measured of a device: what each bit of the slice number, the lowest first, is made of. Lines of code are spread as by
+    /// `Xor`: caches that several SMs share, which are not simulated, keep them from asking one slice for the same code together.
+    Bits(AddressBits),
+}
+
+/// Bits of a number, the lowest first: each is the exclusive or of some bits of the address, given by their positions.
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Deserialize)]
+#[serde(transparent)]
+pub struct AddressBits(Vec<Vec<u32>>);
+
+/// The lowest bit of a line's address that is not always 0, and the bits that take part.
+const LOWEST_BIT: u32 = LINE_BYTES.trailing_zeros();
+const ADDRESS_BITS: u32 = 32;
+
+impl AddressBits {
+    /// Bits of the number.
+    pub fn count(&self) -> u32 {
+        self.0.len() as u32
+    }
+
+    /// The function they describe, of a number below `count`; says what contradicts itself.
+    pub fn function(&self, count: u32) -> Result<BitFunction, String> {
+        if count != 1u32.checked_shl(self.count()).unwrap_or(0) || count > 256 {
+            return Err(format!("expected {count} = 2^bits of at most 256, found {} bits", self.count()));
+        }
+        let mut function = BitFunction([[0; 16]; 8]);
+        for (i, positions) in self.0.iter().enumerate() {
+            let last = LOWEST_BIT + ADDRESS_BITS - 1;
+            if let Some(bit) = positions.iter().find(|bit| !(LOWEST_BIT..=last).contains(bit)) {
+                return Err(format!("expected bits {LOWEST_BIT} to {last} of the address, found {bit}"));
+            }
+            for bit in positions {
+                let (digit, bit) = ((bit - LOWEST_BIT) / 4, (bit - LOWEST_BIT) % 4);
+                for (value, result) in function.0[digit as usize].iter_mut().enumerate() {
+                    *result ^= u8::from(value >> bit & 1 == 1) << i;
+                }
+            }
+        }
+        Ok(function)
+    }
+}
+
+/// What `AddressBits` describe, by what each four bits of the address contribute.
+#[derive(Clone, Debug)]
+pub struct BitFunction([[u8; 16]; 8]);
+
+impl BitFunction {
+    /// The number of the line at address `line`.
+    #[inline]
+    pub fn of(&self, line: u64) -> u32 {
+        let number = (line >> LOWEST_BIT) as usize;
+        let table = |digit: usize| self.0[digit][number >> (4 * digit) & 15];
+        u32::from((table(0) ^ table(1)) ^ (table(2) ^ table(3)) ^ (table(4) ^ table(5)) ^ (table(6) ^ table(7)))
+    }
 }
 
 /// The map from lines to slices.
 ///
-/// Each aligned run of as many lines as there are slices is a permutation of the slices, whatever their number: so lines are spread
-/// evenly, and `line number / slices` numbers the lines within a slice.
-#[derive(Clone, Copy, Debug)]
+/// By `Modulo` and `Xor` each aligned run of as many lines as there are slices is a permutation of the slices, whatever their number: so
+/// lines are spread evenly, and `line number / slices` numbers the lines within a slice.
+#[derive(Clone, Debug)]
 pub struct SliceMap {
-    hash: AddressHash,
+    kind: MapKind,
     slices: u32,
     /// Bits of a slice number, rounded up.
     bits: u32,
 }
 
+#[derive(Clone, Debug)]
+enum MapKind {
+    Modulo,
+    Xor,
+    Bits(BitFunction),
+}
+
 impl SliceMap {
-    /// A map over `slices` slices, at least 1.
-    pub fn new(hash: AddressHash, slices: u32) -> SliceMap {
+    /// A map over `slices` slices, at least 1; says why there is none.
+    pub fn new(hash: &AddressHash, slices: u32) -> Result<SliceMap, String> {
         let slices = slices.max(1);
-        SliceMap { hash, slices, bits: slices.next_power_of_two().trailing_zeros().max(1) }
+        let kind = match hash {
+            AddressHash::Modulo => MapKind::Modulo,
+            AddressHash::Xor => MapKind::Xor,
+            AddressHash::Bits(bits) => MapKind::Bits(bits.function(slices)?),
+        };
+        Ok(SliceMap { kind, slices, bits: slices.next_power_of_two().trailing_zeros().max(1) })
     }
 
     /// The slice of the line at address `line`.
@@ -35,20 +102,16 @@ impl SliceMap {
     pub fn slice_of(&self, line: u64) -> u32 {
         let number = line / LINE_BYTES;
         let count = u64::from(self.slices);
-        if self.slices.is_power_of_two() {
-            let low = number & (count - 1);
-            match self.hash {
-                AddressHash::Modulo => low as u32,
-                AddressHash::Xor => (low ^ (fold(number >> count.trailing_zeros(), self.bits) & (count - 1))) as u32,
+        match &self.kind {
+            MapKind::Bits(function) if line < CODE_WINDOW => function.of(line),
+            MapKind::Modulo => (number % count) as u32,
+            _ if self.slices.is_power_of_two() => {
+                let low = number & (count - 1);
+                (low ^ (fold(number >> count.trailing_zeros(), self.bits) & (count - 1))) as u32
             }
-        } else {
-            let low = number % count;
-            match self.hash {
-                AddressHash::Modulo => low as u32,
-                AddressHash::Xor => {
-                    let high = fold(number / count, self.bits) & ((1 << self.bits) - 1);
-                    ((low + high) % count) as u32
-                }
+            _ => {
+                let high = fold(number / count, self.bits) & ((1 << self.bits) - 1);
+                ((number % count + high) % count) as u32
             }
         }
     }
@@ -69,8 +132,8 @@ pub(crate) fn fold(value: u64, bits: u32) -> u64 {
 mod tests {
     use super::*;
 
-    fn spread(hash: AddressHash, slices: u32, stride: u64) -> (u32, u32) {
-        let map = SliceMap::new(hash, slices);
+    fn spread(hash: &AddressHash, slices: u32, stride: u64) -> (u32, u32) {
+        let map = SliceMap::new(hash, slices).expect("a map");
         let mut counts = vec![0u32; slices as usize];
         for i in 0..u64::from(slices) * 64 {
             counts[map.slice_of(i * stride) as usize] += 1;
@@ -81,7 +144,7 @@ mod tests {
     #[test]
     fn consecutive_lines_spread_evenly() {
         for slices in [1, 2, 24, 32, 48, 64, 80] {
-            for hash in [AddressHash::Xor, AddressHash::Modulo] {
+            for hash in [&AddressHash::Xor, &AddressHash::Modulo] {
                 assert_eq!(spread(hash, slices, LINE_BYTES), (64, 64), "{hash:?} over {slices}");
             }
         }
@@ -91,10 +154,32 @@ mod tests {
     fn power_of_two_strides_use_every_slice() {
         for slices in [8, 24, 32, 48, 64] {
             for power in 7..24 {
-                let (least, most) = spread(AddressHash::Xor, slices, 1 << power);
+                let (least, most) = spread(&AddressHash::Xor, slices, 1 << power);
                 assert!(least > 0 && most <= 160, "stride 2^{power} over {slices}: {least}..{most} of 64");
             }
         }
-        assert_eq!(spread(AddressHash::Modulo, 32, 4096), (0, 32 * 64), "modulo has no such protection");
+        assert_eq!(spread(&AddressHash::Modulo, 32, 4096), (0, 32 * 64), "modulo has no such protection");
+    }
+
+    fn bits(positions: &[&[u32]]) -> AddressBits {
+        AddressBits(positions.iter().map(|bits| bits.to_vec()).collect())
+    }
+
+    #[test]
+    fn each_bit_is_the_exclusive_or_of_its_address_bits() {
+        let function = bits(&[&[10, 38], &[7, 11, 20]]).function(4).expect("a function");
+        let number = |bits: &[u32]| function.of(bits.iter().map(|bit| 1 << bit).sum());
+        assert_eq!([number(&[]), number(&[8, 9]), number(&[38]), number(&[10, 38])], [0, 0, 1, 0]);
+        assert_eq!([number(&[7]), number(&[7, 11]), number(&[7, 11, 20]), number(&[10, 11])], [2, 0, 2, 3]);
+        // Higher than any device memory.
+        assert_eq!(number(&[40]), 0);
+    }
+
+    #[test]
+    fn bits_of_another_number_or_beyond_the_address_are_refused() {
+        assert!(bits(&[&[10]]).function(4).is_err());
+        assert!(bits(&[&[6]]).function(2).is_err());
+        assert!(bits(&[&[39]]).function(2).is_err());
+        assert!(SliceMap::new(&AddressHash::Bits(bits(&[&[10]])), 3).is_err());
     }
 }

@@ -1,6 +1,6 @@
 //! A range of device addresses as requests for lines.
 
-use balar_protocol::memory::{LINE_BYTES, MemoryKind, MemoryRequest, SECTOR_BYTES, Scope};
+use balar_protocol::memory::{LINE_BYTES, MemoryKind, MemoryRequest, Scope, sectors_of, words_within};
 use serde::{Deserialize, Serialize};
 
 /// The part of an address range for which no request was made yet.
@@ -46,7 +46,6 @@ impl LineRange {
         let first = self.next - line;
         let end = (self.end - line).min(LINE_BYTES);
         self.next = line + end;
-        let mask = |from: u64, to: u64| if to > from { ((1u8 << (to - from)) - 1) << from } else { 0 };
         let store = kind == MemoryKind::Store;
         Some(MemoryRequest {
             line,
@@ -54,8 +53,8 @@ impl LineRange {
             launch: 0,
             return_port: 0,
             data_bytes: if store { (end - first) as u16 } else { 0 },
-            sectors: mask(first / SECTOR_BYTES, end.div_ceil(SECTOR_BYTES)),
-            full_sectors: if store { mask(first.div_ceil(SECTOR_BYTES), end / SECTOR_BYTES) } else { 0 },
+            written_words: if store { words_within(first, end) } else { 0 },
+            sectors: sectors_of(first, end),
             operations: 0,
             kind,
             scope: Scope::Weak,
@@ -72,7 +71,7 @@ mod tests {
         let count = range.count();
         let request = || range.next_request(kind, 0);
         let requests: Vec<_> =
-            std::iter::from_fn(request).map(|r| (r.line, r.sectors, r.full_sectors, r.data_bytes)).collect();
+            std::iter::from_fn(request).map(|r| (r.line, r.sectors, r.full_sectors(), r.data_bytes)).collect();
         assert_eq!(requests.len() as u32, count);
         requests
     }

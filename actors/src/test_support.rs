@@ -2,7 +2,7 @@
 
 use crate::catalogue::{BuildContext, PortMap, Surroundings};
 use crate::engine::{Inbox, NextWake, Outbox, Unit, Window, Wire};
-use balar_protocol::memory::{MemoryKind, MemoryMessage, MemoryRequest, MemoryResponse};
+use balar_protocol::memory::{MemoryKind, MemoryMessage, MemoryRequest, MemoryResponse, words_of};
 use balar_protocol::statistics::{StatisticRow, StatisticSink};
 use balar_protocol::{Message, Payload, PortId, SimTime, UnitId};
 use std::collections::BTreeMap;
@@ -23,7 +23,7 @@ pub(crate) fn load(line: u64, id: u32, sectors: u8) -> MemoryRequest {
 /// A store of whole sectors.
 pub(crate) fn store(line: u64, id: u32, sectors: u8) -> MemoryRequest {
     let data_bytes = sectors.count_ones() as u16 * 32;
-    MemoryRequest { data_bytes, full_sectors: sectors, kind: MemoryKind::Store, ..load(line, id, sectors) }
+    MemoryRequest { data_bytes, written_words: words_of(sectors), kind: MemoryKind::Store, ..load(line, id, sectors) }
 }
 
 /// The payload that carries `request`.
@@ -203,7 +203,7 @@ pub(crate) fn random_requests(seed: u64, count: u32, lines: u64, span: u64, port
         let whole = match numbers.below(8) {
             0..4 => load(line, id, sectors),
             4..6 => store(line, id, sectors),
-            6 => MemoryRequest { full_sectors: 0, data_bytes: 4, ..store(line, id, 1) },
+            6 => MemoryRequest { written_words: 1, data_bytes: 4, ..store(line, id, 1) },
             _ => MemoryRequest { kind: MemoryKind::Atomic, operations: 3, data_bytes: 12, ..load(line, id, 1) },
         };
         (SimTime(1 + numbers.below(span * 1000)), PortId(numbers.below(ports) as u16), request(whole))

@@ -5,7 +5,7 @@ use balar_actors::engine::{
     Inbox, NextWake, Outbox, Outcome, RunOptions, RunReport, Simulation, Unit, UnitEntry, Window, Wire, run,
 };
 use balar_actors::gpu::{crossbar, hbm_stack, l2_slice};
-use balar_protocol::memory::{MemoryKind, MemoryMessage, MemoryRequest, Scope};
+use balar_protocol::memory::{MemoryKind, MemoryMessage, MemoryRequest, Scope, words_of};
 use balar_protocol::statistics::{StatisticDefinition, StatisticSink};
 use balar_protocol::{Payload, PortId, SimTime, UnitId};
 
@@ -52,8 +52,8 @@ impl Requester {
             launch: 0,
             return_port: 0,
             data_bytes: if stores { sectors.count_ones() as u16 * 32 } else { 0 },
+            written_words: if stores { words_of(sectors) } else { 0 },
             sectors,
-            full_sectors: if stores { sectors } else { 0 },
             operations: 0,
             kind,
             scope: Scope::Weak,

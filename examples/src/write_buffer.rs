@@ -141,17 +141,17 @@ impl WriteBuffer {
                 self.send(0, io);
             }
             let deadline = io.cycle() + u64::from(io.parameters.timeout);
-            let combined = MemoryRequest { sectors: 0, full_sectors: 0, data_bytes: 0, ..store };
+            let combined = MemoryRequest { sectors: 0, written_words: 0, data_bytes: 0, ..store };
             self.entries.push_back(Entry { combined, stores: Vec::new(), deadline });
             self.entries.len() - 1
         };
         let Entry { combined, stores, .. } = &mut self.entries[at];
         combined.sectors |= store.sectors;
-        combined.full_sectors |= store.full_sectors;
+        combined.written_words |= store.written_words;
         let room = combined.sectors.count_ones() as u16 * SECTOR_BYTES as u16;
         combined.data_bytes = (combined.data_bytes + store.data_bytes).min(room);
         stores.push(store);
-        if combined.full_sectors == 0b1111 {
+        if combined.full_sectors() == 0b1111 {
             io.counters.lines_full += 1;
             self.send(at, io);
         }

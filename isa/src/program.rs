@@ -89,6 +89,10 @@ pub enum LatencyClass {
     Conversion,
     /// Tensor-core operation.
     Tensor,
+    /// A step of Volta's product of matrices, of which its code has sixteen for a tile.
+    TensorStep,
+    /// The same with sums in half precision: eight for a tile, each twice as wide.
+    TensorHalfStep,
     /// Comparison into a predicate.
     Predicate,
     /// A read of constant or parameter memory that the GPU's own code has in an operand.

@@ -28,6 +28,8 @@ pub struct CtaCompletion {
     pub counters: KernelCounters,
     /// Why it failed, if it did.
     pub fault: Option<KernelFault>,
+    /// Stores of it are under way; [`CtaMessage::Stored`] follows.
+    pub stores_under_way: bool,
 }
 
 /// Messages of the CTA protocol.
@@ -37,6 +39,8 @@ pub enum CtaMessage {
     Launch(Box<CtaLaunch>),
     /// SM to scheduler.
     Completed(Box<CtaCompletion>),
+    /// SM to scheduler: the last store of a CTA of this launch that has ended is done.
+    Stored(LaunchId),
     /// Scheduler to SM: drop every CTA of this launch without a completion; its kernel has failed.
     Abort(LaunchId),
 }
@@ -46,7 +50,7 @@ impl CtaMessage {
     pub const fn sender(&self) -> Side {
         match self {
             CtaMessage::Launch(_) | CtaMessage::Abort(_) => Side::Client,
-            CtaMessage::Completed(_) => Side::Server,
+            CtaMessage::Completed(_) | CtaMessage::Stored(_) => Side::Server,
         }
     }
 }

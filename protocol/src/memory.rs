@@ -24,11 +24,48 @@ pub const SECTOR_BYTES: u64 = 32;
 /// Sectors of a line.
 pub const SECTORS_PER_LINE: u32 = 4;
 
+/// Bytes of a word, the unit in which the L2 keeps what stores have written of a sector.
+pub const WORD_BYTES: u64 = 4;
+
+/// The words of the sectors of a mask.
+#[inline]
+pub const fn words_of(sectors: u8) -> u32 {
+    let sectors = sectors as u32;
+    (sectors & 1 | (sectors & 2) << 7 | (sectors & 4) << 14 | (sectors & 8) << 21) * 0xff
+}
+
+/// The sectors of which a mask has all words.
+#[inline]
+pub const fn full_sectors(words: u32) -> u8 {
+    let pairs = words & words >> 1;
+    let fours = pairs & pairs >> 2;
+    let eights = fours & fours >> 4 & 0x0101_0101;
+    (eights | eights >> 7 | eights >> 14 | eights >> 21) as u8 & 0b1111
+}
+
 /// How many sectors a mask of one line's sectors has. Not every processor counts bits by itself.
 #[inline]
 pub const fn sector_count(sectors: u8) -> u32 {
     const ONES: [u8; 16] = [0, 1, 1, 2, 1, 2, 2, 3, 1, 2, 2, 3, 2, 3, 3, 4];
     ONES[(sectors % 16) as usize] as u32
+}
+
+/// The sectors of a line that its bytes from `first` to `end` touch.
+#[inline]
+pub const fn sectors_of(first: u64, end: u64) -> u8 {
+    mask_of(first / SECTOR_BYTES, end.div_ceil(SECTOR_BYTES)) as u8
+}
+
+/// The words of a line that lie within its bytes from `first` to `end`.
+#[inline]
+pub const fn words_within(first: u64, end: u64) -> u32 {
+    mask_of(first.div_ceil(WORD_BYTES), end / WORD_BYTES)
+}
+
+/// Bits from `from` to `to`, at most 32.
+#[inline]
+const fn mask_of(from: u64, to: u64) -> u32 {
+    if to > from { (((1u64 << (to - from)) - 1) << from) as u32 } else { 0 }
 }
 
 /// What a request does.
@@ -84,10 +121,10 @@ pub struct MemoryRequest {
     pub return_port: u16,
     /// Bytes that a store, atomic or reduction carries.
     pub data_bytes: u16,
+    /// Of a store: words of the line that it writes whole, bit i = word i. What has been written of a sector need not be fetched.
+    pub written_words: u32,
     /// Which of the four sectors it touches, bit i = sector i.
     pub sectors: u8,
-    /// Of a store: sectors written in full, so that an L2 miss needs no fill.
-    pub full_sectors: u8,
     /// Of an atomic or reduction: lanes that take part, the number of operations to do.
     pub operations: u8,
     /// What it does.
@@ -99,9 +136,9 @@ pub struct MemoryRequest {
 /// Who supplied the sectors of a load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ServedBy {
-    /// All sectors hit in the L2 slice.
+    /// All sectors were in the L2 slice.
     L2,
-    /// At least one sector came from device memory.
+    /// At least one sector came from device memory, on behalf of this request or of another.
     DeviceMemory,
     /// Host memory, over the link.
     HostMemory,
@@ -122,8 +159,10 @@ pub struct MemoryResponse {
     pub return_port: u16,
     /// The request's sectors.
     pub sectors: u8,
-    /// Of these, the sectors that hit in L2.
+    /// Of these, the sectors that were in the L2 or on their way there.
     pub hit_sectors: u8,
+    /// The sectors of the line that the L2 fetched from memory because of this request, neighbours that it did not ask for included.
+    pub fetched_sectors: u8,
     /// The request's kind.
     pub kind: MemoryKind,
     /// Who supplied it.
@@ -131,7 +170,13 @@ pub struct MemoryResponse {
 }
 
 impl MemoryRequest {
-    /// The response to this request.
+    /// Of a store: the sectors that it writes in full.
+    #[inline]
+    pub const fn full_sectors(&self) -> u8 {
+        full_sectors(self.written_words)
+    }
+
+    /// The response to this request, of a unit that fetched nothing for it.
     pub const fn response(&self, hit_sectors: u8, served_by: ServedBy) -> MemoryResponse {
         MemoryResponse {
             line: self.line,
@@ -140,6 +185,7 @@ impl MemoryRequest {
             return_port: self.return_port,
             sectors: self.sectors,
             hit_sectors,
+            fetched_sectors: 0,
             kind: self.kind,
             served_by,
         }
@@ -251,6 +297,16 @@ impl Credits {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn sectors_are_full_of_their_words() {
+        for mask in 0..16 {
+            assert_eq!(full_sectors(words_of(mask)), mask);
+            assert_eq!(words_of(mask).count_ones(), 8 * mask.count_ones());
+            let without = |word: u32| full_sectors(words_of(mask) & !(1 << word));
+            assert!((0..32).all(|word| without(word) == mask & !(1 << (word / 8))));
+        }
+    }
 
     #[test]
     fn sectors_are_counted() {

@@ -329,8 +329,12 @@ counters! {
         l1_sector_hits_load: "sector",
         /// sectors of loads that this SM asked the L2 for
         l2_sectors_load: "sector",
-        /// sectors of loads that hit in L2
+        /// sectors of loads that hit in L2, those on their way for another request included
         l2_sector_hits_load: "sector",
+        /// sectors that the L2 fetched from device memory, neighbours of what was asked for included
+        dram_sectors_read: "sector",
+        /// of these, neighbours that were not asked for
+        dram_sectors_promoted: "sector",
     }
 }
 

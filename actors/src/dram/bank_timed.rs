@@ -11,7 +11,7 @@
 use super::ChannelCounters;
 use super::bursts::Requester;
 use super::timing::{DramTiming, Refresh};
-use crate::interleave::fold;
+use crate::interleave::{BitFunction, fold};
 use crate::slab::Slab;
 use balar_protocol::memory::{LINE_BYTES, MemoryKind, MemoryRequest, sector_count};
 use balar_protocol::prefetch::prefetch;
@@ -195,6 +195,8 @@ pub(super) struct BankTimedChannel {
     interleave: u64,
     lines_of_row: u64,
     group_of_bank: u32,
+    /// The bank of a line, where the topology says so.
+    bank_function: Option<BitFunction>,
     busy_time: [SimTime; 5],
     state: ChannelState,
     next: NextCommands,
@@ -229,6 +231,8 @@ impl BankTimedChannel {
             interleave: u64::from(interleave.max(1)),
             lines_of_row: u64::from(timing.row_bytes) / LINE_BYTES,
             group_of_bank: timing.bank_groups - 1,
+            // `DramTiming::check` has found no fault with it.
+            bank_function: timing.bank_function().ok().flatten(),
             busy_time: [0u64, 1, 2, 3, 4].map(|sectors| clock.time_of(sectors * u64::from(timing.burst))),
             timing: timing.clone(),
             state: ChannelState {
@@ -328,8 +332,12 @@ impl BankTimedChannel {
     }
 
     /// (bank, row) of a line: bank groups alternate from line to line of the channel, rows fill before the bank changes,
-    /// and higher bits are folded into the bank. The low bits of the bank number are its group.
+    /// and higher bits are folded into the bank. Or as the topology says. The low bits of the bank number are its group.
     pub(super) fn place(&self, line: u64) -> (u32, u32) {
+        if let Some(function) = &self.bank_function {
+            let rows_bytes = LINE_BYTES * self.lines_of_row * u64::from(self.timing.banks) * self.interleave;
+            return (function.of(line), ((line / rows_bytes) & 0x7fff_ffff) as u32);
+        }
         let groups = u64::from(self.timing.bank_groups);
         let banks_of_group = u64::from(self.timing.banks) / groups;
         let local = line / LINE_BYTES / self.interleave;

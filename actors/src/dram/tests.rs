@@ -185,6 +185,26 @@ fn streams_reach_the_share_of_the_peak_that_was_measured() {
 }
 
 #[test]
+fn bank_bits_say_the_bank_and_a_row_is_what_they_leave_of_an_aligned_run() {
+    let timing = DramTiming {
+        banks: 4,
+        bank_groups: 2,
+        row_bytes: 256,
+        bank_bits: ron::from_str("[[9, 12], [10, 11]]").expect("bits"),
+        ..timing()
+    };
+    assert_eq!(timing.check(), Ok(()));
+    let clock = Clock::new(Frequency::from_hertz(1_000_000_000));
+    // Two channels of 4 banks with rows of 256 bytes: a row of each has 2048 bytes.
+    let channel = BankTimedChannel::new(clock, &timing, SimTime::ZERO, 2);
+    let places = [0, 128, 512, 1024, 1536, 2047 - 127, 2048, 4096].map(|line| channel.place(line));
+    assert_eq!(places, [(0, 0), (0, 0), (1, 0), (2, 0), (3, 0), (3, 0), (2, 1), (1, 2)]);
+
+    let wrong = DramTiming { bank_bits: ron::from_str("[[9]]").expect("bits"), ..timing };
+    assert!(wrong.check().is_err(), "one bit for four banks");
+}
+
+#[test]
 fn a_row_conflict_costs_precharge_activate_and_read() {
     let accesses: [Access; 2] = [(0, "read", 0, 0), (1000, "read", 0, 1)];
     let done = play(&DramTiming { refresh: Refresh::Off, ..DramTiming::default() }, &accesses);

@@ -1,6 +1,7 @@
 //! DRAM timing parameters, in cycles of the memory clock.
 
 use crate::catalogue::ParameterProblem;
+use crate::interleave::{AddressBits, BitFunction};
 
 /// How a channel is refreshed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
@@ -66,6 +67,9 @@ pub struct DramTiming {
     pub write_high: u32,
     /// Waiting writes at which it goes back to waiting reads (calibrated: copy bandwidth).
     pub write_low: u32,
+    /// The address bits whose exclusive or is each bit of the bank number, of which the lowest are the group; a row is then the lines of
+    /// its channel and bank in an aligned run of as many bytes as a row of each bank of each channel has. None: see `bank_timed`.
+    pub bank_bits: AddressBits,
     /// Row hits of a bank that may pass an older request to another row.
     pub row_hit_cap: u32,
 }
@@ -96,6 +100,7 @@ impl Default for DramTiming {
             t_rfc: 140,
             write_high: 48,
             write_low: 8,
+            bank_bits: AddressBits::default(),
             row_hit_cap: 32,
         }
     }
@@ -117,7 +122,15 @@ impl DramTiming {
         expect(self.t_ccd_l >= self.t_ccd_s, "t_ccd_l no less than t_ccd_s");
         expect(self.t_refi > self.t_rfc && self.t_refi >= self.banks, "t_refi above t_rfc");
         expect(self.write_high > self.write_low, "write_high above write_low");
+        if let Err(problem) = self.bank_function() {
+            expect(false, &format!("bank_bits of the banks: {problem}"));
+        }
         expect(self.row_hit_cap > 0, "row_hit_cap of at least 1");
         if problems.is_empty() { Ok(()) } else { Err(problems) }
+    }
+
+    /// The bank of a line, where `bank_bits` say it.
+    pub(super) fn bank_function(&self) -> Result<Option<BitFunction>, String> {
+        (self.bank_bits.count() > 0).then(|| self.bank_bits.function(self.banks)).transpose()
     }
 }

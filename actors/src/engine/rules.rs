@@ -3,7 +3,7 @@
 use super::containment::contain;
 use super::unit::{NextWake, Unit, Window, Wire};
 use super::{Inbox, Outbox};
-use balar_protocol::memory::{LINE_BYTES, MemoryKind, MemoryMessage, MemoryRequest, SECTOR_BYTES};
+use balar_protocol::memory::{LINE_BYTES, MemoryKind, MemoryMessage, MemoryRequest, SECTOR_BYTES, words_of};
 use balar_protocol::{Payload, PortId, SimTime, UnitId};
 
 /// Calls without an end after which a bench takes a unit for one that never comes to rest.
@@ -123,8 +123,8 @@ pub(crate) fn well_formed(payload: &Payload, at: SimTime) -> Result<(), BrokenRu
         "does not begin at a line"
     } else if request.sectors == 0 || request.sectors > 0b1111 {
         "has no sectors, or more than four"
-    } else if request.full_sectors & !request.sectors != 0 {
-        "writes sectors in full that it does not touch"
+    } else if request.written_words & !words_of(request.sectors) != 0 {
+        "writes words of sectors that it does not touch"
     } else if u64::from(request.data_bytes) > u64::from(request.sectors.count_ones()) * SECTOR_BYTES
         && request.kind == MemoryKind::Store
     {

@@ -7,3 +7,21 @@ pub mod gmmu;
 pub mod hbm_stack;
 pub mod l2_slice;
 pub mod sm;
+
+use serde::Deserialize;
+
+/// Code of all programs lies from here on, above device memory and local memory.
+pub const CODE_WINDOW: u64 = 0x7f80_0000_0000;
+
+/// What caches hold when a kernel begins.
+///
+/// A cache takes a launch as a kernel's beginning where it is later than all that it has seen: profilers, for which this is, run kernels
+/// one after another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+pub enum CachesBetweenKernels {
+    /// What the kernels and copies before it left.
+    Kept,
+    /// Nothing, as where a profiler empties caches before each kernel that it measures. What was dirty counts as written back by the
+    /// profiler, before the kernel and in no time.
+    Flushed,
+}

@@ -6,7 +6,7 @@ use crate::engine::bench::window_lengths;
 use crate::engine::rules::well_formed;
 use crate::engine::{Bench, BrokenRule, Conversation, Unit, Window};
 use balar_protocol::memory::{
-    LINE_BYTES, MemoryKind, MemoryMessage, MemoryRequest, MemoryResponse, SECTOR_BYTES, ServedBy,
+    LINE_BYTES, MemoryKind, MemoryMessage, MemoryRequest, MemoryResponse, ServedBy, sectors_of, words_within,
 };
 use balar_protocol::statistics::{StatisticRow, StatisticSink};
 use balar_protocol::{Message, Payload, PortId, Protocol, SimTime};
@@ -390,19 +390,14 @@ fn request(kind: MemoryKind, id: u32, address: u64, bytes: u16) -> MemoryRequest
     let line = address / LINE_BYTES * LINE_BYTES;
     let (first, end) = (address - line, address - line + u64::from(bytes));
     assert!(bytes > 0 && end <= LINE_BYTES, "{bytes} bytes from {address:#x} on are not in one line");
-    let pick = |holds: &dyn Fn(u64, u64) -> bool| {
-        let sectors =
-            (0..LINE_BYTES / SECTOR_BYTES).filter(|sector| holds(sector * SECTOR_BYTES, (sector + 1) * SECTOR_BYTES));
-        sectors.fold(0_u8, |mask, sector| mask | 1_u8 << sector)
-    };
     let (store, load) = (kind == MemoryKind::Store, kind == MemoryKind::Load);
     MemoryRequest {
         line,
         id,
         launch: 1,
         data_bytes: if load { 0 } else { bytes },
-        sectors: pick(&|from, to| first < to && from < end),
-        full_sectors: if store { pick(&|from, to| first <= from && to <= end) } else { 0 },
+        sectors: sectors_of(first, end),
+        written_words: if store { words_within(first, end) } else { 0 },
         operations: if store || load { 0 } else { (bytes / 4).min(32) as u8 },
         kind,
         ..MemoryRequest::default()

@@ -108,7 +108,7 @@ fn what_the_model_does_not_support_is_refused() {
         ("gpu.sm[*].ctas=65", "expected 1 to 64"),
         ("gpu.sm[*].registers=0", "expected at least 256"),
         ("gpu.sm[*].shared_carve_outs=[]", "expected at least one size"),
-        ("gpu.sm[*].l1_sets=2147483648", "expected a power of two, at most 32768"),
+        ("gpu.sm[*].l1_ways=2147483648", "expected 1 to 64"),
         ("gpu.sm[*].instruction_prefetch=4294967295", "expected at most 8192"),
         ("gpu.sm[*].unified_memory=64KiB", "a size is larger than the unified memory"),
     ] {

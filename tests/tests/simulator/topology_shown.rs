@@ -71,7 +71,8 @@ fn a_comment_stays_beside_its_field() {
     ] {
         assert!(shown.contains(line), "{line}\n{shown}");
     }
-    // No shipped file gives it: what it says is the default of the kind of unit.
+    // The file does not give it: what it says is the default of the kind of unit.
+    let shown = self::shown(&TopologySource::from("p100_node"), &[]);
     assert!(shown.contains("address_hash: Xor,  // default\n"), "{shown}");
 }
 

@@ -17,6 +17,7 @@ const DIFFERENT: &[(&str, &str)] = &[
     ("alu_latency", "reads the clock"),
     ("pointer_chase", "reads the clock"),
     ("shared_chase", "reads the clock"),
+    ("device_print", "prints in the order in which warps come to it"),
     ("reduction", "adds singles in the order in which blocks end"),
     ("montecarlo", "ptxas fuses products and sums"),
     ("fft", "ptxas fuses products and sums"),

@@ -40,7 +40,7 @@ crate::parameters! {
         response_header_flits: u32 = "0",
         /// entries of the input queue of each slice, the credits the crossbar starts with
         slice_queue: u32 = "32",
-        /// how lines spread over the slices: Xor or Modulo
+        /// how lines spread over the slices: Xor, Modulo or Bits([...]), the address bits whose exclusive or is each bit of the slice number
         address_hash: AddressHash = "Xor",
     }
 }
@@ -179,9 +179,11 @@ impl Crossbar {
         if slice_ports.is_empty() {
             problems.push(ParameterProblem::new("slice", "expected at least one wired slice"));
         }
-        if !problems.is_empty() {
+        let slices = SliceMap::new(&parameters.address_hash, slice_ports.len() as u32)
+            .map_err(|problem| problems.push(ParameterProblem::new("address_hash", problem)));
+        let (Ok(slices), true) = (slices, problems.is_empty()) else {
             return Err(BuildError::Parameters(problems));
-        }
+        };
         let mut sides = vec![Side::Requester(0); requester_ports.len() + slice_ports.len()];
         for (i, port) in requester_ports.iter().enumerate() {
             sides[usize::from(port.0)] = Side::Requester(i as u16);
@@ -205,7 +207,7 @@ impl Crossbar {
         Ok(Crossbar {
             fixed: Fixed {
                 clock: Clock::new(parameters.clock),
-                slices: SliceMap::new(parameters.address_hash, slice_ports.len() as u32),
+                slices,
                 flit_bytes: parameters.flit_bytes,
                 request_header_flits: parameters.request_header_flits,
                 response_header_flits: parameters.response_header_flits,

@@ -10,8 +10,9 @@ use balar_protocol::{ContextId, Payload, SimTime};
 use std::sync::Arc;
 
 impl CtaScheduler {
-    /// The last CTA of a kernel has ended.
-    pub(super) fn end_kernel(&mut self, now: SimTime, kernel: ResidentKernel, out: &mut Outbox) {
+    /// The last CTA of the resident kernel `index` has ended, and its last store is done.
+    pub(super) fn end_kernel(&mut self, now: SimTime, index: usize, out: &mut Outbox) {
+        let kernel = self.state.resident.remove(index);
         let end = self.clock.time_of(self.clock.cycle_at_or_after(now) + self.completion_latency);
         self.state.counters.kernels_completed += 1;
         let launch = kernel.launch.id;

@@ -23,10 +23,17 @@ pub(super) struct ResidentKernel {
     pub unplaced: u64,
     /// CTAs placed and not yet ended.
     pub running: u64,
+    /// CTAs that have ended, and of which stores are under way.
+    pub storing: u64,
     pub counters: KernelCounters,
 }
 
 impl ResidentKernel {
+    /// Is everything done?
+    pub fn is_over(&self) -> bool {
+        self.running == 0 && self.unplaced == 0 && self.storing == 0
+    }
+
     /// The next CTA's place in the grid, x fastest. Only called while some are unplaced.
     pub fn take_cta(&mut self) -> [u32; 3] {
         let cta = self.next_cta;

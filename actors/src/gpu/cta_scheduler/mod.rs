@@ -22,7 +22,7 @@ use crate::engine::{
     save_state,
 };
 use balar_protocol::cta::{CtaCompletion, CtaLaunch, CtaMessage};
-use balar_protocol::cuda::{CudaMessage, FaultCause, KernelFault, KernelLaunch};
+use balar_protocol::cuda::{CudaMessage, FaultCause, KernelFault, KernelLaunch, LaunchId};
 use balar_protocol::kernel_records::KernelRecords;
 use balar_protocol::statistics::{KernelCounters, StatisticSink};
 use balar_protocol::{Clock, ContextId, Frequency, Message, Payload, PortId, Protocol, SimTime};
@@ -312,15 +312,30 @@ impl CtaScheduler {
         let kernel = &mut self.state.resident[index];
         kernel.counters.add(&completion.counters);
         kernel.running -= 1;
+        kernel.storing += u64::from(completion.stores_under_way);
         if let Some(fault) = &completion.fault {
             let context = kernel.launch.context;
             self.fail(now, context, fault.clone(), out);
-        } else if kernel.running == 0 && kernel.unplaced == 0 {
-            let kernel = self.state.resident.remove(index);
-            self.end_kernel(now, kernel, out);
+        } else if kernel.is_over() {
+            self.end_kernel(now, index, out);
         }
         if self.take_turns(now) {
             self.fill_residency(now);
+        }
+    }
+
+    /// The last store of a CTA is done that has ended.
+    fn cta_stored(&mut self, now: SimTime, launch: LaunchId, out: &mut Outbox) {
+        let index = self.state.resident.iter().position(|kernel| kernel.launch.id == launch);
+        if let Some(index) = index {
+            let kernel = &mut self.state.resident[index];
+            kernel.storing -= 1;
+            if kernel.is_over() {
+                self.end_kernel(now, index, out);
+            }
+            if self.take_turns(now) {
+                self.fill_residency(now);
+            }
         }
     }
 
@@ -363,6 +378,7 @@ impl CtaScheduler {
                 next_cta: [0; 3],
                 unplaced: launch.cta_count(),
                 running: 0,
+                storing: 0,
                 counters: KernelCounters::default(),
                 launch,
             };
@@ -458,6 +474,7 @@ impl CtaScheduler {
             Payload::Cta(CtaMessage::Completed(completion)) => {
                 self.cta_completed(message.time, message.port, &completion, out);
             }
+            Payload::Cta(CtaMessage::Stored(launch)) => self.cta_stored(message.time, launch, out),
             payload => payload.unexpected(if message.port == self.command { "command" } else { "sm[*]" }),
         }
     }
@@ -522,11 +539,12 @@ impl Unit for CtaScheduler {
     fn outstanding(&self) -> Option<String> {
         if let Some(kernel) = self.state.resident.first() {
             return Some(format!(
-                "kernel {} (launch {}): {} CTAs running, {} not placed; {} kernels resident",
+                "kernel {} (launch {}): {} CTAs running, {} not placed, {} ended that wait for their stores; {} kernels resident",
                 kernel.launch.name,
                 kernel.launch.id,
                 kernel.running,
                 kernel.unplaced,
+                kernel.storing,
                 self.state.resident.len()
             ));
         }

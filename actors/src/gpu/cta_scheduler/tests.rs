@@ -55,7 +55,13 @@ fn command(launch: &Arc<KernelLaunch>) -> Payload {
 
 fn completion(launch: u32, slot: u16, fault: Option<KernelFault>) -> Payload {
     let counters = KernelCounters { warps_launched: 2, ..KernelCounters::default() };
-    Payload::Cta(CtaMessage::Completed(Box::new(CtaCompletion { launch: LaunchId(launch), slot, counters, fault })))
+    Payload::Cta(CtaMessage::Completed(Box::new(CtaCompletion {
+        launch: LaunchId(launch),
+        slot,
+        counters,
+        fault,
+        stores_under_way: false,
+    })))
 }
 
 fn fault(launch: u32) -> KernelFault {

@@ -1,9 +1,10 @@
 //! An L2 slice: a sectored, write-back cache with its miss handling and atomics unit.
 //!
 //! Requests wait in order in the input queue and look up tags one after the other. A load that hits answers after
-//! [`L2SliceParameters::hit_latency`]; one that misses waits at its line until the fill arrives. A store writes whole sectors without
-//! fetching them (write-validate); a sector written in part is fetched first. Dirty sectors leave when their line is replaced, and stay
-//! at the end of a run.
+//! [`L2SliceParameters::hit_latency`]; one that misses waits at its line until the fill arrives. A store fetches nothing: which words
+//! have been written is kept (write-validate), and the rest of a sector is fetched when it is read. A Quadro GV100 counts so: what
+//! hotspot and backprop store in part is not among the sectors that it reads from DRAM (validation/kernel_counters.csv). Dirty sectors
+//! leave when their line is replaced, and stay at the end of a run.
 //!
 //! **Invariant:** a line with a fill under way is never replaced.
 
@@ -13,16 +14,18 @@ use crate::catalogue::{
     BuildContext, BuildError, Capability, ParameterProblem, ParameterSet, PortDefinition, Role, UnitDefinition,
 };
 use crate::engine::{CodeSource, Inbox, NextWake, Outbox, StateError, Unit, Window, restore_state, save_state};
+use crate::gpu::CachesBetweenKernels;
+use crate::interleave::AddressBits;
 use crate::slab::chains::Chains;
 use balar_protocol::memory::{
     Credits, LINE_BYTES, MemoryKind, MemoryMessage, MemoryRequest, MemoryResponse, SECTOR_BYTES, Scope, ServedBy,
-    sector_count,
+    full_sectors, sector_count, words_of,
 };
 use balar_protocol::prefetch::prefetch;
 use balar_protocol::statistics::StatisticSink;
 use balar_protocol::{Bytes, Clock, Frequency, Message, Payload, PortId, Protocol, SimTime};
 use serde::{Deserialize, Serialize};
-use sets::{MOST_WAYS, Place, Sets, SetsState};
+use sets::{Line, MOST_WAYS, Place, Sets, SetsState};
 use std::collections::VecDeque;
 
 crate::parameters! {
@@ -34,6 +37,8 @@ crate::parameters! {
         capacity: Bytes = r#""192 KiB""#,
         /// lines of a set (Accel-Sim configuration of the QV100)
         ways: u32 = "24",
+        /// the address bits whose exclusive or is each bit of the set number; none where the lines of a slice follow each other in the sets. Where there are m times as many sets, runs of as many lines as these bits and the slices tell apart take turns in m groups of sets
+        set_bits: AddressBits = "[]",
         /// cycles from the tag lookup of a hit to its response (calibrated: 212-cycle L2 hit of the V100)
         hit_latency: u32 = "44",
         /// cycles from the tag lookup of a miss to the request to memory (calibrated: 425-cycle random access of the V100)
@@ -48,14 +53,16 @@ crate::parameters! {
         fetch_granularity: Bytes = r#""64 B""#,
         /// lines that may have fills under way
         mshr_entries: u32 = "128",
-        /// requests that may wait for one line
-        mshr_merges: u32 = "32",
+        /// requests that may wait for one line (more than there are SMs: all of a V100 read one buffer beyond the L2 at 2313 GB/s, RRZE gpu-cache)
+        mshr_merges: u32 = "128",
         /// evicted lines that may be on their way to memory
         write_back_entries: u32 = "64",
         /// further cycles an atomic takes (TITAN V: 243.6 cycles against 211.1 of a load)
         atomic_latency: u32 = "32",
         /// operations of one request the atomics unit does in a cycle
         atomic_operations_per_cycle: u32 = "8",
+        /// what it holds when a kernel begins: Kept, or Flushed as by Nsight Compute
+        caches_between_kernels: CachesBetweenKernels = "Kept",
         /// least cycles between two atomics on the same line
         same_line_atomic_interval: u32 = "2",
     }
@@ -70,17 +77,13 @@ balar_protocol::counters! {
         sectors_read: "sector",
         /// sectors that stores wrote
         sectors_written: "sector",
-        /// sectors of loads that were valid
+        /// sectors of loads that were valid, or on their way for another request, as profilers count
         sector_hits_read: "sector",
-        /// sectors of stores that were valid or were written in full
-        sector_hits_written: "sector",
-        /// sectors of loads that were not valid, those under way included
+        /// sectors of loads that were neither valid nor on their way
         sector_misses_read: "sector",
-        /// sectors of stores that had to be fetched
-        sector_misses_written: "sector",
         /// sectors that atomics and reductions touched
         sectors_atomic: "sector",
-        /// sectors of atomics and reductions that were valid
+        /// sectors of atomics and reductions that were valid or on their way
         sector_hits_atomic: "sector",
         /// requests that were atomics
         atomics: "request",
@@ -173,7 +176,17 @@ enum Stall {
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Waiter {
     request: MemoryRequest,
+    found: Found,
+}
+
+/// What a request found.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+struct Found {
+    /// Of its sectors, those that were valid or under way.
     hits: u8,
+    /// Those of its line that are fetched because of it.
+    fetched: u8,
+    served_by: ServedBy,
 }
 
 /// A request in the input queue.
@@ -198,6 +211,8 @@ struct State {
     atomic_free: u64,
     last_atomic: (u64, u64),
     blocked: Option<(Stall, u64)>,
+    /// The latest launch that asked for anything.
+    launch: u32,
     waiters: Chains<Waiter>,
     mshr_used: u32,
     write_backs: u32,
@@ -257,6 +272,17 @@ impl L2Slice {
             let problem = format!("expected 32 B, 64 B or 128 B, found {}", parameters.fetch_granularity);
             problems.push(ParameterProblem::new("fetch_granularity", problem));
         }
+        let sets = (parameters.capacity.0 / set_bytes) as u32;
+        let bits = &parameters.set_bits;
+        let counted = 1u32.checked_shl(bits.count()).filter(|counted| sets.is_multiple_of(*counted));
+        let function = match counted {
+            _ if bits.count() == 0 => Ok(None),
+            Some(counted) => bits.function(counted).map(|function| Some((function, counted))),
+            None => Err(format!("expected bits that count to a divisor of {sets} sets, found {}", bits.count())),
+        };
+        if let Err(problem) = &function {
+            problems.push(ParameterProblem::new("set_bits", problem.clone()));
+        }
         let port = |name| context.ports.get(name).ok_or(ParameterProblem::new(name, "expected a wire to this port"));
         let (crossbar, memory) = match (port("crossbar"), port("memory")) {
             (Ok(crossbar), Ok(memory)) if problems.is_empty() => (crossbar, memory),
@@ -265,10 +291,9 @@ impl L2Slice {
                 return Err(BuildError::Parameters(problems));
             }
         };
-        let sets = (parameters.capacity.0 / set_bytes) as u32;
         Ok(L2Slice {
             clock: Clock::new(parameters.clock),
-            sets: Sets::new(sets, parameters.ways, context.row_length.max(1)),
+            sets: Sets::new(sets, parameters.ways, context.row_length.max(1), function.ok().flatten()),
             crossbar,
             memory,
             state: State {
@@ -278,6 +303,7 @@ impl L2Slice {
                 atomic_free: 0,
                 last_atomic: (u64::MAX, 0),
                 blocked: None,
+                launch: 0,
                 waiters: Chains::default(),
                 mshr_used: 0,
                 write_backs: 0,
@@ -298,6 +324,9 @@ impl L2Slice {
             if cycle >= limit {
                 return;
             }
+            if request.launch > self.state.launch {
+                self.kernel_begins(request.launch);
+            }
             if let Err(stall) = self.look_up(cycle, place, &request, out) {
                 self.state.blocked = Some((stall, cycle));
                 return;
@@ -307,6 +336,15 @@ impl L2Slice {
             self.state.counters.requests += 1;
             self.state.counters.queue_cycles += cycle - arrived;
             self.give_credit(self.clock.time_of(cycle), out);
+        }
+    }
+
+    /// The first request of a launch has its turn.
+    #[cold]
+    fn kernel_begins(&mut self, launch: u32) {
+        self.state.launch = launch;
+        if self.parameters.caches_between_kernels == CachesBetweenKernels::Flushed {
+            self.sets.flush();
         }
     }
 
@@ -340,10 +378,7 @@ impl L2Slice {
             None => (0, 0, 0),
         };
         // Sectors that must be valid before the request is done.
-        let needed = match request.kind {
-            MemoryKind::Store => wanted & !request.full_sectors,
-            _ => wanted,
-        } & !valid;
+        let needed = if request.kind == MemoryKind::Store { 0 } else { wanted & !valid };
         let fetch = match request.kind {
             MemoryKind::Load => self.widen(needed & !pending) & !valid & !pending,
             _ => needed & !pending,
@@ -351,7 +386,7 @@ impl L2Slice {
         if fetch != 0 && pending == 0 && self.state.mshr_used == self.parameters.mshr_entries {
             return Err(Stall::Mshr);
         }
-        let waits = needed != 0 && request.kind != MemoryKind::Store;
+        let waits = needed != 0;
         if waits && u32::from(waiting) >= self.parameters.mshr_merges {
             return Err(Stall::Merge);
         }
@@ -359,13 +394,14 @@ impl L2Slice {
             Some(index) => index,
             None => self.allocate(cycle, request.line, place, out)?,
         };
-        self.count(request, valid, needed);
+        self.count(request, valid | pending, needed & !pending);
         self.sets.touch(index, place);
         let line = self.sets.line_mut(index);
         match request.kind {
             MemoryKind::Load => {}
             MemoryKind::Store => {
-                line.valid |= wanted & request.full_sectors;
+                line.words |= request.written_words;
+                line.valid |= full_sectors(line.words);
                 line.dirty |= wanted;
             }
             MemoryKind::Atomic | MemoryKind::Reduction => line.dirty |= wanted,
@@ -383,8 +419,8 @@ impl L2Slice {
                 launch: request.launch,
                 return_port: 0,
                 data_bytes: 0,
+                written_words: 0,
                 sectors: fetch,
-                full_sectors: 0,
                 operations: 0,
                 kind: MemoryKind::Load,
                 scope: Scope::Weak,
@@ -394,9 +430,11 @@ impl L2Slice {
         }
         if waits {
             self.state.counters.mshr_merges += u64::from(fetch == 0);
-            self.wait(index, *request, wanted & valid);
+            let found = Found { hits: wanted & (valid | pending), fetched: fetch, served_by: ServedBy::DeviceMemory };
+            self.wait(index, *request, found);
         } else {
-            self.finish(cycle + u64::from(self.parameters.hit_latency), request, wanted & !needed, out);
+            let found = Found { hits: wanted & !fetch, fetched: fetch, served_by: ServedBy::L2 };
+            self.finish(cycle + u64::from(self.parameters.hit_latency), request, found, out);
         }
         Ok(())
     }
@@ -421,25 +459,27 @@ impl L2Slice {
             if self.state.write_backs >= self.parameters.write_back_entries {
                 return Err(Stall::WriteBack);
             }
-            self.write_back(cycle, line.address, line.dirty, out);
+            self.write_back(cycle, &line, out);
         }
         self.state.counters.evictions += u64::from(line.valid | line.dirty != 0);
         self.sets.install(victim, place, address);
         Ok(victim)
     }
 
-    fn write_back(&mut self, cycle: u64, address: u64, sectors: u8, out: &mut Outbox) {
+    fn write_back(&mut self, cycle: u64, line: &Line, out: &mut Outbox) {
+        let sectors = line.dirty;
+        let written_words = words_of(sectors) & (words_of(line.valid) | line.words);
         self.state.write_backs += 1;
         self.state.counters.write_backs += 1;
         self.state.counters.sectors_written_back += u64::from(sector_count(sectors));
         let request = MemoryRequest {
-            line: address,
+            line: line.address,
             id: WRITE_BACK_ID,
             launch: 0,
             return_port: 0,
             data_bytes: (sector_count(sectors) * SECTOR_BYTES as u32) as u16,
+            written_words,
             sectors,
-            full_sectors: sectors,
             operations: 0,
             kind: MemoryKind::Store,
             scope: Scope::Weak,
@@ -448,10 +488,11 @@ impl L2Slice {
         out.send(self.memory, depart, Payload::Memory(MemoryMessage::Request(request)));
     }
 
-    fn count(&mut self, request: &MemoryRequest, valid: u8, needed: u8) {
+    /// Counts a request that found sectors `there` or on their way, and lacks others.
+    fn count(&mut self, request: &MemoryRequest, there: u8, lacks: u8) {
         let sectors = u64::from(sector_count(request.sectors));
-        let hits = u64::from(sector_count(request.sectors & valid));
-        let missing = u64::from(sector_count(needed));
+        let hits = u64::from(sector_count(request.sectors & there));
+        let missing = u64::from(sector_count(lacks));
         let counters = &mut self.state.counters;
         match request.kind {
             MemoryKind::Load => {
@@ -462,8 +503,6 @@ impl L2Slice {
             }
             MemoryKind::Store => {
                 counters.sectors_written += sectors;
-                counters.sector_hits_written += sectors - missing;
-                counters.sector_misses_written += missing;
                 counters.bytes += u64::from(request.data_bytes);
             }
             MemoryKind::Atomic | MemoryKind::Reduction => {
@@ -481,14 +520,14 @@ impl L2Slice {
         }
     }
 
-    fn wait(&mut self, index: u32, request: MemoryRequest, hits: u8) {
+    fn wait(&mut self, index: u32, request: MemoryRequest, found: Found) {
         let line = self.sets.line_mut(index);
         line.waiting += 1;
-        self.state.waiters.push(&mut line.waiters, Waiter { request, hits });
+        self.state.waiters.push(&mut line.waiters, Waiter { request, found });
     }
 
     /// Answers `request`, whose sectors are all there, with the data ready in cycle `ready`.
-    fn finish(&mut self, mut ready: u64, request: &MemoryRequest, hits: u8, out: &mut Outbox) {
+    fn finish(&mut self, mut ready: u64, request: &MemoryRequest, found: Found, out: &mut Outbox) {
         let sector_bytes = u64::from(sector_count(request.sectors)) * SECTOR_BYTES;
         if matches!(request.kind, MemoryKind::Atomic | MemoryKind::Reduction) {
             let mut start = ready.max(self.state.atomic_free);
@@ -504,9 +543,9 @@ impl L2Slice {
         let slot = (ready * rate).max(self.state.data_free);
         self.state.data_free = slot + sector_bytes.max(SECTOR_BYTES);
         self.state.counters.data_busy_cycles += sector_bytes.div_ceil(rate);
-        let served_by = if hits == request.sectors { ServedBy::L2 } else { ServedBy::DeviceMemory };
-        let depart = self.clock.time_of(slot / rate);
-        out.send(self.crossbar, depart, Payload::Memory(MemoryMessage::Response(request.response(hits, served_by))));
+        let Found { hits, fetched, served_by } = found;
+        let response = MemoryResponse { fetched_sectors: fetched, ..request.response(hits, served_by) };
+        out.send(self.crossbar, self.clock.time_of(slot / rate), Payload::Memory(MemoryMessage::Response(response)));
     }
 
     /// A fill or the acknowledgement of a write-back arrives.
@@ -539,11 +578,11 @@ impl L2Slice {
         if before != 0 && pending == 0 {
             self.state.mshr_used -= 1;
         }
-        while let Some(Waiter { request, hits }) = self.state.waiters.pop(&mut waiters) {
+        while let Some(Waiter { request, found }) = self.state.waiters.pop(&mut waiters) {
             if request.sectors & pending == 0 {
-                self.finish(cycle + u64::from(self.parameters.fill_latency), &request, hits, out);
+                self.finish(cycle + u64::from(self.parameters.fill_latency), &request, found, out);
             } else {
-                self.wait(index, request, hits);
+                self.wait(index, request, found);
             }
         }
     }

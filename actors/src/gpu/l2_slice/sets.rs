@@ -1,6 +1,6 @@
 //! Tags, sector masks and replacement order of a slice.
 
-use crate::interleave::fold;
+use crate::interleave::{BitFunction, fold};
 use crate::slab::chains::Chain;
 use balar_protocol::memory::LINE_BYTES;
 use balar_protocol::prefetch::prefetch;
@@ -14,9 +14,11 @@ pub(super) struct Line {
     /// Requests that wait for sectors of it.
     pub waiters: Chain,
     pub waiting: u16,
+    /// Words that stores have written, which tell of sectors that are not valid what is here.
+    pub words: u32,
     /// Sectors whose data is here.
     pub valid: u8,
-    /// Sectors that memory has not got yet; not valid while the rest of a sector written in part is fetched.
+    /// Sectors that memory has not got yet; those written in part are not valid.
     pub dirty: u8,
     /// Sectors being fetched.
     pub pending: u8,
@@ -58,6 +60,8 @@ pub(super) struct Sets {
     set_bits: u32,
     ways: u32,
     slices: u64,
+    /// What set of a group a line is in, where the topology says so, and how many sets a group has.
+    function: Option<(BitFunction, u32)>,
     pub state: SetsState,
 }
 
@@ -68,9 +72,10 @@ const EMPTY: u64 = u64::MAX;
 const TAGS_AT_ONCE: usize = 8;
 
 impl Sets {
-    pub fn new(sets: u32, ways: u32, slices: u32) -> Sets {
+    pub fn new(sets: u32, ways: u32, slices: u32, function: Option<(BitFunction, u32)>) -> Sets {
         let count = sets * ways;
-        let empty = Line { address: EMPTY, waiters: Chain::default(), waiting: 0, valid: 0, dirty: 0, pending: 0 };
+        let empty =
+            Line { address: EMPTY, waiters: Chain::default(), waiting: 0, words: 0, valid: 0, dirty: 0, pending: 0 };
         // The ways of a set are used first in their order.
         let order = |index: u32| {
             let way = index % ways;
@@ -81,6 +86,7 @@ impl Sets {
             set_bits: sets.next_power_of_two().trailing_zeros().max(1),
             ways,
             slices: u64::from(slices),
+            function,
             state: SetsState {
                 tags: vec![u32::MAX; count as usize],
                 lines: vec![empty; count as usize],
@@ -102,10 +108,15 @@ impl Sets {
     }
 
     /// Where the line at `address` would be. Lines that lie one slice count apart follow each other in the sets, and higher bits are
-    /// folded in: any run of lines fills the sets evenly, and power-of-two strides do not share one.
+    /// folded in: any run of lines fills the sets evenly, and power-of-two strides do not share one. Or as the topology says.
     #[inline]
     pub fn place(&self, address: u64) -> Place {
         let number = address / LINE_BYTES;
+        if let Some((function, counted)) = &self.function {
+            let run = number / (self.slices * u64::from(*counted));
+            let group = run % u64::from(self.sets / counted);
+            return Place { set: function.of(address) + group as u32 * counted, tag: number as u32 };
+        }
         let local =
             if self.slices.is_power_of_two() { number >> self.slices.trailing_zeros() } else { number / self.slices };
         let count = u64::from(self.sets);
@@ -173,7 +184,16 @@ impl Sets {
     pub fn install(&mut self, index: u32, place: Place, address: u64) {
         self.state.tags[index as usize] = place.tag;
         let line = &mut self.state.lines[index as usize];
-        (line.address, line.valid, line.dirty) = (address, 0, 0);
+        (line.address, line.words, line.valid, line.dirty) = (address, 0, 0, 0);
+    }
+
+    /// Empties every way that has no fill under way, without a word to memory.
+    pub fn flush(&mut self) {
+        let SetsState { tags, lines, .. } = &mut self.state;
+        for (tag, line) in tags.iter_mut().zip(lines).filter(|(_, line)| line.pending == 0) {
+            *tag = u32::MAX;
+            (line.address, line.words, line.valid, line.dirty) = (EMPTY, 0, 0, 0);
+        }
     }
 
     /// Makes way `index` of the set the most recently used.
@@ -224,7 +244,7 @@ mod tests {
     #[test]
     fn the_victim_is_the_least_recently_used_way_without_a_fill() {
         const WAYS: u32 = 5;
-        let mut sets = Sets::new(3, WAYS, 1);
+        let mut sets = Sets::new(3, WAYS, 1, None);
         let mut used = [0u32; 3 * WAYS as usize];
         let mut random = 1u32;
         for time in 1..2000 {

@@ -77,19 +77,25 @@ fn loads_of_a_line_under_way_merge() {
 }
 
 #[test]
-fn whole_sectors_are_written_without_a_fetch_and_parts_with_one() {
+fn stores_fetch_nothing_and_what_they_leave_out_is_fetched_when_it_is_read() {
     let (mut unit, mut bench) = slice("");
+    let part = |id, words| MemoryRequest { written_words: words, data_bytes: 16, ..store(0x80, id, 0b0100) };
     bench.deliver(SimTime(NS), CROSSBAR, request(store(0, 1, 0b0011)));
-    let part = MemoryRequest { full_sectors: 0, data_bytes: 4, ..store(0x80, 2, 0b0100) };
-    bench.deliver(SimTime(NS), CROSSBAR, request(part));
-    let sent = run(&mut unit, &mut bench, 100, 0, 400);
+    bench.deliver(SimTime(NS), CROSSBAR, request(part(2, 0x0f << 16)));
+    let sent = run(&mut unit, &mut bench, 100, 0, 100);
+    assert!(requests(&sent).is_empty());
+    assert_eq!(responses(&sent).len(), 2, "both are acknowledged");
+    // The other half comes: the sector is whole. Of the line's next sector half is there.
+    let next = MemoryRequest { written_words: 0x0f << 24, data_bytes: 16, ..store(0x80, 4, 0b1000) };
+    bench.deliver(SimTime(200 * NS), CROSSBAR, request(part(3, 0xf0 << 16)));
+    bench.deliver(SimTime(200 * NS), CROSSBAR, request(next));
+    bench.deliver(SimTime(210 * NS), CROSSBAR, request(load(0x80, 5, 0b0100)));
+    bench.deliver(SimTime(210 * NS), CROSSBAR, request(load(0x80, 6, 0b1000)));
+    let sent = run(&mut unit, &mut bench, 100, 200, 600);
     let fills: Vec<_> = requests(&sent).iter().map(|(_, _, fill)| (fill.line, fill.sectors)).collect();
-    assert_eq!(fills, [(0x80, 0b0100)]);
-    let answers = responses(&sent);
-    assert_eq!(answers.len(), 2, "both are acknowledged");
-    assert!(answers.iter().all(|(time, _, _)| time.0 < 60 * NS), "without waiting for the fetch");
-    assert_eq!(counter(&unit, "sector_hits_written"), 2);
-    assert_eq!(counter(&unit, "sector_misses_written"), 1);
+    assert_eq!(fills, [(0x80, 0b1000)]);
+    let found: Vec<_> = responses(&sent).iter().map(|(_, _, r)| (r.id, r.hit_sectors, r.fetched_sectors)).collect();
+    assert_eq!(found[2..], [(5, 0b0100, 0), (6, 0, 0b1000)]);
 }
 
 #[test]

@@ -5,10 +5,10 @@ use super::lane_memory::RecentRanges;
 use super::memory_pipe::{Event, Owner, Purpose};
 use super::profile::{self, Profile};
 use super::progress::{Sm, Specification, State, Step};
-use super::warps::Place;
 use super::warps::readiness::Ready;
 use super::warps::slot::Status;
 use super::warps::wheel::members;
+use super::warps::{Acknowledged, Place};
 use crate::catalogue::{InstructionProfiles, SmResources};
 use crate::engine::Inbox;
 use crate::memory::LoggedKind;
@@ -39,6 +39,9 @@ impl<P: Profile> Sm<P> {
             // What was legal for an earlier kernel may have been freed since.
             self.state.recent = RecentRanges::default();
             self.configure_l1(launch);
+            if self.specification.flushes_caches {
+                self.state.front_end.flush_caches();
+            }
         }
         if !self.state.warps.profile.knows(launch.code.id()) {
             self.profile_code((launch.code.id(), &program));
@@ -137,11 +140,13 @@ impl<P: Profile> Sm<P> {
     fn carry(&mut self, mut events: Vec<Event>, step: &mut Step) {
         for event in events.drain(..) {
             match event {
-                Event::Part(owner, hit_sectors) => {
-                    let warp = usize::from(owner.warp);
-                    if self.state.warps.is_current(warp, owner.generation) {
+                Event::Found(warp, generation, found) => {
+                    let warp = usize::from(warp);
+                    if self.state.warps.is_current(warp, generation) {
                         let (_, _, cta) = self.state.warps.all_of(warp);
-                        cta.counters.l2_sector_hits_load += u64::from(hit_sectors);
+                        cta.counters.l2_sector_hits_load += u64::from(found.hits);
+                        cta.counters.dram_sectors_read += u64::from(found.fetched);
+                        cta.counters.dram_sectors_promoted += u64::from(found.promoted);
                     }
                 }
                 Event::Completed(key, owner) => self.completed(key, owner, step),
@@ -203,19 +208,24 @@ impl<P: Profile> Sm<P> {
                 let ready = copies.ready.max(cycle);
                 self.resume(warp, ready, step);
             }
-            Status::Draining if self.state.warps.is_drained(warp) => self.retire(warp, cycle, step.out),
+            Status::Draining if self.state.warps.may_leave(warp) => self.retire(warp, cycle, step.out),
             _ => {}
         }
     }
 
     fn acknowledged(&mut self, warp: usize, generation: u32, step: &mut Step) {
-        if !self.state.warps.acknowledged(warp, generation) {
-            return;
-        }
-        match self.state.warps.warp(warp).status {
-            Status::Fence => self.resume(warp, step.now.cycle, step),
-            Status::Draining if self.state.warps.is_drained(warp) => self.retire(warp, step.now.cycle, step.out),
-            _ => {}
+        let cycle = step.now.cycle;
+        match self.state.warps.acknowledged(warp, generation) {
+            Acknowledged::LastOfWarp => match self.state.warps.warp(warp).status {
+                Status::Fence => self.resume(warp, cycle, step),
+                Status::Draining if self.state.warps.may_leave(warp) => self.retire(warp, cycle, step.out),
+                _ => {}
+            },
+            Acknowledged::LastOfCta(launch) => {
+                let at = self.wiring.ports.clock.time_of(cycle);
+                step.out.send(self.wiring.cta, at, Payload::Cta(CtaMessage::Stored(launch)));
+            }
+            Acknowledged::OneOfMore => {}
         }
     }
 

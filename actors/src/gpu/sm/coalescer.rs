@@ -3,10 +3,7 @@
 use crate::memory::AccessPattern;
 use balar_isa::execution::{AccessKind, MemoryAccess};
 use balar_isa::program::{LANES, lanes};
-use balar_protocol::memory::{LINE_BYTES, SECTOR_BYTES, sector_count};
-
-/// Stores of fewer bytes a lane are taken for partial ones.
-const WORD_BYTES: u64 = 4;
+use balar_protocol::memory::{LINE_BYTES, SECTOR_BYTES, WORD_BYTES, sector_count, sectors_of, words_within};
 
 /// One line that a warp's access touches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -16,10 +13,10 @@ pub struct LineAccess {
     /// Of a store: bytes that the lanes name in it, each counted once. Of an atomic or reduction: bytes of their operands, as many as a
     /// line has at most.
     pub bytes: u16,
+    /// Of a store: words all of whose bytes are named.
+    pub words: u32,
     /// Sectors touched.
     pub sectors: u8,
-    /// Of a store: sectors all of whose bytes are named.
-    pub full_sectors: u8,
     /// Of a store, atomic or reduction: lanes that fall into it.
     pub lanes: u8,
 }
@@ -49,8 +46,7 @@ impl Lines {
                 line: first & !(LINE_BYTES - 1),
                 bytes: carried_bytes(access, access.bytes.into(), LANES as u8),
                 sectors: 1 << (first % LINE_BYTES / SECTOR_BYTES),
-                // One lane names half a sector at most.
-                full_sectors: 0,
+                words: words_within(first % LINE_BYTES, first % LINE_BYTES + bytes),
                 lanes: LANES as u8,
             }),
             _ => self.gather_scattered(access),
@@ -64,12 +60,11 @@ impl Lines {
         while start < end {
             let line = start & !(LINE_BYTES - 1);
             let (from, to) = (start - line, (end - line).min(LINE_BYTES));
-            let mask = |from: u64, to: u64| if to > from { ((1u8 << (to - from)) - 1) << from } else { 0 };
             self.lines.push(LineAccess {
                 line,
                 bytes: (to - from) as u16,
-                sectors: mask(from / SECTOR_BYTES, to.div_ceil(SECTOR_BYTES)),
-                full_sectors: if bytes < WORD_BYTES { 0 } else { mask(from.div_ceil(SECTOR_BYTES), to / SECTOR_BYTES) },
+                words: words_within(from, to),
+                sectors: sectors_of(from, to),
                 lanes: ((to - from) >> bytes.trailing_zeros()) as u8,
             });
             start = line + to;
@@ -93,11 +88,8 @@ impl Lines {
         });
         for (entry, named) in self.lines.iter_mut().zip(named) {
             entry.bytes = carried_bytes(access, named.count_ones() as u16, entry.lanes);
-            // Narrower stores count as partial.
-            if bytes >= WORD_BYTES {
-                let is_full = |sector: u64| (named >> (sector * SECTOR_BYTES)) as u32 == u32::MAX;
-                entry.full_sectors = (0..4).fold(0, |full, sector| full | u8::from(is_full(sector)) << sector);
-            }
+            let words = (0..LINE_BYTES / WORD_BYTES).filter(|word| named >> (word * WORD_BYTES) & 0xf == 0xf);
+            entry.words = words.fold(0, |words, word| words | 1 << word);
         }
     }
 
@@ -283,7 +275,7 @@ mod tests {
     fn consecutive_words_are_one_line() {
         let mut lines = Lines::default();
         lines.gather(&access(4, u32::MAX, |lane| 0x1000 + 4 * lane as u64));
-        let expected = LineAccess { line: 0x1000, bytes: 128, sectors: 0b1111, full_sectors: 0b1111, lanes: 32 };
+        let expected = LineAccess { line: 0x1000, bytes: 128, words: u32::MAX, sectors: 0b1111, lanes: 32 };
         assert_eq!(lines.as_slice(), [expected]);
     }
 
@@ -310,8 +302,9 @@ mod tests {
             }
             for (sector, bytes) in named.chunks(SECTOR_BYTES as usize).enumerate() {
                 entry.sectors |= u8::from(bytes.contains(&true)) << sector;
-                // Narrow stores count as partial.
-                entry.full_sectors |= u8::from(access.bytes >= 4 && !bytes.contains(&false)) << sector;
+            }
+            for (word, bytes) in named.chunks(WORD_BYTES as usize).enumerate() {
+                entry.words |= u32::from(!bytes.contains(&false)) << word;
             }
         }
         lines
@@ -391,10 +384,12 @@ mod tests {
     }
 
     #[test]
-    fn partial_sectors_are_told_from_full_ones() {
+    fn words_that_are_written_whole_are_told() {
         let mut lines = Lines::default();
         lines.gather(&access(4, 0x0000_01ff, |lane| 4 * lane as u64));
-        assert_eq!((lines.as_slice()[0].sectors, lines.as_slice()[0].full_sectors), (0b11, 0b01));
+        assert_eq!((lines.as_slice()[0].sectors, lines.as_slice()[0].words), (0b11, 0x1ff));
+        lines.gather(&access(1, 0x0000_01ff, |lane| lane as u64));
+        assert_eq!(lines.as_slice()[0].words, 0b11, "of the third word there is a byte");
     }
 
     #[test]

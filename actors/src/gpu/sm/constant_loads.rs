@@ -53,7 +53,7 @@ impl<P: Profile> Sm<P> {
     /// When the result of a load can be read, `None` where a line is not there; what is missing is requested.
     fn lines_of(&mut self, load: &ConstantLoad, waits_already: bool, step: &mut Step) -> Option<u64> {
         let cycle = step.now.cycle;
-        let State { front_end, pipe, .. } = &mut self.state;
+        let State { front_end, pipe, launch, .. } = &mut self.state;
         let wanted = &mut self.scratch.wanted_lines;
         let mut latest = Some(cycle);
         for &line in &load.lines {
@@ -62,7 +62,7 @@ impl<P: Profile> Sm<P> {
             latest = latest.zip(from).map(|(latest, from)| latest.max(from));
         }
         for (number, address) in wanted.drain(..) {
-            pipe.request_code(number, address, cycle, &self.wiring.ports, step.out);
+            pipe.request_code((number, address), *launch, cycle, &self.wiring.ports, step.out);
         }
         latest.map(|from| from + load.latency)
     }

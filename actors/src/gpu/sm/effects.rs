@@ -268,14 +268,15 @@ impl<P: Profile> Sm<P> {
             Answer::At(ready) => Ready::at(ready, Stall::LongScoreboard),
             Answer::Pending(_) => Ready::PENDING,
             Answer::Written(lines) => {
-                self.state.warps.warp_mut(warp).outstanding += lines;
+                self.has_stored(warp, lines);
                 return;
             }
             Answer::Updated(_, lines) => {
-                self.state.warps.warp_mut(warp).outstanding += lines;
+                self.has_stored(warp, lines);
                 if kind != AccessKind::Atomic {
                     return;
                 }
+                self.state.warps.warp_mut(warp).expects_answers = true;
                 Ready::PENDING
             }
         };
@@ -379,6 +380,15 @@ impl<P: Profile> Sm<P> {
         Some(next.max(context.copies.ready))
     }
 
+    /// A store, reduction or atomic of the warp has gone to the memory pipe.
+    #[inline]
+    fn has_stored(&mut self, warp: usize, lines: u32) {
+        let leaves = self.state.pipe.last_request();
+        let slot = self.state.warps.warp_mut(warp);
+        slot.outstanding += lines;
+        slot.stores_leave = leaves;
+    }
+
     fn arrive(&mut self, warp: usize, pc: u32, arrival: &BarrierArrival, step: &mut Step) {
         if arrival.kind != BarrierKind::Arrive {
             self.set_results(warp, pc, Ready::at(step.now.cycle + 1, Stall::Wait));
@@ -388,13 +398,17 @@ impl<P: Profile> Sm<P> {
         }
     }
 
-    /// All lanes of the warp have ended: it leaves at once, or when its stores are acknowledged and its copies have come.
+    /// All lanes of the warp have ended: it leaves when its last store has left the SM, or when its copies and the answers for its
+    /// registers have come. Stores that are not acknowledged then delay the end of the kernel.
     fn finish_warp(&mut self, warp: usize, cycle: u64, out: &mut Outbox) {
-        if self.state.warps.is_drained(warp) {
-            self.retire(warp, cycle, out);
+        if self.state.warps.warp(warp).outstanding > 0 {
+            self.state.pipe.drain(cycle, &self.wiring.ports, out);
+        }
+        if self.state.warps.may_leave(warp) {
+            let leaves = self.state.warps.drain(warp, cycle);
+            self.retire(warp, leaves, out);
         } else {
             self.state.warps.wait(warp, Status::Draining, Stall::Drain, cycle);
-            self.state.pipe.drain(cycle, &self.wiring.ports, out);
         }
     }
 }

@@ -94,14 +94,16 @@ impl<P: Profile> Unit for Sm<P> {
         }
         let waiting = |status| warps.waiting(status);
         Some(format!(
-            "{} CTAs resident; warps waiting: {} for memory, {} at barriers ({} threads have arrived), {} at fences, {} for stores; \
+            "{} CTAs resident; warps waiting: {} for memory, {} at barriers ({} threads have arrived), {} at fences; \
              {lines} lines, {writes} stores and {fetches} lines of code under way",
             warps.resident_ctas(),
-            [Status::Memory, Status::Value, Status::Fetch, Status::Copies].map(waiting).into_iter().sum::<usize>(),
+            [Status::Memory, Status::Value, Status::Fetch, Status::Copies, Status::Draining]
+                .map(waiting)
+                .into_iter()
+                .sum::<usize>(),
             waiting(Status::Barrier),
             warps.threads_at_barriers(),
             waiting(Status::Fence),
-            waiting(Status::Draining),
         ))
     }
 

@@ -1,6 +1,7 @@
 //! What a topology says of an SM.
 
 use crate::catalogue::{ParameterProblem, SmCapability, SmResources};
+use crate::gpu::CachesBetweenKernels;
 use balar_isa::program::{LatencyClass, Pipe};
 use balar_protocol::{Bytes, Frequency};
 use serde::Deserialize;
@@ -34,8 +35,12 @@ pub struct Latencies {
     pub special: u32,
     /// Conversions in the special-function unit.
     pub conversion: u32,
-    /// Tensor cores.
+    /// Tensor cores: a whole product of matrices.
     pub tensor: u32,
+    /// Machine code: a step of Volta's product of matrices. Source of the default: with it, the products of 16x16x16 that Accel-Sim's tuner
+    /// measures on a TITAN V take 35 and 33 cycles.
+    #[serde(default = "tensor_step")]
+    pub tensor_step: u32,
     /// Comparison into a predicate.
     pub predicate: u32,
     /// Constant cache hit.
@@ -60,6 +65,10 @@ fn constant_load() -> u32 {
     27
 }
 
+fn tensor_step() -> u32 {
+    3
+}
+
 fn uniform_move() -> u32 {
     2
 }
@@ -77,6 +86,8 @@ impl Latencies {
             (LatencyClass::Special, self.special),
             (LatencyClass::Conversion, self.conversion),
             (LatencyClass::Tensor, self.tensor),
+            (LatencyClass::TensorStep, self.tensor_step),
+            (LatencyClass::TensorHalfStep, self.tensor_step),
             (LatencyClass::Predicate, self.predicate),
             (LatencyClass::Constant, self.constant),
             (LatencyClass::ConstantLoad, self.constant_load),
@@ -203,20 +214,24 @@ crate::parameters! {
         l1_miss_latency: u32,
         /// cycles from a response's arrival to a dependent issue
         l1_fill_latency: u32,
-        /// sets of the L1; its ways follow from its size
-        l1_sets: u32,
+        /// lines of a set of the L1, least recently used goes first; its sets follow from its size
+        l1_ways: u32,
         /// do global loads go through L1 by default (Volta) or not (Pascal)?
         l1_caches_global_loads: bool = "true",
         /// lines of tags that the L1 looks up in a cycle
         l1_tags_per_cycle: u32 = "4",
         /// sectors that the L1 delivers in a cycle
         l1_sectors_per_cycle: u32 = "4",
+        /// lanes of an access to a texture that are served in a cycle (a V100 has 320 texture units in 80 SMs, a P100 224 in 56, a T4 160 in 40)
+        texture_lanes_per_cycle: u32 = "4",
         /// tenths of a cycle that a load, of a texture aside, takes the L1 at least
         l1_load_tenths: u32 = "10",
         /// lines that can be outstanding below the L1
         l1_mshrs: u32,
         /// instructions of a sub-core that can wait for the load/store units
         memory_queue: u32 = "5",
+        /// what the caches of code and constants hold when a kernel begins: Kept, or Flushed as by Nsight Compute; the L1 holds nothing
+        caches_between_kernels: CachesBetweenKernels = "Kept",
         /// stores and atomics that can be outstanding below the L1
         store_queue: u32,
         /// address translation
@@ -254,8 +269,7 @@ impl SmParameters {
         check(active, "active_warps", "expected 1 to the number of warps");
         check((1..=64).contains(&self.ctas), "ctas", "expected 1 to 64");
         check(self.registers >= 256, "registers", "expected at least 256");
-        let sets = self.l1_sets.is_power_of_two() && self.l1_sets <= 1 << 15;
-        check(sets, "l1_sets", "expected a power of two, at most 32768");
+        check((1..=64).contains(&self.l1_ways), "l1_ways", "expected 1 to 64");
         check(self.l1_mshrs >= 32, "l1_mshrs", "expected at least 32, the lines one warp can touch");
         check(self.store_queue >= 32, "store_queue", "expected at least 32, the lines one warp can touch");
         let cached = [
@@ -268,6 +282,7 @@ impl SmParameters {
         }
         check((1..=128).contains(&self.instruction_bytes), "instruction_bytes", "expected 1 to 128");
         check(self.l1_tags_per_cycle > 0, "l1_tags_per_cycle", "must not be zero");
+        check(self.texture_lanes_per_cycle > 0, "texture_lanes_per_cycle", "must not be zero");
         check((10..=1000).contains(&self.l1_load_tenths), "l1_load_tenths", "expected 10 to 1000");
         check(self.l1_sectors_per_cycle > 0, "l1_sectors_per_cycle", "must not be zero");
         check((1..=16).contains(&self.memory_queue), "memory_queue", "expected 1 to 16");

@@ -18,6 +18,7 @@ use super::warps::slot::Status;
 use super::warps::wheel::members;
 use crate::catalogue::{BuildContext, InstructionProfiles, Peer};
 use crate::engine::Outbox;
+use crate::gpu::CachesBetweenKernels;
 use crate::memory::{DeviceMemory, DeviceMemoryView, Writer};
 use balar_isa::execution::Effect;
 use balar_isa::program::{LatencyClass, Pipe};
@@ -36,6 +37,8 @@ pub(super) struct Specification {
     pub(super) cta_start_latency: u64,
     pub(super) operand_read_latency: u64,
     pub(super) check_hazards: bool,
+    /// Are the caches of code and constants empty when a kernel begins?
+    pub(super) flushes_caches: bool,
     pub(super) registers: u64,
     pub(super) unified_memory: u64,
     pub(super) cta_slots: u64,
@@ -128,6 +131,7 @@ impl<P: Profile> Sm<P> {
                 cta_start_latency: u64::from(parameters.cta_start_latency),
                 operand_read_latency: u64::from(parameters.operand_read_latency),
                 check_hazards: parameters.check_hazards,
+                flushes_caches: parameters.caches_between_kernels == CachesBetweenKernels::Flushed,
                 registers: u64::from(parameters.registers),
                 unified_memory: parameters.unified_memory.0,
                 cta_slots: u64::from(parameters.ctas),
@@ -180,11 +184,12 @@ impl<P: Profile> Sm<P> {
 
     /// A CTA ends, or is ended by a fault, and its slot is reported free.
     pub(super) fn end_cta(&mut self, cta: usize, fault: Option<KernelFault>, cycle: u64, out: &mut Outbox) {
-        let Some((launch, counters)) = self.state.warps.end_cta(cta, cycle) else { return };
+        let ended = self.state.warps.end_cta(cta, fault.is_some(), cycle);
+        let Some((launch, counters, stores_under_way)) = ended else { return };
         if fault.is_none() {
             self.state.warps.count_completed();
         }
-        let completion = CtaCompletion { launch: launch.id, slot: cta as u16, counters, fault };
+        let completion = CtaCompletion { launch: launch.id, slot: cta as u16, counters, fault, stores_under_way };
         let message = Payload::Cta(CtaMessage::Completed(Box::new(completion)));
         out.send(self.wiring.cta, self.wiring.ports.clock.time_of(cycle), message);
     }
@@ -391,7 +396,13 @@ impl<P: Profile> Sm<P> {
             self.state.warps.wait(warp, Status::Fetch, stall, earliest);
         }
         for (number, address) in self.scratch.wanted_lines.drain(..) {
-            self.state.pipe.request_code(number, address, step.now.cycle, &self.wiring.ports, step.out);
+            self.state.pipe.request_code(
+                (number, address),
+                self.state.launch,
+                step.now.cycle,
+                &self.wiring.ports,
+                step.out,
+            );
         }
         from
     }

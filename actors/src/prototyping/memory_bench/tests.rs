@@ -182,9 +182,9 @@ fn parameters_that_the_unit_refuses_are_named() {
 #[test]
 fn requests_touch_the_sectors_of_their_bytes() {
     let part = store(1, 0x110, 32);
-    assert_eq!((part.line, part.sectors, part.full_sectors, part.data_bytes), (0x100, 0b0011, 0, 32));
+    assert_eq!((part.line, part.sectors, part.full_sectors(), part.data_bytes), (0x100, 0b0011, 0, 32));
     let whole = store(1, 0x120, 96);
-    assert_eq!((whole.sectors, whole.full_sectors), (0b1110, 0b1110));
+    assert_eq!((whole.sectors, whole.full_sectors()), (0b1110, 0b1110));
     assert_eq!((load(1, 0x160, 4).sectors, load(1, 0x160, 4).data_bytes), (0b1000, 0));
     assert_eq!(reduction(1, 0x100, 128).operations, 32);
 }

@@ -41,6 +41,9 @@ pub(super) fn of(instruction: &sass::Instruction) -> Cost {
         O::Dsetp => cost(Pipe::Fp64, L::Double, C::Other),
         O::Hadd2 | O::Hmul2 | O::Hfma2 => cost(Pipe::Fp16, L::Half, C::Half),
         O::Hsetp2 | O::Hset2 => cost(Pipe::Fp16, L::Half, C::Other),
+        // Bit 76: sums in single precision.
+        O::Hmma if word.code() == 0x236 && word.bit(76) => cost(Pipe::Tensor, L::TensorStep, C::Other),
+        O::Hmma if word.code() == 0x236 => cost(Pipe::Tensor, L::TensorHalfStep, C::Other),
         O::Hmma | O::Imma | O::Bmma => cost(Pipe::Tensor, L::Tensor, C::Other),
         O::Mufu => cost(Pipe::Sfu, L::Special, C::Other),
         O::Popc | O::Flo | O::Brev => cost(Pipe::Sfu, L::Conversion, C::Integer),

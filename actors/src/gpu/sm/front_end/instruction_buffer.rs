@@ -48,6 +48,12 @@ impl InstructionBuffer {
         from
     }
 
+    /// No line is there or expected any more.
+    pub fn clear(&mut self) {
+        self.lines.clear();
+        self.stream.clear();
+    }
+
     /// A line that was under way will be there.
     pub fn arrives(&mut self, line: u64, from: u64) {
         self.lines.arrives(line, from);

@@ -62,6 +62,11 @@ impl Lines {
         set[0] = Line { number, from };
     }
 
+    /// No line is there or under way any more.
+    pub fn clear(&mut self) {
+        self.lines.fill(NONE);
+    }
+
     /// A line that was under way will be there, unless it has made room for others since.
     pub fn arrives(&mut self, number: u64, from: u64) {
         let awaited = |line: &&mut Line| line.number == number && line.from == UNDER_WAY;

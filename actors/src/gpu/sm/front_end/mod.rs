@@ -222,7 +222,8 @@ impl FrontEnd {
     ) -> Issued {
         let passes = u64::from(class.passes);
         let latency = u64::from(specification.latencies[class.latency as usize]);
-        let interval = u64::from(specification.intervals[class.pipe as usize]);
+        let wide = if class.latency == LatencyClass::TensorHalfStep { 2 } else { 1 };
+        let interval = wide * u64::from(specification.intervals[class.pipe as usize]);
         if class.pipe.is_memory() {
             self.sub_cores[sub_core].issue_memory(warp, cycle + 1);
         } else {
@@ -369,6 +370,13 @@ impl FrontEnd {
             }
         }
         waiting.append(&mut self.fetching);
+    }
+
+    /// Its caches are empty.
+    pub fn flush_caches(&mut self) {
+        self.buffers.iter_mut().for_each(InstructionBuffer::clear);
+        self.constants.clear();
+        self.second_level.clear();
     }
 
     /// Lines of code and constants under way.

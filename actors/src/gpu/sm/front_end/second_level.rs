@@ -1,13 +1,13 @@
 //! The second level of instruction and constant caches, one for an SM (NVIDIA's L1.5): what is not here is fetched from L2.
 
 use super::lines::{Lines, UNDER_WAY};
+use crate::gpu::CODE_WINDOW;
 use crate::slab::Slab;
 use balar_protocol::cuda::{LaunchId, ProgramId};
 use balar_protocol::memory::LINE_BYTES;
 use serde::{Deserialize, Serialize};
 
-/// Code of all programs lies here, above device memory and local memory; each program has a mebibyte.
-const CODE_WINDOW: u64 = 0x7f80_0000_0000;
+/// Each program has a mebibyte of the addresses from [`CODE_WINDOW`] on.
 const CODE_BYTES: u64 = 1 << 20;
 /// Where the constants of a program begin that its compiler made: behind its code.
 const COMPILER_CONSTANTS: u64 = 3 << 18;
@@ -127,6 +127,11 @@ impl SecondLevel {
     fn fetch(&mut self, line: u64, wanted: &mut Wanted) {
         self.lines.insert(line, UNDER_WAY);
         wanted.push((self.fetches.insert(line), line * LINE_BYTES));
+    }
+
+    /// No line is there any more; those under way still come.
+    pub fn clear(&mut self) {
+        self.lines.clear();
     }
 
     /// What was asked for under a number has arrived from L2: gives the line, and when the caches above have it.

@@ -93,6 +93,12 @@ impl Below {
         inject(request, ports.clock.time_of(cycle + delay), ports, out);
     }
 
+    /// The last cycle in which a request has left or will leave, those aside that wait for the GMMU.
+    #[inline]
+    pub fn last_request(&self) -> u64 {
+        self.last
+    }
+
     /// A warp begins to wait for its stores: whoever holds stores back is told so, after the last of them. It takes no request's place.
     pub fn drain(&mut self, cycle: u64, ports: &Ports, out: &mut Outbox) {
         if ports.drains {

@@ -16,7 +16,8 @@ use crate::engine::Outbox;
 use crate::slab::NONE;
 use balar_host::memory::is_pinned;
 use balar_isa::execution::{AccessKind, CacheOperator, MemoryAccess, Space};
-use balar_protocol::memory::{MemoryKind, MemoryRequest, MemoryResponse, Scope, sector_count};
+use balar_protocol::cuda::LaunchId;
+use balar_protocol::memory::{MemoryKind, MemoryRequest, MemoryResponse, Scope, full_sectors, sector_count};
 use balar_protocol::statistics::KernelCounters;
 use balar_protocol::translation::TranslationMessage;
 use below::Below;
@@ -49,6 +50,7 @@ pub struct PipeSpecification {
     tags_per_cycle: u64,
     sectors_per_cycle: u64,
     load_tenths: u64,
+    texture_lanes_per_cycle: u32,
     mshrs: u32,
     store_queue: u32,
 }
@@ -65,6 +67,7 @@ impl PipeSpecification {
             tags_per_cycle: u64::from(parameters.l1_tags_per_cycle),
             sectors_per_cycle: u64::from(parameters.l1_sectors_per_cycle),
             load_tenths: u64::from(parameters.l1_load_tenths),
+            texture_lanes_per_cycle: parameters.texture_lanes_per_cycle,
             mshrs: parameters.l1_mshrs,
             store_queue: parameters.store_queue,
         }
@@ -106,11 +109,36 @@ pub enum Answer {
     Updated(u32, u32),
 }
 
+/// Sectors of a part of an access, as the L2 found them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FoundSectors {
+    /// That a load asked for, and that were there or on their way.
+    pub hits: u8,
+    /// That came from memory because of it.
+    pub fetched: u8,
+    /// Of these, those that nobody asked for.
+    pub promoted: u8,
+}
+
+impl FoundSectors {
+    fn of(response: &MemoryResponse) -> FoundSectors {
+        let count = |sectors| sector_count(sectors) as u8;
+        let hits = if response.kind == MemoryKind::Load { count(response.hit_sectors) } else { 0 };
+        let promoted = count(response.fetched_sectors & !response.sectors);
+        FoundSectors { hits, fetched: count(response.fetched_sectors), promoted }
+    }
+
+    /// Is there anything to count?
+    fn is_empty(self) -> bool {
+        self.hits | self.fetched == 0
+    }
+}
+
 /// What a message from below has brought.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// A part of an access has come, with so many sectors that hit in L2.
-    Part(Owner, u32),
+    /// What the L2 found for a part of an access: (warp, generation, sectors).
+    Found(u16, u32, FoundSectors),
     /// All parts of the access under a key have come; the key is free.
     Completed(u32, Owner),
     /// A line that a store, reduction or atomic went to has acknowledged it: (warp, generation, of which the low bits count).
@@ -147,7 +175,7 @@ impl MemoryPipe {
         MemoryPipe {
             slots: Slots::default(),
             load_tenths: 0,
-            l1: L1Cache::new(l1_size, parameters.l1_sets),
+            l1: L1Cache::new(l1_size, parameters.l1_ways),
             l1_size,
             outstanding: Outstanding::default(),
             below: Below::new(parameters),
@@ -218,9 +246,12 @@ impl MemoryPipe {
         let sectors = u64::from(lines.sectors());
         let tags = (lines.as_slice().len() as u64).div_ceil(specification.tags_per_cycle);
         let data = sectors.div_ceil(specification.sectors_per_cycle);
-        let is_load = access.access.kind == AccessKind::Load && access.access.cache != CacheOperator::Texture;
+        let is_texture = access.access.cache == CacheOperator::Texture;
         let mut wavefronts = tags.max(data);
-        if is_load {
+        if is_texture {
+            let lanes = access.access.mask.count_ones();
+            wavefronts = wavefronts.max(u64::from(lanes.div_ceil(specification.texture_lanes_per_cycle)));
+        } else if access.access.kind == AccessKind::Load {
             // Of lines that are not read whole the banks give what they give of shared memory.
             if lines.as_slice().len() as u64 > data {
                 wavefronts = wavefronts.max(u64::from(shared_wavefronts(access.access).0));
@@ -348,8 +379,9 @@ impl MemoryPipe {
         let is_store = kind == MemoryKind::Store;
         if is_store && access.space == Space::Local {
             // What threads store in their own memory stays in the L1 for them (CUDA C++ Programming Guide, local memory).
-            for line in lines.iter().filter(|line| line.full_sectors != 0) {
-                self.counters.l1_evictions += u64::from(self.l1.fill(line.line, line.full_sectors));
+            for (line, full) in lines.iter().map(|line| (line, full_sectors(line.words))).filter(|&(_, full)| full != 0)
+            {
+                self.counters.l1_evictions += u64::from(self.l1.fill(line.line, full));
             }
         }
         let scope = scope_of(access);
@@ -360,8 +392,8 @@ impl MemoryPipe {
                 launch,
                 return_port: 0,
                 data_bytes: line.bytes,
+                written_words: if is_store { line.words } else { 0 },
                 sectors: line.sectors,
-                full_sectors: if is_store { line.full_sectors } else { 0 },
                 operations: if is_store { 0 } else { line.lanes },
                 kind,
                 scope,
@@ -372,9 +404,16 @@ impl MemoryPipe {
         answer
     }
 
-    /// Requests a line of code.
-    pub fn request_code(&mut self, number: u32, line: u64, cycle: u64, ports: &Ports, out: &mut Outbox) {
-        let request = load_request(line, number << 2 | CODE, 0, 0b1111);
+    /// Requests a line of code, for a kernel that runs.
+    pub fn request_code(
+        &mut self,
+        (number, line): (u32, u64),
+        launch: LaunchId,
+        cycle: u64,
+        ports: &Ports,
+        out: &mut Outbox,
+    ) {
+        let request = load_request(line, number << 2 | CODE, launch.0, 0b1111);
         self.below.send(request, cycle, ports, &mut self.counters, out);
     }
 
@@ -420,15 +459,18 @@ impl MemoryPipe {
                 if mshr.cached && self.l1.fill(mshr.line, mshr.sectors) {
                     self.counters.l1_evictions += 1;
                 }
-                let hit_sectors = sector_count(response.hit_sectors);
-                // What hit in L2 is counted for the access that sent the request.
                 while let Some((tracker, is_requester)) = self.outstanding.next_waiter(&mut mshr) {
-                    self.part_arrived(tracker, if is_requester { hit_sectors } else { 0 }, events);
+                    if is_requester {
+                        let owner = self.outstanding.trackers[tracker].owner;
+                        count_found(&response, (owner.warp, owner.generation), events);
+                    }
+                    self.part_arrived(tracker, events);
                 }
             }
             WRITE => {
                 self.outstanding.writes -= 1;
                 let (warp, generation) = writer_of(response.id);
+                count_found(&response, (warp, generation), events);
                 events.push(Event::Acknowledged(warp, generation));
             }
             CODE => events.push(Event::Code(key)),
@@ -438,7 +480,8 @@ impl MemoryPipe {
                     self.held.push_back((known, response));
                     return;
                 }
-                self.part_arrived(key, 0, events);
+                count_found(&response, (owner.warp, owner.generation), events);
+                self.part_arrived(key, events);
                 self.outstanding.writes -= 1;
                 events.push(Event::Acknowledged(owner.warp, owner.generation));
             }
@@ -448,13 +491,10 @@ impl MemoryPipe {
         }
     }
 
-    fn part_arrived(&mut self, key: u32, hit_sectors: u32, events: &mut Vec<Event>) {
+    fn part_arrived(&mut self, key: u32, events: &mut Vec<Event>) {
         let tracker = &mut self.outstanding.trackers[key];
         tracker.remaining -= 1;
         let Tracker { owner, remaining, .. } = *tracker;
-        if hit_sectors > 0 {
-            events.push(Event::Part(owner, hit_sectors));
-        }
         if remaining == 0 {
             self.outstanding.trackers.remove(key);
             events.push(Event::Completed(key, owner));
@@ -479,6 +519,12 @@ impl MemoryPipe {
     /// The GMMU has said something.
     pub fn translated(&mut self, message: &TranslationMessage, cycle: u64, ports: &Ports, out: &mut Outbox) {
         self.below.translated(message, cycle, ports, out);
+    }
+
+    /// The last cycle in which a request that has been made leaves the SM.
+    #[inline]
+    pub fn last_request(&self) -> u64 {
+        self.below.last_request()
     }
 
     /// A warp begins to wait for its stores.
@@ -512,6 +558,15 @@ fn writer_of(id: u32) -> (u16, u32) {
     ((id >> 2 & 0x7f) as u16, id >> 9)
 }
 
+/// Notes what the L2 found for a request of a warp.
+#[inline]
+fn count_found(response: &MemoryResponse, (warp, generation): (u16, u32), events: &mut Vec<Event>) {
+    let found = FoundSectors::of(response);
+    if !found.is_empty() {
+        events.push(Event::Found(warp, generation, found));
+    }
+}
+
 fn load_request(line: u64, id: u32, launch: u32, sectors: u8) -> MemoryRequest {
     MemoryRequest {
         line,
@@ -519,8 +574,8 @@ fn load_request(line: u64, id: u32, launch: u32, sectors: u8) -> MemoryRequest {
         launch,
         return_port: 0,
         data_bytes: 0,
+        written_words: 0,
         sectors,
-        full_sectors: 0,
         operations: 0,
         kind: MemoryKind::Load,
         scope: Scope::Weak,

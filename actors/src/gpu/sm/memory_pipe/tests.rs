@@ -71,8 +71,9 @@ fn a_load_misses_once_and_hits_then() {
     assert_eq!(fixture.accept(&load, REGISTERS, 0, 110), Answer::Pending(second));
     assert_eq!(fixture.requests(), []);
     let owner = Owner { warp: 5, generation: 9, purpose: REGISTERS };
+    let found = |hits| Event::Found(5, 9, FoundSectors { hits, fetched: 0, promoted: 0 });
     let events = fixture.answer(&requests[0], 300);
-    assert_eq!(events, [Event::Completed(second, owner), Event::Part(owner, 4), Event::Completed(key, owner)]);
+    assert_eq!(events, [Event::Completed(second, owner), found(4), Event::Completed(key, owner)]);
     // One line of four sectors: the pipe is taken for a cycle, and the hit latency is 28.
     assert_eq!(fixture.accept(&load, REGISTERS, 0, 400), Answer::At(428));
     assert_eq!((fixture.counters.l1_sectors_load, fixture.counters.l1_sector_hits_load), (12, 4));

@@ -37,6 +37,8 @@ pub struct CtaSlot {
     pub live_warps: u32,
     /// Threads that have not ended.
     pub live_threads: u32,
+    /// The key of what its warps that have left have under way.
+    pub left: Option<u32>,
     /// The launch's constants.
     pub constants: LaunchConstants,
     /// Of which launch these are; they stay when the CTA has ended.
@@ -69,6 +71,7 @@ impl CtaSlot {
         self.counters.warps_launched = u64::from(self.live_warps);
         self.barriers = [Barrier::default(); BARRIERS];
         self.warps = 0;
+        self.left = None;
         self.cta = cta;
         self.context = launch.context;
         self.constants_of = Some(launch.id);

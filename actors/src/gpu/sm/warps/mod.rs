@@ -7,6 +7,7 @@ pub mod copies;
 pub mod cta;
 pub mod hazards;
 mod image_reads;
+mod left;
 pub mod readiness;
 mod residence;
 pub mod slot;
@@ -17,10 +18,12 @@ use super::profile::{NoProfile, Profile};
 use crate::engine::state::{CodeSource, StateError, complete_launch};
 use crate::slab::Slab;
 use balar_isa::program::Pipe;
+use balar_protocol::cuda::LaunchId;
 use balar_protocol::prefetch::prefetch;
 use balar_protocol::statistics::KernelCounters;
 use copies::{Arrival, End};
 use cta::CtaSlot;
+use left::LeftStores;
 use readiness::Ready;
 use serde::{Deserialize, Serialize};
 use slot::{Context, Status, Warp};
@@ -58,6 +61,8 @@ pub struct Warps<P: Profile = NoProfile> {
     ctas: Vec<CtaSlot>,
     /// Arrivals at `mbarrier` objects that wait for copies.
     arrivals: Slab<Arrival>,
+    /// What warps that have left have under way.
+    left: LeftStores,
     resident_ctas: u32,
     resident_since: u64,
     /// Where the cycles of the warps went.
@@ -154,7 +159,7 @@ impl<P: Profile> Warps<P> {
     /// Is the warp the one that had this generation?
     #[inline]
     pub fn is_current(&self, warp: usize, generation: u32) -> bool {
-        self.warps[warp].generation == generation
+        self.warps[warp].generation & GENERATION_BITS == generation & GENERATION_BITS
     }
 
     // Time.
@@ -318,20 +323,33 @@ impl<P: Profile> Warps<P> {
         waited
     }
 
-    /// A store, reduction or atomic of the warp of that generation has been answered. True where it was the last one.
+    /// A store, reduction or atomic of the warp of that generation has been answered.
     #[inline]
-    pub fn acknowledged(&mut self, warp: usize, generation: u32) -> bool {
+    pub fn acknowledged(&mut self, warp: usize, generation: u32) -> Acknowledged {
         let slot = &mut self.warps[warp];
         if slot.generation & GENERATION_BITS != generation & GENERATION_BITS || slot.status == Status::Empty {
-            return false;
+            let launch = self.left.acknowledged(warp, generation);
+            return launch.map_or(Acknowledged::OneOfMore, Acknowledged::LastOfCta);
         }
         slot.outstanding -= 1;
-        slot.outstanding == 0
+        if slot.outstanding == 0 { Acknowledged::LastOfWarp } else { Acknowledged::OneOfMore }
     }
 
-    /// Is nothing of the warp under way?
-    pub fn is_drained(&self, warp: usize) -> bool {
-        self.warps[warp].outstanding == 0 && self.contexts[warp].copies.is_idle()
+    /// The warp has ended in `cycle`, up to which it is charged, and waits for its last store to leave the SM: gives when that is.
+    pub fn drain(&mut self, warp: usize, cycle: u64) -> u64 {
+        let slot = &mut self.warps[warp];
+        let leaves = slot.stores_leave.max(cycle);
+        let waits = leaves.saturating_sub(slot.charged_until);
+        Stall::Drain.charge(&mut self.counters, waits);
+        self.profile.stalled(warp, Stall::Drain, waits);
+        slot.charged_until += waits;
+        leaves
+    }
+
+    /// May the warp leave when it has ended: have its copies come, and the answers of its atomics?
+    pub fn may_leave(&self, warp: usize) -> bool {
+        let slot = &self.warps[warp];
+        self.contexts[warp].copies.is_idle() && !(slot.expects_answers && slot.outstanding > 0)
     }
 
     // Copies.
@@ -421,6 +439,17 @@ impl<P: Profile> Warps<P> {
         }
         Ok(())
     }
+}
+
+/// What an acknowledgement was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Acknowledged {
+    /// Others are to come, or nobody waits for them.
+    OneOfMore,
+    /// The last of a warp that is here.
+    LastOfWarp,
+    /// The last of a CTA of this launch that has ended.
+    LastOfCta(LaunchId),
 }
 
 /// Bits of a warp's generation that a store's acknowledgement carries.

@@ -160,10 +160,17 @@ impl<P: Profile> Warps<P> {
         released
     }
 
-    /// A warp leaves its slot. True where it was the last of its CTA.
+    /// A warp leaves its slot, in a cycle from now on. True where it was the last of its CTA.
     pub fn retire(&mut self, warp: usize, cycle: u64) -> bool {
+        let slot = &mut self.warps[warp];
+        let cta = usize::from(slot.cta);
+        if slot.outstanding > 0
+            && let Some(launch) = &self.ctas[cta].launch
+        {
+            let (launch, key) = (launch.id, &mut self.ctas[cta].left);
+            self.left.leave((warp, slot.generation), slot.outstanding, launch, key);
+        }
         self.release(warp, cycle);
-        let cta = self.cta_of(warp);
         self.ctas[cta].live_warps -= 1;
         self.ctas[cta].live_warps == 0
     }
@@ -202,8 +209,14 @@ impl<P: Profile> Warps<P> {
         slot.generation = slot.generation.wrapping_add(1);
     }
 
-    /// A CTA ends, or is ended: its warps leave. Gives the launch and what the CTA did; `None` where its slot is free.
-    pub fn end_cta(&mut self, cta: usize, cycle: u64) -> Option<(Arc<KernelLaunch>, KernelCounters)> {
+    /// A CTA ends, or is ended: its warps leave. Gives the launch, what the CTA did, and whether stores of it are under way whose end
+    /// will be told; `None` where its slot is free.
+    pub fn end_cta(
+        &mut self,
+        cta: usize,
+        fails: bool,
+        cycle: u64,
+    ) -> Option<(Arc<KernelLaunch>, KernelCounters, bool)> {
         for warp in members(std::mem::take(&mut self.ctas[cta].warps)) {
             let slot = &self.warps[warp];
             if slot.status != Status::Empty && usize::from(slot.cta) == cta {
@@ -217,14 +230,21 @@ impl<P: Profile> Warps<P> {
         if self.resident_ctas == 0 {
             self.counters.cycles_active += cycle.saturating_sub(self.resident_since);
         }
-        Some((launch, counters))
+        let stores_under_way = match self.ctas[cta].left.take() {
+            Some(left) if fails => {
+                self.left.forget(left);
+                false
+            }
+            left => left.is_some_and(|left| self.left.end(left)),
+        };
+        Some((launch, counters, stores_under_way))
     }
 
     /// The launch has failed elsewhere: its CTAs are dropped without a word.
     pub fn abort(&mut self, launch: LaunchId, cycle: u64) {
         for cta in 0..self.ctas.len() {
             if self.ctas[cta].launch.as_ref().is_some_and(|running| running.id == launch) {
-                self.end_cta(cta, cycle);
+                self.end_cta(cta, true, cycle);
             }
         }
     }

@@ -30,7 +30,7 @@ pub enum Status {
     Fence,
     /// Waits for copies to shared memory.
     Copies,
-    /// Has ended, and waits for its stores to be acknowledged and its copies to come.
+    /// Has ended, and waits for its copies and the answers of its atomics to come.
     Draining,
 }
 
@@ -47,6 +47,8 @@ pub struct Warp {
     pub stalled_from: u64,
     /// When it came.
     pub start_cycle: u64,
+    /// When its last store leaves the SM.
+    pub stores_leave: u64,
     /// Counts the warps that had this slot: late responses for an aborted one are told by it.
     pub generation: u32,
     /// The first instruction of the line of code it issued from last.
@@ -67,6 +69,8 @@ pub struct Warp {
     pub stall: Stall,
     /// The place of the next instruction's pipe among [`Pipe::ALL`].
     pub pipe: u8,
+    /// It has atomics that give values back.
+    pub expects_answers: bool,
 }
 
 impl Default for Warp {
@@ -75,6 +79,7 @@ impl Default for Warp {
             charged_until: 0,
             stalled_from: 0,
             start_cycle: 0,
+            stores_leave: 0,
             generation: 0,
             fetched: NOWHERE,
             outstanding: 0,
@@ -85,6 +90,7 @@ impl Default for Warp {
             status: Status::Empty,
             stall: Stall::NoInstruction,
             pipe: Pipe::Free as u8,
+            expects_answers: false,
         }
     }
 }

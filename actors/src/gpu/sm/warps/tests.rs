@@ -189,14 +189,18 @@ fn younger_warps_know_the_older_ones() {
 }
 
 #[test]
-fn acknowledgements_of_a_warp_that_has_left_are_ignored() {
+fn acknowledgements_of_a_warp_that_has_left_are_told_from_those_of_its_slot() {
     let mut warps = three_warps();
     let generation = warps.warp(0).generation;
     warps.warp_mut(0).outstanding = 2;
-    assert!(!warps.acknowledged(0, generation));
-    assert!(warps.acknowledged(0, generation & GENERATION_BITS));
+    assert_eq!(warps.acknowledged(0, generation), Acknowledged::OneOfMore);
+    assert_eq!(warps.acknowledged(0, generation & GENERATION_BITS), Acknowledged::LastOfWarp);
+    warps.warp_mut(0).outstanding = 1;
+    let (cta, launch) = (warps.cta_of(0), LaunchId(1));
     warps.retire(0, 120);
-    assert!(!warps.acknowledged(0, generation));
+    let (_, _, stores_under_way) = warps.end_cta(cta, false, 130).expect("its launch runs");
+    assert!(stores_under_way);
+    assert_eq!(warps.acknowledged(0, generation), Acknowledged::LastOfCta(launch));
 }
 
 #[test]
