@@ -1,7 +1,9 @@
 //! How addresses spread over slices, sets and banks: which L2 slice holds a line, and the folding that keeps power-of-two strides apart.
 
-use crate::gpu::CODE_WINDOW;
 use balar_protocol::memory::LINE_BYTES;
+
+/// Code of all programs lies from here on, above device memory and local memory.
+pub const CODE_WINDOW: u64 = 0x7f80_0000_0000;
 
 /// How lines spread over the slices.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Deserialize)]

@@ -10,9 +10,6 @@ pub mod sm;
 
 use serde::Deserialize;
 
-/// Code of all programs lies from here on, above device memory and local memory.
-pub const CODE_WINDOW: u64 = 0x7f80_0000_0000;
-
 /// What caches hold when a kernel begins.
 ///
 /// A cache takes a launch as a kernel's beginning where it is later than all that it has seen: profilers, for which this is, run kernels

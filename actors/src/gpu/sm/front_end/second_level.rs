@@ -1,7 +1,7 @@
 //! The second level of instruction and constant caches, one for an SM (NVIDIA's L1.5): what is not here is fetched from L2.
 
 use super::lines::{Lines, UNDER_WAY};
-use crate::gpu::CODE_WINDOW;
+use crate::interleave::CODE_WINDOW;
 use crate::slab::Slab;
 use balar_protocol::cuda::{LaunchId, ProgramId};
 use balar_protocol::memory::LINE_BYTES;
