@@ -1,9 +1,9 @@
 """Bandwidth of loads over the working set: gpu-cache on a V100, where one block an SM reads the buffer that all others read."""
 
-from .simulator import CALIBRATED, PREDICTED, V100, Row, cycles_of_last, kernel_text
+from .simulator import CALIBRATED, CLOCK, PREDICTED, V100, Row, cycles_of_last, kernel_text
 
 SOURCE = "RRZE gpu-benches, gpu-cache, V100 PCIe 16GB"
-CLOCK, SMS, BLOCK = 1.38, 80, 256  # GHz, blocks, threads
+SMS, BLOCK = 80, 256  # blocks, threads
 # Passes of 2 KiB to 8 KiB that the compiler unrolls, for they have few loads.
 UNROLLED = 4
 

@@ -13,6 +13,7 @@ HOST = pathlib.Path(__file__).resolve().parent / "host.py"
 KERNELS = pathlib.Path(__file__).resolve().parent / "kernels"
 
 V100, P100 = "v100_sxm2_node", "p100_node"
+CLOCK = 1.38  # GHz, of the V100 that was measured and of V100
 CALIBRATED, PREDICTED = "calibrated", "predicted"
 
 

@@ -1,9 +1,8 @@
 """Bandwidth of DRAM over occupancy: every point of gpu-stream on a V100."""
 
-from .simulator import CALIBRATED, PREDICTED, V100, Row, cycles_of_last, kernel_text
+from .simulator import CALIBRATED, CLOCK, PREDICTED, V100, Row, cycles_of_last, kernel_text
 
 SOURCE = "RRZE gpu-benches, gpu-stream, V100 PCIe 16GB"
-CLOCK = 1.38  # GHz
 # Elements of the launches whose difference is measured; that removes what a launch costs from a run that lasts 16 times longer on hardware.
 LARGE, SMALL = 3 << 20, 1 << 20
 

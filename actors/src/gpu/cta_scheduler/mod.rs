@@ -306,9 +306,7 @@ impl CtaScheduler {
         self.state.counters.ctas_completed += 1;
         self.progress.ctas_done.add(1);
         self.retry_placement(now);
-        let Some(index) = self.state.resident.iter().position(|kernel| kernel.launch.id == completion.launch) else {
-            return;
-        };
+        let Some(index) = self.resident(completion.launch) else { return };
         let kernel = &mut self.state.resident[index];
         kernel.counters.add(&completion.counters);
         kernel.running -= 1;
@@ -326,17 +324,20 @@ impl CtaScheduler {
 
     /// The last store of a CTA is done that has ended.
     fn cta_stored(&mut self, now: SimTime, launch: LaunchId, out: &mut Outbox) {
-        let index = self.state.resident.iter().position(|kernel| kernel.launch.id == launch);
-        if let Some(index) = index {
-            let kernel = &mut self.state.resident[index];
-            kernel.storing -= 1;
-            if kernel.is_over() {
-                self.end_kernel(now, index, out);
-            }
-            if self.take_turns(now) {
-                self.fill_residency(now);
-            }
+        let Some(index) = self.resident(launch) else { return };
+        let kernel = &mut self.state.resident[index];
+        kernel.storing -= 1;
+        if kernel.is_over() {
+            self.end_kernel(now, index, out);
         }
+        if self.take_turns(now) {
+            self.fill_residency(now);
+        }
+    }
+
+    /// Where a launch is among the resident kernels.
+    fn resident(&self, launch: LaunchId) -> Option<usize> {
+        self.state.resident.iter().position(|kernel| kernel.launch.id == launch)
     }
 
     /// A kernel's end has been signalled: its queue goes on.

@@ -394,7 +394,7 @@ impl L2Slice {
             Some(index) => index,
             None => self.allocate(cycle, request.line, place, out)?,
         };
-        self.count(request, valid | pending, needed & !pending);
+        self.count(request, valid | pending);
         self.sets.touch(index, place);
         let line = self.sets.line_mut(index);
         match request.kind {
@@ -433,7 +433,7 @@ impl L2Slice {
             let found = Found { hits: wanted & (valid | pending), fetched: fetch, served_by: ServedBy::DeviceMemory };
             self.wait(index, *request, found);
         } else {
-            let found = Found { hits: wanted & !fetch, fetched: fetch, served_by: ServedBy::L2 };
+            let found = Found { hits: wanted, fetched: 0, served_by: ServedBy::L2 };
             self.finish(cycle + u64::from(self.parameters.hit_latency), request, found, out);
         }
         Ok(())
@@ -488,17 +488,16 @@ impl L2Slice {
         out.send(self.memory, depart, Payload::Memory(MemoryMessage::Request(request)));
     }
 
-    /// Counts a request that found sectors `there` or on their way, and lacks others.
-    fn count(&mut self, request: &MemoryRequest, there: u8, lacks: u8) {
+    /// Counts a request that found sectors `there` or on their way.
+    fn count(&mut self, request: &MemoryRequest, there: u8) {
         let sectors = u64::from(sector_count(request.sectors));
         let hits = u64::from(sector_count(request.sectors & there));
-        let missing = u64::from(sector_count(lacks));
         let counters = &mut self.state.counters;
         match request.kind {
             MemoryKind::Load => {
                 counters.sectors_read += sectors;
                 counters.sector_hits_read += hits;
-                counters.sector_misses_read += missing;
+                counters.sector_misses_read += sectors - hits;
                 counters.bytes += sectors * SECTOR_BYTES;
             }
             MemoryKind::Store => {

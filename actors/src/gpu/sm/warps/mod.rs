@@ -326,11 +326,11 @@ impl<P: Profile> Warps<P> {
     /// A store, reduction or atomic of the warp of that generation has been answered.
     #[inline]
     pub fn acknowledged(&mut self, warp: usize, generation: u32) -> Acknowledged {
-        let slot = &mut self.warps[warp];
-        if slot.generation & GENERATION_BITS != generation & GENERATION_BITS || slot.status == Status::Empty {
+        if !self.is_current(warp, generation) || self.warps[warp].status == Status::Empty {
             let launch = self.left.acknowledged(warp, generation);
             return launch.map_or(Acknowledged::OneOfMore, Acknowledged::LastOfCta);
         }
+        let slot = &mut self.warps[warp];
         slot.outstanding -= 1;
         if slot.outstanding == 0 { Acknowledged::LastOfWarp } else { Acknowledged::OneOfMore }
     }
