@@ -192,16 +192,19 @@ impl LinePlaces {
 ///
 /// 32 banks of 4 bytes. A wavefront serves each bank with one word, which any number of lanes may read. Accesses of 8 and 16 bytes
 /// are done by half and quarter warps, so that a wavefront moves at most 128 bytes, or by twice as many lanes that load in pairs. Accesses
-/// are aligned to their size: one of 16 bytes takes four neighbouring banks, of which there are eight such groups.
+/// are aligned to their size: one of 16 bytes takes four neighbouring banks, of which there are eight such groups. Lanes of an atomic or
+/// reduction share nothing: a wavefront updates one word of a bank for one lane.
 pub fn shared_wavefronts(access: &MemoryAccess) -> (u32, u32) {
     let shift = access.bytes.max(4).trailing_zeros();
     let banks = 128 >> shift;
     // Lanes side by side name each bank once, and one word for all lanes is given once.
     let aligned = access.addresses[0] & (u64::from(access.bytes) - 1) == 0;
+    let is_update = matches!(access.kind, AccessKind::Atomic | AccessKind::Reduction);
     let is_wide_load = access.bytes > 4 && access.kind == AccessKind::Load;
     let pattern = if aligned { AccessPattern::of(access) } else { AccessPattern::Scattered };
     match pattern {
         AccessPattern::Consecutive => return (32 / banks, 32 / banks),
+        AccessPattern::Uniform if is_update => return (32, 32 / banks),
         AccessPattern::Uniform if is_wide_load => return (16 / banks, 16 / banks),
         AccessPattern::Uniform => return (32 / banks, 32 / banks),
         AccessPattern::Scattered => {}
@@ -212,7 +215,11 @@ pub fn shared_wavefronts(access: &MemoryAccess) -> (u32, u32) {
     while first < 32 {
         let group = access.mask >> first & (u32::MAX >> (32 - lanes_at_once));
         if group != 0 {
-            needed += group_wavefronts(&access.addresses, first, group, shift, banks);
+            needed += if is_update {
+                lanes_of_a_bank(&access.addresses, first, group, shift, banks)
+            } else {
+                group_wavefronts(&access.addresses, first, group, shift, banks)
+            };
             least += 1;
         }
         first += lanes_at_once;
@@ -233,6 +240,16 @@ fn is_paired(access: &MemoryAccess) -> bool {
 fn shifted(mask: u32, distance: usize) -> u32 {
     let lower: u32 = if distance == 1 { 0x5555_5555 } else { 0x3333_3333 };
     (mask & lower) << distance | (mask >> distance) & lower
+}
+
+/// The most lanes, of those that are served together, that name a word of the same bank.
+fn lanes_of_a_bank(addresses: &[u64; 32], first: u32, group: u32, shift: u32, banks: u32) -> u32 {
+    let mut named = [0u8; 32];
+    for lane in lanes(group) {
+        let word = addresses[(first as usize + lane) & 31] >> shift;
+        named[(word as u32 & (banks - 1)) as usize & 31] += 1;
+    }
+    named.into_iter().max().map_or(0, u32::from)
 }
 
 /// Wavefronts of lanes that are served together: the most different words that any bank (or group of banks) has to give.
@@ -407,6 +424,23 @@ mod tests {
             ("a vector for all", 16, u32::MAX, (4, 4), &|_| 64),
         ] {
             assert_eq!(shared_wavefronts(&access(bytes, mask, |lane| address(lane as u64))), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn updates_share_no_wavefront() {
+        for (name, bytes, mask, expected, address) in [
+            ("consecutive", 4, u32::MAX, (1, 1), &(|lane: u64| 4 * lane) as &dyn Fn(u64) -> u64),
+            ("one word", 4, u32::MAX, (32, 1), &|_| 64),
+            ("one word for four lanes", 4, 0xf, (4, 1), &|_| 64),
+            ("two words of a bank", 4, 0b11, (2, 1), &|lane| 128 * lane),
+            ("one double", 8, u32::MAX, (32, 2), &|_| 64),
+            ("doubles", 8, u32::MAX, (2, 2), &|lane| 8 * lane),
+        ] {
+            for kind in [AccessKind::Atomic, AccessKind::Reduction] {
+                let update = MemoryAccess { kind, ..access(bytes, mask, |lane| address(lane as u64)) };
+                assert_eq!(shared_wavefronts(&update), expected, "{name}");
+            }
         }
     }
 

@@ -181,7 +181,12 @@ impl<P: Profile> Sm<P> {
     ) -> Option<u64> {
         let cycle = step.now.cycle;
         match effect {
-            Effect::Barrier(arrival) => self.arrive(warp, pc, &arrival, step),
+            Effect::Barrier(arrival) => {
+                if let Some(resume) = self.arrive(warp, pc, &arrival, step) {
+                    self.state.warps.warp_mut(warp).stall = Stall::Barrier;
+                    return Some(next.max(resume));
+                }
+            }
             Effect::Fence => {
                 if self.state.warps.warp(warp).outstanding > 0 {
                     self.state.warps.wait(warp, Status::Fence, Stall::Membar, cycle + 1);
@@ -195,7 +200,7 @@ impl<P: Profile> Sm<P> {
                 let mut barrier = 0;
                 while let Some(completion) = self.state.warps.cta(cta).next_completion(barrier) {
                     barrier = completion.barrier + 1;
-                    self.release_barrier(cta, completion, step);
+                    self.release_barrier(cta, completion, cycle + self.specification.barrier_latency, step);
                 }
                 if self.state.warps.context(warp).state().is_finished() {
                     self.finish_warp(warp, cycle + 1, step.out);
@@ -389,13 +394,19 @@ impl<P: Profile> Sm<P> {
         slot.stores_leave = leaves;
     }
 
-    fn arrive(&mut self, warp: usize, pc: u32, arrival: &BarrierArrival, step: &mut Step) {
-        if arrival.kind != BarrierKind::Arrive {
+    /// The warp arrives at a barrier, behind those whose arrivals the SM's barrier unit still counts: gives the cycle in which it goes on
+    /// where it waits and was the last.
+    fn arrive(&mut self, warp: usize, pc: u32, arrival: &BarrierArrival, step: &mut Step) -> Option<u64> {
+        let waits = arrival.kind != BarrierKind::Arrive;
+        if waits {
             self.set_results(warp, pc, Ready::at(step.now.cycle + 1, Stall::Wait));
         }
-        if let Some(completion) = self.state.warps.arrive(warp, arrival) {
-            self.release_barrier(self.state.warps.cta_of(warp), completion, step);
-        }
+        let counted = step.now.cycle.max(self.state.barrier_unit_free);
+        self.state.barrier_unit_free = counted + self.specification.barrier_interval;
+        let completion = self.state.warps.arrive(warp, arrival)?;
+        let resume = counted + self.specification.barrier_latency;
+        self.release_barrier(self.state.warps.cta_of(warp), completion, resume, step);
+        waits.then_some(resume)
     }
 
     /// All lanes of the warp have ended: it leaves when its last store has left the SM, or when its copies and the answers for its

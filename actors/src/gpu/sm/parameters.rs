@@ -11,6 +11,8 @@ use serde::Deserialize;
 pub enum SchedulerPolicy {
     /// The warp that issued last while it can, then the one longest in the SM.
     GreedyThenOldest,
+    /// The warp that issued last while it can, then the one that came to the SM last.
+    GreedyThenYoungest,
     /// The next ready warp after the one that issued last.
     LooseRoundRobin,
     /// Round robin within a group of `active_warps`; another group's turn when none of it is ready.
@@ -57,7 +59,7 @@ pub struct Latencies {
     /// keeps for sm_75 between `ULDC`, `UMOV` or `VOTEU` and what reads their results.
     #[serde(default = "uniform_move")]
     pub uniform_move: u32,
-    /// From the last arrival at a barrier to the next instruction of its warps.
+    /// From the last arrival at a barrier to the next instruction of its warps, the one that arrived last among them.
     pub barrier: u32,
 }
 
@@ -121,6 +123,14 @@ pub struct InitiationIntervals {
     pub memory: u32,
     /// Branches.
     pub branch: u32,
+    /// Arrivals of warps at barriers, of the SM as a whole. Source of the default: a V100's SM takes 0.475 in a cycle (Zhang et al., A Study
+    /// of Single and Multi-device Synchronization Methods in Nvidia GPUs, IPDPS 2020).
+    #[serde(default = "barrier_interval")]
+    pub barrier: u32,
+}
+
+fn barrier_interval() -> u32 {
+    2
 }
 
 impl InitiationIntervals {
@@ -168,7 +178,7 @@ crate::parameters! {
         clock: Frequency,
         /// sub-cores, each with a scheduler that issues one warp instruction a cycle
         sub_cores: u32 = "4",
-        /// which ready warp issues: GreedyThenOldest, LooseRoundRobin or TwoLevel
+        /// which ready warp issues: GreedyThenOldest, GreedyThenYoungest, LooseRoundRobin or TwoLevel
         scheduler: SchedulerPolicy = "GreedyThenOldest",
         /// warps in a group of the TwoLevel scheduler
         active_warps: u32 = "4",
@@ -208,6 +218,8 @@ crate::parameters! {
         instruction_prefetch: u32 = "8",
         /// cycles from the issue of a shared-memory load to a dependent issue
         shared_latency: u32,
+        /// cycles that an atomic on shared memory takes for each lane of the bank that most of its lanes name
+        shared_update_interval: u32 = "2",
         /// cycles from the issue of a load that hits in L1 to a dependent issue
         l1_hit_latency: u32,
         /// cycles from the issue of a load that misses in L1 to its request leaving the SM
@@ -283,6 +295,7 @@ impl SmParameters {
         check((1..=128).contains(&self.instruction_bytes), "instruction_bytes", "expected 1 to 128");
         check(self.l1_tags_per_cycle > 0, "l1_tags_per_cycle", "must not be zero");
         check(self.texture_lanes_per_cycle > 0, "texture_lanes_per_cycle", "must not be zero");
+        check((1..=1000).contains(&self.shared_update_interval), "shared_update_interval", "expected 1 to 1000");
         check((10..=1000).contains(&self.l1_load_tenths), "l1_load_tenths", "expected 10 to 1000");
         check(self.l1_sectors_per_cycle > 0, "l1_sectors_per_cycle", "must not be zero");
         check((1..=16).contains(&self.memory_queue), "memory_queue", "expected 1 to 16");

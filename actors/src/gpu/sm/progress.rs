@@ -34,6 +34,7 @@ pub(super) struct Specification {
     pub(super) front_end: FrontEndSpecification,
     pub(super) pipe: PipeSpecification,
     pub(super) barrier_latency: u64,
+    pub(super) barrier_interval: u64,
     pub(super) cta_start_latency: u64,
     pub(super) operand_read_latency: u64,
     pub(super) check_hazards: bool,
@@ -74,6 +75,8 @@ pub(super) struct State<P: Profile> {
     /// Messages that came after the last tick of a window: they belong to the next one, which is `late_cycle`.
     pub(super) late: Vec<Payload>,
     pub(super) late_cycle: u64,
+    /// The first cycle in which the barrier unit can count an arrival.
+    pub(super) barrier_unit_free: u64,
     /// Frees of what is no block of the device heap: key, lane, address. They are faults when they are answered.
     pub(super) wrong_frees: Vec<(u32, u8, u64)>,
     pub(super) recent: RecentRanges,
@@ -128,6 +131,7 @@ impl<P: Profile> Sm<P> {
                 front_end: FrontEndSpecification::new(parameters),
                 pipe: PipeSpecification::new(parameters),
                 barrier_latency: u64::from(parameters.latencies.barrier.max(1)),
+                barrier_interval: u64::from(parameters.initiation_intervals.barrier),
                 cta_start_latency: u64::from(parameters.cta_start_latency),
                 operand_read_latency: u64::from(parameters.operand_read_latency),
                 check_hazards: parameters.check_hazards,
@@ -159,6 +163,7 @@ impl<P: Profile> Sm<P> {
                 cycle: 0,
                 late: Vec::new(),
                 late_cycle: u64::MAX,
+                barrier_unit_free: 0,
                 wrong_frees: Vec::new(),
                 recent: RecentRanges::default(),
                 constant_loads: Vec::new(),
@@ -407,9 +412,8 @@ impl<P: Profile> Sm<P> {
         from
     }
 
-    /// The warps of a CTA go on from a barrier.
-    pub(super) fn release_barrier(&mut self, cta: usize, completion: Completion, step: &mut Step) {
-        let resume = step.now.cycle + self.specification.barrier_latency;
+    /// The warps of a CTA that wait at a barrier go on from it at `resume`.
+    pub(super) fn release_barrier(&mut self, cta: usize, completion: Completion, resume: u64, step: &mut Step) {
         for warp in members(self.state.warps.release_barrier(cta, completion, resume)) {
             self.schedule(warp, resume, step);
         }

@@ -201,7 +201,11 @@ impl FrontEnd {
         cycle: u64,
     ) -> Option<u64> {
         let free = self.sub_cores[sub_core].free_from(pipe);
-        (free > cycle && specification.policy.policy == SchedulerPolicy::GreedyThenOldest).then_some(free)
+        let is_greedy = matches!(
+            specification.policy.policy,
+            SchedulerPolicy::GreedyThenOldest | SchedulerPolicy::GreedyThenYoungest
+        );
+        (free > cycle && is_greedy).then_some(free)
     }
 
     /// When a sub-core's pipe, by its place among [`Pipe::ALL`], can take an instruction.

@@ -134,8 +134,9 @@ impl SubCore {
     pub fn first(&self, policy: &Policy, ready: WarpSet, older: &[WarpSet]) -> usize {
         let last = usize::from(self.last);
         match policy.policy {
-            SchedulerPolicy::GreedyThenOldest if ready >> last & 1 == 1 => last,
+            SchedulerPolicy::GreedyThenOldest | SchedulerPolicy::GreedyThenYoungest if ready >> last & 1 == 1 => last,
             SchedulerPolicy::GreedyThenOldest => oldest(ready, older),
+            SchedulerPolicy::GreedyThenYoungest => youngest(ready, older),
             _ => self.choose(policy, ready, 0, older).warp.unwrap_or(last),
         }
     }
@@ -145,15 +146,21 @@ impl SubCore {
     pub fn choose(&self, policy: &Policy, ready: WarpSet, blocked: WarpSet, older: &[WarpSet]) -> Choice {
         let last = usize::from(self.last);
         match policy.policy {
-            SchedulerPolicy::GreedyThenOldest => {
+            SchedulerPolicy::GreedyThenOldest | SchedulerPolicy::GreedyThenYoungest => {
                 if ready == 0 {
                     return Choice { warp: None, refused: blocked };
                 }
                 if ready >> last & 1 == 1 {
                     return Choice { warp: Some(last), refused: 0 };
                 }
-                let warp = oldest(ready, older);
-                Choice { warp: Some(warp), refused: blocked & (older[warp] | only(last)) }
+                let (warp, before) = if policy.policy == SchedulerPolicy::GreedyThenOldest {
+                    let warp = oldest(ready, older);
+                    (warp, older[warp])
+                } else {
+                    let warp = youngest(ready, older);
+                    (warp, !older[warp])
+                };
+                Choice { warp: Some(warp), refused: blocked & (before | only(last)) }
             }
             SchedulerPolicy::LooseRoundRobin => next_after(last, ready, blocked),
             SchedulerPolicy::TwoLevel => {
@@ -187,6 +194,19 @@ fn oldest(set: WarpSet, older: &[WarpSet]) -> usize {
             return warp;
         }
         warp = before.trailing_zeros() as usize;
+    }
+}
+
+/// The warp that came last; the set is not empty.
+#[inline]
+fn youngest(set: WarpSet, older: &[WarpSet]) -> usize {
+    let mut warp = set.trailing_zeros() as usize;
+    loop {
+        let after = set & !older[warp] & !only(warp);
+        if after == 0 {
+            return warp;
+        }
+        warp = after.trailing_zeros() as usize;
     }
 }
 
@@ -224,7 +244,7 @@ mod tests {
             .filter_map(|_| {
                 let warp = core.choose(&policy(which), ready, 0, &OLDER).warp?;
                 core.issue(warp, Pipe::Int, 0);
-                if which == SchedulerPolicy::GreedyThenOldest {
+                if matches!(which, SchedulerPolicy::GreedyThenOldest | SchedulerPolicy::GreedyThenYoungest) {
                     ready &= !only(warp);
                 }
                 Some(warp)
@@ -235,6 +255,7 @@ mod tests {
     #[test]
     fn policies() {
         assert_eq!(order(SchedulerPolicy::GreedyThenOldest, 5), [3, 1, 2, 0]);
+        assert_eq!(order(SchedulerPolicy::GreedyThenYoungest, 5), [3, 0, 2, 1]);
         assert_eq!(order(SchedulerPolicy::LooseRoundRobin, 5), [0, 1, 2, 3, 0]);
         assert_eq!(order(SchedulerPolicy::TwoLevel, 4), [2, 3, 2, 3]);
     }
@@ -246,6 +267,8 @@ mod tests {
             (SchedulerPolicy::GreedyThenOldest, 3, 0b1000, 0b0111, Some(3), 0),
             (SchedulerPolicy::GreedyThenOldest, 3, 0b0100, 0b1011, Some(2), 0b1010),
             (SchedulerPolicy::GreedyThenOldest, 0, 0, 0b1010, None, 0b1010),
+            (SchedulerPolicy::GreedyThenYoungest, 3, 0b0100, 0b1011, Some(2), 0b1001),
+            (SchedulerPolicy::GreedyThenYoungest, 0, 0, 0b1010, None, 0b1010),
             (SchedulerPolicy::LooseRoundRobin, 1, 0b1000, 0b0101, Some(3), 0b0100),
             (SchedulerPolicy::LooseRoundRobin, 1, 0b0010, 0b1101, Some(1), 0b1101),
             (SchedulerPolicy::LooseRoundRobin, 2, 0b0010, 0b1101, Some(1), 0b1001),

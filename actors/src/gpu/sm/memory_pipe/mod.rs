@@ -43,6 +43,7 @@ const CODE: u32 = 3;
 #[derive(Clone, Debug)]
 pub struct PipeSpecification {
     shared_latency: u64,
+    shared_update_interval: u64,
     hit_latency: u64,
     miss_latency: u64,
     fill_latency: u64,
@@ -60,6 +61,7 @@ impl PipeSpecification {
     pub fn new(parameters: &SmParameters) -> PipeSpecification {
         PipeSpecification {
             shared_latency: u64::from(parameters.shared_latency),
+            shared_update_interval: u64::from(parameters.shared_update_interval),
             hit_latency: u64::from(parameters.l1_hit_latency),
             miss_latency: u64::from(parameters.l1_miss_latency),
             fill_latency: u64::from(parameters.l1_fill_latency),
@@ -281,7 +283,11 @@ impl MemoryPipe {
     #[inline(always)]
     fn share(&mut self, specification: &PipeSpecification, access: Access, (now, from): (u64, u64)) -> (Answer, Taken) {
         let (wavefronts, least) = shared_wavefronts(access.access);
-        let taken = self.slots.take(now, from, u64::from(wavefronts));
+        let cycles = match access.access.kind {
+            AccessKind::Load | AccessKind::Store => u64::from(wavefronts),
+            AccessKind::Atomic | AccessKind::Reduction => specification.shared_update_interval * u64::from(wavefronts),
+        };
+        let taken = self.slots.take(now, from, cycles);
         let counters = access.counters;
         counters.shared_memory_bank_conflicts += u64::from(wavefronts - least);
         if access.access.kind == AccessKind::Load {

@@ -98,6 +98,22 @@ fn accesses_go_through_the_pipe_one_after_the_other() {
 }
 
 #[test]
+fn lanes_of_a_bank_update_shared_memory_one_after_the_other() {
+    // Lanes side by side, pairs on one word, two words of a bank, one word for all.
+    for (lanes_of_a_bank, word) in
+        [(1, &(|lane| lane) as &dyn Fn(u64) -> u64), (2, &|lane| lane / 2), (2, &|lane| 2 * lane), (32, &|_| 7)]
+    {
+        for kind in [AccessKind::Atomic, AccessKind::Reduction] {
+            let mut fixture = Fixture::new();
+            let update = access(kind, Space::Shared, |lane| 4 * word(lane as u64));
+            let last = 100 + 2 * lanes_of_a_bank - 1;
+            assert_eq!(fixture.accept(&update, REGISTERS, 0, 100), Answer::At(last + 19), "{lanes_of_a_bank}");
+            assert_eq!(fixture.counters.shared_wavefronts_store, lanes_of_a_bank);
+        }
+    }
+}
+
+#[test]
 fn local_stores_stay_in_the_l1() {
     for (space, hits) in [(Space::Local, true), (Space::Global, false)] {
         let mut fixture = Fixture::new();
