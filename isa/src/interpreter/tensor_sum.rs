@@ -283,40 +283,6 @@ pub(crate) fn multiply_all(
     true
 }
 
-/// Sums of products of halves, each with factors of its own: factor `place` of sum `number` is at `place * sums.len() + number`. The
-/// sums begin with `.f32` bits, those of halves widened; there are a multiple of eight of them.
-#[inline(always)]
-pub(crate) fn add_products(adder: Adder, a: &[u32], b: &[u32], sums: &mut [u32], result: Format) {
-    let count = sums.len();
-    let k = a.len() / count.max(1);
-    let are_finite = (Factors::new(Format::F16, 0, a), Factors::new(Format::F16, 0, b));
-    for first in (0..count).step_by(COLUMNS) {
-        let own = &mut sums[first..first + COLUMNS];
-        let mut lanes = [0; COLUMNS];
-        lanes.copy_from_slice(own);
-        if let (Some(a), Some(b)) = &are_finite {
-            let left = |place: usize| Eight::from(a, place * count + first);
-            let right = |place: usize| Eight::from(b, place * count + first);
-            if eight_sums(adder, Format::F16, k, (left, right), &mut lanes, result) {
-                own.copy_from_slice(&lanes);
-                continue;
-            }
-        }
-        let fractions = 2 * Format::F16.fraction;
-        for (lane, sum) in own.iter_mut().enumerate() {
-            let (mut left, mut right) = ([Factor::default(); MOST_PLACES], [Factor::default(); MOST_PLACES]);
-            for place in 0..k {
-                left[place] = Factor::new(Element::F16, a[place * count + first + lane]);
-                right[place] = Factor::new(Element::F16, b[place * count + first + lane]);
-            }
-            *sum = multiply_add(adder, &left[..k], &right[..k], fractions, *sum, result);
-        }
-    }
-}
-
-/// Most products of a sum of [`add_products`].
-const MOST_PLACES: usize = 16;
-
 #[inline(always)]
 fn eight(values: &[i32; MOST_ELEMENTS], first: usize) -> [i32; COLUMNS] {
     let mut eight = [0; COLUMNS];

@@ -3,7 +3,8 @@
 use super::operands::Operands;
 use super::{Lowered, Pending};
 use crate::interpreter::bodies::functions;
-use crate::interpreter::machine::matrix::{MatrixStep, TRANSPOSED, step};
+use crate::interpreter::machine::matrix::TRANSPOSED;
+use crate::interpreter::machine::matrix_step::{MatrixStep, step};
 use crate::interpreter::matrix::{MultiplyMatrices, TransposeMatrix};
 use crate::matrix::{Element, Family, Generation, MatrixForm, Part};
 use crate::sass::{self, Opcode, Word};
