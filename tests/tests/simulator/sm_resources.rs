@@ -48,7 +48,7 @@ fn an_override_of_an_sm_limits_what_is_resident() {
     let all = |_: &str| true;
     let default = verified("stream", STREAM, &[]);
     let full = mean_warps(&default, all);
-    assert!(full > 36.0 && full <= 64.0, "{full}");
+    assert!(full > 40.0 && full <= 64.0, "{full}");
     for (given, most) in [
         // Half the warp slots: four CTAs of eight warps.
         ("gpu.sm[*].warps=32", 32.0),
@@ -70,7 +70,7 @@ fn sms_of_one_gpu_may_differ() {
     let result = verified("stream", STREAM, &["gpu.sm[0].warps=32", "gpu.sm[1].ctas=1"]);
     let of = |path: &'static str| mean_warps(&result, move |location| location.ends_with(path));
     assert!(of(".sm[0]") <= 32.0 && of(".sm[1]") <= 8.0, "{} {}", of(".sm[0]"), of(".sm[1]"));
-    assert!(of(".sm[2]") > 36.0, "{}", of(".sm[2]"));
+    assert!(of(".sm[2]") > 40.0, "{}", of(".sm[2]"));
 }
 
 #[test]

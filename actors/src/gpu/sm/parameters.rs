@@ -11,7 +11,8 @@ use serde::Deserialize;
 pub enum SchedulerPolicy {
     /// The warp that issued last while it can, then the one longest in the SM.
     GreedyThenOldest,
-    /// The warp that issued last while it can, then the one that came to the SM last.
+    /// The warp that issued last while it can, then the one that came to the SM last, as was found of an RTX A6000 (Huerta et al., MICRO
+    /// 2025).
     GreedyThenYoungest,
     /// The next ready warp after the one that issued last.
     LooseRoundRobin,
@@ -234,6 +235,9 @@ crate::parameters! {
         l1_tags_per_cycle: u32 = "4",
         /// sectors that the L1 delivers in a cycle
         l1_sectors_per_cycle: u32 = "4",
+        /// cycles from the issue of an access to a texture that hits in L1 to a dependent issue; one that misses is as much later than a load.
+        /// On GPUs before Volta all loads of the L1 go through its texture units, and take 82 cycles (Jia et al. 2018, table 3.1)
+        texture_latency: u32 = "82",
         /// lanes of an access to a texture that are served in a cycle (a V100 has 320 texture units in 80 SMs, a P100 224 in 56, a T4 160 in 40)
         texture_lanes_per_cycle: u32 = "4",
         /// tenths of a cycle that a load, of a texture aside, takes the L1 at least

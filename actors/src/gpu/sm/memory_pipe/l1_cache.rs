@@ -77,6 +77,16 @@ impl L1Cache {
         }
     }
 
+    /// Sectors of a line are no longer here. That is no use of the line.
+    pub fn forget(&mut self, line: u64, sectors: u8) {
+        if self.sets == 0 {
+            return;
+        }
+        if let Some(entry) = self.set(line).iter_mut().find(|entry| entry.line == line) {
+            entry.valid_sectors &= !sectors;
+        }
+    }
+
     /// Puts sectors of a line into the cache; true where another line had to go.
     pub fn fill(&mut self, line: u64, sectors: u8) -> bool {
         if self.sets == 0 {
@@ -108,6 +118,15 @@ mod tests {
         assert_eq!(cache.lookup(0x1000, 0b0110), 0b0010);
         assert!(!cache.fill(0x1000, 0b0100));
         assert_eq!(cache.lookup(0x1000, 0b1111), 0b0111);
+    }
+
+    #[test]
+    fn sectors_are_forgotten_one_by_one() {
+        let mut cache = L1Cache::new(32 << 10, 3);
+        cache.fill(0x1000, 0b1111);
+        cache.forget(0x1000, 0b0101);
+        cache.forget(0x2000, 0b1111);
+        assert_eq!((cache.lookup(0x1000, 0b1111), cache.lookup(0x2000, 0b1111)), (0b1010, 0));
     }
 
     #[test]

@@ -45,6 +45,7 @@ pub struct PipeSpecification {
     shared_latency: u64,
     shared_update_interval: u64,
     hit_latency: u64,
+    texture_latency: u64,
     miss_latency: u64,
     fill_latency: u64,
     caches_global_loads: bool,
@@ -63,6 +64,7 @@ impl PipeSpecification {
             shared_latency: u64::from(parameters.shared_latency),
             shared_update_interval: u64::from(parameters.shared_update_interval),
             hit_latency: u64::from(parameters.l1_hit_latency),
+            texture_latency: u64::from(parameters.texture_latency),
             miss_latency: u64::from(parameters.l1_miss_latency),
             fill_latency: u64::from(parameters.l1_fill_latency),
             caches_global_loads: parameters.l1_caches_global_loads,
@@ -271,8 +273,10 @@ impl MemoryPipe {
             AccessKind::Atomic | AccessKind::Reduction => {}
         }
         let answer = if access.access.kind == AccessKind::Load {
-            let missed = self.load(specification, access, lines.as_slice(), taken.first, (ports, out));
-            missed.map_or(Answer::At(taken.last + specification.hit_latency), Answer::Pending)
+            let latency = if is_texture { specification.texture_latency } else { specification.hit_latency };
+            let looked_up = taken.first + latency.saturating_sub(specification.hit_latency);
+            let missed = self.load(specification, access, lines.as_slice(), looked_up, (ports, out));
+            missed.map_or(Answer::At(taken.last + latency), Answer::Pending)
         } else {
             self.write(specification, access, lines.as_slice(), taken.first, (ports, out))
         };
@@ -388,6 +392,12 @@ impl MemoryPipe {
             for (line, full) in lines.iter().map(|line| (line, full_sectors(line.words))).filter(|&(_, full)| full != 0)
             {
                 self.counters.l1_evictions += u64::from(self.l1.fill(line.line, full));
+            }
+        }
+        if !is_store {
+            // The new value is made in L2, and the thread's next load must find it.
+            for line in lines {
+                self.l1.forget(line.line, line.sectors);
             }
         }
         let scope = scope_of(access);

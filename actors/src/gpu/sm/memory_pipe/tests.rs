@@ -125,6 +125,23 @@ fn local_stores_stay_in_the_l1() {
 }
 
 #[test]
+fn what_an_atomic_changes_is_no_longer_in_the_l1() {
+    for kind in [AccessKind::Atomic, AccessKind::Reduction, AccessKind::Store] {
+        let mut fixture = Fixture::new();
+        let load = access(AccessKind::Load, Space::Global, |lane| GLOBAL + 4 * lane as u64);
+        fixture.accept(&load, REGISTERS, 0, 100);
+        let requests = fixture.requests();
+        fixture.answer(&requests[0], 300);
+        // One word of the second sector.
+        fixture.accept(&access(kind, Space::Global, |_| GLOBAL + 36), REGISTERS, 0, 400);
+        fixture.requests();
+        fixture.accept(&load, REGISTERS, 0, 500);
+        let missing: Vec<u8> = fixture.requests().iter().map(|request| request.sectors).collect();
+        assert_eq!(missing, if kind == AccessKind::Store { vec![] } else { vec![0b0010] }, "{kind:?}");
+    }
+}
+
+#[test]
 fn loads_take_the_l1_for_a_part_of_a_cycle_more() {
     let mut fixture = Fixture::new();
     let load = access(AccessKind::Load, Space::Global, |lane| GLOBAL + 4 * lane as u64);
