@@ -1,7 +1,7 @@
 //! The engine, the topology language and the hardware units of balar-actors.
 //!
 //! From the ground up: [`engine`] (units, messages, windows), [`memory`] (values), [`catalogue`] (what a kind of unit declares), the
-//! units themselves ([`gpu`] and [`node`] beside [`host_cpu`]), [`topology`], [`simulation`]. [`prototyping`] is for units of one's own.
+//! units themselves ([`gpu`] and [`node`] beside [`host_cpu`]), [`topology`], [`simulation`]. [`unified_memory`] holds policies as plain functions. [`prototyping`] is for units of one's own.
 
 pub mod catalogue;
 pub mod dram;
@@ -19,3 +19,4 @@ mod slab;
 #[cfg(test)]
 mod test_support;
 pub mod topology;
+pub mod unified_memory;
