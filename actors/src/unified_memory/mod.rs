@@ -5,6 +5,7 @@
 //!
 //! - What is where: [`PageSet`], [`Tree`], [`allocation`]
 //! - What moves on a fault: [`prefetch`], [`transfers`]
+//! - What makes room: [`eviction`]
 //!
 //! Words: a *page* is 4 KiB, a *leaf* 64 KiB (UVMSmart's basic block, the driver's big page), a *block* 2 MiB (UVMSmart's tree of 32
 //! leaves, the driver's VA block).
@@ -17,6 +18,7 @@
 
 pub mod allocation;
 mod choices;
+pub mod eviction;
 mod pages;
 pub mod prefetch;
 mod processor;
