@@ -6,6 +6,8 @@
 //! - What is where: [`PageSet`], [`Tree`], [`allocation`]
 //! - What moves on a fault: [`prefetch`], [`transfers`]
 //! - What makes room: [`eviction`]
+//! - What stays and is reached from afar: [`remote_access`]
+//! - What it costs: [`bandwidth`], [`synchronisation`]
 //!
 //! Words: a *page* is 4 KiB, a *leaf* 64 KiB (UVMSmart's basic block, the driver's big page), a *block* 2 MiB (UVMSmart's tree of 32
 //! leaves, the driver's VA block).
@@ -17,11 +19,14 @@
 //! **Invariant:** nothing here iterates a hashed collection, reads a clock or draws from a generator that it was not given.
 
 pub mod allocation;
+pub mod bandwidth;
 mod choices;
 pub mod eviction;
 mod pages;
 pub mod prefetch;
 mod processor;
+pub mod remote_access;
+pub mod synchronisation;
 pub mod transfers;
 mod tree;
 
