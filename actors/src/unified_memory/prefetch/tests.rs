@@ -236,6 +236,17 @@ fn ron_names_prefetchers() {
     assert_eq!(read("Driver(threshold_percent: 75)"), Ok(PrefetcherChoice::Driver(expected)));
     assert_eq!(read("Driver()"), Ok(PrefetcherChoice::default()));
     assert_eq!(PrefetcherChoice::NAMES, ["None", "Random", "SequentialLocal", "Tree", "Driver"]);
+    // As a parameter among others.
+    #[derive(serde::Deserialize)]
+    struct Parameters {
+        prefetchers: Vec<PrefetcherChoice>,
+        entries: u32,
+    }
+    let read_in = ron::from_str::<Parameters>("(prefetchers: [Tree, Driver(minimum_faults: 2,), None], entries: 7)");
+    let Parameters { prefetchers, entries } = read_in.expect("they are parameters");
+    let waiting = DriverPrefetcher { minimum_faults: 2, ..DriverPrefetcher::default() };
+    assert_eq!(prefetchers, [PrefetcherChoice::Tree, PrefetcherChoice::Driver(waiting), PrefetcherChoice::None]);
+    assert_eq!(entries, 7);
     for (text, problem) in [("Forest", "Forest"), ("Driver(treshold: 3)", "treshold")] {
         let error = read(text).expect_err("it is wrong").code.to_string();
         assert!(error.contains(problem), "{error}");
