@@ -3,7 +3,7 @@
 //! Everything here is a function of its arguments, or a small state with operations: no units, no messages. A GMMU and a host driver
 //! ask these policies and act upon the answers.
 //!
-//! - What is where: [`PageSet`], [`Tree`], [`allocation`]
+//! - What is where: [`PageSet`], [`Tree`], [`allocation`], [`residency`], [`thrashing`]
 //! - What moves on a fault: [`prefetch`], [`transfers`]
 //! - What makes room: [`eviction`]
 //! - What stays and is reached from afar: [`remote_access`]
@@ -26,7 +26,9 @@ mod pages;
 pub mod prefetch;
 mod processor;
 pub mod remote_access;
+pub mod residency;
 pub mod synchronisation;
+pub mod thrashing;
 pub mod transfers;
 mod tree;
 
