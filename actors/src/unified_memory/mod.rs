@@ -4,10 +4,10 @@
 //! ask these policies and act upon the answers.
 //!
 //! - What is where: [`PageSet`], [`Tree`], [`allocation`], [`residency`], [`thrashing`]
-//! - What moves on a fault: [`prefetch`], [`transfers`]
+//! - What moves on a fault: [`batch`], [`prefetch`], [`transfers`]
 //! - What makes room: [`eviction`]
 //! - What stays and is reached from afar: [`remote_access`]
-//! - What it costs: [`bandwidth`], [`synchronisation`]
+//! - What it costs: [`bandwidth`], [`batch::BatchCosts`], [`synchronisation`]
 //!
 //! Words: a *page* is 4 KiB, a *leaf* 64 KiB (UVMSmart's basic block, the driver's big page), a *block* 2 MiB (UVMSmart's tree of 32
 //! leaves, the driver's VA block).
@@ -20,6 +20,7 @@
 
 pub mod allocation;
 pub mod bandwidth;
+pub mod batch;
 mod choices;
 pub mod eviction;
 mod pages;
