@@ -166,7 +166,7 @@ impl BlockThrashing {
         }
         let Some(page) = self.pages.get_mut(&(page as u16)) else { return ThrashingHint::None };
         if page.throttled.contains(requester) {
-            if now < page.throttled_until && page.spared != Some(requester) {
+            if now < page.throttled_until {
                 return ThrashingHint::Throttle(page.throttled_until);
             }
             page.throttled.remove(requester);
@@ -337,6 +337,17 @@ mod tests {
         assert_eq!(hint(&mut block, Host, at(600)), ThrashingHint::Throttle(at(1050)));
         // Long after the last migration it does not thrash any more.
         assert_eq!(hint(&mut block, Host, at(1061)), ThrashingHint::None);
+    }
+
+    #[test]
+    fn nobody_is_spared_twice_in_a_row() {
+        let (mut block, last) = fought_over(100, 5);
+        let at = |after| last + us(after);
+        assert_eq!(hint(&mut block, Host, at(0)), ThrashingHint::None);
+        block.migrated(&parameters(), page(3), Host, at(400));
+        // The host opens the next period too: it waits, and the GPU is spared when it comes.
+        assert_eq!(hint(&mut block, Host, at(501)), ThrashingHint::Throttle(at(1001)));
+        assert_eq!(hint(&mut block, Gpu(0), at(600)), ThrashingHint::None);
     }
 
     /// Both processors fault on page 3 whenever they may, every 50 us: throttlings until it is pinned, where, and when.

@@ -282,6 +282,16 @@ fn the_reserve_is_a_share_of_the_candidates() {
 }
 
 #[test]
+fn the_reserve_ends_inside_of_a_block() {
+    for choice in [EvictionChoice::SequentialLocal, EvictionChoice::Tree] {
+        // A quarter of eight leaves: the two least recent ones of the first block.
+        let options = EvictionOptions { reserve_percent: 25, ..NO_OPTIONS };
+        let mut rig = Rig::full(choice, options, &[64, 64]);
+        assert_eq!(rig.evict(), Some((0, PageSet::leaf(2))), "{choice:?}");
+    }
+}
+
+#[test]
 fn states_are_saved_and_restored() {
     for &choice in EvictionChoice::ALL {
         let mut rig = Rig::full(choice, NO_OPTIONS, &[64, 30, 512]);
