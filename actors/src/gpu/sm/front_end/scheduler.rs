@@ -137,7 +137,8 @@ impl SubCore {
             SchedulerPolicy::GreedyThenOldest | SchedulerPolicy::GreedyThenYoungest if ready >> last & 1 == 1 => last,
             SchedulerPolicy::GreedyThenOldest => oldest(ready, older),
             SchedulerPolicy::GreedyThenYoungest => youngest(ready, older),
-            _ => self.choose(policy, ready, 0, older).warp.unwrap_or(last),
+            SchedulerPolicy::LooseRoundRobin => next_ready(last, ready),
+            SchedulerPolicy::TwoLevel => self.choose(policy, ready, 0, older).warp.unwrap_or(last),
         }
     }
 
@@ -216,14 +217,24 @@ fn next_after(last: usize, ready: WarpSet, blocked: WarpSet) -> Choice {
     if ready == 0 {
         return Choice { warp: None, refused: blocked };
     }
-    let above = (WarpSet::MAX << last) & !only(last);
-    let later = ready & above;
-    if later != 0 {
-        let warp = later.trailing_zeros() as usize;
-        return Choice { warp: Some(warp), refused: blocked & above & (only(warp) - 1) };
-    }
-    let warp = ready.trailing_zeros() as usize;
-    Choice { warp: Some(warp), refused: blocked & (above | (only(warp) - 1)) }
+    let warp = next_ready(last, ready);
+    let before = only(warp) - 1;
+    let above = above(last);
+    let refused = blocked & if warp > last { above & before } else { above | before };
+    Choice { warp: Some(warp), refused }
+}
+
+/// The next warp of a set by number after `last`, which comes last itself; the set is not empty.
+#[inline]
+fn next_ready(last: usize, ready: WarpSet) -> usize {
+    let later = ready & above(last);
+    (if later != 0 { later } else { ready }).trailing_zeros() as usize
+}
+
+/// The warps with larger numbers.
+#[inline]
+fn above(warp: usize) -> WarpSet {
+    (WarpSet::MAX << warp) & !only(warp)
 }
 
 #[cfg(test)]
