@@ -71,6 +71,23 @@ impl LeafOrder {
     }
 }
 
+/// How the policies by leaves follow what happens.
+macro_rules! keeps_leaf_order {
+    () => {
+        fn accessed(&mut self, block: BlockId, page: usize, _: Access) {
+            self.0.touch(block, PageSet::EMPTY, std::iter::once(page / LEAF_PAGES));
+        }
+
+        fn arrived(&mut self, block: BlockId, pages: PageSet) {
+            self.0.touch(block, pages, pages.leaves());
+        }
+
+        fn left(&mut self, block: BlockId, pages: PageSet) {
+            self.0.remove(block, pages);
+        }
+    };
+}
+
 /// Evicts a leaf of the block least recently accessed: of the leaves that may go, the one least recently accessed (UVMSmart, bafab5d). A
 /// leaf in which pages arrive counts as accessed.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -84,17 +101,7 @@ impl SequentialLocalEviction {
 }
 
 impl EvictionPolicy for SequentialLocalEviction {
-    fn accessed(&mut self, block: BlockId, page: usize, _: Access) {
-        self.0.touch(block, PageSet::EMPTY, std::iter::once(page / LEAF_PAGES));
-    }
-
-    fn arrived(&mut self, block: BlockId, pages: PageSet) {
-        self.0.touch(block, pages, pages.leaves());
-    }
-
-    fn left(&mut self, block: BlockId, pages: PageSet) {
-        self.0.remove(block, pages);
-    }
+    keeps_leaf_order!();
 
     fn victim(&mut self, memory: &dyn MemoryView, _: &mut Pcg32) -> Option<Victim> {
         let (block, leaf) = self.0.victim(memory)?;
@@ -135,17 +142,7 @@ impl TreeEviction {
 }
 
 impl EvictionPolicy for TreeEviction {
-    fn accessed(&mut self, block: BlockId, page: usize, _: Access) {
-        self.0.touch(block, PageSet::EMPTY, std::iter::once(page / LEAF_PAGES));
-    }
-
-    fn arrived(&mut self, block: BlockId, pages: PageSet) {
-        self.0.touch(block, pages, pages.leaves());
-    }
-
-    fn left(&mut self, block: BlockId, pages: PageSet) {
-        self.0.remove(block, pages);
-    }
+    keeps_leaf_order!();
 
     fn victim(&mut self, memory: &dyn MemoryView, _: &mut Pcg32) -> Option<Victim> {
         let (block, leaf) = self.0.victim(memory)?;

@@ -41,6 +41,23 @@ impl PageOrder {
     }
 }
 
+/// How the policies of single pages follow what happens.
+macro_rules! keeps_page_order {
+    () => {
+        fn accessed(&mut self, block: BlockId, page: usize, _: Access) {
+            self.0.touch(block, std::iter::once(page));
+        }
+
+        fn arrived(&mut self, block: BlockId, pages: PageSet) {
+            self.0.touch(block, pages.iter());
+        }
+
+        fn left(&mut self, block: BlockId, pages: PageSet) {
+            self.0.remove(block, pages);
+        }
+    };
+}
+
 /// Evicts the page least recently accessed (UVMSmart, bafab5d). A page that arrives counts as accessed.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct LeastRecentPage(PageOrder);
@@ -53,17 +70,7 @@ impl LeastRecentPage {
 }
 
 impl EvictionPolicy for LeastRecentPage {
-    fn accessed(&mut self, block: BlockId, page: usize, _: Access) {
-        self.0.touch(block, std::iter::once(page));
-    }
-
-    fn arrived(&mut self, block: BlockId, pages: PageSet) {
-        self.0.touch(block, pages.iter());
-    }
-
-    fn left(&mut self, block: BlockId, pages: PageSet) {
-        self.0.remove(block, pages);
-    }
+    keeps_page_order!();
 
     fn victim(&mut self, memory: &dyn MemoryView, _: &mut Pcg32) -> Option<Victim> {
         self.0.victim_from(self.0.spared(), memory)
@@ -85,17 +92,7 @@ impl RandomPage {
 }
 
 impl EvictionPolicy for RandomPage {
-    fn accessed(&mut self, block: BlockId, page: usize, _: Access) {
-        self.0.touch(block, std::iter::once(page));
-    }
-
-    fn arrived(&mut self, block: BlockId, pages: PageSet) {
-        self.0.touch(block, pages.iter());
-    }
-
-    fn left(&mut self, block: BlockId, pages: PageSet) {
-        self.0.remove(block, pages);
-    }
+    keeps_page_order!();
 
     fn victim(&mut self, memory: &dyn MemoryView, random: &mut Pcg32) -> Option<Victim> {
         let spared = self.0.spared();
