@@ -1,6 +1,7 @@
 //! A range of device addresses as requests for lines.
 
 use balar_protocol::memory::{LINE_BYTES, MemoryKind, MemoryRequest, Scope, sectors_of, words_within};
+use balar_protocol::translation::Aperture;
 use serde::{Deserialize, Serialize};
 
 /// The part of an address range for which no request was made yet.
@@ -58,6 +59,7 @@ impl LineRange {
             operations: 0,
             kind,
             scope: Scope::Weak,
+            aperture: Aperture::Device,
         })
     }
 }

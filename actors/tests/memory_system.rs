@@ -7,6 +7,7 @@ use balar_actors::engine::{
 use balar_actors::gpu::{crossbar, hbm_stack, l2_slice};
 use balar_protocol::memory::{MemoryKind, MemoryMessage, MemoryRequest, Scope, words_of};
 use balar_protocol::statistics::{StatisticDefinition, StatisticSink};
+use balar_protocol::translation::Aperture;
 use balar_protocol::{Payload, PortId, SimTime, UnitId};
 
 const SMS: u32 = 80;
@@ -57,6 +58,7 @@ impl Requester {
             operations: 0,
             kind,
             scope: Scope::Weak,
+            aperture: Aperture::Device,
         };
         self.issued += 1;
         self.sent_at.push(at);

@@ -1,7 +1,8 @@
 //! What hardware units say to each other, and the vocabulary they share.
 //!
 //! Simulated time and clocks ([`time`]), sizes and rates with their strict parsers ([`quantity`]), the messages of each
-//! protocol ([`cuda`], [`cta`], [`memory`], [`translation`], [`copy`]), the statistic definitions ([`statistics`]) and the
+//! protocol ([`cuda`], [`cta`], [`memory`], [`translation`], [`copy`], [`managed`],
+//! [`migration`]), the statistic definitions ([`statistics`]) and the
 //! launches of a run ([`kernel_records`]).
 //!
 //! **Invariant:** nothing here knows a unit, a program or the engine; no message carries an address of the host process.
@@ -15,8 +16,10 @@ pub mod cta;
 pub mod cuda;
 pub mod gpu;
 pub mod kernel_records;
+pub mod managed;
 pub mod memory;
 pub mod message;
+pub mod migration;
 pub mod prefetch;
 pub mod quantity;
 pub mod sm;

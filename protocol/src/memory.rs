@@ -15,6 +15,7 @@
 
 use crate::message::Side;
 use crate::time::SimTime;
+use crate::translation::Aperture;
 use serde::{Deserialize, Serialize};
 
 /// Bytes of a cache line.
@@ -131,6 +132,8 @@ pub struct MemoryRequest {
     pub kind: MemoryKind,
     /// Who must see it.
     pub scope: Scope,
+    /// Whose memory its page lies in, as the translation says.
+    pub aperture: Aperture,
 }
 
 /// Who supplied the sectors of a load.

@@ -3,7 +3,9 @@
 use crate::copy::CopyMessage;
 use crate::cta::CtaMessage;
 use crate::cuda::CudaMessage;
+use crate::managed::ManagedMessage;
 use crate::memory::MemoryMessage;
+use crate::migration::MigrationMessage;
 use crate::time::SimTime;
 use crate::translation::TranslationMessage;
 use serde::{Deserialize, Serialize};
@@ -43,6 +45,10 @@ pub enum Payload {
     Translation(TranslationMessage),
     /// Bulk transfers between host memory and device memory.
     Copy(CopyMessage),
+    /// What the host CPU asks of the driver of unified memory.
+    Managed(ManagedMessage),
+    /// The driver of unified memory, GMMUs and migration links.
+    Migration(MigrationMessage),
     /// A protocol of a user's own: three words that the simulator only carries.
     Custom([u64; 3]),
 }
@@ -60,6 +66,10 @@ pub enum Protocol {
     Translation,
     /// [`Payload::Copy`].
     Copy,
+    /// [`Payload::Managed`].
+    Managed,
+    /// [`Payload::Migration`].
+    Migration,
     /// [`Payload::Custom`].
     Custom,
     /// Of a port that forwards whatever it gets: it takes the protocol of the port at the other end. No message has it.
@@ -68,8 +78,16 @@ pub enum Protocol {
 
 impl Protocol {
     /// Every protocol that messages have, in the order of [`Payload`].
-    pub const ALL: [Protocol; 6] =
-        [Protocol::Cuda, Protocol::Cta, Protocol::Memory, Protocol::Translation, Protocol::Copy, Protocol::Custom];
+    pub const ALL: [Protocol; 8] = [
+        Protocol::Cuda,
+        Protocol::Cta,
+        Protocol::Memory,
+        Protocol::Translation,
+        Protocol::Copy,
+        Protocol::Managed,
+        Protocol::Migration,
+        Protocol::Custom,
+    ];
 
     /// Its name in messages to the user.
     pub const fn name(self) -> &'static str {
@@ -79,6 +97,8 @@ impl Protocol {
             Protocol::Memory => "memory",
             Protocol::Translation => "translation",
             Protocol::Copy => "copy",
+            Protocol::Managed => "managed",
+            Protocol::Migration => "migration",
             Protocol::Custom => "custom",
             Protocol::Any => "any",
         }
@@ -109,6 +129,8 @@ impl Payload {
             Payload::Memory(message) => Some(message.sender()),
             Payload::Translation(message) => Some(message.sender()),
             Payload::Copy(message) => message.sender(),
+            Payload::Managed(message) => Some(message.sender()),
+            Payload::Migration(message) => Some(message.sender()),
             Payload::Custom(_) => None,
         }
     }
@@ -132,6 +154,8 @@ impl Payload {
             Payload::Memory(_) => Protocol::Memory,
             Payload::Translation(_) => Protocol::Translation,
             Payload::Copy(_) => Protocol::Copy,
+            Payload::Managed(_) => Protocol::Managed,
+            Payload::Migration(_) => Protocol::Migration,
             Payload::Custom(_) => Protocol::Custom,
         }
     }

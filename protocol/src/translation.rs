@@ -1,8 +1,11 @@
 //! The translation protocol: virtual to physical page addresses, between the TLBs of an SM and the GMMU.
 //!
-//! The SM is the client: it sends requests, and tells when a range is dropped. The GMMU is the server: it answers each request with a
-//! response, after a fault where the page must be migrated first, and asks for ranges to be dropped before their pages move. The
-//! GMMU of this project maps every page onto itself and so sends responses alone; faults and shootdowns are for one that migrates.
+//! The SM is the client: it sends requests, tells when a range is dropped, and how often it uses pages whose use somebody follows. The
+//! GMMU is the server: it answers each request with a response, after a [`TranslationMessage::Fault`] where the page must be migrated
+//! first, and asks for ranges to be dropped before their pages move.
+//!
+//! What an instruction means is executed when it issues, so a fault is a matter of time alone: the request waits in the SM and goes
+//! on, and no instruction is executed again.
 
 use crate::message::Side;
 use serde::{Deserialize, Serialize};
@@ -18,6 +21,52 @@ pub enum FaultKind {
     Protection,
 }
 
+/// Whose memory a page lies in.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Aperture {
+    /// The GPU's own.
+    #[default]
+    Device,
+    /// The host's, over the link.
+    Host,
+}
+
+/// How a request accesses its page, from the weakest to the strongest.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum PageAccess {
+    /// A load.
+    #[default]
+    Read,
+    /// A store.
+    Write,
+    /// An atomic operation.
+    Atomic,
+}
+
+impl PageAccess {
+    /// Does it change the value?
+    #[inline]
+    pub const fn writes(self) -> bool {
+        !matches!(self, PageAccess::Read)
+    }
+}
+
+/// What a TLB may keep of an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Translation {
+    /// Virtual address of the page.
+    pub page: u64,
+    /// Binary logarithm of the bytes around `page`, naturally aligned, of which all the same is true. A TLB may keep one entry for as much of
+    /// them as its entries reach.
+    pub valid_bits: u8,
+    /// Whose memory it is. Within it an address is that of the program: pages have the addresses of their frames.
+    pub aperture: Aperture,
+    /// Stores and atomics may go there, too.
+    pub writable: bool,
+    /// Somebody wants to know how often the page is used.
+    pub followed: bool,
+}
+
 /// Messages of the translation protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum TranslationMessage {
@@ -27,29 +76,36 @@ pub enum TranslationMessage {
         address: u64,
         /// The requester's own number, echoed.
         id: u32,
-        /// Does the access write?
-        write: bool,
+        /// What the page is accessed for.
+        access: PageAccess,
     },
     /// The page is resident: the TLB may cache it.
     Response {
         /// The request's number.
         id: u32,
-        /// Virtual address of the page.
-        page: u64,
-        /// Physical address of the page.
-        frame: u64,
-        /// Page size in bytes, as its binary logarithm.
-        page_bits: u8,
+        /// The translation.
+        translation: Translation,
     },
-    /// The page cannot be used now. Of [`FaultKind::NotResident`], a `Response` follows when the page has been migrated; the others end
-    /// the kernel.
+    /// The page cannot be used now: a Nack. Of [`FaultKind::NotResident`], a `Response` follows when the page has been migrated; the
+    /// others end the kernel. Accesses to other pages than the one of `page_bits` around the address are not part of it.
     Fault {
         /// The request's number.
         id: u32,
         /// The faulting virtual address.
         address: u64,
+        /// Binary logarithm of the page's bytes.
+        page_bits: u8,
         /// Why.
         kind: FaultKind,
+    },
+    /// How often a TLB has used a followed page since it last said so.
+    Used {
+        /// Virtual address of the page.
+        page: u64,
+        /// Requests that went there.
+        requests: u32,
+        /// One of them changed the page.
+        written: bool,
     },
     /// Drop every translation inside the range: a TLB shootdown.
     Invalidate {
@@ -71,7 +127,9 @@ impl TranslationMessage {
     /// Which side sends it.
     pub const fn sender(&self) -> Side {
         match self {
-            TranslationMessage::Request { .. } | TranslationMessage::Invalidated { .. } => Side::Client,
+            TranslationMessage::Request { .. }
+            | TranslationMessage::Used { .. }
+            | TranslationMessage::Invalidated { .. } => Side::Client,
             TranslationMessage::Response { .. }
             | TranslationMessage::Fault { .. }
             | TranslationMessage::Invalidate { .. } => Side::Server,

@@ -172,6 +172,7 @@ mod tests {
     use super::*;
     use balar_protocol::UnitId;
     use balar_protocol::memory::ServedBy;
+    use balar_protocol::translation::PageAccess;
 
     const UPSTREAM: PortId = PortId(0);
     const DOWNSTREAM: PortId = PortId(1);
@@ -285,9 +286,10 @@ mod tests {
     #[test]
     fn a_page_that_is_being_moved_is_still_owed() {
         let mut conversation = conversation();
-        let ask = TranslationMessage::Request { address: 0x1000, id: 4, write: false };
+        let ask = TranslationMessage::Request { address: 0x1000, id: 4, access: PageAccess::Read };
         conversation.delivered(&asked(10, UPSTREAM, Payload::Translation(ask)));
-        let fault = |kind| Payload::Translation(TranslationMessage::Fault { id: 4, address: 0x1000, kind });
+        let fault =
+            |kind| Payload::Translation(TranslationMessage::Fault { id: 4, address: 0x1000, page_bits: 12, kind });
         assert_eq!(conversation.sent(UPSTREAM, &fault(FaultKind::NotResident)), Ok(()));
         assert!(conversation.owed().is_some());
         assert_eq!(conversation.sent(UPSTREAM, &fault(FaultKind::Unmapped)), Ok(()));

@@ -99,6 +99,8 @@ pub fn complete_payload(payload: &mut Payload, codes: &dyn CodeSource) -> Result
         | Payload::Memory(_)
         | Payload::Translation(_)
         | Payload::Copy(_)
+        | Payload::Managed(_)
+        | Payload::Migration(_)
         | Payload::Custom(_) => Ok(()),
     }
 }

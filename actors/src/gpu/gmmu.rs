@@ -6,8 +6,9 @@ use crate::catalogue::{
     BuildContext, BuildError, ParameterProblem, ParameterSet, PortDefinition, Role, UnitDefinition, nothing,
 };
 use crate::engine::{CodeSource, Inbox, NextWake, Outbox, StateError, Unit, Window, restore_state, save_state};
+use balar_host::memory::is_pinned;
 use balar_protocol::statistics::StatisticSink;
-use balar_protocol::translation::TranslationMessage;
+use balar_protocol::translation::{Aperture, Translation, TranslationMessage};
 use balar_protocol::{Bytes, Clock, Frequency, Payload, Protocol};
 use serde::{Deserialize, Serialize};
 
@@ -184,7 +185,9 @@ impl Unit for Gmmu {
             self.state.counters.requests += 1;
             self.state.counters.latency += ready - arrived;
             let page = address & !(page_bytes - 1);
-            let response = TranslationMessage::Response { id, page, frame: page, page_bits };
+            let aperture = if is_pinned(page) { Aperture::Host } else { Aperture::Device };
+            let translation = Translation { page, valid_bits: page_bits, aperture, writable: true, followed: false };
+            let response = TranslationMessage::Response { id, translation };
             out.send(message.port, self.clock.time_of(ready), Payload::Translation(response));
         }
         NextWake::OnMessage
@@ -218,6 +221,7 @@ mod tests {
     use super::*;
     use crate::engine::Bench;
     use crate::test_support::{Numbers, check_cuts_and_states, counter, with_context};
+    use balar_protocol::translation::PageAccess;
     use balar_protocol::{PortId, SimTime};
 
     const MIB: u64 = 1 << 20;
@@ -229,16 +233,16 @@ mod tests {
     }
 
     fn ask(bench: &mut Bench, ns: u64, port: u16, address: u64, id: u32) {
-        let request = TranslationMessage::Request { address, id, write: false };
+        let request = TranslationMessage::Request { address, id, access: PageAccess::Read };
         bench.deliver(SimTime(ns * 1000), PortId(port), Payload::Translation(request));
     }
 
     fn answers(unit: &mut Gmmu, bench: &mut Bench) -> Vec<(u64, u16, u32, u64)> {
         let sent = bench.run(unit, SimTime(10_000), SimTime(2_000_000));
         let answer = |(time, port, payload): (SimTime, PortId, Payload)| match payload {
-            Payload::Translation(TranslationMessage::Response { id, page, frame, page_bits }) => {
-                assert_eq!((page, 1 << page_bits), (frame, 2 * MIB));
-                (time.0 / 1000, port.0, id, page)
+            Payload::Translation(TranslationMessage::Response { id, translation }) => {
+                assert_eq!(1 << translation.valid_bits, 2 * MIB);
+                (time.0 / 1000, port.0, id, translation.page)
             }
             other => panic!("unexpected {other:?}"),
         };
@@ -281,7 +285,8 @@ mod tests {
     fn nothing_depends_on_windows_and_a_state_goes_on() {
         let mut numbers = Numbers::new(8);
         let arrival = |id| {
-            let request = TranslationMessage::Request { address: numbers.below(40) * 32 * MIB, id, write: false };
+            let request =
+                TranslationMessage::Request { address: numbers.below(40) * 32 * MIB, id, access: PageAccess::Read };
             let (time, port) = (SimTime(numbers.below(8_000_000)), PortId(numbers.below(2) as u16));
             (time, port, Payload::Translation(request))
         };

@@ -7,6 +7,7 @@ use crate::catalogue::{BuildContext, BuildError, Capability, ParameterSet, PortD
 use crate::engine::{CodeSource, Inbox, NextWake, Outbox, StateError, Unit, Window, restore_state, save_state};
 use balar_protocol::cuda::CudaMessage;
 use balar_protocol::memory::{MemoryMessage, SECTOR_BYTES, sector_count};
+use balar_protocol::migration::MigrationMessage;
 use balar_protocol::statistics::{StatisticDefinition, StatisticSink};
 use balar_protocol::{Bandwidth, Bytes, Payload, PortId, Protocol, SimTime};
 use serde::{Deserialize, Serialize};
@@ -166,6 +167,10 @@ fn data_bytes(payload: &Payload) -> u64 {
         Payload::Memory(MemoryMessage::Burst(burst)) if burst.kind.carries_data() => u64::from(burst.bytes),
         Payload::Memory(MemoryMessage::BurstDone(burst)) if burst.kind.returns_data() => u64::from(burst.bytes),
         Payload::Memory(_) | Payload::Translation(_) => 0,
+        // An entry of a fault buffer has 32 bytes (NVIDIA's open kernel modules 595.45.04); a command to a GMMU has about as many.
+        Payload::Migration(MigrationMessage::Faults(faults)) => 32 * faults.entries.len() as u64,
+        Payload::Migration(_) => 32,
+        Payload::Managed(_) => 0,
         Payload::Cta(_) => 32,
         Payload::Custom(words) => size_of_val(words) as u64,
     }

@@ -13,9 +13,9 @@ use crate::catalogue::{
 };
 use crate::engine::{CodeSource, Inbox, NextWake, Outbox, StateError, Unit, Window, restore_state, save_state};
 use crate::interleave::{AddressHash, SliceMap};
-use balar_host::memory::is_pinned;
 use balar_protocol::memory::{LINE_BYTES, MemoryMessage, MemoryRequest, MemoryResponse, SECTOR_BYTES, sector_count};
 use balar_protocol::statistics::StatisticSink;
+use balar_protocol::translation::Aperture;
 use balar_protocol::{Clock, Frequency, Message, Payload, PortId, Protocol};
 use plane::{Plane, PlaneConfiguration, PlaneState};
 
@@ -226,7 +226,7 @@ impl Crossbar {
     /// An SM or copy engine asks.
     fn request(&mut self, requester: u16, cycle: u64, mut request: MemoryRequest, out: &mut Outbox) {
         request.return_port = requester;
-        if let Some((host, port)) = self.wiring.host.filter(|_| is_pinned(request.line)) {
+        if let Some((host, port)) = self.wiring.host.filter(|_| request.aperture == Aperture::Host) {
             // What was granted before leaves before.
             self.grant_responses(host, cycle, out);
             let depart = self.fixed.clock.time_of(cycle + self.requests.latency());

@@ -23,6 +23,7 @@ use balar_protocol::memory::{
 };
 use balar_protocol::prefetch::prefetch;
 use balar_protocol::statistics::StatisticSink;
+use balar_protocol::translation::Aperture;
 use balar_protocol::{Bytes, Clock, Frequency, Message, Payload, PortId, Protocol, SimTime};
 use serde::{Deserialize, Serialize};
 use sets::{Line, MOST_WAYS, Place, Sets, SetsState};
@@ -424,6 +425,7 @@ impl L2Slice {
                 operations: 0,
                 kind: MemoryKind::Load,
                 scope: Scope::Weak,
+                aperture: Aperture::Device,
             };
             let depart = self.clock.time_of(cycle + u64::from(self.parameters.miss_latency));
             out.send(self.memory, depart, Payload::Memory(MemoryMessage::Request(fill)));
@@ -483,6 +485,7 @@ impl L2Slice {
             operations: 0,
             kind: MemoryKind::Store,
             scope: Scope::Weak,
+            aperture: Aperture::Device,
         };
         let depart = self.clock.time_of(cycle + u64::from(self.parameters.miss_latency));
         out.send(self.memory, depart, Payload::Memory(MemoryMessage::Request(request)));

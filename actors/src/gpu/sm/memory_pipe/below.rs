@@ -4,8 +4,9 @@ use super::tlb::Tlb;
 use crate::engine::Outbox;
 use crate::gpu::sm::counters::SmCounters;
 use crate::gpu::sm::parameters::SmParameters;
+use balar_host::memory::is_pinned;
 use balar_protocol::memory::{MemoryKind, MemoryMessage, MemoryRequest};
-use balar_protocol::translation::TranslationMessage;
+use balar_protocol::translation::{Aperture, PageAccess, Translation, TranslationMessage};
 use balar_protocol::{Clock, Payload, PortId, SimTime};
 use serde::{Deserialize, Serialize};
 
@@ -117,8 +118,8 @@ impl Below {
             None => {
                 let id = self.next_translation;
                 self.next_translation = id.wrapping_add(1);
-                let write = request.kind != MemoryKind::Load;
-                let ask = TranslationMessage::Request { address: page(&request), id, write };
+                let access = access_of(request.kind);
+                let ask = TranslationMessage::Request { address: page(&request), id, access };
                 out.send(port, at, Payload::Translation(ask));
                 id
             }
@@ -130,7 +131,7 @@ impl Below {
     pub fn translated(&mut self, message: &TranslationMessage, cycle: u64, ports: &Ports, out: &mut Outbox) {
         let time = ports.clock.time_of(cycle);
         match *message {
-            TranslationMessage::Response { id, page, .. } => {
+            TranslationMessage::Response { id, translation: Translation { page, .. } } => {
                 self.cache(page);
                 self.translating.retain(|&(number, request)| {
                     if number == id {
@@ -150,12 +151,24 @@ impl Below {
                 }
             }
             TranslationMessage::Request { .. }
+            | TranslationMessage::Used { .. }
             | TranslationMessage::Fault { .. }
             | TranslationMessage::Invalidated { .. } => {}
         }
     }
 }
 
+/// What a request does to its page.
+fn access_of(kind: MemoryKind) -> PageAccess {
+    match kind {
+        MemoryKind::Load => PageAccess::Read,
+        MemoryKind::Store => PageAccess::Write,
+        MemoryKind::Atomic | MemoryKind::Reduction => PageAccess::Atomic,
+    }
+}
+
 fn inject(request: MemoryRequest, at: SimTime, ports: &Ports, out: &mut Outbox) {
+    let aperture = if is_pinned(request.line) { Aperture::Host } else { Aperture::Device };
+    let request = MemoryRequest { aperture, ..request };
     out.send(ports.memory, at, Payload::Memory(MemoryMessage::Request(request)));
 }

@@ -19,7 +19,7 @@ use balar_isa::execution::{AccessKind, CacheOperator, MemoryAccess, Space};
 use balar_protocol::cuda::LaunchId;
 use balar_protocol::memory::{MemoryKind, MemoryRequest, MemoryResponse, Scope, full_sectors, sector_count};
 use balar_protocol::statistics::KernelCounters;
-use balar_protocol::translation::TranslationMessage;
+use balar_protocol::translation::{Aperture, TranslationMessage};
 use below::Below;
 pub use below::Ports;
 use l1_cache::L1Cache;
@@ -413,6 +413,7 @@ impl MemoryPipe {
                 operations: if is_store { 0 } else { line.lanes },
                 kind,
                 scope,
+                aperture: Aperture::Device,
             };
             let cycle = start + at as u64 / specification.tags_per_cycle + specification.miss_latency;
             self.below.send(request, cycle, ports, &mut self.counters, out);
@@ -595,6 +596,7 @@ fn load_request(line: u64, id: u32, launch: u32, sectors: u8) -> MemoryRequest {
         operations: 0,
         kind: MemoryKind::Load,
         scope: Scope::Weak,
+        aperture: Aperture::Device,
     }
 }
 
