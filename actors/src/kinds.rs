@@ -3,7 +3,7 @@
 use crate::catalogue::UnitDefinition;
 use crate::gpu::{copy_engine, crossbar, cta_scheduler, gmmu, hbm_stack, l2_slice, sm};
 use crate::host_cpu;
-use crate::node::{host_memory, link};
+use crate::node::{host_memory, link, migration_link, unified_memory_driver};
 use crate::prototyping::PASS_THROUGH;
 
 /// Every kind of unit that a topology can name.
@@ -11,6 +11,8 @@ pub const UNITS: &[&UnitDefinition] = &[
     &host_cpu::DEFINITION,
     &host_memory::DEFINITION,
     &link::DEFINITION,
+    &migration_link::DEFINITION,
+    &unified_memory_driver::DEFINITION,
     &cta_scheduler::DEFINITION,
     &copy_engine::DEFINITION,
     &sm::DEFINITION,

@@ -31,6 +31,23 @@ impl AccessCounters {
         *self.register(leaf) += 1;
     }
 
+    /// Counts several accesses to a leaf.
+    pub fn count_accesses(&mut self, leaf: usize, count: u32) {
+        for _ in 0..count {
+            self.count_access(leaf);
+        }
+    }
+
+    /// Round trips above accesses, by leaf.
+    pub fn registers(&self) -> &[u32] {
+        &self.registers
+    }
+
+    /// Counters with these registers.
+    pub fn from_registers(registers: Vec<u32>) -> AccessCounters {
+        AccessCounters { registers }
+    }
+
     /// Counts that a leaf left the GPU again. UVMSmart counts it for all leaves of a 2 MiB block when one of them is written back.
     pub fn count_round_trip(&mut self, leaf: usize) {
         if self.round_trips(leaf) == MOST_ROUND_TRIPS {
@@ -98,6 +115,11 @@ impl Default for RemoteAccessRule {
 }
 
 impl RemoteAccessRule {
+    /// Do accesses from afar bring a page nearer?
+    pub fn counts_accesses(&self) -> bool {
+        self.mode != RemoteAccessMode::Off
+    }
+
     /// Does a faulting access migrate its page? `accesses` and `round_trips` are those of its leaf, `oversubscribed` whether the memory has
     /// been too small since the last device synchronisation. Otherwise the page is accessed where it is.
     pub fn migrates(

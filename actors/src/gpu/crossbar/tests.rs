@@ -123,12 +123,13 @@ fn contradictions_are_errors() {
 fn pinned_host_memory_is_reached_through_the_copy_engine() {
     use balar_host::memory::{HOST_BASE, MANAGED_BASE};
     let (mut unit, mut bench) = crossbar(PLAIN);
-    bench.deliver(SimTime(5 * NS), PortId(1), request(load(HOST_BASE + 128, 7, 0b0011)));
+    let pinned = MemoryRequest { aperture: Aperture::Host, ..load(HOST_BASE + 128, 7, 0b0011) };
+    bench.deliver(SimTime(5 * NS), PortId(1), request(pinned));
     bench.deliver(SimTime(5 * NS), PortId(0), request(load(MANAGED_BASE, 8, 0b0011)));
     let sent = requests(&bench.run(&mut unit, SimTime(4 * NS), SimTime(40 * NS)));
     let [pinned, managed] = [7, 8].map(|id| *sent.iter().find(|sent| sent.2.id == id).expect("sent on"));
     assert_eq!((pinned.0, pinned.1, pinned.2.return_port), (SimTime(16 * NS), PortId(2), 1));
-    assert!(managed.1.0 >= 3, "managed memory lies in device memory");
+    assert!(managed.1.0 >= 3, "what the translation does not send to the host lies in device memory");
 
     let response = pinned.2.response(0, ServedBy::HostMemory);
     bench.deliver(SimTime(50 * NS), PortId(2), Payload::Memory(MemoryMessage::Response(response)));
@@ -145,6 +146,7 @@ fn nothing_depends_on_windows_and_a_state_goes_on() {
     let mut script = random_requests(2, 900, 200, 1000, 3);
     for (i, (time, ..)) in script.clone().into_iter().enumerate().step_by(9) {
         let pinned = load(balar_host::memory::HOST_BASE + 128 * i as u64, i as u32, 0b1111);
+        let pinned = MemoryRequest { aperture: Aperture::Host, ..pinned };
         script.push((time, PortId(i as u16 % 2), request(pinned)));
     }
     let mut numbers = Numbers::new(3);

@@ -1,0 +1,402 @@
+//! The driver of unified memory: the host's part of a managed page's life.
+//!
+//! It knows where each page is. It serves the faults of GPUs, in batches as NVIDIA's driver does or one by one as UVMSmart does, brings
+//! pages by the rules of a prefetcher, makes room by those of an eviction policy, and does what the program asks: allocations, advice,
+//! prefetches, touches of the host, synchronisations.
+//!
+//! ```text
+//!   host CPU ──managed──► driver ──migration──► GMMUs (faults, maps, unmaps, replays)
+//!                           └─────migration──► migration links (bytes)
+//! ```
+//!
+//! - [`blocks`]: allocations, blocks, where pages are
+//! - [`tasks`]: what the driver does, step by step
+//! - [`service`]: faults of GPUs
+//! - [`room`]: frames and evictions
+//! - [`host`]: what the host CPU asks
+//!
+//! What happens to a page is decided when its block's turn comes, and takes effect in steps with their times; a page on its way is where it
+//! goes, for everybody who decides later. Copies between the host's and the GPUs' memory of what a program copies itself
+//! (`cudaMemcpy`) do not go through here.
+
+mod blocks;
+mod counters;
+mod host;
+mod room;
+mod service;
+mod tasks;
+#[cfg(test)]
+mod tests;
+
+pub use counters::{AllocationCounters, UnifiedMemoryCounters};
+pub use host::{HostAccess, InitialResidency};
+pub use room::WriteBack;
+pub use service::ReplayPolicy;
+
+use crate::catalogue::{BuildContext, BuildError, ParameterSet, PortDefinition, Problems, UnitDefinition, nothing};
+use crate::engine::{CodeSource, Inbox, NextWake, Outbox, StateError, Unit, Window, restore_state, save_state};
+use crate::unified_memory::batch::BatchCosts;
+use crate::unified_memory::eviction::{EvictionChoice, EvictionOptions};
+use crate::unified_memory::prefetch::{Prefetcher, PrefetcherChoice};
+use crate::unified_memory::remote_access::{AccessCounters, RemoteAccessRule};
+use crate::unified_memory::residency::Reach;
+use crate::unified_memory::thrashing::ThrashingParameters;
+use crate::unified_memory::transfers::SplitRule;
+use crate::unified_memory::{Access, BLOCK_LEAVES, BlockId, LEAF_PAGES, PAGE_BYTES, Processor};
+use balar_protocol::managed::ManagedMessage;
+use balar_protocol::migration::MigrationMessage;
+use balar_protocol::statistics::StatisticSink;
+use balar_protocol::{Bytes, Message, Payload, PortId, Protocol, SimTime};
+use blocks::Blocks;
+use rand_core::SeedableRng;
+use rand_pcg::Pcg32;
+use room::{Gpu, SavedGpu};
+use serde::{Deserialize, Serialize};
+use std::collections::VecDeque;
+use tasks::{Step, TaskId, Tasks};
+
+crate::parameters! {
+    /// The driver of unified memory. The defaults are what NVIDIA's open kernel modules 595.45.04 do; UVMSmart's choices are named.
+    pub struct UnifiedMemoryDriverParameters {
+        /// where managed memory is before it is touched: Nowhere, or Host (UVMSmart: all of it is transferred)
+        initial_residency: InitialResidency = "Nowhere",
+        /// when pages come back that the host accesses: Lazy, as it accesses them, or Eager, all that GPUs have changed at a device synchronisation (UVMSmart)
+        host_access: HostAccess = "Lazy",
+        /// what comes besides the pages that faulted: None, Random, SequentialLocal, Tree (UVMSmart), or Driver(threshold_percent, minimum_faults)
+        prefetcher: PrefetcherChoice = "Driver()",
+        /// the prefetcher once a GPU's memory has been too small; None where it stays the same (UVMSmart)
+        prefetcher_when_full: Option<PrefetcherChoice> = "None",
+        /// how moving pages are cut into transfers: AtCause (the driver), or AfterFault (UVMSmart)
+        split: SplitRule = "AtCause",
+        /// what leaves a GPU's memory that is full: Driver, LeastRecentBlock, LeastFrequentBlock, LeastRecentPage, RandomPage, SequentialLocal or Tree (UVMSmart)
+        eviction: EvictionChoice = "Driver",
+        /// what eviction policies have in common: reserve_percent, partial_leaves
+        eviction_options: EvictionOptions = "()",
+        /// percent of a GPU's frames that are kept free
+        free_buffer_percent: u32 = "0",
+        /// when frames of evicted pages are free: Blocking, when the pages have left, or Overlapping, at once (UVMSmart)
+        write_back: WriteBack = "Blocking",
+        /// evicted pages that the host has too, unchanged, are not written back (only where host_access is Eager: otherwise the host has no copy)
+        drops_clean_pages: bool = "false",
+        /// bytes of each GPU's memory for managed pages; 0 for all that is not allocated otherwise
+        gpu_memory: Bytes = r#""0 B""#,
+        /// when pages stay on the host and are accessed from there: mode, threshold, penalty (UVMSmart)
+        remote_access: RemoteAccessRule = "()",
+        /// how pages over which processors fight are found, throttled and pinned; None where they are not
+        thrashing: Option<ThrashingParameters> = "Some(())",
+        /// faults of a batch, at most (uvm_perf_fault_batch_count: 256)
+        batch_entries: u32 = "256",
+        /// when faulted accesses are tried again: BatchFlush, Batch, Block or Once (uvm_perf_fault_replay_policy: 2, BatchFlush)
+        replay: ReplayPolicy = "BatchFlush",
+        /// what a batch costs the host, stage by stage (default: 38 fault groups of a GTX 1080 Ti)
+        costs: BatchCosts = "()",
+        /// what a fault of the host costs it, without the transfers (calibrated: 40 to 50 us from fault to fault of 64 KiB on a GTX 1080 Ti, of which 6.3 us are transfers)
+        host_fault_time: SimTime = r#""38 us""#,
+        /// what the first touch of a page by the host costs it (estimate: a minor page fault)
+        host_populate_time: SimTime = r#""500 ns""#,
+        /// of a prefetch by the program, one run of pages at a time is on its way (UVMSmart)
+        prefetches_one_by_one: bool = "false",
+        /// the seed of what is drawn at random
+        seed: u64 = "1",
+    }
+}
+
+impl UnifiedMemoryDriverParameters {
+    /// Does the host keep a copy of what GPUs have not changed?
+    fn keeps_host_copies(&self) -> bool {
+        self.host_access == HostAccess::Eager
+    }
+
+    fn write_back_overlaps(&self) -> bool {
+        self.write_back == WriteBack::Overlapping
+    }
+}
+
+/// The catalogue's entry.
+pub const DEFINITION: UnitDefinition = UnitDefinition {
+    name: "UnifiedMemoryDriver",
+    summary: "the host's driver of unified memory: far faults, migration, prefetching, eviction, advice",
+    parameters: UnifiedMemoryDriverParameters::DEFINITIONS,
+    check: UnifiedMemoryDriverParameters::check,
+    ports: &[
+        PortDefinition::server("host", Protocol::Managed, "the host CPU"),
+        PortDefinition::client("gmmu", Protocol::Migration, "the GMMU of each GPU").row(),
+        PortDefinition::client("link", Protocol::Migration, "the migration link of each GPU").row(),
+    ],
+    counters: UnifiedMemoryCounters::DEFINITIONS,
+    provides: nothing,
+    weight: 2,
+    build: |text, context| Ok(Box::new(UnifiedMemoryDriver::new(ron::from_str(text)?, context)?)),
+};
+
+/// The number of a leaf among those of all blocks.
+fn leaf_number(block: BlockId, leaf: usize) -> usize {
+    block.0 as usize * BLOCK_LEAVES + leaf
+}
+
+/// The driver's thread for faults, of which it has one.
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct Worker {
+    is_busy: bool,
+    /// When the present batch began.
+    began: SimTime,
+    /// GPUs with faults, in the order in which they said so.
+    pending: VecDeque<u8>,
+    /// The task that has asked this GPU for its faults.
+    fetching: Option<(TaskId, u8)>,
+    /// A batch was served before: what a process needs once is there.
+    has_served: bool,
+    /// Pages have come, and no replay yet.
+    owes_replay: bool,
+}
+
+/// Everything that changes.
+#[derive(Debug)]
+struct State {
+    blocks: Blocks,
+    gpus: Vec<Gpu>,
+    tasks: Tasks,
+    worker: Worker,
+    random: Pcg32,
+    counters: UnifiedMemoryCounters,
+}
+
+/// [`State`] as it is written.
+#[derive(Serialize, Deserialize)]
+struct SavedState {
+    blocks: Blocks,
+    gpus: Vec<SavedGpu>,
+    tasks: Tasks,
+    worker: Worker,
+    random: Pcg32,
+    counters: UnifiedMemoryCounters,
+    host_prefetcher: Vec<u8>,
+}
+
+/// The ports to a GPU.
+#[derive(Clone, Copy, Debug)]
+struct GpuPorts {
+    gmmu: PortId,
+    link: PortId,
+}
+
+/// The unit.
+#[derive(Debug)]
+pub struct UnifiedMemoryDriver {
+    parameters: UnifiedMemoryDriverParameters,
+    host: PortId,
+    ports: Vec<GpuPorts>,
+    reach: Reach,
+    host_prefetcher: Box<dyn Prefetcher>,
+    state: State,
+}
+
+impl UnifiedMemoryDriver {
+    /// A driver with the wired ports of `context`.
+    ///
+    /// # Errors
+    ///
+    /// Where parameters are out of their ranges, or a GPU has a GMMU without a link.
+    pub fn new(
+        parameters: UnifiedMemoryDriverParameters,
+        context: &BuildContext,
+    ) -> Result<UnifiedMemoryDriver, BuildError> {
+        let host = context.required_port("host")?;
+        let ports = (0..).map_while(|gpu| {
+            let (gmmu, link) = (context.ports.at("gmmu", gpu)?, context.ports.at("link", gpu)?);
+            Some(GpuPorts { gmmu, link })
+        });
+        let ports: Vec<_> = ports.collect();
+        let mut problems = Problems::default();
+        problems.check(parameters.batch_entries > 0, "batch_entries", "expected at least 1");
+        problems.check(parameters.free_buffer_percent < 100, "free_buffer_percent", "expected less than 100");
+        let reserve = parameters.eviction_options.reserve_percent;
+        problems.check(reserve < 100, "eviction_options", "expected a reserve_percent below 100");
+        let choices = [Some(&parameters.prefetcher), parameters.prefetcher_when_full.as_ref()];
+        for (key, choice) in ["prefetcher", "prefetcher_when_full"].into_iter().zip(choices) {
+            let problem = choice.and_then(PrefetcherChoice::problem);
+            problems.check(problem.is_none(), key, problem.unwrap_or_default());
+        }
+        if let Some(rules) = &parameters.thrashing {
+            problems.check(rules.threshold > 0, "thrashing", "expected a threshold of at least 1");
+        }
+        let wired = ports.len() == context.ports.count("gmmu") && ports.len() == context.ports.count("link");
+        problems.check(wired, "", "each GPU needs both ports, gmmu[i] and link[i], from 0 on");
+        problems.into_result()?;
+        let describe = context.surroundings.gpus.iter().map(|gpu| gpu.memory_bytes);
+        let mut memories = describe.chain(std::iter::repeat(0));
+        let gpus = ports.iter().map(|_| {
+            let capacity = memories.next().unwrap_or(0);
+            Gpu {
+                capacity: if parameters.gpu_memory.0 > 0 { parameters.gpu_memory.0 } else { capacity },
+                reserved: 0,
+                used: 0,
+                most_used: 0,
+                writing_back: 0,
+                is_oversubscribed: false,
+                accesses: AccessCounters::default(),
+                eviction: parameters.eviction.build(parameters.eviction_options),
+                prefetcher: parameters.prefetcher.build(),
+                prefetcher_when_full: parameters.prefetcher_when_full.as_ref().map(PrefetcherChoice::build),
+            }
+        });
+        let state = State {
+            blocks: Blocks::default(),
+            gpus: gpus.collect(),
+            tasks: Tasks::default(),
+            worker: Worker::default(),
+            random: Pcg32::seed_from_u64(parameters.seed),
+            counters: UnifiedMemoryCounters::default(),
+        };
+        let reach = Reach::pci_express(ports.len() as u8);
+        let host_prefetcher = parameters.prefetcher.build();
+        Ok(UnifiedMemoryDriver { parameters, host, ports, reach, host_prefetcher, state })
+    }
+
+    fn send_to_gmmu(&self, gpu: u8, message: MigrationMessage, now: SimTime, out: &mut Outbox) {
+        out.send(self.ports[usize::from(gpu)].gmmu, now, Payload::Migration(message));
+    }
+
+    fn send_to_link(&self, gpu: u8, message: MigrationMessage, now: SimTime, out: &mut Outbox) {
+        out.send(self.ports[usize::from(gpu)].link, now, Payload::Migration(message));
+    }
+
+    /// Tells the host CPU something.
+    fn tell(&self, message: ManagedMessage, now: SimTime, out: &mut Outbox) {
+        out.send(self.host, now, Payload::Managed(message));
+    }
+
+    fn handle(&mut self, message: Message, out: &mut Outbox) {
+        let now = message.time;
+        let gpu = self.ports.iter().position(|ports| ports.gmmu == message.port).map(|gpu| gpu as u8);
+        match (message.payload, gpu) {
+            (Payload::Managed(asked), _) => self.asked(asked, now, out),
+            (Payload::Migration(MigrationMessage::Transferred { id }), _) => self.transferred(id, now, out),
+            (Payload::Migration(MigrationMessage::Pending), Some(gpu)) => self.pending(gpu, now),
+            (Payload::Migration(MigrationMessage::Faults(faults)), Some(gpu)) => self.faulted(gpu, &faults, now),
+            (Payload::Migration(MigrationMessage::Unmapped { id }), _) => {
+                self.state.tasks.unmapped(id);
+                self.state.tasks.wake_waiting(now);
+            }
+            (Payload::Migration(MigrationMessage::Used { page, requests, written }), Some(gpu)) => {
+                self.used(gpu, page, (requests, written), now);
+            }
+            (payload, _) => payload.unexpected("host, gmmu or link"),
+        }
+    }
+
+    /// A GPU has used a page.
+    fn used(&mut self, gpu: u8, address: u64, (requests, written): (u32, bool), now: SimTime) {
+        let Some(id) = self.state.blocks.at(address) else { return };
+        let block = self.state.blocks.get_mut(id);
+        let page = ((address - block.address) / PAGE_BYTES) as usize;
+        let share = block.share_mut(Processor::Gpu(gpu));
+        let (is_here, is_remote) = (share.resident.contains(page), share.remote.contains(page));
+        share.unused.remove(page);
+        let access = if written { Access::Write } else { Access::Read };
+        let state = &mut self.state.gpus[usize::from(gpu)];
+        let leaf = leaf_number(id, page / LEAF_PAGES);
+        state.accesses.count_accesses(leaf, requests);
+        if is_here {
+            if written {
+                share.dirty.insert(page);
+            }
+            state.eviction.accessed(id, page, access);
+        } else if is_remote {
+            // Often enough, it comes nearer.
+            let serve = Step::Serve { gpu, block: id, faults: vec![(page as u16, access)], replay: true };
+            let (accesses, trips) = (state.accesses.accesses(leaf), state.accesses.round_trips(leaf));
+            let state = &self.state.gpus[usize::from(gpu)];
+            let frames = self.frames(state, 0);
+            let rule = &self.parameters.remote_access;
+            if rule.counts_accesses() && rule.migrates(access, accesses, trips, state.is_oversubscribed, &frames) {
+                self.state.tasks.begin([serve], now);
+            }
+        }
+    }
+
+    fn run(&mut self, window: Window, inbox: &mut Inbox, out: &mut Outbox) -> NextWake {
+        loop {
+            match (self.state.tasks.next_due(), inbox.next_time()) {
+                (own, Some(time)) if own.is_none_or(|own| time <= own) => {
+                    if let Some(message) = inbox.take() {
+                        self.handle(message, out);
+                    }
+                }
+                (Some(time), _) if time >= window.until => return NextWake::At(time),
+                (Some(_), _) => {
+                    if let Some((time, task)) = self.state.tasks.take_due() {
+                        self.run_task(task, time, out);
+                    }
+                }
+                (None, _) => return NextWake::OnMessage,
+            }
+        }
+    }
+}
+
+impl Unit for UnifiedMemoryDriver {
+    fn advance(&mut self, window: Window, inbox: &mut Inbox, out: &mut Outbox) -> NextWake {
+        self.run(window, inbox, out)
+    }
+
+    fn statistics(&self, sink: &mut StatisticSink) {
+        self.state.counters.write(sink);
+        let residents = self.residents();
+        for (gpu, state) in self.state.gpus.iter().enumerate() {
+            let memory = counters::GpuMemoryCounters {
+                pages_resident: residents[1 + gpu],
+                most_pages_resident: state.most_used,
+            };
+            memory.write_of(&format!("gpu[{gpu}]"), sink);
+        }
+        for (number, allocation) in self.state.blocks.allocations.iter().enumerate() {
+            allocation.counters.write_of(&format!("allocation[{number}]"), sink);
+        }
+    }
+
+    fn outstanding(&self) -> Option<String> {
+        self.state.tasks.outstanding()
+    }
+
+    fn save(&self) -> Result<Vec<u8>, StateError> {
+        #[derive(Serialize)]
+        struct Saved<'a> {
+            blocks: &'a Blocks,
+            gpus: Vec<SavedGpu>,
+            tasks: &'a Tasks,
+            worker: &'a Worker,
+            random: &'a Pcg32,
+            counters: &'a UnifiedMemoryCounters,
+            host_prefetcher: Vec<u8>,
+        }
+        let gpus = self.state.gpus.iter().map(Gpu::save).collect::<Result<_, _>>()?;
+        save_state(&Saved {
+            blocks: &self.state.blocks,
+            gpus,
+            tasks: &self.state.tasks,
+            worker: &self.state.worker,
+            random: &self.state.random,
+            counters: &self.state.counters,
+            host_prefetcher: self.host_prefetcher.save()?,
+        })
+    }
+
+    fn restore(&mut self, state: &[u8], _codes: &dyn CodeSource) -> Result<(), StateError> {
+        let saved: SavedState = restore_state(state)?;
+        if saved.gpus.len() != self.state.gpus.len() {
+            return Err(StateError::Mismatch("another number of GPUs".to_owned()));
+        }
+        for (gpu, saved) in self.state.gpus.iter_mut().zip(saved.gpus) {
+            gpu.restore(saved)?;
+        }
+        self.host_prefetcher.restore(&saved.host_prefetcher)?;
+        let SavedState { blocks, tasks, worker, random, counters, .. } = saved;
+        self.state.blocks = blocks;
+        self.state.tasks = tasks;
+        self.state.worker = worker;
+        self.state.random = random;
+        self.state.counters = counters;
+        Ok(())
+    }
+}

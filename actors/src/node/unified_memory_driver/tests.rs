@@ -1,0 +1,401 @@
+use super::*;
+use crate::engine::Bench;
+use crate::test_support::{Arrival, Numbers, check_cuts_and_states, counter, with_context};
+use crate::unified_memory::bandwidth::TransferCurve;
+use balar_protocol::managed::AdviceChange;
+use balar_protocol::migration::{Direction, FaultEntry, Faults};
+use balar_protocol::translation::{Aperture, PageAccess};
+
+const HOST: PortId = PortId(0);
+const GMMU: PortId = PortId(1);
+const LINK: PortId = PortId(2);
+const BASE: u64 = 0x4000_0000;
+const KIB: u64 = 1 << 10;
+const MIB: u64 = 1 << 20;
+const US: u64 = 1_000_000;
+
+fn driver(parameters: &str) -> UnifiedMemoryDriver {
+    let memory = if parameters.contains("gpu_memory") { "" } else { r#"gpu_memory: "1 GiB","# };
+    let parameters = UnifiedMemoryDriverParameters::from_ron(&format!("({memory} {parameters})")).expect(parameters);
+    let ports = [("host", 0), ("gmmu", 0), ("link", 0)];
+    with_context(&ports, 1, |context| UnifiedMemoryDriver::new(parameters, context)).expect("a driver")
+}
+
+/// What was sent, in words: transfers as "in 4@0" or "out 4@0" cannot name pages, so bytes alone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Event {
+    /// KiB to the GPU.
+    In(u64),
+    /// KiB to the host.
+    Out(u64),
+    /// First and last KiB of a mapped range, whose memory, and whether it may be written.
+    Map(u64, u64, Aperture, bool),
+    /// First and last KiB of a range that is unmapped.
+    Unmap(u64, u64),
+    Replay,
+    /// A request of the host CPU is done.
+    Done(u32),
+}
+
+/// A GPU and a host CPU that do as a test says.
+struct Node {
+    unit: UnifiedMemoryDriver,
+    bench: Bench,
+    curve: TransferCurve,
+    now: u64,
+    /// Faults that wait to be fetched.
+    buffer: Vec<FaultEntry>,
+    events: Vec<(u64, Event)>,
+}
+
+impl Node {
+    fn new(parameters: &str) -> Node {
+        Node {
+            unit: driver(parameters),
+            bench: Bench::new(&[SimTime(1000); 3]),
+            curve: TransferCurve::default(),
+            now: 0,
+            buffer: Vec::new(),
+            events: Vec::new(),
+        }
+    }
+
+    fn ask(&mut self, message: ManagedMessage) -> Vec<Event> {
+        self.bench.deliver(SimTime(self.now), HOST, Payload::Managed(message));
+        self.settle()
+    }
+
+    fn allocate(&mut self, kib: u64) -> &mut Node {
+        self.ask(ManagedMessage::Allocate { address: BASE, bytes: kib * KIB });
+        self
+    }
+
+    fn touch(&mut self, kib: u64, bytes: u64, write: bool) -> Vec<Event> {
+        self.ask(ManagedMessage::Touch { address: BASE + kib * KIB, bytes, write, id: 1 })
+    }
+
+    /// The GPU faults on the pages at these KiB in one batch.
+    fn fault(&mut self, pages: &[u64], access: PageAccess) -> Vec<Event> {
+        let entry = |&kib: &u64| FaultEntry { page: BASE + kib * KIB, access, tlb: 0 };
+        self.buffer.extend(pages.iter().map(entry));
+        self.bench.deliver(SimTime(self.now), GMMU, Payload::Migration(MigrationMessage::Pending));
+        self.settle()
+    }
+
+    /// The GPU's faults of one cycle, which it tells by itself.
+    fn fault_at_once(&mut self, pages: &[u64]) -> Vec<Event> {
+        let entry = |&kib: &u64| FaultEntry { page: BASE + kib * KIB, access: PageAccess::Read, tlb: 0 };
+        let faults = Faults { entries: pages.iter().map(entry).collect(), overflows: 0 };
+        let message = MigrationMessage::Faults(Box::new(faults));
+        self.bench.deliver(SimTime(self.now), GMMU, Payload::Migration(message));
+        self.settle()
+    }
+
+    /// Runs until nothing happens any more, and gives what did.
+    fn settle(&mut self) -> Vec<Event> {
+        let before = self.events.len();
+        loop {
+            let start = self.bench.next_event();
+            if start == SimTime::MAX {
+                break;
+            }
+            let window = Window { start, until: start + SimTime(1000) };
+            self.bench.call(&mut self.unit, window).unwrap_or_else(|broken| panic!("{broken}"));
+            for (time, _, payload) in self.bench.take_sent() {
+                self.answer(time, payload);
+            }
+            self.now = self.now.max(self.bench.asleep_since().0);
+        }
+        self.events[before..].iter().map(|(_, event)| event.clone()).collect()
+    }
+
+    fn answer(&mut self, time: SimTime, payload: Payload) {
+        let kib = |address: u64| (address - BASE) / KIB;
+        let (event, answer) = match payload {
+            Payload::Managed(ManagedMessage::Done { id }) => (Some(Event::Done(id)), None),
+            Payload::Migration(message) => match message {
+                MigrationMessage::Fetch { limit } => {
+                    let count = self.buffer.len().min(limit as usize);
+                    let faults = Faults { entries: self.buffer.drain(..count).collect(), overflows: 0 };
+                    (None, Some((GMMU, MigrationMessage::Faults(Box::new(faults)), 1)))
+                }
+                MigrationMessage::Transfer { id, bytes, direction, .. } => {
+                    let event = if direction == Direction::ToDevice { Event::In } else { Event::Out };
+                    let time = self.curve.time(bytes).0;
+                    (Some(event(bytes / KIB)), Some((LINK, MigrationMessage::Transferred { id }, time)))
+                }
+                MigrationMessage::Map { address, bytes, aperture, writable, .. } => {
+                    (Some(Event::Map(kib(address), kib(address + bytes), aperture, writable)), None)
+                }
+                MigrationMessage::Unmap { address, bytes, id } => {
+                    let event = Event::Unmap(kib(address), kib(address + bytes));
+                    (Some(event), Some((GMMU, MigrationMessage::Unmapped { id }, US)))
+                }
+                MigrationMessage::Replay { .. } => (Some(Event::Replay), None),
+                _ => (None, None),
+            },
+            other => panic!("unexpected {other:?}"),
+        };
+        self.events.extend(event.map(|event| (time.0, event)));
+        if let Some((port, message, after)) = answer {
+            self.bench.deliver(SimTime(time.0 + after), port, Payload::Migration(message));
+        }
+    }
+
+    fn count(&self, name: &str) -> u64 {
+        counter(&self.unit, name)
+    }
+}
+
+/// KiB of the transfers to the GPU.
+fn arrived(events: &[Event]) -> Vec<u64> {
+    events.iter().filter_map(|event| if let Event::In(kib) = event { Some(*kib) } else { None }).collect()
+}
+
+/// KiB of the transfers to the host.
+fn left(events: &[Event]) -> Vec<u64> {
+    events.iter().filter_map(|event| if let Event::Out(kib) = event { Some(*kib) } else { None }).collect()
+}
+
+#[test]
+fn microbenchmark_p1_moves_what_its_trace_shows_in_both_directions() {
+    // Section 2.4 of the specification, rows "P1 HtoD" and "P1 DtoH".
+    let mut node = Node::new("");
+    node.allocate(2048).touch(0, 2 * MIB, true);
+    let blocks = [
+        (0, vec![4, 60]),
+        (1, vec![4, 60]),
+        (2, vec![4, 124]),
+        (4, vec![4, 252]),
+        (8, vec![4, 508]),
+        (16, vec![4, 1020]),
+    ];
+    for (block, expected) in &blocks {
+        let events = node.fault(&[block * 64], PageAccess::Read);
+        assert_eq!(&arrived(&events), expected, "block {block}");
+        assert_eq!(events.last(), Some(&Event::Replay));
+    }
+    assert_eq!((node.count("batches"), node.count("far_faults"), node.count("pages_to_device")), (6, 6, 512));
+    for (block, expected) in [
+        (16, vec![4, 60]),
+        (8, vec![4, 60]),
+        (4, vec![4, 60]),
+        (2, vec![4, 60]),
+        (1, vec![4, 60]),
+        (0, vec![4, 60, 64]),
+    ] {
+        let events = node.touch(block * 64, 4, false);
+        assert_eq!(left(&events), expected, "block {block}");
+        assert_eq!(events.last(), Some(&Event::Done(1)));
+    }
+    assert_eq!((node.count("host_faults"), node.count("pages_to_host")), (6, 7 * 16));
+}
+
+#[test]
+fn what_nobody_has_touched_is_made_and_not_transferred() {
+    let mut node = Node::new("");
+    let events = node.allocate(2048).fault(&[0, 128], PageAccess::Write);
+    assert_eq!(arrived(&events), []);
+    assert_eq!((node.count("pages_populated"), node.count("pages_to_device")), (32, 0));
+    let mut node = Node::new("initial_residency: Host");
+    assert_eq!(arrived(&node.allocate(2048).fault(&[0], PageAccess::Write)), [4, 60]);
+}
+
+#[test]
+fn faults_of_one_cycle_are_served_at_once_by_the_cascading_tree() {
+    let mut node = Node::new("initial_residency: Host, prefetcher: Tree, split: AfterFault, host_access: Eager");
+    node.allocate(512);
+    // Row SEED-1.
+    for (block, expected) in
+        [(1, vec![4, 60]), (3, vec![4, 60]), (5, vec![4, 60]), (7, vec![4, 60]), (0, vec![4, 60, 64, 64, 64])]
+    {
+        let events = node.fault_at_once(&[block * 64]);
+        assert_eq!(arrived(&events), expected, "block {block}");
+        assert!(!events.contains(&Event::Replay), "who waits goes on as pages arrive");
+    }
+    assert_eq!((node.count("far_faults"), node.count("batches")), (5, 0));
+}
+
+#[test]
+fn a_full_memory_gives_the_block_that_came_first() {
+    let mut node = Node::new(r#"gpu_memory: "4 MiB", prefetcher: SequentialLocal"#);
+    node.allocate(3 * 2048).touch(0, 6 * MIB, true);
+    let all = |block: u64| (0..32).map(|leaf| block * 2048 + leaf * 64).collect::<Vec<_>>();
+    for block in 0..2 {
+        let events = node.fault(&all(block), PageAccess::Write);
+        assert_eq!((arrived(&events).iter().sum::<u64>(), left(&events)), (2048, vec![]));
+    }
+    let events = node.fault(&[2 * 2048], PageAccess::Read);
+    assert_eq!((left(&events), arrived(&events)), (vec![2048], vec![4, 60]));
+    let unmapped = events.iter().position(|event| *event == Event::Unmap(0, 2048)).expect("unmapped");
+    let written = events.iter().position(|event| *event == Event::Out(2048)).expect("written back");
+    let comes = events.iter().position(|event| *event == Event::In(4)).expect("comes");
+    assert!(
+        unmapped < written && written < comes,
+        "a page leaves when no TLB has it, and another comes into its frame then"
+    );
+    assert_eq!((node.count("evictions"), node.count("pages_evicted"), node.count("pages_thrashed")), (1, 512, 0));
+    assert_eq!(arrived(&node.fault(&[0], PageAccess::Read)), [4, 60]);
+    assert_eq!(node.count("pages_thrashed"), 16);
+}
+
+#[test]
+fn a_memory_that_is_too_small_for_anything_is_bypassed() {
+    let mut node = Node::new(r#"gpu_memory: "8 KiB""#);
+    node.allocate(64).touch(0, 64 * KIB, true);
+    let events = node.fault(&[0, 4, 8], PageAccess::Read);
+    assert_eq!(arrived(&events), [8]);
+    assert!(events.contains(&Event::Map(8, 12, Aperture::Host, true)), "{events:?}");
+    assert_eq!(events.last(), Some(&Event::Replay));
+}
+
+#[test]
+fn an_eager_synchronisation_brings_back_what_was_changed() {
+    let mut node = Node::new("initial_residency: Host, prefetcher: Tree, host_access: Eager");
+    node.allocate(4096);
+    let all: Vec<_> = (0..64).map(|leaf| leaf * 64).collect();
+    node.fault_at_once(&all);
+    for page in 0..1024 {
+        let used = MigrationMessage::Used { page: BASE + page * 4096, requests: 1, written: true };
+        node.bench.deliver(SimTime(node.now), GMMU, Payload::Migration(used));
+    }
+    node.settle();
+    let start = node.now;
+    let events = node.ask(ManagedMessage::Synchronise { id: 9 });
+    assert_eq!(left(&events), [4, 60, 4, 60, 4, 124, 4, 252, 4, 508, 4, 1020].repeat(2));
+    assert_eq!(events.last(), Some(&Event::Done(9)));
+    // Section 3: 351.726 us for 4 MiB at 1481 MHz, where each transfer is rounded down to a cycle; here to a picosecond, and wires take time.
+    let us = (node.now - start) as f64 / US as f64;
+    assert!((351.7..352.0).contains(&us), "{us}");
+    assert_eq!((node.count("pages_synchronised"), node.count("synchronisations")), (1024, 1));
+    assert_eq!(node.ask(ManagedMessage::Synchronise { id: 10 }), [Event::Done(10)]);
+}
+
+#[test]
+fn advice_is_followed() {
+    let advise = |advice| ManagedMessage::Advise { address: BASE, bytes: 64 * KIB, advice };
+    // Mostly read: the host keeps its copy, and nobody may write until one does.
+    let mut node = Node::new("");
+    node.allocate(64).touch(0, 64 * KIB, true);
+    node.ask(advise(AdviceChange::ReadMostly(true)));
+    let events = node.fault(&[0], PageAccess::Read);
+    assert!(events.contains(&Event::Map(0, 4, Aperture::Device, false)), "{events:?}");
+    assert_eq!((arrived(&events), node.touch(0, 64 * KIB, false)), (vec![4, 60], vec![Event::Done(1)]));
+    let events = node.fault(&[0], PageAccess::Write);
+    assert_eq!(events, [Event::Map(0, 4, Aperture::Device, true), Event::Replay]);
+    assert_eq!((node.count("pages_duplicated"), node.count("duplicates_ended")), (16, 1));
+
+    // Preferred on the host: the GPU accesses it there.
+    let mut node = Node::new("");
+    node.allocate(64).touch(0, 64 * KIB, true);
+    node.ask(advise(AdviceChange::PreferredLocation(None)));
+    assert_eq!(node.fault(&[8], PageAccess::Write), [Event::Map(8, 12, Aperture::Host, true), Event::Replay]);
+    node.ask(advise(AdviceChange::NoPreferredLocation));
+    node.ask(advise(AdviceChange::AccessedBy(Some(0), true)));
+    assert_eq!(node.fault(&[12], PageAccess::Read), [Event::Map(12, 16, Aperture::Host, true), Event::Replay]);
+    node.ask(advise(AdviceChange::AccessedBy(Some(0), false)));
+    assert_eq!(arrived(&node.fault(&[16], PageAccess::Read)), [16, 4, 44].map(|kib| if kib == 16 { 8 } else { kib }));
+}
+
+#[test]
+fn prefetches_of_the_program_go_both_ways() {
+    let mut node = Node::new("");
+    node.allocate(4096).touch(0, 4 * MIB, true);
+    let prefetch = |target, id| ManagedMessage::Prefetch { address: BASE + 1024 * KIB, bytes: 2 * MIB, target, id };
+    let events = node.ask(prefetch(Some(0), 5));
+    assert_eq!((arrived(&events), events.last()), (vec![1024, 1024], Some(&Event::Done(5))));
+    assert_eq!(node.ask(prefetch(Some(0), 6)), [Event::Done(6)], "it is there");
+    let events = node.ask(prefetch(None, 7));
+    assert_eq!((left(&events), events.last()), (vec![1024, 1024], Some(&Event::Done(7))));
+    assert_eq!(node.count("pages_user_prefetched"), 1024);
+}
+
+#[test]
+fn a_page_over_which_both_fight_is_throttled_and_pinned() {
+    let mut node = Node::new("");
+    node.allocate(64).touch(0, 64 * KIB, true);
+    for _ in 0..40 {
+        node.fault(&[0], PageAccess::Write);
+        node.touch(0, 4, true);
+        if node.count("pages_pinned") > 0 {
+            break;
+        }
+    }
+    assert!(node.count("faults_throttled") >= 1, "{}", node.count("faults_throttled"));
+}
+
+#[test]
+fn an_allocation_can_end_while_its_pages_are_on_their_way() {
+    let mut node = Node::new("");
+    node.allocate(2048).touch(0, 2 * MIB, true);
+    let prefetch = ManagedMessage::Prefetch { address: BASE, bytes: 2 * MIB, target: Some(0), id: 3 };
+    node.bench.deliver(SimTime(node.now), HOST, Payload::Managed(prefetch));
+    let free = Payload::Managed(ManagedMessage::Free { address: BASE });
+    node.bench.deliver(SimTime(node.now + 60 * US), HOST, free);
+    assert_eq!(node.settle().last(), Some(&Event::Done(3)));
+    assert_eq!((node.unit.state.gpus[0].used, node.unit.outstanding()), (0, None));
+}
+
+#[test]
+fn parameters_out_of_range_are_errors() {
+    let problem = |parameters: &str| {
+        let parameters = UnifiedMemoryDriverParameters::from_ron(&format!("({parameters})")).expect(parameters);
+        let ports = [("host", 0), ("gmmu", 0), ("link", 0)];
+        let built = with_context(&ports, 1, |context| UnifiedMemoryDriver::new(parameters, context));
+        built.expect_err("it is out of range").to_string()
+    };
+    assert!(problem("prefetcher: Driver(threshold_percent: 120)").contains("threshold_percent"));
+    assert!(problem("free_buffer_percent: 100").contains("free_buffer_percent"));
+    assert!(problem("batch_entries: 0").contains("batch_entries"));
+}
+
+#[test]
+fn nothing_depends_on_windows_and_a_state_goes_on() {
+    let mut numbers = Numbers::new(5);
+    let mut script: Vec<Arrival> = vec![
+        (SimTime(0), HOST, Payload::Managed(ManagedMessage::Allocate { address: BASE, bytes: 6 * MIB })),
+        (
+            SimTime(1),
+            HOST,
+            Payload::Managed(ManagedMessage::Touch { address: BASE, bytes: 3 * MIB, write: true, id: 1 }),
+        ),
+    ];
+    for id in 0..40 {
+        let address = BASE + numbers.below(6 * MIB);
+        let (bytes, write) = (1 + numbers.below(300 * KIB), numbers.below(2) == 0);
+        let (port, payload) = match numbers.below(4) {
+            0 => (HOST, Payload::Managed(ManagedMessage::Touch { address, bytes, write, id })),
+            1 => {
+                let target = if write { Some(0) } else { None };
+                (HOST, Payload::Managed(ManagedMessage::Prefetch { address, bytes, target, id }))
+            }
+            _ => (GMMU, Payload::Migration(MigrationMessage::Pending)),
+        };
+        script.push((SimTime(2000 + numbers.below(90 * US)), port, payload));
+    }
+    script.sort_by_key(|arrival| arrival.0);
+    let mut faults = Numbers::new(9);
+    let reply = |(time, _, payload): &Arrival| {
+        let answer = |port, message, after: u64| vec![(SimTime(time.0 + after), port, Payload::Migration(message))];
+        match payload {
+            Payload::Migration(MigrationMessage::Fetch { .. }) => {
+                let entry = |_| {
+                    let access = if faults.below(2) == 0 { PageAccess::Read } else { PageAccess::Write };
+                    FaultEntry { page: BASE + faults.below(6 * MIB) / 4096 * 4096, access, tlb: 0 }
+                };
+                let faults = Faults { entries: (0..8).map(entry).collect(), overflows: 0 };
+                answer(GMMU, MigrationMessage::Faults(Box::new(faults)), 3000)
+            }
+            Payload::Migration(MigrationMessage::Transfer { id, bytes, .. }) => {
+                answer(LINK, MigrationMessage::Transferred { id: *id }, 2000 + bytes / 16)
+            }
+            Payload::Migration(MigrationMessage::Unmap { id, .. }) => {
+                answer(GMMU, MigrationMessage::Unmapped { id: *id }, 2500)
+            }
+            _ => Vec::new(),
+        }
+    };
+    let costs = r#"gpu_memory: "3 MiB", host_fault_time: "100 ns", host_populate_time: "1 ns", eviction: LeastRecentPage,
+        costs: (interrupt: "30 ns", process: "50 ns", new_block: "20 ns", transfer: "30 ns", block: "10 ns", map: "1 ns", replay: "9 ns")"#;
+    check_cuts_and_states(|| Box::new(driver(costs)), 3, SimTime(1000), script, reply, SimTime(250 * US));
+}
