@@ -2,6 +2,7 @@
 
 use crate::Driver;
 use crate::driver::State;
+use crate::effect::MemoryChange;
 use crate::launch::LaunchRequest;
 use crate::order::events::no_event;
 use crate::order::operations::{Edge, Operations};
@@ -60,10 +61,15 @@ impl Driver {
         self.noted(context, outcome)
     }
 
-    /// A call that had to wait before it could do anything is made again.
-    pub fn retry(&mut self, caller: Caller, call: Call) -> Result<Outcome, CudaError> {
-        let outcome = self.perform(caller, call);
-        self.noted(caller.context, outcome)
+    /// What a call waited for is over, and it goes on ([`Then::goes_on`]).
+    pub fn goes_on(&mut self, caller: Caller, then: Then) -> Result<Outcome, CudaError> {
+        let context = caller.context;
+        let outcome = match then {
+            Then::Again(call) => self.perform(caller, *call),
+            Then::Synchronise if self.context(context).sticky.is_none() => Ok(self.synchronise_managed()),
+            then => Ok(Outcome::Returns(self.finish(context, then).unwrap_or(CallResult::None))),
+        };
+        self.noted(context, outcome)
     }
 
     fn noted(&mut self, context: ContextId, outcome: CallOutcome) -> Result<Outcome, CudaError> {
@@ -78,7 +84,8 @@ impl Driver {
     pub fn finish(&mut self, context: ContextId, then: Then) -> Option<CallResult> {
         let reset = matches!(then, Then::Reset);
         match then {
-            Then::Nothing | Then::Again(_) => {}
+            Then::Nothing | Then::Again(_) | Then::Synchronise | Then::Touched | Then::Read(..) => {}
+            Then::Write(address, bytes) => self.change(MemoryChange::Write { address, bytes }),
             Then::Free(address) => self.end_allocation(address),
             Then::Unmap(pointer, bytes) => self.unmap(context, pointer, bytes),
             Then::Close(pointer) => self.close_memory(context.process(), pointer),
@@ -129,6 +136,9 @@ impl Driver {
             | Call::MallocManaged { .. }
             | Call::MemoryInfo
             | Call::PointerInfo { .. } => self.memory_call(context, call),
+            Call::Advise { .. } | Call::TouchManaged { .. } | Call::WriteManaged { .. } | Call::ReadManaged { .. } => {
+                self.managed_call(context, call)
+            }
             Call::VirtualMemory(call) => self.virtual_memory_call(context, call),
             Call::Ipc(call) => self.ipc_call(context, call),
             Call::SetLimit { limit, bytes } => {
@@ -219,8 +229,7 @@ impl Driver {
             }
             Call::FreeAsync { pointer, .. } => return Ok((self.free_in_order(context, pointer)?, Vec::new())),
             Call::Prefetch { pointer, bytes, device, .. } => {
-                self.check_prefetch(context, pointer, bytes, device)?;
-                return Ok((Work::Nothing, Vec::new()));
+                return Ok((self.prefetch(context, pointer, bytes, device)?, Vec::new()));
             }
             Call::Copy { destination, source, shape, .. } => {
                 self.copy(of_stream, destination, source, shape, delivery)?
@@ -278,7 +287,7 @@ impl Driver {
             }
             Call::DeviceSynchronize => {
                 let until = Until::ContextBefore { context, number: self.state.operations.next() };
-                Ok(Outcome::Waits(Wait { until, then: Then::Nothing }))
+                Ok(Outcome::Waits(Wait { until, then: self.after_synchronisation(context.process()) }))
             }
             other => Err(not_modelled(&other)),
         }

@@ -10,6 +10,7 @@ use crate::copies::CopyUnderWay;
 use crate::effect::{Effect, MemoryChange};
 use crate::graphs::FIRST_GRAPH_QUEUE;
 use crate::ipc::SharedEvents;
+use crate::managed::UnifiedMemory;
 use crate::memory::HostWindow;
 use crate::order::operations::Operations;
 use crate::order::work::Work;
@@ -38,6 +39,8 @@ pub struct DriverSettings {
     pub reservable: Vec<Range<u64>>,
     /// Whether there is pinned and managed memory.
     pub has_host_window: bool,
+    /// Whether a driver of unified memory moves the pages of managed memory.
+    pub has_unified_memory: bool,
     /// Operations of a context that are not yet done beyond which a call that adds one waits.
     pub queue_depth: usize,
     /// Which code of modules is loaded.
@@ -74,6 +77,7 @@ pub struct State {
     /// Pinned and managed memory.
     pub(crate) window: HostWindow,
     pub(crate) virtual_memory: VirtualMemory,
+    pub(crate) unified_memory: UnifiedMemory,
     /// What the copy engines have been given and have not done.
     pub(crate) commands: BTreeMap<CopyId, CopyUnderWay>,
     pub(crate) next_launch: u32,
@@ -94,6 +98,7 @@ pub struct Driver {
     pub(crate) loader: ModuleLoader,
     pub(crate) programs: Arc<ProgramTable>,
     pub(crate) gpus: Vec<GpuDescription>,
+    pub(crate) has_unified_memory: bool,
     queue_depth: usize,
     pub(crate) code: CodeChoice,
     pub(crate) state: State,
@@ -104,7 +109,7 @@ pub struct Driver {
 impl Driver {
     /// A driver for a node on which nothing but the code of `tables` is loaded.
     pub fn new(settings: DriverSettings, tables: &DriverTables) -> Driver {
-        let DriverSettings { gpus, reservable, has_host_window, queue_depth, code } = settings;
+        let DriverSettings { gpus, reservable, has_host_window, has_unified_memory, queue_depth, code } = settings;
         let memory = |(index, gpu): (usize, &GpuDescription)| DeviceAllocator::new(gpu_base(index), gpu.memory_bytes);
         let state = State {
             enlarged: BTreeMap::new(),
@@ -114,6 +119,7 @@ impl Driver {
             shared_events: SharedEvents::default(),
             window: HostWindow::new(has_host_window),
             virtual_memory: VirtualMemory::new(&reservable),
+            unified_memory: UnifiedMemory::default(),
             commands: BTreeMap::new(),
             next_launch: 1,
             next_copy: 1,
@@ -128,6 +134,7 @@ impl Driver {
             loader: ModuleLoader::new(tables),
             programs: Arc::clone(&tables.programs),
             gpus,
+            has_unified_memory,
             queue_depth,
             code,
             state,
@@ -167,6 +174,10 @@ impl Driver {
                     self.effects.push(Effect::Launch(Arc::clone(launch)));
                 }
                 Work::Copy(_) => self.begin_copy(number, context),
+                Work::Prefetch(prefetch) => {
+                    let prefetch = *prefetch;
+                    self.begin_prefetch(number, prefetch);
+                }
                 Work::HostFunction(function) => {
                     let (process, function) = (context.process(), *function);
                     if self.state.program_ended || self.process(process).ended {
@@ -194,6 +205,7 @@ impl Driver {
 
     /// What is to be done since it was asked last, in order.
     pub fn take_effects(&mut self, into: &mut Vec<Effect>) {
+        self.tell_reserved(into);
         into.append(&mut self.effects);
     }
 
@@ -207,6 +219,7 @@ impl Driver {
             }
             &Until::QueueRoom(context) => self.free_places(context) > 0,
             Until::EndedProcesses => !self.has_ended_processes(),
+            &Until::Managed(id) => self.state.unified_memory.is_over(id),
         }
     }
 

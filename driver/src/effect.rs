@@ -3,6 +3,7 @@
 use balar_isa::texture::Image;
 use balar_protocol::copy::{CopyId, CopyOperation};
 use balar_protocol::cuda::KernelLaunch;
+use balar_protocol::managed::ManagedMessage;
 use balar_protocol::{ContextId, ProcessId};
 use std::sync::Arc;
 
@@ -22,6 +23,9 @@ pub enum Effect {
         /// What it moves.
         operation: CopyOperation,
     },
+    /// The driver of unified memory is told or asked something; only where there is one. What it answers goes to
+    /// [`Driver::managed_done`](crate::Driver::managed_done).
+    Managed(ManagedMessage),
     /// A GPU forgets that this context has failed.
     Reset(ContextId),
     /// A GPU ends all kernels of this context, for its process has been killed.

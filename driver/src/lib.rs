@@ -11,6 +11,7 @@
 //! | `order` | operations that wait for each other; streams and events, which say for what |
 //! | `calls` | which call does what; the other files beside it, one topic each |
 //! | `allocator`, `memory`, `virtual_memory` | device memory, pinned and managed memory, reserved addresses and mappings |
+//! | `managed` | managed memory where a driver of unified memory moves its pages |
 //! | `process` | what a process has of its own, and its end |
 //! | `contexts` | what a context of a process on a GPU is: its limits, its failure |
 //! | `ipc` | memory and events that processes share |
@@ -26,6 +27,7 @@ mod graphs;
 mod images;
 mod ipc;
 mod launch;
+mod managed;
 mod memory;
 mod modules;
 mod order;

@@ -10,6 +10,7 @@ use balar_host::CudaError;
 use balar_host::call::{AllocationKind, BUILT_IN_MODULE, PointerDescription};
 use balar_host::memory::{END, HOST_BASE, MANAGED_BASE, Place, place_of};
 use balar_host::{Call, CallResult};
+use balar_protocol::managed::ManagedMessage;
 use balar_protocol::{ContextId, ProcessId};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -42,10 +43,13 @@ impl HostWindow {
         Ok(address)
     }
 
-    /// Frees the allocation that begins at `address`; false where none does.
-    pub fn free(&mut self, address: u64) -> bool {
+    /// Frees the allocation that begins at `address`: what kind it was, or `None` where none does.
+    pub fn free(&mut self, address: u64) -> Option<AllocationKind> {
         self.contexts.remove(&address);
-        self.managed.free(address) || self.pinned.free(address)
+        if self.managed.free(address) {
+            return Some(AllocationKind::Managed);
+        }
+        self.pinned.free(address).then_some(AllocationKind::Host)
     }
 
     /// The kind and context of the allocation that begins at `address`.
@@ -58,6 +62,11 @@ impl HostWindow {
     pub fn managed_of(&self, context: ContextId) -> Vec<u64> {
         let managed = self.contexts.range(MANAGED_BASE..).filter(|(_, owner)| **owner == context);
         managed.map(|(address, _)| *address).collect()
+    }
+
+    /// Has a process any managed memory?
+    pub fn has_managed(&self, process: ProcessId) -> bool {
+        self.contexts.range(MANAGED_BASE..).any(|(_, owner)| owner.process() == process)
     }
 
     /// All that a process has.
@@ -112,6 +121,9 @@ impl Driver {
         let allocated = self.state.window.allocate(kind, context, bytes);
         let address = allocated.map_err(|error| (CudaError::MemoryAllocation, format!("host window: {error}")))?;
         self.change(MemoryChange::Map { process: context.process(), address, bytes });
+        if kind == AllocationKind::Managed {
+            self.tell_unified_memory(ManagedMessage::Allocate { address, bytes });
+        }
         self.state.totals.host_window_maximum = self.state.totals.host_window_maximum.max(self.state.window.reserved());
         Ok(address)
     }
@@ -128,7 +140,13 @@ impl Driver {
                 }
                 freed
             }
-            Place::HostWindow => self.state.window.free(address),
+            Place::HostWindow => {
+                let kind = self.state.window.free(address);
+                if kind == Some(AllocationKind::Managed) {
+                    self.tell_unified_memory(ManagedMessage::Free { address });
+                }
+                kind.is_some()
+            }
             Place::Elsewhere => false,
         };
         if freed {
@@ -187,7 +205,13 @@ impl Driver {
             Call::Free { pointer: 0 } | Call::FreeHost { pointer: 0 } => NOTHING,
             Call::Free { pointer } => {
                 let owner = self.owner_of(process, pointer)?;
-                let until = Until::ContextBefore { context: owner, number: self.state.operations.next() };
+                let number = self.state.operations.next();
+                let until = if self.has_unified_memory && self.state.window.get(pointer).is_some() {
+                    // Pages may be on their way to any GPU.
+                    Until::ProcessBefore(process, number)
+                } else {
+                    Until::ContextBefore { context: owner, number }
+                };
                 Ok(Outcome::Waits(Wait { until, then: Then::Free(pointer) }))
             }
             Call::FreeHost { pointer } => {
@@ -231,23 +255,6 @@ impl Driver {
         let owner = self.owner_of(context.process(), pointer)?;
         self.context(owner).ending.insert(pointer);
         Ok(Work::Free(pointer))
-    }
-
-    /// Refuses to bring what is no managed memory, or to where there is no device.
-    pub(crate) fn check_prefetch(
-        &self,
-        context: ContextId,
-        pointer: u64,
-        bytes: u64,
-        target: Option<u32>,
-    ) -> Result<(), (CudaError, String)> {
-        if target.is_some_and(|target| target as usize >= self.gpus.len()) {
-            return Err((CudaError::InvalidDevice, format!("there is no device {target:?}")));
-        }
-        if pointer < MANAGED_BASE || !self.state.window.contains(context.process(), pointer, bytes) {
-            return Err((CudaError::InvalidValue, format!("{bytes} bytes at {pointer:#x} are not managed memory")));
-        }
-        Ok(())
     }
 
     /// Pinned memory of a process that has ended goes with it.

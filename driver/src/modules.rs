@@ -14,6 +14,7 @@ use balar_host::CudaError;
 use balar_host::call::{AllocationKind, BUILT_IN_MODULE, Function, VariableKind};
 use balar_host::{Bytes, Call, CallResult};
 use balar_protocol::ContextId;
+use balar_protocol::managed::ManagedMessage;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -71,13 +72,17 @@ struct Memory<'a> {
     context: ContextId,
     allocator: &'a mut DeviceAllocator,
     window: &'a mut HostWindow,
+    /// What begins and ends of managed memory.
+    managed: Vec<ManagedMessage>,
 }
 
 impl ModuleMemory for Memory<'_> {
     fn allocate(&mut self, room: Room, bytes: u64, alignment: u64) -> Option<u64> {
         if room == Room::Variable(VariableKind::Managed) {
             // Pages are aligned enough.
-            return self.window.allocate(AllocationKind::Managed, self.context, bytes).ok();
+            let address = self.window.allocate(AllocationKind::Managed, self.context, bytes).ok()?;
+            self.managed.push(ManagedMessage::Allocate { address, bytes });
+            return Some(address);
         }
         let address = self.allocator.allocate(self.context.process(), bytes).ok()?;
         if address.is_multiple_of(alignment) {
@@ -88,7 +93,9 @@ impl ModuleMemory for Memory<'_> {
     }
 
     fn free(&mut self, address: u64) {
-        let _is_device_memory = self.allocator.free(address) || self.window.free(address);
+        if !self.allocator.free(address) && self.window.free(address) == Some(AllocationKind::Managed) {
+            self.managed.push(ManagedMessage::Free { address });
+        }
     }
 }
 
@@ -144,10 +151,13 @@ impl Driver {
         let heap_bytes = self.context(context).heap_wanted();
         let request = LoadRequest { context, compute_capability, module, source: &source, heap_bytes };
         let State { memories, window, .. } = &mut self.state;
-        let mut memory = Memory { context, allocator: &mut memories[context.gpu()], window };
+        let allocator = &mut memories[context.gpu()];
+        let mut memory = Memory { context, allocator, window, managed: Vec::new() };
         let mut changes = Vec::new();
         let loaded = self.loader.load(&request, &mut changes, &mut memory)?;
+        let managed = memory.managed;
         changes.into_iter().for_each(|change| self.change(change));
+        managed.into_iter().for_each(|message| self.tell_unified_memory(message));
         if let Some((address, _)) = loaded.heap {
             self.context(context).heap_made(address);
         }
@@ -167,9 +177,12 @@ impl Driver {
     pub(crate) fn unload_module(&mut self, context: ContextId, module: u32) {
         let Some(Module { context, .. }) = self.own(context).modules.modules.remove(&module) else { return };
         let State { memories, window, .. } = &mut self.state;
-        let mut memory = Memory { context, allocator: &mut memories[context.gpu()], window };
+        let allocator = &mut memories[context.gpu()];
+        let mut memory = Memory { context, allocator, window, managed: Vec::new() };
         let mut changes = Vec::new();
         let _was_loaded = self.loader.unload(context, module, &mut changes, &mut memory);
+        let managed = memory.managed;
         changes.into_iter().for_each(|change| self.change(change));
+        managed.into_iter().for_each(|message| self.tell_unified_memory(message));
     }
 }

@@ -4,6 +4,7 @@ use crate::order::work::OperationNumber;
 use balar_host::Call;
 use balar_protocol::{ContextId, ProcessId};
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 
 /// What a blocked call waits for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -23,6 +24,8 @@ pub enum Until {
     QueueRoom(ContextId),
     /// That processes which have ended have given back what they had.
     EndedProcesses,
+    /// That the driver of unified memory is done with what it was asked under this number.
+    Managed(u32),
 }
 
 /// What happens before the call returns.
@@ -42,6 +45,26 @@ pub enum Then {
     Reset,
     /// The call is made once more, in no time.
     Again(Box<Call>),
+    /// The driver of unified memory is told that the program has waited, and is waited for, too.
+    Synchronise,
+    /// The program has done what it waited for, an access of its own.
+    Touched,
+    /// The program writes these bytes at this address.
+    Write(u64, Arc<[u8]>),
+    /// The program reads at this address so many bytes: the result of its call, which whoever has the memory gives.
+    Read(u64, u64),
+}
+
+impl Then {
+    /// Does the call go on, and perhaps wait again, instead of returning? See [`Driver::goes_on`](crate::Driver::goes_on).
+    pub fn goes_on(&self) -> bool {
+        matches!(self, Then::Again(_) | Then::Synchronise)
+    }
+
+    /// Is it the end of an access of the program's own? It costs nothing, for it is no call of CUDA.
+    pub fn is_access(&self) -> bool {
+        matches!(self, Then::Touched | Then::Write(..) | Then::Read(..))
+    }
 }
 
 /// A blocked call.

@@ -11,6 +11,7 @@ mod module;
 mod result;
 mod virtual_memory;
 
+pub use balar_protocol::managed::AdviceChange;
 pub use class::CallClass;
 pub use copy::{CopyEnd, CopyShape};
 pub use ipc::IpcCall;
@@ -71,7 +72,7 @@ pub enum Call {
         /// Bytes wanted.
         bytes: u64,
     },
-    /// `cudaMemPrefetchAsync`: ordered in the stream; every page is resident, so it moves nothing yet.
+    /// `cudaMemPrefetchAsync`: ordered in the stream. It moves nothing on a node whose managed memory is always resident.
     Prefetch {
         /// First address.
         pointer: u64,
@@ -81,6 +82,39 @@ pub enum Call {
         device: Option<u32>,
         /// Stream that orders it.
         stream: u32,
+    },
+    /// `cudaMemAdvise`.
+    Advise {
+        /// First address.
+        pointer: u64,
+        /// Bytes.
+        bytes: u64,
+        /// What is advised.
+        advice: AdviceChange,
+    },
+    /// The thread itself reads or writes managed memory, as a program does by a pointer: no call of CUDA. It is over when the range is
+    /// where the host may access it.
+    TouchManaged {
+        /// First address.
+        pointer: u64,
+        /// Bytes.
+        bytes: u64,
+        /// Whether it writes.
+        write: bool,
+    },
+    /// As [`Call::TouchManaged`]; then the thread writes these bytes. What is done afterwards finds them.
+    WriteManaged {
+        /// First address.
+        pointer: u64,
+        /// The bytes.
+        data: Bytes,
+    },
+    /// As [`Call::TouchManaged`]; then the thread reads the bytes: gives [`CallResult::Data`].
+    ReadManaged {
+        /// First address.
+        pointer: u64,
+        /// Bytes.
+        bytes: u64,
     },
     /// `cudaMemcpy`, `cudaMemcpy2D`, `cudaMemcpy3D` and their like: rows and slices, from and to memory, arrays or the program's own
     /// bytes. A synchronous one with [`CopyEnd::Bytes`] as its destination gives [`CallResult::Data`]; the bytes of an asynchronous one

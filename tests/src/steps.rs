@@ -196,6 +196,17 @@ pub fn read_array(from: usize, [width, height, depth]: [u64; 3]) -> Step {
     })
 }
 
+/// The host writes managed memory that call number `to` gave.
+pub fn write_managed(to: usize, data: Vec<u8>) -> Step {
+    let data: Arc<[u8]> = data.into();
+    Box::new(move |results| Call::WriteManaged { pointer: value(results, to), data: data.clone().into() })
+}
+
+/// The host reads managed memory that call number `from` gave.
+pub fn read_managed(from: usize, bytes: u64) -> Step {
+    Box::new(move |results| Call::ReadManaged { pointer: value(results, from), bytes })
+}
+
 /// A copy from what call number `from` gave.
 pub fn download(from: usize, bytes: u64) -> Step {
     Box::new(move |results| Call::copy_from_device(value(results, from), bytes, 0, 0, false))

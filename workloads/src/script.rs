@@ -3,10 +3,11 @@
 use std::borrow::Cow;
 use std::cell::OnceCell;
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::sync::Arc;
 
 use crate::parameters::WorkloadError;
-use balar_host::call::{Function, Launch};
+use balar_host::call::{AdviceChange, Function, Launch};
 use balar_host::{Call, CallFailure, CallResult, HostProgram, Measurement, Verification};
 
 /// A device allocation of a script.
@@ -69,7 +70,13 @@ impl Shape {
 
 enum Action {
     Allocate { bytes: u64 },
+    AllocateManaged { bytes: u64 },
     Release(Buffer),
+    Prefetch { buffer: Buffer, range: Range<u64>, device: Option<u32>, queue: Queue },
+    Advise { buffer: Buffer, range: Range<u64>, advice: AdviceChange },
+    Touch { buffer: Buffer, range: Range<u64>, write: bool },
+    Write { buffer: Buffer, offset: u64, data: Arc<[u8]> },
+    Read { buffer: Buffer, range: Range<u64>, transfer: Transfer },
     Upload { buffer: Buffer, data: Arc<[u8]>, queue: Queue },
     UploadRing { buffer: Buffer, bytes: usize, links: Vec<(usize, u64)> },
     CopyWithin { destination: Buffer, source: Buffer, bytes: u64, queue: Queue },
@@ -228,6 +235,53 @@ impl Script {
     }
 }
 
+/// Managed memory. Buffers of it are released, and are arguments of kernels, as others are.
+#[cfg_attr(not(test), expect(dead_code, reason = "no workload has managed memory yet"))]
+impl Script {
+    /// Allocates managed memory, in which nothing is yet.
+    pub fn allocate_managed(&mut self, bytes: u64) -> Buffer {
+        self.actions.push_back(Action::AllocateManaged { bytes });
+        self.buffers += 1;
+        Buffer(self.buffers - 1)
+    }
+
+    /// Allocates managed memory, and the host fills it.
+    pub fn allocate_managed_with<T: bytemuck::NoUninit>(&mut self, values: &[T]) -> Buffer {
+        let data: Arc<[u8]> = bytemuck::cast_slice(values).into();
+        let buffer = self.allocate_managed(data.len() as u64);
+        self.write(buffer, 0, data);
+        buffer
+    }
+
+    /// The host writes managed memory from a byte of the buffer on, as a program does by a pointer.
+    pub fn write(&mut self, buffer: Buffer, offset: u64, data: Arc<[u8]>) {
+        self.actions.push_back(Action::Write { buffer, offset, data });
+    }
+
+    /// The host reads managed memory, bytes of the buffer. It does not wait for kernels: that is for the script to do.
+    pub fn read(&mut self, buffer: Buffer, range: Range<u64>) -> Transfer {
+        let transfer = Transfer(self.transfers);
+        self.transfers += 1;
+        self.actions.push_back(Action::Read { buffer, range, transfer });
+        transfer
+    }
+
+    /// The host reads or writes managed memory, whatever the values are.
+    pub fn touch(&mut self, buffer: Buffer, range: Range<u64>, write: bool) {
+        self.actions.push_back(Action::Touch { buffer, range, write });
+    }
+
+    /// Prefetches managed memory to a device, or to the host, in the order of a queue.
+    pub fn prefetch(&mut self, buffer: Buffer, range: Range<u64>, device: Option<u32>, queue: Queue) {
+        self.actions.push_back(Action::Prefetch { buffer, range, device, queue });
+    }
+
+    /// Advice about managed memory.
+    pub fn advise(&mut self, buffer: Buffer, range: Range<u64>, advice: AdviceChange) {
+        self.actions.push_back(Action::Advise { buffer, range, advice });
+    }
+}
+
 /// What the call in progress is to give.
 enum Pending {
     Start,
@@ -261,7 +315,7 @@ struct ScriptedProgram {
 /// A call, as an error names it.
 fn describe(call: &Call) -> String {
     match call {
-        Call::Malloc { bytes } => format!("cudaMalloc of {bytes} bytes"),
+        Call::Malloc { bytes } | Call::MallocManaged { bytes } => format!("{} of {bytes} bytes", call.name()),
         Call::Launch(launch) => format!("{} of {}", call.name(), launch.function.name),
         other => other.name().to_owned(),
     }
@@ -313,6 +367,27 @@ impl ScriptedProgram {
         let address = |buffer| self.outcome.address(buffer);
         match action {
             Action::Allocate { bytes } => (Call::Malloc { bytes }, Pending::Pointer),
+            Action::AllocateManaged { bytes } => (Call::MallocManaged { bytes }, Pending::Pointer),
+            Action::Prefetch { buffer, range, device, queue } => {
+                let (pointer, bytes) = (address(buffer) + range.start, range.end - range.start);
+                let call = Call::Prefetch { pointer, bytes, device, stream: self.queue(queue).0 };
+                (call, Pending::Nothing)
+            }
+            Action::Advise { buffer, range, advice } => {
+                let (pointer, bytes) = (address(buffer) + range.start, range.end - range.start);
+                (Call::Advise { pointer, bytes, advice }, Pending::Nothing)
+            }
+            Action::Touch { buffer, range, write } => {
+                let (pointer, bytes) = (address(buffer) + range.start, range.end - range.start);
+                (Call::TouchManaged { pointer, bytes, write }, Pending::Nothing)
+            }
+            Action::Write { buffer, offset, data } => {
+                (Call::WriteManaged { pointer: address(buffer) + offset, data: data.into() }, Pending::Nothing)
+            }
+            Action::Read { buffer, range, transfer } => {
+                let (pointer, bytes) = (address(buffer) + range.start, range.end - range.start);
+                (Call::ReadManaged { pointer, bytes }, Pending::Data(transfer))
+            }
             Action::Release(buffer) => (Call::Free { pointer: address(buffer) }, Pending::Nothing),
             Action::Upload { buffer, data, queue } => {
                 let (stream, asynchronous) = self.queue(queue);
@@ -436,5 +511,70 @@ impl HostProgram for ScriptedProgram {
             State::Complete => self.check.measurements(&self.outcome),
             _ => Vec::new(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Read(Transfer);
+
+    impl Check for Read {
+        fn verify(&self, outcome: &Outcome) -> Result<(), String> {
+            let values = outcome.values::<u32>(self.0, 2)?;
+            if *values == [5, 6] { Ok(()) } else { Err(format!("{values:?}")) }
+        }
+    }
+
+    #[test]
+    fn managed_memory_is_filled_and_read_by_the_host() {
+        const BASE: u64 = 0x5000;
+        let mut script = Script::default();
+        let buffer = script.allocate_managed_with(&[1_u32, 2, 3]);
+        script.advise(buffer, 0..12, AdviceChange::PreferredLocation(Some(0)));
+        script.prefetch(buffer, 4..12, Some(0), Queue::Default);
+        script.launch("k", Shape::linear(1, 32), &[Argument::Buffer(buffer)]);
+        script.synchronize(Queue::Default);
+        script.touch(buffer, 0..4, true);
+        let result = script.read(buffer, 4..12);
+        script.release(buffer);
+        let mut program = script.finish(Read(result)).expect("a program");
+        let (mut result, mut calls) = (CallResult::Start, Vec::new());
+        loop {
+            let call = program.next(result);
+            result = match &call {
+                Call::MallocManaged { .. } => CallResult::Pointer(BASE),
+                Call::ReadManaged { .. } => CallResult::Data(bytemuck::cast_slice::<u32, u8>(&[5, 6]).to_vec().into()),
+                _ => CallResult::None,
+            };
+            calls.push(call);
+            if matches!(calls.last(), Some(Call::Exit { .. })) {
+                break;
+            }
+        }
+        let advice = AdviceChange::PreferredLocation(Some(0));
+        let data = bytemuck::cast_slice::<u32, u8>(&[1, 2, 3]).to_vec().into();
+        assert_eq!(
+            calls[..4],
+            [
+                Call::MallocManaged { bytes: 12 },
+                Call::WriteManaged { pointer: BASE, data },
+                Call::Advise { pointer: BASE, bytes: 12, advice },
+                Call::Prefetch { pointer: BASE + 4, bytes: 8, device: Some(0), stream: 0 },
+            ]
+        );
+        assert!(matches!(&calls[4], Call::Launch(launch) if launch.parameters == BASE.to_le_bytes()));
+        assert_eq!(
+            calls[5..],
+            [
+                Call::DeviceSynchronize,
+                Call::TouchManaged { pointer: BASE, bytes: 4, write: true },
+                Call::ReadManaged { pointer: BASE + 4, bytes: 8 },
+                Call::Free { pointer: BASE },
+                Call::Exit { error: None },
+            ]
+        );
+        assert_eq!(program.verification(), &Verification::Passed);
     }
 }

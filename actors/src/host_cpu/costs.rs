@@ -13,14 +13,16 @@ impl HostCpu {
         let (counter, cycles) = match call.class() {
             CallClass::Compute { nanoseconds } => return now.saturating_add(SimTime(nanoseconds.saturating_mul(1000))),
             CallClass::Clock => return self.after(now, costs.clock_cost),
-            CallClass::Exit => return now,
+            CallClass::Exit | CallClass::Access => return now,
+            // Nobody takes the advice.
+            CallClass::Advice if self.managed_port.is_none() => return now,
             CallClass::CallBack => {
                 counters.host_functions += 1;
                 return now;
             }
             CallClass::Allocation => (&mut counters.calls_memory, costs.malloc_cost),
             CallClass::Free => (&mut counters.calls_memory, costs.free_cost),
-            CallClass::Memory => (&mut counters.calls_memory, costs.call_cost),
+            CallClass::Memory | CallClass::Advice => (&mut counters.calls_memory, costs.call_cost),
             CallClass::Launch => (&mut counters.calls_launch, costs.launch_cost),
             CallClass::GraphLaunch => (&mut counters.calls_graph, costs.launch_cost),
             CallClass::Stream => (&mut counters.calls_stream, costs.call_cost),

@@ -23,6 +23,11 @@ impl HostCpu {
                     let message = CopyMessage::Command(Box::new((id, operation)));
                     out.send(self.ports[gpu].data, now, Payload::Copy(message));
                 }
+                Effect::Managed(message) => {
+                    if let Some(port) = self.managed_port {
+                        out.send(port, now, Payload::Managed(message));
+                    }
+                }
                 Effect::Reset(context) => self.command(context, CudaMessage::Reset(context), now, out),
                 Effect::Abort(context) => self.command(context, CudaMessage::Abort(context), now, out),
                 Effect::CallBack { process, function } => {

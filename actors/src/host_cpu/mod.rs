@@ -9,6 +9,8 @@ mod dma;
 pub mod effects;
 mod host_time;
 #[cfg(test)]
+mod managed;
+#[cfg(test)]
 mod programs;
 #[cfg(test)]
 mod test_support;
@@ -28,6 +30,7 @@ use balar_driver::{Delivery, Driver, DriverSettings, Effect};
 use balar_host::{Host, ThreadId};
 use balar_protocol::copy::CopyMessage;
 use balar_protocol::cuda::CudaMessage;
+use balar_protocol::managed::ManagedMessage;
 use balar_protocol::memory::MemoryMessage;
 use balar_protocol::statistics::{ProgramOutcome, StatisticSink};
 use balar_protocol::{Clock, ContextId, Frequency, Message, Payload, PortId, Protocol, SimTime};
@@ -147,6 +150,14 @@ pub const DEFINITION: UnitDefinition = UnitDefinition {
             required: false,
             meaning: "host memory, which the copy engines' pages are read from and written to",
         },
+        PortDefinition {
+            name: "managed",
+            protocol: Protocol::Managed,
+            role: Role::Client,
+            indexed: false,
+            required: false,
+            meaning: "the driver of unified memory, which moves the pages of managed memory; where it is not wired, they are resident everywhere",
+        },
     ],
     counters: HostCpuCounters::DEFINITIONS,
     provides: nothing,
@@ -165,9 +176,10 @@ fn build(text: &str, context: &BuildContext) -> Result<Box<dyn Unit>, BuildError
         gpus.push((context.required_port("command")?, context.required_port("data")?));
     }
     let memory = context.ports.get("memory").filter(|_| parameters.host_memory_lines);
+    let optional = OptionalPorts { memory, managed: context.ports.get("managed") };
     let node = NodeView { gpus: &context.surroundings.gpus, memory: &context.memory()?, unit: context.unit };
     let start = context.surroundings.take().unwrap_or_default();
-    Ok(Box::new(HostCpu::new(&parameters, &gpus, memory, &node, start)))
+    Ok(Box::new(HostCpu::new(&parameters, &gpus, optional, &node, start)))
 }
 
 /// What the host CPU starts with: the first one that is built takes it.
@@ -199,12 +211,22 @@ struct GpuPorts {
     data: PortId,
 }
 
+/// Ports that need not be wired.
+#[derive(Clone, Copy, Debug, Default)]
+struct OptionalPorts {
+    /// To the host's memory.
+    memory: Option<PortId>,
+    /// To the driver of unified memory.
+    managed: Option<PortId>,
+}
+
 /// The unit: it gives the driver time, ports and a program.
 struct HostCpu {
     clock: Clock,
     costs: HostCpuParameters,
     ports: Vec<GpuPorts>,
     memory_port: Option<PortId>,
+    managed_port: Option<PortId>,
     memory: Arc<DeviceMemory>,
     writer: Writer,
     driver: Driver,
@@ -242,7 +264,7 @@ impl HostCpu {
     fn new(
         parameters: &HostCpuParameters,
         gpus: &[(PortId, PortId)],
-        memory_port: Option<PortId>,
+        optional: OptionalPorts,
         node: &NodeView,
         start: Start,
     ) -> HostCpu {
@@ -252,6 +274,7 @@ impl HostCpu {
             gpus: node.gpus.to_vec(),
             reservable: (0..gpus.len()).map(|gpu| node.memory.reservable(gpu)).collect(),
             has_host_window,
+            has_unified_memory: optional.managed.is_some(),
             queue_depth: parameters.queue_depth as usize,
             code,
         };
@@ -259,7 +282,8 @@ impl HostCpu {
             clock: Clock::new(parameters.clock),
             costs: parameters.clone(),
             ports: gpus.iter().map(|&(command, data)| GpuPorts { command, data }).collect(),
-            memory_port,
+            memory_port: optional.memory,
+            managed_port: optional.managed,
             writer: node.memory.writer(node.unit),
             memory: Arc::clone(node.memory),
             driver: Driver::new(settings, &tables),
@@ -313,6 +337,10 @@ impl HostCpu {
                     }
                     _ => {}
                 }
+                self.work_done(now, out);
+            }
+            Payload::Managed(ManagedMessage::Done { id }) => {
+                self.driver.managed_done(id);
                 self.work_done(now, out);
             }
             Payload::Memory(MemoryMessage::Response(response)) => self.host_memory_answered(now, response.id, out),

@@ -2,7 +2,7 @@
 
 use super::HostCpu;
 use super::HostCpuParameters;
-use super::{NodeView, Start};
+use super::{NodeView, OptionalPorts, Start};
 use crate::catalogue::{GpuDescription, ParameterSet, SmCapability, SmResources};
 use crate::engine::Bench;
 use crate::engine::EpochHook;
@@ -14,6 +14,7 @@ use balar_host::{Call, CallResult, Host, Measurement, Next, Request, ThreadId, V
 use balar_isa::program::Resources;
 use balar_protocol::copy::{CopyMessage, CopyOperation};
 use balar_protocol::cuda::{CudaMessage, FaultCause, KernelFault, KernelLaunch};
+use balar_protocol::managed::ManagedMessage;
 use balar_protocol::{ContextId, Payload, PortId, ProcessId, SimTime};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex};
@@ -39,6 +40,8 @@ pub(super) const US: u64 = 1_000_000;
 pub(super) const KERNEL: u64 = 5 * US;
 /// The same of copies.
 pub(super) const COPY: u64 = 10 * US;
+/// The same of what the driver of unified memory is asked and answers.
+pub(super) const MOVE: u64 = 20 * US;
 /// Latency of every wire.
 pub(super) const WIRE: u64 = 20_000;
 const WINDOW: SimTime = SimTime(15_000);
@@ -249,11 +252,22 @@ pub(super) struct Play {
     pub faulty: Vec<(u32, FaultCause)>,
     pub launches: Vec<Arc<KernelLaunch>>,
     pub operations: Vec<(usize, CopyOperation)>,
+    /// What the driver of unified memory was told, when.
+    pub managed: Vec<(u64, ManagedMessage)>,
     end: SimTime,
 }
 
 impl Play {
     pub fn new(program: Program, gpus: usize, extra: &str) -> Play {
+        Play::with(program, gpus, extra, false)
+    }
+
+    /// With a driver of unified memory, which the test plays.
+    pub fn with_unified_memory(program: Program, gpus: usize) -> Play {
+        Play::with(program, gpus, "", true)
+    }
+
+    fn with(program: Program, gpus: usize, extra: &str, has_unified_memory: bool) -> Play {
         let text = format!(
             r#"(clock: "1 GHz"{extra}, launch_cost: 1000, copy_cost: 2000, malloc_cost: 3000, free_cost: 3000, synchronize_cost: 500, call_cost: 100)"#
         );
@@ -273,8 +287,10 @@ impl Play {
         let descriptions: Vec<_> = (0..gpus).map(gpu).collect();
         let node = NodeView { gpus: &descriptions, memory: &memory, unit: 0 };
         let start = Start { host: Some(Box::new(program)), tables, code: CodeChoice::default() };
-        let unit = HostCpu::new(&parameters, &ports, None, &node, start);
-        let bench = Bench::new(&vec![SimTime(WIRE); 2 * gpus]);
+        let managed = has_unified_memory.then_some(PortId(2 * gpus as u16));
+        let optional = OptionalPorts { memory: None, managed };
+        let unit = HostCpu::new(&parameters, &ports, optional, &node, start);
+        let bench = Bench::new(&vec![SimTime(WIRE); 2 * gpus + 1]);
         Play {
             unit,
             bench,
@@ -284,6 +300,7 @@ impl Play {
             faulty: Vec::new(),
             launches: Vec::new(),
             operations: Vec::new(),
+            managed: Vec::new(),
             end: SimTime(0),
         }
     }
@@ -329,6 +346,17 @@ impl Play {
                 let completed = CopyMessage::Completed { copy, data, error: None };
                 self.bench.deliver(time + SimTime(COPY + WIRE), port, Payload::Copy(completed));
                 self.operations.push((gpu, operation));
+            }
+            Payload::Managed(message) => {
+                self.managed.push((time.0, message));
+                let (ManagedMessage::Prefetch { id, .. }
+                | ManagedMessage::Touch { id, .. }
+                | ManagedMessage::Synchronise { id }) = message
+                else {
+                    return;
+                };
+                let done = Payload::Managed(ManagedMessage::Done { id });
+                self.bench.deliver(time + SimTime(MOVE + WIRE), port, done);
             }
             other => panic!("unexpected {other:?}"),
         }

@@ -105,6 +105,7 @@ fn host(steps: Vec<Step>, extra: &str, memory: bool) -> (HostCpu, Bench, Arc<Mut
     let program = Script { steps: steps.into(), seen: seen.clone(), verification };
     let gpu = test_support::gpu_description("gpu".to_owned());
     let memory_of_node = Arc::new(DeviceMemory::of_node(&[64 << 20]).expect("the system maps without reserving"));
+    let ports = OptionalPorts { memory: memory.then_some(MEMORY), managed: None };
     let node = NodeView { gpus: &[gpu], memory: &memory_of_node, unit: 0 };
     let driver = Start {
         host: Some(Box::new(SingleThread::new(Box::new(program)))),
@@ -114,7 +115,7 @@ fn host(steps: Vec<Step>, extra: &str, memory: bool) -> (HostCpu, Bench, Arc<Mut
     let resources = Resources { registers_per_thread: 32, ..Resources::default() };
     let kernel = KernelInfo { name: "k".into(), resources, parameter_bytes: 8, ..KernelInfo::default() };
     driver.tables.kernels.insert(balar_protocol::ContextId::first(0), 0, kernel);
-    let unit = HostCpu::new(&parameters, &[(COMMAND, DATA)], memory.then_some(MEMORY), &node, driver);
+    let unit = HostCpu::new(&parameters, &[(COMMAND, DATA)], ports, &node, driver);
     (unit, Bench::new(&[WIRE; 3]), seen)
 }
 

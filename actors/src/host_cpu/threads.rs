@@ -175,9 +175,13 @@ impl HostCpu {
         };
         match outcome {
             Ok(Outcome::Waits(wait)) if self.driver.is_over(&wait.until) => {
+                if wait.then.is_access() {
+                    self.end_access(now, caller, wait.then);
+                    return self.carry_out(now, out);
+                }
                 self.take_printed();
-                if let Then::Again(again) = wait.then {
-                    self.retry_call(now, caller, name, *again);
+                if wait.then.goes_on() {
+                    self.go_on(now, caller, name, wait.then);
                     return self.carry_out(now, out);
                 }
                 self.driver.finish(caller.context, wait.then);
@@ -188,10 +192,35 @@ impl HostCpu {
         }
     }
 
-    /// A call that had to wait before it could do anything is made again, at no cost.
-    fn retry_call(&mut self, now: SimTime, caller: Caller, name: &'static str, call: Call) {
-        let outcome = self.driver.retry(caller, call);
+    /// A call that has waited goes on, at no cost.
+    fn go_on(&mut self, now: SimTime, caller: Caller, name: &'static str, then: Then) {
+        let outcome = self.driver.goes_on(caller, then);
         self.call_goes_on(now, caller.thread, name, outcome);
+    }
+
+    /// The program's own access to managed memory happens, and it goes on at once; after a write when everybody sees it.
+    fn end_access(&mut self, now: SimTime, caller: Caller, then: Then) {
+        let at = if matches!(then, Then::Write(..)) { self.writer.visible_at(now) } else { now };
+        let read = match then {
+            Then::Read(address, bytes) => Some((address, bytes)),
+            _ => None,
+        };
+        let result = match (self.driver.finish(caller.context, then), read) {
+            (Some(error), _) => error,
+            (None, Some((address, bytes))) => CallResult::Data(self.read(address, bytes)),
+            (None, None) => CallResult::None,
+        };
+        self.call_returns(at, caller.thread, result);
+    }
+
+    /// Bytes of the node's memory as they are now; the driver has checked the addresses. Kernels and copies whose ends are known here
+    /// ended an epoch ago and more: all that they have written is there.
+    fn read(&self, address: u64, bytes: u64) -> Bytes {
+        let mut data = balar_host::zeroed(usize::try_from(bytes).unwrap_or(0));
+        if let Some(data) = Arc::get_mut(&mut data) {
+            self.memory.view().read(address, data);
+        }
+        Bytes::from(data)
     }
 
     /// A call returns now or waits.
@@ -241,17 +270,21 @@ impl HostCpu {
     }
 
     fn wake(&mut self, now: SimTime, id: ThreadId) {
-        // Before the call returns, whatever it returns.
-        self.take_printed();
         let Some(thread) = self.threads.threads.get_mut(&id) else { return };
         let (context, received) = (thread.context, thread.received.take());
         let State::Waiting { since, call, wait } = std::mem::replace(&mut thread.state, State::Outside) else { return };
+        let caller = Caller { thread: id, context };
+        if wait.then.is_access() {
+            self.counters.cycles_waiting += self.cycles(since, now);
+            return self.end_access(now, caller, wait.then);
+        }
+        // Before the call returns, whatever it returns.
+        self.take_printed();
         let returned = self.after(now, self.costs.synchronize_cost);
         self.counters.cycles_waiting += self.cycles(since, returned);
-        if let Then::Again(again) = wait.then {
+        if wait.then.goes_on() {
             self.counters.cycles_waiting -= self.cycles(now, returned);
-            self.retry_call(now, Caller { thread: id, context }, call, *again);
-            return;
+            return self.go_on(now, caller, call, wait.then);
         }
         let result = match (self.driver.finish(context, wait.then), received) {
             (Some(error), _) => error,

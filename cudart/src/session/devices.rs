@@ -4,7 +4,7 @@
 //! their way to it, results on their way back.
 
 use super::process;
-use balar_host::call::VirtualMemoryCall;
+use balar_host::call::{AdviceChange, VirtualMemoryCall};
 use balar_host::{Call, CallResult, CudaError};
 use std::borrow::Cow;
 use std::fmt::Write;
@@ -91,6 +91,10 @@ fn translate(call: &mut Call) -> Result<(), CudaError> {
         Call::PeerAccess { peer: device, .. } | Call::Prefetch { device: Some(device), .. } => {
             *device = of_node(*device)?
         }
+        Call::Advise {
+            advice: AdviceChange::PreferredLocation(Some(gpu)) | AdviceChange::AccessedBy(Some(gpu), _),
+            ..
+        } => *gpu = of_node(u32::from(*gpu))?.try_into().map_err(|_| CudaError::InvalidDevice)?,
         Call::VirtualMemory(VirtualMemoryCall::GetAccess { device, .. }) => *device = of_node(*device)?,
         Call::VirtualMemory(VirtualMemoryCall::SetAccess { devices, .. }) => {
             for (device, _) in devices {

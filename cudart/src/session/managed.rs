@@ -1,11 +1,13 @@
-//! Managed memory, and advice about it. Every page is resident wherever it is used: advice changes nothing, and is kept.
+//! Managed memory, prefetches, and advice about it. Advice goes to the simulator and is kept here as well, for programs that ask.
 
+use super::connection;
 use super::operation::{self, Operation};
 use super::process;
 use super::ranges::{self, Place, Sharing};
 use crate::abi::arguments::In;
 use crate::abi::pool::{MemLocation, location_type};
 use crate::abi::stream::StreamHandle;
+use balar_host::call::AdviceChange;
 use balar_host::{Call, CudaError};
 use std::collections::BTreeMap;
 use std::ffi::{c_int, c_void};
@@ -64,6 +66,20 @@ impl Default for Advice {
     }
 }
 
+impl Advice {
+    fn take(&mut self, change: AdviceChange, location: MemLocation) {
+        let number = number_of(location);
+        match change {
+            AdviceChange::ReadMostly(set) => self.read_mostly = set,
+            AdviceChange::PreferredLocation(_) => self.preferred = location,
+            AdviceChange::NoPreferredLocation => self.preferred = NOWHERE,
+            AdviceChange::AccessedBy(_, true) if self.accessed_by.contains(&number) => {}
+            AdviceChange::AccessedBy(_, true) => self.accessed_by.push(number),
+            AdviceChange::AccessedBy(_, false) => self.accessed_by.retain(|other| *other != number),
+        }
+    }
+}
+
 fn advice() -> MutexGuard<'static, BTreeMap<u64, Advice>> {
     ADVICE.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -90,28 +106,29 @@ pub fn forget(start: u64) {
     advice().remove(&start);
 }
 
-/// Keeps advice about managed memory (`cudaMemAdvise`).
+/// What advice of this kind (`cudaMemoryAdvise`) changes. Advice that needs no location has any.
+fn change_of(kind: c_int, location: MemLocation) -> Result<AdviceChange, CudaError> {
+    let place = || {
+        let device = device_at(location)?;
+        device.map(|device| u8::try_from(device).map_err(|_| CudaError::InvalidDevice)).transpose()
+    };
+    match kind {
+        1 => Ok(AdviceChange::ReadMostly(true)),
+        2 => Ok(AdviceChange::ReadMostly(false)),
+        3 => Ok(AdviceChange::PreferredLocation(place()?)),
+        4 => Ok(AdviceChange::NoPreferredLocation),
+        5 => Ok(AdviceChange::AccessedBy(place()?, true)),
+        6 => Ok(AdviceChange::AccessedBy(place()?, false)),
+        _ => Err(CudaError::InvalidValue),
+    }
+}
+
+/// Advice about managed memory (`cudaMemAdvise`).
 pub fn advise(address: u64, bytes: usize, kind: c_int, location: MemLocation) -> Result<(), CudaError> {
     let start = managed(address, bytes)?;
-    if (3..=6).contains(&kind) && kind != 4 {
-        device_at(location)?;
-    }
-    let mut all = advice();
-    let advice = all.entry(start).or_default();
-    let number = number_of(location);
-    match kind {
-        1 => advice.read_mostly = true,
-        2 => advice.read_mostly = false,
-        3 => advice.preferred = location,
-        4 => advice.preferred = NOWHERE,
-        5 => {
-            if !advice.accessed_by.contains(&number) {
-                advice.accessed_by.push(number);
-            }
-        }
-        6 => advice.accessed_by.retain(|other| *other != number),
-        _ => return Err(CudaError::InvalidValue),
-    }
+    let change = change_of(kind, location)?;
+    connection::done(&Call::Advise { pointer: address, bytes: bytes as u64, advice: change })?;
+    advice().entry(start).or_default().take(change, location);
     Ok(())
 }
 
@@ -128,9 +145,10 @@ pub fn prefetch(
     }
     let start = managed(address, bytes)?;
     let device = device_at(location)?;
-    advice().entry(start).or_default().prefetched = location;
     let call = Call::Prefetch { pointer: address, bytes: bytes as u64, device, stream: 0 };
-    operation::enqueue(stream, Operation::Call(call), true).map(|_| ())
+    operation::enqueue(stream, Operation::Call(call), true)?;
+    advice().entry(start).or_default().prefetched = location;
+    Ok(())
 }
 
 /// Writes the value of a `cudaMemRangeAttribute`.
@@ -206,5 +224,36 @@ mod tests {
         assert_eq!(number_of(location_of(CPU)), CPU);
         assert_eq!(device_at(NOWHERE), Err(CudaError::InvalidValue));
         assert_eq!(number_of(NOWHERE), INVALID);
+    }
+
+    #[test]
+    fn only_advice_with_a_location_has_one() {
+        use AdviceChange::{AccessedBy, NoPreferredLocation, PreferredLocation, ReadMostly};
+        let nowhere = |kind| change_of(kind, NOWHERE);
+        assert_eq!([1, 2, 4].map(nowhere), [Ok(ReadMostly(true)), Ok(ReadMostly(false)), Ok(NoPreferredLocation)]);
+        assert_eq!([0, 3, 5, 6, 7].map(nowhere), [Err(CudaError::InvalidValue); 5]);
+        let host = |kind| change_of(kind, location_of(CPU));
+        let expected = [PreferredLocation(None), AccessedBy(None, true), AccessedBy(None, false)];
+        assert_eq!([3, 5, 6].map(host), expected.map(Ok));
+    }
+
+    #[test]
+    fn advice_is_kept_until_it_is_taken_back() {
+        let (gpu, host) = (location_of(1), location_of(CPU));
+        let mut advice = Advice::default();
+        for (change, location) in [
+            (AdviceChange::ReadMostly(true), NOWHERE),
+            (AdviceChange::PreferredLocation(Some(1)), gpu),
+            (AdviceChange::AccessedBy(Some(1), true), gpu),
+            (AdviceChange::AccessedBy(Some(1), true), gpu),
+            (AdviceChange::AccessedBy(None, true), host),
+        ] {
+            advice.take(change, location);
+        }
+        assert_eq!((advice.read_mostly, advice.preferred, advice.accessed_by.clone()), (true, gpu, vec![1, CPU]));
+        advice.take(AdviceChange::AccessedBy(Some(1), false), gpu);
+        advice.take(AdviceChange::NoPreferredLocation, NOWHERE);
+        advice.take(AdviceChange::ReadMostly(false), NOWHERE);
+        assert_eq!((advice.read_mostly, advice.preferred, advice.accessed_by), (false, NOWHERE, vec![CPU]));
     }
 }

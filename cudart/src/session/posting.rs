@@ -158,6 +158,10 @@ fn changes_launches(call: &Call) -> bool {
             | Call::Free { .. }
             | Call::FreeAsync { .. }
             | Call::FreeHost { .. }
+            | Call::Advise { .. }
+            | Call::TouchManaged { .. }
+            | Call::WriteManaged { .. }
+            | Call::ReadManaged { .. }
             | Call::MemoryInfo
             | Call::PointerInfo { .. }
     )

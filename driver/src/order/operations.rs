@@ -213,6 +213,7 @@ impl Operations {
         let what = match &operation.work {
             Work::Kernel(kernel) => format!("kernel {} (launch {})", kernel.name, kernel.id),
             Work::Copy(copy) => copy.describe(),
+            Work::Prefetch(prefetch) => format!("a prefetch of {} bytes at {:#x}", prefetch.bytes, prefetch.address),
             Work::HostFunction(function) => format!("host function {function}"),
             Work::Record(event) => format!("the record of event {event}"),
             Work::Free(address) => format!("the end of the allocation at {address:#x}"),

@@ -1,5 +1,6 @@
 //! What an operation does: kernels, copies, functions of the program.
 
+use crate::managed::Prefetch;
 use balar_host::ThreadId;
 use balar_protocol::ProcessId;
 use balar_protocol::copy::CopyOperation;
@@ -17,6 +18,8 @@ pub(crate) enum Work {
     Kernel(Arc<KernelLaunch>),
     /// For a copy engine.
     Copy(Box<Transfer>),
+    /// For the driver of unified memory.
+    Prefetch(Prefetch),
     /// For a thread of the program: the program's number of a function.
     HostFunction(u64),
     /// An event gets its time.

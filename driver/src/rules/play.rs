@@ -10,6 +10,7 @@ use balar_host::{Bytes, Call, CallResult, CudaError, ThreadId};
 use balar_isa::program::Resources;
 use balar_protocol::copy::{CopyId, CopyOperation};
 use balar_protocol::cuda::{FaultCause, KernelFault, KernelLaunch, LaunchId};
+use balar_protocol::managed::ManagedMessage;
 use balar_protocol::{ContextId, ProcessId, SimTime};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -18,6 +19,8 @@ use std::sync::Arc;
 pub(super) const KERNEL: u64 = 5;
 /// The same of copies.
 const COPY: u64 = 10;
+/// Time that the driver of unified memory takes for what it is waited for, microseconds.
+pub(super) const MOVE: u64 = 20;
 /// Picoseconds of a microsecond.
 pub(super) const US: u64 = 1_000_000;
 /// Memory of a GPU, bytes.
@@ -147,6 +150,7 @@ impl Program {
 enum Done {
     Kernel(LaunchId, Option<KernelFault>),
     Copy(CopyId, Option<Arc<[u8]>>),
+    Managed(u32),
 }
 
 /// A driver of GPUs of 64 MiB that the test plays, and a program.
@@ -164,6 +168,8 @@ pub(super) struct Play {
     to_call_back: VecDeque<(ProcessId, u64)>,
     /// What GPUs were told, when.
     pub trace: Vec<(u64, String)>,
+    /// What the driver of unified memory was told.
+    pub managed: Vec<ManagedMessage>,
     /// Launches that fail, by number.
     pub faulty: Vec<(u32, FaultCause)>,
     pub launches: Vec<Arc<KernelLaunch>>,
@@ -180,6 +186,15 @@ pub(super) struct Play {
 
 impl Play {
     pub fn new(program: Program, gpus: usize) -> Play {
+        Play::with(program, gpus, false)
+    }
+
+    /// With a driver of unified memory, which the test plays.
+    pub fn with_unified_memory(program: Program, gpus: usize) -> Play {
+        Play::with(program, gpus, true)
+    }
+
+    fn with(program: Program, gpus: usize, has_unified_memory: bool) -> Play {
         let tables = DriverTables::default();
         for gpu in 0..gpus {
             let resources = Resources { registers_per_thread: 32, ..Resources::default() };
@@ -193,6 +208,7 @@ impl Play {
             gpus: vec![gpu_description(); gpus],
             reservable: (0..gpus).map(reservable).collect(),
             has_host_window: true,
+            has_unified_memory,
             queue_depth: QUEUE_DEPTH,
             code: CodeChoice::default(),
         };
@@ -205,6 +221,7 @@ impl Play {
             due: VecDeque::new(),
             to_call_back: VecDeque::new(),
             trace: Vec::new(),
+            managed: Vec::new(),
             faulty: Vec::new(),
             launches: Vec::new(),
             operations: Vec::new(),
@@ -291,13 +308,14 @@ impl Play {
     fn wait_is_over(&mut self, index: usize, then: Then) {
         let thread = &mut self.program.threads[index];
         let (caller, received) = (Caller { thread: thread.id, context: thread.context }, thread.received.take());
-        let outcome = match then {
-            Then::Again(call) => self.driver.retry(caller, *call),
-            then => Ok(Outcome::Returns(match (self.driver.finish(caller.context, then), received) {
+        let outcome = if then.goes_on() {
+            self.driver.goes_on(caller, then)
+        } else {
+            Ok(Outcome::Returns(match (self.driver.finish(caller.context, then), received) {
                 (Some(error), _) => error,
                 (None, Some(data)) => CallResult::Data(Bytes::from(data)),
                 (None, None) => CallResult::None,
-            })),
+            }))
         };
         self.carry_out();
         self.goes_on(index, outcome);
@@ -331,6 +349,7 @@ impl Play {
     fn completed(&mut self, done: Done) {
         match done {
             Done::Kernel(launch, fault) => self.driver.kernel_completed(launch, fault),
+            Done::Managed(id) => self.driver.managed_done(id),
             Done::Copy(copy, data) => {
                 if let Some((Delivery::Thread(id), data)) = self.driver.copy_completed(copy, data, None)
                     && let Some(thread) = self.program.threads.iter_mut().find(|thread| thread.id == id)
@@ -389,6 +408,18 @@ impl Play {
                     };
                     self.due.push_back((self.now + COPY, Done::Copy(id, data)));
                     self.operations.push((gpu, operation));
+                }
+                Effect::Managed(message) => {
+                    let id = match message {
+                        ManagedMessage::Prefetch { id, bytes, target, .. } => {
+                            self.told(format!("prefetch of {bytes} to {target:?}"));
+                            Some(id)
+                        }
+                        ManagedMessage::Touch { id, .. } | ManagedMessage::Synchronise { id } => Some(id),
+                        _ => None,
+                    };
+                    self.due.extend(id.map(|id| (self.now + MOVE, Done::Managed(id))));
+                    self.managed.push(message);
                 }
                 Effect::Reset(context) => self.told(format!("gpu {}: reset", context.gpu())),
                 Effect::Abort(context) => {

@@ -20,6 +20,10 @@ pub enum CallClass {
     Free,
     /// Other questions and changes of memory, textures and limits.
     Memory,
+    /// Advice about managed memory: free of charge where nobody takes it.
+    Advice,
+    /// The program itself reads or writes managed memory: no call of CUDA.
+    Access,
     /// A kernel is launched.
     Launch,
     /// A graph is launched.

@@ -18,6 +18,7 @@ macro_rules! facts {
             Call::FreeHost { .. } => $use!("cudaFreeHost", Free),
             Call::MallocManaged { .. } => $use!("cudaMallocManaged", Allocation),
             Call::Prefetch { stream, .. } => $use!("cudaMemPrefetchAsync", Memory; stream: stream),
+            Call::Advise { .. } => $use!("cudaMemAdvise", Advice),
             Call::MemoryInfo => $use!("cudaMemGetInfo", Memory),
             Call::PointerInfo { .. } => $use!("cudaPointerGetAttributes", Memory),
             Call::VirtualMemory(call) => $use!(call.name(), (call.class())),
@@ -70,6 +71,9 @@ macro_rules! facts {
             // Calls that CUDA does not have.
             Call::NotImplemented { .. } => $use!("a function that is not implemented", Memory),
             Call::Compute { nanoseconds } => $use!("compute", (compute(*nanoseconds))),
+            Call::TouchManaged { .. } => $use!("touch of managed memory", Access),
+            Call::WriteManaged { data, .. } => $use!("write to managed memory", Access; bulk: data),
+            Call::ReadManaged { .. } => $use!("read of managed memory", Access),
             Call::ReadClock => $use!("read clock", Clock),
             Call::Exit { .. } => $use!("exit", Exit),
         }
@@ -241,6 +245,16 @@ fn peer_name(enabled: bool) -> &'static str {
 trait Bulk {
     fn bulk(&self) -> Vec<&Bytes>;
     fn bulk_mut(&mut self) -> Vec<&mut Bytes>;
+}
+
+impl Bulk for Bytes {
+    fn bulk(&self) -> Vec<&Bytes> {
+        vec![self]
+    }
+
+    fn bulk_mut(&mut self) -> Vec<&mut Bytes> {
+        vec![self]
+    }
 }
 
 impl Bulk for CopyEnd {

@@ -110,6 +110,10 @@ pub(super) fn call_in_words(call: &Call) -> String {
         Call::Malloc { bytes } | Call::MallocHost { bytes } | Call::MallocManaged { bytes } => {
             format!("{name} of {bytes} bytes")
         }
+        Call::WriteManaged { pointer, data } => format!("{name}, {} bytes at {pointer:#x}", data.len()),
+        Call::ReadManaged { pointer, bytes } | Call::TouchManaged { pointer, bytes, .. } => {
+            format!("{name}, {bytes} bytes at {pointer:#x}")
+        }
         Call::Copy { destination, source, shape, .. } => {
             let bytes = shape.bytes();
             let at = |end: &CopyEnd| match end {

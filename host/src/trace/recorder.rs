@@ -169,7 +169,7 @@ impl Recorder {
 /// A call without its bulk data, which may be large.
 fn without_data(call: &Call) -> Call {
     match call {
-        Call::Copy { .. } | Call::GraphLaunch { .. } => Call::MemoryInfo,
+        Call::Copy { .. } | Call::GraphLaunch { .. } | Call::WriteManaged { .. } => Call::MemoryInfo,
         Call::ModuleLoad { name, .. } => Call::ModuleLoad { images: Vec::new(), name: name.clone() },
         other => other.clone(),
     }

@@ -5,7 +5,9 @@
 
 use super::event::Event;
 use super::header::FORMAT_VERSION;
-use crate::call::{AllocationKind, CopyEnd, IpcCall, Limit, MemoryAccess, VariableKind, VirtualMemoryCall};
+use crate::call::{
+    AdviceChange, AllocationKind, CopyEnd, IpcCall, Limit, MemoryAccess, VariableKind, VirtualMemoryCall,
+};
 use crate::{AddressMode, Call, CallResult, ChannelKind, CudaError, Resource};
 use serde_reflection::{ContainerFormat, Samples, Tracer, TracerConfig};
 use std::fs;
@@ -24,6 +26,7 @@ fn schema() -> String {
         };
     }
     see![
+        AdviceChange,
         CudaError,
         AddressMode,
         ChannelKind,

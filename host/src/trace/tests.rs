@@ -1,8 +1,8 @@
 //! Recording, replaying, and what is said of damaged traces: with a node that only keeps bytes.
 
 use super::*;
-use crate::call::{CallResult, CopyEnd, Function, Launch};
-use crate::memory::{BASE, END, HOST_BASE};
+use crate::call::{AdviceChange, CallResult, CopyEnd, Function, Launch};
+use crate::memory::{BASE, END, HOST_BASE, MANAGED_BASE};
 use crate::{Bytes, Call, CudaError, Host, Measurement, Next, Request, ThreadId, Verification};
 use balar_protocol::ProcessId;
 use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
@@ -122,6 +122,17 @@ fn simulate(host: &mut dyn Host, window: &HostWindow, fault: Fault) -> Vec<Strin
                         CallResult::Pointer(BASE + allocated - bytes)
                     }
                     Call::MallocHost { .. } => CallResult::Pointer(HOST_BASE),
+                    Call::MallocManaged { .. } => CallResult::Pointer(MANAGED_BASE),
+                    Call::WriteManaged { pointer, data } => {
+                        rustix::io::pwrite(window, &data.to_vec(), pointer - BASE).expect("written");
+                        CallResult::None
+                    }
+                    Call::ReadManaged { pointer, bytes } => {
+                        let mut data = vec![0; bytes as usize];
+                        rustix::io::pread(window, &mut data, pointer - BASE).expect("read");
+                        data[0] ^= u8::from(fault == Fault::Data);
+                        CallResult::Data(Bytes::from(data))
+                    }
                     Call::Copy {
                         destination: CopyEnd::Memory { address: destination, .. },
                         source: CopyEnd::Bytes(data),
@@ -220,18 +231,27 @@ fn program(window: &HostWindow) -> Program {
         Step::Call(1, Call::Exit { error: None }),
         Step::Call(0, Call::Exit { error: None }),
     ];
-    Program { steps: steps.into(), in_call: BTreeMap::new(), called_back: Vec::new(), window: Arc::clone(window) }
+    program_of(&steps, window)
+}
+
+fn program_of(steps: &[Step], window: &HostWindow) -> Program {
+    let (in_call, called_back) = (BTreeMap::new(), Vec::new());
+    Program { steps: steps.iter().cloned().collect(), in_call, called_back, window: Arc::clone(window) }
 }
 
 /// Records the program in `folder`; gives what it did.
 fn record(folder: &Path) -> Vec<String> {
     let window = window();
+    record_program(folder, program(&window), &window)
+}
+
+fn record_program(folder: &Path, program: Program, window: &HostWindow) -> Vec<String> {
     let header = Header { program: "test".to_owned(), topology: "none".to_owned(), ..Header::default() };
     let writer = TraceWriter::create(folder, header).expect("a trace");
     let file = |name: &str, bytes: &[u8]| -> CodeFile { (name.to_owned(), bytes.into()) };
     let code = vec![vec![file("k.ptx", b".version 7.0"), file("k.cubin", b"\x7fELF of a kernel")]];
-    let (mut recorder, state) = Recorder::new(Box::new(program(&window)), writer, &code, Some(Arc::clone(&window)));
-    let log = simulate(&mut recorder, &window, Fault::None);
+    let (mut recorder, state) = Recorder::new(Box::new(program), writer, &code, Some(Arc::clone(window)));
+    let log = simulate(&mut recorder, window, Fault::None);
     assert!(state.take_error().is_none());
     log
 }
@@ -267,6 +287,30 @@ fn a_replay_makes_the_calls_that_were_recorded() {
     });
     let uploads: Vec<_> = uploads.collect();
     assert_eq!((uploads.len(), &uploads[0]), (2, &uploads[1]));
+}
+
+#[test]
+fn accesses_to_managed_memory_are_calls_and_no_writes_beside_them() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let advice = AdviceChange::AccessedBy(Some(3), true);
+    let steps = [
+        Call::MallocManaged { bytes: 4096 },
+        Call::Advise { pointer: MANAGED_BASE, bytes: 4096, advice },
+        Call::WriteManaged { pointer: MANAGED_BASE + 4, data: vec![5, 6, 7].into() },
+        Call::TouchManaged { pointer: MANAGED_BASE, bytes: 8, write: true },
+        Call::ReadManaged { pointer: MANAGED_BASE + 5, bytes: 3 },
+        Call::Exit { error: None },
+    ];
+    let recording = window();
+    let program = program_of(&steps.map(|call| Step::Call(0, call)), &recording);
+    let recorded = record_program(folder.path(), program, &recording);
+    let trace = Trace::open(folder.path(), false).expect("a trace");
+    assert!(!trace.events.iter().any(|event| matches!(event, Event::HostWrite { .. })), "{:?}", trace.events);
+    let (replayed, verification, _) = replay(folder.path(), Fault::None, true);
+    assert_eq!((replayed, verification), (recorded, Verification::Passed));
+    let (_, verification, _) = replay(folder.path(), Fault::Data, true);
+    let Verification::Failed(message) = verification else { panic!("{verification:?}") };
+    assert!(message.contains("read of managed memory, 3 bytes at 0x"), "{message}");
 }
 
 #[test]

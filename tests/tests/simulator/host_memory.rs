@@ -3,7 +3,7 @@
 use balar_actors::engine::RunOptions;
 use balar_actors::simulation::simulate_program;
 use balar_host::Call;
-use balar_tests::steps::{Argument, DOUBLE, Steps, call, download, launch, upload};
+use balar_tests::steps::{Argument, DOUBLE, Steps, call, download, launch, read_managed, upload, write_managed};
 use balar_tests::{built_in, built_in_with};
 
 const BLOCKS: u32 = 64;
@@ -42,6 +42,38 @@ fn pinned_memory_is_reached_over_the_link_and_managed_memory_on_the_device() {
     let least = BYTES * 1_000_000 / 15_750;
     assert!(times[0] > least && times[2] > least, "reads and writes of {BYTES} bytes over the link: {times:?}");
     assert!(times[1] < least, "memory of the device is faster: {times:?}");
+}
+
+#[test]
+fn the_host_reads_and_writes_managed_memory_itself() {
+    let words: Vec<u32> = (0..BLOCKS * THREADS).map(|n| n * 5 + 1).collect();
+    let data: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+    let (first, second) = (0, 1);
+    let double = |from, to| launch("double", [BLOCKS, 1], [THREADS, 1], &[Argument::Value(from), Argument::Value(to)]);
+    let (program, seen) = Steps::new(vec![
+        call(Call::MallocManaged { bytes: BYTES }),
+        call(Call::MallocManaged { bytes: BYTES }),
+        write_managed(first, data),
+        double(first, second),
+        call(Call::DeviceSynchronize),
+        read_managed(second, BYTES),
+        // A part of what the kernel wrote is overwritten before the next one reads it.
+        write_managed(second, vec![0; 64]),
+        double(second, first),
+        call(Call::DeviceSynchronize),
+        read_managed(first, BYTES),
+        read_managed(second, 128),
+    ]);
+    let node = built_in("v100_node");
+    let result = simulate_program(&node, "managed_memory", ("double.ptx", DOUBLE), program, RunOptions::default());
+    let result = result.unwrap_or_else(|error| panic!("{error}"));
+    assert!(result.completed(), "{:?}", result.program);
+    let seen = seen.lock().expect("the run is over");
+    let doubled: Vec<u32> = words.iter().map(|word| word * 2).collect();
+    let overwritten: Vec<u32> = doubled.iter().enumerate().map(|(n, word)| if n < 16 { 0 } else { *word }).collect();
+    assert_eq!(seen.words(0), doubled);
+    assert_eq!(seen.words(1), overwritten.iter().map(|word| word * 2).collect::<Vec<_>>());
+    assert_eq!(seen.words(2), overwritten[..32]);
 }
 
 #[test]
