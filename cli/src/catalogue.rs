@@ -5,7 +5,7 @@ use crate::output::json::to_text;
 use crate::output::table::{add, lines, table};
 use balar_actors::catalogue::{Role, UnitDefinition};
 use balar_actors::topology::PartLibrary;
-use balar_workloads::{Compiler, Descriptor, Domain};
+use balar_workloads::{Compiler, Descriptor, Domain, MEMORY};
 use serde::Serialize;
 use std::fmt::Write;
 
@@ -194,19 +194,21 @@ pub fn workloads(workloads: &[&Descriptor], in_full: bool, format: CatalogueForm
         (CatalogueFormat::Table, false) => {
             let mut overview = table(&["workload", "parameters", "computes"], width);
             for entry in &entries {
-                let parameters = entry.parameters.iter().map(|parameter| {
+                let own = entry.parameters.iter().filter(|parameter| parameter.name != MEMORY.name);
+                let parameters = own.map(|parameter| {
                     format!("{}={}", parameter.name, parameter.default.as_deref().unwrap_or_default())
                 });
                 let parameters = parameters.collect::<Vec<_>>().join(",");
                 add(&mut overview, [entry.name.to_owned(), parameters, entry.summary.to_owned()], &[0, 1, 2]);
             }
-            lines(overview) + "\n`balar-actors workloads NAME` shows one with its parameters.\n"
+            lines(overview)
+                + "\n`balar-actors workloads NAME` shows one with its parameters, and `memory`, which all of them have.\n"
         }
     }
 }
 
 fn workload_entry(workload: &Descriptor) -> WorkloadEntry {
-    let parameters = workload.parameters.iter().map(|parameter| ParameterEntry {
+    let parameters = workload.parameters.iter().chain([&MEMORY]).map(|parameter| ParameterEntry {
         name: parameter.name,
         kind: match parameter.domain {
             Domain::Integer { minimum, maximum: u64::MAX, .. } => format!("whole number from {minimum}"),

@@ -9,12 +9,14 @@
 
 use balar_actors::catalogue::UnitDefinition;
 
+pub mod next_leaf_prefetcher;
 pub mod stream_prefetcher;
 pub mod write_buffer;
 
 /// The units of this crate: one line registers a unit.
 pub const UNITS: &[&UnitDefinition] = &[
     // Add yours here.
+    &next_leaf_prefetcher::DEFINITION,
     &stream_prefetcher::DEFINITION,
     &write_buffer::DEFINITION,
 ];

@@ -5,7 +5,7 @@ use balar_actors::catalogue::UnitDefinition;
 use balar_actors::engine::{Outcome, RunOptions};
 use balar_actors::kinds;
 use balar_actors::simulation::{CodeChoice, RunResult};
-use balar_actors::topology::{LoadOptions, PartLibrary, TopologyErrors, TopologySource, load};
+use balar_actors::topology::{LoadOptions, Override, PartLibrary, TopologyErrors, TopologySource, load};
 use balar_protocol::statistics::Verification;
 
 /// Why there are no figures.
@@ -69,10 +69,27 @@ pub fn run_with(
     parameters: &[(&str, &str)],
     units: &[&'static UnitDefinition],
 ) -> Result<RunResult, ExperimentError> {
+    run_overridden(options, topology, workload, parameters, &[], units)
+}
+
+/// As [`run_with`], with other values of the topology's parameters: ("unified_memory.prefetcher", "Tree"), as `--set` takes them.
+///
+/// # Errors
+///
+/// As [`run`].
+pub fn run_overridden(
+    options: RunOptions,
+    topology: &str,
+    workload: &str,
+    parameters: &[(&str, &str)],
+    overrides: &[(&str, &str)],
+    units: &[&'static UnitDefinition],
+) -> Result<RunResult, ExperimentError> {
+    let overrides: Vec<_> = overrides.iter().map(|(path, value)| Override(format!("{path}={value}"))).collect();
     let kinds: Vec<&'static UnitDefinition> = kinds::UNITS.iter().chain(units).copied().collect();
     let library = PartLibrary::built_in();
     let load_options =
-        LoadOptions { kinds: &kinds, library: &library, workloads: Some(&BuiltInWorkloads), overrides: &[] };
+        LoadOptions { kinds: &kinds, library: &library, workloads: Some(&BuiltInWorkloads), overrides: &overrides };
     let topology = load(&TopologySource::from(topology), &load_options).map_err(Box::new)?;
     let parameters = parameters.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
     let named = workload.to_owned();

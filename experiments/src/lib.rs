@@ -6,9 +6,10 @@
 mod experiment;
 mod request;
 mod simulate;
+pub mod validation;
 mod workloads;
 
-pub use experiment::{ExperimentError, run, run_with};
+pub use experiment::{ExperimentError, run, run_overridden, run_with};
 pub use request::{RequestError, SimulationRequest};
 pub use simulate::{PLANNED_CTAS, simulate, simulate_wrapped};
 pub use workloads::{BuiltInProgram, BuiltInWorkloads};

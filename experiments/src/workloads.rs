@@ -3,7 +3,7 @@
 use crate::{RequestError, SimulationRequest};
 use balar_actors::simulation::{CodeChoice, DeviceCode, InitialCode, IsaChoice};
 use balar_actors::topology::{Topology, WorkloadCatalogue};
-use balar_workloads::{Descriptor, Parameters};
+use balar_workloads::{Descriptor, MEMORY, Parameters};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
@@ -17,7 +17,8 @@ impl WorkloadCatalogue for BuiltInWorkloads {
 
     fn parameters(&self, workload: &str) -> Vec<String> {
         let descriptor = balar_workloads::find(workload);
-        descriptor.map_or(Vec::new(), |found| found.parameters.iter().map(|key| key.name.to_owned()).collect())
+        let own = descriptor.map_or(&[][..], |found| found.parameters);
+        own.iter().chain([&MEMORY]).map(|key| key.name.to_owned()).collect()
     }
 
     fn check(&self, workload: &str, parameter: &str, value: &str) -> Result<(), String> {

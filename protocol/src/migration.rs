@@ -4,6 +4,7 @@
 //! asks a migration link to carry bytes. It alone knows where pages are and decides what moves; a GMMU knows what its GPU may access.
 
 use crate::message::Side;
+use crate::time::SimTime;
 use crate::translation::{Aperture, PageAccess};
 use serde::{Deserialize, Serialize};
 
@@ -125,6 +126,8 @@ pub enum MigrationMessage {
     Transferred {
         /// The driver's number.
         id: u32,
+        /// When it began to cross the link.
+        began: SimTime,
     },
 }
 

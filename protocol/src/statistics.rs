@@ -5,6 +5,7 @@ use crate::context::ProcessId;
 use crate::cuda::LaunchId;
 use crate::kernel_records::KernelRecords;
 use serde::{Deserialize, Serialize};
+use std::fmt;
 use std::sync::Arc;
 
 /// One counter as a unit declares it.
@@ -106,6 +107,38 @@ pub struct ProgramOutcome {
     pub printed: Vec<u8>,
 }
 
+/// A field of a [`DataTable`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Field {
+    /// A number.
+    Number(u64),
+    /// A word.
+    Word(&'static str),
+    /// An address, written in hexadecimal.
+    Address(u64),
+}
+
+impl fmt::Display for Field {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Field::Number(number) => number.fmt(f),
+            Field::Word(word) => word.fmt(f),
+            Field::Address(address) => write!(f, "{address:#x}"),
+        }
+    }
+}
+
+/// What a unit has recorded beside its counters, line by line: with `--output`, a file of its own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DataTable {
+    /// The unit and what it is a table of, as the file is called: "unified_memory_transfers".
+    pub name: String,
+    /// What stands in each line.
+    pub columns: &'static [&'static str],
+    /// The lines.
+    pub lines: Vec<Vec<Field>>,
+}
+
 /// Where units write their statistics to. Zeros are written too.
 #[derive(Debug, Default)]
 pub struct StatisticSink {
@@ -116,6 +149,8 @@ pub struct StatisticSink {
     pub kernels: KernelRecords,
     /// How the simulated program ended.
     pub outcome: Option<ProgramOutcome>,
+    /// What units have recorded line by line.
+    pub tables: Vec<DataTable>,
     /// Simulated time at the end of the run: that of what has not ended by itself.
     pub end: SimTime,
 }
@@ -137,6 +172,12 @@ impl StatisticSink {
         let location = self.location.clone();
         let StatisticDefinition { name: what, unit, maximum, .. } = *definition;
         self.rows.push(StatisticRow { location, what, value, unit, maximum });
+    }
+
+    /// Adds a table of the unit; its name begins with the unit's.
+    pub fn table(&mut self, name: &str, columns: &'static [&'static str], lines: Vec<Vec<Field>>) {
+        let name = format!("{}_{name}", self.location.replace(['.', '['], "_").replace(']', ""));
+        self.tables.push(DataTable { name, columns, lines });
     }
 
     /// Adds a row for a part of the unit: "channel\[2\]".

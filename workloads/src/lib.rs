@@ -6,6 +6,7 @@
 //! host computation, unless the order of operations is not determined.
 
 mod comparison;
+mod managed;
 mod numeric;
 mod parameters;
 mod registry;
@@ -49,5 +50,5 @@ mod transpose;
 mod vectoradd;
 mod virtual_dispatch;
 
-pub use parameters::{Domain, Parameter, Parameters, Suggestion, Value, WorkloadError};
+pub use parameters::{Domain, MEMORY, Parameter, Parameters, Suggestion, Value, WorkloadError};
 pub use registry::{Code, Compiler, Cubin, Descriptor, find, workloads};

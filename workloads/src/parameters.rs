@@ -1,5 +1,6 @@
 //! Parameters of workloads: declared in a table, given as `key=value`, parsed strictly.
 
+use crate::managed::Memory;
 use std::fmt;
 
 /// Declares one parameter of a workload.
@@ -77,6 +78,18 @@ impl Domain {
     }
 }
 
+impl Parameter {
+    /// The value that a text gives.
+    fn read(&self, workload: &'static str, text: &str) -> Result<Value, WorkloadError> {
+        self.domain.parse(text).ok_or_else(|| WorkloadError::InvalidValue {
+            workload,
+            name: self.name,
+            value: text.to_owned(),
+            expected: self.domain.expected(),
+        })
+    }
+}
+
 impl fmt::Display for Domain {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.value().fmt(formatter)
@@ -101,6 +114,13 @@ impl fmt::Display for Value {
     }
 }
 
+/// The parameter that every workload has besides its own. It is not among a workload's values unless it was given.
+pub const MEMORY: Parameter = Parameter {
+    name: "memory",
+    domain: Domain::Choice(&["device", "managed", "prefetched"]),
+    meaning: "where it keeps its data: in device memory; in managed memory; in managed memory that is prefetched",
+};
+
 /// The values of all parameters of one workload, in the order of its table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Parameters {
@@ -116,9 +136,16 @@ impl Parameters {
     ) -> Result<Self, WorkloadError> {
         let mut values: Vec<_> = table.iter().map(|parameter| (parameter.name, parameter.domain.value())).collect();
         let mut given = vec![false; table.len()];
+        let mut memory = None;
         for (key, text) in settings {
             let Some(index) = table.iter().position(|parameter| parameter.name == key) else {
-                let names = table.iter().map(|parameter| parameter.name);
+                if key == MEMORY.name {
+                    if memory.replace(MEMORY.read(workload, text)?).is_some() {
+                        return Err(WorkloadError::ParameterGivenTwice { workload, name: MEMORY.name });
+                    }
+                    continue;
+                }
+                let names = table.iter().map(|parameter| parameter.name).chain([MEMORY.name]);
                 return Err(WorkloadError::UnknownParameter {
                     workload,
                     name: key.to_owned(),
@@ -128,15 +155,19 @@ impl Parameters {
             if std::mem::replace(&mut given[index], true) {
                 return Err(WorkloadError::ParameterGivenTwice { workload, name: table[index].name });
             }
-            let domain = table[index].domain;
-            values[index].1 = domain.parse(text).ok_or_else(|| WorkloadError::InvalidValue {
-                workload,
-                name: table[index].name,
-                value: text.to_owned(),
-                expected: domain.expected(),
-            })?;
+            values[index].1 = table[index].read(workload, text)?;
         }
+        values.extend(memory.map(|memory| (MEMORY.name, memory)));
         Ok(Parameters { values })
+    }
+
+    /// Where the workload keeps its data.
+    pub(crate) fn memory(&self) -> Memory {
+        match self.get(MEMORY.name) {
+            Some(Value::Choice("managed")) => Memory::Managed,
+            Some(Value::Choice("prefetched")) => Memory::Prefetched,
+            _ => Memory::Device,
+        }
     }
 
     /// All values, in the order of the workload's table.

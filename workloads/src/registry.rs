@@ -1,5 +1,6 @@
 //! The workloads by name.
 
+use crate::managed::{ManagedProgram, Memory};
 use crate::parameters::{Parameter, Parameters, Suggestion, WorkloadError};
 use balar_host::HostProgram;
 
@@ -115,7 +116,11 @@ impl Descriptor {
 
     /// The host program with these parameters, which this descriptor made.
     pub fn program(&self, parameters: &Parameters) -> Result<Box<dyn HostProgram>, WorkloadError> {
-        (self.build)(parameters)
+        let program = (self.build)(parameters)?;
+        Ok(match parameters.memory() {
+            Memory::Device => program,
+            memory => Box::new(ManagedProgram::new(program, memory)),
+        })
     }
 }
 

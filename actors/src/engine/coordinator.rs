@@ -292,6 +292,7 @@ impl Coordinator {
             match result.statistics {
                 Ok(mut sink) => {
                     statistics.rows.append(&mut sink.rows);
+                    statistics.tables.append(&mut sink.tables);
                     statistics.kernels.append(&sink.kernels);
                     statistics.outcome = sink.outcome.or(statistics.outcome);
                 }

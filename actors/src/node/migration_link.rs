@@ -87,8 +87,8 @@ struct Channel {
 }
 
 impl Channel {
-    /// A transfer is asked for at `now`; returns when it is over.
-    fn transfer(&mut self, now: SimTime, bytes: u64, service: SimTime, duration: SimTime) -> SimTime {
+    /// A transfer is asked for at `now`; returns when its bytes begin to cross the link, and when they are over.
+    fn transfer(&mut self, now: SimTime, bytes: u64, service: SimTime, duration: SimTime) -> (SimTime, SimTime) {
         let counters = &mut self.counters;
         let start = self.free_at.max(now);
         self.free_at = start + service + duration;
@@ -105,7 +105,7 @@ impl Channel {
             65..=512 => &mut counters.transfers_to_512_kib,
             _ => &mut counters.transfers_beyond_512_kib,
         } += 1;
-        self.free_at
+        (start + service, self.free_at)
     }
 }
 
@@ -136,7 +136,7 @@ impl Unit for MigrationLink {
             else {
                 message.payload.unexpected("driver")
             };
-            let over = match direction {
+            let (began, over) = match direction {
                 Direction::ToDevice => {
                     let service = SimTime(self.parameters.fault_time.0.saturating_mul(u64::from(faults)));
                     let duration = self.parameters.to_device.time(bytes);
@@ -147,7 +147,7 @@ impl Unit for MigrationLink {
                     self.state.to_host.transfer(message.time, bytes, SimTime::ZERO, duration)
                 }
             };
-            out.send(self.driver, over, Payload::Migration(MigrationMessage::Transferred { id }));
+            out.send(self.driver, over, Payload::Migration(MigrationMessage::Transferred { id, began }));
         }
         NextWake::OnMessage
     }
@@ -199,7 +199,7 @@ mod tests {
         let mut times: Vec<_> = sent
             .into_iter()
             .map(|(time, _, payload)| match payload {
-                Payload::Migration(MigrationMessage::Transferred { id }) => (id, (time.0 - 1000).div_ceil(1000)),
+                Payload::Migration(MigrationMessage::Transferred { id, .. }) => (id, (time.0 - 1000).div_ceil(1000)),
                 other => panic!("unexpected {other:?}"),
             })
             .collect();

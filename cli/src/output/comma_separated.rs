@@ -2,7 +2,7 @@
 
 use crate::output::selection::Selection;
 use crate::result::{KernelEntry, RunRecord};
-use balar_protocol::statistics::KernelCounters;
+use balar_protocol::statistics::{DataTable, KernelCounters};
 use std::io::{self, Write};
 
 /// Writes the statistics that are asked for as location,what,value,unit, with a header.
@@ -15,6 +15,20 @@ pub fn statistics(record: &RunRecord, selection: &Selection, writer: &mut dyn Wr
     table.write_record(["location", "what", "value", "unit"])?;
     for row in record.statistics.rows.iter().filter(|row| selection.covers(row)) {
         table.write_record([&row.location, row.what, &row.value.to_string(), row.unit])?;
+    }
+    table.flush()
+}
+
+/// Writes a table that a unit has recorded, with a header.
+///
+/// # Errors
+///
+/// If `writer` fails.
+pub fn table(recorded: &DataTable, writer: &mut dyn Write) -> io::Result<()> {
+    let mut table = csv::Writer::from_writer(writer);
+    table.write_record(recorded.columns)?;
+    for line in &recorded.lines {
+        table.write_record(line.iter().map(ToString::to_string))?;
     }
     table.flush()
 }

@@ -17,7 +17,8 @@ pub fn prepare(folder: &Path) -> Result<(), WriteError> {
 }
 
 /// Writes stats.json, stats.csv, kernels.csv, summary.txt, and topology.ron, the topology as it was simulated, with its
-/// parts, ranges and defaults written out; and instructions.csv, where the run has counted by instruction.
+/// parts, ranges and defaults written out; a file for each table that a unit has recorded; and instructions.csv, where the run
+/// has counted by instruction.
 ///
 /// # Errors
 ///
@@ -30,6 +31,10 @@ pub fn write(folder: &Path, record: &RunRecord, expanded_topology: &str) -> Resu
     files::write_with(&folder.join("kernels.csv"), |file| comma_separated::kernels(record, file))?;
     files::write(&folder.join("summary.txt"), &details::text(record, &all, None))?;
     files::write(&folder.join("topology.ron"), expanded_topology)?;
+    for table in &record.statistics.tables {
+        let path = folder.join(format!("{}.csv", table.name));
+        files::write_with(&path, |file| comma_separated::table(table, file))?;
+    }
     let by_instruction = folder.join(instructions::FILE);
     match &record.profiles {
         Some(profiles) => files::write_with(&by_instruction, |file| instructions::write(profiles, file)),

@@ -2,6 +2,8 @@
 
 use super::UnifiedMemoryDriver;
 use super::blocks::{processor, processor_at};
+use super::record::Cause;
+use super::service::Bringing;
 use super::tasks::{Flow, Step, TaskId};
 use crate::engine::Outbox;
 use crate::unified_memory::batch::BatchStage;
@@ -181,7 +183,8 @@ impl UnifiedMemoryDriver {
         self.state.counters.pages_user_prefetched += pages.len() as u64;
         let costs = self.parameters.costs;
         let mut steps = vec![Step::Busy(BatchStage::Blocks, costs.block)];
-        self.bring_pages(task, id, pages, PageSet::EMPTY, (target, copied, true), &mut steps, now, out);
+        let how = Bringing { to: target, copied, replay: true, cause: Cause::Program };
+        self.bring_pages(task, id, pages, PageSet::EMPTY, how, &mut steps, now, out);
         steps.push(Step::Busy(BatchStage::Map, SimTime(costs.map.0 * pages.len() as u64)));
         self.do_first(task, steps);
         Flow::On
@@ -301,7 +304,9 @@ impl UnifiedMemoryDriver {
         }
         let pages = asked.union(prefetched);
         let mut moves = Vec::new();
-        self.bring_pages(task, id, pages, asked, (Processor::Host, copied, false), &mut moves, now, out);
+        let how = Bringing { to: Processor::Host, copied, replay: false, cause: Cause::HostFault };
+        self.bring_pages(task, id, pages, asked, how, &mut moves, now, out);
+        self.state.records.pages(id, asked, |record| record.host_faults += 1);
         // What a fault of the host costs was measured as a whole.
         steps.extend(moves.into_iter().filter(|step| !matches!(step, Step::Busy(..))));
         steps.push(Step::AwaitTransfers);
@@ -328,7 +333,7 @@ impl UnifiedMemoryDriver {
         let me = Processor::Gpu(gpu);
         let unmapping = self.state.tasks.begin([], now);
         let live: Vec<BlockId> = self.state.blocks.live().collect();
-        let mut pages = 0;
+        let (mut pages, mut first) = (0, 0);
         for id in live {
             let share = self.state.blocks.get(id).share(me);
             let dirty = share.dirty.intersection(share.resident);
@@ -338,7 +343,11 @@ impl UnifiedMemoryDriver {
             self.forget_on_gpu(unmapping, gpu, id, dirty, now, out);
             let host = self.state.blocks.get_mut(id).share_mut(Processor::Host);
             host.resident = host.resident.union(dirty);
+            if pages == 0 {
+                first = self.state.blocks.get(id).address_of(dirty.first_from(0).unwrap_or(0));
+            }
             pages += dirty.len() as u64;
+            self.state.records.pages(id, dirty, |record| record.to_host += 1);
         }
         let state = &mut self.state.gpus[usize::from(gpu)];
         state.is_oversubscribed = false;
@@ -350,8 +359,10 @@ impl UnifiedMemoryDriver {
         self.state.counters.pages_synchronised += pages;
         self.state.counters.pages_to_host += pages;
         let mut steps = Vec::new();
+        let mut address = first;
         for bytes in synchronisation::transfers(pages * PAGE_BYTES) {
-            steps.push(Step::Carry { gpu, bytes });
+            steps.push(Step::Carry { gpu, bytes, address });
+            address += bytes;
             steps.push(Step::AwaitTransfers);
         }
         steps

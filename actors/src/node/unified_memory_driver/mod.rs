@@ -14,6 +14,7 @@
 //! - [`service`]: faults of GPUs
 //! - [`room`]: frames and evictions
 //! - [`host`]: what the host CPU asks
+//! - [`record`]: what is recorded line by line
 //!
 //! What happens to a page is decided when its block's turn comes, and takes effect in steps with their times; a page on its way is where it
 //! goes, for everybody who decides later. Copies between the host's and the GPUs' memory of what a program copies itself
@@ -22,6 +23,7 @@
 mod blocks;
 mod counters;
 mod host;
+mod record;
 mod room;
 mod service;
 mod tasks;
@@ -36,7 +38,7 @@ pub use service::ReplayPolicy;
 use crate::catalogue::{BuildContext, BuildError, ParameterSet, PortDefinition, Problems, UnitDefinition, nothing};
 use crate::engine::{CodeSource, Inbox, NextWake, Outbox, StateError, Unit, Window, restore_state, save_state};
 use crate::unified_memory::batch::BatchCosts;
-use crate::unified_memory::eviction::{EvictionChoice, EvictionOptions};
+use crate::unified_memory::eviction::{EvictionChoice, EvictionOptions, EvictionPolicy};
 use crate::unified_memory::prefetch::{Prefetcher, PrefetcherChoice};
 use crate::unified_memory::remote_access::{AccessCounters, RemoteAccessRule};
 use crate::unified_memory::residency::Reach;
@@ -50,6 +52,7 @@ use balar_protocol::{Bytes, Message, Payload, PortId, Protocol, SimTime};
 use blocks::Blocks;
 use rand_core::SeedableRng;
 use rand_pcg::Pcg32;
+use record::{BatchRecord, Records};
 use room::{Gpu, SavedGpu};
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
@@ -148,6 +151,8 @@ struct Worker {
     has_served: bool,
     /// Pages have come, and no replay yet.
     owes_replay: bool,
+    /// The present batch; its counts of pages are those before it.
+    record: BatchRecord,
 }
 
 /// Everything that changes.
@@ -159,6 +164,7 @@ struct State {
     worker: Worker,
     random: Pcg32,
     counters: UnifiedMemoryCounters,
+    records: Records,
 }
 
 /// [`State`] as it is written.
@@ -170,6 +176,7 @@ struct SavedState {
     worker: Worker,
     random: Pcg32,
     counters: UnifiedMemoryCounters,
+    records: Records,
     host_prefetcher: Vec<u8>,
 }
 
@@ -247,10 +254,31 @@ impl UnifiedMemoryDriver {
             worker: Worker::default(),
             random: Pcg32::seed_from_u64(parameters.seed),
             counters: UnifiedMemoryCounters::default(),
+            records: Records::default(),
         };
         let reach = Reach::pci_express(ports.len() as u8);
         let host_prefetcher = parameters.prefetcher.build();
         Ok(UnifiedMemoryDriver { parameters, host, ports, reach, host_prefetcher, state })
+    }
+
+    /// The same driver with a prefetcher of one's own, whatever its parameters say: `prefetcher` makes one for each GPU and for the host.
+    #[must_use]
+    pub fn with_prefetcher(mut self, prefetcher: impl Fn() -> Box<dyn Prefetcher>) -> UnifiedMemoryDriver {
+        self.host_prefetcher = prefetcher();
+        for gpu in &mut self.state.gpus {
+            gpu.prefetcher = prefetcher();
+            gpu.prefetcher_when_full = None;
+        }
+        self
+    }
+
+    /// The same driver with an eviction policy of one's own, whatever its parameters say: `eviction` makes one for each GPU.
+    #[must_use]
+    pub fn with_eviction(mut self, eviction: impl Fn() -> Box<dyn EvictionPolicy>) -> UnifiedMemoryDriver {
+        for gpu in &mut self.state.gpus {
+            gpu.eviction = eviction();
+        }
+        self
     }
 
     fn send_to_gmmu(&self, gpu: u8, message: MigrationMessage, now: SimTime, out: &mut Outbox) {
@@ -271,7 +299,9 @@ impl UnifiedMemoryDriver {
         let gpu = self.ports.iter().position(|ports| ports.gmmu == message.port).map(|gpu| gpu as u8);
         match (message.payload, gpu) {
             (Payload::Managed(asked), _) => self.asked(asked, now, out),
-            (Payload::Migration(MigrationMessage::Transferred { id }), _) => self.transferred(id, now, out),
+            (Payload::Migration(MigrationMessage::Transferred { id, began }), _) => {
+                self.transferred(id, began, now, out)
+            }
             (Payload::Migration(MigrationMessage::Pending), Some(gpu)) => self.pending(gpu, now),
             (Payload::Migration(MigrationMessage::Faults(faults)), Some(gpu)) => self.faulted(gpu, &faults, now),
             (Payload::Migration(MigrationMessage::Unmapped { id }), _) => {
@@ -294,6 +324,7 @@ impl UnifiedMemoryDriver {
         let (is_here, is_remote) = (share.resident.contains(page), share.remote.contains(page));
         share.unused.remove(page);
         let access = if written { Access::Write } else { Access::Read };
+        self.state.records.pages(id, std::iter::once(page).collect(), |record| record.uses += requests);
         let state = &mut self.state.gpus[usize::from(gpu)];
         let leaf = leaf_number(id, page / LEAF_PAGES);
         state.accesses.count_accesses(leaf, requests);
@@ -353,6 +384,7 @@ impl Unit for UnifiedMemoryDriver {
         for (number, allocation) in self.state.blocks.allocations.iter().enumerate() {
             allocation.counters.write_of(&format!("allocation[{number}]"), sink);
         }
+        self.write_records(sink);
     }
 
     fn outstanding(&self) -> Option<String> {
@@ -368,6 +400,7 @@ impl Unit for UnifiedMemoryDriver {
             worker: &'a Worker,
             random: &'a Pcg32,
             counters: &'a UnifiedMemoryCounters,
+            records: &'a Records,
             host_prefetcher: Vec<u8>,
         }
         let gpus = self.state.gpus.iter().map(Gpu::save).collect::<Result<_, _>>()?;
@@ -378,6 +411,7 @@ impl Unit for UnifiedMemoryDriver {
             worker: &self.state.worker,
             random: &self.state.random,
             counters: &self.state.counters,
+            records: &self.state.records,
             host_prefetcher: self.host_prefetcher.save()?,
         })
     }
@@ -391,12 +425,13 @@ impl Unit for UnifiedMemoryDriver {
             gpu.restore(saved)?;
         }
         self.host_prefetcher.restore(&saved.host_prefetcher)?;
-        let SavedState { blocks, tasks, worker, random, counters, .. } = saved;
+        let SavedState { blocks, tasks, worker, random, counters, records, .. } = saved;
         self.state.blocks = blocks;
         self.state.tasks = tasks;
         self.state.worker = worker;
         self.state.random = random;
         self.state.counters = counters;
+        self.state.records = records;
         Ok(())
     }
 }

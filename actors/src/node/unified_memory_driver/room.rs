@@ -2,6 +2,7 @@
 
 use super::UnifiedMemoryDriver;
 use super::blocks::{Blocks, processor_at};
+use super::record::Cause;
 use super::tasks::{Step, TaskId, Transit};
 use crate::engine::Outbox;
 use crate::unified_memory::batch::BatchStage;
@@ -208,6 +209,7 @@ impl UnifiedMemoryDriver {
         self.forget_on_gpu(task, gpu, id, pages, now, out);
         let share = self.state.blocks.get_mut(id).share_mut(me);
         share.evicted = share.evicted.union(pages);
+        self.state.records.pages(id, written, |record| record.to_host += 1);
         for leaf in 0..BLOCK_LEAVES {
             if pages.count_in_leaf(leaf) > 0 {
                 self.state.gpus[usize::from(gpu)].accesses.count_round_trip(super::leaf_number(id, leaf));
@@ -220,7 +222,15 @@ impl UnifiedMemoryDriver {
         for run in written.runs() {
             steps.push(Step::Busy(BatchStage::Transfers, self.parameters.costs.transfer));
             let (from, to) = (me, Processor::Host);
-            steps.push(Step::Start(Transit { block: id, pages: run, from, to, faults: 0, replay: false }));
+            steps.push(Step::Start(Transit {
+                block: id,
+                pages: run,
+                from,
+                to,
+                faults: 0,
+                replay: false,
+                cause: Cause::Eviction,
+            }));
         }
         steps.push(Step::AwaitTransfers);
         if !overlaps {

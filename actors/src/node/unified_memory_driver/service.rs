@@ -2,6 +2,7 @@
 
 use super::UnifiedMemoryDriver;
 use super::blocks::{place_of, processor_at};
+use super::record::{BatchRecord, Cause};
 use super::tasks::{Flow, Step, TaskId, Transit};
 use crate::engine::Outbox;
 use crate::unified_memory::batch::{Batch, BatchStage, Fault};
@@ -29,6 +30,17 @@ pub enum ReplayPolicy {
     BatchFlush,
     /// When the buffer is empty.
     Once,
+}
+
+/// How pages are brought somewhere.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Bringing {
+    pub to: Processor,
+    /// Those that stay where they are, too.
+    pub copied: PageSet,
+    /// Requests that wait for them go on as soon as they are there.
+    pub replay: bool,
+    pub cause: Cause,
 }
 
 /// What the faults of a block lead to.
@@ -126,7 +138,15 @@ impl UnifiedMemoryDriver {
         }
         steps.push(Step::Busy(BatchStage::Fetch, SimTime(costs.entry.0 * batch.entries as u64)));
         self.state.counters.batches += 1;
+        self.state.worker.record = BatchRecord {
+            entries: batch.entries as u32,
+            pages: batch.faults.len() as u32,
+            pages_moved: self.state.counters.pages_to_device + self.state.counters.pages_populated,
+            pages_prefetched: self.state.counters.pages_prefetched,
+            ..BatchRecord::default()
+        };
         for block in self.serve_blocks(batch, gpu, false) {
+            self.state.worker.record.blocks += 1;
             steps.push(block);
             if policy == ReplayPolicy::Block {
                 steps.extend(replay.clone());
@@ -164,6 +184,18 @@ impl UnifiedMemoryDriver {
         let time = now.0 - began.0;
         self.state.counters.batch_time += time;
         self.state.counters.longest_batch = self.state.counters.longest_batch.max(time);
+        if self.state.worker.record.entries > 0 {
+            let record = std::mem::take(&mut self.state.worker.record);
+            let moved = self.state.counters.pages_to_device + self.state.counters.pages_populated;
+            self.state.records.batches.push(BatchRecord {
+                began,
+                ended: now,
+                gpu,
+                pages_moved: moved - record.pages_moved,
+                pages_prefetched: self.state.counters.pages_prefetched - record.pages_prefetched,
+                ..record
+            });
+        }
         self.state.worker.began = now;
         if is_last {
             self.state.worker.is_busy = false;
@@ -357,10 +389,11 @@ impl UnifiedMemoryDriver {
             faults.iter().filter(|(_, access)| access.writes()).map(|&(page, _)| usize::from(page)).collect();
         self.end_copies(task, id, me, plan.claimed, now, out);
         if !plan.to_host.is_empty() {
-            let (pages, others) = (plan.to_host, PageSet::EMPTY);
-            self.bring_pages(task, id, pages, others, (Processor::Host, others, false), &mut steps, now, out);
+            let how = Bringing { to: Processor::Host, copied: PageSet::EMPTY, replay: false, cause: Cause::Fault };
+            self.bring_pages(task, id, plan.to_host, PageSet::EMPTY, how, &mut steps, now, out);
         }
-        self.bring_pages(task, id, plan.coming(), plan.asked, (me, plan.copied, replay), &mut steps, now, out);
+        let how = Bringing { to: me, copied: plan.copied, replay, cause: Cause::Fault };
+        self.bring_pages(task, id, plan.coming(), plan.asked, how, &mut steps, now, out);
         let share = self.state.blocks.get_mut(id).share_mut(me);
         share.dirty = share.dirty.union(written.intersection(share.resident.union(share.arriving)));
         share.remote = share.remote.union(plan.remote);
@@ -428,6 +461,7 @@ impl UnifiedMemoryDriver {
         let allocation = &mut self.state.blocks.allocations[allocation].counters;
         allocation.far_faults += wanted.len() as u64;
         allocation.pages_prefetched += plan.prefetched.len() as u64;
+        self.state.records.pages(id, wanted, |record| record.faults += 1);
         !std::mem::replace(&mut self.state.blocks.get_mut(id).share_mut(me).known, true)
     }
 
@@ -449,7 +483,7 @@ impl UnifiedMemoryDriver {
         id: BlockId,
         pages: PageSet,
         asked: PageSet,
-        (to, copied, replay): (Processor, PageSet, bool),
+        Bringing { to, copied, replay, cause }: Bringing,
         steps: &mut Vec<Step>,
         now: SimTime,
         out: &mut Outbox,
@@ -479,6 +513,7 @@ impl UnifiedMemoryDriver {
                 to,
                 faults: transfer.faulted as u32,
                 replay,
+                cause: if cause == Cause::Fault && transfer.faulted == 0 { Cause::Prefetch } else { cause },
             }));
         }
         all.sort_by_key(|transit| transit.pages.start);
@@ -540,11 +575,13 @@ impl UnifiedMemoryDriver {
         let allocation = &mut self.state.blocks.allocations[allocation].counters;
         match to {
             Processor::Host => {
+                self.state.records.pages(id, pages, |record| record.to_host += 1);
                 allocation.pages_to_host += moved;
                 self.state.counters.pages_to_host += moved;
             }
             Processor::Gpu(_) => {
                 let back = evicted.intersection(pages).len() as u64;
+                self.state.records.pages(id, pages, |record| record.to_device += 1);
                 allocation.pages_to_device += moved;
                 allocation.pages_thrashed += back;
                 self.state.counters.pages_to_device += moved;

@@ -2,6 +2,7 @@
 
 use super::UnifiedMemoryDriver;
 use super::blocks::processor_at;
+use super::record::{Cause, TransferRecord};
 use crate::engine::Outbox;
 use crate::unified_memory::batch::BatchStage;
 use crate::unified_memory::{Access, BlockId, PageSet, Processor};
@@ -27,6 +28,16 @@ pub(super) struct Transit {
     pub faults: u32,
     /// Requests that wait for them go on as soon as they are there.
     pub replay: bool,
+    pub cause: Cause,
+}
+
+/// What a link carries.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) enum Carried {
+    /// Pages.
+    Pages(Transit),
+    /// Bytes of a synchronisation, whose pages are on the host already.
+    Bytes { gpu: u8, bytes: u64, address: u64 },
 }
 
 /// What a task does next.
@@ -51,7 +62,7 @@ pub(super) enum Step {
     /// Pages that were made are there.
     Arrive { block: BlockId, pages: PageSet, to: Processor, replay: bool },
     /// So many bytes cross the link from a GPU.
-    Carry { gpu: u8, bytes: u64 },
+    Carry { gpu: u8, bytes: u64, address: u64 },
     /// Pages of a block that were pinned for long enough are let go.
     Unpin(BlockId),
     /// Pages may be accessed by a GPU.
@@ -107,7 +118,7 @@ pub(super) struct Tasks {
     order: u64,
     /// Tasks that wait for pages, transfers or room: they look again when something has arrived.
     waiting: BTreeSet<TaskId>,
-    transits: BTreeMap<u32, (TaskId, Option<Transit>)>,
+    transits: BTreeMap<u32, (TaskId, Carried)>,
     next_transit: u32,
     unmaps: BTreeMap<u32, TaskId>,
     next_unmap: u32,
@@ -171,7 +182,7 @@ impl Tasks {
     }
 
     /// A transfer gets a number.
-    fn transfer(&mut self, id: TaskId, transit: Option<Transit>) -> u32 {
+    fn transfer(&mut self, id: TaskId, transit: Carried) -> u32 {
         let number = self.next_transit;
         self.next_transit = number.wrapping_add(1);
         self.transits.insert(number, (id, transit));
@@ -179,7 +190,7 @@ impl Tasks {
     }
 
     /// A transfer is over.
-    pub fn transferred(&mut self, number: u32) -> Option<(TaskId, Option<Transit>)> {
+    pub fn transferred(&mut self, number: u32) -> Option<(TaskId, Carried)> {
         self.transits.remove(&number)
     }
 
@@ -252,11 +263,12 @@ impl UnifiedMemoryDriver {
                 self.state.tasks.wake_waiting(now);
                 Flow::On
             }
-            Step::Carry { gpu, bytes } => {
+            Step::Carry { gpu, bytes, address } => {
                 if let Some(task) = self.state.tasks.get_mut(id) {
                     task.transfers += 1;
                 }
-                let number = self.state.tasks.transfer(id, None);
+                let number =
+                    self.state.tasks.transfer(id, Carried::Bytes { gpu: *gpu, bytes: *bytes, address: *address });
                 let (bytes, direction) = (*bytes, Direction::ToHost);
                 let message = MigrationMessage::Transfer { id: number, bytes, direction, faults: 0 };
                 self.send_to_link(*gpu, message, now, out);
@@ -332,15 +344,16 @@ impl UnifiedMemoryDriver {
         };
         let (_, bytes) = self.state.blocks.get(transit.block).range_of(&transit.pages);
         let faults = if direction == Direction::ToDevice { transit.faults } else { 0 };
-        let number = self.state.tasks.transfer(id, Some(transit));
+        let number = self.state.tasks.transfer(id, Carried::Pages(transit));
         let message = MigrationMessage::Transfer { id: number, bytes, direction, faults };
         self.send_to_link(gpu, message, now, out);
     }
 
     /// A link has carried pages.
-    pub(super) fn transferred(&mut self, number: u32, now: SimTime, out: &mut Outbox) {
-        let Some((id, transit)) = self.state.tasks.transferred(number) else { return };
-        if let Some(transit) = transit {
+    pub(super) fn transferred(&mut self, number: u32, began: SimTime, now: SimTime, out: &mut Outbox) {
+        let Some((id, carried)) = self.state.tasks.transferred(number) else { return };
+        self.record_transfer(&carried, began, now);
+        if let Carried::Pages(transit) = carried {
             if let (Processor::Gpu(_), Processor::Gpu(_)) = (transit.from, transit.to) {
                 return self.carry(id, Transit { from: Processor::Host, ..transit }, now, out);
             }
@@ -351,6 +364,26 @@ impl UnifiedMemoryDriver {
             task.transfers = task.transfers.saturating_sub(1);
         }
         self.state.tasks.wake_waiting(now);
+    }
+
+    fn record_transfer(&mut self, carried: &Carried, began: SimTime, ended: SimTime) {
+        let record = match *carried {
+            Carried::Bytes { gpu, bytes, address } => {
+                let cause = Cause::Synchronisation;
+                TransferRecord { began, ended, gpu, to_device: false, address, bytes, faults: 0, cause }
+            }
+            Carried::Pages(ref transit) => {
+                let (gpu, to_device) = match (transit.from, transit.to) {
+                    (Processor::Host, Processor::Gpu(gpu)) => (gpu, true),
+                    (Processor::Gpu(gpu), _) => (gpu, false),
+                    (Processor::Host, Processor::Host) => return,
+                };
+                let (address, bytes) = self.state.blocks.get(transit.block).range_of(&transit.pages);
+                let (faults, cause) = (transit.faults, transit.cause);
+                TransferRecord { began, ended, gpu, to_device, address, bytes, faults, cause }
+            }
+        };
+        self.state.records.transfers.push(record);
     }
 
     /// Pages are in a memory.

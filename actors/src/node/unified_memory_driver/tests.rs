@@ -122,7 +122,10 @@ impl Node {
                 MigrationMessage::Transfer { id, bytes, direction, .. } => {
                     let event = if direction == Direction::ToDevice { Event::In } else { Event::Out };
                     let time = self.curve.time(bytes).0;
-                    (Some(event(bytes / KIB)), Some((LINK, MigrationMessage::Transferred { id }, time)))
+                    (
+                        Some(event(bytes / KIB)),
+                        Some((LINK, MigrationMessage::Transferred { id, began: SimTime::ZERO }, time)),
+                    )
                 }
                 MigrationMessage::Map { address, bytes, aperture, writable, .. } => {
                     (Some(Event::Map(kib(address), kib(address + bytes), aperture, writable)), None)
@@ -387,7 +390,7 @@ fn nothing_depends_on_windows_and_a_state_goes_on() {
                 answer(GMMU, MigrationMessage::Faults(Box::new(faults)), 3000)
             }
             Payload::Migration(MigrationMessage::Transfer { id, bytes, .. }) => {
-                answer(LINK, MigrationMessage::Transferred { id: *id }, 2000 + bytes / 16)
+                answer(LINK, MigrationMessage::Transferred { id: *id, began: *time }, 2000 + bytes / 16)
             }
             Payload::Migration(MigrationMessage::Unmap { id, .. }) => {
                 answer(GMMU, MigrationMessage::Unmapped { id: *id }, 2500)

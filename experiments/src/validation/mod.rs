@@ -1,0 +1,3 @@
+//! Studies: simulated beside measured.
+
+pub mod unified_memory;
