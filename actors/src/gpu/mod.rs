@@ -7,6 +7,7 @@ pub mod gmmu;
 pub mod hbm_stack;
 pub mod l2_slice;
 pub mod sm;
+pub mod tlb;
 
 use serde::Deserialize;
 

@@ -66,6 +66,14 @@ balar_protocol::counters! {
         tlb_misses: "lookup",
         /// second-level TLB misses, sent to the GMMU
         tlb_second_level_misses: "lookup",
+        /// entries that others replaced, in both levels of the TLB
+        tlb_evictions: "entry",
+        /// entries dropped because their pages moved, in both levels of the TLB
+        tlb_entries_invalidated: "entry",
+        /// shootdowns: times that the GMMU had entries dropped
+        tlb_shootdowns: "shootdown",
+        /// pages that the GMMU said were not resident
+        tlb_faults: "fault",
         /// cycles between L1-miss requests and their responses, summed
         l2_round_trip_cycles: "cycle",
     }

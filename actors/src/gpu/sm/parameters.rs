@@ -162,14 +162,28 @@ impl InitiationIntervals {
 pub struct TlbParameters {
     /// Bytes one entry translates.
     pub page: Bytes,
-    /// Entries of the first level, fully associative.
+    /// Entries of the first level; the one used least recently goes first.
     pub entries: u32,
+    /// Entries of a set of the first level; 0: all are one set.
+    #[serde(default)]
+    pub ways: u32,
     /// Bytes one entry of the second level translates.
     pub second_level_page: Bytes,
     /// Entries of the second level, which the SM reaches without the GMMU.
     pub second_level_entries: u32,
+    /// Entries of a set of the second level; 0: all are one set.
+    #[serde(default)]
+    pub second_level_ways: u32,
     /// Cycles that a first-level miss adds when the second level hits.
     pub second_level_latency: u32,
+    /// Cycles between two reports of how often a page is used that somebody follows. Source of the default: an estimate; a microsecond is
+    /// little beside the tens of them that a migration takes.
+    #[serde(default = "report_interval")]
+    pub report_interval: u32,
+}
+
+fn report_interval() -> u32 {
+    1000
 }
 
 crate::parameters! {
@@ -311,6 +325,14 @@ impl SmParameters {
         check(pages, "tlb", "pages must be powers of two of at least 4 KiB");
         check((1..=1 << 16).contains(&self.tlb.entries), "tlb", "expected 1 to 65536 entries");
         check(self.tlb.second_level_entries <= 1 << 16, "tlb", "expected at most 65536 second_level_entries");
+        let even = |entries: u32, ways: u32| ways == 0 || entries.is_multiple_of(ways);
+        let TlbParameters { entries, ways, second_level_entries, second_level_ways, .. } = self.tlb;
+        check(even(entries, ways), "tlb", "expected a multiple of ways as entries");
+        check(
+            even(second_level_entries, second_level_ways),
+            "tlb",
+            "expected a multiple of second_level_ways as second_level_entries",
+        );
         check(
             self.instruction_prefetch <= 1 << 13,
             "instruction_prefetch",

@@ -1,12 +1,13 @@
 //! The way out of the SM: address translation, and the port that one request leaves by in a cycle.
 
-use super::tlb::Tlb;
+use super::tlb::{Level, Use};
+use super::waiting::Waiting;
 use crate::engine::Outbox;
 use crate::gpu::sm::counters::SmCounters;
 use crate::gpu::sm::parameters::SmParameters;
-use balar_host::memory::is_pinned;
-use balar_protocol::memory::{MemoryKind, MemoryMessage, MemoryRequest};
-use balar_protocol::translation::{Aperture, PageAccess, Translation, TranslationMessage};
+use crate::gpu::tlb::{IDENTITY_BITS, covers, identity};
+use balar_protocol::memory::{MemoryMessage, MemoryRequest};
+use balar_protocol::translation::{Aperture, Translation, TranslationMessage};
 use balar_protocol::{Clock, Payload, PortId, SimTime};
 use serde::{Deserialize, Serialize};
 
@@ -26,15 +27,14 @@ pub struct Ports {
 /// The TLBs of an SM, and requests that wait for the GMMU.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Below {
-    first: Tlb,
-    second: Tlb,
-    page_bytes: u64,
+    first: Level,
+    second: Level,
     second_level_latency: u64,
+    /// Cycles between two reports of how often a page is used.
+    report_interval: u64,
     /// First cycle in which a request can leave.
     free: u64,
-    /// Requests that wait for the GMMU, with the number of the translation.
-    translating: Vec<(u32, MemoryRequest)>,
-    next_translation: u32,
+    waiting: Waiting,
     /// The last cycle in which a request has left or will leave.
     last: u64,
     /// A warp waits for stores that wait for the GMMU.
@@ -46,21 +46,15 @@ impl Below {
     pub fn new(parameters: &SmParameters) -> Below {
         let tlb = &parameters.tlb;
         Below {
-            first: Tlb::new(tlb.page.0, tlb.entries),
-            second: Tlb::new(tlb.second_level_page.0, tlb.second_level_entries),
-            page_bytes: tlb.page.0,
+            first: Level::new(tlb.page.0, tlb.entries, tlb.ways),
+            second: Level::new(tlb.second_level_page.0, tlb.second_level_entries, tlb.second_level_ways),
             second_level_latency: u64::from(tlb.second_level_latency),
+            report_interval: u64::from(tlb.report_interval),
             free: 0,
-            translating: Vec::new(),
-            next_translation: 0,
+            waiting: Waiting::new(tlb.page.0),
             last: 0,
             drain_follows: false,
         }
-    }
-
-    fn cache(&mut self, address: u64) {
-        self.first.insert(address);
-        self.second.insert(address);
     }
 
     /// A request leaves the SM in `cycle`, or after those that left before and when its page is known.
@@ -75,23 +69,70 @@ impl Below {
         let cycle = cycle.max(self.free);
         self.free = cycle + 1;
         counters.tlb_lookups += 1;
-        let mut delay = 0;
-        if !self.first.lookup(request.line) {
+        let (mut delay, mut found) = (0, self.first.lookup(request.line, request.kind.carries_data()));
+        if found.is_none() {
             counters.tlb_misses += 1;
             delay = self.second_level_latency;
-            if self.second.lookup(request.line) {
-                self.first.insert(request.line);
-            } else {
-                counters.tlb_second_level_misses += 1;
-                if let Some(port) = ports.translation {
-                    self.translate(request, ports.clock.time_of(cycle), port, out);
-                    return;
-                }
-                self.cache(request.line);
-            }
+            found = self.look_further(request, &mut Moment { cycle, ports, counters, out });
+        }
+        let Some(translation) = found else { return };
+        if translation.followed {
+            self.count_use(&request, &mut Moment { cycle, ports, counters, out });
         }
         self.last = self.last.max(cycle + delay);
-        inject(request, ports.clock.time_of(cycle + delay), ports, out);
+        inject(request, translation.aperture, ports.clock.time_of(cycle + delay), ports, out);
+    }
+
+    /// The second level is asked for a page that the first one lacks, and then the GMMU: then the request waits, and there is no translation.
+    fn look_further(&mut self, request: MemoryRequest, now: &mut Moment) -> Option<Translation> {
+        let line = request.line;
+        if let Some(translation) = self.second.lookup(line, request.kind.carries_data()) {
+            self.enter_first(line, &translation, now);
+            return Some(translation);
+        }
+        now.counters.tlb_second_level_misses += 1;
+        if now.ports.translation.is_some() {
+            if let Some(question) = self.waiting.add(request) {
+                now.tell(question);
+            }
+            return None;
+        }
+        let translation = identity(line, IDENTITY_BITS);
+        self.enter(line, &translation, now);
+        Some(translation)
+    }
+
+    /// Both levels hold a translation around `line` from now on.
+    fn enter(&mut self, line: u64, translation: &Translation, now: &mut Moment) {
+        self.enter_first(line, translation, now);
+        if let Some((gone, used)) = self.second.insert(line, translation, Use::default()) {
+            now.counters.tlb_evictions += 1;
+            now.report(&gone, used);
+        }
+    }
+
+    /// The first level holds a translation around `line` from now on. What has been counted of a page goes with it from level to level, and is
+    /// reported when it leaves both.
+    fn enter_first(&mut self, line: u64, translation: &Translation, now: &mut Moment) {
+        let used = if translation.followed { self.second.used(line) } else { None };
+        let used = used.map(|(_, used)| std::mem::take(used)).unwrap_or_default();
+        let Some((gone, used)) = self.first.insert(line, translation, used) else { return };
+        now.counters.tlb_evictions += 1;
+        match self.second.used(gone.page).filter(|_| gone.followed) {
+            Some((_, place)) => *place = used,
+            None => now.report(&gone, used),
+        }
+    }
+
+    /// A request goes to a page that somebody follows.
+    fn count_use(&mut self, request: &MemoryRequest, now: &mut Moment) {
+        let Some((page, used)) = self.first.used(request.line) else { return };
+        used.requests += 1;
+        used.written |= request.kind.carries_data();
+        if used.reported.is_none_or(|reported| now.cycle >= reported + self.report_interval) {
+            let since = std::mem::replace(used, Use { reported: Some(now.cycle), ..Use::default() });
+            now.report(&page, since);
+        }
     }
 
     /// The last cycle in which a request has left or will leave, those aside that wait for the GMMU.
@@ -103,72 +144,85 @@ impl Below {
     /// A warp begins to wait for its stores: whoever holds stores back is told so, after the last of them. It takes no request's place.
     pub fn drain(&mut self, cycle: u64, ports: &Ports, out: &mut Outbox) {
         if ports.drains {
-            self.drain_follows = !self.translating.is_empty();
+            self.drain_follows = !self.waiting.is_empty();
             let at = ports.clock.time_of(cycle.max(self.last));
             out.send(ports.memory, at, Payload::Memory(MemoryMessage::Drain));
         }
     }
 
-    /// The request waits for its page, which the GMMU is asked for unless it has been.
-    fn translate(&mut self, request: MemoryRequest, at: SimTime, port: PortId, out: &mut Outbox) {
-        let page = |request: &MemoryRequest| request.line & !(self.page_bytes - 1);
-        let under_way = self.translating.iter().find(|(_, other)| page(other) == page(&request));
-        let number = match under_way {
-            Some(&(number, _)) => number,
-            None => {
-                let id = self.next_translation;
-                self.next_translation = id.wrapping_add(1);
-                let access = access_of(request.kind);
-                let ask = TranslationMessage::Request { address: page(&request), id, access };
-                out.send(port, at, Payload::Translation(ask));
-                id
+    /// The GMMU has answered: requests of that page go on, and others that waited with them ask for themselves.
+    pub fn answered(&mut self, id: u32, translation: &Translation, now: &mut Moment) {
+        let (mut released, mut questions) = (Vec::new(), Vec::new());
+        let asked = self.waiting.answered(id, translation, |request| released.push(request), |ask| questions.push(ask));
+        let Some(asked) = asked else { return };
+        self.enter(if covers(translation, asked) { asked } else { translation.page }, translation, now);
+        let time = now.ports.clock.time_of(now.cycle);
+        for request in released {
+            if translation.followed {
+                self.count_use(&request, now);
             }
-        };
-        self.translating.push((number, request));
+            inject(request, translation.aperture, time, now.ports, now.out);
+        }
+        questions.into_iter().for_each(|question| now.tell(question));
+        if self.drain_follows {
+            self.drain(now.cycle, now.ports, now.out);
+        }
     }
 
-    /// The GMMU has answered: requests of that page go on.
-    pub fn translated(&mut self, message: &TranslationMessage, cycle: u64, ports: &Ports, out: &mut Outbox) {
-        let time = ports.clock.time_of(cycle);
-        match *message {
-            TranslationMessage::Response { id, translation: Translation { page, .. } } => {
-                self.cache(page);
-                self.translating.retain(|&(number, request)| {
-                    if number == id {
-                        inject(request, time, ports, out);
-                    }
-                    number != id
-                });
-                if self.drain_follows {
-                    self.drain(cycle, ports, out);
-                }
-            }
-            TranslationMessage::Invalidate { address, bytes, id } => {
-                self.first.invalidate(address, bytes);
-                self.second.invalidate(address, bytes);
-                if let Some(port) = ports.translation {
-                    out.send(port, time, Payload::Translation(TranslationMessage::Invalidated { id }));
-                }
-            }
-            TranslationMessage::Request { .. }
-            | TranslationMessage::Used { .. }
-            | TranslationMessage::Fault { .. }
-            | TranslationMessage::Invalidated { .. } => {}
+    /// The page of `2^page_bits` bytes around `address` is not resident: requests of others ask for themselves.
+    pub fn faulted(&mut self, (id, address, page_bits): (u32, u64, u8), now: &mut Moment) {
+        now.counters.tlb_faults += 1;
+        self.waiting.faulted(id, address, page_bits, |question| now.tell(question));
+    }
+
+    /// No entry for the range is held any more. The GMMU is told so when the requests that went there have left the SM.
+    pub fn invalidate(&mut self, (address, bytes, id): (u64, u64, u32), now: &mut Moment) {
+        let mut dropped = 0;
+        for level in [&mut self.first, &mut self.second] {
+            dropped += level.invalidate(address, bytes, |page, used| now.report(page, used));
+        }
+        now.counters.tlb_shootdowns += 1;
+        now.counters.tlb_entries_invalidated += dropped;
+        now.cycle = now.cycle.max(self.last);
+        now.tell(TranslationMessage::Invalidated { id });
+    }
+
+    /// The requests to the range that wait for the GMMU.
+    pub fn waiting_within(&self, address: u64, bytes: u64) -> impl Iterator<Item = &MemoryRequest> {
+        self.waiting.within(address, bytes)
+    }
+}
+
+/// A cycle, and the ways out of the SM.
+#[derive(Debug)]
+pub struct Moment<'a> {
+    /// The cycle.
+    pub cycle: u64,
+    /// Where the ways lead.
+    pub ports: &'a Ports,
+    /// What is counted.
+    pub counters: &'a mut SmCounters,
+    /// What is sent.
+    pub out: &'a mut Outbox,
+}
+
+impl Moment<'_> {
+    /// The GMMU is told something, if there is one.
+    fn tell(&mut self, message: TranslationMessage) {
+        if let Some(port) = self.ports.translation {
+            self.out.send(port, self.ports.clock.time_of(self.cycle), Payload::Translation(message));
+        }
+    }
+
+    /// Whoever follows the page is told how often it was used, if it was.
+    fn report(&mut self, page: &Translation, Use { requests, written, .. }: Use) {
+        if requests > 0 {
+            self.tell(TranslationMessage::Used { page: page.page, requests, written });
         }
     }
 }
 
-/// What a request does to its page.
-fn access_of(kind: MemoryKind) -> PageAccess {
-    match kind {
-        MemoryKind::Load => PageAccess::Read,
-        MemoryKind::Store => PageAccess::Write,
-        MemoryKind::Atomic | MemoryKind::Reduction => PageAccess::Atomic,
-    }
-}
-
-fn inject(request: MemoryRequest, at: SimTime, ports: &Ports, out: &mut Outbox) {
-    let aperture = if is_pinned(request.line) { Aperture::Host } else { Aperture::Device };
+fn inject(request: MemoryRequest, aperture: Aperture, at: SimTime, ports: &Ports, out: &mut Outbox) {
     let request = MemoryRequest { aperture, ..request };
     out.send(ports.memory, at, Payload::Memory(MemoryMessage::Request(request)));
 }

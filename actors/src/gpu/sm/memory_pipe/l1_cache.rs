@@ -87,6 +87,32 @@ impl L1Cache {
         }
     }
 
+    /// No line of the range is here any more.
+    pub fn forget_range(&mut self, address: u64, bytes: u64) {
+        if self.sets == 0 || bytes == 0 {
+            return;
+        }
+        let first = address / LINE_BYTES * LINE_BYTES;
+        let last = address.saturating_add(bytes - 1) / LINE_BYTES * LINE_BYTES;
+        let lines = (last - first) / LINE_BYTES + 1;
+        if lines < self.sets as u64 {
+            for line in (first..=last).step_by(LINE_BYTES as usize) {
+                let set = self.set(line);
+                if let Some(at) = set.iter().position(|entry| entry.line == line) {
+                    set[at..].rotate_left(1);
+                    set[set.len() - 1] = NONE;
+                }
+            }
+        } else {
+            for set in self.entries.chunks_mut(self.ways) {
+                let is_gone = |entry: &Entry| entry.line == EMPTY || (first..=last).contains(&entry.line);
+                // A set's lines keep their order, and free places are behind them.
+                set.sort_by_key(is_gone);
+                set.iter_mut().filter(|entry| is_gone(entry)).for_each(|entry| *entry = NONE);
+            }
+        }
+    }
+
     /// Puts sectors of a line into the cache; true where another line had to go.
     pub fn fill(&mut self, line: u64, sectors: u8) -> bool {
         if self.sets == 0 {
@@ -127,6 +153,25 @@ mod tests {
         cache.forget(0x1000, 0b0101);
         cache.forget(0x2000, 0b1111);
         assert_eq!((cache.lookup(0x1000, 0b1111), cache.lookup(0x2000, 0b1111)), (0b1010, 0));
+    }
+
+    #[test]
+    fn a_range_is_forgotten_line_by_line_or_set_by_set() {
+        // 960 lines in 320 sets: few lines are looked for, for many the whole cache is.
+        for (address, bytes, first, last) in
+            [(10 * 128, 5 * 128, 10, 14), (1279, 130, 9, 11), (100 * 128, 700 * 128, 100, 799), (0, u64::MAX, 0, 959)]
+        {
+            let mut cache = L1Cache::new(120 << 10, 3);
+            for line in 0..960 {
+                cache.fill(line * 128, 0b1111);
+            }
+            cache.forget_range(address, bytes);
+            for line in 0..960 {
+                let here = if (first..=last).contains(&line) { 0 } else { 0b1111 };
+                assert_eq!(cache.lookup(line * 128, 0b1111), here, "{line} of {address:#x} {bytes:#x}");
+            }
+            assert!(!cache.fill((first + 320 * 3) * 128, 1), "there is room again");
+        }
     }
 
     #[test]

@@ -8,6 +8,8 @@ pub mod l1_cache;
 mod outstanding;
 mod slots;
 mod tlb;
+mod translation;
+mod waiting;
 
 use super::coalescer::{LineAccess, Lines, shared_wavefronts};
 use super::counters::SmCounters;
@@ -17,9 +19,9 @@ use crate::slab::NONE;
 use balar_host::memory::is_pinned;
 use balar_isa::execution::{AccessKind, CacheOperator, MemoryAccess, Space};
 use balar_protocol::cuda::LaunchId;
-use balar_protocol::memory::{MemoryKind, MemoryRequest, MemoryResponse, Scope, full_sectors, sector_count};
+use balar_protocol::memory::{MemoryKind, MemoryRequest, MemoryResponse, Scope, ServedBy, full_sectors, sector_count};
 use balar_protocol::statistics::KernelCounters;
-use balar_protocol::translation::{Aperture, TranslationMessage};
+use balar_protocol::translation::Aperture;
 use below::Below;
 pub use below::Ports;
 use l1_cache::L1Cache;
@@ -473,7 +475,9 @@ impl MemoryPipe {
             LOAD => {
                 let mut mshr = self.outstanding.remove_line(key);
                 self.counters.l2_round_trip_cycles += cycle.saturating_sub(mshr.requested_cycle);
-                if mshr.cached && self.l1.fill(mshr.line, mshr.sectors) {
+                // The L1 does not hold what the host may write.
+                let cached = mshr.cached && response.served_by != ServedBy::HostMemory;
+                if cached && self.l1.fill(mshr.line, mshr.sectors) {
                     self.counters.l1_evictions += 1;
                 }
                 while let Some((tracker, is_requester)) = self.outstanding.next_waiter(&mut mshr) {
@@ -531,11 +535,6 @@ impl MemoryPipe {
         {
             self.receive(specification, response, cycle, events);
         }
-    }
-
-    /// The GMMU has said something.
-    pub fn translated(&mut self, message: &TranslationMessage, cycle: u64, ports: &Ports, out: &mut Outbox) {
-        self.below.translated(message, cycle, ports, out);
     }
 
     /// The last cycle in which a request that has been made leaves the SM.

@@ -2,6 +2,7 @@
 
 use crate::gpu::sm::serde_array;
 use crate::slab::{NONE, Slab};
+use balar_protocol::memory::LINE_BYTES;
 use serde::{Deserialize, Serialize};
 
 /// Hash chains of outstanding lines.
@@ -135,6 +136,30 @@ impl Outstanding {
     pub fn requester(&self, at: u32) -> Option<Owner> {
         let tracker = self.trackers.get(self.mshrs.get(at)?.requester)?;
         Some(tracker.owner)
+    }
+
+    /// The lines under way inside the range will not go into the L1, and nobody joins them any more, but for those that `stays` names.
+    pub fn forget_range(&mut self, address: u64, bytes: u64, stays: impl Fn(u32) -> bool) {
+        if self.mshrs.len() == 0 {
+            return;
+        }
+        let first = address / LINE_BYTES;
+        let last = address.saturating_add(bytes.saturating_sub(1)) / LINE_BYTES;
+        let is_in = |line: u64| (first..=last).contains(&(line / LINE_BYTES));
+        let mut forget = |chain: usize| {
+            let mut at = self.buckets[chain];
+            while at != NONE {
+                let mshr = &mut self.mshrs[at];
+                mshr.cached &= !is_in(mshr.line) || stays(at);
+                at = mshr.next_in_bucket;
+            }
+        };
+        // A line is in the chain of its bucket; so many that they are in most chains are looked for in all.
+        if last - first < BUCKETS as u64 {
+            (first..=last).for_each(|line| forget(bucket(line * LINE_BYTES)));
+        } else {
+            (0..BUCKETS).for_each(forget);
+        }
     }
 
     /// A line has come.

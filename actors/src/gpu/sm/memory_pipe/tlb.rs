@@ -1,99 +1,128 @@
-//! The TLBs an SM reaches without the GMMU: fully associative, least recently used out.
+//! The TLBs that an SM reaches without the GMMU, and how often it has used the pages that somebody follows.
 
+use crate::gpu::tlb::{Tlb, covers};
+use balar_protocol::translation::{Aperture, Translation};
 use serde::{Deserialize, Serialize};
 
-/// A fully associative translation cache.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Tlb {
-    page_shift: u32,
-    capacity: usize,
-    /// (page number, last use), unordered.
-    entries: Vec<(u64, u64)>,
-    uses: u64,
-    recent: u64,
+/// How often a page has been used since that was last reported.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Use {
+    /// Requests that went there.
+    pub requests: u32,
+    /// One of them changed it.
+    pub written: bool,
+    /// The cycle of the last report.
+    pub reported: Option<u64>,
 }
 
-impl Tlb {
-    /// `capacity` entries of `page_bytes` (a power of two) each.
-    pub fn new(page_bytes: u64, capacity: u32) -> Tlb {
-        let capacity = capacity as usize;
-        Tlb {
-            page_shift: page_bytes.trailing_zeros(),
-            capacity,
-            entries: Vec::with_capacity(capacity),
-            uses: 0,
-            recent: u64::MAX,
-        }
+/// One level of the TLBs of an SM.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Level {
+    entries: Tlb<Use>,
+    /// The translation that was found last. It is found again without a search, which is no further use of it.
+    recent: Translation,
+}
+
+/// No request has this address.
+const NOWHERE: Translation =
+    Translation { page: u64::MAX, valid_bits: 0, aperture: Aperture::Device, writable: false, followed: false };
+
+impl Level {
+    /// Room for `entries`, in sets of `ways` of them (0: all in one), each for at most `reach` bytes, a power of two.
+    pub fn new(reach: u64, entries: u32, ways: u32) -> Level {
+        Level { entries: Tlb::new(reach, entries, ways), recent: NOWHERE }
     }
 
-    /// Is the page of `address` cached? Counts as a use.
+    /// The translation of `address`, if it is held and allows to write where `writes` is set.
     #[inline]
-    pub fn lookup(&mut self, address: u64) -> bool {
-        let page = address >> self.page_shift;
-        if page == self.recent {
-            return true;
+    pub fn lookup(&mut self, address: u64, writes: bool) -> Option<Translation> {
+        if covers(&self.recent, address) && (self.recent.writable || !writes) {
+            return Some(self.recent);
         }
-        self.uses += 1;
-        match self.entries.iter_mut().find(|(number, _)| *number == page) {
-            Some(entry) => {
-                entry.1 = self.uses;
-                self.recent = page;
-                true
-            }
-            None => false,
+        let (translation, _) = self.entries.lookup(address, writes)?;
+        // Each use of a followed page is counted with its entry.
+        if !translation.followed {
+            self.recent = translation;
         }
+        Some(translation)
     }
 
-    /// Caches the page of `address`.
-    pub fn insert(&mut self, address: u64) {
-        let page = address >> self.page_shift;
-        self.uses += 1;
-        if self.entries.iter().any(|&(number, _)| number == page) || self.capacity == 0 {
-            return;
+    /// Holds a translation around `address`. Gives the entry that had to go.
+    pub fn insert(&mut self, address: u64, translation: &Translation, used: Use) -> Option<(Translation, Use)> {
+        let allows = |translation: &Translation| (translation.aperture, translation.writable);
+        if covers(&self.recent, address) && allows(&self.recent) != allows(translation) {
+            self.recent = NOWHERE;
         }
-        if self.entries.len() == self.capacity {
-            let oldest = self.entries.iter().enumerate().min_by_key(|(_, (_, used))| *used).map_or(0, |(at, _)| at);
-            if self.entries[oldest].0 == self.recent {
-                self.recent = u64::MAX;
-            }
-            self.entries.swap_remove(oldest);
+        let gone = self.entries.insert(address, translation, used);
+        if gone.is_some_and(|(gone, _)| gone.page == self.recent.page && gone.valid_bits == self.recent.valid_bits) {
+            self.recent = NOWHERE;
         }
-        self.entries.push((page, self.uses));
+        gone
     }
 
-    /// Drops the pages that overlap the range.
-    pub fn invalidate(&mut self, address: u64, bytes: u64) {
-        let first = address >> self.page_shift;
-        let last = address.saturating_add(bytes.max(1) - 1) >> self.page_shift;
-        self.entries.retain(|(page, _)| !(first..=last).contains(page));
-        self.recent = u64::MAX;
+    /// How often the page of `address` has been used, if it is held, with the page.
+    pub fn used(&mut self, address: u64) -> Option<(Translation, &mut Use)> {
+        self.entries.peek(address)
+    }
+
+    /// Drops what overlaps the range; `dropped` is told of each. Gives how many there were.
+    pub fn invalidate(&mut self, address: u64, bytes: u64, mut dropped: impl FnMut(&Translation, Use)) -> u64 {
+        self.recent = NOWHERE;
+        self.entries.invalidate(address, bytes, |translation, used| dropped(&translation, used))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::gpu::tlb::{IDENTITY_BITS, identity};
+    use crate::test_support::Numbers;
 
+    /// Against a list in the order of use, of which a page that was found last is found again without a search.
     #[test]
-    fn reach_is_entries_times_page() {
-        let mut tlb = Tlb::new(2 << 20, 16);
-        for page in 0..16 {
-            assert!(!tlb.lookup(page << 21));
-            tlb.insert(page << 21);
+    fn the_page_that_was_found_last_stays_where_it_is_in_the_order_of_use() {
+        let (mut level, mut numbers) = (Level::new(2 << 20, 16, 0), Numbers::new(9));
+        let (mut list, mut recent): (Vec<u64>, Option<u64>) = (Vec::new(), None);
+        let mut hits = 0;
+        for step in 0..50_000 {
+            // Few pages are used often.
+            let most = if numbers.below(3) == 0 { 24 } else { 6 };
+            let page = numbers.below(most);
+            let address = (page << 21) + numbers.below(2 << 20);
+            let is_held = list.contains(&page);
+            assert_eq!(level.lookup(address, step % 2 == 0).is_some(), is_held, "step {step}");
+            hits += u32::from(is_held);
+            if is_held && recent != Some(page) {
+                list.retain(|&other| other != page);
+                list.push(page);
+                recent = Some(page);
+            } else if !is_held {
+                let gone = (list.len() == 16).then(|| list.remove(0));
+                list.push(page);
+                recent = recent.filter(|_| gone != recent);
+                let evicted = level.insert(address, &identity(address, IDENTITY_BITS), Use::default());
+                assert_eq!(evicted.map(|(gone, _)| gone.page >> 21), gone, "step {step}");
+            }
+            if numbers.below(500) == 0 {
+                let first = numbers.below(24);
+                level.invalidate(first << 21, 3 << 21, |_, _| {});
+                list.retain(|page| !(first..first + 3).contains(page));
+                recent = None;
+            }
         }
-        assert!((0..16).all(|page| tlb.lookup((page << 21) + 12345)));
-        tlb.insert(16 << 21);
-        assert!(!tlb.lookup(0), "the least recently used page went");
-        assert!(tlb.lookup(1 << 21));
+        assert!((10_000..49_000).contains(&hits), "{hits}");
     }
 
     #[test]
-    fn a_shootdown_drops_the_range() {
-        let mut tlb = Tlb::new(4096, 4);
-        tlb.insert(0);
-        tlb.insert(4096);
-        tlb.insert(8192);
-        tlb.invalidate(4096, 1);
-        assert_eq!((tlb.lookup(0), tlb.lookup(4096), tlb.lookup(8192)), (true, false, true));
+    fn the_page_that_was_found_last_is_forgotten_where_it_changes() {
+        let mut level = Level::new(2 << 20, 16, 0);
+        let read_only = Translation { writable: false, valid_bits: 12, page: 0, ..NOWHERE };
+        level.insert(0, &read_only, Use::default());
+        assert_eq!((level.lookup(0, true), level.lookup(8, false)), (None, Some(read_only)));
+        let remote = Translation { aperture: Aperture::Host, writable: true, ..read_only };
+        level.insert(0, &remote, Use::default());
+        assert_eq!((level.lookup(0, true), level.lookup(8, false)), (Some(remote), Some(remote)));
+        assert_eq!(level.invalidate(0, 1, |_, _| {}), 1);
+        assert_eq!(level.lookup(0, false), None);
     }
 }

@@ -1,3 +1,5 @@
+mod translation;
+
 use super::*;
 use crate::engine::Bench;
 use crate::gpu::sm::parameters::tests::parameters;

@@ -1,0 +1,163 @@
+//! Requests of an SM that wait for the GMMU, by page: while they wait they cost nothing.
+
+use crate::gpu::tlb::{covers, page_of};
+use balar_protocol::memory::{MemoryKind, MemoryRequest};
+use balar_protocol::translation::{PageAccess, Translation, TranslationMessage};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Binary logarithm of the bytes of the smallest page.
+const SMALLEST_PAGE_BITS: u8 = 12;
+
+/// Requests that wait for one answer.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Group {
+    /// The page or the region in which they lie, and the binary logarithm of its bytes.
+    page: u64,
+    bits: u8,
+    /// In the order in which they came; the GMMU was asked for the page of the first.
+    requests: Vec<MemoryRequest>,
+}
+
+impl Group {
+    /// The address for which the GMMU is asked.
+    fn asked(&self) -> u64 {
+        self.requests.first().map_or(self.page, |request| request.line)
+    }
+}
+
+/// Requests that wait for the GMMU. Those of one region, which is what an entry of the first TLB covers, are asked for together until the
+/// GMMU tells smaller pages of it apart.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Waiting {
+    region_bits: u8,
+    /// By the number of the translation.
+    groups: BTreeMap<u32, Group>,
+    /// The number by the page and the binary logarithm of its bytes.
+    numbers: BTreeMap<(u64, u8), u32>,
+    /// Regions of which the last answer was about a smaller page, with the binary logarithm of its bytes.
+    divided: BTreeMap<u64, u8>,
+    next: u32,
+}
+
+impl Waiting {
+    /// Nothing waits. A region has `region_bytes`, a power of two.
+    pub fn new(region_bytes: u64) -> Waiting {
+        Waiting {
+            region_bits: region_bytes.trailing_zeros() as u8,
+            groups: BTreeMap::new(),
+            numbers: BTreeMap::new(),
+            divided: BTreeMap::new(),
+            next: 0,
+        }
+    }
+
+    /// Does nothing wait?
+    pub fn is_empty(&self) -> bool {
+        self.groups.is_empty()
+    }
+
+    /// A request waits from now on. Gives what the GMMU is to be asked, unless it has been.
+    pub fn add(&mut self, request: MemoryRequest) -> Option<TranslationMessage> {
+        let (id, is_new) = self.join(request);
+        is_new.then(|| self.question(id))
+    }
+
+    /// Puts a request into the group of its page; gives the group's number, and whether it is a new one.
+    fn join(&mut self, request: MemoryRequest) -> (u32, bool) {
+        let region = page_of(request.line, self.region_bits);
+        let bits = self.divided.get(&region).copied().unwrap_or(self.region_bits);
+        let page = page_of(request.line, bits);
+        if let Some(&id) = self.numbers.get(&(page, bits))
+            && let Some(group) = self.groups.get_mut(&id)
+        {
+            group.requests.push(request);
+            return (id, false);
+        }
+        let id = self.next;
+        self.next = id.wrapping_add(1);
+        self.numbers.insert((page, bits), id);
+        self.groups.insert(id, Group { page, bits, requests: vec![request] });
+        (id, true)
+    }
+
+    /// What the GMMU is asked on behalf of a group.
+    fn question(&self, id: u32) -> TranslationMessage {
+        let group = &self.groups[&id];
+        let access = group.requests.iter().map(|request| access_of(request.kind)).max().unwrap_or_default();
+        TranslationMessage::Request { address: group.asked(), id, access }
+    }
+
+    /// The GMMU has answered. `release` gets the requests that may go on, in the order in which they came; the others wait on, and `ask`
+    /// gets what the GMMU is to be asked for them. Gives an address that was asked for, if anything was under this number.
+    pub fn answered(
+        &mut self,
+        id: u32,
+        translation: &Translation,
+        mut release: impl FnMut(MemoryRequest),
+        ask: impl FnMut(TranslationMessage),
+    ) -> Option<u64> {
+        let group = self.groups.remove(&id)?;
+        self.numbers.remove(&(group.page, group.bits));
+        let asked = group.asked();
+        self.divide(group.page, translation.valid_bits);
+        let may_go = |request: &MemoryRequest| {
+            covers(translation, request.line) && (translation.writable || !request.kind.carries_data())
+        };
+        let mut rest = Vec::new();
+        for request in group.requests {
+            if may_go(&request) { release(request) } else { rest.push(request) }
+        }
+        self.ask_again(rest, ask);
+        Some(asked)
+    }
+
+    /// The page of `2^bits` bytes around `address` is not resident. Requests of other pages no longer wait for this answer, and `ask` gets
+    /// what the GMMU is to be asked for them.
+    pub fn faulted(&mut self, id: u32, address: u64, bits: u8, ask: impl FnMut(TranslationMessage)) {
+        let bits = bits.max(SMALLEST_PAGE_BITS);
+        let Some(group) = self.groups.get_mut(&id).filter(|group| bits < group.bits) else { return };
+        let region = group.page;
+        self.numbers.remove(&(group.page, group.bits));
+        (group.page, group.bits) = (page_of(address, bits), bits);
+        let page = group.page;
+        let rest = group.requests.extract_if(.., |request| page_of(request.line, bits) != page).collect();
+        self.numbers.insert((page, bits), id);
+        self.divide(region, bits);
+        self.ask_again(rest, ask);
+    }
+
+    /// The GMMU has told of a page of `2^bits` bytes in the region of `page`.
+    fn divide(&mut self, page: u64, bits: u8) {
+        let region = page_of(page, self.region_bits);
+        if bits < self.region_bits {
+            let before = self.divided.entry(region).or_insert(bits);
+            *before = bits.min(*before).max(SMALLEST_PAGE_BITS);
+        } else {
+            self.divided.remove(&region);
+        }
+    }
+
+    fn ask_again(&mut self, requests: Vec<MemoryRequest>, ask: impl FnMut(TranslationMessage)) {
+        let joined = requests.into_iter().map(|request| self.join(request));
+        let new: Vec<u32> = joined.filter(|(_, is_new)| *is_new).map(|(id, _)| id).collect();
+        new.into_iter().map(|id| self.question(id)).for_each(ask);
+    }
+
+    /// The requests inside the range that wait.
+    pub fn within(&self, address: u64, bytes: u64) -> impl Iterator<Item = &MemoryRequest> {
+        let last = address.saturating_add(bytes.saturating_sub(1));
+        let numbers = self.numbers.range((page_of(address, self.region_bits), 0)..=(last, u8::MAX));
+        let requests = numbers.filter_map(|(_, id)| self.groups.get(id)).flat_map(|group| &group.requests);
+        requests.filter(move |request| (address..=last).contains(&request.line))
+    }
+}
+
+/// What a request does to its page.
+fn access_of(kind: MemoryKind) -> PageAccess {
+    match kind {
+        MemoryKind::Load => PageAccess::Read,
+        MemoryKind::Store => PageAccess::Write,
+        MemoryKind::Atomic | MemoryKind::Reduction => PageAccess::Atomic,
+    }
+}
