@@ -162,6 +162,12 @@ static WORKLOADS: &[Descriptor] = &[
     crate::scan::DESCRIPTOR,
     crate::transpose::DESCRIPTOR,
     crate::histogram::DESCRIPTOR,
+    crate::convolution::DESCRIPTOR,
+    crate::atax::DESCRIPTOR,
+    crate::fdtd::DESCRIPTOR,
+    crate::random_access::DESCRIPTOR,
+    crate::sssp::DESCRIPTOR,
+    crate::page_touch::DESCRIPTOR,
 ];
 
 /// All workloads.

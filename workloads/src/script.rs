@@ -81,7 +81,7 @@ enum Action {
     UploadRing { buffer: Buffer, bytes: usize, links: Vec<(usize, u64)> },
     CopyWithin { destination: Buffer, source: Buffer, bytes: u64, queue: Queue },
     Fill { buffer: Buffer, value: u8, bytes: u64, queue: Queue },
-    Download { buffer: Buffer, bytes: u64, transfer: Transfer, queue: Queue },
+    Download { buffer: Buffer, offset: u64, bytes: u64, transfer: Transfer, queue: Queue },
     Launch { kernel: Arc<str>, shape: Shape, arguments: Vec<Argument> },
     CreateStream,
     DestroyStream(usize),
@@ -188,9 +188,14 @@ impl Script {
     }
 
     pub fn download(&mut self, buffer: Buffer, bytes: u64, queue: Queue) -> Transfer {
+        self.download_at(buffer, 0, bytes, queue)
+    }
+
+    /// Copies a part of a buffer, which begins `offset` bytes behind the buffer's start.
+    pub fn download_at(&mut self, buffer: Buffer, offset: u64, bytes: u64, queue: Queue) -> Transfer {
         let transfer = Transfer(self.transfers);
         self.transfers += 1;
-        self.actions.push_back(Action::Download { buffer, bytes, transfer, queue });
+        self.actions.push_back(Action::Download { buffer, offset, bytes, transfer, queue });
         transfer
     }
 
@@ -414,9 +419,9 @@ impl ScriptedProgram {
                 let call = Call::memset(address(buffer), value, bytes, stream, asynchronous);
                 (call, Pending::Nothing)
             }
-            Action::Download { buffer, bytes, transfer, queue } => {
+            Action::Download { buffer, offset, bytes, transfer, queue } => {
                 let (stream, asynchronous) = self.queue(queue);
-                let (source, number) = (address(buffer), transfer.0 as u32);
+                let (source, number) = (address(buffer) + offset, transfer.0 as u32);
                 let call = Call::copy_from_device(source, bytes, number, stream, asynchronous);
                 (call, if asynchronous { Pending::Nothing } else { Pending::Data(transfer) })
             }

@@ -379,9 +379,9 @@ fn wrong_parameters_are_errors() {
         (
             "vectoradd",
             "elemnts=5",
-            "workload vectoradd has no parameter `elemnts`; did you mean `elements`? known: elements, block, seed",
+            "workload vectoradd has no parameter `elemnts`; did you mean `elements`? known: elements, block, seed, memory",
         ),
-        ("lud", "columns=5", "workload lud has no parameter `columns`; known: size, seed"),
+        ("lud", "columns=5", "workload lud has no parameter `columns`; known: size, seed, memory"),
         ("vectoradd", "elements", "workload vectoradd: `elements` is not of the form key=value"),
         ("lud", "size=16,size=32", "workload lud: parameter size is given twice"),
         ("vectoradd", "elements=0", "workload vectoradd: elements = `0`; expected a whole number from 1 to 1073741824"),
@@ -392,6 +392,7 @@ fn wrong_parameters_are_errors() {
         ),
         ("lud", "size=+32", "workload lud: size = `+32`; expected a whole number from 16 to 16384"),
         ("lud", "size=40", "workload lud: size = 40 is not a multiple of 16"),
+        ("random_access", "elements=100", "workload random_access: elements = 100 is not a power of two"),
         (
             "pointer_chase",
             "working_set=4KB",
@@ -480,5 +481,104 @@ fn machine_code_is_for_the_generation_of_the_gpu() {
             assert_eq!(cubin.file, format!("{}.sm_{}.cubin", workload.name, cubin.capability));
             assert!(cubin.bytes.starts_with(b"\x7fELF"), "{}", cubin.file);
         }
+    }
+}
+
+/// What an allocation of managed memory takes: whole 2 MiB, and for the rest a power of two times 64 KiB.
+fn rounded(bytes: u64) -> u64 {
+    let (full, rest) = (bytes >> 21 << 21, bytes & ((2 << 20) - 1));
+    full + if rest == 0 { 0 } else { rest.next_power_of_two().max(64 << 10) }
+}
+
+/// The programs of the studies of unified memory, each with what its settings give: launches, KiB of all allocations once
+/// rounded, and KiB of the pages that the host fills before the first launch.
+///
+/// What the studies and the traces of a GPU say of their own programs is the same, but for: `backprop` with 17.5625 MiB, for
+/// weights of a seventeenth input; `bfs` with 9.75 MiB, for two words a node; `pathfinder` with 38.5 MiB, for a row less;
+/// `srad`, whose host computes what here 16 further launches do; `stream`, whose host fills the result as well; 64 KiB less in
+/// `bfs` and `sssp`, whose flags are not managed.
+#[test]
+fn programs_of_the_studies_of_unified_memory_have_their_sizes() {
+    let programs: [(&str, &str, [u64; 3]); 14] = [
+        ("convolution", "", [1, 8 << 10, 4 << 10]),
+        ("atax", "", [2, (6 << 10) + 3 * 64, 1407 * 4 + 2 * 4]),
+        ("backprop", "inputs=131056", [2, 2 * (8 << 10) + 2 * 512 + 64, 2 * (8 << 10) + 512]),
+        (
+            "bfs",
+            "nodes=261444,seed=2",
+            [22, (1 << 10) + (6 << 10) + 3 * 256 + (1 << 10) + 64, 2 * (1 << 10) + 3 * 256 + 1533 * 4],
+        ),
+        ("fdtd", "", [15, 3 * (6 << 10) + 64, (1408 + 1408 + 1407) * 4 + 4]),
+        ("hotspot", "size=1024,iterations=8", [4, 12 << 10, 8 << 10]),
+        ("nw", "length=1024", [127, (8 << 10) + 2 * 64, 2 * 1027 * 4]),
+        ("pathfinder", "columns=50000,rows=200,steps=10", [20, (38 << 10) + 3 * 256, 9766 * 4 + 49 * 4]),
+        ("random_access", "", [1, 12 << 10, 8 << 10]),
+        ("srad", "size=1024,steps=4", [8 + 4 * 4, 12 * (4 << 10), 4 << 10]),
+        ("sssp", "", [31, (28 << 10) + 64, 20 << 10]),
+        ("stencil3d", "size=256,iterations=10", [10, 128 << 10, 64 << 10]),
+        ("stream", "operation=triad,elements=524288,launches=1", [1, 12 << 10, 8 << 10]),
+        ("vectoradd", "elements=1048576", [1, 12 << 10, 8 << 10]),
+    ];
+    for (name, settings, expected) in programs {
+        let calls = Device::default().execute(program(name, settings).as_mut(), no_kernel);
+        let allocated = calls.iter().map(|call| if let Call::Malloc { bytes } = call { rounded(*bytes) } else { 0 });
+        let filled = calls.iter().take_while(|call| !matches!(call, Call::Launch(_))).map(|call| match call {
+            Call::Copy { source: CopyEnd::Bytes(data), .. } => data.len().div_ceil(4096) * 4,
+            _ => 0,
+        });
+        let found = [launches(&calls).len() as u64, allocated.sum::<u64>() >> 10, filled.sum()];
+        assert_eq!(found, expected, "{name}:{settings}");
+    }
+}
+
+/// What the kernel `page_touch` does.
+fn touch_pages(device: &mut Device, call: &Call) {
+    let Call::Launch(Launch { parameters, .. }) = call else { unreachable!() };
+    let base = u64::from_le_bytes(parameters[..8].try_into().unwrap());
+    let touches = u32::from_le_bytes(parameters[8..12].try_into().unwrap());
+    for block in &parameters[16..][..touches as usize] {
+        let word = &mut device.at(base + u64::from(*block) * 65_536)[..4];
+        let before = u32::from_le_bytes(word[..].try_into().unwrap());
+        word.copy_from_slice(&before.wrapping_add(1).to_le_bytes());
+    }
+}
+
+#[test]
+fn page_touch_has_the_patterns_of_the_traces() {
+    let first = [0, 1, 2, 4, 8, 16];
+    let boundary: Vec<u8> = [0, 32, 64].into_iter().flat_map(|base| first.map(|block| base + block)).collect();
+    let patterns: [(&str, u64, &[u8]); 5] = [
+        ("p1", 2048, &first),
+        ("p2", 2048, &[1, 3, 0, 4, 8, 16]),
+        ("p3", 2048, &[1, 3, 5, 7, 0, 8, 16]),
+        ("boundary", 6144, &boundary),
+        ("round_up", 2048 + 192, &[0, 1, 2, 4, 8, 16, 32, 33, 34]),
+    ];
+    for (pattern, kibibytes, blocks) in patterns {
+        let mut program = program("page_touch", &format!("pattern={pattern},pause=7"));
+        let calls = Device::default().execute(program.as_mut(), touch_pages);
+        assert_eq!(*program.verification(), Verification::Passed, "{pattern}");
+        assert_eq!(calls[0], Call::Malloc { bytes: kibibytes << 10 });
+        assert_eq!(launches(&calls), [("page_touch", [1, 1, 1], [1, 1, 1])]);
+        let Some(Call::Launch(Launch { parameters, .. })) = calls.iter().find(|call| matches!(call, Call::Launch(_)))
+        else {
+            unreachable!()
+        };
+        assert_eq!(parameters[8..16], [blocks.len() as u8, 0, 0, 0, 7, 0, 0, 0]);
+        assert_eq!(parameters[16..][..blocks.len()], *blocks);
+        // The host reads the words of the blocks, the last one that was touched first.
+        let base = u64::from_le_bytes(parameters[..8].try_into().unwrap());
+        let read: Vec<u64> = calls
+            .iter()
+            .filter_map(|call| match call {
+                Call::Copy { source: CopyEnd::Memory { address, .. }, destination: CopyEnd::Bytes(data), .. } => {
+                    assert_eq!(data.len(), 4);
+                    Some((address - base) / 65_536)
+                }
+                _ => None,
+            })
+            .collect();
+        let expected: Vec<u64> = blocks.iter().rev().map(|block| u64::from(*block)).collect();
+        assert_eq!(read, expected, "{pattern}");
     }
 }

@@ -16,8 +16,11 @@ pub const FILES: &[(&str, &str)] = files![
     "t4_node.ron",
     "two_v100_node.ron",
     "four_v100_node.ron",
+    "gtx1080ti_node.ron",
+    "uvmsmart_v100_node.ron",
     "parts/v100.ron",
     "parts/v100_sxm2.ron",
     "parts/p100.ron",
     "parts/t4.ron",
+    "parts/gtx1080ti.ron",
 ];

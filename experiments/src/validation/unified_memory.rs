@@ -36,7 +36,7 @@ pub const PROGRAMS: &[Program] = &[
     program(
         "pathfinder",
         "pathfinder",
-        &[("columns", "50000"), ("rows", "200"), ("height", "10")],
+        &[("columns", "50000"), ("rows", "200"), ("steps", "10")],
         (10544.0, 9015.0),
         107,
         (39124, 475),
@@ -44,7 +44,7 @@ pub const PROGRAMS: &[Program] = &[
     program(
         "StreamTriad",
         "stream",
-        &[("elements", "1048576"), ("kernel", "triad")],
+        &[("elements", "524288"), ("operation", "triad"), ("launches", "1")],
         (3387.8, 2978.3),
         24,
         (12288, 179),
@@ -59,8 +59,8 @@ pub const PROGRAMS: &[Program] = &[
         (8192, 61),
     ),
     program("srad_v2", "srad", &[("size", "1024"), ("steps", "4")], (3108.8, 4312.8), 12, (5632, 55)),
-    program("bfs", "bfs", &[("vertices", "261444")], (3217.8, 3845.3), 16, (10224, 306)),
-    program("nw", "nw", &[("size", "1024")], (2916.2, 2720.3), 24, (8216, 52)),
+    program("bfs", "bfs", &[("nodes", "261444"), ("seed", "2")], (3217.8, 3845.3), 16, (10224, 306)),
+    program("nw", "nw", &[("length", "1024")], (2916.2, 2720.3), 24, (8216, 52)),
     program("sssp", "sssp", &[], (7972.7, 8844.1), 40, (20480, 551)),
     program("ATAX", "atax", &[], (2261.3, 2742.5), 4, (5692, 210)),
     program("ra", "random_access", &[], (4418.6, 5216.0), 17, (8192, 382)),

@@ -6,5 +6,6 @@ mod instruction_profiles;
 mod machine_code;
 mod snapshots;
 mod stall_accounting;
+mod unified_memory;
 mod window_cuts;
 mod window_invariance;

@@ -70,6 +70,8 @@ balar_protocol::counters! {
         batch_time: "ps",
         /// the longest batch
         longest_batch: "ps" maximum,
+        /// time of the host's own faults and first touches, without transfers
+        host_fault_time: "ps",
         /// time of synchronisations
         synchronisation_time: "ps",
         /// time that tasks of the driver waited for room in a GPU's memory

@@ -91,7 +91,6 @@ impl UnifiedMemoryDriver {
             for gpu in 0..self.state.gpus.len() {
                 let share = &mut block.shares[1 + gpu];
                 let pages = share.resident;
-                share.resident = PageSet::EMPTY;
                 share.remote = PageSet::EMPTY;
                 let state = &mut self.state.gpus[gpu];
                 // Those on their way give their frames back as they arrive.
@@ -240,7 +239,7 @@ impl UnifiedMemoryDriver {
             let share = self.state.blocks.get_mut(id).share_mut(Processor::Host);
             share.resident = share.resident.union(new);
             self.state.counters.pages_populated += new.len() as u64;
-            vec![Step::Busy(BatchStage::Allocate, SimTime(self.parameters.host_populate_time.0 * new.len() as u64))]
+            vec![Step::HostBusy(SimTime(self.parameters.host_populate_time.0 * new.len() as u64))]
         };
         self.do_first(task, steps.into_iter().chain([again]).collect());
         Flow::On
@@ -290,7 +289,7 @@ impl UnifiedMemoryDriver {
         // What is nowhere is not made by a prefetch of the host.
         let prefetched = prefetched.intersection(on_gpus).difference(under_way);
         self.state.blocks.allocations[allocation].counters.host_faults += 1;
-        let fault = Step::Busy(BatchStage::Blocks, self.parameters.host_fault_time);
+        let fault = Step::HostBusy(self.parameters.host_fault_time);
         let mut steps = vec![fault];
         let copied = match placement.rule {
             PlacementRule::ReadMostly => asked.union(prefetched.intersection(read_mostly)),

@@ -9,12 +9,12 @@
 //!                           └─────migration──► migration links (bytes)
 //! ```
 //!
-//! - [`blocks`]: allocations, blocks, where pages are
-//! - [`tasks`]: what the driver does, step by step
-//! - [`service`]: faults of GPUs
-//! - [`room`]: frames and evictions
-//! - [`host`]: what the host CPU asks
-//! - [`record`]: what is recorded line by line
+//! - `blocks`: allocations, blocks, where pages are
+//! - `tasks`: what the driver does, step by step
+//! - `service`: faults of GPUs
+//! - `room`: frames and evictions
+//! - `host`: what the host CPU asks
+//! - `record`: what is recorded line by line
 //!
 //! What happens to a page is decided when its block's turn comes, and takes effect in steps with their times; a page on its way is where it
 //! goes, for everybody who decides later. Copies between the host's and the GPUs' memory of what a program copies itself

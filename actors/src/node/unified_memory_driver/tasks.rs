@@ -45,6 +45,8 @@ pub(super) enum Carried {
 pub(super) enum Step {
     /// The host computes.
     Busy(BatchStage, SimTime),
+    /// The program's thread is in a fault of its own.
+    HostBusy(SimTime),
     /// Nothing happens before this time.
     Until(SimTime),
     /// Faults of a GPU are fetched, and then served.
@@ -234,6 +236,10 @@ impl UnifiedMemoryDriver {
         match step {
             Step::Busy(stage, time) => {
                 self.state.counters.count_stage(*stage, *time);
+                if *time == SimTime::ZERO { Flow::On } else { Flow::At(now + *time) }
+            }
+            Step::HostBusy(time) => {
+                self.state.counters.host_fault_time += time.0;
                 if *time == SimTime::ZERO { Flow::On } else { Flow::At(now + *time) }
             }
             Step::Until(time) => {

@@ -129,8 +129,11 @@ impl Below {
         let Some((page, used)) = self.first.used(request.line) else { return };
         used.requests += 1;
         used.written |= request.kind.carries_data();
-        if used.reported.is_none_or(|reported| now.cycle >= reported + self.report_interval) {
-            let since = std::mem::replace(used, Use { reported: Some(now.cycle), ..Use::default() });
+        // The first change is told at once: whoever follows the page knows then that it is dirty.
+        let becomes_dirty = used.written && !used.dirty;
+        if becomes_dirty || used.reported.is_none_or(|reported| now.cycle >= reported + self.report_interval) {
+            let next = Use { reported: Some(now.cycle), dirty: used.dirty || used.written, ..Use::default() };
+            let since = std::mem::replace(used, next);
             now.report(&page, since);
         }
     }

@@ -13,6 +13,8 @@ pub struct Use {
     pub written: bool,
     /// The cycle of the last report.
     pub reported: Option<u64>,
+    /// A report has said that it was changed.
+    pub dirty: bool,
 }
 
 /// One level of the TLBs of an SM.
