@@ -5,7 +5,7 @@ use super::waiting::Waiting;
 use crate::engine::Outbox;
 use crate::gpu::sm::counters::SmCounters;
 use crate::gpu::sm::parameters::SmParameters;
-use crate::gpu::tlb::{IDENTITY_BITS, covers, identity};
+use crate::gpu::tlb::{IDENTITY_BITS, identity};
 use balar_protocol::memory::{MemoryMessage, MemoryRequest};
 use balar_protocol::translation::{Aperture, Translation, TranslationMessage};
 use balar_protocol::{Clock, Payload, PortId, SimTime};
@@ -69,7 +69,7 @@ impl Below {
         let cycle = cycle.max(self.free);
         self.free = cycle + 1;
         counters.tlb_lookups += 1;
-        let (mut delay, mut found) = (0, self.first.lookup(request.line, request.kind.carries_data()));
+        let (mut delay, mut found) = (0, self.first.lookup(request.line, request.kind.carries_data()).copied());
         if found.is_none() {
             counters.tlb_misses += 1;
             delay = self.second_level_latency;
@@ -86,7 +86,7 @@ impl Below {
     /// The second level is asked for a page that the first one lacks, and then the GMMU: then the request waits, and there is no translation.
     fn look_further(&mut self, request: MemoryRequest, now: &mut Moment) -> Option<Translation> {
         let line = request.line;
-        if let Some(translation) = self.second.lookup(line, request.kind.carries_data()) {
+        if let Some(&translation) = self.second.lookup(line, request.kind.carries_data()) {
             self.enter_first(line, &translation, now);
             return Some(translation);
         }
@@ -118,7 +118,10 @@ impl Below {
         let used = used.map(|(_, used)| std::mem::take(used)).unwrap_or_default();
         let Some((gone, used)) = self.first.insert(line, translation, used) else { return };
         now.counters.tlb_evictions += 1;
-        match self.second.used(gone.page).filter(|_| gone.followed) {
+        if !gone.followed {
+            return;
+        }
+        match self.second.used(gone.page) {
             Some((_, place)) => *place = used,
             None => now.report(&gone, used),
         }
@@ -155,10 +158,10 @@ impl Below {
 
     /// The GMMU has answered: requests of that page go on, and others that waited with them ask for themselves.
     pub fn answered(&mut self, id: u32, translation: &Translation, now: &mut Moment) {
-        let (mut released, mut questions) = (Vec::new(), Vec::new());
-        let asked = self.waiting.answered(id, translation, |request| released.push(request), |ask| questions.push(ask));
-        let Some(asked) = asked else { return };
-        self.enter(if covers(translation, asked) { asked } else { translation.page }, translation, now);
+        let mut questions = Vec::new();
+        let Some(released) = self.waiting.answered(id, translation, |ask| questions.push(ask)) else { return };
+        let line = released.first().map_or(translation.page, |request| request.line);
+        self.enter(line, translation, now);
         let time = now.ports.clock.time_of(now.cycle);
         for request in released {
             if translation.followed {

@@ -36,22 +36,24 @@ impl Level {
     }
 
     /// The translation of `address`, if it is held and allows to write where `writes` is set.
-    #[inline]
-    pub fn lookup(&mut self, address: u64, writes: bool) -> Option<Translation> {
+    #[inline(always)]
+    pub fn lookup(&mut self, address: u64, writes: bool) -> Option<&Translation> {
         if covers(&self.recent, address) && (self.recent.writable || !writes) {
-            return Some(self.recent);
+            return Some(&self.recent);
         }
+        self.search(address, writes)
+    }
+
+    #[inline(never)]
+    fn search(&mut self, address: u64, writes: bool) -> Option<&Translation> {
         let (translation, _) = self.entries.lookup(address, writes)?;
-        // Each use of a followed page is counted with its entry.
-        if !translation.followed {
-            self.recent = translation;
-        }
-        Some(translation)
+        self.recent = translation;
+        Some(&self.recent)
     }
 
     /// Holds a translation around `address`. Gives the entry that had to go.
     pub fn insert(&mut self, address: u64, translation: &Translation, used: Use) -> Option<(Translation, Use)> {
-        let allows = |translation: &Translation| (translation.aperture, translation.writable);
+        let allows = |translation: &Translation| (translation.aperture, translation.writable, translation.followed);
         if covers(&self.recent, address) && allows(&self.recent) != allows(translation) {
             self.recent = NOWHERE;
         }
@@ -120,10 +122,11 @@ mod tests {
         let mut level = Level::new(2 << 20, 16, 0);
         let read_only = Translation { writable: false, valid_bits: 12, page: 0, ..NOWHERE };
         level.insert(0, &read_only, Use::default());
-        assert_eq!((level.lookup(0, true), level.lookup(8, false)), (None, Some(read_only)));
+        assert_eq!(level.lookup(0, true), None);
+        assert_eq!(level.lookup(8, false), Some(&read_only));
         let remote = Translation { aperture: Aperture::Host, writable: true, ..read_only };
         level.insert(0, &remote, Use::default());
-        assert_eq!((level.lookup(0, true), level.lookup(8, false)), (Some(remote), Some(remote)));
+        assert_eq!(level.lookup(0, true), Some(&remote));
         assert_eq!(level.invalidate(0, 1, |_, _| {}), 1);
         assert_eq!(level.lookup(0, false), None);
     }

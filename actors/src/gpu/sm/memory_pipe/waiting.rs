@@ -19,13 +19,6 @@ struct Group {
     requests: Vec<MemoryRequest>,
 }
 
-impl Group {
-    /// The address for which the GMMU is asked.
-    fn asked(&self) -> u64 {
-        self.requests.first().map_or(self.page, |request| request.line)
-    }
-}
-
 /// Requests that wait for the GMMU. Those of one region, which is what an entry of the first TLB covers, are asked for together until the
 /// GMMU tells smaller pages of it apart.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -85,31 +78,30 @@ impl Waiting {
     fn question(&self, id: u32) -> TranslationMessage {
         let group = &self.groups[&id];
         let access = group.requests.iter().map(|request| access_of(request.kind)).max().unwrap_or_default();
-        TranslationMessage::Request { address: group.asked(), id, access }
+        TranslationMessage::Request {
+            address: group.requests.first().map_or(group.page, |request| request.line),
+            id,
+            access,
+        }
     }
 
-    /// The GMMU has answered. `release` gets the requests that may go on, in the order in which they came; the others wait on, and `ask`
-    /// gets what the GMMU is to be asked for them. Gives an address that was asked for, if anything was under this number.
+    /// The GMMU has answered. Gives the requests that may go on, in the order in which they came; `None` where nothing waits under this
+    /// number. The others wait on, and `ask` gets what the GMMU is to be asked for them.
     pub fn answered(
         &mut self,
         id: u32,
         translation: &Translation,
-        mut release: impl FnMut(MemoryRequest),
         ask: impl FnMut(TranslationMessage),
-    ) -> Option<u64> {
-        let group = self.groups.remove(&id)?;
-        self.numbers.remove(&(group.page, group.bits));
-        let asked = group.asked();
-        self.divide(group.page, translation.valid_bits);
+    ) -> Option<Vec<MemoryRequest>> {
+        let Group { page, bits, mut requests } = self.groups.remove(&id)?;
+        self.numbers.remove(&(page, bits));
+        self.divide(page, translation.valid_bits);
         let may_go = |request: &MemoryRequest| {
             covers(translation, request.line) && (translation.writable || !request.kind.carries_data())
         };
-        let mut rest = Vec::new();
-        for request in group.requests {
-            if may_go(&request) { release(request) } else { rest.push(request) }
-        }
+        let rest = requests.extract_if(.., |request| !may_go(request)).collect();
         self.ask_again(rest, ask);
-        Some(asked)
+        Some(requests)
     }
 
     /// The page of `2^bits` bytes around `address` is not resident. Requests of other pages no longer wait for this answer, and `ask` gets

@@ -1,10 +1,12 @@
 mod translation;
+mod with_gmmu;
 
 use super::*;
 use crate::engine::Bench;
 use crate::gpu::sm::parameters::tests::parameters;
 use balar_protocol::memory::{MemoryMessage, ServedBy};
-use balar_protocol::{Clock, Payload, PortId, SimTime};
+use balar_protocol::translation::TranslationMessage;
+use balar_protocol::{Clock, Message, Payload, PortId, SimTime};
 
 const GLOBAL: u64 = 0x1_0000;
 

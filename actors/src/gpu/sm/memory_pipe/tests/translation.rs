@@ -1,10 +1,10 @@
 //! What waits for the GMMU, what the TLBs keep of its answers, and what they drop.
 
 use super::*;
-use balar_protocol::translation::{FaultKind, PageAccess, Translation, TranslationMessage};
+use balar_protocol::translation::{FaultKind, PageAccess, Translation};
 
-const MIB: u64 = 1 << 20;
-const PAGE: u64 = 4096;
+pub(super) const MIB: u64 = 1 << 20;
+pub(super) const PAGE: u64 = 4096;
 const GMMU: PortId = PortId(1);
 
 /// What the SM has sent.
@@ -22,7 +22,7 @@ use Sent::{Asks, Invalidated, Request, Used};
 
 impl Fixture {
     /// With a GMMU; the first level of the TLB has pages of 2 MiB.
-    fn translated(change: impl FnOnce(&mut SmParameters)) -> Fixture {
+    pub(super) fn translated(change: impl FnOnce(&mut SmParameters)) -> Fixture {
         let mut parameters = parameters();
         change(&mut parameters);
         let mut fixture = Fixture::new();
@@ -41,7 +41,7 @@ impl Fixture {
         self.lane(AccessKind::Load, address, cycle);
     }
 
-    fn tell(&mut self, message: TranslationMessage, cycle: u64) {
+    pub(super) fn tell(&mut self, message: TranslationMessage, cycle: u64) {
         self.pipe.translated(&message, cycle, &self.ports, &mut self.bench.out);
     }
 
@@ -61,7 +61,7 @@ impl Fixture {
         sent.map(read).collect()
     }
 
-    fn counts(&self) -> [u64; 4] {
+    pub(super) fn counts(&self) -> [u64; 4] {
         let counters = self.pipe.counters();
         [counters.tlb_evictions, counters.tlb_entries_invalidated, counters.tlb_shootdowns, counters.tlb_faults]
     }
