@@ -87,6 +87,8 @@ pub enum LatencyClass {
     Special,
     /// Conversions between types that the special-function unit does.
     Conversion,
+    /// The same from and to types of 64 bits.
+    WideConversion,
     /// Tensor-core operation.
     Tensor,
     /// A step of Volta's product of matrices, of which its code has sixteen for a tile.

@@ -92,7 +92,7 @@ pub(crate) fn memory_latency(space: Option<Space>) -> u32 {
 /// Cycles that one pass of a class is expected to take.
 pub(crate) fn expected_latency(class: LatencyClass) -> u32 {
     match class {
-        LatencyClass::Special | LatencyClass::Conversion => 20,
+        LatencyClass::Special | LatencyClass::Conversion | LatencyClass::WideConversion => 20,
         LatencyClass::Double => 8,
         LatencyClass::Zero => 0,
         LatencyClass::Variable | LatencyClass::Branch => 1,

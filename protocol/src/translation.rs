@@ -98,6 +98,18 @@ pub enum TranslationMessage {
         /// Why.
         kind: FaultKind,
     },
+    /// More requests wait for the page of a request that the GMMU has not answered, or has answered with a fault: each of them is a fault
+    /// as well. It is said of pages of which a TLB knows that they can fault.
+    Joined {
+        /// Virtual address, any byte of the page.
+        address: u64,
+        /// The number of the request that they wait with.
+        id: u32,
+        /// How many.
+        requests: u32,
+        /// The strongest of their accesses.
+        access: PageAccess,
+    },
     /// How often a TLB has used a followed page since it last said so.
     Used {
         /// Virtual address of the page.
@@ -128,6 +140,7 @@ impl TranslationMessage {
     pub const fn sender(&self) -> Side {
         match self {
             TranslationMessage::Request { .. }
+            | TranslationMessage::Joined { .. }
             | TranslationMessage::Used { .. }
             | TranslationMessage::Invalidated { .. } => Side::Client,
             TranslationMessage::Response { .. }

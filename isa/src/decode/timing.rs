@@ -133,7 +133,7 @@ fn conversion(instruction: &Instruction) -> Cost {
         return (Pipe::Int, LatencyClass::Integer, CountClass::Conversion, 1);
     }
     if to.bits() == 64 || from.bits() == 64 {
-        return (Pipe::Sfu, LatencyClass::Conversion, CountClass::Conversion, 2);
+        return (Pipe::Sfu, LatencyClass::WideConversion, CountClass::Conversion, 2);
     }
     (Pipe::Sfu, LatencyClass::Conversion, CountClass::Conversion, 1)
 }

@@ -2,14 +2,16 @@
 
 use super::walks::Asked;
 use balar_protocol::migration::FaultEntry;
+use balar_protocol::translation::PageAccess;
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 
 /// How a GMMU tells the driver of faults.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 pub enum FaultReporting {
-    /// By a buffer from which the driver fetches, as NVIDIA's GPUs do. Each TLB has a fault for each page, until requests are replayed.
+    /// By a buffer from which the driver fetches, as NVIDIA's GPUs do. Each request is a fault of its own, the same page or not; a driver
+    /// finds several of one TLB and page and has them merged (NVIDIA's open kernel modules 595.45.04, `uvm_perf_fault_coalesce`).
     Buffered {
         /// Entries of the buffer.
         entries: u32,
@@ -20,17 +22,17 @@ pub enum FaultReporting {
     EachCycle,
 }
 
-/// What is to be done about a request that has faulted.
+/// What is to be done about requests that have faulted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NewFault {
     /// Nothing waited for the page yet.
     pub is_first: bool,
-    /// The driver is or will be told.
-    pub is_entered: bool,
+    /// Entries of which the driver is or will be told.
+    pub entries: u32,
     /// The driver is told that the buffer is no longer empty.
     pub is_pending: bool,
-    /// The buffer was full.
-    pub has_overflowed: bool,
+    /// Requests that found the buffer full.
+    pub overflows: u32,
 }
 
 /// The requests that wait for pages (the miss-status registers of far faults), and the fault buffer.
@@ -42,9 +44,7 @@ pub struct FarFaults {
     buffer: VecDeque<FaultEntry>,
     /// Faults that found it full since the last fetch.
     overflows: u32,
-    /// The (page, TLB) pairs that have made an entry since the last replay.
-    entered: BTreeSet<(u64, u16)>,
-    /// How many of them each TLB has made.
+    /// Entries that each TLB has made since the last replay.
     of_tlb: Vec<u32>,
     /// Faults of this cycle of which the driver is to be told, where it is told each cycle.
     fresh: Vec<FaultEntry>,
@@ -58,7 +58,6 @@ impl FarFaults {
             waiting: BTreeMap::new(),
             buffer: VecDeque::new(),
             overflows: 0,
-            entered: BTreeSet::new(),
             of_tlb: vec![0; tlbs],
             fresh: Vec::new(),
             fresh_cycle: u64::MAX,
@@ -70,36 +69,72 @@ impl FarFaults {
         self.of_tlb.len() == other.of_tlb.len()
     }
 
-    /// A request waits for a page from now on.
+    /// A request waits for a page from now on, for as many as the SM has.
     pub fn add(&mut self, page: u64, asked: Asked, cycle: u64, reporting: FaultReporting) -> NewFault {
         let waiting = self.waiting.entry(page).or_default();
         let mut new = NewFault { is_first: waiting.is_empty(), ..NewFault::default() };
-        waiting.push(asked);
-        let entry = FaultEntry { page, access: asked.access, tlb: asked.tlb };
+        waiting.push(Asked { entered: 0, ..asked });
         match reporting {
             FaultReporting::EachCycle if new.is_first => {
-                new.is_entered = true;
-                self.fresh.push(entry);
+                new.entries = 1;
+                self.fresh.push(FaultEntry { page, access: asked.access, tlb: asked.tlb });
                 self.fresh_cycle = cycle;
+                new
             }
-            FaultReporting::EachCycle => {}
-            FaultReporting::Buffered { entries, per_tlb } => {
-                let of_tlb = &mut self.of_tlb[usize::from(asked.tlb)];
-                if self.entered.contains(&(page, asked.tlb)) || *of_tlb >= per_tlb {
-                    return new;
+            FaultReporting::EachCycle => new,
+            FaultReporting::Buffered { .. } => {
+                let number = (asked.tlb, asked.id);
+                NewFault {
+                    is_first: new.is_first,
+                    ..self.enter(page, number, (asked.requests, asked.access), reporting)
                 }
-                if self.buffer.len() >= entries as usize {
-                    new.has_overflowed = true;
-                    self.overflows += 1;
-                    return new;
-                }
-                *of_tlb += 1;
-                self.entered.insert((page, asked.tlb));
-                new.is_entered = true;
-                new.is_pending = self.buffer.is_empty();
-                self.buffer.push_back(entry);
             }
         }
+    }
+
+    /// More requests of an SM wait for a page.
+    pub fn join(
+        &mut self,
+        page: u64,
+        number: (u16, u32),
+        (requests, access): (u32, PageAccess),
+        reporting: FaultReporting,
+    ) -> NewFault {
+        match self.find(page, number) {
+            Some(asked) => asked.requests += requests,
+            None => return NewFault::default(),
+        }
+        self.enter(page, number, (requests, access), reporting)
+    }
+
+    fn find(&mut self, page: u64, (tlb, id): (u16, u32)) -> Option<&mut Asked> {
+        self.waiting.get_mut(&page)?.iter_mut().find(|asked| asked.tlb == tlb && asked.id == id)
+    }
+
+    /// Makes entries for requests that wait, as many as there is room for.
+    fn enter(
+        &mut self,
+        page: u64,
+        number: (u16, u32),
+        (requests, access): (u32, PageAccess),
+        reporting: FaultReporting,
+    ) -> NewFault {
+        let FaultReporting::Buffered { entries, per_tlb } = reporting else { return NewFault::default() };
+        let of_tlb = self.of_tlb[usize::from(number.0)];
+        let wanted = requests.min(per_tlb.saturating_sub(of_tlb));
+        let made = wanted.min(entries - self.buffer.len() as u32);
+        let new = NewFault {
+            entries: made,
+            is_pending: made > 0 && self.buffer.is_empty(),
+            overflows: wanted - made,
+            ..NewFault::default()
+        };
+        self.overflows += new.overflows;
+        self.of_tlb[usize::from(number.0)] += made;
+        if let Some(asked) = self.find(page, number) {
+            asked.entered += made;
+        }
+        self.buffer.extend((0..made).map(|_| FaultEntry { page, access, tlb: number.0 }));
         new
     }
 
@@ -121,16 +156,27 @@ impl FarFaults {
         (self.buffer.drain(..count).collect(), std::mem::take(&mut self.overflows))
     }
 
-    /// All requests are tried again: those that wait, by page, and each TLB can make as many entries as before. The buffer is emptied
-    /// where `flush` is set.
+    /// All requests are tried again, and each TLB can make as many entries as before. The buffer is emptied where `flush` is set. The
+    /// TLBs try side by side, each in the order in which its requests came: they are given by the number of requests that their TLB has
+    /// before them.
     pub fn replay(&mut self, flush: bool) -> Vec<(u64, Asked)> {
         if flush {
             self.buffer.clear();
         }
-        self.entered.clear();
         self.of_tlb.fill(0);
         let waiting = std::mem::take(&mut self.waiting).into_iter();
-        waiting.flat_map(|(page, requests)| requests.into_iter().map(move |asked| (page, asked))).collect()
+        let mut waiting: Vec<(u64, Asked)> =
+            waiting.flat_map(|(page, requests)| requests.into_iter().map(move |asked| (page, asked))).collect();
+        waiting.sort_by_key(|(page, asked)| (asked.tlb, asked.arrived, asked.id, *page));
+        let mut before = vec![0_u64; self.of_tlb.len()];
+        let turns = waiting.iter().map(|(_, asked)| {
+            let before = &mut before[usize::from(asked.tlb)];
+            std::mem::replace(before, *before + u64::from(asked.requests))
+        });
+        let turns: Vec<u64> = turns.collect();
+        let mut order: Vec<usize> = (0..waiting.len()).collect();
+        order.sort_by_key(|&index| (turns[index], waiting[index].1.tlb));
+        order.into_iter().map(|index| waiting[index]).collect()
     }
 
     /// Takes the requests that wait for pages of the range; their TLBs can make as many entries more.
@@ -140,9 +186,8 @@ impl FarFaults {
             let requests = self.waiting.remove(&page).unwrap_or_default();
             taken.extend(requests.into_iter().map(|asked| (page, asked)));
         }
-        while let Some(&(page, tlb)) = self.entered.range((pages.start, 0)..(pages.end, 0)).next() {
-            self.entered.remove(&(page, tlb));
-            self.of_tlb[usize::from(tlb)] -= 1;
+        for (_, asked) in &taken {
+            self.of_tlb[usize::from(asked.tlb)] -= asked.entered;
         }
         taken
     }

@@ -19,10 +19,21 @@ pub struct Asked {
     pub id: u32,
     /// What the page is accessed for.
     pub access: PageAccess,
+    /// Requests of the SM that wait for the answer.
+    pub requests: u32,
+    /// Entries of the fault buffer that were made for them since the last replay.
+    pub entered: u32,
     /// The cycle in which it came.
     pub arrived: u64,
     /// The cycle in which it faulted first.
     pub faulted: Option<u64>,
+}
+
+impl Asked {
+    /// One request, of which nothing is known yet.
+    pub fn new(tlb: u16, id: u32, access: PageAccess, arrived: u64) -> Asked {
+        Asked { tlb, id, access, requests: 1, entered: 0, arrived, faulted: None }
+    }
 }
 
 /// A lookup of the page table that is due.
@@ -146,6 +157,12 @@ impl Walks {
         self.under_way.insert(page, Walk { ends, requests: vec![asked] });
         self.enqueue(ends, Due::Walk(page));
         Found::Walked { cached }
+    }
+
+    /// The request with this number for which a walk is under way.
+    pub fn find(&mut self, page: u64, tlb: u16, id: u32) -> Option<&mut Asked> {
+        let walk = self.under_way.get_mut(&page)?;
+        walk.requests.iter_mut().find(|asked| asked.tlb == tlb && asked.id == id)
     }
 
     fn enqueue(&mut self, cycle: u64, due: Due) {

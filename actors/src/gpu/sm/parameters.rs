@@ -88,6 +88,7 @@ impl Latencies {
             (LatencyClass::Double, self.double),
             (LatencyClass::Special, self.special),
             (LatencyClass::Conversion, self.conversion),
+            (LatencyClass::WideConversion, self.conversion),
             (LatencyClass::Tensor, self.tensor),
             (LatencyClass::TensorStep, self.tensor_step),
             (LatencyClass::TensorHalfStep, self.tensor_step),
@@ -118,6 +119,9 @@ pub struct InitiationIntervals {
     pub fp16: u32,
     /// Special functions.
     pub sfu: u32,
+    /// Conversions from and to types of 64 bits, in the special-function unit (default: two others).
+    #[serde(default)]
+    pub wide_conversion: Option<u32>,
     /// Tensor cores.
     pub tensor: u32,
     /// Address generation of the memory pipe.
@@ -135,6 +139,16 @@ fn barrier_interval() -> u32 {
 }
 
 impl InitiationIntervals {
+    /// How many times as long as others an instruction of a latency class takes its pipe.
+    pub fn widths(&self) -> [u32; LatencyClass::COUNT] {
+        let mut widths = [1; LatencyClass::COUNT];
+        widths[LatencyClass::TensorHalfStep as usize] = 2;
+        let passes = 2 * self.sfu.max(1);
+        widths[LatencyClass::WideConversion as usize] =
+            self.wide_conversion.map_or(1, |cycles| cycles.div_ceil(passes));
+        widths
+    }
+
     /// Cycles by pipe.
     pub fn table(&self) -> [u32; Pipe::ALL.len()] {
         let mut table = [0; Pipe::ALL.len()];

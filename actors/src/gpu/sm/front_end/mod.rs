@@ -31,6 +31,7 @@ pub struct FrontEndSpecification {
     members: Vec<WarpSet>,
     latencies: [u32; LatencyClass::COUNT],
     intervals: [u32; Pipe::ALL.len()],
+    widths: [u32; LatencyClass::COUNT],
     /// Instructions that can wait for the load/store units.
     memory_queue: u8,
 }
@@ -96,6 +97,7 @@ impl FrontEndSpecification {
             members: (0..sub_cores).map(of).collect(),
             latencies: parameters.latencies.table(),
             intervals: parameters.initiation_intervals.table(),
+            widths: parameters.initiation_intervals.widths(),
             memory_queue: parameters.memory_queue as u8,
         }
     }
@@ -226,8 +228,8 @@ impl FrontEnd {
     ) -> Issued {
         let passes = u64::from(class.passes);
         let latency = u64::from(specification.latencies[class.latency as usize]);
-        let wide = if class.latency == LatencyClass::TensorHalfStep { 2 } else { 1 };
-        let interval = wide * u64::from(specification.intervals[class.pipe as usize]);
+        let width = u64::from(specification.widths[class.latency as usize]);
+        let interval = width * u64::from(specification.intervals[class.pipe as usize]);
         if class.pipe.is_memory() {
             self.sub_cores[sub_core].issue_memory(warp, cycle + 1);
         } else {
@@ -423,6 +425,22 @@ mod tests {
         let issued = front_end.issue(&specification, 2, 6, class(Pipe::Tensor, LatencyClass::Tensor, 4), 100);
         assert_eq!((issued.next, issued.result), (107, 133));
         assert_eq!(front_end.free_from(2, Pipe::Tensor as usize), 108);
+    }
+
+    #[test]
+    fn conversions_of_64_bits_take_their_pipe_as_long_as_the_topology_says() {
+        for (cycles, expected) in [(None, 116), (Some(64), 164), (Some(16), 116)] {
+            let mut parameters = parameters();
+            parameters.initiation_intervals.wide_conversion = cycles;
+            let specification = FrontEndSpecification::new(&parameters);
+            let mut front_end = FrontEnd::new(&parameters);
+            for (sub_core, latency, free) in
+                [(0, LatencyClass::WideConversion, expected), (1, LatencyClass::Conversion, 116)]
+            {
+                front_end.issue(&specification, sub_core, sub_core, class(Pipe::Sfu, latency, 2), 100);
+                assert_eq!(front_end.free_from(sub_core, Pipe::Sfu as usize), free, "{cycles:?} {latency:?}");
+            }
+        }
     }
 
     #[test]

@@ -20,6 +20,7 @@ impl MemoryPipe {
             }
             TranslationMessage::Fault { .. }
             | TranslationMessage::Request { .. }
+            | TranslationMessage::Joined { .. }
             | TranslationMessage::Used { .. }
             | TranslationMessage::Invalidated { .. } => {}
         }

@@ -15,6 +15,8 @@ struct Group {
     /// The page or the region in which they lie, and the binary logarithm of its bytes.
     page: u64,
     bits: u8,
+    /// The page can fault: the GMMU wants to know of each request.
+    is_counted: bool,
     /// In the order in which they came; the GMMU was asked for the page of the first.
     requests: Vec<MemoryRequest>,
 }
@@ -50,10 +52,22 @@ impl Waiting {
         self.groups.is_empty()
     }
 
-    /// A request waits from now on. Gives what the GMMU is to be asked, unless it has been.
+    /// A request waits from now on. Gives what the GMMU is to be asked or told.
     pub fn add(&mut self, request: MemoryRequest) -> Option<TranslationMessage> {
         let (id, is_new) = self.join(request);
-        is_new.then(|| self.question(id))
+        if is_new { Some(self.question(id)) } else { self.joined(id, 1) }
+    }
+
+    /// What the GMMU is told of the last `requests` of a group: that they wait, too, if their page can fault.
+    fn joined(&self, id: u32, requests: usize) -> Option<TranslationMessage> {
+        let group = self.groups.get(&id).filter(|group| requests > 0 && group.is_counted)?;
+        let access = group.requests.iter().rev().take(requests).map(|request| access_of(request.kind)).max();
+        Some(TranslationMessage::Joined {
+            address: group.page,
+            id,
+            requests: requests as u32,
+            access: access.unwrap_or_default(),
+        })
     }
 
     /// Puts a request into the group of its page; gives the group's number, and whether it is a new one.
@@ -70,7 +84,7 @@ impl Waiting {
         let id = self.next;
         self.next = id.wrapping_add(1);
         self.numbers.insert((page, bits), id);
-        self.groups.insert(id, Group { page, bits, requests: vec![request] });
+        self.groups.insert(id, Group { page, bits, is_counted: bits < self.region_bits, requests: vec![request] });
         (id, true)
     }
 
@@ -93,7 +107,7 @@ impl Waiting {
         translation: &Translation,
         ask: impl FnMut(TranslationMessage),
     ) -> Option<Vec<MemoryRequest>> {
-        let Group { page, bits, mut requests } = self.groups.remove(&id)?;
+        let Group { page, bits, mut requests, .. } = self.groups.remove(&id)?;
         self.numbers.remove(&(page, bits));
         self.divide(page, translation.valid_bits);
         let may_go = |request: &MemoryRequest| {
@@ -106,9 +120,16 @@ impl Waiting {
 
     /// The page of `2^bits` bytes around `address` is not resident. Requests of other pages no longer wait for this answer, and `ask` gets
     /// what the GMMU is to be asked for them.
-    pub fn faulted(&mut self, id: u32, address: u64, bits: u8, ask: impl FnMut(TranslationMessage)) {
+    pub fn faulted(&mut self, id: u32, address: u64, bits: u8, mut ask: impl FnMut(TranslationMessage)) {
         let bits = bits.max(SMALLEST_PAGE_BITS);
-        let Some(group) = self.groups.get_mut(&id).filter(|group| bits < group.bits) else { return };
+        let Some(group) = self.groups.get_mut(&id) else { return };
+        let was_counted = std::mem::replace(&mut group.is_counted, true);
+        if bits >= group.bits {
+            if !was_counted {
+                self.joined(id, self.groups[&id].requests.len() - 1).into_iter().for_each(ask);
+            }
+            return;
+        }
         let region = group.page;
         self.numbers.remove(&(group.page, group.bits));
         (group.page, group.bits) = (page_of(address, bits), bits);
@@ -116,6 +137,8 @@ impl Waiting {
         let rest = group.requests.extract_if(.., |request| page_of(request.line, bits) != page).collect();
         self.numbers.insert((page, bits), id);
         self.divide(region, bits);
+        let others = self.groups[&id].requests.len() - 1;
+        self.joined(id, others).into_iter().for_each(&mut ask);
         self.ask_again(rest, ask);
     }
 
@@ -131,9 +154,7 @@ impl Waiting {
     }
 
     fn ask_again(&mut self, requests: Vec<MemoryRequest>, ask: impl FnMut(TranslationMessage)) {
-        let joined = requests.into_iter().map(|request| self.join(request));
-        let new: Vec<u32> = joined.filter(|(_, is_new)| *is_new).map(|(id, _)| id).collect();
-        new.into_iter().map(|id| self.question(id)).for_each(ask);
+        requests.into_iter().filter_map(|request| self.add(request)).for_each(ask);
     }
 
     /// The requests inside the range that wait.

@@ -14,11 +14,13 @@ enum Sent {
     Request(u64, Aperture),
     /// A question to the GMMU: number, address, access.
     Asks(u32, u64, PageAccess),
+    /// What waits besides: number, page, requests, access.
+    Joins(u32, u64, u32, PageAccess),
     Used(u64, u32, bool),
     Invalidated(u32),
 }
 
-use Sent::{Asks, Invalidated, Request, Used};
+use Sent::{Asks, Invalidated, Joins, Request, Used};
 
 impl Fixture {
     /// With a GMMU; the first level of the TLB has pages of 2 MiB.
@@ -54,6 +56,9 @@ impl Fixture {
         let read = |payload| match payload {
             Payload::Memory(MemoryMessage::Request(request)) => Request(request.line, request.aperture),
             Payload::Translation(TranslationMessage::Request { address, id, access }) => Asks(id, address, access),
+            Payload::Translation(TranslationMessage::Joined { address, id, requests, access }) => {
+                Joins(id, address, requests, access)
+            }
             Payload::Translation(TranslationMessage::Used { page, requests, written }) => Used(page, requests, written),
             Payload::Translation(TranslationMessage::Invalidated { id }) => Invalidated(id),
             other => panic!("unexpected {other:?}"),
@@ -107,12 +112,15 @@ fn a_fault_parts_its_page_from_the_others_of_the_region() {
     fixture.load(7 * PAGE + 128, 104);
     assert_eq!(fixture.sent(), [Asks(0, 512, Read)]);
     fixture.tell(not_resident(0, 0), 200);
-    assert_eq!(fixture.sent(), [Asks(1, 7 * PAGE, Atomic), Asks(2, 3 * PAGE, Read)], "each page alone");
+    let asks = [Asks(1, 7 * PAGE, Atomic), Asks(2, 3 * PAGE, Read)];
+    let told: Vec<Sent> = [Joins(0, 0, 1, Read)].into_iter().chain(asks).chain([Joins(1, 7 * PAGE, 1, Read)]).collect();
+    assert_eq!(fixture.sent(), told, "each page alone, and each request that waits for it");
     // New ones join page by page.
     fixture.load(7 * PAGE + 256, 210);
     fixture.load(2048, 211);
     fixture.load(8 * PAGE, 212);
-    assert_eq!(fixture.sent(), [Asks(3, 8 * PAGE, Read)]);
+    let told = [Joins(1, 7 * PAGE, 1, Read), Joins(0, 0, 1, Read), Asks(3, 8 * PAGE, Read)];
+    assert_eq!(fixture.sent(), told);
     fixture.tell(not_resident(3, 8 * PAGE), 220);
     assert_eq!(fixture.sent(), []);
     fixture.answer_page(0, page(0, 12), 300);
@@ -136,14 +144,17 @@ fn what_an_answer_does_not_cover_asks_again() {
     fixture.sent();
     fixture.answer_page(0, page(0, 16), 200);
     let sent = fixture.sent();
-    assert_eq!(sent, [Request(512, Device), Request(PAGE, Device), Asks(1, 0x1_0000, Read)]);
+    let asks = [Asks(1, 0x1_0000, Read), Joins(1, 0x1_0000, 1, Read)];
+    let told: Vec<Sent> = asks.into_iter().chain([512, PAGE].map(|line| Request(line, Device))).collect();
+    assert!(sent.len() == told.len() && told.iter().all(|one| sent.contains(one)), "{sent:?}");
     fixture.answer_page(1, page(0x1_0000, 16), 300);
     assert_eq!(fixture.sent(), [Request(0x1_0000, Device), Request(0x1_2000, Device)]);
     // The region has pages of 64 KiB.
     fixture.load(0x4_0000, 400);
     fixture.load(0x5_0000, 401);
     fixture.load(0x5_2000, 402);
-    assert_eq!(fixture.sent(), [Asks(2, 0x4_0000, Read), Asks(3, 0x5_0000, Read)]);
+    let told = [Asks(2, 0x4_0000, Read), Asks(3, 0x5_0000, Read), Joins(3, 0x5_0000, 1, Read)];
+    assert_eq!(fixture.sent(), told);
 }
 
 #[test]
@@ -155,11 +166,11 @@ fn stores_to_what_may_only_be_read_ask_again() {
     assert_eq!(fixture.sent(), [Asks(0, 512, Read)]);
     let read_only = Translation { writable: false, ..page(0, 12) };
     fixture.answer_page(0, read_only, 200);
-    assert_eq!(fixture.sent(), [Request(512, Device), Asks(1, 640, Atomic)]);
+    assert_eq!(fixture.sent(), [Request(512, Device), Asks(1, 640, Write), Joins(1, 0, 1, Atomic)]);
     // Loads go on meanwhile, stores do not.
     fixture.load(896, 210);
     fixture.lane(AccessKind::Store, 1024, 211);
-    assert_eq!(fixture.sent(), [Request(896, Device)]);
+    assert_eq!(fixture.sent(), [Request(896, Device), Joins(1, 0, 1, Write)]);
     fixture.answer_page(1, page(0, 12), 300);
     assert_eq!(fixture.sent(), [640, 768, 1024].map(|line| Request(line, Device)));
     fixture.lane(AccessKind::Store, 1152, 310);
@@ -212,7 +223,7 @@ fn an_invalidation_drops_entries_and_lines() {
     for address in [8 * PAGE, 8 * PAGE + 128, 9 * PAGE, 512, 640] {
         fixture.load(address, 600);
     }
-    assert_eq!(fixture.sent(), [Asks(3, 512, Read)], "both lines of the page ask for it");
+    assert_eq!(fixture.sent(), [Asks(3, 512, Read), Joins(3, 0, 1, Read)], "both lines of the page ask for it");
     fixture.answer_page(3, page(0, 12), 700);
     assert_eq!(fixture.sent(), [Request(512, Device), Request(640, Device)]);
 }
@@ -301,6 +312,6 @@ fn a_state_with_waiting_requests_goes_on() {
         (sent, fixture.counts())
     };
     let whole = course(false);
-    assert_eq!(whole.0.len(), 1 + 8 + 1 + 1 + 2 + 1 + 1, "{:?}", whole.0);
+    assert_eq!(whole.0.len(), 1 + 8 + 1 + 1 + 1 + 2 + 1 + 1, "{:?}", whole.0);
     assert_eq!(course(true), whole);
 }
