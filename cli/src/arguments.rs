@@ -234,9 +234,21 @@ pub struct ProgramOptions {
     /// Size of the pages of shared memory through which the program's data is transferred
     #[arg(long, value_name = "BYTES", default_value = "4 KiB", value_parser = page_bytes)]
     pub tunnel_page: Bytes,
+    /// On a node that moves managed memory: how the program's own accesses to it are known
+    #[arg(long, value_enum, default_value_t = HostAccesses::Seen)]
+    pub host_accesses: HostAccesses,
     /// The program and its arguments
     #[arg(value_name = "PROGRAM", required = true, trailing_var_arg = true, allow_hyphen_values = true)]
     pub command: Vec<OsString>,
+}
+
+/// How a program's own accesses to managed memory are known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum HostAccesses {
+    /// The system tells of each as it happens (userfaultfd); where it refuses to, as `assumed`
+    Seen,
+    /// All of it is taken to be used by the host before each launch and after each synchronisation
+    Assumed,
 }
 
 /// A recorded program.

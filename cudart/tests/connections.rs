@@ -38,7 +38,11 @@ fn connections_stand_alone() {
     let said = reports.clone();
     let device = |sm_count| DeviceDescription { sm_count, ..DeviceDescription::default() };
     let options = ServerOptions {
-        node: NodeDescription { topology: "test".to_owned(), devices: vec![device(10), device(11), device(12)] },
+        node: NodeDescription {
+            topology: "test".to_owned(),
+            devices: vec![device(10), device(11), device(12)],
+            ..NodeDescription::default()
+        },
         page_bytes: 4096,
         arena: None,
         control: control.clone(),

@@ -66,7 +66,9 @@ impl Driver {
         let context = caller.context;
         let outcome = match then {
             Then::Again(call) => self.perform(caller, *call),
-            Then::Synchronise if self.context(context).sticky.is_none() => Ok(self.synchronise_managed()),
+            Then::Synchronise if self.context(context).sticky.is_none() => {
+                Ok(self.synchronise_managed(context.process()))
+            }
             then => Ok(Outcome::Returns(self.finish(context, then).unwrap_or(CallResult::None))),
         };
         self.noted(context, outcome)
@@ -84,7 +86,7 @@ impl Driver {
     pub fn finish(&mut self, context: ContextId, then: Then) -> Option<CallResult> {
         let reset = matches!(then, Then::Reset);
         match then {
-            Then::Nothing | Then::Again(_) | Then::Synchronise | Then::Touched | Then::Read(..) => {}
+            Then::Nothing | Then::Again(_) | Then::Synchronise | Then::Touched(_) | Then::Read(..) => {}
             Then::Write(address, bytes) => self.change(MemoryChange::Write { address, bytes }),
             Then::Free(address) => self.end_allocation(address),
             Then::Unmap(pointer, bytes) => self.unmap(context, pointer, bytes),
@@ -136,9 +138,11 @@ impl Driver {
             | Call::MallocManaged { .. }
             | Call::MemoryInfo
             | Call::PointerInfo { .. } => self.memory_call(context, call),
-            Call::Advise { .. } | Call::TouchManaged { .. } | Call::WriteManaged { .. } | Call::ReadManaged { .. } => {
-                self.managed_call(context, call)
-            }
+            Call::Advise { .. }
+            | Call::TouchManaged { .. }
+            | Call::WriteManaged { .. }
+            | Call::ReadManaged { .. }
+            | Call::AssumeHostAccesses => self.managed_call(context, call),
             Call::VirtualMemory(call) => self.virtual_memory_call(context, call),
             Call::Ipc(call) => self.ipc_call(context, call),
             Call::SetLimit { limit, bytes } => {
@@ -253,7 +257,8 @@ impl Driver {
             Call::StreamDestroy { stream } => Err(no_stream(stream)),
             Call::StreamSynchronize { stream } => {
                 let key = self.find_stream(context, stream)?;
-                Ok(Outcome::Waits(Wait::operations(self.ends(context, key))))
+                let until = Until::Operations(self.ends(context, key));
+                Ok(Outcome::Waits(Wait { until, then: self.after_wait(context.process()) }))
             }
             Call::StreamQuery { stream } => {
                 let key = self.find_stream(context, stream)?;
@@ -273,7 +278,8 @@ impl Driver {
             }
             Call::EventSynchronize { event } => {
                 let awaited = self.awaited(context.process(), event)?;
-                Ok(Outcome::Waits(Wait::operations(awaited.into_iter().collect())))
+                let until = Until::Operations(awaited.into_iter().collect());
+                Ok(Outcome::Waits(Wait { until, then: self.after_wait(context.process()) }))
             }
             Call::EventQuery { event } => match self.awaited(context.process(), event)? {
                 None => NOTHING,

@@ -30,8 +30,8 @@ pub struct CopyUnderWay {
 impl Driver {
     /// A copy. `context` is that of its stream.
     ///
-    /// An end in managed memory is in the memory of the GPU whose engine copies, wherever its pages are: a copy or fill neither moves
-    /// pages nor waits for any, and the driver of unified memory does not hear of it.
+    /// An end in managed memory is in the memory of the GPU whose engine copies: a driver of unified memory brings its pages there first,
+    /// as a prefetch does, when the copy's or fill's turn has come.
     pub(crate) fn copy(
         &mut self,
         context: ContextId,

@@ -173,7 +173,11 @@ impl Driver {
                 Work::Kernel(launch) => {
                     self.effects.push(Effect::Launch(Arc::clone(launch)));
                 }
-                Work::Copy(_) => self.begin_copy(number, context),
+                Work::Copy(_) => {
+                    if !self.bring_for_copy(number, context) {
+                        self.begin_copy(number, context);
+                    }
+                }
                 Work::Prefetch(prefetch) => {
                     let prefetch = *prefetch;
                     self.begin_prefetch(number, prefetch);

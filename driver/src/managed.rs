@@ -1,5 +1,8 @@
 //! Managed memory where a driver of unified memory moves its pages: what that driver is told, and what it is waited for.
 //!
+//! A process that cannot tell what it accesses itself says so ([`Call::AssumeHostAccesses`]): its allocations are on the host until GPUs
+//! ask for them, and again whenever it has waited for a device, a stream or an event.
+//!
 //! Without one ([`DriverSettings::has_unified_memory`](crate::DriverSettings)) every page is resident wherever it is used: it is told
 //! nothing, prefetches are places in the order of their streams, and the program's own accesses wait for nothing.
 
@@ -10,7 +13,7 @@ use crate::wait::{Then, Until, Wait};
 use crate::{Driver, Failure};
 use balar_host::memory::MANAGED_BASE;
 use balar_host::{Call, CudaError};
-use balar_protocol::managed::{AdviceChange, ManagedMessage};
+use balar_protocol::managed::{AdviceChange, HostPages, ManagedMessage};
 use balar_protocol::{ContextId, ProcessId};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -22,18 +25,33 @@ const PAGE: u64 = 4096;
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct UnifiedMemory {
     next: u32,
-    /// By number: what is under way; the operation of a prefetch, none of what calls wait for.
-    under_way: BTreeMap<u32, Option<OperationNumber>>,
+    /// By number: what is under way, and for whom.
+    under_way: BTreeMap<u32, Asker>,
+    /// Copies and fills whose pages are brought first: how many ranges are still to come.
+    copies: BTreeMap<OperationNumber, (ContextId, u32)>,
+    /// By number: what touches that are over have given.
+    touched: BTreeMap<u32, Option<HostPages>>,
     /// By GPU: bytes allocated otherwise, as it was told last.
     reserved: Vec<u64>,
 }
 
+/// For whom the driver of unified memory does something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+enum Asker {
+    /// A call that waits for it.
+    Call,
+    /// This prefetch, which is over with it.
+    Prefetch(OperationNumber),
+    /// This copy or fill, which begins when all its pages are there.
+    Copy(OperationNumber),
+}
+
 impl UnifiedMemory {
     /// A number for what it is asked.
-    fn begin(&mut self, operation: Option<OperationNumber>) -> u32 {
+    fn begin(&mut self, asker: Asker) -> u32 {
         let id = self.next;
         self.next = id.wrapping_add(1);
-        self.under_way.insert(id, operation);
+        self.under_way.insert(id, asker);
         id
     }
 
@@ -94,27 +112,47 @@ impl Driver {
                 self.check_managed(process, pointer, bytes)?;
                 Ok(self.touch(pointer, bytes, write, Then::Touched))
             }
+            Call::AssumeHostAccesses => {
+                self.process(process).assumes_host_accesses = true;
+                for address in self.state.window.managed_of_process(process) {
+                    self.tell_unified_memory(ManagedMessage::AssumeHostAccesses { address, process });
+                }
+                NOTHING
+            }
             Call::WriteManaged { pointer, data } => {
                 self.check_managed(process, pointer, data.len())?;
                 let bytes = data.data().cloned().unwrap_or_default();
-                Ok(self.touch(pointer, data.len(), true, Then::Write(pointer, bytes)))
+                Ok(self.touch(pointer, data.len(), true, |_| Then::Write(pointer, bytes)))
             }
             Call::ReadManaged { pointer, bytes } => {
                 self.check_managed(process, pointer, bytes)?;
-                Ok(self.touch(pointer, bytes, false, Then::Read(pointer, bytes)))
+                Ok(self.touch(pointer, bytes, false, |_| Then::Read(pointer, bytes)))
             }
             other => Err(not_modelled(&other)),
         }
     }
 
-    /// The program's own access; `then` happens when its pages are where the host may access them.
-    fn touch(&mut self, address: u64, bytes: u64, write: bool, then: Then) -> Outcome {
+    /// The program's own access; what `then` makes of its number happens when its pages are where the host may access them.
+    fn touch(&mut self, address: u64, bytes: u64, write: bool, then: impl FnOnce(Option<u32>) -> Then) -> Outcome {
         if !self.has_unified_memory {
-            return Outcome::Waits(Wait { until: Until::Operations(Vec::new()), then });
+            return Outcome::Waits(Wait { until: Until::Operations(Vec::new()), then: then(None) });
         }
-        let id = self.state.unified_memory.begin(None);
+        let id = self.state.unified_memory.begin(Asker::Call);
         self.want(Effect::Managed(ManagedMessage::Touch { address, bytes, write, id }));
-        Outcome::Waits(Wait { until: Until::Managed(id), then })
+        Outcome::Waits(Wait { until: Until::Managed(id), then: then(Some(id)) })
+    }
+
+    /// The pages that a touch has given, once: `None` where nobody was asked for them.
+    pub fn take_touched(&mut self, touch: Option<u32>) -> Option<Option<HostPages>> {
+        self.state.unified_memory.touched.remove(&touch?)
+    }
+
+    /// A managed allocation begins.
+    pub(crate) fn tell_managed(&mut self, process: ProcessId, address: u64, bytes: u64) {
+        self.tell_unified_memory(ManagedMessage::Allocate { address, bytes });
+        if self.process(process).assumes_host_accesses {
+            self.tell_unified_memory(ManagedMessage::AssumeHostAccesses { address, process });
+        }
     }
 
     /// What a prefetch does in its stream: nothing where pages do not move.
@@ -138,8 +176,33 @@ impl Driver {
     /// Gives a prefetch to the driver of unified memory.
     pub(crate) fn begin_prefetch(&mut self, number: OperationNumber, prefetch: Prefetch) {
         let Prefetch { address, bytes, target } = prefetch;
-        let id = self.state.unified_memory.begin(Some(number));
+        let id = self.state.unified_memory.begin(Asker::Prefetch(number));
         self.want(Effect::Managed(ManagedMessage::Prefetch { address, bytes, target, id }));
+    }
+
+    /// Brings the pages of a copy's or fill's managed ends to the GPU whose engine does it. Is there any such end? Then the copy begins
+    /// when they are there.
+    pub(crate) fn bring_for_copy(&mut self, number: OperationNumber, context: ContextId) -> bool {
+        if !self.has_unified_memory {
+            return false;
+        }
+        let Some(Work::Copy(copy)) = self.state.operations.under_way(number) else { return false };
+        let ends = copy.operation.destination().into_iter().chain(copy.operation.source());
+        let managed = ends.filter(|rows| rows.address >= MANAGED_BASE);
+        let ranges: Vec<(u64, u64)> = managed.filter_map(|rows| Some((rows.address, rows.span()?))).collect();
+        // There are fewer GPUs than a byte counts.
+        let target = Some(copy.device as u8);
+        let mut count = 0;
+        for (address, bytes) in ranges.into_iter().filter(|(_, bytes)| *bytes > 0) {
+            let (address, bytes) = whole_pages(address, bytes);
+            let id = self.state.unified_memory.begin(Asker::Copy(number));
+            self.want(Effect::Managed(ManagedMessage::Prefetch { address, bytes, target, id }));
+            count += 1;
+        }
+        if count > 0 {
+            self.state.unified_memory.copies.insert(number, (context, count));
+        }
+        count > 0
     }
 
     /// What happens when the program has waited for a device: the driver of unified memory is waited for as well, where there is one and
@@ -152,18 +215,42 @@ impl Driver {
         }
     }
 
+    /// The same of a stream or an event: pages come back then only to a process that does not tell of its accesses.
+    pub(crate) fn after_wait(&mut self, process: ProcessId) -> Then {
+        if self.process(process).assumes_host_accesses { self.after_synchronisation(process) } else { Then::Nothing }
+    }
+
     /// The program has waited for all that its device does.
-    pub(crate) fn synchronise_managed(&mut self) -> Outcome {
-        let id = self.state.unified_memory.begin(None);
-        self.want(Effect::Managed(ManagedMessage::Synchronise { id }));
+    pub(crate) fn synchronise_managed(&mut self, process: ProcessId) -> Outcome {
+        let id = self.state.unified_memory.begin(Asker::Call);
+        self.want(Effect::Managed(ManagedMessage::Synchronise { id, process }));
         Outcome::Waits(Wait { until: Until::Managed(id), then: Then::Nothing })
     }
 
     /// The driver of unified memory is done with what it was asked under this number.
     pub fn managed_done(&mut self, id: u32) {
-        if let Some(Some(operation)) = self.state.unified_memory.under_way.remove(&id) {
-            self.state.operations.complete(operation);
+        match self.state.unified_memory.under_way.remove(&id) {
+            Some(Asker::Prefetch(operation)) => {
+                self.state.operations.complete(operation);
+            }
+            Some(Asker::Copy(operation)) => {
+                let copies = &mut self.state.unified_memory.copies;
+                let Some((context, left)) = copies.get_mut(&operation) else { return };
+                *left -= 1;
+                if *left == 0 {
+                    let context = *context;
+                    copies.remove(&operation);
+                    self.begin_copy(operation, context);
+                }
+            }
+            Some(Asker::Call) | None => {}
         }
+    }
+
+    /// The same of a touch, which gives pages.
+    pub fn managed_touched(&mut self, id: u32, pages: Option<HostPages>) {
+        self.state.unified_memory.touched.insert(id, pages);
+        self.managed_done(id);
     }
 
     /// Refuses what is not wholly in one managed allocation of the process.

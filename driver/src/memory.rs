@@ -64,6 +64,12 @@ impl HostWindow {
         managed.map(|(address, _)| *address).collect()
     }
 
+    /// Managed memory of a process.
+    pub fn managed_of_process(&self, process: ProcessId) -> Vec<u64> {
+        let its = self.contexts.range(MANAGED_BASE..).filter(|(_, owner)| owner.process() == process);
+        its.map(|(address, _)| *address).collect()
+    }
+
     /// Has a process any managed memory?
     pub fn has_managed(&self, process: ProcessId) -> bool {
         self.contexts.range(MANAGED_BASE..).any(|(_, owner)| owner.process() == process)
@@ -122,7 +128,7 @@ impl Driver {
         let address = allocated.map_err(|error| (CudaError::MemoryAllocation, format!("host window: {error}")))?;
         self.change(MemoryChange::Map { process: context.process(), address, bytes });
         if kind == AllocationKind::Managed {
-            self.tell_unified_memory(ManagedMessage::Allocate { address, bytes });
+            self.tell_managed(context.process(), address, bytes);
         }
         self.state.totals.host_window_maximum = self.state.totals.host_window_maximum.max(self.state.window.reserved());
         Ok(address)

@@ -157,7 +157,12 @@ impl Driver {
         let loaded = self.loader.load(&request, &mut changes, &mut memory)?;
         let managed = memory.managed;
         changes.into_iter().for_each(|change| self.change(change));
-        managed.into_iter().for_each(|message| self.tell_unified_memory(message));
+        for message in managed {
+            match message {
+                ManagedMessage::Allocate { address, bytes } => self.tell_managed(context.process(), address, bytes),
+                ended => self.tell_unified_memory(ended),
+            }
+        }
         if let Some((address, _)) = loaded.heap {
             self.context(context).heap_made(address);
         }

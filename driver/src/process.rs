@@ -28,6 +28,8 @@ pub(crate) struct Process {
     pub imports: Imports,
     /// The last error a call returned, in words.
     pub last_error: Option<(CudaError, String)>,
+    /// It does not tell what it accesses of managed memory by itself.
+    pub assumes_host_accesses: bool,
     /// It has ended: its contexts go when nothing of them is under way.
     pub ended: bool,
 }
@@ -43,6 +45,7 @@ impl Process {
             images: Images::default(),
             imports: Imports::default(),
             last_error: None,
+            assumes_host_accesses: false,
             ended: false,
         }
     }

@@ -47,8 +47,8 @@ pub enum Then {
     Again(Box<Call>),
     /// The driver of unified memory is told that the program has waited, and is waited for, too.
     Synchronise,
-    /// The program has done what it waited for, an access of its own.
-    Touched,
+    /// The program has done what it waited for, an access of its own: what the driver of unified memory was asked, where there is one.
+    Touched(Option<u32>),
     /// The program writes these bytes at this address.
     Write(u64, Arc<[u8]>),
     /// The program reads at this address so many bytes: the result of its call, which whoever has the memory gives.
@@ -63,7 +63,7 @@ impl Then {
 
     /// Is it the end of an access of the program's own? It costs nothing, for it is no call of CUDA.
     pub fn is_access(&self) -> bool {
-        matches!(self, Then::Touched | Then::Write(..) | Then::Read(..))
+        matches!(self, Then::Touched(_) | Then::Write(..) | Then::Read(..))
     }
 }
 

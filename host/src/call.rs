@@ -11,7 +11,7 @@ mod module;
 mod result;
 mod virtual_memory;
 
-pub use balar_protocol::managed::AdviceChange;
+pub use balar_protocol::managed::{AdviceChange, HostPages};
 pub use class::CallClass;
 pub use copy::{CopyEnd, CopyShape};
 pub use ipc::IpcCall;
@@ -93,7 +93,7 @@ pub enum Call {
         advice: AdviceChange,
     },
     /// The thread itself reads or writes managed memory, as a program does by a pointer: no call of CUDA. It is over when the range is
-    /// where the host may access it.
+    /// where the host may access it; gives [`CallResult::HostPages`], or nothing on a node whose managed memory is always resident.
     TouchManaged {
         /// First address.
         pointer: u64,
@@ -358,6 +358,9 @@ pub enum Call {
     VirtualMemory(VirtualMemoryCall),
     /// A call about memory and events of several processes.
     Ipc(IpcCall),
+    /// What the process itself does with managed memory is not told by [`Call::TouchManaged`]: no call of CUDA. From now on, all of its
+    /// managed memory is taken to be accessed by the host whenever the process has waited for a device.
+    AssumeHostAccesses,
 }
 
 /// Sizes of a device that a program can set before it launches kernels (`cudaLimit`).

@@ -9,6 +9,8 @@ pub struct NodeDescription {
     pub topology: String,
     /// The GPUs, in the order of the topology.
     pub devices: Vec<DeviceDescription>,
+    /// Whether the pages of managed memory move: what the program itself accesses of it is to be told.
+    pub moves_managed_memory: bool,
 }
 
 /// A GPU: what `cudaDeviceProp` and the device attributes are made of.

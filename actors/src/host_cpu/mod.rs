@@ -343,6 +343,10 @@ impl HostCpu {
                 self.driver.managed_done(id);
                 self.work_done(now, out);
             }
+            Payload::Managed(ManagedMessage::Touched { id, pages }) => {
+                self.driver.managed_touched(id, pages);
+                self.work_done(now, out);
+            }
             Payload::Memory(MemoryMessage::Response(response)) => self.host_memory_answered(now, response.id, out),
             Payload::Memory(MemoryMessage::BurstDone(burst)) => self.host_memory_answered(now, burst.id, out),
             // Nothing else is sent to a host; the loader has checked the protocols of its ports.

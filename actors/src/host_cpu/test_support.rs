@@ -14,7 +14,7 @@ use balar_host::{Call, CallResult, Host, Measurement, Next, Request, ThreadId, V
 use balar_isa::program::Resources;
 use balar_protocol::copy::{CopyMessage, CopyOperation};
 use balar_protocol::cuda::{CudaMessage, FaultCause, KernelFault, KernelLaunch};
-use balar_protocol::managed::ManagedMessage;
+use balar_protocol::managed::{HostPages, ManagedMessage};
 use balar_protocol::{ContextId, Payload, PortId, ProcessId, SimTime};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex};
@@ -349,14 +349,17 @@ impl Play {
             }
             Payload::Managed(message) => {
                 self.managed.push((time.0, message));
-                let (ManagedMessage::Prefetch { id, .. }
-                | ManagedMessage::Touch { id, .. }
-                | ManagedMessage::Synchronise { id }) = message
-                else {
-                    return;
+                let done = match message {
+                    ManagedMessage::Prefetch { id, .. } | ManagedMessage::Synchronise { id, .. } => {
+                        ManagedMessage::Done { id }
+                    }
+                    ManagedMessage::Touch { id, address, write, .. } => {
+                        let pages = HostPages { address: address & !4095, bytes: 8192, writable: write };
+                        ManagedMessage::Touched { id, pages: Some(pages) }
+                    }
+                    _ => return,
                 };
-                let done = Payload::Managed(ManagedMessage::Done { id });
-                self.bench.deliver(time + SimTime(MOVE + WIRE), port, done);
+                self.bench.deliver(time + SimTime(MOVE + WIRE), port, Payload::Managed(done));
             }
             other => panic!("unexpected {other:?}"),
         }

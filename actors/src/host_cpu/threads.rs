@@ -201,14 +201,17 @@ impl HostCpu {
     /// The program's own access to managed memory happens, and it goes on at once; after a write when everybody sees it.
     fn end_access(&mut self, now: SimTime, caller: Caller, then: Then) {
         let at = if matches!(then, Then::Write(..)) { self.writer.visible_at(now) } else { now };
-        let read = match then {
-            Then::Read(address, bytes) => Some((address, bytes)),
-            _ => None,
-        };
-        let result = match (self.driver.finish(caller.context, then), read) {
-            (Some(error), _) => error,
-            (None, Some((address, bytes))) => CallResult::Data(self.read(address, bytes)),
-            (None, None) => CallResult::None,
+        let (mut read, mut touched) = (None, None);
+        match then {
+            Then::Read(address, bytes) => read = Some((address, bytes)),
+            Then::Touched(touch) => touched = self.driver.take_touched(touch),
+            _ => {}
+        }
+        let result = match (self.driver.finish(caller.context, then), read, touched) {
+            (Some(error), ..) => error,
+            (None, Some((address, bytes)), _) => CallResult::Data(self.read(address, bytes)),
+            (None, None, Some(pages)) => CallResult::HostPages(pages),
+            (None, None, None) => CallResult::None,
         };
         self.call_returns(at, caller.thread, result);
     }

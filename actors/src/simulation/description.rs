@@ -1,14 +1,21 @@
 //! What programs can ask about the node of a topology.
 
 use crate::catalogue::GpuDescription;
-use crate::topology::Topology;
+use crate::topology::{Topology, WireEnd};
 use balar_host::{DeviceDescription, NodeDescription};
-use balar_protocol::Frequency;
+use balar_protocol::{Frequency, Protocol};
 
 /// The devices of a topology, as `cudaGetDeviceProperties` tells of them. Where SMs differ, every property is that of the least.
 pub fn describe(topology: &Topology) -> NodeDescription {
     let devices = topology.gpus().into_iter().map(|gpu| device(&topology.name, &gpu));
-    NodeDescription { topology: topology.name.clone(), devices: devices.collect() }
+    let moves_managed_memory = topology.wires.iter().any(|wire| is_managed(topology, wire.a));
+    NodeDescription { topology: topology.name.clone(), devices: devices.collect(), moves_managed_memory }
+}
+
+/// Is this the end of a wire to a driver of unified memory?
+fn is_managed(topology: &Topology, end: WireEnd) -> bool {
+    let ports = topology.units[end.unit.0 as usize].kind.ports;
+    ports.iter().any(|port| port.name == end.port && port.protocol == Protocol::Managed)
 }
 
 fn device(topology: &str, gpu: &GpuDescription) -> DeviceDescription {

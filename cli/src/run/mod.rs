@@ -17,7 +17,7 @@ mod signals;
 
 pub use janitor::clear_away;
 
-use crate::arguments::{ProgramOptions, SimulationOptions};
+use crate::arguments::{HostAccesses, ProgramOptions, SimulationOptions};
 use crate::exit::ExitStatus;
 use crate::failure::{BUG, Failure, UNIT_BROKEN, say};
 use crate::node;
@@ -35,7 +35,8 @@ use balar_cudart::stub_library;
 use balar_host::Host;
 use balar_host::trace::Header;
 use balar_host::tunnel::{
-    Control, ProgramEnd, SOCKET_VARIABLE, Server, ServerOptions, SocketFolder, StopReason, signal_name,
+    ACCESSES_VARIABLE, ASSUMED, Control, ProgramEnd, SOCKET_VARIABLE, Server, ServerOptions, SocketFolder, StopReason,
+    signal_name,
 };
 use child::ProgramChild;
 use executable::Executable;
@@ -70,6 +71,9 @@ pub fn run(options: &ProgramOptions, kinds: &[&'static UnitDefinition]) -> Resul
     let surroundings = Surroundings::prepare(common)?;
     let mut command = Command::new(&executable.path);
     command.arg0(program).args(arguments).envs(environment(&executable, &surroundings.place));
+    if options.host_accesses == HostAccesses::Assumed {
+        command.env(ACCESSES_VARIABLE, ASSUMED);
+    }
     let (result, end) = simulate(options, choice, &topology, &surroundings, command);
     let mut record = RunRecord::of(result.map_err(Failure::from)?, &topology);
     record.workload = program_name(program);

@@ -1,7 +1,7 @@
 //! Functions of the program that streams run: a thread of their own calls them, one after another, as the simulator asks.
 
 use super::connection::Connection;
-use super::{process, thread};
+use super::{accesses, process, thread};
 use crate::abi::graph::HostNodeParams;
 use balar_host::tunnel::Role;
 use balar_host::{Call, CudaError};
@@ -83,9 +83,11 @@ pub(super) fn without_signals<T>(spawn: impl FnOnce() -> T) -> T {
 /// The thread.
 fn run(started: &SyncSender<Result<(), CudaError>>) {
     thread::with(|thread| {
-        // While it is borrowed, the CUDA calls of these functions are refused.
-        let mut place = thread.connection.borrow_mut();
+        // As long as it lives, the CUDA calls of these functions are refused.
+        let _in_call = thread.begin_call();
+        let mut place = thread.tunnel.lock();
         let opened = Connection::open(Role::Callbacks);
+        thread.show_tunnel();
         let outcome = opened.as_ref().map(|_| ()).map_err(|error| *error);
         let connection = opened.ok().map(|connection| place.insert(connection));
         if started.send(outcome).is_err() {
@@ -99,7 +101,8 @@ fn run(started: &SyncSender<Result<(), CudaError>>) {
             while let Some(number) = connection.next_callback() {
                 let function = functions().waiting.remove(&number);
                 if let Some(function) = function {
-                    function();
+                    accesses::function_begins();
+                    thread.tunnel.run_function(function);
                 }
                 let done = Call::CallbackDone { function: number };
                 if connection.call(0, &done, &[], &mut |_, _| {}).is_err() {

@@ -1,7 +1,8 @@
 //! The tunnel of each thread to the simulator.
 
 use super::posting::{Counted, Posting};
-use super::{devices, printed, process, staging, thread, transfers};
+use super::{accesses, devices, printed, process, staging, thread, transfers};
+use balar_host::call::HostPages;
 use balar_host::tunnel::{Client, Reply, Role, SOCKET_VARIABLE, is_simulator_gone};
 use balar_host::{Call, CallResult, CudaError};
 use std::io;
@@ -14,7 +15,12 @@ pub struct Connection {
     /// The thread's time, in nanoseconds, when its last call returned.
     returned_at: u64,
     posting: Posting,
-    _counted: Counted,
+    /// The device of its last call.
+    device: u32,
+    /// The error of a posted call that came with the reply to a touch, which reports none.
+    missed: Option<CudaError>,
+    /// Whether the calls of others wait for their order with those made here.
+    _counted: Option<Counted>,
 }
 
 /// Takes the bytes of a result: their offset, and the bytes.
@@ -39,11 +45,12 @@ impl Connection {
         }
         // Threads connect one at a time: each has more descriptors open meanwhile than it keeps, and a process may have few.
         let connecting = process::connecting();
-        let counted = Counted::new();
+        let counted = (role != Role::Accesses).then(Counted::new);
         let (client, welcome) = Client::connect(&path, role).map_err(|error| failed(&error))?;
         process::set_node(welcome.node, welcome.arena);
         drop(connecting);
-        Ok(Connection { client, returned_at: thread_nanoseconds(), posting: Posting::default(), _counted: counted })
+        let returned_at = thread_nanoseconds();
+        Ok(Connection { client, returned_at, posting: Posting::default(), device: 0, missed: None, _counted: counted })
     }
 
     /// Makes a call.
@@ -58,6 +65,7 @@ impl Connection {
             return Err(process::NO_SIMULATOR);
         }
         let (node_device, node_call) = (devices::of_node(device)?, devices::call_of_node(call)?);
+        self.device = device;
         let computed = thread_nanoseconds().saturating_sub(self.returned_at).saturating_mul(1000);
         if self.posting.take(device, call) {
             let posted = self.client.post(node_device, computed, node_call.into_owned());
@@ -71,9 +79,9 @@ impl Connection {
         for (transfer, data) in received {
             transfers::deliver(transfer, &data);
         }
-        printed::show(&printed, &printed_error);
+        printed::show_after_kept(&printed, &printed_error);
         self.returned_at = thread_nanoseconds();
-        let result = match (result, missed) {
+        let result = match (result, self.missed.take().or(missed)) {
             (CallResult::Error(error), _) => Err(error),
             // As in CUDA, which reports the errors of asynchronous work with any call after it. A device that was reset has none.
             (_, Some(error)) if *call != Call::DeviceReset => Err(error),
@@ -83,6 +91,31 @@ impl Connection {
         let result = result?;
         staging::returned(device, call);
         Ok(devices::result_of_program(result))
+    }
+
+    /// Makes a touch for the thread whose tunnel this is, which is in no call and waits for a page. Any thread may do that.
+    ///
+    /// It takes no lock that the waiting thread may hold: what kernels have printed is kept for the next call, as is an error.
+    pub fn touch(&mut self, thread: u32, call: &Call) -> Option<HostPages> {
+        let node_device = devices::of_node(self.device).ok()?;
+        let now = nanoseconds_of(thread);
+        let computed = now.saturating_sub(self.returned_at).saturating_mul(1000);
+        let reply = self.client.call(node_device, computed, call, &[], &mut |_, _| {});
+        let Reply { result, missed, may_post, printed, printed_error, received } =
+            reply.map_err(|error| failed(&error)).ok()?;
+        for (transfer, data) in received {
+            transfers::deliver(transfer, &data);
+        }
+        printed::keep(printed, printed_error);
+        self.returned_at = nanoseconds_of(thread);
+        self.missed = self.missed.take().or(missed);
+        let (result, pages) = match result {
+            CallResult::Error(error) => (Err(error), None),
+            CallResult::HostPages(pages) => (Ok(CallResult::None), pages),
+            result => (Ok(result), None),
+        };
+        self.posting.returned(self.device, call, &result, may_post);
+        pages
     }
 
     /// Waits for the next host function that a stream has reached; `None` at the end of the connection.
@@ -109,6 +142,18 @@ fn thread_nanoseconds() -> u64 {
     (time.tv_sec as u64).saturating_mul(1_000_000_000).saturating_add(time.tv_nsec as u64)
 }
 
+/// How long a thread of the process has computed.
+fn nanoseconds_of(thread: u32) -> u64 {
+    // As the kernel numbers the clocks of threads.
+    let clock = (!thread.cast_signed() << 3) | 6;
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `time` outlives the call.
+    if unsafe { libc::clock_gettime(clock, &raw mut time) } != 0 {
+        return 0;
+    }
+    (time.tv_sec as u64).saturating_mul(1_000_000_000).saturating_add(time.tv_nsec as u64)
+}
+
 /// The process comes to its end by itself. Says so, where it has used the simulator.
 pub fn say_goodbye() {
     let path = std::env::var_os(SOCKET_VARIABLE).map(PathBuf::from);
@@ -127,17 +172,28 @@ fn with<T>(use_it: impl FnOnce(&mut Connection) -> Result<T, CudaError>) -> Resu
     process::usable()?;
     thread::with(|thread| {
         // The tunnel is in use if a signal handler calls CUDA during another call.
-        let mut connection = thread.connection.try_borrow_mut().map_err(|_| CudaError::NotPermitted)?;
+        let _in_call = thread.begin_call().ok_or(CudaError::NotPermitted)?;
+        let mut connection = thread.tunnel.lock();
         if connection.as_ref().is_none_or(Connection::has_failed) {
             *connection = Some(Connection::open(Role::Thread)?);
+            thread.show_tunnel();
         }
         connection.as_mut().map_or(Err(CudaError::Unknown), use_it)
     })
 }
 
+/// Makes a touch on the calling thread's own tunnel, for a thread that has none.
+pub fn touch(call: &Call) -> Option<HostPages> {
+    let own = rustix::thread::gettid().as_raw_nonzero().get().cast_unsigned();
+    with(|connection| Ok(connection.touch(own, call))).ok().flatten()
+}
+
 /// Makes a call on a device; the errors of its result are those of the call.
 pub fn call_with(device: u32, call: &Call, payloads: &[&[u8]], sink: Sink<'_>) -> Result<CallResult, CudaError> {
-    with(|connection| connection.call(device, call, payloads, sink))
+    let before = accesses::begins(call)?;
+    let result = with(|connection| connection.call(device, call, payloads, sink));
+    accesses::returned(device, call, &result, before);
+    result
 }
 
 /// Makes a call without payloads on a device.

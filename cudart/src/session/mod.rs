@@ -3,6 +3,7 @@
 //!
 //! It knows neither the runtime nor the driver, and no error code but [`CudaError`](balar_host::CudaError).
 
+pub mod accesses;
 pub mod api;
 pub mod array;
 pub mod callbacks;

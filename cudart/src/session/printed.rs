@@ -1,6 +1,8 @@
 //! What kernels print.
 
 use std::ffi::c_void;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 unsafe extern "C" {
     static stdout: *mut libc::FILE;
@@ -18,4 +20,27 @@ pub fn show(text: &[u8], error: &[u8]) {
             libc::fwrite(error.as_ptr().cast::<c_void>(), 1, error.len(), stderr);
         }
     }
+}
+
+/// Text, and text for the standard error stream, that has come where the C library must not be called.
+static KEPT: Mutex<(Vec<u8>, Vec<u8>)> = Mutex::new((Vec::new(), Vec::new()));
+static IS_KEPT: AtomicBool = AtomicBool::new(false);
+
+/// Keeps text until the next call of any thread shows it.
+pub fn keep(text: Vec<u8>, error: Vec<u8>) {
+    if !text.is_empty() || !error.is_empty() {
+        let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.0.extend(text);
+        kept.1.extend(error);
+        IS_KEPT.store(true, Ordering::Release);
+    }
+}
+
+/// As [`show`], after what was kept.
+pub fn show_after_kept(text: &[u8], error: &[u8]) {
+    if IS_KEPT.swap(false, Ordering::Acquire) {
+        let (text, error) = std::mem::take(&mut *KEPT.lock().unwrap_or_else(PoisonError::into_inner));
+        show(&text, &error);
+    }
+    show(text, error);
 }

@@ -205,7 +205,8 @@ pub fn set_attribute(stream: &Stream, attribute: u32, value: AttributeValue) -> 
     Ok(())
 }
 
-/// Who may use managed memory (`cudaStreamAttachMemAsync`): changes nothing, since all pages are always there for everyone.
+/// Who may use managed memory (`cudaStreamAttachMemAsync`): changes nothing, since devices that move pages on demand let everyone use
+/// them. `bytes` is 0 or all of the allocation.
 pub fn attach(handle: StreamHandle, pointer: u64, bytes: usize, flags: u32) -> Result<(), CudaError> {
     const GLOBAL: u32 = 1;
     const HOST: u32 = 2;
@@ -217,7 +218,8 @@ pub fn attach(handle: StreamHandle, pointer: u64, bytes: usize, flags: u32) -> R
         return Err(CudaError::InvalidValue);
     }
     let is_managed = matches!(ranges::place(pointer, bytes as u64), ranges::Place::Managed(_));
-    if is_managed { Ok(()) } else { Err(CudaError::InvalidValue) }
+    let is_all = bytes == 0 || ranges::find(pointer).is_none_or(|range| range.bytes == bytes as u64);
+    if is_managed && is_all { Ok(()) } else { Err(CudaError::InvalidValue) }
 }
 
 /// Gives a stream the attributes of another one.

@@ -4,7 +4,8 @@ use super::connection::Connection;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::ffi::{c_int, c_void};
-use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// The state of a thread.
 #[derive(Default)]
@@ -13,8 +14,12 @@ pub struct Thread {
     pub device: Cell<u32>,
     /// Launch configurations (`__cudaPushCallConfiguration`) that no launch has taken yet.
     pub configurations: RefCell<Vec<Configuration>>,
-    /// The thread's tunnel, from its first call on.
-    pub(super) connection: RefCell<Option<Connection>>,
+    /// The thread's tunnel.
+    pub(super) tunnel: Arc<Tunnel>,
+    /// Whether it uses its tunnel.
+    is_in_call: Cell<bool>,
+    /// The number by which others find its tunnel.
+    shown_as: Cell<Option<u32>>,
     /// The thread's own default streams: the simulator's numbers by device.
     pub default_streams: RefCell<BTreeMap<u32, u32>>,
     /// Whether the default stream of the function being called is the thread's own.
@@ -23,6 +28,67 @@ pub struct Thread {
     pub capture_mode: Cell<i32>,
     /// Contexts of the driver that were made current, the last on top.
     pub contexts: RefCell<Vec<u64>>,
+}
+
+/// A thread's connection, from its first call on. Who answers the thread's faults uses it while the thread waits for a page.
+#[derive(Default)]
+pub struct Tunnel {
+    pub(super) connection: Mutex<Option<Connection>>,
+    runs_function: AtomicBool,
+}
+
+impl Tunnel {
+    /// The connection, once nobody else uses it.
+    pub(super) fn lock(&self) -> MutexGuard<'_, Option<Connection>> {
+        self.connection.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Does the thread run a function of the program that a stream has come to? It keeps its connection meanwhile, and makes no call.
+    pub(super) fn runs_function(&self) -> bool {
+        self.runs_function.load(Ordering::SeqCst)
+    }
+
+    /// Calls such a function.
+    pub(super) fn run_function(&self, function: impl FnOnce()) {
+        self.runs_function.store(true, Ordering::SeqCst);
+        function();
+        self.runs_function.store(false, Ordering::SeqCst);
+    }
+}
+
+/// The tunnels of all threads that are connected, by the kernel's numbers of the threads.
+static TUNNELS: Mutex<BTreeMap<u32, Arc<Tunnel>>> = Mutex::new(BTreeMap::new());
+
+fn tunnels() -> MutexGuard<'static, BTreeMap<u32, Arc<Tunnel>>> {
+    TUNNELS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The tunnel of a thread.
+pub(super) fn tunnel_of(thread: u32) -> Option<Arc<Tunnel>> {
+    tunnels().get(&thread).cloned()
+}
+
+/// A thread uses its tunnel as long as this lives.
+pub(super) struct InCall<'a>(&'a Cell<bool>);
+
+impl Drop for InCall<'_> {
+    fn drop(&mut self) {
+        self.0.set(false);
+    }
+}
+
+impl Thread {
+    /// Begins to use the tunnel, unless it is in use.
+    pub(super) fn begin_call(&self) -> Option<InCall<'_>> {
+        (!self.is_in_call.replace(true)).then_some(InCall(&self.is_in_call))
+    }
+
+    /// Lets others find the tunnel.
+    pub(super) fn show_tunnel(&self) {
+        let number = rustix::thread::gettid().as_raw_nonzero().get().cast_unsigned();
+        self.shown_as.set(Some(number));
+        tunnels().insert(number, Arc::clone(&self.tunnel));
+    }
 }
 
 /// A launch configuration, between `<<<...>>>` and the launch.
@@ -77,7 +143,12 @@ fn end_with_thread(pointer: *const Thread) {
 unsafe extern "C" fn end(state: *mut c_void) {
     THREAD.set(std::ptr::null());
     // SAFETY: the pointer that `with` made of a box, which nothing else frees; the thread no longer uses it.
-    drop(unsafe { Box::from_raw(state.cast::<Thread>()) });
+    let thread = unsafe { Box::from_raw(state.cast::<Thread>()) };
+    // In a forked child another thread of its parent may hold the lock for ever.
+    if let Some(number) = thread.shown_as.get().filter(|_| !super::process::is_forked()) {
+        tunnels().remove(&number);
+    }
+    drop(thread);
 }
 
 /// Calls a function whose default stream is the thread's own.

@@ -282,3 +282,63 @@ fn where_pages_do_not_move_nobody_is_told_and_nothing_waits() {
     assert_eq!([&results[5], &results[7]], [&CallResult::None; 2]);
     assert_eq!([&results[6], &results[8]], [&INVALID_VALUE; 2]);
 }
+
+#[test]
+fn copies_and_fills_wait_for_their_pages_in_the_order_of_their_stream() {
+    let other = MANAGED_BASE + 8192;
+    let play = play(vec![
+        malloc_managed(8192),
+        malloc_managed(4096),
+        call(Call::Malloc { bytes: 4096 }),
+        call(launch(0)),
+        call(Call::memset(MANAGED_BASE + 100, 1, 8000, 0, true)),
+        call(Call::copy_within(other, MANAGED_BASE, 10, 0, true)),
+        call(Call::copy_within(first(), other + 5, 10, 0, false)),
+        call(Call::ReadClock),
+        call(Call::copy_to_device(first(), vec![1; 8].into(), 0, false)),
+        call(Call::ReadClock),
+    ]);
+    let prefetch = |address, bytes, id| ManagedMessage::Prefetch { address, bytes, target: Some(0), id };
+    let expected = [
+        prefetch(MANAGED_BASE, 8192, 0),
+        // Both ends of the copy.
+        prefetch(other, 4096, 1),
+        prefetch(MANAGED_BASE, 4096, 2),
+        prefetch(other, 4096, 3),
+    ];
+    assert_eq!(told(&play)[2..], expected);
+    let end = KERNEL + 3 * (MOVE + COPY);
+    assert_eq!(play.times(0), [end, end + COPY], "memory that is not managed waits for nobody");
+    assert_eq!(play.operations.len(), 4);
+}
+
+#[test]
+fn a_process_that_tells_of_no_accesses_has_its_memory_back_after_each_wait() {
+    let assumed = |address| ManagedMessage::AssumeHostAccesses { address, process: ProcessId::FIRST };
+    let play = play(vec![
+        malloc_managed(4096),
+        call(Call::StreamSynchronize { stream: 0 }),
+        call(Call::AssumeHostAccesses),
+        malloc_managed(1),
+        call(Call::EventCreate { timed: false }),
+        call(Call::EventRecord { event: 1, stream: 0 }),
+        call(Call::StreamSynchronize { stream: 0 }),
+        call(Call::EventSynchronize { event: 1 }),
+        call(Call::DeviceSynchronize),
+        call(Call::ReadClock),
+    ]);
+    let began = |address, bytes| ManagedMessage::Allocate { address, bytes };
+    let synchronised = |id| ManagedMessage::Synchronise { id, process: ProcessId::FIRST };
+    let (one, two) = (MANAGED_BASE, MANAGED_BASE + 4096);
+    let expected = [
+        began(one, 4096),
+        assumed(one),
+        began(two, 1),
+        assumed(two),
+        synchronised(0),
+        synchronised(1),
+        synchronised(2),
+    ];
+    assert_eq!(told(&play), expected);
+    assert_eq!(play.times(0), [3 * MOVE]);
+}

@@ -18,7 +18,7 @@ use std::sync::Arc;
 /// Time that kernels take, microseconds.
 pub(super) const KERNEL: u64 = 5;
 /// The same of copies.
-const COPY: u64 = 10;
+pub(super) const COPY: u64 = 10;
 /// Time that the driver of unified memory takes for what it is waited for, microseconds.
 pub(super) const MOVE: u64 = 20;
 /// Picoseconds of a microsecond.
@@ -415,7 +415,7 @@ impl Play {
                             self.told(format!("prefetch of {bytes} to {target:?}"));
                             Some(id)
                         }
-                        ManagedMessage::Touch { id, .. } | ManagedMessage::Synchronise { id } => Some(id),
+                        ManagedMessage::Touch { id, .. } | ManagedMessage::Synchronise { id, .. } => Some(id),
                         _ => None,
                     };
                     self.due.extend(id.map(|id| (self.now + MOVE, Done::Managed(id))));

@@ -74,6 +74,7 @@ macro_rules! facts {
             Call::TouchManaged { .. } => $use!("touch of managed memory", Access),
             Call::WriteManaged { data, .. } => $use!("write to managed memory", Access; bulk: data),
             Call::ReadManaged { .. } => $use!("read of managed memory", Access),
+            Call::AssumeHostAccesses => $use!("assumption about accesses to managed memory", Access),
             Call::ReadClock => $use!("read clock", Clock),
             Call::Exit { .. } => $use!("exit", Exit),
         }

@@ -4,6 +4,7 @@ use super::module::{FunctionAttributes, ModuleFunction, ModuleVariable};
 use super::virtual_memory::MemoryAccess;
 use crate::bytes::Bytes;
 use crate::error::CudaError;
+use balar_protocol::managed::HostPages;
 use serde::{Deserialize, Serialize};
 
 /// The result of a call.
@@ -61,6 +62,8 @@ pub enum CallResult {
     Owner(u32),
     /// The access that a device has to mapped memory.
     Access(MemoryAccess),
+    /// The pages around a touched address that the host may access now; `None` where that has left the host again.
+    HostPages(Option<HostPages>),
 }
 
 /// The kind of an allocation.

@@ -28,3 +28,10 @@ pub use wire::{Role, VERSION};
 
 /// Environment variable of programs that run on the simulator: the path of the socket.
 pub const SOCKET_VARIABLE: &str = "BALAR_ACTORS_SOCKET";
+
+/// Environment variable of such programs: how their own accesses to managed memory become known. Where it is [`ASSUMED`], the system is
+/// not asked to tell of them.
+pub const ACCESSES_VARIABLE: &str = "BALAR_ACTORS_HOST_ACCESSES";
+
+/// The value of [`ACCESSES_VARIABLE`] for all managed memory being taken to be accessed between waits.
+pub const ASSUMED: &str = "assumed";

@@ -7,6 +7,7 @@
 #![expect(clippy::print_stdout, reason = "says how many programs were built and run")]
 
 use crate::cuda_toolchain::{Compiler, Toolchain};
+use crate::managed_memory;
 use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -37,6 +38,7 @@ const PROGRAMS: &[Program] = &[
     program("processes", "PASS processes\n"),
     program("streams_events", "PASS streams and events\n"),
     program("managed", "PASS managed memory\n"),
+    program("managed_pages", "PASS managed pages\n"),
     // 588 times 0 + ... + 16, and 0 + 1 + 2 + 3.
     program("cooperative", "PASS cooperative groups: sum 79974\n"),
     // The sum of the generator's 3000 numbers.
@@ -155,6 +157,19 @@ fn programs_of_clang_with_cuda_12_run() {
 #[ignore = "needs a CUDA toolchain: tools/cuda-toolchain"]
 fn programs_of_clang_with_cuda_11_run() {
     build_and_run(Compiler::Clang11);
+}
+
+#[test]
+#[ignore = "needs a CUDA toolchain: tools/cuda-toolchain"]
+fn a_program_of_the_runtime_moves_pages_as_the_real_driver_does() {
+    let toolchain = Toolchain::from_environment().expect("BALAR_CUDA_TOOLCHAIN names the folder of the compilers");
+    // The GPU of this node runs no code for sm_70.
+    let built = toolchain.build(Compiler::Clang12, "managed_pages", &["--cuda-gpu-arch=sm_61"], LIMIT);
+    let program = built.unwrap_or_else(|error| panic!("{error}"));
+    let outcome = managed_memory::run_program("gtx1080ti_node", &[], &[program.as_os_str()], "PASS managed pages\n");
+    if outcome.saw() {
+        managed_memory::check_leaves_read_backwards(&outcome);
+    }
 }
 
 #[test]

@@ -4,6 +4,7 @@ mod cuda_programs;
 mod cuda_toolchain;
 mod driver_api;
 mod library_search;
+mod managed_memory;
 mod mpi_programs;
 mod python_programs;
 mod run_command;

@@ -44,7 +44,11 @@ impl Node {
         let reports = Arc::new(Mutex::new(Vec::new()));
         let said = reports.clone();
         let options = ServerOptions {
-            node: NodeDescription { topology: "test".to_owned(), devices: vec![Default::default(); 2] },
+            node: NodeDescription {
+                topology: "test".to_owned(),
+                devices: vec![Default::default(); 2],
+                ..Default::default()
+            },
             page_bytes,
             arena: None,
             control: control.clone(),

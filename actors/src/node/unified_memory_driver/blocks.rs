@@ -5,6 +5,7 @@ use crate::unified_memory::allocation::AllocationTrees;
 use crate::unified_memory::residency::{Advice, PageState};
 use crate::unified_memory::thrashing::BlockThrashing;
 use crate::unified_memory::{BLOCK_BYTES, BlockId, PAGE_BYTES, PageSet, Processor, ProcessorSet};
+use balar_protocol::ProcessId;
 use balar_protocol::managed::AdviceChange;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -186,6 +187,8 @@ pub(super) struct Allocation {
     /// The numbers of its blocks.
     pub blocks: Range<u32>,
     pub is_live: bool,
+    /// Its pages come back to the host whenever this process has waited for its GPUs.
+    pub assumed_by: Option<ProcessId>,
 }
 
 /// All allocations there are, and that there were.
@@ -221,6 +224,7 @@ impl Blocks {
             counters: AllocationCounters::default(),
             blocks,
             is_live: true,
+            assumed_by: None,
         });
         self.live.insert(address, number);
         Some(number)

@@ -11,10 +11,10 @@ use crate::unified_memory::prefetch::BlockFaults;
 use crate::unified_memory::residency::{PageState, Placement, PlacementRule};
 use crate::unified_memory::synchronisation;
 use crate::unified_memory::{Access, BlockId, PAGE_BYTES, PageSet, Processor};
-use balar_protocol::SimTime;
-use balar_protocol::managed::{AdviceChange, ManagedMessage};
+use balar_protocol::managed::{AdviceChange, HostPages, ManagedMessage};
 use balar_protocol::migration::MigrationMessage;
 use balar_protocol::translation::Aperture;
+use balar_protocol::{ProcessId, SimTime};
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
@@ -50,15 +50,17 @@ impl UnifiedMemoryDriver {
             }
             ManagedMessage::Touch { address, bytes, write, id } => {
                 let touch = Step::Touch { address, end: address.saturating_add(bytes), write };
-                self.state.tasks.begin([touch, Step::Tell(id)], now);
+                let last = address.saturating_add(bytes.saturating_sub(1));
+                self.state.tasks.begin([touch, Step::TellTouched { id, address: last }], now);
             }
-            ManagedMessage::Synchronise { id } => self.synchronise(id, now, out),
+            ManagedMessage::Synchronise { id, process } => self.synchronise(id, process, now, out),
+            ManagedMessage::AssumeHostAccesses { address, process } => self.assume_host_accesses(address, process),
             ManagedMessage::Reserved { gpu, bytes } => {
                 if let Some(gpu) = self.state.gpus.get_mut(usize::from(gpu)) {
                     gpu.reserved = bytes;
                 }
             }
-            ManagedMessage::Done { .. } => {}
+            ManagedMessage::Done { .. } | ManagedMessage::Touched { .. } => {}
         }
     }
 
@@ -147,19 +149,19 @@ impl UnifiedMemoryDriver {
         self.state.counters.user_prefetches += 1;
         let mut steps: Vec<Step> = Vec::new();
         for (block, pages) in self.blocks_in(range) {
-            steps.push(Step::Bring { block, pages, target });
+            steps.push(Step::Bring { block, pages, target, cause: Cause::Program });
         }
         steps.extend([Step::AwaitTransfers, Step::Tell(id)]);
         self.state.tasks.begin(steps, now);
     }
 
-    /// Pages of a block are brought somewhere because the program asked for it.
+    /// Pages of a block are brought somewhere because the program asked for it, or has waited for its GPUs.
     pub(super) fn bring(
         &mut self,
         task: TaskId,
-        id: BlockId,
-        pages: PageSet,
+        (id, pages): (BlockId, PageSet),
         target: Processor,
+        cause: Cause,
         now: SimTime,
         out: &mut Outbox,
     ) -> Flow {
@@ -179,10 +181,14 @@ impl UnifiedMemoryDriver {
             // What never fits stays where it is.
             return if self.is_stuck(gpu) { Flow::On } else { Flow::Wait };
         }
-        self.state.counters.pages_user_prefetched += pages.len() as u64;
+        let count = pages.len() as u64;
+        match cause {
+            Cause::Synchronisation => self.state.counters.pages_synchronised += count,
+            _ => self.state.counters.pages_user_prefetched += count,
+        }
         let costs = self.parameters.costs;
         let mut steps = vec![Step::Busy(BatchStage::Blocks, costs.block)];
-        let how = Bringing { to: target, copied, replay: true, cause: Cause::Program };
+        let how = Bringing { to: target, copied, replay: true, cause };
         self.bring_pages(task, id, pages, PageSet::EMPTY, how, &mut steps, now, out);
         steps.push(Step::Busy(BatchStage::Map, SimTime(costs.map.0 * pages.len() as u64)));
         self.do_first(task, steps);
@@ -315,7 +321,7 @@ impl UnifiedMemoryDriver {
 
     /// The program has waited for its GPUs. Where pages come back then, what GPUs have changed comes in transfers of the sizes that
     /// UVMSmart assumes, one after the other.
-    fn synchronise(&mut self, id: u32, now: SimTime, out: &mut Outbox) {
+    fn synchronise(&mut self, id: u32, process: ProcessId, now: SimTime, out: &mut Outbox) {
         let mut steps = Vec::new();
         if self.parameters.host_access == HostAccess::Eager {
             for gpu in 0..self.state.gpus.len() as u8 {
@@ -323,8 +329,61 @@ impl UnifiedMemoryDriver {
             }
             steps.push(Step::Synchronised { began: now });
         }
+        steps.extend(self.bring_back_assumed(process));
         steps.push(Step::Tell(id));
         self.state.tasks.begin(steps, now);
+    }
+
+    /// Nobody tells what the host accesses of an allocation: what is nowhere is made on the host, as by a program that writes all of it.
+    fn assume_host_accesses(&mut self, address: u64, process: ProcessId) {
+        let Some(id) = self.state.blocks.at(address) else { return };
+        let number = self.state.blocks.get(id).allocation as usize;
+        let allocation = &mut self.state.blocks.allocations[number];
+        allocation.assumed_by = Some(process);
+        for id in allocation.blocks.clone().map(BlockId) {
+            let block = self.state.blocks.get_mut(id);
+            let new = block.all().difference(block.populated());
+            let share = block.share_mut(Processor::Host);
+            share.resident = share.resident.union(new);
+            self.state.counters.pages_populated += new.len() as u64;
+        }
+    }
+
+    /// Steps after which the host has all that it is assumed to access for a process, and GPUs have no copies of it.
+    fn bring_back_assumed(&self, process: ProcessId) -> Vec<Step> {
+        let mut steps = Vec::new();
+        let allocations = self.state.blocks.allocations.iter();
+        for allocation in allocations.filter(|allocation| allocation.is_live && allocation.assumed_by == Some(process))
+        {
+            for id in allocation.blocks.clone().map(BlockId) {
+                let block = self.state.blocks.get(id);
+                let away = block.all().difference(block.share(Processor::Host).resident);
+                if !away.is_empty() {
+                    let (target, cause) = (Processor::Host, Cause::Synchronisation);
+                    steps.push(Step::Bring { block: id, pages: away, target, cause });
+                }
+            }
+            if self.parameters.keeps_host_copies() {
+                steps.push(Step::AwaitTransfers);
+                let (address, end) = (allocation.address, allocation.address + allocation.bytes);
+                steps.push(Step::Touch { address, end, write: true });
+            }
+        }
+        steps.push(Step::AwaitTransfers);
+        steps
+    }
+
+    /// The pages around an address that the host may access now: those of its block that are there, with copies elsewhere or without as
+    /// the one that holds the address.
+    pub(super) fn host_pages(&self, address: u64) -> Option<HostPages> {
+        let block = self.state.blocks.get(self.state.blocks.at(address)?);
+        let page = ((address - block.address) / PAGE_BYTES) as usize;
+        let (resident, elsewhere) = (block.share(Processor::Host).resident, block.elsewhere(Processor::Host));
+        let writable = !elsewhere.contains(page);
+        let alike = if writable { resident.difference(elsewhere) } else { resident.intersection(elsewhere) };
+        let run = alike.runs().find(|run| run.contains(&page))?;
+        let (address, bytes) = block.range_of(&run);
+        Some(HostPages { address, bytes, writable })
     }
 
     /// Steps that bring back all that a GPU has changed.

@@ -73,8 +73,8 @@ pub(super) enum Step {
     Replay(u8),
     /// A batch is over that began at this time.
     BatchOver { gpu: u8, began: SimTime, is_last: bool },
-    /// Pages are brought somewhere because the program asked for it.
-    Bring { block: BlockId, pages: PageSet, target: Processor },
+    /// Pages are brought somewhere because the program asked for it, or has waited for its GPUs.
+    Bring { block: BlockId, pages: PageSet, target: Processor, cause: Cause },
     /// The program's thread goes on with the rest of a range.
     Touch { address: u64, end: u64, write: bool },
     /// Frames of a GPU are free again.
@@ -83,6 +83,8 @@ pub(super) enum Step {
     Synchronised { began: SimTime },
     /// The host CPU is told that it is over.
     Tell(u32),
+    /// The host CPU is told that a touch is over, and which pages around the address it may access.
+    TellTouched { id: u32, address: u64 },
 }
 
 /// What one thread of the host does.
@@ -297,7 +299,7 @@ impl UnifiedMemoryDriver {
                 self.batch_over(id, *gpu, (*began, *is_last), now);
                 Flow::On
             }
-            Step::Bring { block, pages, target } => self.bring(id, *block, *pages, *target, now, out),
+            Step::Bring { block, pages, target, cause } => self.bring(id, (*block, *pages), *target, *cause, now, out),
             Step::Touch { address, end, write } => self.touch(id, *address..*end, *write, now, out),
             Step::Release { gpu, pages } => {
                 let gpu = &mut self.state.gpus[usize::from(*gpu)];
@@ -312,6 +314,10 @@ impl UnifiedMemoryDriver {
             }
             Step::Tell(number) => {
                 self.tell(ManagedMessage::Done { id: *number }, now, out);
+                Flow::On
+            }
+            Step::TellTouched { id, address } => {
+                self.tell(ManagedMessage::Touched { id: *id, pages: self.host_pages(*address) }, now, out);
                 Flow::On
             }
         }

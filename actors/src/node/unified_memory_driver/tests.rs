@@ -2,6 +2,7 @@ use super::*;
 use crate::engine::Bench;
 use crate::test_support::{Arrival, Numbers, check_cuts_and_states, counter, with_context};
 use crate::unified_memory::bandwidth::TransferCurve;
+use balar_protocol::ProcessId;
 use balar_protocol::managed::AdviceChange;
 use balar_protocol::migration::{Direction, FaultEntry, Faults};
 use balar_protocol::translation::{Aperture, PageAccess};
@@ -46,6 +47,8 @@ struct Node {
     /// Faults that wait to be fetched.
     buffer: Vec<FaultEntry>,
     events: Vec<(u64, Event)>,
+    /// What the last touch gave: first KiB, KiB, and whether they may be written.
+    touched: Option<(u64, u64, bool)>,
 }
 
 impl Node {
@@ -57,6 +60,7 @@ impl Node {
             now: 0,
             buffer: Vec::new(),
             events: Vec::new(),
+            touched: None,
         }
     }
 
@@ -113,6 +117,10 @@ impl Node {
         let kib = |address: u64| (address - BASE) / KIB;
         let (event, answer) = match payload {
             Payload::Managed(ManagedMessage::Done { id }) => (Some(Event::Done(id)), None),
+            Payload::Managed(ManagedMessage::Touched { id, pages }) => {
+                self.touched = pages.map(|pages| (kib(pages.address), pages.bytes / KIB, pages.writable));
+                (Some(Event::Done(id)), None)
+            }
             Payload::Migration(message) => match message {
                 MigrationMessage::Fetch { limit } => {
                     let count = self.buffer.len().min(limit as usize);
@@ -253,6 +261,70 @@ fn a_memory_that_is_too_small_for_anything_is_bypassed() {
 }
 
 #[test]
+fn a_touch_tells_which_pages_the_host_may_access_around_it() {
+    let mut node = Node::new("");
+    node.allocate(2048).touch(0, 2 * MIB, true);
+    assert_eq!(node.touched, Some((0, 2048, true)));
+    // A page that nobody has touched is made alone.
+    let mut node = Node::new("");
+    node.allocate(2048).touch(4, 1, true);
+    assert_eq!(node.touched, Some((4, 4, true)));
+    node.touch(8, 1, false);
+    assert_eq!(node.touched, Some((4, 8, true)));
+    // All of the block goes to the GPU, and comes back leaf by leaf.
+    node.touch(0, 2 * MIB, true);
+    let leaves: Vec<_> = (0..32).map(|leaf| leaf * 64).collect();
+    node.fault(&leaves, PageAccess::Write);
+    let before = node.count("host_faults");
+    node.touch(100, 1, false);
+    assert_eq!(node.touched, Some((64, 64, true)));
+    node.touch(0, 1, true);
+    assert_eq!((node.touched, node.count("host_faults") - before), (Some((0, 128, true)), 2));
+    // What is there already takes no time, but for the way of the question and the answer.
+    let start = node.now;
+    assert_eq!(node.touch(127, 1, true), [Event::Done(1)]);
+    assert_eq!(node.count("host_faults") - before, 2);
+    assert!(node.now - start <= 2000, "{} ps", node.now - start);
+    // Of what is gone, nothing is there.
+    node.ask(ManagedMessage::Free { address: BASE });
+    node.touch(0, 1, false);
+    assert_eq!(node.touched, None);
+}
+
+#[test]
+fn the_host_has_copies_that_it_may_not_write_unasked() {
+    let mut node = Node::new("");
+    node.allocate(64).touch(0, 64 * KIB, true);
+    let advice = AdviceChange::ReadMostly(true);
+    node.ask(ManagedMessage::Advise { address: BASE, bytes: 32 * KIB, advice });
+    node.fault(&[0, 4], PageAccess::Read);
+    node.touch(0, 1, false);
+    let copied = node.touched.expect("the host has a copy");
+    assert_eq!((copied.0, copied.2), (0, false), "the GPU has a copy, too");
+    node.touch(0, 1, true);
+    assert_eq!(node.touched, Some((0, 4, true)));
+}
+
+#[test]
+fn what_the_host_is_assumed_to_access_comes_back_at_each_synchronisation_of_its_process() {
+    for parameters in ["", "host_access: Eager"] {
+        let mut node = Node::new(parameters);
+        node.allocate(2048);
+        node.ask(ManagedMessage::AssumeHostAccesses { address: BASE, process: ProcessId(3) });
+        assert_eq!(node.count("pages_populated"), 512);
+        let leaves: Vec<_> = (0..32).map(|leaf| leaf * 64).collect();
+        assert_eq!(arrived(&node.fault(&leaves, PageAccess::Read)).iter().sum::<u64>(), 2048, "all was on the host");
+        let other = node.ask(ManagedMessage::Synchronise { id: 8, process: ProcessId::FIRST });
+        assert_eq!(other, [Event::Done(8)], "{parameters}");
+        let own = node.ask(ManagedMessage::Synchronise { id: 9, process: ProcessId(3) });
+        assert_eq!(own.last(), Some(&Event::Done(9)));
+        // Whoever keeps copies has them already.
+        assert_eq!(left(&own).iter().sum::<u64>(), if parameters.is_empty() { 2048 } else { 0 });
+        assert_eq!(arrived(&node.fault(&leaves, PageAccess::Read)).iter().sum::<u64>(), 2048, "{parameters}");
+    }
+}
+
+#[test]
 fn an_eager_synchronisation_brings_back_what_was_changed() {
     let mut node = Node::new("initial_residency: Host, prefetcher: Tree, host_access: Eager");
     node.allocate(4096);
@@ -264,14 +336,14 @@ fn an_eager_synchronisation_brings_back_what_was_changed() {
     }
     node.settle();
     let start = node.now;
-    let events = node.ask(ManagedMessage::Synchronise { id: 9 });
+    let events = node.ask(ManagedMessage::Synchronise { id: 9, process: ProcessId::FIRST });
     assert_eq!(left(&events), [4, 60, 4, 60, 4, 124, 4, 252, 4, 508, 4, 1020].repeat(2));
     assert_eq!(events.last(), Some(&Event::Done(9)));
     // Section 3: 351.726 us for 4 MiB at 1481 MHz, where each transfer is rounded down to a cycle; here to a picosecond, and wires take time.
     let us = (node.now - start) as f64 / US as f64;
     assert!((351.7..352.0).contains(&us), "{us}");
     assert_eq!((node.count("pages_synchronised"), node.count("synchronisations")), (1024, 1));
-    assert_eq!(node.ask(ManagedMessage::Synchronise { id: 10 }), [Event::Done(10)]);
+    assert_eq!(node.ask(ManagedMessage::Synchronise { id: 10, process: ProcessId::FIRST }), [Event::Done(10)]);
 }
 
 #[test]

@@ -122,6 +122,11 @@ impl Connection {
         self.greeting.as_ref().is_some_and(|greeting| greeting.role == Role::Callbacks)
     }
 
+    /// Is this the connection of the thread that sees accesses of others to managed memory?
+    pub fn sees_accesses(&self) -> bool {
+        self.greeting.as_ref().is_some_and(|greeting| greeting.role == Role::Accesses)
+    }
+
     /// For messages.
     pub fn name(&self) -> String {
         let program = self.greeting.as_ref().map_or("a program", |greeting| greeting.program.as_str());

@@ -466,6 +466,9 @@ impl Server {
             self.waiting_since = None;
             return false;
         }
+        // One that sleeps may have touched a page: whoever sees that is about to say so.
+        let mut busy = busy;
+        busy.extend((0..self.connections.len()).filter(|&index| self.connections[index].sees_accesses()));
         let sleep = |index: &usize| -> Option<Sleep> {
             let connection = &self.connections[*index];
             let program = self.programs.get(&connection.program?)?;
@@ -581,7 +584,7 @@ impl Host for Server {
         if matches!(self.connections[index].state, State::Posted) {
             return self.connections[index].end_posted(&result);
         }
-        let is_alone = self.connections.len() == 1;
+        let is_alone = self.connections.iter().filter(|connection| !connection.sees_accesses()).count() == 1;
         let may_post = if is_alone { self.connections[index].queue_room.min(MAXIMUM_POSTED) } else { 0 };
         let program = self.connections[index].program.and_then(|id| self.programs.get_mut(&id));
         let data = program.map(|program| std::mem::take(&mut program.data)).unwrap_or_default();
@@ -632,7 +635,7 @@ impl Server {
         match connection.state {
             State::Calling => true,
             State::Posted => false,
-            State::Running => connection.runs_callbacks() && !is_called_back(),
+            State::Running => (connection.runs_callbacks() && !is_called_back()) || connection.sees_accesses(),
             State::New => false,
         }
     }
