@@ -186,6 +186,7 @@ fn run(scenario: &str) -> Result<(), Failure> {
         "copies" => copies(&driver),
         "variable" => variable(&driver),
         "mistakes" => mistakes(&driver),
+        "illegal" => illegal(&driver),
         "for_ever" => for_ever(&driver),
         other => Err(format!("there is no scenario {other}")),
     }
@@ -480,6 +481,21 @@ fn mistakes(driver: &Driver) -> Result<(), Failure> {
     driver.bump(words, PAGE)?;
     driver.synchronise()?;
     words.expect(0, 2)
+}
+
+/// A kernel uses what was freed: the context fails, and what the program has it still has.
+fn illegal(driver: &Driver) -> Result<(), Failure> {
+    const ILLEGAL_ADDRESS: c_int = 700;
+    let (words, others) = (driver.allocate(LEAF)?, driver.allocate(4 * BLOCK)?);
+    words.fill(1);
+    driver.bump(words, PAGE)?;
+    driver.synchronise()?;
+    driver.call("cuMemFree_v2", &[others.address])?;
+    driver.bump(others, BLOCK)?;
+    driver.expect(ILLEGAL_ADDRESS, "cuCtxSynchronize", &[])?;
+    words.expect(0, 2)?;
+    words.set(1, 5);
+    words.expect(1, 5)
 }
 
 /// Goes on until somebody ends it, or nobody is left to make calls to.

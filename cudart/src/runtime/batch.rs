@@ -2,12 +2,11 @@
 
 use super::copy::{Direction, copy};
 use crate::abi::arguments::{In, Out};
-use crate::abi::pool::{MemLocation, location_type};
+use crate::abi::pool::MemLocation;
 use crate::abi::stream::StreamHandle;
 use crate::runtime_api;
-use crate::session::operation::{self, Operation};
-use crate::session::ranges::{self, Place};
-use balar_host::{Call, CudaError};
+use crate::session::managed;
+use balar_host::CudaError;
 use std::ffi::c_void;
 
 /// Makes the copies, each as its addresses say; an error comes with the index of the copy that is wrong.
@@ -32,39 +31,6 @@ fn copy_all(
     let sizes = sizes.array(count).map_err(whole)?;
     for (index, ((destination, source), bytes)) in destinations.into_iter().zip(sources).zip(sizes).enumerate() {
         copy(destination, source, bytes, Direction::Default, stream, true).map_err(|error| (error, index))?;
-    }
-    Ok(())
-}
-
-/// Managed ranges: their addresses and sizes.
-fn managed(pointers: In<u64>, sizes: In<usize>, count: usize) -> Result<Vec<(u64, u64)>, CudaError> {
-    let pointers = pointers.array(count)?;
-    let sizes: Vec<u64> = sizes.array(count)?.into_iter().map(|bytes| bytes as u64).collect();
-    let list: Vec<(u64, u64)> = pointers.into_iter().zip(sizes).collect();
-    let is_managed = |(pointer, bytes): &(u64, u64)| matches!(ranges::place(*pointer, *bytes), Place::Managed(_));
-    if count > 0 && list.iter().all(is_managed) { Ok(list) } else { Err(CudaError::InvalidValue) }
-}
-
-fn prefetch_all(
-    list: Vec<(u64, u64)>,
-    locations: (In<MemLocation>, In<usize>, usize),
-    stream: StreamHandle,
-) -> Result<(), CudaError> {
-    let (locations, firsts, kinds) = locations;
-    let (locations, firsts) = (locations.array(kinds)?, firsts.array(kinds)?);
-    if firsts.first() != Some(&0) || !firsts.is_sorted() || firsts.iter().any(|first| *first >= list.len()) {
-        return Err(CudaError::InvalidValue);
-    }
-    for (index, (pointer, bytes)) in list.into_iter().enumerate() {
-        let location = locations[firsts.partition_point(|first| *first <= index) - 1];
-        let device = if location.kind == location_type::DEVICE {
-            crate::session::process::device_of(location.id)?;
-            Some(location.id as u32)
-        } else {
-            None
-        };
-        let call = Call::Prefetch { pointer, bytes, device, stream: 0 };
-        operation::enqueue(stream, Operation::Call(call), true)?;
     }
     Ok(())
 }
@@ -127,7 +93,7 @@ runtime_api! {
         if flags != 0 {
             return Err(CudaError::InvalidValue);
         }
-        prefetch_all(managed(pointers, sizes, count)?, (locations, firsts, kinds), stream)
+        managed::prefetch_all(managed::ranges_of(pointers, sizes, count)?, (locations, firsts, kinds), stream)
     }
 
     stream fn cudaMemDiscardBatchAsync(
@@ -142,7 +108,7 @@ runtime_api! {
             return Err(CudaError::InvalidValue);
         }
         // Contents that are not needed may stay as they are.
-        managed(pointers, sizes, count).map(|_| ())
+        managed::ranges_of(pointers, sizes, count).map(|_| ())
     }
 
     stream fn cudaMemDiscardAndPrefetchBatchAsync(
@@ -158,6 +124,6 @@ runtime_api! {
         if flags != 0 {
             return Err(CudaError::InvalidValue);
         }
-        prefetch_all(managed(pointers, sizes, count)?, (locations, firsts, kinds), stream)
+        managed::prefetch_all(managed::ranges_of(pointers, sizes, count)?, (locations, firsts, kinds), stream)
     }
 }

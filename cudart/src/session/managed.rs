@@ -151,6 +151,33 @@ pub fn prefetch(
     Ok(())
 }
 
+/// Managed ranges: their addresses and sizes.
+pub fn ranges_of(pointers: In<u64>, sizes: In<usize>, count: usize) -> Result<Vec<(u64, usize)>, CudaError> {
+    let list: Vec<(u64, usize)> = pointers.array(count)?.into_iter().zip(sizes.array(count)?).collect();
+    if list.is_empty() {
+        return Err(CudaError::InvalidValue);
+    }
+    list.iter().try_for_each(|&(pointer, bytes)| managed(pointer, bytes).map(|_| ()))?;
+    Ok(list)
+}
+
+/// Prefetches ranges, in the order of a stream. Each location is for the ranges from its first one on.
+pub fn prefetch_all(
+    list: Vec<(u64, usize)>,
+    (locations, firsts, kinds): (In<MemLocation>, In<usize>, usize),
+    stream: StreamHandle,
+) -> Result<(), CudaError> {
+    let (locations, firsts) = (locations.array(kinds)?, firsts.array(kinds)?);
+    if firsts.first() != Some(&0) || !firsts.is_sorted() || firsts.iter().any(|first| *first >= list.len()) {
+        return Err(CudaError::InvalidValue);
+    }
+    for (index, (pointer, bytes)) in list.into_iter().enumerate() {
+        let location = locations[firsts.partition_point(|first| *first <= index) - 1];
+        prefetch(pointer, bytes, location, 0, stream)?;
+    }
+    Ok(())
+}
+
 /// Writes the value of a `cudaMemRangeAttribute`.
 ///
 /// # Safety

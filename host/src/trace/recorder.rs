@@ -57,6 +57,9 @@ pub struct Recorder {
     processes: BTreeMap<ThreadId, ProcessId>,
     /// Whether the copy of the shared memory is that of when the program began to run: since then, only the program has written.
     program_runs: bool,
+    /// Whether what the program has written since is to be recorded with a later event: so it is while all its calls are touches, which
+    /// read nothing and are many. What devices write meanwhile is recorded as the program's: a replay finds the same there already.
+    writes_wait: bool,
     /// Answers "waiting" since the program was told something.
     waited: u32,
     /// Whether the program has said that it ended.
@@ -81,6 +84,7 @@ impl Recorder {
             threads: BTreeMap::new(),
             processes: BTreeMap::new(),
             program_runs: false,
+            writes_wait: false,
             waited: 0,
             ended: false,
         };
@@ -119,14 +123,23 @@ impl Recorder {
     /// The program is about to be told something, and to run: what it finds in the shared memory is not its own doing.
     fn program_begins(&mut self) {
         self.waited = 0;
-        if !self.program_runs && !self.memory.is_empty() {
+        if !self.program_runs && !self.writes_wait && !self.memory.is_empty() {
             self.memory.refresh();
         }
         self.program_runs = true;
     }
 
+    /// Is no other call under way than touches of managed memory?
+    fn only_touches(&self) -> bool {
+        self.threads.values().all(|thread| match thread {
+            Thread::InCall(call) => matches!(**call, Call::TouchManaged { .. }),
+            Thread::Running | Thread::Exited => true,
+        })
+    }
+
     /// Records what the program has written to shared memory.
     fn record_writes(&mut self) {
+        self.writes_wait = false;
         if self.memory.is_empty() || self.writer.is_none() {
             return;
         }
@@ -185,11 +198,17 @@ impl Host for Recorder {
         let next = self.inner.next();
         match &next {
             Next::Call(request) => {
-                self.record_writes();
+                if matches!(request.call, Call::TouchManaged { .. }) && self.only_touches() {
+                    self.writes_wait = true;
+                } else {
+                    self.record_writes();
+                }
                 self.record_request(request);
             }
             Next::Waiting => {
-                self.record_writes();
+                if !self.writes_wait || !self.only_touches() {
+                    self.record_writes();
+                }
                 self.waited = self.waited.saturating_add(1);
                 self.program_runs = false;
             }

@@ -314,6 +314,41 @@ fn accesses_to_managed_memory_are_calls_and_no_writes_beside_them() {
 }
 
 #[test]
+fn what_a_program_writes_between_touches_is_recorded_before_its_next_other_call() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let touch = |write| Step::Call(0, Call::TouchManaged { pointer: MANAGED_BASE, bytes: 1, write });
+    let steps = [
+        Step::Call(0, Call::MallocManaged { bytes: 8192 }),
+        touch(true),
+        Step::Write(MANAGED_BASE, vec![1, 2]),
+        touch(true),
+        Step::Write(MANAGED_BASE + 4096, vec![3]),
+        touch(false),
+        Step::Call(0, Call::ReadManaged { pointer: MANAGED_BASE, bytes: 4097 }),
+        Step::Write(MANAGED_BASE, vec![4]),
+        Step::Call(0, Call::Exit { error: None }),
+    ];
+    let recording = window();
+    let program = program_of(&steps, &recording);
+    let recorded = record_program(folder.path(), program, &recording);
+    let trace = Trace::open(folder.path(), false).expect("a trace");
+    let written: Vec<(usize, Vec<(u64, u64)>)> = (trace.events.iter().enumerate())
+        .filter_map(|(place, event)| match event {
+            Event::HostWrite { ranges, .. } => Some((place, ranges.clone())),
+            _ => None,
+        })
+        .collect();
+    let places: Vec<usize> = written.iter().map(|(place, _)| *place).collect();
+    let is_read = |event: &Event| matches!(event, Event::Request { request, .. } if matches!(request.call, Call::ReadManaged { .. }));
+    let read = trace.events.iter().position(is_read).expect("a read");
+    assert_eq!((written.len(), places[0]), (2, read - 1), "{:?}", trace.events);
+    assert_eq!(written[0].1, [(MANAGED_BASE, 2), (MANAGED_BASE + 4096, 1)]);
+    assert_eq!(written[1].1, [(MANAGED_BASE, 1)]);
+    let (replayed, verification, _) = replay(folder.path(), Fault::None, true);
+    assert_eq!((replayed, verification), (recorded, Verification::Passed));
+}
+
+#[test]
 fn a_replay_of_a_replay_is_the_same() {
     let (first, second) = (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder"));
     record(first.path());

@@ -3,7 +3,8 @@
 //! ```text
 //!   program, thread 1 ── Client ──┐  Unix socket: frames             ┌─ trait Host ── HostCpu unit
 //!   program, thread 2 ── Client ──┼──────────────────────── Server ──┘
-//!   program, callbacks ─ Client ──┘  shared pages: bulk data
+//!   program, callbacks ─ Client ──┤  shared pages: bulk data
+//!   program, accesses ── Client ──┘
 //! ```
 //!
 //! Each thread of the program that makes CUDA calls has a connection of its own: a call and its reply take turns on it. A

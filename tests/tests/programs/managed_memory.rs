@@ -154,8 +154,18 @@ fn accesses_that_are_not_seen_are_assumed() {
 
 #[test]
 fn programs_with_signals_threads_children_and_system_calls_run() {
-    let scenarios =
-        ["system_calls", "signals", "fork", "threads", "host_function", "freed", "copies", "variable", "mistakes"];
+    let scenarios = [
+        "system_calls",
+        "signals",
+        "fork",
+        "threads",
+        "host_function",
+        "freed",
+        "copies",
+        "variable",
+        "illegal",
+        "mistakes",
+    ];
     for topology in ["gtx1080ti_node", "uvmsmart_v100_node"] {
         for scenario in scenarios {
             run(topology, &[], scenario);

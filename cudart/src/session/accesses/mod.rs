@@ -31,7 +31,7 @@ use balar_host::{Call, CallResult, CudaError};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use userfault::Userfault;
-use watcher::Watcher;
+use watcher::{Allocation, Watcher};
 
 /// Bytes of a page.
 const PAGE: u64 = super::pages::PAGE;
@@ -54,10 +54,12 @@ static GIVEN: AtomicU64 = AtomicU64::new(0);
 static OVER: AtomicU64 = AtomicU64::new(0);
 
 /// What is known before a call.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Before {
     /// Calls that have given devices work.
     given: u64,
+    /// Managed memory that the call frees, whose accesses are no longer seen: its place may be given away before the call has returned.
+    freed: Vec<Allocation>,
 }
 
 /// A call that is not a touch begins.
@@ -65,7 +67,16 @@ pub fn begins(call: &Call) -> Result<Before, CudaError> {
     if matches!(call, Call::MallocManaged { .. }) {
         prepare()?;
     }
-    Ok(Before { given: GIVEN.load(Ordering::SeqCst) })
+    let freed = watcher().map(|watcher| watcher.call_begins(call)).unwrap_or_default();
+    Ok(Before { given: GIVEN.load(Ordering::SeqCst), freed })
+}
+
+/// Who sees accesses, if anyone does.
+fn watcher() -> Option<&'static Watcher> {
+    match MODE.get() {
+        Some(Ok(Mode::Seen(watcher))) if IS_WATCHING.load(Ordering::Acquire) => Some(watcher),
+        _ => None,
+    }
 }
 
 /// It has returned.
@@ -76,12 +87,11 @@ pub fn returned(device: u32, call: &Call, result: &Result<CallResult, CudaError>
         // A failure is that of the connection, which the next call reports as well.
         let _ = prepare();
     }
-    if !IS_WATCHING.load(Ordering::Acquire) {
-        return;
-    }
-    let Some(Ok(Mode::Seen(watcher))) = MODE.get() else { return };
-    if let Ok(result) = result {
-        watcher.called(device, call, result);
+    let Some(watcher) = watcher() else { return };
+    match result {
+        Ok(result) => watcher.call_returned(device, call, result),
+        // It has freed nothing.
+        Err(_) => before.freed.into_iter().for_each(|allocation| watcher.begin(allocation)),
     }
     if gives_work(call) {
         GIVEN.fetch_add(1, Ordering::SeqCst);
@@ -98,7 +108,7 @@ pub fn returned(device: u32, call: &Call, result: &Result<CallResult, CudaError>
 
 /// A stream has come to a function of the program, which is about to be called.
 pub fn function_begins() {
-    if let Some(Ok(Mode::Seen(watcher))) = MODE.get() {
+    if let Some(watcher) = watcher() {
         watcher.forget_pages();
     }
 }

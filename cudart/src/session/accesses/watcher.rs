@@ -27,11 +27,20 @@ pub struct Watcher {
 
 /// An allocation.
 #[derive(Clone, Copy, Debug)]
-struct Allocation {
+pub struct Allocation {
+    start: u64,
     /// The first address after its pages.
     end: u64,
     /// The program's number of the device that was current.
     device: u32,
+}
+
+impl Allocation {
+    /// So many bytes, which take whole pages. `None` for what is none.
+    fn new(start: u64, bytes: u64, device: u32) -> Option<Allocation> {
+        let end = start.checked_add(bytes)?.checked_next_multiple_of(PAGE)?;
+        (start.is_multiple_of(PAGE) && start < end).then_some(Allocation { start, end, device })
+    }
 }
 
 #[derive(Debug, Default)]
@@ -75,56 +84,68 @@ impl Watcher {
         self.memory.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// A call begins. Gives what it frees, whose accesses are no longer seen.
+    pub fn call_begins(&self, call: &Call) -> Vec<Allocation> {
+        let freed = match call {
+            Call::Free { pointer } => vec![*pointer],
+            Call::ModuleUnload { module } => self.memory().modules.get(module).cloned().unwrap_or_default(),
+            _ => return Vec::new(),
+        };
+        freed.into_iter().filter_map(|start| self.end(start)).collect()
+    }
+
     /// A call has succeeded: managed memory may have begun or ended with it.
-    pub fn called(&self, device: u32, call: &Call, result: &CallResult) {
+    pub fn call_returned(&self, device: u32, call: &Call, result: &CallResult) {
         match (call, result) {
-            (Call::MallocManaged { bytes }, CallResult::Pointer(start)) => self.begin(*start, *bytes, device),
-            (Call::Free { pointer }, _) => self.end(*pointer),
+            (Call::MallocManaged { bytes }, CallResult::Pointer(start)) => {
+                Allocation::new(*start, *bytes, device).into_iter().for_each(|allocation| self.begin(allocation));
+            }
             (Call::ModuleLoad { .. }, CallResult::Module { module, variables, .. }) => {
                 let managed = variables.iter().filter(|variable| variable.kind == VariableKind::Managed);
-                let managed: Vec<(u64, u64)> = managed.map(|variable| (variable.address, variable.bytes)).collect();
-                for &(start, bytes) in &managed {
-                    self.begin(start, bytes, device);
-                }
+                let managed = managed.filter_map(|variable| Allocation::new(variable.address, variable.bytes, device));
+                let managed: Vec<Allocation> = managed.collect();
                 if !managed.is_empty() {
-                    self.memory().modules.insert(*module, managed.into_iter().map(|(start, _)| start).collect());
+                    managed.iter().for_each(|allocation| self.begin(*allocation));
+                    let starts = managed.into_iter().map(|allocation| allocation.start).collect();
+                    self.memory().modules.insert(*module, starts);
                 }
             }
-            (Call::ModuleUnload { module }, _) => {
-                let ended = self.memory().modules.remove(module).unwrap_or_default();
-                ended.into_iter().for_each(|start| self.end(start));
-            }
+            (Call::ModuleUnload { module }, _) => drop(self.memory().modules.remove(module)),
             (Call::DeviceReset, _) => {
-                let its = |(start, allocation): (&u64, &Allocation)| (allocation.device == device).then_some(*start);
-                let ended: Vec<u64> = self.memory().allocations.iter().filter_map(its).collect();
-                ended.into_iter().for_each(|start| self.end(start));
+                let its = |allocation: &&Allocation| allocation.device == device;
+                let ended: Vec<Allocation> = self.memory().allocations.values().filter(its).copied().collect();
+                for allocation in ended {
+                    self.end(allocation.start);
+                }
             }
             _ => {}
         }
     }
 
-    fn begin(&self, start: u64, bytes: u64, device: u32) {
-        let Some(end) = start.checked_add(bytes).and_then(|end| end.checked_next_multiple_of(PAGE)) else { return };
-        if !start.is_multiple_of(PAGE) || start >= end {
-            return;
-        }
+    /// Accesses to an allocation are seen from now on.
+    pub fn begin(&self, allocation: Allocation) {
+        let Allocation { start, end, .. } = allocation;
         let mut memory = self.memory();
         // Pages of what was here before.
         unmap(&(start..end));
         match self.userfault.register(&(start..end)) {
-            Ok(()) => drop(memory.allocations.insert(start, Allocation { end, device })),
+            Ok(()) => drop(memory.allocations.insert(start, allocation)),
             Err(error) => process::say(&format!(
-                "the program's own accesses to {bytes} bytes of managed memory at {start:#x} are not seen: {error}"
+                "the program's own accesses to {} bytes of managed memory at {start:#x} are not seen: {error}",
+                end - start
             )),
         }
     }
 
-    fn end(&self, start: u64) {
+    /// They are no longer.
+    fn end(&self, start: u64) -> Option<Allocation> {
         let mut memory = self.memory();
-        let Some(Allocation { end, .. }) = memory.allocations.remove(&start) else { return };
-        memory.mapped.remove(&(start..end));
+        let allocation = memory.allocations.remove(&start)?;
+        let pages = start..allocation.end;
+        memory.mapped.remove(&pages);
         // It fails for what is no longer mapped at all.
-        let _ = self.userfault.unregister(&(start..end));
+        let _ = self.userfault.unregister(&pages);
+        Some(allocation)
     }
 
     /// The next access to any page is seen.
@@ -137,11 +158,20 @@ impl Watcher {
 
     fn run(&self) {
         while let Ok(fault) = self.userfault.next() {
+            if !is_told() {
+                self.give_up();
+            }
             self.answer(&fault);
         }
-        // Nobody waits for what nobody answers.
+        self.give_up();
+    }
+
+    /// No access is seen any more: nobody waits for what nobody answers.
+    fn give_up(&self) {
         let starts: Vec<u64> = self.memory().allocations.keys().copied().collect();
-        starts.into_iter().for_each(|start| self.end(start));
+        for start in starts {
+            self.end(start);
+        }
     }
 
     /// Has the page brought to the host, and maps it with those that are there, too.
@@ -199,11 +229,13 @@ fn unmap(span: &Range<u64>) {
     };
 }
 
+/// Is there a simulator to be told of accesses, and a program that has not come to its end?
+fn is_told() -> bool {
+    !process::is_lost() && process::usable().is_ok()
+}
+
 /// Tells the simulator of an access, for the thread that waits for it. `None` where it is not told.
 fn touch(fault: &Fault) -> Option<HostPages> {
-    if process::is_lost() || process::usable().is_err() {
-        return None;
-    }
     let call = Call::TouchManaged { pointer: fault.address, bytes: 1, write: fault.is_write };
     if let Some(tunnel) = thread::tunnel_of(fault.thread) {
         match tunnel.connection.try_lock() {
