@@ -8,7 +8,7 @@
 use assert_cmd::Command;
 use std::ffi::OsStr;
 use std::fs;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 const KIB: u64 = 1 << 10;
 
@@ -230,7 +230,6 @@ fn a_program_ends_when_the_simulator_is_killed_while_it_uses_managed_memory() {
         std::thread::sleep(Duration::from_millis(milliseconds));
         simulator.kill().expect("ours");
         simulator.wait().expect("ours");
-        let begun = Instant::now();
         let (sender, receiver) = std::sync::mpsc::channel();
         std::thread::spawn(move || {
             let mut said = String::new();
@@ -239,6 +238,6 @@ fn a_program_ends_when_the_simulator_is_killed_while_it_uses_managed_memory() {
             let _ = sender.send(said);
         });
         let said = receiver.recv_timeout(Duration::from_secs(20)).expect("the program ends and closes its output");
-        assert!(said.is_empty() || !said.contains("passed"), "{said} after {:?}", begun.elapsed());
+        assert!(said.is_empty() || !said.contains("passed"), "{said}");
     }
 }
