@@ -384,7 +384,10 @@ impl UnifiedMemoryDriver {
         let is_new = self.count_faults(gpu, id, faults, plan);
         let costs = self.parameters.costs;
         let block_time = if is_new { costs.block + costs.new_block } else { costs.block };
-        let mut steps = vec![Step::Busy(BatchStage::Blocks, block_time)];
+        // Traces show that nothing of what the host does for a block overlaps the copies: these begin when it is done.
+        let mapped = plan.coming().union(plan.remote).union(plan.claimed).len() as u64;
+        let map_time = SimTime(costs.map.0 * mapped);
+        let mut steps = vec![Step::Busy(BatchStage::Blocks, block_time), Step::Busy(BatchStage::Map, map_time)];
         let written: PageSet =
             faults.iter().filter(|(_, access)| access.writes()).map(|&(page, _)| usize::from(page)).collect();
         self.end_copies(task, id, me, plan.claimed, now, out);
@@ -398,8 +401,6 @@ impl UnifiedMemoryDriver {
         share.dirty = share.dirty.union(written.intersection(share.resident.union(share.arriving)));
         share.remote = share.remote.union(plan.remote);
         share.unused = share.unused.union(plan.prefetched).difference(plan.asked);
-        let mapped = plan.coming().union(plan.remote).union(plan.claimed).len() as u64;
-        steps.push(Step::Busy(BatchStage::Map, SimTime(costs.map.0 * mapped)));
         if !plan.claimed.is_empty() {
             steps.push(Step::AwaitUnmapped);
             steps.push(Step::Map { gpu, block: id, pages: plan.claimed, aperture: Aperture::Device, replay });
@@ -518,8 +519,9 @@ impl UnifiedMemoryDriver {
         }
         all.sort_by_key(|transit| transit.pages.start);
         let one_by_one = self.parameters.prefetches_one_by_one && asked.is_empty();
+        // All of them are given to the copy engine at once.
+        steps.push(Step::Busy(BatchStage::Transfers, SimTime(costs.transfer.0 * all.len() as u64)));
         for transit in all {
-            steps.push(Step::Busy(BatchStage::Transfers, costs.transfer));
             steps.push(Step::Start(transit));
             if one_by_one {
                 steps.push(Step::AwaitTransfers);
