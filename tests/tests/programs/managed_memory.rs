@@ -174,7 +174,7 @@ fn programs_with_signals_threads_children_and_system_calls_run() {
     // Assumed, and on a node whose managed memory is always there.
     for scenario in scenarios {
         run("gtx1080ti_node", &["--host-accesses", "assumed"], scenario);
-        assert!(run("v100_node", &[], scenario).transfers.is_empty());
+        assert!(run("p100_node", &[], scenario).transfers.is_empty());
     }
 }
 

@@ -29,7 +29,8 @@ fn pinned_memory_is_reached_over_the_link_and_managed_memory_on_the_device() {
         download(managed, BYTES),
         download(pinned, BYTES),
     ]);
-    let node = built_in("v100_node");
+    // A node without a driver of unified memory: managed memory is on the device.
+    let node = built_in("p100_node");
     let result = simulate_program(&node, "host_memory", ("double.ptx", DOUBLE), program, RunOptions::default());
     let result = result.unwrap_or_else(|error| panic!("{error}"));
     assert!(result.completed(), "{:?}", result.program);

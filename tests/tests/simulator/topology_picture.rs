@@ -335,7 +335,7 @@ fn a_unit_of_ones_own_stands_where_it_is_wired() {
 
 #[test]
 fn a_unit_of_the_host_stands_with_the_host() {
-    for (file, unit) in [("v100", "Filter"), ("two_v100", "Filter"), ("four_v100", "Filter"), ("v100", "PassThrough")] {
+    for (file, unit) in [("p100", "Filter"), ("two_v100", "Filter"), ("four_v100", "Filter"), ("p100", "PassThrough")] {
         let library = PartLibrary::built_in();
         let name = format!("{file}_node.ron");
         let text = library.files.iter().find(|(file, _)| *file == name).expect("built in").1;
