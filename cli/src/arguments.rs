@@ -33,6 +33,15 @@ code (128 + N if signal N kills it); 2, 4, 5 and 70 are this command's own. The 
 into the folder of --output. At --stop-at, --max-wall and the second Ctrl-C, the program's CUDA calls fail, and it is
 terminated.";
 
+/// What `validate --help` adds.
+const VALIDATE_HELP: &str = "\
+Studies, their parts, and how long they take:
+  uvm  unified memory beside a GTX 1080 Ti and beside the simulator UVMSmart; all of it: about ten minutes on two CPUs
+       hardware, prefetchers, shootdowns, evictions
+
+Without a study, this lists them. --output writes a CSV file for each table, report.json, summary.txt, comparisons.csv and the
+charts as SVG. Ctrl-C ends it; the tables then lack what has not run.";
+
 const OVERRIDE_HELP: &str = "Override one parameter: 'gpu.sm[*].clock=1800 MHz', 'gpu.sm[*].latencies.integer=7'; 'gpu.clock=1500 MHz' sets the \
                              clock of the GPU's CTA scheduler and of all its units with the same clock (repeatable)";
 
@@ -145,6 +154,37 @@ pub enum Command {
     /// Compare a run with a pinned snapshot, or pin it
     #[command(subcommand)]
     Snapshot(SnapshotCommand),
+    /// Run a study: simulated figures beside measured ones
+    #[command(after_help = VALIDATE_HELP)]
+    Validate(ValidateOptions),
+}
+
+/// A study.
+#[derive(Args, Clone, Debug)]
+pub struct ValidateOptions {
+    /// The study; without one, the studies are listed
+    pub study: Option<String>,
+    /// Parts of it; all of them without any
+    #[arg(value_name = "PART")]
+    pub parts: Vec<String>,
+    /// Only this program (repeatable)
+    #[arg(long = "program", value_name = "NAME", requires = "study")]
+    pub programs: Vec<String>,
+    /// Runs at the same time; the figures do not depend on their number [default: the number of CPUs]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub threads: Option<u16>,
+    /// What to print on stdout; CSV is the list of all comparisons
+    #[arg(long, value_enum, default_value_t = Format::Table)]
+    pub format: Format,
+    /// Also write tables, comparisons and charts into this folder
+    #[arg(long, value_name = "DIR", requires = "study")]
+    pub output: Option<PathBuf>,
+    /// Give up after this many seconds of real time (exit code 4); the tables lack what has not run
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pub max_wall: Option<Duration>,
+    /// Show no progress
+    #[arg(long)]
+    pub quiet: bool,
 }
 
 /// Subcommands on a topology.
@@ -526,6 +566,8 @@ mod tests {
             "snapshot check --topology t.ron pinned.txt",
             "snapshot check --topology t.ron --tolerance 0.5 pinned.txt",
             "snapshot accept --topology t.ron --threads 2 pinned.txt",
+            "validate",
+            "validate uvm hardware shootdowns --program hotspot --program nw --threads 2 --output out --format csv --quiet",
         ] {
             assert!(parse(line).is_ok(), "{line}: {:?}", parse(line).err());
         }

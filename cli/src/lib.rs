@@ -29,3 +29,4 @@ pub mod simulate;
 pub mod snapshot;
 pub mod terminal;
 pub mod unfinished;
+pub mod validate;

@@ -8,6 +8,7 @@ pub mod json;
 pub mod kernel_table;
 pub mod memory_levels;
 pub mod selection;
+pub mod study;
 pub mod summary;
 pub mod table;
 

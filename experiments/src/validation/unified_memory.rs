@@ -4,9 +4,19 @@
 //! simulator UVMSmart (bafab5d): its logs and spreadsheets. The programs are this project's own with the same arrays, kernels and
 //! launches; their inputs are other random numbers.
 
+pub mod evictions;
+pub mod hardware;
+pub mod prefetchers;
+pub mod shootdowns;
+mod study;
+
+pub use study::STUDY;
+
+use super::runs::Point;
 use crate::experiment::{ExperimentError, run_overridden};
 use balar_actors::engine::RunOptions;
 use balar_actors::simulation::RunResult;
+use balar_actors::unified_memory::allocation::AllocationTrees;
 
 /// A program of the hardware table.
 #[derive(Clone, Copy, Debug)]
@@ -98,6 +108,10 @@ pub struct Figures {
     pub to_host_kib: u64,
     /// Of the look-ups of the SMs' TLBs, those that hit, percent.
     pub tlb_hits_percent: f64,
+    /// Pages that came back after they had been evicted.
+    pub thrashed: u64,
+    /// Managed memory, each allocation rounded up as the driver rounds it, KiB.
+    pub footprint_kib: u64,
 }
 
 impl Figures {
@@ -117,8 +131,34 @@ impl Figures {
             to_device_us: sum("migration_link.to_device", "busy_time") as f64 / 1e6,
             to_host_kib: sum("migration_link.to_host", "bytes") >> 10,
             tlb_hits_percent: 100.0 * (lookups - misses) as f64 / lookups.max(1) as f64,
+            thrashed: sum("unified_memory", "pages_thrashed"),
+            footprint_kib: footprint_kib(result),
         }
     }
+}
+
+/// Managed memory, each allocation rounded up as the driver rounds it, KiB.
+fn footprint_kib(result: &RunResult) -> u64 {
+    let rows = result.statistics.rows.iter();
+    let sizes = rows.filter(|row| row.what == "bytes" && row.location.starts_with("unified_memory.allocation"));
+    // An allocation of nothing is no allocation.
+    sizes.filter_map(|row| AllocationTrees::new(row.value).ok()).map(|trees| trees.bytes() >> 10).sum()
+}
+
+impl Program {
+    /// The program with managed memory on a node, with overrides of the node's parameters.
+    pub fn point(&self, topology: &'static str, overrides: &[(&'static str, String)]) -> Point {
+        let parameters = self.parameters.iter().copied().chain([("memory", "managed")]);
+        Point { topology, workload: self.workload, parameters: parameters.collect(), overrides: overrides.to_vec() }
+    }
+}
+
+/// The program of the hardware table with this name.
+pub(crate) fn program_named(name: &str) -> &'static Program {
+    PROGRAMS
+        .iter()
+        .find(|program| program.name == name)
+        .expect("every program of the study is one of the hardware table")
 }
 
 /// Runs a program with managed memory on a node, with overrides of the node's parameters.

@@ -1,0 +1,190 @@
+//! The runs of a study: independent of each other, several at a time.
+
+use crate::experiment::{ExperimentError, run_overridden};
+use balar_actors::engine::RunOptions;
+use balar_actors::simulation::RunResult;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::{io, thread};
+
+/// Stack of a thread that simulates.
+const STACK_BYTES: usize = 8 << 20;
+
+/// A run: a workload on a node. Two that are equal give the same figures.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Point {
+    /// The node.
+    pub topology: &'static str,
+    /// The workload.
+    pub workload: &'static str,
+    /// Its parameters.
+    pub parameters: Vec<(&'static str, &'static str)>,
+    /// Other values of the node's parameters.
+    pub overrides: Vec<(&'static str, String)>,
+}
+
+impl Point {
+    /// The command line that makes this run.
+    pub fn command(&self) -> String {
+        let parameters: Vec<_> = self.parameters.iter().map(|(key, value)| format!("{key}={value}")).collect();
+        let mut text = format!("--topology {} --workload {}", self.topology, self.workload);
+        if !parameters.is_empty() {
+            text.push_str(&format!(":{}", parameters.join(",")));
+        }
+        for (path, value) in &self.overrides {
+            text.push_str(&format!(" --set '{path}={value}'"));
+        }
+        text
+    }
+}
+
+/// How runs are made.
+pub struct Running<'a> {
+    /// Runs at the same time.
+    pub threads: usize,
+    /// Ends all of them once it is set.
+    pub interrupt: Arc<AtomicBool>,
+    /// Is told how many runs of how many have ended.
+    pub progress: &'a (dyn Fn(usize, usize) + Sync),
+}
+
+/// Why no runs could be made.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// There is no thread for them.
+    #[error("cannot start a thread: {0}")]
+    Thread(#[from] io::Error),
+}
+
+/// What came of runs.
+#[derive(Debug)]
+pub struct Runs<T> {
+    figures: BTreeMap<Point, T>,
+    /// Runs that failed, and why; not those that were interrupted.
+    pub failures: Vec<(Point, ExperimentError)>,
+    /// How many were to be made.
+    pub planned: usize,
+}
+
+impl<T> Runs<T> {
+    /// The figures of a run; `None` where it failed, or was not made.
+    pub fn get(&self, point: &Point) -> Option<&T> {
+        self.figures.get(point)
+    }
+
+    /// How many runs came to their end.
+    pub fn completed(&self) -> usize {
+        self.figures.len()
+    }
+}
+
+/// Makes runs and keeps of each what `measure` finds; equal ones are made once. Those that `cost` rates highest begin first, so that none
+/// of them is left for the end. What comes of them depends neither on this nor on the number of threads.
+///
+/// # Errors
+///
+/// Where the system has no thread.
+///
+/// # Panics
+///
+/// Where a run does.
+pub fn make<T: Send>(
+    running: &Running<'_>,
+    points: Vec<Point>,
+    cost: impl Fn(&Point) -> u32,
+    measure: impl Fn(&RunResult) -> T + Sync,
+) -> Result<Runs<T>, RunError> {
+    let mut points: Vec<Point> = points.into_iter().collect::<BTreeSet<_>>().into_iter().collect();
+    points.sort_by_key(|point| std::cmp::Reverse(cost(point)));
+    let (next, ended) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let found = Mutex::new(Vec::new());
+    let interrupted = || running.interrupt.load(Ordering::Relaxed);
+    (running.progress)(0, points.len());
+    let work = || {
+        while let Some(point) = points.get(next.fetch_add(1, Ordering::Relaxed)).filter(|_| !interrupted()) {
+            let result = one(point, &running.interrupt).map(|result| measure(&result));
+            found.lock().unwrap_or_else(PoisonError::into_inner).push((point.clone(), result));
+            (running.progress)(ended.fetch_add(1, Ordering::Relaxed) + 1, points.len());
+        }
+    };
+    thread::scope(|scope| {
+        for _ in 0..running.threads.clamp(1, points.len().max(1)) {
+            let builder = thread::Builder::new().name("study".to_owned()).stack_size(STACK_BYTES);
+            builder.spawn_scoped(scope, work).map(drop).inspect_err(|_| {
+                // Those that have begun have nothing to work for.
+                next.store(points.len(), Ordering::Relaxed);
+            })?;
+        }
+        Ok::<(), io::Error>(())
+    })?;
+    let mut runs = Runs { figures: BTreeMap::new(), failures: Vec::new(), planned: points.len() };
+    for (point, result) in found.into_inner().unwrap_or_else(PoisonError::into_inner) {
+        match result {
+            Ok(figures) => drop(runs.figures.insert(point, figures)),
+            Err(ExperimentError::NotCompleted { .. }) if interrupted() => {}
+            Err(error) => runs.failures.push((point, error)),
+        }
+    }
+    runs.failures.sort_by(|one, other| one.0.cmp(&other.0));
+    Ok(runs)
+}
+
+fn one(point: &Point, interrupt: &Arc<AtomicBool>) -> Result<RunResult, ExperimentError> {
+    let options = RunOptions { interrupt: interrupt.clone(), ..RunOptions::default() };
+    let overrides: Vec<_> = point.overrides.iter().map(|(path, value)| (*path, value.as_str())).collect();
+    run_overridden(options, point.topology, point.workload, &point.parameters, &overrides, &[])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn vectoradd(elements: &'static str) -> Point {
+        Point {
+            topology: "v100_node",
+            workload: "vectoradd",
+            parameters: vec![("elements", elements)],
+            overrides: vec![("gpu.sm[*].warps", "32".to_owned())],
+        }
+    }
+
+    fn made(threads: usize, points: &[Point], interrupt: bool) -> (Runs<u64>, Vec<(usize, usize)>) {
+        let told = Mutex::new(Vec::new());
+        let progress = |ended, planned| told.lock().expect("nobody panics").push((ended, planned));
+        let interrupt = Arc::new(AtomicBool::new(interrupt));
+        let running = Running { threads, interrupt, progress: &progress };
+        let measure = |result: &RunResult| result.kernel_cycles("vectorAdd").expect("it has run");
+        let runs = make(&running, points.to_vec(), |_| 0, measure).expect("threads");
+        (runs, told.into_inner().expect("nobody panics"))
+    }
+
+    #[test]
+    fn equal_runs_are_made_once_and_threads_change_nothing() {
+        let points = [vectoradd("256"), vectoradd("4096"), vectoradd("256")];
+        let (alone, told) = made(1, &points, false);
+        assert_eq!((alone.planned, alone.completed(), told), (2, 2, vec![(0, 2), (1, 2), (2, 2)]));
+        let (together, _) = made(2, &points, false);
+        for point in &points {
+            assert!(alone.get(point).is_some_and(|cycles| *cycles > 0));
+            assert_eq!(alone.get(point), together.get(point));
+        }
+    }
+
+    #[test]
+    fn a_run_that_fails_leaves_the_others() {
+        let (runs, _) = made(2, &[vectoradd("256"), vectoradd("none")], false);
+        assert_eq!((runs.planned, runs.completed()), (2, 1));
+        let [(point, error)] = &runs.failures[..] else { panic!("{:?}", runs.failures) };
+        assert_eq!(point, &vectoradd("none"));
+        assert!(error.to_string().contains("elements"), "{error}");
+        let command = "--topology v100_node --workload vectoradd:elements=none --set 'gpu.sm[*].warps=32'";
+        assert_eq!(point.command(), command);
+    }
+
+    #[test]
+    fn nothing_runs_after_an_interrupt() {
+        let (runs, told) = made(2, &[vectoradd("256")], true);
+        assert_eq!((runs.planned, runs.completed(), runs.failures.len(), told), (1, 0, 0, vec![(0, 1)]));
+    }
+}
