@@ -181,7 +181,7 @@ mod tests {
         let expected = "\
 Times
 
- program        us  hardware  error %
+ program     us     hardware  error %
 --------------------------------------
  one         102.2     100.0     +2.2
  two, three      -     100.0        -

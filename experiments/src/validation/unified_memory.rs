@@ -175,8 +175,3 @@ pub fn run_program(
     let parameters: Vec<_> = program.parameters.iter().copied().chain([("memory", "managed")]).collect();
     run_overridden(options, topology, program.workload, &parameters, overrides, &[]).map(|result| Figures::of(&result))
 }
-
-/// The error of `found` against `expected`, percent.
-pub fn error_percent(found: f64, expected: f64) -> f64 {
-    100.0 * (found - expected) / expected
-}

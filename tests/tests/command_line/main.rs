@@ -9,3 +9,4 @@ mod main_job;
 mod printed;
 mod replay;
 mod replay_balar;
+mod validate;

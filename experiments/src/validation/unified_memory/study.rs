@@ -72,8 +72,7 @@ fn run(selection: &Selection, running: &Running<'_>) -> Result<Report, RunError>
 
 /// How long a run takes, roughly, in seconds.
 fn cost(point: &Point) -> u32 {
-    let page_by_page =
-        point.overrides.iter().any(|(_, value)| ["None", "Random", "Some(None)"].contains(&value.as_str()));
+    let page_by_page = point.overrides.iter().any(|(_, value)| value.contains("None") || value.contains("Random"));
     match point.workload {
         "sssp" => 100,
         "fdtd" | "hotspot" | "srad" if page_by_page => 40,
