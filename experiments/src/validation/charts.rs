@@ -76,8 +76,9 @@ const FONT: &str = "sans-serif";
 /// Sizes of text as plotters counts them: 1.24 times those in the picture.
 const TEXT: i32 = 16;
 const SMALL: i32 = 14;
-/// A letter's width over the size of its font, roughly.
-const LETTER: f64 = 0.48;
+/// Width of a small and of a large letter over the size of its font, roughly.
+const LETTER: f64 = 0.5;
+const CAPITAL: f64 = 0.58;
 /// Radius of a mark.
 const RADIUS: i32 = 5;
 
@@ -93,7 +94,8 @@ pub(super) fn bars(chart: &Bars<'_>) -> String {
 
 /// Draws small charts.
 pub(super) fn panels(chart: &Panels<'_>) -> String {
-    svg((860, 680), |root| draw_panels(chart, root))
+    let rows = chart.panels.len().div_ceil(2) as u32;
+    svg((860, 100 + 290 * rows), |root| draw_panels(chart, root))
 }
 
 fn svg(size: (u32, u32), draw: impl FnOnce(&Area<'_>) -> Drawn) -> String {
@@ -258,7 +260,8 @@ fn overlaps(one: Box4, other: Box4) -> bool {
 }
 
 fn text_width(text: &str, size: i32) -> i32 {
-    (text.chars().count() as f64 * LETTER * f64::from(size)).ceil() as i32
+    let letters = text.chars().map(|letter| if letter.is_uppercase() { CAPITAL } else { LETTER });
+    (letters.sum::<f64>() * f64::from(size)).ceil() as i32
 }
 
 /// Where a label beside a mark covers the least of what is `taken` already, within the frame.

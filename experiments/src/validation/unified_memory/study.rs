@@ -77,6 +77,8 @@ fn cost(point: &Point) -> u32 {
         "sssp" => 100,
         "fdtd" | "hotspot" | "srad" if page_by_page => 40,
         "bfs" if page_by_page => 20,
+        "nw" if point.topology == STUDY_NODE => 30,
+        "fdtd" | "hotspot" | "srad" => 15,
         _ => 2,
     }
 }
