@@ -155,6 +155,13 @@ fn grouped(value: f64) -> String {
     text
 }
 
+/// 20000 as "20 k": round numbers alone.
+fn magnitude(value: f64) -> String {
+    let units = [(1e9, "G"), (1e6, "M"), (1e3, "k")];
+    let found = units.into_iter().find(|(unit, _)| value >= 0.999 * unit);
+    found.map_or_else(|| format!("{value:.0}"), |(unit, name)| format!("{:.0}\u{a0}{name}", value / unit))
+}
+
 /// A frame in pixels, and the range that each side stands for.
 struct Frame {
     left: i32,
@@ -174,7 +181,8 @@ struct Axis {
 
 impl Axis {
     fn logarithmic(range: (f64, f64)) -> Axis {
-        let ticks = ticks(range).into_iter().map(|tick| (tick, grouped(tick))).collect();
+        let text = if range.1 > 1e5 { magnitude } else { grouped };
+        let ticks = ticks(range).into_iter().map(|tick| (tick, text(tick))).collect();
         Axis { range, is_logarithmic: true, ticks }
     }
 
@@ -506,6 +514,12 @@ mod tests {
             assert!(taken.iter().all(|other| !overlaps(found, *other)), "{found:?} of {taken:?}");
             taken.push(found);
         }
+    }
+
+    #[test]
+    fn large_ticks_are_short() {
+        let shown = [500.0, 1e3, 2e4, 5e5, 1e6, 1e9].map(magnitude).map(|text| text.replace('\u{a0}', " "));
+        assert_eq!(shown, ["500", "1 k", "20 k", "500 k", "1 M", "1 G"]);
     }
 
     #[test]
