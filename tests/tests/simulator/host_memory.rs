@@ -30,7 +30,7 @@ fn pinned_memory_is_reached_over_the_link_and_managed_memory_on_the_device() {
         download(pinned, BYTES),
     ]);
     // A node without a driver of unified memory: managed memory is on the device.
-    let node = built_in("p100_node");
+    let node = built_in("qv100_node");
     let result = simulate_program(&node, "host_memory", ("double.ptx", DOUBLE), program, RunOptions::default());
     let result = result.unwrap_or_else(|error| panic!("{error}"));
     assert!(result.completed(), "{:?}", result.program);

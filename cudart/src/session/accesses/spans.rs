@@ -99,7 +99,7 @@ mod tests {
             assert!(all.windows(2).all(|pair| pair[0].end < pair[1].start), "{all:?} are joined");
             for start in 0..8 {
                 for end in start..=8 {
-                    let span = mask_of([start..end]);
+                    let span = mask_of(std::iter::once(start..end));
                     assert_eq!(mask_of(spans.missing(&(start..end))), span & !mask, "{all:?} {start} {end}");
                     let (mut more, mut less) = (spans.clone(), spans.clone());
                     more.insert(start..end);
