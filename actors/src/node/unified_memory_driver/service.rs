@@ -273,6 +273,7 @@ impl UnifiedMemoryDriver {
         for &(page, access) in faults {
             self.place(&mut plan, me, id, (usize::from(page), access), now);
         }
+        let leaving = self.leaving(id, gpu);
         let block = self.state.blocks.get(id);
         let share = block.share(me);
         let mut at_preferred = PageSet::EMPTY;
@@ -293,7 +294,7 @@ impl UnifiedMemoryDriver {
                 && block.advice.preferred_at(me).contains_all(plan.asked),
             fault_count: share.faults + faults.len() as u64,
         };
-        let absent_elsewhere = block.under_way().union(share.remote).union(plan.remote).union(plan.to_host);
+        let absent_elsewhere = leaving.union(share.remote).union(plan.remote).union(plan.to_host);
         let read_mostly = block.advice.read_mostly;
         if !plan.asked.is_empty() {
             let gpu = &mut self.state.gpus[usize::from(gpu)];
