@@ -18,11 +18,6 @@ fn refuse_none(bytes: usize) -> Outcome {
     if bytes == 0 { Err(CudaError::InvalidValue) } else { Ok(()) }
 }
 
-/// Functions whose flags mean nothing yet.
-fn refuse_flags(flags: u64) -> Outcome {
-    if flags != 0 { Err(CudaError::InvalidValue) } else { Ok(()) }
-}
-
 /// Writes an attribute of an address (`CUpointer_attribute`).
 fn write_attribute(place: *mut c_void, attribute: u32, known: &Known) -> Outcome {
     let byte = |value: bool| write(place, u8::from(value));
@@ -156,7 +151,7 @@ driver_api! {
         pointers: In<u64>, sizes: In<usize>, count: usize, locations: In<MemLocation>, firsts: In<usize>, kinds: usize,
         flags: u64, stream: StreamHandle,
     ) {
-        refuse_flags(flags)?;
+        managed::refuse_flags(flags)?;
         managed::prefetch_all(managed::ranges_of(pointers, sizes, count)?, (locations, firsts, kinds), stream)
     }
 
@@ -164,7 +159,7 @@ driver_api! {
         pointers: In<u64>, sizes: In<usize>, count: usize, flags: u64, stream: StreamHandle,
     ) {
         crate::session::stream::resolve(stream)?;
-        refuse_flags(flags)?;
+        managed::refuse_flags(flags)?;
         // Contents that are not needed may stay as they are.
         managed::ranges_of(pointers, sizes, count).map(|_| ())
     }
@@ -173,7 +168,7 @@ driver_api! {
         pointers: In<u64>, sizes: In<usize>, count: usize, locations: In<MemLocation>, firsts: In<usize>, kinds: usize,
         flags: u64, stream: StreamHandle,
     ) {
-        refuse_flags(flags)?;
+        managed::refuse_flags(flags)?;
         managed::prefetch_all(managed::ranges_of(pointers, sizes, count)?, (locations, firsts, kinds), stream)
     }
 

@@ -90,9 +90,7 @@ runtime_api! {
         flags: u64,
         stream: StreamHandle,
     ) {
-        if flags != 0 {
-            return Err(CudaError::InvalidValue);
-        }
+        managed::refuse_flags(flags)?;
         managed::prefetch_all(managed::ranges_of(pointers, sizes, count)?, (locations, firsts, kinds), stream)
     }
 
@@ -104,9 +102,7 @@ runtime_api! {
         stream: StreamHandle,
     ) {
         crate::session::stream::resolve(stream)?;
-        if flags != 0 {
-            return Err(CudaError::InvalidValue);
-        }
+        managed::refuse_flags(flags)?;
         // Contents that are not needed may stay as they are.
         managed::ranges_of(pointers, sizes, count).map(|_| ())
     }
@@ -121,9 +117,7 @@ runtime_api! {
         flags: u64,
         stream: StreamHandle,
     ) {
-        if flags != 0 {
-            return Err(CudaError::InvalidValue);
-        }
+        managed::refuse_flags(flags)?;
         managed::prefetch_all(managed::ranges_of(pointers, sizes, count)?, (locations, firsts, kinds), stream)
     }
 }

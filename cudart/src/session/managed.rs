@@ -151,6 +151,11 @@ pub fn prefetch(
     Ok(())
 }
 
+/// Refuses flags of functions whose flags mean nothing yet.
+pub fn refuse_flags(flags: u64) -> Result<(), CudaError> {
+    if flags != 0 { Err(CudaError::InvalidValue) } else { Ok(()) }
+}
+
 /// Managed ranges: their addresses and sizes.
 pub fn ranges_of(pointers: In<u64>, sizes: In<usize>, count: usize) -> Result<Vec<(u64, usize)>, CudaError> {
     let list: Vec<(u64, usize)> = pointers.array(count)?.into_iter().zip(sizes.array(count)?).collect();

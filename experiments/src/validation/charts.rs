@@ -306,7 +306,8 @@ fn draw_scatter(chart: &Scatter<'_>, area: &Area<'_>) -> Drawn {
     let frame = Frame { left: 104, right: 736, top: 92, bottom: 556, x: Axis::logarithmic(x), y: Axis::logarithmic(y) };
     heading(area, chart.title, 760)?;
     frame.draw(area, (chart.x, chart.y))?;
-    let mut taken = legend(area, chart, &frame)?;
+    legend(area, chart, &frame)?;
+    let mut taken = Vec::new();
     let (low, high) = (x.0.max(y.0), x.1.min(y.1));
     if low < high {
         let ends = [(frame.x(low), frame.y(low)), (frame.x(high), frame.y(high))];
@@ -335,7 +336,7 @@ fn draw_scatter(chart: &Scatter<'_>, area: &Area<'_>) -> Drawn {
 }
 
 /// The marks and their names in a line above the frame, and the diagonal.
-fn legend(area: &Area<'_>, chart: &Scatter<'_>, frame: &Frame) -> Result<Vec<Box4>, Box<dyn std::error::Error>> {
+fn legend(area: &Area<'_>, chart: &Scatter<'_>, frame: &Frame) -> Drawn {
     let (mut x, y) = (frame.left + 4, 64);
     for series in &chart.series {
         mark(area, series.mark, (x + RADIUS, y))?;
@@ -343,8 +344,7 @@ fn legend(area: &Area<'_>, chart: &Scatter<'_>, frame: &Frame) -> Result<Vec<Box
         x += 18 + text_width(series.name, TEXT) + 22;
     }
     area.draw(&DashedPathElement::new([(x, y), (x + 28, y)], 7, 5, DIAGONAL))?;
-    area.draw(&Text::new(chart.diagonal.to_owned(), (x + 36, y), anchored(TEXT, HPos::Left, VPos::Center)))?;
-    Ok(Vec::new())
+    Ok(area.draw(&Text::new(chart.diagonal.to_owned(), (x + 36, y), anchored(TEXT, HPos::Left, VPos::Center)))?)
 }
 
 fn draw_bars(chart: &Bars<'_>, area: &Area<'_>) -> Drawn {

@@ -4,6 +4,7 @@
 //! simulator UVMSmart (bafab5d): its logs and spreadsheets. The programs are this project's own with the same arrays, kernels and
 //! launches; their inputs are other random numbers.
 
+mod common;
 pub mod evictions;
 pub mod hardware;
 pub mod prefetchers;

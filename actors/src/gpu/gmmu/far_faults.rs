@@ -72,27 +72,18 @@ impl FarFaults {
     /// A request waits for a page from now on, for as many as the SM has.
     pub fn add(&mut self, page: u64, asked: Asked, cycle: u64, reporting: FaultReporting) -> NewFault {
         let waiting = self.waiting.entry(page).or_default();
-        let mut new = NewFault { is_first: waiting.is_empty(), ..NewFault::default() };
-        waiting.push(Asked { entered: 0, ..asked });
-        match reporting {
-            FaultReporting::EachCycle if new.is_first => {
-                new.entries = 1;
-                self.fresh.push(FaultEntry { page, access: asked.access, tlb: asked.tlb });
-                self.fresh_cycle = cycle;
-                new
-            }
-            FaultReporting::EachCycle => new,
-            FaultReporting::Buffered { .. } => {
-                let number = (asked.tlb, asked.id);
-                NewFault {
-                    is_first: new.is_first,
-                    ..self.enter(page, number, (asked.requests, asked.access), reporting)
-                }
-            }
+        let is_first = waiting.is_empty();
+        waiting.push(Asked { requests: 0, entered: 0, ..asked });
+        let new = self.join(page, asked.number(), (asked.requests, asked.access), reporting);
+        if !is_first || reporting != FaultReporting::EachCycle {
+            return NewFault { is_first, ..new };
         }
+        self.fresh.push(FaultEntry { page, access: asked.access, tlb: asked.tlb });
+        self.fresh_cycle = cycle;
+        NewFault { is_first, entries: 1, ..new }
     }
 
-    /// More requests of an SM wait for a page.
+    /// More requests of an SM wait for a page. Where there is a buffer, it has entries for as many of them as there is room for.
     pub fn join(
         &mut self,
         page: u64,
@@ -100,42 +91,21 @@ impl FarFaults {
         (requests, access): (u32, PageAccess),
         reporting: FaultReporting,
     ) -> NewFault {
-        match self.find(page, number) {
-            Some(asked) => asked.requests += requests,
-            None => return NewFault::default(),
-        }
-        self.enter(page, number, (requests, access), reporting)
-    }
-
-    fn find(&mut self, page: u64, (tlb, id): (u16, u32)) -> Option<&mut Asked> {
-        self.waiting.get_mut(&page)?.iter_mut().find(|asked| asked.tlb == tlb && asked.id == id)
-    }
-
-    /// Makes entries for requests that wait, as many as there is room for.
-    fn enter(
-        &mut self,
-        page: u64,
-        number: (u16, u32),
-        (requests, access): (u32, PageAccess),
-        reporting: FaultReporting,
-    ) -> NewFault {
+        // The last is the one that was added just now.
+        let mut waiting = self.waiting.get_mut(&page).into_iter().flatten();
+        let Some(asked) = waiting.rfind(|asked| asked.number() == number) else { return NewFault::default() };
+        asked.requests += requests;
         let FaultReporting::Buffered { entries, per_tlb } = reporting else { return NewFault::default() };
-        let of_tlb = self.of_tlb[usize::from(number.0)];
-        let wanted = requests.min(per_tlb.saturating_sub(of_tlb));
+        let of_tlb = &mut self.of_tlb[usize::from(asked.tlb)];
+        let wanted = requests.min(per_tlb.saturating_sub(*of_tlb));
         let made = wanted.min(entries - self.buffer.len() as u32);
-        let new = NewFault {
-            entries: made,
-            is_pending: made > 0 && self.buffer.is_empty(),
-            overflows: wanted - made,
-            ..NewFault::default()
-        };
-        self.overflows += new.overflows;
-        self.of_tlb[usize::from(number.0)] += made;
-        if let Some(asked) = self.find(page, number) {
-            asked.entered += made;
-        }
+        let overflows = wanted - made;
+        let is_pending = made > 0 && self.buffer.is_empty();
+        asked.entered += made;
+        *of_tlb += made;
+        self.overflows += overflows;
         self.buffer.extend((0..made).map(|_| FaultEntry { page, access, tlb: number.0 }));
-        new
+        NewFault { is_first: false, entries: made, is_pending, overflows }
     }
 
     /// The cycle at whose end the driver is to be told of its faults; `u64::MAX` where nothing is to be told.
@@ -165,18 +135,17 @@ impl FarFaults {
         }
         self.of_tlb.fill(0);
         let waiting = std::mem::take(&mut self.waiting).into_iter();
-        let mut waiting: Vec<(u64, Asked)> =
-            waiting.flat_map(|(page, requests)| requests.into_iter().map(move |asked| (page, asked))).collect();
-        waiting.sort_by_key(|(page, asked)| (asked.tlb, asked.arrived, asked.id, *page));
+        let mut waiting: Vec<(u64, u64, Asked)> =
+            waiting.flat_map(|(page, requests)| requests.into_iter().map(move |asked| (0, page, asked))).collect();
+        waiting.sort_unstable_by_key(|(_, page, asked)| (asked.tlb, asked.arrived, asked.id, *page));
         let mut before = vec![0_u64; self.of_tlb.len()];
-        let turns = waiting.iter().map(|(_, asked)| {
+        for (turn, _, asked) in &mut waiting {
             let before = &mut before[usize::from(asked.tlb)];
-            std::mem::replace(before, *before + u64::from(asked.requests))
-        });
-        let turns: Vec<u64> = turns.collect();
-        let mut order: Vec<usize> = (0..waiting.len()).collect();
-        order.sort_by_key(|&index| (turns[index], waiting[index].1.tlb));
-        order.into_iter().map(|index| waiting[index]).collect()
+            *turn = std::mem::replace(before, *before + u64::from(asked.requests));
+        }
+        // Stable: a TLB's requests stay in their order.
+        waiting.sort_by_key(|(turn, _, asked)| (*turn, asked.tlb));
+        waiting.into_iter().map(|(_, page, asked)| (page, asked)).collect()
     }
 
     /// Takes the requests that wait for pages of the range; their TLBs can make as many entries more.

@@ -66,7 +66,7 @@ crate::parameters! {
         managed_page_sizes: ManagedPageSizes = "Mixed",
         /// how the driver is told of far faults: Buffered(entries, per_tlb) or EachCycle. NVIDIA's firmware sizes the buffer, 2048 is an estimate;
         /// 56 faults of a TLB on Volta are recalled from a paper of SC 2021 on unified memory, to be checked. Each request is a fault: with that,
-        /// y = x + y over 2^20 floats has 14 batches and 83 transfers; measured are 15 and 107 (TITAN Xp), 12 and 78 (GTX 1060), 12 and 99 (RTX 2060)
+        /// y = x + y over 2^20 floats has 14 batches and 86 transfers; measured are 15 and 107 (TITAN Xp), 12 and 78 (GTX 1060), 12 and 99 (RTX 2060)
         faults: FaultReporting = "Buffered(entries: 2048, per_tlb: 56)",
         /// when entries of TLBs are invalidated: on Unmap, as the driver does, or on EachUpdate of the page table
         shootdown_when: ShootdownWhen = "Unmap",
@@ -333,16 +333,16 @@ impl Gmmu {
     fn join(
         &mut self,
         page: u64,
-        (tlb, id): (u16, u32),
+        number: (u16, u32),
         (requests, access): (u32, PageAccess),
         cycle: u64,
         out: &mut Outbox,
     ) {
-        if let Some(asked) = self.state.walks.find(page, tlb, id) {
+        if let Some(asked) = self.state.walks.find(page, number) {
             asked.requests += requests;
             return;
         }
-        let fault = self.state.faults.join(page, (tlb, id), (requests, access), self.parameters.faults);
+        let fault = self.state.faults.join(page, number, (requests, access), self.parameters.faults);
         self.report(&fault, cycle, out);
     }
 

@@ -34,6 +34,11 @@ impl Asked {
     pub fn new(tlb: u16, id: u32, access: PageAccess, arrived: u64) -> Asked {
         Asked { tlb, id, access, requests: 1, entered: 0, arrived, faulted: None }
     }
+
+    /// The number of the TLB, and its number for the request.
+    pub fn number(&self) -> (u16, u32) {
+        (self.tlb, self.id)
+    }
 }
 
 /// A lookup of the page table that is due.
@@ -160,9 +165,9 @@ impl Walks {
     }
 
     /// The request with this number for which a walk is under way.
-    pub fn find(&mut self, page: u64, tlb: u16, id: u32) -> Option<&mut Asked> {
+    pub fn find(&mut self, page: u64, number: (u16, u32)) -> Option<&mut Asked> {
         let walk = self.under_way.get_mut(&page)?;
-        walk.requests.iter_mut().find(|asked| asked.tlb == tlb && asked.id == id)
+        walk.requests.iter_mut().find(|asked| asked.number() == number)
     }
 
     fn enqueue(&mut self, cycle: u64, due: Due) {

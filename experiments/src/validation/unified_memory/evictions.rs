@@ -1,6 +1,6 @@
 //! Memory that is too small: eviction policies with prefetchers, how times grow with oversubscription, and accesses from afar.
 
-use super::study::{Compared, OF_UVMSMART, Part, STUDY_NODE};
+use super::common::{Compared, OF_UVMSMART, Part, STUDY_NODE};
 use super::{Figures, program_named};
 use crate::validation::agreement::{Agreement, error_percent};
 use crate::validation::charts::{self, Panel};

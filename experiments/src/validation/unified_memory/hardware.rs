@@ -1,6 +1,6 @@
 //! The twelve programs beside the hardware, at 100 % of the memory.
 
-use super::study::{Compared, HARDWARE_NODE, OF_HARDWARE, Part};
+use super::common::{Compared, HARDWARE_NODE, OF_HARDWARE, Part};
 use super::{Figures, PROGRAMS, Program};
 use crate::validation::agreement::{Agreement, error_percent};
 use crate::validation::charts::{self, Mark, Scatter, Series};

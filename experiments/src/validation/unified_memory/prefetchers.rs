@@ -1,6 +1,6 @@
 //! What prefetchers do: beside UVMSmart's logs, and beside the same programs without unified memory (figure 4 of the study).
 
-use super::study::{APPLICATIONS, Application, Compared, OF_UVMSMART, Part, STUDY_NODE, owned};
+use super::common::{APPLICATIONS, Application, Compared, OF_UVMSMART, Part, STUDY_NODE, owned};
 use super::{Figures, program_named};
 use crate::validation::agreement::{Agreement, error_percent};
 use crate::validation::charts::{self, Mark, Scatter, Series};

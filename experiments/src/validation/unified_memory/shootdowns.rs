@@ -1,7 +1,7 @@
 //! What a shootdown of TLB entries drops: figures 5 and 6 of the study.
 
 use super::Figures;
-use super::study::{APPLICATIONS, Application, Compared, OF_REPORT, Part};
+use super::common::{APPLICATIONS, Application, Compared, OF_REPORT, Part};
 use crate::validation::agreement::Agreement;
 use crate::validation::charts::{self, Bars};
 use crate::validation::report::{Cell, Chart, Column, Report, Table};

@@ -54,8 +54,9 @@ impl Waiting {
 
     /// A request waits from now on. Gives what the GMMU is to be asked or told.
     pub fn add(&mut self, request: MemoryRequest) -> Option<TranslationMessage> {
+        let (address, access) = (request.line, access_of(request.kind));
         let (id, is_new) = self.join(request);
-        if is_new { Some(self.question(id)) } else { self.joined(id, 1) }
+        if is_new { Some(TranslationMessage::Request { address, id, access }) } else { self.joined(id, 1) }
     }
 
     /// What the GMMU is told of the last `requests` of a group: that they wait, too, if their page can fault.
@@ -86,17 +87,6 @@ impl Waiting {
         self.numbers.insert((page, bits), id);
         self.groups.insert(id, Group { page, bits, is_counted: bits < self.region_bits, requests: vec![request] });
         (id, true)
-    }
-
-    /// What the GMMU is asked on behalf of a group.
-    fn question(&self, id: u32) -> TranslationMessage {
-        let group = &self.groups[&id];
-        let access = group.requests.iter().map(|request| access_of(request.kind)).max().unwrap_or_default();
-        TranslationMessage::Request {
-            address: group.requests.first().map_or(group.page, |request| request.line),
-            id,
-            access,
-        }
     }
 
     /// The GMMU has answered. Gives the requests that may go on, in the order in which they came; `None` where nothing waits under this
