@@ -4,8 +4,14 @@
 // reach a neighbour, all with the same distance. `bfs_advance` makes the marked nodes the next frontier, and tells the
 // host whether there are any.
 
+// The edges that leave a node: a run of all edges.
+struct Node {
+    int first_edge;
+    int edges;
+};
+
 extern "C" __global__ void bfs_expand(
-    const int *first_edges, const int *targets, unsigned char *frontier, unsigned char *marked,
+    const Node *graph, const int *targets, unsigned char *frontier, unsigned char *marked,
     const unsigned char *visited, int *distances, int nodes)
 {
     const int node = blockIdx.x * blockDim.x + threadIdx.x;
@@ -14,8 +20,9 @@ extern "C" __global__ void bfs_expand(
     }
     frontier[node] = 0;
     const int distance = distances[node] + 1;
-    const int end = first_edges[node + 1];
-    for (int edge = first_edges[node]; edge < end; edge++) {
+    const int first = graph[node].first_edge;
+    const int end = first + graph[node].edges;
+    for (int edge = first; edge < end; edge++) {
         const int target = targets[edge];
         if (!visited[target]) {
             distances[target] = distance;

@@ -7,9 +7,49 @@
 
 #define TILE 16
 
-extern "C" __global__ void hotspot(
-    const float *power, const float *temperature, float *result, int rows, int columns, int steps, float per_capacity,
-    float conductance_x, float conductance_y, float conductance_z, float ambient)
+struct Coefficients {
+    float per_capacity;
+    float conductance_x;
+    float conductance_y;
+    float conductance_z;
+    float ambient;
+};
+
+// A cell and its neighbours.
+struct Cross {
+    float center, north, south, west, east, power;
+};
+
+// A cell's temperature after a time step.
+struct Single {
+    static __device__ __forceinline__ float step(const Cross &cells, const Coefficients &chip)
+    {
+        const float vertical = __fmaf_rn(-2.0f, cells.center, __fadd_rn(cells.north, cells.south));
+        const float horizontal = __fmaf_rn(-2.0f, cells.center, __fadd_rn(cells.west, cells.east));
+        float flow = __fmaf_rn(vertical, chip.conductance_y, cells.power);
+        flow = __fmaf_rn(horizontal, chip.conductance_x, flow);
+        flow = __fmaf_rn(__fsub_rn(chip.ambient, cells.center), chip.conductance_z, flow);
+        return __fmaf_rn(chip.per_capacity, flow, cells.center);
+    }
+};
+
+// The same where the 2 is a constant of double precision, as in Rodinia's hotspot: what meets it is of double precision, too.
+struct Mixed {
+    static __device__ __forceinline__ float step(const Cross &cells, const Coefficients &chip)
+    {
+        const double vertical = __fma_rn(-2.0, (double)cells.center, (double)__fadd_rn(cells.north, cells.south));
+        const double horizontal = __fma_rn(-2.0, (double)cells.center, (double)__fadd_rn(cells.west, cells.east));
+        double flow = __fma_rn(vertical, (double)chip.conductance_y, (double)cells.power);
+        flow = __fma_rn(horizontal, (double)chip.conductance_x, flow);
+        flow = __dadd_rn((double)__fmul_rn(__fsub_rn(chip.ambient, cells.center), chip.conductance_z), flow);
+        return __double2float_rn(__fma_rn((double)chip.per_capacity, flow, (double)cells.center));
+    }
+};
+
+template <typename Arithmetic>
+__device__ __forceinline__ void tile(
+    const float *power, const float *temperature, float *result, int rows, int columns, int steps,
+    const Coefficients &chip)
 {
     __shared__ float now[TILE][TILE];
     __shared__ float next[TILE][TILE];
@@ -37,13 +77,8 @@ extern "C" __global__ void hotspot(
     for (int step = 1; step <= steps; step++) {
         const bool valid = on_chip && x >= step && x < TILE - step && y >= step && y < TILE - step;
         if (valid) {
-            const float center = now[y][x];
-            const float vertical = __fmaf_rn(-2.0f, center, __fadd_rn(now[north][x], now[south][x]));
-            const float horizontal = __fmaf_rn(-2.0f, center, __fadd_rn(now[y][west], now[y][east]));
-            float flow = __fmaf_rn(vertical, conductance_y, cell_power);
-            flow = __fmaf_rn(horizontal, conductance_x, flow);
-            flow = __fmaf_rn(__fsub_rn(ambient, center), conductance_z, flow);
-            next[y][x] = __fmaf_rn(per_capacity, flow, center);
+            const Cross cells = {now[y][x], now[north][x], now[south][x], now[y][west], now[y][east], cell_power};
+            next[y][x] = Arithmetic::step(cells, chip);
         }
         __syncthreads();
         if (valid) {
@@ -55,4 +90,20 @@ extern "C" __global__ void hotspot(
     if (on_chip && x >= steps && x < TILE - steps && y >= steps && y < TILE - steps) {
         result[row * columns + column] = now[y][x];
     }
+}
+
+extern "C" __global__ void hotspot(
+    const float *power, const float *temperature, float *result, int rows, int columns, int steps, float per_capacity,
+    float conductance_x, float conductance_y, float conductance_z, float ambient)
+{
+    const Coefficients chip = {per_capacity, conductance_x, conductance_y, conductance_z, ambient};
+    tile<Single>(power, temperature, result, rows, columns, steps, chip);
+}
+
+extern "C" __global__ void hotspot_mixed(
+    const float *power, const float *temperature, float *result, int rows, int columns, int steps, float per_capacity,
+    float conductance_x, float conductance_y, float conductance_z, float ambient)
+{
+    const Coefficients chip = {per_capacity, conductance_x, conductance_y, conductance_z, ambient};
+    tile<Mixed>(power, temperature, result, rows, columns, steps, chip);
 }

@@ -2,8 +2,8 @@
 
 use crate::parameters::{Domain, Parameter, Parameters, WorkloadError};
 use crate::registry::{Descriptor, code, cubins, integer};
-use crate::script::{Argument, Check, Outcome, Queue, Script, Shape, Transfer};
-use balar_host::{HostProgram, Measurement};
+use crate::script::{Argument, Check, Outcome, Queue, Script, ScriptedProgram, Shape, Transfer};
+use balar_host::Measurement;
 
 /// Instructions before the measured ones, in the kernels.
 const WARM_UP: u32 = 16;
@@ -34,7 +34,7 @@ struct Chain {
     result: Transfer,
 }
 
-fn build(parameters: &Parameters) -> Result<Box<dyn HostProgram>, WorkloadError> {
+fn build(parameters: &Parameters) -> Result<ScriptedProgram, WorkloadError> {
     let (operation, steps) = (parameters.choice("operation"), parameters.small("steps"));
     if !steps.is_multiple_of(UNROLLED) {
         return Err(WorkloadError::Inconsistent {

@@ -4,8 +4,7 @@ use crate::comparison::Comparisons;
 use crate::numeric::integers;
 use crate::parameters::{Parameters, WorkloadError};
 use crate::registry::{Descriptor, SEED, code, cubins, integer};
-use crate::script::{Argument, Queue, Script, Shape};
-use balar_host::HostProgram;
+use crate::script::{Argument, Queue, Script, ScriptedProgram, Shape};
 
 /// Distance of a node that the search does not reach.
 const UNREACHED: i32 = -1;
@@ -45,6 +44,11 @@ impl Graph {
         Graph { first_edges, targets: targets.into_iter().map(|bits| scale(bits, nodes as u32) as i32).collect() }
     }
 
+    /// The nodes as the kernels know them: the first edge of each, and how many leave it.
+    fn nodes(&self) -> Vec<[i32; 2]> {
+        self.first_edges.windows(2).map(|edges| [edges[0], edges[1] - edges[0]]).collect()
+    }
+
     /// Each node's distance from node 0, and the greatest.
     fn distances(&self) -> (Vec<i32>, usize) {
         let mut distances = vec![UNREACHED; self.first_edges.len() - 1];
@@ -72,13 +76,13 @@ impl Graph {
     }
 }
 
-fn build(parameters: &Parameters) -> Result<Box<dyn HostProgram>, WorkloadError> {
+fn build(parameters: &Parameters) -> Result<ScriptedProgram, WorkloadError> {
     let nodes = parameters.small("nodes");
     let graph = Graph::random(nodes as usize, parameters.small("degree"), parameters.integer("seed"));
     let (distances, depth) = graph.distances();
 
     let mut script = Script::default();
-    let first_edges = script.allocate_with(&graph.first_edges);
+    let device_nodes = script.allocate_with(&graph.nodes());
     let targets = script.allocate_with(&graph.targets);
     let mut flags = vec![0u8; nodes as usize];
     let marked = script.allocate_with(&flags);
@@ -88,17 +92,17 @@ fn build(parameters: &Parameters) -> Result<Box<dyn HostProgram>, WorkloadError>
     let mut initial = vec![UNREACHED; nodes as usize];
     initial[0] = 0;
     let device_distances = script.allocate_with(&initial);
-    let any = script.allocate(4);
+    let any = script.allocate_on_device(4);
 
     let shape = Shape::linear(nodes.div_ceil(parameters.small("block")), parameters.small("block"));
     let mut comparisons = Comparisons::default();
     // The host stops after the first level that finds no node: one more than the graph is deep.
     for level in 0..=depth {
         script.fill(any, 0, 4, Queue::Default);
-        let [first_edges, targets, frontier, marked, visited, distances, any_found] =
-            [first_edges, targets, frontier, marked, visited, device_distances, any].map(Argument::Buffer);
+        let [node_list, targets, frontier, marked, visited, distances, any_found] =
+            [device_nodes, targets, frontier, marked, visited, device_distances, any].map(Argument::Buffer);
         let count = Argument::U32(nodes);
-        let expand = [first_edges, targets, frontier, marked, visited, distances, count];
+        let expand = [node_list, targets, frontier, marked, visited, distances, count];
         script.launch("bfs_expand", shape, &expand);
         script.launch("bfs_advance", shape, &[frontier, marked, visited, any_found, count]);
         let found = script.download(any, 4, Queue::Default);
@@ -106,7 +110,7 @@ fn build(parameters: &Parameters) -> Result<Box<dyn HostProgram>, WorkloadError>
     }
     let result = script.download(device_distances, u64::from(nodes) * 4, Queue::Default);
     comparisons.add(result, "the distance of node", distances);
-    for buffer in [first_edges, targets, marked, frontier, visited, device_distances, any] {
+    for buffer in [device_nodes, targets, marked, frontier, visited, device_distances, any] {
         script.release(buffer);
     }
     script.finish(comparisons)

@@ -3,8 +3,7 @@
 use crate::numeric::{compare_exactly, integers};
 use crate::parameters::{Parameters, WorkloadError};
 use crate::registry::{Descriptor, SEED, code, cubins, integer};
-use crate::script::{Argument, Check, Outcome, Queue, Script, Shape, Transfer};
-use balar_host::HostProgram;
+use crate::script::{Argument, Check, Outcome, Queue, Script, ScriptedProgram, Shape, Transfer};
 
 /// Keys that a block sorts in shared memory.
 const TILE: u32 = 512;
@@ -24,7 +23,7 @@ struct Sorted {
     result: Transfer,
 }
 
-fn build(parameters: &Parameters) -> Result<Box<dyn HostProgram>, WorkloadError> {
+fn build(parameters: &Parameters) -> Result<ScriptedProgram, WorkloadError> {
     let tiles = 1 << parameters.small("tiles_log2");
     let count = tiles * TILE;
     let keys = integers(parameters.integer("seed"), 0, count as usize);

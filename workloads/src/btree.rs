@@ -4,8 +4,7 @@ use crate::comparison::Comparisons;
 use crate::numeric::integers;
 use crate::parameters::{Parameters, WorkloadError};
 use crate::registry::{Descriptor, SEED, code, cubins, integer};
-use crate::script::{Argument, Queue, Script, Shape};
-use balar_host::HostProgram;
+use crate::script::{Argument, Queue, Script, ScriptedProgram, Shape};
 
 /// What a query that finds nothing has for an answer.
 const NOT_FOUND: i32 = -1;
@@ -60,7 +59,7 @@ impl Tree {
     }
 }
 
-fn build(parameters: &Parameters) -> Result<Box<dyn HostProgram>, WorkloadError> {
+fn build(parameters: &Parameters) -> Result<ScriptedProgram, WorkloadError> {
     let [count, width, queries] = ["keys", "width", "queries"].map(|name| parameters.small(name));
     let seed = parameters.integer("seed");
     // Ascending keys with gaps of 1 to 3; the record at each place is random.

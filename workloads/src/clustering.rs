@@ -4,8 +4,7 @@ use crate::comparison::Comparisons;
 use crate::numeric::{integers, uniform_floats, with_fused_multiply_add};
 use crate::parameters::{Parameters, WorkloadError};
 use crate::registry::{Descriptor, SEED, code, cubins, integer};
-use crate::script::{Argument, Queue, Script, Shape};
-use balar_host::HostProgram;
+use crate::script::{Argument, Queue, Script, ScriptedProgram, Shape};
 
 const BLOCK: u32 = 256;
 /// What it costs to open a centre.
@@ -94,7 +93,7 @@ impl Clustering {
     }
 }
 
-fn build(parameters: &Parameters) -> Result<Box<dyn HostProgram>, WorkloadError> {
+fn build(parameters: &Parameters) -> Result<ScriptedProgram, WorkloadError> {
     let [points, dimensions, candidates] = ["points", "dimensions", "candidates"].map(|name| parameters.small(name));
     let seed = parameters.integer("seed");
     let mut clustering = Clustering::new(points as usize, dimensions as usize, seed);

@@ -3,8 +3,7 @@
 use crate::numeric::{compare_exactly, integers};
 use crate::parameters::{Parameters, WorkloadError};
 use crate::registry::{Descriptor, SEED, code, cubins, integer};
-use crate::script::{Argument, Check, Outcome, Queue, Script, Shape, Transfer};
-use balar_host::HostProgram;
+use crate::script::{Argument, Check, Outcome, Queue, Script, ScriptedProgram, Shape, Transfer};
 
 /// Byte with which the second vector of a stream is filled.
 const FILL: u8 = 0x5a;
@@ -31,7 +30,7 @@ struct Words {
     results: Vec<Transfer>,
 }
 
-fn build(parameters: &Parameters) -> Result<Box<dyn HostProgram>, WorkloadError> {
+fn build(parameters: &Parameters) -> Result<ScriptedProgram, WorkloadError> {
     let (streams, elements) = (parameters.small("streams"), parameters.small("elements"));
     let (rounds, block) = (parameters.small("rounds"), parameters.small("block"));
     let seed = parameters.integer("seed");

@@ -3,8 +3,7 @@
 use crate::numeric::{compare_exactly, uniform_floats, with_fused_multiply_add};
 use crate::parameters::{Parameters, WorkloadError};
 use crate::registry::{Descriptor, SEED, code, cubins, integer};
-use crate::script::{Argument, Check, Outcome, Queue, Script, Shape, Transfer};
-use balar_host::HostProgram;
+use crate::script::{Argument, Check, Outcome, Queue, Script, ScriptedProgram, Shape, Transfer};
 
 /// Threads of a block in x and y.
 const BLOCK: [u32; 2] = [32, 8];
@@ -27,7 +26,7 @@ struct Image {
     result: Transfer,
 }
 
-fn build(parameters: &Parameters) -> Result<Box<dyn HostProgram>, WorkloadError> {
+fn build(parameters: &Parameters) -> Result<ScriptedProgram, WorkloadError> {
     let size = parameters.small("size");
     let pixels = uniform_floats(parameters.integer("seed"), 0, size as usize * size as usize);
     let bytes = pixels.len() as u64 * 4;

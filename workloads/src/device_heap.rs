@@ -3,8 +3,7 @@
 use crate::numeric::compare_exactly;
 use crate::parameters::{Parameters, WorkloadError};
 use crate::registry::{Descriptor, code, cubins, integer};
-use crate::script::{Argument, Check, Outcome, Queue, Script, Shape, Transfer};
-use balar_host::HostProgram;
+use crate::script::{Argument, Check, Outcome, Queue, Script, ScriptedProgram, Shape, Transfer};
 
 pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
     name: "device_heap",
@@ -26,7 +25,7 @@ struct Lists {
     result: Transfer,
 }
 
-fn build(parameters: &Parameters) -> Result<Box<dyn HostProgram>, WorkloadError> {
+fn build(parameters: &Parameters) -> Result<ScriptedProgram, WorkloadError> {
     let [threads, length, block] = ["threads", "length", "block"].map(|name| parameters.small(name));
     let shape = Shape::linear(threads.div_ceil(block), block);
     let mut script = Script::default();

@@ -2,8 +2,7 @@
 
 use crate::parameters::{Parameters, WorkloadError};
 use crate::registry::{Descriptor, code, cubins, integer};
-use crate::script::{Argument, Check, Outcome, Queue, Script, Shape};
-use balar_host::HostProgram;
+use crate::script::{Argument, Check, Outcome, Queue, Script, ScriptedProgram, Shape};
 
 pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
     name: "device_print",
@@ -23,7 +22,7 @@ struct Lines {
     block: u32,
 }
 
-fn build(parameters: &Parameters) -> Result<Box<dyn HostProgram>, WorkloadError> {
+fn build(parameters: &Parameters) -> Result<ScriptedProgram, WorkloadError> {
     let [threads, block] = ["threads", "block"].map(|name| parameters.small(name));
     let mut script = Script::default();
     script.launch("greet", Shape::linear(threads.div_ceil(block).max(1), block), &[Argument::U32(threads)]);

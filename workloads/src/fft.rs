@@ -3,8 +3,7 @@
 use crate::numeric::{compare_within, uniform_floats};
 use crate::parameters::{Parameters, WorkloadError};
 use crate::registry::{Descriptor, SEED, code, cubins, integer};
-use crate::script::{Argument, Check, Outcome, Queue, Script, Shape, Transfer};
-use balar_host::HostProgram;
+use crate::script::{Argument, Check, Outcome, Queue, Script, ScriptedProgram, Shape, Transfer};
 
 /// Threads of a block.
 const BLOCK: u32 = 256;
@@ -35,7 +34,7 @@ struct Signals {
     short_result: Transfer,
 }
 
-fn build(parameters: &Parameters) -> Result<Box<dyn HostProgram>, WorkloadError> {
+fn build(parameters: &Parameters) -> Result<ScriptedProgram, WorkloadError> {
     let length = 1u32 << parameters.small("length_log2");
     let batch = parameters.small("batch");
     let seed = parameters.integer("seed");

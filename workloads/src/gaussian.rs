@@ -4,8 +4,7 @@ use crate::comparison::Comparisons;
 use crate::numeric::{multiply_add, uniform_floats, with_fused_multiply_add};
 use crate::parameters::{Parameters, WorkloadError};
 use crate::registry::{Descriptor, SEED, code, cubins, integer};
-use crate::script::{Argument, Queue, Script, Shape};
-use balar_host::HostProgram;
+use crate::script::{Argument, Queue, Script, ScriptedProgram, Shape};
 
 const TILE: u32 = 16;
 
@@ -59,7 +58,7 @@ impl System {
     }
 }
 
-fn build(parameters: &Parameters) -> Result<Box<dyn HostProgram>, WorkloadError> {
+fn build(parameters: &Parameters) -> Result<ScriptedProgram, WorkloadError> {
     let (size, block) = (parameters.small("size"), parameters.small("block"));
     let mut system = System::random(size as usize, parameters.integer("seed"));
 

@@ -3,8 +3,7 @@
 use crate::numeric::{compare_exactly, multiply_add, sample, uniform_floats, with_fused_multiply_add};
 use crate::parameters::{Parameters, WorkloadError};
 use crate::registry::{Descriptor, SEED, code, cubins, integer};
-use crate::script::{Argument, Check, Outcome, Queue, Script, Shape, Transfer};
-use balar_host::HostProgram;
+use crate::script::{Argument, Check, Outcome, Queue, Script, ScriptedProgram, Shape, Transfer};
 
 /// Rows and columns of the tile of C that a block computes.
 const TILE: u32 = 64;
@@ -38,7 +37,7 @@ struct Product {
     result: Transfer,
 }
 
-fn build(parameters: &Parameters) -> Result<Box<dyn HostProgram>, WorkloadError> {
+fn build(parameters: &Parameters) -> Result<ScriptedProgram, WorkloadError> {
     let size = parameters.small("size");
     let [m, n, k] = ["m", "n", "k"].map(|name| match parameters.small(name) {
         0 => size,

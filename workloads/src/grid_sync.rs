@@ -3,8 +3,7 @@
 use crate::numeric::{compare_exactly, uniform_floats};
 use crate::parameters::{Parameters, WorkloadError};
 use crate::registry::{Descriptor, SEED, code, cubins, integer};
-use crate::script::{Argument, Check, Outcome, Queue, Script, Shape, Transfer};
-use balar_host::HostProgram;
+use crate::script::{Argument, Check, Outcome, Queue, Script, ScriptedProgram, Shape, Transfer};
 
 pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
     name: "grid_sync",
@@ -28,7 +27,7 @@ struct Rod {
     result: Transfer,
 }
 
-fn build(parameters: &Parameters) -> Result<Box<dyn HostProgram>, WorkloadError> {
+fn build(parameters: &Parameters) -> Result<ScriptedProgram, WorkloadError> {
     let [count, iterations, blocks, block] =
         ["cells", "iterations", "blocks", "block"].map(|name| parameters.small(name));
     let cells = uniform_floats(parameters.integer("seed"), 0, count as usize);

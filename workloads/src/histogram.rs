@@ -4,8 +4,7 @@ use crate::comparison::Comparisons;
 use crate::numeric::integers;
 use crate::parameters::{Domain, Parameter, Parameters, WorkloadError};
 use crate::registry::{Descriptor, SEED, code, cubins, integer};
-use crate::script::{Argument, Queue, Script, Shape};
-use balar_host::HostProgram;
+use crate::script::{Argument, Queue, Script, ScriptedProgram, Shape};
 
 const BINS: usize = 256;
 
@@ -29,7 +28,7 @@ pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
     build,
 };
 
-fn build(parameters: &Parameters) -> Result<Box<dyn HostProgram>, WorkloadError> {
+fn build(parameters: &Parameters) -> Result<ScriptedProgram, WorkloadError> {
     let [count, block, blocks] = ["words", "block", "blocks"].map(|name| parameters.small(name));
     let mut words = integers(parameters.integer("seed"), 0, count as usize);
     if parameters.choice("distribution") == "skewed" {

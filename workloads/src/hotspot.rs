@@ -1,10 +1,9 @@
 //! `hotspot`: the temperature of a chip over time.
 
 use crate::numeric::{compare_exactly, uniform_floats, with_fused_multiply_add};
-use crate::parameters::{Parameters, WorkloadError};
+use crate::parameters::{Domain, Parameter, Parameters, WorkloadError};
 use crate::registry::{Descriptor, SEED, code, cubins, integer};
-use crate::script::{Argument, Check, Outcome, Queue, Script, Shape, Transfer};
-use balar_host::HostProgram;
+use crate::script::{Argument, Check, Outcome, Queue, Script, ScriptedProgram, Shape, Transfer};
 
 const TILE: u32 = 16;
 
@@ -15,6 +14,11 @@ pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
         integer("size", 512, 1, 16_384, "rows and columns of the grid"),
         integer("iterations", 4, 1, 10_000, "time steps"),
         integer("steps", 2, 1, 7, "time steps of one launch, the width of a tile's ghost zone"),
+        Parameter {
+            name: "precision",
+            domain: Domain::Choice(&["single", "mixed"]),
+            meaning: "mixed: differences are of double precision, as by a constant of double precision in the source",
+        },
         SEED,
     ],
     code: code!("hotspot"),
@@ -54,21 +58,45 @@ impl Coefficients {
         }
     }
 
+    /// A cell's temperature after a time step, of the sums of its vertical and its horizontal neighbours and its power.
+    #[inline(always)]
+    fn single(self, center: f32, [vertical, horizontal]: [f32; 2], power: f32) -> f32 {
+        let vertical = center.mul_add(-2.0, vertical);
+        let horizontal = center.mul_add(-2.0, horizontal);
+        let mut flow = vertical.mul_add(self.conductance_y, power);
+        flow = horizontal.mul_add(self.conductance_x, flow);
+        flow = (self.ambient - center).mul_add(self.conductance_z, flow);
+        self.per_capacity.mul_add(flow, center)
+    }
+
+    /// The same with differences of double precision.
+    #[inline(always)]
+    fn mixed(self, center: f32, [vertical, horizontal]: [f32; 2], power: f32) -> f32 {
+        let exact = f64::from(center);
+        let vertical = exact.mul_add(-2.0, f64::from(vertical));
+        let horizontal = exact.mul_add(-2.0, f64::from(horizontal));
+        let mut flow = vertical.mul_add(f64::from(self.conductance_y), f64::from(power));
+        flow = horizontal.mul_add(f64::from(self.conductance_x), flow);
+        flow += f64::from((self.ambient - center) * self.conductance_z);
+        f64::from(self.per_capacity).mul_add(flow, exact) as f32
+    }
+
     /// One time step of one row, with the kernel's order of operations. At the top and bottom of the chip, `north` and
     /// `south` are the row itself.
     #[inline(always)]
-    fn step(self, [north, row, south]: [&[f32]; 3], power: &[f32], result: &mut [f32]) {
+    fn step(
+        self,
+        arithmetic: impl Fn(Coefficients, f32, [f32; 2], f32) -> f32,
+        [north, row, south]: [&[f32]; 3],
+        power: &[f32],
+        result: &mut [f32],
+    ) {
         let last = row.len() - 1;
         for column in 0..=last {
             let center = row[column];
-            let west = row[column.saturating_sub(1)];
-            let east = row[(column + 1).min(last)];
-            let vertical = center.mul_add(-2.0, north[column] + south[column]);
-            let horizontal = center.mul_add(-2.0, west + east);
-            let mut flow = vertical.mul_add(self.conductance_y, power[column]);
-            flow = horizontal.mul_add(self.conductance_x, flow);
-            flow = (self.ambient - center).mul_add(self.conductance_z, flow);
-            result[column] = self.per_capacity.mul_add(flow, center);
+            let vertical = north[column] + south[column];
+            let horizontal = row[column.saturating_sub(1)] + row[(column + 1).min(last)];
+            result[column] = arithmetic(self, center, [vertical, horizontal], power[column]);
         }
     }
 }
@@ -79,11 +107,13 @@ struct Temperatures {
     size: usize,
     iterations: u32,
     coefficients: Coefficients,
+    is_mixed: bool,
     result: Transfer,
 }
 
-fn build(parameters: &Parameters) -> Result<Box<dyn HostProgram>, WorkloadError> {
+fn build(parameters: &Parameters) -> Result<ScriptedProgram, WorkloadError> {
     let size = parameters.small("size");
+    let is_mixed = parameters.choice("precision") == "mixed";
     let iterations = parameters.small("iterations");
     let seed = parameters.integer("seed");
     let count = size as usize * size as usize;
@@ -115,7 +145,8 @@ fn build(parameters: &Parameters) -> Result<Box<dyn HostProgram>, WorkloadError>
             Argument::F32(coefficients.conductance_z),
             Argument::F32(coefficients.ambient),
         ];
-        script.launch("hotspot", Shape::planar([blocks; 2], [TILE; 2]), &arguments);
+        let kernel = if is_mixed { "hotspot_mixed" } else { "hotspot" };
+        script.launch(kernel, Shape::planar([blocks; 2], [TILE; 2]), &arguments);
         std::mem::swap(&mut from, &mut to);
         done += steps;
     }
@@ -123,7 +154,7 @@ fn build(parameters: &Parameters) -> Result<Box<dyn HostProgram>, WorkloadError>
     for buffer in [device_power, from, to] {
         script.release(buffer);
     }
-    script.finish(Temperatures { power, initial, size: size as usize, iterations, coefficients, result })
+    script.finish(Temperatures { power, initial, size: size as usize, iterations, coefficients, is_mixed, result })
 }
 
 with_fused_multiply_add! {
@@ -136,7 +167,11 @@ with_fused_multiply_add! {
             for row in 0..size {
                 let line = |row: usize| &now[row * size..][..size];
                 let lines = [line(row.saturating_sub(1)), line(row), line((row + 1).min(size - 1))];
-                chip.coefficients.step(lines, &chip.power[row * size..][..size], &mut next[row * size..][..size]);
+                let (power, result) = (&chip.power[row * size..][..size], &mut next[row * size..][..size]);
+                match chip.is_mixed {
+                    false => chip.coefficients.step(Coefficients::single, lines, power, result),
+                    true => chip.coefficients.step(Coefficients::mixed, lines, power, result),
+                }
             }
             std::mem::swap(&mut now, &mut next);
         }

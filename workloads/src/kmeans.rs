@@ -4,8 +4,7 @@ use crate::comparison::Comparisons;
 use crate::numeric::{uniform_floats, with_fused_multiply_add};
 use crate::parameters::{Parameters, WorkloadError};
 use crate::registry::{Descriptor, SEED, code, cubins, integer};
-use crate::script::{Argument, Queue, Script, Shape};
-use balar_host::HostProgram;
+use crate::script::{Argument, Queue, Script, ScriptedProgram, Shape};
 
 const BLOCK: u32 = 256;
 
@@ -63,7 +62,7 @@ fn moved(points: &[f32], nearest: &[i32], centres: &[f32], features: usize) -> V
     sums
 }
 
-fn build(parameters: &Parameters) -> Result<Box<dyn HostProgram>, WorkloadError> {
+fn build(parameters: &Parameters) -> Result<ScriptedProgram, WorkloadError> {
     let [count, features, clusters] = ["points", "features", "clusters"].map(|name| parameters.small(name));
     if clusters > count {
         return Err(WorkloadError::Inconsistent {

@@ -3,8 +3,7 @@
 use crate::numeric::{compare_exactly, multiply_add, uniform_floats, with_fused_multiply_add};
 use crate::parameters::{Parameters, WorkloadError};
 use crate::registry::{Descriptor, SEED, code, cubins, integer};
-use crate::script::{Argument, Check, Outcome, Queue, Script, Shape, Transfer};
-use balar_host::HostProgram;
+use crate::script::{Argument, Check, Outcome, Queue, Script, ScriptedProgram, Shape, Transfer};
 
 const TILE: usize = 16;
 
@@ -24,7 +23,7 @@ struct Decomposition {
     result: Transfer,
 }
 
-fn build(parameters: &Parameters) -> Result<Box<dyn HostProgram>, WorkloadError> {
+fn build(parameters: &Parameters) -> Result<ScriptedProgram, WorkloadError> {
     let size = parameters.small("size");
     let count = size as usize;
     if !count.is_multiple_of(TILE) {

@@ -1,13 +1,11 @@
-//! Any workload with its device memory managed: the same kernels and checks, but the host writes its inputs and reads its results in
+//! Any workload with its data in managed memory: the same kernels and checks, but the host writes its inputs and reads its results in
 //! place.
 //!
-//! It stands between a host program and the CUDA driver. Allocations become managed ones; copies to the device become the host's own
-//! writes, and copies from it a synchronisation with the host's own reads, as a program is rewritten for unified memory.
+//! Allocations become managed ones, copies to the device the host's own writes, and copies from it a synchronisation with the host's
+//! own reads, as a program is rewritten for unified memory. What a script keeps on the device stays there.
 
-use balar_host::call::CopyEnd;
-use balar_host::{Call, CallResult, HostProgram, Measurement, Verification};
-use std::collections::{BTreeMap, VecDeque};
-use std::sync::Arc;
+use crate::script::{Action, Buffer, Place, Queue};
+use std::collections::{BTreeSet, VecDeque};
 
 /// Where a workload keeps its data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,170 +18,184 @@ pub(crate) enum Memory {
     Prefetched,
 }
 
-/// What becomes of the result of a call.
-enum Then {
-    /// The program gets it.
-    Give,
-    /// The program does not know of the call.
-    Drop,
-    /// The program gets it, and the pointer is one to so many bytes.
-    Pointer(u64),
-    /// The program receives the bytes of a copy, and that the call is done.
-    Receive(u32),
+impl Memory {
+    /// The actions of a script whose data are here.
+    pub fn actions(self, actions: VecDeque<Action>) -> VecDeque<Action> {
+        if self == Memory::Device {
+            return actions;
+        }
+        let mut rewriting = Rewriting {
+            prefetches: self == Memory::Prefetched,
+            actions: VecDeque::new(),
+            sizes: vec![],
+            away: BTreeSet::new(),
+        };
+        for action in actions {
+            rewriting.add(action);
+        }
+        rewriting.actions
+    }
 }
 
-/// A host program whose device memory is managed.
-pub(crate) struct ManagedProgram {
-    program: Box<dyn HostProgram>,
+/// The actions so far, with managed memory.
+struct Rewriting {
     prefetches: bool,
-    /// Calls to make before the program is asked again.
-    calls: VecDeque<(Call, Then)>,
-    then: Then,
-    /// By address: the bytes of managed allocations that are not on the GPU by the program's own doing.
-    elsewhere: BTreeMap<u64, u64>,
-    sizes: BTreeMap<u64, u64>,
+    actions: VecDeque<Action>,
+    /// Of each buffer its bytes where it is managed.
+    sizes: Vec<Option<u64>>,
+    /// Managed buffers that are not on the GPU by the program's own doing.
+    away: BTreeSet<Buffer>,
 }
 
-impl ManagedProgram {
-    /// The program, with managed memory.
-    pub fn new(program: Box<dyn HostProgram>, memory: Memory) -> ManagedProgram {
-        ManagedProgram {
-            program,
-            prefetches: memory == Memory::Prefetched,
-            calls: VecDeque::new(),
-            then: Then::Give,
-            elsewhere: BTreeMap::new(),
-            sizes: BTreeMap::new(),
-        }
+impl Rewriting {
+    fn is_managed(&self, buffer: Buffer) -> bool {
+        self.sizes[buffer.index()].is_some()
     }
 
-    fn add(&mut self, call: Call, then: Then) {
-        self.calls.push_back((call, then));
+    /// Waits for what was asked of a queue.
+    fn wait(&mut self, queue: Queue) {
+        self.actions.push_back(Action::synchronize(queue));
     }
 
-    /// The allocation that holds an address.
-    fn allocation(&self, address: u64) -> Option<(u64, u64)> {
-        self.sizes.range(..=address).next_back().map(|(start, bytes)| (*start, *bytes))
+    /// The host accesses a buffer by `action`, and it is on the host afterwards.
+    fn access(&mut self, buffer: Buffer, action: Action) {
+        self.away.insert(buffer);
+        self.actions.push_back(action);
     }
 
-    /// The host accesses a range: it is on the host afterwards.
-    fn leaves_gpu(&mut self, address: u64) {
-        if let Some((start, bytes)) = self.allocation(address) {
-            self.elsewhere.insert(start, bytes);
-        }
-    }
-
-    /// Waits for what was asked of a stream.
-    fn wait(&mut self, stream: u32) {
-        self.add(if stream == 0 { Call::DeviceSynchronize } else { Call::StreamSynchronize { stream } }, Then::Drop);
-    }
-
-    /// The calls that stand for one of the program's.
-    fn translate(&mut self, call: Call) {
-        match call {
-            Call::Malloc { bytes } => self.add(Call::MallocManaged { bytes }, Then::Pointer(bytes)),
-            Call::Free { pointer } => {
-                self.sizes.remove(&pointer);
-                self.elsewhere.remove(&pointer);
-                self.add(call, Then::Give);
-            }
-            Call::Copy {
-                destination: CopyEnd::Memory { address, .. }, source: CopyEnd::Bytes(data), stream, ..
-            } => {
-                if stream != 0 {
-                    self.wait(stream);
+    /// Adds what stands for an action of the script.
+    fn add(&mut self, action: Action) {
+        match action {
+            Action::Allocate { bytes, place } => {
+                let is_managed = place != Place::DeviceAlways;
+                if is_managed {
+                    self.away.insert(Buffer::at(self.sizes.len()));
                 }
-                self.leaves_gpu(address);
-                self.add(Call::WriteManaged { pointer: address, data }, Then::Give);
+                self.sizes.push(is_managed.then_some(bytes));
+                let place = if is_managed { Place::Managed } else { place };
+                self.actions.push_back(Action::Allocate { bytes, place });
             }
-            Call::Copy {
-                destination: CopyEnd::Bytes(_),
-                source: CopyEnd::Memory { address, .. },
-                shape,
-                transfer,
-                stream,
-                asynchronous,
-            } => {
-                self.wait(stream);
-                self.leaves_gpu(address);
+            Action::Release(buffer) => {
+                self.away.remove(&buffer);
+                self.actions.push_back(action);
+            }
+            Action::Upload { buffer, data, queue } if self.is_managed(buffer) => {
+                if queue != Queue::Default {
+                    self.wait(queue);
+                }
+                self.access(buffer, Action::Write { buffer, data });
+            }
+            Action::UploadRing { buffer, ring } if self.is_managed(buffer) => {
+                self.access(buffer, Action::WriteRing { buffer, ring });
+            }
+            Action::Fill { buffer, value, bytes, queue } if self.is_managed(buffer) => {
+                self.wait(queue);
+                self.access(buffer, Action::Write { buffer, data: vec![value; bytes as usize].into() });
+            }
+            Action::Download { buffer, range, transfer, queue } if self.is_managed(buffer) => {
+                self.wait(queue);
                 if self.prefetches {
-                    let (pointer, bytes) = (address, shape.bytes());
-                    self.add(Call::Prefetch { pointer, bytes, device: None, stream }, Then::Drop);
-                    self.wait(stream);
+                    self.actions.push_back(Action::Prefetch { buffer, range: range.clone(), device: None, queue });
+                    self.wait(queue);
                 }
-                let then = if asynchronous { Then::Receive(transfer) } else { Then::Give };
-                self.add(Call::ReadManaged { pointer: address, bytes: shape.bytes() }, then);
+                self.access(buffer, Action::Read { buffer, range, transfer });
             }
-            Call::Memset { pointer, shape, value, element_bytes: 1, stream, .. } if shape.is_row() => {
-                self.wait(stream);
-                self.leaves_gpu(pointer);
-                let data: Arc<[u8]> = vec![value as u8; shape.bytes() as usize].into();
-                self.add(Call::WriteManaged { pointer, data: data.into() }, Then::Give);
-            }
-            Call::Launch(launch) => {
-                if self.prefetches {
-                    for (pointer, bytes) in std::mem::take(&mut self.elsewhere) {
-                        let stream = launch.stream;
-                        self.add(Call::Prefetch { pointer, bytes, device: Some(0), stream }, Then::Drop);
-                    }
+            Action::Launch { shape, .. } if self.prefetches => {
+                for buffer in std::mem::take(&mut self.away) {
+                    let range = 0..self.sizes[buffer.index()].unwrap_or(0);
+                    self.actions.push_back(Action::Prefetch { buffer, range, device: Some(0), queue: shape.queue });
                 }
-                self.add(Call::Launch(launch), Then::Give);
+                self.actions.push_back(action);
             }
-            other => self.add(other, Then::Give),
+            other => self.actions.push_back(other),
         }
     }
 }
 
-impl HostProgram for ManagedProgram {
-    fn next(&mut self, previous: CallResult) -> Call {
-        let mut given = previous;
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::script::{Argument, Check, Outcome, Script, Shape, Transfer};
+    use balar_host::{Call, CallResult, HostProgram, Verification};
+
+    struct Read(Transfer);
+
+    impl Check for Read {
+        fn verify(&self, outcome: &Outcome) -> Result<(), String> {
+            let values = outcome.values::<u32>(self.0, 2)?;
+            if *values == [5, 6] { Ok(()) } else { Err(format!("{values:?}")) }
+        }
+    }
+
+    /// The calls of a program that fills a buffer, launches a kernel with it and one of the device's own, and reads a part.
+    fn calls(memory: Memory) -> Vec<Call> {
+        let mut script = Script::default();
+        let own = script.allocate_on_device(4);
+        let buffer = script.allocate_with(&[1_u32, 2, 3]);
+        script.fill(own, 0, 4, Queue::Default);
+        script.launch("k", Shape::linear(1, 32), &[Argument::Buffer(buffer), Argument::Buffer(own)]);
+        let result = script.download_at(buffer, 4, 8, Queue::Default);
+        script.release(buffer);
+        script.release(own);
+        let mut program = script.finish(Read(result)).expect("a program").with_memory(memory);
+        let (mut result, mut calls) = (CallResult::Start, Vec::new());
         loop {
-            let is_error = matches!(given, CallResult::Error(_));
-            match std::mem::replace(&mut self.then, Then::Give) {
-                Then::Drop if !is_error => {}
-                then => {
-                    if is_error {
-                        self.calls.clear();
-                    }
-                    if let (Then::Pointer(bytes), CallResult::Pointer(address)) = (&then, &given) {
-                        self.sizes.insert(*address, *bytes);
-                        self.elsewhere.insert(*address, *bytes);
-                    }
-                    if let (Then::Receive(transfer), CallResult::Data(data)) = (&then, &given) {
-                        if let Some(data) = data.data() {
-                            self.program.receive(*transfer, Arc::clone(data));
-                        }
-                        given = CallResult::None;
-                    }
-                    let call = self.program.next(given);
-                    self.translate(call);
+            let call = program.next(result);
+            result = match &call {
+                Call::Malloc { .. } if memory != Memory::Device => CallResult::Pointer(0x1000),
+                Call::Malloc { bytes: 4 } => CallResult::Pointer(0x1000),
+                Call::Malloc { .. } | Call::MallocManaged { .. } => CallResult::Pointer(0x5000),
+                Call::ReadManaged { .. } => CallResult::Data(bytemuck::cast_slice::<u32, u8>(&[5, 6]).to_vec().into()),
+                Call::Copy { transfer, .. } if calls.iter().any(|call| matches!(call, Call::Launch(_))) => {
+                    assert_eq!(*transfer, 0);
+                    CallResult::Data(bytemuck::cast_slice::<u32, u8>(&[5, 6]).to_vec().into())
                 }
+                _ => CallResult::None,
+            };
+            calls.push(call);
+            if matches!(calls.last(), Some(Call::Exit { .. })) {
+                assert_eq!(program.verification(), &Verification::Passed);
+                return calls;
             }
-            if let Some((call, then)) = self.calls.pop_front() {
-                self.then = then;
-                return call;
-            }
-            given = CallResult::None;
         }
     }
 
-    fn receive(&mut self, transfer: u32, data: Arc<[u8]>) {
-        self.program.receive(transfer, data);
+    #[test]
+    fn managed_memory_is_filled_and_read_by_the_host() {
+        let data = bytemuck::cast_slice::<u32, u8>(&[1, 2, 3]).to_vec();
+        let before = [
+            Call::Malloc { bytes: 4 },
+            Call::MallocManaged { bytes: 12 },
+            Call::WriteManaged { pointer: 0x5000, data: data.into() },
+            Call::memset(0x1000, 0, 4, 0, false),
+        ];
+        let after = [
+            Call::ReadManaged { pointer: 0x5004, bytes: 8 },
+            Call::Free { pointer: 0x5000 },
+            Call::Free { pointer: 0x1000 },
+            Call::Exit { error: None },
+        ];
+        let prefetch = |pointer, bytes, device| Call::Prefetch { pointer, bytes, device, stream: 0 };
+
+        let managed = calls(Memory::Managed);
+        assert_eq!(managed[..4], before);
+        assert!(matches!(managed[4], Call::Launch(_)));
+        assert_eq!(managed[5], Call::DeviceSynchronize);
+        assert_eq!(managed[6..], after);
+
+        let prefetched = calls(Memory::Prefetched);
+        assert_eq!(prefetched[..4], before);
+        assert_eq!(prefetched[4], prefetch(0x5000, 12, Some(0)));
+        assert!(matches!(prefetched[5], Call::Launch(_)));
+        let fetched = [Call::DeviceSynchronize, prefetch(0x5004, 8, None), Call::DeviceSynchronize];
+        assert_eq!(prefetched[6..9], fetched);
+        assert_eq!(prefetched[9..], after);
     }
 
-    fn printed(&mut self, text: &[u8]) {
-        self.program.printed(text);
-    }
-
-    fn verification(&self) -> &Verification {
-        self.program.verification()
-    }
-
-    fn measurements(&self) -> Vec<Measurement> {
-        self.program.measurements()
-    }
-
-    fn planned_ctas(&self) -> Option<u64> {
-        self.program.planned_ctas()
+    #[test]
+    fn device_memory_is_copied() {
+        let device = calls(Memory::Device);
+        assert!(device.iter().all(|call| !matches!(call, Call::MallocManaged { .. } | Call::ReadManaged { .. })));
+        assert_eq!(device.iter().filter(|call| matches!(call, Call::Copy { .. })).count(), 2);
     }
 }

@@ -3,8 +3,8 @@
 use crate::numeric::compare_within;
 use crate::parameters::{Parameters, WorkloadError};
 use crate::registry::{Descriptor, code, cubins, integer};
-use crate::script::{Argument, Check, Outcome, Queue, Script, Shape, Transfer};
-use balar_host::{HostProgram, Measurement};
+use crate::script::{Argument, Check, Outcome, Queue, Script, ScriptedProgram, Shape, Transfer};
+use balar_host::Measurement;
 
 /// Threads of a block.
 const BLOCK: u32 = 256;
@@ -36,7 +36,7 @@ struct Paths {
     inside: Transfer,
 }
 
-fn build(parameters: &Parameters) -> Result<Box<dyn HostProgram>, WorkloadError> {
+fn build(parameters: &Parameters) -> Result<ScriptedProgram, WorkloadError> {
     let (blocks, draws) = (parameters.small("blocks"), parameters.small("draws"));
     let mut script = Script::default();
     let device_sums = script.allocate(u64::from(blocks) * 8);

@@ -3,8 +3,7 @@
 use crate::numeric::{compare_within, uniform_floats};
 use crate::parameters::{Parameters, WorkloadError};
 use crate::registry::{Descriptor, SEED, code, cubins, integer};
-use crate::script::{Argument, Check, Outcome, Queue, Script, Shape, Transfer};
-use balar_host::HostProgram;
+use crate::script::{Argument, Check, Outcome, Queue, Script, ScriptedProgram, Shape, Transfer};
 
 /// Bodies of a tile in shared memory, and threads of a block.
 const TILE: u32 = 128;
@@ -31,7 +30,7 @@ struct Cloud {
     velocities: Transfer,
 }
 
-fn build(parameters: &Parameters) -> Result<Box<dyn HostProgram>, WorkloadError> {
+fn build(parameters: &Parameters) -> Result<ScriptedProgram, WorkloadError> {
     let count = parameters.small("bodies");
     let steps = parameters.small("steps");
     let values = uniform_floats(parameters.integer("seed"), 0, 4 * count as usize);

@@ -4,8 +4,7 @@ use crate::comparison::Comparisons;
 use crate::numeric::{uniform_floats, with_fused_multiply_add};
 use crate::parameters::{Parameters, WorkloadError};
 use crate::registry::{Descriptor, SEED, code, cubins, integer};
-use crate::script::{Argument, Queue, Script, Shape};
-use balar_host::HostProgram;
+use crate::script::{Argument, Queue, Script, ScriptedProgram, Shape};
 
 const LATITUDE: f32 = 30.0;
 const LONGITUDE: f32 = 90.0;
@@ -34,7 +33,7 @@ with_fused_multiply_add! {
     }
 }
 
-fn build(parameters: &Parameters) -> Result<Box<dyn HostProgram>, WorkloadError> {
+fn build(parameters: &Parameters) -> Result<ScriptedProgram, WorkloadError> {
     let (records, block) = (parameters.small("records"), parameters.small("block"));
     let mut places = uniform_floats(parameters.integer("seed"), 0, records as usize * 2);
     for place in places.chunks_exact_mut(2) {

@@ -4,8 +4,7 @@ use crate::comparison::Comparisons;
 use crate::numeric::integers;
 use crate::parameters::{Parameters, WorkloadError};
 use crate::registry::{Descriptor, SEED, code, cubins, integer};
-use crate::script::{Argument, Queue, Script, Shape};
-use balar_host::HostProgram;
+use crate::script::{Argument, Queue, Script, ScriptedProgram, Shape};
 
 const TILE: u32 = 16;
 /// Letters of the sequences: as many as there are amino acids.
@@ -36,7 +35,7 @@ fn align(similarity: &[i32], scores: &mut [i32], columns: usize, penalty: i32) {
     }
 }
 
-fn build(parameters: &Parameters) -> Result<Box<dyn HostProgram>, WorkloadError> {
+fn build(parameters: &Parameters) -> Result<ScriptedProgram, WorkloadError> {
     let length = parameters.small("length");
     if !length.is_multiple_of(TILE) {
         return Err(WorkloadError::Inconsistent {

@@ -4,8 +4,7 @@ use crate::comparison::Comparisons;
 use crate::numeric::integers;
 use crate::parameters::{Domain, Parameter, Parameters, WorkloadError};
 use crate::registry::{Descriptor, SEED, code, cubins, integer};
-use crate::script::{Argument, Queue, Script, Shape};
-use balar_host::HostProgram;
+use crate::script::{Argument, Queue, Script, ScriptedProgram, Shape};
 
 /// What a driver of unified memory migrates at least where it reads ahead.
 const BLOCK_BYTES: u64 = 64 << 10;
@@ -44,7 +43,7 @@ fn blocks(pattern: &str) -> (u64, Vec<u8>) {
     }
 }
 
-fn build(parameters: &Parameters) -> Result<Box<dyn HostProgram>, WorkloadError> {
+fn build(parameters: &Parameters) -> Result<ScriptedProgram, WorkloadError> {
     let (count, touched) = blocks(parameters.choice("pattern"));
     let bytes = count * BLOCK_BYTES;
     let words = integers(parameters.integer("seed"), 0, bytes as usize / 4);

@@ -4,8 +4,7 @@ use crate::comparison::Comparisons;
 use crate::numeric::integers;
 use crate::parameters::{Parameters, WorkloadError};
 use crate::registry::{Descriptor, SEED, code, cubins, integer};
-use crate::script::{Argument, Queue, Script, Shape};
-use balar_host::HostProgram;
+use crate::script::{Argument, Queue, Script, ScriptedProgram, Shape};
 
 const BLOCK: u32 = 256;
 
@@ -38,7 +37,7 @@ fn cheapest(costs: &[i32], columns: usize) -> Vec<i32> {
     now
 }
 
-fn build(parameters: &Parameters) -> Result<Box<dyn HostProgram>, WorkloadError> {
+fn build(parameters: &Parameters) -> Result<ScriptedProgram, WorkloadError> {
     let (columns, rows) = (parameters.small("columns"), parameters.small("rows"));
     let cells = columns as usize * rows as usize;
     if cells > 1 << 28 {

@@ -3,8 +3,8 @@
 use crate::numeric::shuffled_from_zero;
 use crate::parameters::{Domain, Parameter, Parameters, WorkloadError};
 use crate::registry::{Descriptor, SEED, code, cubins, integer};
-use crate::script::{Argument, Buffer, Check, Outcome, Queue, Script, Shape, Transfer};
-use balar_host::{HostProgram, Measurement};
+use crate::script::{Argument, Buffer, Check, Outcome, Queue, Script, ScriptedProgram, Shape, Transfer};
+use balar_host::Measurement;
 
 pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
     name: "pointer_chase",
@@ -49,7 +49,7 @@ struct Chase {
     result: Transfer,
 }
 
-fn build(parameters: &Parameters) -> Result<Box<dyn HostProgram>, WorkloadError> {
+fn build(parameters: &Parameters) -> Result<ScriptedProgram, WorkloadError> {
     let inconsistent = |message: String| WorkloadError::Inconsistent { workload: DESCRIPTOR.name, message };
     let (working_set, stride) = (parameters.integer("working_set"), parameters.integer("stride"));
     let steps = parameters.small("steps");

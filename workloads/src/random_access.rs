@@ -3,15 +3,14 @@
 use crate::numeric::{compare_exactly, integers};
 use crate::parameters::{Parameters, WorkloadError};
 use crate::registry::{Descriptor, SEED, code, cubins, integer};
-use crate::script::{Argument, Check, Outcome, Queue, Script, Shape, Transfer};
-use balar_host::HostProgram;
+use crate::script::{Argument, Check, Outcome, Queue, Script, ScriptedProgram, Shape, Transfer};
 
 pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
     name: "random_access",
-    summary: "one thread of many reads two tables and writes a third, at places that a generator draws",
+    summary: "one thread of many reads a word that says where it reads a table and writes the results",
     parameters: &[
-        integer("elements", 1 << 20, 2, 1 << 28, "words of each of the three tables, a power of two; as many threads"),
-        integer("active", 100, 1, 1 << 28, "one thread of so many accesses the tables"),
+        integer("elements", 1 << 20, 2, 1 << 28, "words of each of the three arrays, a power of two; as many threads"),
+        integer("active", 100, 1, 1 << 28, "one thread of so many accesses the arrays"),
         integer("block", 256, 1, 1024, "threads of a block"),
         SEED,
     ],
@@ -22,9 +21,8 @@ pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
 };
 
 struct Accesses {
-    table: Vec<u32>,
     operands: Vec<u32>,
-    shift: u32,
+    table: Vec<u32>,
     active: usize,
     result: Transfer,
 }
@@ -37,14 +35,14 @@ fn scatter(number: u32, mask: u32, shift: u32) -> u32 {
     number ^ (number >> shift)
 }
 
-/// The places that a thread accesses: of the table, of the operands, and of the results.
-fn places(thread: usize, mask: u32, shift: u32) -> [usize; 3] {
-    let place = scatter(thread as u32, mask, shift);
-    let operand = scatter(place, mask, shift);
-    [place, operand, scatter(operand, mask, shift)].map(|place| place as usize)
+/// Each thread's operand: any number, whose low bits are a place that no other thread has.
+fn operands(seed: u64, elements: u32) -> Vec<u32> {
+    let (mask, shift) = (elements - 1, elements.ilog2().div_ceil(2));
+    let drawn = integers(seed, 0, elements as usize).into_iter();
+    drawn.zip(0..elements).map(|(bits, thread)| bits & !mask | scatter(thread, mask, shift)).collect()
 }
 
-fn build(parameters: &Parameters) -> Result<Box<dyn HostProgram>, WorkloadError> {
+fn build(parameters: &Parameters) -> Result<ScriptedProgram, WorkloadError> {
     let [elements, active, block] = ["elements", "active", "block"].map(|name| parameters.small(name));
     if !elements.is_power_of_two() {
         return Err(WorkloadError::Inconsistent {
@@ -52,36 +50,35 @@ fn build(parameters: &Parameters) -> Result<Box<dyn HostProgram>, WorkloadError>
             message: format!("elements = {elements} is not a power of two"),
         });
     }
-    let shift = elements.ilog2().div_ceil(2);
     let seed = parameters.integer("seed");
-    let [table, operands] = [0, 1].map(|stream| integers(seed, stream, elements as usize));
+    let operands = operands(seed, elements);
+    let table = integers(seed, 1, elements as usize);
     let bytes = u64::from(elements) * 4;
 
     let mut script = Script::default();
-    let device_table = script.allocate_with(&table);
     let device_operands = script.allocate_with(&operands);
     let results = script.allocate(bytes);
-    let [table_in, operands_in, results_out] = [device_table, device_operands, results].map(Argument::Buffer);
-    let [length, half, one_of] = [elements, shift, active].map(Argument::U32);
-    let arguments = [table_in, operands_in, results_out, length, half, one_of];
+    let device_table = script.allocate_with(&table);
+    let [operands_in, table_in, results_out] = [device_operands, device_table, results].map(Argument::Buffer);
+    let arguments = [operands_in, table_in, results_out, Argument::U32(elements), Argument::U32(active)];
     script.launch("random_access", Shape::linear(elements.div_ceil(block), block), &arguments);
     let result = script.download(results, bytes, Queue::Default);
-    for buffer in [device_table, device_operands, results] {
+    for buffer in [device_operands, results, device_table] {
         script.release(buffer);
     }
-    script.finish(Accesses { table, operands, shift, active: active as usize, result })
+    script.finish(Accesses { operands, table, active: active as usize, result })
 }
 
 impl Check for Accesses {
     /// Compares the words that threads write; nothing is known of the others.
     fn verify(&self, outcome: &Outcome) -> Result<(), String> {
         let results = outcome.values::<u32>(self.result, self.table.len())?;
-        let mask = self.table.len() as u32 - 1;
-        let accesses = (0..self.table.len()).step_by(self.active);
-        let accesses: Vec<_> = accesses.map(|thread| places(thread, mask, self.shift)).collect();
-        let expected = accesses.iter().map(|[place, operand, _]| self.table[*place] ^ self.operands[*operand]);
-        let actual: Vec<u32> = accesses.iter().map(|[.., result]| results[*result]).collect();
-        compare_exactly(expected, &actual, |index| format!("result {}", accesses[index][2]))
+        let operands = || self.operands.iter().step_by(self.active).copied();
+        let place = |operand: u32| operand as usize & (self.table.len() - 1);
+        let expected = operands().map(|operand| self.table[place(operand)] ^ operand);
+        let places: Vec<_> = operands().map(place).collect();
+        let actual: Vec<u32> = places.iter().map(|place| results[*place]).collect();
+        compare_exactly(expected, &actual, |index| format!("result {}", places[index]))
     }
 }
 
@@ -90,28 +87,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_thread_has_places_of_its_own() {
-        for bits in 1..12u32 {
-            let count = 1usize << bits;
-            for column in 0..3 {
-                let mut drawn: Vec<_> =
-                    (0..count).map(|thread| places(thread, count as u32 - 1, bits.div_ceil(2))[column]).collect();
-                drawn.sort_unstable();
-                assert!(drawn.into_iter().eq(0..count), "{count} places, table {column}");
-            }
+    fn every_thread_has_a_place_of_its_own() {
+        for bits in 1..12 {
+            let count = 1_u32 << bits;
+            let mut drawn: Vec<_> = operands(5, count).into_iter().map(|operand| operand & (count - 1)).collect();
+            drawn.sort_unstable();
+            assert!(drawn.into_iter().eq(0..count), "{count} places");
         }
     }
 
-    /// One thread of a hundred comes to nearly every page of every table.
+    /// One thread of a hundred comes to nearly every page of the table.
     #[test]
     fn the_default_touches_nearly_all_pages() {
-        let count = 1usize << 20;
-        for column in 0..3 {
-            let accesses = (0..count).step_by(100).map(|thread| places(thread, count as u32 - 1, 10)[column]);
-            let mut pages: Vec<_> = accesses.map(|place| place / 1024).collect();
-            pages.sort_unstable();
-            pages.dedup();
-            assert!(pages.len() > 1000, "table {column}: {} of 1024 pages", pages.len());
-        }
+        let places = operands(1, 1 << 20).into_iter().step_by(100).map(|operand| operand & ((1 << 20) - 1));
+        let mut pages: Vec<_> = places.map(|place| place / 1024).collect();
+        pages.sort_unstable();
+        pages.dedup();
+        assert!(pages.len() > 1000, "{} of 1024 pages", pages.len());
     }
 }

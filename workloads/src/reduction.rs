@@ -3,8 +3,7 @@
 use crate::numeric::{integers, uniform_floats};
 use crate::parameters::{Parameters, WorkloadError};
 use crate::registry::{Descriptor, SEED, code, cubins, integer};
-use crate::script::{Argument, Check, Outcome, Queue, Script, Shape, Transfer};
-use balar_host::HostProgram;
+use crate::script::{Argument, Check, Outcome, Queue, Script, ScriptedProgram, Shape, Transfer};
 
 /// Values of at least this much are counted: about three in four.
 const THRESHOLD: u32 = 1 << 30;
@@ -32,7 +31,7 @@ struct Totals {
     result: Transfer,
 }
 
-fn build(parameters: &Parameters) -> Result<Box<dyn HostProgram>, WorkloadError> {
+fn build(parameters: &Parameters) -> Result<ScriptedProgram, WorkloadError> {
     let elements = parameters.small("elements");
     let (block, blocks) = (parameters.small("block"), parameters.small("blocks"));
     if !block.is_multiple_of(32) {

@@ -1,7 +1,7 @@
 //! The workloads by name.
 
-use crate::managed::{ManagedProgram, Memory};
 use crate::parameters::{Parameter, Parameters, Suggestion, WorkloadError};
+use crate::script::ScriptedProgram;
 use balar_host::HostProgram;
 
 /// A compiler that turns CUDA sources into PTX.
@@ -70,7 +70,7 @@ pub struct Descriptor {
     /// instructions, with partial tiles and blocks where it has them. Tests run it so.
     pub small: &'static str,
     /// Makes its host program. An error where the values do not go together.
-    pub build: fn(&Parameters) -> Result<Box<dyn HostProgram>, WorkloadError>,
+    pub(crate) build: fn(&Parameters) -> Result<ScriptedProgram, WorkloadError>,
 }
 
 impl Descriptor {
@@ -116,11 +116,7 @@ impl Descriptor {
 
     /// The host program with these parameters, which this descriptor made.
     pub fn program(&self, parameters: &Parameters) -> Result<Box<dyn HostProgram>, WorkloadError> {
-        let program = (self.build)(parameters)?;
-        Ok(match parameters.memory() {
-            Memory::Device => program,
-            memory => Box::new(ManagedProgram::new(program, memory)),
-        })
+        Ok(Box::new((self.build)(parameters)?.with_memory(parameters.memory())))
     }
 }
 

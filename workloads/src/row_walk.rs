@@ -4,8 +4,7 @@ use crate::comparison::Comparisons;
 use crate::numeric::{uniform_floats, with_fused_multiply_add};
 use crate::parameters::{Parameters, WorkloadError};
 use crate::registry::{Descriptor, SEED, code, cubins, integer};
-use crate::script::{Argument, Queue, Script, Shape};
-use balar_host::HostProgram;
+use crate::script::{Argument, Queue, Script, ScriptedProgram, Shape};
 
 pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
     name: "row_walk",
@@ -30,7 +29,7 @@ with_fused_multiply_add! {
     }
 }
 
-fn build(parameters: &Parameters) -> Result<Box<dyn HostProgram>, WorkloadError> {
+fn build(parameters: &Parameters) -> Result<ScriptedProgram, WorkloadError> {
     let [rows, columns, block] = ["rows", "columns", "block"].map(|name| parameters.small(name));
     let seed = parameters.integer("seed");
     let matrix = uniform_floats(seed, 0, rows as usize * columns as usize);

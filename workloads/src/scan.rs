@@ -4,8 +4,7 @@ use crate::comparison::Comparisons;
 use crate::numeric::integers;
 use crate::parameters::{Parameters, WorkloadError};
 use crate::registry::{Descriptor, SEED, code, cubins, integer};
-use crate::script::{Argument, Queue, Script, Shape};
-use balar_host::HostProgram;
+use crate::script::{Argument, Queue, Script, ScriptedProgram, Shape};
 
 const THREADS: u32 = 256;
 /// Values of a block.
@@ -32,7 +31,7 @@ fn prefix_sums(values: &[u32]) -> Vec<u32> {
     values.iter().map(before).collect()
 }
 
-fn build(parameters: &Parameters) -> Result<Box<dyn HostProgram>, WorkloadError> {
+fn build(parameters: &Parameters) -> Result<ScriptedProgram, WorkloadError> {
     let elements = parameters.small("elements");
     let values = integers(parameters.integer("seed"), 0, elements as usize);
 

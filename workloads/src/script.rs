@@ -6,13 +6,26 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
+use crate::managed::Memory;
 use crate::parameters::WorkloadError;
-use balar_host::call::{AdviceChange, Function, Launch};
+use balar_host::call::{Function, Launch};
 use balar_host::{Call, CallFailure, CallResult, HostProgram, Measurement, Verification};
 
 /// A device allocation of a script.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Buffer(usize);
+
+impl Buffer {
+    /// The buffer that the n-th allocation makes.
+    pub fn at(index: usize) -> Buffer {
+        Buffer(index)
+    }
+
+    /// The number of its allocation.
+    pub fn index(self) -> usize {
+        self.0
+    }
+}
 
 /// A copy from the device, of a script.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,6 +38,35 @@ pub(crate) enum Queue {
     Default,
     /// The stream that the n-th `create_stream` made; copies do not wait.
     Stream(usize),
+}
+
+/// Where a buffer is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// In device memory, where the workload does not ask for managed memory.
+    Device,
+    /// In device memory, whatever memory the workload asks for.
+    DeviceAlways,
+    Managed,
+}
+
+/// Zeros, and pointers into the buffer that holds them.
+#[derive(Clone, Debug)]
+pub(crate) struct Ring {
+    bytes: usize,
+    /// The index of each 64-bit word that holds a pointer, and the offset in bytes that it points to.
+    links: Vec<(usize, u64)>,
+}
+
+impl Ring {
+    /// The words of a buffer at `address`.
+    fn words(&self, address: u64) -> Vec<u64> {
+        let mut words = vec![0u64; self.bytes / size_of::<u64>()];
+        for (index, offset) in &self.links {
+            words[*index] = address + offset;
+        }
+        words
+    }
 }
 
 /// A kernel argument.
@@ -68,27 +110,86 @@ impl Shape {
     }
 }
 
-enum Action {
-    Allocate { bytes: u64 },
-    AllocateManaged { bytes: u64 },
+/// What a script does next. Buffers and transfers are numbered in the order of their actions.
+#[derive(Clone, Debug)]
+pub(crate) enum Action {
+    Allocate {
+        bytes: u64,
+        place: Place,
+    },
     Release(Buffer),
-    Prefetch { buffer: Buffer, range: Range<u64>, device: Option<u32>, queue: Queue },
-    Advise { buffer: Buffer, range: Range<u64>, advice: AdviceChange },
-    Touch { buffer: Buffer, range: Range<u64>, write: bool },
-    Write { buffer: Buffer, offset: u64, data: Arc<[u8]> },
-    Read { buffer: Buffer, range: Range<u64>, transfer: Transfer },
-    Upload { buffer: Buffer, data: Arc<[u8]>, queue: Queue },
-    UploadRing { buffer: Buffer, bytes: usize, links: Vec<(usize, u64)> },
-    CopyWithin { destination: Buffer, source: Buffer, bytes: u64, queue: Queue },
-    Fill { buffer: Buffer, value: u8, bytes: u64, queue: Queue },
-    Download { buffer: Buffer, offset: u64, bytes: u64, transfer: Transfer, queue: Queue },
-    Launch { kernel: Arc<str>, shape: Shape, arguments: Vec<Argument> },
+    Upload {
+        buffer: Buffer,
+        data: Arc<[u8]>,
+        queue: Queue,
+    },
+    UploadRing {
+        buffer: Buffer,
+        ring: Ring,
+    },
+    CopyWithin {
+        destination: Buffer,
+        source: Buffer,
+        bytes: u64,
+        queue: Queue,
+    },
+    Fill {
+        buffer: Buffer,
+        value: u8,
+        bytes: u64,
+        queue: Queue,
+    },
+    Download {
+        buffer: Buffer,
+        range: Range<u64>,
+        transfer: Transfer,
+        queue: Queue,
+    },
+    /// The host writes managed memory from its start on.
+    Write {
+        buffer: Buffer,
+        data: Arc<[u8]>,
+    },
+    WriteRing {
+        buffer: Buffer,
+        ring: Ring,
+    },
+    /// The host reads managed memory. It does not wait for kernels.
+    Read {
+        buffer: Buffer,
+        range: Range<u64>,
+        transfer: Transfer,
+    },
+    /// Prefetches managed memory to a device, or to the host.
+    Prefetch {
+        buffer: Buffer,
+        range: Range<u64>,
+        device: Option<u32>,
+        queue: Queue,
+    },
+    Launch {
+        kernel: Arc<str>,
+        shape: Shape,
+        arguments: Vec<Argument>,
+    },
     CreateStream,
     DestroyStream(usize),
     SynchronizeStream(usize),
     SynchronizeDevice,
-    Compute { nanoseconds: u64 },
+    Compute {
+        nanoseconds: u64,
+    },
     ReadClock,
+}
+
+impl Action {
+    /// Waits for a stream, or for the whole device.
+    pub fn synchronize(queue: Queue) -> Action {
+        match queue {
+            Queue::Default => Action::SynchronizeDevice,
+            Queue::Stream(index) => Action::SynchronizeStream(index),
+        }
+    }
 }
 
 /// What a finished script collected.
@@ -148,7 +249,16 @@ pub(crate) struct Script {
 
 impl Script {
     pub fn allocate(&mut self, bytes: u64) -> Buffer {
-        self.actions.push_back(Action::Allocate { bytes });
+        self.allocate_in(Place::Device, bytes)
+    }
+
+    /// Allocates device memory for what the host copies or never sees, which stays there where the rest is managed.
+    pub fn allocate_on_device(&mut self, bytes: u64) -> Buffer {
+        self.allocate_in(Place::DeviceAlways, bytes)
+    }
+
+    fn allocate_in(&mut self, place: Place, bytes: u64) -> Buffer {
+        self.actions.push_back(Action::Allocate { bytes, place });
         self.buffers += 1;
         Buffer(self.buffers - 1)
     }
@@ -176,7 +286,7 @@ impl Script {
     /// Fills a buffer with zeros, and with pointers into itself: `links` has the index of each 64-bit word that holds
     /// one, and the offset in bytes that it points to.
     pub fn upload_ring(&mut self, buffer: Buffer, bytes: usize, links: Vec<(usize, u64)>) {
-        self.actions.push_back(Action::UploadRing { buffer, bytes, links });
+        self.actions.push_back(Action::UploadRing { buffer, ring: Ring { bytes, links } });
     }
 
     pub fn copy_within(&mut self, destination: Buffer, source: Buffer, bytes: u64, queue: Queue) {
@@ -195,7 +305,7 @@ impl Script {
     pub fn download_at(&mut self, buffer: Buffer, offset: u64, bytes: u64, queue: Queue) -> Transfer {
         let transfer = Transfer(self.transfers);
         self.transfers += 1;
-        self.actions.push_back(Action::Download { buffer, offset, bytes, transfer, queue });
+        self.actions.push_back(Action::Download { buffer, range: offset..offset + bytes, transfer, queue });
         transfer
     }
 
@@ -211,10 +321,7 @@ impl Script {
 
     /// Waits for a stream, or for the whole device.
     pub fn synchronize(&mut self, queue: Queue) {
-        self.actions.push_back(match queue {
-            Queue::Default => Action::SynchronizeDevice,
-            Queue::Stream(index) => Action::SynchronizeStream(index),
-        });
+        self.actions.push_back(Action::synchronize(queue));
     }
 
     pub fn compute(&mut self, nanoseconds: u64) {
@@ -226,9 +333,9 @@ impl Script {
     }
 
     /// Ends the script: destroys the streams, and gives the program.
-    pub fn finish(mut self, check: impl Check + 'static) -> Result<Box<dyn HostProgram>, WorkloadError> {
+    pub fn finish(mut self, check: impl Check + 'static) -> Result<ScriptedProgram, WorkloadError> {
         self.actions.extend((0..self.streams).map(Action::DestroyStream));
-        Ok(Box::new(ScriptedProgram {
+        Ok(ScriptedProgram {
             actions: self.actions,
             outcome: Outcome { downloads: vec![None; self.transfers], ..Outcome::default() },
             check: Box::new(check),
@@ -236,54 +343,7 @@ impl Script {
             last_call: String::new(),
             state: State::Running,
             verification: OnceCell::new(),
-        }))
-    }
-}
-
-/// Managed memory. Buffers of it are released, and are arguments of kernels, as others are.
-#[cfg_attr(not(test), expect(dead_code, reason = "no workload has managed memory yet"))]
-impl Script {
-    /// Allocates managed memory, in which nothing is yet.
-    pub fn allocate_managed(&mut self, bytes: u64) -> Buffer {
-        self.actions.push_back(Action::AllocateManaged { bytes });
-        self.buffers += 1;
-        Buffer(self.buffers - 1)
-    }
-
-    /// Allocates managed memory, and the host fills it.
-    pub fn allocate_managed_with<T: bytemuck::NoUninit>(&mut self, values: &[T]) -> Buffer {
-        let data: Arc<[u8]> = bytemuck::cast_slice(values).into();
-        let buffer = self.allocate_managed(data.len() as u64);
-        self.write(buffer, 0, data);
-        buffer
-    }
-
-    /// The host writes managed memory from a byte of the buffer on, as a program does by a pointer.
-    pub fn write(&mut self, buffer: Buffer, offset: u64, data: Arc<[u8]>) {
-        self.actions.push_back(Action::Write { buffer, offset, data });
-    }
-
-    /// The host reads managed memory, bytes of the buffer. It does not wait for kernels: that is for the script to do.
-    pub fn read(&mut self, buffer: Buffer, range: Range<u64>) -> Transfer {
-        let transfer = Transfer(self.transfers);
-        self.transfers += 1;
-        self.actions.push_back(Action::Read { buffer, range, transfer });
-        transfer
-    }
-
-    /// The host reads or writes managed memory, whatever the values are.
-    pub fn touch(&mut self, buffer: Buffer, range: Range<u64>, write: bool) {
-        self.actions.push_back(Action::Touch { buffer, range, write });
-    }
-
-    /// Prefetches managed memory to a device, or to the host, in the order of a queue.
-    pub fn prefetch(&mut self, buffer: Buffer, range: Range<u64>, device: Option<u32>, queue: Queue) {
-        self.actions.push_back(Action::Prefetch { buffer, range, device, queue });
-    }
-
-    /// Advice about managed memory.
-    pub fn advise(&mut self, buffer: Buffer, range: Range<u64>, advice: AdviceChange) {
-        self.actions.push_back(Action::Advise { buffer, range, advice });
+        })
     }
 }
 
@@ -306,7 +366,8 @@ enum State {
     Confused(String),
 }
 
-struct ScriptedProgram {
+/// A finished script, as a host program.
+pub(crate) struct ScriptedProgram {
     actions: VecDeque<Action>,
     outcome: Outcome,
     check: Box<dyn Check>,
@@ -327,6 +388,12 @@ fn describe(call: &Call) -> String {
 }
 
 impl ScriptedProgram {
+    /// The same program with its data elsewhere.
+    #[must_use]
+    pub fn with_memory(self, memory: Memory) -> ScriptedProgram {
+        ScriptedProgram { actions: memory.actions(self.actions), ..self }
+    }
+
     /// Takes in the result of the previous call. An error text where it is of the wrong kind.
     fn accept(&mut self, result: CallResult) -> Result<(), String> {
         match (std::mem::replace(&mut self.pending, Pending::Nothing), result) {
@@ -370,43 +437,19 @@ impl ScriptedProgram {
     /// The call of an action, and what it will give.
     fn call(&self, action: Action) -> (Call, Pending) {
         let address = |buffer| self.outcome.address(buffer);
+        let place = |buffer, range: &Range<u64>| (address(buffer) + range.start, range.end - range.start);
         match action {
-            Action::Allocate { bytes } => (Call::Malloc { bytes }, Pending::Pointer),
-            Action::AllocateManaged { bytes } => (Call::MallocManaged { bytes }, Pending::Pointer),
-            Action::Prefetch { buffer, range, device, queue } => {
-                let (pointer, bytes) = (address(buffer) + range.start, range.end - range.start);
-                let call = Call::Prefetch { pointer, bytes, device, stream: self.queue(queue).0 };
-                (call, Pending::Nothing)
-            }
-            Action::Advise { buffer, range, advice } => {
-                let (pointer, bytes) = (address(buffer) + range.start, range.end - range.start);
-                (Call::Advise { pointer, bytes, advice }, Pending::Nothing)
-            }
-            Action::Touch { buffer, range, write } => {
-                let (pointer, bytes) = (address(buffer) + range.start, range.end - range.start);
-                (Call::TouchManaged { pointer, bytes, write }, Pending::Nothing)
-            }
-            Action::Write { buffer, offset, data } => {
-                (Call::WriteManaged { pointer: address(buffer) + offset, data: data.into() }, Pending::Nothing)
-            }
-            Action::Read { buffer, range, transfer } => {
-                let (pointer, bytes) = (address(buffer) + range.start, range.end - range.start);
-                (Call::ReadManaged { pointer, bytes }, Pending::Data(transfer))
-            }
+            Action::Allocate { bytes, place: Place::Managed } => (Call::MallocManaged { bytes }, Pending::Pointer),
+            Action::Allocate { bytes, .. } => (Call::Malloc { bytes }, Pending::Pointer),
             Action::Release(buffer) => (Call::Free { pointer: address(buffer) }, Pending::Nothing),
             Action::Upload { buffer, data, queue } => {
                 let (stream, asynchronous) = self.queue(queue);
                 let call = Call::copy_to_device(address(buffer), data.into(), stream, asynchronous);
                 (call, Pending::Nothing)
             }
-            Action::UploadRing { buffer, bytes, links } => {
-                let destination = address(buffer);
-                let mut words = vec![0u64; bytes / size_of::<u64>()];
-                for (index, offset) in links {
-                    words[index] = destination + offset;
-                }
-                let data = bytemuck::cast_slice::<u64, u8>(&words).into();
-                (Call::copy_to_device(destination, data, 0, false), Pending::Nothing)
+            Action::UploadRing { buffer, ring } => {
+                let data = bytemuck::cast_slice::<u64, u8>(&ring.words(address(buffer))).into();
+                (Call::copy_to_device(address(buffer), data, 0, false), Pending::Nothing)
             }
             Action::CopyWithin { destination, source, bytes, queue } => {
                 let (destination, source) = (address(destination), address(source));
@@ -419,11 +462,26 @@ impl ScriptedProgram {
                 let call = Call::memset(address(buffer), value, bytes, stream, asynchronous);
                 (call, Pending::Nothing)
             }
-            Action::Download { buffer, offset, bytes, transfer, queue } => {
+            Action::Download { buffer, range, transfer, queue } => {
                 let (stream, asynchronous) = self.queue(queue);
-                let (source, number) = (address(buffer) + offset, transfer.0 as u32);
-                let call = Call::copy_from_device(source, bytes, number, stream, asynchronous);
+                let (source, bytes) = place(buffer, &range);
+                let call = Call::copy_from_device(source, bytes, transfer.0 as u32, stream, asynchronous);
                 (call, if asynchronous { Pending::Nothing } else { Pending::Data(transfer) })
+            }
+            Action::Write { buffer, data } => {
+                (Call::WriteManaged { pointer: address(buffer), data: data.into() }, Pending::Nothing)
+            }
+            Action::WriteRing { buffer, ring } => {
+                let data: Arc<[u8]> = bytemuck::cast_slice::<u64, u8>(&ring.words(address(buffer))).into();
+                (Call::WriteManaged { pointer: address(buffer), data: data.into() }, Pending::Nothing)
+            }
+            Action::Read { buffer, range, transfer } => {
+                let (pointer, bytes) = place(buffer, &range);
+                (Call::ReadManaged { pointer, bytes }, Pending::Data(transfer))
+            }
+            Action::Prefetch { buffer, range, device, queue } => {
+                let (pointer, bytes) = place(buffer, &range);
+                (Call::Prefetch { pointer, bytes, device, stream: self.queue(queue).0 }, Pending::Nothing)
             }
             Action::Launch { kernel, shape, arguments } => {
                 let call = Call::Launch(Launch {
@@ -516,70 +574,5 @@ impl HostProgram for ScriptedProgram {
             State::Complete => self.check.measurements(&self.outcome),
             _ => Vec::new(),
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    struct Read(Transfer);
-
-    impl Check for Read {
-        fn verify(&self, outcome: &Outcome) -> Result<(), String> {
-            let values = outcome.values::<u32>(self.0, 2)?;
-            if *values == [5, 6] { Ok(()) } else { Err(format!("{values:?}")) }
-        }
-    }
-
-    #[test]
-    fn managed_memory_is_filled_and_read_by_the_host() {
-        const BASE: u64 = 0x5000;
-        let mut script = Script::default();
-        let buffer = script.allocate_managed_with(&[1_u32, 2, 3]);
-        script.advise(buffer, 0..12, AdviceChange::PreferredLocation(Some(0)));
-        script.prefetch(buffer, 4..12, Some(0), Queue::Default);
-        script.launch("k", Shape::linear(1, 32), &[Argument::Buffer(buffer)]);
-        script.synchronize(Queue::Default);
-        script.touch(buffer, 0..4, true);
-        let result = script.read(buffer, 4..12);
-        script.release(buffer);
-        let mut program = script.finish(Read(result)).expect("a program");
-        let (mut result, mut calls) = (CallResult::Start, Vec::new());
-        loop {
-            let call = program.next(result);
-            result = match &call {
-                Call::MallocManaged { .. } => CallResult::Pointer(BASE),
-                Call::ReadManaged { .. } => CallResult::Data(bytemuck::cast_slice::<u32, u8>(&[5, 6]).to_vec().into()),
-                _ => CallResult::None,
-            };
-            calls.push(call);
-            if matches!(calls.last(), Some(Call::Exit { .. })) {
-                break;
-            }
-        }
-        let advice = AdviceChange::PreferredLocation(Some(0));
-        let data = bytemuck::cast_slice::<u32, u8>(&[1, 2, 3]).to_vec().into();
-        assert_eq!(
-            calls[..4],
-            [
-                Call::MallocManaged { bytes: 12 },
-                Call::WriteManaged { pointer: BASE, data },
-                Call::Advise { pointer: BASE, bytes: 12, advice },
-                Call::Prefetch { pointer: BASE + 4, bytes: 8, device: Some(0), stream: 0 },
-            ]
-        );
-        assert!(matches!(&calls[4], Call::Launch(launch) if launch.parameters == BASE.to_le_bytes()));
-        assert_eq!(
-            calls[5..],
-            [
-                Call::DeviceSynchronize,
-                Call::TouchManaged { pointer: BASE, bytes: 4, write: true },
-                Call::ReadManaged { pointer: BASE + 4, bytes: 8 },
-                Call::Free { pointer: BASE },
-                Call::Exit { error: None },
-            ]
-        );
-        assert_eq!(program.verification(), &Verification::Passed);
     }
 }

@@ -2,8 +2,8 @@
 
 use crate::parameters::{Parameters, WorkloadError};
 use crate::registry::{Descriptor, code, cubins, integer};
-use crate::script::{Argument, Check, Outcome, Queue, Script, Shape, Transfer};
-use balar_host::{HostProgram, Measurement};
+use crate::script::{Argument, Check, Outcome, Queue, Script, ScriptedProgram, Shape, Transfer};
+use balar_host::Measurement;
 
 /// Words of the kernel's ring.
 const WORDS: u32 = 8192;
@@ -32,7 +32,7 @@ struct Chase {
     result: Transfer,
 }
 
-fn build(parameters: &Parameters) -> Result<Box<dyn HostProgram>, WorkloadError> {
+fn build(parameters: &Parameters) -> Result<ScriptedProgram, WorkloadError> {
     let inconsistent = |message: String| WorkloadError::Inconsistent { workload: DESCRIPTOR.name, message };
     let (nodes, stride, steps) = (parameters.small("nodes"), parameters.small("stride"), parameters.small("steps"));
     if nodes * stride > WORDS {

@@ -6,8 +6,8 @@ mod reference;
 use crate::numeric::compare_within;
 use crate::parameters::{Parameters, WorkloadError};
 use crate::registry::{Descriptor, code, cubins, integer};
-use crate::script::{Argument, Buffer, Check, Outcome, Queue, Script, Shape, Transfer};
-use balar_host::{HostProgram, Measurement};
+use crate::script::{Argument, Buffer, Check, Outcome, Queue, Script, ScriptedProgram, Shape, Transfer};
+use balar_host::Measurement;
 use mesh::Mesh;
 use reference::Reference;
 
@@ -159,7 +159,7 @@ impl Device {
     }
 }
 
-fn build(parameters: &Parameters) -> Result<Box<dyn HostProgram>, WorkloadError> {
+fn build(parameters: &Parameters) -> Result<ScriptedProgram, WorkloadError> {
     let iterations = parameters.small("iterations");
     let mesh = Mesh::cube(parameters.small("edge"));
     let mut script = Script::default();

@@ -4,8 +4,7 @@ use crate::comparison::Comparisons;
 use crate::numeric::{integers, uniform_floats, with_fused_multiply_add};
 use crate::parameters::{Parameters, WorkloadError};
 use crate::registry::{Descriptor, SEED, code, cubins, integer};
-use crate::script::{Argument, Queue, Script, Shape};
-use balar_host::HostProgram;
+use crate::script::{Argument, Queue, Script, ScriptedProgram, Shape};
 
 const BLOCK: u32 = 128;
 
@@ -75,7 +74,7 @@ with_fused_multiply_add! {
     }
 }
 
-fn build(parameters: &Parameters) -> Result<Box<dyn HostProgram>, WorkloadError> {
+fn build(parameters: &Parameters) -> Result<ScriptedProgram, WorkloadError> {
     let rows = parameters.small("rows");
     let seed = parameters.integer("seed");
     let matrix = Matrix::random(rows as usize, parameters.small("entries"), seed);

@@ -4,8 +4,7 @@ use crate::comparison::Comparisons;
 use crate::numeric::{uniform_floats, with_fused_multiply_add};
 use crate::parameters::{Parameters, WorkloadError};
 use crate::registry::{Descriptor, SEED, code, cubins, integer};
-use crate::script::{Argument, Queue, Script, Shape};
-use balar_host::HostProgram;
+use crate::script::{Argument, Buffer, Queue, Script, ScriptedProgram, Shape, Transfer};
 
 const BLOCK: usize = 256;
 const TILE: u32 = 16;
@@ -14,10 +13,17 @@ const RATE: f32 = 0.125;
 
 pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
     name: "srad",
-    summary: "speckle-reducing diffusion of an image: a reduction, read by the host, and two stencils for each step",
+    summary: "speckle-reducing diffusion of an image: a reduction, or a sample that the host reads, and two stencils for each step",
     parameters: &[
         integer("size", 128, 1, 8192, "rows and columns of the image"),
         integer("steps", 2, 1, 1000, "diffusion steps"),
+        integer(
+            "sample",
+            0,
+            0,
+            8192,
+            "rows and columns of the corner from which the host gets the scale of the speckle; 0: the GPU sums all pixels",
+        ),
         SEED,
     ],
     code: code!("srad"),
@@ -109,7 +115,39 @@ with_fused_multiply_add! {
     }
 }
 
-fn build(parameters: &Parameters) -> Result<Box<dyn HostProgram>, WorkloadError> {
+/// Where the GPU sums the pixels.
+struct Sums {
+    /// Sums and squares: of the pixels, and two places for those of blocks.
+    places: [[Buffer; 2]; 3],
+}
+
+impl Sums {
+    fn new(script: &mut Script, pixels: usize) -> Sums {
+        let bytes = pixels as u64 * 4;
+        Sums { places: [(); 3].map(|()| [(); 2].map(|()| script.allocate_on_device(bytes))) }
+    }
+
+    /// Launches what sums an image; gives the copies of the sum and of the sum of squares.
+    fn launch(&self, script: &mut Script, image: Buffer, pixels: usize) -> [Transfer; 2] {
+        let linear = |count: usize| Shape::linear(count.div_ceil(BLOCK) as u32, BLOCK as u32);
+        let [sums, squares] = self.places[0].map(Argument::Buffer);
+        let count = Argument::U32(pixels as u32);
+        script.launch("srad_prepare", linear(pixels), &[Argument::Buffer(image), sums, squares, count]);
+        let (mut from, mut to) = (0, 1);
+        let mut remaining = pixels;
+        while remaining > 1 {
+            let ([sums, squares], [block_sums, block_squares]) =
+                (self.places[from].map(Argument::Buffer), self.places[to].map(Argument::Buffer));
+            let arguments = [sums, squares, block_sums, block_squares, Argument::U32(remaining as u32)];
+            script.launch("srad_reduce", linear(remaining), &arguments);
+            remaining = remaining.div_ceil(BLOCK);
+            (from, to) = (to, if to == 1 { 2 } else { 1 });
+        }
+        self.places[from].map(|place| script.download(place, 4, Queue::Default))
+    }
+}
+
+fn build(parameters: &Parameters) -> Result<ScriptedProgram, WorkloadError> {
     let size = parameters.small("size");
     let pixels = size as usize * size as usize;
     let bytes = pixels as u64 * 4;
@@ -126,34 +164,34 @@ fn build(parameters: &Parameters) -> Result<Box<dyn HostProgram>, WorkloadError>
 
     let mut script = Script::default();
     let device_image = script.allocate_with(&image);
-    let flows = [(); 5].map(|()| script.allocate(bytes));
-    // Sums and squares: of the pixels, and two places for those of blocks.
-    let places = [(); 3].map(|()| [(); 2].map(|()| script.allocate(bytes)));
+    let flows = [(); 5].map(|()| script.allocate_on_device(bytes));
+    let sample = parameters.small("sample").min(size);
+    let sums = (sample == 0).then(|| Sums::new(&mut script, pixels));
     let mut comparisons = Comparisons::default();
-    let linear = |count: usize| Shape::linear(count.div_ceil(BLOCK) as u32, BLOCK as u32);
     let planar = Shape::planar([size.div_ceil(TILE); 2], [TILE; 2]);
     for step in 0..parameters.small("steps") {
-        let [sums, squares] = places[0].map(Argument::Buffer);
-        let count = Argument::U32(pixels as u32);
-        script.launch("srad_prepare", linear(pixels), &[Argument::Buffer(device_image), sums, squares, count]);
-        let (mut from, mut to) = (0, 1);
-        let mut remaining = pixels;
-        while remaining > 1 {
-            let ([sums, squares], [block_sums, block_squares]) =
-                (places[from].map(Argument::Buffer), places[to].map(Argument::Buffer));
-            let arguments = [sums, squares, block_sums, block_squares, Argument::U32(remaining as u32)];
-            script.launch("srad_reduce", linear(remaining), &arguments);
-            remaining = remaining.div_ceil(BLOCK);
-            (from, to) = (to, if to == 1 { 2 } else { 1 });
-        }
-        let totals = places[from].map(|place| script.download(place, 4, Queue::Default));
-        let sum = total(image.clone());
-        let squares = total(image.iter().map(|pixel| pixel * pixel).collect());
-        for (transfer, what, value) in [(totals[0], "sum", sum), (totals[1], "sum of squares", squares)] {
-            comparisons.add(transfer, &format!("step {step}: the {what}"), vec![value]);
-        }
+        let scale = match &sums {
+            Some(sums) => {
+                let totals = sums.launch(&mut script, device_image, pixels);
+                let sum = total(image.clone());
+                let squares = total(image.iter().map(|pixel| pixel * pixel).collect());
+                for (transfer, what, value) in [(totals[0], "sum", sum), (totals[1], "sum of squares", squares)] {
+                    comparisons.add(transfer, &format!("step {step}: the {what}"), vec![value]);
+                }
+                speckle_scale(sum, squares, pixels)
+            }
+            None => {
+                let rows = &image[..(sample * size) as usize];
+                let transfer = script.download(device_image, rows.len() as u64 * 4, Queue::Default);
+                comparisons.add(transfer, &format!("step {step}: pixel"), rows.to_vec());
+                let corner = rows.chunks(size as usize).flat_map(|row| &row[..sample as usize]);
+                let (sum, squares) =
+                    corner.fold((0.0, 0.0), |(sum, squares), pixel| (sum + pixel, squares + pixel * pixel));
+                speckle_scale(sum, squares, (sample * sample) as usize)
+            }
+        };
         // An image of one pixel has no speckle to scale by.
-        let scale = speckle_scale(sum, squares, pixels).max(f32::EPSILON);
+        let scale = scale.max(f32::EPSILON);
 
         let [north, south, west, east, coefficients] = flows.map(Argument::Buffer);
         let (image_in, edge) = (Argument::Buffer(device_image), Argument::U32(size));
@@ -165,7 +203,8 @@ fn build(parameters: &Parameters) -> Result<Box<dyn HostProgram>, WorkloadError>
     }
     let result = script.download(device_image, bytes, Queue::Default);
     comparisons.add(result, "pixel", image);
-    for buffer in flows.into_iter().chain(places.into_iter().flatten()).chain([device_image]) {
+    let places = sums.into_iter().flat_map(|sums| sums.places).flatten();
+    for buffer in flows.into_iter().chain(places).chain([device_image]) {
         script.release(buffer);
     }
     script.finish(comparisons)

@@ -3,8 +3,7 @@
 use crate::numeric::{compare_exactly, uniform_floats};
 use crate::parameters::{Parameters, WorkloadError};
 use crate::registry::{Descriptor, SEED, code, cubins, integer};
-use crate::script::{Argument, Check, Outcome, Queue, Script, Shape, Transfer};
-use balar_host::HostProgram;
+use crate::script::{Argument, Check, Outcome, Queue, Script, ScriptedProgram, Shape, Transfer};
 
 /// Threads of a block in x and y; it walks along z.
 const TILE: [u32; 2] = [32, 8];
@@ -32,7 +31,7 @@ struct Cube {
     result: Transfer,
 }
 
-fn build(parameters: &Parameters) -> Result<Box<dyn HostProgram>, WorkloadError> {
+fn build(parameters: &Parameters) -> Result<ScriptedProgram, WorkloadError> {
     let size = parameters.small("size");
     let iterations = parameters.small("iterations");
     let cells = uniform_floats(parameters.integer("seed"), 0, (size as usize).pow(3));

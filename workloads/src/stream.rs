@@ -3,8 +3,8 @@
 use crate::numeric::{compare_exactly, uniform_doubles, with_fused_multiply_add};
 use crate::parameters::{Domain, Parameter, Parameters, WorkloadError};
 use crate::registry::{Descriptor, SEED, code, cubins, integer};
-use crate::script::{Argument, Check, Outcome, Queue, Script, Shape, Transfer};
-use balar_host::{HostProgram, Measurement};
+use crate::script::{Argument, Check, Outcome, Queue, Script, ScriptedProgram, Shape, Transfer};
+use balar_host::Measurement;
 
 pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
     name: "stream",
@@ -41,7 +41,7 @@ struct Streams {
     result: Transfer,
 }
 
-fn build(parameters: &Parameters) -> Result<Box<dyn HostProgram>, WorkloadError> {
+fn build(parameters: &Parameters) -> Result<ScriptedProgram, WorkloadError> {
     let operation = parameters.choice("operation");
     let (elements, block) = (parameters.small("elements"), parameters.small("block"));
     let launches = parameters.small("launches");

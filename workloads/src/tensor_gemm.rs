@@ -3,8 +3,7 @@
 use crate::numeric::{compare_exactly, integers};
 use crate::parameters::{Parameters, WorkloadError};
 use crate::registry::{Descriptor, SEED, code, cubins, integer};
-use crate::script::{Argument, Check, Outcome, Queue, Script, Shape, Transfer};
-use balar_host::HostProgram;
+use crate::script::{Argument, Check, Outcome, Queue, Script, ScriptedProgram, Shape, Transfer};
 
 /// Rows and columns of the tile of C that a block computes.
 const TILE: u32 = 64;
@@ -45,7 +44,7 @@ fn half(value: i32) -> u16 {
     sign | ((15 + exponent) << 10) as u16 | ((magnitude << (10 - exponent)) & 0x3ff) as u16
 }
 
-fn build(parameters: &Parameters) -> Result<Box<dyn HostProgram>, WorkloadError> {
+fn build(parameters: &Parameters) -> Result<ScriptedProgram, WorkloadError> {
     let m = parameters.small("m_tiles") * TILE;
     let n = parameters.small("n_tiles") * TILE;
     let k = parameters.small("k_steps") * 16;

@@ -6,8 +6,7 @@ use crate::comparison::Comparisons;
 use crate::numeric::integers;
 use crate::parameters::{Parameters, WorkloadError};
 use crate::registry::{Descriptor, SEED, code, cubins, integer};
-use crate::script::{Argument, Queue, Script, Shape};
-use balar_host::HostProgram;
+use crate::script::{Argument, Queue, Script, ScriptedProgram, Shape};
 
 // The same as in the kernel.
 const TEMPLATE_RADIUS: usize = 5;
@@ -99,7 +98,7 @@ fn find(frame: &Frame, template: &[u8], [x, y]: [i32; 2]) -> ([i32; 2], f32) {
     ([keep(x - radius + (best % SEARCH) as i32), keep(y - radius + (best / SEARCH) as i32)], score)
 }
 
-fn build(parameters: &Parameters) -> Result<Box<dyn HostProgram>, WorkloadError> {
+fn build(parameters: &Parameters) -> Result<ScriptedProgram, WorkloadError> {
     let [size, points, frames] = ["size", "points", "frames"].map(|name| parameters.small(name));
     let seed = parameters.integer("seed");
     let first = Frame::of_film(size as usize, 0, seed);

@@ -4,8 +4,7 @@ use crate::comparison::Comparisons;
 use crate::numeric::uniform_floats;
 use crate::parameters::{Parameters, WorkloadError};
 use crate::registry::{Descriptor, SEED, code, cubins, integer};
-use crate::script::{Argument, Queue, Script, Shape};
-use balar_host::HostProgram;
+use crate::script::{Argument, Queue, Script, ScriptedProgram, Shape};
 
 const TILE: u32 = 32;
 /// Rows of threads of a block.
@@ -25,7 +24,7 @@ pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
     build,
 };
 
-fn build(parameters: &Parameters) -> Result<Box<dyn HostProgram>, WorkloadError> {
+fn build(parameters: &Parameters) -> Result<ScriptedProgram, WorkloadError> {
     let [rows, columns] = ["rows", "columns"].map(|name| parameters.small(name));
     let matrix = uniform_floats(parameters.integer("seed"), 0, rows as usize * columns as usize);
     let turned: Vec<f32> = (0..columns as usize)

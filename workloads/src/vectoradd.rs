@@ -5,8 +5,7 @@ use std::sync::Arc;
 use crate::numeric::{compare_exactly, uniform_float_bytes};
 use crate::parameters::{Parameters, WorkloadError};
 use crate::registry::{Descriptor, SEED, code, cubins, integer};
-use crate::script::{Argument, Check, Outcome, Queue, Script, Shape, Transfer};
-use balar_host::HostProgram;
+use crate::script::{Argument, Check, Outcome, Queue, Script, ScriptedProgram, Shape, Transfer};
 
 pub(crate) const DESCRIPTOR: Descriptor = Descriptor {
     name: "vectoradd",
@@ -31,7 +30,7 @@ struct Sum {
     result: Transfer,
 }
 
-fn build(parameters: &Parameters) -> Result<Box<dyn HostProgram>, WorkloadError> {
+fn build(parameters: &Parameters) -> Result<ScriptedProgram, WorkloadError> {
     let (elements, block) = (parameters.small("elements"), parameters.small("block"));
     let count = elements as usize;
     let bytes = u64::from(elements) * 4;

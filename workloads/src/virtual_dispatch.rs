@@ -3,8 +3,7 @@
 use crate::numeric::{compare_exactly, integers};
 use crate::parameters::{Parameters, WorkloadError};
 use crate::registry::{Descriptor, SEED, code, cubins, integer};
-use crate::script::{Argument, Check, Outcome, Queue, Script, Shape, Transfer};
-use balar_host::HostProgram;
+use crate::script::{Argument, Check, Outcome, Queue, Script, ScriptedProgram, Shape, Transfer};
 
 /// Bytes that the storage has for each shape.
 const SHAPE_BYTES: u64 = 32;
@@ -30,7 +29,7 @@ struct Calls {
     dispatched: Transfer,
 }
 
-fn build(parameters: &Parameters) -> Result<Box<dyn HostProgram>, WorkloadError> {
+fn build(parameters: &Parameters) -> Result<ScriptedProgram, WorkloadError> {
     let (count, block) = (parameters.small("elements"), parameters.small("block"));
     let seed = parameters.integer("seed");
     let sizes: Vec<u32> = integers(seed, 0, count as usize).into_iter().map(|value| value % 1000 + 1).collect();

@@ -44,7 +44,7 @@ pub(super) const APPLICATIONS: &[Application] = &[
     application("hotspot", "30 6 40", "hotspot", &[("size", "30"), ("iterations", "40"), ("steps", "6")]),
     application("pathfinder", "1000 20 5", "pathfinder", &[("columns", "1000"), ("rows", "20"), ("steps", "5")]),
     application("backprop", "65536", "backprop", &[("inputs", "65536")]),
-    application("srad", "1024 127 .5 4", "srad", &[("size", "1024"), ("steps", "4")]),
+    application("srad", "1024 127 .5 4", "srad", &[("size", "1024"), ("steps", "4"), ("sample", "128")]),
 ];
 
 const fn application(
