@@ -3,6 +3,7 @@
 mod cuda_programs;
 mod cuda_toolchain;
 mod driver_api;
+mod hardware;
 mod library_search;
 mod managed_memory;
 mod mpi_programs;

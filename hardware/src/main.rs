@@ -1,0 +1,7 @@
+//! The program `balar-hardware`.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    balar_hardware::main()
+}
