@@ -114,6 +114,8 @@ pub enum Field {
     Number(u64),
     /// A word.
     Word(&'static str),
+    /// One of a row: "gpu\[1\]".
+    Member(&'static str, u32),
     /// An address, written in hexadecimal.
     Address(u64),
 }
@@ -123,6 +125,7 @@ impl fmt::Display for Field {
         match self {
             Field::Number(number) => number.fmt(f),
             Field::Word(word) => word.fmt(f),
+            Field::Member(row, index) => write!(f, "{row}[{index}]"),
             Field::Address(address) => write!(f, "{address:#x}"),
         }
     }

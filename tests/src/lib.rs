@@ -1,5 +1,6 @@
 //! Tests across crates: whole simulations, by the library and by the command line. This library holds what they share.
 
+pub mod page_transfers;
 pub mod steps;
 
 use balar_actors::engine::RunOptions;

@@ -1,7 +1,14 @@
 //! A host program written as a list of calls, for tests.
 
+use balar_actors::engine::RunOptions;
+use balar_actors::simulation::{DeviceCode, RunResult, simulate_host_with_code};
+use balar_actors::topology::Topology;
 use balar_host::call::{CopyEnd, CopyShape, Function, Launch};
-use balar_host::{Bytes, Call, CallFailure, CallResult, CudaError, HostProgram, Measurement, Verification};
+use balar_host::{
+    Bytes, Call, CallFailure, CallResult, CudaError, Host, HostProgram, Measurement, Next, Request, SingleThread,
+    ThreadId, Verification,
+};
+use balar_protocol::ProcessId;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -112,6 +119,69 @@ impl HostProgram for Steps {
     fn measurements(&self) -> Vec<Measurement> {
         Vec::new()
     }
+}
+
+/// A program whose calls have devices: the current one of each.
+struct OnDevices {
+    thread: SingleThread,
+    devices: VecDeque<u32>,
+}
+
+impl Host for OnDevices {
+    fn next(&mut self) -> Next {
+        match self.thread.next() {
+            Next::Call(request) => Next::Call(Request { device: self.devices.pop_front().unwrap_or(0), ..request }),
+            other => other,
+        }
+    }
+
+    fn complete(&mut self, thread: ThreadId, result: CallResult) {
+        self.thread.complete(thread, result);
+    }
+
+    fn call_back(&mut self, process: ProcessId, function: u64) {
+        self.thread.call_back(process, function);
+    }
+
+    fn receive(&mut self, process: ProcessId, transfer: u32, data: Arc<[u8]>) {
+        self.thread.receive(process, transfer, data);
+    }
+
+    fn printed(&mut self, process: ProcessId, text: &[u8], error: &[u8]) {
+        self.thread.printed(process, text, error);
+    }
+
+    fn verification(&self) -> Verification {
+        self.thread.verification()
+    }
+
+    fn measurements(&self) -> Vec<Measurement> {
+        self.thread.measurements()
+    }
+}
+
+/// Runs calls, each with the number of its current device, where all GPUs have the kernels of a PTX text. They must come to their end.
+///
+/// # Panics
+///
+/// Where they do not.
+pub fn run_on_devices(node: &Topology, text: &str, steps: Vec<(u32, Step)>, options: RunOptions) -> (RunResult, Seen) {
+    let (devices, steps) = steps.into_iter().unzip();
+    let (program, seen) = Steps::new(steps);
+    let host = Box::new(OnDevices { thread: SingleThread::new(program), devices });
+    let file = || vec![("kernels.ptx".to_owned(), text.as_bytes().into())];
+    let code = DeviceCode { initial: node.gpus().iter().map(|_| file()).collect(), ..DeviceCode::default() };
+    let result = simulate_host_with_code(node, &code, |_| Ok(host), options);
+    let result = result.unwrap_or_else(|error| panic!("{error}"));
+    let seen = std::mem::take(&mut *seen.lock().unwrap_or_else(PoisonError::into_inner));
+    assert!(
+        result.completed() && seen.error().is_none(),
+        "{:?} {:?} {:?}",
+        result.outcome,
+        result.program,
+        seen.error()
+    );
+    (result, seen)
 }
 
 /// A call that needs no result.

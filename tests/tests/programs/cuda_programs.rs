@@ -39,6 +39,7 @@ const PROGRAMS: &[Program] = &[
     program("streams_events", "PASS streams and events\n"),
     program("managed", "PASS managed memory\n"),
     program("managed_pages", "PASS managed pages\n"),
+    program("managed_devices", "PASS managed memory of several devices\n"),
     // 588 times 0 + ... + 16, and 0 + 1 + 2 + 3.
     program("cooperative", "PASS cooperative groups: sum 79974\n"),
     // The sum of the generator's 3000 numbers.

@@ -4,6 +4,7 @@ mod bad_topologies;
 mod barriers;
 mod device_runtime;
 mod host_memory;
+mod managed_memory;
 mod own_units;
 mod sm_resources;
 mod textures;

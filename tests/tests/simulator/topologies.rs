@@ -256,6 +256,9 @@ fn nodes_of_several_gpus_have_links_for_each() {
                 assert_eq!(end(&format!("cpu.{port}[{gpu}]")), Some(format!("{link}[{gpu}].up")));
                 assert_eq!(end(&format!("{link}[{gpu}].down")), Some(format!("gpu[{gpu}].{unit}")));
             }
+            // So do those of the driver of unified memory.
+            let driver = ["gmmu", "link"].map(|port| end(&format!("unified_memory.{port}[{gpu}]")));
+            assert_eq!(driver, [format!("gpu[{gpu}].gmmu.driver"), format!("migration_link[{gpu}].driver")].map(Some));
         }
         check_units(&topology).expect("every unit accepts its parameters");
     }

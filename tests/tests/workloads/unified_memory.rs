@@ -3,8 +3,8 @@
 use balar_actors::engine::RunOptions;
 use balar_actors::simulation::RunResult;
 use balar_experiments::run_overridden;
-use balar_protocol::statistics::Field;
 use balar_tests::described;
+use balar_tests::page_transfers::page_transfers;
 
 const HARDWARE: &str = "gtx1080ti_node";
 const STUDY: &str = "uvmsmart_v100_node";
@@ -48,14 +48,12 @@ fn faults_are_as_many_as_the_study_counts() {
 }
 
 /// KiB of the transfers in a direction, in their order.
-fn transfers(result: &RunResult, wanted: &str) -> Vec<u64> {
-    let table = result.statistics.tables.iter().find(|table| table.name == "unified_memory_transfers");
-    let table = table.expect("the driver records transfers");
-    let column = |name: &str| table.columns.iter().position(|column| *column == name).expect("it has the column");
-    let (direction, bytes) = (column("direction"), column("bytes"));
-    let lines = table.lines.iter().filter(|line| matches!(line[direction], Field::Word(word) if word == wanted));
-    let kib = |line: &Vec<Field>| if let Field::Number(bytes) = line[bytes] { bytes >> 10 } else { 0 };
-    lines.map(kib).collect()
+fn transfers(result: &RunResult, to_device: bool) -> Vec<u64> {
+    page_transfers(result)
+        .iter()
+        .filter(|transfer| transfer.to_device == to_device)
+        .map(|transfer| transfer.kib)
+        .collect()
 }
 
 /// The five microbenchmarks whose transfers were traced on a GTX 1080 Ti (section 2.4 of the specification): all 196 of them.
@@ -76,8 +74,8 @@ fn microbenchmarks_move_what_their_traces_show() {
         let initial = if pattern == "round_up" { "Host" } else { "Nowhere" };
         let overrides = [("unified_memory.initial_residency", initial)];
         let result = managed_on(1, HARDWARE, ("page_touch", &[("pattern", pattern)]), &overrides);
-        assert_eq!(transfers(&result, "to_device"), to_device, "{pattern}");
-        assert_eq!(transfers(&result, "to_host"), to_host, "{pattern}");
+        assert_eq!(transfers(&result, true), to_device, "{pattern}");
+        assert_eq!(transfers(&result, false), to_host, "{pattern}");
     }
 }
 

@@ -134,7 +134,7 @@ impl Block {
 
     /// Pages that are somewhere, or on their way.
     pub fn populated(&self) -> PageSet {
-        self.shares.iter().fold(PageSet::EMPTY, |all, share| all.union(share.resident).union(share.arriving))
+        self.pages_of(|_| true)
     }
 
     /// Pages in another memory than this processor's.
@@ -142,6 +142,18 @@ impl Block {
         let own = place_of(processor);
         let others = self.shares.iter().enumerate().filter(|(place, _)| *place != own);
         others.fold(PageSet::EMPTY, |all, (_, share)| all.union(share.resident))
+    }
+
+    /// Pages that these processors have, or get.
+    pub fn pages_of(&self, wanted: impl Fn(Processor) -> bool) -> PageSet {
+        let shares = self.shares.iter().enumerate().filter(|(place, _)| wanted(processor_at(*place)));
+        shares.fold(PageSet::EMPTY, |all, (_, share)| all.union(share.resident).union(share.arriving))
+    }
+
+    /// Pages that can be taken from a processor: those in its memory, and of the host those on their way there, too.
+    pub fn held_by(&self, processor: Processor) -> PageSet {
+        let share = self.share(processor);
+        if processor == Processor::Host { share.resident.union(share.arriving) } else { share.resident }
     }
 
     /// Pages that are on their way anywhere.

@@ -1,7 +1,7 @@
 //! What the driver records line by line: transfers, batches, and what happened to each page.
 
 use super::UnifiedMemoryDriver;
-use super::blocks::processor_at;
+use crate::unified_memory::residency::PageState;
 use crate::unified_memory::{BlockId, PageSet, Processor};
 use balar_protocol::SimTime;
 use balar_protocol::statistics::{Field, StatisticSink};
@@ -145,11 +145,11 @@ impl UnifiedMemoryDriver {
             let block = self.state.blocks.get(BlockId(place as u32));
             let start = self.state.blocks.allocations[block.allocation as usize].address;
             for (page, record) in pages.iter().enumerate().filter(|(_, record)| **record != PageRecord::default()) {
-                let holder = block.shares.iter().position(|share| share.resident.contains(page));
-                let end = match holder.map(processor_at) {
-                    None => "nowhere",
-                    Some(Processor::Host) => "host",
-                    Some(Processor::Gpu(_)) => "gpu",
+                let end = match block.state_of(page) {
+                    PageState::At(Processor::Gpu(gpu)) => Field::Member("gpu", gpu.into()),
+                    PageState::At(Processor::Host) => Field::Word("host"),
+                    PageState::Unpopulated => Field::Word("nowhere"),
+                    PageState::Duplicated(_) | PageState::Pinned(_) => Field::Word("several"),
                 };
                 let address = block.address_of(page);
                 lines.push(vec![
@@ -161,7 +161,7 @@ impl UnifiedMemoryDriver {
                     number(record.to_device.into()),
                     number(record.to_host.into()),
                     number(record.uses.into()),
-                    Field::Word(end),
+                    end,
                 ]);
             }
         }

@@ -553,8 +553,7 @@ impl UnifiedMemoryDriver {
             if from == to {
                 continue;
             }
-            let share = self.state.blocks.get(id).shares[place];
-            let there = if from == Processor::Host { share.resident.union(share.arriving) } else { share.resident };
+            let there = self.state.blocks.get(id).held_by(from);
             let given = left.intersection(there);
             left = left.difference(given);
             if !given.is_empty() {
@@ -668,7 +667,7 @@ impl UnifiedMemoryDriver {
         }
         for place in 0..self.state.blocks.get(id).shares.len() {
             let other = processor_at(place);
-            let ended = self.state.blocks.get(id).shares[place].resident.intersection(pages);
+            let ended = self.state.blocks.get(id).held_by(other).intersection(pages);
             if other == owner || ended.is_empty() {
                 continue;
             }

@@ -1,7 +1,6 @@
 //! What the driver does, step by step: a task is what one thread of the host does, a batch of faults say, and several run at once.
 
 use super::UnifiedMemoryDriver;
-use super::blocks::processor_at;
 use super::record::{Cause, TransferRecord};
 use crate::engine::Outbox;
 use crate::unified_memory::batch::BatchStage;
@@ -442,13 +441,12 @@ impl UnifiedMemoryDriver {
         if !block.is_live {
             return;
         }
-        let copies = match aperture {
-            Aperture::Device if self.parameters.keeps_host_copies() => PageSet::EMPTY,
-            Aperture::Device => block.elsewhere(Processor::Gpu(gpu)),
-            Aperture::Host => block.shares.iter().enumerate().fold(PageSet::EMPTY, |all, (place, share)| {
-                if processor_at(place) == Processor::Host { all } else { all.union(share.resident) }
-            }),
+        let memory = match aperture {
+            Aperture::Device => Processor::Gpu(gpu),
+            Aperture::Host => Processor::Host,
         };
+        let keeps_host_copies = self.parameters.keeps_host_copies();
+        let copies = block.pages_of(|other| other != memory && !(other == Processor::Host && keeps_host_copies));
         for (set, writable) in [(pages.difference(copies), true), (pages.intersection(copies), false)] {
             for run in set.runs() {
                 let (address, bytes) = block.range_of(&run);

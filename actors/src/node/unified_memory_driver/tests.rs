@@ -16,9 +16,15 @@ const MIB: u64 = 1 << 20;
 const US: u64 = 1_000_000;
 
 fn driver(parameters: &str) -> UnifiedMemoryDriver {
+    driver_of(1, parameters)
+}
+
+/// GPU i has its GMMU at port 2i + 1 and its link at the one behind.
+fn driver_of(gpus: u32, parameters: &str) -> UnifiedMemoryDriver {
     let memory = if parameters.contains("gpu_memory") { "" } else { r#"gpu_memory: "1 GiB","# };
     let parameters = UnifiedMemoryDriverParameters::from_ron(&format!("({memory} {parameters})")).expect(parameters);
-    let ports = [("host", 0), ("gmmu", 0), ("link", 0)];
+    let ports = std::iter::once(("host", 0)).chain((0..gpus).flat_map(|gpu| [("gmmu", gpu), ("link", gpu)]));
+    let ports: Vec<_> = ports.collect();
     with_context(&ports, 1, |context| UnifiedMemoryDriver::new(parameters, context)).expect("a driver")
 }
 
@@ -303,6 +309,15 @@ fn the_host_has_copies_that_it_may_not_write_unasked() {
     assert_eq!((copied.0, copied.2), (0, false), "the GPU has a copy, too");
     node.touch(0, 1, true);
     assert_eq!(node.touched, Some((0, 4, true)));
+
+    // The GPU may not, either, where it had the pages alone.
+    let mut node = Node::new("");
+    node.allocate(64).fault(&[0], PageAccess::Write);
+    node.ask(ManagedMessage::Advise { address: BASE, bytes: 64 * KIB, advice });
+    let events = node.touch(0, 1, false);
+    assert!(events.contains(&Event::Map(0, 64, Aperture::Device, false)), "{events:?}");
+    node.fault(&[0], PageAccess::Write);
+    assert_eq!(node.count("duplicates_ended"), 1);
 }
 
 #[test]
@@ -426,6 +441,13 @@ fn parameters_out_of_range_are_errors() {
 
 #[test]
 fn nothing_depends_on_windows_and_a_state_goes_on() {
+    for gpus in [1, 2, 3] {
+        check_random_script(gpus);
+    }
+}
+
+/// Faults of GPUs, touches of the host, prefetches and advice at random.
+fn check_random_script(gpus: u16) {
     let mut numbers = Numbers::new(5);
     let mut script: Vec<Arrival> = vec![
         (SimTime(0), HOST, Payload::Managed(ManagedMessage::Allocate { address: BASE, bytes: 6 * MIB })),
@@ -438,20 +460,27 @@ fn nothing_depends_on_windows_and_a_state_goes_on() {
     for id in 0..40 {
         let address = BASE + numbers.below(6 * MIB);
         let (bytes, write) = (1 + numbers.below(300 * KIB), numbers.below(2) == 0);
-        let (port, payload) = match numbers.below(4) {
+        let gpu = numbers.below(gpus.into()) as u16;
+        let target = if write { Some(gpu as u8) } else { None };
+        let (port, payload) = match numbers.below(if gpus == 1 { 4 } else { 5 }) {
             0 => (HOST, Payload::Managed(ManagedMessage::Touch { address, bytes, write, id })),
-            1 => {
-                let target = if write { Some(0) } else { None };
-                (HOST, Payload::Managed(ManagedMessage::Prefetch { address, bytes, target, id }))
+            1 => (HOST, Payload::Managed(ManagedMessage::Prefetch { address, bytes, target, id })),
+            4 => {
+                let advice = match id % 3 {
+                    0 => AdviceChange::ReadMostly(write),
+                    1 => AdviceChange::PreferredLocation(target),
+                    _ => AdviceChange::AccessedBy(Some(gpu as u8), write),
+                };
+                (HOST, Payload::Managed(ManagedMessage::Advise { address, bytes, advice }))
             }
-            _ => (GMMU, Payload::Migration(MigrationMessage::Pending)),
+            _ => (PortId(GMMU.0 + 2 * gpu), Payload::Migration(MigrationMessage::Pending)),
         };
         script.push((SimTime(2000 + numbers.below(90 * US)), port, payload));
     }
     script.sort_by_key(|arrival| arrival.0);
     let mut faults = Numbers::new(9);
-    let reply = |(time, _, payload): &Arrival| {
-        let answer = |port, message, after: u64| vec![(SimTime(time.0 + after), port, Payload::Migration(message))];
+    let reply = |(time, port, payload): &Arrival| {
+        let answer = |message, after: u64| vec![(SimTime(time.0 + after), *port, Payload::Migration(message))];
         match payload {
             Payload::Migration(MigrationMessage::Fetch { .. }) => {
                 let entry = |_| {
@@ -459,18 +488,26 @@ fn nothing_depends_on_windows_and_a_state_goes_on() {
                     FaultEntry { page: BASE + faults.below(6 * MIB) / 4096 * 4096, access, tlb: 0 }
                 };
                 let faults = Faults { entries: (0..8).map(entry).collect(), overflows: 0 };
-                answer(GMMU, MigrationMessage::Faults(Box::new(faults)), 3000)
+                answer(MigrationMessage::Faults(Box::new(faults)), 3000)
             }
             Payload::Migration(MigrationMessage::Transfer { id, bytes, .. }) => {
-                answer(LINK, MigrationMessage::Transferred { id: *id, began: *time }, 2000 + bytes / 16)
+                answer(MigrationMessage::Transferred { id: *id, began: *time }, 2000 + bytes / 16)
             }
             Payload::Migration(MigrationMessage::Unmap { id, .. }) => {
-                answer(GMMU, MigrationMessage::Unmapped { id: *id }, 2500)
+                answer(MigrationMessage::Unmapped { id: *id }, 2500)
             }
             _ => Vec::new(),
         }
     };
     let costs = r#"gpu_memory: "3 MiB", host_fault_time: "100 ns", host_populate_time: "1 ns", eviction: LeastRecentPage,
         costs: (interrupt: "30 ns", process: "50 ns", new_block: "20 ns", transfer: "30 ns", block: "10 ns", map: "1 ns", replay: "9 ns")"#;
-    check_cuts_and_states(|| Box::new(driver(costs)), 3, SimTime(1000), script, reply, SimTime(250 * US));
+    let ports = 1 + 2 * usize::from(gpus);
+    check_cuts_and_states(
+        || Box::new(driver_of(gpus.into(), costs)),
+        ports,
+        SimTime(1000),
+        script,
+        reply,
+        SimTime(250 * US),
+    );
 }

@@ -20,6 +20,8 @@ const RIM: i32 = 12;
 /// Between connectors that pass above the die, with room for their labels outside of it.
 const PASSAGE: i32 = 36;
 const MOST_SQUARES: usize = 1024;
+/// Height of the box of a unit among others of its row.
+const TICK: i32 = 14;
 
 /// Side of the die at which something comes in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -201,18 +203,22 @@ fn band(row: &Row, at: Place, scene: Option<&mut Scene>) -> i32 {
     if row.units.len() > 1 {
         scene.block((at.left, at.top, at.width, 48), class, tooltip);
         caption(scene, &facts::bar(row));
-        let shown = row.units.len().min(96);
-        let inner = at.width - 14;
-        for (index, unit) in row.units.iter().take(shown).enumerate() {
-            let edge = |index: usize| at.left + 8 + index as i32 * inner / shown as i32;
-            scene.block((edge(index), at.top + 26, edge(index + 1) - edge(index) - 2, 14), "tick", &unit.path);
-        }
+        ticks(row, (at.left, at.top + 26), at.width, scene);
         return 48;
     }
     let (class, text) = if row.is_own() { ("own", "caption") } else { ("bar", "inverse") };
     scene.block((at.left, at.top, at.width, 32), class, tooltip);
     scene.text_within((at.middle(), at.top + 20), at.width - 12, Align::Middle, text, &facts::bar(row));
     32
+}
+
+/// The units of a row as small boxes beside each other.
+fn ticks(row: &Row, (left, top): (i32, i32), width: i32, scene: &mut Scene) {
+    let shown = row.units.len().min(96);
+    let edge = |index: usize| left + 8 + index as i32 * (width - 14) / shown as i32;
+    for (index, unit) in row.units.iter().take(shown).enumerate() {
+        scene.block((edge(index), top, edge(index + 1) - edge(index) - 2, TICK), "tick", &unit.path);
+    }
 }
 
 /// Tracks for wires that do not go straight, one beside the other.
@@ -281,9 +287,8 @@ pub(super) fn die(model: &Model, gpu: usize, incoming: &[(usize, Entry)]) -> Die
     for row in &side {
         let slots =
             incoming.iter().filter(|(edge, from)| straight_in(*edge, *from) && end(*edge) == *row).count() as i32;
-        let lines = facts::card(&model.rows[*row]).len() as i32;
         let wires = through.iter().filter(|edge| edge.client == *row || edge.server == *row).count() as i32;
-        let height = (22 + lines * 15).max(slots * 40 + 10).max(wires * 22 + 6);
+        let height = card_height(&model.rows[*row]).max(slots * 40 + 10).max(wires * 22 + 6);
         places.insert(*row, Place { left: PAD + RIM, top: below, width: SIDE_WIDTH, height });
         below += height + SIDE_GAP;
     }
@@ -399,13 +404,22 @@ fn card(row: &Row, place: Place, class: &'static str, scene: &mut Scene) {
     scene.block(place.block(), class, &row.name);
     let width = place.width - 8;
     let lines = facts::card(row);
-    let first = place.top + (place.height - lines.len() as i32 * 15 - 22) / 2 + 18;
+    let first = place.top + (place.height - card_height(row)) / 2 + 18;
     scene.text_within((place.middle(), first), width, Align::Middle, "name", &row.name);
     for (index, line) in lines.iter().enumerate() {
         let y = first + 15 * (index as i32 + 1);
         let class = if line.ends_with("B/s") { "rate" } else { "fact" };
         scene.text_within((place.middle(), y), width, Align::Middle, class, line);
     }
+    if row.units.len() > 1 {
+        ticks(row, (place.left, first + 15 * lines.len() as i32 + 9), place.width, scene);
+    }
+}
+
+/// What a card needs: its name, its facts, and the units where it is a row of them.
+pub(super) fn card_height(row: &Row) -> i32 {
+    let ticks = if row.units.len() > 1 { TICK + 8 } else { 0 };
+    22 + 15 * facts::card(row).len() as i32 + ticks
 }
 
 /// A card of the host.

@@ -1,7 +1,6 @@
 //! The node around its GPUs: the host's units in a column, GPUs beside it, connectors in the gutters between them.
 
 use super::die::{self, Die, Entry};
-use super::facts;
 use super::model::{self, Edge, Model};
 use super::scene::{Align, Scene};
 use crate::topology::Topology;
@@ -247,13 +246,12 @@ fn cards(
 ) -> Vec<(i32, i32, i32, i32)> {
     let mut cards = Vec::new();
     for (card, row) in host.iter().enumerate() {
-        let lines = facts::card(&model.rows[*row]).len() as i32;
         let own = |wanted: Side| {
             connectors.to_gpu.iter().filter(|(_, from, gpu)| *from == card && side(*gpu, count) == wanted).count()
         };
         let inside = bent.iter().map(|(_, a, b)| usize::from(*a == card) + usize::from(*b == card)).sum::<usize>();
         let slots = own(Side::Left).max(own(Side::Right) + inside) as i32;
-        let mut height = (34 + 15 * lines).max(slots * SLOT);
+        let mut height = (die::card_height(&model.rows[*row]) + 12).max(slots * SLOT);
         // With one GPU the first card that leads to it is as high as its connectors are apart.
         let ends =
             connectors.to_gpu.iter().filter(|(_, from, _)| *from == card).map(|(edge, _, gpu)| entry(*edge, *gpu));
