@@ -41,7 +41,7 @@ pub enum QuantityError {
     },
 }
 
-struct Grammar {
+pub(crate) struct Grammar {
     expected: &'static str,
     example: &'static str,
     /// Unit names with their factor to the base unit.
@@ -50,7 +50,7 @@ struct Grammar {
     maximum: u64,
 }
 
-const TIME: Grammar = Grammar {
+pub(crate) const TIME: Grammar = Grammar {
     expected: "a time",
     example: "23840 ps",
     units: &[("ps", 1), ("ns", 1_000), ("us", 1_000_000), ("ms", 1_000_000_000), ("s", 1_000_000_000_000)],
@@ -129,7 +129,7 @@ impl Grammar {
     }
 
     /// The largest unit that divides `value`, so that what is printed parses back to the same value.
-    fn write(&self, value: u64, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    pub(crate) fn write(&self, value: u64, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let fits = |&&(_, factor): &&(&str, u64)| value >= factor && value.is_multiple_of(factor);
         let (name, factor) = self.units.iter().filter(fits).max_by_key(|(_, factor)| *factor).unwrap_or(&self.units[0]);
         write!(f, "{} {}", value / factor, name)
@@ -303,6 +303,8 @@ mod tests {
         assert_eq!(Bytes(16384 << 20).to_string(), "16 GiB");
         assert_eq!(Bytes(0).to_string(), "0 B");
         assert_eq!(Bandwidth(16_000_000_000).to_string(), "16 GB/s");
+        let texts = [0, 1, 23_840, 500_000_000, 2_000_000_000_000].map(|time| format!("{:#}", SimTime(time)));
+        assert_eq!(texts, ["0 ps", "1 ps", "23840 ps", "500 us", "2 s"]);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Simulated time: integer picoseconds and exact clocks.
 
-use crate::quantity::Frequency;
+use crate::quantity::{Frequency, TIME};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::ops::{Add, AddAssign, Sub};
@@ -64,9 +64,10 @@ impl Sub for SimTime {
     }
 }
 
+/// "500000000 ps"; with `{:#}` in the largest unit that divides it: "500 us".
 impl fmt::Display for SimTime {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} ps", self.0)
+        if f.alternate() { TIME.write(self.0, f) } else { write!(f, "{} ps", self.0) }
     }
 }
 

@@ -14,6 +14,9 @@ use crate::engine::Unit;
 use crate::memory::{DeviceMemory, Writer};
 use balar_protocol::statistics::StatisticDefinition;
 use balar_protocol::{PortId, Protocol};
+use std::borrow::Cow;
+use std::fmt;
+use std::ops::{Bound, RangeBounds};
 use std::sync::Arc;
 use struct_keys::StructKeys;
 
@@ -217,16 +220,16 @@ impl PortMap {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{key}{}{problem}", if key.is_empty() { "" } else { ": " })]
 pub struct ParameterProblem {
-    /// The key at fault; empty where it is none in particular.
-    pub key: &'static str,
+    /// The key at fault, or what is at fault inside of its value: "thrashing.lapse"; empty where it is none in particular.
+    pub key: Cow<'static, str>,
     /// What is wrong and what was expected.
     pub problem: String,
 }
 
 impl ParameterProblem {
     /// A problem with `key`.
-    pub fn new(key: &'static str, problem: impl Into<String>) -> ParameterProblem {
-        ParameterProblem { key, problem: problem.into() }
+    pub fn new(key: impl Into<Cow<'static, str>>, problem: impl Into<String>) -> ParameterProblem {
+        ParameterProblem { key: key.into(), problem: problem.into() }
     }
 }
 
@@ -235,20 +238,46 @@ impl ParameterProblem {
 /// ```
 /// use balar_actors::catalogue::Problems;
 /// let mut problems = Problems::default();
-/// problems.check(8 > 0, "entries", "expected at least 1");
+/// problems.check_range("entries", 8, 1..);
+/// problems.check_range("tlb.entries", 0, 1..=65);
 /// problems.check(3_u32.is_power_of_two(), "ways", "expected a power of two");
 /// let error = problems.into_result().expect_err("3 is no power of two");
-/// assert_eq!(error.to_string(), "ways: expected a power of two");
+/// assert_eq!(error.to_string(), "tlb.entries: expected at least 1 and at most 65, found 0; ways: expected a power of two");
 /// ```
 #[derive(Debug, Default)]
 pub struct Problems(Vec<ParameterProblem>);
 
 impl Problems {
     /// Notes a problem with `key` unless `holds`.
-    pub fn check(&mut self, holds: bool, key: &'static str, problem: &str) {
+    pub fn check(&mut self, holds: bool, key: impl Into<Cow<'static, str>>, problem: &str) {
         if !holds {
             self.0.push(ParameterProblem::new(key, problem));
         }
+    }
+
+    /// Notes a problem with `key` unless `value` is in a range, which it names: "expected at most 100, found 120".
+    pub fn check_range<T: PartialOrd + fmt::Display>(
+        &mut self,
+        key: impl Into<Cow<'static, str>>,
+        value: T,
+        range: impl RangeBounds<T>,
+    ) {
+        use Bound::{Excluded, Included, Unbounded};
+        if range.contains(&value) {
+            return;
+        }
+        let least = match range.start_bound() {
+            Included(least) => Some(format!("at least {least:#}")),
+            Excluded(least) => Some(format!("more than {least:#}")),
+            Unbounded => None,
+        };
+        let most = match range.end_bound() {
+            Included(most) => Some(format!("at most {most:#}")),
+            Excluded(most) => Some(format!("less than {most:#}")),
+            Unbounded => None,
+        };
+        let expected: Vec<String> = least.into_iter().chain(most).collect();
+        self.0.push(ParameterProblem::new(key, format!("expected {}, found {value:#}", expected.join(" and "))));
     }
 
     /// Goes on where no problem was noted.

@@ -215,7 +215,7 @@ fn a_row_conflict_costs_precharge_activate_and_read() {
 fn a_memory_without_channels_or_capacity_is_refused() {
     let keys = |channels, capacity| match check_size(channels, Bytes(capacity)) {
         Ok(()) => Vec::new(),
-        Err(BuildError::Parameters(problems)) => problems.iter().map(|problem| problem.key).collect(),
+        Err(BuildError::Parameters(problems)) => problems.into_iter().map(|problem| problem.key).collect(),
         Err(error) => panic!("{error}"),
     };
     assert_eq!([keys(1, 1), keys(4096, 1 << 40)], [[""; 0], []]);

@@ -3,14 +3,13 @@
 //! A transfer is a run of contiguous pages. Those of one direction follow each other; the two directions do not disturb each other. How
 //! long one takes by its size is a curve, measured or fitted, in which the copy engine's part is included.
 
-use crate::catalogue::{
-    BuildContext, BuildError, ParameterProblem, ParameterSet, PortDefinition, UnitDefinition, nothing,
-};
+use crate::catalogue::{BuildContext, BuildError, ParameterSet, PortDefinition, Problems, UnitDefinition, nothing};
 use crate::engine::{CodeSource, Inbox, NextWake, Outbox, StateError, Unit, Window, restore_state, save_state};
+use crate::unified_memory::BLOCK_BYTES;
 use crate::unified_memory::bandwidth::TransferCurve;
 use balar_protocol::migration::{Direction, MigrationMessage};
 use balar_protocol::statistics::StatisticSink;
-use balar_protocol::{Payload, PortId, Protocol, SimTime};
+use balar_protocol::{Bandwidth, Payload, PortId, Protocol, SimTime};
 use serde::{Deserialize, Serialize};
 
 crate::parameters! {
@@ -22,6 +21,38 @@ crate::parameters! {
         to_host: TransferCurve = r#"Linear(latency: "710 ns", bandwidth: "13.145 GB/s")"#,
         /// time that each fault occupies the direction to the GPU before its pages move, where faults are serviced one by one (UVMSmart's accurate simulation: 45 us; the driver services batches instead: 0)
         fault_time: SimTime = r#""0 ns""#,
+    }
+}
+
+/// No fault, and no transfer of a block, takes longer: times of many of them stay within simulated time.
+const LONGEST: SimTime = SimTime::from_nanoseconds(1_000_000_000);
+
+impl MigrationLinkParameters {
+    fn check_ranges(&self) -> Result<(), BuildError> {
+        let mut problems = Problems::default();
+        for (key, curve) in [("to_device", &self.to_device), ("to_host", &self.to_host)] {
+            match curve {
+                TransferCurve::Arctangent { asymptote, per_kib } => {
+                    problems.check_range(format!("{key}.asymptote"), *asymptote, 0.001..=1e6);
+                    problems.check_range(format!("{key}.per_kib"), *per_kib, 1e-6..=1e6);
+                }
+                TransferCurve::Table(_) => {
+                    let time = curve.time(BLOCK_BYTES);
+                    let problem = format!("expected at most {LONGEST:#} for 2 MiB, found {time:#}");
+                    problems.check(time <= LONGEST, key, &problem);
+                }
+                TransferCurve::Linear { latency, bandwidth } => {
+                    problems.check_range(format!("{key}.latency"), *latency, ..=LONGEST);
+                    problems.check_range(
+                        format!("{key}.bandwidth"),
+                        *bandwidth,
+                        Bandwidth::from_bytes_per_second(1_000_000)..,
+                    );
+                }
+            }
+        }
+        problems.check_range("fault_time", self.fault_time, ..=LONGEST);
+        problems.into_result()
     }
 }
 
@@ -68,13 +99,7 @@ pub const DEFINITION: UnitDefinition = UnitDefinition {
 
 fn build(text: &str, context: &BuildContext) -> Result<Box<dyn Unit>, BuildError> {
     let parameters: MigrationLinkParameters = ron::from_str(text)?;
-    let mut problems = Vec::new();
-    for (key, curve) in [("to_device", &parameters.to_device), ("to_host", &parameters.to_host)] {
-        problems.extend(curve.problem().map(|problem| ParameterProblem::new(key, problem)));
-    }
-    if !problems.is_empty() {
-        return Err(BuildError::Parameters(problems));
-    }
+    parameters.check_ranges()?;
     Ok(Box::new(MigrationLink::new(parameters, context.required_port("driver")?)))
 }
 
@@ -208,6 +233,34 @@ mod tests {
         assert_eq!(times, [(1, 46_760), (2, 52_324), (3, 5_876)]);
         let counters = &unit.state.to_device.counters;
         assert_eq!((counters.fault_time, counters.bytes, counters.transfers), (45_000_000, 64 << 10, 2));
+    }
+
+    #[test]
+    fn times_out_of_range_are_errors() {
+        let problems = |parameters: &str| {
+            let parameters = MigrationLinkParameters::from_ron(parameters).expect(parameters);
+            parameters.check_ranges().err().map_or(String::new(), |error| error.to_string())
+        };
+        for (legal, illegal, problem) in [
+            (
+                "(to_device: Arctangent(asymptote: 0.001, per_kib: 1e-6))",
+                "(to_device: Arctangent(asymptote: 0, per_kib: 0.5))",
+                "to_device.asymptote: expected at least 0.001 and at most 1000000, found 0",
+            ),
+            (
+                r#"(to_host: Linear(latency: "1 s", bandwidth: "1 MB/s"))"#,
+                r#"(to_host: Linear(latency: "1 s", bandwidth: "999 kB/s"))"#,
+                "to_host.bandwidth: expected at least 1 MB/s, found 999 kB/s",
+            ),
+            (
+                r#"(to_device: Table([("2 MiB", "1 s")]))"#,
+                r#"(to_device: Table([("1 MiB", "1 s")]))"#,
+                "to_device: expected at most 1 s for 2 MiB, found 2 s",
+            ),
+            (r#"(fault_time: "1 s")"#, r#"(fault_time: "2 s")"#, "fault_time: expected at most 1 s, found 2 s"),
+        ] {
+            assert_eq!((problems(legal), problems(illegal)), (String::new(), problem.to_owned()), "{legal}, {illegal}");
+        }
     }
 
     #[test]

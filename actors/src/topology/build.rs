@@ -1,8 +1,9 @@
 //! From an expanded topology to units that run: ports, wires, construction.
 
 use super::error::{ErrorKind, TopologyError, TopologyErrors};
-use super::parameter::Origin;
-use super::{Topology, WireEnd};
+use super::parameter::{Origin, Parameter};
+use super::source::Location;
+use super::{Topology, WireEnd, nested};
 use crate::catalogue::{BuildContext, BuildError, Capability, ParameterProblem, Peer, PortMap, Role, Surroundings};
 use crate::engine::containment::contain_outside;
 use crate::engine::unit::Wire;
@@ -175,20 +176,30 @@ pub fn build_each(
 
 fn refusal(topology: &Topology, unit: UnitId, problem: &ParameterProblem) -> TopologyError {
     let unit = &topology.units[unit.0 as usize];
-    let parameter = unit.parameters.iter().find(|parameter| parameter.definition.name == problem.key);
+    let (key, inner) = problem.key.split_once('.').map_or((&*problem.key, None), |(key, inner)| (key, Some(inner)));
+    let parameter = unit.parameters.iter().find(|parameter| parameter.definition.name == key);
     let given = parameter.and_then(|parameter| match &parameter.origin {
         Origin::Given(location) => Some(location.clone()),
         Origin::Default => None,
     });
+    let given = given.map(|location| inner_place(&location, parameter, inner).unwrap_or(location));
     let label = match (&given, parameter) {
-        (None, Some(parameter)) => format!("`{}` has its default {}: {}", problem.key, parameter.text, problem.problem),
+        (None, Some(parameter)) => format!("`{key}` has its default {}: {}", parameter.text, problem.problem),
         _ => problem.problem.clone(),
     };
     let location = given.unwrap_or_else(|| unit.location.clone());
     let message = format!("{} {}: {problem}", unit.kind.name, unit.path);
     let error = TopologyError::new(ErrorKind::ParameterOutOfBounds, location, message, label);
     match parameter {
-        Some(parameter) => error.help(format!("{} is: {}", problem.key, parameter.definition.meaning)),
+        Some(parameter) => error.help(format!("{key} is: {}", parameter.definition.meaning)),
         None => error,
     }
+}
+
+/// The place of what is at fault inside of a value, where the value is all of the text at its end.
+fn inner_place(location: &Location, parameter: Option<&Parameter>, inner: Option<&str>) -> Option<Location> {
+    let text = &parameter?.text;
+    let start = location.span.start + location.text().strip_suffix(text.as_str())?.len();
+    let span = nested::place(text, inner?)?;
+    Some(Location { span: start + span.start..start + span.end, ..location.clone() })
 }

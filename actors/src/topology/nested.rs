@@ -23,11 +23,12 @@ pub(crate) fn replace(text: &str, path: &[Segment], value: &str) -> Result<Strin
     };
     let Some((last, outer)) = path.split_last() else { return Ok(value.to_owned()) };
     let first = |message: String| step(&path[0], message, None);
-    let mut here = syntax::parse(text).map_err(|error| first(error.message))?;
+    let mut here = syntax::parse(text).map(bare).map_err(|error| first(error.message))?;
     for segment in outer {
         let keys: Vec<String> = items(&here).iter().flat_map(|items| items.iter()).filter_map(key).collect();
         let help = (!keys.is_empty()).then(|| suggestion(&segment.name, keys.iter().map(String::as_str)));
         here = find(here, &segment.name)
+            .map(|item| bare(item.value))
             .ok_or_else(|| step(segment, format!("there is no `{}` in it", segment.name), help))?;
     }
     let Some(given) = items(&here) else {
@@ -56,8 +57,31 @@ pub(crate) fn replace(text: &str, path: &[Segment], value: &str) -> Result<Strin
 
 /// The value in the place that `path` names, where one is given there.
 pub(crate) fn given(text: &str, path: &[Segment]) -> Option<String> {
-    let here = path.iter().try_fold(syntax::parse(text).ok()?, |value, segment| find(value, &segment.name))?;
+    let step = |value, segment: &Segment| Some(find(value, &segment.name)?.value);
+    let here = path.iter().try_fold(syntax::parse(text).ok()?, step)?;
     Some(text[here.span].to_owned())
+}
+
+/// Where `text` gives the value that the keys of `path`, with dots between them, lead to: its last key and the value.
+pub(crate) fn place(text: &str, path: &str) -> Option<Span> {
+    let mut value = syntax::parse(text).ok()?;
+    let mut place = value.span.clone();
+    for name in path.split('.') {
+        let item = find(value, name)?;
+        place = item.span();
+        value = item.value;
+    }
+    Some(place)
+}
+
+/// A value, or what it holds where it is `Some(value)`.
+fn bare(value: Value) -> Value {
+    match value.kind {
+        ValueKind::Call(name, mut items) if name.text == "Some" && items.len() == 1 && items[0].key.is_none() => {
+            items.remove(0).value
+        }
+        kind => Value { kind, ..value },
+    }
 }
 
 fn items(value: &Value) -> Option<&Vec<Item>> {
@@ -71,10 +95,10 @@ fn key(item: &Item) -> Option<String> {
     item.key.as_ref().map(|key| key.text.clone())
 }
 
-fn find(value: Value, name: &str) -> Option<Value> {
-    match value.kind {
+fn find(value: Value, name: &str) -> Option<Item> {
+    match bare(value).kind {
         ValueKind::Tuple(items) | ValueKind::Call(_, items) => {
-            items.into_iter().find(|item| key(item).as_deref() == Some(name)).map(|item| item.value)
+            items.into_iter().find(|item| key(item).as_deref() == Some(name))
         }
         _ => None,
     }
@@ -99,6 +123,23 @@ mod tests {
             set(model, "timing.cl", "14").as_deref(),
             Ok("BankTimed(latency: \"72 ns\", timing: (cl: 14, wl: 2))")
         );
+    }
+
+    #[test]
+    fn what_may_be_absent_is_looked_into_where_it_is_there() {
+        let text = "Some((lapse: \"1 ms\", pin: 3))";
+        assert_eq!(set(text, "pin", "7").as_deref(), Ok("Some((lapse: \"1 ms\", pin: 7))"));
+        assert_eq!(set("Some(())", "pin", "7").as_deref(), Ok("Some((pin: 7, ))"));
+        assert_eq!(set("(rules: Some((pin: 3)))", "rules.pin", "7").as_deref(), Ok("(rules: Some((pin: 7)))"));
+    }
+
+    #[test]
+    fn a_place_is_that_of_the_key_and_its_value() {
+        let text_at = |text: &'static str, path| place(text, path).map(|span| &text[span]);
+        assert_eq!(text_at("Driver(threshold_percent: 120)", "threshold_percent"), Some("threshold_percent: 120"));
+        assert_eq!(text_at("Some((lapse: \"0 s\"))", "lapse"), Some("lapse: \"0 s\""));
+        assert_eq!(text_at("(timing: (cl: 12, /* : */ wl: 2))", "timing.wl"), Some("wl: 2"));
+        assert_eq!([text_at("(cl: 1)", "wl"), text_at("Simple", "wl"), text_at("((", "wl")], [None; 3]);
     }
 
     #[test]

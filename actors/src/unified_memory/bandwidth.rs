@@ -116,16 +116,6 @@ impl TransferCurve {
         TransferCurve::Linear { latency: SimTime::from_nanoseconds(nanoseconds), bandwidth }
     }
 
-    /// What is wrong with it, if anything is.
-    pub fn problem(&self) -> Option<&'static str> {
-        match self {
-            TransferCurve::Arctangent { asymptote, per_kib } if !(*asymptote > 0.0 && *per_kib > 0.0) => {
-                Some("expected an asymptote and a per_kib above zero")
-            }
-            _ => None,
-        }
-    }
-
     /// The time of a transfer, rounded down to a picosecond.
     pub fn time(&self, bytes: u64) -> SimTime {
         SimTime(self.cycles(bytes, PICOSECOND))

@@ -172,6 +172,38 @@ pub enum BatchStage {
 }
 
 impl BatchCosts {
+    /// All of them, by their keys.
+    pub fn by_key(&self) -> [(&'static str, SimTime); 12] {
+        let BatchCosts {
+            interrupt,
+            entry,
+            block,
+            unmap,
+            allocate,
+            map,
+            transfer,
+            invalidate,
+            evict,
+            replay,
+            new_block,
+            process,
+        } = *self;
+        [
+            ("interrupt", interrupt),
+            ("entry", entry),
+            ("block", block),
+            ("unmap", unmap),
+            ("allocate", allocate),
+            ("map", map),
+            ("transfer", transfer),
+            ("invalidate", invalidate),
+            ("evict", evict),
+            ("replay", replay),
+            ("new_block", new_block),
+            ("process", process),
+        ]
+    }
+
     /// How long each stage of a batch takes, in their order. The transfers themselves come on top.
     pub fn stages(&self, work: &BatchWork) -> [(BatchStage, SimTime); 11] {
         let times = |cost: SimTime, count: u64| SimTime(cost.0.saturating_mul(count));

@@ -1,8 +1,10 @@
 //! Every broken topology of `topologies_bad/` with its report, one snapshot each: all mistakes of a file, each with its place.
 
 use crate::toy_units::TOYS;
-use balar_actors::catalogue::Surroundings;
-use balar_actors::topology::{self, LoadOptions, Override, PartLibrary, TopologyErrors, TopologySource};
+use balar_actors::catalogue::{Surroundings, UnitDefinition};
+use balar_actors::kinds::UNITS;
+use balar_actors::simulation::{SimulationError, check_units};
+use balar_actors::topology::{self, LoadOptions, Override, PartLibrary, Topology, TopologyErrors, TopologySource};
 use balar_experiments::BuiltInWorkloads;
 use std::path::Path;
 
@@ -14,32 +16,77 @@ fn settings() -> insta::Settings {
     settings
 }
 
-fn load_and_build(name: &str, overrides: &[Override]) -> Result<(), TopologyErrors> {
+fn load(name: &str, kinds: &[&'static UnitDefinition], overrides: &[Override]) -> Result<Topology, TopologyErrors> {
     let library = PartLibrary::built_in();
-    let options = LoadOptions { kinds: TOYS, library: &library, workloads: Some(&BuiltInWorkloads), overrides };
-    let topology = topology::load(&TopologySource::from(name), &options)?;
-    topology::build(&topology, &Surroundings::default()).map(drop)
+    let options = LoadOptions { kinds, library: &library, workloads: Some(&BuiltInWorkloads), overrides };
+    topology::load(&TopologySource::from(name), &options)
+}
+
+/// What is wrong with a topology of toys.
+fn toy_errors(name: &str) -> TopologyErrors {
+    let built = load(name, TOYS, &[]).and_then(|topology| topology::build(&topology, &Surroundings::default()));
+    built.map(drop).expect_err(name)
+}
+
+/// What built-in units refuse.
+fn refusals(name: &str, overrides: &[&str]) -> TopologyErrors {
+    let overrides: Vec<Override> = overrides.iter().map(|text| Override((*text).to_owned())).collect();
+    let topology = load(name, UNITS, &overrides).unwrap_or_else(|errors| panic!("{}", errors.render()));
+    match check_units(&topology) {
+        Err(SimulationError::Topology(errors)) => *errors,
+        other => panic!("{name}: {other:?}"),
+    }
+}
+
+/// The names of the topologies in a folder.
+fn topologies_in(folder: &str) -> Vec<String> {
+    // Paths in the reports are relative to this folder.
+    assert!(Path::new(folder).is_dir(), "tests run in their crate's folder");
+    let entries = std::fs::read_dir(folder).expect("the folder of broken topologies");
+    let paths = entries.map(|entry| entry.expect("an entry").path());
+    let topologies = paths.filter(|path| path.extension().is_some_and(|extension| extension == "ron"));
+    let mut names: Vec<String> = topologies.map(|path| path.display().to_string()).collect();
+    names.sort();
+    names
+}
+
+fn check_reports(names: &[String], errors_of: impl Fn(&str) -> TopologyErrors) {
+    for name in names {
+        let errors = errors_of(name);
+        assert!(!errors.errors.is_empty(), "{name}");
+        let stem = Path::new(name).file_stem().and_then(|stem| stem.to_str()).expect("a name");
+        settings().bind(|| insta::assert_snapshot!(stem, errors.render()));
+    }
 }
 
 #[test]
 fn every_broken_topology_is_reported() {
-    // Paths in the reports are relative to this folder.
-    assert!(Path::new("topologies_bad").is_dir(), "tests run in their crate's folder");
-    let mut names: Vec<String> = Vec::new();
-    for entry in std::fs::read_dir("topologies_bad").expect("the folder of broken topologies") {
-        let path = entry.expect("an entry").path();
-        if path.extension().is_some_and(|extension| extension == "ron") {
-            names.push(path.display().to_string());
-        }
-    }
-    names.sort();
+    let names = topologies_in("topologies_bad");
     assert!(names.len() >= 22, "{names:?}");
-    for name in names {
-        let errors = load_and_build(&name, &[]).expect_err(&name);
-        assert!(!errors.errors.is_empty(), "{name}");
-        let stem = Path::new(&name).file_stem().and_then(|stem| stem.to_str()).expect("a name");
-        settings().bind(|| insta::assert_snapshot!(stem, errors.render()));
-    }
+    check_reports(&names, toy_errors);
+}
+
+/// Values that built-in units refuse: each is reported with its place, those inside of other values as well.
+#[test]
+fn values_out_of_range_are_reported() {
+    let names = topologies_in("topologies_bad/built_in");
+    assert!(names.len() >= 2, "{names:?}");
+    check_reports(&names, |name| refusals(name, &[]));
+}
+
+#[test]
+fn overrides_out_of_range_are_reported() {
+    let overrides = [
+        "unified_memory.thrashing.threshold=0",
+        "unified_memory.prefetcher=Driver(threshold_percent: 120)",
+        "unified_memory.eviction_options.reserve_percent=100",
+        "unified_memory.costs.map=2s",
+        "migration_link.to_device.bandwidth=\"1 kB/s\"",
+        "gpu.gmmu.faults.per_tlb=0",
+    ];
+    let errors = refusals("v100_node", &overrides);
+    assert_eq!(errors.errors.len(), overrides.len(), "{}", errors.render());
+    settings().bind(|| insta::assert_snapshot!("overrides_out_of_range", errors.render()));
 }
 
 #[test]
@@ -74,6 +121,6 @@ fn bad_overrides_are_reported() {
 
 #[test]
 fn a_topology_that_does_not_exist() {
-    let errors = load_and_build("v100_nod", &[]).expect_err("no such topology");
+    let errors = toy_errors("v100_nod");
     settings().bind(|| insta::assert_snapshot!("topology_not_found", errors.render()));
 }

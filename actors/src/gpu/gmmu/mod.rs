@@ -97,7 +97,8 @@ impl GmmuParameters {
         problems.check(self.entry_reach >= self.page_size, "entry_reach", "expected at least a page");
         problems.check(self.entry_reach.0 >= PAGE_BYTES, "entry_reach", "expected at least 4 KiB");
         if let FaultReporting::Buffered { entries, per_tlb } = self.faults {
-            problems.check(entries > 0 && per_tlb > 0, "faults", "expected at least 1 as entries and per_tlb");
+            problems.check_range("faults.entries", entries, 1..=1 << 20);
+            problems.check_range("faults.per_tlb", per_tlb, 1..);
         }
         problems.into_result()
     }

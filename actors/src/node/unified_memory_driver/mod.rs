@@ -14,6 +14,7 @@
 //! - `service`: faults of GPUs
 //! - `room`: frames and evictions
 //! - `host`: what the host CPU asks
+//! - `parameters`: what can be chosen, and in which ranges
 //! - `record`: what is recorded line by line
 //!
 //! What happens to a page is decided when its block's turn comes, and takes effect in steps with their times; a page on its way is where it
@@ -23,6 +24,7 @@
 mod blocks;
 mod counters;
 mod host;
+mod parameters;
 mod record;
 mod room;
 mod service;
@@ -32,23 +34,21 @@ mod tests;
 
 pub use counters::{AllocationCounters, UnifiedMemoryCounters};
 pub use host::{HostAccess, InitialResidency};
+pub use parameters::UnifiedMemoryDriverParameters;
 pub use room::WriteBack;
 pub use service::ReplayPolicy;
 
-use crate::catalogue::{BuildContext, BuildError, ParameterSet, PortDefinition, Problems, UnitDefinition, nothing};
+use crate::catalogue::{BuildContext, BuildError, ParameterSet, PortDefinition, UnitDefinition, nothing};
 use crate::engine::{CodeSource, Inbox, NextWake, Outbox, StateError, Unit, Window, restore_state, save_state};
-use crate::unified_memory::batch::BatchCosts;
-use crate::unified_memory::eviction::{EvictionChoice, EvictionOptions, EvictionPolicy};
+use crate::unified_memory::eviction::EvictionPolicy;
 use crate::unified_memory::prefetch::{Prefetcher, PrefetcherChoice};
-use crate::unified_memory::remote_access::{AccessCounters, RemoteAccessRule};
+use crate::unified_memory::remote_access::AccessCounters;
 use crate::unified_memory::residency::Reach;
-use crate::unified_memory::thrashing::ThrashingParameters;
-use crate::unified_memory::transfers::SplitRule;
 use crate::unified_memory::{Access, BLOCK_LEAVES, BlockId, LEAF_PAGES, PAGE_BYTES, Processor};
 use balar_protocol::managed::ManagedMessage;
 use balar_protocol::migration::MigrationMessage;
 use balar_protocol::statistics::StatisticSink;
-use balar_protocol::{Bytes, Message, Payload, PortId, Protocol, SimTime};
+use balar_protocol::{Message, Payload, PortId, Protocol, SimTime};
 use blocks::Blocks;
 use rand_core::SeedableRng;
 use rand_pcg::Pcg32;
@@ -57,63 +57,6 @@ use room::{Gpu, SavedGpu};
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 use tasks::{Step, TaskId, Tasks};
-
-crate::parameters! {
-    /// The driver of unified memory. The defaults are what NVIDIA's open kernel modules 595.45.04 do; UVMSmart's choices are named.
-    pub struct UnifiedMemoryDriverParameters {
-        /// where managed memory is before it is touched: Nowhere, or Host (UVMSmart: all of it is transferred)
-        initial_residency: InitialResidency = "Nowhere",
-        /// when pages come back that the host accesses: Lazy, as it accesses them, or Eager, all that GPUs have changed at a device synchronisation (UVMSmart)
-        host_access: HostAccess = "Lazy",
-        /// what comes besides the pages that faulted: None, Random, SequentialLocal, Tree (UVMSmart), or Driver(threshold_percent, minimum_faults)
-        prefetcher: PrefetcherChoice = "Driver()",
-        /// the prefetcher once a GPU's memory has been too small; None where it stays the same (UVMSmart)
-        prefetcher_when_full: Option<PrefetcherChoice> = "None",
-        /// how moving pages are cut into transfers: AtCause (the driver), or AfterFault (UVMSmart)
-        split: SplitRule = "AtCause",
-        /// what leaves a GPU's memory that is full: Driver, LeastRecentBlock, LeastFrequentBlock, LeastRecentPage, RandomPage, SequentialLocal or Tree (UVMSmart)
-        eviction: EvictionChoice = "Driver",
-        /// what eviction policies have in common: reserve_percent, partial_leaves
-        eviction_options: EvictionOptions = "()",
-        /// percent of a GPU's frames that are kept free
-        free_buffer_percent: u32 = "0",
-        /// when frames of evicted pages are free: Blocking, when the pages have left, or Overlapping, at once (UVMSmart)
-        write_back: WriteBack = "Blocking",
-        /// evicted pages that the host has too, unchanged, are not written back (only where host_access is Eager: otherwise the host has no copy)
-        drops_clean_pages: bool = "false",
-        /// bytes of each GPU's memory for managed pages; 0 for all that is not allocated otherwise
-        gpu_memory: Bytes = r#""0 B""#,
-        /// when pages stay on the host and are accessed from there: mode, threshold, penalty (UVMSmart)
-        remote_access: RemoteAccessRule = "()",
-        /// how pages over which processors fight are found, throttled and pinned; None where they are not
-        thrashing: Option<ThrashingParameters> = "Some(())",
-        /// faults of a batch, at most (uvm_perf_fault_batch_count: 256)
-        batch_entries: u32 = "256",
-        /// when faulted accesses are tried again: BatchFlush, Batch, Block or Once (uvm_perf_fault_replay_policy: 2, BatchFlush)
-        replay: ReplayPolicy = "BatchFlush",
-        /// what a batch costs the host, stage by stage (default: 38 fault groups of a GTX 1080 Ti)
-        costs: BatchCosts = "()",
-        /// what a fault of the host costs it, without the transfers (calibrated: 40 to 50 us from fault to fault of 64 KiB on a GTX 1080 Ti, of which 6.3 us are transfers)
-        host_fault_time: SimTime = r#""38 us""#,
-        /// what the first touch of a page by the host costs it (estimate: a minor page fault)
-        host_populate_time: SimTime = r#""500 ns""#,
-        /// of a prefetch by the program, one run of pages at a time is on its way (UVMSmart)
-        prefetches_one_by_one: bool = "false",
-        /// the seed of what is drawn at random
-        seed: u64 = "1",
-    }
-}
-
-impl UnifiedMemoryDriverParameters {
-    /// Does the host keep a copy of what GPUs have not changed?
-    fn keeps_host_copies(&self) -> bool {
-        self.host_access == HostAccess::Eager
-    }
-
-    fn write_back_overlaps(&self) -> bool {
-        self.write_back == WriteBack::Overlapping
-    }
-}
 
 /// The catalogue's entry.
 pub const DEFINITION: UnitDefinition = UnitDefinition {
@@ -214,19 +157,7 @@ impl UnifiedMemoryDriver {
             Some(GpuPorts { gmmu, link })
         });
         let ports: Vec<_> = ports.collect();
-        let mut problems = Problems::default();
-        problems.check(parameters.batch_entries > 0, "batch_entries", "expected at least 1");
-        problems.check(parameters.free_buffer_percent < 100, "free_buffer_percent", "expected less than 100");
-        let reserve = parameters.eviction_options.reserve_percent;
-        problems.check(reserve < 100, "eviction_options", "expected a reserve_percent below 100");
-        let choices = [Some(&parameters.prefetcher), parameters.prefetcher_when_full.as_ref()];
-        for (key, choice) in ["prefetcher", "prefetcher_when_full"].into_iter().zip(choices) {
-            let problem = choice.and_then(PrefetcherChoice::problem);
-            problems.check(problem.is_none(), key, problem.unwrap_or_default());
-        }
-        if let Some(rules) = &parameters.thrashing {
-            problems.check(rules.threshold > 0, "thrashing", "expected a threshold of at least 1");
-        }
+        let mut problems = parameters.problems();
         let wired = ports.len() == context.ports.count("gmmu") && ports.len() == context.ports.count("link");
         problems.check(wired, "", "each GPU needs both ports, gmmu[i] and link[i], from 0 on");
         problems.into_result()?;

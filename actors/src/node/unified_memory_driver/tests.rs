@@ -428,15 +428,70 @@ fn an_allocation_can_end_while_its_pages_are_on_their_way() {
 
 #[test]
 fn parameters_out_of_range_are_errors() {
-    let problem = |parameters: &str| {
+    let problems = |parameters: &str| -> String {
         let parameters = UnifiedMemoryDriverParameters::from_ron(&format!("({parameters})")).expect(parameters);
         let ports = [("host", 0), ("gmmu", 0), ("link", 0)];
-        let built = with_context(&ports, 1, |context| UnifiedMemoryDriver::new(parameters, context));
-        built.expect_err("it is out of range").to_string()
+        match with_context(&ports, 1, |context| UnifiedMemoryDriver::new(parameters, context)) {
+            Ok(_) => String::new(),
+            Err(error) => error.to_string(),
+        }
     };
-    assert!(problem("prefetcher: Driver(threshold_percent: 120)").contains("threshold_percent"));
-    assert!(problem("free_buffer_percent: 100").contains("free_buffer_percent"));
-    assert!(problem("batch_entries: 0").contains("batch_entries"));
+    // The last value of each range, and the one behind it.
+    for (legal, illegal, problem) in [
+        ("free_buffer_percent: 99", "free_buffer_percent: 100", "free_buffer_percent: expected at most 99, found 100"),
+        ("batch_entries: 1", "batch_entries: 0", "batch_entries: expected at least 1, found 0"),
+        (
+            r#"gpu_memory: "4 KiB""#,
+            r#"gpu_memory: "4095 B""#,
+            "gpu_memory: expected 0 B or at least 4 KiB, found 4095 B",
+        ),
+        (
+            "prefetcher: Driver(threshold_percent: 100)",
+            "prefetcher: Driver(threshold_percent: 101)",
+            "prefetcher.threshold_percent: expected at most 100, found 101",
+        ),
+        (
+            "prefetcher_when_full: Some(Driver(minimum_faults: 1))",
+            "prefetcher_when_full: Some(Driver(minimum_faults: 0))",
+            "prefetcher_when_full.minimum_faults: expected at least 1, found 0",
+        ),
+        (
+            "eviction_options: (reserve_percent: 99)",
+            "eviction_options: (reserve_percent: 100)",
+            "eviction_options.reserve_percent: expected at most 99, found 100",
+        ),
+        (
+            "remote_access: (threshold: 134217727)",
+            "remote_access: (threshold: 134217728)",
+            "remote_access.threshold: expected at least 1 and at most 134217727, found 134217728",
+        ),
+        (
+            "remote_access: (penalty: 1)",
+            "remote_access: (penalty: 0)",
+            "remote_access.penalty: expected at least 1, found 0",
+        ),
+        (
+            "thrashing: Some((threshold: 1))",
+            "thrashing: Some((threshold: 0))",
+            "thrashing.threshold: expected at least 1, found 0",
+        ),
+        (
+            r#"thrashing: Some((lapse: "1 s"))"#,
+            r#"thrashing: Some((lapse: "0 s"))"#,
+            "thrashing.lapse: expected at least 1 ps and at most 1 s, found 0 ps",
+        ),
+        ("thrashing: Some((nap: 1))", "thrashing: Some((nap: 0))", "thrashing.nap: expected at least 1, found 0"),
+        ("thrashing: Some((epoch: 1))", "thrashing: Some((epoch: 0))", "thrashing.epoch: expected at least 1, found 0"),
+        (
+            r#"costs: (new_block: "1 s")"#,
+            r#"costs: (new_block: "1001 ms")"#,
+            "costs.new_block: expected at most 1 s, found 1001 ms",
+        ),
+        (r#"host_fault_time: "1 s""#, r#"host_fault_time: "2 s""#, "host_fault_time: expected at most 1 s, found 2 s"),
+    ] {
+        assert_eq!((problems(legal), problems(illegal)), (String::new(), problem.to_owned()), "{legal}, {illegal}");
+    }
+    assert_eq!(problems("batch_entries: 0, free_buffer_percent: 100").matches("expected").count(), 2, "all of them");
 }
 
 #[test]

@@ -115,18 +115,6 @@ choices! {
     }
 }
 
-impl PrefetcherChoice {
-    /// What is wrong with its parameters, if anything is.
-    pub fn problem(&self) -> Option<&'static str> {
-        match self {
-            PrefetcherChoice::Driver(driver) if driver.threshold_percent > 100 => {
-                Some("expected a threshold_percent of at most 100")
-            }
-            _ => None,
-        }
-    }
-}
-
 impl Default for PrefetcherChoice {
     /// The driver's, for it alone reproduces the transfers of the traces in both directions.
     fn default() -> Self {
