@@ -15,20 +15,20 @@ __global__ void add(int *out, const int *in, int count) {
     if (i < count) out[i] += in[i];
 }
 
+// The functions took the number of a device before CUDA 13.
+#if CUDART_VERSION >= 13000
 cudaMemLocation at(int device) {
     cudaMemLocation location = {};
     location.type = device == cudaCpuDeviceId ? cudaMemLocationTypeHost : cudaMemLocationTypeDevice;
     location.id = device == cudaCpuDeviceId ? 0 : device;
     return location;
 }
-
-// The functions took the number of a device before CUDA 13.
-cudaError_t advise(int *data, cudaMemoryAdvise advice, int device) {
-#if CUDART_VERSION >= 13000
-    return cudaMemAdvise(data, N * sizeof(int), advice, at(device));
 #else
-    return cudaMemAdvise(data, N * sizeof(int), advice, device);
+int at(int device) { return device; }
 #endif
+
+cudaError_t advise(int *data, cudaMemoryAdvise advice, int device) {
+    return cudaMemAdvise(data, N * sizeof(int), advice, at(device));
 }
 
 cudaError_t prefetch(int *data, int device, cudaStream_t stream) {
