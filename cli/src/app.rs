@@ -13,7 +13,7 @@ use crate::output::{self, folder};
 use crate::result::RunRecord;
 use crate::snapshot::{self, Difference, Snapshot};
 use crate::terminal;
-use crate::{catalogue, files, heap, node, ptx, replay, run, simulate, validate};
+use crate::{catalogue, files, heap, metric_listing, node, ptx, replay, run, simulate, validate};
 use balar_actors::catalogue::UnitDefinition;
 use balar_actors::kinds::UNITS;
 use balar_actors::topology::{PartLibrary, nearest};
@@ -115,6 +115,7 @@ fn act(arguments: &Arguments, kinds: &[&'static UnitDefinition]) -> Result<ExitS
         }
         Some(Command::Validate(options)) => validate::run(options),
         Some(Command::Units { name, format }) => print(&units(kinds, name.as_deref(), *format)?),
+        Some(Command::Metrics { name, format }) => print(&metric_listing::metrics(name.as_deref(), *format, width())?),
         Some(Command::Workloads { name, format }) => print(&workloads(name.as_deref(), *format)?),
         Some(Command::Topologies { format }) => {
             print(&catalogue::topologies(&PartLibrary::built_in(), *format, width()))

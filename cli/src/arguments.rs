@@ -93,6 +93,14 @@ pub enum Command {
         #[arg(long, value_enum, default_value_t = CatalogueFormat::Table)]
         format: CatalogueFormat,
     },
+    /// List the metrics, under our names and those of nvprof, ncu, GPGPU-Sim and SST, or show one
+    Metrics {
+        /// A metric by any of its names, in which * stands for anything: dram__bytes_read.sum, 'stall_*'
+        name: Option<String>,
+        /// What to print
+        #[arg(long, value_enum, default_value_t = CatalogueFormat::Table)]
+        format: CatalogueFormat,
+    },
     /// List the built-in workloads, or show one with its parameters
     Workloads {
         /// A workload
@@ -553,6 +561,8 @@ mod tests {
             "topology graph t.ron --output t.svg",
             "units",
             "units L2Slice",
+            "metrics",
+            "metrics sm__* --format json",
             "topologies --format json",
             "completions zsh",
             "man",

@@ -14,6 +14,8 @@ pub mod instruction_profile;
 pub mod interrupt;
 pub mod interruptible;
 pub mod kernel_name;
+pub mod metric_listing;
+pub mod metrics;
 pub mod node;
 pub mod node_facts;
 pub mod output;

@@ -1,8 +1,8 @@
-//! What a summary has to know of the node beside its counters: clocks, and how much the L1 and the crossbar can deliver.
+//! What a result has to know of the node beside its counters: clocks, GPUs, and how much the L1 and the crossbar can deliver.
 
 use crate::rollup::pattern;
 use balar_actors::topology::{ExpandedUnit, Topology};
-use balar_protocol::Frequency;
+use balar_protocol::{Frequency, GpuDescription};
 use std::collections::BTreeMap;
 
 /// Facts of each row of units, by its path with "\[*\]" for each index; none where the units of a row differ.
@@ -10,7 +10,9 @@ use std::collections::BTreeMap;
 pub struct NodeFacts {
     clocks: BTreeMap<String, Option<Frequency>>,
     l1_sectors_per_cycle: BTreeMap<String, Option<u64>>,
+    sub_cores: BTreeMap<String, Option<u64>>,
     crossbars: BTreeMap<String, Option<CrossbarFacts>>,
+    gpus: Vec<GpuDescription>,
 }
 
 /// What a crossbar is made of.
@@ -30,7 +32,9 @@ impl NodeFacts {
         NodeFacts {
             clocks: collect(topology, |unit| unit.parameter("clock")?.trim_matches('"').parse().ok()),
             l1_sectors_per_cycle: collect(topology, |unit| unit.parameter("l1_sectors_per_cycle")?.parse().ok()),
+            sub_cores: collect(topology, |unit| unit.parameter("sub_cores")?.parse().ok()),
             crossbars: crossbars(topology),
+            gpus: topology.gpus(),
         }
     }
 
@@ -51,9 +55,19 @@ impl NodeFacts {
         }
     }
 
-    /// Sectors that each L1 of a row can deliver in a cycle.
+    /// Sectors that each L1 of a row can deliver in a cycle; an SM of it is as good as its row.
     pub fn l1_sectors_per_cycle(&self, location: &str) -> Option<u64> {
-        self.l1_sectors_per_cycle.get(location).copied().flatten()
+        self.l1_sectors_per_cycle.get(&pattern(location)).copied().flatten()
+    }
+
+    /// Sub-cores of each SM of a row; an SM of it is as good as its row.
+    pub fn sub_cores(&self, location: &str) -> Option<u64> {
+        self.sub_cores.get(&pattern(location)).copied().flatten()
+    }
+
+    /// The GPUs.
+    pub fn gpus(&self) -> &[GpuDescription] {
+        &self.gpus
     }
 }
 

@@ -67,6 +67,7 @@ fn mistakes_in_arguments_end_with_2_and_say_what_is_right() {
         (&["snapshot", "check", "--topology", RING, "/nonexistent/pinned"], "snapshot accept"),
         (&["units", "crosbar"], "did you mean `Crossbar`?"),
         (&["workloads", "luud"], "lud"),
+        (&["metrics", "inst_execute"], "the nearest name is `inst_executed`"),
         (&["replay", "--topology", RING], "replay"),
         (&[], "--topology"),
     ] {

@@ -56,13 +56,18 @@ const SHARED_UNIT: u32 = 256;
 impl SmResources {
     /// What a CTA of `launch` takes, rounded up to allocation units.
     pub fn of_cta(launch: &KernelLaunch) -> SmResources {
-        let warps = launch.warps_per_cta();
-        let warp_registers = launch.registers_per_thread.saturating_mul(32).next_multiple_of(REGISTER_UNIT);
+        SmResources::of_threads(launch.threads_per_cta(), launch.registers_per_thread, launch.shared_bytes)
+    }
+
+    /// What a CTA of so many threads takes, each of which has so many registers, and so much shared memory, rounded up to allocation units.
+    pub fn of_threads(threads: u32, registers_per_thread: u32, shared_bytes: u32) -> SmResources {
+        let warps = threads.div_ceil(32);
+        let warp_registers = registers_per_thread.saturating_mul(32).next_multiple_of(REGISTER_UNIT);
         SmResources {
-            threads: launch.threads_per_cta(),
+            threads,
             warps,
             registers: warp_registers.saturating_mul(warps),
-            shared_bytes: launch.shared_bytes.checked_next_multiple_of(SHARED_UNIT).unwrap_or(u32::MAX),
+            shared_bytes: shared_bytes.checked_next_multiple_of(SHARED_UNIT).unwrap_or(u32::MAX),
         }
     }
 

@@ -1,6 +1,7 @@
 //! What each level of memory moved: bytes, rate, how much of what it can deliver, hits.
 
 use super::table::Lines;
+use crate::metrics::covered;
 use crate::result::{RunRecord, ratio};
 use crate::rollup::{RollUp, pattern, roll_up};
 use balar_protocol::Frequency;
@@ -56,15 +57,7 @@ pub fn text(record: &RunRecord, width: Option<u16>) -> String {
 
 /// Picoseconds in which at least one kernel ran.
 fn kernel_time(record: &RunRecord) -> u64 {
-    let kernels = record.statistics.kernels.iter();
-    let mut spans: Vec<(u64, u64)> = kernels.map(|kernel| (kernel.start_ps, kernel.end_ps)).collect();
-    spans.sort_unstable();
-    let (mut time, mut end) = (0, 0);
-    for (start, stop) in spans {
-        time += stop.saturating_sub(start.max(end));
-        end = end.max(stop);
-    }
-    time
+    covered(record.statistics.kernels.iter().map(|kernel| (kernel.start_ps, kernel.end_ps)).collect())
 }
 
 /// The counters of one row of units.
