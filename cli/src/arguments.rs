@@ -182,8 +182,8 @@ pub struct ValidateOptions {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub threads: Option<u16>,
     /// What to print on stdout; CSV is the list of all comparisons
-    #[arg(long, value_enum, default_value_t = Format::Table)]
-    pub format: Format,
+    #[arg(long, value_enum, default_value_t = StudyFormat::Table)]
+    pub format: StudyFormat,
     /// Also write tables, comparisons and charts into this folder
     #[arg(long, value_name = "DIR", requires = "study")]
     pub output: Option<PathBuf>,
@@ -409,6 +409,17 @@ pub enum CatalogueFormat {
     Json,
 }
 
+/// What a study prints.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum StudyFormat {
+    /// Tables to read.
+    Table,
+    /// All of it as JSON.
+    Json,
+    /// The comparisons, a line each.
+    Csv,
+}
+
 /// What a listing of machine code prints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum ListingFormat {
@@ -606,6 +617,8 @@ mod tests {
             ("replay trace", "--topology"),
             ("replay --topology t.ron", "DIR"),
             ("topologys", "topology"),
+            ("--topology t --kernel (", "regex parse error"),
+            ("--topology t --metrics /nonexistent/list", "there is no such file"),
         ] {
             let error = parse(line).expect_err(line);
             assert_eq!(error.exit_code(), 2, "{line}");

@@ -9,9 +9,23 @@ pub fn readable_name(name: &str) -> String {
     symbol.and_then(|symbol| symbol.demangle_with_options(&options).ok()).unwrap_or_else(|| name.to_owned())
 }
 
+/// The name of a kernel with its parameters, as profilers write it: `scale<float>(float*, int)`.
+pub fn full_name(name: &str) -> String {
+    let symbol = Symbol::new(name).ok().filter(|_| name.starts_with("_Z"));
+    symbol
+        .and_then(|symbol| symbol.demangle_with_options(&DemangleOptions::new().no_return_type()).ok())
+        .unwrap_or_else(|| name.to_owned())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn full_names_have_parameters() {
+        assert_eq!(full_name("_Z9vectorAddPKfS0_Pfi"), "vectorAdd(float const*, float const*, float*, int)");
+        assert_eq!(full_name("lud_internal"), "lud_internal");
+    }
 
     #[test]
     fn names_are_those_of_the_source() {

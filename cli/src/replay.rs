@@ -49,7 +49,7 @@ pub fn run(options: &ReplayOptions, kinds: &[&'static UnitDefinition]) -> Result
     let begun = std::time::Instant::now();
     let watched = replay_watched(options, &topology, &board, &interrupt);
     drop(progress);
-    let record = match watched.map_err(|error| Failure::input(format_args!("cannot start a thread: {error}")))? {
+    let mut record = match watched.map_err(|error| Failure::input(format_args!("cannot start a thread: {error}")))? {
         Some(replayed) => {
             let Replayed { result, header, recording } = replayed?;
             recording.report();
@@ -63,6 +63,7 @@ pub fn run(options: &ReplayOptions, kinds: &[&'static UnitDefinition]) -> Result
             nothing_ran(program, common, &topology, &interrupt, begun.elapsed())
         }
     };
+    record.chosen_launches = common.selection.launches.of(&record.statistics.kernels);
     Ok((record, topology::show(&topology, None)))
 }
 

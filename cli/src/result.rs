@@ -1,8 +1,9 @@
 //! The result document, in the form of `--format json`.
 
 use crate::exit::ExitStatus;
+use crate::metrics::{METRICS, Measurement, Metric, Reading, Value};
 use crate::node_facts::NodeFacts;
-use crate::rollup::{RollUp, roll_up};
+use crate::rollup::{RollUp, pattern, roll_up};
 use crate::unfinished;
 use balar_actors::catalogue::KernelProfile;
 use balar_protocol::SimTime;
@@ -84,11 +85,23 @@ pub struct RunRecord {
     pub statistics: StatisticSink,
     /// What was counted of each instruction, where that was asked for.
     pub profiles: Option<Vec<KernelProfile>>,
-    /// Facts about the node for the summary.
+    /// Facts about the node.
     pub node: NodeFacts,
+    /// The launches that are printed and written, where these are not all.
+    pub chosen_launches: Option<KernelRecords>,
 }
 
 impl RunRecord {
+    /// The launches that are printed and written.
+    pub fn launches(&self) -> &KernelRecords {
+        self.chosen_launches.as_ref().unwrap_or(&self.statistics.kernels)
+    }
+
+    /// The values of metrics.
+    pub fn measurement(&self) -> Measurement<'_> {
+        Measurement::new(&self.statistics.rows, &self.statistics.kernels, &self.node)
+    }
+
     /// Did the simulated program reach its end without an error?
     pub fn completed(&self) -> bool {
         let finished =
@@ -170,6 +183,18 @@ impl RunRecord {
         ratio(instructions as f64, self.wall.as_secs_f64()).unwrap_or(0.0)
     }
 
+    fn metric_entries(&self) -> Vec<MetricEntry> {
+        let measured = self.measurement();
+        let of = |metric: &'static Metric| {
+            let readings = measured.readings(metric, |_| true, pattern).into_iter();
+            readings.map(|Reading { location, instances, sum, avg, min, max }| {
+                let (metric, unit) = (metric.name, metric.unit());
+                MetricEntry { metric, location, instances, sum, avg, min, max, unit }
+            })
+        };
+        METRICS.iter().flat_map(of).collect()
+    }
+
     /// The document.
     pub fn document(&self) -> ResultDocument<'_> {
         let program = self.statistics.outcome.as_ref();
@@ -194,9 +219,10 @@ impl RunRecord {
                 .iter()
                 .map(|(name, value, unit)| ProgramResult { name, value: *value, unit })
                 .collect(),
-            kernels: KernelEntries(&self.statistics.kernels),
+            kernels: KernelEntries(self.launches()),
             statistics: self.statistics.rows.iter().map(StatisticEntry::from).collect(),
             roll_ups: roll_up(&self.statistics.rows),
+            metrics: self.metric_entries(),
         }
     }
 }
@@ -246,6 +272,29 @@ pub struct ResultDocument<'a> {
     pub statistics: Vec<StatisticEntry<'a>>,
     /// The counters summed over all units of a row: "gpu.sm\[*\]".
     pub roll_ups: Vec<RollUp>,
+    /// The metrics of the catalogue, over all units of a row, or all launches on a GPU.
+    pub metrics: Vec<MetricEntry>,
+}
+
+/// A metric over all units of a row, or all launches on a GPU.
+#[derive(Debug, Serialize)]
+pub struct MetricEntry {
+    /// Our name for it.
+    pub metric: &'static str,
+    /// Path of the units, with "\[*\]" for each index; the GPU of launches.
+    pub location: String,
+    /// Units, or launches.
+    pub instances: u64,
+    /// Their sum; `null` of a quotient.
+    pub sum: Option<Value>,
+    /// The mean; of quotients, the quotient of the sums.
+    pub avg: Option<Value>,
+    /// The least.
+    pub min: Option<Value>,
+    /// The greatest.
+    pub max: Option<Value>,
+    /// Unit of measure.
+    pub unit: &'static str,
 }
 
 /// The workload of a run.
@@ -431,6 +480,7 @@ pub(crate) mod tests {
             statistics,
             profiles: None,
             node: NodeFacts::default(),
+            chosen_launches: None,
         }
     }
 

@@ -57,7 +57,7 @@ pub fn run(options: &RunOptions, kinds: &[&'static UnitDefinition]) -> Result<(R
     let begun = std::time::Instant::now();
     let watched = simulate_watched(request, Recording::new(common.record.as_deref()), &interrupt);
     drop(progress);
-    let record = match watched.map_err(|error| Failure::input(format_args!("cannot start a thread: {error}")))? {
+    let mut record = match watched.map_err(|error| Failure::input(format_args!("cannot start a thread: {error}")))? {
         Some(watched) => {
             watched.recording.report();
             let mut record = RunRecord::of(watched.result.map_err(Failure::from)?, &topology).ended_by(&interrupt);
@@ -74,6 +74,7 @@ pub fn run(options: &RunOptions, kinds: &[&'static UnitDefinition]) -> Result<(R
             nothing_ran(program, common, &topology, &interrupt, begun.elapsed())
         }
     };
+    record.chosen_launches = common.selection.launches.of(&record.statistics.kernels);
     let expanded = topology::show(&topology, Some((&record.workload, &record.parameters)));
     Ok((record, expanded))
 }
@@ -134,6 +135,7 @@ pub fn nothing_ran(
         statistics: StatisticSink::default(),
         profiles: None,
         node: NodeFacts::of(topology),
+        chosen_launches: None,
     }
 }
 
@@ -229,6 +231,7 @@ impl RunRecord {
             statistics,
             profiles: result.profiles,
             node: NodeFacts::of(topology),
+            chosen_launches: None,
         }
     }
 }

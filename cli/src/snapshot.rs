@@ -70,7 +70,7 @@ impl Snapshot {
         for (name, value, unit) in record.statistics.outcome.iter().flat_map(|program| &program.results) {
             snapshot.add(run(&format!("result.{}", name.replace(' ', "_"))), value.to_string(), unit);
         }
-        for (index, kernel) in record.statistics.kernels.iter().enumerate() {
+        for (index, kernel) in record.launches().iter().enumerate() {
             let fields = serde_json::to_value(KernelEntry(&kernel)).unwrap_or_default();
             for (what, value) in fields.as_object().into_iter().flatten() {
                 snapshot.add((format!("kernel[{index}]"), what.clone()), value.to_string(), "");

@@ -305,12 +305,120 @@ fn rows_can_be_chosen() {
     for (option, said) in [
         ("--show=gpu.l3[*]", "gpu.l2[*]"),
         ("--metrics=sector_read", "sectors_read"),
+        ("--metrics=inst_executed,active_cycle", "--metrics active_cycle: no unit counts that"),
+        ("--metrics=active_cycle", "the nearest name is `active_cycles`"),
+        ("--metrics=smsp__inst_execute.sum", "the nearest name is `smsp__inst_executed.sum`"),
         ("--show=gpu.", "a name is missing"),
     ] {
         let called = call(&small(&[option]));
         assert_eq!((called.code, called.stdout.as_str()), (2, ""), "{option}");
         assert!(called.stderr.contains(said), "{option}: {}", called.stderr);
     }
+}
+
+/// The five counters of the study of LDMS, in VectorAdd: a warp has 32 elements, and no lanes part.
+#[test]
+fn the_identities_of_vectoradd_hold_for_any_size() {
+    let folder = folder();
+    let list = folder.path().join("metadata");
+    let names = ["warps_launched", "inst_executed", "thread_inst_executed", "active_cycles", "inst_issued"];
+    fs::write(&list, format!("# counters of the study\n{}\n", names.join("\n"))).expect("written");
+    for isa in ["ptx", "auto"] {
+        let mut of_warps = Vec::new();
+        for elements in [32, 2048, 20_000, 163_840] {
+            let workload = format!("vectoradd:elements={elements}");
+            let list = list.to_str().expect("UTF-8");
+            let options = [
+                "--topology",
+                "v100_node",
+                "--workload",
+                &workload,
+                "--isa",
+                isa,
+                "--metrics",
+                list,
+                "--format",
+                "nvprof",
+            ];
+            let called = call(&options);
+            assert_eq!(called.code, 0, "{}", called.stderr);
+            let value = |name: &str| -> u64 {
+                let mut lines = called.stdout.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+                let cells =
+                    lines.find(|cells| cells.get(1) == Some(&name)).unwrap_or_else(|| panic!("{}", called.stdout));
+                assert_eq!(cells[0], "1", "invocations");
+                // A metric has a description before its values, and no total.
+                cells[cells.len() - 1].parse().expect("a count")
+            };
+            let [warps, inst, thread_inst, active, issued] = names.map(value);
+            // A CTA of 256 threads is whole.
+            assert_eq!(warps, (elements as u64).div_ceil(256) * 8, "{elements}");
+            if elements % 256 == 0 {
+                assert_eq!(warps, elements as u64 / 32);
+                assert_eq!(thread_inst, 32 * inst);
+                of_warps.push(inst / warps);
+                assert_eq!(inst % warps, 0, "every warp does the same");
+            }
+            assert!(issued > 0 && active > 0, "{}", called.stdout);
+            // The same of the run as a whole, under other names.
+            let csv = call(
+                &[&options[..6], &["--format", "csv", "--metrics"], &["sm__warps_launched.sum,gpu_sim_insn"]].concat(),
+            );
+            let sum = |name: &str| -> u64 {
+                let mut reader = csv::Reader::from_reader(csv.stdout.as_bytes());
+                let rows = reader.records().map(|row| row.expect("a row")).filter(|row| &row[1] == name);
+                rows.map(|row| row[2].parse::<u64>().expect("a count")).sum()
+            };
+            assert_eq!((sum("sm__warps_launched.sum"), sum("gpu_sim_insn")), (warps, thread_inst), "{}", csv.stdout);
+        }
+        assert_eq!(of_warps.len(), 2);
+        assert_eq!(of_warps[0], of_warps[1], "instructions of a warp do not depend on the size");
+    }
+}
+
+#[test]
+fn profiles_of_a_run_are_read_back() {
+    let lud = ["--topology", "v100_node", "--workload", "lud:size=48", "--format"];
+    let launches = json(&call(&[&lud[..], &["json"]].concat()).stdout)["kernels"].as_array().expect("a list").clone();
+    let called = call(&[&lud[..], &["ncu-csv", "--metrics", "smsp__inst_executed.sum,sm__cycles_active.sum"]].concat());
+    let mut reader = csv::Reader::from_reader(called.stdout.as_bytes());
+    let rows: Vec<csv::StringRecord> = reader.records().map(|row| row.expect("a row")).collect();
+    assert_eq!(rows.len(), launches.len() + 1, "{}", called.stdout);
+    for (row, launch) in rows.iter().zip(&launches) {
+        assert_eq!((&row[0], &row[4]), (launch["launch"].to_string().as_str(), launch["name"].as_str().expect("text")));
+        assert_eq!((&row[12], &row[14]), ("smsp__inst_executed.sum", launch["inst_executed"].to_string().as_str()));
+    }
+    // What is not known of each launch is that of the run.
+    let last = rows.last().expect("rows");
+    assert_eq!((&last[0], &last[4], &last[12]), ("", "(whole run)", "sm__cycles_active.sum"));
+    let called = call(&[&lud[..], &["sst-csv"]].concat());
+    let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(called.stdout.as_bytes());
+    let header = reader.headers().expect("a header").clone();
+    assert_eq!(header.iter().collect::<Vec<_>>()[6..], ["Sum.u64", "SumSQ.u64", "Count.u64", "Min.u64", "Max.u64"]);
+    let rows: Vec<csv::StringRecord> = reader.records().map(|row| row.expect("a row")).collect();
+    let sum: u64 =
+        rows.iter().filter(|row| &row[1] == "inst_executed").map(|row| row[6].parse::<u64>().expect("a count")).sum();
+    assert_eq!(sum, launches.iter().map(|launch| launch["inst_executed"].as_u64().expect("a count")).sum::<u64>());
+}
+
+#[test]
+fn launches_can_be_chosen() {
+    let folder = folder();
+    let path = folder.path().to_str().expect("UTF-8");
+    let lud = ["--topology", "v100_node", "--workload", "lud:size=48", "--output", path];
+    let called =
+        call(&[&lud[..], &["--kernel", "^lud_diagonal$", "--launch-skip", "1", "--launch-count", "1"]].concat());
+    assert_eq!(called.code, 0, "{}", called.stderr);
+    assert!(
+        called.stdout.contains(" 1 of 7 launches are chosen\n") && !called.stdout.contains("lud_internal"),
+        "{}",
+        called.stdout
+    );
+    let kernels = fs::read_to_string(folder.path().join("kernels.csv")).expect("written");
+    assert_eq!(kernels.lines().count(), 2, "{kernels}");
+    assert!(kernels.lines().any(|line| line.starts_with("3,lud_diagonal,")), "{kernels}");
+    let none = call(&[&lud[..], &["--kernel", "nobody"]].concat());
+    assert!(none.stdout.contains(" 0 of 7 launches are chosen\n"), "{}", none.stdout);
 }
 
 #[test]

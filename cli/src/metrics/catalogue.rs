@@ -102,7 +102,7 @@ const SECTOR: u64 = 32;
 pub static METRICS: &[Metric] = &[
     // Launches.
     sum("gpu.time", Launch, &["duration_ps"], ["ps", "time from the start of a launch to the end of its last CTA"],
-        &[(NvprofMetric, "Duration"), (Ncu, "gpu__time_duration")]),
+        &[(Ncu, "gpu__time_duration")]),
     sum("gpu.cycles_elapsed", Launch, &["cycles"], ["cycle", "SM-clock cycles from the start of a launch to the end of its last CTA"],
         &[(Ncu, "gpc__cycles_elapsed.max"), (Ncu, "gpc__cycles_elapsed.avg"), (Ncu, "sm__cycles_elapsed.max"), (Ncu, "sm__cycles_elapsed.avg"), (GpgpuSim, "gpu_sim_cycle")]),
     sum("sm.cycles_elapsed", Launch, &["sm_cycles"], ["cycle", "elapsed cycles summed over the SMs of the GPU"],

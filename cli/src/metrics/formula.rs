@@ -25,9 +25,9 @@ impl Value {
 
 impl fmt::Display for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match (self, f.precision()) {
-            (Value::Count(count), _) => count.fmt(f),
-            (Value::Real(real), _) => real.fmt(f),
+        match self {
+            Value::Count(count) => write!(f, "{count}"),
+            Value::Real(real) => real.fmt(f),
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Comma-separated values: statistics, and kernels.
 
+use crate::metrics::Choice;
 use crate::output::selection::Selection;
 use crate::result::{KernelEntry, RunRecord};
 use balar_protocol::statistics::{DataTable, KernelCounters};
@@ -15,6 +16,16 @@ pub fn statistics(record: &RunRecord, selection: &Selection, writer: &mut dyn Wr
     table.write_record(["location", "what", "value", "unit"])?;
     for row in record.statistics.rows.iter().filter(|row| selection.covers(row)) {
         table.write_record([&row.location, row.what, &row.value.to_string(), row.unit])?;
+    }
+    let measured = record.measurement();
+    for Choice { metric, name, roll_up, .. } in selection.metrics_beside(&record.statistics.rows) {
+        // A name that says how units are rolled up has one value, another one has a value for each unit.
+        let label = |location: &str| if roll_up.is_some() { selection.label(location) } else { location.to_owned() };
+        for reading in measured.readings(metric, |location| selection.covers_location(location), label) {
+            let value = reading.rolled_up(roll_up.unwrap_or_else(|| metric.usual_roll_up()));
+            let value = value.map_or(String::new(), |value| value.to_string());
+            table.write_record([reading.location.as_str(), &name, &value, metric.unit()])?;
+        }
     }
     table.flush()
 }
@@ -39,7 +50,7 @@ pub fn table(recorded: &DataTable, writer: &mut dyn Write) -> io::Result<()> {
 ///
 /// If `writer` fails.
 pub fn kernels(record: &RunRecord, writer: &mut dyn Write) -> io::Result<()> {
-    let derived = record.statistics.kernels.first().map(|kernel| KernelEntry(&kernel).derived());
+    let derived = record.launches().first().map(|kernel| KernelEntry(&kernel).derived());
     let fixed = [
         "launch",
         "name",
@@ -58,7 +69,7 @@ pub fn kernels(record: &RunRecord, writer: &mut dyn Write) -> io::Result<()> {
     let derived_names = derived.iter().flatten().map(|(name, _)| *name);
     let mut table = csv::Writer::from_writer(writer);
     table.write_record(fixed.into_iter().chain(counters).chain(derived_names))?;
-    for kernel in record.statistics.kernels.iter() {
+    for kernel in record.launches().iter() {
         let size = |[x, y, z]: [u32; 3]| format!("{x}x{y}x{z}");
         let fixed = [
             kernel.launch.0.to_string(),

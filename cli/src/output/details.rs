@@ -3,6 +3,7 @@
 use super::selection::Selection;
 use super::table::Lines;
 use super::{kernel_table, summary};
+use crate::metrics::{Choice, Formula, RollUpKind};
 use crate::result::RunRecord;
 use crate::rollup::{RollUp, roll_up_as};
 
@@ -25,11 +26,12 @@ pub fn text(record: &RunRecord, selection: &Selection, width: Option<u16>) -> St
 
 fn units(record: &RunRecord, selection: &Selection, width: Option<u16>) -> String {
     let rolled = roll_up_as(&record.statistics.rows, |row| selection.covers(row), |location| selection.label(location));
-    if rolled.is_empty() {
+    let metrics = metrics(record, selection);
+    if rolled.is_empty() && metrics.is_empty() {
         return String::new();
     }
     let mut previous = "";
-    let mut rows = Vec::with_capacity(rolled.len());
+    let mut rows = Vec::with_capacity(rolled.len() + metrics.len());
     for row in &rolled {
         let location = if row.location == previous { String::new() } else { row.location.clone() };
         previous = &row.location;
@@ -45,8 +47,32 @@ fn units(record: &RunRecord, selection: &Selection, width: Option<u16>) -> Strin
             unit(record, row),
         ]);
     }
+    rows.extend(metrics);
     let header = vec!["location", "what", "units", "sum", "min", "avg", "max", "unit"];
     Lines { header, left: vec![0, 1, 7], droppable: vec![2, 5, 4, 6, 7], elastic: Some(0), rows }.text(width)
+}
+
+/// Rows of the metrics that are asked for by names that are no counters. A name that says how units are rolled up has that value alone.
+fn metrics(record: &RunRecord, selection: &Selection) -> Vec<Vec<String>> {
+    let measured = record.measurement();
+    let rows = |Choice { metric, name, roll_up, .. }: Choice| {
+        let covers = |location: &str| selection.covers_location(location);
+        let readings = measured.readings(metric, covers, |location| selection.label(location)).into_iter();
+        readings.map(move |reading| {
+            let cell = |kind: RollUpKind| {
+                let is_shown =
+                    roll_up.map_or(reading.instances > 1 || kind == metric.usual_roll_up(), |only| only == kind);
+                let digits =
+                    if kind == RollUpKind::Avg && !matches!(metric.formula, Formula::Ratio { .. }) { 1 } else { 3 };
+                let value = reading.rolled_up(kind).filter(|_| is_shown);
+                value.map_or(String::new(), |value| format!("{value:.digits$}"))
+            };
+            let [sum, avg, min, max] = RollUpKind::ALL.map(cell);
+            let (instances, unit) = (reading.instances.to_string(), metric.unit().to_owned());
+            vec![reading.location.clone(), name.clone(), instances, sum, min, avg, max, unit]
+        })
+    };
+    selection.metrics_beside(&record.statistics.rows).into_iter().flat_map(rows).collect()
 }
 
 /// The unit of measure; of cycles, whose clock they are counted by.
@@ -89,7 +115,7 @@ mod tests {
     fn a_selection_prints_its_rows_alone() {
         let selection = Selection {
             show: vec!["gpu.sm[1]".parse().expect("a path")],
-            metrics: vec!["warps_*".to_owned()],
+            metrics: super::super::selection::tests::metrics("warps_*"),
             ..Selection::default()
         };
         let text = text(&record(), &selection, None);

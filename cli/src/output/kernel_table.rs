@@ -22,9 +22,12 @@ struct KernelRow {
 
 /// The kernels, `most` of them, and how many there are more; empty where there is none.
 pub fn text(record: &RunRecord, most: usize, in_full: bool, width: Option<u16>) -> String {
-    let rows = rows(&record.statistics.kernels);
+    let rows = rows(record.launches());
+    let chosen = record.chosen_launches.as_ref().map_or(String::new(), |chosen| {
+        format!(" {} of {} launches are chosen\n", chosen.len(), record.statistics.kernels.len())
+    });
     if rows.is_empty() {
-        return String::new();
+        return chosen;
     }
     let total: u64 = rows.iter().map(|row| row.picoseconds).sum();
     let (shown, hidden) = rows.split_at(rows.len().min(most));
@@ -36,6 +39,7 @@ pub fn text(record: &RunRecord, most: usize, in_full: bool, width: Option<u16>) 
             if hidden.len() == 1 { "1 more kernel has" } else { &format!("{} more kernels have", hidden.len()) };
         text.push_str(&format!(" {kernels} {} % of the time\n", quotient(time, total, 100.0, 1)));
     }
+    text.push_str(&chosen);
     text
 }
 

@@ -7,7 +7,9 @@ pub mod instructions;
 pub mod json;
 pub mod kernel_table;
 pub mod memory_levels;
+pub mod profiler;
 pub mod selection;
+pub mod sst;
 pub mod study;
 pub mod summary;
 pub mod table;
@@ -28,6 +30,12 @@ pub enum Format {
     Json,
     /// The statistics, or those that --show and --metrics select, as location,what,value,unit.
     Csv,
+    /// Events and metrics by kernel, as nvprof prints them; those of --metrics, or all that launches have.
+    Nvprof,
+    /// A line for each launch and metric, in the columns of Nsight Compute's --csv; those of --metrics, or all that launches have.
+    NcuCsv,
+    /// The statistics, or those that --show and --metrics select, in the columns of SST's CSV output.
+    SstCsv,
 }
 
 /// Writes the result to `stream` in a format. Tables fit the stream where it is a terminal. That the reader has gone (`| head`) is
@@ -50,6 +58,9 @@ pub fn write_result(
         Format::Table => stream.write_all(summary::text(record, width).as_bytes()),
         Format::Json => json::write(record, stream),
         Format::Csv => comma_separated::statistics(record, selection, stream),
+        Format::Nvprof => profiler::nvprof(record, selection, stream),
+        Format::NcuCsv => profiler::ncu(record, selection, stream),
+        Format::SstCsv => sst::write(record, selection, stream),
     })
 }
 

@@ -1,7 +1,7 @@
 //! What a study found: tables to read, a list of comparisons, JSON, and the files of a folder.
 
+use crate::arguments::StudyFormat;
 use crate::files::{self, WriteError};
-use crate::output::Format;
 use crate::output::json;
 use crate::output::table::Lines;
 use balar_experiments::validation::Study;
@@ -26,10 +26,10 @@ struct ListedPart {
 }
 
 /// The studies and their parts.
-pub fn list(studies: &[&Study], format: Format, width: Option<u16>) -> String {
+pub fn list(studies: &[&Study], format: StudyFormat, width: Option<u16>) -> String {
     let parts = || studies.iter().flat_map(|study| study.parts.iter().map(move |part| (study, part)));
     match format {
-        Format::Table => {
+        StudyFormat::Table => {
             let rows = parts().map(|(study, part)| [study.name, part.name, part.summary].map(str::to_owned).to_vec());
             let header = vec!["study", "part", "what"];
             let lines =
@@ -38,7 +38,7 @@ pub fn list(studies: &[&Study], format: Format, width: Option<u16>) -> String {
                 studies.iter().map(|study| format!("\n{}: {}, {}\n", study.name, study.summary, study.duration));
             lines.text(width) + &durations.collect::<String>()
         }
-        Format::Json => json::to_text(
+        StudyFormat::Json => json::to_text(
             &studies
                 .iter()
                 .map(|study| Listed {
@@ -53,7 +53,7 @@ pub fn list(studies: &[&Study], format: Format, width: Option<u16>) -> String {
                 })
                 .collect::<Vec<_>>(),
         ),
-        Format::Csv => {
+        StudyFormat::Csv => {
             let rows = parts().map(|(study, part)| [study.name, part.name, part.summary].map(str::to_owned).to_vec());
             comma_separated(&["study", "part", "what"], rows)
         }
@@ -61,11 +61,11 @@ pub fn list(studies: &[&Study], format: Format, width: Option<u16>) -> String {
 }
 
 /// What a study found, as it is printed.
-pub fn text(report: &Report, format: Format, width: Option<u16>) -> String {
+pub fn text(report: &Report, format: StudyFormat, width: Option<u16>) -> String {
     match format {
-        Format::Table => tables(report, width),
-        Format::Json => json::to_text(report),
-        Format::Csv => comparisons(report),
+        StudyFormat::Table => tables(report, width),
+        StudyFormat::Json => json::to_text(report),
+        StudyFormat::Csv => comparisons(report),
     }
 }
 
@@ -177,7 +177,7 @@ mod tests {
 
     #[test]
     fn missing_runs_are_dashes_and_said() {
-        let text = text(&report(), Format::Table, None);
+        let text = text(&report(), StudyFormat::Table, None);
         let expected = "\
 Times
 
@@ -191,7 +191,7 @@ Times
 1 of 2 runs: the tables are not complete
 ";
         assert_eq!(text, expected);
-        assert!(!super::text(&report(), Format::Table, Some(30)).contains("hardware"), "it makes room");
+        assert!(!super::text(&report(), StudyFormat::Table, Some(30)).contains("hardware"), "it makes room");
     }
 
     #[test]
@@ -207,7 +207,7 @@ Times
             "study,program,setting,quantity,simulated,reference,unit,source\ntimes,one,,kernel time,102.25,,us,\n";
         assert_eq!(read("comparisons.csv"), comparisons);
         assert_eq!(read("picture.svg"), "<svg/>\n");
-        assert_eq!(read("summary.txt"), text(&report(), Format::Table, None));
+        assert_eq!(read("summary.txt"), text(&report(), StudyFormat::Table, None));
         let document: serde_json::Value = serde_json::from_str(&read("report.json")).expect("JSON");
         assert_eq!(document["tables"][0]["rows"][1], serde_json::json!(["two, three", null, 100.0, null]));
         assert_eq!(document["completed"], false);
@@ -216,8 +216,9 @@ Times
 
     #[test]
     fn every_study_is_listed() {
-        let text = list(STUDIES, Format::Table, None);
-        let listed: Vec<serde_json::Value> = serde_json::from_str(&list(STUDIES, Format::Json, None)).expect("JSON");
+        let text = list(STUDIES, StudyFormat::Table, None);
+        let listed: Vec<serde_json::Value> =
+            serde_json::from_str(&list(STUDIES, StudyFormat::Json, None)).expect("JSON");
         assert_eq!(listed.len(), STUDIES.len());
         for study in STUDIES {
             assert!(text.contains(study.duration), "{text}");

@@ -78,6 +78,7 @@ pub fn run(options: &ProgramOptions, kinds: &[&'static UnitDefinition]) -> Resul
     let mut record = RunRecord::of(result.map_err(Failure::from)?, &topology);
     record.workload = program_name(program);
     record.parameters = parameters(arguments);
+    record.chosen_launches = common.selection.launches.of(&record.statistics.kernels);
     correct_ending(&mut record, end, &surroundings);
     Recording::new(common.record.as_deref()).report_ending(&record);
     drop(surroundings);
