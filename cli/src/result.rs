@@ -99,7 +99,7 @@ impl RunRecord {
 
     /// The values of metrics.
     pub fn measurement(&self) -> Measurement<'_> {
-        Measurement::new(&self.statistics.rows, &self.statistics.kernels, &self.node)
+        Measurement::new(&self.statistics.rows, &self.statistics.kernels, &self.node, self.sim_time)
     }
 
     /// Did the simulated program reach its end without an error?

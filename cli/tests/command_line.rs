@@ -402,6 +402,38 @@ fn profiles_of_a_run_are_read_back() {
 }
 
 #[test]
+fn sections_have_what_is_derived() {
+    for workload in ["vectoradd:elements=20000", "lud:size=48", "histogram"] {
+        let called = call(&["--topology", "v100_node", "--workload", workload, "--sections"]);
+        assert_eq!(called.code, 0, "{}", called.stderr);
+        let text = called.stdout;
+        for title in ["Speed of light", "Memory", "Accesses", "Occupancy", "Warp states"] {
+            assert!(text.contains(&format!("\n\n{title}\n")), "{title}: {text}");
+        }
+        let cells: Vec<Vec<&str>> = text.lines().map(|line| line.split_whitespace().collect()).collect();
+        assert!(cells.contains(&vec!["together", "100.00"]), "{text}");
+        let shares =
+            cells.iter().skip_while(|cells| cells.first() != Some(&"state")).skip(2).map_while(|cells| cells.get(1));
+        let shares: Vec<f64> = shares.map(|share| share.parse().expect("a share")).collect();
+        // The last one is their sum.
+        let sum: f64 = shares[..shares.len() - 1].iter().sum();
+        assert!(shares.len() == 15 && (sum - 100.0).abs() < 0.1, "{text}");
+        let level = |name: &str| -> f64 {
+            let line =
+                cells.iter().find(|cells| cells.first() == Some(&name)).unwrap_or_else(|| panic!("{name}: {text}"));
+            line[1].parse().unwrap_or_else(|_| panic!("{line:?}"))
+        };
+        for name in ["SM", "memory", "gpu.l2[*]"] {
+            assert!((0.0..=100.0).contains(&level(name)), "{name}: {text}");
+        }
+    }
+    // A CTA of vectorAdd has 256 threads of few registers: 8 CTAs fill an SM, and a grid of 8 CTAs fills none.
+    let called = call(&small(&["--sections"]));
+    let line = called.stdout.lines().find(|line| line.contains(" grid ")).expect("the grid is what limits it");
+    assert_eq!(line.split_whitespace().next(), Some("100.0"), "{}", called.stdout);
+}
+
+#[test]
 fn launches_can_be_chosen() {
     let folder = folder();
     let path = folder.path().to_str().expect("UTF-8");

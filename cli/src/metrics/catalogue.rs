@@ -4,7 +4,7 @@
 //! comparison); those of GPGPU-Sim are what it prints, of SST what memHierarchy's caches and memories, the crossbar and the links register.
 
 use super::Dialect::{GpgpuSim, Ncu, NvprofEvent, NvprofMetric, Sst};
-use super::Fact::{KernelCycles, KernelSeconds, L1SectorsPerCycle, SmWarps, Sms, SubCores};
+use super::Fact::{L1SectorsPerCycle, MeasuredCycles, MeasuredSeconds, SmWarps, Sms, SubCores};
 use super::Place::{CopyEngine, Crossbar, Dram, Gmmu, Host, L2, Launch, Link, MigrationLink, Sm, UnifiedMemory};
 use super::{Dialect, Formula, Metric, Place, Term};
 
@@ -56,7 +56,7 @@ const fn ratio(
     Metric { name, place, formula: Formula::Ratio { above, below }, of_launch: None, names, unit, meaning }
 }
 
-/// Counters in the time of kernels, GB/s.
+/// Counters in the time that they are measured over, GB/s.
 const fn rate(
     name: &'static str,
     place: Place,
@@ -158,7 +158,7 @@ pub static METRICS: &[Metric] = &[
     ratio("sm.issue_active", Sm, [percent(&["stall_none_selected"]), Term::Times(&["cycles_active"], &[SubCores])],
         ["%", "issue slots used, of those of active cycles"],
         &[(NvprofMetric, "issue_slot_utilization"), (Ncu, "smsp__issue_active.avg.pct_of_peak_sustained_active")]),
-    ratio("sm.issue_active_elapsed", Sm, [percent(&["stall_none_selected"]), Term::Product(&[KernelCycles, SubCores])],
+    ratio("sm.issue_active_elapsed", Sm, [percent(&["stall_none_selected"]), Term::Product(&[MeasuredCycles, SubCores])],
         ["%", "issue slots used, of those of all cycles in which kernels ran"], &[(Ncu, "sm__inst_issued.avg.pct_of_peak_sustained_elapsed")]),
     ratio("sm.occupancy", Sm, [percent(&["warp_cycles_active"]), Term::Times(&["cycles_active"], &[SmWarps])],
         ["%", "achieved occupancy: warps that were there in active cycles, of the warp slots"],
@@ -167,7 +167,7 @@ pub static METRICS: &[Metric] = &[
         ["", "achieved occupancy as nvprof gives it, a fraction"], &[(NvprofMetric, "achieved_occupancy")]),
     ratio("sm.warps_per_cycle", Sm, [of(&["warp_cycles_active"]), of(&["cycles_active"])], ["warp", "warps that were there in an active cycle"],
         &[(Ncu, "sm__warps_active.avg.per_cycle_active")]),
-    ratio("sm.efficiency", Sm, [percent(&["cycles_active"]), Term::Product(&[KernelCycles])], ["%", "active cycles of those in which kernels ran"],
+    ratio("sm.efficiency", Sm, [percent(&["cycles_active"]), Term::Product(&[MeasuredCycles])], ["%", "active cycles of those in which kernels ran"],
         &[(NvprofMetric, "sm_efficiency"), (Ncu, "sm__cycles_active.avg.pct_of_peak_sustained_elapsed")]),
     ratio("sm.eligible_warps", Sm, [of(&["stall_none_selected", "stall_not_selected"]), of(&["cycles_active"])],
         ["warp", "warps that could issue in an active cycle of an SM"],
@@ -253,7 +253,7 @@ pub static METRICS: &[Metric] = &[
         &[(Ncu, "l1tex__t_bytes.sum")]),
     rate("l1.gld_throughput", Sm, SECTOR, &["l1_sectors_load"], "bytes of the sectors of loads from global memory, in the time of kernels", &[(NvprofMetric, "gld_throughput")]),
     rate("l1.gst_throughput", Sm, SECTOR, &["l1_sectors_store"], "bytes of the sectors of stores to global memory, in the time of kernels", &[(NvprofMetric, "gst_throughput")]),
-    ratio("l1.util", Sm, [percent(&["l1_sectors_load", "l1_sectors_store"]), Term::Product(&[KernelCycles, L1SectorsPerCycle])],
+    ratio("l1.util", Sm, [percent(&["l1_sectors_load", "l1_sectors_store"]), Term::Product(&[MeasuredCycles, L1SectorsPerCycle])],
         ["%", "sectors that the L1 delivered, of those that it could in the time of kernels"], &[(Ncu, "l1tex__throughput.avg.pct_of_peak_sustained_elapsed")]),
     counter("l1.mshr_merges", Sm, &["l1_mshr_merges"], &[(GpgpuSim, "Total_core_cache_stats_breakdown[GLOBAL_ACC_R][MSHR_HIT]")]),
     counter("l1.evictions", Sm, &["l1_evictions"], &[]),
@@ -279,11 +279,11 @@ pub static METRICS: &[Metric] = &[
     counter("l2.requests", L2, &["requests"], &[(Ncu, "lts__t_requests")]),
     counter("l2.atomics", L2, &["sectors_atomic"], &[(NvprofMetric, "l2_atomic_transactions"), (Ncu, "lts__t_sectors_op_atom_red")]),
     counter("l2.bytes", L2, &["bytes"], &[(Ncu, "lts__t_bytes")]),
-    rate("l2.throughput", L2, 1, &["bytes"], "data from and to the crossbar, in the time of kernels", &[(Ncu, "lts__t_bytes.sum.per_second"), (GpgpuSim, "L2_BW")]),
-    rate("l2.read_throughput", L2, SECTOR, &["sectors_read"], "bytes of the sectors that were read, in the time of kernels", &[(NvprofMetric, "l2_read_throughput")]),
-    rate("l2.write_throughput", L2, SECTOR, &["sectors_written"], "bytes of the sectors that were written, in the time of kernels", &[(NvprofMetric, "l2_write_throughput")]),
+    rate("l2.throughput", L2, 1, &["bytes"], "data from and to the crossbar, in the time that it is measured over", &[(Ncu, "lts__t_bytes.sum.per_second"), (GpgpuSim, "L2_BW")]),
+    rate("l2.read_throughput", L2, SECTOR, &["sectors_read"], "bytes of the sectors that were read, in the time that it is measured over", &[(NvprofMetric, "l2_read_throughput")]),
+    rate("l2.write_throughput", L2, SECTOR, &["sectors_written"], "bytes of the sectors that were written, in the time that it is measured over", &[(NvprofMetric, "l2_write_throughput")]),
     rate("l2.tex_read_throughput", Sm, SECTOR, &["l2_sectors_load"], "bytes of the sectors that SMs loaded from the L2, in the time of kernels", &[(NvprofMetric, "l2_tex_read_throughput")]),
-    ratio("l2.util", L2, [percent(&["data_busy_cycles"]), Term::Product(&[KernelCycles])], ["%", "cycles that the data arrays were busy, of those in which kernels ran"],
+    ratio("l2.util", L2, [percent(&["data_busy_cycles"]), Term::Product(&[MeasuredCycles])], ["%", "cycles that the data arrays were busy, of those that it is measured over"],
         &[(Ncu, "lts__t_sectors.avg.pct_of_peak_sustained_elapsed"), (GpgpuSim, "L2_cache_data_port_util")]),
     counter("l2.write_backs", L2, &["sectors_written_back"], &[]),
     counter("l2.mshr_merges", L2, &["mshr_merges"], &[]),
@@ -302,11 +302,11 @@ pub static METRICS: &[Metric] = &[
         &[(NvprofMetric, "dram_write_bytes"), (Ncu, "dram__bytes_write.sum")]),
     bytes("dram.bytes", Dram, &["sectors_read", "sectors_written"], "bytes read from device memory and written to it",
         &[(Ncu, "dram__bytes.sum")]),
-    rate("dram.read_throughput", Dram, SECTOR, &["sectors_read"], "bytes read from device memory, in the time of kernels",
+    rate("dram.read_throughput", Dram, SECTOR, &["sectors_read"], "bytes read from device memory, in the time that it is measured over",
         &[(NvprofMetric, "dram_read_throughput"), (Ncu, "dram__bytes_read.sum.per_second")]).launch(&["dram_sectors_read"]),
-    rate("dram.write_throughput", Dram, SECTOR, &["sectors_written"], "bytes written to device memory, in the time of kernels",
+    rate("dram.write_throughput", Dram, SECTOR, &["sectors_written"], "bytes written to device memory, in the time that it is measured over",
         &[(NvprofMetric, "dram_write_throughput"), (Ncu, "dram__bytes_write.sum.per_second")]),
-    ratio("dram.util", Dram, [Term::Sum(1e-10, &["busy_time"]), Term::Product(&[KernelSeconds])], ["%", "time that data buses carried data, of the time of kernels"],
+    ratio("dram.util", Dram, [Term::Sum(1e-10, &["busy_time"]), Term::Product(&[MeasuredSeconds])], ["%", "time that data buses carried data, of the time that it is measured over"],
         &[(Ncu, "dram__throughput.avg.pct_of_peak_sustained_elapsed"), (GpgpuSim, "bwutil")]),
     counter("dram.row_hits", Dram, &["row_hits"], &[]),
     ratio("dram.row_hit_rate", Dram, [percent(&["row_hits"]), of(&["row_hits", "row_misses", "row_conflicts"])], ["%", "requests that found their row open"],

@@ -43,10 +43,10 @@ pub enum Fact {
     Sms,
     /// Sectors that the L1 of an SM delivers in a cycle.
     L1SectorsPerCycle,
-    /// Seconds in which kernels of the GPU ran.
-    KernelSeconds,
-    /// Cycles of the unit's clock in which kernels of the GPU ran.
-    KernelCycles,
+    /// Seconds in which kernels of the GPU ran; of what copies use as well, all seconds of the run.
+    MeasuredSeconds,
+    /// Cycles of the unit's clock in that time.
+    MeasuredCycles,
 }
 
 /// A part of a quotient.
@@ -114,7 +114,7 @@ impl Formula {
             Formula::Without([whole, part]) => Parts::Sum(counter(whole)?.saturating_sub(counter(part)?)),
             Formula::Ratio { above, below } => Parts::Ratio(term(above)?, term(below)?),
             Formula::Rate(factor, counters) => {
-                let seconds = fact(Fact::KernelSeconds).filter(|seconds| *seconds > 0.0)?;
+                let seconds = fact(Fact::MeasuredSeconds).filter(|seconds| *seconds > 0.0)?;
                 Parts::Rate(factor * sum(counters)? as f64 / seconds)
             }
         })
@@ -128,8 +128,8 @@ impl fmt::Display for Formula {
             Fact::SmWarps => "warp slots of an SM",
             Fact::Sms => "SMs",
             Fact::L1SectorsPerCycle => "sectors an L1 delivers in a cycle",
-            Fact::KernelSeconds => "seconds in which kernels ran",
-            Fact::KernelCycles => "cycles in which kernels ran",
+            Fact::MeasuredSeconds => "seconds measured over",
+            Fact::MeasuredCycles => "cycles measured over",
         };
         let sum = |counters: &[&str]| match counters {
             [counter] => (*counter).to_owned(),
@@ -148,7 +148,7 @@ impl fmt::Display for Formula {
             Formula::Without([whole, part]) => write!(f, "{whole} - {part}"),
             Formula::Ratio { above, below } => write!(f, "{} / {}", term(above), term(below)),
             Formula::Rate(factor, counters) => {
-                write!(f, "{factor} x {} / {}", sum(counters), fact(&Fact::KernelSeconds))
+                write!(f, "{factor} x {} / {}", sum(counters), fact(&Fact::MeasuredSeconds))
             }
         }
     }

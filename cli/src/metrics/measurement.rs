@@ -4,9 +4,9 @@ use super::formula::Parts;
 use super::place::is_in;
 use super::{Fact, Formula, Metric, Occupancy, Place, Value};
 use crate::node_facts::NodeFacts;
-use balar_protocol::GpuDescription;
 use balar_protocol::kernel_records::KernelRecords;
 use balar_protocol::statistics::{KernelCounters, KernelRecord, StatisticRow};
+use balar_protocol::{GpuDescription, SimTime};
 use std::collections::BTreeMap;
 
 /// Numbers of a launch beside its counters.
@@ -85,11 +85,20 @@ pub struct Measurement<'a> {
     units: Vec<(Place, &'a [StatisticRow])>,
     /// By GPU: picoseconds in which its kernels ran.
     kernel_time: BTreeMap<&'a str, u64>,
+    /// Picoseconds until now.
+    time: u64,
+    /// Do copies go through the L2? Then it, and what is below, is used while no kernel runs.
+    copies_use_l2: bool,
 }
 
 impl<'a> Measurement<'a> {
-    /// Of rows, in which those of a unit follow each other, and all launches on the node.
-    pub fn new(rows: &'a [StatisticRow], launches: &'a KernelRecords, node: &'a NodeFacts) -> Measurement<'a> {
+    /// Of rows, in which those of a unit follow each other, and all launches on the node, at a time.
+    pub fn new(
+        rows: &'a [StatisticRow],
+        launches: &'a KernelRecords,
+        node: &'a NodeFacts,
+        time: SimTime,
+    ) -> Measurement<'a> {
         let gpus: Vec<&str> = node.gpus().iter().map(|gpu| gpu.part.as_str()).collect();
         let units = rows.chunk_by(|row, next| row.location == next.location).filter_map(|unit| {
             let has = |counter: &str| unit.iter().any(|row| row.what == counter);
@@ -97,7 +106,8 @@ impl<'a> Measurement<'a> {
             Some((place, unit))
         });
         let kernel_time = gpus.iter().map(|gpu| (*gpu, time_of(launches, gpu))).collect();
-        Measurement { node, launches, units: units.collect(), kernel_time }
+        let copies_use_l2 = copies_use_l2(rows.iter().map(|row| (row.what, row.value)));
+        Measurement { node, launches, units: units.collect(), kernel_time, time: time.picoseconds(), copies_use_l2 }
     }
 
     /// A metric over the units at locations that are chosen; those with the same label have one reading. Empty where nothing gives it.
@@ -123,7 +133,7 @@ impl<'a> Measurement<'a> {
         for (place, rows) in &self.units {
             let location = rows[0].location.as_str();
             if *place == metric.place && chosen(location) {
-                add(location, self.parts_of_unit(&metric.formula, rows));
+                add(location, self.parts_of_unit(metric, rows));
             }
         }
         groups.into_iter().filter_map(|(location, parts)| Reading::of(location, &parts)).collect()
@@ -144,14 +154,16 @@ impl<'a> Measurement<'a> {
         reading.rolled_up(metric.usual_roll_up())
     }
 
-    fn parts_of_unit(&self, formula: &Formula, rows: &[StatisticRow]) -> Option<Parts> {
+    fn parts_of_unit(&self, metric: &Metric, rows: &[StatisticRow]) -> Option<Parts> {
         let location = rows[0].location.as_str();
         let counter = |name: &str| rows.iter().find(|row| row.what == name).map(|row| row.value);
         let gpu = self.node.gpus().iter().find(|gpu| is_in(location, &gpu.part));
-        let seconds = || Some(*self.kernel_time.get(gpu?.part.as_str())? as f64 * 1e-12);
-        formula.parts(counter, |fact| match fact {
-            Fact::KernelSeconds => seconds(),
-            Fact::KernelCycles => Some(seconds()? * self.node.clock(location)?.hertz() as f64),
+        let all = self.copies_use_l2 && metric.place != Place::Sm;
+        let kernel_time = || self.kernel_time.get(gpu?.part.as_str()).copied();
+        let seconds = || if all { Some(self.time) } else { kernel_time() }.map(|time| time as f64 * 1e-12);
+        metric.formula.parts(counter, |fact| match fact {
+            Fact::MeasuredSeconds => seconds(),
+            Fact::MeasuredCycles => Some(seconds()? * self.node.clock(location)?.hertz() as f64),
             Fact::SubCores => self.node.sub_cores(location).map(|sub_cores| sub_cores as f64),
             Fact::L1SectorsPerCycle => self.node.l1_sectors_per_cycle(location).map(|sectors| sectors as f64),
             Fact::SmWarps | Fact::Sms => fact_of_gpu(fact, gpu?),
@@ -163,8 +175,8 @@ impl<'a> Measurement<'a> {
         let number = |name: &str| number_of_launch(name, launch, gpu);
         let seconds = launch.end_ps.saturating_sub(launch.start_ps) as f64 * 1e-12;
         formula.parts(number, |fact| match fact {
-            Fact::KernelSeconds => Some(seconds),
-            Fact::KernelCycles => Some(launch.cycles as f64 * f64::from(gpu?.sm_count())),
+            Fact::MeasuredSeconds => Some(seconds),
+            Fact::MeasuredCycles => Some(launch.cycles as f64 * f64::from(gpu?.sm_count())),
             Fact::SubCores => self.node.sub_cores(self.sm_of(&launch.gpu)?).map(|sub_cores| sub_cores as f64),
             Fact::L1SectorsPerCycle => {
                 self.node.l1_sectors_per_cycle(self.sm_of(&launch.gpu)?).map(|sectors| sectors as f64)
@@ -224,6 +236,11 @@ fn time_of(launches: &KernelRecords, gpu: &str) -> u64 {
     covered(launches.map(|launch| (launch.start_ps, launch.end_ps)).collect())
 }
 
+/// Do copy engines move lines through the L2, by the counters of all units?
+pub fn copies_use_l2<'a>(mut counters: impl Iterator<Item = (&'a str, u64)>) -> bool {
+    counters.any(|(what, value)| matches!(what, "line_loads" | "line_stores") && value > 0)
+}
+
 /// How much of time some spans cover together.
 pub fn covered(mut spans: Vec<(u64, u64)>) -> u64 {
     spans.sort_unstable();
@@ -267,7 +284,8 @@ mod tests {
     #[test]
     fn counts_have_four_roll_ups_and_quotients_are_those_of_sums() {
         let record = with_node();
-        let measured = Measurement::new(&record.statistics.rows, &record.statistics.kernels, &record.node);
+        let measured =
+            Measurement::new(&record.statistics.rows, &record.statistics.kernels, &record.node, record.sim_time);
         let of = |name: &str| measured.readings(metric(name), |_| true, pattern).pop().expect("it is counted");
         let warps = of("warps_launched");
         assert_eq!((warps.location.as_str(), warps.instances), ("gpu.sm[*]", 2));
@@ -290,10 +308,35 @@ mod tests {
         assert_eq!((one.len(), one[0].sum), (1, Some(Value::Count(5))));
     }
 
+    /// 4000 bytes in 640 cycles of 762 ps, or in the 3 us of the run.
+    #[test]
+    fn what_copies_use_is_measured_over_the_run() {
+        let mut record = with_node();
+        let mut row = |location: &str, what, value| {
+            record.statistics.rows.push(StatisticRow {
+                location: location.to_owned(),
+                what,
+                value,
+                unit: "",
+                maximum: false,
+            });
+        };
+        ["sector_hits_read", "sectors_filled"].into_iter().for_each(|what| row("gpu.l2[7]", what, 0));
+        row("gpu.l2[7]", "bytes", 4000);
+        let rate = |record: &crate::result::RunRecord| {
+            record.measurement().total(metric("l2.throughput")).and_then(|reading| reading.sum).map_or(0.0, Value::real)
+        };
+        assert!((rate(&record) - 4000.0 / 487.68).abs() < 1e-9, "{}", rate(&record));
+        let location = "gpu.copy_engine.to_host".to_owned();
+        record.statistics.rows.push(StatisticRow { location, what: "line_loads", value: 1, unit: "", maximum: false });
+        assert!((rate(&record) - 4000.0 / 3000.0).abs() < 1e-9, "{}", rate(&record));
+    }
+
     #[test]
     fn launches_have_their_own_values() {
         let record = with_node();
-        let measured = Measurement::new(&record.statistics.rows, &record.statistics.kernels, &record.node);
+        let measured =
+            Measurement::new(&record.statistics.rows, &record.statistics.kernels, &record.node, record.sim_time);
         let launch = record.statistics.kernels.get(1).expect("three launches");
         let of = |name: &str| measured.of_launch(metric(name), &launch);
         for (name, value) in [
@@ -313,7 +356,7 @@ mod tests {
         }
         assert_eq!(of("active_cycles"), None, "several launches share the SMs");
         let alone: KernelRecords = [launch.clone()].into_iter().collect();
-        let measured = Measurement::new(&record.statistics.rows, &alone, &record.node);
+        let measured = Measurement::new(&record.statistics.rows, &alone, &record.node, record.sim_time);
         assert_eq!(measured.of_launch(metric("active_cycles"), &launch), Some(Value::Count(100)));
     }
 }

@@ -14,7 +14,7 @@ mod place;
 pub use catalogue::METRICS;
 pub use formula::{Fact, Formula, Term, Value};
 pub use lookup::{Choice, all_names, find, is_like};
-pub use measurement::{Measurement, Reading, covered};
+pub use measurement::{Measurement, Reading, copies_use_l2, covered};
 pub use occupancy::{Limit, Occupancy};
 pub use place::Place;
 

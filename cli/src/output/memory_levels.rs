@@ -1,7 +1,7 @@
 //! What each level of memory moved: bytes, rate, how much of what it can deliver, hits.
 
 use super::table::Lines;
-use crate::metrics::covered;
+use crate::metrics::{copies_use_l2, covered};
 use crate::result::{RunRecord, ratio};
 use crate::rollup::{RollUp, pattern, roll_up};
 use balar_protocol::Frequency;
@@ -55,6 +55,18 @@ pub fn text(record: &RunRecord, width: Option<u16>) -> String {
     Lines { header, left: vec![0, 5], droppable: vec![5], elastic: Some(0), rows: rows.collect() }.text(width)
 }
 
+/// Levels of the GPUs with how much of what they can deliver they did, in percent, and whether that is measured while kernels ran.
+pub fn shares_of_peak(record: &RunRecord) -> Vec<(String, f64, bool)> {
+    let rolled = roll_up(&record.statistics.rows);
+    let spans = Spans { run: record.sim_time.picoseconds(), kernels: kernel_time(record) };
+    let of_gpu = |name: &str| {
+        let mut gpus = record.node.gpus().iter().map(|gpu| pattern(&gpu.part) + ".");
+        gpus.any(|gpu| name.starts_with(&gpu))
+    };
+    let levels = levels(record, &rolled, &spans).into_iter().filter(|level| of_gpu(&level.name));
+    levels.filter_map(|level| Some((level.name, level.busy? * 100.0, level.in_kernels))).collect()
+}
+
 /// Picoseconds in which at least one kernel ran.
 fn kernel_time(record: &RunRecord) -> u64 {
     covered(record.statistics.kernels.iter().map(|kernel| (kernel.start_ps, kernel.end_ps)).collect())
@@ -81,7 +93,7 @@ impl Counters<'_> {
 fn levels(record: &RunRecord, rolled: &[RollUp], spans: &Spans) -> Vec<Level> {
     let gpus: BTreeSet<String> = record.statistics.kernels.gpus().map(pattern).collect();
     // Copies through the L2 use it, and what is below, while no kernel runs.
-    let copies_use_it = rolled.iter().any(|row| matches!(row.what, "line_loads" | "line_stores") && row.sum > 0);
+    let copies_use_it = copies_use_l2(rolled.iter().map(|row| (row.what, row.sum)));
     let groups = rolled.chunk_by(|row, next| row.location == next.location);
     let levels = groups.flat_map(|group| {
         let (location, units) = (group[0].location.as_str(), group[0].instances);

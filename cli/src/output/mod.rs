@@ -8,6 +8,7 @@ pub mod json;
 pub mod kernel_table;
 pub mod memory_levels;
 pub mod profiler;
+pub mod sections;
 pub mod selection;
 pub mod sst;
 pub mod study;
@@ -52,6 +53,7 @@ pub fn write_result(
 ) -> io::Result<()> {
     let width = terminal::width(&stream);
     write_with(stream, |stream| match format {
+        Format::Table if selection.sections => stream.write_all(sections::text(record, width).as_bytes()),
         Format::Table if selection.details || selection.is_partial() => {
             stream.write_all(details::text(record, selection, width).as_bytes())
         }

@@ -21,6 +21,9 @@ pub struct Selection {
     /// Print every counter, not a summary of one screen
     #[arg(long)]
     pub details: bool,
+    /// Print what is derived from counters: speed of light, memory, occupancy, warp states
+    #[arg(long, conflicts_with_all = ["details", "show", "metrics"])]
+    pub sections: bool,
     /// Units whose counters are printed.
     #[arg(long, value_name = "PATH", value_parser = pattern, help = SHOW_HELP)]
     pub show: Vec<PathPattern>,
