@@ -103,6 +103,27 @@ int main() {
     CHECK(cudaStreamSynchronize(second));
     for (int i = 0; i < N; ++i) REQUIRE(b[i] == 3 * i + 200, "b[%d] is %d", i, b[i]);
 
+#if CUDART_VERSION >= 13000
+    // Parts of both arrays in one call: the first of them to the first device, the others to the second one.
+    void *parts[] = {a, b, b + N / 2};
+    size_t sizes[] = {N * sizeof(int), N / 2 * sizeof(int), N / 2 * sizeof(int)};
+    cudaMemLocation places[] = {at(0), at(other)};
+    size_t from[] = {0, 1};
+    CHECK(cudaMemPrefetchBatchAsync(parts, sizes, 3, places, from, 2, 0, second));
+    add<<<BLOCKS, 256, 0, second>>>(b, a, N);
+    CHECK(cudaStreamSynchronize(second));
+    for (int i = 0; i < N; ++i) REQUIRE(b[i] == 4 * i + 300, "b[%d] is %d", i, b[i]);
+    // What is discarded is written anew before it is read.
+    CHECK(cudaMemDiscardAndPrefetchBatchAsync(parts, sizes, 1, places, from, 1, 0, second));
+    CHECK(cudaMemDiscardBatchAsync(parts + 1, sizes + 1, 2, 0, second));
+    fill<<<BLOCKS, 256, 0, second>>>(a, 1);
+    fill<<<BLOCKS, 256, 0, second>>>(b, 2);
+    CHECK(cudaStreamSynchronize(second));
+    REQUIRE(a[N - 1] == N && b[N - 1] == N + 1, "the last are %d and %d", a[N - 1], b[N - 1]);
+    EXPECT(cudaMemPrefetchBatchAsync(parts, sizes, 3, places, from, 2, 0, 0), cudaErrorInvalidValue);
+    EXPECT(cudaMemDiscardBatchAsync(parts, sizes, 3, 1, second), cudaErrorInvalidValue);
+#endif
+
     EXPECT(prefetch(a, count, second), cudaErrorInvalidDevice);
     CHECK(cudaEventDestroy(ready));
     CHECK(cudaStreamDestroy(first));

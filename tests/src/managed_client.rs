@@ -186,6 +186,8 @@ fn run(scenario: &str) -> Result<(), Failure> {
         "copies" => copies(&driver),
         "variable" => variable(&driver),
         "mistakes" => mistakes(&driver),
+        "batches" => batches(&driver),
+        "bad_batches" => bad_batches(&driver),
         "illegal" => illegal(&driver),
         "for_ever" => for_ever(&driver),
         other => Err(format!("there is no scenario {other}")),
@@ -446,6 +448,10 @@ fn variable(driver: &Driver) -> Result<(), Failure> {
         driver.get("cuModuleGetGlobal_v2", &[&raw mut bytes as u64, driver.module, c"counter".as_ptr() as u64])?;
     let words = Words { address, count: bytes as usize / 4 };
     words.expect(0, 40)?;
+    let stream = driver.get("cuStreamCreate", &[1])?;
+    let batch = Batch { pointers: vec![address], sizes: vec![bytes], locations: vec![DEVICE], firsts: vec![0] };
+    driver.call("cuMemPrefetchBatchAsync", &batch.prefetch(0, stream))?;
+    driver.call("cuStreamSynchronize", &[stream])?;
     words.set(0, 50);
     driver.bump(words, 4)?;
     driver.synchronise()?;
@@ -481,6 +487,141 @@ fn mistakes(driver: &Driver) -> Result<(), Failure> {
     driver.bump(words, PAGE)?;
     driver.synchronise()?;
     words.expect(0, 2)
+}
+
+/// Arrays as batches take them: ranges with their bytes, and locations (a kind and a number) with the ranges from which on they hold.
+#[derive(Clone, Default)]
+struct Batch {
+    pointers: Vec<u64>,
+    sizes: Vec<u64>,
+    locations: Vec<[u32; 2]>,
+    firsts: Vec<u64>,
+}
+
+const DEVICE: [u32; 2] = [1, 0];
+const HOST: [u32; 2] = [2, 0];
+
+impl Batch {
+    fn prefetch(&self, flags: u64, stream: u64) -> [u64; 8] {
+        let Batch { pointers, sizes, locations, firsts } = self;
+        let (count, kinds) = (pointers.len() as u64, firsts.len() as u64);
+        let (locations, firsts) = (locations.as_ptr() as u64, firsts.as_ptr() as u64);
+        [pointers.as_ptr() as u64, sizes.as_ptr() as u64, count, locations, firsts, kinds, flags, stream]
+    }
+
+    fn discard(&self, flags: u64, stream: u64) -> [u64; 5] {
+        [self.pointers.as_ptr() as u64, self.sizes.as_ptr() as u64, self.pointers.len() as u64, flags, stream]
+    }
+}
+
+/// Ranges of two allocations go to two places with one call, and one of them comes back with another.
+fn batches(driver: &Driver) -> Result<(), Failure> {
+    let (words, others) = (driver.allocate(2 * LEAF)?, driver.allocate(LEAF)?);
+    words.fill(1);
+    others.fill(2);
+    let stream = driver.get("cuStreamCreate", &[1])?;
+    let leaf = LEAF as u64;
+    let there = Batch {
+        pointers: vec![words.address, words.address + leaf, others.address],
+        sizes: vec![leaf; 3],
+        locations: vec![DEVICE, HOST],
+        firsts: vec![0, 2],
+    };
+    driver.call("cuMemPrefetchBatchAsync", &there.prefetch(0, stream))?;
+    driver.call("cuStreamSynchronize", &[stream])?;
+    driver.bump(words, PAGE)?;
+    driver.synchronise()?;
+    let back = Batch { pointers: vec![words.address], sizes: vec![leaf], locations: vec![HOST], firsts: vec![0] };
+    driver.call("cuMemPrefetchBatchAsync", &back.prefetch(0, stream))?;
+    driver.call("cuStreamSynchronize", &[stream])?;
+    words.expect(0, 2)?;
+    words.expect(1, 1)?;
+    others.expect(0, 2)?;
+    // What is discarded is written before it is read.
+    driver.call("cuMemDiscardBatchAsync", &there.discard(0, stream))?;
+    driver.call("cuMemDiscardAndPrefetchBatchAsync", &back.prefetch(0, stream))?;
+    driver.call("cuStreamSynchronize", &[stream])?;
+    words.fill(7);
+    driver.bump(words, PAGE)?;
+    driver.synchronise()?;
+    words.expect(PAGE / 4, 8)?;
+    driver.call("cuStreamDestroy_v2", &[stream])
+}
+
+/// Batches that CUDA refuses. None of them does a part of what it says.
+fn bad_batches(driver: &Driver) -> Result<(), Failure> {
+    const INVALID_VALUE: c_int = 1;
+    const INVALID_DEVICE: c_int = 101;
+    const INVALID_HANDLE: c_int = 400;
+    let (words, leaf) = (driver.allocate(2 * LEAF)?, LEAF as u64);
+    words.fill(1);
+    let plain = driver.get("cuMemAlloc_v2", &[leaf])?;
+    let freed = driver.allocate(LEAF)?;
+    driver.call("cuMemFree_v2", &[freed.address])?;
+    let stream = driver.get("cuStreamCreate", &[1])?;
+    let ended = driver.get("cuStreamCreate", &[1])?;
+    driver.call("cuStreamDestroy_v2", &[ended])?;
+    let good = Batch {
+        pointers: vec![words.address, words.address + leaf],
+        sizes: vec![leaf; 2],
+        locations: vec![DEVICE, HOST],
+        firsts: vec![0, 1],
+    };
+    let prefetches = ["cuMemPrefetchBatchAsync", "cuMemDiscardAndPrefetchBatchAsync"];
+    let refused = |code: c_int, batch: &Batch| {
+        prefetches.iter().try_for_each(|name| driver.expect(code, name, &batch.prefetch(0, stream)))
+    };
+
+    // The second range, which is no managed memory, or goes beyond it.
+    for (pointer, bytes) in [
+        (plain, leaf),
+        (words.address + leaf, leaf + 1),
+        (words.address, 0),
+        (freed.address, leaf),
+        (0x1000, 8),
+        (0, 8),
+    ] {
+        let mut bad = good.clone();
+        (bad.pointers[1], bad.sizes[1]) = (pointer, bytes);
+        refused(INVALID_VALUE, &bad)?;
+        driver.expect(INVALID_VALUE, "cuMemDiscardBatchAsync", &bad.discard(0, stream))?;
+    }
+    for firsts in [&[][..], &[1], &[0, 0], &[0, 2], &[1, 0], &[0, 1, 1]] {
+        refused(INVALID_VALUE, &Batch { firsts: firsts.to_vec(), locations: vec![DEVICE; 3], ..good.clone() })?;
+    }
+    for (code, location) in
+        [(INVALID_VALUE, [0, 0]), (INVALID_VALUE, [9, 0]), (INVALID_DEVICE, [1, 9]), (INVALID_DEVICE, [1, u32::MAX])]
+    {
+        refused(code, &Batch { locations: vec![DEVICE, location], ..good.clone() })?;
+    }
+    // Streams: the default one has two names, and there are none of the others.
+    for (code, stream) in [(INVALID_VALUE, 0), (INVALID_VALUE, 1), (INVALID_HANDLE, ended)] {
+        prefetches.iter().try_for_each(|name| driver.expect(code, name, &good.prefetch(0, stream)))?;
+        driver.expect(code, "cuMemDiscardBatchAsync", &good.discard(0, stream))?;
+    }
+    for flags in [1, 1 << 32] {
+        prefetches.iter().try_for_each(|name| driver.expect(INVALID_VALUE, name, &good.prefetch(flags, stream)))?;
+        driver.expect(INVALID_VALUE, "cuMemDiscardBatchAsync", &good.discard(flags, stream))?;
+    }
+    // Each array is missing in turn, and then there is nothing to do.
+    for missing in [0, 1, 3, 4] {
+        let mut arguments = good.prefetch(0, stream);
+        arguments[missing] = 0;
+        prefetches.iter().try_for_each(|name| driver.expect(INVALID_VALUE, name, &arguments))?;
+    }
+    let nothing = Batch::default();
+    refused(INVALID_VALUE, &nothing)?;
+    driver.expect(INVALID_VALUE, "cuMemDiscardBatchAsync", &nothing.discard(0, stream))?;
+    for missing in [0, 1] {
+        let mut arguments = good.discard(0, stream);
+        arguments[missing] = 0;
+        driver.expect(INVALID_VALUE, "cuMemDiscardBatchAsync", &arguments)?;
+    }
+
+    driver.call("cuMemPrefetchBatchAsync", &good.prefetch(0, stream))?;
+    driver.call("cuMemDiscardBatchAsync", &good.discard(0, 2))?;
+    driver.call("cuStreamSynchronize", &[stream])?;
+    words.expect(LEAF_WORDS, 1)
 }
 
 /// A kernel uses what was freed: the context fails, and what the program has it still has.

@@ -68,6 +68,17 @@ forwards! {
     stream fn cuMemPrefetchAsync_v2(
         pointer: u64, bytes: usize, location: MemLocation, flags: u32, stream: StreamHandle,
     ) => managed::prefetch;
+    stream fn cuMemPrefetchBatchAsync(
+        pointers: In<u64>, sizes: In<usize>, count: usize, locations: In<MemLocation>, firsts: In<usize>, kinds: usize,
+        flags: u64, stream: StreamHandle,
+    ) => managed::prefetch_batch;
+    stream fn cuMemDiscardBatchAsync(
+        pointers: In<u64>, sizes: In<usize>, count: usize, flags: u64, stream: StreamHandle,
+    ) => managed::discard_batch;
+    stream fn cuMemDiscardAndPrefetchBatchAsync(
+        pointers: In<u64>, sizes: In<usize>, count: usize, locations: In<MemLocation>, firsts: In<usize>, kinds: usize,
+        flags: u64, stream: StreamHandle,
+    ) => managed::prefetch_batch;
     context fn cuMemAdvise_v2(pointer: u64, bytes: usize, advice: c_int, location: MemLocation) => managed::advise;
 
     stream fn cuMemFreeAsync(pointer: u64, stream: StreamHandle) => pool::free;
@@ -145,31 +156,6 @@ driver_api! {
 
     stream fn cuMemPrefetchAsync(pointer: u64, bytes: usize, device: c_int, stream: StreamHandle) {
         managed::prefetch(pointer, bytes, managed::location_of(device), 0, stream)
-    }
-
-    stream fn cuMemPrefetchBatchAsync(
-        pointers: In<u64>, sizes: In<usize>, count: usize, locations: In<MemLocation>, firsts: In<usize>, kinds: usize,
-        flags: u64, stream: StreamHandle,
-    ) {
-        managed::refuse_flags(flags)?;
-        managed::prefetch_all(managed::ranges_of(pointers, sizes, count)?, (locations, firsts, kinds), stream)
-    }
-
-    stream fn cuMemDiscardBatchAsync(
-        pointers: In<u64>, sizes: In<usize>, count: usize, flags: u64, stream: StreamHandle,
-    ) {
-        crate::session::stream::resolve(stream)?;
-        managed::refuse_flags(flags)?;
-        // Contents that are not needed may stay as they are.
-        managed::ranges_of(pointers, sizes, count).map(|_| ())
-    }
-
-    stream fn cuMemDiscardAndPrefetchBatchAsync(
-        pointers: In<u64>, sizes: In<usize>, count: usize, locations: In<MemLocation>, firsts: In<usize>, kinds: usize,
-        flags: u64, stream: StreamHandle,
-    ) {
-        managed::refuse_flags(flags)?;
-        managed::prefetch_all(managed::ranges_of(pointers, sizes, count)?, (locations, firsts, kinds), stream)
     }
 
     context fn cuMemAdvise(pointer: u64, bytes: usize, advice: c_int, device: c_int) {

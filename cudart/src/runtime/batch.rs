@@ -5,7 +5,7 @@ use crate::abi::arguments::{In, Out};
 use crate::abi::pool::MemLocation;
 use crate::abi::stream::StreamHandle;
 use crate::runtime_api;
-use crate::session::managed;
+use crate::session::{batch, managed};
 use balar_host::CudaError;
 use std::ffi::c_void;
 
@@ -20,10 +20,10 @@ fn copy_all(
 ) -> Result<(), (CudaError, usize)> {
     let whole = |error| (error, usize::MAX);
     let (values, firsts, kinds) = attributes;
+    batch::check_stream(stream).map_err(whole)?;
     // Each attribute is for the copies from its first one on.
-    let firsts = firsts.array(kinds).map_err(whole)?;
-    let is_ordered = firsts.first() == Some(&0) && firsts.is_sorted() && firsts.iter().all(|first| *first < count);
-    if count == 0 || values.is_null() || !is_ordered || stream.0 <= 1 {
+    batch::firsts(firsts, kinds, count).map_err(whole)?;
+    if values.is_null() {
         return Err(whole(CudaError::InvalidValue));
     }
     let destinations = destinations.array(count).map_err(whole)?;
@@ -90,8 +90,7 @@ runtime_api! {
         flags: u64,
         stream: StreamHandle,
     ) {
-        managed::refuse_flags(flags)?;
-        managed::prefetch_all(managed::ranges_of(pointers, sizes, count)?, (locations, firsts, kinds), stream)
+        managed::prefetch_batch(pointers, sizes, count, locations, firsts, kinds, flags, stream)
     }
 
     stream fn cudaMemDiscardBatchAsync(
@@ -101,10 +100,7 @@ runtime_api! {
         flags: u64,
         stream: StreamHandle,
     ) {
-        crate::session::stream::resolve(stream)?;
-        managed::refuse_flags(flags)?;
-        // Contents that are not needed may stay as they are.
-        managed::ranges_of(pointers, sizes, count).map(|_| ())
+        managed::discard_batch(pointers, sizes, count, flags, stream)
     }
 
     stream fn cudaMemDiscardAndPrefetchBatchAsync(
@@ -117,7 +113,6 @@ runtime_api! {
         flags: u64,
         stream: StreamHandle,
     ) {
-        managed::refuse_flags(flags)?;
-        managed::prefetch_all(managed::ranges_of(pointers, sizes, count)?, (locations, firsts, kinds), stream)
+        managed::prefetch_batch(pointers, sizes, count, locations, firsts, kinds, flags, stream)
     }
 }

@@ -1,13 +1,14 @@
 //! Managed memory, prefetches, and advice about it. Advice goes to the simulator and is kept here as well, for programs that ask.
 
-use super::connection;
 use super::operation::{self, Operation};
+use super::pointer::{Known, known};
 use super::process;
-use super::ranges::{self, Place, Sharing};
+use super::ranges::{self, Sharing};
+use super::{batch, connection};
 use crate::abi::arguments::In;
 use crate::abi::pool::{MemLocation, location_type};
 use crate::abi::stream::StreamHandle;
-use balar_host::call::AdviceChange;
+use balar_host::call::{AdviceChange, AllocationKind};
 use balar_host::{Call, CudaError};
 use std::collections::BTreeMap;
 use std::ffi::{c_int, c_void};
@@ -92,13 +93,14 @@ pub fn allocate(bytes: usize, flags: u32) -> Result<u64, CudaError> {
     ranges::allocate(Sharing::Managed, bytes as u64, flags)
 }
 
-/// The start of the managed allocation that the range is in.
+/// The start of the managed allocation that the range is in, all of it.
 fn managed(address: u64, bytes: usize) -> Result<u64, CudaError> {
     process::description()?;
-    if bytes == 0 || !matches!(ranges::place(address, bytes as u64), Place::Managed(_)) {
-        return Err(CudaError::InvalidValue);
-    }
-    Ok(ranges::find(address).map_or(address, |range| range.start))
+    let holds = |known: &Known| {
+        let room = known.bytes - (address - known.base);
+        known.kind == AllocationKind::Managed && (1..=room).contains(&(bytes as u64))
+    };
+    known(address)?.filter(holds).map(|known| known.base).ok_or(CudaError::InvalidValue)
 }
 
 /// The end of managed memory: nothing advised is kept.
@@ -151,36 +153,56 @@ pub fn prefetch(
     Ok(())
 }
 
-/// Refuses flags of functions whose flags mean nothing yet.
-pub fn refuse_flags(flags: u64) -> Result<(), CudaError> {
-    if flags != 0 { Err(CudaError::InvalidValue) } else { Ok(()) }
-}
-
-/// Managed ranges: their addresses and sizes.
-pub fn ranges_of(pointers: In<u64>, sizes: In<usize>, count: usize) -> Result<Vec<(u64, usize)>, CudaError> {
-    let list: Vec<(u64, usize)> = pointers.array(count)?.into_iter().zip(sizes.array(count)?).collect();
-    if list.is_empty() {
+/// The ranges of a batch: their addresses and sizes, each in one managed allocation. `flags` are 0.
+fn ranges_of(
+    pointers: In<u64>,
+    sizes: In<usize>,
+    count: usize,
+    flags: u64,
+    stream: StreamHandle,
+) -> Result<Vec<(u64, usize)>, CudaError> {
+    batch::check_stream(stream)?;
+    if count == 0 || flags != 0 {
         return Err(CudaError::InvalidValue);
     }
-    list.iter().try_for_each(|&(pointer, bytes)| managed(pointer, bytes).map(|_| ()))?;
-    Ok(list)
+    let ranges: Vec<(u64, usize)> = pointers.array(count)?.into_iter().zip(sizes.array(count)?).collect();
+    ranges.iter().try_for_each(|&(pointer, bytes)| managed(pointer, bytes).map(drop))?;
+    Ok(ranges)
 }
 
-/// Prefetches ranges, in the order of a stream. Each location is for the ranges from its first one on.
-pub fn prefetch_all(
-    list: Vec<(u64, usize)>,
-    (locations, firsts, kinds): (In<MemLocation>, In<usize>, usize),
+/// Prefetches ranges, in the order of a stream. Each location is for the ranges from its first one on. Contents that are discarded before
+/// may come as they are.
+#[expect(clippy::too_many_arguments, reason = "as many as CUDA's function has")]
+pub fn prefetch_batch(
+    pointers: In<u64>,
+    sizes: In<usize>,
+    count: usize,
+    locations: In<MemLocation>,
+    firsts: In<usize>,
+    kinds: usize,
+    flags: u64,
     stream: StreamHandle,
 ) -> Result<(), CudaError> {
-    let (locations, firsts) = (locations.array(kinds)?, firsts.array(kinds)?);
-    if firsts.first() != Some(&0) || !firsts.is_sorted() || firsts.iter().any(|first| *first >= list.len()) {
-        return Err(CudaError::InvalidValue);
-    }
-    for (index, (pointer, bytes)) in list.into_iter().enumerate() {
+    let ranges = ranges_of(pointers, sizes, count, flags, stream)?;
+    let firsts = batch::firsts(firsts, kinds, count)?;
+    let locations = locations.array(kinds)?;
+    locations.iter().try_for_each(|location| device_at(*location).map(drop))?;
+    for (index, (pointer, bytes)) in ranges.into_iter().enumerate() {
         let location = locations[firsts.partition_point(|first| *first <= index) - 1];
         prefetch(pointer, bytes, location, 0, stream)?;
     }
     Ok(())
+}
+
+/// Discards the contents of ranges, in the order of a stream: they may stay as they are.
+pub fn discard_batch(
+    pointers: In<u64>,
+    sizes: In<usize>,
+    count: usize,
+    flags: u64,
+    stream: StreamHandle,
+) -> Result<(), CudaError> {
+    ranges_of(pointers, sizes, count, flags, stream).map(drop)
 }
 
 /// Writes the value of a `cudaMemRangeAttribute`.

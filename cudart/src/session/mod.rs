@@ -6,6 +6,7 @@
 pub mod accesses;
 pub mod api;
 pub mod array;
+pub mod batch;
 pub mod callbacks;
 pub mod capture;
 pub mod code;

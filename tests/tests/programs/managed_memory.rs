@@ -165,6 +165,8 @@ fn programs_with_signals_threads_children_and_system_calls_run() {
         "variable",
         "illegal",
         "mistakes",
+        "batches",
+        "bad_batches",
     ];
     for topology in ["gtx1080ti_node", "uvmsmart_v100_node"] {
         for scenario in scenarios {
@@ -189,6 +191,29 @@ fn copies_and_fills_bring_their_pages() {
     // What the host had changed goes there with the copies.
     let caused = outcome.transfers.iter().filter(|transfer| !transfer.to_host);
     assert!(caused.clone().count() > 0 && caused.clone().all(|transfer| transfer.cause == "program"));
+}
+
+#[test]
+fn a_batch_of_prefetches_moves_each_range_to_its_place() {
+    let outcome = run("gtx1080ti_node", &[], "batches");
+    if !outcome.saw() {
+        return;
+    }
+    let prefetched = |to_host| {
+        let asked =
+            outcome.transfers.iter().filter(move |transfer| transfer.cause == "program" && transfer.to_host == to_host);
+        asked.map(|transfer| transfer.kib).collect::<Vec<_>>()
+    };
+    // Both leaves of the first allocation go, of which one comes back; the other allocation is where it is to be.
+    assert_eq!((prefetched(false), prefetched(true)), (vec![64, 64], vec![64]));
+    // Three ranges, one, and one that was discarded.
+    assert_eq!(outcome.statistic("user_prefetches"), 5);
+}
+
+#[test]
+fn a_batch_that_is_refused_prefetches_nothing() {
+    // The two ranges of the only one that is right.
+    assert_eq!(run("gtx1080ti_node", &[], "bad_batches").statistic("user_prefetches"), 2);
 }
 
 #[test]
