@@ -2,8 +2,8 @@
 //!
 //! Simulated time and clocks ([`time`]), sizes and rates with their strict parsers ([`quantity`]), the messages of each
 //! protocol ([`cuda`], [`cta`], [`memory`], [`translation`], [`copy`], [`managed`],
-//! [`migration`]), the statistic definitions ([`statistics`]) and the
-//! launches of a run ([`kernel_records`]).
+//! [`migration`]), the statistic definitions ([`statistics`]), the launches of a run ([`kernel_records`]) and what becomes of
+//! them while they run ([`launches`]).
 //!
 //! **Invariant:** nothing here knows a unit, a program or the engine; no message carries an address of the host process.
 
@@ -16,6 +16,7 @@ pub mod cta;
 pub mod cuda;
 pub mod gpu;
 pub mod kernel_records;
+pub mod launches;
 pub mod managed;
 pub mod memory;
 pub mod message;

@@ -143,22 +143,44 @@ pub struct DataTable {
 }
 
 /// Where units write their statistics to. Zeros are written too.
+///
+/// In the middle of a run it takes [`numbers`](Self::of_numbers) alone: what would be rows are values in the same order, and no name is
+/// built for any of them.
 #[derive(Debug, Default)]
 pub struct StatisticSink {
     location: String,
     /// Rows in the order of writing.
     pub rows: Vec<StatisticRow>,
+    /// The values of rows, where names are not wanted.
+    numbers: Option<Vec<u64>>,
     /// Kernel launches, of every GPU.
     pub kernels: KernelRecords,
     /// How the simulated program ended.
     pub outcome: Option<ProgramOutcome>,
     /// What units have recorded line by line.
     pub tables: Vec<DataTable>,
-    /// Simulated time at the end of the run: that of what has not ended by itself.
-    pub end: SimTime,
+    /// Simulated time at which it is asked: everything before it has happened, and nothing after it. What has not ended by itself counts
+    /// up to then.
+    pub now: SimTime,
 }
 
 impl StatisticSink {
+    /// One that takes the values of rows at a time, without their names, into a buffer that is reused.
+    pub fn of_numbers(now: SimTime, mut buffer: Vec<u64>) -> StatisticSink {
+        buffer.clear();
+        StatisticSink { now, numbers: Some(buffer), ..StatisticSink::default() }
+    }
+
+    /// The values that have been written, of a sink that takes numbers alone.
+    pub fn into_numbers(self) -> Vec<u64> {
+        self.numbers.unwrap_or_default()
+    }
+
+    /// How many values have been written, to a sink that takes numbers alone.
+    pub fn numbers_written(&self) -> usize {
+        self.numbers.as_ref().map_or(0, Vec::len)
+    }
+
     /// Rows that follow belong to `location`. The engine calls it with each unit's path.
     pub fn set_location(&mut self, location: &str) {
         self.location.clear();
@@ -172,6 +194,9 @@ impl StatisticSink {
 
     /// Adds a row for the unit itself.
     pub fn row(&mut self, definition: &StatisticDefinition, value: u64) {
+        if let Some(numbers) = &mut self.numbers {
+            return numbers.push(value);
+        }
         let location = self.location.clone();
         let StatisticDefinition { name: what, unit, maximum, .. } = *definition;
         self.rows.push(StatisticRow { location, what, value, unit, maximum });
@@ -184,10 +209,21 @@ impl StatisticSink {
     }
 
     /// Adds a row for a part of the unit: "channel\[2\]".
-    pub fn row_of(&mut self, part: &str, definition: &StatisticDefinition, value: u64) {
+    pub fn row_of(&mut self, part: impl fmt::Display, definition: &StatisticDefinition, value: u64) {
+        if let Some(numbers) = &mut self.numbers {
+            return numbers.push(value);
+        }
         let location = format!("{}.{part}", self.location);
         let StatisticDefinition { name: what, unit, maximum, .. } = *definition;
         self.rows.push(StatisticRow { location, what, value, unit, maximum });
+    }
+
+    /// Takes the values of a set of counters where names are not wanted. False where they are.
+    #[inline]
+    pub fn takes_numbers(&mut self, values: &[u64]) -> bool {
+        let Some(numbers) = &mut self.numbers else { return false };
+        numbers.extend_from_slice(values);
+        true
     }
 }
 
@@ -276,15 +312,21 @@ macro_rules! counters {
 
             /// Writes every counter, zeros included, for the unit itself.
             pub fn write(&self, sink: &mut $crate::statistics::StatisticSink) {
+                if sink.takes_numbers(&self.to_array()) {
+                    return;
+                }
                 for (definition, value) in Self::DEFINITIONS.iter().zip(self.values()) {
                     sink.row(definition, value);
                 }
             }
 
             /// Writes every counter, zeros included, for a part of the unit.
-            pub fn write_of(&self, part: &str, sink: &mut $crate::statistics::StatisticSink) {
+            pub fn write_of(&self, part: impl std::fmt::Display, sink: &mut $crate::statistics::StatisticSink) {
+                if sink.takes_numbers(&self.to_array()) {
+                    return;
+                }
                 for (definition, value) in Self::DEFINITIONS.iter().zip(self.values()) {
-                    sink.row_of(part, definition, value);
+                    sink.row_of(&part, definition, value);
                 }
             }
 
@@ -395,6 +437,24 @@ mod tests {
         assert_eq!(sink.rows[2].what, "inst_executed");
         assert_eq!(sink.rows[2].location, "gpu.sm[0]");
         assert_eq!(sink.rows[2].value, 0);
+    }
+
+    #[test]
+    fn numbers_are_the_values_of_the_rows() {
+        let counters = KernelCounters { warps_launched: 3, ..Default::default() };
+        let write = |sink: &mut StatisticSink| {
+            counters.write(sink);
+            counters.write_of(format_args!("channel[{}]", 2), sink);
+            sink.row(&KernelCounters::DEFINITIONS[0], 7);
+            sink.row_of("bank", &KernelCounters::DEFINITIONS[0], 8);
+        };
+        let mut rows = StatisticSink::default();
+        write(&mut rows);
+        let mut numbers = StatisticSink::of_numbers(SimTime(5), vec![9; 3]);
+        write(&mut numbers);
+        assert!(numbers.rows.is_empty());
+        assert_eq!(numbers.numbers_written(), rows.rows.len());
+        assert_eq!(numbers.into_numbers(), rows.rows.iter().map(|row| row.value).collect::<Vec<_>>());
     }
 
     #[test]

@@ -21,6 +21,8 @@ pub struct Surroundings {
     pub board: LiveBoard,
     /// Where SMs lay what they count of each instruction, in a run that asks for it.
     pub instruction_profiles: Option<Arc<InstructionProfiles>>,
+    /// Do units keep what becomes of each launch, for whoever watches the run?
+    pub watches_launches: bool,
     /// What is meant for one kind of unit alone, by its type.
     gifts: Mutex<BTreeMap<TypeId, Box<dyn Any + Send>>>,
     /// The parameters that were read last, with their text: the units of a row have the same.
@@ -35,6 +37,7 @@ impl Surroundings {
             memory,
             board,
             instruction_profiles: None,
+            watches_launches: false,
             gifts: Mutex::default(),
             parameters: Mutex::default(),
         }

@@ -228,7 +228,7 @@ impl Channels {
         }
         total.write(sink);
         for (i, channel) in counters.iter().enumerate() {
-            channel.write_of(&format!("channel[{i}]"), sink);
+            channel.write_of(format_args!("channel[{i}]"), sink);
         }
     }
 

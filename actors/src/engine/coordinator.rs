@@ -4,9 +4,11 @@ use super::containment::contain;
 use super::handoff::{Patience, look_for};
 use super::outbox::{Batch, Mistake};
 use super::report::{DeadlockReport, EngineError, LostStatistics, Outcome, RunReport, WaitingUnit};
+use super::sampler::{Next, Sampler};
+use super::sampling::SampleKind;
 use super::shard::{
-    CollectStatistics, Desk, Failure, Recipients, Report, RunWindows, Shard, ShardResult, Surroundings, Tenant,
-    UnitResult,
+    CollectStatistics, Desk, Failure, Recipients, Report, RunWindows, SampleReport, Shard, ShardResult, Surroundings,
+    TakeSample, Tenant, UnitResult,
 };
 use actix::{Actor, Addr, ArbiterHandle, AsyncContext, Context, Handler};
 use balar_protocol::SimTime;
@@ -21,6 +23,8 @@ pub(super) struct CoordinatorSetup {
     pub paths: Vec<String>,
     /// The units of each shard.
     pub tenants: Vec<Vec<Tenant>>,
+    /// What takes samples, where somebody watches.
+    pub sampler: Option<Sampler>,
     /// Where each shard lives.
     pub arbiters: Vec<ArbiterHandle>,
     /// Shards and coordinator look for each other's messages before they sleep: each has a processor of its own.
@@ -70,12 +74,15 @@ pub(super) struct Coordinator {
     running: usize,
     /// When the last window began.
     last_start: SimTime,
+    /// When it ended.
+    reached: SimTime,
     last_event: SimTime,
     windows: u64,
     /// Windows that the shards of the present step ran: the same number for all of them.
     step_windows: u64,
     messages: u64,
     failure: Option<Failure>,
+    sampler: Option<Sampler>,
     /// Set when the run is over and statistics are being collected.
     ending: Option<Ending>,
     results: Vec<UnitResult>,
@@ -128,11 +135,13 @@ impl Coordinator {
             paths: setup.paths,
             running: 0,
             last_start: SimTime::ZERO,
+            reached: SimTime::ZERO,
             last_event: SimTime::ZERO,
             windows: 0,
             step_windows: 0,
             messages: 0,
             failure: None,
+            sampler: setup.sampler,
             ending: None,
             results: Vec::new(),
             results_missing: 0,
@@ -141,10 +150,9 @@ impl Coordinator {
         }
     }
 
-    /// Starts the next window, or ends the run.
-    fn step(&mut self) {
-        let start = self.shards.iter().map(ShardState::next).min().unwrap_or(SimTime::MAX);
-        let ending = if self.failure.is_some() {
+    /// Why the run is over, where it is, if the next event is at `start`.
+    fn ending_at(&self, start: SimTime) -> Option<Ending> {
+        if self.failure.is_some() {
             Some(Ending::Failure)
         } else if start == SimTime::MAX {
             Some(Ending::NothingLeft)
@@ -156,6 +164,22 @@ impl Coordinator {
             Some(Ending::WallLimit)
         } else {
             None
+        }
+    }
+
+    /// Starts the next window or a sample, or ends the run.
+    fn step(&mut self) {
+        let (start, ending, limit) = loop {
+            let start = self.shards.iter().map(ShardState::next).min().unwrap_or(SimTime::MAX);
+            let ending = self.ending_at(start);
+            let end = ending.map(|ending| self.end(matches!(ending, Ending::StoppedAt)));
+            let next = self.sampler.as_mut().map(|sampler| sampler.next(start, self.reached, end));
+            match next {
+                None => break (start, ending, SimTime::MAX),
+                Some(Next::Window(limit)) => break (start, ending, limit),
+                Some(Next::Take(time, kind)) => return self.begin_sample(time, kind),
+                Some(Next::Look) => {}
+            }
         };
         if ending.is_some() {
             tracing::debug!(
@@ -177,12 +201,13 @@ impl Coordinator {
 
         self.surroundings.epochs.between(self.last_start, start);
         let reach = self.shards.iter().map(ShardState::reach).min().unwrap_or(SimTime::MAX);
-        let window = self.surroundings.window_at(start, reach);
+        let mut window = self.surroundings.window_at(start, reach);
+        window.until = window.until.min(limit);
         self.running = self.shards.iter().filter(|shard| shard.next() < window.until).count();
         let alone = self.running == 1;
         // What the others do next, where only one shard has work: it needs nobody until then.
         let others = self.shards.iter().map(ShardState::next).filter(|&next| next >= window.until).min();
-        let horizon = if alone { others.unwrap_or(SimTime::MAX) } else { window.until };
+        let horizon = if alone { others.unwrap_or(SimTime::MAX).min(limit) } else { window.until };
         let sleeping = self.shards.iter().filter(|shard| shard.next() >= window.until);
         let reach = sleeping.map(ShardState::reach).min().unwrap_or(SimTime::MAX);
         // Shard 0 lives on this thread: the others start first.
@@ -205,14 +230,28 @@ impl Coordinator {
         }
     }
 
+    /// Asks every shard for what its units have counted.
+    fn begin_sample(&mut self, time: SimTime, kind: SampleKind) {
+        let Some(sampler) = &mut self.sampler else { return };
+        let with_waiting = kind == SampleKind::Asked;
+        for (shard, sample) in self.shards.iter().zip(sampler.begin(time, kind)) {
+            shard.address.do_send(TakeSample { time, with_waiting, sample });
+        }
+    }
+
+    /// Is a sample on its way?
+    fn is_sampling(&self) -> bool {
+        self.sampler.as_ref().is_some_and(Sampler::is_taking)
+    }
+
     /// Goes on until a message has to come through the mailbox, or the run is over.
     fn proceed(&mut self) {
         loop {
-            if self.running == 0 {
+            if self.running == 0 && !self.is_sampling() {
                 self.step();
             }
             // Shard 0 lives on this thread: it can only run once this returns.
-            if self.ending.is_some() || self.shards[0].running {
+            if self.ending.is_some() || self.is_sampling() || self.shards[0].running {
                 return;
             }
             let Some(report) = self.look_for_report() else { return };
@@ -270,6 +309,7 @@ impl Coordinator {
         }
 
         self.last_start = report.last.start;
+        self.reached = report.last.until;
         self.windows += std::mem::take(&mut self.step_windows);
         if let Some(progress) = &self.surroundings.progress {
             progress.reached(report.last.until, self.windows, self.messages);
@@ -355,6 +395,19 @@ impl Handler<Report> for Coordinator {
     fn handle(&mut self, report: Report, _: &mut Context<Self>) {
         self.guarded(|coordinator| {
             coordinator.take(report);
+            coordinator.proceed();
+        });
+    }
+}
+
+impl Handler<SampleReport> for Coordinator {
+    type Result = ();
+
+    fn handle(&mut self, report: SampleReport, _: &mut Context<Self>) {
+        self.guarded(|coordinator| {
+            if let Some(sampler) = &mut coordinator.sampler {
+                sampler.take(report.shard, report.sample);
+            }
             coordinator.proceed();
         });
     }

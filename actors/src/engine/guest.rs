@@ -7,6 +7,7 @@ use super::rules::{BrokenRule, advance_alone, outbox_alone, well_formed};
 use super::state::{CodeSource, StateError, restore_state, save_state};
 use super::unit::{NextWake, Unit, Window};
 use super::{Inbox, Outbox};
+use balar_protocol::launches::LaunchSink;
 use balar_protocol::statistics::StatisticSink;
 use balar_protocol::{Payload, PortId, Protocol, Side, SimTime};
 
@@ -108,6 +109,18 @@ impl Unit for Guest {
 
     fn statistics(&self, sink: &mut StatisticSink) {
         self.unit.statistics(sink);
+    }
+
+    fn records(&self, sink: &mut StatisticSink) {
+        self.unit.records(sink);
+    }
+
+    fn counts_by_time(&self) -> bool {
+        self.unit.counts_by_time()
+    }
+
+    fn launches(&mut self, sink: &mut LaunchSink) {
+        self.unit.launches(sink);
     }
 
     fn outstanding(&self) -> Option<String> {

@@ -1,6 +1,6 @@
 //! How to run a simulation.
 
-use super::{LiveBoard, Placement};
+use super::{LiveBoard, Placement, Watch};
 use balar_protocol::SimTime;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -25,6 +25,8 @@ pub struct RunOptions {
     pub cut: WindowCut,
     /// Whoever builds the simulation has units keep a profile of the code that they run: what they count, for each instruction.
     pub profile_instructions: bool,
+    /// Who watches the run, and when.
+    pub watch: Option<Watch>,
     /// Times, in order, at which whoever builds the simulation has units handed over ([`HandOver`](super::HandOver)).
     pub hand_over_at: Arc<[SimTime]>,
 }
@@ -65,6 +67,7 @@ impl Default for RunOptions {
             placement: Placement::Balanced,
             cut: WindowCut::default(),
             profile_instructions: false,
+            watch: None,
             hand_over_at: Arc::default(),
         }
     }

@@ -7,6 +7,7 @@ use super::hand_over::{HandOver, Schedule};
 use super::options::RunOptions;
 use super::pending::CalendarShape;
 use super::report::{EngineError, RunReport};
+use super::sampler::Sampler;
 use super::shard::{Surroundings, Tenant};
 use super::unit::{Unit, Wire};
 use super::wall_clock::Deadline;
@@ -85,6 +86,8 @@ fn run_system(simulation: Simulation, options: RunOptions, latencies: Vec<SimTim
     let seats: Arc<[_]> = options.placement.seats(&weights, shards).into();
     let shortest = latencies.iter().copied().min().unwrap_or(WINDOW_WITHOUT_WIRES);
     let calendar = CalendarShape::new(simulation.epochs.length().unwrap_or(shortest), shortest);
+    let shard_of = |unit: usize| seats[unit].shard as usize;
+    let sampler = options.watch.map(|watch| Sampler::new(watch, &units, shard_of, shards));
     let mut paths = Vec::with_capacity(units.len());
     let mut tenants: Vec<Vec<Tenant>> = (0..shards).map(|_| Vec::new()).collect();
     let HandOver { at, twins, codes } = simulation.hand_over;
@@ -93,7 +96,8 @@ fn run_system(simulation: Simulation, options: RunOptions, latencies: Vec<SimTim
         paths.push(entry.path.clone());
         let UnitEntry { path, unit, wires, .. } = entry;
         let (id, twin) = (UnitId(index as u32), twins.next().flatten());
-        tenants[seats[index].shard as usize].push(Tenant { id, path, unit, twin, wires });
+        let numbers = sampler.as_ref().map_or(0, |sampler| sampler.numbers_of(index));
+        tenants[seats[index].shard as usize].push(Tenant { id, path, unit, twin, wires, numbers });
     }
 
     // Shard 0 shares this thread with the coordinator: they never work at the same time.
@@ -117,6 +121,7 @@ fn run_system(simulation: Simulation, options: RunOptions, latencies: Vec<SimTim
         surroundings,
         paths,
         tenants,
+        sampler,
         arbiters: std::iter::once(own).chain(arbiters.iter().map(Arbiter::handle)).collect(),
         wakeful: std::thread::available_parallelism().is_ok_and(|processors| processors.get() >= shards),
         result,

@@ -11,6 +11,7 @@ use super::options::WindowCut;
 use super::outbox::{Batch, Mistake, Outbox};
 use super::pending::{CalendarShape, Pending};
 use super::placement::Seat;
+use super::sampler::ShardSample;
 use super::unit::{NextWake, Unit, Window, Wire};
 use super::wall_clock::{Deadline, Stopwatch};
 use actix::{Actor, Addr, Context, Handler, Message, Recipient};
@@ -31,6 +32,8 @@ pub(super) struct Tenant {
     /// Who takes over from it.
     pub twin: Option<Box<dyn Unit>>,
     pub wires: Vec<Wire>,
+    /// How many numbers it gives for a sample; none where nobody watches.
+    pub numbers: usize,
 }
 
 /// A unit in its shard.
@@ -41,6 +44,10 @@ struct Slot {
     twin: Option<Box<dyn Unit>>,
     wake: SimTime,
     failed: bool,
+    /// It has run since its counters were last read.
+    has_run: bool,
+    /// How many numbers it gives for a sample.
+    numbers: usize,
 }
 
 /// A unit that panicked or broke a rule.
@@ -90,6 +97,28 @@ impl Message for Report {
     type Result = ();
 }
 
+/// Hand in what the units have counted before this time. Nothing is left to happen before it.
+pub(super) struct TakeSample {
+    pub time: SimTime,
+    /// Say what units wait for, too.
+    pub with_waiting: bool,
+    pub sample: ShardSample,
+}
+
+impl Message for TakeSample {
+    type Result = ();
+}
+
+/// What came of [`TakeSample`].
+pub(super) struct SampleReport {
+    pub shard: usize,
+    pub sample: ShardSample,
+}
+
+impl Message for SampleReport {
+    type Result = ();
+}
+
 /// The run is over: hand in the statistics.
 pub(super) struct CollectStatistics {
     /// Simulated time at its end.
@@ -119,6 +148,7 @@ impl Message for ShardResult {
 /// Where the reports and results of a shard go: to the coordinator.
 pub(super) struct Recipients {
     reports: Recipient<Report>,
+    samples: Recipient<SampleReport>,
     results: Recipient<ShardResult>,
 }
 
@@ -126,9 +156,13 @@ impl Recipients {
     /// To an actor that takes both.
     pub fn of<A>(address: &Addr<A>) -> Recipients
     where
-        A: Actor<Context = Context<A>> + Handler<Report> + Handler<ShardResult>,
+        A: Actor<Context = Context<A>> + Handler<Report> + Handler<SampleReport> + Handler<ShardResult>,
     {
-        Recipients { reports: address.clone().recipient(), results: address.clone().recipient() }
+        Recipients {
+            reports: address.clone().recipient(),
+            samples: address.clone().recipient(),
+            results: address.clone().recipient(),
+        }
     }
 }
 
@@ -206,9 +240,9 @@ impl Shard {
         let latencies = tenants.iter().map(|tenant| surroundings.latencies[tenant.id.0 as usize]).collect();
         let pending = tenants.iter().map(|_| Pending::new(surroundings.calendar)).collect();
         let (mut slots, mut wires) = (Vec::with_capacity(tenants.len()), Vec::with_capacity(tenants.len()));
-        for Tenant { id, path, unit, twin, wires: own } in tenants {
+        for Tenant { id, path, unit, twin, wires: own, numbers } in tenants {
             // Every unit runs in the first window: it may have something to start with.
-            slots.push(Slot { id, path, unit, twin, wake: SimTime::ZERO, failed: false });
+            slots.push(Slot { id, path, unit, twin, wake: SimTime::ZERO, failed: false, has_run: true, numbers });
             wires.push(own);
         }
         let seats = Arc::clone(&surroundings.seats);
@@ -265,6 +299,7 @@ impl Shard {
 
     fn run_unit(&mut self, index: usize, window: Window) {
         let slot = &mut self.slots[index];
+        slot.has_run = true;
         self.inbox.clear();
         self.out.take_due(index, window.until, &mut self.inbox);
         self.messages += self.inbox.len() as u64;
@@ -360,6 +395,37 @@ impl Shard {
         }
     }
 
+    /// Reads the counters of the units that have run since they were last read, or whose counters move by themselves.
+    fn take_sample(&mut self, time: SimTime, with_waiting: bool, sample: &mut ShardSample) {
+        let ShardSample { values, numbers, launches, waiting } = sample;
+        values.resize(self.slots.iter().map(|slot| slot.numbers).sum(), 0);
+        let mut rest = &mut values[..];
+        for slot in &mut self.slots {
+            let (own, others) = rest.split_at_mut(slot.numbers);
+            rest = others;
+            if slot.failed {
+                continue;
+            }
+            if slot.has_run || slot.unit.counts_by_time() {
+                slot.has_run = false;
+                // What panics here is reported when the statistics are collected.
+                let read = contain(|| {
+                    let mut sink = StatisticSink::of_numbers(time, std::mem::take(numbers));
+                    slot.unit.statistics(&mut sink);
+                    slot.unit.launches(launches);
+                    sink.into_numbers()
+                });
+                *numbers = read.unwrap_or_default();
+                if numbers.len() == own.len() {
+                    own.copy_from_slice(numbers);
+                }
+            }
+            if with_waiting && let Ok(Some(waits_for)) = contain(|| slot.unit.outstanding()) {
+                waiting.push((slot.id, waits_for));
+            }
+        }
+    }
+
     fn failed_report(&self, window: Window, message: String) -> Report {
         let unit = self.slots.first().map_or(UnitId(0), |slot| slot.id);
         Report {
@@ -413,6 +479,16 @@ impl Handler<RunWindows> for Shard {
     }
 }
 
+impl Handler<TakeSample> for Shard {
+    type Result = ();
+
+    fn handle(&mut self, command: TakeSample, _: &mut Context<Self>) {
+        let TakeSample { time, with_waiting, mut sample } = command;
+        self.take_sample(time, with_waiting, &mut sample);
+        self.coordinator.samples.do_send(SampleReport { shard: self.index, sample });
+    }
+}
+
 impl Handler<CollectStatistics> for Shard {
     type Result = ();
 
@@ -421,9 +497,10 @@ impl Handler<CollectStatistics> for Shard {
         let units = living.map(|slot| {
             let statistics = contain(|| {
                 let mut sink = StatisticSink::default();
-                sink.end = end;
+                sink.now = end;
                 sink.set_location(&slot.path);
                 slot.unit.statistics(&mut sink);
+                slot.unit.records(&mut sink);
                 sink
             });
             let outstanding = contain(|| slot.unit.outstanding());

@@ -2,6 +2,7 @@
 
 use super::state::{CodeSource, StateError};
 use super::{Inbox, Outbox};
+use balar_protocol::launches::LaunchSink;
 use balar_protocol::statistics::StatisticSink;
 use balar_protocol::{PortId, SimTime, UnitId};
 
@@ -30,8 +31,25 @@ pub trait Unit: Send {
     /// Handles everything stamped before `window.until`, sends through `out`, and says when it next wants to run.
     fn advance(&mut self, window: Window, inbox: &mut Inbox, out: &mut Outbox) -> NextWake;
 
-    /// Writes its statistics, zeros included.
+    /// Writes its counters as they are at [`StatisticSink::now`], zeros included: the same ones in the same order whenever it is asked.
     fn statistics(&self, sink: &mut StatisticSink);
+
+    /// Writes what it has recorded beside its counters, when the run is over: launches, tables, how a program ended, and rows of what
+    /// came up in the run.
+    fn records(&self, sink: &mut StatisticSink) {
+        let _ = sink;
+    }
+
+    /// Do its counters move by the mere passing of time, even though it neither wakes nor receives anything? Such a unit is asked in
+    /// every sample, others where they have run since the last one.
+    fn counts_by_time(&self) -> bool {
+        false
+    }
+
+    /// Tells what has become of launches since it was last asked, in a run that is watched by launch. Most units know nothing of them.
+    fn launches(&mut self, sink: &mut LaunchSink) {
+        let _ = sink;
+    }
 
     /// What it still waits for, in words; `None` where nothing is outstanding. When every unit sleeps and no message is on its way,
     /// a unit with outstanding work means a deadlock.

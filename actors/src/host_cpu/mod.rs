@@ -449,6 +449,9 @@ impl Unit for HostCpu {
             ..self.counters
         };
         counters.write(sink);
+    }
+
+    fn records(&self, sink: &mut StatisticSink) {
         let Some(host) = &self.host else { return };
         let failed = self.driver.failure();
         let unreported = || failed.map(|failure| format!("{}: {}", failure.error, failure.text));

@@ -148,6 +148,7 @@ fn run(
     let profiles = options.profile_instructions.then(|| Arc::new(InstructionProfiles::of(&gpus)));
     let mut surroundings = Surroundings::new(gpus, Some(memory), board);
     surroundings.instruction_profiles = profiles.clone();
+    surroundings.watches_launches = options.watch.is_some();
     surroundings.give(Start { host: Some(host), tables, code });
     let built = info_span!("build").in_scope(|| topology::build(topology, &surroundings)).map_err(Box::new)?;
     debug!(units = built.len(), wires = topology.wires.len(), "the units are built");

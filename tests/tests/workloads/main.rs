@@ -4,6 +4,7 @@ mod code;
 mod determinism;
 mod instruction_profiles;
 mod machine_code;
+mod sampling;
 mod snapshots;
 mod stall_accounting;
 mod unified_memory;

@@ -354,7 +354,7 @@ impl Unit for Crossbar {
                 slice_packets_request: self.requests.packets_out(slice),
                 slice_packets_response: self.responses.packets_in(slice),
             }
-            .write_of(&format!("slice[{slice}]"), sink);
+            .write_of(format_args!("slice[{slice}]"), sink);
         }
     }
 

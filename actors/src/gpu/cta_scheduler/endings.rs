@@ -5,9 +5,27 @@ use super::kernels::{EndingKernel, QueueId, ResidentKernel};
 use crate::engine::Outbox;
 use balar_protocol::cta::CtaMessage;
 use balar_protocol::cuda::{CudaMessage, KernelFault, KernelLaunch};
+use balar_protocol::launches::LaunchFacts;
 use balar_protocol::statistics::KernelRecord;
 use balar_protocol::{ContextId, Payload, SimTime};
 use std::sync::Arc;
+
+/// What a watcher of the run is told of a kernel.
+pub(super) fn facts_of(kernel: &ResidentKernel, gpu: &Arc<str>, end: Option<SimTime>) -> LaunchFacts {
+    let launch = &kernel.launch;
+    let ctas = launch.cta_count();
+    LaunchFacts {
+        launch: launch.id,
+        name: Arc::clone(&launch.name),
+        context: launch.context,
+        stream: launch.stream,
+        gpu: Arc::clone(gpu),
+        ctas,
+        ctas_ended: ctas - kernel.unplaced - kernel.running,
+        start: kernel.start,
+        end,
+    }
+}
 
 impl CtaScheduler {
     /// The last CTA of the resident kernel `index` has ended, and its last store is done.
@@ -78,6 +96,9 @@ impl CtaScheduler {
     pub(super) fn record(&mut self, kernel: ResidentKernel, end: SimTime, completed: bool) {
         let record = self.record_of(&kernel, end, completed);
         self.state.records.push(&record);
+        if let Some(ended) = &mut self.ended {
+            ended.push(facts_of(&kernel, &self.part, Some(end)));
+        }
     }
 
     pub(super) fn record_of(&self, kernel: &ResidentKernel, end: SimTime, completed: bool) -> KernelRecord {

@@ -24,8 +24,10 @@ use crate::engine::{
 use balar_protocol::cta::{CtaCompletion, CtaLaunch, CtaMessage};
 use balar_protocol::cuda::{CudaMessage, FaultCause, KernelFault, KernelLaunch, LaunchId};
 use balar_protocol::kernel_records::KernelRecords;
+use balar_protocol::launches::{LaunchFacts, LaunchSink};
 use balar_protocol::statistics::{KernelCounters, StatisticSink};
 use balar_protocol::{Clock, ContextId, Frequency, Message, Payload, PortId, Protocol, SimTime};
+use endings::facts_of;
 use kernels::{EndingKernel, Queue, QueueId, ResidentKernel};
 use serde::{Deserialize, Serialize};
 use sm_map::{MAXIMUM_CTA_SLOTS, SmMap, SmMapState};
@@ -129,6 +131,7 @@ fn build(text: &str, context: &BuildContext) -> Result<Box<dyn Unit>, BuildError
     let command = context.required_port("command")?;
     let mut scheduler = CtaScheduler::new(&parameters, context.part, command, sms);
     scheduler.progress = Progress::on(&context.surroundings.board, context.path);
+    scheduler.ended = context.surroundings.watches_launches.then(Vec::new);
     Ok(Box::new(scheduler))
 }
 
@@ -218,6 +221,8 @@ struct CtaScheduler {
     sms: SmMap,
     state: State,
     progress: Progress,
+    /// Launches that have ended since it was last asked for them, where the run is watched.
+    ended: Option<Vec<LaunchFacts>>,
 }
 
 impl CtaScheduler {
@@ -255,6 +260,7 @@ impl CtaScheduler {
                 records: KernelRecords::default(),
             },
             progress: Progress::default(),
+            ended: None,
         }
     }
 
@@ -528,13 +534,30 @@ impl Unit for CtaScheduler {
     }
 
     fn statistics(&self, sink: &mut StatisticSink) {
-        self.state.counters.write(sink);
+        let mut counters = self.state.counters;
+        if let Some(since) = self.state.active_since {
+            counters.cycles_active += self.cycles_between(since, sink.now);
+        }
+        counters.write(sink);
+    }
+
+    fn records(&self, sink: &mut StatisticSink) {
         sink.kernels.append(&self.state.records);
         // Those that still run, as far as they got.
-        let end = sink.end;
+        let end = sink.now;
         for kernel in &self.state.resident {
             sink.kernels.push(&self.record_of(kernel, end, false));
         }
+    }
+
+    fn counts_by_time(&self) -> bool {
+        self.state.active_since.is_some()
+    }
+
+    fn launches(&mut self, sink: &mut LaunchSink) {
+        let Some(ended) = &mut self.ended else { return };
+        sink.begun.append(ended);
+        sink.begun.extend(self.state.resident.iter().map(|kernel| facts_of(kernel, &self.part, None)));
     }
 
     fn outstanding(&self) -> Option<String> {

@@ -14,6 +14,7 @@ use super::warps::wheel::members;
 use crate::engine::state::{CodeSource, StateError, complete_payload, restore_state, save_state};
 use crate::engine::{Inbox, NextWake, Outbox, Unit, Window};
 use crate::memory::SavedWriter;
+use balar_protocol::launches::LaunchSink;
 use balar_protocol::statistics::StatisticSink;
 use std::sync::Arc;
 
@@ -75,14 +76,26 @@ impl<P: Profile> Unit for Sm<P> {
 
     fn statistics(&self, sink: &mut StatisticSink) {
         let State { warps, pipe, front_end, cycle, .. } = &self.state;
-        let (mut counters, kernels) = warps.statistics(*cycle);
+        let now = self.wiring.ports.clock.cycle_at_or_after(sink.now);
+        let (mut counters, kernels) = warps.statistics((*cycle).max(now));
         counters.add(pipe.counters());
         counters.add(front_end.counters());
         counters.write(sink);
         kernels.write(sink);
+    }
+
+    fn records(&self, _: &mut StatisticSink) {
         if let Some(profiles) = &self.wiring.profiles {
             self.give_profile(profiles);
         }
+    }
+
+    fn counts_by_time(&self) -> bool {
+        self.state.warps.resident_ctas() > 0
+    }
+
+    fn launches(&mut self, sink: &mut LaunchSink) {
+        self.state.warps.launches(sink);
     }
 
     fn outstanding(&self) -> Option<String> {

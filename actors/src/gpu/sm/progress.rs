@@ -126,6 +126,10 @@ impl<P: Profile> Sm<P> {
         let port = |name| context.ports.get(name).unwrap_or_default();
         let mut carve_outs: Vec<u64> = parameters.shared_carve_outs.iter().map(|size| size.0).collect();
         carve_outs.sort_unstable();
+        let mut warps = Warps::new(parameters.warps, parameters.ctas);
+        if context.surroundings.watches_launches {
+            warps.keep_by_launch();
+        }
         Self {
             specification: Specification {
                 front_end: FrontEndSpecification::new(parameters),
@@ -156,7 +160,7 @@ impl<P: Profile> Sm<P> {
                 profiles: context.surroundings.instruction_profiles.clone(),
             },
             state: State {
-                warps: Warps::new(parameters.warps, parameters.ctas),
+                warps,
                 pipe: MemoryPipe::new(parameters),
                 front_end: FrontEnd::new(parameters),
                 launch: LaunchId(0),

@@ -310,10 +310,13 @@ impl Unit for UnifiedMemoryDriver {
                 pages_resident: residents[1 + gpu],
                 most_pages_resident: state.most_used,
             };
-            memory.write_of(&format!("gpu[{gpu}]"), sink);
+            memory.write_of(format_args!("gpu[{gpu}]"), sink);
         }
+    }
+
+    fn records(&self, sink: &mut StatisticSink) {
         for (number, allocation) in self.state.blocks.allocations.iter().enumerate() {
-            allocation.counters.write_of(&format!("allocation[{number}]"), sink);
+            allocation.counters.write_of(format_args!("allocation[{number}]"), sink);
         }
         self.write_records(sink);
     }

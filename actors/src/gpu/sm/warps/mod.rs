@@ -3,6 +3,7 @@
 //! **Invariant:** nothing here knows the memory system or the schedulers. Every cycle of a resident warp is charged once: to the
 //! instruction that it issues, to "not selected" while it is ready, or to one stall. A wait with a known end is charged when it begins.
 
+mod account;
 pub mod copies;
 pub mod cta;
 pub mod hazards;
@@ -19,6 +20,7 @@ use crate::engine::state::{CodeSource, StateError, complete_launch};
 use crate::slab::Slab;
 use balar_isa::program::Pipe;
 use balar_protocol::cuda::LaunchId;
+use balar_protocol::launches::LaunchCounts;
 use balar_protocol::prefetch::prefetch;
 use balar_protocol::statistics::KernelCounters;
 use copies::{Arrival, End};
@@ -71,6 +73,9 @@ pub struct Warps<P: Profile = NoProfile> {
     pub profile: P,
     /// What CTAs did that are here no longer.
     completed: KernelCounters,
+    /// The same by launch, since it was last asked for, where the run is watched by launch.
+    #[serde(skip)]
+    by_launch: Option<Vec<LaunchCounts>>,
 }
 
 impl<P: Profile> Warps<P> {
@@ -391,18 +396,6 @@ impl<P: Profile> Warps<P> {
         self.counters.ctas_completed += 1;
     }
 
-    /// Where the cycles went, all cycles before `cycle`, and what the CTAs did, those that are here included.
-    pub fn statistics(&self, cycle: u64) -> (SmCounters, KernelCounters) {
-        let (mut counters, mut kernels) = (self.counters, self.completed);
-        if self.resident_ctas > 0 {
-            counters.cycles_active += cycle.saturating_sub(self.resident_since);
-        }
-        for cta in self.ctas.iter().filter(|cta| cta.launch.is_some()) {
-            kernels.add(&cta.counters);
-        }
-        (counters, kernels)
-    }
-
     /// Warps that wait for this; those that wait for room below the L1 wait for memory.
     pub fn waiting(&self, status: Status) -> usize {
         let throttled = if status == Status::Memory { self.throttled.count_ones() as usize } else { 0 };
@@ -424,6 +417,7 @@ impl<P: Profile> Warps<P> {
         if sizes(self) != sizes(like) {
             return Err(StateError::Mismatch(format!("{} warp slots in place of {}", self.len(), like.len())));
         }
+        self.by_launch.clone_from(&like.by_launch);
         for launch in self.ctas.iter_mut().filter_map(|cta| cta.launch.as_mut()) {
             complete_launch(launch, codes)?;
         }

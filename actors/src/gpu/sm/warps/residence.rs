@@ -226,6 +226,7 @@ impl<P: Profile> Warps<P> {
         let launch = self.ctas[cta].launch.take()?;
         let counters = self.ctas[cta].counters;
         self.completed.add(&counters);
+        self.count_by_launch(launch.id, &counters);
         self.resident_ctas -= 1;
         if self.resident_ctas == 0 {
             self.counters.cycles_active += cycle.saturating_sub(self.resident_since);

@@ -128,6 +128,19 @@ impl Wheel {
         due
     }
 
+    /// By warp: when it becomes ready, if later than now.
+    pub fn due(&self) -> [Option<u64>; WarpSet::BITS as usize] {
+        let mut due = [None; WarpSet::BITS as usize];
+        for ahead in 1..CYCLES as u64 {
+            let waiting = self.slots[(self.now + ahead) as usize % CYCLES];
+            members(waiting).for_each(|warp| due[warp] = Some(self.now + ahead));
+        }
+        for &(cycle, warp) in &self.far {
+            due[usize::from(warp)] = Some(cycle);
+        }
+        due
+    }
+
     /// Goes on to `cycle`: what is due becomes ready.
     #[inline]
     pub fn advance_to(&mut self, cycle: u64) {
@@ -234,6 +247,7 @@ mod tests {
         wheel.insert(0b11, 130);
         wheel.insert(only(2), 400);
         wheel.insert(only(3), 100);
+        assert_eq!([0, 1, 2, 3].map(|warp| wheel.due()[warp]), [Some(130), Some(130), Some(400), None]);
         assert_eq!([0, 2, 3, 5].map(|warp| wheel.remove(warp)), [Some(130), Some(400), None, None]);
         wheel.advance_to(500);
         assert_eq!((wheel.ready(), wheel.next_ready()), (0b10, 501));

@@ -1,0 +1,164 @@
+//! How the coordinator takes samples: when, from which shards, and into which order.
+
+use super::containment::contain;
+use super::control::Order;
+use super::report::WaitingUnit;
+use super::run::UnitEntry;
+use super::sampling::{Sample, SampleKind, SampleLayout, SampleTimes, Watch};
+use balar_protocol::launches::LaunchSink;
+use balar_protocol::statistics::StatisticSink;
+use balar_protocol::{SimTime, UnitId};
+
+/// What a shard hands in for a sample. Its buffers travel back with the next demand.
+#[derive(Default)]
+pub(super) struct ShardSample {
+    /// The numbers of its units, one after another.
+    pub values: Vec<u64>,
+    /// A buffer for the numbers of one unit.
+    pub numbers: Vec<u64>,
+    pub launches: LaunchSink,
+    /// Its units that have work outstanding, where that is asked for.
+    pub waiting: Vec<(UnitId, String)>,
+}
+
+/// What the coordinator does before the next window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Next {
+    /// It runs a window that does not go beyond this time.
+    Window(SimTime),
+    /// It takes a sample.
+    Take(SimTime, SampleKind),
+    /// It looks again whether the run has to end.
+    Look,
+}
+
+/// The samples of a run on their way from the shards to whoever watches.
+pub(super) struct Sampler {
+    watch: Watch,
+    layout: SampleLayout,
+    times: SampleTimes,
+    /// By shard: its units.
+    units: Vec<Vec<UnitId>>,
+    values: Vec<u64>,
+    launches: LaunchSink,
+    waiting: Vec<(UnitId, String)>,
+    /// By shard: its buffers.
+    buffers: Vec<ShardSample>,
+    /// What is being taken, and how many shards have not handed in.
+    under_way: Option<(SimTime, SampleKind)>,
+    missing: usize,
+    has_ended: bool,
+}
+
+impl Sampler {
+    /// Of units that have not run, which live in these shards.
+    pub fn new(watch: Watch, units: &[UnitEntry], shard_of: impl Fn(usize) -> usize, shards: usize) -> Sampler {
+        let mut layout = SampleLayout::default();
+        let mut of_shards = vec![Vec::new(); shards];
+        for (index, entry) in units.iter().enumerate() {
+            let first = layout.rows.len();
+            layout.rows.append(&mut rows(entry));
+            layout.units.push((entry.path.clone(), first..layout.rows.len()));
+            of_shards[shard_of(index)].push(UnitId(index as u32));
+        }
+        watch.observer().begin(&layout);
+        Sampler {
+            times: SampleTimes::new(watch.interval),
+            values: vec![0; layout.rows.len()],
+            launches: LaunchSink::default(),
+            waiting: Vec::new(),
+            buffers: (0..shards).map(|_| ShardSample::default()).collect(),
+            units: of_shards,
+            under_way: None,
+            missing: 0,
+            has_ended: false,
+            watch,
+            layout,
+        }
+    }
+
+    /// How many numbers a unit gives.
+    pub fn numbers_of(&self, unit: usize) -> usize {
+        self.layout.units[unit].1.len()
+    }
+
+    /// What comes before anything at `start`; all before `reached` has happened, and `end` is when the run ends, if it does.
+    pub fn next(&mut self, start: SimTime, reached: SimTime, end: Option<SimTime>) -> Next {
+        if let Some(end) = end {
+            return match self.times.due(end).filter(|&due| due < end) {
+                Some(due) => Next::Take(due, SampleKind::Due),
+                None if self.has_ended => Next::Window(SimTime::MAX),
+                None => {
+                    self.has_ended = true;
+                    Next::Take(end, SampleKind::Last)
+                }
+            };
+        }
+        if let Some(due) = self.times.due(start) {
+            return Next::Take(due, SampleKind::Due);
+        }
+        match self.watch.control.order(start) {
+            Order::GoOn(until) => Next::Window(until.min(self.times.next())),
+            Order::Sample => Next::Take(reached.min(start), SampleKind::Asked),
+            Order::Look => Next::Look,
+        }
+    }
+
+    /// Is a sample on its way?
+    pub fn is_taking(&self) -> bool {
+        self.missing > 0
+    }
+
+    /// Begins a sample: gives the buffers for each shard.
+    pub fn begin(&mut self, time: SimTime, kind: SampleKind) -> impl Iterator<Item = ShardSample> {
+        self.under_way = Some((time, kind));
+        self.missing = self.buffers.len();
+        self.launches.begun.clear();
+        self.launches.counts.clear();
+        self.waiting.clear();
+        self.buffers.iter_mut().map(std::mem::take)
+    }
+
+    /// A shard hands in. With the last one the sample is shown.
+    pub fn take(&mut self, shard: usize, mut sample: ShardSample) {
+        let mut given = &sample.values[..];
+        for unit in &self.units[shard] {
+            let range = self.layout.units[unit.0 as usize].1.clone();
+            let Some((own, others)) = given.split_at_checked(range.len()) else { break };
+            self.values[range].copy_from_slice(own);
+            given = others;
+        }
+        self.launches.begun.append(&mut sample.launches.begun);
+        self.launches.counts.append(&mut sample.launches.counts);
+        self.waiting.append(&mut sample.waiting);
+        self.buffers[shard] = sample;
+        self.missing -= 1;
+        if self.missing == 0 {
+            self.show();
+        }
+    }
+
+    fn show(&mut self) {
+        let Some((time, kind)) = self.under_way.take() else { return };
+        // Shards hand in when they can: what they say is put in an order that does not depend on them.
+        self.launches.begun.sort_by(|a, b| (&a.gpu, a.launch).cmp(&(&b.gpu, b.launch)));
+        self.launches.counts.sort_by_key(|counts| counts.launch);
+        self.waiting.sort_by_key(|(unit, _)| *unit);
+        let path = |unit: UnitId| self.layout.units[unit.0 as usize].0.clone();
+        let waiting = self.waiting.drain(..).map(|(unit, waits_for)| WaitingUnit { path: path(unit), waits_for });
+        let waiting: Vec<WaitingUnit> = waiting.collect();
+        let (values, launches) = (&self.values[..], &self.launches);
+        self.watch.observer().sample(&Sample { time, kind, values, launches, waiting: &waiting });
+    }
+}
+
+/// The rows of a unit before it has run. One that panics has none.
+fn rows(entry: &UnitEntry) -> Vec<balar_protocol::statistics::StatisticRow> {
+    let written = contain(|| {
+        let mut sink = StatisticSink::default();
+        sink.set_location(&entry.path);
+        entry.unit.statistics(&mut sink);
+        sink.rows
+    });
+    written.unwrap_or_default()
+}

@@ -1,0 +1,75 @@
+//! What has been charged up to a cycle, in the middle of the warps' stay: a wait with a known end is charged when it begins, one without
+//! when it ends, and a warp's stay when it leaves.
+
+use super::Warps;
+use super::slot::Status;
+use super::wheel::count;
+use crate::gpu::sm::counters::{SmCounters, Stall};
+use crate::gpu::sm::profile::Profile;
+use balar_protocol::cuda::LaunchId;
+use balar_protocol::launches::{LaunchCounts, LaunchSink};
+use balar_protocol::statistics::KernelCounters;
+
+impl<P: Profile> Warps<P> {
+    /// Where the cycles went, all cycles before `cycle`, and what the CTAs did, those that are here included. Nothing is left to happen
+    /// before `cycle`.
+    pub fn statistics(&self, cycle: u64) -> (SmCounters, KernelCounters) {
+        let cycle = cycle.max(self.wheel.now());
+        let (mut counters, mut kernels) = (self.counters, self.completed);
+        if self.resident_ctas > 0 {
+            counters.cycles_active += cycle.saturating_sub(self.resident_since);
+            self.settle(&mut counters, cycle);
+        }
+        for cta in self.ctas.iter().filter(|cta| cta.launch.is_some()) {
+            kernels.add(&cta.counters);
+        }
+        (counters, kernels)
+    }
+
+    /// Charges the warps that are here for what they have waited before `cycle`, and takes back what lies behind it: as if they left.
+    fn settle(&self, counters: &mut SmCounters, cycle: u64) {
+        let due = self.wheel.due();
+        counters.stall_lg_throttle += (count(self.throttled) * cycle).saturating_sub(self.throttled_since);
+        for (warp, slot) in self.warps.iter().enumerate().filter(|(_, slot)| slot.status != Status::Empty) {
+            let mut charged_until = slot.charged_until;
+            match due[warp] {
+                Some(due) if due == charged_until => {
+                    let from = cycle.max(slot.stalled_from).min(due);
+                    slot.stall.refund(counters, due - from);
+                    charged_until = from;
+                }
+                Some(due) => {
+                    Stall::of_pipe(usize::from(slot.pipe)).refund(counters, due.saturating_sub(cycle));
+                }
+                None if slot.status != Status::Scheduled => {
+                    slot.stall.charge(counters, cycle.saturating_sub(charged_until));
+                }
+                None => {}
+            }
+            counters.warp_cycles_active += cycle.max(charged_until).saturating_sub(slot.start_cycle);
+        }
+    }
+
+    /// From now on what CTAs did is kept by launch, too.
+    pub fn keep_by_launch(&mut self) {
+        self.by_launch = Some(Vec::new());
+    }
+
+    /// A CTA of a launch has ended.
+    pub(super) fn count_by_launch(&mut self, launch: LaunchId, counters: &KernelCounters) {
+        if let Some(by_launch) = &mut self.by_launch {
+            LaunchCounts::among(by_launch, launch).ended.add(counters);
+        }
+    }
+
+    /// Tells what CTAs did: those that have ended since the last time, and those that are here.
+    pub fn launches(&mut self, sink: &mut LaunchSink) {
+        let Some(by_launch) = &mut self.by_launch else { return };
+        for cta in &self.ctas {
+            if let Some(launch) = &cta.launch {
+                LaunchCounts::among(by_launch, launch.id).resident.add(&cta.counters);
+            }
+        }
+        sink.counts.append(by_launch);
+    }
+}
