@@ -11,6 +11,7 @@ use crate::instruction_profile::InstructionProfile;
 use crate::output::table::Lines;
 use crate::output::{self, folder};
 use crate::result::RunRecord;
+use crate::simulate::Simulated;
 use crate::snapshot::{self, Difference, Snapshot};
 use crate::terminal;
 use crate::{catalogue, files, heap, metric_listing, node, ptx, replay, run, simulate, validate};
@@ -104,10 +105,7 @@ fn act(arguments: &Arguments, kinds: &[&'static UnitDefinition]) -> Result<ExitS
         Some(Command::Replay(options)) => {
             let common = &options.simulation;
             prepare(common)?;
-            let (record, expanded) = replay::run(options, kinds)?;
-            tell(&record, &expanded, common)?;
-            print_result(&record, common)?;
-            Ok(record.status())
+            conclude(&replay::run(options, kinds)?, common)
         }
         Some(Command::ClearAway { folder }) => {
             run::clear_away(folder);
@@ -229,18 +227,15 @@ fn workloads(name: Option<&str>, format: CatalogueFormat) -> Result<String, Fail
 }
 
 fn main_job(options: &RunOptions, kinds: &[&'static UnitDefinition]) -> Result<ExitStatus, Failure> {
-    let record = simulated(options, kinds)?;
-    let common = &options.simulation;
-    print_result(&record, common)?;
-    Ok(record.status())
+    prepare(&options.simulation)?;
+    conclude(&simulate::run(options, kinds)?, &options.simulation)
 }
 
-/// Runs, writes the requested artefacts, and reports problems on stderr.
-fn simulated(options: &RunOptions, kinds: &[&'static UnitDefinition]) -> Result<RunRecord, Failure> {
-    prepare(&options.simulation)?;
-    let (record, expanded) = simulate::run(options, kinds)?;
-    tell(&record, &expanded, &options.simulation)?;
-    Ok(record)
+/// Prints the result of a run when its artefacts have been written. It is printed even where they could not be.
+fn conclude(simulated: &Simulated, options: &SimulationOptions) -> Result<ExitStatus, Failure> {
+    let told = tell(simulated, options);
+    print_result(&simulated.record, options)?;
+    told.map(|()| simulated.record.status())
 }
 
 /// Creates the folder for the artefacts, if one is named.
@@ -249,10 +244,10 @@ fn prepare(options: &SimulationOptions) -> Result<(), Failure> {
 }
 
 /// Writes the requested artefacts, and reports problems on stderr.
-fn tell(record: &RunRecord, expanded: &str, options: &SimulationOptions) -> Result<(), Failure> {
-    if let Some(path) = &options.output {
-        folder::write(path, record, expanded).map_err(Failure::input)?;
-    }
+fn tell(simulated: &Simulated, options: &SimulationOptions) -> Result<(), Failure> {
+    let Simulated { record, expanded, observation } = simulated;
+    let written = options.output.as_deref().map_or(Ok(()), |path| folder::write(path, record, expanded));
+    let observed = observation.finish(record, expanded);
     if let Some(outcome) = &record.statistics.outcome {
         // The output of kernels is not part of the result. A closed stderr is ignored.
         let _ = io::Write::write_all(&mut io::stderr(), &outcome.printed);
@@ -265,7 +260,7 @@ fn tell(record: &RunRecord, expanded: &str, options: &SimulationOptions) -> Resu
         ExitStatus::UnitBroken => say(UNIT_BROKEN),
         _ => {}
     }
-    Ok(())
+    written.and(observed).map_err(Failure::input)
 }
 
 /// A run that can be compared with a snapshot: one that ended by itself, or at a simulated time.
@@ -273,7 +268,10 @@ fn comparable(
     options: &RunOptions,
     kinds: &[&'static UnitDefinition],
 ) -> Result<Result<RunRecord, ExitStatus>, Failure> {
-    let record = simulated(options, kinds)?;
+    prepare(&options.simulation)?;
+    let simulated = simulate::run(options, kinds)?;
+    tell(&simulated, &options.simulation)?;
+    let record = simulated.record;
     match record.status() {
         ExitStatus::Bug | ExitStatus::UnitBroken | ExitStatus::Interrupted | ExitStatus::Terminated => {
             Ok(Err(record.status()))

@@ -2,6 +2,7 @@
 
 use crate::output::Format;
 use crate::output::selection::Selection;
+use crate::series::SeriesOptions;
 use balar_actors::simulation::IsaChoice;
 use balar_protocol::{Bytes, SimTime};
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -354,6 +355,9 @@ pub struct SimulationOptions {
     /// --output, for `disassemble --run` and for spreadsheets
     #[arg(long, requires = "output")]
     pub profile_instructions: bool,
+    /// Time series.
+    #[command(flatten)]
+    pub series: SeriesOptions,
     /// Record the program's calls into this folder, for `replay`
     #[arg(long, value_name = "DIR")]
     pub record: Option<PathBuf>,
@@ -584,6 +588,7 @@ mod tests {
             "--topology t.ron --output out --profile-instructions",
             "replay --topology t.ron --threads 2 --partial --unchecked --ptx a.ptx trace",
             "--topology t.ron --record trace",
+            "--topology t.ron --output out --sample-interval 1us --samples jsonl,csv,sqlite,ldms-csv --sample-epoch 1790000000",
             "snapshot check --topology t.ron pinned.txt",
             "snapshot check --topology t.ron --tolerance 0.5 pinned.txt",
             "snapshot accept --topology t.ron --threads 2 pinned.txt",
@@ -611,6 +616,11 @@ mod tests {
             ("--topology t --workload lud:size=1,size=2", "given twice"),
             ("snapshot check pinned.txt", "--topology"),
             ("--topology t --profile-instructions", "--output"),
+            ("--topology t --sample-interval 1us", "--output"),
+            ("--topology t --output o --samples csv", "--sample-interval"),
+            ("--topology t --output o --sample-interval 0ns", "more than zero"),
+            ("--topology t --output o --sample-interval 5", "expected a time"),
+            ("--topology t --output o --sample-interval 1us --samples jsonl,cvs", "csv"),
             ("disassemble", "FILE"),
             ("disassemble a.cubin --topology t", "--topology"),
             ("disassemble --topology t", "--workload"),

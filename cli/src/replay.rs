@@ -6,11 +6,12 @@ use crate::failure::{Failure, say};
 use crate::interrupt::Interrupt;
 use crate::interruptible;
 use crate::node;
+use crate::observation::Observation;
 use crate::progress::Progress;
 use crate::ptxas::code_choice;
 use crate::recording::Recording;
 use crate::result::RunRecord;
-use crate::simulate::{engine_options, listen, nothing_ran};
+use crate::simulate::{Simulated, engine_options, listen, nothing_ran};
 use balar_actors::catalogue::UnitDefinition;
 use balar_actors::engine::{LiveBoard, RunOptions};
 use balar_actors::simulation::{
@@ -32,13 +33,13 @@ enum Recorded {
     Balar(BalarTrace),
 }
 
-/// Replays a trace; returns the result, and the topology with everything written out.
+/// Replays a trace.
 ///
 /// # Errors
 ///
 /// Where the replay cannot begin: a damaged trace, a mistake in the topology or the options.
 #[expect(clippy::disallowed_types, reason = "how long a run took is reported, not simulated")]
-pub fn run(options: &ReplayOptions, kinds: &[&'static UnitDefinition]) -> Result<(RunRecord, String), Failure> {
+pub fn run(options: &ReplayOptions, kinds: &[&'static UnitDefinition]) -> Result<Simulated, Failure> {
     let common = &options.simulation;
     let topology = node::of_simulation(common, kinds)?;
     common.selection.check(&topology)?;
@@ -47,7 +48,9 @@ pub fn run(options: &ReplayOptions, kinds: &[&'static UnitDefinition]) -> Result
     let board = LiveBoard::default();
     let progress = Progress::show(&board, common.quiet);
     let begun = std::time::Instant::now();
-    let watched = replay_watched(options, &topology, &board, &interrupt);
+    let observation = Observation::prepare(common, &topology)?;
+    let engine_options = engine_options(common, interrupt.flag.clone(), &board, &observation);
+    let watched = replay_watched(options, &topology, engine_options, &interrupt);
     drop(progress);
     let mut record = match watched.map_err(|error| Failure::input(format_args!("cannot start a thread: {error}")))? {
         Some(replayed) => {
@@ -64,7 +67,7 @@ pub fn run(options: &ReplayOptions, kinds: &[&'static UnitDefinition]) -> Result
         }
     };
     record.chosen_launches = common.selection.launches.of(&record.statistics.kernels);
-    Ok((record, topology::show(&topology, None)))
+    Ok(Simulated { record, expanded: topology::show(&topology, None), observation })
 }
 
 /// What comes of a replay.
@@ -78,11 +81,10 @@ struct Replayed {
 fn replay_watched(
     options: &ReplayOptions,
     topology: &Topology,
-    board: &LiveBoard,
+    engine_options: RunOptions,
     interrupt: &Interrupt,
 ) -> io::Result<Option<Result<Replayed, Failure>>> {
     let begun = Arc::<AtomicBool>::default();
-    let engine_options = engine_options(&options.simulation, interrupt.flag.clone(), board);
     let (options, topology, begins) = (options.clone(), topology.clone(), begun.clone());
     let work = move || replay(&options, &topology, engine_options, &begins);
     interruptible::run(interrupt, || !begun.load(Ordering::Relaxed), work)

@@ -7,6 +7,7 @@ use crate::interrupt::Interrupt;
 use crate::interruptible::{self, InterruptibleHost};
 use crate::node;
 use crate::node_facts::NodeFacts;
+use crate::observation::Observation;
 use crate::progress::Progress;
 use crate::ptxas::code_choice;
 use crate::recording::Recording;
@@ -26,13 +27,23 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// Runs what the options ask for; returns the result, and the topology with everything written out.
+/// What came of a run.
+pub struct Simulated {
+    /// Its result.
+    pub record: RunRecord,
+    /// The topology with everything written out.
+    pub expanded: String,
+    /// Who has watched it.
+    pub observation: Observation,
+}
+
+/// Runs what the options ask for.
 ///
 /// # Errors
 ///
 /// If the run cannot begin: a mistake in the topology, the workload or the options, or a lack of resources.
 #[expect(clippy::disallowed_types, reason = "how long a run took is reported, not simulated")]
-pub fn run(options: &RunOptions, kinds: &[&'static UnitDefinition]) -> Result<(RunRecord, String), Failure> {
+pub fn run(options: &RunOptions, kinds: &[&'static UnitDefinition]) -> Result<Simulated, Failure> {
     let common = &options.simulation;
     let choice = code_choice(common)?;
     check_isa(options, &choice)?;
@@ -45,12 +56,13 @@ pub fn run(options: &RunOptions, kinds: &[&'static UnitDefinition]) -> Result<(R
         None => options.ptx.iter().map(|path| ptx(path)).collect::<Result<_, _>>()?,
     };
     let board = LiveBoard::default();
+    let observation = Observation::prepare(common, &topology)?;
     let request = SimulationRequest {
         topology: topology.clone(),
         workload: options.workload.as_ref().map(|choice| (choice.name.clone(), choice.parameters.clone())),
         ptx,
         code: choice,
-        options: engine_options(common, interrupt.flag.clone(), &board),
+        options: engine_options(common, interrupt.flag.clone(), &board, &observation),
     };
     let progress = Progress::show(&board, common.quiet);
     tracing::debug!(topology = topology.name, threads = common.threads, "the simulation begins");
@@ -76,7 +88,7 @@ pub fn run(options: &RunOptions, kinds: &[&'static UnitDefinition]) -> Result<(R
     };
     record.chosen_launches = common.selection.launches.of(&record.statistics.kernels);
     let expanded = topology::show(&topology, Some((&record.workload, &record.parameters)));
-    Ok((record, expanded))
+    Ok(Simulated { record, expanded, observation })
 }
 
 /// The result of a run on a thread of its own.
@@ -165,6 +177,7 @@ pub fn engine_options(
     options: &SimulationOptions,
     interrupt: Arc<AtomicBool>,
     board: &LiveBoard,
+    observation: &Observation,
 ) -> engine::RunOptions {
     engine::RunOptions {
         threads: usize::from(options.threads),
@@ -173,6 +186,7 @@ pub fn engine_options(
         interrupt,
         progress: Some(board.clone()),
         profile_instructions: options.profile_instructions,
+        watch: observation.watch(),
         ..engine::RunOptions::default()
     }
 }

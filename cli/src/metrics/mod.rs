@@ -5,6 +5,7 @@
 //! **Invariant:** nothing here prints. A metric that cannot be given is absent, never zero.
 
 mod catalogue;
+mod compiled;
 mod formula;
 mod lookup;
 mod measurement;
@@ -12,6 +13,7 @@ mod occupancy;
 mod place;
 
 pub use catalogue::METRICS;
+pub use compiled::{CompiledMetric, PlacedUnit, placed_units};
 pub use formula::{Fact, Formula, Term, Value};
 pub use lookup::{Choice, all_names, find, is_like};
 pub use measurement::{Measurement, Reading, copies_use_l2, covered};
@@ -139,6 +141,11 @@ impl Metric {
             Formula::Ratio { .. } => RollUpKind::Avg,
             _ => RollUpKind::Sum,
         }
+    }
+
+    /// Is it counted, and no quotient or rate?
+    pub fn is_count(&self) -> bool {
+        !matches!(self.formula, Formula::Ratio { .. } | Formula::Rate(..))
     }
 
     /// Is it known of each launch?

@@ -7,13 +7,14 @@ use crate::result::RunRecord;
 use std::path::Path;
 use std::{fs, io};
 
-/// Makes `folder` and its parents where they are missing.
+/// Makes `folder` and its parents where they are missing, and sees that files can be made in it.
 ///
 /// # Errors
 ///
 /// If that fails. It is worth knowing before a long run.
 pub fn prepare(folder: &Path) -> Result<(), WriteError> {
-    fs::create_dir_all(folder).map_err(|cause| WriteError { path: folder.to_owned(), cause })
+    let made = fs::create_dir_all(folder).and_then(|()| tempfile::tempfile_in(folder));
+    made.map(drop).map_err(|cause| WriteError { path: folder.to_owned(), cause })
 }
 
 /// Writes stats.json, stats.csv, kernels.csv, summary.txt, and topology.ron, the topology as it was simulated, with its

@@ -123,6 +123,11 @@ impl Selection {
         self.metrics.iter().flat_map(|list| &list.0)
     }
 
+    /// The same, without where they stand.
+    pub fn wanted_names(&self) -> impl Iterator<Item = &str> {
+        self.wanted().map(|wanted| wanted.name.as_str())
+    }
+
     /// Refuses what no unit of the topology has, before a run that would print nothing.
     ///
     /// # Errors

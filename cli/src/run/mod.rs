@@ -21,6 +21,7 @@ use crate::arguments::{HostAccesses, ProgramOptions, SimulationOptions};
 use crate::exit::ExitStatus;
 use crate::failure::{BUG, Failure, UNIT_BROKEN, say};
 use crate::node;
+use crate::observation::Observation;
 use crate::output::{self, folder};
 use crate::progress::Progress;
 use crate::ptxas::code_choice;
@@ -74,7 +75,8 @@ pub fn run(options: &ProgramOptions, kinds: &[&'static UnitDefinition]) -> Resul
     if options.host_accesses == HostAccesses::Assumed {
         command.env(ACCESSES_VARIABLE, ASSUMED);
     }
-    let (result, end) = simulate(options, choice, &topology, &surroundings, command);
+    let observation = Observation::prepare(common, &topology)?;
+    let (result, end) = simulate(options, choice, &topology, (&surroundings, &observation), command);
     let mut record = RunRecord::of(result.map_err(Failure::from)?, &topology);
     record.workload = program_name(program);
     record.parameters = parameters(arguments);
@@ -82,7 +84,7 @@ pub fn run(options: &ProgramOptions, kinds: &[&'static UnitDefinition]) -> Resul
     correct_ending(&mut record, end, &surroundings);
     Recording::new(common.record.as_deref()).report_ending(&record);
     drop(surroundings);
-    report(&record, common, &topology)?;
+    report(&record, common, &topology, &observation)?;
     Ok(status(&record, end))
 }
 
@@ -113,7 +115,7 @@ fn simulate(
     options: &ProgramOptions,
     choice: CodeChoice,
     topology: &Topology,
-    surroundings: &Surroundings,
+    (surroundings, observation): (&Surroundings, &Observation),
     command: Command,
 ) -> (Result<RunResult, SimulationError>, Option<ProgramEnd>) {
     let Surroundings { place, signals, control, .. } = surroundings;
@@ -138,7 +140,7 @@ fn simulate(
         child = Some(started);
         recording.wrap(Box::new(server), header(options, topology), &InitialCode::new(), window)
     };
-    let engine_options = engine_options(common, signals.interrupt.clone(), &board);
+    let engine_options = engine_options(common, signals.interrupt.clone(), &board, observation);
     let progress = Progress::show(&board, common.quiet || !options.progress);
     let result = simulate_host(topology, choice, start, engine_options);
     drop(progress);
@@ -216,13 +218,20 @@ fn correct_ending(record: &mut RunRecord, end: Option<ProgramEnd>, surroundings:
 }
 
 /// Writes the statistics into the folder of `--output`, or to stderr after the program's own output.
-fn report(record: &RunRecord, options: &SimulationOptions, topology: &Topology) -> Result<(), Failure> {
-    match &options.output {
-        Some(path) => {
-            let expanded = topology::show(topology, None);
-            folder::write(path, record, &expanded).map_err(Failure::input)?;
-        }
-        None => {
+/// Where the folder takes no more, they go to stderr all the same.
+fn report(
+    record: &RunRecord,
+    options: &SimulationOptions,
+    topology: &Topology,
+    observation: &Observation,
+) -> Result<(), Failure> {
+    let written = options.output.as_ref().map(|path| {
+        let expanded = topology::show(topology, None);
+        folder::write(path, record, &expanded).and(observation.finish(record, &expanded))
+    });
+    match &written {
+        Some(Ok(())) => {}
+        Some(Err(_)) | None => {
             say(format_args!("--- balar-actors: {} on {} ---", record.workload, record.topology));
             // Nobody is left to be told that stderr takes no more.
             let _ = output::write_result(record, options.format, &options.selection, io::stderr().lock());
@@ -236,7 +245,7 @@ fn report(record: &RunRecord, options: &SimulationOptions, topology: &Topology) 
         ExitStatus::UnitBroken => say(UNIT_BROKEN),
         _ => {}
     }
-    Ok(())
+    written.unwrap_or(Ok(())).map_err(Failure::input)
 }
 
 /// The program's exit code, unless the run ended for another reason than the program's end.

@@ -1,0 +1,268 @@
+//! Metrics made ready for samples: which numbers of a sample each is made of, so that a value costs a few additions.
+//!
+//! Counts are those since the run began, as a sample has them. Quotients and rates are those of the time since the sample before.
+
+use super::formula::Parts;
+use super::{Fact, Formula, Metric, Place, RollUpKind, Term, Value};
+use crate::node_facts::NodeFacts;
+use balar_protocol::GpuDescription;
+use balar_protocol::statistics::StatisticRow;
+use std::ops::Range;
+
+/// A unit, or a part of one, among the rows of samples.
+#[derive(Clone, Debug)]
+pub struct PlacedUnit {
+    /// Its path.
+    pub location: String,
+    /// What it counts as; none of a unit that has no metrics.
+    pub place: Option<Place>,
+    /// Its rows.
+    pub rows: Range<usize>,
+    /// The number of its GPU; none of what is outside.
+    pub gpu: Option<usize>,
+}
+
+/// The units that rows are of, of which those of one follow each other.
+pub fn placed_units(rows: &[StatisticRow], node: &NodeFacts) -> Vec<PlacedUnit> {
+    let gpus: Vec<&str> = node.gpus().iter().map(|gpu| gpu.part.as_str()).collect();
+    let mut units = Vec::new();
+    let mut first = 0;
+    for unit in rows.chunk_by(|row, next| row.location == next.location) {
+        let location = unit[0].location.clone();
+        let has = |counter: &str| unit.iter().any(|row| row.what == counter);
+        let place = Place::ALL.into_iter().find(|place| place.holds(&location, has, &gpus));
+        let gpu = gpus.iter().position(|gpu| super::place::is_in(&location, gpu));
+        units.push(PlacedUnit { location, place, rows: first..first + unit.len(), gpu });
+        first += unit.len();
+    }
+    units
+}
+
+/// Numbers added up, each times a factor, and a number; all of it times the seconds that have passed, where it is of their kind.
+#[derive(Clone, Debug, Default)]
+struct Sum {
+    numbers: Vec<(usize, f64)>,
+    constant: f64,
+    by_time: bool,
+}
+
+impl Sum {
+    /// What a term has of a unit. `None` where a counter or a fact is not known.
+    fn of(
+        term: &Term,
+        counter: &dyn Fn(&str) -> Option<usize>,
+        fact: &dyn Fn(Fact) -> Option<f64>,
+        factor: f64,
+    ) -> Option<Sum> {
+        let product = |facts: &[Fact]| {
+            let by_time = facts.iter().any(|fact| matches!(fact, Fact::MeasuredSeconds | Fact::MeasuredCycles));
+            Some((facts.iter().try_fold(factor, |product, &of| Some(product * fact(of)?))?, by_time))
+        };
+        let numbers = |counters: &[&str], factor: f64| {
+            counters.iter().map(|name| Some((counter(name)?, factor))).collect::<Option<Vec<_>>>()
+        };
+        Some(match *term {
+            Term::Sum(times, counters) => Sum { numbers: numbers(counters, factor * times)?, ..Sum::default() },
+            Term::Times(counters, facts) => {
+                let (factor, by_time) = product(facts)?;
+                Sum { numbers: numbers(counters, factor)?, constant: 0.0, by_time }
+            }
+            Term::Product(facts) => {
+                let (constant, by_time) = product(facts)?;
+                Sum { numbers: Vec::new(), constant, by_time }
+            }
+        })
+    }
+
+    fn and(mut self, mut other: Sum) -> Sum {
+        self.numbers.append(&mut other.numbers);
+        self.constant += other.constant;
+        self.by_time |= other.by_time;
+        self
+    }
+
+    /// The numbers added up, without what the constant adds.
+    fn total(&self, values: &[u64]) -> f64 {
+        self.numbers.iter().map(|&(at, factor)| values[at] as f64 * factor).sum()
+    }
+
+    /// What it was in a stretch of time, in which the numbers grew by so much.
+    fn of_stretch(&self, grown: f64, seconds: f64) -> f64 {
+        (grown + self.constant) * if self.by_time { seconds } else { 1.0 }
+    }
+}
+
+/// A formula over the numbers of a sample.
+#[derive(Clone, Debug)]
+enum CompiledFormula {
+    /// Numbers added up, so many times, without others.
+    Count { plus: Vec<usize>, minus: Vec<usize>, factor: u64 },
+    /// A quotient, and what its sums were at the sample before.
+    Ratio { above: Sum, below: Sum, before: (f64, f64) },
+    /// A sum by seconds, and what it was.
+    Rate { sum: Sum, before: f64 },
+}
+
+impl CompiledFormula {
+    fn of(
+        formula: &Formula,
+        counter: &dyn Fn(&str) -> Option<usize>,
+        fact: &dyn Fn(Fact) -> Option<f64>,
+    ) -> Option<CompiledFormula> {
+        let all = |names: &[&str]| names.iter().map(|name| counter(name)).collect::<Option<Vec<_>>>();
+        let count = |plus, minus, factor| CompiledFormula::Count { plus, minus, factor };
+        Some(match formula {
+            Formula::Sum(counters) => count(all(counters)?, Vec::new(), 1),
+            Formula::Times(factor, counters) => count(all(counters)?, Vec::new(), *factor),
+            Formula::Without([whole, part]) => count(all(&[whole])?, all(&[part])?, 1),
+            Formula::Ratio { above, below } => CompiledFormula::Ratio {
+                above: Sum::of(above, counter, fact, 1.0)?,
+                below: Sum::of(below, counter, fact, 1.0)?,
+                before: (0.0, 0.0),
+            },
+            Formula::Rate(factor, counters) => {
+                CompiledFormula::Rate { sum: Sum::of(&Term::Sum(*factor, counters), counter, fact, 1.0)?, before: 0.0 }
+            }
+        })
+    }
+
+    /// That of two units together.
+    fn and(self, other: CompiledFormula) -> CompiledFormula {
+        use CompiledFormula::{Count, Rate, Ratio};
+        match (self, other) {
+            (Count { mut plus, mut minus, factor }, Count { plus: more, minus: less, .. }) => {
+                plus.extend(more);
+                minus.extend(less);
+                Count { plus, minus, factor }
+            }
+            (Ratio { above, below, before }, Ratio { above: a, below: b, .. }) => {
+                Ratio { above: above.and(a), below: below.and(b), before }
+            }
+            (Rate { sum, before }, Rate { sum: other, .. }) => Rate { sum: sum.and(other), before },
+            // A metric has one formula.
+            (first, _) => first,
+        }
+    }
+
+    fn parts(&mut self, values: &[u64], seconds: f64) -> Parts {
+        match self {
+            CompiledFormula::Count { plus, minus, factor } => {
+                let sum = |rows: &[usize]| rows.iter().fold(0u64, |sum, &at| sum.saturating_add(values[at]));
+                Parts::Sum(sum(plus).saturating_sub(sum(minus)).saturating_mul(*factor))
+            }
+            CompiledFormula::Ratio { above, below, before } => {
+                let now = (above.total(values), below.total(values));
+                let (was_above, was_below) = std::mem::replace(before, now);
+                let above = above.of_stretch(now.0 - was_above, seconds);
+                Parts::Ratio(above, below.of_stretch(now.1 - was_below, seconds))
+            }
+            CompiledFormula::Rate { sum, before } => {
+                let now = sum.total(values);
+                let grown = now - std::mem::replace(before, now);
+                if seconds > 0.0 { Parts::Rate(grown / seconds) } else { Parts::Ratio(0.0, 0.0) }
+            }
+        }
+    }
+}
+
+/// How the values of several units become one, in samples.
+#[derive(Clone, Debug)]
+enum Gathered {
+    /// All together.
+    Together(CompiledFormula),
+    /// The mean of so many.
+    Mean(CompiledFormula, usize),
+    /// Each by itself, of which the least or the greatest is taken.
+    Extreme(Vec<CompiledFormula>, RollUpKind),
+}
+
+/// A metric over units of one GPU, or outside of any, ready for samples.
+#[derive(Clone, Debug)]
+pub struct CompiledMetric(Gathered);
+
+impl CompiledMetric {
+    /// The metric over these units; `None` where none of them gives it.
+    pub fn of(
+        metric: &Metric,
+        roll_up: Option<RollUpKind>,
+        units: &[&PlacedUnit],
+        rows: &[StatisticRow],
+        node: &NodeFacts,
+    ) -> Option<CompiledMetric> {
+        let units = units.iter().filter(|unit| unit.place == Some(metric.place));
+        let formulas: Vec<CompiledFormula> = units
+            .filter_map(|unit| {
+                let counter = |name: &str| unit.rows.clone().find(|&at| rows[at].what == name);
+                let gpu = unit.gpu.map(|gpu| &node.gpus()[gpu]);
+                let fact = |fact| fact_of(fact, &unit.location, gpu, node);
+                CompiledFormula::of(&metric.formula, &counter, &fact)
+            })
+            .collect();
+        CompiledMetric::gathered(formulas, roll_up.unwrap_or_else(|| metric.usual_roll_up()))
+    }
+
+    /// A metric of launches, over numbers that stand for these counters; `None` where these do not suffice.
+    pub fn of_launch(
+        metric: &Metric,
+        counters: &[&str],
+        gpu: &GpuDescription,
+        node: &NodeFacts,
+    ) -> Option<CompiledMetric> {
+        let formula = metric.launch_formula()?;
+        let counter = |name: &str| counters.iter().position(|counter| *counter == name);
+        let fact = |fact| match fact {
+            // A launch has no clock of its own, and may begin and end between samples.
+            Fact::MeasuredCycles => None,
+            fact => fact_of(fact, "", Some(gpu), node),
+        };
+        Some(CompiledMetric(Gathered::Together(CompiledFormula::of(&formula, &counter, &fact)?)))
+    }
+
+    /// A counter's rows together: their sum, or the greatest of them if it is the greatest of something.
+    pub fn of_counter(rows: Vec<usize>, maximum: bool) -> CompiledMetric {
+        let count = |plus| CompiledFormula::Count { plus, minus: Vec::new(), factor: 1 };
+        CompiledMetric(if maximum {
+            Gathered::Extreme(rows.into_iter().map(|row| count(vec![row])).collect(), RollUpKind::Max)
+        } else {
+            Gathered::Together(count(rows))
+        })
+    }
+
+    fn gathered(formulas: Vec<CompiledFormula>, roll_up: RollUpKind) -> Option<CompiledMetric> {
+        let instances = formulas.len();
+        if matches!(roll_up, RollUpKind::Min | RollUpKind::Max) && instances > 0 {
+            return Some(CompiledMetric(Gathered::Extreme(formulas, roll_up)));
+        }
+        let together = formulas.into_iter().reduce(CompiledFormula::and)?;
+        let is_mean = roll_up == RollUpKind::Avg && !matches!(together, CompiledFormula::Ratio { .. });
+        Some(CompiledMetric(if is_mean { Gathered::Mean(together, instances) } else { Gathered::Together(together) }))
+    }
+
+    /// Its value at a sample, `seconds` after the one before. `None` of a quotient whose divisor is zero.
+    pub fn value(&mut self, values: &[u64], seconds: f64) -> Option<Value> {
+        match &mut self.0 {
+            Gathered::Together(formula) => formula.parts(values, seconds).value(),
+            Gathered::Mean(formula, instances) => {
+                let sum = formula.parts(values, seconds).value()?;
+                Some(Value::Real(sum.real() / *instances as f64))
+            }
+            Gathered::Extreme(formulas, kind) => {
+                let all = formulas.iter_mut().filter_map(|formula| formula.parts(values, seconds).value());
+                let by = |a: &Value, b: &Value| a.real().total_cmp(&b.real());
+                if *kind == RollUpKind::Min { all.min_by(by) } else { all.max_by(by) }
+            }
+        }
+    }
+}
+
+/// A fact of a unit; of time, what a second has of it.
+fn fact_of(fact: Fact, location: &str, gpu: Option<&GpuDescription>, node: &NodeFacts) -> Option<f64> {
+    match fact {
+        Fact::MeasuredSeconds => Some(1.0),
+        Fact::MeasuredCycles => Some(node.clock(location)?.hertz() as f64),
+        Fact::SubCores => node.sub_cores(location).map(|sub_cores| sub_cores as f64),
+        Fact::L1SectorsPerCycle => node.l1_sectors_per_cycle(location).map(|sectors| sectors as f64),
+        Fact::SmWarps => Some(f64::from(gpu?.smallest_sm()?.resources.warps)),
+        Fact::Sms => Some(f64::from(gpu?.sm_count())),
+    }
+}

@@ -1,0 +1,183 @@
+//! Time series: what the units of a node have counted, at times of simulated time, into files of several kinds.
+//!
+//! ```text
+//!   engine ──► Sample ──► Tables (rows for the node, each GPU, each launch) ──► writers: JSON lines, CSV, SQLite, LDMS
+//! ```
+//!
+//! **Invariant:** counts of a row are those since the run began, and the last row has the totals; quotients and rates are those of the
+//! time since the row before.
+
+mod comma_separated;
+mod json_lines;
+mod ldms;
+mod sqlite;
+pub mod tables;
+mod writer;
+
+use crate::failure::Failure;
+use crate::files::WriteError;
+use crate::node_facts::NodeFacts;
+use crate::output::selection::Selection;
+use crate::result::RunRecord;
+use balar_actors::engine::{Observer, Sample, SampleKind, SampleLayout};
+use balar_actors::topology::Topology;
+use balar_protocol::SimTime;
+use clap::{Args, ValueEnum};
+use comma_separated::CommaSeparated;
+use json_lines::JsonLines;
+use ldms::LdmsCsv;
+use sqlite::Database;
+use std::io;
+use std::path::Path;
+use tables::Tables;
+use writer::SeriesWriter;
+
+/// Options of time series.
+#[derive(Args, Clone, Debug, Default)]
+pub struct SeriesOptions {
+    /// Also write what all units have counted so far, each time that so much simulated time has passed ('1 us'), into the folder of
+    /// --output; --metrics chooses what
+    #[arg(long, value_name = "TIME", requires = "output", value_parser = interval)]
+    pub sample_interval: Option<SimTime>,
+    /// Forms of the samples: samples.jsonl, *_samples.csv, run.db, or ldms/ as LDMS's store_csv writes them
+    #[arg(
+        long,
+        value_name = "FORM,...",
+        value_enum,
+        value_delimiter = ',',
+        default_value = "jsonl",
+        requires = "sample_interval"
+    )]
+    pub samples: Vec<SampleForm>,
+    /// Of the form of LDMS: the seconds since 1970 at which simulated time begins
+    #[arg(long, value_name = "SECONDS", default_value_t = 0, requires = "sample_interval")]
+    pub sample_epoch: u32,
+}
+
+/// A form of samples.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum SampleForm {
+    /// A JSON object a line
+    Jsonl,
+    /// A CSV file for the node, one for GPUs and one for launches
+    Csv,
+    /// An SQLite database, with the result of the run
+    Sqlite,
+    /// As LDMS's store_csv writes it, with the types of columns
+    LdmsCsv,
+}
+
+fn interval(text: &str) -> Result<SimTime, String> {
+    let interval: SimTime = text.parse().map_err(|error: balar_protocol::QuantityError| error.to_string())?;
+    if interval == SimTime::ZERO { Err("must be more than zero".to_owned()) } else { Ok(interval) }
+}
+
+/// Files of series that a run may leave in its folder.
+const FILES: [&str; 5] = ["samples.jsonl", "node_samples.csv", "gpu_samples.csv", "launch_samples.csv", "run.db"];
+
+/// Removes what an earlier run has left of its series in a folder: it is of another run.
+///
+/// # Errors
+///
+/// What could not be removed.
+pub fn clear(folder: &Path) -> Result<(), WriteError> {
+    let files = FILES.map(|file| folder.join(file));
+    let removed = files.iter().map(|path| (path, std::fs::remove_file(path)));
+    let of_ldms = LdmsCsv::folder(folder);
+    for (path, removed) in removed.chain([(&of_ldms, std::fs::remove_dir_all(&of_ldms))]) {
+        match removed {
+            Err(cause) if cause.kind() != io::ErrorKind::NotFound => {
+                return Err(WriteError { path: path.clone(), cause });
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Takes the samples of a run and writes them.
+pub struct Series {
+    node: NodeFacts,
+    selection: Selection,
+    tables: Option<Tables>,
+    writers: Vec<Box<dyn SeriesWriter>>,
+    /// What went wrong first. Nothing is written from then on.
+    failure: Option<WriteError>,
+}
+
+impl Series {
+    /// The series that the options ask for, into a folder that exists; `None` where they ask for none.
+    ///
+    /// # Errors
+    ///
+    /// If something in the folder cannot be replaced.
+    pub fn new(
+        options: &SeriesOptions,
+        selection: &Selection,
+        topology: &Topology,
+        folder: Option<&Path>,
+    ) -> Result<Option<Series>, Failure> {
+        let Some(folder) = folder else { return Ok(None) };
+        clear(folder).map_err(Failure::input)?;
+        if options.sample_interval.is_none() {
+            return Ok(None);
+        }
+        let mut writers: Vec<Box<dyn SeriesWriter>> = Vec::new();
+        for (at, form) in options.samples.iter().enumerate() {
+            if options.samples[..at].contains(form) {
+                continue;
+            }
+            writers.push(match form {
+                SampleForm::Jsonl => Box::new(JsonLines::new(folder.join(FILES[0]), &topology.name)),
+                SampleForm::Csv => Box::new(CommaSeparated::new(folder)),
+                SampleForm::Sqlite => Box::new(Database::new(folder.join(FILES[4]))),
+                SampleForm::LdmsCsv => Box::new(LdmsCsv::new(folder, &topology.name, options.sample_epoch.into())),
+            });
+        }
+        let (node, selection) = (NodeFacts::of(topology), selection.clone());
+        Ok(Some(Series { node, selection, tables: None, writers, failure: None }))
+    }
+
+    /// Writes what is left. The run is over.
+    ///
+    /// # Errors
+    ///
+    /// The first thing that could not be written, at any time.
+    pub fn finish(&mut self, record: &RunRecord, expanded_topology: &str) -> Result<(), WriteError> {
+        self.each(|writer, _| writer.finish(record, expanded_topology));
+        self.failure.take().map_or(Ok(()), Err)
+    }
+
+    fn each(&mut self, mut act: impl FnMut(&mut dyn SeriesWriter, &mut Tables) -> Result<(), WriteError>) {
+        let Some(tables) = &mut self.tables else { return };
+        for writer in &mut self.writers {
+            if self.failure.is_none() {
+                self.failure = act(writer.as_mut(), tables).err();
+            }
+        }
+    }
+}
+
+impl Observer for Series {
+    fn begin(&mut self, layout: &SampleLayout) {
+        self.tables = Some(Tables::new(&self.node, &self.selection, layout));
+        self.each(|writer, tables| writer.begin(tables));
+    }
+
+    fn sample(&mut self, sample: &Sample<'_>) {
+        let Some(tables) = &mut self.tables else { return };
+        tables.note_launches(sample);
+        if sample.kind == SampleKind::Asked || self.failure.is_some() {
+            return;
+        }
+        let (writers, failure) = (&mut self.writers, &mut self.failure);
+        tables.rows(sample, |row| {
+            for writer in writers.iter_mut() {
+                if failure.is_none() {
+                    *failure = writer.row(row).err();
+                }
+            }
+        });
+        self.each(|writer, _| writer.end_of_sample());
+    }
+}
