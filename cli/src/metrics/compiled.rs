@@ -266,3 +266,103 @@ fn fact_of(fact: Fact, location: &str, gpu: Option<&GpuDescription>, node: &Node
         Fact::Sms => Some(f64::from(gpu?.sm_count())),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::metrics::{METRICS, Measurement, find};
+    use balar_actors::kinds::UNITS;
+    use balar_protocol::SimTime;
+    use balar_protocol::kernel_records::KernelRecords;
+
+    /// Two units of each kind of a V100's GPU, in which every counter has another value.
+    fn rows() -> (Vec<StatisticRow>, NodeFacts) {
+        let topology = crate::node::load("v100_node", &[], UNITS).expect("it is built in");
+        let mut rows = Vec::new();
+        for (kind, row) in [
+            ("StreamingMultiprocessor", "gpu.sm"),
+            ("L2Slice", "gpu.l2"),
+            ("Crossbar", "gpu.crossbar"),
+            ("HbmStack", "gpu.hbm[0].channel"),
+        ] {
+            let definition = UNITS.iter().find(|unit| unit.name == kind).expect("a kind");
+            for index in 0..2 {
+                for counter in definition.counters {
+                    let location = format!("{row}[{index}]");
+                    let value = 1000 + 37 * rows.len() as u64;
+                    let (what, unit, maximum) = (counter.name, counter.unit, counter.maximum);
+                    rows.push(StatisticRow { location, what, value, unit, maximum });
+                }
+            }
+        }
+        (rows, NodeFacts::of(&topology))
+    }
+
+    fn numbers(rows: &[StatisticRow]) -> Vec<u64> {
+        rows.iter().map(|row| row.value).collect()
+    }
+
+    /// A compiled metric over all units of the GPU.
+    fn compiled(name: &str, rows: &[StatisticRow], node: &NodeFacts) -> Option<CompiledMetric> {
+        let choice = find(name).into_iter().next().unwrap_or_else(|| panic!("{name}"));
+        let units = placed_units(rows, node);
+        let of_gpu: Vec<&PlacedUnit> = units.iter().filter(|unit| unit.gpu == Some(0)).collect();
+        CompiledMetric::of(choice.metric, choice.roll_up, &of_gpu, rows, node)
+    }
+
+    /// Over a whole run, and where what copies use is measured over all of it, a sample says what the result says.
+    #[test]
+    fn a_sample_of_a_whole_run_has_the_values_of_its_result() {
+        let (rows, node) = rows();
+        let time = SimTime::from_nanoseconds(5000);
+        let launches = KernelRecords::default();
+        let measured = Measurement::new(&rows, &launches, &node, time);
+        let mut compared = 0;
+        for metric in METRICS.iter().filter(|metric| metric.place != Place::Launch) {
+            let by_time =
+                matches!(metric.formula, Formula::Rate(..)) || format!("{}", metric.formula).contains("measured");
+            let (Some(mut of_samples), Some(reading), false) =
+                (compiled(metric.name, &rows, &node), measured.total(metric), by_time)
+            else {
+                continue;
+            };
+            let expected = reading.rolled_up(metric.usual_roll_up()).expect("it has a value").real();
+            let actual = of_samples.value(&numbers(&rows), 5e-6).expect("it has a value").real();
+            assert!((expected - actual).abs() <= 1e-9 * expected.abs(), "{metric}: {expected} {actual}");
+            compared += 1;
+        }
+        assert!(compared > 70, "{compared} metrics");
+    }
+
+    #[test]
+    fn counts_grow_from_the_beginning_and_quotients_are_of_the_time_since_the_sample_before() {
+        let (rows, node) = rows();
+        let place = |location: &str, what: &str| {
+            rows.iter().position(|row| row.location == location && row.what == what).expect("a row")
+        };
+        let (executed, active) = (place("gpu.sm[0]", "inst_executed"), place("gpu.sm[0]", "cycles_active"));
+        let read = place("gpu.hbm[0].channel[1]", "sectors_read");
+        let mut values = vec![0; rows.len()];
+        let mut metrics = ["inst_executed", "sm.ipc", "dram.read_throughput", "sm.efficiency", "sm.inst_executed.max"]
+            .map(|name| compiled(name, &rows, &node).unwrap_or_else(|| panic!("{name}")));
+        let mut at = |values: &[u64], seconds: f64| -> Vec<Option<f64>> {
+            metrics.iter_mut().map(|metric| metric.value(values, seconds).map(Value::real)).collect()
+        };
+        assert_eq!(at(&values, 0.0), [Some(0.0), None, None, None, Some(0.0)]);
+        (values[executed], values[active], values[read]) = (100, 50, 1000);
+        // 1000 sectors of 32 bytes in 1 us are 32 GB/s; 50 of the 2 x 1312 cycles of the two SMs were active.
+        let clock = node.clock("gpu.sm[0]").expect("a clock").hertz() as f64;
+        let efficiency = 100.0 * 50.0 / (2.0 * clock * 1e-6);
+        assert_eq!(at(&values, 1e-6), [Some(100.0), Some(2.0), Some(32.0), Some(efficiency), Some(100.0)]);
+        (values[executed], values[active]) = (110, 60);
+        assert_eq!(at(&values, 1e-6)[..3], [Some(110.0), Some(1.0), Some(0.0)]);
+        assert_eq!(at(&values, 1e-6)[..3], [Some(110.0), None, Some(0.0)], "no cycle was active");
+    }
+
+    #[test]
+    fn counters_are_summed_and_maxima_are_not() {
+        let values = [3, 5, 4];
+        let of = |maximum| CompiledMetric::of_counter(vec![0, 1, 2], maximum).value(&values, 1.0);
+        assert_eq!((of(false), of(true)), (Some(Value::Count(12)), Some(Value::Count(5))));
+    }
+}

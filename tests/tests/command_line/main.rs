@@ -9,4 +9,5 @@ mod main_job;
 mod printed;
 mod replay;
 mod replay_balar;
+mod series;
 mod validate;
