@@ -190,7 +190,7 @@ fn every_form_has_the_same_values() {
 fn the_form_of_ldms_is_pinned() {
     let options = [
         "--sample-interval",
-        "10us",
+        "31us",
         "--samples",
         "ldms-csv",
         "--sample-epoch",
@@ -198,7 +198,7 @@ fn the_form_of_ldms_is_pinned() {
         "--metrics",
         "smsp__inst_executed.sum,active_cycles,sm.ctas_launched,l2.hit_rate_rd,calls",
         "--stop-at",
-        "60us",
+        "130us",
     ];
     let (folder, called) = sampled("vectoradd:elements=2048", &options);
     assert_eq!(called.code, 0, "{}", called.stderr);
