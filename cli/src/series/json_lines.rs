@@ -1,6 +1,10 @@
 //! Series as JSON lines: a flat object for each row, whose table is its `schema`. What has no value has no member.
 //!
 //! Names are those that LDMS takes: letters, digits and underscores. Whoever follows the file sees a sample when it has been taken.
+//!
+//! There is a form for LDMS's `json_stream_sampler`, tried with one of August 2026. It makes a metric of each member of the first object
+//! of a schema, of the type that its value has there, and of no other: so every object has every member, and a quotient that has no value is
+//! 0.0 in it.
 
 use super::tables::{Column, Row, Table, Tables};
 use super::writer::{SeriesWriter, TextFile, write_value};
@@ -13,6 +17,8 @@ use std::path::PathBuf;
 pub struct JsonLines {
     path: PathBuf,
     node: String,
+    /// What stands for a value that there is not; without it, its member is left out.
+    absent: Option<&'static str>,
     columns: Vec<(Table, Vec<Column>)>,
     file: Option<TextFile>,
 }
@@ -20,7 +26,12 @@ pub struct JsonLines {
 impl JsonLines {
     /// Into a file, of the node of this name.
     pub fn new(path: PathBuf, node: &str) -> JsonLines {
-        JsonLines { path, node: node.to_owned(), columns: Vec::new(), file: None }
+        JsonLines { path, node: node.to_owned(), absent: None, columns: Vec::new(), file: None }
+    }
+
+    /// As [`Self::new`], in the form for LDMS.
+    pub fn for_ldms(path: PathBuf, node: &str) -> JsonLines {
+        JsonLines { absent: Some("0.0"), ..JsonLines::new(path, node) }
     }
 }
 
@@ -34,7 +45,7 @@ impl SeriesWriter for JsonLines {
     fn row(&mut self, row: &Row<'_>) -> Result<(), WriteError> {
         let columns = self.columns.iter().find(|(table, _)| *table == row.table);
         let (Some(file), Some((_, columns))) = (&mut self.file, columns) else { return Ok(()) };
-        file.write(|to| write_row(to, &self.node, columns, row))
+        file.write(|to| write_row(to, &self.node, self.absent, columns, row))
     }
 
     fn end_of_sample(&mut self) -> Result<(), WriteError> {
@@ -46,7 +57,13 @@ impl SeriesWriter for JsonLines {
     }
 }
 
-fn write_row(to: &mut impl Write, node: &str, columns: &[Column], row: &Row<'_>) -> io::Result<()> {
+fn write_row(
+    to: &mut impl Write,
+    node: &str,
+    absent: Option<&str>,
+    columns: &[Column],
+    row: &Row<'_>,
+) -> io::Result<()> {
     let subject = row.subject;
     write!(to, "{{\"schema\":\"balar_{}\",\"node\":", row.table.name())?;
     serde_json::to_writer(&mut *to, node)?;
@@ -58,9 +75,11 @@ fn write_row(to: &mut impl Write, node: &str, columns: &[Column], row: &Row<'_>)
         serde_json::to_writer(&mut *to, &*subject.kernel)?;
     }
     write!(to, ",\"sim_ps\":{}", row.time.0)?;
-    for (column, value) in columns.iter().zip(row.values).filter(|(_, value)| value.is_some()) {
-        write!(to, ",\"{}\":", column.name)?;
-        write_value(to, *value, "null")?;
+    for (column, value) in columns.iter().zip(row.values) {
+        if value.is_some() || absent.is_some() {
+            write!(to, ",\"{}\":", column.name)?;
+            write_value(to, *value, absent.unwrap_or("null"))?;
+        }
     }
     to.write_all(b"}\n")
 }

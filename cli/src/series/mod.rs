@@ -39,7 +39,7 @@ pub struct SeriesOptions {
     /// --output; --metrics chooses what
     #[arg(long, value_name = "TIME", requires = "output", value_parser = interval)]
     pub sample_interval: Option<SimTime>,
-    /// Forms of the samples: samples.jsonl, *_samples.csv, run.db, or ldms/ as LDMS's store_csv writes them
+    /// Forms of the samples: samples.jsonl, *_samples.csv, run.db, or for LDMS ldms/stream.jsonl or what its store_csv writes
     #[arg(
         long,
         value_name = "FORM,...",
@@ -65,6 +65,8 @@ pub enum SampleForm {
     Sqlite,
     /// As LDMS's store_csv writes it, with the types of columns
     LdmsCsv,
+    /// JSON lines as LDMS's json_stream_sampler takes them: every member in every line
+    LdmsJsonl,
 }
 
 fn interval(text: &str) -> Result<SimTime, String> {
@@ -131,6 +133,9 @@ impl Series {
                 SampleForm::Jsonl => Box::new(JsonLines::new(folder.join(FILES[0]), &topology.name)),
                 SampleForm::Csv => Box::new(CommaSeparated::new(folder)),
                 SampleForm::Sqlite => Box::new(Database::new(folder.join(FILES[4]))),
+                SampleForm::LdmsJsonl => {
+                    Box::new(JsonLines::for_ldms(LdmsCsv::folder(folder).join("stream.jsonl"), &topology.name))
+                }
                 SampleForm::LdmsCsv => Box::new(LdmsCsv::new(folder, &topology.name, options.sample_epoch.into())),
             });
         }

@@ -113,7 +113,8 @@ impl TableFiles {
     }
 }
 
-/// Writes a number; what there is none of is written as `absent`.
+/// Writes a number; what there is none of is written as `absent`. One that is no count has a point or an exponent, for there are readers
+/// that take the type of a column from its first value.
 ///
 /// # Errors
 ///
@@ -121,7 +122,7 @@ impl TableFiles {
 pub fn write_value(to: &mut impl Write, value: Option<Value>, absent: &str) -> io::Result<()> {
     match value {
         Some(Value::Count(count)) => write!(to, "{count}"),
-        Some(Value::Real(real)) if real.is_finite() => write!(to, "{real}"),
+        Some(Value::Real(real)) if real.is_finite() => write!(to, "{real:?}"),
         _ => to.write_all(absent.as_bytes()),
     }
 }

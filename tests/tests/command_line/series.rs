@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::Command;
 use tempfile::TempDir;
 
-const ALL_FORMS: &str = "jsonl,csv,sqlite,ldms-csv";
+const ALL_FORMS: &str = "jsonl,csv,sqlite,ldms-csv,ldms-jsonl";
 
 /// Runs a workload into the folder `out` with these options.
 fn sampled(workload: &str, options: &[&str]) -> (TempDir, Called) {
@@ -225,6 +225,38 @@ fn the_form_of_ldms_is_pinned() {
     };
     for table in ["node", "gpu", "launch"] {
         assert_eq!(Some(kinds(table)), columns(table), "{table}");
+    }
+}
+
+/// LDMS's json_stream_sampler makes metrics of the members of the first object of a schema, with the types that they have there.
+#[test]
+fn every_line_for_ldms_has_the_members_and_types_of_the_first_one() {
+    let options = ["--sample-interval", "5us", "--samples", "jsonl,ldms-jsonl"];
+    let (folder, called) = sampled("lud:size=64", &options);
+    assert_eq!(called.code, 0, "{}", called.stderr);
+    let lines = text(&folder, "ldms/stream.jsonl");
+    let plain = text(&folder, "samples.jsonl");
+    for schema in ["balar_node", "balar_gpu", "balar_launch"] {
+        let (complete, plain) = (rows(&lines, schema), rows(&plain, schema));
+        let shape = |row: &Map<String, Value>| -> Vec<(String, &str)> {
+            let kind = |value: &Value| {
+                if value.is_f64() {
+                    "real"
+                } else if value.is_i64() {
+                    "count"
+                } else {
+                    "text"
+                }
+            };
+            row.iter().map(|(name, value)| (name.clone(), kind(value))).collect()
+        };
+        let first = shape(&complete[0]);
+        assert!(schema == "balar_node" || first.iter().any(|(_, kind)| *kind == "real"), "{schema}");
+        for (row, plain) in complete.iter().zip(&plain) {
+            assert_eq!(shape(row), first, "{schema}");
+            assert!(plain.iter().all(|(name, value)| row[name] == *value), "{schema}: {row:?}");
+        }
+        assert_eq!(complete.len(), plain.len());
     }
 }
 
