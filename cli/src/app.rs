@@ -13,7 +13,7 @@ use crate::output::{self, folder};
 use crate::result::RunRecord;
 use crate::snapshot::{self, Difference, Snapshot};
 use crate::terminal;
-use crate::{catalogue, files, heap, metric_listing, node, ptx, replay, run, simulate, validate};
+use crate::{catalogue, files, heap, metric_listing, node, ptx, replay, run, simulate, timeline, validate};
 use balar_actors::catalogue::UnitDefinition;
 use balar_actors::kinds::UNITS;
 use balar_actors::topology::{PartLibrary, nearest};
@@ -105,9 +105,7 @@ fn act(arguments: &Arguments, kinds: &[&'static UnitDefinition]) -> Result<ExitS
             let common = &options.simulation;
             prepare(common)?;
             let (record, expanded) = replay::run(options, kinds)?;
-            tell(&record, &expanded, common)?;
-            print_result(&record, common)?;
-            Ok(record.status())
+            finish(&record, &expanded, common)
         }
         Some(Command::ClearAway { folder }) => {
             run::clear_away(folder);
@@ -229,9 +227,17 @@ fn workloads(name: Option<&str>, format: CatalogueFormat) -> Result<String, Fail
 }
 
 fn main_job(options: &RunOptions, kinds: &[&'static UnitDefinition]) -> Result<ExitStatus, Failure> {
-    let record = simulated(options, kinds)?;
-    let common = &options.simulation;
-    print_result(&record, common)?;
+    prepare(&options.simulation)?;
+    let (record, expanded) = simulate::run(options, kinds)?;
+    finish(&record, &expanded, &options.simulation)
+}
+
+/// Writes what was asked for and prints the result, whatever becomes of the timeline.
+fn finish(record: &RunRecord, expanded: &str, options: &SimulationOptions) -> Result<ExitStatus, Failure> {
+    tell(record, expanded, options)?;
+    let written = timeline::write(record, options);
+    print_result(record, options)?;
+    written?;
     Ok(record.status())
 }
 
@@ -240,11 +246,13 @@ fn simulated(options: &RunOptions, kinds: &[&'static UnitDefinition]) -> Result<
     prepare(&options.simulation)?;
     let (record, expanded) = simulate::run(options, kinds)?;
     tell(&record, &expanded, &options.simulation)?;
+    timeline::write(&record, &options.simulation)?;
     Ok(record)
 }
 
-/// Creates the folder for the artefacts, if one is named.
+/// Creates the folder for the artefacts, if one is named, and finds out whether the timeline can be written.
 fn prepare(options: &SimulationOptions) -> Result<(), Failure> {
+    timeline::prepare(options)?;
     options.output.as_deref().map_or(Ok(()), folder::prepare).map_err(Failure::input)
 }
 

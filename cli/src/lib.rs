@@ -30,5 +30,6 @@ pub mod run;
 pub mod simulate;
 pub mod snapshot;
 pub mod terminal;
+pub mod timeline;
 pub mod unfinished;
 pub mod validate;

@@ -134,6 +134,8 @@ pub fn nothing_ran(
         threads: usize::from(options.threads),
         statistics: StatisticSink::default(),
         profiles: None,
+        timeline: None,
+        series: Vec::new(),
         node: NodeFacts::of(topology),
         chosen_launches: None,
     }
@@ -173,6 +175,7 @@ pub fn engine_options(
         interrupt,
         progress: Some(board.clone()),
         profile_instructions: options.profile_instructions,
+        timeline: options.timeline.as_ref().map(|_| options.timeline_detail.into()),
         ..engine::RunOptions::default()
     }
 }
@@ -230,6 +233,8 @@ impl RunRecord {
             threads: result.threads,
             statistics,
             profiles: result.profiles,
+            timeline: result.timeline,
+            series: Vec::new(),
             node: NodeFacts::of(topology),
             chosen_launches: None,
         }

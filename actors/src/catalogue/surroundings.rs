@@ -1,6 +1,7 @@
 //! What the simulation hands to the units that it builds.
 
 use super::InstructionProfiles;
+use super::timeline::Timeline;
 use crate::engine::LiveBoard;
 use crate::memory::DeviceMemory;
 use balar_protocol::GpuDescription;
@@ -21,6 +22,8 @@ pub struct Surroundings {
     pub board: LiveBoard,
     /// Where SMs lay what they count of each instruction, in a run that asks for it.
     pub instruction_profiles: Option<Arc<InstructionProfiles>>,
+    /// Where units lay what they did when, in a run that asks for it.
+    pub timeline: Option<Arc<Timeline>>,
     /// What is meant for one kind of unit alone, by its type.
     gifts: Mutex<BTreeMap<TypeId, Box<dyn Any + Send>>>,
     /// The parameters that were read last, with their text: the units of a row have the same.
@@ -35,6 +38,7 @@ impl Surroundings {
             memory,
             board,
             instruction_profiles: None,
+            timeline: None,
             gifts: Mutex::default(),
             parameters: Mutex::default(),
         }

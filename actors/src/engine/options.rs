@@ -25,8 +25,19 @@ pub struct RunOptions {
     pub cut: WindowCut,
     /// Whoever builds the simulation has units keep a profile of the code that they run: what they count, for each instruction.
     pub profile_instructions: bool,
+    /// Whoever builds the simulation has units tell what they did when, in this detail.
+    pub timeline: Option<TimelineDetail>,
     /// Times, in order, at which whoever builds the simulation has units handed over ([`HandOver`](super::HandOver)).
     pub hand_over_at: Arc<[SimTime]>,
+}
+
+/// How much a timeline shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TimelineDetail {
+    /// Calls, kernels, transfers.
+    Kernels,
+    /// Every CTA, too.
+    Ctas,
 }
 
 /// Where windows end before wires and epochs make them end. It changes no result: tests show so by it.
@@ -65,6 +76,7 @@ impl Default for RunOptions {
             placement: Placement::Balanced,
             cut: WindowCut::default(),
             profile_instructions: false,
+            timeline: None,
             hand_over_at: Arc::default(),
         }
     }

@@ -3,6 +3,7 @@
 //! The latency belongs to the two wires of the link (an eighth to the host's, the rest to the GPU's); the link itself serialises the messages of each
 //! direction, first come, first served.
 
+use crate::catalogue::timeline::{Argument, Category, Label, TimelineLog, Track, TrackGroup, TrackPlace, ValueKind};
 use crate::catalogue::{BuildContext, BuildError, Capability, ParameterSet, PortDefinition, Role, UnitDefinition};
 use crate::engine::{CodeSource, Inbox, NextWake, Outbox, StateError, Unit, Window, restore_state, save_state};
 use balar_protocol::cuda::CudaMessage;
@@ -85,7 +86,9 @@ fn build(text: &str, context: &BuildContext) -> Result<Box<dyn Unit>, BuildError
     let parameters: LinkParameters = ron::from_str(text)?;
     let up = context.required_port("up")?;
     let down = context.required_port("down")?;
-    Ok(Box::new(Link::new(&parameters, up, down)))
+    let mut link = Link::new(&parameters, up, down);
+    link.timeline = LinkTimeline::of(context);
+    Ok(Box::new(link))
 }
 
 /// One direction of a link.
@@ -132,6 +135,8 @@ struct Link {
     up: PortId,
     down: PortId,
     state: State,
+    /// Where to tell when it is busy.
+    timeline: Option<LinkTimeline>,
 }
 
 impl Link {
@@ -143,6 +148,7 @@ impl Link {
             up,
             down,
             state: State::default(),
+            timeline: None,
         }
     }
 
@@ -150,6 +156,36 @@ impl Link {
     fn bytes(&self, payload: &Payload) -> u64 {
         let data = data_bytes(payload);
         data + self.header_bytes * data.div_ceil(self.packet_bytes).max(1)
+    }
+}
+
+/// Messages that follow each other within this time are told as one slice.
+const BURST_GAP: SimTime = SimTime(1_000_000);
+const BURST: &[Argument] =
+    &[("messages", ValueKind::Number), ("bytes", ValueKind::Number), ("busy_ps", ValueKind::Number)];
+
+/// What a link needs to tell when it is busy: a slice for each burst of messages, on a track for each direction.
+struct LinkTimeline {
+    log: TimelineLog,
+    /// Towards the GPU, and towards the host.
+    tracks: [Track; 2],
+    busy: Label,
+}
+
+impl LinkTimeline {
+    fn of(context: &BuildContext) -> Option<LinkTimeline> {
+        let log = context.timeline()?;
+        let track = |rank, direction: &'static str| {
+            let path = vec![(context.unit, context.path.to_owned().into()), (rank, direction.into())];
+            log.track(TrackPlace::slices(TrackGroup::Links, path))
+        };
+        let tracks = [track(0, "to device"), track(1, "to host")];
+        Some(LinkTimeline { tracks, busy: log.label(Category::Link, "busy", BURST), log })
+    }
+
+    fn carries(&self, direction: usize, (start, departure): (SimTime, SimTime), bytes: u64) {
+        let amounts = [1, bytes, (departure - start).0];
+        self.log.extend(self.tracks[direction], self.busy, (start, departure), BURST_GAP, &amounts);
     }
 }
 
@@ -182,8 +218,12 @@ impl Unit for Link {
             let bytes = self.bytes(&message.payload);
             let occupancy = self.bandwidth.time_for(bytes);
             let State { to_device, to_host } = &mut self.state;
-            let (direction, port) = if message.port == self.up { (to_device, self.down) } else { (to_host, self.up) };
+            let is_down = message.port == self.up;
+            let (direction, port) = if is_down { (to_device, self.down) } else { (to_host, self.up) };
             let departure = direction.transfer(message.time, bytes, occupancy);
+            if let Some(timeline) = &self.timeline {
+                timeline.carries(usize::from(!is_down), (departure - occupancy, departure), bytes);
+            }
             out.send(port, departure, message.payload);
         }
         NextWake::OnMessage

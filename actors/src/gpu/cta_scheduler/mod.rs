@@ -11,6 +11,7 @@ mod kernels;
 mod sm_map;
 #[cfg(test)]
 mod tests;
+mod timeline;
 mod turns;
 
 use crate::catalogue::{
@@ -31,6 +32,7 @@ use serde::{Deserialize, Serialize};
 use sm_map::{MAXIMUM_CTA_SLOTS, SmMap, SmMapState};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
+use timeline::SchedulerTimeline;
 use turns::Turn;
 
 crate::parameters! {
@@ -129,6 +131,7 @@ fn build(text: &str, context: &BuildContext) -> Result<Box<dyn Unit>, BuildError
     let command = context.required_port("command")?;
     let mut scheduler = CtaScheduler::new(&parameters, context.part, command, sms);
     scheduler.progress = Progress::on(&context.surroundings.board, context.path);
+    scheduler.timeline = SchedulerTimeline::of(context);
     Ok(Box::new(scheduler))
 }
 
@@ -218,6 +221,8 @@ struct CtaScheduler {
     sms: SmMap,
     state: State,
     progress: Progress,
+    /// Where to tell of kernels.
+    timeline: Option<SchedulerTimeline>,
 }
 
 impl CtaScheduler {
@@ -255,6 +260,7 @@ impl CtaScheduler {
                 records: KernelRecords::default(),
             },
             progress: Progress::default(),
+            timeline: None,
         }
     }
 
@@ -286,6 +292,9 @@ impl CtaScheduler {
             self.refuse(now, &launch, out);
             return;
         }
+        if let Some(timeline) = &mut self.timeline {
+            timeline.received(now, launch.id);
+        }
         let number = self.state.arrivals;
         self.state.arrivals += 1;
         let id = QueueId::of(&launch);
@@ -308,6 +317,9 @@ impl CtaScheduler {
         self.retry_placement(now);
         let Some(index) = self.resident(completion.launch) else { return };
         let kernel = &mut self.state.resident[index];
+        if let Some(timeline) = &mut self.timeline {
+            timeline.ctas_change(now, -1, &kernel.launch);
+        }
         kernel.counters.add(&completion.counters);
         kernel.running -= 1;
         kernel.storing += u64::from(completion.stores_under_way);
@@ -370,6 +382,9 @@ impl CtaScheduler {
             let Some((_, launch)) = queue.waiting.pop_front() else { continue };
             queue.busy = true;
             self.progress.board.set_text(&self.progress.kernel_name, &launch.name);
+            if let Some(timeline) = &mut self.timeline {
+                timeline.starts(now, &launch);
+            }
             let first_cycle = self.clock.cycle_at_or_after(now) + self.launch_latency;
             let place = self.state.resident.partition_point(|kernel| kernel.launch.priority <= launch.priority);
             let kernel = ResidentKernel {
@@ -443,6 +458,9 @@ impl CtaScheduler {
             }
             let Some((port, slot)) = self.sms.place(kernel.launch.id, &kernel.cta_resources) else { continue };
             let cta = kernel.take_cta();
+            if let Some(timeline) = &mut self.timeline {
+                timeline.ctas_change(now, 1, &kernel.launch);
+            }
             let launch = CtaLaunch { launch: kernel.launch.clone(), cta, slot };
             out.send(port, now, Payload::Cta(CtaMessage::Launch(Box::new(launch))));
             self.state.counters.ctas_launched += 1;
