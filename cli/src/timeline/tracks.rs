@@ -32,7 +32,7 @@ const PROCESSES_EXPLICIT: u64 = 1;
 /// The number of the track of the run itself.
 pub const RUN: u64 = 1;
 /// Threads have numbers from here on, processes lower ones.
-const FIRST_THREAD: u64 = 1_000_000;
+const FIRST_THREAD: u64 = 10_000;
 
 /// What is said of a process's track.
 const ABOUT_TIMES: &str = "Times are simulated: a nanosecond of this trace is a nanosecond of simulated time. Values that end in _ps are picoseconds.";

@@ -53,7 +53,7 @@ impl Section {
     /// Its rank and its name.
     pub const fn name(self) -> TrackName {
         let name = match self {
-            Section::Kernels => "kernels by stream",
+            Section::Kernels => "Kernels by stream",
             Section::ContextSwitches => "context switches",
             Section::CopyEngines => "copy engines",
             Section::PageMigrations => "page migrations",

@@ -394,7 +394,7 @@ impl UnifiedMemoryDriver {
                 TransferRecord { began, ended, gpu, to_device, address, bytes, faults, cause }
             }
         };
-        if let Some(timeline) = &self.timeline {
+        if let Some(timeline) = &mut self.timeline {
             timeline.transfer(&record);
         }
         self.state.records.transfers.push(record);

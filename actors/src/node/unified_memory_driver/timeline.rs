@@ -3,6 +3,8 @@
 use super::record::{BatchRecord, TransferRecord};
 use crate::catalogue::BuildContext;
 use crate::catalogue::timeline::{Argument, Category, Section, TimelineLog, TrackGroup, TrackPlace, ValueKind};
+use balar_protocol::SimTime;
+use std::collections::BTreeMap;
 
 const TRANSFER: &[Argument] =
     &[("address", ValueKind::Address), ("bytes", ValueKind::Number), ("faults", ValueKind::Number)];
@@ -22,22 +24,30 @@ pub(super) struct DriverTimeline {
     log: TimelineLog,
     /// Paths of the GPUs.
     gpus: Vec<String>,
+    /// By GPU and direction: until when each of its tracks shows something. The driver learns of a transfer's end when the next one has begun.
+    lanes: BTreeMap<(u8, bool), Vec<SimTime>>,
 }
 
 impl DriverTimeline {
     /// Of the driver that is built, where the run asks for it.
     pub fn of(context: &BuildContext) -> Option<DriverTimeline> {
         let log = context.timeline()?;
-        Some(DriverTimeline { log, gpus: context.surroundings.gpus.iter().map(|gpu| gpu.part.clone()).collect() })
+        let gpus = context.surroundings.gpus.iter().map(|gpu| gpu.part.clone()).collect();
+        Some(DriverTimeline { log, gpus, lanes: BTreeMap::new() })
     }
 
     /// A transfer is over.
-    pub fn transfer(&self, record: &TransferRecord) {
+    pub fn transfer(&mut self, record: &TransferRecord) {
         let gpu = usize::from(record.gpu);
         let tracks = TrackGroup::Gpu(gpu, self.gpus.get(gpu).cloned().unwrap_or_default());
         let direction = if record.to_device { (0, "to device".into()) } else { (1, "to host".into()) };
         let path = vec![Section::PageMigrations.name(), direction];
-        let track = self.log.track(TrackPlace::slices(tracks, path));
+        let lanes = self.lanes.entry((record.gpu, record.to_device)).or_default();
+        let lane = lanes.iter().position(|until| *until <= record.began).unwrap_or(lanes.len());
+        lanes.resize(lanes.len().max(lane + 1), SimTime::ZERO);
+        lanes[lane] = record.ended;
+        let place = TrackPlace { lane: lane as u32, ..TrackPlace::slices(tracks, path) };
+        let track = self.log.track(place);
         let label = self.log.label(Category::Migration, record.cause.words(), TRANSFER);
         let values = [record.address, record.bytes, record.faults.into()];
         self.log.begin(record.began, track, label, &values);
