@@ -1,7 +1,8 @@
 //! The tracks of a trace, as a tree: a process for the host and for each GPU, and inside of it tracks within tracks.
 
 use super::packets::{Packets, Write};
-use balar_actors::catalogue::timeline::{TrackGroup, TrackKind, TrackName, TrackPlace};
+use super::protobuf::Message;
+use balar_actors::catalogue::timeline::{TrackGroup, TrackKind, TrackPlace};
 use std::collections::BTreeMap;
 use std::io;
 
@@ -45,10 +46,15 @@ impl Tracks {
     /// The tracks at these places, and those around them.
     pub fn of(places: impl IntoIterator<Item = TrackPlace>) -> Tracks {
         let mut all = BTreeMap::new();
+        let mut last: Option<TrackPlace> = None;
         for place in places {
-            for depth in 0..place.path.len() {
-                all.insert(TrackPlace::slices(place.group.clone(), &place.path[..depth]), 0);
+            // Lanes of a track follow each other.
+            if last.is_none_or(|last| (&last.group, &last.path) != (&place.group, &place.path)) {
+                for depth in 0..place.path.len() {
+                    all.insert(TrackPlace::slices(place.group.clone(), &place.path[..depth]), 0);
+                }
             }
+            last = Some(place.clone());
             all.insert(place, 0);
         }
         for (number, uuid) in (RUN + 1..).zip(all.values_mut()) {
@@ -73,58 +79,59 @@ impl Tracks {
             track.text(field::NAME, "run");
             track.text(field::DESCRIPTION, ABOUT_TIMES);
         })?;
-        let is_single_host =
-            self.0.keys().filter(|place| matches!(place.group, TrackGroup::Host(_)) && place.path.is_empty()).count()
-                < 2;
-        let (mut process, mut process_uuid) = (0, 0);
+        let is_process = |place: &&TrackPlace| place.path.is_empty();
+        let hosts = self.0.keys().filter(is_process).filter(|place| matches!(place.group, TrackGroup::Host(_))).count();
+        let mut pid = 0;
+        // The tracks around the present one, from the outermost: a track comes right before those within it.
+        let mut around: Vec<u64> = Vec::new();
         for (rank, (place, &uuid)) in self.0.iter().enumerate() {
-            let Some((_, name)) = place.path.last() else {
-                (process, process_uuid) = (process + 1, uuid);
-                packets.track_descriptor(|track| {
-                    track.number(field::UUID, uuid);
-                    track.message(field::PROCESS, |descriptor| {
-                        descriptor.number(field::PROCESS_PID, process);
-                        descriptor.text(field::PROCESS_NAME, &process_name(&place.group, is_single_host));
-                    });
-                    track.number(field::CHILD_ORDERING, EXPLICIT);
-                    track.number(field::PROCESS_ORDERING, PROCESSES_EXPLICIT);
-                    track.number(field::SIBLING_ORDER_RANK, rank as u64);
-                    track.text(field::DESCRIPTION, ABOUT_TIMES);
-                })?;
-                continue;
-            };
-            let parent = self.parent(place).unwrap_or(process_uuid);
+            let depth = place.path.len();
             packets.track_descriptor(|track| {
                 track.number(field::UUID, uuid);
-                match &place.kind {
-                    TrackKind::Thread(thread) => {
-                        track.message(field::THREAD, |descriptor| {
-                            descriptor.number(field::THREAD_PID, process);
-                            descriptor.number(field::THREAD_TID, FIRST_THREAD + u64::from(*thread));
-                            descriptor.text(field::THREAD_NAME, name);
-                        });
-                    }
-                    TrackKind::Counter(unit) => {
-                        track.text(field::NAME, name);
-                        track.number(field::PARENT_UUID, parent);
-                        track.message(field::COUNTER, |counter| counter.text(field::COUNTER_UNIT_NAME, unit));
-                    }
-                    TrackKind::Slices => {
-                        track.text(field::NAME, name);
-                        track.number(field::PARENT_UUID, parent);
-                        track.number(field::CHILD_ORDERING, EXPLICIT);
-                    }
-                }
                 track.number(field::SIBLING_ORDER_RANK, rank as u64);
+                match place.path.last() {
+                    None => {
+                        pid += 1;
+                        write_process(track, pid, &process_name(&place.group, hosts < 2));
+                    }
+                    Some((_, name)) => write_track(track, &place.kind, name, (pid, around[depth - 1])),
+                }
             })?;
+            if place.lane == 0 && place.kind == TrackKind::Slices {
+                around.truncate(depth);
+                around.push(uuid);
+            }
         }
         Ok(())
     }
+}
 
-    /// The track that a track is in.
-    fn parent(&self, place: &TrackPlace) -> Option<u64> {
-        let around: &[TrackName] = place.path.split_last()?.1;
-        self.0.get(&TrackPlace::slices(place.group.clone(), around)).copied()
+fn write_process(track: &mut Message, pid: u64, name: &str) {
+    track.message(field::PROCESS, |process| {
+        process.number(field::PROCESS_PID, pid);
+        process.text(field::PROCESS_NAME, name);
+    });
+    track.number(field::CHILD_ORDERING, EXPLICIT);
+    track.number(field::PROCESS_ORDERING, PROCESSES_EXPLICIT);
+    track.text(field::DESCRIPTION, ABOUT_TIMES);
+}
+
+/// What a track within a process is.
+fn write_track(track: &mut Message, kind: &TrackKind, name: &str, (pid, parent): (u64, u64)) {
+    if let TrackKind::Thread(number) = kind {
+        return track.message(field::THREAD, |thread| {
+            thread.number(field::THREAD_PID, pid);
+            thread.number(field::THREAD_TID, FIRST_THREAD + u64::from(*number));
+            thread.text(field::THREAD_NAME, name);
+        });
+    }
+    track.text(field::NAME, name);
+    track.number(field::PARENT_UUID, parent);
+    match kind {
+        TrackKind::Counter(unit) => {
+            track.message(field::COUNTER, |counter| counter.text(field::COUNTER_UNIT_NAME, unit));
+        }
+        _ => track.number(field::CHILD_ORDERING, EXPLICIT),
     }
 }
 
