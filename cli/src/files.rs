@@ -82,7 +82,11 @@ pub fn check_writable(path: &Path) -> Result<(), WriteError> {
         Ok(metadata) if metadata.is_dir() => Err(failed(io::ErrorKind::IsADirectory.into())),
         // Opening a pipe would wait for its reader.
         Ok(metadata) if !metadata.is_file() => Ok(()),
-        _ => tempfile::NamedTempFile::new_in(folder_of(&target)).map(drop).map_err(failed),
+        _ => {
+            let folder = folder_of(&target);
+            // That a folder is not there is said more plainly than by a file in it that cannot be made.
+            fs::metadata(folder).and_then(|_| tempfile::NamedTempFile::new_in(folder)).map(drop).map_err(failed)
+        }
     }
 }
 

@@ -6,6 +6,7 @@ mod instruction_profiles;
 mod machine_code;
 mod snapshots;
 mod stall_accounting;
+mod timeline;
 mod unified_memory;
 mod window_cuts;
 mod window_invariance;

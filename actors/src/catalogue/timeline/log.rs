@@ -211,7 +211,8 @@ impl UnitTimeline {
         if value == count.pending.map_or(count.value, |(_, value)| value) {
             return;
         }
-        let before = count.pending.take();
+        // What was to come later is overtaken.
+        let before = count.pending.take().filter(|(since, _)| *since <= at);
         let is_due = at >= count.told.saturating_add(COUNTER_INTERVAL) || value == 0;
         if !is_due && count.value != 0 {
             count.pending = Some((at, value));
@@ -220,6 +221,13 @@ impl UnitTimeline {
         (count.told, count.value) = (at, value);
         for (at, value) in before.into_iter().chain([(at, value)]) {
             self.put(at, (COUNT, track), Some(value));
+        }
+    }
+
+    fn count_until(&mut self, (at, until): (SimTime, SimTime), track: Track, value: u64) {
+        self.count(at, track, value);
+        if let Some(count) = self.counts.get_mut(&track) {
+            count.pending = Some((until, 0));
         }
     }
 
@@ -339,6 +347,11 @@ impl TimelineLog {
         self.with(|log| log.count(at, track, value));
     }
 
+    /// As [`Self::count`]; the value is 0 from `until` on, unless something else is said of a time before that.
+    pub fn count_until(&self, (at, until): (SimTime, SimTime), track: Track, value: u64) {
+        self.with(|log| log.count_until((at, until), track, value));
+    }
+
     /// All that was told. The log is empty then.
     pub(super) fn take(&self) -> UnitTimeline {
         self.with(|log| {
@@ -430,6 +443,18 @@ mod tests {
         }
         let told: Vec<_> = events(&log).into_iter().map(|(at, kind, ..)| (at, kind)).collect();
         let expected = [(10, 1), (30, 3), (1_000_040, 4), (1_000_050, 0), (1_000_060, 5), (1_000_070, 6)];
+        assert_eq!(told, expected.map(|(at, value)| (at, EventKind::Count(value))));
+    }
+
+    #[test]
+    fn a_counter_is_zero_from_the_end_that_it_was_given() {
+        let (log, track) = log();
+        let us = 1_000_000;
+        for (at, until, value) in [(0, 3 * us, 5), (us, 4 * us, 6), (9 * us, 10 * us, 7), (9 * us + 1, 11 * us, 8)] {
+            log.count_until((SimTime(at), SimTime(until)), track, value);
+        }
+        let told: Vec<_> = events(&log).into_iter().map(|(at, kind, ..)| (at, kind)).collect();
+        let expected = [(0, 5), (us, 6), (4 * us, 0), (9 * us, 7), (11 * us, 0)];
         assert_eq!(told, expected.map(|(at, value)| (at, EventKind::Count(value))));
     }
 

@@ -12,9 +12,11 @@ mod log;
 pub use log::{Event, EventKind, EventNumber, Label, TimelineLog, Track, UnitTimeline};
 
 use crate::engine::TimelineDetail;
+use std::any::Any;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The processes of a timeline, each with tracks of its own.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -172,17 +174,34 @@ pub const fn copy_flow(copy: u32) -> u64 {
     1 << 32 | copy as u64
 }
 
-/// The room: logs by the units' numbers.
+/// What a unit needs to tell of itself beside its log: whoever takes over from the unit goes on with the same.
+pub struct Kept<T>(Arc<Mutex<T>>);
+
+impl<T> Kept<T> {
+    /// What is kept.
+    pub fn lock(&self) -> MutexGuard<'_, T> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<T> fmt::Debug for Kept<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Kept")
+    }
+}
+
+/// The room: logs by the units' numbers, and what units keep beside them.
 #[derive(Debug)]
 pub struct Timeline {
     detail: TimelineDetail,
     logs: Mutex<BTreeMap<u32, TimelineLog>>,
+    kept: Mutex<BTreeMap<u32, Arc<dyn Any + Send + Sync>>>,
 }
 
 impl Timeline {
     /// An empty room.
     pub fn new(detail: TimelineDetail) -> Timeline {
-        Timeline { detail, logs: Mutex::default() }
+        Timeline { detail, logs: Mutex::default(), kept: Mutex::default() }
     }
 
     /// Do SMs tell of their CTAs?
@@ -193,6 +212,17 @@ impl Timeline {
     /// The log of a unit.
     pub fn log(&self, unit: u32) -> TimelineLog {
         self.logs.lock().unwrap_or_else(PoisonError::into_inner).entry(unit).or_default().clone()
+    }
+
+    /// What a unit keeps beside its log, which is made where nobody was before it.
+    pub fn keep<T: Send + 'static>(&self, unit: u32, make: impl FnOnce(TimelineLog) -> T) -> Kept<T> {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = kept.get(&unit).and_then(|known| Arc::clone(known).downcast().ok());
+        Kept(known.unwrap_or_else(|| {
+            let new = Arc::new(Mutex::new(make(self.log(unit))));
+            kept.insert(unit, Arc::clone(&new) as Arc<dyn Any + Send + Sync>);
+            new
+        }))
     }
 
     /// All that units have told, by their numbers. The room is empty then.

@@ -14,6 +14,7 @@ mod tests;
 mod timeline;
 mod turns;
 
+use crate::catalogue::timeline::Kept;
 use crate::catalogue::{
     BuildContext, BuildError, Capability, ParameterProblem, ParameterSet, Peer, PortDefinition, Role, SmCapability,
     SmResources, UnitDefinition,
@@ -222,7 +223,7 @@ struct CtaScheduler {
     state: State,
     progress: Progress,
     /// Where to tell of kernels.
-    timeline: Option<SchedulerTimeline>,
+    timeline: Option<Kept<SchedulerTimeline>>,
 }
 
 impl CtaScheduler {
@@ -292,8 +293,8 @@ impl CtaScheduler {
             self.refuse(now, &launch, out);
             return;
         }
-        if let Some(timeline) = &mut self.timeline {
-            timeline.received(now, launch.id);
+        if let Some(timeline) = &self.timeline {
+            timeline.lock().received(now, launch.id);
         }
         let number = self.state.arrivals;
         self.state.arrivals += 1;
@@ -317,8 +318,8 @@ impl CtaScheduler {
         self.retry_placement(now);
         let Some(index) = self.resident(completion.launch) else { return };
         let kernel = &mut self.state.resident[index];
-        if let Some(timeline) = &mut self.timeline {
-            timeline.ctas_change(now, -1, &kernel.launch);
+        if let Some(timeline) = &self.timeline {
+            timeline.lock().ctas_change(now, -1, &kernel.launch);
         }
         kernel.counters.add(&completion.counters);
         kernel.running -= 1;
@@ -382,8 +383,8 @@ impl CtaScheduler {
             let Some((_, launch)) = queue.waiting.pop_front() else { continue };
             queue.busy = true;
             self.progress.board.set_text(&self.progress.kernel_name, &launch.name);
-            if let Some(timeline) = &mut self.timeline {
-                timeline.starts(now, &launch);
+            if let Some(timeline) = &self.timeline {
+                timeline.lock().starts(now, &launch);
             }
             let first_cycle = self.clock.cycle_at_or_after(now) + self.launch_latency;
             let place = self.state.resident.partition_point(|kernel| kernel.launch.priority <= launch.priority);
@@ -458,8 +459,8 @@ impl CtaScheduler {
             }
             let Some((port, slot)) = self.sms.place(kernel.launch.id, &kernel.cta_resources) else { continue };
             let cta = kernel.take_cta();
-            if let Some(timeline) = &mut self.timeline {
-                timeline.ctas_change(now, 1, &kernel.launch);
+            if let Some(timeline) = &self.timeline {
+                timeline.lock().ctas_change(now, 1, &kernel.launch);
             }
             let launch = CtaLaunch { launch: kernel.launch.clone(), cta, slot };
             out.send(port, now, Payload::Cta(CtaMessage::Launch(Box::new(launch))));

@@ -4,7 +4,7 @@
 use super::kernels::ResidentKernel;
 use crate::catalogue::BuildContext;
 use crate::catalogue::timeline::{
-    Argument, Category, Label, Section, TimelineLog, Track, TrackGroup, TrackPlace, ValueKind, launch_flow,
+    Argument, Category, Kept, Label, Section, TimelineLog, Track, TrackGroup, TrackPlace, ValueKind, launch_flow,
 };
 use balar_protocol::cuda::{KernelLaunch, LaunchId};
 use balar_protocol::{ContextId, SimTime};
@@ -52,10 +52,14 @@ pub(super) struct SchedulerTimeline {
 
 impl SchedulerTimeline {
     /// Of the scheduler that is built, where the run asks for it.
-    pub fn of(context: &BuildContext) -> Option<SchedulerTimeline> {
-        let (log, gpu) = (context.timeline()?, context.gpu_tracks());
+    pub fn of(context: &BuildContext) -> Option<Kept<SchedulerTimeline>> {
+        let timeline = context.surroundings.timeline.as_ref()?;
+        Some(timeline.keep(context.unit, |log| SchedulerTimeline::new(log, context.gpu_tracks())))
+    }
+
+    fn new(log: TimelineLog, gpu: TrackGroup) -> SchedulerTimeline {
         let counter = |rank, name, unit| log.track(TrackPlace::counter(gpu.clone(), rank, name, unit));
-        Some(SchedulerTimeline {
+        SchedulerTimeline {
             waiting_launches: counter(0, "launches waiting", "kernel"),
             resident_ctas: counter(1, "CTAs resident", "CTA"),
             resident_warps: counter(2, "warps resident", "warp"),
@@ -66,7 +70,7 @@ impl SchedulerTimeline {
             warps: 0,
             gpu,
             log,
-        })
+        }
     }
 
     /// A launch comes, and waits until its kernel starts.

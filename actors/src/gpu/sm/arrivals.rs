@@ -124,8 +124,8 @@ impl<P: Profile> Sm<P> {
             }
             Payload::Cta(CtaMessage::Launch(launch)) => self.launch(launch, step),
             Payload::Cta(CtaMessage::Abort(launch)) => {
-                if let Some(timeline) = &self.wiring.timeline {
-                    self.state.warps.ctas_of(*launch).for_each(|cta| timeline.ends(cta, cycle));
+                if let Some(timeline) = &mut self.wiring.timeline {
+                    self.state.warps.ctas_of(*launch).for_each(|cta| timeline.ends(cta as u16, cycle));
                 }
                 self.state.warps.abort(*launch, cycle);
             }

@@ -195,8 +195,8 @@ impl<P: Profile> Sm<P> {
     pub(super) fn end_cta(&mut self, cta: usize, fault: Option<KernelFault>, cycle: u64, out: &mut Outbox) {
         let ended = self.state.warps.end_cta(cta, fault.is_some(), cycle);
         let Some((launch, counters, stores_under_way)) = ended else { return };
-        if let Some(timeline) = &self.wiring.timeline {
-            timeline.ends(cta, cycle);
+        if let Some(timeline) = &mut self.wiring.timeline {
+            timeline.ends(cta as u16, cycle);
         }
         if fault.is_none() {
             self.state.warps.count_completed();

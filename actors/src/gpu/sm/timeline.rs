@@ -50,10 +50,9 @@ impl SmTimeline {
     }
 
     /// The CTA in a slot ends.
-    pub fn ends(&self, slot: usize, cycle: u64) {
-        if let Some(Some(track)) = self.slots.get(slot) {
-            self.log.end(self.clock.time_of(cycle), *track);
-        }
+    pub fn ends(&mut self, slot: u16, cycle: u64) {
+        let track = self.track(slot);
+        self.log.end(self.clock.time_of(cycle), track);
     }
 
     fn track(&mut self, slot: u16) -> Track {

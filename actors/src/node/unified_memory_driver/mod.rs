@@ -40,6 +40,7 @@ pub use parameters::UnifiedMemoryDriverParameters;
 pub use room::WriteBack;
 pub use service::ReplayPolicy;
 
+use crate::catalogue::timeline::Kept;
 use crate::catalogue::{BuildContext, BuildError, ParameterSet, PortDefinition, UnitDefinition, nothing};
 use crate::engine::{CodeSource, Inbox, NextWake, Outbox, StateError, Unit, Window, restore_state, save_state};
 use crate::unified_memory::eviction::EvictionPolicy;
@@ -143,7 +144,7 @@ pub struct UnifiedMemoryDriver {
     host_prefetcher: Box<dyn Prefetcher>,
     state: State,
     /// Where to tell of transfers and batches.
-    timeline: Option<DriverTimeline>,
+    timeline: Option<Kept<DriverTimeline>>,
 }
 
 impl UnifiedMemoryDriver {

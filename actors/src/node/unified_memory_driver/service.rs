@@ -196,7 +196,7 @@ impl UnifiedMemoryDriver {
                 ..record
             };
             if let Some(timeline) = &self.timeline {
-                timeline.batch(&record);
+                timeline.lock().batch(&record);
             }
             self.state.records.batches.push(record);
         }

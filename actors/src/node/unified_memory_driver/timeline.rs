@@ -2,7 +2,7 @@
 
 use super::record::{BatchRecord, TransferRecord};
 use crate::catalogue::BuildContext;
-use crate::catalogue::timeline::{Argument, Category, Section, TimelineLog, TrackGroup, TrackPlace, ValueKind};
+use crate::catalogue::timeline::{Argument, Category, Kept, Section, TimelineLog, TrackGroup, TrackPlace, ValueKind};
 use balar_protocol::SimTime;
 use std::collections::BTreeMap;
 
@@ -30,10 +30,10 @@ pub(super) struct DriverTimeline {
 
 impl DriverTimeline {
     /// Of the driver that is built, where the run asks for it.
-    pub fn of(context: &BuildContext) -> Option<DriverTimeline> {
-        let log = context.timeline()?;
+    pub fn of(context: &BuildContext) -> Option<Kept<DriverTimeline>> {
+        let timeline = context.surroundings.timeline.as_ref()?;
         let gpus = context.surroundings.gpus.iter().map(|gpu| gpu.part.clone()).collect();
-        Some(DriverTimeline { log, gpus, lanes: BTreeMap::new() })
+        Some(timeline.keep(context.unit, |log| DriverTimeline { log, gpus, lanes: BTreeMap::new() }))
     }
 
     /// A transfer is over.
