@@ -14,7 +14,7 @@ use crate::result::RunRecord;
 use crate::simulate::Simulated;
 use crate::snapshot::{self, Difference, Snapshot};
 use crate::terminal;
-use crate::{catalogue, files, heap, metric_listing, node, ptx, replay, run, simulate, validate};
+use crate::{catalogue, files, heap, metric_listing, node, ptx, replay, run, simulate, timeline, validate};
 use balar_actors::catalogue::UnitDefinition;
 use balar_actors::kinds::UNITS;
 use balar_actors::topology::{PartLibrary, nearest};
@@ -238,8 +238,9 @@ fn conclude(simulated: &Simulated, options: &SimulationOptions) -> Result<ExitSt
     told.map(|()| simulated.record.status())
 }
 
-/// Creates the folder for the artefacts, if one is named.
+/// Creates the folder for the artefacts, if one is named, and finds out whether the timeline can be written.
 fn prepare(options: &SimulationOptions) -> Result<(), Failure> {
+    timeline::prepare(options)?;
     options.output.as_deref().map_or(Ok(()), folder::prepare).map_err(Failure::input)
 }
 
@@ -248,6 +249,7 @@ fn tell(simulated: &Simulated, options: &SimulationOptions) -> Result<(), Failur
     let Simulated { record, expanded, observation } = simulated;
     let written = options.output.as_deref().map_or(Ok(()), |path| folder::write(path, record, expanded));
     let observed = observation.finish(record, expanded);
+    let timeline = timeline::write(record, options);
     if let Some(outcome) = &record.statistics.outcome {
         // The output of kernels is not part of the result. A closed stderr is ignored.
         let _ = io::Write::write_all(&mut io::stderr(), &outcome.printed);
@@ -260,7 +262,7 @@ fn tell(simulated: &Simulated, options: &SimulationOptions) -> Result<(), Failur
         ExitStatus::UnitBroken => say(UNIT_BROKEN),
         _ => {}
     }
-    written.and(observed).map_err(Failure::input)
+    written.and(observed).map_err(Failure::input).and(timeline)
 }
 
 /// A run that can be compared with a snapshot: one that ended by itself, or at a simulated time.

@@ -3,6 +3,7 @@
 use crate::output::Format;
 use crate::output::selection::Selection;
 use crate::series::SeriesOptions;
+use balar_actors::engine;
 use balar_actors::simulation::IsaChoice;
 use balar_protocol::{Bytes, SimTime};
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -358,6 +359,13 @@ pub struct SimulationOptions {
     /// Time series.
     #[command(flatten)]
     pub series: SeriesOptions,
+    /// Also write what happened when as a trace for Perfetto (https://ui.perfetto.dev): calls, kernels, CTAs, copies, page
+    /// migrations; packed if the name ends in .gz
+    #[arg(long, value_name = "FILE")]
+    pub timeline: Option<PathBuf>,
+    /// What the timeline shows
+    #[arg(long, value_enum, default_value_t = TimelineDetail::Ctas, requires = "timeline")]
+    pub timeline_detail: TimelineDetail,
     /// Record the program's calls into this folder, for `replay`
     #[arg(long, value_name = "DIR")]
     pub record: Option<PathBuf>,
@@ -370,6 +378,24 @@ pub struct SimulationOptions {
     /// Show no progress
     #[arg(long)]
     pub quiet: bool,
+}
+
+/// What a timeline shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum TimelineDetail {
+    /// Calls, kernels, copies, links, page migrations, counters
+    Kernels,
+    /// The CTAs of each SM, too
+    Ctas,
+}
+
+impl From<TimelineDetail> for engine::TimelineDetail {
+    fn from(detail: TimelineDetail) -> engine::TimelineDetail {
+        match detail {
+            TimelineDetail::Kernels => engine::TimelineDetail::Kernels,
+            TimelineDetail::Ctas => engine::TimelineDetail::Ctas,
+        }
+    }
 }
 
 /// Which code of a kernel to run.
@@ -586,6 +612,7 @@ mod tests {
             "disassemble a.cubin --function k --words --live --format json",
             "disassemble --workload gemm --topology v100_node --run out",
             "--topology t.ron --output out --profile-instructions",
+            "--topology t.ron --timeline t.pftrace.gz --timeline-detail kernels",
             "replay --topology t.ron --threads 2 --partial --unchecked --ptx a.ptx trace",
             "--topology t.ron --record trace",
             "--topology t.ron --output out --sample-interval 1us --samples jsonl,csv,sqlite,ldms-csv --sample-epoch 1790000000",
@@ -616,11 +643,12 @@ mod tests {
             ("--topology t --workload lud:size=1,size=2", "given twice"),
             ("snapshot check pinned.txt", "--topology"),
             ("--topology t --profile-instructions", "--output"),
-            ("--topology t --sample-interval 1us", "--output"),
             ("--topology t --output o --samples csv", "--sample-interval"),
             ("--topology t --output o --sample-interval 0ns", "more than zero"),
             ("--topology t --output o --sample-interval 5", "expected a time"),
             ("--topology t --output o --sample-interval 1us --samples jsonl,cvs", "csv"),
+            ("--topology t --timeline-detail kernels", "--timeline"),
+            ("--topology t --timeline t --timeline-detail warps", "ctas"),
             ("disassemble", "FILE"),
             ("disassemble a.cubin --topology t", "--topology"),
             ("disassemble --topology t", "--workload"),

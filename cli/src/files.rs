@@ -70,6 +70,26 @@ pub fn write(path: &Path, text: &str) -> Result<(), WriteError> {
     write_with(path, |file| file.write_all(text.as_bytes()))
 }
 
+/// Finds out whether a file could be written, without changing it: worth knowing before a long run.
+///
+/// # Errors
+///
+/// If it could not: its folder is not there or takes no file, or it is a folder itself.
+pub fn check_writable(path: &Path) -> Result<(), WriteError> {
+    let failed = |cause| WriteError { path: path.to_owned(), cause };
+    let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    match fs::metadata(&target) {
+        Ok(metadata) if metadata.is_dir() => Err(failed(io::ErrorKind::IsADirectory.into())),
+        // Opening a pipe would wait for its reader.
+        Ok(metadata) if !metadata.is_file() => Ok(()),
+        _ => {
+            let folder = folder_of(&target);
+            // That a folder is not there is said more plainly than by a file in it that cannot be made.
+            fs::metadata(folder).and_then(|_| tempfile::NamedTempFile::new_in(folder)).map(drop).map_err(failed)
+        }
+    }
+}
+
 /// As [`write()`], with contents that are too long to be in memory at once.
 ///
 /// # Errors
@@ -77,6 +97,11 @@ pub fn write(path: &Path, text: &str) -> Result<(), WriteError> {
 /// If that fails.
 pub fn write_with(path: &Path, contents: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), WriteError> {
     whole(path, contents).map_err(|cause| WriteError { path: path.to_owned(), cause })
+}
+
+/// The folder that a file is in.
+fn folder_of(file: &Path) -> &Path {
+    file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 fn whole(path: &Path, contents: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
@@ -91,9 +116,9 @@ fn whole(path: &Path, contents: impl FnOnce(&mut dyn Write) -> io::Result<()>) -
         // A pipe or a device has no contents to lose.
         return buffered(&mut File::create(&target)?);
     }
-    let folder = target.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mode = known.map_or(0o666, |metadata| metadata.permissions().mode());
-    let mut beside = tempfile::Builder::new().permissions(fs::Permissions::from_mode(mode)).tempfile_in(folder)?;
+    let mut beside =
+        tempfile::Builder::new().permissions(fs::Permissions::from_mode(mode)).tempfile_in(folder_of(&target))?;
     buffered(beside.as_file_mut())?;
     beside.persist(&target).map_err(|error| error.error)?;
     Ok(())
@@ -131,6 +156,17 @@ mod tests {
         assert_eq!(fs::metadata(&path).expect("there").permissions().mode() & 0o777, 0o640);
         assert!(fs::symlink_metadata(&link).expect("there").is_symlink());
         assert_eq!(fs::read_dir(folder.path()).expect("a folder").count(), 2, "nothing is left beside");
+    }
+
+    #[test]
+    fn whether_a_file_can_be_written_is_found_out_without_a_trace() {
+        let folder = tempfile::tempdir().expect("a folder");
+        check_writable(&folder.path().join("new")).expect("it can be made");
+        assert_eq!(fs::read_dir(folder.path()).expect("a folder").count(), 0);
+        check_writable(Path::new("/dev/null")).expect("a device");
+        assert!(check_writable(folder.path()).expect_err("a folder").to_string().contains("is a directory"));
+        let error = check_writable(&folder.path().join("none/new")).expect_err("no folder").to_string();
+        assert!(error.contains("none/new: No such file"), "{error}");
     }
 
     #[test]

@@ -32,5 +32,6 @@ pub mod series;
 pub mod simulate;
 pub mod snapshot;
 pub mod terminal;
+pub mod timeline;
 pub mod unfinished;
 pub mod validate;

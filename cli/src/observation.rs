@@ -5,6 +5,7 @@ use crate::failure::Failure;
 use crate::files::WriteError;
 use crate::result::RunRecord;
 use crate::series::Series;
+use crate::timeline;
 use balar_actors::engine::{Observer, RunControl, Watch};
 use balar_actors::topology::Topology;
 use balar_protocol::SimTime;
@@ -24,7 +25,7 @@ impl Observation {
     ///
     /// What of an earlier run is in the way and cannot be replaced.
     pub fn prepare(options: &SimulationOptions, topology: &Topology) -> Result<Observation, Failure> {
-        let series = Series::new(&options.series, &options.selection, topology, options.output.as_deref())?;
+        let series = Series::new(options, topology)?;
         Ok(Observation {
             interval: options.series.sample_interval,
             series: series.map(|series| Arc::new(Mutex::new(series))),
@@ -35,6 +36,12 @@ impl Observation {
     pub fn watch(&self) -> Option<Watch> {
         let series = Arc::clone(self.series.as_ref()?) as Arc<Mutex<dyn Observer>>;
         Some(Watch::shared(self.interval, RunControl::default(), series))
+    }
+
+    /// The run is over: gives what was sampled for its timeline.
+    pub fn take_counters(&self) -> Vec<timeline::Series> {
+        let series = self.series.as_ref().map(|series| series.lock().unwrap_or_else(PoisonError::into_inner));
+        series.map(|mut series| series.take_counters()).unwrap_or_default()
     }
 
     /// The run is over: writes what is left.

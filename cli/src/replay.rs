@@ -67,6 +67,7 @@ pub fn run(options: &ReplayOptions, kinds: &[&'static UnitDefinition]) -> Result
         }
     };
     record.chosen_launches = common.selection.launches.of(&record.statistics.kernels);
+    record.series = observation.take_counters();
     Ok(Simulated { record, expanded: topology::show(&topology, None), observation })
 }
 

@@ -4,8 +4,10 @@ use crate::exit::ExitStatus;
 use crate::metrics::{METRICS, Measurement, Metric, Reading, Value};
 use crate::node_facts::NodeFacts;
 use crate::rollup::{RollUp, pattern, roll_up};
+use crate::timeline::Series;
 use crate::unfinished;
 use balar_actors::catalogue::KernelProfile;
+use balar_actors::catalogue::timeline::UnitTimeline;
 use balar_protocol::SimTime;
 use balar_protocol::kernel_records::KernelRecords;
 use balar_protocol::statistics::{KernelCounters, KernelRecord, StatisticRow, StatisticSink, Verification};
@@ -85,6 +87,10 @@ pub struct RunRecord {
     pub statistics: StatisticSink,
     /// What was counted of each instruction, where that was asked for.
     pub profiles: Option<Vec<KernelProfile>>,
+    /// What the units did when, where that was asked for.
+    pub timeline: Option<Vec<UnitTimeline>>,
+    /// What was sampled, for the counter tracks of the timeline.
+    pub series: Vec<Series>,
     /// Facts about the node.
     pub node: NodeFacts,
     /// The launches that are printed and written, where these are not all.
@@ -479,6 +485,8 @@ pub(crate) mod tests {
             threads: 1,
             statistics,
             profiles: None,
+            timeline: None,
+            series: Vec::new(),
             node: NodeFacts::default(),
             chosen_launches: None,
         }

@@ -87,6 +87,7 @@ pub fn run(options: &RunOptions, kinds: &[&'static UnitDefinition]) -> Result<Si
         }
     };
     record.chosen_launches = common.selection.launches.of(&record.statistics.kernels);
+    record.series = observation.take_counters();
     let expanded = topology::show(&topology, Some((&record.workload, &record.parameters)));
     Ok(Simulated { record, expanded, observation })
 }
@@ -146,6 +147,8 @@ pub fn nothing_ran(
         threads: usize::from(options.threads),
         statistics: StatisticSink::default(),
         profiles: None,
+        timeline: None,
+        series: Vec::new(),
         node: NodeFacts::of(topology),
         chosen_launches: None,
     }
@@ -187,6 +190,7 @@ pub fn engine_options(
         progress: Some(board.clone()),
         profile_instructions: options.profile_instructions,
         watch: observation.watch(),
+        timeline: options.timeline.as_ref().map(|_| options.timeline_detail.into()),
         ..engine::RunOptions::default()
     }
 }
@@ -244,6 +248,8 @@ impl RunRecord {
             threads: result.threads,
             statistics,
             profiles: result.profiles,
+            timeline: result.timeline,
+            series: Vec::new(),
             node: NodeFacts::of(topology),
             chosen_launches: None,
         }

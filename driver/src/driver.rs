@@ -62,6 +62,15 @@ pub struct Totals {
     pub device_memory_maximum: u64,
 }
 
+/// How much work the driver has given to GPUs so far: the number of the next launch, and that of the next copy or fill.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Issued {
+    /// See [`LaunchId`](balar_protocol::cuda::LaunchId).
+    pub launches: u32,
+    /// See [`CopyId`].
+    pub copies: u32,
+}
+
 /// All that the driver's future depends on, beside the code that is loaded.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct State {
@@ -271,6 +280,11 @@ impl Driver {
     /// The contexts of all processes that have made a call.
     pub fn contexts(&self) -> impl Iterator<Item = ContextId> + '_ {
         self.state.processes.keys().flat_map(|process| self.contexts_of(*process))
+    }
+
+    /// How much work it has given to GPUs.
+    pub fn issued(&self) -> Issued {
+        Issued { launches: self.state.next_launch, copies: self.state.next_copy }
     }
 
     /// What it has moved and handed out.

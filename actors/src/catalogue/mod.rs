@@ -4,6 +4,7 @@ mod capability;
 mod instruction_profile;
 mod struct_keys;
 mod surroundings;
+pub mod timeline;
 
 pub use balar_protocol::{GpuDescription, SmCapability, SmResources};
 pub use capability::{Capability, Peer, ProvidesFunction, nothing};
@@ -19,6 +20,7 @@ use std::fmt;
 use std::ops::{Bound, RangeBounds};
 use std::sync::Arc;
 use struct_keys::StructKeys;
+use timeline::{TimelineLog, TrackGroup};
 
 /// One parameter of a unit.
 #[derive(Clone, Copy, Debug)]
@@ -336,6 +338,16 @@ impl BuildContext<'_> {
     /// Where it has none.
     pub fn writer(&self) -> Result<Writer, BuildError> {
         Ok(self.memory()?.writer(self.unit))
+    }
+
+    /// The log in which the unit tells what it does when; `None` in a run that does not ask.
+    pub fn timeline(&self) -> Option<TimelineLog> {
+        self.surroundings.timeline.as_ref().map(|timeline| timeline.log(self.unit))
+    }
+
+    /// The tracks of the GPU whose part this unit belongs to.
+    pub fn gpu_tracks(&self) -> TrackGroup {
+        TrackGroup::Gpu(self.gpu_index().unwrap_or(usize::MAX), self.part.to_owned())
     }
 
     /// Number of the GPU whose part this unit belongs to.

@@ -1,6 +1,7 @@
 //! What the simulation hands to the units that it builds.
 
 use super::InstructionProfiles;
+use super::timeline::Timeline;
 use crate::engine::LiveBoard;
 use crate::memory::DeviceMemory;
 use balar_protocol::GpuDescription;
@@ -23,6 +24,8 @@ pub struct Surroundings {
     pub instruction_profiles: Option<Arc<InstructionProfiles>>,
     /// Do units keep what becomes of each launch, for whoever watches the run?
     pub watches_launches: bool,
+    /// Where units lay what they did when, in a run that asks for it.
+    pub timeline: Option<Arc<Timeline>>,
     /// What is meant for one kind of unit alone, by its type.
     gifts: Mutex<BTreeMap<TypeId, Box<dyn Any + Send>>>,
     /// The parameters that were read last, with their text: the units of a row have the same.
@@ -38,6 +41,7 @@ impl Surroundings {
             board,
             instruction_profiles: None,
             watches_launches: false,
+            timeline: None,
             gifts: Mutex::default(),
             parameters: Mutex::default(),
         }

@@ -51,7 +51,7 @@ pub use guest::{Guest, GuestPort};
 pub use hand_over::HandOver;
 pub use inbox::Inbox;
 pub use live::{Gauge, LiveBoard};
-pub use options::{RunOptions, WindowCut};
+pub use options::{RunOptions, TimelineDetail, WindowCut};
 pub use outbox::Outbox;
 pub use placement::Placement;
 pub use report::{DeadlockReport, EngineError, LostStatistics, Outcome, RunReport, WaitingUnit};

@@ -27,8 +27,19 @@ pub struct RunOptions {
     pub profile_instructions: bool,
     /// Who watches the run, and when.
     pub watch: Option<Watch>,
+    /// Whoever builds the simulation has units tell what they did when, in this detail.
+    pub timeline: Option<TimelineDetail>,
     /// Times, in order, at which whoever builds the simulation has units handed over ([`HandOver`](super::HandOver)).
     pub hand_over_at: Arc<[SimTime]>,
+}
+
+/// How much a timeline shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TimelineDetail {
+    /// Calls, kernels, transfers.
+    Kernels,
+    /// Every CTA, too.
+    Ctas,
 }
 
 /// Where windows end before wires and epochs make them end. It changes no result: tests show so by it.
@@ -68,6 +79,7 @@ impl Default for RunOptions {
             cut: WindowCut::default(),
             profile_instructions: false,
             watch: None,
+            timeline: None,
             hand_over_at: Arc::default(),
         }
     }

@@ -17,6 +17,7 @@ mod test_support;
 #[cfg(test)]
 mod tests;
 mod threads;
+mod timeline;
 
 use crate::catalogue::{
     BuildContext, BuildError, GpuDescription, ParameterProblem, ParameterSet, PortDefinition, Role, UnitDefinition,
@@ -39,6 +40,7 @@ use host_time::HostTime;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use threads::Threads;
+use timeline::HostTimeline;
 
 crate::parameters! {
     /// A host CPU with the CUDA driver. Costs are cycles of its clock; all are estimates for a driver of CUDA 10 on a server
@@ -179,7 +181,9 @@ fn build(text: &str, context: &BuildContext) -> Result<Box<dyn Unit>, BuildError
     let optional = OptionalPorts { memory, managed: context.ports.get("managed") };
     let node = NodeView { gpus: &context.surroundings.gpus, memory: &context.memory()?, unit: context.unit };
     let start = context.surroundings.take().unwrap_or_default();
-    Ok(Box::new(HostCpu::new(&parameters, &gpus, optional, &node, start)))
+    let mut host = HostCpu::new(&parameters, &gpus, optional, &node, start);
+    host.timeline = HostTimeline::of(context);
+    Ok(Box::new(host))
 }
 
 /// What the host CPU starts with: the first one that is built takes it.
@@ -249,6 +253,8 @@ struct HostCpu {
     /// How often the program called functions that are not implemented.
     not_implemented: BTreeMap<String, u64>,
     counters: HostCpuCounters,
+    /// Where to tell of calls.
+    timeline: Option<HostTimeline>,
 }
 
 /// What the unit does by itself.
@@ -298,6 +304,7 @@ impl HostCpu {
             printed: Vec::new(),
             not_implemented: BTreeMap::new(),
             counters: HostCpuCounters::default(),
+            timeline: None,
         }
     }
 

@@ -86,7 +86,7 @@ impl HostCpu {
                     }
                     return;
                 }
-                Next::ProcessEnds { process, was_killed } => self.end_process(process, was_killed),
+                Next::ProcessEnds { process, was_killed } => self.end_process(now, process, was_killed),
                 Next::End { error } => {
                     self.take_printed();
                     self.ended = true;
@@ -100,8 +100,11 @@ impl HostCpu {
     }
 
     /// A process has ended, and with it its threads' calls.
-    fn end_process(&mut self, process: ProcessId, was_killed: bool) {
+    fn end_process(&mut self, now: SimTime, process: ProcessId, was_killed: bool) {
         self.take_printed();
+        if let Some(timeline) = &mut self.timeline {
+            timeline.process_ends(now, process);
+        }
         self.threads.threads.retain(|_, thread| thread.context.process() != process);
         self.driver.end_process(process, was_killed);
         self.work_ended = true;
@@ -123,6 +126,9 @@ impl HostCpu {
         }
         let start = now.saturating_add(self.costs.host_time.span(host_picoseconds, self.costs.clock));
         let until = self.call_ends(start, &call);
+        if let Some(timeline) = &mut self.timeline {
+            timeline.call_begins(start, (process, thread), &call);
+        }
         self.counters.cycles_busy += self.cycles(now, until);
         let state = State::Calling { until, call };
         let context = ContextId::new(process, (device as usize).min(ContextId::GPUS - 1));
@@ -135,6 +141,9 @@ impl HostCpu {
         let caller = Caller { thread: id, context: thread.context };
         match std::mem::replace(&mut thread.state, State::Outside) {
             State::Returning { result, .. } => {
+                if let Some(timeline) = &mut self.timeline {
+                    timeline.call_returns(now, id, &result);
+                }
                 if matches!(result, CallResult::Error(error) if error != CudaError::NotReady) {
                     self.counters.calls_failed += 1;
                 }
@@ -165,8 +174,12 @@ impl HostCpu {
                     _ => {}
                 }
                 let ends_work = matches!(call, Call::CallbackDone { .. });
+                let issued = self.driver.issued();
                 let outcome = self.driver.call(caller, call);
                 self.begin_work(now, out);
+                if let Some(timeline) = &self.timeline {
+                    timeline.work_is_given(thread, issued, self.driver.issued());
+                }
                 if ends_work {
                     self.wake_threads(now, out);
                 }
@@ -254,6 +267,9 @@ impl HostCpu {
 
     /// A thread's call waits.
     fn call_waits(&mut self, now: SimTime, id: ThreadId, call: &'static str, wait: Wait) {
+        if let Some(timeline) = &mut self.timeline {
+            timeline.wait_begins(now, id, &wait.until);
+        }
         if let Some(thread) = self.threads.threads.get_mut(&id) {
             thread.state = State::Waiting { since: now, call, wait };
         }
@@ -277,6 +293,9 @@ impl HostCpu {
         let (context, received) = (thread.context, thread.received.take());
         let State::Waiting { since, call, wait } = std::mem::replace(&mut thread.state, State::Outside) else { return };
         let caller = Caller { thread: id, context };
+        if let Some(timeline) = &mut self.timeline {
+            timeline.wait_ends(now, id);
+        }
         if wait.then.is_access() {
             self.counters.cycles_waiting += self.cycles(since, now);
             return self.end_access(now, caller, wait.then);

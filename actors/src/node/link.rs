@@ -3,12 +3,16 @@
 //! The latency belongs to the two wires of the link (an eighth to the host's, the rest to the GPU's); the link itself serialises the messages of each
 //! direction, first come, first served.
 
+use crate::catalogue::timeline::{
+    Argument, Category, Label, TimelineLog, Track, TrackGroup, TrackKind, TrackPlace, ValueKind,
+};
 use crate::catalogue::{BuildContext, BuildError, Capability, ParameterSet, PortDefinition, Role, UnitDefinition};
 use crate::engine::{CodeSource, Inbox, NextWake, Outbox, StateError, Unit, Window, restore_state, save_state};
 use balar_protocol::cuda::CudaMessage;
 use balar_protocol::memory::{MemoryMessage, SECTOR_BYTES, sector_count};
 use balar_protocol::migration::MigrationMessage;
 use balar_protocol::statistics::{StatisticDefinition, StatisticSink};
+use balar_protocol::time::PICOSECONDS_PER_SECOND;
 use balar_protocol::{Bandwidth, Bytes, Payload, PortId, Protocol, SimTime};
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
@@ -85,7 +89,9 @@ fn build(text: &str, context: &BuildContext) -> Result<Box<dyn Unit>, BuildError
     let parameters: LinkParameters = ron::from_str(text)?;
     let up = context.required_port("up")?;
     let down = context.required_port("down")?;
-    Ok(Box::new(Link::new(&parameters, up, down)))
+    let mut link = Link::new(&parameters, up, down);
+    link.timeline = LinkTimeline::of(context, parameters.bandwidth);
+    Ok(Box::new(link))
 }
 
 /// One direction of a link.
@@ -132,6 +138,8 @@ struct Link {
     up: PortId,
     down: PortId,
     state: State,
+    /// Where to tell when it is busy.
+    timeline: Option<LinkTimeline>,
 }
 
 impl Link {
@@ -143,6 +151,7 @@ impl Link {
             up,
             down,
             state: State::default(),
+            timeline: None,
         }
     }
 
@@ -150,6 +159,44 @@ impl Link {
     fn bytes(&self, payload: &Payload) -> u64 {
         let data = data_bytes(payload);
         data + self.header_bytes * data.div_ceil(self.packet_bytes).max(1)
+    }
+}
+
+/// Messages that follow each other within this time are told as one slice.
+const BURST_GAP: SimTime = SimTime(1_000_000);
+const BURST: &[Argument] =
+    &[("messages", ValueKind::Number), ("bytes", ValueKind::Number), ("busy_ps", ValueKind::Number)];
+
+/// What a link needs to tell when it is busy: a slice for each burst of messages, and how many bytes have come to it and not left, on
+/// tracks for each direction.
+struct LinkTimeline {
+    log: TimelineLog,
+    /// Towards the GPU, and towards the host.
+    tracks: [Track; 2],
+    in_flight: [Track; 2],
+    busy: Label,
+    bandwidth: Bandwidth,
+}
+
+impl LinkTimeline {
+    fn of(context: &BuildContext, bandwidth: Bandwidth) -> Option<LinkTimeline> {
+        let log = context.timeline()?;
+        let track = |rank, name: &'static str, kind| {
+            let path = vec![(context.unit, context.path.to_owned().into()), (rank, name.into())];
+            log.track(TrackPlace { kind, ..TrackPlace::slices(TrackGroup::Links, path) })
+        };
+        let (slices, bytes) = (|| TrackKind::Slices, || TrackKind::Counter("byte".into()));
+        let tracks = [track(0, "to device", slices()), track(1, "to host", slices())];
+        let in_flight = [track(2, "in flight to device", bytes()), track(3, "in flight to host", bytes())];
+        Some(LinkTimeline { tracks, in_flight, busy: log.label(Category::Link, "busy", BURST), bandwidth, log })
+    }
+
+    fn carries(&self, direction: usize, [arrival, start, departure]: [SimTime; 3], bytes: u64) {
+        let amounts = [1, bytes, (departure - start).0];
+        self.log.extend(self.tracks[direction], self.busy, (start, departure), BURST_GAP, &amounts);
+        let rate = u128::from(self.bandwidth.bytes_per_second());
+        let in_flight = u128::from((departure - arrival).0) * rate / u128::from(PICOSECONDS_PER_SECOND);
+        self.log.count_until((arrival, departure), self.in_flight[direction], in_flight as u64);
     }
 }
 
@@ -182,8 +229,13 @@ impl Unit for Link {
             let bytes = self.bytes(&message.payload);
             let occupancy = self.bandwidth.time_for(bytes);
             let State { to_device, to_host } = &mut self.state;
-            let (direction, port) = if message.port == self.up { (to_device, self.down) } else { (to_host, self.up) };
+            let is_down = message.port == self.up;
+            let (direction, port) = if is_down { (to_device, self.down) } else { (to_host, self.up) };
             let departure = direction.transfer(message.time, bytes, occupancy);
+            if let Some(timeline) = &self.timeline {
+                let times = [message.time, departure - occupancy, departure];
+                timeline.carries(usize::from(!is_down), times, bytes);
+            }
             out.send(port, departure, message.payload);
         }
         NextWake::OnMessage

@@ -15,6 +15,7 @@ pub use error::SimulationError;
 pub use node::check_units;
 pub use result::RunResult;
 
+use crate::catalogue::timeline::Timeline;
 use crate::catalogue::{InstructionProfiles, Surroundings};
 use crate::engine::{self, EpochHook, Epochs, HandOver, RunOptions, RunReport, UnitEntry};
 use crate::host_cpu::Start;
@@ -149,6 +150,8 @@ fn run(
     let mut surroundings = Surroundings::new(gpus, Some(memory), board);
     surroundings.instruction_profiles = profiles.clone();
     surroundings.watches_launches = options.watch.is_some();
+    let timeline = options.timeline.map(|detail| Arc::new(Timeline::new(detail)));
+    surroundings.timeline = timeline.clone();
     surroundings.give(Start { host: Some(host), tables, code });
     let built = info_span!("build").in_scope(|| topology::build(topology, &surroundings)).map_err(Box::new)?;
     debug!(units = built.len(), wires = topology.wires.len(), "the units are built");
@@ -186,6 +189,7 @@ fn run(
         threads,
         statistics,
         profiles: profiles.map(|profiles| profiles.take()),
+        timeline: timeline.map(|timeline| timeline.take()),
         windows,
         messages,
     })

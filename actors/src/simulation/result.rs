@@ -1,6 +1,7 @@
 //! What came of a simulation.
 
 use crate::catalogue::KernelProfile;
+use crate::catalogue::timeline::UnitTimeline;
 use crate::engine::Outcome;
 use balar_protocol::SimTime;
 use balar_protocol::statistics::{ProgramOutcome, StatisticSink};
@@ -31,6 +32,8 @@ pub struct RunResult {
     pub statistics: StatisticSink,
     /// What was counted of each instruction of the kernels that ran, where [`RunOptions`](crate::engine::RunOptions) ask for it.
     pub profiles: Option<Vec<KernelProfile>>,
+    /// What the units did when, where [`RunOptions`](crate::engine::RunOptions) ask for it.
+    pub timeline: Option<Vec<UnitTimeline>>,
     /// Windows run.
     pub windows: u64,
     /// Messages delivered.

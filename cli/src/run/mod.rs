@@ -28,6 +28,7 @@ use crate::ptxas::code_choice;
 use crate::recording::Recording;
 use crate::result::{Ending, RunRecord};
 use crate::simulate::engine_options;
+use crate::timeline;
 use balar_actors::catalogue::UnitDefinition;
 use balar_actors::engine::LiveBoard;
 use balar_actors::simulation::{CodeChoice, HostSurroundings, InitialCode, RunResult, SimulationError, simulate_host};
@@ -65,6 +66,7 @@ pub fn run(options: &ProgramOptions, kinds: &[&'static UnitDefinition]) -> Resul
     }
     let topology = node::of_simulation(common, kinds)?;
     common.selection.check(&topology)?;
+    timeline::prepare(common)?;
     if let Some(path) = &common.output {
         folder::prepare(path).map_err(Failure::input)?;
     }
@@ -84,7 +86,10 @@ pub fn run(options: &ProgramOptions, kinds: &[&'static UnitDefinition]) -> Resul
     correct_ending(&mut record, end, &surroundings);
     Recording::new(common.record.as_deref()).report_ending(&record);
     drop(surroundings);
+    record.series = observation.take_counters();
+    let written = timeline::write(&record, common);
     report(&record, common, &topology, &observation)?;
+    written?;
     Ok(status(&record, end))
 }
 

@@ -8,22 +8,26 @@
 //! time since the row before.
 
 mod comma_separated;
+mod counters;
 mod json_lines;
 mod ldms;
 mod sqlite;
 pub mod tables;
 mod writer;
 
+use crate::arguments::SimulationOptions;
 use crate::failure::Failure;
 use crate::files::WriteError;
 use crate::node_facts::NodeFacts;
 use crate::output::selection::Selection;
 use crate::result::RunRecord;
+use crate::timeline;
 use balar_actors::engine::{Observer, Sample, SampleKind, SampleLayout};
 use balar_actors::topology::Topology;
 use balar_protocol::SimTime;
 use clap::{Args, ValueEnum};
 use comma_separated::CommaSeparated;
+use counters::TimelineCounters;
 use json_lines::JsonLines;
 use ldms::LdmsCsv;
 use sqlite::Database;
@@ -36,8 +40,8 @@ use writer::SeriesWriter;
 #[derive(Args, Clone, Debug, Default)]
 pub struct SeriesOptions {
     /// Also write what all units have counted so far, each time that so much simulated time has passed ('1 us'), into the folder of
-    /// --output; --metrics chooses what
-    #[arg(long, value_name = "TIME", requires = "output", value_parser = interval)]
+    /// --output; --metrics chooses what. Quotients go into the --timeline, too
+    #[arg(long, value_name = "TIME", value_parser = interval)]
     pub sample_interval: Option<SimTime>,
     /// Forms of the samples: samples.jsonl, *_samples.csv, run.db, or for LDMS ldms/stream.jsonl or what its store_csv writes
     #[arg(
@@ -103,27 +107,38 @@ pub struct Series {
     selection: Selection,
     tables: Option<Tables>,
     writers: Vec<Box<dyn SeriesWriter>>,
+    counters: Option<TimelineCounters>,
     /// What went wrong first. Nothing is written from then on.
     failure: Option<WriteError>,
 }
 
 impl Series {
-    /// The series that the options ask for, into a folder that exists; `None` where they ask for none.
+    /// The series that the options ask for, into a folder that exists, and for a timeline; `None` where they ask for none.
     ///
     /// # Errors
     ///
-    /// If something in the folder cannot be replaced.
-    pub fn new(
-        options: &SeriesOptions,
-        selection: &Selection,
-        topology: &Topology,
-        folder: Option<&Path>,
-    ) -> Result<Option<Series>, Failure> {
-        let Some(folder) = folder else { return Ok(None) };
-        clear(folder).map_err(Failure::input)?;
-        if options.sample_interval.is_none() {
+    /// If something in the folder cannot be replaced, or if there is neither a folder nor a timeline.
+    pub fn new(options: &SimulationOptions, topology: &Topology) -> Result<Option<Series>, Failure> {
+        let (series, folder) = (&options.series, options.output.as_deref());
+        if let Some(folder) = folder {
+            clear(folder).map_err(Failure::input)?;
+        }
+        if series.sample_interval.is_none() {
             return Ok(None);
         }
+        if folder.is_none() && options.timeline.is_none() {
+            let help = "--output names a folder for its files, --timeline a file with its quotients";
+            return Err(Failure::mistake("--sample-interval: there is no place for what is sampled", help));
+        }
+        let node = NodeFacts::of(topology);
+        let gpus = || node.gpus().iter().map(|gpu| gpu.part.clone()).collect();
+        let counters = options.timeline.is_some().then(|| TimelineCounters::new(gpus()));
+        let writers = folder.map(|folder| Series::writers(series, topology, folder)).unwrap_or_default();
+        let selection = options.selection.clone();
+        Ok(Some(Series { node, selection, tables: None, writers, counters, failure: None }))
+    }
+
+    fn writers(options: &SeriesOptions, topology: &Topology, folder: &Path) -> Vec<Box<dyn SeriesWriter>> {
         let mut writers: Vec<Box<dyn SeriesWriter>> = Vec::new();
         for (at, form) in options.samples.iter().enumerate() {
             if options.samples[..at].contains(form) {
@@ -139,8 +154,12 @@ impl Series {
                 SampleForm::LdmsCsv => Box::new(LdmsCsv::new(folder, &topology.name, options.sample_epoch.into())),
             });
         }
-        let (node, selection) = (NodeFacts::of(topology), selection.clone());
-        Ok(Some(Series { node, selection, tables: None, writers, failure: None }))
+        writers
+    }
+
+    /// What goes into the timeline; the run is over.
+    pub fn take_counters(&mut self) -> Vec<timeline::Series> {
+        self.counters.as_mut().map(TimelineCounters::take).unwrap_or_default()
     }
 
     /// Writes what is left. The run is over.
@@ -167,16 +186,22 @@ impl Observer for Series {
     fn begin(&mut self, layout: &SampleLayout) {
         self.tables = Some(Tables::new(&self.node, &self.selection, layout));
         self.each(|writer, tables| writer.begin(tables));
+        if let (Some(counters), Some(tables)) = (&mut self.counters, &self.tables) {
+            counters.begin(tables);
+        }
     }
 
     fn sample(&mut self, sample: &Sample<'_>) {
         let Some(tables) = &mut self.tables else { return };
         tables.note_launches(sample);
-        if sample.kind == SampleKind::Asked || self.failure.is_some() {
+        if sample.kind == SampleKind::Asked {
             return;
         }
-        let (writers, failure) = (&mut self.writers, &mut self.failure);
+        let (writers, counters, failure) = (&mut self.writers, &mut self.counters, &mut self.failure);
         tables.rows(sample, |row| {
+            if let Some(counters) = counters {
+                counters.row(row);
+            }
             for writer in writers.iter_mut() {
                 if failure.is_none() {
                     *failure = writer.row(row).err();

@@ -303,6 +303,9 @@ fn mistakes_are_told_before_the_run() {
     let folder = TempDir::new().expect("a folder");
     fs::write(folder.path().join("list"), "active_cycles\n\nwarps_lunched  # of the study\n").expect("written");
     let options = ["--topology", "v100_node", "--output", "out", "--sample-interval", "1us", "--metrics", "./list"];
+    let called = call_in(folder.path(), &["--topology", "v100_node", "--sample-interval", "1us"]);
+    assert_eq!((called.code, called.stdout.as_str()), (2, ""));
+    assert!(called.stderr.contains("--output") && called.stderr.contains("--timeline"), "{}", called.stderr);
     let called = call_in(folder.path(), &options);
     assert_eq!(called.code, 2);
     assert!(called.stderr.contains("./list:3:") && called.stderr.contains("warps_launched"), "{}", called.stderr);

@@ -7,6 +7,7 @@ mod machine_code;
 mod sampling;
 mod snapshots;
 mod stall_accounting;
+mod timeline;
 mod unified_memory;
 mod window_cuts;
 mod window_invariance;

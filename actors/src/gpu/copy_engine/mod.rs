@@ -14,6 +14,7 @@ mod parameters;
 mod state;
 #[cfg(test)]
 mod tests;
+mod timeline;
 mod transfers;
 mod values;
 
@@ -28,6 +29,7 @@ use balar_protocol::{Clock, Message, Payload, PortId};
 use lines::{LinePacer, LineRate, PageLines};
 use state::State;
 use std::sync::Arc;
+use timeline::CopyTimeline;
 
 /// The unit's ports.
 #[derive(Clone, Copy, Debug)]
@@ -46,6 +48,8 @@ struct CopyEngine {
     device_memory: Arc<DeviceMemory>,
     writer: Writer,
     state: State,
+    /// Where to tell of transfers.
+    timeline: Option<CopyTimeline>,
 }
 
 const TO_DEVICE: usize = 0;
@@ -59,7 +63,7 @@ impl CopyEngine {
         (device_memory, writer): (Arc<DeviceMemory>, Writer),
     ) -> CopyEngine {
         let rate = LineRate { clock: Clock::new(parameters.clock), lines_per_cycle: parameters.lines_per_cycle };
-        CopyEngine { parameters, rate, ports, gpu, device_memory, writer, state: State::default() }
+        CopyEngine { parameters, rate, ports, gpu, device_memory, writer, state: State::default(), timeline: None }
     }
 
     fn handle(&mut self, message: Message, out: &mut Outbox) {

@@ -1,5 +1,6 @@
 //! What a copy engine is described by, and what it counts.
 
+use super::timeline::CopyTimeline;
 use super::{CopyEngine, Ports};
 use crate::catalogue::{
     BuildContext, BuildError, ParameterProblem, ParameterSet, PortDefinition, Role, UnitDefinition, nothing,
@@ -95,7 +96,9 @@ fn build(text: &str, context: &BuildContext) -> Result<Box<dyn Unit>, BuildError
     }
     let ports = Ports { data: context.required_port("data")?, memory: context.ports.get("memory") };
     let gpu = context.gpu_index()?;
-    Ok(Box::new(CopyEngine::new(parameters, ports, gpu, (context.memory()?, context.writer()?))))
+    let mut engine = CopyEngine::new(parameters, ports, gpu, (context.memory()?, context.writer()?));
+    engine.timeline = CopyTimeline::of(context);
+    Ok(Box::new(engine))
 }
 
 /// What is wrong with the parameters.

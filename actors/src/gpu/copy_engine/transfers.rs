@@ -1,7 +1,7 @@
 //! Transfers: what an engine works on one after another, the way each takes, and its beginning and end.
 
 use super::state::{Queued, Route, Transfer};
-use super::{CopyEngine, CopyEngineCounters, TO_DEVICE, TO_HOST};
+use super::{CopyEngine, TO_DEVICE, TO_HOST};
 use crate::engine::Outbox;
 use balar_host::memory::{MANAGED_BASE, Place, place_of};
 use balar_protocol::copy::{CopyId, CopyMessage, CopyOperation, Rows};
@@ -32,17 +32,12 @@ impl CopyEngine {
             let started = now.max(state.free_at);
             let ready = started + self.parameters.setup_time;
             state.next_page = ready;
-            state.active = Some(Transfer {
-                id,
-                operation,
-                route,
-                bytes,
-                started,
-                next_offset: 0,
-                open_pages: 0,
-                data,
-                done_at: ready,
-            });
+            let transfer =
+                Transfer { id, operation, route, bytes, started, next_offset: 0, open_pages: 0, data, done_at: ready };
+            if let Some(timeline) = &self.timeline {
+                timeline.begins(engine, &transfer);
+            }
+            state.active = Some(transfer);
             self.work(engine, now, out);
         }
     }
@@ -97,7 +92,15 @@ impl CopyEngine {
         let counters = &mut state.counters;
         counters.transfers += 1;
         counters.busy_time += (at - transfer.started).0;
-        *counted_as(&transfer, counters) += transfer.bytes;
+        *match Counted::of(&transfer) {
+            Counted::HostToDevice => &mut counters.bytes_host_to_device,
+            Counted::DeviceToHost => &mut counters.bytes_device_to_host,
+            Counted::DeviceToDevice => &mut counters.bytes_device_to_device,
+            Counted::Filled => &mut counters.bytes_filled,
+        } += transfer.bytes;
+        if let Some(timeline) = &self.timeline {
+            timeline.ends(engine, at);
+        }
         let brings = matches!(transfer.operation, CopyOperation::DeviceToHost { .. });
         let data = brings.then(|| Box::new(transfer.data));
         let completed = CopyMessage::Completed { copy: transfer.id, data, error: None };
@@ -106,16 +109,25 @@ impl CopyEngine {
     }
 }
 
-/// The counter of a transfer's bytes.
-fn counted_as<'a>(transfer: &Transfer, counters: &'a mut CopyEngineCounters) -> &'a mut u64 {
-    let is_host = |rows: Option<&Rows>| rows.is_some_and(|rows| place_of(rows.address) == Place::HostWindow);
-    match &transfer.operation {
-        CopyOperation::HostToDevice { .. } => &mut counters.bytes_host_to_device,
-        CopyOperation::DeviceToHost { .. } => &mut counters.bytes_device_to_host,
-        CopyOperation::Fill { .. } => &mut counters.bytes_filled,
-        copy if transfer.route == Route::Inward && is_host(copy.source()) => &mut counters.bytes_host_to_device,
-        copy if transfer.route == Route::Outward && is_host(copy.destination()) => &mut counters.bytes_device_to_host,
-        CopyOperation::DeviceToDevice { .. } => &mut counters.bytes_device_to_device,
+/// As what a transfer's bytes are counted.
+pub(super) enum Counted {
+    HostToDevice,
+    DeviceToHost,
+    DeviceToDevice,
+    Filled,
+}
+
+impl Counted {
+    pub fn of(transfer: &Transfer) -> Counted {
+        let is_host = |rows: Option<&Rows>| rows.is_some_and(|rows| place_of(rows.address) == Place::HostWindow);
+        match &transfer.operation {
+            CopyOperation::HostToDevice { .. } => Counted::HostToDevice,
+            CopyOperation::DeviceToHost { .. } => Counted::DeviceToHost,
+            CopyOperation::Fill { .. } => Counted::Filled,
+            copy if transfer.route == Route::Inward && is_host(copy.source()) => Counted::HostToDevice,
+            copy if transfer.route == Route::Outward && is_host(copy.destination()) => Counted::DeviceToHost,
+            CopyOperation::DeviceToDevice { .. } => Counted::DeviceToDevice,
+        }
     }
 }
 

@@ -85,6 +85,9 @@ impl CtaScheduler {
     /// A launch ends before it began, for the context has failed.
     pub(super) fn refuse(&mut self, now: SimTime, launch: &KernelLaunch, out: &mut Outbox) {
         self.state.counters.kernels_failed += 1;
+        if let Some(timeline) = &self.timeline {
+            timeline.lock().refused(now, launch.id);
+        }
         self.send_failure(now, launch, out);
     }
 
@@ -95,6 +98,9 @@ impl CtaScheduler {
 
     pub(super) fn record(&mut self, kernel: ResidentKernel, end: SimTime, completed: bool) {
         let record = self.record_of(&kernel, end, completed);
+        if let Some(timeline) = &self.timeline {
+            timeline.lock().ends(end, &kernel, record.cycles, completed);
+        }
         self.state.records.push(&record);
         if let Some(ended) = &mut self.ended {
             ended.push(facts_of(&kernel, &self.part, Some(end)));

@@ -11,8 +11,10 @@ mod kernels;
 mod sm_map;
 #[cfg(test)]
 mod tests;
+mod timeline;
 mod turns;
 
+use crate::catalogue::timeline::Kept;
 use crate::catalogue::{
     BuildContext, BuildError, Capability, ParameterProblem, ParameterSet, Peer, PortDefinition, Role, SmCapability,
     SmResources, UnitDefinition,
@@ -33,6 +35,7 @@ use serde::{Deserialize, Serialize};
 use sm_map::{MAXIMUM_CTA_SLOTS, SmMap, SmMapState};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
+use timeline::SchedulerTimeline;
 use turns::Turn;
 
 crate::parameters! {
@@ -132,6 +135,7 @@ fn build(text: &str, context: &BuildContext) -> Result<Box<dyn Unit>, BuildError
     let mut scheduler = CtaScheduler::new(&parameters, context.part, command, sms);
     scheduler.progress = Progress::on(&context.surroundings.board, context.path);
     scheduler.ended = context.surroundings.watches_launches.then(Vec::new);
+    scheduler.timeline = SchedulerTimeline::of(context);
     Ok(Box::new(scheduler))
 }
 
@@ -223,6 +227,8 @@ struct CtaScheduler {
     progress: Progress,
     /// Launches that have ended since it was last asked for them, where the run is watched.
     ended: Option<Vec<LaunchFacts>>,
+    /// Where to tell of kernels.
+    timeline: Option<Kept<SchedulerTimeline>>,
 }
 
 impl CtaScheduler {
@@ -261,6 +267,7 @@ impl CtaScheduler {
             },
             progress: Progress::default(),
             ended: None,
+            timeline: None,
         }
     }
 
@@ -292,6 +299,9 @@ impl CtaScheduler {
             self.refuse(now, &launch, out);
             return;
         }
+        if let Some(timeline) = &self.timeline {
+            timeline.lock().received(now, launch.id);
+        }
         let number = self.state.arrivals;
         self.state.arrivals += 1;
         let id = QueueId::of(&launch);
@@ -314,6 +324,9 @@ impl CtaScheduler {
         self.retry_placement(now);
         let Some(index) = self.resident(completion.launch) else { return };
         let kernel = &mut self.state.resident[index];
+        if let Some(timeline) = &self.timeline {
+            timeline.lock().ctas_change(now, -1, &kernel.launch);
+        }
         kernel.counters.add(&completion.counters);
         kernel.running -= 1;
         kernel.storing += u64::from(completion.stores_under_way);
@@ -376,6 +389,9 @@ impl CtaScheduler {
             let Some((_, launch)) = queue.waiting.pop_front() else { continue };
             queue.busy = true;
             self.progress.board.set_text(&self.progress.kernel_name, &launch.name);
+            if let Some(timeline) = &self.timeline {
+                timeline.lock().starts(now, &launch);
+            }
             let first_cycle = self.clock.cycle_at_or_after(now) + self.launch_latency;
             let place = self.state.resident.partition_point(|kernel| kernel.launch.priority <= launch.priority);
             let kernel = ResidentKernel {
@@ -449,6 +465,9 @@ impl CtaScheduler {
             }
             let Some((port, slot)) = self.sms.place(kernel.launch.id, &kernel.cta_resources) else { continue };
             let cta = kernel.take_cta();
+            if let Some(timeline) = &self.timeline {
+                timeline.lock().ctas_change(now, 1, &kernel.launch);
+            }
             let launch = CtaLaunch { launch: kernel.launch.clone(), cta, slot };
             out.send(port, now, Payload::Cta(CtaMessage::Launch(Box::new(launch))));
             self.state.counters.ctas_launched += 1;

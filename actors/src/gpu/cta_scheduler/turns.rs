@@ -97,6 +97,9 @@ impl CtaScheduler {
         self.state.counters.context_switches += u64::from(is_switch);
         let pause = if is_switch { self.context_switch } else { SimTime::ZERO };
         let start = now + pause;
+        if let Some(timeline) = self.timeline.as_ref().filter(|_| is_switch) {
+            timeline.lock().switches((now, start), next);
+        }
         let first_cycle = if pause == SimTime::ZERO { 0 } else { self.clock.cycle_at_or_after(start) };
         self.state.turn = Turn { context: Some(next), end: start + self.time_slice, drains: false, first_cycle };
         self.retry_placement(now);

@@ -25,6 +25,9 @@ impl<P: Profile> Sm<P> {
     fn launch(&mut self, command: &CtaLaunch, step: &mut Step) {
         let cycle = step.now.cycle;
         let &CtaLaunch { ref launch, cta, slot } = command;
+        if let Some(timeline) = &mut self.wiring.timeline {
+            timeline.begins(command, cycle);
+        }
         let Some(program) = launch.code.program::<Program>() else {
             let cause = FaultCause::Unsupported(format!("kernel {} is not loaded", launch.name));
             let (kernel, thread, instruction) = (launch.name.clone(), [0; 3], String::new());
@@ -120,7 +123,12 @@ impl<P: Profile> Sm<P> {
                 self.carry(events, step);
             }
             Payload::Cta(CtaMessage::Launch(launch)) => self.launch(launch, step),
-            Payload::Cta(CtaMessage::Abort(launch)) => self.state.warps.abort(*launch, cycle),
+            Payload::Cta(CtaMessage::Abort(launch)) => {
+                if let Some(timeline) = &mut self.wiring.timeline {
+                    self.state.warps.ctas_of(*launch).for_each(|cta| timeline.ends(cta as u16, cycle));
+                }
+                self.state.warps.abort(*launch, cycle);
+            }
             Payload::Translation(message) => {
                 self.state.pipe.translated(message, cycle, &self.wiring.ports, step.out);
             }

@@ -24,6 +24,7 @@ mod profile;
 mod progress;
 mod runtime;
 mod serde_array;
+mod timeline;
 mod warps;
 
 use crate::catalogue::{

@@ -10,6 +10,7 @@ use super::lane_memory::RecentRanges;
 use super::memory_pipe::{Event, MemoryPipe, PipeSpecification, Ports};
 use super::parameters::SmParameters;
 use super::profile::Profile;
+use super::timeline::SmTimeline;
 use super::warps::Warps;
 use super::warps::cta::Completion;
 use super::warps::hazards::Times;
@@ -59,6 +60,8 @@ pub(super) struct Wiring {
     pub(super) ports: Ports,
     /// Where to lay what is counted of each instruction.
     pub(super) profiles: Option<Arc<InstructionProfiles>>,
+    /// Where to tell of CTAs.
+    pub(super) timeline: Option<SmTimeline>,
 }
 
 /// All that the SM's future depends on, with its open write log.
@@ -158,6 +161,7 @@ impl<P: Profile> Sm<P> {
                     drains: context.ports.peer(port("memory")).is_some_and(Peer::holds_stores),
                 },
                 profiles: context.surroundings.instruction_profiles.clone(),
+                timeline: SmTimeline::of(context, Clock::new(parameters.clock)),
             },
             state: State {
                 warps,
@@ -195,6 +199,9 @@ impl<P: Profile> Sm<P> {
     pub(super) fn end_cta(&mut self, cta: usize, fault: Option<KernelFault>, cycle: u64, out: &mut Outbox) {
         let ended = self.state.warps.end_cta(cta, fault.is_some(), cycle);
         let Some((launch, counters, stores_under_way)) = ended else { return };
+        if let Some(timeline) = &mut self.wiring.timeline {
+            timeline.ends(cta as u16, cycle);
+        }
         if fault.is_none() {
             self.state.warps.count_completed();
         }

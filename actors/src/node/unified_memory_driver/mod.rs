@@ -16,6 +16,7 @@
 //! - `host`: what the host CPU asks
 //! - `parameters`: what can be chosen, and in which ranges
 //! - `record`: what is recorded line by line
+//! - `timeline`: what is told of when it happened
 //!
 //! What happens to a page is decided when its block's turn comes, and takes effect in steps with their times; a page on its way is where it
 //! goes, for everybody who decides later. Copies between the host's and the GPUs' memory of what a program copies itself
@@ -31,6 +32,7 @@ mod service;
 mod tasks;
 #[cfg(test)]
 mod tests;
+mod timeline;
 
 pub use counters::{AllocationCounters, UnifiedMemoryCounters};
 pub use host::{HostAccess, InitialResidency};
@@ -38,6 +40,7 @@ pub use parameters::UnifiedMemoryDriverParameters;
 pub use room::WriteBack;
 pub use service::ReplayPolicy;
 
+use crate::catalogue::timeline::Kept;
 use crate::catalogue::{BuildContext, BuildError, ParameterSet, PortDefinition, UnitDefinition, nothing};
 use crate::engine::{CodeSource, Inbox, NextWake, Outbox, StateError, Unit, Window, restore_state, save_state};
 use crate::unified_memory::eviction::EvictionPolicy;
@@ -57,6 +60,7 @@ use room::{Gpu, SavedGpu};
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 use tasks::{Step, TaskId, Tasks};
+use timeline::DriverTimeline;
 
 /// The catalogue's entry.
 pub const DEFINITION: UnitDefinition = UnitDefinition {
@@ -139,6 +143,8 @@ pub struct UnifiedMemoryDriver {
     reach: Reach,
     host_prefetcher: Box<dyn Prefetcher>,
     state: State,
+    /// Where to tell of transfers and batches.
+    timeline: Option<Kept<DriverTimeline>>,
 }
 
 impl UnifiedMemoryDriver {
@@ -189,7 +195,8 @@ impl UnifiedMemoryDriver {
         };
         let reach = Reach::pci_express(ports.len() as u8);
         let host_prefetcher = parameters.prefetcher.build();
-        Ok(UnifiedMemoryDriver { parameters, host, ports, reach, host_prefetcher, state })
+        let timeline = DriverTimeline::of(context);
+        Ok(UnifiedMemoryDriver { parameters, host, ports, reach, host_prefetcher, state, timeline })
     }
 
     /// The same driver with a prefetcher of one's own, whatever its parameters say: `prefetcher` makes one for each GPU and for the host.

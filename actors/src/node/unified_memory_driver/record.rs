@@ -35,6 +35,15 @@ impl Cause {
             Cause::Synchronisation => "synchronisation",
         }
     }
+
+    /// As a timeline has it.
+    pub fn words(self) -> &'static str {
+        match self {
+            Cause::HostFault => "host fault",
+            Cause::Program => "asked for by the program",
+            cause => cause.word(),
+        }
+    }
 }
 
 /// A transfer that is over.

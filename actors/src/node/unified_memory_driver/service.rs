@@ -187,14 +187,18 @@ impl UnifiedMemoryDriver {
         if self.state.worker.record.entries > 0 {
             let record = std::mem::take(&mut self.state.worker.record);
             let moved = self.state.counters.pages_to_device + self.state.counters.pages_populated;
-            self.state.records.batches.push(BatchRecord {
+            let record = BatchRecord {
                 began,
                 ended: now,
                 gpu,
                 pages_moved: moved - record.pages_moved,
                 pages_prefetched: self.state.counters.pages_prefetched - record.pages_prefetched,
                 ..record
-            });
+            };
+            if let Some(timeline) = &self.timeline {
+                timeline.lock().batch(&record);
+            }
+            self.state.records.batches.push(record);
         }
         self.state.worker.began = now;
         if is_last {

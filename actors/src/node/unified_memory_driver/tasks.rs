@@ -394,6 +394,9 @@ impl UnifiedMemoryDriver {
                 TransferRecord { began, ended, gpu, to_device, address, bytes, faults, cause }
             }
         };
+        if let Some(timeline) = &self.timeline {
+            timeline.lock().transfer(&record);
+        }
         self.state.records.transfers.push(record);
     }
 

@@ -241,12 +241,16 @@ impl<P: Profile> Warps<P> {
         Some((launch, counters, stores_under_way))
     }
 
+    /// The slots that run CTAs of a launch.
+    pub fn ctas_of(&self, launch: LaunchId) -> impl Iterator<Item = usize> {
+        let runs = move |cta: &usize| self.ctas[*cta].launch.as_ref().is_some_and(|running| running.id == launch);
+        (0..self.ctas.len()).filter(runs)
+    }
+
     /// The launch has failed elsewhere: its CTAs are dropped without a word.
     pub fn abort(&mut self, launch: LaunchId, cycle: u64) {
-        for cta in 0..self.ctas.len() {
-            if self.ctas[cta].launch.as_ref().is_some_and(|running| running.id == launch) {
-                self.end_cta(cta, true, cycle);
-            }
+        for cta in self.ctas_of(launch).collect::<Vec<_>>() {
+            self.end_cta(cta, true, cycle);
         }
     }
 }

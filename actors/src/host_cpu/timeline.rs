@@ -1,0 +1,156 @@
+//! What the host CPU tells of the program's calls, where a run asks for it: a slice for each call on the track of its thread, and inside of
+//! it one for what the call waits for.
+
+use crate::catalogue::BuildContext;
+use crate::catalogue::timeline::{
+    Argument, Category, EventNumber, Label, TimelineLog, Track, TrackGroup, TrackKind, TrackPlace, ValueKind,
+    copy_flow, launch_flow,
+};
+use balar_driver::{Issued, Until};
+use balar_host::{Call, CallResult, ThreadId};
+use balar_protocol::{ProcessId, SimTime};
+use std::collections::BTreeMap;
+
+const STREAM: Argument = ("stream", ValueKind::Number);
+const BYTES: Argument = ("bytes", ValueKind::Number);
+const LAUNCH: &[Argument] = &[
+    STREAM,
+    ("kernel", ValueKind::Kernel),
+    ("grid_x", ValueKind::Number),
+    ("grid_y", ValueKind::Number),
+    ("grid_z", ValueKind::Number),
+    ("block_x", ValueKind::Number),
+    ("block_y", ValueKind::Number),
+    ("block_z", ValueKind::Number),
+];
+const FUNCTION: &[Argument] = &[("function", ValueKind::Text)];
+const FAILED: &[Argument] = &[("error", ValueKind::Text)];
+
+/// A thread of the program as the timeline shows it.
+#[derive(Debug)]
+struct Shown {
+    track: Track,
+    process: ProcessId,
+    /// Its present call, and whether that waits; `None` outside of calls.
+    call: Option<(EventNumber, bool)>,
+}
+
+/// What the host CPU needs to tell of calls.
+#[derive(Debug)]
+pub(super) struct HostTimeline {
+    log: TimelineLog,
+    threads: BTreeMap<ThreadId, Shown>,
+    fails: Label,
+}
+
+impl HostTimeline {
+    /// Of the host CPU that is built, where the run asks for it.
+    pub fn of(context: &BuildContext) -> Option<HostTimeline> {
+        let log = context.timeline()?;
+        Some(HostTimeline { fails: log.label(Category::Call, "", FAILED), threads: BTreeMap::new(), log })
+    }
+
+    /// A thread makes a call.
+    pub fn call_begins(&mut self, at: SimTime, (process, thread): (ProcessId, ThreadId), call: &Call) {
+        let track = match self.threads.get(&thread) {
+            Some(shown) => shown.track,
+            None => self.log.track(TrackPlace {
+                group: TrackGroup::Host(process.0),
+                path: vec![(thread.0, format!("thread {}", thread.0).into())],
+                lane: 0,
+                kind: TrackKind::Thread(thread.0),
+            }),
+        };
+        let (arguments, values) = self.arguments(call);
+        let label = self.log.label(Category::Call, call.name(), arguments);
+        let event = self.log.begin(at, track, label, &values);
+        self.threads.insert(thread, Shown { track, process, call: Some((event, false)) });
+    }
+
+    /// What is told of a call.
+    fn arguments(&self, call: &Call) -> (&'static [Argument], Vec<u64>) {
+        let stream = call.stream().map(u64::from);
+        let bytes = match call {
+            Call::Copy { shape, .. } | Call::Memset { shape, .. } => Some(shape.bytes()),
+            Call::Malloc { bytes }
+            | Call::MallocAsync { bytes, .. }
+            | Call::MallocHost { bytes }
+            | Call::MallocManaged { bytes }
+            | Call::Prefetch { bytes, .. }
+            | Call::TouchManaged { bytes, .. }
+            | Call::ReadManaged { bytes, .. } => Some(*bytes),
+            Call::WriteManaged { data, .. } => Some(data.len()),
+            Call::Launch(launch) => {
+                let kernel = self.log.text(&launch.function.name);
+                let extents = launch.grid.into_iter().chain(launch.block).map(u64::from);
+                return (LAUNCH, [launch.stream.into(), kernel].into_iter().chain(extents).collect());
+            }
+            Call::NotImplemented { function } => return (FUNCTION, vec![self.log.text(function)]),
+            _ => None,
+        };
+        match (stream, bytes) {
+            (Some(stream), Some(bytes)) => (&[STREAM, BYTES], vec![stream, bytes]),
+            (Some(stream), None) => (&[STREAM], vec![stream]),
+            (None, Some(bytes)) => (&[BYTES], vec![bytes]),
+            (None, None) => (&[], Vec::new()),
+        }
+    }
+
+    /// A thread's call has given work to GPUs: what had been given before, and what has been now.
+    pub fn work_is_given(&self, thread: ThreadId, before: Issued, now: Issued) {
+        let Some((event, _)) = self.threads.get(&thread).and_then(|shown| shown.call) else { return };
+        let launches = (before.launches..now.launches).map(launch_flow);
+        let copies = (before.copies..now.copies).map(copy_flow);
+        launches.chain(copies).for_each(|flow| self.log.flow(event, flow));
+    }
+
+    /// A thread's call waits.
+    pub fn wait_begins(&mut self, at: SimTime, thread: ThreadId, until: &Until) {
+        let Some(Shown { track, call: Some((_, waits)), .. }) = self.threads.get_mut(&thread) else { return };
+        let name = match until {
+            Until::Operations(_) => "wait for operations",
+            Until::ContextBefore { .. } => "wait for the GPU",
+            Until::ProcessBefore(..) => "wait for all GPUs",
+            Until::QueueRoom(_) => "wait for room in the queue",
+            Until::EndedProcesses => "wait for processes that have ended",
+            Until::Managed(_) => "wait for unified memory",
+        };
+        if !std::mem::replace(waits, true) {
+            let label = self.log.label(Category::Wait, name, &[]);
+            self.log.begin(at, *track, label, &[]);
+        }
+    }
+
+    /// What a thread's call waited for has come.
+    pub fn wait_ends(&mut self, at: SimTime, thread: ThreadId) {
+        if let Some(Shown { track, call: Some((_, waits)), .. }) = self.threads.get_mut(&thread)
+            && std::mem::replace(waits, false)
+        {
+            self.log.end(at, *track);
+        }
+    }
+
+    /// A thread's call returns.
+    pub fn call_returns(&mut self, at: SimTime, thread: ThreadId, result: &CallResult) {
+        self.wait_ends(at, thread);
+        let Some(Shown { track, call, .. }) = self.threads.get_mut(&thread) else { return };
+        if call.take().is_none() {
+            return;
+        }
+        match result {
+            CallResult::Error(error) => {
+                self.log.end_with(at, *track, self.fails, &[self.log.text(&error.to_string())]);
+            }
+            _ => self.log.end(at, *track),
+        }
+    }
+
+    /// A process has ended, and its threads with it.
+    pub fn process_ends(&mut self, at: SimTime, process: ProcessId) {
+        let threads = self.threads.iter().filter(|(_, shown)| shown.process == process);
+        for thread in threads.map(|(thread, _)| *thread).collect::<Vec<_>>() {
+            self.call_returns(at, thread, &CallResult::None);
+            self.threads.remove(&thread);
+        }
+    }
+}
