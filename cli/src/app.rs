@@ -7,14 +7,16 @@ use crate::arguments::{
 use crate::disassemble::{Listing, Source, disassemble};
 use crate::exit::ExitStatus;
 use crate::failure::{BUG, Failure, UNIT_BROKEN, say};
-use crate::instruction_profile::InstructionProfile;
 use crate::output::table::Lines;
 use crate::output::{self, folder};
 use crate::result::RunRecord;
+use crate::run_folder::instructions::InstructionProfile;
 use crate::simulate::Simulated;
 use crate::snapshot::{self, Difference, Snapshot};
 use crate::terminal;
-use crate::{catalogue, files, heap, metric_listing, node, ptx, replay, run, simulate, timeline, validate};
+use crate::{
+    catalogue, compare, files, heap, hotspots, metric_listing, node, ptx, replay, run, simulate, timeline, validate,
+};
 use balar_actors::catalogue::UnitDefinition;
 use balar_actors::kinds::UNITS;
 use balar_actors::topology::{PartLibrary, nearest};
@@ -161,6 +163,8 @@ fn act(arguments: &Arguments, kinds: &[&'static UnitDefinition]) -> Result<ExitS
             print(&text)?;
             Ok(status)
         }
+        Some(Command::Hotspots(options)) => print(&hotspots::run(options, width())?),
+        Some(Command::Compare(options)) => print(&compare::run(options, kinds, width())?),
         Some(Command::Snapshot(SnapshotCommand::Check { options, tolerance })) => {
             snapshot_check(options, *tolerance, kinds)
         }

@@ -1,5 +1,7 @@
 //! The command line.
 
+use crate::compare::{COMPARE_HELP, CompareOptions};
+use crate::hotspots::{HOTSPOTS_HELP, HotspotOptions};
 use crate::output::Format;
 use crate::output::selection::Selection;
 use crate::series::SeriesOptions;
@@ -161,6 +163,12 @@ pub enum Command {
         #[arg(long)]
         live: bool,
     },
+    /// Print where the cycles of kernels went: by instruction, line or function
+    #[command(after_help = HOTSPOTS_HELP)]
+    Hotspots(HotspotOptions),
+    /// Print what differs between two runs: kernel by kernel, in time and in cause
+    #[command(after_help = COMPARE_HELP)]
+    Compare(CompareOptions),
     /// Compare a run with a pinned snapshot, or pin it
     #[command(subcommand)]
     Snapshot(SnapshotCommand),
@@ -353,7 +361,7 @@ pub struct SimulationOptions {
     #[arg(long, value_name = "DIR")]
     pub output: Option<PathBuf>,
     /// Count by instruction, too: executions, cycles by stall reason, sectors and bank conflicts, as instructions.csv in the folder of
-    /// --output, for `disassemble --run` and for spreadsheets
+    /// --output, for `hotspots`, `compare`, `disassemble --run` and spreadsheets
     #[arg(long, requires = "output")]
     pub profile_instructions: bool,
     /// Time series.
@@ -616,6 +624,9 @@ mod tests {
             "replay --topology t.ron --threads 2 --partial --unchecked --ptx a.ptx trace",
             "--topology t.ron --record trace",
             "--topology t.ron --output out --sample-interval 1us --samples jsonl,csv,sqlite,ldms-csv --sample-epoch 1790000000",
+            "hotspots out --by line --sort lanes --limit 5 --kernel lud --format csv --folded out.folded",
+            "hotspots out --listing --source src",
+            "compare a b --limit 3 --kernel lud --format json --details",
             "snapshot check --topology t.ron pinned.txt",
             "snapshot check --topology t.ron --tolerance 0.5 pinned.txt",
             "snapshot accept --topology t.ron --threads 2 pinned.txt",

@@ -38,6 +38,15 @@ pub fn read(path: &Path) -> io::Result<String> {
     read_at_most(path, MAXIMUM_BYTES)
 }
 
+/// As [`read()`], of a file that may be as long as a program: the document of a run of many launches.
+///
+/// # Errors
+///
+/// Where it cannot be read, is longer than 1 GiB, or is not UTF-8.
+pub fn read_long(path: &Path) -> io::Result<String> {
+    read_at_most(path, MAXIMUM_PROGRAM_BYTES)
+}
+
 fn read_at_most(path: &Path, most: u64) -> io::Result<String> {
     let bytes = bytes_at_most(path, most)?;
     let mut text =

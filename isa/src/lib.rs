@@ -30,6 +30,7 @@ pub mod ptx;
 mod register_demand;
 pub mod sass;
 mod scheduling;
+pub mod source_lines;
 #[cfg(test)]
 mod tests;
 pub mod texture;

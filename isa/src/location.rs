@@ -4,16 +4,19 @@
 use crate::machine::MachineProgram;
 use crate::program::Program;
 use crate::sass::INSTRUCTION_BYTES;
+use crate::source_lines::SourcePlace;
 use xxhash_rust::xxh3::Xxh3;
 
 /// The function that the instructions of the device runtime are said to be in.
 pub const DEVICE_RUNTIME: &str = "(device runtime)";
 
 /// Where an instruction of a program stands.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct InstructionLocation<'p> {
-    /// The function of the cubin that it is in; of PTX the kernel.
+    /// The function of the cubin or of the PTX that it is in.
     pub function: &'p str,
+    /// Of a function of a cubin with others inside its code: the one that it is in. Else the same.
+    pub inner_function: &'p str,
     /// Tells the code of the function from other code: the [digest](crate::cubin::Function::digest) of a function of a cubin, of PTX that
     /// of the texts.
     pub digest: u64,
@@ -21,6 +24,8 @@ pub struct InstructionLocation<'p> {
     pub address: u64,
     /// The PTX file, and the line in it, counted from 1; `None` of machine code.
     pub line: Option<(&'p str, u32)>,
+    /// The line of a source file that it was compiled from, where the code says so.
+    pub source: Option<SourcePlace<'p>>,
     /// Its text.
     pub text: String,
 }
@@ -34,17 +39,21 @@ impl Program {
                 Some(machine) => machine_location(machine, pc),
                 None => Some(self.ptx_location(pc, digest)),
             };
-            Some((pc, location?))
+            Some((pc, InstructionLocation { source: self.source_place(pc), ..location? }))
         })
     }
 
     fn ptx_location(&self, pc: u32, digest: u64) -> InstructionLocation<'_> {
         let position = self.position(pc);
+        let after = self.functions.partition_point(|(first, _)| *first <= pc);
+        let function = self.functions.get(after.saturating_sub(1)).map_or(&*self.name, |(_, name)| name);
         InstructionLocation {
-            function: &self.name,
+            function,
+            inner_function: function,
             digest,
             address: u64::from(pc),
             line: Some((self.file_name(pc), position.line)),
+            source: None,
             text: position.text.to_owned(),
         }
     }
@@ -62,9 +71,11 @@ fn machine_location(machine: &MachineProgram, pc: u32) -> Option<InstructionLoca
         let address = (u64::from(pc) - machine.instructions.len() as u64) * INSTRUCTION_BYTES as u64;
         return Some(InstructionLocation {
             function: DEVICE_RUNTIME,
+            inner_function: DEVICE_RUNTIME,
             digest: 0,
             address,
             line: None,
+            source: None,
             text: String::new(),
         });
     };
@@ -74,9 +85,11 @@ fn machine_location(machine: &MachineProgram, pc: u32) -> Option<InstructionLoca
     let address = u64::from(word) * INSTRUCTION_BYTES as u64;
     (word < section.words).then(|| InstructionLocation {
         function: &section.name,
+        inner_function: machine.function(pc).1,
         digest: section.digest,
         address,
         line: None,
+        source: None,
         text: instruction.at(address).to_string(),
     })
 }

@@ -3,6 +3,7 @@
 use crate::machine::MachineProgram;
 use crate::operation::{Instruction, Row};
 use crate::ptx::source::{SourceText, Span};
+use crate::source_lines::InstructionLines;
 use std::num::NonZeroU16;
 use std::sync::Arc;
 
@@ -323,6 +324,10 @@ pub struct Program {
     pub(crate) timings: Vec<Timing>,
     /// Where each instruction stands in its text.
     pub(crate) spans: Vec<Span>,
+    /// Of PTX: where the functions begin, ascending, with their names.
+    pub(crate) functions: Vec<(u32, Box<str>)>,
+    /// Of PTX: the lines that it was compiled from, where the text says so.
+    pub(crate) source_lines: Option<Arc<InstructionLines>>,
     pub(crate) instructions: Vec<Instruction>,
     pub(crate) calls: Calls,
     /// Immediates, one value in all lanes; and operand lists, see [`Instruction::operand_list`]. What a launch says has its places here,

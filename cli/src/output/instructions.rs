@@ -1,6 +1,8 @@
 //! instructions.csv: what was counted of each instruction of the kernels that ran.
 
 use balar_actors::catalogue::KernelProfile;
+use balar_isa::location::InstructionLocation;
+use balar_isa::source_lines::SourcePlace;
 use balar_protocol::statistics::StatisticDefinition;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
@@ -9,7 +11,26 @@ use std::io::{self, Write};
 pub const FILE: &str = "instructions.csv";
 
 /// What tells an instruction from others: the columns before the counters.
-pub const PLACE: [&str; 9] = ["gpu", "kernel", "isa", "function", "code", "address", "file", "line", "text"];
+pub const PLACE: [&str; 13] = [
+    "gpu",
+    "kernel",
+    "isa",
+    "function",
+    "code",
+    "address",
+    "file",
+    "line",
+    "source_file",
+    "source_line",
+    "source_function",
+    "inlined_at",
+    "text",
+];
+
+/// What stands between the call sites of a chain of inlined functions.
+pub const CALL_SEPARATOR: char = ';';
+/// Of a chain of calls the innermost so many are written.
+const MOST_CALLS: usize = 64;
 
 /// The place of an instruction, as the file has it. Code that is loaded several times is the same code.
 type Place<'a> = (&'a str, &'a str, &'static str, &'a str, u64, u64);
@@ -18,8 +39,39 @@ type Place<'a> = (&'a str, &'a str, &'static str, &'a str, u64, u64);
 struct Row<'a> {
     place: Place<'a>,
     line: Option<(&'a str, u32)>,
+    source: Source,
     text: String,
     counts: Vec<u64>,
+}
+
+/// The line of a source file that an instruction was compiled from, as the file has it: empty fields where the code does not say.
+#[derive(Default)]
+struct Source {
+    file: String,
+    line: String,
+    function: String,
+    inlined_at: String,
+}
+
+impl Source {
+    fn of(location: &InstructionLocation<'_>) -> Source {
+        let own = location.inner_function;
+        let function = |place: &SourcePlace<'_>| place.inlined_function().unwrap_or(own).to_owned();
+        let Some(place) = location.source else { return Source { function: own.to_owned(), ..Source::default() } };
+        let calls = std::iter::successors(place.call(), SourcePlace::call).take(MOST_CALLS);
+        let calls = calls.map(|call| {
+            let file = call.file().replace(CALL_SEPARATOR, ",");
+            format!("{}@{file}:{}", function(&call), call.line())
+        });
+        // Line 0 is that of code which the compiler has added.
+        let is_known = place.line() > 0;
+        Source {
+            file: if is_known { place.file().to_owned() } else { String::new() },
+            line: if is_known { place.line().to_string() } else { String::new() },
+            function: function(&place),
+            inlined_at: calls.collect::<Vec<_>>().join(&CALL_SEPARATOR.to_string()),
+        }
+    }
 }
 
 /// Writes a line for each instruction of the functions in which something ran, with a header.
@@ -31,11 +83,13 @@ pub fn write(profiles: &[KernelProfile], writer: &mut dyn Write) -> io::Result<(
     let columns = profiles.first().map_or(&[] as &[StatisticDefinition], |profile| profile.columns);
     let mut table = csv::Writer::from_writer(writer);
     table.write_record(PLACE.into_iter().chain(columns.iter().map(|column| column.name)))?;
-    for Row { place: (gpu, kernel, isa, function, digest, address), line, text, counts } in rows(profiles) {
+    for Row { place: (gpu, kernel, isa, function, digest, address), line, source, text, counts } in rows(profiles) {
         let (file, line) = line.map_or(("", String::new()), |(file, line)| (file, line.to_string()));
         let (code, address) = (code(digest), address.to_string());
         table.write_field(gpu)?;
-        for field in [kernel, isa, function, &code, &address, file, &line, &text] {
+        let Source { file: source_file, line: source_line, function: source_function, inlined_at } = &source;
+        let place = [kernel, isa, function, &code, &address, file, &line];
+        for field in place.into_iter().chain([source_file, source_line, source_function, inlined_at, &*text]) {
             table.write_field(field)?;
         }
         for count in counts {
@@ -69,7 +123,8 @@ fn rows(profiles: &[KernelProfile]) -> Vec<Row<'_>> {
                 continue;
             }
             known.insert(place, rows.len());
-            rows.push(Row { place, line: location.line, text: location.text, counts: counts.to_vec() });
+            let source = Source::of(&location);
+            rows.push(Row { place, line: location.line, source, text: location.text, counts: counts.to_vec() });
         }
     }
     rows

@@ -19,6 +19,7 @@ mod info;
 mod linked;
 mod memory;
 mod relocation;
+mod source_lines;
 mod symbol;
 #[cfg(test)]
 mod tests;
@@ -33,6 +34,7 @@ pub use info::{Attribute, AttributeValue};
 pub use linked::{CONSTANT_BANK_BYTES, LinkError};
 pub use memory::{ConstantBank, GlobalSection, Variable, VariableMemory};
 pub use relocation::{Relocation, RelocationKind};
+pub(crate) use source_lines::line_tables;
 pub use symbol::{Binding, Symbol, SymbolKind};
 
 use object::LittleEndian as LE;

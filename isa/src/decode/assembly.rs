@@ -11,12 +11,16 @@ use crate::machine::PARAMETERS_AT;
 use crate::operation::*;
 use crate::program::{Calls, ConstantLine, Dependencies, IssueControl, LANES, Program, Resources, Timing};
 use crate::ptx::PtxErrorKind;
+use crate::ptx::ast::{self, Module};
 use crate::ptx::error::RawError;
 use crate::ptx::source::SourceText;
 use crate::register_demand::{Demand, demand, registers};
 use crate::scheduling::{Node, schedule};
+use crate::source_lines::{InstructionLines, PlaceId, SourceLines};
 use smallvec::SmallVec;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// A thread's stack where functions call themselves. CUDA's default limit (cudaLimitStackSize) is 1 KiB, of frames that hold
 /// little more than what registers do not: frames of PTX hold every argument.
@@ -363,9 +367,13 @@ impl Decoder<'_> {
         let mut spans = Vec::with_capacity(count);
         let mut sources: Vec<(u32, SourceText)> = Vec::new();
         let mut last_module = None;
+        let mut functions: Vec<(u32, Box<str>)> = Vec::new();
+        let mut source_lines = InstructionLines::default();
         for (index, code) in codes.iter().enumerate() {
             let number = self.functions[index];
-            let (module, _) = self.linkage.function(number);
+            let (module, function) = self.linkage.function(number);
+            functions.push((firsts[index], function.name.clone()));
+            let places = places(&self.linkage.modules[module as usize], function, &mut source_lines.lines);
             if last_module.replace(module) != Some(module) {
                 sources.push((firsts[index], self.linkage.modules[module as usize].source.clone()));
             }
@@ -391,6 +399,7 @@ impl Decoder<'_> {
                 let control = IssueControl { constant: parameter_line(&instruction), ..IssueControl::default() };
                 timings.push(Timing { pipe, latency, count, passes, is_plain, control, dependencies });
                 spans.push(pending.span);
+                source_lines.set(instructions.len(), pending.location.map(|location| places[location.index()]));
                 instructions.push(instruction);
             }
         }
@@ -416,6 +425,8 @@ impl Decoder<'_> {
             parameter_bytes: self.layout.parameter_bytes,
             timings,
             spans,
+            functions,
+            source_lines: (!source_lines.by_pc.is_empty()).then(|| Arc::new(source_lines)),
             instructions,
             calls: output.calls,
             constants: output.constants.into(),
@@ -426,6 +437,22 @@ impl Decoder<'_> {
             predicate_slots: predicates as u16,
         })
     }
+}
+
+/// The places in source files that `.loc` of a function names.
+fn places(module: &Module, function: &ast::Function, lines: &mut SourceLines) -> Vec<PlaceId> {
+    let mut places: Vec<PlaceId> = Vec::with_capacity(function.locations.len());
+    for location in &function.locations {
+        let file = module.files.iter().find(|(number, _)| *number == location.file);
+        let file =
+            file.map_or_else(|| Cow::Owned(format!("file {}", location.file)), |(_, name)| Cow::Borrowed(&**name));
+        let inlined = location.inlined.as_ref().map(|inlining| {
+            let name = module.debug_string(&inlining.name).unwrap_or(&inlining.name.0);
+            (name, places[inlining.call.index()])
+        });
+        places.push(lines.add(&file, location.line, inlined));
+    }
+    places
 }
 
 /// What the instructions of all functions share.

@@ -30,7 +30,7 @@ use crate::linkage::Linkage;
 use crate::liveness::{Registers, Uses, Width};
 use crate::operation::*;
 use crate::program::{CountClass, LANES, LatencyClass, ParameterSlot, Pipe, Program};
-use crate::ptx::ast::{self, LabelId, Module, Statement};
+use crate::ptx::ast::{self, LabelId, LocationId, Module, Statement};
 use crate::ptx::error::RawError;
 use crate::ptx::modifier::Modifier;
 use crate::ptx::opcode::Opcode;
@@ -77,6 +77,8 @@ struct Pending {
     flow: Flow,
     cost: timing::Cost,
     span: Span,
+    /// The place in the source that the PTX instruction was compiled from.
+    location: Option<LocationId>,
     /// Whether it reads or writes the carry flag.
     carries: bool,
     /// Whether no instruction may be moved across it, beyond what its kind says.
@@ -296,6 +298,7 @@ impl<'a> Decoder<'a> {
             }
         }
         for pending in &mut self.pending[before..] {
+            pending.location = instruction.location;
             pending.carries |= carries;
             pending.pinned |= pinned;
         }
@@ -331,6 +334,7 @@ impl Pending {
             flow: Flow::Next,
             cost,
             span,
+            location: None,
             carries: false,
             pinned: false,
             has_own_guard: false,

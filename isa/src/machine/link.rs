@@ -204,6 +204,7 @@ impl<'a> Linker<'a> {
                 first: self.first_word(function) as u32,
                 words: words_of(function.code) as u32,
                 digest: function.digest(),
+                section: function.section,
             })
             .collect();
         sections.sort_by_key(|section| section.first);

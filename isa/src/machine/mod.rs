@@ -12,6 +12,7 @@ mod stack;
 
 use crate::execution::SystemCall;
 use crate::program::{ParameterSlot, Resources};
+use std::sync::Arc;
 
 pub use error::MachineError;
 pub use lowering::{LoweringError, lower};
@@ -47,6 +48,8 @@ pub struct CodeSection {
     pub words: u32,
     /// The [`Function::digest`](crate::cubin::Function::digest) of its code.
     pub digest: u64,
+    /// The number of its section in [`MachineCode::images`], which are counted through.
+    pub section: usize,
 }
 
 /// A kernel's machine code, ready to be lowered: linked, relocated, with its banks.
@@ -79,4 +82,6 @@ pub struct MachineCode {
     /// What of [`Resources::local_bytes`] is for calls of unknown depth, through pointers or of functions that call themselves; 0 where
     /// there are none. The program can be given more.
     pub open_stack_bytes: u32,
+    /// The cubins that it is of, which may have line tables.
+    pub images: Vec<Arc<[u8]>>,
 }

@@ -222,6 +222,7 @@ impl MachineModule {
             bank_3: linker.constant_variables(),
             bank_4: cubin.constant_bank(4).map_or_else(Vec::new, |bank| linker.data(bank.section, &bank.image)),
             open_stack_bytes: local.open_stack_bytes,
+            images: file.images.clone(),
             words,
         })
     }

@@ -4,8 +4,9 @@ use super::CodeSection;
 use crate::operation::Row;
 use crate::program::{LANES, Program};
 use crate::sass;
+use crate::source_lines::InstructionLines;
 use serde::{Deserialize, Serialize};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// Where parameters begin in constant bank 0 (`EIATTR_PARAM_CBANK` of every kernel for Volta and Turing).
 pub const PARAMETERS_AT: u32 = 0x160;
@@ -27,6 +28,10 @@ pub(crate) struct MachineProgram {
     pub fixed_slots: Vec<(u32, u32)>,
     /// Addresses of the device runtime's functions, and their first instructions.
     pub system_entries: Vec<(u64, u32)>,
+    /// The cubins that it is of.
+    pub images: Vec<Arc<[u8]>>,
+    /// The lines of its instructions, once they have been asked for.
+    pub source_lines: Arc<OnceLock<InstructionLines>>,
 }
 
 /// A word that a launch says.
@@ -40,7 +45,7 @@ pub(crate) enum LaunchWord {
 
 impl MachineProgram {
     /// The function that an instruction is in, and its first instruction.
-    fn function(&self, pc: u32) -> (u32, &str) {
+    pub fn function(&self, pc: u32) -> (u32, &str) {
         let after = self.functions.partition_point(|(first, _)| *first <= pc);
         self.functions.get(after.saturating_sub(1)).map_or((0, ""), |(first, name)| (*first, name))
     }

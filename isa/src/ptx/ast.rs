@@ -3,6 +3,7 @@
 //! Registers, labels, variables and functions are dense numbers. Every item carries the span of its text.
 
 use smallvec::SmallVec;
+use std::collections::BTreeMap;
 
 use super::modifier::Modifier;
 use super::opcode::Opcode;
@@ -29,6 +30,10 @@ macro_rules! dense_id {
 dense_id!(
     /// A virtual register of a function: an index into [`Function::register_types`].
     RegisterId
+);
+dense_id!(
+    /// A place of a function's source: an index into [`Function::locations`].
+    LocationId
 );
 dense_id!(
     /// A label of a function: an index into [`Function::labels`].
@@ -68,6 +73,8 @@ pub struct Module {
     pub aliases: Vec<Alias>,
     /// `.file number "name"`, for the source positions of instructions.
     pub files: Vec<(u32, Box<str>)>,
+    /// The bytes of `.section .debug_str`, and where its labels are in them.
+    pub debug_strings: DebugStrings,
     /// Module-scope `.pragma` strings.
     pub pragmas: Vec<Box<str>>,
 }
@@ -78,10 +85,27 @@ impl Module {
         self.functions.iter().find(|function| &*function.name == name)
     }
 
+    /// The string that ends with a zero, at so many bytes past a label of `.section .debug_str`; `None` where there is none.
+    pub fn debug_string(&self, (label, offset): &(Box<str>, u32)) -> Option<&str> {
+        let first = self.debug_strings.labels.get(label)?.checked_add(*offset)?;
+        let rest = self.debug_strings.bytes.get(first as usize..)?;
+        let end = rest.iter().position(|&byte| byte == 0)?;
+        std::str::from_utf8(&rest[..end]).ok()
+    }
+
     /// The module-scope variable of that name.
     pub fn global(&self, name: &str) -> Option<&Variable> {
         self.globals.iter().find(|global| &*global.name == name)
     }
+}
+
+/// Strings of debugging information, which `.loc` refers to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DebugStrings {
+    /// The strings, a zero behind each.
+    pub bytes: Vec<u8>,
+    /// Labels, with the byte that they stand before.
+    pub labels: BTreeMap<Box<str>, u32>,
 }
 
 /// `.alias name, target;`
@@ -251,6 +275,8 @@ pub struct Function {
     pub register_declarations: Vec<RegisterDeclaration>,
     /// The labels.
     pub labels: Vec<Label>,
+    /// The places of its source that `.loc` names, each once.
+    pub locations: Vec<SourceLocation>,
     /// Variables declared in the body, in order; names may repeat in different scopes.
     pub variables: Vec<Variable>,
     /// From the linkage directive to the end of the header.
@@ -400,12 +426,25 @@ pub struct Prototype {
 }
 
 /// A place in the source that was compiled to PTX (`.loc`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SourceLocation {
     /// A number of [`Module::files`].
     pub file: u32,
     /// Line, from 1.
     pub line: u32,
+    /// Column, from 1; 0 where it is not known.
+    pub column: u32,
+    /// The function that was inlined here (`inlined_at`).
+    pub inlined: Option<Inlining>,
+}
+
+/// A function that was inlined.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Inlining {
+    /// The label of a string that is its name, and bytes past it; see [`Module::debug_string`].
+    pub name: (Box<str>, u32),
+    /// The place of the call, which comes before in the list.
+    pub call: LocationId,
 }
 
 /// `@p` or `@!p`.
@@ -433,7 +472,7 @@ pub struct Instruction {
     /// What a `call` names.
     pub call: Option<Box<CallOperands>>,
     /// The last `.loc` before it.
-    pub location: Option<SourceLocation>,
+    pub location: Option<LocationId>,
     /// From the guard or opcode to the `;`.
     pub span: Span,
 }

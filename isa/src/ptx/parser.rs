@@ -13,7 +13,7 @@ mod operand;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use super::ast::{Alias, Function, Module, SymbolReference, Variable};
+use super::ast::{Alias, DebugStrings, Function, Module, SymbolReference, Variable};
 use super::error::{MAXIMUM_ERRORS, PtxErrorKind, PtxErrors, RawError};
 use super::lexer::{Lexer, Token, TokenKind};
 use super::source::{SourceText, Span};
@@ -42,6 +42,7 @@ struct Parser<'a> {
     functions: Vec<Function>,
     aliases: Vec<Alias>,
     files: Vec<(u32, Box<str>)>,
+    debug_strings: DebugStrings,
     pragmas: Vec<Box<str>>,
     module_names: BTreeMap<Cow<'a, str>, SymbolReference>,
     /// `.reg` of module scope.
@@ -78,6 +79,7 @@ pub fn parse(file_name: &str, text: &str) -> Result<Module, PtxErrors> {
             functions: parser.functions,
             aliases: parser.aliases,
             files: parser.files,
+            debug_strings: parser.debug_strings,
             pragmas: parser.pragmas,
         });
     }
@@ -105,6 +107,7 @@ impl<'a> Parser<'a> {
             functions: Vec::new(),
             aliases: Vec::new(),
             files: Vec::new(),
+            debug_strings: DebugStrings::default(),
             pragmas: Vec::new(),
             module_names: BTreeMap::new(),
             module_registers: Vec::new(),

@@ -1,5 +1,6 @@
 //! Cubins of the project's own workloads, as compilers wrote them: ptxas 12.9 for sm_70, ptxas 13.5 for sm_75.
 
+mod lines;
 mod modules;
 
 use balar_isa::cubin::{

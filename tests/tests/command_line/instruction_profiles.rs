@@ -59,7 +59,9 @@ fn the_file_does_not_depend_on_threads() {
         let [one, four] = ["1", "4"].map(|threads| profiled(&["--isa", isa, "--threads", threads]));
         let text = instructions(one.path());
         assert_eq!(text, instructions(four.path()));
-        assert!(text.starts_with("gpu,kernel,isa,function,code,address,file,line,text,inst_executed,"), "{text}");
+        let place =
+            "gpu,kernel,isa,function,code,address,file,line,source_file,source_line,source_function,inlined_at,text";
+        assert!(text.starts_with(&format!("{place},inst_executed,")), "{text}");
         assert!(
             text.lines().skip(1).all(|line| line.starts_with(&format!("gpu,vectorAdd,{isa},vectorAdd,"))),
             "{text}"

@@ -3,7 +3,9 @@
 mod asynchronous_copies;
 mod bad_input;
 mod call;
+mod compare;
 mod functions;
+mod hot_spots;
 mod instruction_profiles;
 mod main_job;
 mod perfetto;

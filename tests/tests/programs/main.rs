@@ -5,6 +5,7 @@ mod cuda_toolchain;
 mod driver_api;
 mod hardware;
 mod library_search;
+mod line_information;
 mod managed_memory;
 mod mpi_programs;
 mod python_programs;

@@ -27,11 +27,26 @@ fn by_instruction(result: &RunResult) -> BTreeMap<&'static str, u64> {
     sums
 }
 
+/// What the SMs count of executions alone: those of accesses of L1 with a lane that the guard did not keep from it.
+const ACCESSES: [(&str, &str, [&str; 2]); 2] = [
+    ("l1_accesses_load", "l1_sectors_load", ["inst_global_loads", "inst_local_loads"]),
+    ("l1_accesses_store", "l1_sectors_store", ["inst_global_stores", "inst_local_stores"]),
+];
+
 /// Every counter of the profile has the sum that the SMs have.
 fn sums_are_those_of_the_sms(result: &RunResult, name: &str) {
     let sums = by_instruction(result);
     assert!(sums.len() > 20 && sums.contains_key("stall_not_selected"), "{name}: {sums:?}");
-    for (counter, sum) in &sums {
+    for (accesses, sectors, executions) in ACCESSES {
+        let (accesses, sectors) = (sums[accesses], sums[sectors]);
+        let executions: u64 = executions.iter().filter_map(|counter| result.sum("gpu.sm", counter)).sum();
+        // An access has a sector at least, and at most 32 lanes with 16 bytes each.
+        assert!(
+            accesses <= executions && accesses <= sectors && sectors <= 64 * accesses,
+            "{name}: {accesses} {sectors}"
+        );
+    }
+    for (counter, sum) in sums.iter().filter(|(counter, _)| ACCESSES.iter().all(|(own, ..)| own != *counter)) {
         assert_eq!(Some(*sum), result.sum("gpu.sm", counter), "{name}: {counter}");
     }
     // All reasons that the SMs have are there.

@@ -30,6 +30,10 @@ balar_protocol::counters! {
         shared_wavefronts_store: "wavefront",
         /// shared-memory wavefronts beyond the least possible
         shared_memory_bank_conflicts: "wavefront",
+        /// loads that asked L1 for sectors: executions with a lane that the guard did not keep from it
+        l1_accesses_load: "access",
+        /// stores that sent sectors through L1, in the same way
+        l1_accesses_store: "access",
         /// sectors that global loads asked L1 for
         l1_sectors_load: "sector",
         /// sectors that global stores sent through L1
@@ -249,8 +253,12 @@ impl Profile for ByInstruction {
         counters.shared_wavefronts_store += after.shared_wavefronts_store - before.shared_wavefronts_store;
         counters.shared_memory_bank_conflicts +=
             after.shared_memory_bank_conflicts - before.shared_memory_bank_conflicts;
-        counters.l1_sectors_load += after.l1_sectors_load - before.l1_sectors_load;
-        counters.l1_sectors_store += after.l1_sectors_store - before.l1_sectors_store;
+        let (load, store) =
+            (after.l1_sectors_load - before.l1_sectors_load, after.l1_sectors_store - before.l1_sectors_store);
+        counters.l1_accesses_load += u64::from(load > 0);
+        counters.l1_accesses_store += u64::from(store > 0);
+        counters.l1_sectors_load += load;
+        counters.l1_sectors_store += store;
         counters.l1_sector_hits_load += after.l1_sector_hits_load - before.l1_sector_hits_load;
         counters.l2_sectors_load += after.l2_sectors_load - before.l2_sectors_load;
     }

@@ -28,6 +28,7 @@ use crate::operation::*;
 use crate::program::{Calls, ConstantLine, Dependencies, IssueControl, LatencyClass, Program, Timing};
 use crate::sass::{self, Opcode, Word};
 use operands::Operands;
+use std::sync::Arc;
 
 /// Why machine code cannot run.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -118,6 +119,8 @@ pub fn lower(code: &MachineCode) -> Result<Program, LoweringError> {
         parameter_bytes: code.parameter_bytes,
         timings,
         spans: Vec::new(),
+        functions: Vec::new(),
+        source_lines: None,
         instructions,
         calls: Calls { stack_bytes: u32::MAX, most_taken: code.open_stack_bytes, ..Calls::default() },
         constants: operands.constants.into(),
@@ -129,6 +132,8 @@ pub fn lower(code: &MachineCode) -> Result<Program, LoweringError> {
             bank_3: code.bank_3,
             fixed_slots: code.fixed_slots.clone(),
             system_entries,
+            images: code.images.clone(),
+            source_lines: Arc::default(),
         })),
         further_dependencies: Vec::new(),
         register_rows: rows,

@@ -1,6 +1,6 @@
 //! The statements of a function's body.
 
-use super::super::ast::{LabelId, Prototype, SourceLocation, Statement, SymbolReference};
+use super::super::ast::{Inlining, LabelId, Prototype, SourceLocation, Statement, SymbolReference};
 use super::super::error::PtxErrorKind;
 use super::super::lexer::{Token, TokenKind};
 use super::declaration::variable_space;
@@ -71,10 +71,7 @@ impl<'a> Parser<'a> {
                 self.take();
                 self.registers(start, scope)
             }
-            "loc" => {
-                scope.location = Some(self.loc()?);
-                Ok(())
-            }
+            "loc" => self.loc(Some(scope)),
             "pragma" => {
                 for text in self.pragma()? {
                     scope.statements.push(Statement::Pragma(text));
@@ -98,32 +95,41 @@ impl<'a> Parser<'a> {
     }
 
     /// `.loc 1 10 3` and, at will, `, function_name $L__info_string0, inlined_at 1 44 1`
-    pub(super) fn loc(&mut self) -> Parsed<SourceLocation> {
+    pub(super) fn loc(&mut self, scope: Option<&mut FunctionScope<'a>>) -> Parsed<()> {
         self.take();
-        let file = self.bounded_integer(u64::from(u32::MAX), "a file number")? as u32;
-        let line = self.bounded_integer(u64::from(u32::MAX), "a line")? as u32;
-        self.bounded_integer(u64::from(u32::MAX), "a column")?;
+        let (file, line, column) = self.place()?;
+        let mut name = None;
+        let mut call = None;
         while self.accept(b',') {
             let word = self.expect_identifier("`function_name` or `inlined_at`")?;
             if word.text == "function_name" {
                 if !matches!(self.current.kind, TokenKind::Identifier | TokenKind::Dotted) {
                     return Err(self.unexpected("expected a label of a debug section"));
                 }
-                self.take();
-                if self.accept(b'+') {
-                    self.bounded_integer(u64::from(u32::MAX), "an offset")?;
-                }
+                let label = self.take().text;
+                let offset =
+                    if self.accept(b'+') { self.bounded_integer(u64::from(u32::MAX), "an offset")? } else { 0 };
+                name = Some((label.into(), offset as u32));
             } else if word.text == "inlined_at" {
-                for _ in 0..3 {
-                    self.bounded_integer(u64::from(u32::MAX), "a file number, line and column")?;
-                }
+                call = Some(self.place()?);
             } else {
                 let message = format!("unexpected {}", word.describe());
                 let expected = Some("expected `function_name` or `inlined_at`".to_owned());
                 return Err(self.error_at(PtxErrorKind::Syntax, word.span, message, expected));
             }
         }
-        Ok(SourceLocation { file, line })
+        if let Some(scope) = scope {
+            let inlined = name.zip(call).map(|(name, call)| Inlining { name, call: scope.call_at(call) });
+            scope.location = Some(scope.locate(SourceLocation { file, line, column, inlined }));
+        }
+        Ok(())
+    }
+
+    /// The number of a file, a line and a column.
+    fn place(&mut self) -> Parsed<(u32, u32, u32)> {
+        let file = self.bounded_integer(u64::from(u32::MAX), "a file number")? as u32;
+        let line = self.bounded_integer(u64::from(u32::MAX), "a line")? as u32;
+        Ok((file, line, self.bounded_integer(u64::from(u32::MAX), "a column")? as u32))
     }
 
     /// What a label names: a place, or a table.

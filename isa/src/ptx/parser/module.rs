@@ -7,7 +7,7 @@ use super::super::ast::{
     SymbolReference, Variable,
 };
 use super::super::error::PtxErrorKind;
-use super::super::lexer::{Token, TokenKind};
+use super::super::lexer::{Token, TokenKind, integer_value};
 use super::super::source::Span;
 use super::super::types::StateSpace;
 use super::super::words;
@@ -135,19 +135,9 @@ impl<'a> Parser<'a> {
                 Ok(())
             }
             "file" => self.file(),
-            "section" => {
-                self.take();
-                while !self.at(b'{') {
-                    if self.at_end() {
-                        return Err(self.unexpected("expected `{` after the section's name"));
-                    }
-                    self.take();
-                }
-                self.skip_braces();
-                Ok(())
-            }
+            "section" => self.section(),
             "reg" => self.module_registers(),
-            "loc" => self.loc().map(|_| ()),
+            "loc" => self.loc(None),
             "pragma" => {
                 let mut pragmas = self.pragma()?;
                 self.pragmas.append(&mut pragmas);
@@ -212,6 +202,53 @@ impl<'a> Parser<'a> {
             self.integer_constant()?;
         }
         Ok(())
+    }
+
+    /// `.section .debug_str { label: .b8 1, 2, 0 }`, and other sections, which are passed over.
+    fn section(&mut self) -> Parsed<()> {
+        self.take();
+        let has_strings = self.at_dotted("debug_str");
+        while !self.at(b'{') {
+            if self.at_end() {
+                return Err(self.unexpected("expected `{` after the section's name"));
+            }
+            self.take();
+        }
+        if has_strings {
+            self.debug_strings();
+        } else {
+            self.skip_braces();
+        }
+        Ok(())
+    }
+
+    /// Takes in the labels and bytes of a section, up to its `}`. What is neither is passed over.
+    fn debug_strings(&mut self) {
+        let open = self.take().span;
+        let mut depth = 1u32;
+        while !self.at_end() {
+            let token = self.take();
+            match token.kind {
+                TokenKind::Punctuation(b'{') => depth += 1,
+                TokenKind::Punctuation(b'}') => {
+                    depth -= 1;
+                    if depth == 0 {
+                        return;
+                    }
+                }
+                TokenKind::Identifier if self.at(b':') => {
+                    let strings = &mut self.debug_strings;
+                    strings.labels.insert(token.text.into(), strings.bytes.len() as u32);
+                }
+                TokenKind::Integer => {
+                    let value = integer_value(token.text).map_or(0, |(value, _)| value as u8);
+                    self.debug_strings.bytes.push(value);
+                }
+                _ => {}
+            }
+        }
+        let expected = Some("expected `}` before the end of the file".to_owned());
+        self.error_at(PtxErrorKind::Syntax, open, "`{` without its `}`", expected);
     }
 
     /// `.pragma "a", "b";`
@@ -379,6 +416,7 @@ impl<'a> Parser<'a> {
             register_types: Vec::new(),
             register_declarations: Vec::new(),
             labels: Vec::new(),
+            locations: Vec::new(),
             variables: Vec::new(),
             span: Span::default(),
         });

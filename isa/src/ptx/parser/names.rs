@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use super::super::ast::{
-    Function, Label, LabelId, RegisterDeclaration, RegisterId, SourceLocation, Statement, SymbolReference,
+    Function, Label, LabelId, LocationId, RegisterDeclaration, RegisterId, SourceLocation, Statement, SymbolReference,
 };
 use super::super::error::PtxErrorKind;
 use super::super::source::Span;
@@ -94,7 +94,12 @@ impl<'a> Scope<'a> {
 pub(super) struct FunctionScope<'a> {
     pub function: Function,
     pub statements: Vec<Statement>,
-    pub location: Option<SourceLocation>,
+    /// The last `.loc`.
+    pub location: Option<LocationId>,
+    /// The latest place of each file, line and column.
+    pub latest_locations: BTreeMap<(u32, u32, u32), LocationId>,
+    /// The places of the function.
+    pub known_locations: BTreeMap<SourceLocation, LocationId>,
     /// Innermost last; the first is the function's own.
     scopes: Vec<Scope<'a>>,
     /// What module scope gives the function.
@@ -110,6 +115,8 @@ impl<'a> FunctionScope<'a> {
             function,
             statements: Vec::new(),
             location: None,
+            latest_locations: BTreeMap::new(),
+            known_locations: BTreeMap::new(),
             scopes: vec![Scope::default()],
             around: Scope::default(),
         }
@@ -126,6 +133,26 @@ impl<'a> FunctionScope<'a> {
 
     pub fn scope_depth(&self) -> usize {
         self.scopes.len()
+    }
+
+    /// The number of a place of the source.
+    pub fn locate(&mut self, location: SourceLocation) -> LocationId {
+        let locations = &mut self.function.locations;
+        let next = LocationId(locations.len() as u32);
+        let id = *self.known_locations.entry(location.clone()).or_insert(next);
+        self.latest_locations.insert((location.file, location.line, location.column), id);
+        if id == next {
+            locations.push(location);
+        }
+        id
+    }
+
+    /// The latest place of a file, line and column: where a function was called that was inlined.
+    pub fn call_at(&mut self, (file, line, column): (u32, u32, u32)) -> LocationId {
+        match self.latest_locations.get(&(file, line, column)) {
+            Some(&known) => known,
+            None => self.locate(SourceLocation { file, line, column, inlined: None }),
+        }
     }
 
     /// Makes a name known in the innermost scope; false where it is known there already.

@@ -280,7 +280,7 @@ fn module_scope() {
     assert_eq!(f.parameters[0].pointer, Some(pointer));
     assert_eq!(f.parameters[1].register, Some(RegisterId(0)));
     let lines: Vec<_> =
-        instructions(f).iter().map(|instruction| instruction.location.map(|location| location.line)).collect();
+        instructions(f).iter().map(|it| it.location.map(|location| f.locations[location.index()].line)).collect();
     assert_eq!(lines, [Some(10), Some(11)]);
     let k = module.function("k").expect("k");
     assert_eq!(k.performance.maximum_threads, Some([256, 2, 1]));

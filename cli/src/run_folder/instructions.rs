@@ -2,16 +2,18 @@
 
 use crate::failure::Failure;
 use crate::files;
-use crate::output::instructions::{FILE, PLACE, code};
+use crate::output::instructions::{CALL_SEPARATOR, FILE, PLACE, code};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// The counter of warp instructions.
-const EXECUTED: &str = "inst_executed";
+pub const EXECUTED: &str = "inst_executed";
 /// What the names of reasons that cycles are charged to begin with.
-const STALL: &str = "stall_";
+pub const STALL: &str = "stall_";
 /// The reason of cycles in which the warp issues: no stall.
-const ISSUE: &str = "stall_none_selected";
+pub const ISSUE: &str = "stall_none_selected";
+/// Columns that files of earlier versions lack.
+const OPTIONAL: [&str; 4] = ["source_file", "source_line", "source_function", "inlined_at"];
 
 /// The instructions.csv of a run.
 #[derive(Debug)]
@@ -19,22 +21,58 @@ pub struct InstructionProfile {
     /// The file.
     pub path: PathBuf,
     /// Names of the counters.
-    columns: Vec<String>,
-    rows: Vec<Row>,
+    pub columns: Vec<String>,
+    /// Its lines.
+    pub rows: Vec<Row>,
 }
 
 /// An instruction of a kernel.
-#[derive(Debug)]
-struct Row {
+#[derive(Clone, Debug)]
+pub struct Row {
     /// Its line in the file.
-    at: u64,
-    gpu: String,
-    kernel: String,
-    isa: String,
-    function: String,
-    code: String,
-    address: u64,
-    counts: Vec<u64>,
+    pub at: u64,
+    /// Path of the GPU.
+    pub gpu: String,
+    /// The kernel.
+    pub kernel: String,
+    /// "sass" or "ptx".
+    pub isa: String,
+    /// The function that it is in.
+    pub function: String,
+    /// Tells the function's code from other code.
+    pub code: String,
+    /// Its address in the function; of PTX its number in the program.
+    pub address: u64,
+    /// Of PTX, where it stands: the file and the line.
+    pub ptx: Option<SourceLine>,
+    /// The line of a source file that it was compiled from, where the code says so.
+    pub source: Option<SourceLine>,
+    /// The function whose source that line is of: one that was inlined, or that the instruction is in.
+    pub source_function: String,
+    /// Where that function was called, where it was inlined: the callers, innermost first.
+    pub inlined_at: Vec<CallSite>,
+    /// Its text.
+    pub text: String,
+    /// What was counted, in the order of the columns.
+    pub counts: Vec<u64>,
+}
+
+/// A line of a file.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct SourceLine {
+    /// The file.
+    pub file: String,
+    /// The line, counted from 1.
+    pub line: u32,
+}
+
+/// Where a function was called that was inlined.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct CallSite {
+    /// The caller.
+    pub function: String,
+    /// The line of the call.
+    pub line: SourceLine,
 }
 
 /// What ran of a function of a cubin.
@@ -172,17 +210,89 @@ fn cycles(columns: &[String], counts: &[u64]) -> u64 {
     columns.iter().zip(counts).filter(|(column, _)| column.starts_with(STALL)).map(|(_, count)| count).sum()
 }
 
+/// What of a line of the file is where.
+struct Layout {
+    /// The places of the columns of [`PLACE`], of those that are there.
+    places: [Option<usize>; PLACE.len()],
+    /// The first counter.
+    counters: usize,
+}
+
+impl Layout {
+    fn of(header: &csv::StringRecord) -> Result<Layout, String> {
+        let find = |name: &str| header.iter().position(|column| column == name);
+        let places = PLACE.map(find);
+        for (name, place) in PLACE.iter().zip(places) {
+            if place.is_none() && !OPTIONAL.contains(name) {
+                return Err(format!("there is no column `{name}`"));
+            }
+        }
+        let counters = places.iter().flatten().max().map_or(0, |last| last + 1);
+        Ok(Layout { places, counters })
+    }
+
+    fn field<'a>(&self, record: &'a csv::StringRecord, name: &str) -> &'a str {
+        let place = PLACE.iter().position(|column| *column == name).and_then(|column| self.places[column]);
+        place.and_then(|place| record.get(place)).unwrap_or_default()
+    }
+
+    /// The line of a file that two columns name; `None` where they are empty.
+    fn line(&self, record: &csv::StringRecord, names: [&str; 2]) -> Result<Option<SourceLine>, String> {
+        let [file, line] = names.map(|name| self.field(record, name));
+        if file.is_empty() && line.is_empty() {
+            return Ok(None);
+        }
+        Ok(Some(SourceLine { file: file.to_owned(), line: number(names[1], line)? }))
+    }
+}
+
+fn number<T: std::str::FromStr>(name: &str, field: &str) -> Result<T, String> {
+    field.parse().map_err(|_| format!("{name} is `{field}`, expected a number"))
+}
+
+/// The callers of a chain: `caller@file:line`, innermost first.
+fn call_sites(text: &str) -> Result<Vec<CallSite>, String> {
+    let site = |site: &str| {
+        let (function, place) = site.split_once('@')?;
+        let (file, line) = place.rsplit_once(':')?;
+        let line = SourceLine { file: file.to_owned(), line: line.parse().ok()? };
+        Some(CallSite { function: function.to_owned(), line })
+    };
+    let sites = text.split(CALL_SEPARATOR).filter(|site| !site.is_empty());
+    sites
+        .map(|text| site(text).ok_or_else(|| format!("inlined_at has `{text}`, expected FUNCTION@FILE:LINE")))
+        .collect()
+}
+
+/// The instruction of a line of the file.
+fn row(layout: &Layout, header: &csv::StringRecord, record: &csv::StringRecord, at: u64) -> Result<Row, String> {
+    let field = |name: &str| layout.field(record, name).to_owned();
+    let counts = header.iter().zip(record).skip(layout.counters);
+    Ok(Row {
+        at,
+        gpu: field("gpu"),
+        kernel: field("kernel"),
+        isa: field("isa"),
+        function: field("function"),
+        code: field("code"),
+        address: number("address", layout.field(record, "address"))?,
+        ptx: layout.line(record, ["file", "line"])?,
+        source: layout.line(record, ["source_file", "source_line"])?,
+        source_function: Some(field("source_function"))
+            .filter(|it| !it.is_empty())
+            .unwrap_or_else(|| field("function")),
+        inlined_at: call_sites(layout.field(record, "inlined_at"))?,
+        text: field("text"),
+        counts: counts.map(|(name, count)| number(name, count)).collect::<Result<_, _>>()?,
+    })
+}
+
 /// Reads the text of a file, or says in which line what is wrong.
-fn parse(text: &str, path: &Path) -> Result<InstructionProfile, (u64, String)> {
+pub(crate) fn parse(text: &str, path: &Path) -> Result<InstructionProfile, (u64, String)> {
     let mut reader = csv::Reader::from_reader(text.as_bytes());
     let header = reader.headers().map_err(|error| (1, error.to_string()))?.clone();
-    for (place, expected) in PLACE.into_iter().enumerate() {
-        let found = header.get(place).unwrap_or_default();
-        if found != expected {
-            return Err((1, format!("column {} is `{found}`, expected `{expected}`", place + 1)));
-        }
-    }
-    let columns: Vec<String> = header.iter().skip(PLACE.len()).map(str::to_owned).collect();
+    let layout = Layout::of(&header).map_err(|problem| (1, problem))?;
+    let columns: Vec<String> = header.iter().skip(layout.counters).map(str::to_owned).collect();
     let mut rows = Vec::new();
     for record in reader.records() {
         let record = record.map_err(|error| {
@@ -196,21 +306,7 @@ fn parse(text: &str, path: &Path) -> Result<InstructionProfile, (u64, String)> {
             (line, problem)
         })?;
         let at = record.position().map_or(0, csv::Position::line);
-        let number = |place: usize| -> Result<u64, (u64, String)> {
-            let (name, field) = (header.get(place).unwrap_or_default(), record.get(place).unwrap_or_default());
-            field.parse().map_err(|_| (at, format!("{name} is `{field}`, expected a number")))
-        };
-        let field = |place: usize| record.get(place).unwrap_or_default().to_owned();
-        rows.push(Row {
-            at,
-            gpu: field(0),
-            kernel: field(1),
-            isa: field(2),
-            function: field(3),
-            code: field(4),
-            address: number(5)?,
-            counts: (PLACE.len()..header.len()).map(number).collect::<Result<_, _>>()?,
-        });
+        rows.push(row(&layout, &header, &record, at).map_err(|problem| (at, problem))?);
     }
     Ok(InstructionProfile { path: path.to_owned(), columns, rows })
 }
@@ -245,6 +341,27 @@ gpu,p,ptx,p,00000000000000ef,0,k.ptx,7,exit;,1,1,0,0
     }
 
     #[test]
+    fn lines_and_calls_are_read() {
+        let text = "gpu,kernel,isa,function,code,address,file,line,source_file,source_line,source_function,inlined_at,text,\
+                    inst_executed\ngpu,k,sass,k,ab,0,,,a b.h,7,f,g@c:d.cu:9;k@k.cu:3,FADD,4\n";
+        let profile = read(text).expect("a file");
+        let [row] = &profile.rows[..] else { panic!("one instruction") };
+        let line = |file: &str, line| SourceLine { file: file.to_owned(), line };
+        assert_eq!((&row.source, &row.ptx, &*row.source_function), (&Some(line("a b.h", 7)), &None, "f"));
+        let site = |function: &str, line| CallSite { function: function.to_owned(), line };
+        assert_eq!(row.inlined_at, [site("g", line("c:d.cu", 9)), site("k", line("k.cu", 3))]);
+        assert_eq!((&profile.columns[..], &row.counts[..]), (&["inst_executed".to_owned()][..], &[4][..]));
+        let problem = "inlined_at has `9`, expected FUNCTION@FILE:LINE".to_owned();
+        assert_eq!(read(&text.replace("g@c:d.cu:9", "9")).expect_err("no site"), (2, problem));
+        // A file of an earlier version has no such columns.
+        let rows = read(TEXT).expect("a file").rows;
+        assert_eq!(
+            (&*rows[2].source_function, &rows[2].source, &rows[4].ptx),
+            ("helper", &None, &Some(line("k.ptx", 7)))
+        );
+    }
+
+    #[test]
     fn other_code_is_told() {
         let profile = read(TEXT).expect("a file");
         let Found::OtherCode(message) = profile.function("helper", 0xce) else { panic!("it is other code") };
@@ -257,8 +374,9 @@ gpu,p,ptx,p,00000000000000ef,0,k.ptx,7,exit;,1,1,0,0
     #[test]
     fn mistakes_are_named_with_their_line() {
         for (text, line, problem) in [
-            ("", 1, "column 1 is ``, expected `gpu`"),
-            (&TEXT.replace("isa,", "ISA,"), 1, "column 3 is `ISA`, expected `isa`"),
+            ("", 1, "there is no column `gpu`"),
+            (&TEXT.replace("isa,", "ISA,"), 1, "there is no column `isa`"),
+            (&TEXT.replace("k.ptx,7", "k.ptx,x"), 6, "line is `x`, expected a number"),
             (&TEXT.replace("MOV,4,", "MOV,four,"), 2, "inst_executed is `four`, expected a number"),
             (&TEXT.replace("16,,,EXIT,4,4,6,16", "0x10,,,EXIT,4,4,6,16"), 3, "address is `0x10`, expected a number"),
             (&TEXT.replace("RET,2,2,1,1", "RET,2,2"), 4, "11 fields, expected 13"),
