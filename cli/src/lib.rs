@@ -5,6 +5,7 @@
 pub mod app;
 pub mod arguments;
 pub mod catalogue;
+pub mod detail;
 pub mod disassemble;
 pub mod exit;
 pub mod failure;

@@ -1,5 +1,6 @@
 //! From options to the record of a run.
 
+use crate::detail;
 use crate::arguments::{Compiler, Isa, RunOptions, SimulationOptions};
 use crate::failure::Failure;
 use crate::files;
@@ -173,6 +174,7 @@ pub fn engine_options(
         interrupt,
         progress: Some(board.clone()),
         profile_instructions: options.profile_instructions,
+        detail: detail::choice(&options.detail),
         ..engine::RunOptions::default()
     }
 }

@@ -1,12 +1,12 @@
 //! How to run a simulation.
 
 use super::{LiveBoard, Placement};
-use balar_protocol::SimTime;
+use balar_protocol::{DetailChoice, SimTime};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-/// How to run a simulation. None of it changes what is simulated, `stop_at` apart.
+/// How to run a simulation. None of it changes what is simulated, `stop_at` and `detail` apart.
 #[derive(Clone, Debug)]
 pub struct RunOptions {
     /// Shards, each a thread; at least one is used, and no more than there are units.
@@ -25,6 +25,8 @@ pub struct RunOptions {
     pub cut: WindowCut,
     /// Whoever builds the simulation has units keep a profile of the code that they run: what they count, for each instruction.
     pub profile_instructions: bool,
+    /// Which launches and copies whoever builds the simulation has timed; the others are simulated for their values alone.
+    pub detail: DetailChoice,
     /// Times, in order, at which whoever builds the simulation has units handed over ([`HandOver`](super::HandOver)).
     pub hand_over_at: Arc<[SimTime]>,
 }
@@ -65,6 +67,7 @@ impl Default for RunOptions {
             placement: Placement::Balanced,
             cut: WindowCut::default(),
             profile_instructions: false,
+            detail: DetailChoice::default(),
             hand_over_at: Arc::default(),
         }
     }

@@ -125,7 +125,10 @@ pub fn simulate_host_with_code(
         debug!(gpu = node.gpus[gpu].part, parts = source.names(), "code is loaded");
     }
     let shared_memory = node.memory.shared_file().cloned();
-    let surroundings = HostSurroundings { description: describe(topology), shared_memory };
+    let mut description = describe(topology);
+    // Where nothing is timed, no pages move.
+    description.moves_managed_memory &= !options.detail.times_nothing();
+    let surroundings = HostSurroundings { description, shared_memory };
     let host = start(surroundings).map_err(SimulationError::Host)?;
     let mut result = run(topology, node, host, code.choice.clone(), options)?;
     result.wall = begin.elapsed();
@@ -148,7 +151,7 @@ fn run(
     let profiles = options.profile_instructions.then(|| Arc::new(InstructionProfiles::of(&gpus)));
     let mut surroundings = Surroundings::new(gpus, Some(memory), board);
     surroundings.instruction_profiles = profiles.clone();
-    surroundings.give(Start { host: Some(host), tables, code });
+    surroundings.give(Start { host: Some(host), tables, code, detail: options.detail.clone() });
     let built = info_span!("build").in_scope(|| topology::build(topology, &surroundings)).map_err(Box::new)?;
     debug!(units = built.len(), wires = topology.wires.len(), "the units are built");
     let mut units = Vec::with_capacity(built.len());

@@ -13,10 +13,12 @@ impl CtaScheduler {
     /// The last CTA of the resident kernel `index` has ended, and its last store is done.
     pub(super) fn end_kernel(&mut self, now: SimTime, index: usize, out: &mut Outbox) {
         let kernel = self.state.resident.remove(index);
-        let end = self.clock.time_of(self.clock.cycle_at_or_after(now) + self.completion_latency);
+        let is_timed = kernel.launch.detail.is_timed();
+        let latency = if is_timed { self.completion_latency } else { 0 };
+        let end = self.clock.time_of(self.clock.cycle_at_or_after(now) + latency);
         self.state.counters.kernels_completed += 1;
         let launch = kernel.launch.id;
-        self.state.ending.push_back(EndingKernel { end, queue: QueueId::of(&kernel.launch) });
+        self.state.ending.push_back(EndingKernel { end, queue: QueueId::of(&kernel.launch), is_timed });
         self.record(kernel, end, true);
         out.send(self.command, end, Payload::Cuda(CudaMessage::LaunchCompleted { launch, fault: None }));
     }
@@ -82,6 +84,7 @@ impl CtaScheduler {
 
     pub(super) fn record_of(&self, kernel: &ResidentKernel, end: SimTime, completed: bool) -> KernelRecord {
         let launch = &kernel.launch;
+        let is_timed = launch.detail.is_timed();
         KernelRecord {
             launch: launch.id,
             process: launch.context.process(),
@@ -92,9 +95,11 @@ impl CtaScheduler {
             block: launch.block,
             registers_per_thread: launch.registers_per_thread,
             shared_bytes: launch.shared_bytes,
+            detail: launch.detail,
+            is_profiled: launch.is_profiled,
             start_ps: kernel.start.0,
             end_ps: end.0,
-            cycles: self.cycles_between(kernel.start, end),
+            cycles: if is_timed { self.cycles_between(kernel.start, end) } else { 0 },
             completed,
             counters: kernel.counters,
         }

@@ -120,7 +120,11 @@ impl<P: Profile> Sm<P> {
                 self.carry(events, step);
             }
             Payload::Cta(CtaMessage::Launch(launch)) => self.launch(launch, step),
-            Payload::Cta(CtaMessage::Abort(launch)) => self.state.warps.abort(*launch, cycle),
+            Payload::Cta(CtaMessage::Abort(launch)) => {
+                self.state.warps.abort(*launch, cycle);
+                self.state.functional.abort(*launch);
+            }
+            Payload::Cta(CtaMessage::Functional(ctas)) => self.functional_received(ctas, cycle),
             Payload::Translation(message) => {
                 self.state.pipe.translated(message, cycle, &self.wiring.ports, step.out);
             }

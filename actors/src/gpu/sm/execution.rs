@@ -1,6 +1,6 @@
 //! What a warp's next instruction means: values, which are computed when it issues.
 
-use super::lane_memory::{RecentRanges, SmMemory};
+use super::lane_memory::{OwnWrites, RecentRanges, SmMemory};
 use super::warps::cta::CtaSlot;
 use super::warps::slot::Context;
 use crate::memory::{DeviceMemoryView, WriteLog};
@@ -32,15 +32,17 @@ impl Moment {
 }
 
 /// Device memory for a step: as it was at the end of the last value epoch, and what the SM has written since.
-pub struct Values<'a, 'b> {
+pub struct Values<'a, 'b, L: OwnWrites = WriteLog> {
     /// The former.
     pub view: &'a DeviceMemoryView<'b>,
     /// The latter.
-    pub log: &'a mut WriteLog,
+    pub log: &'a mut L,
     /// The ranges of legal addresses that were used last.
     pub recent: &'a mut RecentRanges,
     /// Names what the step logs: the key that its access will have.
     pub token: u32,
+    /// When what the step logs takes effect.
+    pub time: SimTime,
 }
 
 /// Steps warps. Nothing in it outlives a step and what follows from it.
@@ -78,29 +80,47 @@ impl Execution {
         count(counters, timing, active, state.executed_mask());
     }
 
-    /// Runs the warp's next instruction and counts it. `cycle` is when it issues, which may be after this moment for an instruction
-    /// that is folded into the next one.
+    /// Runs the warp's next instructions as long as they are plain, at most so many, and counts them: gives how many.
+    #[inline]
+    pub fn run_plain_ones(
+        &self,
+        program: &Program,
+        state: &mut WarpState,
+        most: u32,
+        counters: &mut KernelCounters,
+    ) -> u32 {
+        let mut executed = 0;
+        while executed < most && !state.is_blocked() {
+            let timing = program.timing(state.pc());
+            if !timing.is_plain {
+                break;
+            }
+            self.run_plain(program, state, timing, counters);
+            executed += 1;
+        }
+        executed
+    }
+
+    /// Runs the warp's next instruction and counts it. It reads these clocks: a cycle, and nanoseconds.
     #[inline(always)]
-    pub fn step(
+    pub fn step<L: OwnWrites>(
         &mut self,
         context: &mut Context,
         cta: &mut CtaSlot,
-        values: Values,
-        moment: Moment,
-        cycle: u64,
+        values: Values<L>,
+        (cycle, nanoseconds): (u64, u64),
     ) -> Effect {
         let Context { state: Some(state), program: Some(program), local, .. } = context else {
             unreachable!("a warp that is placed has a program and a state");
         };
         let timing = program.timing(state.pc());
-        let time = moment.time();
         self.further.clear();
         values.recent.of(cta.context);
         let mut memory = SmMemory {
             view: values.view,
             context: cta.context,
             log: values.log,
-            time,
+            time: values.time,
             shared: &mut cta.shared,
             local,
             local_bytes: program.resources().local_bytes as usize,
@@ -111,7 +131,7 @@ impl Execution {
         };
         let active = state.active_mask();
         let mut surroundings =
-            StepContext { memory: &mut memory, values: &mut self.values, cycle, nanoseconds: time.0 / 1000 };
+            StepContext { memory: &mut memory, values: &mut self.values, cycle, nanoseconds };
         let effect = (self.step)(program, state, &mut surroundings, &mut self.access);
         if let Some(token) = memory.blocked_by {
             self.blocked_by = token;
