@@ -1,5 +1,7 @@
 //! `--detail`: what is timed.
 
+use crate::arguments::SimulationOptions;
+use crate::failure::Failure;
 use crate::kernel_name::readable_name;
 use balar_protocol::DetailChoice;
 use balar_protocol::detail::{KernelPattern, TimedPart};
@@ -91,6 +93,29 @@ pub fn choice(options: &[DetailOption]) -> DetailChoice {
         }
     });
     DetailChoice::of(parts.collect())
+}
+
+/// Refuses options that ask for times where nothing is timed.
+///
+/// # Errors
+///
+/// The first of them.
+pub fn check(options: &SimulationOptions) -> Result<(), Failure> {
+    let refused = if !choice(&options.detail).times_nothing() {
+        None
+    } else if options.stop_at.is_some() {
+        Some(("--stop-at", "--max-wall ends a run after so many seconds of real time"))
+    } else if options.profile_instructions {
+        Some(("--profile-instructions", "--detail kernel=REGEX or launch=N names what is timed and profiled"))
+    } else {
+        None
+    };
+    match refused {
+        Some((option, help)) => {
+            Err(Failure::mistake(format_args!("{option}: with --detail none no time is simulated"), help))
+        }
+        None => Ok(()),
+    }
 }
 
 #[cfg(test)]

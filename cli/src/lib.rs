@@ -31,5 +31,6 @@ pub mod run;
 pub mod simulate;
 pub mod snapshot;
 pub mod terminal;
+pub mod timing;
 pub mod unfinished;
 pub mod validate;

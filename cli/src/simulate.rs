@@ -1,7 +1,7 @@
 //! From options to the record of a run.
 
-use crate::detail;
 use crate::arguments::{Compiler, Isa, RunOptions, SimulationOptions};
+use crate::detail;
 use crate::failure::Failure;
 use crate::files;
 use crate::interrupt::Interrupt;
@@ -12,6 +12,7 @@ use crate::progress::Progress;
 use crate::ptxas::code_choice;
 use crate::recording::Recording;
 use crate::result::{Ending, RunRecord};
+use crate::timing::Timing;
 use balar_actors::catalogue::UnitDefinition;
 use balar_actors::engine::{self, EngineError, LiveBoard, Outcome};
 use balar_actors::simulation::{CodeChoice, RunResult, SimulationError};
@@ -35,6 +36,7 @@ use std::time::Duration;
 #[expect(clippy::disallowed_types, reason = "how long a run took is reported, not simulated")]
 pub fn run(options: &RunOptions, kinds: &[&'static UnitDefinition]) -> Result<(RunRecord, String), Failure> {
     let common = &options.simulation;
+    detail::check(common)?;
     let choice = code_choice(common)?;
     check_isa(options, &choice)?;
     let topology = node::of_simulation(common, kinds)?;
@@ -134,6 +136,7 @@ pub fn nothing_ran(
         wall,
         threads: usize::from(options.threads),
         statistics: StatisticSink::default(),
+        timing: Timing::Everything,
         profiles: None,
         node: NodeFacts::of(topology),
         chosen_launches: None,
@@ -221,6 +224,8 @@ impl RunRecord {
         // The host numbers its launches from 1, the result from 0, in the order of launching.
         statistics.kernels.number_from_zero();
         statistics.kernels.sort_by_launch();
+        let timing = Timing::of(&result.detail, &statistics.kernels);
+        timing.withhold(&mut statistics);
         RunRecord {
             topology: result.topology,
             workload: result.workload.to_owned(),
@@ -231,6 +236,7 @@ impl RunRecord {
             wall: result.wall,
             threads: result.threads,
             statistics,
+            timing,
             profiles: result.profiles,
             node: NodeFacts::of(topology),
             chosen_launches: None,

@@ -112,7 +112,8 @@ pub struct Driver {
 impl Driver {
     /// A driver for a node on which nothing but the code of `tables` is loaded.
     pub fn new(settings: DriverSettings, tables: &DriverTables) -> Driver {
-        let DriverSettings { gpus, reservable, has_host_window, has_unified_memory, queue_depth, code, detail } = settings;
+        let DriverSettings { gpus, reservable, has_host_window, has_unified_memory, queue_depth, code, detail } =
+            settings;
         // Where nothing is timed, no pages move.
         let has_unified_memory = has_unified_memory && !detail.times_nothing();
         let memory = |(index, gpu): (usize, &GpuDescription)| DeviceAllocator::new(gpu_base(index), gpu.memory_bytes);

@@ -425,7 +425,8 @@ mod tests {
 
     #[test]
     fn what_needs_no_timing_is_known_of_every_launch() {
-        let needs = ["l1_sectors_load", "shared_wavefronts_load", "shared_memory_bank_conflicts", "dram_sectors_promoted"];
+        let needs =
+            ["l1_sectors_load", "shared_wavefronts_load", "shared_memory_bank_conflicts", "dram_sectors_promoted"];
         assert!(needs.into_iter().all(KernelCounters::needs_timing));
         let others = ["warps_launched", "inst_executed", "flop_sp_fma", "inst_global_loads", "inst_barriers"];
         assert!(!others.into_iter().any(KernelCounters::needs_timing));

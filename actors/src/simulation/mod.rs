@@ -168,6 +168,7 @@ fn run(
     }
     let simulation = engine::Simulation { units, epochs, hand_over };
     let threads = options.threads.max(1);
+    let detail = options.detail.clone();
     info!(threads, "the units begin to run");
     let report = info_span!("run").in_scope(|| engine::run(simulation, options))?;
     let RunReport { end, outcome, mut statistics, windows, messages, shard_busy, .. } = report;
@@ -188,6 +189,7 @@ fn run(
         threads,
         statistics,
         profiles: profiles.map(|profiles| profiles.take()),
+        detail,
         windows,
         messages,
     })

@@ -2,8 +2,8 @@
 
 use crate::catalogue::KernelProfile;
 use crate::engine::Outcome;
-use balar_protocol::SimTime;
 use balar_protocol::statistics::{ProgramOutcome, StatisticSink};
+use balar_protocol::{DetailChoice, SimTime};
 use std::time::Duration;
 
 /// What came of a simulation.
@@ -31,6 +31,8 @@ pub struct RunResult {
     pub statistics: StatisticSink,
     /// What was counted of each instruction of the kernels that ran, where [`RunOptions`](crate::engine::RunOptions) ask for it.
     pub profiles: Option<Vec<KernelProfile>>,
+    /// Which launches and copies were timed.
+    pub detail: DetailChoice,
     /// Windows run.
     pub windows: u64,
     /// Messages delivered.

@@ -438,9 +438,7 @@ impl CtaScheduler {
         let mut older_are_placed = true;
         let (turn, is_shared) = (self.state.turn, self.is_shared);
         let is_placed = |kernel: &&mut ResidentKernel| {
-            kernel.unplaced > 0
-                && (is_shared || turn.places(kernel.launch.context))
-                && kernel.launch.detail.is_timed()
+            kernel.unplaced > 0 && (is_shared || turn.places(kernel.launch.context)) && kernel.launch.detail.is_timed()
         };
         for kernel in self.state.resident.iter_mut().filter(is_placed) {
             let may_be_placed = older_are_placed || !kernel.launch.is_cooperative();
@@ -487,7 +485,9 @@ impl CtaScheduler {
                 self.cta_completed(message.time, message.port, &completion, out);
             }
             Payload::Cta(CtaMessage::Stored(launch)) => self.cta_stored(message.time, launch, out),
-            Payload::Cta(CtaMessage::FunctionalEnd(end)) => self.functional_ended(message.time, message.port, *end, out),
+            Payload::Cta(CtaMessage::FunctionalEnd(end)) => {
+                self.functional_ended(message.time, message.port, *end, out)
+            }
             payload => payload.unexpected(if message.port == self.command { "command" } else { "sm[*]" }),
         }
     }

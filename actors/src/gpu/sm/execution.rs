@@ -130,8 +130,7 @@ impl Execution {
             blocked_by: None,
         };
         let active = state.active_mask();
-        let mut surroundings =
-            StepContext { memory: &mut memory, values: &mut self.values, cycle, nanoseconds };
+        let mut surroundings = StepContext { memory: &mut memory, values: &mut self.values, cycle, nanoseconds };
         let effect = (self.step)(program, state, &mut surroundings, &mut self.access);
         if let Some(token) = memory.blocked_by {
             self.blocked_by = token;

@@ -97,7 +97,6 @@ impl<P: Profile> Unit for Sm<P> {
         }
     }
 
-
     fn save(&self) -> Result<Vec<u8>, StateError> {
         save_state(&(&self.state, self.writer.save(), self.functional_writer.save()))
     }

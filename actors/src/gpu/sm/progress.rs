@@ -5,8 +5,8 @@
 
 use super::counters::Stall;
 use super::execution::{Execution, Moment, Values};
-use super::functional::Functional;
 use super::front_end::{ConstantLoad, FrontEnd, FrontEndSpecification, Wanted, constant_address};
+use super::functional::Functional;
 use super::lane_memory::RecentRanges;
 use super::memory_pipe::{Event, MemoryPipe, PipeSpecification, Ports};
 use super::parameters::SmParameters;

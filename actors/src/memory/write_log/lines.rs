@@ -177,12 +177,7 @@ impl WriteLog {
     ///
     /// An own atomic touches it; nothing is stored.
     #[inline]
-    pub fn store_in_lines(
-        &mut self,
-        time: SimTime,
-        access: &MemoryAccess,
-        values: &LaneValues,
-    ) -> Result<(), Unknown> {
+    pub fn store_in_lines(&mut self, time: SimTime, access: &MemoryAccess, values: &LaneValues) -> Result<(), Unknown> {
         let lines = &mut self.lines;
         if lines.is_unknown(access) {
             return Err(Unknown);
@@ -379,7 +374,8 @@ mod tests {
     fn what_an_atomic_touches_is_unknown_until_the_epoch_ends() {
         let memory = memory();
         let mut log = WriteLog::default();
-        let word = |address, kind| MemoryAccess { kind, mask: 1, addresses: [address; LANES], ..MemoryAccess::default() };
+        let word =
+            |address, kind| MemoryAccess { kind, mask: 1, addresses: [address; LANES], ..MemoryAccess::default() };
         let mut values = LaneValues::default();
         values.low[0] = 5;
         assert_eq!(log.store_in_lines(SimTime(0), &word(BASE + 64, AccessKind::Store), &values), Ok(()));

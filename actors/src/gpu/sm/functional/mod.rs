@@ -8,8 +8,8 @@
 mod cta;
 mod run;
 
-use super::progress::{Sm, Step};
 use super::profile::Profile;
+use super::progress::{Sm, Step};
 use super::warps::Place;
 use crate::engine::Outbox;
 use crate::engine::state::{CodeSource, StateError, complete_launch};

@@ -153,7 +153,11 @@ impl Runner<'_, '_> {
             }
         };
         *self.left -= most - left;
-        if *self.left == 0 && matches!(stop, WarpStop::Over) && cta.slot.live_warps != 0 { WarpStop::Quantum } else { stop }
+        if *self.left == 0 && matches!(stop, WarpStop::Over) && cta.slot.live_warps != 0 {
+            WarpStop::Quantum
+        } else {
+            stop
+        }
     }
 
     /// The warp has made an access: does it wait?
