@@ -12,6 +12,7 @@ use crate::modules::Modules;
 use crate::order::events::Events;
 use crate::order::streams::Streams;
 use balar_host::CudaError;
+use balar_host::call::ProfilerCall;
 use balar_protocol::detail::ProfilerRanges;
 use balar_protocol::{ContextId, ProcessId};
 use serde::{Deserialize, Serialize};
@@ -66,6 +67,17 @@ impl Driver {
     pub(crate) fn ranges(&self, process: ProcessId) -> &ProfilerRanges {
         static NONE: ProfilerRanges = ProfilerRanges::NONE;
         self.state.processes.get(&process).map_or(&NONE, |process| &process.ranges)
+    }
+
+    /// A process tells profilers something: launches and copies that it asks for from now on are in other ranges.
+    pub(crate) fn profiler_call(&mut self, process: ProcessId, call: ProfilerCall) {
+        let ranges = &mut self.process(process).ranges;
+        match call {
+            ProfilerCall::Start => ranges.is_profiling = true,
+            ProfilerCall::Stop => ranges.is_profiling = false,
+            ProfilerCall::Begin(name) => ranges.begin(name),
+            ProfilerCall::End(name) => ranges.end(&name),
+        }
     }
 
     /// The process that a context is of.

@@ -153,8 +153,9 @@ fn what_is_timed_takes_as_long_as_in_a_timed_run() {
         let ratio = found.cycles as f64 / expected.cycles as f64;
         // Its caches are cold, where other kernels came before.
         assert!((0.9..1.5).contains(&ratio), "{} cycles in place of {}", found.cycles, expected.cycles);
-        let others = result.statistics.kernels.iter().filter(|launch| *launch.name != *name);
-        assert!(others.clone().count() > 0 && others.into_iter().all(|launch| launch.timed_cycles().is_none()));
+        let others: Vec<KernelRecord> =
+            result.statistics.kernels.iter().filter(|launch| *launch.name != *name).collect();
+        assert!(!others.is_empty() && others.iter().all(|launch| launch.timed_cycles().is_none()));
     }
 }
 

@@ -5,7 +5,9 @@ use super::warps::cta::CtaSlot;
 use super::warps::slot::Context;
 use crate::memory::{DeviceMemoryView, WriteLog};
 use balar_isa::execution::{AccessKind, AccessValues, Effect, MemoryAccess, Space, StepContext};
-use balar_isa::interpreter::{PlainFunction, StepFunction, plain_function, step_function};
+use balar_isa::interpreter::{
+    PlainFunction, RunFunction, StepFunction, Tally, plain_function, run_function, step_function,
+};
 use balar_isa::program::{CountClass, Program, Timing, lanes};
 use balar_isa::warp::WarpState;
 use balar_protocol::statistics::KernelCounters;
@@ -50,6 +52,7 @@ pub struct Values<'a, 'b, L: OwnWrites = WriteLog> {
 pub struct Execution {
     step: StepFunction,
     plain: PlainFunction,
+    run: RunFunction,
     /// The access that the last step made.
     pub access: MemoryAccess,
     /// Accesses of the same instruction beyond it.
@@ -65,6 +68,7 @@ impl Execution {
         Execution {
             step: step_function(),
             plain: plain_function(),
+            run: run_function(),
             access: MemoryAccess::default(),
             further: Vec::new(),
             values: Box::default(),
@@ -80,25 +84,10 @@ impl Execution {
         count(counters, timing, active, state.executed_mask());
     }
 
-    /// Runs the warp's next instructions as long as they are plain, at most so many, and counts them: gives how many.
+    /// Runs the warp's next instructions as long as they compute on registers alone, at most so many, and counts them: gives how many.
     #[inline]
-    pub fn run_plain_ones(
-        &self,
-        program: &Program,
-        state: &mut WarpState,
-        most: u32,
-        counters: &mut KernelCounters,
-    ) -> u32 {
-        let mut executed = 0;
-        while executed < most && !state.is_blocked() {
-            let timing = program.timing(state.pc());
-            if !timing.is_plain {
-                break;
-            }
-            self.run_plain(program, state, timing, counters);
-            executed += 1;
-        }
-        executed
+    pub fn run(&self, program: &Program, state: &mut WarpState, most: u32, tally: &mut Tally) -> u32 {
+        (self.run)(program, state, most, tally)
     }
 
     /// Runs the warp's next instruction and counts it. It reads these clocks: a cycle, and nanoseconds.
@@ -181,6 +170,24 @@ fn count(counters: &mut KernelCounters, timing: &Timing, active: u32, executed: 
         CountClass::Control => counters.inst_control += 1,
         CountClass::Other | CountClass::Memory | CountClass::Barrier => {}
     }
+}
+
+/// Adds what was counted of a warp's instructions.
+pub fn count_all(counters: &mut KernelCounters, tally: &Tally) {
+    let of = |class: CountClass| tally.by_class[class as usize];
+    counters.inst_executed += tally.instructions;
+    counters.thread_inst_executed += tally.active;
+    counters.thread_inst_executed_pred_on += tally.executed;
+    counters.inst_integer += of(CountClass::Integer);
+    counters.flop_sp_add += of(CountClass::SingleAdd);
+    counters.flop_sp_mul += of(CountClass::SingleMultiply);
+    counters.flop_sp_fma += of(CountClass::SingleFma);
+    counters.flop_dp_add += of(CountClass::DoubleAdd);
+    counters.flop_dp_mul += of(CountClass::DoubleMultiply);
+    counters.flop_dp_fma += of(CountClass::DoubleFma);
+    counters.flop_hp += of(CountClass::Half);
+    counters.inst_bit_convert += of(CountClass::Conversion);
+    counters.inst_control += of(CountClass::Control);
 }
 
 /// Counts one memory instruction.

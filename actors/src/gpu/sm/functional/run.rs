@@ -1,11 +1,12 @@
 //! Runs the warps of a CTA for their values alone.
 
 use super::cta::{FunctionalCta, Waits};
-use crate::gpu::sm::execution::{Execution, Values, count_access};
+use crate::gpu::sm::execution::{Execution, Values, count_access, count_all};
 use crate::gpu::sm::lane_memory::{ByLines, RecentRanges};
 use crate::gpu::sm::warps::copies::Arrival;
 use crate::memory::{DeviceMemoryView, WriteLog};
 use balar_isa::execution::{AccessKind, BarrierArrival, CacheOperator, Effect, MemoryAccess, Space};
+use balar_isa::interpreter::Tally;
 use balar_protocol::cuda::{FaultCause, KernelFault};
 use balar_protocol::{Clock, SimTime};
 
@@ -104,10 +105,11 @@ impl Runner<'_, '_> {
     fn run_warp(&mut self, cta: &mut FunctionalCta, warp: usize) -> WarpStop {
         let most = WARP_TURN.min(*self.left);
         let mut left = most;
+        let mut tally = Tally::default();
         let stop = loop {
             let slot = &mut cta.slot;
             let (program, state, _) = cta.warps[warp].context.parts();
-            left -= self.execution.run_plain_ones(program, state, left, &mut slot.counters);
+            left -= self.execution.run(program, state, left, &mut tally);
             if left == 0 {
                 break WarpStop::Over;
             }
@@ -152,6 +154,7 @@ impl Runner<'_, '_> {
                 break WarpStop::Over;
             }
         };
+        count_all(&mut cta.slot.counters, &tally);
         *self.left -= most - left;
         if *self.left == 0 && matches!(stop, WarpStop::Over) && cta.slot.live_warps != 0 {
             WarpStop::Quantum
