@@ -3,6 +3,7 @@
 mod asynchronous_copies;
 mod bad_input;
 mod call;
+mod detail;
 mod functions;
 mod instruction_profiles;
 mod main_job;

@@ -1,12 +1,12 @@
 //! `--detail`: what runs for its values alone has the values of a timed run, and what is timed the times.
 
-use balar_actors::engine::RunOptions;
+use balar_actors::engine::{RunOptions, WindowCut};
 use balar_actors::simulation::RunResult;
 use balar_experiments::{SimulationRequest, simulate_wrapped};
 use balar_host::{CallResult, Host, Measurement, Next, ThreadId};
 use balar_protocol::detail::{KernelPattern, TimedPart};
 use balar_protocol::statistics::{KernelCounters, KernelRecord, Verification};
-use balar_protocol::{Detail, DetailChoice, ProcessId};
+use balar_protocol::{Detail, DetailChoice, ProcessId, SimTime};
 use balar_tests::{built_in, small, small_run};
 use std::sync::{Arc, Mutex};
 
@@ -134,6 +134,31 @@ fn results_do_not_depend_on_threads() {
         let expected = of(1);
         assert_eq!(expected, of(2), "{workload}");
         assert_eq!(expected, of(4), "{workload}");
+    }
+}
+
+/// Where windows end, and states that are saved and restored in the middle of launches, change nothing.
+#[test]
+fn neither_windows_nor_saved_states_change_anything() {
+    for workload in ["histogram", "grid_sync", "reduction", "device_heap"] {
+        let of = |options: RunOptions| {
+            let options = RunOptions { detail: DetailChoice::none(), ..options };
+            balar_tests::run("v100_node", workload, small(workload), options)
+        };
+        let result = of(RunOptions::default());
+        let expected = balar_tests::described(&result);
+        let cut = WindowCut { divisor: 7, ..WindowCut::default() };
+        assert_eq!(expected, balar_tests::described(&of(RunOptions { cut, ..RunOptions::default() })), "{workload}");
+        let launches = result.statistics.kernels.iter();
+        let times = launches.flat_map(|launch| {
+            let span = launch.end_ps - launch.start_ps;
+            [3, 5, 7].map(|part| SimTime(launch.start_ps + span * part / 8))
+        });
+        let mut times: Vec<SimTime> = times.collect();
+        times.sort_unstable();
+        times.dedup();
+        let again = of(RunOptions { threads: 2, hand_over_at: times.into(), ..RunOptions::default() });
+        assert_eq!(expected, balar_tests::described(&again), "{workload}");
     }
 }
 
