@@ -3,6 +3,7 @@
 use crate::cuda::{KernelFault, KernelLaunch, LaunchId};
 use crate::message::Side;
 use crate::statistics::KernelCounters;
+use crate::time::SimTime;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -37,8 +38,10 @@ pub struct FunctionalEnd {
     pub count: u32,
     /// What they did.
     pub counters: KernelCounters,
-    /// Why the last of them failed, if it did.
+    /// Why one of them failed, if it did.
     pub fault: Option<KernelFault>,
+    /// When the last of them ended, by a clock that goes on by a cycle with each warp instruction of the SM: their kernel does not end before.
+    pub until: SimTime,
 }
 
 /// The end of one CTA.

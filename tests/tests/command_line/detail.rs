@@ -5,7 +5,8 @@ use serde_json::Value;
 use std::path::Path;
 
 fn with(arguments: &[&str]) -> Called {
-    let all: Vec<&str> = ["--topology", "v100_node", "--workload", "lud:size=64", "--quiet"].iter().chain(arguments).copied().collect();
+    let all: Vec<&str> =
+        ["--topology", "v100_node", "--workload", "lud:size=64", "--quiet"].iter().chain(arguments).copied().collect();
     let called = call(&all);
     assert_eq!((called.code, called.stderr.as_str()), (0, ""), "{arguments:?}");
     called
@@ -23,7 +24,8 @@ fn times_that_were_not_simulated_are_null() {
     let kernels = |document: &Value| document["kernels"].as_array().expect("launches").clone();
     for (kernel, like) in kernels(&none).iter().zip(kernels(&timed)) {
         assert_eq!((&kernel["detail"], &like["detail"]), (&"functional".into(), &"timed".into()));
-        for field in ["start_ps", "end_ps", "cycles", "inst_executed_per_cycle", "l1_sectors_load", "l1_hit_rate_load"] {
+        for field in ["start_ps", "end_ps", "cycles", "inst_executed_per_cycle", "l1_sectors_load", "l1_hit_rate_load"]
+        {
             assert!(kernel[field].is_null() && !like[field].is_null(), "{field}");
         }
         for field in ["name", "grid", "inst_executed", "thread_inst_executed", "flop_sp_fma", "inst_shared_loads"] {
@@ -31,7 +33,9 @@ fn times_that_were_not_simulated_are_null() {
         }
     }
     let rows = none["statistics"].as_array().expect("rows");
-    assert!(rows.iter().all(|row| row["unit"] != "cycle" && !row["location"].as_str().is_some_and(|at| at.contains("sm["))));
+    assert!(
+        rows.iter().all(|row| row["unit"] != "cycle" && !row["location"].as_str().is_some_and(|at| at.contains("sm[")))
+    );
     assert!(rows.iter().any(|row| row["what"] == "kernels_completed" && row["value"] == 10));
     let metrics = none["metrics"].as_array().expect("metrics");
     assert!(metrics.iter().all(|metric| metric["unit"] != "cycle"), "{metrics:?}");
@@ -53,7 +57,10 @@ fn one_kernel_of_several_is_timed() {
     let listed = with(&["--detail", "kernel=^lud_perimeter$", "--format", "ncu-csv"]).stdout;
     let of = |name: &str, metric: &str| listed.lines().any(|line| line.contains(name) && line.contains(metric));
     assert!(of("lud_perimeter", "gpu__time_duration") && !of("lud_internal", "gpu__time_duration"), "{listed}");
-    assert!(of("lud_perimeter", "smsp__inst_executed.sum") && of("lud_internal", "smsp__inst_executed.sum"), "{listed}");
+    assert!(
+        of("lud_perimeter", "smsp__inst_executed.sum") && of("lud_internal", "smsp__inst_executed.sum"),
+        "{listed}"
+    );
 }
 
 #[test]
@@ -91,7 +98,10 @@ fn mistakes_are_named() {
         (&["--detail", "launch=7..7"], "the end is not included"),
         (&["--detail", "kernel=("], "unclosed group"),
         (&[none[0], none[1], "--stop-at", "3 us"], "--stop-at: with --detail none no time is simulated"),
-        (&[none[0], none[1], "--profile-instructions", "--output", "out"], "--profile-instructions: with --detail none"),
+        (
+            &[none[0], none[1], "--profile-instructions", "--output", "out"],
+            "--profile-instructions: with --detail none",
+        ),
         (&["--profile-from-start", "maybe"], "maybe"),
     ] {
         let all: Vec<&str> = ["--topology", "v100_node"].iter().chain(arguments).copied().collect();

@@ -14,11 +14,12 @@ impl CtaScheduler {
     pub(super) fn end_kernel(&mut self, now: SimTime, index: usize, out: &mut Outbox) {
         let kernel = self.state.resident.remove(index);
         let is_timed = kernel.launch.detail.is_timed();
-        let latency = if is_timed { self.completion_latency } else { 0 };
-        let end = self.clock.time_of(self.clock.cycle_at_or_after(now) + latency);
+        let (last, latency) = if is_timed { (now, self.completion_latency) } else { (now.max(kernel.until), 0) };
+        let end = self.clock.time_of(self.clock.cycle_at_or_after(last) + latency);
         self.state.counters.kernels_completed += 1;
         let launch = kernel.launch.id;
-        self.state.ending.push_back(EndingKernel { end, queue: QueueId::of(&kernel.launch), is_timed });
+        let place = self.state.ending.partition_point(|kernel| kernel.end <= end);
+        self.state.ending.insert(place, EndingKernel { end, queue: QueueId::of(&kernel.launch), is_timed });
         self.record(kernel, end, true);
         out.send(self.command, end, Payload::Cuda(CudaMessage::LaunchCompleted { launch, fault: None }));
     }

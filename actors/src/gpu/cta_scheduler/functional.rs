@@ -59,6 +59,7 @@ impl CtaScheduler {
         let kernel = &mut self.state.resident[index];
         kernel.of_sm[sm] = kernel.of_sm[sm].saturating_sub(end.count);
         kernel.counters.add(&end.counters);
+        kernel.until = kernel.until.max(end.until);
         kernel.running -= u64::from(end.count);
         let may_follow = kernel.unplaced > 0 && kernel.of_sm[sm] * 2 <= self.sms.slots(sm);
         if may_follow {

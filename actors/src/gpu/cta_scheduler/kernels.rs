@@ -27,6 +27,8 @@ pub(super) struct ResidentKernel {
     pub storing: u64,
     /// Of a kernel that is not timed: by SM, how many CTAs are there. Empty before the first are.
     pub of_sm: Vec<u32>,
+    /// Of such a kernel: it does not end before.
+    pub until: SimTime,
     pub counters: KernelCounters,
 }
 

@@ -386,6 +386,7 @@ impl CtaScheduler {
                 running: 0,
                 storing: 0,
                 of_sm: Vec::new(),
+                until: now,
                 counters: KernelCounters::default(),
                 launch,
             };

@@ -3,7 +3,10 @@
 //! In each value epoch in which an SM has any, it runs so many instructions of them, one warp for as long as it can, one CTA after the
 //! other. What they write is seen by others at the epoch's end, in the order in which logs take effect, as whatever else is written: so
 //! their values depend neither on threads nor on windows, spin locks and barriers of a grid let others go on, and an atomic gives back
-//! what it found one epoch later. They read a clock that goes on by a cycle with each instruction.
+//! what it found one epoch later.
+//!
+//! They have a clock that goes on by a cycle with each instruction. They read it, and their kernel does not end before it: a program
+//! that asks whether its kernel is done, or whether two take longer than one, finds what it expects. It is no time to be reported.
 
 mod cta;
 mod run;
@@ -16,10 +19,10 @@ use crate::engine::state::{CodeSource, StateError, complete_launch};
 use crate::memory::LoggedKind;
 use balar_isa::machine::{LaunchConstants, LaunchFacts};
 use balar_isa::program::Program;
-use balar_protocol::Payload;
 use balar_protocol::cta::{CtaMessage, FunctionalCtas, FunctionalEnd};
 use balar_protocol::cuda::{FaultCause, KernelFault, KernelLaunch, LaunchId};
 use balar_protocol::statistics::KernelCounters;
+use balar_protocol::{Payload, SimTime};
 use cta::{FunctionalCta, Waits};
 use run::{Runner, Stop};
 use serde::{Deserialize, Serialize};
@@ -44,8 +47,8 @@ pub(super) struct Functional {
     running: Vec<u32>,
     /// The cycle in which they run next; `None` where they do not.
     due: Option<u64>,
-    /// Warp instructions so far.
-    executed: u64,
+    /// The cycle up to which these CTAs have come by their own clock, which goes on by one with each warp instruction.
+    clock: u64,
     /// The constants of the launch that began a CTA last.
     constants: Option<(LaunchId, LaunchConstants)>,
 }
@@ -121,15 +124,17 @@ impl Functional {
 struct Ends(Vec<FunctionalEnd>);
 
 impl Ends {
-    fn add(&mut self, launch: LaunchId, counters: &KernelCounters, fault: Option<KernelFault>) {
+    fn add(&mut self, launch: LaunchId, counters: &KernelCounters, fault: Option<KernelFault>, until: SimTime) {
         let at = self.0.iter().position(|end| end.launch == launch).unwrap_or_else(|| {
-            self.0.push(FunctionalEnd { launch, count: 0, counters: KernelCounters::default(), fault: None });
+            let counters = KernelCounters::default();
+            self.0.push(FunctionalEnd { launch, count: 0, counters, fault: None, until });
             self.0.len() - 1
         });
         let end = &mut self.0[at];
         end.count += 1;
         end.counters.add(counters);
         end.fault = end.fault.take().or(fault);
+        end.until = end.until.max(until);
     }
 }
 
@@ -155,6 +160,7 @@ impl<P: Profile> Sm<P> {
         let cycle = step.now.cycle;
         let next_epoch = self.next_epoch(cycle);
         let mut ends = Ends::default();
+        self.state.functional.clock = self.state.functional.clock.max(cycle);
         self.functional_epoch_ended(&mut ends);
         let mut left = QUANTUM;
         let mut turn = 0;
@@ -174,12 +180,12 @@ impl<P: Profile> Sm<P> {
                 recent: Default::default(),
                 time: step.now.time(),
                 clock: step.now.clock,
-                cycle: cycle + functional.executed,
+                cycle: functional.clock,
                 slot,
                 left: &mut left,
             };
             let stop = runner.run(cta);
-            functional.executed += u64::from(before - left);
+            functional.clock += u64::from(before - left);
             match stop {
                 Stop::Quantum => break,
                 Stop::Waits => turn += 1,
@@ -215,7 +221,7 @@ impl<P: Profile> Sm<P> {
         functional.free.push(slot);
         let cta = &mut functional.ctas[slot as usize].slot;
         if let Some(launch) = cta.launch.take() {
-            ends.add(launch.id, &cta.counters, fault);
+            ends.add(launch.id, &cta.counters, fault, self.wiring.ports.clock.time_of(functional.clock));
         }
     }
 
@@ -256,7 +262,7 @@ impl<P: Profile> Sm<P> {
                 let cause = FaultCause::Unsupported(format!("kernel {} is not loaded", launch.name));
                 let (kernel, thread, instruction) = (launch.name.clone(), [0; 3], String::new());
                 let fault = KernelFault { cause, kernel, launch: launch.id, cta: place, thread, instruction };
-                ends.add(launch.id, &KernelCounters::default(), Some(fault));
+                ends.add(launch.id, &KernelCounters::default(), Some(fault), step.now.time());
                 continue;
             };
             let constants = match &functional.constants {
