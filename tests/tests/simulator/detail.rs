@@ -227,17 +227,29 @@ fn a_kernel_that_never_ends_is_ended_by_the_limit() {
 
 #[test]
 fn warps_that_wait_at_a_barrier_for_ever_are_a_deadlock() {
-    let ptx = ".visible .entry k(.param .u64 to) { bar.sync 1, 64; ret; }";
+    // Each warp waits for all threads at a barrier of its own.
+    let ptx = "
+.visible .entry k(.param .u64 to) {
+    .reg .b32 %r0; .reg .pred %p0;
+    mov.u32 %r0, %tid.x;
+    setp.lt.u32 %p0, %r0, 32;
+    @%p0 bra first;
+    bar.sync 2;
+    ret;
+first:
+    bar.sync 1;
+    ret;
+}";
     let steps = vec![
         call(Call::Malloc { bytes: 4 }),
-        launch("k", [2, 1], [96, 1], &[Argument::Value(0)]),
+        launch("k", [2, 1], [64, 1], &[Argument::Value(0)]),
         call(Call::DeviceSynchronize),
     ];
     let (result, _) = run(ptx, steps, functional(2));
     let Outcome::Deadlock(report) = &result.outcome else { panic!("{:?}", result.outcome) };
     let report = report.to_string();
     assert!(
-        report.contains("1 CTAs run for their values alone, 0 wait for that; 1 of their warps are at barriers"),
+        report.contains("1 CTAs run for their values alone, 0 wait for that; 2 of their warps are at barriers"),
         "{report}"
     );
 }
