@@ -1,6 +1,7 @@
 //! The command line.
 
 use crate::compare::{COMPARE_HELP, CompareOptions};
+use crate::detail::{self, DetailOption};
 use crate::hotspots::{HOTSPOTS_HELP, HotspotOptions};
 use crate::output::Format;
 use crate::output::selection::Selection;
@@ -348,6 +349,9 @@ pub struct SimulationOptions {
     /// first in PATH, or /usr/local/cuda/bin/ptxas]
     #[arg(long, value_name = "PATH")]
     pub ptxas: Option<PathBuf>,
+    /// What is timed.
+    #[arg(long, value_name = "WHAT", help = detail::HELP)]
+    pub detail: Vec<DetailOption>,
     /// Machine code: end a kernel that reads a register before its producer's latency has passed
     #[arg(long)]
     pub check_hazards: bool,

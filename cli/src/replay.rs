@@ -1,6 +1,7 @@
 //! Replays of recorded programs and of Balar's traces.
 
 use crate::arguments::ReplayOptions;
+use crate::detail;
 use crate::exit::ExitStatus;
 use crate::failure::{Failure, say};
 use crate::interrupt::Interrupt;
@@ -41,6 +42,7 @@ enum Recorded {
 #[expect(clippy::disallowed_types, reason = "how long a run took is reported, not simulated")]
 pub fn run(options: &ReplayOptions, kinds: &[&'static UnitDefinition]) -> Result<Simulated, Failure> {
     let common = &options.simulation;
+    detail::check(common)?;
     let topology = node::of_simulation(common, kinds)?;
     common.selection.check(&topology)?;
     // A topology may come from a pipe: until it is read, signals end the process as they do by default.

@@ -5,6 +5,7 @@ use crate::metrics::{METRICS, Measurement, Metric, Reading, Value};
 use crate::node_facts::NodeFacts;
 use crate::rollup::{RollUp, pattern, roll_up};
 use crate::timeline::Series;
+use crate::timing::Timing;
 use crate::unfinished;
 use balar_actors::catalogue::KernelProfile;
 use balar_actors::catalogue::timeline::UnitTimeline;
@@ -85,6 +86,8 @@ pub struct RunRecord {
     pub threads: usize,
     /// What the units wrote.
     pub statistics: StatisticSink,
+    /// What of it was timed.
+    pub timing: Timing,
     /// What was counted of each instruction, where that was asked for.
     pub profiles: Option<Vec<KernelProfile>>,
     /// What the units did when, where that was asked for.
@@ -166,7 +169,8 @@ impl RunRecord {
             Ending::Terminated => Some(self.broken_off("ended by SIGTERM")),
             Ending::Interrupted => Some(self.broken_off("interrupted")),
             Ending::Completed if program.is_some_and(|program| !program.finished) => {
-                of_all(format!("no event is left at {}, but the program has not ended", self.sim_time))
+                let at = self.timed_span().map(|time| format!(" at {time}")).unwrap_or_default();
+                of_all(format!("no event is left{at}, but the program has not ended"))
             }
             _ => None,
         }
@@ -175,7 +179,13 @@ impl RunRecord {
     /// Where a run was when `what` ended it.
     fn broken_off(&self, what: &str) -> Cause {
         let running = self.running_kernels().map(|kernels| format!(" in {kernels}")).unwrap_or_default();
-        Cause { text: format!("{what} at {} of simulated time{running}", self.sim_time), is_partial: true }
+        let at = self.timed_span().map(|time| format!(" at {time} of simulated time")).unwrap_or_default();
+        Cause { text: format!("{what}{at}{running}"), is_partial: true }
+    }
+
+    /// Simulated time at the end; `None` where nothing was timed.
+    pub fn timed_span(&self) -> Option<SimTime> {
+        (self.timing != Timing::Nothing).then_some(self.sim_time)
     }
 
     /// The kernels that were running at the end, each with its position; `None` where there is none.
@@ -215,7 +225,7 @@ impl RunRecord {
             verified: self.verified(),
             ended_by: self.ending.name(),
             problem: self.problem(),
-            sim_time_ps: self.sim_time.picoseconds(),
+            sim_time_ps: self.timed_span().map(SimTime::picoseconds),
             wall_seconds: self.wall.as_secs_f64(),
             threads: self.threads,
             warp_instructions_per_second: self.warp_instructions_per_second(),
@@ -262,8 +272,8 @@ pub struct ResultDocument<'a> {
     pub ended_by: &'static str,
     /// What went wrong.
     pub problem: Option<String>,
-    /// Simulated time at the end.
-    pub sim_time_ps: u64,
+    /// Simulated time at the end; `null` where nothing was timed.
+    pub sim_time_ps: Option<u64>,
     /// Real time it took.
     pub wall_seconds: f64,
     /// Threads that simulated.
@@ -363,10 +373,11 @@ pub struct KernelEntry<'a>(pub &'a KernelRecord);
 impl KernelEntry<'_> {
     /// Values derived from the counters: (name, value); `None` if the divisor is zero.
     pub fn derived(&self) -> [(&'static str, Option<f64>); 4] {
-        let KernelRecord { counters, cycles, .. } = self.0;
+        let KernelRecord { counters, .. } = self.0;
         let of = |part: u64, whole: u64| ratio(part as f64, whole as f64);
+        // Of a launch that was not timed, what needs timing is 0.
         [
-            ("inst_executed_per_cycle", of(counters.inst_executed, *cycles)),
+            ("inst_executed_per_cycle", of(counters.inst_executed, self.0.cycles)),
             ("thread_inst_executed_per_inst_executed", of(counters.thread_inst_executed, counters.inst_executed)),
             ("l1_hit_rate_load", of(counters.l1_sector_hits_load, counters.l1_sectors_load)),
             ("l2_hit_rate_load", of(counters.l2_sector_hits_load, counters.l2_sectors_load)),
@@ -392,10 +403,12 @@ impl Serialize for KernelEntry<'_> {
             map.serialize_entry("ctas", &unfinished::ctas(kernel))?;
             map.serialize_entry("ctas_ended", &unfinished::ctas_ended(kernel))?;
         }
-        map.serialize_entry("start_ps", &kernel.start_ps)?;
-        map.serialize_entry("end_ps", &kernel.end_ps)?;
-        map.serialize_entry("cycles", &kernel.cycles)?;
-        for (definition, value) in KernelCounters::DEFINITIONS.iter().zip(kernel.counters.values()) {
+        let is_timed = kernel.detail.is_timed();
+        map.serialize_entry("detail", kernel.detail.name())?;
+        map.serialize_entry("start_ps", &is_timed.then_some(kernel.start_ps))?;
+        map.serialize_entry("end_ps", &is_timed.then_some(kernel.end_ps))?;
+        map.serialize_entry("cycles", &kernel.timed_cycles())?;
+        for (definition, value) in KernelCounters::DEFINITIONS.iter().zip(kernel.known_counters()) {
             map.serialize_entry(definition.name, &value)?;
         }
         for (name, value) in self.derived() {
@@ -427,9 +440,9 @@ impl<'a> From<&'a StatisticRow> for StatisticEntry<'a> {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use balar_protocol::ProcessId;
     use balar_protocol::cuda::LaunchId;
     use balar_protocol::statistics::{ProgramOutcome, StatisticDefinition};
+    use balar_protocol::{Detail, ProcessId};
 
     /// A run with two kernels of three launches on a GPU of two SMs.
     pub(crate) fn record() -> RunRecord {
@@ -455,6 +468,8 @@ pub(crate) mod tests {
                 block: [16, 16, 1],
                 registers_per_thread: 32,
                 shared_bytes: 2048,
+                detail: Detail::Timed,
+                is_profiled: false,
                 start_ps: 1_000_000 * u64::from(launch),
                 end_ps: 1_000_000 * u64::from(launch) + cycles * 762,
                 cycles,
@@ -484,6 +499,7 @@ pub(crate) mod tests {
             wall: Duration::from_millis(250),
             threads: 1,
             statistics,
+            timing: Timing::Everything,
             profiles: None,
             timeline: None,
             series: Vec::new(),

@@ -1,6 +1,7 @@
 //! From options to the record of a run.
 
 use crate::arguments::{Compiler, Isa, RunOptions, SimulationOptions};
+use crate::detail;
 use crate::failure::Failure;
 use crate::files;
 use crate::interrupt::Interrupt;
@@ -12,6 +13,7 @@ use crate::progress::Progress;
 use crate::ptxas::code_choice;
 use crate::recording::Recording;
 use crate::result::{Ending, RunRecord};
+use crate::timing::Timing;
 use balar_actors::catalogue::UnitDefinition;
 use balar_actors::engine::{self, EngineError, LiveBoard, Outcome};
 use balar_actors::simulation::{CodeChoice, RunResult, SimulationError};
@@ -45,6 +47,7 @@ pub struct Simulated {
 #[expect(clippy::disallowed_types, reason = "how long a run took is reported, not simulated")]
 pub fn run(options: &RunOptions, kinds: &[&'static UnitDefinition]) -> Result<Simulated, Failure> {
     let common = &options.simulation;
+    detail::check(common)?;
     let choice = code_choice(common)?;
     check_isa(options, &choice)?;
     let topology = node::of_simulation(common, kinds)?;
@@ -146,6 +149,7 @@ pub fn nothing_ran(
         wall,
         threads: usize::from(options.threads),
         statistics: StatisticSink::default(),
+        timing: Timing::Everything,
         profiles: None,
         timeline: None,
         series: Vec::new(),
@@ -191,6 +195,7 @@ pub fn engine_options(
         profile_instructions: options.profile_instructions,
         watch: observation.watch(),
         timeline: options.timeline.as_ref().map(|_| options.timeline_detail.into()),
+        detail: detail::choice(&options.detail),
         ..engine::RunOptions::default()
     }
 }
@@ -237,6 +242,8 @@ impl RunRecord {
         // The host numbers its launches from 1, the result from 0, in the order of launching.
         statistics.kernels.number_from_zero();
         statistics.kernels.sort_by_launch();
+        let timing = Timing::of(&result.detail, &statistics.kernels);
+        timing.withhold(&mut statistics);
         RunRecord {
             topology: result.topology,
             workload: result.workload.to_owned(),
@@ -247,6 +254,7 @@ impl RunRecord {
             wall: result.wall,
             threads: result.threads,
             statistics,
+            timing,
             profiles: result.profiles,
             timeline: result.timeline,
             series: Vec::new(),

@@ -66,13 +66,18 @@ impl Snapshot {
         snapshot.add(run("completed"), record.completed().to_string(), "");
         snapshot.add(run("verified"), record.verified().map_or("null".to_owned(), |verified| verified.to_string()), "");
         snapshot.add(run("problem"), record.problem().map_or("null".to_owned(), |problem| quoted(&problem)), "");
-        snapshot.add(run("sim_time"), record.sim_time.picoseconds().to_string(), "ps");
+        let time = record.timed_span().map_or("null".to_owned(), |time| time.picoseconds().to_string());
+        snapshot.add(run("sim_time"), time, "ps");
         for (name, value, unit) in record.statistics.outcome.iter().flat_map(|program| &program.results) {
             snapshot.add(run(&format!("result.{}", name.replace(' ', "_"))), value.to_string(), unit);
         }
         for (index, kernel) in record.launches().iter().enumerate() {
             let fields = serde_json::to_value(KernelEntry(&kernel)).unwrap_or_default();
             for (what, value) in fields.as_object().into_iter().flatten() {
+                // Snapshots are of timed runs, unless they say otherwise.
+                if what == "detail" && kernel.detail.is_timed() {
+                    continue;
+                }
                 snapshot.add((format!("kernel[{index}]"), what.clone()), value.to_string(), "");
             }
         }

@@ -35,14 +35,14 @@ pub fn text(kernels: &KernelRecords, end: SimTime) -> Option<String> {
 
 fn position(kernel: &KernelRecord, has_several_processes: bool) -> String {
     let process = if has_several_processes { format!("process {}, ", kernel.process) } else { String::new() };
+    let after = kernel.timed_cycles().map(|cycles| format!(" after {cycles} SM cycles")).unwrap_or_default();
     format!(
-        "{} on {} ({process}launch {}, stream {}: {} of {} CTAs done after {} SM cycles)",
+        "{} on {} ({process}launch {}, stream {}: {} of {} CTAs done{after})",
         readable_name(&kernel.name),
         kernel.gpu,
         kernel.launch.0,
         kernel.stream,
         ctas_ended(kernel),
-        ctas(kernel),
-        kernel.cycles
+        ctas(kernel)
     )
 }

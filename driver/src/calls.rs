@@ -145,6 +145,10 @@ impl Driver {
             | Call::AssumeHostAccesses => self.managed_call(context, call),
             Call::VirtualMemory(call) => self.virtual_memory_call(context, call),
             Call::Ipc(call) => self.ipc_call(context, call),
+            Call::Profiler(call) => {
+                self.profiler_call(context.process(), call);
+                NOTHING
+            }
             Call::SetLimit { limit, bytes } => {
                 self.set_limit(context, limit, bytes)?;
                 NOTHING

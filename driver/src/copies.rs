@@ -98,7 +98,9 @@ impl Driver {
             Place::Device(device) => Some(device as usize).filter(|&device| device < self.gpus.len()),
             Place::HostWindow | Place::Elsewhere => None,
         });
-        Work::Copy(Box::new(Transfer { device: owner.unwrap_or(context.gpu()), operation, delivery }))
+        let device = owner.unwrap_or(context.gpu());
+        let detail = self.detail.of_copy(self.ranges(context.process()));
+        Work::Copy(Box::new(Transfer { device, operation, delivery, detail }))
     }
 
     /// Checks an end of a copy in the memory of the node.
@@ -148,7 +150,7 @@ impl Driver {
     /// Gives a copy to its engine.
     pub(crate) fn begin_copy(&mut self, number: OperationNumber, context: ContextId) {
         let Some(Work::Copy(copy)) = self.state.operations.under_way(number) else { return };
-        let (engine, operation) = (copy.device, copy.operation.clone());
+        let (engine, operation, detail) = (copy.device, copy.operation.clone(), copy.detail);
         let id = CopyId(self.state.next_copy);
         self.state.next_copy = self.state.next_copy.wrapping_add(1);
         let is_host = |rows: Option<&Rows>| rows.is_none_or(|rows| place_of(rows.address) == Place::HostWindow);
@@ -161,7 +163,7 @@ impl Driver {
             writes_host: is_host(operation.destination()),
         };
         self.state.commands.insert(id, under_way);
-        self.want(Effect::Copy { gpu: engine, id, operation });
+        self.want(Effect::Copy { gpu: engine, id, operation, detail });
     }
 
     /// What a copy engine works on.

@@ -20,7 +20,7 @@ use crate::wait::Until;
 use balar_host::memory::gpu_base;
 use balar_protocol::copy::CopyId;
 use balar_protocol::cuda::{Code, ProgramId};
-use balar_protocol::{ContextId, GpuDescription, ProcessId, SimTime};
+use balar_protocol::{ContextId, DetailChoice, GpuDescription, ProcessId, SimTime};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -45,6 +45,8 @@ pub struct DriverSettings {
     pub queue_depth: usize,
     /// Which code of modules is loaded.
     pub code: CodeChoice,
+    /// Which launches and copies are timed.
+    pub detail: DetailChoice,
 }
 
 /// What the driver has moved and handed out.
@@ -110,6 +112,7 @@ pub struct Driver {
     pub(crate) has_unified_memory: bool,
     queue_depth: usize,
     pub(crate) code: CodeChoice,
+    pub(crate) detail: DetailChoice,
     pub(crate) state: State,
     /// What is to be done and has not been taken.
     effects: Vec<Effect>,
@@ -118,7 +121,10 @@ pub struct Driver {
 impl Driver {
     /// A driver for a node on which nothing but the code of `tables` is loaded.
     pub fn new(settings: DriverSettings, tables: &DriverTables) -> Driver {
-        let DriverSettings { gpus, reservable, has_host_window, has_unified_memory, queue_depth, code } = settings;
+        let DriverSettings { gpus, reservable, has_host_window, has_unified_memory, queue_depth, code, detail } =
+            settings;
+        // Where nothing is timed, no pages move.
+        let has_unified_memory = has_unified_memory && !detail.times_nothing();
         let memory = |(index, gpu): (usize, &GpuDescription)| DeviceAllocator::new(gpu_base(index), gpu.memory_bytes);
         let state = State {
             enlarged: BTreeMap::new(),
@@ -146,6 +152,7 @@ impl Driver {
             has_unified_memory,
             queue_depth,
             code,
+            detail,
             state,
             effects: Vec::new(),
         }

@@ -4,7 +4,7 @@ use balar_isa::texture::Image;
 use balar_protocol::copy::{CopyId, CopyOperation};
 use balar_protocol::cuda::KernelLaunch;
 use balar_protocol::managed::ManagedMessage;
-use balar_protocol::{ContextId, ProcessId};
+use balar_protocol::{ContextId, Detail, ProcessId};
 use std::sync::Arc;
 
 /// Something that the driver wants done, at once and in order.
@@ -14,7 +14,7 @@ pub enum Effect {
     Memory(MemoryChange),
     /// A kernel goes to the CTA scheduler of its context's GPU.
     Launch(Arc<KernelLaunch>),
-    /// A copy or fill goes to a copy engine.
+    /// A copy or fill is done: by a copy engine, where it is timed.
     Copy {
         /// The GPU whose engine does it.
         gpu: usize,
@@ -22,6 +22,8 @@ pub enum Effect {
         id: CopyId,
         /// What it moves.
         operation: CopyOperation,
+        /// Whether that takes time; where it does not, it is done for its values alone.
+        detail: Detail,
     },
     /// The driver of unified memory is told or asked something; only where there is one. What it answers goes to
     /// [`Driver::managed_done`](crate::Driver::managed_done).

@@ -10,7 +10,7 @@ use balar_host::call::{BUILT_IN_MODULE, Function};
 use balar_isa::program::Program;
 use balar_isa::program::lanes;
 use balar_protocol::cuda::{FaultCause, KernelFault, KernelLaunch, LaunchId};
-use balar_protocol::{ContextId, GpuDescription, SmResources};
+use balar_protocol::{ContextId, Detail, GpuDescription, SmResources};
 use std::sync::Arc;
 
 /// What the kernels of a cooperative launch find at its grid workspace: its size, and the word of the grid's barrier, zero
@@ -126,6 +126,8 @@ pub(crate) fn validate(
         queue: stream,
         priority: 0,
         grid_workspace: 0,
+        detail: Detail::default(),
+        is_profiled: false,
     })
 }
 
@@ -145,6 +147,9 @@ impl Driver {
         let mut launch = validate(&kernel, request, LaunchId(self.state.next_launch), gpu.compute_capability)?;
         launch.context = context;
         launch.priority = priority;
+        let ranges = self.ranges(context.process());
+        (launch.detail, launch.is_profiled) =
+            (self.detail.of_launch(&launch.name, self.state.next_launch - 1, ranges), ranges.is_profiling);
         check_fits(&launch, gpu)?;
         self.enlarge_stack(context, &mut launch);
         if cooperative {

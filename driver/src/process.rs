@@ -12,6 +12,8 @@ use crate::modules::Modules;
 use crate::order::events::Events;
 use crate::order::streams::Streams;
 use balar_host::CudaError;
+use balar_host::call::ProfilerCall;
+use balar_protocol::detail::ProfilerRanges;
 use balar_protocol::{ContextId, ProcessId};
 use serde::{Deserialize, Serialize};
 
@@ -30,6 +32,8 @@ pub(crate) struct Process {
     pub last_error: Option<(CudaError, String)>,
     /// It does not tell what it accesses of managed memory by itself.
     pub assumes_host_accesses: bool,
+    /// What it has told profilers.
+    pub ranges: ProfilerRanges,
     /// It has ended: its contexts go when nothing of them is under way.
     pub ended: bool,
 }
@@ -46,6 +50,7 @@ impl Process {
             imports: Imports::default(),
             last_error: None,
             assumes_host_accesses: false,
+            ranges: ProfilerRanges::default(),
             ended: false,
         }
     }
@@ -56,6 +61,23 @@ impl Driver {
     pub(crate) fn process(&mut self, process: ProcessId) -> &mut Process {
         let gpus = self.gpus.len();
         self.state.processes.entry(process).or_insert_with(|| Process::new(process, gpus))
+    }
+
+    /// What a process has told profilers.
+    pub(crate) fn ranges(&self, process: ProcessId) -> &ProfilerRanges {
+        static NONE: ProfilerRanges = ProfilerRanges::NONE;
+        self.state.processes.get(&process).map_or(&NONE, |process| &process.ranges)
+    }
+
+    /// A process tells profilers something: launches and copies that it asks for from now on are in other ranges.
+    pub(crate) fn profiler_call(&mut self, process: ProcessId, call: ProfilerCall) {
+        let ranges = &mut self.process(process).ranges;
+        match call {
+            ProfilerCall::Start => ranges.is_profiling = true,
+            ProfilerCall::Stop => ranges.is_profiling = false,
+            ProfilerCall::Begin(name) => ranges.begin(name),
+            ProfilerCall::End(name) => ranges.end(&name),
+        }
     }
 
     /// The process that a context is of.

@@ -46,5 +46,7 @@ pub(crate) fn kernel_launch() -> KernelLaunch {
         queue: 0,
         priority: 0,
         grid_workspace: 0,
+        detail: Default::default(),
+        is_profiled: false,
     }
 }

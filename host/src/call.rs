@@ -361,6 +361,21 @@ pub enum Call {
     /// What the process itself does with managed memory is not told by [`Call::TouchManaged`]: no call of CUDA. From now on, all of its
     /// managed memory is taken to be accessed by the host whenever the process has waited for a device.
     AssumeHostAccesses,
+    /// What the process tells profilers.
+    Profiler(ProfilerCall),
+}
+
+/// What a process tells profilers: which part of it is to be measured. It takes no time.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ProfilerCall {
+    /// `cudaProfilerStart`: from now on, what it does is of interest.
+    Start,
+    /// `cudaProfilerStop`: no longer.
+    Stop,
+    /// A range of this name begins (NVTX).
+    Begin(String),
+    /// A range of this name ends.
+    End(String),
 }
 
 /// Sizes of a device that a program can set before it launches kernels (`cudaLimit`).

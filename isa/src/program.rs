@@ -151,6 +151,11 @@ pub enum CountClass {
     Barrier,
 }
 
+impl CountClass {
+    /// Classes in order.
+    pub const COUNT: usize = CountClass::Barrier as usize + 1;
+}
+
 /// Guard of an instruction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Guard {

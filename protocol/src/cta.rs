@@ -3,6 +3,7 @@
 use crate::cuda::{KernelFault, KernelLaunch, LaunchId};
 use crate::message::Side;
 use crate::statistics::KernelCounters;
+use crate::time::SimTime;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -15,6 +16,32 @@ pub struct CtaLaunch {
     pub cta: [u32; 3],
     /// The SM's slot it goes to.
     pub slot: u16,
+}
+
+/// CTAs of a launch that runs for its values alone: an SM takes up each when it comes to it, and they take none of its room.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct FunctionalCtas {
+    /// The launch they belong to.
+    pub launch: Arc<KernelLaunch>,
+    /// The number of the first in the grid, x fastest.
+    pub first: u64,
+    /// How many there are.
+    pub count: u32,
+}
+
+/// CTAs of such a launch have ended.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct FunctionalEnd {
+    /// The launch they belonged to.
+    pub launch: LaunchId,
+    /// How many have ended.
+    pub count: u32,
+    /// What they did.
+    pub counters: KernelCounters,
+    /// Why one of them failed, if it did.
+    pub fault: Option<KernelFault>,
+    /// When the last of them ended, by a clock that goes on by a cycle with each warp instruction of the SM: their kernel does not end before.
+    pub until: SimTime,
 }
 
 /// The end of one CTA.
@@ -43,14 +70,18 @@ pub enum CtaMessage {
     Stored(LaunchId),
     /// Scheduler to SM: drop every CTA of this launch without a completion; its kernel has failed.
     Abort(LaunchId),
+    /// Scheduler to SM: run these for their values alone.
+    Functional(Box<FunctionalCtas>),
+    /// SM to scheduler: some of these have ended, and everybody sees what they wrote.
+    FunctionalEnd(Box<FunctionalEnd>),
 }
 
 impl CtaMessage {
     /// Which side sends it: the scheduler is the client, the SM the server.
     pub const fn sender(&self) -> Side {
         match self {
-            CtaMessage::Launch(_) | CtaMessage::Abort(_) => Side::Client,
-            CtaMessage::Completed(_) | CtaMessage::Stored(_) => Side::Server,
+            CtaMessage::Launch(_) | CtaMessage::Abort(_) | CtaMessage::Functional(_) => Side::Client,
+            CtaMessage::Completed(_) | CtaMessage::Stored(_) | CtaMessage::FunctionalEnd(_) => Side::Server,
         }
     }
 }

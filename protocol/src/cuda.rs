@@ -1,6 +1,7 @@
 //! The CUDA protocol: kernel launches from the host to the CTA scheduler, and what became of them.
 
 use crate::context::ContextId;
+use crate::detail::Detail;
 use crate::message::Side;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::any::Any;
@@ -100,6 +101,10 @@ pub struct KernelLaunch {
     pub priority: i32,
     /// Of a cooperative launch, whose CTAs all run at once: the device address of its grid workspace. 0 of any other.
     pub grid_workspace: u64,
+    /// How closely it is simulated.
+    pub detail: Detail,
+    /// Its process was between `cudaProfilerStart` and `cudaProfilerStop`.
+    pub is_profiled: bool,
 }
 
 impl KernelLaunch {

@@ -2,6 +2,7 @@
 
 use crate::context::ProcessId;
 use crate::cuda::LaunchId;
+use crate::detail::Detail;
 use crate::statistics::{KernelCounters, KernelRecord};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -9,9 +10,13 @@ use std::fmt;
 use std::sync::Arc;
 
 /// What of a record is a number, beside the launch and its times.
-const OWN_FIELDS: usize = 12;
+const OWN_FIELDS: usize = 13;
 const FIELDS: usize = OWN_FIELDS + KernelCounters::DEFINITIONS.len();
 const _: () = assert!(FIELDS <= u64::BITS as usize, "a bit of a word says whether a field differs");
+
+/// Bits of the field that says how a launch was simulated.
+const FUNCTIONAL: u64 = 1;
+const PROFILED: u64 = 2;
 
 /// Kernel launches in order. A launch is kept as its difference from the first launch of the same kernel on the same GPU, so that it takes
 /// 20 to 100 bytes where a [`KernelRecord`] has 400.
@@ -148,6 +153,8 @@ impl KernelRecords {
             shared_bytes: narrow(9),
             start_ps,
             end_ps: start_ps.wrapping_add(duration),
+            detail: if fields[12] & FUNCTIONAL == 0 { Detail::Timed } else { Detail::Functional },
+            is_profiled: fields[12] & PROFILED != 0,
             cycles: fields[10],
             completed: fields[11] != 0,
             counters: KernelCounters::of_array(counters),
@@ -186,7 +193,9 @@ fn fields_of(record: &KernelRecord) -> [u64; FIELDS] {
     let (own, counters) = fields.split_at_mut(OWN_FIELDS);
     let (small, large) = own.split_at_mut(numbers.len());
     small.copy_from_slice(&numbers.map(u64::from));
-    large.copy_from_slice(&[record.cycles, u64::from(record.completed)]);
+    let functional = if record.detail.is_timed() { 0 } else { FUNCTIONAL };
+    let how = functional | if record.is_profiled { PROFILED } else { 0 };
+    large.copy_from_slice(&[record.cycles, u64::from(record.completed), how]);
     counters.copy_from_slice(&record.counters.to_array());
     fields
 }
@@ -220,6 +229,8 @@ mod tests {
             block: [4, 5, 6],
             registers_per_thread: 32,
             shared_bytes: 48 << 10,
+            detail: Detail::Timed,
+            is_profiled: false,
             start_ps: 1_000_000_000 + u64::from(launch) * 5_000_000,
             end_ps: 1_000_000_000 + u64::from(launch) * 5_000_000 + 1_234_567,
             cycles: 1890 + u64::from(launch % 3),
@@ -242,6 +253,8 @@ mod tests {
             block: [0, u32::MAX, 1],
             registers_per_thread: 255,
             shared_bytes: 0,
+            detail: Detail::Functional,
+            is_profiled: true,
             start_ps: u64::MAX - 1,
             end_ps: 5,
             cycles: u64::MAX,

@@ -2,8 +2,8 @@
 //!
 //! Simulated time and clocks ([`time`]), sizes and rates with their strict parsers ([`quantity`]), the messages of each
 //! protocol ([`cuda`], [`cta`], [`memory`], [`translation`], [`copy`], [`managed`],
-//! [`migration`]), the statistic definitions ([`statistics`]), the launches of a run ([`kernel_records`]) and what becomes of
-//! them while they run ([`launches`]).
+//! [`migration`]), the statistic definitions ([`statistics`]), the launches of a run ([`kernel_records`]), which of them are timed
+//! ([`detail`]) and what becomes of them while they run ([`launches`]).
 //!
 //! **Invariant:** nothing here knows a unit, a program or the engine; no message carries an address of the host process.
 
@@ -14,6 +14,7 @@ pub mod context;
 pub mod copy;
 pub mod cta;
 pub mod cuda;
+pub mod detail;
 pub mod gpu;
 pub mod kernel_records;
 pub mod launches;
@@ -33,6 +34,7 @@ pub mod translation;
 pub use serde;
 
 pub use context::{ContextId, ProcessId};
+pub use detail::{Detail, DetailChoice};
 pub use gpu::GpuDescription;
 pub use message::{Message, Payload, PortId, Protocol, Side, UnitId};
 pub use quantity::{Bandwidth, Bytes, Frequency, QuantityError};

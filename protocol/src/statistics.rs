@@ -3,6 +3,7 @@
 use crate::SimTime;
 use crate::context::ProcessId;
 use crate::cuda::LaunchId;
+use crate::detail::Detail;
 use crate::kernel_records::KernelRecords;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -57,11 +58,16 @@ pub struct KernelRecord {
     pub registers_per_thread: u32,
     /// Shared memory of a CTA, bytes.
     pub shared_bytes: u32,
-    /// When the scheduler started it, ps.
+    /// How closely it was simulated.
+    pub detail: Detail,
+    /// Its process was between `cudaProfilerStart` and `cudaProfilerStop`.
+    pub is_profiled: bool,
+    /// When the scheduler started it, ps. Of a launch that was not timed this tells the order alone.
     pub start_ps: u64,
-    /// When its last CTA ended, ps; of a launch that was still running at the end of the run, that end.
+    /// When its last CTA ended, ps; of a launch that was still running at the end of the run, that end. Of a launch that was not timed
+    /// this tells the order alone.
     pub end_ps: u64,
-    /// SM-clock cycles from start to end.
+    /// SM-clock cycles from start to end; 0 of a launch that was not timed.
     pub cycles: u64,
     /// Did it end as it should?
     pub completed: bool,
@@ -424,9 +430,49 @@ counters! {
     }
 }
 
+impl KernelCounters {
+    /// Whether the counter of this name is absent from launches that are not timed: what instructions ask of caches and of the banks of shared
+    /// memory is found only where these are simulated.
+    pub fn needs_timing(name: &str) -> bool {
+        Self::DEFINITIONS.iter().skip(Self::first_of_timing()).any(|definition| definition.name == name)
+    }
+
+    /// Where the counters begin that need timing.
+    fn first_of_timing() -> usize {
+        Self::DEFINITIONS.iter().position(|definition| definition.name == "shared_wavefronts_load").unwrap_or(0)
+    }
+}
+
+impl KernelRecord {
+    /// Picoseconds from start to end; `None` of a launch that was not timed.
+    pub fn duration_ps(&self) -> Option<u64> {
+        self.detail.is_timed().then(|| self.end_ps.saturating_sub(self.start_ps))
+    }
+
+    /// SM-clock cycles from start to end; `None` of a launch that was not timed.
+    pub fn timed_cycles(&self) -> Option<u64> {
+        self.detail.is_timed().then_some(self.cycles)
+    }
+
+    /// The values of the counters in the order of their definitions; `None` of those that a launch which was not timed does not have.
+    pub fn known_counters(&self) -> impl Iterator<Item = Option<u64>> {
+        let known = if self.detail.is_timed() { usize::MAX } else { KernelCounters::first_of_timing() };
+        self.counters.values().enumerate().map(move |(at, value)| (at < known).then_some(value))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_needs_no_timing_is_known_of_every_launch() {
+        let needs =
+            ["l1_sectors_load", "shared_wavefronts_load", "shared_memory_bank_conflicts", "dram_sectors_promoted"];
+        assert!(needs.into_iter().all(KernelCounters::needs_timing));
+        let others = ["warps_launched", "inst_executed", "flop_sp_fma", "inst_global_loads", "inst_barriers"];
+        assert!(!others.into_iter().any(KernelCounters::needs_timing));
+    }
 
     #[test]
     fn zeros_are_written() {

@@ -1,12 +1,12 @@
 //! How to run a simulation.
 
 use super::{LiveBoard, Placement, Watch};
-use balar_protocol::SimTime;
+use balar_protocol::{DetailChoice, SimTime};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-/// How to run a simulation. None of it changes what is simulated, `stop_at` apart.
+/// How to run a simulation. None of it changes what is simulated, `stop_at` and `detail` apart.
 #[derive(Clone, Debug)]
 pub struct RunOptions {
     /// Shards, each a thread; at least one is used, and no more than there are units.
@@ -29,6 +29,8 @@ pub struct RunOptions {
     pub watch: Option<Watch>,
     /// Whoever builds the simulation has units tell what they did when, in this detail.
     pub timeline: Option<TimelineDetail>,
+    /// Which launches and copies whoever builds the simulation has timed; the others are simulated for their values alone.
+    pub detail: DetailChoice,
     /// Times, in order, at which whoever builds the simulation has units handed over ([`HandOver`](super::HandOver)).
     pub hand_over_at: Arc<[SimTime]>,
 }
@@ -80,6 +82,7 @@ impl Default for RunOptions {
             profile_instructions: false,
             watch: None,
             timeline: None,
+            detail: DetailChoice::default(),
             hand_over_at: Arc::default(),
         }
     }

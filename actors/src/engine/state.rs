@@ -136,6 +136,8 @@ mod tests {
             queue: 0,
             priority: 0,
             grid_workspace: 0,
+            detail: Default::default(),
+            is_profiled: false,
         })
     }
 

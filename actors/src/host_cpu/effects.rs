@@ -6,7 +6,7 @@ use crate::memory::{Bounds, WriteLog};
 use balar_driver::{Effect, MemoryChange};
 use balar_protocol::copy::CopyMessage;
 use balar_protocol::cuda::CudaMessage;
-use balar_protocol::{ContextId, Payload, SimTime};
+use balar_protocol::{ContextId, Detail, Payload, SimTime};
 
 impl HostCpu {
     /// Does what the driver wants done, at `now`.
@@ -19,7 +19,10 @@ impl HostCpu {
                 Effect::Launch(launch) => {
                     self.command(launch.context, CudaMessage::Launch(launch), now, out);
                 }
-                Effect::Copy { gpu, id, operation } => {
+                Effect::Copy { id, operation, detail: Detail::Functional, .. } => {
+                    self.copy_at_once(now, id, &operation);
+                }
+                Effect::Copy { gpu, id, operation, detail: Detail::Timed } => {
                     let message = CopyMessage::Command(Box::new((id, operation)));
                     out.send(self.ports[gpu].data, now, Payload::Copy(message));
                 }

@@ -7,6 +7,7 @@
 mod costs;
 mod dma;
 pub mod effects;
+mod functional;
 mod host_time;
 #[cfg(test)]
 mod managed;
@@ -27,15 +28,16 @@ use crate::engine::{Inbox, NextWake, Outbox, Unit, Window};
 use crate::memory::{Bounds, DeviceMemory, Printed, Writer};
 use balar_driver::code::CodeChoice;
 use balar_driver::code::tables::DriverTables;
-use balar_driver::{Delivery, Driver, DriverSettings, Effect};
+use balar_driver::{Driver, DriverSettings, Effect};
 use balar_host::{Host, ThreadId};
 use balar_protocol::copy::CopyMessage;
 use balar_protocol::cuda::CudaMessage;
 use balar_protocol::managed::ManagedMessage;
 use balar_protocol::memory::MemoryMessage;
 use balar_protocol::statistics::{ProgramOutcome, StatisticSink};
-use balar_protocol::{Clock, ContextId, Frequency, Message, Payload, PortId, Protocol, SimTime};
+use balar_protocol::{Clock, ContextId, DetailChoice, Frequency, Message, Payload, PortId, Protocol, SimTime};
 use dma::HostPages;
+use functional::MadeCopies;
 use host_time::HostTime;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -195,6 +197,8 @@ pub struct Start {
     pub tables: DriverTables,
     /// Which code of modules is loaded during it.
     pub code: CodeChoice,
+    /// Which launches and copies are timed.
+    pub detail: DetailChoice,
 }
 
 /// What the host CPU knows of its node.
@@ -246,6 +250,7 @@ struct HostCpu {
     work_ended: bool,
     threads: Threads,
     pages: HostPages,
+    made_copies: MadeCopies,
     /// The error that ended the program.
     exit_error: Option<String>,
     /// All that the kernels have printed.
@@ -263,6 +268,8 @@ enum Event {
     Ask,
     /// A thread goes on.
     Thread(ThreadId),
+    /// A copy that was not timed is done.
+    CopyEnd,
 }
 
 impl HostCpu {
@@ -274,7 +281,7 @@ impl HostCpu {
         node: &NodeView,
         start: Start,
     ) -> HostCpu {
-        let Start { host, tables, code } = start;
+        let Start { host, tables, code, detail } = start;
         let has_host_window = node.memory.shared_file().is_some();
         let settings = DriverSettings {
             gpus: node.gpus.to_vec(),
@@ -283,6 +290,7 @@ impl HostCpu {
             has_unified_memory: optional.managed.is_some(),
             queue_depth: parameters.queue_depth as usize,
             code,
+            detail,
         };
         HostCpu {
             clock: Clock::new(parameters.clock),
@@ -300,6 +308,7 @@ impl HostCpu {
             work_ended: false,
             threads: Threads::default(),
             pages: HostPages::default(),
+            made_copies: MadeCopies::default(),
             exit_error: None,
             printed: Vec::new(),
             not_implemented: BTreeMap::new(),
@@ -336,15 +345,7 @@ impl HostCpu {
             Payload::Copy(CopyMessage::Access(request)) => self.host_access(now, message.port, request, out),
             Payload::Copy(CopyMessage::Completed { copy, data, error }) => {
                 self.pages.forget(copy);
-                let brought = self.driver.copy_completed(copy, data.map(|data| *data), error);
-                match (brought, &mut self.host) {
-                    (Some((Delivery::Thread(thread), data)), _) => self.threads.receive(thread, data),
-                    (Some((Delivery::Transfer(process, transfer), data)), Some(host)) => {
-                        host.receive(process, transfer, data);
-                    }
-                    _ => {}
-                }
-                self.work_done(now, out);
+                self.copy_completed(now, copy, data.map(|data| *data), error, out);
             }
             Payload::Managed(ManagedMessage::Done { id }) => {
                 self.driver.managed_done(id);
@@ -392,8 +393,9 @@ impl HostCpu {
     fn next_event(&self) -> Option<(SimTime, Event)> {
         let ask = self.ask_at.map(|at| (at, Event::Ask));
         let thread = self.threads.next().map(|(at, thread)| (at, Event::Thread(thread)));
+        let copy = self.made_copies.next().map(|at| (at, Event::CopyEnd));
         // The first of equals.
-        [ask, thread].into_iter().flatten().min_by_key(|(at, _)| *at)
+        [copy, ask, thread].into_iter().flatten().min_by_key(|(at, _)| *at)
     }
 }
 
@@ -412,6 +414,7 @@ impl HostCpu {
                     match event {
                         Event::Ask => self.ask(time),
                         Event::Thread(thread) => self.step_thread(time, thread, out),
+                        Event::CopyEnd => self.made_copy_ends(time, out),
                     }
                     if std::mem::take(&mut self.work_ended) {
                         self.work_done(time, out);

@@ -15,7 +15,7 @@ use balar_isa::program::Resources;
 use balar_protocol::copy::{CopyMessage, CopyOperation};
 use balar_protocol::cuda::{CudaMessage, FaultCause, KernelFault, KernelLaunch};
 use balar_protocol::managed::{HostPages, ManagedMessage};
-use balar_protocol::{ContextId, Payload, PortId, ProcessId, SimTime};
+use balar_protocol::{ContextId, DetailChoice, Payload, PortId, ProcessId, SimTime};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex};
 
@@ -286,7 +286,12 @@ impl Play {
         let ports: Vec<_> = (0..gpus as u16).map(|gpu| (PortId(2 * gpu), PortId(2 * gpu + 1))).collect();
         let descriptions: Vec<_> = (0..gpus).map(gpu).collect();
         let node = NodeView { gpus: &descriptions, memory: &memory, unit: 0 };
-        let start = Start { host: Some(Box::new(program)), tables, code: CodeChoice::default() };
+        let start = Start {
+            host: Some(Box::new(program)),
+            tables,
+            code: CodeChoice::default(),
+            detail: DetailChoice::default(),
+        };
         let managed = has_unified_memory.then_some(PortId(2 * gpus as u16));
         let optional = OptionalPorts { memory: None, managed };
         let unit = HostCpu::new(&parameters, &ports, optional, &node, start);

@@ -12,6 +12,7 @@ use balar_driver::code::tables::{DriverTables, KernelInfo};
 use balar_host::call::{Function, Launch};
 use balar_host::{Call, CallFailure, CallResult, CudaError, HostProgram, Measurement, SingleThread, Verification};
 use balar_isa::program::Resources;
+use balar_protocol::DetailChoice;
 use balar_protocol::copy::{CopyId, CopyOperation};
 use balar_protocol::cuda::{FaultAccess, FaultCause, FaultSpace, KernelFault};
 use balar_protocol::memory::{MemoryKind, ServedBy};
@@ -111,6 +112,7 @@ fn host(steps: Vec<Step>, extra: &str, memory: bool) -> (HostCpu, Bench, Arc<Mut
         host: Some(Box::new(SingleThread::new(Box::new(program)))),
         tables: DriverTables::default(),
         code: CodeChoice::default(),
+        detail: DetailChoice::default(),
     };
     let resources = Resources { registers_per_thread: 32, ..Resources::default() };
     let kernel = KernelInfo { name: "k".into(), resources, parameter_bytes: 8, ..KernelInfo::default() };

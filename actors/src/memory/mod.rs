@@ -10,6 +10,7 @@ mod mapping;
 mod merge;
 mod print_queue;
 mod reading;
+pub mod transfer;
 mod write_log;
 mod writer;
 
@@ -17,7 +18,7 @@ pub(crate) use access_pattern::AccessPattern;
 pub(crate) use mapping::Bytes;
 pub(crate) use reading::{read_lanes, read_slice};
 pub(crate) use write_log::LoggedKind;
-pub use write_log::{AtomicResult, WriteLog};
+pub use write_log::{AtomicResult, Unknown, WriteLog};
 pub use writer::{SavedWriter, Writer};
 
 pub use allocations::Bounds;

@@ -126,7 +126,10 @@ pub fn simulate_host_with_code(
         debug!(gpu = node.gpus[gpu].part, parts = source.names(), "code is loaded");
     }
     let shared_memory = node.memory.shared_file().cloned();
-    let surroundings = HostSurroundings { description: describe(topology), shared_memory };
+    let mut description = describe(topology);
+    // Where nothing is timed, no pages move.
+    description.moves_managed_memory &= !options.detail.times_nothing();
+    let surroundings = HostSurroundings { description, shared_memory };
     let host = start(surroundings).map_err(SimulationError::Host)?;
     let mut result = run(topology, node, host, code.choice.clone(), options)?;
     result.wall = begin.elapsed();
@@ -152,7 +155,7 @@ fn run(
     surroundings.watches_launches = options.watch.is_some();
     let timeline = options.timeline.map(|detail| Arc::new(Timeline::new(detail)));
     surroundings.timeline = timeline.clone();
-    surroundings.give(Start { host: Some(host), tables, code });
+    surroundings.give(Start { host: Some(host), tables, code, detail: options.detail.clone() });
     let built = info_span!("build").in_scope(|| topology::build(topology, &surroundings)).map_err(Box::new)?;
     debug!(units = built.len(), wires = topology.wires.len(), "the units are built");
     let mut units = Vec::with_capacity(built.len());
@@ -169,6 +172,7 @@ fn run(
     }
     let simulation = engine::Simulation { units, epochs, hand_over };
     let threads = options.threads.max(1);
+    let detail = options.detail.clone();
     info!(threads, "the units begin to run");
     let report = info_span!("run").in_scope(|| engine::run(simulation, options))?;
     let RunReport { end, outcome, mut statistics, windows, messages, shard_busy, .. } = report;
@@ -190,6 +194,7 @@ fn run(
         statistics,
         profiles: profiles.map(|profiles| profiles.take()),
         timeline: timeline.map(|timeline| timeline.take()),
+        detail,
         windows,
         messages,
     })

@@ -3,8 +3,8 @@
 use crate::catalogue::KernelProfile;
 use crate::catalogue::timeline::UnitTimeline;
 use crate::engine::Outcome;
-use balar_protocol::SimTime;
 use balar_protocol::statistics::{ProgramOutcome, StatisticSink};
+use balar_protocol::{DetailChoice, SimTime};
 use std::time::Duration;
 
 /// What came of a simulation.
@@ -34,6 +34,8 @@ pub struct RunResult {
     pub profiles: Option<Vec<KernelProfile>>,
     /// What the units did when, where [`RunOptions`](crate::engine::RunOptions) ask for it.
     pub timeline: Option<Vec<UnitTimeline>>,
+    /// Which launches and copies were timed.
+    pub detail: DetailChoice,
     /// Windows run.
     pub windows: u64,
     /// Messages delivered.

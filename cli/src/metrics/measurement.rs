@@ -149,7 +149,8 @@ impl<'a> Measurement<'a> {
         if let Some(formula) = metric.launch_formula() {
             return self.parts_of_launch(&formula, launch)?.value();
         }
-        let is_alone = self.launches.len() == 1 && launch.completed && metric.place == Place::Sm;
+        let is_alone =
+            self.launches.len() == 1 && launch.completed && launch.detail.is_timed() && metric.place == Place::Sm;
         let reading = is_alone.then(|| self.total(metric)).flatten()?;
         reading.rolled_up(metric.usual_roll_up())
     }
@@ -173,10 +174,9 @@ impl<'a> Measurement<'a> {
     fn parts_of_launch(&self, formula: &Formula, launch: &KernelRecord) -> Option<Parts> {
         let gpu = self.node.gpus().iter().find(|gpu| *gpu.part == *launch.gpu);
         let number = |name: &str| number_of_launch(name, launch, gpu);
-        let seconds = launch.end_ps.saturating_sub(launch.start_ps) as f64 * 1e-12;
         formula.parts(number, |fact| match fact {
-            Fact::MeasuredSeconds => Some(seconds),
-            Fact::MeasuredCycles => Some(launch.cycles as f64 * f64::from(gpu?.sm_count())),
+            Fact::MeasuredSeconds => Some(launch.duration_ps()? as f64 * 1e-12),
+            Fact::MeasuredCycles => Some(launch.timed_cycles()? as f64 * f64::from(gpu?.sm_count())),
             Fact::SubCores => self.node.sub_cores(self.sm_of(&launch.gpu)?).map(|sub_cores| sub_cores as f64),
             Fact::L1SectorsPerCycle => {
                 self.node.l1_sectors_per_cycle(self.sm_of(&launch.gpu)?).map(|sectors| sectors as f64)
@@ -209,9 +209,9 @@ fn number_of_launch(name: &str, launch: &KernelRecord, gpu: Option<&GpuDescripti
     // What a CTA takes nothing of does not limit it.
     let limit = |ctas: u32| (ctas < u32::MAX).then_some(u64::from(ctas));
     Some(match name {
-        "duration_ps" => launch.end_ps.saturating_sub(launch.start_ps),
-        "cycles" => launch.cycles,
-        "sm_cycles" => launch.cycles.saturating_mul(u64::from(gpu?.sm_count())),
+        "duration_ps" => launch.duration_ps()?,
+        "cycles" => launch.timed_cycles()?,
+        "sm_cycles" => launch.timed_cycles()?.saturating_mul(u64::from(gpu?.sm_count())),
         "grid_size" => product(launch.grid),
         "block_size" => product(launch.block),
         "threads" => product(launch.grid).saturating_mul(product(launch.block)),
@@ -225,14 +225,14 @@ fn number_of_launch(name: &str, launch: &KernelRecord, gpu: Option<&GpuDescripti
         "occupancy_warps" => occupancy()?.warps().into(),
         _ => {
             let at = KernelCounters::DEFINITIONS.iter().position(|definition| definition.name == name)?;
-            launch.counters.to_array()[at]
+            launch.known_counters().nth(at)??
         }
     })
 }
 
 /// Picoseconds in which at least one kernel ran on a GPU.
 fn time_of(launches: &KernelRecords, gpu: &str) -> u64 {
-    let launches = launches.iter().filter(|launch| &*launch.gpu == gpu);
+    let launches = launches.iter().filter(|launch| &*launch.gpu == gpu && launch.detail.is_timed());
     covered(launches.map(|launch| (launch.start_ps, launch.end_ps)).collect())
 }
 

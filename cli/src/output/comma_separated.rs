@@ -61,6 +61,7 @@ pub fn kernels(record: &RunRecord, writer: &mut dyn Write) -> io::Result<()> {
         "registers_per_thread",
         "shared_bytes",
         "completed",
+        "detail",
         "start_ps",
         "end_ps",
         "cycles",
@@ -71,6 +72,8 @@ pub fn kernels(record: &RunRecord, writer: &mut dyn Write) -> io::Result<()> {
     table.write_record(fixed.into_iter().chain(counters).chain(derived_names))?;
     for kernel in record.launches().iter() {
         let size = |[x, y, z]: [u32; 3]| format!("{x}x{y}x{z}");
+        let known = |value: Option<u64>| value.map_or(String::new(), |value| value.to_string());
+        let is_timed = kernel.detail.is_timed();
         let fixed = [
             kernel.launch.0.to_string(),
             kernel.name.to_string(),
@@ -81,11 +84,12 @@ pub fn kernels(record: &RunRecord, writer: &mut dyn Write) -> io::Result<()> {
             kernel.registers_per_thread.to_string(),
             kernel.shared_bytes.to_string(),
             kernel.completed.to_string(),
-            kernel.start_ps.to_string(),
-            kernel.end_ps.to_string(),
-            kernel.cycles.to_string(),
+            kernel.detail.name().to_owned(),
+            known(is_timed.then_some(kernel.start_ps)),
+            known(is_timed.then_some(kernel.end_ps)),
+            known(kernel.timed_cycles()),
         ];
-        let counters = kernel.counters.values().map(|value| value.to_string());
+        let counters = kernel.known_counters().map(known);
         let derived = KernelEntry(&kernel).derived().map(|(_, value)| value.map_or(String::new(), |v| v.to_string()));
         table.write_record(fixed.into_iter().chain(counters).chain(derived))?;
     }

@@ -3,13 +3,15 @@
 use super::table::Lines;
 use crate::kernel_name::readable_name;
 use crate::result::{RunRecord, ratio};
+use balar_protocol::Detail;
 use balar_protocol::kernel_records::KernelRecords;
 use balar_protocol::statistics::KernelCounters;
 use std::sync::Arc;
 
-/// All launches of one kernel.
+/// All launches of one kernel that were timed, or all that were not.
 struct KernelRow {
     name: Arc<str>,
+    detail: Detail,
     calls: u64,
     /// Calls that did not complete.
     broken_off: u64,
@@ -70,24 +72,26 @@ fn full(rows: Vec<Vec<String>>) -> Lines {
 fn rows(kernels: &KernelRecords) -> Vec<KernelRow> {
     let mut rows: Vec<KernelRow> = Vec::new();
     for kernel in kernels.iter() {
-        let index = rows.iter().position(|row| row.name == kernel.name).unwrap_or_else(|| {
-            let (counters, min) = (KernelCounters::default(), u64::MAX);
-            rows.push(KernelRow {
-                name: Arc::clone(&kernel.name),
-                calls: 0,
-                broken_off: 0,
-                picoseconds: 0,
-                cycles: 0,
-                min,
-                max: 0,
-                counters,
+        let index =
+            rows.iter().position(|row| row.name == kernel.name && row.detail == kernel.detail).unwrap_or_else(|| {
+                let (counters, min) = (KernelCounters::default(), u64::MAX);
+                rows.push(KernelRow {
+                    name: Arc::clone(&kernel.name),
+                    detail: kernel.detail,
+                    calls: 0,
+                    broken_off: 0,
+                    picoseconds: 0,
+                    cycles: 0,
+                    min,
+                    max: 0,
+                    counters,
+                });
+                rows.len() - 1
             });
-            rows.len() - 1
-        });
         let row = &mut rows[index];
         row.calls += 1;
         row.broken_off += u64::from(!kernel.completed);
-        row.picoseconds += kernel.end_ps.saturating_sub(kernel.start_ps);
+        row.picoseconds += kernel.duration_ps().unwrap_or(0);
         row.cycles += kernel.cycles;
         row.min = row.min.min(kernel.cycles);
         row.max = row.max.max(kernel.cycles);
@@ -100,17 +104,18 @@ fn rows(kernels: &KernelRecords) -> Vec<KernelRow> {
 
 fn cells(row: &KernelRow, total: u64, in_full: bool) -> Vec<String> {
     let counters = &row.counters;
+    let timed = |value: String| if row.detail.is_timed() { value } else { "-".to_owned() };
     let mut cells = vec![
-        quotient(row.picoseconds, total, 100.0, 1),
-        format!("{:.3}", row.picoseconds as f64 / 1e6),
+        timed(quotient(row.picoseconds, total, 100.0, 1)),
+        timed(format!("{:.3}", row.picoseconds as f64 / 1e6)),
         row.calls.to_string(),
-        row.cycles.to_string(),
+        timed(row.cycles.to_string()),
     ];
     if in_full {
         cells.extend([
-            quotient(row.cycles, row.calls, 1.0, 1),
-            row.min.to_string(),
-            row.max.to_string(),
+            timed(quotient(row.cycles, row.calls, 1.0, 1)),
+            timed(row.min.to_string()),
+            timed(row.max.to_string()),
             counters.warps_launched.to_string(),
             counters.inst_executed.to_string(),
         ]);
@@ -124,7 +129,10 @@ fn cells(row: &KernelRow, total: u64, in_full: bool) -> Vec<String> {
             quotient(counters.l1_sector_hits_load, counters.l1_sectors_load, 100.0, 1),
         ]);
     }
-    let name = readable_name(&row.name);
+    let mut name = readable_name(&row.name);
+    if !row.detail.is_timed() {
+        name.push_str(" (functional)");
+    }
     cells.push(match row.broken_off {
         0 => name,
         all if all == row.calls => format!("{name} (not completed)"),

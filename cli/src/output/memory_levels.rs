@@ -69,7 +69,8 @@ pub fn shares_of_peak(record: &RunRecord) -> Vec<(String, f64, bool)> {
 
 /// Picoseconds in which at least one kernel ran.
 fn kernel_time(record: &RunRecord) -> u64 {
-    covered(record.statistics.kernels.iter().map(|kernel| (kernel.start_ps, kernel.end_ps)).collect())
+    let timed = record.statistics.kernels.iter().filter(|kernel| kernel.detail.is_timed());
+    covered(timed.map(|kernel| (kernel.start_ps, kernel.end_ps)).collect())
 }
 
 /// The counters of one row of units.

@@ -4,6 +4,7 @@ use super::selection::Selection;
 use crate::kernel_name::full_name;
 use crate::metrics::{Choice, Dialect, Formula, METRICS, Measurement, Metric, Place, RollUpKind, Value};
 use crate::result::RunRecord;
+use crate::timing::Timing;
 use balar_protocol::statistics::KernelRecord;
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -61,7 +62,10 @@ fn chosen(record: &RunRecord, selection: &Selection, measured: &Measurement, dia
             )
             .collect(),
         None => {
-            let first = record.launches().first();
+            // One that was timed has the most.
+            let timed = || record.launches().iter().find(|launch| launch.detail.is_timed());
+            let first = if record.timing == Timing::Everything { None } else { timed() };
+            let first = first.or_else(|| record.launches().first());
             let is_known =
                 |metric: &Metric| first.as_ref().is_some_and(|launch| measured.of_launch(metric, launch).is_some());
             METRICS.iter().filter(|metric| is_known(metric)).filter_map(named).collect()

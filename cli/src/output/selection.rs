@@ -7,7 +7,7 @@ use balar_actors::kinds::UNITS;
 use balar_actors::topology::{PathPattern, Topology, suggestion};
 use balar_protocol::kernel_records::KernelRecords;
 use balar_protocol::statistics::{KernelRecord, StatisticRow};
-use clap::Args;
+use clap::{Args, ValueEnum};
 use regex::Regex;
 use std::path::Path;
 
@@ -35,12 +35,27 @@ pub struct Selection {
     pub launches: LaunchSelection,
 }
 
+/// When launches are of interest.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum ProfileFromStart {
+    /// From the start, whatever the program tells profilers.
+    #[default]
+    #[value(aliases = ["yes", "1"])]
+    On,
+    /// Between cudaProfilerStart and cudaProfilerStop.
+    #[value(aliases = ["no", "0"])]
+    Off,
+}
+
 /// Which launches are printed and written: first those of the kernels, then without the first of them, then so many.
 #[derive(Args, Clone, Debug, Default)]
 pub struct LaunchSelection {
     /// Print and write only launches of kernels whose name matches: 'lud_.*'
     #[arg(long, value_name = "REGEX")]
     pub kernel: Option<Regex>,
+    /// Off: print and write only launches that the program makes between cudaProfilerStart and cudaProfilerStop
+    #[arg(long, value_name = "ON|OFF", value_enum, default_value_t = ProfileFromStart::On, hide_possible_values = true)]
+    pub profile_from_start: ProfileFromStart,
     /// Leave out the first launches, of those that match
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub launch_skip: usize,
@@ -52,15 +67,16 @@ pub struct LaunchSelection {
 impl LaunchSelection {
     /// The launches that are chosen; `None` where all are.
     pub fn of(&self, launches: &KernelRecords) -> Option<KernelRecords> {
-        let LaunchSelection { kernel, launch_skip, launch_count } = self;
-        if kernel.is_none() && *launch_skip == 0 && launch_count.is_none() {
+        let LaunchSelection { kernel, profile_from_start, launch_skip, launch_count } = self;
+        let takes_all = *profile_from_start == ProfileFromStart::On;
+        if kernel.is_none() && takes_all && *launch_skip == 0 && launch_count.is_none() {
             return None;
         }
         let matches = |launch: &KernelRecord| {
             let is_like = |kernel: &Regex| {
                 kernel.is_match(&launch.name) || kernel.is_match(&crate::kernel_name::readable_name(&launch.name))
             };
-            kernel.as_ref().is_none_or(is_like)
+            (takes_all || launch.is_profiled) && kernel.as_ref().is_none_or(is_like)
         };
         let most = launch_count.unwrap_or(usize::MAX);
         Some(launches.iter().filter(matches).skip(*launch_skip).take(most).collect())
@@ -270,7 +286,7 @@ pub(crate) mod tests {
         let launches = record().statistics.kernels;
         let chosen = |kernel: Option<&str>, launch_skip, launch_count| -> Option<Vec<u32>> {
             let kernel = kernel.map(|kernel| Regex::new(kernel).expect("a pattern"));
-            let selection = LaunchSelection { kernel, launch_skip, launch_count };
+            let selection = LaunchSelection { kernel, launch_skip, launch_count, ..LaunchSelection::default() };
             Some(selection.of(&launches)?.iter().map(|launch| launch.launch.0).collect())
         };
         assert_eq!(chosen(None, 0, None), None);
@@ -278,5 +294,14 @@ pub(crate) mod tests {
         assert_eq!(chosen(Some("^lud_(diagonal|none)$"), 1, None), Some(vec![2]));
         assert_eq!(chosen(None, 1, Some(1)), Some(vec![1]));
         assert_eq!(chosen(Some("other"), 0, None), Some(vec![]));
+    }
+
+    #[test]
+    fn launches_are_chosen_by_what_the_program_tells_profilers() {
+        let profiled = |launch: KernelRecord| KernelRecord { is_profiled: launch.launch.0 == 1, ..launch };
+        let launches: KernelRecords = record().statistics.kernels.iter().map(profiled).collect();
+        let selection = LaunchSelection { profile_from_start: ProfileFromStart::Off, ..LaunchSelection::default() };
+        let chosen = selection.of(&launches).expect("not all");
+        assert_eq!(chosen.iter().map(|launch| launch.launch.0).collect::<Vec<_>>(), [1]);
     }
 }

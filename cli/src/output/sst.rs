@@ -28,7 +28,7 @@ const COLUMNS: [&str; 11] = [
 /// If `writer` fails.
 pub fn write(record: &RunRecord, selection: &Selection, writer: &mut dyn Write) -> io::Result<()> {
     writeln!(writer, "{}", COLUMNS.join(", "))?;
-    let time = record.sim_time.picoseconds();
+    let time = record.timed_span().map_or(String::new(), |time| time.picoseconds().to_string());
     let mut line = |component: &str, statistic: &str, value: u64| {
         // SST's sums of squares are 64 bits wide, too.
         let square = value.wrapping_mul(value);

@@ -4,6 +4,7 @@ use super::table::{Lines, add, lines, table};
 use super::{kernel_table, memory_levels};
 use crate::result::{Ending, RunRecord};
 use crate::rollup::roll_up;
+use crate::timing::Timing;
 use balar_actors::kinds::UNITS;
 use balar_protocol::statistics::Verification;
 use std::fmt::Write;
@@ -60,8 +61,13 @@ pub fn head(record: &RunRecord) -> String {
     {
         line("running", running);
     }
-    let picoseconds = record.sim_time.picoseconds();
-    line("simulated", format!("{picoseconds} ps ({})", readable_time(picoseconds)));
+    if let Some(detail) = detail(record) {
+        line("detail", detail);
+    }
+    if let Some(time) = record.timed_span() {
+        let picoseconds = time.picoseconds();
+        line("simulated", format!("{picoseconds} ps ({})", readable_time(picoseconds)));
+    }
     let threads = if record.threads == 1 { "1 thread".to_owned() } else { format!("{} threads", record.threads) };
     let rate = record.warp_instructions_per_second();
     line("real time", format!("{:.3} s on {threads}, {rate:.0} warp instructions/s", record.wall.as_secs_f64()));
@@ -88,6 +94,20 @@ fn ended(record: &RunRecord) -> String {
     };
     let problem = record.problem().map(|problem| format!("\n{:<11}{problem}", "problem")).unwrap_or_default();
     format!("{how}{verification}{problem}")
+}
+
+/// What was timed, where that is not everything.
+fn detail(record: &RunRecord) -> Option<String> {
+    let launches = &record.statistics.kernels;
+    let timed = match record.timing {
+        Timing::Everything => return None,
+        Timing::Nothing => 0,
+        Timing::Part => launches.iter().filter(|launch| launch.detail.is_timed()).count(),
+    };
+    Some(match (timed, launches.len()) {
+        (0, _) => "nothing was timed: values alone".to_owned(),
+        (timed, all) => format!("{timed} of {all} launches timed, the others for their values alone"),
+    })
 }
 
 /// Launches that were refused or broken off, and calls that gave the program an error; `None` where there is none.

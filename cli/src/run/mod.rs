@@ -18,6 +18,7 @@ mod signals;
 pub use janitor::clear_away;
 
 use crate::arguments::{HostAccesses, ProgramOptions, SimulationOptions};
+use crate::detail;
 use crate::exit::ExitStatus;
 use crate::failure::{BUG, Failure, UNIT_BROKEN, say};
 use crate::node;
@@ -70,6 +71,7 @@ pub fn run(options: &ProgramOptions, kinds: &[&'static UnitDefinition]) -> Resul
     if let Some(path) = &common.output {
         folder::prepare(path).map_err(Failure::input)?;
     }
+    detail::check(common)?;
     let choice = code_choice(common)?;
     let surroundings = Surroundings::prepare(common)?;
     let mut command = Command::new(&executable.path);

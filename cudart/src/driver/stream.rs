@@ -8,7 +8,7 @@ use crate::session::api::Outcome;
 use crate::session::capture::{self, Mode};
 use crate::session::context;
 use crate::session::graph::Dependency;
-use crate::session::{event, process, stream};
+use crate::session::{event, process, profiler, stream};
 use crate::{driver_api, forwards};
 use balar_host::CudaError;
 use std::ffi::{c_int, c_void};
@@ -210,10 +210,10 @@ driver_api! {
     }
 
     context fn cuProfilerStart() {
-        Ok(())
+        profiler::start()
     }
 
     context fn cuProfilerStop() {
-        Ok(())
+        profiler::stop()
     }
 }

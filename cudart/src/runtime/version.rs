@@ -3,7 +3,7 @@
 use crate::abi::arguments::{Out, Text};
 use crate::runtime_api;
 use crate::session::procedure::{self, DRIVER_VERSION, Found};
-use crate::session::thread;
+use crate::session::{profiler, thread};
 use balar_host::CudaError;
 use std::ffi::{c_int, c_void};
 
@@ -90,11 +90,11 @@ runtime_api! {
     }
 
     fn cudaProfilerStart() {
-        Ok(())
+        profiler::start()
     }
 
     fn cudaProfilerStop() {
-        Ok(())
+        profiler::stop()
     }
 
     fn cudaProfilerInitialize(_configuration: *const c_void, _output: *const c_void, _mode: c_int) {

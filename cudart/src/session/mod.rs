@@ -36,6 +36,7 @@ mod posting;
 pub mod printed;
 pub mod procedure;
 pub mod process;
+pub mod profiler;
 pub mod ranges;
 pub mod registry;
 pub mod staging;

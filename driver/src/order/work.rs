@@ -2,9 +2,9 @@
 
 use crate::managed::Prefetch;
 use balar_host::ThreadId;
-use balar_protocol::ProcessId;
 use balar_protocol::copy::CopyOperation;
 use balar_protocol::cuda::KernelLaunch;
+use balar_protocol::{Detail, ProcessId};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -61,6 +61,8 @@ pub(crate) struct Transfer {
     pub device: usize,
     pub operation: CopyOperation,
     pub delivery: Delivery,
+    /// How closely it is simulated.
+    pub detail: Detail,
 }
 
 impl Transfer {

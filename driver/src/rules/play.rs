@@ -11,7 +11,7 @@ use balar_isa::program::Resources;
 use balar_protocol::copy::{CopyId, CopyOperation};
 use balar_protocol::cuda::{FaultCause, KernelFault, KernelLaunch, LaunchId};
 use balar_protocol::managed::ManagedMessage;
-use balar_protocol::{ContextId, ProcessId, SimTime};
+use balar_protocol::{ContextId, DetailChoice, ProcessId, SimTime};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
@@ -211,6 +211,7 @@ impl Play {
             has_unified_memory,
             queue_depth: QUEUE_DEPTH,
             code: CodeChoice::default(),
+            detail: DetailChoice::default(),
         };
         Play {
             driver: Driver::new(settings, &tables),
@@ -400,7 +401,7 @@ impl Play {
                     self.due.push_back((self.now + KERNEL, Done::Kernel(id, fault)));
                     self.launches.push(launch);
                 }
-                Effect::Copy { gpu, id, operation } => {
+                Effect::Copy { gpu, id, operation, .. } => {
                     self.told(format!("gpu {gpu}: copy of {}", operation.bytes()));
                     let data = match &operation {
                         CopyOperation::DeviceToHost { source } => Some(vec![7; source.bytes() as usize].into()),

@@ -2,7 +2,7 @@
 //!
 //! One row of [`facts!`] for each call, by topic. A call without a row does not compile.
 
-use super::{Call, CallClass, CopyEnd, GraphNode, IpcCall, Launch, VirtualMemoryCall};
+use super::{Call, CallClass, CopyEnd, GraphNode, IpcCall, Launch, ProfilerCall, VirtualMemoryCall};
 use crate::bytes::Bytes;
 
 /// The table. `$use!(name, class; stream: s; bulk: b)` is what becomes of a row: `s` is the stream's number, `b` what holds bulk data.
@@ -75,6 +75,7 @@ macro_rules! facts {
             Call::WriteManaged { data, .. } => $use!("write to managed memory", Access; bulk: data),
             Call::ReadManaged { .. } => $use!("read of managed memory", Access),
             Call::AssumeHostAccesses => $use!("assumption about accesses to managed memory", Access),
+            Call::Profiler(call) => $use!(profiler_name(call), Access),
             Call::ReadClock => $use!("read clock", Clock),
             Call::Exit { .. } => $use!("exit", Exit),
         }
@@ -232,6 +233,16 @@ fn copy_name(destination: &CopyEnd, source: &CopyEnd, is_row: bool, asynchronous
 
 fn compute(nanoseconds: u64) -> CallClass {
     CallClass::Compute { nanoseconds }
+}
+
+/// What a program tells profilers.
+fn profiler_name(call: &ProfilerCall) -> &'static str {
+    match call {
+        ProfilerCall::Start => "cudaProfilerStart",
+        ProfilerCall::Stop => "cudaProfilerStop",
+        ProfilerCall::Begin(_) => "begin of a range",
+        ProfilerCall::End(_) => "end of a range",
+    }
 }
 
 fn launch_name(cooperative: bool) -> &'static str {

@@ -6,7 +6,7 @@
 use super::event::Event;
 use super::header::FORMAT_VERSION;
 use crate::call::{
-    AdviceChange, AllocationKind, CopyEnd, IpcCall, Limit, MemoryAccess, VariableKind, VirtualMemoryCall,
+    AdviceChange, AllocationKind, CopyEnd, IpcCall, Limit, MemoryAccess, ProfilerCall, VariableKind, VirtualMemoryCall,
 };
 use crate::{AddressMode, Call, CallResult, ChannelKind, CudaError, Resource};
 use serde_reflection::{ContainerFormat, Samples, Tracer, TracerConfig};
@@ -36,6 +36,7 @@ fn schema() -> String {
         IpcCall,
         Limit,
         MemoryAccess,
+        ProfilerCall,
         VariableKind
     ];
     see![VirtualMemoryCall, Call, CallResult, Event];

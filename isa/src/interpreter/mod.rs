@@ -21,6 +21,7 @@ pub(crate) mod movement;
 pub(crate) mod number_format;
 pub(crate) mod packed;
 pub(crate) mod registers;
+mod run;
 pub(crate) mod tensor_sum;
 pub(crate) mod texture;
 pub(crate) mod video;
@@ -32,6 +33,7 @@ use crate::program::{LANES, Program, lanes};
 use crate::warp::WarpState;
 use balar_protocol::cuda::FaultCause;
 use registers::{Lane, Registers};
+pub use run::{RunFunction, Tally, run_function};
 
 /// Runs the instruction at `warp.pc()` in the lanes of `warp.active_mask()`: registers, memory, control flow. The warp is
 /// neither finished nor blocked. `access` is filled where the effect is `Effect::Memory`.

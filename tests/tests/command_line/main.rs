@@ -4,6 +4,7 @@ mod asynchronous_copies;
 mod bad_input;
 mod call;
 mod compare;
+mod detail;
 mod functions;
 mod hot_spots;
 mod instruction_profiles;

@@ -214,6 +214,7 @@ fn build_and_run(compiler: Compiler) {
                         run(program, &executable, "v100_node", program.stdout)?;
                         let stdout = program.stdout_on_two.unwrap_or(program.stdout);
                         run(program, &executable, "two_v100_node", stdout)?;
+                        run_for_values(program, &executable)?;
                         run_as_machine_code(program, &executable, compiler, &toolchain.ptxas())
                     });
                     if let Err(text) = outcome {
@@ -227,6 +228,16 @@ fn build_and_run(compiler: Compiler) {
     let failures = failures.into_inner().expect("no worker panics while it holds the lock");
     assert!(failures.is_empty(), "{} of {} programs failed:\n{}", failures.len(), jobs.len(), failures.join("\n\n"));
     println!("{} programs ran", jobs.len());
+}
+
+/// Runs a program without timing, on any number of threads: it does the same.
+fn run_for_values(program: &Program, executable: &Path) -> Result<(), String> {
+    for threads in ["1", "2", "4"] {
+        let options = ["--topology", "v100_node", "--detail", "none", "--threads", threads].map(Path::new);
+        run_with(program, executable, &options, program.stdout)?;
+    }
+    let options = ["--topology", "two_v100_node", "--detail", "none", "--threads", "2"].map(Path::new);
+    run_with(program, executable, &options, program.stdout_on_two.unwrap_or(program.stdout))
 }
 
 /// Runs a program as the machine code that its compiler made; what it has as PTX alone is assembled.

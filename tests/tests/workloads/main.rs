@@ -1,6 +1,7 @@
 //! The built-in workloads: what is so for all of them, and the statistics of each.
 
 mod code;
+mod detail;
 mod determinism;
 mod instruction_profiles;
 mod machine_code;

@@ -2,9 +2,9 @@
 
 use super::state::{Page, Route};
 use super::transfers::is_own;
-use super::values::copy_runs;
 use super::{CopyEngine, PageLines, TO_DEVICE};
 use crate::engine::Outbox;
+use crate::memory::transfer;
 use balar_protocol::copy::{CopyId, CopyMessage, CopyOperation, Rows};
 use balar_protocol::memory::{MemoryKind, MemoryMessage};
 use balar_protocol::{Payload, SimTime};
@@ -151,8 +151,8 @@ impl CopyEngine {
                 let source = *source;
                 transfer.read_page(&self.device_memory, &source, offset, bytes);
             }
-            (CopyOperation::DeviceToDevice { destination, source }, MemoryKind::Load) => {
-                copy_runs(&mut self.writer, now, destination, source, offset, u64::from(bytes));
+            (CopyOperation::DeviceToDevice { destination, .. }, MemoryKind::Load) => {
+                transfer::write(&mut self.writer, now, &transfer.operation, offset, u64::from(bytes));
                 if transfer.route == Route::Within {
                     let destination = *destination;
                     self.open_page(engine, MemoryKind::Store, (offset, bytes), Some(destination), at);

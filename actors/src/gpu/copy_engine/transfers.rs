@@ -3,6 +3,7 @@
 use super::state::{Queued, Route, Transfer};
 use super::{CopyEngine, TO_DEVICE, TO_HOST};
 use crate::engine::Outbox;
+use crate::memory::transfer;
 use balar_host::memory::{MANAGED_BASE, Place, place_of};
 use balar_protocol::copy::{CopyId, CopyMessage, CopyOperation, Rows};
 use balar_protocol::{Payload, SimTime};
@@ -20,7 +21,7 @@ impl CopyEngine {
     pub(super) fn begin_transfers(&mut self, engine: usize, now: SimTime, out: &mut Outbox) {
         while self.state.engines[engine].active.is_none() {
             let Some(Queued { id, operation, route }) = self.state.engines[engine].queue.pop_front() else { return };
-            if let Some(error) = self.problem(&operation) {
+            if let Some(error) = transfer::problem(&self.device_memory.view(), &operation) {
                 self.state.engines[engine].counters.transfers_refused += 1;
                 let completed = CopyMessage::Completed { copy: id, data: None, error: Some(error.into()) };
                 out.send(self.ports.data, now, Payload::Copy(completed));
@@ -60,20 +61,6 @@ impl CopyEngine {
             (Some(false), None) => Route::Outward,
             (_, Some(false)) | (None, None) => Route::Beyond,
         }
-    }
-
-    /// Why a transfer cannot be done.
-    fn problem(&self, operation: &CopyOperation) -> Option<String> {
-        let (destination, source) = (operation.destination(), operation.source());
-        let bytes = operation.bytes();
-        if [destination, source].into_iter().flatten().any(|rows| rows.bytes() != bytes) {
-            return Some(format!("{bytes} bytes to or from rows of another size"));
-        }
-        let view = self.device_memory.view();
-        let inside = |rows: &Rows| rows.span().is_some_and(|span| view.is_allocated(rows.address, span));
-        let outside = [destination, source].into_iter().flatten().find(|rows| bytes > 0 && !inside(rows))?;
-        let span = outside.span().unwrap_or(u64::MAX);
-        Some(format!("{span} bytes at {:#x} are not inside one allocation", outside.address))
     }
 
     /// Sends what can be sent and begins what can be begun; completes the transfer where nothing is left.

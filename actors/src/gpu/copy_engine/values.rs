@@ -2,27 +2,18 @@
 
 use super::CopyEngine;
 use super::state::Transfer;
-use crate::memory::{DeviceMemory, WriteLog};
+use crate::memory::{DeviceMemory, transfer};
 use balar_protocol::SimTime;
 use balar_protocol::copy::{CopyOperation, Rows};
 use std::sync::Arc;
 
-/// Writes of at least so many consecutive bytes are announced to the memory.
-const LARGE: u64 = 4 << 20;
-
 impl CopyEngine {
     /// A transfer begins: fills take effect. Returns room for what it brings to the host.
     pub(super) fn begin_values(&mut self, now: SimTime, operation: &CopyOperation) -> Arc<[u8]> {
-        if let Some(rows) = operation.destination().filter(|rows| rows.width >= LARGE) {
-            for (address, bytes) in rows.runs(0, rows.bytes()) {
-                self.device_memory.expect_writes(address, bytes);
-            }
-        }
+        transfer::expect_writes(&self.device_memory, operation);
         match operation {
-            CopyOperation::Fill { destination, value, element_bytes } => {
-                for (address, bytes) in destination.runs(0, destination.bytes()) {
-                    self.writer.fill(now, address, bytes, *value, *element_bytes);
-                }
+            CopyOperation::Fill { .. } => {
+                transfer::write(&mut self.writer, now, operation, 0, operation.bytes());
                 Arc::default()
             }
             CopyOperation::DeviceToHost { source } => balar_host::zeroed(source.bytes() as usize),
@@ -35,16 +26,9 @@ impl CopyEngine {
     pub(super) fn write_page(&mut self, engine: usize, now: SimTime, offset: u64, bytes: u32) -> Option<Rows> {
         let transfer = self.state.engines[engine].active.as_ref()?;
         match &transfer.operation {
-            CopyOperation::HostToDevice { destination, data } => {
-                let mut from = offset as usize;
-                for (address, bytes) in destination.runs(offset, u64::from(bytes)) {
-                    self.writer.write(now, address, data, from..from + bytes as usize);
-                    from += bytes as usize;
-                }
-                Some(*destination)
-            }
-            CopyOperation::DeviceToDevice { destination, source } => {
-                copy_runs(&mut self.writer, now, destination, source, offset, u64::from(bytes));
+            operation @ (CopyOperation::HostToDevice { destination, .. }
+            | CopyOperation::DeviceToDevice { destination, .. }) => {
+                transfer::write(&mut self.writer, now, operation, offset, u64::from(bytes));
                 Some(*destination)
             }
             CopyOperation::DeviceToHost { .. } | CopyOperation::Fill { .. } => None,
@@ -61,21 +45,6 @@ impl Transfer {
         }
         // The transfer is its only owner until it ends.
         let Some(data) = Arc::get_mut(&mut self.data) else { return };
-        let mut to = offset as usize;
-        for (address, bytes) in source.runs(offset, u64::from(bytes)) {
-            let bytes = bytes as usize;
-            view.bytes(address, bytes).read(0, &mut data[to..to + bytes]);
-            to += bytes;
-        }
-    }
-}
-
-/// Logs copies of `bytes` bytes from `offset` of the packed rows on.
-pub(super) fn copy_runs(log: &mut WriteLog, now: SimTime, destination: &Rows, source: &Rows, offset: u64, bytes: u64) {
-    let (mut at, end) = (offset, offset + bytes);
-    while let (Some((to, room)), Some((from, there))) = (destination.run_at(at, end), source.run_at(at, end)) {
-        let bytes = room.min(there);
-        log.copy(now, to, from, bytes);
-        at += bytes;
+        transfer::read(&view, source, offset, &mut data[offset as usize..][..bytes as usize]);
     }
 }

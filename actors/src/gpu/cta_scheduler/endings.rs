@@ -31,10 +31,13 @@ impl CtaScheduler {
     /// The last CTA of the resident kernel `index` has ended, and its last store is done.
     pub(super) fn end_kernel(&mut self, now: SimTime, index: usize, out: &mut Outbox) {
         let kernel = self.state.resident.remove(index);
-        let end = self.clock.time_of(self.clock.cycle_at_or_after(now) + self.completion_latency);
+        let is_timed = kernel.launch.detail.is_timed();
+        let (last, latency) = if is_timed { (now, self.completion_latency) } else { (now.max(kernel.until), 0) };
+        let end = self.clock.time_of(self.clock.cycle_at_or_after(last) + latency);
         self.state.counters.kernels_completed += 1;
         let launch = kernel.launch.id;
-        self.state.ending.push_back(EndingKernel { end, queue: QueueId::of(&kernel.launch) });
+        let place = self.state.ending.partition_point(|kernel| kernel.end <= end);
+        self.state.ending.insert(place, EndingKernel { end, queue: QueueId::of(&kernel.launch), is_timed });
         self.record(kernel, end, true);
         out.send(self.command, end, Payload::Cuda(CudaMessage::LaunchCompleted { launch, fault: None }));
     }
@@ -85,7 +88,7 @@ impl CtaScheduler {
     /// A launch ends before it began, for the context has failed.
     pub(super) fn refuse(&mut self, now: SimTime, launch: &KernelLaunch, out: &mut Outbox) {
         self.state.counters.kernels_failed += 1;
-        if let Some(timeline) = &self.timeline {
+        if let Some(timeline) = self.timeline.as_ref().filter(|_| launch.detail.is_timed()) {
             timeline.lock().refused(now, launch.id);
         }
         self.send_failure(now, launch, out);
@@ -98,10 +101,13 @@ impl CtaScheduler {
 
     pub(super) fn record(&mut self, kernel: ResidentKernel, end: SimTime, completed: bool) {
         let record = self.record_of(&kernel, end, completed);
+        self.state.records.push(&record);
+        if !kernel.launch.detail.is_timed() {
+            return;
+        }
         if let Some(timeline) = &self.timeline {
             timeline.lock().ends(end, &kernel, record.cycles, completed);
         }
-        self.state.records.push(&record);
         if let Some(ended) = &mut self.ended {
             ended.push(facts_of(&kernel, &self.part, Some(end)));
         }
@@ -109,6 +115,7 @@ impl CtaScheduler {
 
     pub(super) fn record_of(&self, kernel: &ResidentKernel, end: SimTime, completed: bool) -> KernelRecord {
         let launch = &kernel.launch;
+        let is_timed = launch.detail.is_timed();
         KernelRecord {
             launch: launch.id,
             process: launch.context.process(),
@@ -119,9 +126,11 @@ impl CtaScheduler {
             block: launch.block,
             registers_per_thread: launch.registers_per_thread,
             shared_bytes: launch.shared_bytes,
+            detail: launch.detail,
+            is_profiled: launch.is_profiled,
             start_ps: kernel.start.0,
             end_ps: end.0,
-            cycles: self.cycles_between(kernel.start, end),
+            cycles: if is_timed { self.cycles_between(kernel.start, end) } else { 0 },
             completed,
             counters: kernel.counters,
         }

@@ -25,6 +25,10 @@ pub(super) struct ResidentKernel {
     pub running: u64,
     /// CTAs that have ended, and of which stores are under way.
     pub storing: u64,
+    /// Of a kernel that is not timed: by SM, how many CTAs are there. Empty before the first are.
+    pub of_sm: Vec<u32>,
+    /// Of such a kernel: it does not end before.
+    pub until: SimTime,
     pub counters: KernelCounters,
 }
 
@@ -58,6 +62,7 @@ impl ResidentKernel {
 pub(super) struct EndingKernel {
     pub end: SimTime,
     pub queue: QueueId,
+    pub is_timed: bool,
 }
 
 /// A queue of a context.

@@ -7,6 +7,7 @@
 //! Kernels of different processes take turns (`turns.rs`), unless they share the GPU as by the Multi-Process Service.
 
 mod endings;
+mod functional;
 mod kernels;
 mod sm_map;
 #[cfg(test)]
@@ -200,6 +201,8 @@ struct State {
     placed_in_cycle: u32,
     /// Nothing that waits can be placed before this cycle, unless a CTA ends or a kernel becomes resident.
     retry_cycle: u64,
+    /// The SM that gets the first CTAs of the next kernel that is not timed.
+    first_sm: u32,
     /// The faults that ended contexts.
     faults: BTreeMap<ContextId, KernelFault>,
     /// Whose kernels run.
@@ -259,6 +262,7 @@ impl CtaScheduler {
                 placement_cycle: 0,
                 placed_in_cycle: 0,
                 retry_cycle: u64::MAX,
+                first_sm: 0,
                 faults: BTreeMap::new(),
                 turn: Turn::default(),
                 active_since: None,
@@ -299,7 +303,7 @@ impl CtaScheduler {
             self.refuse(now, &launch, out);
             return;
         }
-        if let Some(timeline) = &self.timeline {
+        if let Some(timeline) = self.timeline.as_ref().filter(|_| launch.detail.is_timed()) {
             timeline.lock().received(now, launch.id);
         }
         let number = self.state.arrivals;
@@ -389,10 +393,11 @@ impl CtaScheduler {
             let Some((_, launch)) = queue.waiting.pop_front() else { continue };
             queue.busy = true;
             self.progress.board.set_text(&self.progress.kernel_name, &launch.name);
-            if let Some(timeline) = &self.timeline {
+            if let Some(timeline) = self.timeline.as_ref().filter(|_| launch.detail.is_timed()) {
                 timeline.lock().starts(now, &launch);
             }
-            let first_cycle = self.clock.cycle_at_or_after(now) + self.launch_latency;
+            let latency = if launch.detail.is_timed() { self.launch_latency } else { 0 };
+            let first_cycle = self.clock.cycle_at_or_after(now) + latency;
             let place = self.state.resident.partition_point(|kernel| kernel.launch.priority <= launch.priority);
             let kernel = ResidentKernel {
                 cta_resources: SmResources::of_cta(&launch),
@@ -402,6 +407,8 @@ impl CtaScheduler {
                 unplaced: launch.cta_count(),
                 running: 0,
                 storing: 0,
+                of_sm: Vec::new(),
+                until: now,
                 counters: KernelCounters::default(),
                 launch,
             };
@@ -416,7 +423,8 @@ impl CtaScheduler {
 
     /// Keeps the count of active cycles.
     fn note_activity(&mut self, now: SimTime) {
-        let active = !self.state.resident.is_empty() || !self.state.ending.is_empty();
+        let is_timed = |kernel: &ResidentKernel| kernel.launch.detail.is_timed();
+        let active = self.state.resident.iter().any(is_timed) || self.state.ending.iter().any(|kernel| kernel.is_timed);
         match (active, self.state.active_since) {
             (true, None) => self.state.active_since = Some(now),
             (false, Some(since)) => {
@@ -442,17 +450,19 @@ impl CtaScheduler {
         Some(self.clock.time_of(first.max(self.state.placement_cycle).max(self.state.retry_cycle)))
     }
 
-    /// Places one CTA at `now`, an SM cycle that [`Self::next_placement`] named.
+    /// Places one CTA at `now`, an SM cycle that [`Self::next_placement`] named, beside those of kernels that are not timed.
     fn place(&mut self, now: SimTime, out: &mut Outbox) {
         let cycle = self.clock.cycle_at_or_after(now);
+        self.place_functional(cycle, now, out);
         // Where nothing fits: the first cycle in which a kernel that is not yet under way may be placed.
         let mut retry_cycle = u64::MAX;
         // The CTAs of a cooperative kernel wait for each other, so they must not hold room that an older kernel waits for:
         // then they are placed when all older CTAs are, and those end whatever happens to these.
         let mut older_are_placed = true;
         let (turn, is_shared) = (self.state.turn, self.is_shared);
-        let is_placed =
-            |kernel: &&mut ResidentKernel| kernel.unplaced > 0 && (is_shared || turn.places(kernel.launch.context));
+        let is_placed = |kernel: &&mut ResidentKernel| {
+            kernel.unplaced > 0 && (is_shared || turn.places(kernel.launch.context)) && kernel.launch.detail.is_timed()
+        };
         for kernel in self.state.resident.iter_mut().filter(is_placed) {
             let may_be_placed = older_are_placed || !kernel.launch.is_cooperative();
             older_are_placed = false;
@@ -501,6 +511,9 @@ impl CtaScheduler {
                 self.cta_completed(message.time, message.port, &completion, out);
             }
             Payload::Cta(CtaMessage::Stored(launch)) => self.cta_stored(message.time, launch, out),
+            Payload::Cta(CtaMessage::FunctionalEnd(end)) => {
+                self.functional_ended(message.time, message.port, *end, out)
+            }
             payload => payload.unexpected(if message.port == self.command { "command" } else { "sm[*]" }),
         }
     }
@@ -576,7 +589,9 @@ impl Unit for CtaScheduler {
     fn launches(&mut self, sink: &mut LaunchSink) {
         let Some(ended) = &mut self.ended else { return };
         sink.begun.append(ended);
-        sink.begun.extend(self.state.resident.iter().map(|kernel| facts_of(kernel, &self.part, None)));
+        // Launches that run for their values alone are in no time.
+        let timed = self.state.resident.iter().filter(|kernel| kernel.launch.detail.is_timed());
+        sink.begun.extend(timed.map(|kernel| facts_of(kernel, &self.part, None)));
     }
 
     fn outstanding(&self) -> Option<String> {

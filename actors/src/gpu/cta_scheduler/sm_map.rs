@@ -67,6 +67,26 @@ impl SmMap {
         self.ports.iter().copied()
     }
 
+    /// SMs.
+    pub fn len(&self) -> usize {
+        self.ports.len()
+    }
+
+    /// The port of an SM.
+    pub fn port(&self, sm: usize) -> PortId {
+        self.ports[sm]
+    }
+
+    /// The SM at a port.
+    pub fn index_of(&self, port: PortId) -> Option<usize> {
+        self.ports.iter().position(|&of_sm| of_sm == port)
+    }
+
+    /// CTA slots of an SM.
+    pub fn slots(&self, sm: usize) -> u32 {
+        self.state.sms[sm].slots.len() as u32
+    }
+
     /// Takes a slot for a CTA of `launch` on the SM with the most free warps, the first in round-robin order among equals.
     /// `None` where it fits nowhere.
     pub fn place(&mut self, launch: LaunchId, wanted: &SmResources) -> Option<(PortId, u16)> {
@@ -93,7 +113,7 @@ impl SmMap {
 
     /// Frees `slot` of the SM at `port`. False where it does not run `launch`: it was aborted before its completion came.
     pub fn release(&mut self, port: PortId, slot: u16, launch: LaunchId) -> bool {
-        let Some(index) = self.ports.iter().position(|&of_sm| of_sm == port) else { return false };
+        let Some(index) = self.index_of(port) else { return false };
         let sm = &mut self.state.sms[index];
         let Some(entry) = sm.slots.get_mut(usize::from(slot)) else { return false };
         if entry.0 != launch || launch == LaunchId(0) {

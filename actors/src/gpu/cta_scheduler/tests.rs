@@ -46,6 +46,8 @@ fn launch(id: u32, stream: u32, ctas: u32, threads: u32) -> Arc<KernelLaunch> {
         queue: stream,
         priority: 0,
         grid_workspace: 0,
+        detail: Default::default(),
+        is_profiled: false,
     })
 }
 

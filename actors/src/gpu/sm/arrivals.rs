@@ -128,7 +128,9 @@ impl<P: Profile> Sm<P> {
                     self.state.warps.ctas_of(*launch).for_each(|cta| timeline.ends(cta as u16, cycle));
                 }
                 self.state.warps.abort(*launch, cycle);
+                self.state.functional.abort(*launch);
             }
+            Payload::Cta(CtaMessage::Functional(ctas)) => self.functional_received(ctas, cycle),
             Payload::Translation(message) => {
                 self.state.pipe.translated(message, cycle, &self.wiring.ports, step.out);
             }

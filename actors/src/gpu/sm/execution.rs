@@ -1,11 +1,13 @@
 //! What a warp's next instruction means: values, which are computed when it issues.
 
-use super::lane_memory::{RecentRanges, SmMemory};
+use super::lane_memory::{OwnWrites, RecentRanges, SmMemory};
 use super::warps::cta::CtaSlot;
 use super::warps::slot::Context;
 use crate::memory::{DeviceMemoryView, WriteLog};
 use balar_isa::execution::{AccessKind, AccessValues, Effect, MemoryAccess, Space, StepContext};
-use balar_isa::interpreter::{PlainFunction, StepFunction, plain_function, step_function};
+use balar_isa::interpreter::{
+    PlainFunction, RunFunction, StepFunction, Tally, plain_function, run_function, step_function,
+};
 use balar_isa::program::{CountClass, Program, Timing, lanes};
 use balar_isa::warp::WarpState;
 use balar_protocol::statistics::KernelCounters;
@@ -32,15 +34,17 @@ impl Moment {
 }
 
 /// Device memory for a step: as it was at the end of the last value epoch, and what the SM has written since.
-pub struct Values<'a, 'b> {
+pub struct Values<'a, 'b, L: OwnWrites = WriteLog> {
     /// The former.
     pub view: &'a DeviceMemoryView<'b>,
     /// The latter.
-    pub log: &'a mut WriteLog,
+    pub log: &'a mut L,
     /// The ranges of legal addresses that were used last.
     pub recent: &'a mut RecentRanges,
     /// Names what the step logs: the key that its access will have.
     pub token: u32,
+    /// When what the step logs takes effect.
+    pub time: SimTime,
 }
 
 /// Steps warps. Nothing in it outlives a step and what follows from it.
@@ -48,6 +52,7 @@ pub struct Values<'a, 'b> {
 pub struct Execution {
     step: StepFunction,
     plain: PlainFunction,
+    run: RunFunction,
     /// The access that the last step made.
     pub access: MemoryAccess,
     /// Accesses of the same instruction beyond it.
@@ -63,6 +68,7 @@ impl Execution {
         Execution {
             step: step_function(),
             plain: plain_function(),
+            run: run_function(),
             access: MemoryAccess::default(),
             further: Vec::new(),
             values: Box::default(),
@@ -78,29 +84,32 @@ impl Execution {
         count(counters, timing, active, state.executed_mask());
     }
 
-    /// Runs the warp's next instruction and counts it. `cycle` is when it issues, which may be after this moment for an instruction
-    /// that is folded into the next one.
+    /// Runs the warp's next instructions as long as they compute on registers alone, at most so many, and counts them: gives how many.
+    #[inline]
+    pub fn run(&self, program: &Program, state: &mut WarpState, most: u32, tally: &mut Tally) -> u32 {
+        (self.run)(program, state, most, tally)
+    }
+
+    /// Runs the warp's next instruction and counts it. It reads these clocks: a cycle, and nanoseconds.
     #[inline(always)]
-    pub fn step(
+    pub fn step<L: OwnWrites>(
         &mut self,
         context: &mut Context,
         cta: &mut CtaSlot,
-        values: Values,
-        moment: Moment,
-        cycle: u64,
+        values: Values<L>,
+        (cycle, nanoseconds): (u64, u64),
     ) -> Effect {
         let Context { state: Some(state), program: Some(program), local, .. } = context else {
             unreachable!("a warp that is placed has a program and a state");
         };
         let timing = program.timing(state.pc());
-        let time = moment.time();
         self.further.clear();
         values.recent.of(cta.context);
         let mut memory = SmMemory {
             view: values.view,
             context: cta.context,
             log: values.log,
-            time,
+            time: values.time,
             shared: &mut cta.shared,
             local,
             local_bytes: program.resources().local_bytes as usize,
@@ -110,8 +119,7 @@ impl Execution {
             blocked_by: None,
         };
         let active = state.active_mask();
-        let mut surroundings =
-            StepContext { memory: &mut memory, values: &mut self.values, cycle, nanoseconds: time.0 / 1000 };
+        let mut surroundings = StepContext { memory: &mut memory, values: &mut self.values, cycle, nanoseconds };
         let effect = (self.step)(program, state, &mut surroundings, &mut self.access);
         if let Some(token) = memory.blocked_by {
             self.blocked_by = token;
@@ -162,6 +170,24 @@ fn count(counters: &mut KernelCounters, timing: &Timing, active: u32, executed: 
         CountClass::Control => counters.inst_control += 1,
         CountClass::Other | CountClass::Memory | CountClass::Barrier => {}
     }
+}
+
+/// Adds what was counted of a warp's instructions.
+pub fn count_all(counters: &mut KernelCounters, tally: &Tally) {
+    let of = |class: CountClass| tally.by_class[class as usize];
+    counters.inst_executed += tally.instructions;
+    counters.thread_inst_executed += tally.active;
+    counters.thread_inst_executed_pred_on += tally.executed;
+    counters.inst_integer += of(CountClass::Integer);
+    counters.flop_sp_add += of(CountClass::SingleAdd);
+    counters.flop_sp_mul += of(CountClass::SingleMultiply);
+    counters.flop_sp_fma += of(CountClass::SingleFma);
+    counters.flop_dp_add += of(CountClass::DoubleAdd);
+    counters.flop_dp_mul += of(CountClass::DoubleMultiply);
+    counters.flop_dp_fma += of(CountClass::DoubleFma);
+    counters.flop_hp += of(CountClass::Half);
+    counters.inst_bit_convert += of(CountClass::Conversion);
+    counters.inst_control += of(CountClass::Control);
 }
 
 /// Counts one memory instruction.

@@ -1,6 +1,6 @@
 //! What the instructions of a warp do to memory: loads, stores, atomics and calls of the device runtime.
 
-use super::lane_memory::SmMemory;
+use super::lane_memory::{OwnWrites, SmMemory};
 use crate::memory::{AccessPattern, read_lanes, read_slice};
 use balar_isa::execution::{
     AtomicCompletion, AtomicFunction, LaneMemory, LaneValues, MemoryAccess, MemoryProblem, Space, SystemArguments,
@@ -9,19 +9,13 @@ use balar_isa::execution::{
 use balar_isa::program::lanes;
 use balar_isa::texture::Image;
 
-impl LaneMemory for SmMemory<'_> {
+impl<L: OwnWrites> LaneMemory for SmMemory<'_, L> {
     fn load(&mut self, access: &MemoryAccess, values: &mut LaneValues) -> Result<(), MemoryProblem> {
         let pattern = AccessPattern::of(access);
         self.check(access, pattern)?;
         if matches!(access.space, Space::Global | Space::Constant) {
             read_lanes(self.view, self.recent.latest(), access, pattern, values);
-            if self.log.may_touch_pattern(access, pattern)
-                && let Err(token) = self.log.overlay(access, values)
-            {
-                self.blocked_by = Some(token);
-                return Err(MemoryProblem::Later);
-            }
-            return Ok(());
+            return self.log.lay_over(access, pattern, values).map_err(|token| self.wait_for(token));
         }
         if access.space == Space::Shared {
             read_slice(self.shared, 0, access, pattern, values, |address, _| {
@@ -41,8 +35,7 @@ impl LaneMemory for SmMemory<'_> {
     fn store(&mut self, access: &MemoryAccess, values: &LaneValues) -> Result<(), MemoryProblem> {
         self.check(access, AccessPattern::of(access))?;
         if access.space == Space::Global {
-            self.log.store(self.time, access, values);
-            return Ok(());
+            return self.log.store(self.time, access, values).map_err(|token| self.wait_for(token));
         }
         for lane in lanes(access.mask) {
             let value = values.get(lane);
@@ -63,7 +56,7 @@ impl LaneMemory for SmMemory<'_> {
     ) -> Result<AtomicCompletion, MemoryProblem> {
         self.check(access, AccessPattern::of(access))?;
         if access.space == Space::Global {
-            self.log.atomic(self.time, access, function, operands, replacements, self.token);
+            self.log.atomic(self.time, access, function, [operands, replacements], self.token);
             return Ok(AtomicCompletion::Deferred);
         }
         for lane in lanes(access.mask) {
@@ -89,5 +82,14 @@ impl LaneMemory for SmMemory<'_> {
         results: &mut LaneValues,
     ) -> Result<AtomicCompletion, MemoryProblem> {
         super::runtime::system_call(self, call, mask, arguments, results)
+    }
+}
+
+impl<L: OwnWrites> SmMemory<'_, L> {
+    /// An access has to wait for an own atomic.
+    #[cold]
+    fn wait_for(&mut self, token: u32) -> MemoryProblem {
+        self.blocked_by = Some(token);
+        MemoryProblem::Later
     }
 }

@@ -1,20 +1,115 @@
 //! Values: what the warps of an SM read and write.
 
 use crate::memory::{AccessPattern, DeviceMemoryView, WriteLog};
-use balar_isa::execution::{AccessKind, MemoryAccess, MemoryProblem, Space};
+use balar_isa::execution::{AccessKind, AtomicFunction, LaneValues, MemoryAccess, MemoryProblem, Space};
 use balar_isa::program::{LANES, lanes};
 use balar_protocol::cuda::{FaultAccess, FaultCause, FaultSpace};
 use balar_protocol::{ContextId, SimTime};
 use serde::{Deserialize, Serialize};
 
+/// The token that is given where nobody asks for one.
+const NO_TOKEN: u32 = u32::MAX;
+
+/// How an SM writes to device memory, and finds what it has written in this epoch.
+pub trait OwnWrites {
+    /// Lays what was written over what `values` holds from memory.
+    ///
+    /// # Errors
+    ///
+    /// The token of an own atomic that touches the access: the value is not known yet.
+    fn lay_over(&self, access: &MemoryAccess, pattern: AccessPattern, values: &mut LaneValues) -> Result<(), u32>;
+
+    /// A warp's store, which is aligned.
+    ///
+    /// # Errors
+    ///
+    /// The token of an own atomic that it has to wait for; nothing is stored.
+    fn store(&mut self, time: SimTime, access: &MemoryAccess, values: &LaneValues) -> Result<(), u32>;
+
+    /// A warp's atomic: its operands and replacements, and what it is recognised by.
+    fn atomic(
+        &mut self,
+        time: SimTime,
+        access: &MemoryAccess,
+        function: AtomicFunction,
+        values: [&LaneValues; 2],
+        token: u32,
+    );
+
+    /// The log, for all else.
+    fn log(&mut self) -> &mut WriteLog;
+}
+
+/// One entry after the other.
+impl OwnWrites for WriteLog {
+    #[inline]
+    fn lay_over(&self, access: &MemoryAccess, pattern: AccessPattern, values: &mut LaneValues) -> Result<(), u32> {
+        if self.may_touch_pattern(access, pattern) { self.overlay(access, values) } else { Ok(()) }
+    }
+
+    #[inline]
+    fn store(&mut self, time: SimTime, access: &MemoryAccess, values: &LaneValues) -> Result<(), u32> {
+        WriteLog::store(self, time, access, values);
+        Ok(())
+    }
+
+    #[inline]
+    fn atomic(
+        &mut self,
+        time: SimTime,
+        access: &MemoryAccess,
+        function: AtomicFunction,
+        [operands, replacements]: [&LaneValues; 2],
+        token: u32,
+    ) {
+        WriteLog::atomic(self, time, access, function, operands, replacements, token);
+    }
+
+    #[inline]
+    fn log(&mut self) -> &mut WriteLog {
+        self
+    }
+}
+
+/// Line by line: for warps that run for their values alone.
+#[derive(Debug)]
+pub struct ByLines<'a>(pub &'a mut WriteLog);
+
+impl OwnWrites for ByLines<'_> {
+    #[inline]
+    fn lay_over(&self, access: &MemoryAccess, pattern: AccessPattern, values: &mut LaneValues) -> Result<(), u32> {
+        self.0.lay_lines_over(access, pattern, values).map_err(|_| NO_TOKEN)
+    }
+
+    #[inline]
+    fn store(&mut self, time: SimTime, access: &MemoryAccess, values: &LaneValues) -> Result<(), u32> {
+        self.0.store_in_lines(time, access, values).map_err(|_| NO_TOKEN)
+    }
+
+    fn atomic(
+        &mut self,
+        time: SimTime,
+        access: &MemoryAccess,
+        function: AtomicFunction,
+        values: [&LaneValues; 2],
+        token: u32,
+    ) {
+        self.0.atomic_beside_lines(time, access, function, values, token);
+    }
+
+    fn log(&mut self) -> &mut WriteLog {
+        self.0
+    }
+}
+
 /// The memory of one warp for one step.
-pub struct SmMemory<'a> {
+pub struct SmMemory<'a, L: OwnWrites = WriteLog> {
     /// Device memory at the start of the window.
     pub view: &'a DeviceMemoryView<'a>,
     /// What the warp's kernel runs in.
     pub context: ContextId,
-    /// The SM's writes of this window.
-    pub log: &'a mut WriteLog,
+    /// The SM's writes of this epoch.
+    pub log: &'a mut L,
     /// When the step happens.
     pub time: SimTime,
     /// The CTA's shared memory.
@@ -145,6 +240,16 @@ fn local_place(lane: usize, address: usize) -> usize {
     (address / LOCAL_CHUNK * 32 + lane) * LOCAL_CHUNK + address % LOCAL_CHUNK
 }
 
+/// Bytes of a thread's local memory that it has from its start; what lies beyond comes when it is used.
+const LOCAL_AT_ONCE: usize = 4096;
+
+/// Gives the lanes of a warp that begins the local memory of its program. A stack for recursion is large, and rarely used in full: it
+/// grows.
+pub(super) fn begin_local(local: &mut Vec<u8>, bytes: usize) {
+    local.clear();
+    reserve_local(local, bytes.min(LOCAL_AT_ONCE));
+}
+
 /// Gives every lane at least so many bytes of local memory.
 pub(super) fn reserve_local(local: &mut Vec<u8>, bytes: usize) {
     let needed = bytes.next_multiple_of(LOCAL_CHUNK) * 32;
@@ -153,7 +258,7 @@ pub(super) fn reserve_local(local: &mut Vec<u8>, bytes: usize) {
     }
 }
 
-impl SmMemory<'_> {
+impl<L: OwnWrites> SmMemory<'_, L> {
     /// Is the access aligned, and inside its memory?
     #[inline]
     pub(super) fn check(&mut self, access: &MemoryAccess, pattern: AccessPattern) -> Result<(), MemoryProblem> {

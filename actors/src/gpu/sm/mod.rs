@@ -15,6 +15,7 @@ mod counters;
 mod effects;
 mod execution;
 mod front_end;
+mod functional;
 mod lane_access;
 mod lane_memory;
 mod memory_pipe;

@@ -53,6 +53,9 @@ impl<P: Profile> Unit for Sm<P> {
                 }
                 next_message = arrival(inbox);
             }
+            if self.state.functional.due() <= cycle {
+                self.run_functional(&mut step);
+            }
             // Nothing that issues makes another warp ready in the same cycle.
             for sub_core in members(self.specification.front_end.sub_cores_of(self.state.warps.ready())) {
                 let ready = self.state.warps.ready() & self.specification.front_end.members(sub_core);
@@ -99,6 +102,38 @@ impl<P: Profile> Unit for Sm<P> {
     }
 
     fn outstanding(&self) -> Option<String> {
+        let timed = self.timed_outstanding();
+        let functional = self.state.functional.outstanding();
+        match (timed, functional) {
+            (Some(timed), Some(functional)) => Some(format!("{timed}; {functional}")),
+            (timed, functional) => timed.or(functional),
+        }
+    }
+
+    fn save(&self) -> Result<Vec<u8>, StateError> {
+        save_state(&(&self.state, self.writer.save(), self.functional_writer.save()))
+    }
+
+    fn restore(&mut self, state: &[u8], codes: &dyn CodeSource) -> Result<(), StateError> {
+        let (mut state, writer, functional_writer): (State<P>, SavedWriter, SavedWriter) = restore_state(state)?;
+        state.functional.complete(codes)?;
+        state.warps.complete(&self.state.warps, codes)?;
+        if !state.front_end.is_like(&self.state.front_end) {
+            return Err(StateError::Mismatch("another number of sub-cores".to_owned()));
+        }
+        for payload in &mut state.late {
+            complete_payload(payload, codes)?;
+        }
+        self.writer.restore(writer);
+        self.functional_writer.restore(functional_writer);
+        self.state = state;
+        Ok(())
+    }
+}
+
+impl<P: Profile> Sm<P> {
+    /// What CTAs wait for that are timed.
+    fn timed_outstanding(&self) -> Option<String> {
         let State { warps, pipe, front_end, .. } = &self.state;
         let (lines, writes) = (pipe.lines_under_way(), pipe.writes_under_way());
         let fetches = front_end.lines_under_way();
@@ -118,23 +153,5 @@ impl<P: Profile> Unit for Sm<P> {
             warps.threads_at_barriers(),
             waiting(Status::Fence),
         ))
-    }
-
-    fn save(&self) -> Result<Vec<u8>, StateError> {
-        save_state(&(&self.state, self.writer.save()))
-    }
-
-    fn restore(&mut self, state: &[u8], codes: &dyn CodeSource) -> Result<(), StateError> {
-        let (mut state, writer): (State<P>, SavedWriter) = restore_state(state)?;
-        state.warps.complete(&self.state.warps, codes)?;
-        if !state.front_end.is_like(&self.state.front_end) {
-            return Err(StateError::Mismatch("another number of sub-cores".to_owned()));
-        }
-        for payload in &mut state.late {
-            complete_payload(payload, codes)?;
-        }
-        self.writer.restore(writer);
-        self.state = state;
-        Ok(())
     }
 }

@@ -6,6 +6,7 @@
 use super::counters::Stall;
 use super::execution::{Execution, Moment, Values};
 use super::front_end::{ConstantLoad, FrontEnd, FrontEndSpecification, Wanted, constant_address};
+use super::functional::Functional;
 use super::lane_memory::RecentRanges;
 use super::memory_pipe::{Event, MemoryPipe, PipeSpecification, Ports};
 use super::parameters::SmParameters;
@@ -85,6 +86,8 @@ pub(super) struct State<P: Profile> {
     pub(super) recent: RecentRanges,
     /// Loads of constants that wait for lines.
     pub(super) constant_loads: Vec<ConstantLoad>,
+    /// CTAs that run for their values alone.
+    pub(super) functional: Functional,
 }
 
 /// Lists that are empty between cycles.
@@ -107,6 +110,8 @@ pub struct Sm<P: Profile> {
     pub(super) wiring: Wiring,
     pub(super) state: State<P>,
     pub(super) writer: Writer,
+    /// What CTAs write that run for their values alone.
+    pub(super) functional_writer: Writer,
     pub(super) execution: Execution,
     pub(super) scratch: Scratch,
 }
@@ -152,7 +157,7 @@ impl<P: Profile> Sm<P> {
                 gpu,
                 index: context.index,
                 sm_count: context.row_length,
-                memory,
+                memory: Arc::clone(&memory),
                 cta: port("cta"),
                 ports: Ports {
                     clock: Clock::new(parameters.clock),
@@ -175,7 +180,9 @@ impl<P: Profile> Sm<P> {
                 wrong_frees: Vec::new(),
                 recent: RecentRanges::default(),
                 constant_loads: Vec::new(),
+                functional: Functional::default(),
             },
+            functional_writer: memory.writer(context.unit),
             writer,
             execution: Execution::new(),
             scratch: Scratch::default(),
@@ -185,7 +192,8 @@ impl<P: Profile> Sm<P> {
     /// The next cycle in which something happens by itself; `u64::MAX` where nothing will.
     #[inline]
     pub(super) fn next_event(&self) -> u64 {
-        self.state.warps.next_ready().min(self.state.pipe.next_due()).min(self.state.late_cycle)
+        let State { warps, pipe, functional, late_cycle, .. } = &self.state;
+        warps.next_ready().min(pipe.next_due()).min(*late_cycle).min(functional.due())
     }
 
     /// A warp leaves its slot; the last one ends its CTA.
@@ -229,13 +237,15 @@ impl<P: Profile> Sm<P> {
         self.end_cta(number, Some(fault), cycle, out);
     }
 
-    /// Runs the meaning of the warp's next instruction, which issues in `cycle`.
+    /// Runs the meaning of the warp's next instruction. `cycle` is when it issues, which may be after this moment for an instruction that is
+    /// folded into the next one.
     pub(super) fn step_warp(&mut self, warp: usize, cycle: u64, step: &mut Step) -> Effect {
         let State { warps, pipe, recent, .. } = &mut self.state;
         let (_, context, cta) = warps.all_of(warp);
-        let values = Values { view: step.view, log: &mut self.writer, recent, token: pipe.next_key() };
+        let time = step.now.time();
+        let values = Values { view: step.view, log: &mut *self.writer, recent, token: pipe.next_key(), time };
         let active = context.state().active_mask();
-        let effect = self.execution.step(context, cta, values, step.now, cycle);
+        let effect = self.execution.step(context, cta, values, (cycle, time.0 / 1000));
         if P::IS_KEPT && !matches!(effect, Effect::Retry) {
             let executed = context.state().executed_mask();
             warps.profile.executed(warp, active, executed);

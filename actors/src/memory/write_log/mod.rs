@@ -4,6 +4,7 @@
 //! room of its own for each concern:
 //!
 //! - [`store`]: what warps store,
+//! - [`lines`]: what warps store that run for their values alone,
 //! - [`lane_operation`]: atomics and heap operations, which return a value to each lane,
 //! - [`bulk`]: what the host and the copy engines write, fill and copy,
 //! - [`legality`]: which addresses are mapped, and who may access them,
@@ -14,6 +15,7 @@ mod filter;
 mod gpu_state;
 mod lane_operation;
 mod legality;
+mod lines;
 mod overlay;
 mod store;
 
@@ -27,6 +29,8 @@ use filter::SectorFilter;
 use gpu_state::GpuStateChange;
 use lane_operation::{LaneOperation, LoggedLane};
 use legality::LegalityChange;
+use lines::Lines;
+pub use lines::Unknown;
 use serde::{Deserialize, Serialize};
 use store::{StoredRuns, Stores};
 
@@ -36,6 +40,8 @@ pub struct WriteLog {
     entries: Vec<Entry>,
     /// What warps stored.
     stores: Stores,
+    /// What warps stored that run for their values alone.
+    lines: Lines,
     /// The lanes of atomics and heap operations.
     lanes: Vec<LoggedLane>,
     /// Printed records, one after the other.
@@ -57,6 +63,8 @@ struct Entry {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 enum EntryKind {
     Store(StoredRuns),
+    /// All that was gathered by lines.
+    Lines,
     Lanes(LaneOperation),
     Bulk(BulkOperation),
     Legality(LegalityChange),
@@ -86,6 +94,7 @@ impl WriteLog {
         if !self.entries.is_empty() {
             self.entries.clear();
             self.stores.clear();
+            self.lines.clear();
             self.lanes.clear();
             self.text.clear();
             self.filter = SectorFilter::default();
@@ -120,6 +129,7 @@ impl WriteLog {
     pub(super) fn apply(&mut self, entry: usize, arena: &mut Arena) {
         match &mut self.entries[entry].kind {
             EntryKind::Store(runs) => self.stores.apply(runs, arena),
+            EntryKind::Lines => self.lines.apply(arena),
             EntryKind::Lanes(operation) => operation.apply(&mut self.lanes, arena),
             EntryKind::Bulk(operation) => operation.apply(arena),
             EntryKind::Legality(change) => change.apply(arena),

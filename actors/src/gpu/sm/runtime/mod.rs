@@ -2,7 +2,7 @@
 
 mod format;
 
-use super::lane_memory::SmMemory;
+use super::lane_memory::{OwnWrites, SmMemory};
 use balar_isa::execution::{
     AccessKind, AtomicCompletion, LOCAL_WINDOW, LaneMemory, LaneValues, MemoryAccess, MemoryProblem, SHARED_WINDOW,
     Space, SystemArguments, SystemCall, WINDOW_BYTES,
@@ -19,8 +19,8 @@ const PRINTED_TEXT: usize = 1 << 20;
 const ASSERTION_TEXT: usize = 4096;
 
 /// A call by the lanes of `mask`, in lane order. It has no effect where it gives a problem.
-pub(super) fn system_call(
-    memory: &mut SmMemory,
+pub(super) fn system_call<L: OwnWrites>(
+    memory: &mut SmMemory<L>,
     call: SystemCall,
     mask: u32,
     arguments: &SystemArguments,
@@ -32,13 +32,13 @@ pub(super) fn system_call(
             Ok(AtomicCompletion::Now)
         }
         SystemCall::Allocate => {
-            memory.log.allocate(memory.time, memory.context, mask, &arguments[0], memory.token);
+            memory.log.log().allocate(memory.time, memory.context, mask, &arguments[0], memory.token);
             Ok(AtomicCompletion::Deferred)
         }
         SystemCall::Free => {
             // A null pointer is freed without effect.
             let named = (0..32).filter(|&lane| arguments[0][lane] != 0).fold(0, |lanes, lane| lanes | 1 << lane);
-            memory.log.release(memory.time, memory.context, mask & named, &arguments[0], memory.token);
+            memory.log.log().release(memory.time, memory.context, mask & named, &arguments[0], memory.token);
             Ok(AtomicCompletion::Deferred)
         }
         SystemCall::Assert => {
@@ -59,8 +59,8 @@ pub(super) fn system_call(
 }
 
 /// The records of all lanes are formatted first, so that a value that is not known yet leaves no record behind.
-fn print(
-    memory: &mut SmMemory,
+fn print<L: OwnWrites>(
+    memory: &mut SmMemory<L>,
     mask: u32,
     arguments: &SystemArguments,
     results: &mut LaneValues,
@@ -87,7 +87,7 @@ fn print(
     let mut start = 0;
     for lane in lanes(mask) {
         if ends[lane] > start {
-            memory.log.print(memory.time, memory.context, &text[start..ends[lane]]);
+            memory.log.log().print(memory.time, memory.context, &text[start..ends[lane]]);
         }
         start = ends[lane];
     }
@@ -106,7 +106,7 @@ fn resolve(address: u64) -> (Space, u64) {
 }
 
 /// Reads 1, 4 or 8 bytes of one lane.
-fn read(memory: &mut SmMemory, lane: usize, address: u64, bytes: u8) -> Result<u64, MemoryProblem> {
+fn read<L: OwnWrites>(memory: &mut SmMemory<L>, lane: usize, address: u64, bytes: u8) -> Result<u64, MemoryProblem> {
     let (space, address) = resolve(address);
     let mut access = MemoryAccess { space, kind: AccessKind::Load, bytes, mask: 1 << lane, ..MemoryAccess::default() };
     access.addresses[lane] = address;
@@ -116,12 +116,12 @@ fn read(memory: &mut SmMemory, lane: usize, address: u64, bytes: u8) -> Result<u
 }
 
 /// Strings of one lane.
-struct Strings<'a, 'b> {
-    memory: &'a mut SmMemory<'b>,
+struct Strings<'a, 'b, L: OwnWrites> {
+    memory: &'a mut SmMemory<'b, L>,
     lane: usize,
 }
 
-impl Strings<'_, '_> {
+impl<L: OwnWrites> Strings<'_, '_, L> {
     fn string(&mut self, address: u64, limit: usize, to: &mut Vec<u8>) -> Result<(), MemoryProblem> {
         for at in 0..limit as u64 {
             match read(self.memory, self.lane, address.wrapping_add(at), 1)? {
@@ -134,13 +134,13 @@ impl Strings<'_, '_> {
 }
 
 /// The argument buffer of one lane: each value at the next multiple of its size.
-struct Buffer<'a, 'b> {
-    memory: &'a mut SmMemory<'b>,
+struct Buffer<'a, 'b, L: OwnWrites> {
+    memory: &'a mut SmMemory<'b, L>,
     lane: usize,
     next: u64,
 }
 
-impl Arguments for Buffer<'_, '_> {
+impl<L: OwnWrites> Arguments for Buffer<'_, '_, L> {
     type Error = MemoryProblem;
 
     fn next(&mut self, bytes: u64) -> Result<Option<u64>, MemoryProblem> {

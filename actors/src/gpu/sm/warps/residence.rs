@@ -15,9 +15,6 @@ use balar_protocol::cuda::{KernelLaunch, LaunchId};
 use balar_protocol::statistics::KernelCounters;
 use std::sync::Arc;
 
-/// Bytes of a thread's local memory that it has from its start; what lies beyond comes when it is used.
-const LOCAL_AT_ONCE: usize = 4096;
-
 impl<P: Profile> Warps<P> {
     /// A CTA comes: gives its warps, which are charged from `cycle` on and not scheduled yet.
     ///
@@ -106,9 +103,7 @@ impl<P: Profile> Warps<P> {
         readiness.start(program);
         hazards.clear();
         image_reads.clear();
-        local.clear();
-        // A stack for recursion is large, and rarely used in full: it grows.
-        lane_memory::reserve_local(local, (program.resources().local_bytes as usize).min(LOCAL_AT_ONCE));
+        lane_memory::begin_local(local, program.resources().local_bytes as usize);
         if code.as_ref().is_none_or(|code| !Arc::ptr_eq(code, program)) {
             *code = Some(Arc::clone(program));
         }

@@ -32,6 +32,8 @@ fn launch(program: &Arc<Program>, threads: u32) -> Arc<KernelLaunch> {
         queue: 0,
         priority: 0,
         grid_workspace: 0,
+        detail: Default::default(),
+        is_profiled: false,
     })
 }
 

@@ -1,0 +1,78 @@
+//! Kernels that run for their values alone: their CTAs go to SMs by the dozen, take no room there, and begin at once.
+//!
+//! Each SM has at most as many of a kernel as it has CTA slots, so that CTAs run at the same time that would on hardware, where they may
+//! wait for each other, and the SMs share a grid evenly.
+
+use super::CtaScheduler;
+use crate::engine::Outbox;
+use balar_protocol::cta::{CtaMessage, FunctionalCtas, FunctionalEnd};
+use balar_protocol::{Payload, PortId, SimTime};
+use std::sync::Arc;
+
+impl CtaScheduler {
+    /// Gives the SMs as many CTAs as they have room for, of all resident kernels that are not timed.
+    pub(super) fn place_functional(&mut self, cycle: u64, now: SimTime, out: &mut Outbox) {
+        for index in 0..self.state.resident.len() {
+            let kernel = &self.state.resident[index];
+            let is_functional = !kernel.launch.detail.is_timed();
+            if is_functional && kernel.unplaced > 0 && self.places(kernel) && kernel.first_cycle <= cycle {
+                self.give_to_sms(index, now, out);
+            }
+        }
+    }
+
+    /// Gives CTAs of a resident kernel to all SMs that have room for them.
+    fn give_to_sms(&mut self, index: usize, now: SimTime, out: &mut Outbox) {
+        let kernel = &mut self.state.resident[index];
+        let ports = self.sms.len();
+        kernel.of_sm.resize(ports, 0);
+        let mut placed = 0;
+        let mut left = ports as u64;
+        for offset in 0..ports {
+            // Kernels of few CTAs do not all go to the first SMs.
+            let sm = (self.state.first_sm as usize + offset) % ports;
+            let share = kernel.unplaced.div_ceil(left);
+            left -= 1;
+            let room = u64::from(self.sms.slots(sm).saturating_sub(kernel.of_sm[sm]));
+            let count = share.min(room) as u32;
+            if count == 0 {
+                continue;
+            }
+            let first = kernel.launch.cta_count() - kernel.unplaced;
+            let ctas = FunctionalCtas { launch: Arc::clone(&kernel.launch), first, count };
+            out.send(self.sms.port(sm), now, Payload::Cta(CtaMessage::Functional(Box::new(ctas))));
+            kernel.of_sm[sm] += count;
+            kernel.unplaced -= u64::from(count);
+            kernel.running += u64::from(count);
+            placed += u64::from(count);
+        }
+        self.state.first_sm = ((u64::from(self.state.first_sm) + placed) % ports.max(1) as u64) as u32;
+        self.state.counters.ctas_launched += placed;
+    }
+
+    /// CTAs that ran for their values alone have ended on the SM at `port`.
+    pub(super) fn functional_ended(&mut self, now: SimTime, port: PortId, end: FunctionalEnd, out: &mut Outbox) {
+        let Some(index) = self.resident(end.launch) else { return };
+        let Some(sm) = self.sms.index_of(port) else { return };
+        self.state.counters.ctas_completed += u64::from(end.count);
+        self.progress.ctas_done.add(end.count.into());
+        let kernel = &mut self.state.resident[index];
+        kernel.of_sm[sm] = kernel.of_sm[sm].saturating_sub(end.count);
+        kernel.counters.add(&end.counters);
+        kernel.until = kernel.until.max(end.until);
+        kernel.running -= u64::from(end.count);
+        let may_follow = kernel.unplaced > 0 && kernel.of_sm[sm] * 2 <= self.sms.slots(sm);
+        if may_follow {
+            self.retry_placement(now);
+        }
+        if let Some(fault) = end.fault {
+            let context = self.state.resident[index].launch.context;
+            self.fail(now, context, fault, out);
+        } else if self.state.resident[index].is_over() {
+            self.end_kernel(now, index, out);
+        }
+        if self.take_turns(now) {
+            self.fill_residency(now);
+        }
+    }
+}

@@ -1,0 +1,295 @@
+//! CTAs that run for their values alone: no pipe, cache or scoreboard sees them, and they take no room that others could have.
+//!
+//! In each value epoch in which an SM has any, it runs so many instructions of them, one warp for as long as it can, one CTA after the
+//! other. What they write is seen by others at the epoch's end, in the order in which logs take effect, as whatever else is written: so
+//! their values depend neither on threads nor on windows, spin locks and barriers of a grid let others go on, and an atomic gives back
+//! what it found one epoch later.
+//!
+//! They have a clock that goes on by a cycle with each instruction. They read it, and their kernel does not end before it: a program
+//! that asks whether its kernel is done, or whether two take longer than one, finds what it expects. It is no time to be reported.
+
+mod cta;
+mod run;
+
+use super::profile::Profile;
+use super::progress::{Sm, Step};
+use super::warps::Place;
+use crate::engine::Outbox;
+use crate::engine::state::{CodeSource, StateError, complete_launch};
+use crate::memory::LoggedKind;
+use balar_isa::machine::{LaunchConstants, LaunchFacts};
+use balar_isa::program::Program;
+use balar_protocol::cta::{CtaMessage, FunctionalCtas, FunctionalEnd};
+use balar_protocol::cuda::{FaultCause, KernelFault, KernelLaunch, LaunchId};
+use balar_protocol::statistics::KernelCounters;
+use balar_protocol::{Payload, SimTime};
+use cta::{FunctionalCta, Waits};
+use run::{Runner, Stop};
+use serde::{Deserialize, Serialize};
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+/// Warp instructions of an SM in an epoch: so many that an epoch's own cost (about a microsecond) does not matter, so few that a run can
+/// be interrupted soon and those who wait for others do not wait long.
+const QUANTUM: u32 = 4096;
+/// Lines of 128 bytes that an SM may have written in an epoch before it stops: they stay in the processor's cache.
+const MOST_LINES: usize = 2048;
+
+/// The CTAs of an SM that run for their values alone.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(super) struct Functional {
+    /// CTAs that have not begun, in the order in which they came.
+    waiting: VecDeque<FunctionalCtas>,
+    /// Slots; those that are free keep the memory of the CTA that was there.
+    ctas: Vec<FunctionalCta>,
+    free: Vec<u32>,
+    /// The slots of CTAs that have begun and not ended, in the order of their turns.
+    running: Vec<u32>,
+    /// The cycle in which they run next; `None` where they do not.
+    due: Option<u64>,
+    /// The cycle up to which these CTAs have come by their own clock, which goes on by one with each warp instruction.
+    clock: u64,
+    /// The constants of the launch that began a CTA last.
+    constants: Option<(LaunchId, LaunchConstants)>,
+}
+
+impl Functional {
+    /// The cycle in which something is to be done; `u64::MAX` where nothing is.
+    #[inline]
+    pub(super) fn due(&self) -> u64 {
+        self.due.unwrap_or(u64::MAX)
+    }
+
+    /// The launch has failed: its CTAs are dropped without a word.
+    pub(super) fn abort(&mut self, launch: LaunchId) {
+        self.waiting.retain(|ctas| ctas.launch.id != launch);
+        let (ctas, free) = (&mut self.ctas, &mut self.free);
+        self.running.retain(|&slot| {
+            let of_launch = ctas[slot as usize].slot.launch.as_ref().is_some_and(|of| of.id == launch);
+            if of_launch {
+                ctas[slot as usize].slot.launch = None;
+                free.push(slot);
+            }
+            !of_launch
+        });
+    }
+
+    /// What it waits for, in words; `None` where it has nothing to do.
+    pub(super) fn outstanding(&self) -> Option<String> {
+        let waiting: u64 = self.waiting.iter().map(|ctas| u64::from(ctas.count)).sum();
+        let at_barriers: usize = self.running.iter().map(|&slot| self.ctas[slot as usize].at_barriers()).sum();
+        (waiting > 0 || !self.running.is_empty()).then(|| {
+            format!(
+                "{} CTAs run for their values alone, {waiting} wait for that; {at_barriers} of their warps are at barriers",
+                self.running.len()
+            )
+        })
+    }
+
+    /// What was read back gets its code.
+    ///
+    /// # Errors
+    ///
+    /// Code is missing.
+    pub(super) fn complete(&mut self, codes: &dyn CodeSource) -> Result<(), StateError> {
+        for ctas in &mut self.waiting {
+            complete_launch(&mut ctas.launch, codes)?;
+        }
+        self.ctas.iter_mut().try_for_each(|cta| cta.complete(codes))
+    }
+
+    /// Is there anything that goes on by itself?
+    fn goes_on(&self) -> bool {
+        !self.waiting.is_empty() || self.running.iter().any(|&slot| self.ctas[slot as usize].goes_on())
+    }
+
+    /// The next CTA that has not begun.
+    fn take_waiting(&mut self) -> Option<(Arc<KernelLaunch>, [u32; 3])> {
+        let ctas = self.waiting.front_mut()?;
+        let [x, y, _] = ctas.launch.grid.map(u64::from);
+        let number = ctas.first;
+        let place = [number % x, number / x % y, number / x / y].map(|at| at as u32);
+        let launch = Arc::clone(&ctas.launch);
+        ctas.first += 1;
+        ctas.count -= 1;
+        if ctas.count == 0 {
+            self.waiting.pop_front();
+        }
+        Some((launch, place))
+    }
+}
+
+/// CTAs that have ended in an epoch, by launch.
+#[derive(Default)]
+struct Ends(Vec<FunctionalEnd>);
+
+impl Ends {
+    fn add(&mut self, launch: LaunchId, counters: &KernelCounters, fault: Option<KernelFault>, until: SimTime) {
+        let at = self.0.iter().position(|end| end.launch == launch).unwrap_or_else(|| {
+            let counters = KernelCounters::default();
+            self.0.push(FunctionalEnd { launch, count: 0, counters, fault: None, until });
+            self.0.len() - 1
+        });
+        let end = &mut self.0[at];
+        end.count += 1;
+        end.counters.add(counters);
+        end.fault = end.fault.take().or(fault);
+        end.until = end.until.max(until);
+    }
+}
+
+impl<P: Profile> Sm<P> {
+    /// CTAs have come that run for their values alone: from the next epoch on, in which everything that was written for their kernel can
+    /// be seen.
+    pub(super) fn functional_received(&mut self, ctas: &FunctionalCtas, cycle: u64) {
+        self.state.functional.waiting.push_back(ctas.clone());
+        if self.state.functional.due.is_none() {
+            self.state.functional.due = Some(self.next_epoch(cycle));
+        }
+    }
+
+    /// The first cycle of the next epoch.
+    fn next_epoch(&self, cycle: u64) -> u64 {
+        let clock = self.wiring.ports.clock;
+        clock.cycle_at_or_after(self.writer.visible_at(clock.time_of(cycle)))
+    }
+
+    /// Runs what there is to run in this epoch.
+    #[cold]
+    pub(super) fn run_functional(&mut self, step: &mut Step) {
+        let cycle = step.now.cycle;
+        let next_epoch = self.next_epoch(cycle);
+        let mut ends = Ends::default();
+        self.state.functional.clock = self.state.functional.clock.max(cycle);
+        self.functional_epoch_ended(&mut ends);
+        let mut left = QUANTUM;
+        let mut turn = 0;
+        while left > 0 && self.functional_writer.line_count() < MOST_LINES {
+            let begun = turn < self.state.functional.running.len() || self.begin_functional(turn, &mut ends, step);
+            if !begun {
+                break;
+            }
+            let functional = &mut self.state.functional;
+            let slot = functional.running[turn];
+            let cta = &mut functional.ctas[slot as usize];
+            let before = left;
+            let mut runner = Runner {
+                execution: &mut self.execution,
+                view: step.view,
+                log: &mut self.functional_writer,
+                recent: Default::default(),
+                time: step.now.time(),
+                clock: step.now.clock,
+                cycle: functional.clock,
+                slot,
+                left: &mut left,
+            };
+            let stop = runner.run(cta);
+            functional.clock += u64::from(before - left);
+            match stop {
+                Stop::Quantum => break,
+                Stop::Waits => turn += 1,
+                Stop::TurnOver => {
+                    cta.begin_turn();
+                    functional.running.remove(turn);
+                    functional.running.push(slot);
+                    // It may have waited for one that has not begun.
+                    self.begin_functional(turn, &mut ends, step);
+                }
+                Stop::Ended => self.functional_ended(turn, None, &mut ends),
+                Stop::Fault(fault) => self.functional_ended(turn, Some(*fault), &mut ends),
+            }
+        }
+        self.functional_writer.close();
+        let functional = &mut self.state.functional;
+        functional.due = functional.goes_on().then_some(next_epoch);
+        self.send_ends(ends, next_epoch, step.out);
+    }
+
+    /// Tells the scheduler what has ended, in the epoch in which everybody sees what was written.
+    fn send_ends(&self, ends: Ends, cycle: u64, out: &mut Outbox) {
+        let at = self.wiring.ports.clock.time_of(cycle);
+        for end in ends.0 {
+            out.send(self.wiring.cta, at, Payload::Cta(CtaMessage::FunctionalEnd(Box::new(end))));
+        }
+    }
+
+    /// The CTA whose turn it is has ended.
+    fn functional_ended(&mut self, turn: usize, fault: Option<KernelFault>, ends: &mut Ends) {
+        let functional = &mut self.state.functional;
+        let slot = functional.running.remove(turn);
+        functional.free.push(slot);
+        let cta = &mut functional.ctas[slot as usize].slot;
+        if let Some(launch) = cta.launch.take() {
+            ends.add(launch.id, &cta.counters, fault, self.wiring.ports.clock.time_of(functional.clock));
+        }
+    }
+
+    /// The epoch before has ended: warps get what they have waited for.
+    fn functional_epoch_ended(&mut self, ends: &mut Ends) {
+        let mut wrong_frees = Vec::new();
+        let functional = &mut self.state.functional;
+        let ctas = &mut functional.ctas;
+        self.functional_writer.open(|log| {
+            for result in log.atomic_results() {
+                let (slot, warp) = run::of_token(result.token);
+                let Some(cta) = ctas.get_mut(slot).filter(|cta| cta.slot.launch.is_some()) else { continue };
+                let Waits::Answer(pc) = cta.warps[warp].waits else { continue };
+                if result.kind == LoggedKind::Release {
+                    wrong_frees.extend(result.first_zero().map(|(lane, address)| (slot, warp, pc, lane, address)));
+                } else if result.mask != 0 {
+                    let (program, state, _) = cta.warps[warp].context.parts();
+                    state.write_atomic_result(program, pc, &result.values(), result.mask);
+                }
+            }
+        });
+        for &slot in &functional.running {
+            functional.ctas[slot as usize].epoch_ended();
+        }
+        for (slot, warp, pc, lane, address) in wrong_frees {
+            let functional = &self.state.functional;
+            let Some(turn) = functional.running.iter().position(|&running| running as usize == slot) else { continue };
+            let fault = run::fault(&functional.ctas[slot], warp, (pc, lane), FaultCause::InvalidFree { address });
+            self.functional_ended(turn, fault, ends);
+        }
+    }
+
+    /// The next CTA that waits begins, as the one whose turn is `turn`. False where none waits.
+    fn begin_functional(&mut self, turn: usize, ends: &mut Ends, step: &Step) -> bool {
+        let functional = &mut self.state.functional;
+        while let Some((launch, place)) = functional.take_waiting() {
+            let Some(program) = launch.code.program::<Program>() else {
+                let cause = FaultCause::Unsupported(format!("kernel {} is not loaded", launch.name));
+                let (kernel, thread, instruction) = (launch.name.clone(), [0; 3], String::new());
+                let fault = KernelFault { cause, kernel, launch: launch.id, cta: place, thread, instruction };
+                ends.add(launch.id, &KernelCounters::default(), Some(fault), step.now.time());
+                continue;
+            };
+            let constants = match &functional.constants {
+                Some((of, known)) if *of == launch.id => known.clone(),
+                _ => {
+                    let facts = LaunchFacts {
+                        block: launch.block,
+                        grid: launch.grid,
+                        parameters: &launch.parameters,
+                        grid_workspace: launch.grid_workspace,
+                        dynamic_shared_bytes: launch.dynamic_shared_bytes,
+                        grid_id: u64::from(launch.id.0),
+                        sm_count: self.wiring.sm_count,
+                    };
+                    program.launch_constants(&facts, |address, bytes| step.view.read(address, bytes))
+                }
+            };
+            functional.constants = Some((launch.id, constants.clone()));
+            let slot = functional.free.pop().unwrap_or_else(|| {
+                functional.ctas.push(FunctionalCta::default());
+                functional.ctas.len() as u32 - 1
+            });
+            let at = Place { sm: self.wiring.index, sm_count: self.wiring.sm_count, slot: 0 };
+            functional.ctas[slot as usize].start(&launch, &program, at, place, &constants);
+            functional.running.insert(turn, slot);
+            return true;
+        }
+        false
+    }
+}

@@ -1,0 +1,251 @@
+//! Runs the warps of a CTA for their values alone.
+
+use super::cta::{FunctionalCta, Waits};
+use crate::gpu::sm::execution::{Execution, Values, count_access, count_all};
+use crate::gpu::sm::lane_memory::{ByLines, RecentRanges};
+use crate::gpu::sm::warps::copies::Arrival;
+use crate::memory::{DeviceMemoryView, WriteLog};
+use balar_isa::execution::{AccessKind, BarrierArrival, CacheOperator, Effect, MemoryAccess, Space};
+use balar_isa::interpreter::Tally;
+use balar_protocol::cuda::{FaultCause, KernelFault};
+use balar_protocol::{Clock, SimTime};
+
+/// Warp instructions that a warp runs before another one of its CTA gets its turn, unless it waits before: it may spin until the other
+/// has written to shared memory.
+const WARP_TURN: u32 = 2048;
+/// Loads past the caches by a warp in an epoch after which it waits for the next: what it looks for can only be there then.
+const MOST_POLLS: u32 = 4;
+/// Warps of a CTA, as tokens number them.
+const TOKEN_WARPS: u32 = 32;
+
+/// Why a CTA does not go on.
+pub(super) enum Stop {
+    /// The SM has run all that it runs in an epoch.
+    Quantum,
+    /// All its warps wait.
+    Waits,
+    /// Another CTA's turn has come.
+    TurnOver,
+    /// All its warps have ended.
+    Ended,
+    /// Its kernel cannot go on.
+    Fault(Box<KernelFault>),
+}
+
+/// Why a warp does not go on.
+enum WarpStop {
+    /// It waits, has ended, or had its turn.
+    Over,
+    /// The SM has run all that it runs in an epoch.
+    Quantum,
+    /// It cannot.
+    Fault(Box<KernelFault>),
+}
+
+/// What warps run with in an epoch.
+pub(super) struct Runner<'a, 'b> {
+    pub execution: &'a mut Execution,
+    pub view: &'a DeviceMemoryView<'b>,
+    pub log: &'a mut WriteLog,
+    pub recent: RecentRanges,
+    /// When what they write takes effect.
+    pub time: SimTime,
+    /// What they read as clocks: this cycle with the first instruction, and one more with each.
+    pub clock: Clock,
+    pub cycle: u64,
+    /// The CTA's slot.
+    pub slot: u32,
+    /// Warp instructions that may still run.
+    pub left: &'a mut u32,
+}
+
+/// The slot and the warp of a token.
+pub(super) fn of_token(token: u32) -> (usize, usize) {
+    ((token / TOKEN_WARPS) as usize, (token % TOKEN_WARPS) as usize)
+}
+
+/// Why the kernel of a CTA cannot go on.
+pub(super) fn fault(cta: &FunctionalCta, warp: usize, (pc, lane): (u32, u8), cause: FaultCause) -> Option<KernelFault> {
+    let launch = cta.slot.launch.as_ref()?;
+    let thread = warp as u32 * 32 + u32::from(lane);
+    let [x, y, _] = launch.block;
+    Some(KernelFault {
+        cause,
+        kernel: launch.name.clone(),
+        launch: launch.id,
+        cta: cta.slot.cta,
+        thread: [thread % x, thread / x % y, thread / x / y],
+        instruction: cta.warps[warp].context.program().describe(pc),
+    })
+}
+
+impl Runner<'_, '_> {
+    /// Runs the warps of a CTA in turn.
+    pub fn run(&mut self, cta: &mut FunctionalCta) -> Stop {
+        while let Some(warp) = cta.next_ready() {
+            let before = *self.left;
+            cta.next = warp as u32;
+            let stop = self.run_warp(cta, warp);
+            let executed = before - *self.left;
+            cta.turn = cta.turn.saturating_sub(executed);
+            self.cycle += u64::from(executed);
+            match stop {
+                WarpStop::Over if cta.slot.live_warps == 0 => return Stop::Ended,
+                WarpStop::Over => cta.next = (warp as u32 + 1) % 32,
+                WarpStop::Quantum => return Stop::Quantum,
+                WarpStop::Fault(fault) => return Stop::Fault(fault),
+            }
+            if cta.turn == 0 {
+                return Stop::TurnOver;
+            }
+        }
+        Stop::Waits
+    }
+
+    fn run_warp(&mut self, cta: &mut FunctionalCta, warp: usize) -> WarpStop {
+        let most = WARP_TURN.min(*self.left);
+        let mut left = most;
+        let mut tally = Tally::default();
+        let stop = loop {
+            let slot = &mut cta.slot;
+            let (program, state, _) = cta.warps[warp].context.parts();
+            left -= self.execution.run(program, state, left, &mut tally);
+            if left == 0 {
+                break WarpStop::Over;
+            }
+            if state.is_blocked() {
+                cta.wait(warp, Waits::Barrier);
+                break WarpStop::Over;
+            }
+            let pc = state.pc();
+            let cycle = self.cycle + u64::from(most - left);
+            let values = Values {
+                view: self.view,
+                log: &mut ByLines(self.log),
+                recent: &mut self.recent,
+                token: self.slot * TOKEN_WARPS + warp as u32,
+                time: self.time,
+            };
+            let clocks = (cycle, self.clock.time_of(cycle).0 / 1000);
+            let effect = self.execution.step(&mut cta.warps[warp].context, slot, values, clocks);
+            left -= u32::from(effect != Effect::Retry);
+            match effect {
+                Effect::Plain | Effect::Fence | Effect::CopyCommit | Effect::CopyWait { .. } => {}
+                Effect::Branch { divergent } => {
+                    slot.counters.branches_divergent += u64::from(divergent);
+                    slot.counters.branches_uniform += u64::from(!divergent);
+                }
+                Effect::Memory { deferred } => {
+                    if self.waits_after_access(cta, warp, pc, deferred) {
+                        break WarpStop::Over;
+                    }
+                }
+                Effect::Fault { lane, cause } => match fault(cta, warp, (pc, lane), cause) {
+                    Some(fault) => break WarpStop::Fault(Box::new(fault)),
+                    None => break WarpStop::Over,
+                },
+                effect => {
+                    if self.waits_after(cta, warp, pc, effect) {
+                        break WarpStop::Over;
+                    }
+                }
+            }
+            if left == 0 {
+                break WarpStop::Over;
+            }
+        };
+        count_all(&mut cta.slot.counters, &tally);
+        *self.left -= most - left;
+        if *self.left == 0 && matches!(stop, WarpStop::Over) && cta.slot.live_warps != 0 {
+            WarpStop::Quantum
+        } else {
+            stop
+        }
+    }
+
+    /// The warp has made an access: does it wait?
+    #[inline]
+    fn waits_after_access(&mut self, cta: &mut FunctionalCta, warp: usize, pc: u32, deferred: bool) -> bool {
+        let &MemoryAccess { space, kind, cache, mask, .. } = &self.execution.access;
+        count_access(&mut cta.slot.counters, space, kind);
+        if deferred && kind == AccessKind::Atomic && mask != 0 {
+            cta.wait(warp, Waits::Answer(pc));
+            return true;
+        }
+        if kind == AccessKind::Load && cache == CacheOperator::Volatile && space == Space::Global && mask != 0 {
+            cta.warps[warp].polls += 1;
+            if cta.warps[warp].polls >= MOST_POLLS {
+                cta.wait(warp, Waits::Epoch);
+                return true;
+            }
+        }
+        false
+    }
+
+    /// What follows from an instruction that is no arithmetic, branch or access: does the warp wait?
+    fn waits_after(&mut self, cta: &mut FunctionalCta, warp: usize, pc: u32, effect: Effect) -> bool {
+        let MemoryAccess { space, kind, mask, .. } = self.execution.access;
+        match effect {
+            Effect::Barrier(arrival) => return arrive(cta, warp, &arrival),
+            Effect::Exit { mask } => {
+                cta.slot.exit(mask.count_ones());
+                let has_ended = cta.warps[warp].context.state().is_finished();
+                if has_ended {
+                    cta.wait(warp, Waits::Nothing);
+                    cta.slot.live_warps -= 1;
+                }
+                let mut barrier = 0;
+                while let Some(completion) = cta.slot.next_completion(barrier) {
+                    barrier = completion.barrier + 1;
+                    cta.release_barrier(completion);
+                }
+                return has_ended;
+            }
+            Effect::Sleep(_) => cta.wait(warp, Waits::Epoch),
+            // Another warp of the CTA is waited for: it gets its turn.
+            Effect::Suspended(_) => count_access(&mut cta.slot.counters, space, kind),
+            Effect::Copy => {
+                count_access(&mut cta.slot.counters, Space::Global, AccessKind::Load);
+                return false;
+            }
+            Effect::CopyArrive => {
+                if mask != 0 {
+                    count_access(&mut cta.slot.counters, space, kind);
+                    let addresses = self.execution.access.addresses.map(|address| address as u32);
+                    Arrival { mask, addresses }.happen(&mut cta.slot.shared);
+                }
+                return false;
+            }
+            Effect::System { mask, deferred, .. } => {
+                let kind = if deferred { AccessKind::Atomic } else { AccessKind::Reduction };
+                count_access(&mut cta.slot.counters, Space::Global, kind);
+                if !deferred || mask == 0 {
+                    return false;
+                }
+                cta.wait(warp, Waits::Answer(pc));
+            }
+            // The value that an own atomic leaves is looked for.
+            Effect::Retry => cta.wait(warp, Waits::Epoch),
+            Effect::Plain
+            | Effect::Branch { .. }
+            | Effect::Memory { .. }
+            | Effect::Fence
+            | Effect::CopyCommit
+            | Effect::CopyWait { .. }
+            | Effect::Fault { .. } => return false,
+        }
+        true
+    }
+}
+
+/// The warp arrives at a barrier: does it wait there?
+fn arrive(cta: &mut FunctionalCta, warp: usize, arrival: &BarrierArrival) -> bool {
+    cta.slot.counters.inst_barriers += 1;
+    if cta.warps[warp].context.state().is_blocked() {
+        cta.wait(warp, Waits::Barrier);
+    }
+    if let Some(completion) = cta.slot.arrive(arrival) {
+        cta.release_barrier(completion);
+    }
+    cta.warps[warp].waits == Waits::Barrier
+}
