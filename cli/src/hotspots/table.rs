@@ -47,6 +47,7 @@ fn table(kernel: &KernelHotspots<'_>, options: &HotspotOptions, width: Option<u1
     let mut header =
         vec!["cycles %", "executed", "lanes", "main stalls (% of the row's cycles)", "sectors", "conflicts"];
     let mut left = vec![3];
+    let mut droppable = vec![5, 4, 2, 1];
     match options.by {
         By::Instruction => {
             header.extend(["where", "instruction"]);
@@ -55,14 +56,16 @@ fn table(kernel: &KernelHotspots<'_>, options: &HotspotOptions, width: Option<u1
         By::Line => {
             header.extend(["line", "function", "instructions"]);
             left.extend([6, 7]);
+            droppable.insert(0, 8);
         }
         By::Function => {
             header.extend(["function", "instructions"]);
             left.push(6);
+            droppable.insert(0, 7);
         }
     }
     let elastic = Some(if options.by == By::Function { 6 } else { 7 });
-    let mut text = Lines { header, left, droppable: vec![5, 4, 2, 1], elastic, rows }.text(width);
+    let mut text = Lines { header, left, droppable, elastic, rows }.text(width);
     if !hidden.is_empty() {
         let share: f64 = hidden.iter().map(|row| kernel.share(row)).sum();
         let rows = if hidden.len() == 1 { "1 more row has" } else { &format!("{} more rows have", hidden.len()) };
