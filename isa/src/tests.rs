@@ -275,3 +275,43 @@ fn scheduled_programs_compute_the_same() {
     }
     assert!(moved > 150, "{moved} of 200 programs were reordered");
 }
+
+/// Instructions that compute on registers alone run in one go, and are counted as they are one by one.
+#[test]
+fn a_run_stops_at_what_is_more_than_arithmetic() {
+    use crate::interpreter::{Tally, run_function};
+    use crate::program::CountClass;
+    use crate::warp::{WarpShape, WarpState};
+    // Behind the four instructions of `kernel`: three, one of them in half of 20 lanes, and a store.
+    let body =
+        "add.u32 %r1, %r0, 5; setp.lt.u32 %p1, %r0, 10; @%p1 add.u32 %r1, %r1, 100; st.global.u32 [%rd0], %r1; exit;";
+    let program = kernel(body);
+    let shape = WarpShape {
+        block: [20, 1, 1],
+        grid: [1; 3],
+        cta: [0; 3],
+        warp_in_cta: 0,
+        sm: 0,
+        sm_count: 1,
+        warp_slot: 0,
+        warp_slots: 1,
+        grid_id: 1,
+        dynamic_shared_bytes: 0,
+        shared_bytes: 0,
+        grid_workspace: 0,
+        parameters: [0; 8].into(),
+        constants: Default::default(),
+    };
+    let mut whole = Tally::default();
+    let mut warp = WarpState::new(&program, shape.clone());
+    let done = run_function()(&program, &mut warp, 100, &mut whole);
+    assert_eq!((done, warp.pc()), (7, 7));
+    assert_eq!((whole.instructions, whole.active, whole.executed), (7, 140, 130));
+    // The product, two sums of 32 bits, one of 64 and a comparison; half of the lanes skip one.
+    assert_eq!(whole.by_class[CountClass::Integer as usize], 4 * 20 + 10);
+    // The same in steps of two.
+    let (mut steps, mut again) = (Tally::default(), WarpState::new(&program, shape));
+    let counts: Vec<u32> = (0..5).map(|_| run_function()(&program, &mut again, 2, &mut steps)).collect();
+    assert_eq!((counts, again.pc(), steps), (vec![2, 2, 2, 1, 0], 7, whole));
+    assert_eq!(format!("{again:?}"), format!("{warp:?}"));
+}

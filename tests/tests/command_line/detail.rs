@@ -57,7 +57,7 @@ fn one_kernel_of_several_is_timed() {
     let listed = with(&["--detail", "kernel=^lud_perimeter$", "--format", "ncu-csv"]).stdout;
     let of = |name: &str, metric: &str| listed.lines().any(|line| line.contains(name) && line.contains(metric));
     assert!(of("lud_perimeter", "gpu__time_duration") && !of("lud_internal", "gpu__time_duration"), "{listed}");
-    assert!(of("lud_perimeter", "sm__inst_executed.sum") && of("lud_internal", "smsp__inst_executed.sum"), "{listed}");
+    assert!(of("lud_perimeter", "sm__inst_executed.sum") && of("lud_internal", "sm__inst_executed.sum"), "{listed}");
 }
 
 #[test]

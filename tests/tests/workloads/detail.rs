@@ -88,8 +88,11 @@ fn counts(launch: &KernelRecord) -> Vec<(&'static str, u64)> {
     names.zip(functional.known_counters()).filter_map(|(name, value)| Some((name, value?))).collect()
 }
 
+/// A launch: its kernel, its grid and its counts.
+type Counted = (String, [u32; 3], Vec<(&'static str, u64)>);
+
 /// Launches with their shapes and counts.
-fn launches(result: &RunResult) -> Vec<(String, [u32; 3], Vec<(&'static str, u64)>)> {
+fn launches(result: &RunResult) -> Vec<Counted> {
     let mut launches: Vec<KernelRecord> = result.statistics.kernels.iter().collect();
     launches.sort_by_key(|launch| launch.launch);
     launches.iter().map(|launch| (launch.name.to_string(), launch.grid, counts(launch))).collect()

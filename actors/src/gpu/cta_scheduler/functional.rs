@@ -15,14 +15,15 @@ impl CtaScheduler {
         for index in 0..self.state.resident.len() {
             let kernel = &self.state.resident[index];
             let is_functional = !kernel.launch.detail.is_timed();
-            if is_functional && kernel.unplaced > 0 && self.places(kernel) && kernel.first_cycle <= cycle {
-                self.give_to_sms(index, now, out);
+            if is_functional && self.places(kernel) && kernel.first_cycle <= cycle {
+                // What one SM has no room for, another one may have.
+                while self.give_to_sms(index, now, out) {}
             }
         }
     }
 
-    /// Gives CTAs of a resident kernel to all SMs that have room for them.
-    fn give_to_sms(&mut self, index: usize, now: SimTime, out: &mut Outbox) {
+    /// Gives each SM its share of the CTAs of a resident kernel that are not placed, as far as it has room. False where none was given.
+    fn give_to_sms(&mut self, index: usize, now: SimTime, out: &mut Outbox) -> bool {
         let kernel = &mut self.state.resident[index];
         let ports = self.sms.len();
         kernel.of_sm.resize(ports, 0);
@@ -48,6 +49,7 @@ impl CtaScheduler {
         }
         self.state.first_sm = ((u64::from(self.state.first_sm) + placed) % ports.max(1) as u64) as u32;
         self.state.counters.ctas_launched += placed;
+        placed > 0
     }
 
     /// CTAs that ran for their values alone have ended on the SM at `port`.

@@ -3,8 +3,9 @@
 use super::*;
 use crate::engine::Bench;
 use crate::test_support::{Arrival, Numbers, check_cuts_and_states};
-use balar_protocol::ProcessId;
+use balar_protocol::cta::FunctionalEnd;
 use balar_protocol::cuda::LaunchId;
+use balar_protocol::{Detail, ProcessId};
 
 const COMMAND: PortId = PortId(0);
 const WINDOW: SimTime = SimTime(15_000);
@@ -115,6 +116,51 @@ fn a_grid_spreads_over_the_sms_one_cta_a_cycle() {
     assert_eq!((&*record.gpu, record.counters.warps_launched), ("gpu", 6));
     assert_eq!(unit.state.counters.cycles_active, 469);
     assert_eq!(unit.outstanding(), None);
+}
+
+/// CTAs of launch 2, which is not timed: how many go to which port from which one on.
+fn functional(sent: &[(SimTime, PortId, Payload)]) -> Vec<(u64, u16, u64, u32)> {
+    let ctas = |(time, port, payload): &(SimTime, PortId, Payload)| match payload {
+        Payload::Cta(CtaMessage::Functional(ctas)) => Some((time.0, port.0, ctas.first, ctas.count)),
+        _ => None,
+    };
+    sent.iter().filter_map(ctas).collect()
+}
+
+fn functional_end(count: u32, until: u64) -> Payload {
+    let counters = KernelCounters { warps_launched: count.into(), ..KernelCounters::default() };
+    let end = FunctionalEnd { launch: LaunchId(2), count, counters, fault: None, until: SimTime(until) };
+    Payload::Cta(CtaMessage::FunctionalEnd(Box::new(end)))
+}
+
+#[test]
+fn kernels_without_timing_take_no_room_and_end_by_their_own_clock() {
+    let (mut unit, mut bench) = scheduler(2, "");
+    // Four CTAs of 1024 threads fill both SMs.
+    bench.deliver(SimTime(0), COMMAND, command(&launch(1, 0, 4, 1024)));
+    let untimed = KernelLaunch { detail: Detail::Functional, ..(*launch(2, 1, 70, 1024)).clone() };
+    bench.deliver(SimTime(0), COMMAND, command(&Arc::new(untimed)));
+    let sent = bench.run(&mut unit, WINDOW, SimTime(300_000));
+    // As many for each SM as it has slots, at once; the wire takes 20 ns.
+    assert_eq!(functional(&sent), [(20_000, 1, 0, 32), (20_000, 2, 32, 32)]);
+    assert_eq!(summary(&sent).iter().filter(|(_, _, text)| text.starts_with("kernel1 cta")).count(), 4);
+    // Half of an SM's have ended: it gets the six that are left.
+    bench.deliver(SimTime(310_000), PortId(1), functional_end(10, 320_000));
+    assert_eq!(functional(&bench.run(&mut unit, WINDOW, SimTime(400_000))), []);
+    bench.deliver(SimTime(400_000), PortId(1), functional_end(6, 410_000));
+    let sent = bench.run(&mut unit, WINDOW, SimTime(500_000));
+    assert_eq!(functional(&sent), [(420_000, 1, 64, 3), (420_000, 1, 67, 3)]);
+    bench.deliver(SimTime(500_000), PortId(2), functional_end(32, 900_000));
+    bench.deliver(SimTime(510_000), PortId(1), functional_end(22, 600_000));
+    let sent = bench.run(&mut unit, WINDOW, SimTime(1_000_000));
+    // All have ended at 510 ns, and by the clock of the slowest SM at 900.
+    assert_eq!(summary(&sent), [(920_000, 0, "done 2".to_owned())]);
+    let mut sink = StatisticSink::default();
+    unit.statistics(&mut sink);
+    let record = sink.kernels.first().expect("a kernel has run");
+    assert_eq!((record.launch, record.detail, record.cycles), (LaunchId(2), Detail::Functional, 0));
+    assert_eq!((record.counters.warps_launched, record.completed), (70, true));
+    assert_eq!(unit.state.counters.cycles_active, 0, "that of the kernel that is timed goes on");
 }
 
 #[test]

@@ -320,10 +320,10 @@ mod tests {
         let room = BYTES as u64 - 32 * stride - u64::from(bytes);
         let first = BASE + u64::from(random.next_u32()) % room / u64::from(bytes) * u64::from(bytes);
         let mut addresses: [u64; LANES] = std::array::from_fn(|lane| first + stride * lane as u64);
-        if random.next_u32() % 4 == 0 {
+        if random.next_u32().is_multiple_of(4) {
             addresses.swap(3, 17);
         }
-        let mask = if random.next_u32() % 2 == 0 { u32::MAX } else { random.next_u32() | 1 };
+        let mask = if random.next_u32().is_multiple_of(2) { u32::MAX } else { random.next_u32() | 1 };
         MemoryAccess { bytes, mask, addresses, ..MemoryAccess::default() }
     }
 
