@@ -355,7 +355,7 @@ pub struct SimulationOptions {
     /// --output, for `disassemble --run` and for spreadsheets
     #[arg(long, requires = "output")]
     pub profile_instructions: bool,
-    /// Also write what happened when as a trace for Perfetto (https://ui.perfetto.dev): calls, kernels, CTAs, copies, page
+    /// Also write what happened when as a trace for Perfetto (ui.perfetto.dev): calls, kernels, CTAs, copies, page
     /// migrations; packed if the name ends in .gz
     #[arg(long, value_name = "FILE")]
     pub timeline: Option<PathBuf>,
