@@ -371,7 +371,7 @@ pub struct SimulationOptions {
     /// Time series.
     #[command(flatten)]
     pub series: SeriesOptions,
-    /// Also write what happened when as a trace for Perfetto (https://ui.perfetto.dev): calls, kernels, CTAs, copies, page
+    /// Also write what happened when as a trace for Perfetto (ui.perfetto.dev): calls, kernels, CTAs, copies, page
     /// migrations; packed if the name ends in .gz
     #[arg(long, value_name = "FILE")]
     pub timeline: Option<PathBuf>,
