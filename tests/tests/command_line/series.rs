@@ -83,6 +83,24 @@ fn five_million_elements_have_a_series_that_ends_with_the_totals() {
     }
 }
 
+/// The search of the LDMS-GPU study: a thread for each node, of which those that are not in the frontier leave at once. Of its first
+/// launch it counted 31264 warps for a million nodes, 12.0 instructions a warp and 31.99 lanes an instruction.
+#[test]
+fn a_search_executes_as_many_instructions_as_its_warps_have() {
+    let (folder, called) = sampled("bfs:nodes=100000,block=512", &["--detail", "none"]);
+    assert_eq!(called.code, 0, "{}", called.stderr);
+    let result: Value = serde_json::from_str(&text(&folder, "stats.json")).expect("JSON");
+    let first = &result["kernels"][0];
+    let of = |name: &str| first[name].as_u64().unwrap_or_else(|| panic!("{name}"));
+    let warps = 100_000_u64.div_ceil(512) * 512 / 32;
+    assert_eq!((first["name"].as_str(), of("warps_launched")), (Some("bfs_expand"), warps));
+    // One node is in the frontier: what its warp does more is little beside all others, which execute the same few instructions.
+    let by_warp = of("inst_executed") as f64 / warps as f64;
+    assert!((12.0..=14.0).contains(&by_warp) && by_warp.fract() < 0.1, "{by_warp} instructions a warp");
+    let lanes = of("thread_inst_executed") as f64 / of("inst_executed") as f64;
+    assert!((31.8..32.0).contains(&lanes), "{lanes} lanes");
+}
+
 /// The identities hold for any size, and every sample of each.
 #[test]
 fn identities_hold_for_any_size_at_any_time() {
