@@ -16,6 +16,7 @@ use crate::snapshot::{self, Difference, Snapshot};
 use crate::terminal;
 use crate::{
     catalogue, compare, files, heap, hotspots, metric_listing, node, ptx, replay, run, simulate, timeline, validate,
+    watch,
 };
 use balar_actors::catalogue::UnitDefinition;
 use balar_actors::kinds::UNITS;
@@ -109,10 +110,11 @@ fn act(arguments: &Arguments, kinds: &[&'static UnitDefinition]) -> Result<ExitS
             prepare(common)?;
             conclude(&replay::run(options, kinds)?, common)
         }
-        Some(Command::ClearAway { folder }) => {
-            run::clear_away(folder);
+        Some(Command::ClearAway { folder, memory }) => {
+            run::clear_away(folder.as_deref(), memory.as_deref());
             Ok(ExitStatus::Done)
         }
+        Some(Command::Watch { pid }) => watch::run(*pid),
         Some(Command::Validate(options)) => validate::run(options),
         Some(Command::Units { name, format }) => print(&units(kinds, name.as_deref(), *format)?),
         Some(Command::Metrics { name, format }) => print(&metric_listing::metrics(name.as_deref(), *format, width())?),
@@ -254,6 +256,7 @@ fn tell(simulated: &Simulated, options: &SimulationOptions) -> Result<(), Failur
     let written = options.output.as_deref().map_or(Ok(()), |path| folder::write(path, record, expanded));
     let observed = observation.finish(record, expanded);
     let timeline = timeline::write(record, options);
+    observation.end(record);
     if let Some(outcome) = &record.statistics.outcome {
         // The output of kernels is not part of the result. A closed stderr is ignored.
         let _ = io::Write::write_all(&mut io::stderr(), &outcome.printed);

@@ -47,6 +47,11 @@ Studies, their parts, and how long they take:
 Without a study, this lists them. --output writes a CSV file for each table, report.json, summary.txt, comparisons.csv and the
 charts as SVG. Ctrl-C ends it; the tables then lack what has not run.";
 
+/// What `watch --help` adds.
+const WATCH_HELP: &str = "\
+Where stdout is no terminal, this prints how the run is now and ends. It ends with the run; a watcher that ends or is killed does
+not touch the run.";
+
 const OVERRIDE_HELP: &str = "Override one parameter: 'gpu.sm[*].clock=1800 MHz', 'gpu.sm[*].latencies.integer=7'; 'gpu.clock=1500 MHz' sets the \
                              clock of the GPU's CTA scheduler and of all its units with the same clock (repeatable)";
 
@@ -81,11 +86,20 @@ pub enum Command {
     Run(ProgramOptions),
     /// Replay a recorded program: a trace of --record, or one of Balar
     Replay(ReplayOptions),
-    /// Remove the folder of a run when its simulator has been killed
+    /// Remove what a run has left when its simulator has been killed
     #[command(name = CLEAR_AWAY, hide = true)]
     ClearAway {
-        /// The folder
-        folder: PathBuf,
+        /// The folder of the run
+        folder: Option<PathBuf>,
+        /// Its shared memory
+        #[arg(long, value_name = "NAME")]
+        memory: Option<String>,
+    },
+    /// Show a run with --live in this terminal while it goes on: p pauses it, s steps, r resumes, q leaves it alone
+    #[command(after_help = WATCH_HELP)]
+    Watch {
+        /// Its process number; without one, the only run that there is
+        pid: Option<u32>,
     },
     /// Check, print or draw a topology
     #[command(subcommand)]
@@ -387,6 +401,10 @@ pub struct SimulationOptions {
     /// Give up after this many seconds of real time (exit code 4); the statistics so far are written
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub max_wall: Option<Duration>,
+    /// Let the run be looked at, paused and stepped while it goes on: as a page, by Prometheus, by `balar-actors watch`; on this port
+    /// of 127.0.0.1, or a free one
+    #[arg(long, value_name = "PORT", num_args = 0..=1, default_missing_value = "0", value_parser = crate::live::port)]
+    pub live: Option<u16>,
     /// Show no progress
     #[arg(long)]
     pub quiet: bool,

@@ -3,10 +3,11 @@
 use crate::arguments::SimulationOptions;
 use crate::failure::Failure;
 use crate::files::WriteError;
+use crate::live::{self, Live};
 use crate::result::RunRecord;
 use crate::series::Series;
 use crate::timeline;
-use balar_actors::engine::{Observer, RunControl, Watch};
+use balar_actors::engine::{LiveBoard, Observer, RunControl, Sample, SampleLayout, Watch};
 use balar_actors::topology::Topology;
 use balar_protocol::SimTime;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,26 +17,55 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub struct Observation {
     interval: Option<SimTime>,
     series: Option<Arc<Mutex<Series>>>,
+    live: Option<Arc<Mutex<Live>>>,
+    board: LiveBoard,
 }
 
 impl Observation {
-    /// Those that the options ask for. The folder of the run is there.
+    /// Those that the options ask for. The folder of the run is there. `program`: the name of what runs, and whether it is a program of the
+    /// user's own, which computes between its calls.
     ///
     /// # Errors
     ///
-    /// What of an earlier run is in the way and cannot be replaced.
-    pub fn prepare(options: &SimulationOptions, topology: &Topology) -> Result<Observation, Failure> {
+    /// What of an earlier run is in the way and cannot be replaced; a port that is in use.
+    pub fn prepare(
+        options: &SimulationOptions,
+        topology: &Topology,
+        program: (String, bool),
+    ) -> Result<Observation, Failure> {
         let series = Series::new(options, topology)?;
+        let board = LiveBoard::default();
+        let live = options.live.map(|port| Live::start(port, topology, program, &board)).transpose()?;
         Ok(Observation {
             interval: options.series.sample_interval,
             series: series.map(|series| Arc::new(Mutex::new(series))),
+            live: live.map(|live| Arc::new(Mutex::new(live))),
+            board,
         })
+    }
+
+    /// The board of counters of the run.
+    pub fn board(&self) -> LiveBoard {
+        self.board.clone()
     }
 
     /// How the engine is to be watched; `None` where nobody does.
     pub fn watch(&self) -> Option<Watch> {
-        let series = Arc::clone(self.series.as_ref()?) as Arc<Mutex<dyn Observer>>;
-        Some(Watch::shared(self.interval, RunControl::default(), series))
+        let series = self.series.iter().map(|series| Arc::clone(series) as Arc<Mutex<dyn Observer>>);
+        let live = self.live.as_ref().map(|live| {
+            let live = live.lock().unwrap_or_else(PoisonError::into_inner);
+            (live.observer(), live.control())
+        });
+        let (live, control) = live.unzip();
+        let mut observers: Vec<Arc<Mutex<dyn Observer>>> = series.chain(live).collect();
+        let first = observers.pop()?;
+        let observer = if observers.is_empty() {
+            first
+        } else {
+            observers.push(first);
+            Arc::new(Mutex::new(Observers(observers))) as Arc<Mutex<dyn Observer>>
+        };
+        Some(Watch::shared(self.interval, control.unwrap_or_else(RunControl::default), observer))
     }
 
     /// The run is over: gives what was sampled for its timeline.
@@ -52,5 +82,29 @@ impl Observation {
     pub fn finish(&self, record: &RunRecord, expanded_topology: &str) -> Result<(), WriteError> {
         let Some(series) = &self.series else { return Ok(()) };
         series.lock().unwrap_or_else(PoisonError::into_inner).finish(record, expanded_topology)
+    }
+
+    /// All files of the run have been written: tells those who look at it how it ended.
+    pub fn end(&self, record: &RunRecord) {
+        if let Some(live) = &self.live {
+            live.lock().unwrap_or_else(PoisonError::into_inner).end(&live::ending_of(record));
+        }
+    }
+}
+
+/// Several who take the samples of a run.
+struct Observers(Vec<Arc<Mutex<dyn Observer>>>);
+
+impl Observer for Observers {
+    fn begin(&mut self, layout: &SampleLayout) {
+        for observer in &self.0 {
+            observer.lock().unwrap_or_else(PoisonError::into_inner).begin(layout);
+        }
+    }
+
+    fn sample(&mut self, sample: &Sample<'_>) {
+        for observer in &self.0 {
+            observer.lock().unwrap_or_else(PoisonError::into_inner).sample(sample);
+        }
     }
 }

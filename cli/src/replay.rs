@@ -14,7 +14,7 @@ use crate::recording::Recording;
 use crate::result::RunRecord;
 use crate::simulate::{Simulated, engine_options, listen, nothing_ran};
 use balar_actors::catalogue::UnitDefinition;
-use balar_actors::engine::{LiveBoard, RunOptions};
+use balar_actors::engine::RunOptions;
 use balar_actors::simulation::{
     DeviceCode, HostSurroundings, InitialCode, RunResult, SimulationError, simulate_host_with_code,
 };
@@ -47,11 +47,10 @@ pub fn run(options: &ReplayOptions, kinds: &[&'static UnitDefinition]) -> Result
     common.selection.check(&topology)?;
     // A topology may come from a pipe: until it is read, signals end the process as they do by default.
     let interrupt = listen(common)?;
-    let board = LiveBoard::default();
-    let progress = Progress::show(&board, common.quiet);
+    let observation = Observation::prepare(common, &topology, (options.trace.display().to_string(), false))?;
+    let progress = Progress::show(&observation.board(), common.quiet);
     let begun = std::time::Instant::now();
-    let observation = Observation::prepare(common, &topology)?;
-    let engine_options = engine_options(common, interrupt.flag.clone(), &board, &observation);
+    let engine_options = engine_options(common, interrupt.flag.clone(), &observation);
     let watched = replay_watched(options, &topology, engine_options, &interrupt);
     drop(progress);
     let mut record = match watched.map_err(|error| Failure::input(format_args!("cannot start a thread: {error}")))? {

@@ -15,7 +15,7 @@ use crate::recording::Recording;
 use crate::result::{Ending, RunRecord};
 use crate::timing::Timing;
 use balar_actors::catalogue::UnitDefinition;
-use balar_actors::engine::{self, EngineError, LiveBoard, Outcome};
+use balar_actors::engine::{self, EngineError, Outcome};
 use balar_actors::simulation::{CodeChoice, RunResult, SimulationError};
 use balar_actors::topology::{self, Topology};
 use balar_experiments::{RequestError, SimulationRequest, simulate_wrapped};
@@ -58,16 +58,18 @@ pub fn run(options: &RunOptions, kinds: &[&'static UnitDefinition]) -> Result<Si
         Some(compiler) => vec![built_in_ptx(compiler, options, &topology)?],
         None => options.ptx.iter().map(|path| ptx(path)).collect::<Result<_, _>>()?,
     };
-    let board = LiveBoard::default();
-    let observation = Observation::prepare(common, &topology)?;
+    let chosen = options.workload.as_ref().map(|choice| choice.name.as_str());
+    let own = topology.workload.as_ref().map(|workload| workload.name.as_str());
+    let workload = chosen.or(own).unwrap_or_default().to_owned();
+    let observation = Observation::prepare(common, &topology, (workload, false))?;
     let request = SimulationRequest {
         topology: topology.clone(),
         workload: options.workload.as_ref().map(|choice| (choice.name.clone(), choice.parameters.clone())),
         ptx,
         code: choice,
-        options: engine_options(common, interrupt.flag.clone(), &board, &observation),
+        options: engine_options(common, interrupt.flag.clone(), &observation),
     };
-    let progress = Progress::show(&board, common.quiet);
+    let progress = Progress::show(&observation.board(), common.quiet);
     tracing::debug!(topology = topology.name, threads = common.threads, "the simulation begins");
     let begun = std::time::Instant::now();
     let watched = simulate_watched(request, Recording::new(common.record.as_deref()), &interrupt);
@@ -183,7 +185,6 @@ pub fn listen(options: &SimulationOptions) -> Result<Interrupt, Failure> {
 pub fn engine_options(
     options: &SimulationOptions,
     interrupt: Arc<AtomicBool>,
-    board: &LiveBoard,
     observation: &Observation,
 ) -> engine::RunOptions {
     engine::RunOptions {
@@ -191,7 +192,7 @@ pub fn engine_options(
         stop_at: options.stop_at,
         max_wall: options.max_wall,
         interrupt,
-        progress: Some(board.clone()),
+        progress: Some(observation.board()),
         profile_instructions: options.profile_instructions,
         watch: observation.watch(),
         timeline: options.timeline.as_ref().map(|_| options.timeline_detail.into()),

@@ -72,6 +72,12 @@ impl RunControl {
         self.orders().is_held
     }
 
+    /// Is there anything that the run has to look at?
+    #[inline]
+    pub(super) fn needs_attention(&self) -> bool {
+        self.shared.attention.load(Ordering::Relaxed)
+    }
+
     fn orders(&self) -> MutexGuard<'_, Orders> {
         self.shared.orders.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -135,8 +141,9 @@ mod tests {
         assert_eq!([at(5), at(14), at(15)], [Order::GoOn(SimTime(15)), Order::GoOn(SimTime(15)), Order::Look]);
         control.resume();
         assert_eq!(at(15), Order::GoOn(SimTime::MAX));
-        assert!(!control.shared.attention.load(Ordering::Relaxed), "a run that is not held has nothing to look at");
+        assert!(!control.needs_attention(), "a run that is not held has nothing to look at");
         control.ask();
+        assert!(control.needs_attention(), "a shard that runs by itself gives that up");
         assert_eq!([at(20), at(20)], [Order::Sample, Order::GoOn(SimTime::MAX)]);
     }
 

@@ -87,6 +87,7 @@ fn run_system(simulation: Simulation, options: RunOptions, latencies: Vec<SimTim
     let shortest = latencies.iter().copied().min().unwrap_or(WINDOW_WITHOUT_WIRES);
     let calendar = CalendarShape::new(simulation.epochs.length().unwrap_or(shortest), shortest);
     let shard_of = |unit: usize| seats[unit].shard as usize;
+    let control = options.watch.as_ref().map(|watch| watch.control.clone());
     let sampler = options.watch.map(|watch| Sampler::new(watch, &units, shard_of, shards));
     let mut paths = Vec::with_capacity(units.len());
     let mut tenants: Vec<Vec<Tenant>> = (0..shards).map(|_| Vec::new()).collect();
@@ -113,6 +114,7 @@ fn run_system(simulation: Simulation, options: RunOptions, latencies: Vec<SimTim
         stop_at: options.stop_at.unwrap_or(SimTime::MAX),
         deadline: Deadline::after(options.max_wall),
         interrupt: options.interrupt,
+        control,
         progress: options.progress,
         seats,
         hand_over: Schedule::new(at, codes),

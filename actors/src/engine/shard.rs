@@ -3,6 +3,7 @@
 use super::LiveBoard;
 use super::agenda::Agenda;
 use super::containment::contain;
+use super::control::RunControl;
 use super::epoch::Epochs;
 use super::hand_over::Schedule;
 use super::handoff::{Handoff, Patience};
@@ -184,6 +185,8 @@ pub(super) struct Surroundings {
     pub stop_at: SimTime,
     pub deadline: Deadline,
     pub interrupt: Arc<AtomicBool>,
+    /// Where somebody may hold the run, and ask it.
+    pub control: Option<RunControl>,
     pub progress: Option<LiveBoard>,
     pub seats: Arc<[Seat]>,
     pub hand_over: Schedule,
@@ -199,6 +202,11 @@ impl Surroundings {
 
     pub fn interrupted(&self) -> bool {
         self.interrupt.load(Ordering::Relaxed)
+    }
+
+    /// Has somebody asked for something that the coordinator does between windows?
+    pub fn is_called(&self) -> bool {
+        self.control.as_ref().is_some_and(RunControl::needs_attention)
     }
 
     pub fn out_of_time(&self) -> bool {
@@ -358,6 +366,7 @@ impl Shard {
             && window.until <= horizon.min(self.out.outbound_earliest)
             && self.failure.is_none()
             && !self.surroundings.interrupted()
+            && !self.surroundings.is_called()
             && !self.surroundings.out_of_time()
     }
 

@@ -41,7 +41,7 @@ pub use nearest::{nearest, suggestion};
 pub use options::{LoadOptions, Override};
 pub use parameter::{Origin, Parameter};
 pub use pattern::{PathPattern, PatternError};
-pub use picture::svg;
+pub use picture::{live_svg, svg};
 pub use show::show;
 pub use source::{Location, PartLibrary, SourceFile, TopologySource};
 pub use workload::{WorkloadCatalogue, WorkloadSpec};

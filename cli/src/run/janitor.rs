@@ -1,9 +1,11 @@
 //! A process that outlives the simulator and removes what it leaves if it is killed.
 //!
-//! The folder of a run must exist as long as the program may load files from it, so it cannot be removed early. SIGKILL, which cannot be
-//! caught, must not leave it behind either.
+//! The folder of a run must exist as long as the program may load files from it, and the shared memory of `--live` as long as others may
+//! open it by its name, so they cannot be removed early. SIGKILL, which cannot be caught, must not leave them behind either.
 
 use crate::arguments::CLEAR_AWAY;
+use crate::live::shared_memory;
+use std::ffi::OsStr;
 use std::io::{self, Read};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -14,15 +16,28 @@ use std::process::{Child, Command, Stdio};
 pub struct Janitor(Child);
 
 impl Janitor {
-    /// Starts it.
+    /// Starts that of a folder.
     ///
     /// # Errors
     ///
     /// If the system cannot start a process.
     pub fn start(folder: &Path) -> io::Result<Janitor> {
+        Janitor::with(&[folder.as_os_str()])
+    }
+
+    /// Starts that of a shared-memory object.
+    ///
+    /// # Errors
+    ///
+    /// If the system cannot start a process.
+    pub fn of_memory(name: &str) -> io::Result<Janitor> {
+        Janitor::with(&["--memory".as_ref(), name.as_ref()])
+    }
+
+    fn with(arguments: &[&OsStr]) -> io::Result<Janitor> {
         let mut command = Command::new("/proc/self/exe");
         // It has its own process group, so that signals to ours do not reach it, and keeps none of our files open.
-        command.arg(CLEAR_AWAY).arg(folder).process_group(0);
+        command.arg(CLEAR_AWAY).args(arguments).process_group(0);
         command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).current_dir("/");
         command.spawn().map(Janitor)
     }
@@ -36,9 +51,14 @@ impl Drop for Janitor {
     }
 }
 
-/// The work of the process: it waits until the other end of its standard input is closed, and removes `folder`.
-pub fn clear_away(folder: &Path) {
+/// The work of the process: it waits until the other end of its standard input is closed, and removes what it is told to.
+pub fn clear_away(folder: Option<&Path>, memory: Option<&str>) {
     // No data arrives, and an error means that the other end is closed, too.
     let _ = io::stdin().lock().read_to_end(&mut Vec::new());
-    balar_host::tunnel::remove_folder(folder);
+    if let Some(folder) = folder {
+        balar_host::tunnel::remove_folder(folder);
+    }
+    if let Some(memory) = memory {
+        shared_memory::remove(memory);
+    }
 }

@@ -15,7 +15,7 @@ mod janitor;
 mod library;
 mod signals;
 
-pub use janitor::clear_away;
+pub use janitor::{Janitor, clear_away};
 
 use crate::arguments::{HostAccesses, ProgramOptions, SimulationOptions};
 use crate::detail;
@@ -31,7 +31,6 @@ use crate::result::{Ending, RunRecord};
 use crate::simulate::engine_options;
 use crate::timeline;
 use balar_actors::catalogue::UnitDefinition;
-use balar_actors::engine::LiveBoard;
 use balar_actors::simulation::{CodeChoice, HostSurroundings, InitialCode, RunResult, SimulationError, simulate_host};
 use balar_actors::topology::{self, Topology};
 use balar_cudart::stub_library;
@@ -43,7 +42,6 @@ use balar_host::tunnel::{
 };
 use child::ProgramChild;
 use executable::Executable;
-use janitor::Janitor;
 use signals::Signals;
 use std::ffi::{OsStr, OsString};
 use std::fmt::Display;
@@ -79,7 +77,7 @@ pub fn run(options: &ProgramOptions, kinds: &[&'static UnitDefinition]) -> Resul
     if options.host_accesses == HostAccesses::Assumed {
         command.env(ACCESSES_VARIABLE, ASSUMED);
     }
-    let observation = Observation::prepare(common, &topology)?;
+    let observation = Observation::prepare(common, &topology, (program_name(program), true))?;
     let (result, end) = simulate(options, choice, &topology, (&surroundings, &observation), command);
     let mut record = RunRecord::of(result.map_err(Failure::from)?, &topology);
     record.workload = program_name(program);
@@ -127,7 +125,7 @@ fn simulate(
 ) -> (Result<RunResult, SimulationError>, Option<ProgramEnd>) {
     let Surroundings { place, signals, control, .. } = surroundings;
     let common = &options.simulation;
-    let board = LiveBoard::default();
+    let board = observation.board();
     let mut recording = Recording::new(common.record.as_deref());
     let mut child = None;
     let start = |node: HostSurroundings| -> io::Result<Box<dyn Host>> {
@@ -147,7 +145,7 @@ fn simulate(
         child = Some(started);
         recording.wrap(Box::new(server), header(options, topology), &InitialCode::new(), window)
     };
-    let engine_options = engine_options(common, signals.interrupt.clone(), &board, observation);
+    let engine_options = engine_options(common, signals.interrupt.clone(), observation);
     let progress = Progress::show(&board, common.quiet || !options.progress);
     let result = simulate_host(topology, choice, start, engine_options);
     drop(progress);
@@ -236,6 +234,7 @@ fn report(
         let expanded = topology::show(topology, None);
         folder::write(path, record, &expanded).and(observation.finish(record, &expanded))
     });
+    observation.end(record);
     match &written {
         Some(Ok(())) => {}
         Some(Err(_)) | None => {

@@ -172,6 +172,7 @@ fn band(row: &Row, at: Place, scene: Option<&mut Scene>) -> i32 {
                 let (x, y) = (index as i32 % columns, index as i32 / columns);
                 let square = (left + inset + x * step, top + 5 + y * step, step - 4, step - 4);
                 scene.block(square, "sm", &unit.path);
+                scene.stands_for(&unit.path);
             }
         }
         return height;
@@ -191,6 +192,7 @@ fn band(row: &Row, at: Place, scene: Option<&mut Scene>) -> i32 {
             let (left, right) = (at.left + 8 + x * inner / columns, at.left + 8 + (x + 1) * inner / columns - gap);
             let top = at.top + 26 + y * (each + gap);
             scene.block((left, top, right - left, each), fill, &unit.path);
+            scene.stands_for(&unit.path);
             if is_memory && right - left >= 44 {
                 let (size, rate) = facts::stack(unit);
                 let (middle, width) = ((left + right) / 2, right - left - 4);
@@ -208,6 +210,7 @@ fn band(row: &Row, at: Place, scene: Option<&mut Scene>) -> i32 {
     }
     let (class, text) = if row.is_own() { ("own", "caption") } else { ("bar", "inverse") };
     scene.block((at.left, at.top, at.width, 32), class, tooltip);
+    scene.stands_for(&row.paths());
     scene.text_within((at.middle(), at.top + 20), at.width - 12, Align::Middle, text, &facts::bar(row));
     32
 }
@@ -218,6 +221,7 @@ fn ticks(row: &Row, (left, top): (i32, i32), width: i32, scene: &mut Scene) {
     let edge = |index: usize| left + 8 + index as i32 * (width - 14) / shown as i32;
     for (index, unit) in row.units.iter().take(shown).enumerate() {
         scene.block((edge(index), top, edge(index + 1) - edge(index) - 2, TICK), "tick", &unit.path);
+        scene.stands_for(&unit.path);
     }
 }
 
@@ -339,6 +343,7 @@ pub(super) fn die(model: &Model, gpu: usize, incoming: &[(usize, Entry)]) -> Die
             vec![(x1, start), (track, start), (track, finish), (x2, finish)]
         };
         scene.line(&points, "wire", &edge.ports);
+        scene.stands_for(&edge.link_paths());
         let label_x = PAD + RIM + SIDE_WIDTH + 4;
         if side.contains(&from) {
             scene.text_within((label_x, start - 4), LABEL - 4, Align::Start, "latency", &edge.latency());
@@ -355,6 +360,7 @@ pub(super) fn die(model: &Model, gpu: usize, incoming: &[(usize, Entry)]) -> Die
             );
             entries.insert(*edge, y);
             scene.line(&[(0, y), (places[&row].left, y)], "connector", &model.edges[*edge].name());
+            scene.stands_for(&model.edges[*edge].link_paths());
         }
     }
     for (index, (edge, from)) in passing.iter().enumerate() {
@@ -365,6 +371,7 @@ pub(super) fn die(model: &Model, gpu: usize, incoming: &[(usize, Entry)]) -> Die
         let outside = if *from == Entry::Host { 0 } else { width };
         let class = "connector";
         scene.line(&[(outside, y), (track, y), (track, at), (x, at)], class, &model.edges[*edge].name());
+        scene.stands_for(&model.edges[*edge].link_paths());
         entries.insert(*edge, y);
     }
     Die { scene, width, height, entries }
@@ -402,6 +409,9 @@ impl Slots {
 fn card(row: &Row, place: Place, class: &'static str, scene: &mut Scene) {
     let class = if row.is_own() { "own" } else { class };
     scene.block(place.block(), class, &row.name);
+    if row.units.len() == 1 {
+        scene.stands_for(&row.paths());
+    }
     let width = place.width - 8;
     let lines = facts::card(row);
     let first = place.top + (place.height - card_height(row)) / 2 + 18;
@@ -442,6 +452,7 @@ fn fall(edge: &Edge, a: Place, b: Place, scene: &mut Scene) {
         let x = if line < half { left + (line + 1) * step } else { right - (line - half + 1) * step };
         let x = if lines == 1 { middle - room } else { x };
         scene.line(&[(x, upper.bottom()), (x, lower.top)], "wire", &edge.ports);
+        scene.stands_for(&edge.link_paths());
     }
     let y = lower.top - 11;
     scene.text((middle, y), Align::Middle, "latency", &edge.latency());

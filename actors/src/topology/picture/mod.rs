@@ -17,5 +17,11 @@ use super::Topology;
 
 /// The topology as an SVG 1.1 picture with a background of its own.
 pub fn svg(topology: &Topology) -> String {
-    node::svg(topology)
+    node::svg(topology, scene::Look::Own)
+}
+
+/// The same picture as part of a page, which says by its style sheet what the shapes look like. Shapes that stand for units, links among
+/// them, have the units' paths, separated by spaces, in their `data-units`.
+pub fn live_svg(topology: &Topology) -> String {
+    node::svg(topology, scene::Look::OfPage)
 }

@@ -24,6 +24,11 @@ impl Row<'_> {
         self.has(|capability| matches!(capability, Capability::Sm(_)))
     }
 
+    /// The paths of its units, separated by spaces.
+    pub(super) fn paths(&self) -> String {
+        self.units.iter().map(|unit| unit.path.as_str()).collect::<Vec<_>>().join(" ")
+    }
+
     pub(super) fn is_l2(&self) -> bool {
         self.has(|capability| matches!(capability, Capability::L2Cache { .. }))
     }
@@ -70,6 +75,11 @@ impl Edge {
             [link] => link.clone(),
             [link, rest @ ..] => format!("{link} and {} more", rest.len()),
         }
+    }
+
+    /// Paths of its links, separated by spaces.
+    pub(super) fn link_paths(&self) -> String {
+        self.links.join(" ")
     }
 
     /// "15.75 GB/s · 23.84 ns".

@@ -2,7 +2,7 @@
 
 use super::die::{self, Die, Entry};
 use super::model::{self, Edge, Model};
-use super::scene::{Align, Scene};
+use super::scene::{Align, Look, Scene};
 use crate::topology::Topology;
 use indexmap::IndexMap;
 
@@ -64,7 +64,7 @@ fn label(edge: &Edge, (x, y): (i32, i32), align: Align, scene: &mut Scene) {
     scene.text_within((x, y + 14), LABEL - 12, align, class, &edge.rate());
 }
 
-pub(super) fn svg(topology: &Topology) -> String {
+pub(super) fn svg(topology: &Topology, look: Look) -> String {
     let model = model::model(topology);
     let host: Vec<usize> = (0..model.rows.len()).filter(|row| model.rows[*row].gpu.is_none()).collect();
     let connectors = connectors(&model, &host);
@@ -146,6 +146,7 @@ pub(super) fn svg(topology: &Topology) -> String {
         let (from, to) = (cards[upper].1 + cards[upper].3, cards[upper + 1].1);
         let edge = &model.edges[edge];
         scene.line(&[(x, from), (x, to)], "connector", &edge.name());
+        scene.stands_for(&edge.link_paths());
         let (x, y) = (x + 8, (from + to) / 2);
         let room = CARD_WIDTH * 2 / 3 - 8;
         scene.text_within((x, y - 3), room, Align::Start, "fact", &edge.name());
@@ -183,6 +184,7 @@ pub(super) fn svg(topology: &Topology) -> String {
                 vec![(x1, start), (track, start), (track, y), (x2, y)]
             };
             scene.line(&points, "connector", &edge.name());
+            scene.stands_for(&edge.link_paths());
             label(edge, (text, y), align, &mut scene);
         }
     }
@@ -201,6 +203,7 @@ pub(super) fn svg(topology: &Topology) -> String {
         let x = column + CARD_WIDTH;
         let track = x + host_labels + 10 + (to_right + index as i32) * TRACK;
         scene.line(&[(x, from), (track, from), (track, to), (x, to)], "connector", &edge.name());
+        scene.stands_for(&edge.link_paths());
         label(edge, (x + 8, from), Align::Start, &mut scene);
     }
     draw_peers(
@@ -216,7 +219,7 @@ pub(super) fn svg(topology: &Topology) -> String {
     for (die, place) in dies.into_iter().zip(&places) {
         scene.append(die.scene, *place);
     }
-    scene.svg(width, height, &topology.name)
+    scene.svg(width, height, &topology.name, look)
 }
 
 /// Where the connectors leave their cards: straight across where the GPU's height is that of the card.
@@ -299,6 +302,7 @@ fn draw_peers(
         let edge = &model.edges[edge];
         if side(a, count) == side(b, count) {
             scene.line(&[(x1, y1), (track1, y1), (track1, y2), (x2, y2)], "connector", &edge.name());
+            scene.stands_for(&edge.link_paths());
             let (x, align) = if side(a, count) == Side::Left { (x1 - 8, Align::End) } else { (x1 + 8, Align::Start) };
             label(edge, (x, y1), align, scene);
         } else {
@@ -309,6 +313,7 @@ fn draw_peers(
                 "connector",
                 &edge.name(),
             );
+            scene.stands_for(&edge.link_paths());
             let text = format!("{} \u{b7} {}", edge.name(), edge.rate());
             scene.text((width / 2, y - 6), Align::Middle, "rate", &text);
         }

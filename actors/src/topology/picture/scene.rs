@@ -13,9 +13,18 @@ pub(super) enum Align {
 /// One thing in the picture. A class names how it looks.
 #[derive(Clone, Debug)]
 pub(super) enum Shape {
-    Box { left: i32, top: i32, width: i32, height: i32, class: &'static str, tooltip: String },
-    Line { points: Vec<(i32, i32)>, class: &'static str, tooltip: String },
+    Box { left: i32, top: i32, width: i32, height: i32, class: &'static str, tooltip: String, units: String },
+    Line { points: Vec<(i32, i32)>, class: &'static str, tooltip: String, units: String },
     Text { x: i32, y: i32, align: Align, class: &'static str, text: String },
+}
+
+/// Who says what the shapes look like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Look {
+    /// The picture itself.
+    Own,
+    /// The page that it is part of, which finds the units of each shape in its `data-units`.
+    OfPage,
 }
 
 /// Shapes, the later ones in front. All lengths are pixels.
@@ -51,13 +60,21 @@ impl Scene {
         class: &'static str,
         tooltip: &str,
     ) {
-        self.shapes.push(Shape::Box { left, top, width, height, class, tooltip: tooltip.to_owned() });
+        let (tooltip, units) = (tooltip.to_owned(), String::new());
+        self.shapes.push(Shape::Box { left, top, width, height, class, tooltip, units });
+    }
+
+    /// The shape that was added last stands for these units, whose paths are separated by spaces.
+    pub(super) fn stands_for(&mut self, paths: &str) {
+        if let Some(Shape::Box { units, .. } | Shape::Line { units, .. }) = self.shapes.last_mut() {
+            paths.clone_into(units);
+        }
     }
 
     pub(super) fn line(&mut self, points: &[(i32, i32)], class: &'static str, tooltip: &str) {
         let mut points = points.to_vec();
         points.dedup();
-        self.shapes.push(Shape::Line { points, class, tooltip: tooltip.to_owned() });
+        self.shapes.push(Shape::Line { points, class, tooltip: tooltip.to_owned(), units: String::new() });
     }
 
     pub(super) fn text(&mut self, (x, y): (i32, i32), align: Align, class: &'static str, text: &str) {
@@ -72,11 +89,12 @@ impl Scene {
     /// Adds the shapes of `other`, moved.
     pub(super) fn append(&mut self, other: Scene, (right, down): (i32, i32)) {
         self.shapes.extend(other.shapes.into_iter().map(|shape| match shape {
-            Shape::Box { left, top, width, height, class, tooltip } => {
-                Shape::Box { left: left + right, top: top + down, width, height, class, tooltip }
+            Shape::Box { left, top, width, height, class, tooltip, units } => {
+                Shape::Box { left: left + right, top: top + down, width, height, class, tooltip, units }
             }
-            Shape::Line { points, class, tooltip } => {
-                Shape::Line { points: points.iter().map(|(x, y)| (x + right, y + down)).collect(), class, tooltip }
+            Shape::Line { points, class, tooltip, units } => {
+                let points = points.iter().map(|(x, y)| (x + right, y + down)).collect();
+                Shape::Line { points, class, tooltip, units }
             }
             Shape::Text { x, y, align, class, text } => Shape::Text { x: x + right, y: y + down, align, class, text },
         }));
@@ -101,10 +119,14 @@ impl Scene {
     }
 
     /// The scene as an SVG document: boxes first, then lines, then texts.
-    pub(super) fn svg(&self, width: i32, height: i32, name: &str) -> String {
+    pub(super) fn svg(&self, width: i32, height: i32, name: &str, look: Look) -> String {
+        let style = match look {
+            Look::Own => format!("<style type=\"text/css\">\n{STYLE}</style>\n"),
+            Look::OfPage => String::new(),
+        };
         let mut svg = format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" version=\"1.1\" width=\"{width}\" height=\"{height}\" \
-             viewBox=\"0 0 {width} {height}\">\n<title>{}</title>\n<style type=\"text/css\">\n{STYLE}</style>\n\
+             viewBox=\"0 0 {width} {height}\">\n<title>{}</title>\n{style}\
              <rect class=\"background\" x=\"0\" y=\"0\" width=\"{width}\" height=\"{height}\"/>\n",
             escape(name)
         );
@@ -116,16 +138,20 @@ impl Scene {
         let mut shapes: Vec<&Shape> = self.shapes.iter().collect();
         shapes.sort_by_key(order);
         for shape in shapes {
-            let _ = write_shape(&mut svg, shape);
+            let _ = write_shape(&mut svg, shape, look);
         }
         svg.push_str("</svg>\n");
         svg
     }
 }
 
-fn write_shape(svg: &mut String, shape: &Shape) -> std::fmt::Result {
+fn write_shape(svg: &mut String, shape: &Shape, look: Look) -> std::fmt::Result {
+    let marked = |units: &str| match look {
+        Look::OfPage if !units.is_empty() => format!(" data-units=\"{}\"", escape(units)),
+        _ => String::new(),
+    };
     match shape {
-        Shape::Box { left, top, width, height, class, tooltip } => {
+        Shape::Box { left, top, width, height, class, tooltip, units } => {
             let round = match *class {
                 "package" => 18,
                 "die" | "host" => 10,
@@ -137,13 +163,15 @@ fn write_shape(svg: &mut String, shape: &Shape) -> std::fmt::Result {
             writeln!(
                 svg,
                 "<rect class=\"{class}\" x=\"{left}\" y=\"{top}\" width=\"{width}\" height=\"{height}\" \
-                 rx=\"{round}\"><title>{tooltip}</title></rect>"
+                 rx=\"{round}\"{}><title>{tooltip}</title></rect>",
+                marked(units)
             )
         }
-        Shape::Line { points, class, tooltip } => {
+        Shape::Line { points, class, tooltip, units } => {
             let points = points.iter().map(|(x, y)| format!("{x},{y}")).collect::<Vec<_>>().join(" ");
             let tooltip = escape(tooltip);
-            writeln!(svg, "<polyline class=\"{class}\" points=\"{points}\"><title>{tooltip}</title></polyline>")
+            let units = marked(units);
+            writeln!(svg, "<polyline class=\"{class}\" points=\"{points}\"{units}><title>{tooltip}</title></polyline>")
         }
         Shape::Text { x, y, align, class, text } => {
             let anchor = match align {
