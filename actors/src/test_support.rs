@@ -54,6 +54,7 @@ pub(crate) fn counter(unit: &dyn crate::engine::Unit, name: &str) -> u64 {
     let mut sink = StatisticSink::default();
     sink.set_location("unit");
     unit.statistics(&mut sink);
+    unit.records(&mut sink);
     let row = sink.rows.iter().find(|row| row.what == name && row.location == "unit");
     row.unwrap_or_else(|| panic!("no counter {name}")).value
 }
@@ -176,6 +177,7 @@ fn play(
     let mut sink = StatisticSink::default();
     sink.set_location("unit");
     unit.statistics(&mut sink);
+    unit.records(&mut sink);
     (texts, sink.rows)
 }
 

@@ -88,7 +88,8 @@ fn run_system(simulation: Simulation, options: RunOptions, latencies: Vec<SimTim
     let calendar = CalendarShape::new(simulation.epochs.length().unwrap_or(shortest), shortest);
     let shard_of = |unit: usize| seats[unit].shard as usize;
     let control = options.watch.as_ref().map(|watch| watch.control.clone());
-    let sampler = options.watch.map(|watch| Sampler::new(watch, &units, shard_of, shards));
+    let readable = || units.iter().map(|entry| (entry.path.as_str(), entry.unit.as_ref()));
+    let sampler = options.watch.map(|watch| Sampler::new(watch, readable(), shard_of, shards));
     let mut paths = Vec::with_capacity(units.len());
     let mut tenants: Vec<Vec<Tenant>> = (0..shards).map(|_| Vec::new()).collect();
     let HandOver { at, twins, codes } = simulation.hand_over;

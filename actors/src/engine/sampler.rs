@@ -3,10 +3,10 @@
 use super::containment::contain;
 use super::control::Order;
 use super::report::WaitingUnit;
-use super::run::UnitEntry;
 use super::sampling::{Sample, SampleKind, SampleLayout, SampleTimes, Watch};
+use super::unit::Unit;
 use balar_protocol::launches::LaunchSink;
-use balar_protocol::statistics::StatisticSink;
+use balar_protocol::statistics::{StatisticRow, StatisticSink};
 use balar_protocol::{SimTime, UnitId};
 
 /// What a shard hands in for a sample. Its buffers travel back with the next demand.
@@ -51,14 +51,19 @@ pub(super) struct Sampler {
 }
 
 impl Sampler {
-    /// Of units that have not run, which live in these shards.
-    pub fn new(watch: Watch, units: &[UnitEntry], shard_of: impl Fn(usize) -> usize, shards: usize) -> Sampler {
+    /// Of units that have not run, each with its path, which live in these shards.
+    pub fn new<'a>(
+        watch: Watch,
+        units: impl Iterator<Item = (&'a str, &'a dyn Unit)>,
+        shard_of: impl Fn(usize) -> usize,
+        shards: usize,
+    ) -> Sampler {
         let mut layout = SampleLayout::default();
         let mut of_shards = vec![Vec::new(); shards];
-        for (index, entry) in units.iter().enumerate() {
+        for (index, (path, unit)) in units.enumerate() {
             let first = layout.rows.len();
-            layout.rows.append(&mut rows(entry));
-            layout.units.push((entry.path.clone(), first..layout.rows.len()));
+            layout.rows.append(&mut rows(path, unit));
+            layout.units.push((path.to_owned(), first..layout.rows.len()));
             of_shards[shard_of(index)].push(UnitId(index as u32));
         }
         watch.observer().begin(&layout);
@@ -153,11 +158,11 @@ impl Sampler {
 }
 
 /// The rows of a unit before it has run. One that panics has none.
-fn rows(entry: &UnitEntry) -> Vec<balar_protocol::statistics::StatisticRow> {
+fn rows(path: &str, unit: &dyn Unit) -> Vec<StatisticRow> {
     let written = contain(|| {
         let mut sink = StatisticSink::default();
-        sink.set_location(&entry.path);
-        entry.unit.statistics(&mut sink);
+        sink.set_location(path);
+        unit.statistics(&mut sink);
         sink.rows
     });
     written.unwrap_or_default()

@@ -168,6 +168,7 @@ fn play(unit: &mut HostCpu, bench: &mut Bench, faulty: &[u32]) -> Vec<(u64, Stri
 fn outcome(unit: &HostCpu) -> ProgramOutcome {
     let mut sink = StatisticSink::default();
     unit.statistics(&mut sink);
+    unit.records(&mut sink);
     sink.outcome.expect("the unit has a program")
 }
 
@@ -420,6 +421,7 @@ fn a_host_without_a_program_sleeps() {
     assert_eq!(bench.run(unit.as_mut(), WINDOW, SimTime(US)).len(), 0);
     let mut sink = StatisticSink::default();
     unit.statistics(&mut sink);
+    unit.records(&mut sink);
     assert!(sink.outcome.is_none() && sink.rows.len() == HostCpuCounters::DEFINITIONS.len());
 }
 

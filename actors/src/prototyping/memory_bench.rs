@@ -272,6 +272,7 @@ impl MemoryBench {
         })?;
         let mut sink = StatisticSink::default();
         unit.statistics(&mut sink);
+        unit.records(&mut sink);
         Ok(log.played(upstream, sink.rows))
     }
 }

@@ -111,6 +111,7 @@ fn a_grid_spreads_over_the_sms_one_cta_a_cycle() {
     assert_eq!(summary(&sent), [(490_000, 0, "done 1".to_owned())]);
     let mut sink = StatisticSink::default();
     unit.statistics(&mut sink);
+    unit.records(&mut sink);
     let record = sink.kernels.first().expect("a kernel has run");
     assert_eq!((record.start_ps, record.end_ps, record.cycles, record.completed), (500, 470_000, 469, true));
     assert_eq!((&*record.gpu, record.counters.warps_launched), ("gpu", 6));
@@ -157,6 +158,7 @@ fn kernels_without_timing_take_no_room_and_end_by_their_own_clock() {
     assert_eq!(summary(&sent), [(920_000, 0, "done 2".to_owned())]);
     let mut sink = StatisticSink::default();
     unit.statistics(&mut sink);
+    unit.records(&mut sink);
     let record = sink.kernels.first().expect("a kernel has run");
     assert_eq!((record.launch, record.detail, record.cycles), (LaunchId(2), Detail::Functional, 0));
     assert_eq!((record.counters.warps_launched, record.completed), (70, true));
@@ -236,6 +238,7 @@ fn a_fault_ends_the_context() {
     assert_eq!(summary(&sent), expected);
     let mut sink = StatisticSink::default();
     unit.statistics(&mut sink);
+    unit.records(&mut sink);
     assert_eq!(sink.kernels.len(), 1);
     assert!(sink.kernels.iter().all(|kernel| !kernel.completed));
     assert_eq!((unit.state.counters.kernels_failed, unit.state.counters.kernels_completed), (3, 0));
