@@ -107,7 +107,7 @@ impl Live {
             runtime.block_on(async {
                 // Serving goes on for as long as the run is published.
                 let (serve, publish) = (pin!(serve), pin!(publish));
-                drop(select(serve, publish).await);
+                select(serve, publish).await;
             });
             runtime.shutdown_background();
         };

@@ -1,17 +1,16 @@
 //! Real time, for what is shown of a run.
+#![expect(clippy::disallowed_types, reason = "how long a run takes is shown, not simulated")]
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Real time since it was made.
 #[derive(Clone, Copy, Debug)]
-#[expect(clippy::disallowed_types, reason = "how long a run takes is shown, not simulated")]
-pub struct Stopwatch(std::time::Instant);
+pub struct Stopwatch(Instant);
 
 impl Stopwatch {
     /// Begins now.
-    #[expect(clippy::disallowed_types, reason = "how long a run takes is shown, not simulated")]
     pub fn start() -> Stopwatch {
-        Stopwatch(std::time::Instant::now())
+        Stopwatch(Instant::now())
     }
 
     /// How long that was ago.
