@@ -72,7 +72,7 @@ pub fn text(state: &State) -> String {
     let phases = [Phase::Preparing, Phase::Running, Phase::Held, Phase::Concluding, Phase::Ended];
     let phases = phases.map(|phase| (vec![("phase", phase.name())], f64::from(u8::from(phase == state.phase))));
     families.add("balar_run_phase", "gauge", "1 for the phase that the run is in", phases);
-    families.counter("balar_simulated_seconds_total", "simulated time", state.sim_ps as f64 * 1e-12);
+    families.counter("balar_simulated_seconds_total", "simulated time", state.sim_ps as f64 / 1e12);
     families.counter("balar_wall_seconds_total", "real time since the run began", state.wall_seconds);
     families.counter("balar_held_seconds_total", "real time for which the run was held", state.held_seconds);
     families.counter("balar_windows_total", "windows of the engine", state.windows as f64);
