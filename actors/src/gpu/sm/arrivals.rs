@@ -78,15 +78,15 @@ impl<P: Profile> Sm<P> {
         let Some(profiles) = &self.wiring.profiles else { return };
         profiles.enter(self.wiring.gpu, (id, program), profile::columns());
         if self.state.warps.resident_ctas() == 0 {
-            self.give_profile(profiles);
+            self.give_profile(profiles, &self.state.warps.profile);
             self.state.warps.profile.clear();
         }
         self.state.warps.profile.enter(id, program.len());
     }
 
     /// Adds what has been counted of each instruction to what other SMs have.
-    pub(super) fn give_profile(&self, profiles: &InstructionProfiles) {
-        for code in self.state.warps.profile.codes() {
+    pub(super) fn give_profile(&self, profiles: &InstructionProfiles, own: &P) {
+        for code in own.codes() {
             profiles.add(self.wiring.gpu, code.program, code.counts());
         }
     }

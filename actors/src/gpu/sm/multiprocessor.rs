@@ -87,9 +87,11 @@ impl<P: Profile> Unit for Sm<P> {
         kernels.write(sink);
     }
 
-    fn records(&self, _: &mut StatisticSink) {
+    fn records(&self, sink: &mut StatisticSink) {
         if let Some(profiles) = &self.wiring.profiles {
-            self.give_profile(profiles);
+            let State { warps, cycle, .. } = &self.state;
+            let now = self.wiring.ports.clock.cycle_at_or_after(sink.now);
+            self.give_profile(profiles, &warps.profile((*cycle).max(now)));
         }
     }
 

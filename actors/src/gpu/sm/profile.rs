@@ -62,7 +62,7 @@ pub fn columns() -> &'static [StatisticDefinition] {
 }
 
 /// Takes what happens to instructions.
-pub trait Profile: Debug + Default + Send + Serialize + DeserializeOwned + 'static {
+pub trait Profile: Clone + Debug + Default + Send + Serialize + DeserializeOwned + 'static {
     /// Does it keep anything?
     const IS_KEPT: bool;
 

@@ -5,7 +5,7 @@ use super::Warps;
 use super::slot::Status;
 use super::wheel::count;
 use crate::gpu::sm::counters::{SmCounters, Stall};
-use crate::gpu::sm::profile::Profile;
+use crate::gpu::sm::profile::{NoProfile, Profile};
 use balar_protocol::cuda::LaunchId;
 use balar_protocol::launches::{LaunchCounts, LaunchSink};
 use balar_protocol::statistics::KernelCounters;
@@ -18,7 +18,7 @@ impl<P: Profile> Warps<P> {
         let (mut counters, mut kernels) = (self.counters, self.completed);
         if self.resident_ctas > 0 {
             counters.cycles_active += cycle.saturating_sub(self.resident_since);
-            self.settle(&mut counters, cycle);
+            self.settle(&mut counters, &mut NoProfile, cycle);
         }
         for cta in self.ctas.iter().filter(|cta| cta.launch.is_some()) {
             kernels.add(&cta.counters);
@@ -26,23 +26,38 @@ impl<P: Profile> Warps<P> {
         (counters, kernels)
     }
 
+    /// The same by instruction, where that is kept.
+    pub fn profile(&self, cycle: u64) -> P {
+        let mut profile = self.profile.clone();
+        if P::IS_KEPT && self.resident_ctas > 0 {
+            let mut counters = self.counters;
+            self.settle(&mut counters, &mut profile, cycle.max(self.wheel.now()));
+        }
+        profile
+    }
+
     /// Charges the warps that are here for what they have waited before `cycle`, and takes back what lies behind it: as if they left.
-    fn settle(&self, counters: &mut SmCounters, cycle: u64) {
+    fn settle(&self, counters: &mut SmCounters, profile: &mut impl Profile, cycle: u64) {
         let due = self.wheel.due();
         counters.stall_lg_throttle += (count(self.throttled) * cycle).saturating_sub(self.throttled_since);
+        profile.throttle_charged(self.throttled, cycle);
         for (warp, slot) in self.warps.iter().enumerate().filter(|(_, slot)| slot.status != Status::Empty) {
             let mut charged_until = slot.charged_until;
             match due[warp] {
                 Some(due) if due == charged_until => {
                     let from = cycle.max(slot.stalled_from).min(due);
                     slot.stall.refund(counters, due - from);
+                    profile.refunded(warp, slot.stall, due - from);
                     charged_until = from;
                 }
                 Some(due) => {
-                    Stall::of_pipe(usize::from(slot.pipe)).refund(counters, due.saturating_sub(cycle));
+                    let parked = Stall::of_pipe(usize::from(slot.pipe));
+                    parked.refund(counters, due.saturating_sub(cycle));
+                    profile.refunded(warp, parked, due.saturating_sub(cycle));
                 }
                 None if slot.status != Status::Scheduled => {
                     slot.stall.charge(counters, cycle.saturating_sub(charged_until));
+                    profile.stalled(warp, slot.stall, cycle.saturating_sub(charged_until));
                 }
                 None => {}
             }
