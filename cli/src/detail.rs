@@ -11,7 +11,8 @@ use std::str::FromStr;
 
 /// What `--help` says.
 pub const HELP: &str = "What is timed: all; none; kernel=REGEX, launches of kernels whose name matches; launch=3,7..9, launches by number, the \
-                        end not included; profiler, what the program does between cudaProfilerStart and cudaProfilerStop. All else runs for its \
+                        end not included; profiler, what the program does between cudaProfilerStart and cudaProfilerStop; nvtx=NAME, what it does \
+                        while an NVTX range of that name is open. All else runs for its \
                         values alone (repeatable: what any of them names) [default: all]";
 
 /// What one `--detail` names.
@@ -27,6 +28,8 @@ pub enum DetailOption {
     Launches(Vec<RangeInclusive<u32>>),
     /// Between `cudaProfilerStart` and `cudaProfilerStop`.
     Profiler,
+    /// While an NVTX range of this name is open.
+    Range(String),
 }
 
 impl FromStr for DetailOption {
@@ -48,12 +51,18 @@ impl FromStr for DetailOption {
             ("launch", Some(list)) => {
                 list.split(',').map(launches).collect::<Result<_, _>>().map(DetailOption::Launches)
             }
-            ("kernel" | "launch", None) => {
-                let example = if word == "kernel" { "kernel=lud_.*" } else { "launch=3,7..9" };
+            ("nvtx", Some("")) => Err("expected the name of a range after nvtx=, such as nvtx=solve".to_owned()),
+            ("nvtx", Some(name)) => Ok(DetailOption::Range(name.to_owned())),
+            ("kernel" | "launch" | "nvtx", None) => {
+                let example = match word {
+                    "kernel" => "kernel=lud_.*",
+                    "launch" => "launch=3,7..9",
+                    _ => "nvtx=solve",
+                };
                 Err(format!("expected {example}: {word} needs a value"))
             }
             ("all" | "none" | "profiler", Some(_)) => Err(format!("{word} takes no value")),
-            _ => Err("expected all, none, kernel=REGEX, launch=3,7..9 or profiler".to_owned()),
+            _ => Err("expected all, none, kernel=REGEX, launch=3,7..9, profiler or nvtx=NAME".to_owned()),
         }
     }
 }
@@ -90,9 +99,15 @@ pub fn choice(options: &[DetailOption]) -> DetailChoice {
             }
             DetailOption::Launches(launches) => launches.iter().cloned().map(TimedPart::Launches).collect(),
             DetailOption::Profiler => vec![TimedPart::Profiler],
+            DetailOption::Range(name) => vec![TimedPart::Range(name.clone())],
         }
     });
     DetailChoice::of(parts.collect())
+}
+
+/// Must the program's NVTX ranges be known?
+pub fn needs_ranges(options: &[DetailOption]) -> bool {
+    options.iter().any(|option| matches!(option, DetailOption::Range(_)))
 }
 
 /// Refuses options that ask for times where nothing is timed.
@@ -147,6 +162,18 @@ mod tests {
     }
 
     #[test]
+    fn a_range_is_known_by_its_whole_name() {
+        let chosen = ["nvtx=time step=1".parse::<DetailOption>().expect("a name"), DetailOption::None];
+        let timed = |name: &str| {
+            let mut ranges = ProfilerRanges::default();
+            ranges.begin(name.to_owned());
+            choice(&chosen).of_copy(&ranges).is_timed()
+        };
+        assert!(timed("time step=1") && !timed("time step=10") && !timed("time step"));
+        assert!(needs_ranges(&chosen) && !needs_ranges(&[DetailOption::Profiler, DetailOption::All]));
+    }
+
+    #[test]
     fn mistakes_are_named() {
         for (text, said) in [
             ("", "expected all, none"),
@@ -155,6 +182,8 @@ mod tests {
             ("kernel", "kernel needs a value"),
             ("kernel=", "expected a pattern"),
             ("kernel=(", "unclosed group"),
+            ("nvtx", "expected nvtx=solve: nvtx needs a value"),
+            ("nvtx=", "expected the name of a range"),
             ("launch", "launch=3,7..9"),
             ("launch=", "found ``"),
             ("launch=3,x", "found `x`"),

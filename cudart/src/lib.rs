@@ -7,15 +7,17 @@
 //! | [`session`] | what both APIs are made of: the connection to the simulator, threads, contexts, devices, memory, streams, events, capture, graphs, registered and loaded code |
 //! | [`runtime`], [`driver`] | the exported functions: each reads its arguments, calls the session, and converts the error to a code of its API |
 //! | [`nvrtc`] | what NVRTC gives programs that ask it for machine code |
+//! | [`nvtx`] | the ranges that programs name |
 //! | [`mod@unimplemented`] | what the other names lead to |
 //! | [`stub_library`] | the small libraries that lead from NVIDIA's names to these functions; the simulator writes them before a run |
 //!
-//! Imports point one way: `abi` <- `session` <- `runtime`, `driver` and `nvrtc` <- `unimplemented`; `stub_library` knows `abi` alone.
+//! Imports point one way: `abi` <- `session` <- `runtime`, `driver`, `nvrtc` and `nvtx` <- `unimplemented`; `stub_library` knows `abi` alone.
 //! The runtime and the driver do not name each other (`tests/layers.rs` checks all this).
 
 pub mod abi;
 pub mod driver;
 pub mod nvrtc;
+pub mod nvtx;
 pub mod runtime;
 pub mod session;
 pub mod stub_library;

@@ -3,12 +3,13 @@
 use std::path::{Path, PathBuf};
 
 /// Each module of `lib.rs`, and the others that it may name.
-const LAYERS: [(&str, &[&str]); 7] = [
+const LAYERS: [(&str, &[&str]); 8] = [
     ("abi", &[]),
     ("session", &["abi"]),
     ("runtime", &["abi", "session"]),
     ("driver", &["abi", "session"]),
     ("nvrtc", &["session"]),
+    ("nvtx", &["abi", "session"]),
     ("unimplemented", &["session", "runtime"]),
     ("stub_library", &["abi"]),
 ];

@@ -47,8 +47,11 @@ use std::ffi::{OsStr, OsString};
 use std::fmt::Display;
 use std::io;
 use std::os::unix::process::CommandExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
+
+/// Names the library that a program's NVTX tells of its ranges.
+const NVTX_VARIABLE: &str = "NVTX_INJECTION64_PATH";
 
 /// Runs the program that the options name. The exit code is the program's, unless the run itself fails.
 ///
@@ -77,6 +80,14 @@ pub fn run(options: &ProgramOptions, kinds: &[&'static UnitDefinition]) -> Resul
     if options.host_accesses == HostAccesses::Assumed {
         command.env(ACCESSES_VARIABLE, ASSUMED);
     }
+    if detail::needs_ranges(&common.detail) {
+        if std::env::var_os(NVTX_VARIABLE).is_some_and(|value| !value.is_empty()) {
+            say(format_args!(
+                "balar-actors: {NVTX_VARIABLE} is replaced for this run: --detail nvtx=NAME has to hear of ranges"
+            ));
+        }
+        command.env(NVTX_VARIABLE, &surroundings.implementation);
+    }
     let observation = Observation::prepare(common, &topology, (program_name(program), true))?;
     let (result, end) = simulate(options, choice, &topology, (&surroundings, &observation), command);
     let mut record = RunRecord::of(result.map_err(Failure::from)?, &topology);
@@ -96,6 +107,8 @@ pub fn run(options: &ProgramOptions, kinds: &[&'static UnitDefinition]) -> Resul
 /// What a run needs besides the node and the program. The folder is dropped before its janitor.
 struct Surroundings {
     place: SocketFolder,
+    /// libbalar_cudart.so in it.
+    implementation: PathBuf,
     _janitor: Janitor,
     signals: Signals,
     control: Control,
@@ -111,7 +124,7 @@ impl Surroundings {
         stub_library::write(place.path(), &implementation).map_err(Failure::input)?;
         let control = Control::new(signals.interrupt.clone(), options.max_wall);
         let control = control.map_err(|error| cannot("prepare the run", error))?;
-        Ok(Surroundings { place, _janitor: janitor, signals, control })
+        Ok(Surroundings { place, implementation, _janitor: janitor, signals, control })
     }
 }
 

@@ -79,6 +79,15 @@ impl Fallback for () {
     const FALLBACK: Self = ();
 }
 
+/// A level of ranges: none.
+impl Fallback for c_int {
+    const FALLBACK: Self = -1;
+}
+
+impl Fallback for u64 {
+    const FALLBACK: Self = 0;
+}
+
 impl Fallback for c_char {
     const FALLBACK: Self = 0;
 }

@@ -1,7 +1,7 @@
 //! The tunnel of each thread to the simulator.
 
 use super::posting::{Counted, Posting};
-use super::{accesses, devices, printed, process, staging, thread, transfers};
+use super::{accesses, devices, named_ranges, printed, process, staging, thread, transfers};
 use balar_host::call::HostPages;
 use balar_host::tunnel::{Client, Reply, Role, SOCKET_VARIABLE, is_simulator_gone};
 use balar_host::{Call, CallResult, CudaError};
@@ -118,6 +118,12 @@ impl Connection {
         pages
     }
 
+    /// Makes a call for the calling thread that is none of the program's: its next call has the errors of earlier ones, and what
+    /// kernels have printed.
+    pub fn tell(&mut self, call: &Call) {
+        self.touch(own_number(), call);
+    }
+
     /// Waits for the next host function that a stream has reached; `None` at the end of the connection.
     pub fn next_callback(&mut self) -> Option<u64> {
         let function = self.client.next_callback().ok().flatten();
@@ -177,6 +183,9 @@ fn with<T>(use_it: impl FnOnce(&mut Connection) -> Result<T, CudaError>) -> Resu
         if connection.as_ref().is_none_or(Connection::has_failed) {
             *connection = Some(Connection::open(Role::Thread)?);
             thread.show_tunnel();
+            if let Some(connection) = connection.as_mut() {
+                named_ranges::connected(connection);
+            }
         }
         connection.as_mut().map_or(Err(CudaError::Unknown), use_it)
     })
@@ -184,8 +193,21 @@ fn with<T>(use_it: impl FnOnce(&mut Connection) -> Result<T, CudaError>) -> Resu
 
 /// Makes a touch on the calling thread's own tunnel, for a thread that has none.
 pub fn touch(call: &Call) -> Option<HostPages> {
-    let own = rustix::thread::gettid().as_raw_nonzero().get().cast_unsigned();
-    with(|connection| Ok(connection.touch(own, call))).ok().flatten()
+    with(|connection| Ok(connection.touch(own_number(), call))).ok().flatten()
+}
+
+/// Makes a call that the program knows nothing of, as [`Connection::tell`] does. False where the thread may make none.
+pub fn tell(call: &Call) -> bool {
+    with(|connection| {
+        connection.tell(call);
+        Ok(())
+    })
+    .is_ok()
+}
+
+/// The kernel's number of the calling thread.
+fn own_number() -> u32 {
+    rustix::thread::gettid().as_raw_nonzero().get().cast_unsigned()
 }
 
 /// Makes a call on a device; the errors of its result are those of the call.

@@ -27,6 +27,7 @@ pub mod launch;
 pub mod managed;
 pub mod memory;
 pub mod module;
+pub mod named_ranges;
 pub mod occupancy;
 pub mod operation;
 pub mod pages;

@@ -164,6 +164,7 @@ fn changes_launches(call: &Call) -> bool {
             | Call::ReadManaged { .. }
             | Call::MemoryInfo
             | Call::PointerInfo { .. }
+            | Call::Profiler(_)
     )
 }
 

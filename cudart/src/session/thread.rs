@@ -1,6 +1,7 @@
 //! What CUDA keeps for each host thread.
 
 use super::connection::Connection;
+use super::named_ranges::OpenRange;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::ffi::{c_int, c_void};
@@ -26,6 +27,8 @@ pub struct Thread {
     default_stream_of_thread: Cell<bool>,
     /// Stream capture's mode of the thread (`cudaThreadExchangeStreamCaptureMode`).
     pub capture_mode: Cell<i32>,
+    /// Named ranges that it has begun and not ended, by their domains, the last on top.
+    pub pushed_ranges: RefCell<BTreeMap<u64, Vec<OpenRange>>>,
     /// Contexts of the driver that were made current, the last on top.
     pub contexts: RefCell<Vec<u64>>,
 }

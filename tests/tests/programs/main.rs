@@ -8,6 +8,7 @@ mod library_search;
 mod line_information;
 mod managed_memory;
 mod mpi_programs;
+mod nvtx_ranges;
 mod python_programs;
 mod run_command;
 mod tunnel;
