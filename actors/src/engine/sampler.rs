@@ -14,6 +14,8 @@ use balar_protocol::{SimTime, UnitId};
 pub(super) struct ShardSample {
     /// The numbers of its units, one after another.
     pub values: Vec<u64>,
+    /// Whether each of them has been read anew.
+    pub read: Vec<bool>,
     /// A buffer for the numbers of one unit.
     pub numbers: Vec<u64>,
     pub launches: LaunchSink,
@@ -40,6 +42,7 @@ pub(super) struct Sampler {
     /// By shard: its units.
     units: Vec<Vec<UnitId>>,
     values: Vec<u64>,
+    changed: Vec<bool>,
     launches: LaunchSink,
     waiting: Vec<(UnitId, String)>,
     /// By shard: its buffers.
@@ -70,6 +73,7 @@ impl Sampler {
         Sampler {
             times: SampleTimes::new(watch.interval),
             values: vec![0; layout.rows.len()],
+            changed: vec![false; layout.units.len()],
             launches: LaunchSink::default(),
             waiting: Vec::new(),
             buffers: (0..shards).map(|_| ShardSample::default()).collect(),
@@ -127,10 +131,13 @@ impl Sampler {
     /// A shard hands in. With the last one the sample is shown.
     pub fn take(&mut self, shard: usize, mut sample: ShardSample) {
         let mut given = &sample.values[..];
-        for unit in &self.units[shard] {
+        for (unit, &read) in self.units[shard].iter().zip(&sample.read) {
             let range = self.layout.units[unit.0 as usize].1.clone();
             let Some((own, others)) = given.split_at_checked(range.len()) else { break };
-            self.values[range].copy_from_slice(own);
+            self.changed[unit.0 as usize] = read;
+            if read {
+                self.values[range].copy_from_slice(own);
+            }
             given = others;
         }
         self.launches.begun.append(&mut sample.launches.begun);
@@ -152,8 +159,8 @@ impl Sampler {
         let path = |unit: UnitId| self.layout.units[unit.0 as usize].0.clone();
         let waiting = self.waiting.drain(..).map(|(unit, waits_for)| WaitingUnit { path: path(unit), waits_for });
         let waiting: Vec<WaitingUnit> = waiting.collect();
-        let (values, launches) = (&self.values[..], &self.launches);
-        self.watch.observer().sample(&Sample { time, kind, values, launches, waiting: &waiting });
+        let Sampler { values, changed, launches, .. } = self;
+        self.watch.observer().sample(&Sample { time, kind, values, changed, launches, waiting: &waiting });
     }
 }
 

@@ -52,6 +52,8 @@ pub struct Sample<'a> {
     pub kind: SampleKind,
     /// The numbers, in the order of [`SampleLayout::rows`].
     pub values: &'a [u64],
+    /// By unit, in the order of [`SampleLayout::units`]: may its numbers differ from those of the sample before?
+    pub changed: &'a [bool],
     /// What has become of launches since the sample before, of whatever kind.
     pub launches: &'a LaunchSink,
     /// Of a sample that somebody has asked for: the units that have work outstanding, and what they wait for.

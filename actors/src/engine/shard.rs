@@ -406,25 +406,28 @@ impl Shard {
 
     /// Reads the counters of the units that have run since they were last read, or whose counters move by themselves.
     fn take_sample(&mut self, time: SimTime, with_waiting: bool, sample: &mut ShardSample) {
-        let ShardSample { values, numbers, launches, waiting } = sample;
+        let ShardSample { values, read, numbers, launches, waiting } = sample;
+        read.clear();
         values.resize(self.slots.iter().map(|slot| slot.numbers).sum(), 0);
         let mut rest = &mut values[..];
         for slot in &mut self.slots {
             let (own, others) = rest.split_at_mut(slot.numbers);
             rest = others;
+            let is_read = !slot.failed && (slot.has_run || slot.unit.counts_by_time());
+            read.push(is_read);
             if slot.failed {
                 continue;
             }
-            if slot.has_run || slot.unit.counts_by_time() {
+            if is_read {
                 slot.has_run = false;
                 // What panics here is reported when the statistics are collected.
-                let read = contain(|| {
+                let given = contain(|| {
                     let mut sink = StatisticSink::of_numbers(time, std::mem::take(numbers));
                     slot.unit.statistics(&mut sink);
                     slot.unit.launches(launches);
                     sink.into_numbers()
                 });
-                *numbers = read.unwrap_or_default();
+                *numbers = given.unwrap_or_default();
                 if numbers.len() == own.len() {
                     own.copy_from_slice(numbers);
                 }

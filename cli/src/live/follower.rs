@@ -377,7 +377,7 @@ impl Observer for Follower {
         self.sampled = sample.time;
         self.values.copy_from_slice(sample.values);
         if let Some(reading) = &mut self.reading {
-            reading.tables.note_launches(sample);
+            reading.tables.note(sample);
         }
         self.note_launches(&sample.launches.begun);
         match sample.kind {

@@ -5,6 +5,7 @@
 use super::formula::Parts;
 use super::{Fact, Formula, Metric, Place, RollUpKind, Term, Value};
 use crate::node_facts::NodeFacts;
+use crate::rollup::pattern;
 use balar_protocol::GpuDescription;
 use balar_protocol::statistics::StatisticRow;
 use std::ops::Range;
@@ -20,19 +21,27 @@ pub struct PlacedUnit {
     pub rows: Range<usize>,
     /// The number of its GPU; none of what is outside.
     pub gpu: Option<usize>,
+    /// The number of its row: of the units whose paths differ from its by their indices alone.
+    pub row: usize,
 }
 
 /// The units that rows are of, of which those of one follow each other.
 pub fn placed_units(rows: &[StatisticRow], node: &NodeFacts) -> Vec<PlacedUnit> {
     let gpus: Vec<&str> = node.gpus().iter().map(|gpu| gpu.part.as_str()).collect();
     let mut units = Vec::new();
+    let mut patterns: Vec<String> = Vec::new();
     let mut first = 0;
     for unit in rows.chunk_by(|row, next| row.location == next.location) {
         let location = unit[0].location.clone();
         let has = |counter: &str| unit.iter().any(|row| row.what == counter);
         let place = Place::ALL.into_iter().find(|place| place.holds(&location, has, &gpus));
         let gpu = gpus.iter().position(|gpu| super::place::is_in(&location, gpu));
-        units.push(PlacedUnit { location, place, rows: first..first + unit.len(), gpu });
+        let own = pattern(&location);
+        let row = patterns.iter().position(|known| *known == own).unwrap_or_else(|| {
+            patterns.push(own);
+            patterns.len() - 1
+        });
+        units.push(PlacedUnit { location, place, rows: first..first + unit.len(), gpu, row });
         first += unit.len();
     }
     units
@@ -96,7 +105,7 @@ impl Sum {
 #[derive(Clone, Debug)]
 enum CompiledFormula {
     /// Numbers added up, so many times, without others.
-    Count { plus: Vec<usize>, minus: Vec<usize>, factor: u64 },
+    Count { plus: Vec<usize>, minus: Vec<usize>, factor: u64, last: u64 },
     /// A quotient, and what its sums were at the sample before.
     Ratio { above: Sum, below: Sum, before: (f64, f64) },
     /// A sum by seconds, and what it was.
@@ -110,7 +119,7 @@ impl CompiledFormula {
         fact: &dyn Fn(Fact) -> Option<f64>,
     ) -> Option<CompiledFormula> {
         let all = |names: &[&str]| names.iter().map(|name| counter(name)).collect::<Option<Vec<_>>>();
-        let count = |plus, minus, factor| CompiledFormula::Count { plus, minus, factor };
+        let count = |plus, minus, factor| CompiledFormula::Count { plus, minus, factor, last: 0 };
         Some(match formula {
             Formula::Sum(counters) => count(all(counters)?, Vec::new(), 1),
             Formula::Times(factor, counters) => count(all(counters)?, Vec::new(), *factor),
@@ -130,10 +139,10 @@ impl CompiledFormula {
     fn and(self, other: CompiledFormula) -> CompiledFormula {
         use CompiledFormula::{Count, Rate, Ratio};
         match (self, other) {
-            (Count { mut plus, mut minus, factor }, Count { plus: more, minus: less, .. }) => {
+            (Count { mut plus, mut minus, factor, last }, Count { plus: more, minus: less, .. }) => {
                 plus.extend(more);
                 minus.extend(less);
-                Count { plus, minus, factor }
+                Count { plus, minus, factor, last }
             }
             (Ratio { above, below, before }, Ratio { above: a, below: b, .. }) => {
                 Ratio { above: above.and(a), below: below.and(b), before }
@@ -144,20 +153,24 @@ impl CompiledFormula {
         }
     }
 
-    fn parts(&mut self, values: &[u64], seconds: f64) -> Parts {
+    /// Its parts at a sample. Where none of its numbers has changed, they are not looked at.
+    fn parts(&mut self, values: &[u64], seconds: f64, has_changed: bool) -> Parts {
         match self {
-            CompiledFormula::Count { plus, minus, factor } => {
-                let sum = |rows: &[usize]| rows.iter().fold(0u64, |sum, &at| sum.saturating_add(values[at]));
-                Parts::Sum(sum(plus).saturating_sub(sum(minus)).saturating_mul(*factor))
+            CompiledFormula::Count { plus, minus, factor, last } => {
+                if has_changed {
+                    let sum = |rows: &[usize]| rows.iter().fold(0u64, |sum, &at| sum.saturating_add(values[at]));
+                    *last = sum(plus).saturating_sub(sum(minus)).saturating_mul(*factor);
+                }
+                Parts::Sum(*last)
             }
             CompiledFormula::Ratio { above, below, before } => {
-                let now = (above.total(values), below.total(values));
+                let now = if has_changed { (above.total(values), below.total(values)) } else { *before };
                 let (was_above, was_below) = std::mem::replace(before, now);
                 let above = above.of_stretch(now.0 - was_above, seconds);
                 Parts::Ratio(above, below.of_stretch(now.1 - was_below, seconds))
             }
             CompiledFormula::Rate { sum, before } => {
-                let now = sum.total(values);
+                let now = if has_changed { sum.total(values) } else { *before };
                 let grown = now - std::mem::replace(before, now);
                 if seconds > 0.0 { Parts::Rate(grown / seconds) } else { Parts::Ratio(0.0, 0.0) }
             }
@@ -220,7 +233,7 @@ impl CompiledMetric {
 
     /// A counter's rows together: their sum, or the greatest of them if it is the greatest of something.
     pub fn of_counter(rows: Vec<usize>, maximum: bool) -> CompiledMetric {
-        let count = |plus| CompiledFormula::Count { plus, minus: Vec::new(), factor: 1 };
+        let count = |plus| CompiledFormula::Count { plus, minus: Vec::new(), factor: 1, last: 0 };
         CompiledMetric(if maximum {
             Gathered::Extreme(rows.into_iter().map(|row| count(vec![row])).collect(), RollUpKind::Max)
         } else {
@@ -238,16 +251,17 @@ impl CompiledMetric {
         Some(CompiledMetric(if is_mean { Gathered::Mean(together, instances) } else { Gathered::Together(together) }))
     }
 
-    /// Its value at a sample, `seconds` after the one before. `None` of a quotient whose divisor is zero.
-    pub fn value(&mut self, values: &[u64], seconds: f64) -> Option<Value> {
+    /// Its value at a sample, `seconds` after the one before; `has_changed` says whether any of its numbers has. `None` of a quotient whose
+    /// divisor is zero.
+    pub fn value(&mut self, values: &[u64], seconds: f64, has_changed: bool) -> Option<Value> {
         match &mut self.0 {
-            Gathered::Together(formula) => formula.parts(values, seconds).value(),
+            Gathered::Together(formula) => formula.parts(values, seconds, has_changed).value(),
             Gathered::Mean(formula, instances) => {
-                let sum = formula.parts(values, seconds).value()?;
+                let sum = formula.parts(values, seconds, has_changed).value()?;
                 Some(Value::Real(sum.real() / *instances as f64))
             }
             Gathered::Extreme(formulas, kind) => {
-                let all = formulas.iter_mut().filter_map(|formula| formula.parts(values, seconds).value());
+                let all = formulas.iter_mut().filter_map(|formula| formula.parts(values, seconds, has_changed).value());
                 let by = |a: &Value, b: &Value| a.real().total_cmp(&b.real());
                 if *kind == RollUpKind::Min { all.min_by(by) } else { all.max_by(by) }
             }
@@ -327,7 +341,7 @@ mod tests {
                 continue;
             };
             let expected = reading.rolled_up(metric.usual_roll_up()).expect("it has a value").real();
-            let actual = of_samples.value(&numbers(&rows), 5e-6).expect("it has a value").real();
+            let actual = of_samples.value(&numbers(&rows), 5e-6, true).expect("it has a value").real();
             assert!((expected - actual).abs() <= 1e-9 * expected.abs(), "{metric}: {expected} {actual}");
             compared += 1;
         }
@@ -346,7 +360,7 @@ mod tests {
         let mut metrics = ["inst_executed", "sm.ipc", "dram.read_throughput", "sm.efficiency", "sm.inst_executed.max"]
             .map(|name| compiled(name, &rows, &node).unwrap_or_else(|| panic!("{name}")));
         let mut at = |values: &[u64], seconds: f64| -> Vec<Option<f64>> {
-            metrics.iter_mut().map(|metric| metric.value(values, seconds).map(Value::real)).collect()
+            metrics.iter_mut().map(|metric| metric.value(values, seconds, true).map(Value::real)).collect()
         };
         assert_eq!(at(&values, 0.0), [Some(0.0), None, None, None, Some(0.0)]);
         (values[executed], values[active], values[read]) = (100, 50, 1000);
@@ -362,10 +376,23 @@ mod tests {
         assert_eq!(at(&values, 1e-6)[..3], [Some(110.0), None, Some(0.0)], "no cycle was active");
     }
 
+    /// What has not changed is not looked at, and has the value that it would have.
+    #[test]
+    fn what_has_not_changed_keeps_its_sums() {
+        let (rows, node) = rows();
+        for name in ["inst_executed", "sm.ipc", "dram.read_throughput", "sm.efficiency", "sm.inst_executed.max"] {
+            let mut looked = compiled(name, &rows, &node).unwrap_or_else(|| panic!("{name}"));
+            let mut kept = looked.clone();
+            let values = numbers(&rows);
+            assert_eq!(looked.value(&values, 1e-6, true), kept.value(&values, 1e-6, true), "{name}");
+            assert_eq!(looked.value(&values, 2e-6, true), kept.value(&[], 2e-6, false), "{name}");
+        }
+    }
+
     #[test]
     fn counters_are_summed_and_maxima_are_not() {
         let values = [3, 5, 4];
-        let of = |maximum| CompiledMetric::of_counter(vec![0, 1, 2], maximum).value(&values, 1.0);
+        let of = |maximum| CompiledMetric::of_counter(vec![0, 1, 2], maximum).value(&values, 1.0, true);
         assert_eq!((of(false), of(true)), (Some(Value::Count(12)), Some(Value::Count(5))));
     }
 }

@@ -193,7 +193,7 @@ impl Observer for Series {
 
     fn sample(&mut self, sample: &Sample<'_>) {
         let Some(tables) = &mut self.tables else { return };
-        tables.note_launches(sample);
+        tables.note(sample);
         if sample.kind == SampleKind::Asked {
             return;
         }

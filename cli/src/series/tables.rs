@@ -137,31 +137,45 @@ const USUAL: &[&str] = &[
 #[derive(Clone, Default)]
 struct Sources {
     columns: Vec<Column>,
-    metrics: Vec<CompiledMetric>,
+    metrics: Vec<Source>,
+}
+
+/// What the values of a column are made of.
+#[derive(Clone)]
+struct Source {
+    metric: CompiledMetric,
+    /// The rows of units whose numbers it is made of.
+    rows: Vec<usize>,
 }
 
 impl Sources {
     /// Adds a column, unless there is one of this name.
-    fn add(&mut self, column: Column, metric: CompiledMetric) {
+    fn add(&mut self, column: Column, metric: CompiledMetric, mut rows: Vec<usize>) {
         if !self.columns.iter().any(|known| known.name == column.name) {
+            rows.sort_unstable();
+            rows.dedup();
             self.columns.push(column);
-            self.metrics.push(metric);
+            self.metrics.push(Source { metric, rows });
         }
     }
 }
 
 fn values_of<'a>(
-    metrics: &'a mut [CompiledMetric],
+    sources: &'a mut [Source],
     numbers: &'a [u64],
     seconds: f64,
+    changed: &'a [bool],
 ) -> impl Iterator<Item = Option<Value>> {
-    metrics.iter_mut().map(move |metric| metric.value(numbers, seconds))
+    let value = move |Source { metric, rows }: &mut Source| {
+        metric.value(numbers, seconds, rows.iter().any(|row| changed[*row]))
+    };
+    sources.iter_mut().map(value)
 }
 
 /// The rows of a GPU.
 struct GpuRows {
     subject: Subject,
-    metrics: Vec<CompiledMetric>,
+    metrics: Vec<Source>,
     /// By metric: its place among the columns of all GPUs.
     places: Vec<usize>,
 }
@@ -171,17 +185,21 @@ struct Tracked {
     facts: LaunchFacts,
     ended: KernelCounters,
     resident: KernelCounters,
-    metrics: Vec<CompiledMetric>,
+    metrics: Vec<Source>,
 }
 
 /// Makes rows of samples.
 pub struct Tables {
-    outside: Vec<CompiledMetric>,
+    outside: Vec<Source>,
     gpus: Vec<GpuRows>,
     launches: BTreeMap<LaunchId, Tracked>,
     /// What a launch begins with.
-    of_launch: Vec<CompiledMetric>,
+    of_launch: Vec<Source>,
     columns: BTreeMap<Table, Vec<Column>>,
+    /// By unit of the engine: the rows of units that it, or parts of it, are in.
+    rows_of: Vec<Vec<usize>>,
+    /// By row of units: have its numbers changed since rows were made last?
+    changed: Vec<bool>,
     nobody: Subject,
     /// When rows were made last.
     before: SimTime,
@@ -220,6 +238,14 @@ impl Tables {
         ];
         of_launches.extend(of_launch.columns);
         let outside = of(None);
+        let rows_of = layout.units.iter().map(|(_, own)| {
+            let parts = units.iter().filter(|unit| own.contains(&unit.rows.start)).map(|unit| unit.row);
+            let mut rows: Vec<usize> = parts.collect();
+            rows.dedup();
+            rows
+        });
+        let rows_of: Vec<Vec<usize>> = rows_of.collect();
+        let changed = vec![true; units.iter().map(|unit| unit.row + 1).max().unwrap_or_default()];
         let columns = [(Table::Node, outside.columns), (Table::Gpu, of_gpus), (Table::Launch, of_launches)];
         Tables {
             outside: outside.metrics,
@@ -227,6 +253,8 @@ impl Tables {
             launches: BTreeMap::new(),
             of_launch: of_launch.metrics,
             columns: columns.into(),
+            rows_of,
+            changed,
             nobody: Subject::of_gpu(""),
             before: SimTime::ZERO,
             values: Vec::new(),
@@ -238,8 +266,11 @@ impl Tables {
         self.columns.get(&table).map(Vec::as_slice).unwrap_or_default()
     }
 
-    /// Takes what a sample says of launches. Of each sample, whether rows are made of it or not.
-    pub fn note_launches(&mut self, sample: &Sample<'_>) {
+    /// Takes what a sample says of launches, and of what has changed. Of each sample, whether rows are made of it or not.
+    pub fn note(&mut self, sample: &Sample<'_>) {
+        for (rows, _) in self.rows_of.iter().zip(sample.changed).filter(|(_, changed)| **changed) {
+            rows.iter().for_each(|row| self.changed[*row] = true);
+        }
         for launch in self.launches.values_mut() {
             launch.resident = KernelCounters::default();
         }
@@ -267,7 +298,7 @@ impl Tables {
         let (time, values) = (sample.time, &mut self.values);
         if !self.outside.is_empty() {
             values.clear();
-            values.extend(values_of(&mut self.outside, sample.values, seconds));
+            values.extend(values_of(&mut self.outside, sample.values, seconds, &self.changed));
             take(&Row { table: Table::Node, time, subject: &self.nobody, values });
         }
         let columns = self.columns.get(&Table::Gpu).map_or(0, Vec::len);
@@ -279,7 +310,7 @@ impl Tables {
             values.clear();
             values.resize(columns, None);
             values[0] = Some(Value::Count(resident.count() as u64));
-            for (&place, value) in places.iter().zip(values_of(metrics, sample.values, seconds)) {
+            for (&place, value) in places.iter().zip(values_of(metrics, sample.values, seconds, &self.changed)) {
                 values[place] = value;
             }
             take(&Row { table: Table::Gpu, time, subject: oldest.as_ref().unwrap_or(subject), values });
@@ -290,10 +321,11 @@ impl Tables {
             let own = [facts.ctas, facts.ctas_ended, u64::from(facts.end.is_some())];
             values.clear();
             values.extend(own.map(|count| Some(Value::Count(count))));
-            values.extend(values_of(metrics, &counters.to_array(), seconds));
+            values.extend(values_of(metrics, &counters.to_array(), seconds, &[true]));
             take(&Row { table: Table::Launch, time, subject: &Subject::of_launch(facts), values });
         }
         self.launches.retain(|_, launch| launch.facts.end.is_none());
+        self.changed.fill(false);
     }
 }
 
@@ -326,7 +358,8 @@ fn sources(wanted: &[&str], units: &[&PlacedUnit], rows: &[StatisticRow], node: 
     let mut sources = Sources::default();
     let add = |sources: &mut Sources, name: &str, metric: &Metric, roll_up| {
         if let Some(compiled) = CompiledMetric::of(metric, roll_up, units, rows, node) {
-            sources.add(column(name, metric, roll_up), compiled);
+            let own = units.iter().filter(|unit| unit.place == Some(metric.place)).map(|unit| unit.row);
+            sources.add(column(name, metric, roll_up), compiled, own.collect());
         }
     };
     if wanted.is_empty() {
@@ -358,7 +391,8 @@ fn add_counters(sources: &mut Sources, name: &str, units: &[&PlacedUnit], rows: 
             format!("{}_{what}", plain(&row.replace("[*]", "")).trim_matches('_'))
         };
         let column = count(&name, definition.unit, &format!("{what} of {row}"));
-        sources.add(column, CompiledMetric::of_counter(places.clone(), definition.maximum));
+        let own = units.iter().filter(|unit| pattern(&unit.location) == *row).map(|unit| unit.row);
+        sources.add(column, CompiledMetric::of_counter(places.clone(), definition.maximum), own.collect());
     }
 }
 
@@ -368,7 +402,7 @@ fn launch_sources(wanted: &[&str], gpu: &GpuDescription, node: &NodeFacts) -> So
     let mut sources = Sources::default();
     let add = |sources: &mut Sources, name: &str, metric: &Metric| {
         if let Some(compiled) = CompiledMetric::of_launch(metric, &counters, gpu, node) {
-            sources.add(column(name, metric, None), compiled);
+            sources.add(column(name, metric, None), compiled, vec![0]);
         }
     };
     if wanted.is_empty() {
@@ -378,7 +412,7 @@ fn launch_sources(wanted: &[&str], gpu: &GpuDescription, node: &NodeFacts) -> So
         let definitions = KernelCounters::DEFINITIONS.iter().enumerate();
         for (at, definition) in definitions.filter(|(_, definition)| is_like(name, definition.name)) {
             let column = count(definition.name, definition.unit, definition.meaning);
-            sources.add(column, CompiledMetric::of_counter(vec![at], definition.maximum));
+            sources.add(column, CompiledMetric::of_counter(vec![at], definition.maximum), vec![0]);
         }
         find(name).iter().for_each(|choice| add(&mut sources, &choice.name, choice.metric));
     }
