@@ -4,7 +4,6 @@
 //! their figures. Another study is a file with a [`Study`], and a line in [`STUDIES`].
 
 pub mod agreement;
-mod charts;
 pub mod report;
 pub mod runs;
 pub mod unified_memory;

@@ -3,10 +3,10 @@
 use super::common::{Compared, OF_UVMSMART, Part, STUDY_NODE};
 use super::{Figures, program_named};
 use crate::validation::agreement::{Agreement, error_percent};
-use crate::validation::charts::{self, Panel};
 use crate::validation::report::{Cell, Chart, Column, Report, Table};
 use crate::validation::runs::{Point, Runs};
 use crate::validation::{PartDescription, Selection};
+use balar_charts::Panel;
 
 pub(super) const PART: Part = Part {
     description: PartDescription {
@@ -263,9 +263,10 @@ fn scaling(logs: &[&Logged], runs: &Runs<Figures>, report: &mut Report) {
         rows,
         notes: agreement.into_iter().collect(),
     });
-    let svg = charts::panels(&charts::Panels {
+    let svg = balar_charts::panels(&balar_charts::Panels {
         title: "Kernel time with too little memory, tree eviction and prefetcher",
         x: "managed memory, % of the GPU's",
+        x_ticks: &[100.0, 110.0, 125.0, 150.0],
         y: "kernel time, us",
         solid: "balar-actors (uvmsmart_v100_node)",
         dashed: "UVMSmart",

@@ -3,10 +3,10 @@
 use super::common::{Compared, HARDWARE_NODE, OF_HARDWARE, Part};
 use super::{Figures, PROGRAMS, Program};
 use crate::validation::agreement::{Agreement, error_percent};
-use crate::validation::charts::{self, Mark, Scatter, Series};
 use crate::validation::report::{Cell, Chart, Column, Report, Table};
 use crate::validation::runs::{Point, Runs};
 use crate::validation::{PartDescription, Selection};
+use balar_charts::{Mark, Scatter, Series};
 
 pub(super) const PART: Part = Part {
     description: PartDescription {
@@ -138,7 +138,7 @@ fn picture(rows: &[Row<'_>]) -> String {
     let simulated = rows.iter().filter_map(|(program, found)| Some((program, found.as_ref()?.kernel_us)));
     let simulated = simulated.map(|(program, us)| (program.hardware_us, us, program.name.to_owned())).collect();
     let theirs = rows.iter().map(|(program, _)| (program.hardware_us, program.uvmsmart_us, String::new())).collect();
-    charts::scatter(&Scatter {
+    balar_charts::scatter(&Scatter {
         title: "Kernel time with managed memory",
         x: "measured on a GTX 1080 Ti, us",
         y: "simulated, us",

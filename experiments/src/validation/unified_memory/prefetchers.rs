@@ -3,10 +3,10 @@
 use super::common::{APPLICATIONS, Application, Compared, OF_UVMSMART, Part, STUDY_NODE, owned};
 use super::{Figures, program_named};
 use crate::validation::agreement::{Agreement, error_percent};
-use crate::validation::charts::{self, Mark, Scatter, Series};
 use crate::validation::report::{Cell, Chart, Column, Report, Table};
 use crate::validation::runs::{Point, Runs};
 use crate::validation::{PartDescription, Selection};
+use balar_charts::{Mark, Scatter, Series};
 
 pub(super) const PART: Part = Part {
     description: PartDescription {
@@ -236,7 +236,7 @@ fn beside_native(applications: &[&Application], runs: &Runs<Figures>, report: &m
         });
         Series { name: prefetcher, mark, points: points.collect() }
     });
-    let svg = charts::scatter(&Scatter {
+    let svg = balar_charts::scatter(&Scatter {
         title: "Cycles with managed memory, by prefetcher",
         x: "cycles without unified memory (native)",
         y: "cycles with managed memory",

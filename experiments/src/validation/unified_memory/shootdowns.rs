@@ -3,10 +3,10 @@
 use super::Figures;
 use super::common::{APPLICATIONS, Application, Compared, OF_REPORT, Part};
 use crate::validation::agreement::Agreement;
-use crate::validation::charts::{self, Bars};
 use crate::validation::report::{Cell, Chart, Column, Report, Table};
 use crate::validation::runs::{Point, Runs};
 use crate::validation::{PartDescription, Selection};
+use balar_charts::Bars;
 
 pub(super) const PART: Part = Part {
     description: PartDescription {
@@ -109,7 +109,7 @@ fn report(selection: &Selection, runs: &Runs<Figures>, report: &mut Report) {
         rows.iter().map(|(name, found)| (*name, found.map(|found| found.map(of)))).collect()
     };
     let scopes = ["the entry of the page", "all entries"];
-    let hits = charts::bars(&Bars {
+    let hits = balar_charts::bars(&Bars {
         title: "TLB hits where each update of the page table drops entries",
         x: "application",
         y: "lookups that hit, %",
@@ -118,7 +118,7 @@ fn report(selection: &Selection, runs: &Runs<Figures>, report: &mut Report) {
         decimals: 1,
         groups: bars(|found| found.tlb_hits_percent),
     });
-    let cycles = charts::bars(&Bars {
+    let cycles = balar_charts::bars(&Bars {
         title: "Cycles where each update of the page table drops entries",
         x: "application",
         y: "kernel cycles",
