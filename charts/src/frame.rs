@@ -62,6 +62,19 @@ pub(crate) fn text_width(text: &str, size: i32) -> i32 {
     (letters.sum::<f64>() * f64::from(size)).ceil() as i32
 }
 
+/// The text, or as much of it as fits into `width` pixels.
+pub(crate) fn cut(text: &str, width: i32, size: i32) -> String {
+    if text_width(text, size) <= width {
+        return text.to_owned();
+    }
+    let mut shorter: String = text.to_owned();
+    while !shorter.is_empty() && text_width(&shorter, size) + size > width {
+        shorter.pop();
+    }
+    shorter.push('\u{2026}');
+    shorter
+}
+
 /// A range about values, whose ends are 1, 2 or 5 times a power of ten.
 pub(crate) fn decades(values: impl IntoIterator<Item = f64>) -> (f64, f64) {
     let positive = values.into_iter().filter(|value| *value > 0.0);
@@ -85,8 +98,17 @@ pub(crate) fn ticks((low, high): (f64, f64)) -> Vec<f64> {
     all.filter(|tick| *tick >= low * 0.999 && *tick <= high * 1.001).collect()
 }
 
+/// A number below one with its first digit: 0.05.
+fn small(value: f64) -> String {
+    let decimals = (-value.log10() - 1e-9).ceil().max(0.0) as usize;
+    format!("{value:.decimals$}")
+}
+
 /// 12300 as "12 300".
 pub(crate) fn grouped(value: f64) -> String {
+    if value > 0.0 && value < 1.0 {
+        return small(value);
+    }
     let digits = format!("{value:.0}");
     let mut text = String::new();
     for (index, digit) in digits.chars().enumerate() {
@@ -114,7 +136,8 @@ pub(crate) fn tick_text(tick: f64, step: f64) -> String {
 pub(crate) fn magnitude(value: f64) -> String {
     let units = [(1e9, "G"), (1e6, "M"), (1e3, "k")];
     let found = units.into_iter().find(|(unit, _)| value >= 0.999 * unit);
-    found.map_or_else(|| format!("{value:.0}"), |(unit, name)| format!("{:.0}\u{a0}{name}", value / unit))
+    let plain = || if value > 0.0 && value < 1.0 { small(value) } else { format!("{value:.0}") };
+    found.map_or_else(plain, |(unit, name)| format!("{:.0}\u{a0}{name}", value / unit))
 }
 
 /// A frame in pixels, and the range that each side stands for.
@@ -136,7 +159,7 @@ pub(crate) struct Axis {
 
 impl Axis {
     pub fn logarithmic(range: (f64, f64)) -> Axis {
-        let text = if range.1 > 1e5 { magnitude } else { grouped };
+        let text = if range.1 >= 1e5 { magnitude } else { grouped };
         let ticks = ticks(range).into_iter().map(|tick| (tick, text(tick))).collect();
         Axis { range, is_logarithmic: true, ticks }
     }
@@ -174,11 +197,13 @@ impl Frame {
         }
         area.draw(&Rectangle::new([(self.left, self.top), (self.right, self.bottom)], BLACK_LINE))?;
         let middle = ((self.left + self.right) / 2, (self.top + self.bottom) / 2);
-        area.draw(&Text::new(
-            x_name.to_owned(),
-            (middle.0, self.bottom + 28),
-            anchored(size, HPos::Center, VPos::Top),
-        ))?;
+        if !x_name.is_empty() {
+            let below = anchored(size, HPos::Center, VPos::Top);
+            area.draw(&Text::new(x_name.to_owned(), (middle.0, self.bottom + 28), below))?;
+        }
+        if y_name.is_empty() {
+            return Ok(());
+        }
         let widest = self.y.ticks.iter().map(|(_, text)| text.chars().count()).max().unwrap_or(0);
         let beside = self.left - 14 - (widest as f64 * LETTER * f64::from(size)) as i32;
         let upward = anchored(size, HPos::Center, VPos::Bottom).transform(FontTransform::Rotate270);
@@ -257,6 +282,8 @@ mod tests {
 
     #[test]
     fn large_ticks_are_short() {
+        assert_eq!([0.01, 0.1, 0.05].map(magnitude), ["0.01", "0.1", "0.05"]);
+        assert_eq!([0.02, 0.5, 1.0].map(grouped), ["0.02", "0.5", "1"]);
         let shown = [500.0, 1e3, 2e4, 5e5, 1e6, 1e9].map(magnitude).map(|text| text.replace('\u{a0}', " "));
         assert_eq!(shown, ["500", "1 k", "20 k", "500 k", "1 M", "1 G"]);
     }

@@ -3,6 +3,7 @@
 use crate::frame::{
     Area, Axis, DIAGONAL, Drawn, Frame, SMALL, TEXT, anchored, decades, even_step, heading, svg, text_width, tick_text,
 };
+use crate::palette::LINE_COLOURS;
 use plotters::element::DashedPathElement;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, VPos};
@@ -61,16 +62,6 @@ const RIGHT: i32 = 736;
 const FRAME_HEIGHT: i32 = 380;
 const LEGEND_TOP: i32 = 60;
 const LEGEND_ROW: i32 = 24;
-/// Lines are told apart by colour (Okabe and Ito, distinct to the colour-blind) and by the shape at their points.
-const COLOURS: [RGBColor; 7] = [
-    RGBColor(0, 114, 178),
-    RGBColor(213, 94, 0),
-    RGBColor(0, 158, 115),
-    RGBColor(204, 121, 167),
-    RGBColor(230, 159, 0),
-    RGBColor(86, 180, 233),
-    RGBColor(0, 0, 0),
-];
 /// More points than these on a line have no shapes of their own.
 const SHAPED_POINTS: usize = 60;
 
@@ -144,10 +135,12 @@ fn draw(chart: &Lines<'_>, legend: &[Entry], top: i32, area: &Area<'_>) -> Drawn
         }
     }
     for (index, (line, entry)) in chart.lines.iter().zip(legend).enumerate() {
-        let colour = COLOURS[index % COLOURS.len()];
+        let colour = LINE_COLOURS[index % LINE_COLOURS.len()];
         let pixels: Vec<_> =
             line.points.iter().filter(drawn).map(|point| (frame.x(point.0), frame.y(point.1))).collect();
-        area.draw(&PathElement::new(pixels.clone(), colour.stroke_width(2)))?;
+        if pixels.len() > 1 {
+            area.draw(&PathElement::new(pixels.clone(), colour.stroke_width(2)))?;
+        }
         if pixels.len() <= SHAPED_POINTS {
             for at in pixels {
                 shape(area, index, colour, at)?;

@@ -15,8 +15,8 @@ use crate::simulate::Simulated;
 use crate::snapshot::{self, Difference, Snapshot};
 use crate::terminal;
 use crate::{
-    catalogue, compare, files, heap, hotspots, metric_listing, node, ptx, replay, run, simulate, timeline, validate,
-    watch,
+    catalogue, compare, files, heap, hotspots, metric_listing, node, ptx, replay, report, roofline, run, simulate,
+    sweep, timeline, validate, watch,
 };
 use balar_actors::catalogue::UnitDefinition;
 use balar_actors::kinds::UNITS;
@@ -108,14 +108,16 @@ fn act(arguments: &Arguments, kinds: &[&'static UnitDefinition]) -> Result<ExitS
         Some(Command::Replay(options)) => {
             let common = &options.simulation;
             prepare(common)?;
-            conclude(&replay::run(options, kinds)?, common)
+            conclude(&replay::run(options, kinds)?, common, kinds)
         }
         Some(Command::ClearAway { folder, memory }) => {
             run::clear_away(folder.as_deref(), memory.as_deref());
             Ok(ExitStatus::Done)
         }
         Some(Command::Watch { pid }) => watch::run(*pid),
+        Some(Command::Roofline(options)) => roofline::run(options, kinds),
         Some(Command::Validate(options)) => validate::run(options),
+        Some(Command::Sweep(options)) => sweep::run(options, kinds),
         Some(Command::Units { name, format }) => print(&units(kinds, name.as_deref(), *format)?),
         Some(Command::Metrics { name, format }) => print(&metric_listing::metrics(name.as_deref(), *format, width())?),
         Some(Command::Workloads { name, format }) => print(&workloads(name.as_deref(), *format)?),
@@ -166,6 +168,7 @@ fn act(arguments: &Arguments, kinds: &[&'static UnitDefinition]) -> Result<ExitS
             Ok(status)
         }
         Some(Command::Hotspots(options)) => print(&hotspots::run(options, width())?),
+        Some(Command::Report(options)) => report::run(options, kinds),
         Some(Command::Compare(options)) => print(&compare::run(options, kinds, width())?),
         Some(Command::Snapshot(SnapshotCommand::Check { options, tolerance })) => {
             snapshot_check(options, *tolerance, kinds)
@@ -234,28 +237,34 @@ fn workloads(name: Option<&str>, format: CatalogueFormat) -> Result<String, Fail
 
 fn main_job(options: &RunOptions, kinds: &[&'static UnitDefinition]) -> Result<ExitStatus, Failure> {
     prepare(&options.simulation)?;
-    conclude(&simulate::run(options, kinds)?, &options.simulation)
+    conclude(&simulate::run(options, kinds)?, &options.simulation, kinds)
 }
 
 /// Prints the result of a run when its artefacts have been written. It is printed even where they could not be.
-fn conclude(simulated: &Simulated, options: &SimulationOptions) -> Result<ExitStatus, Failure> {
-    let told = tell(simulated, options);
+fn conclude(
+    simulated: &Simulated,
+    options: &SimulationOptions,
+    kinds: &[&'static UnitDefinition],
+) -> Result<ExitStatus, Failure> {
+    let told = tell(simulated, options, kinds);
     print_result(&simulated.record, options)?;
     told.map(|()| simulated.record.status())
 }
 
-/// Creates the folder for the artefacts, if one is named, and finds out whether the timeline can be written.
+/// Creates the folder for the artefacts, if one is named, and finds out whether the timeline and the report can be written.
 fn prepare(options: &SimulationOptions) -> Result<(), Failure> {
     timeline::prepare(options)?;
+    report::prepare(options)?;
     options.output.as_deref().map_or(Ok(()), folder::prepare).map_err(Failure::input)
 }
 
 /// Writes the requested artefacts, and reports problems on stderr.
-fn tell(simulated: &Simulated, options: &SimulationOptions) -> Result<(), Failure> {
+fn tell(simulated: &Simulated, options: &SimulationOptions, kinds: &[&'static UnitDefinition]) -> Result<(), Failure> {
     let Simulated { record, expanded, observation } = simulated;
     let written = options.output.as_deref().map_or(Ok(()), |path| folder::write(path, record, expanded));
     let observed = observation.finish(record, expanded);
     let timeline = timeline::write(record, options);
+    let report = report::write(record, expanded, observation, options, kinds);
     observation.end(record);
     if let Some(outcome) = &record.statistics.outcome {
         // The output of kernels is not part of the result. A closed stderr is ignored.
@@ -269,7 +278,7 @@ fn tell(simulated: &Simulated, options: &SimulationOptions) -> Result<(), Failur
         ExitStatus::UnitBroken => say(UNIT_BROKEN),
         _ => {}
     }
-    written.and(observed).map_err(Failure::input).and(timeline)
+    written.and(observed).map_err(Failure::input).and(timeline).and(report)
 }
 
 /// A run that can be compared with a snapshot: one that ended by itself, or at a simulated time.
@@ -279,7 +288,7 @@ fn comparable(
 ) -> Result<Result<RunRecord, ExitStatus>, Failure> {
     prepare(&options.simulation)?;
     let simulated = simulate::run(options, kinds)?;
-    tell(&simulated, &options.simulation)?;
+    tell(&simulated, &options.simulation, kinds)?;
     let record = simulated.record;
     match record.status() {
         ExitStatus::Bug | ExitStatus::UnitBroken | ExitStatus::Interrupted | ExitStatus::Terminated => {

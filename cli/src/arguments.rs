@@ -5,13 +5,17 @@ use crate::detail::{self, DetailOption};
 use crate::hotspots::{HOTSPOTS_HELP, HotspotOptions};
 use crate::output::Format;
 use crate::output::selection::Selection;
+use crate::report::{REPORT_HELP, ReportOptions};
+use crate::roofline::{ROOFLINE_HELP, RooflineOptions};
 use crate::series::SeriesOptions;
+use crate::sweep::{SWEEP_HELP, SweepOptions};
 use balar_actors::engine;
 use balar_actors::simulation::IsaChoice;
 use balar_protocol::{Bytes, SimTime};
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use std::ffi::OsString;
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
@@ -20,7 +24,7 @@ use std::time::Duration;
 const EXIT_CODES: &str = "\
 Exit codes:
   0    done; the result is verified, or the workload has no check
-  1    the run ended but its result is wrong, or a snapshot differs
+  1    the run ended but its result is wrong, a snapshot differs, or points of a sweep failed
   2    bad arguments, topology, PTX or trace
   3    the simulated program failed: a CUDA error, a trap, an illegal address
   4    deadlock, or the limit of --max-wall
@@ -41,18 +45,29 @@ terminated.";
 /// What `validate --help` adds.
 const VALIDATE_HELP: &str = "\
 Studies, their parts, and how long they take:
-  uvm  unified memory beside a GTX 1080 Ti and beside the simulator UVMSmart; all of it: about ten minutes on two CPUs
-       hardware, prefetchers, shootdowns, evictions
+  balar     the study of Balar (SAND2019-10389) on its V100 node; all of it: half a minute on two CPUs, with LULESH ten
+            applications, mix, clocks
+  uvm       unified memory beside a GTX 1080 Ti and beside the simulator UVMSmart; all of it: about ten minutes on two CPUs
+            hardware, prefetchers, shootdowns, evictions
+  ldms      counters of the LDMS-GPU study (SAND2020), which a V100S counted; all of it: half a minute on two CPUs
+            vectoradd, bfs
+  roofline  levels of memory and arithmetic throughput of a V100, as `roofline` measures them; all of it: two minutes on two CPUs
+            ceilings
+  volta     microbenchmarks beside V100 and TITAN V; all of it: about a minute on two CPUs; the recorded parts a second
+            latency, instructions, bandwidth, microbenchmarks, programs, public_microbenchmarks, counters
 
-Without a study, this lists them. --output writes a CSV file for each table, report.json, summary.txt, comparisons.csv and the
-charts as SVG. Ctrl-C ends it; the tables then lack what has not run.";
+Without a study, this lists them. --output writes a CSV file for each table, report.json, summary.txt, comparisons.csv, the
+charts as SVG, and index.html, a page with all of it. Ctrl-C ends it; the tables then lack what has not run.
+
+LULESH is run as `run -- COMMAND` would run it, as machine code where a ptxas is found (BALAR_PTXAS).";
 
 /// What `watch --help` adds.
 const WATCH_HELP: &str = "\
 Where stdout is no terminal, this prints how the run is now and ends. It ends with the run; a watcher that ends or is killed does
 not touch the run.";
 
-const OVERRIDE_HELP: &str = "Override one parameter: 'gpu.sm[*].clock=1800 MHz', 'gpu.sm[*].latencies.integer=7'; 'gpu.clock=1500 MHz' sets the \
+/// Of `--set`.
+pub const OVERRIDE_HELP: &str = "Override one parameter: 'gpu.sm[*].clock=1800 MHz', 'gpu.sm[*].latencies.integer=7'; 'gpu.clock=1500 MHz' sets the \
                              clock of the GPU's CTA scheduler and of all its units with the same clock (repeatable)";
 
 /// The hidden subcommand.
@@ -184,12 +199,34 @@ pub enum Command {
     /// Print what differs between two runs: kernel by kernel, in time and in cause
     #[command(after_help = COMPARE_HELP)]
     Compare(CompareOptions),
+    /// Write what a run did, or what two did, as one page of HTML
+    #[command(after_help = REPORT_HELP)]
+    Report(ReportOptions),
     /// Compare a run with a pinned snapshot, or pin it
     #[command(subcommand)]
     Snapshot(SnapshotCommand),
+    /// Measure what a node can do at most, and place programs below that
+    #[command(after_help = ROOFLINE_HELP)]
+    Roofline(RooflineOptions),
+    /// Run a simulation at many points: every combination of values of its parameters
+    #[command(after_help = SWEEP_HELP)]
+    Sweep(SweepOptions),
     /// Run a study: simulated figures beside measured ones
     #[command(after_help = VALIDATE_HELP)]
     Validate(ValidateOptions),
+}
+
+/// The words of a command, as a shell would tell them apart.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Words(pub Vec<String>);
+
+impl FromStr for Words {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Words, Self::Err> {
+        let words = shlex::split(text).ok_or("a quote is not closed")?;
+        if words.is_empty() { Err("it has no word") } else { Ok(Words(words)) }
+    }
 }
 
 /// A study.
@@ -203,6 +240,9 @@ pub struct ValidateOptions {
     /// Only this program (repeatable)
     #[arg(long = "program", value_name = "NAME", requires = "study")]
     pub programs: Vec<String>,
+    /// The study `balar`: LULESH in CUDA, edge 22 and 50 iterations, and its arguments ("./lulesh -s 22"); without it, `shock` stands in
+    #[arg(long, value_name = "COMMAND", requires = "study")]
+    pub lulesh: Option<Words>,
     /// Runs at the same time; the figures do not depend on their number [default: the number of CPUs]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub threads: Option<u16>,
@@ -346,6 +386,7 @@ pub struct ReplayOptions {
 
 /// Options of every run.
 #[derive(Args, Clone, Debug)]
+#[command(group = ArgGroup::new("place_of_profiles").args(["output", "report"]).multiple(true))]
 pub struct SimulationOptions {
     /// File, or name of a built-in topology
     #[arg(long, value_name = "FILE|NAME", required = true)]
@@ -378,9 +419,12 @@ pub struct SimulationOptions {
     /// Also write stats.json, stats.csv, kernels.csv, summary.txt and topology.ron into this folder
     #[arg(long, value_name = "DIR")]
     pub output: Option<PathBuf>,
+    /// Also write what the run did as a page of HTML: figures, kernels, stalls, everything over time and by unit
+    #[arg(long, value_name = "FILE.html")]
+    pub report: Option<PathBuf>,
     /// Count by instruction, too: executions, cycles by stall reason, sectors and bank conflicts, as instructions.csv in the folder of
-    /// --output, for `hotspots`, `compare`, `disassemble --run` and spreadsheets
-    #[arg(long, requires = "output")]
+    /// --output, for `hotspots`, `compare`, `disassemble --run` and spreadsheets; the page of --report has stalls by kernel of it
+    #[arg(long, requires = "place_of_profiles")]
     pub profile_instructions: bool,
     /// Time series.
     #[command(flatten)]
@@ -515,6 +559,16 @@ pub struct WorkloadChoice {
     pub parameters: Vec<(String, String)>,
 }
 
+impl fmt::Display for WorkloadChoice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.name)?;
+        for (at, (key, value)) in self.parameters.iter().enumerate() {
+            write!(f, "{}{key}={value}", if at == 0 { ":" } else { "," })?;
+        }
+        Ok(())
+    }
+}
+
 impl FromStr for WorkloadChoice {
     type Err = String;
 
@@ -563,7 +617,7 @@ impl FromStr for Override {
     }
 }
 
-fn page_bytes(text: &str) -> Result<Bytes, String> {
+pub(crate) fn page_bytes(text: &str) -> Result<Bytes, String> {
     let range = balar_host::tunnel::PAGE_BYTES;
     let bytes = text.parse::<u64>().ok().or_else(|| text.parse::<Bytes>().ok().map(|bytes| bytes.0));
     let fits = |bytes: &u64| bytes.is_power_of_two() && range.contains(bytes);
@@ -585,7 +639,8 @@ fn percent(text: &str) -> Result<f64, String> {
     if percent.is_finite() && percent >= 0.0 { Ok(percent) } else { Err("must be zero or more".to_owned()) }
 }
 
-fn seconds(text: &str) -> Result<Duration, String> {
+/// A time limit of real time.
+pub fn seconds(text: &str) -> Result<Duration, String> {
     let seconds: f64 = text.parse().map_err(|_| format!("expected seconds, such as 60 or 0.5, found '{text}'"))?;
     if seconds.is_nan() || seconds <= 0.0 {
         return Err("must be more than zero".to_owned());
@@ -594,106 +649,4 @@ fn seconds(text: &str) -> Result<Duration, String> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn parse(line: &str) -> Result<Arguments, clap::Error> {
-        Arguments::try_parse_from(std::iter::once("balar-actors").chain(line.split_whitespace()))
-    }
-
-    #[test]
-    fn the_definition_is_sound() {
-        <Arguments as clap::CommandFactory>::command().debug_assert();
-    }
-
-    #[test]
-    fn every_option_of_a_run_is_read() {
-        let line = "--topology t.ron --workload lud:size=256,seed=3 --set gpu.sm[*].clock=1800MHz --set cpu.a=1 \
-                    --threads 4 --isa auto --ptxas bin/ptxas --format csv --output out --stop-at 20us --max-wall 1.5 --quiet";
-        let RunOptions { simulation: run, workload, .. } = parse(line).expect(line).run;
-        assert_eq!(run.topology.as_deref(), Some("t.ron"));
-        let workload = workload.expect("given");
-        assert_eq!(workload.name, "lud");
-        assert_eq!(workload.parameters, [("size".into(), "256".into()), ("seed".into(), "3".into())]);
-        assert_eq!(run.set[0], Override { path: "gpu.sm[*].clock".into(), value: "1800MHz".into() });
-        assert_eq!((run.set.len(), run.threads, run.isa, run.format), (2, 4, Isa::Auto, Format::Csv));
-        assert_eq!(run.ptxas.as_deref(), Some(Path::new("bin/ptxas")));
-        assert_eq!(run.stop_at, Some(SimTime(20_000_000)));
-        assert_eq!(run.max_wall, Some(Duration::from_millis(1500)));
-        assert!(run.quiet);
-    }
-
-    #[test]
-    fn subcommands_are_read() {
-        for line in [
-            "topology check t.ron",
-            "topology show t.ron --set a.b=1",
-            "topology graph t.ron --format svg",
-            "topology graph t.ron --output t.svg",
-            "units",
-            "units L2Slice",
-            "metrics",
-            "metrics sm__* --format json",
-            "topologies --format json",
-            "completions zsh",
-            "man",
-            "workloads vectoradd --format json",
-            "ptx a.ptx b.ptx --format json",
-            "disassemble a.cubin --function k --words --live --format json",
-            "disassemble --workload gemm --topology v100_node --run out",
-            "--topology t.ron --output out --profile-instructions",
-            "--topology t.ron --timeline t.pftrace.gz --timeline-detail kernels",
-            "replay --topology t.ron --threads 2 --partial --unchecked --ptx a.ptx trace",
-            "--topology t.ron --record trace",
-            "--topology t.ron --output out --sample-interval 1us --samples jsonl,csv,sqlite,ldms-csv --sample-epoch 1790000000",
-            "hotspots out --by line --sort lanes --limit 5 --kernel lud --format csv --folded out.folded",
-            "hotspots out --listing --source src",
-            "compare a b --limit 3 --kernel lud --format json --details",
-            "snapshot check --topology t.ron pinned.txt",
-            "snapshot check --topology t.ron --tolerance 0.5 pinned.txt",
-            "snapshot accept --topology t.ron --threads 2 pinned.txt",
-            "validate",
-            "validate uvm hardware shootdowns --program hotspot --program nw --threads 2 --output out --format csv --quiet",
-        ] {
-            assert!(parse(line).is_ok(), "{line}: {:?}", parse(line).err());
-        }
-    }
-
-    #[test]
-    fn mistakes_are_named() {
-        for (line, said) in [
-            ("", "--topology"),
-            ("--topology t --thread 4", "--threads"),
-            ("--topology t --threads 0", "0 is not in 1..=1024"),
-            ("--topology t --format jsn", "json"),
-            ("--topology t --stop-at 20", "expected a time"),
-            ("--topology t --max-wall 0", "more than zero"),
-            ("--topology t --max-wall soon", "expected seconds"),
-            ("--topology t --max-wall nan", "more than zero"),
-            ("--topology t --set clock", "expected PATH=VALUE"),
-            ("--topology t --workload :a=1", "found no name"),
-            ("--topology t --workload lud:size", "expected key=value"),
-            ("--topology t --workload lud:size=1,size=2", "given twice"),
-            ("snapshot check pinned.txt", "--topology"),
-            ("--topology t --profile-instructions", "--output"),
-            ("--topology t --output o --samples csv", "--sample-interval"),
-            ("--topology t --output o --sample-interval 0ns", "more than zero"),
-            ("--topology t --output o --sample-interval 5", "expected a time"),
-            ("--topology t --output o --sample-interval 1us --samples jsonl,cvs", "csv"),
-            ("--topology t --timeline-detail kernels", "--timeline"),
-            ("--topology t --timeline t --timeline-detail warps", "ctas"),
-            ("disassemble", "FILE"),
-            ("disassemble a.cubin --topology t", "--topology"),
-            ("disassemble --topology t", "--workload"),
-            ("replay trace", "--topology"),
-            ("replay --topology t.ron", "DIR"),
-            ("topologys", "topology"),
-            ("--topology t --kernel (", "regex parse error"),
-            ("--topology t --metrics /nonexistent/list", "there is no such file"),
-        ] {
-            let error = parse(line).expect_err(line);
-            assert_eq!(error.exit_code(), 2, "{line}");
-            assert!(error.to_string().contains(said), "{line}: {error}");
-        }
-    }
-}
+mod tests;

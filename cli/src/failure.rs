@@ -28,6 +28,12 @@ impl Diagnostic for Sentence {
     }
 }
 
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.report.fmt(f)
+    }
+}
+
 impl Failure {
     /// A mistake of the user, as a sentence.
     pub fn input(message: impl fmt::Display) -> Failure {
@@ -52,6 +58,11 @@ impl Failure {
     /// A sentence with the exit code it has.
     pub fn sentence(status: ExitStatus, message: impl fmt::Display, help: Option<String>) -> Failure {
         Failure { status, report: Box::new(Sentence { message: message.to_string(), help }) }
+    }
+
+    /// What is wrong, without a remedy and places in files.
+    pub fn message(&self) -> String {
+        self.report.to_string()
     }
 
     /// Reports it on stderr, with colours if that is a terminal.

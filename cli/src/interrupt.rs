@@ -33,6 +33,15 @@ impl Interrupt {
     ///
     /// Where the system grants no thread or signal handler.
     pub fn listen(limit: Option<Duration>) -> io::Result<Interrupt> {
+        Interrupt::listen_with(limit, "interrupted: the run ends with the statistics so far; once more ends it at once")
+    }
+
+    /// As [`Interrupt::listen`]; the first signal is answered with `note`.
+    ///
+    /// # Errors
+    ///
+    /// Where the system grants no thread or signal handler.
+    pub fn listen_with(limit: Option<Duration>, note: &'static str) -> io::Result<Interrupt> {
         let interrupt = Interrupt::default();
         let own = interrupt.clone();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -50,7 +59,7 @@ impl Interrupt {
                     };
                     let Some(cause) = cause else { return };
                     if own.end(cause) {
-                        say("interrupted: the run ends with the statistics so far; once more ends it at once");
+                        say(note);
                     } else if own.cause.load(Ordering::Relaxed) != WALL_LIMIT {
                         let status = if cause == TERMINATE { ExitStatus::Terminated } else { ExitStatus::Interrupted };
                         std::process::exit(i32::from(status.code()));

@@ -4,6 +4,7 @@ use crate::arguments::SimulationOptions;
 use crate::failure::Failure;
 use crate::files::WriteError;
 use crate::live::{self, Live};
+use crate::report::watcher::{self, Samples, Watcher};
 use crate::result::RunRecord;
 use crate::series::Series;
 use crate::timeline;
@@ -18,6 +19,7 @@ pub struct Observation {
     interval: Option<SimTime>,
     series: Option<Arc<Mutex<Series>>>,
     live: Option<Arc<Mutex<Live>>>,
+    watcher: Option<Arc<Mutex<Watcher>>>,
     board: LiveBoard,
 }
 
@@ -38,6 +40,7 @@ impl Observation {
         let live = options.live.map(|port| Live::start(port, topology, program, &board)).transpose()?;
         Ok(Observation {
             interval: options.series.sample_interval,
+            watcher: options.report.as_ref().map(|_| Arc::default()),
             series: series.map(|series| Arc::new(Mutex::new(series))),
             live: live.map(|live| Arc::new(Mutex::new(live))),
             board,
@@ -57,7 +60,8 @@ impl Observation {
             (live.observer(), live.control())
         });
         let (live, control) = live.unzip();
-        let mut observers: Vec<Arc<Mutex<dyn Observer>>> = series.chain(live).collect();
+        let watcher = self.watcher.iter().map(|watcher| Arc::clone(watcher) as Arc<Mutex<dyn Observer>>);
+        let mut observers: Vec<Arc<Mutex<dyn Observer>>> = series.chain(live).chain(watcher).collect();
         let first = observers.pop()?;
         let observer = if observers.is_empty() {
             first
@@ -65,7 +69,20 @@ impl Observation {
             observers.push(first);
             Arc::new(Mutex::new(Observers(observers))) as Arc<Mutex<dyn Observer>>
         };
-        Some(Watch::shared(self.interval, control.unwrap_or_else(RunControl::default), observer))
+        let control = control.unwrap_or_else(RunControl::default);
+        Some(match (self.interval, &self.watcher) {
+            // A report has some hundreds of samples, however long the run is.
+            (None, Some(_)) => {
+                Watch::shared(Some(watcher::FIRST_INTERVAL), control, observer).thinned(watcher::MOST as u32)
+            }
+            (interval, _) => Watch::shared(interval, control, observer),
+        })
+    }
+
+    /// The run is over: gives what was sampled for its report.
+    pub fn take_samples(&self) -> Samples {
+        let watcher = self.watcher.as_ref().map(|watcher| watcher.lock().unwrap_or_else(PoisonError::into_inner));
+        watcher.map(|mut watcher| watcher.take()).unwrap_or_default()
     }
 
     /// The run is over: gives what was sampled for its timeline.

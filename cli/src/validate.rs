@@ -1,5 +1,7 @@
 //! The `validate` command: a study, its progress, and what it found.
 
+mod program;
+
 use crate::arguments::ValidateOptions;
 use crate::exit::ExitStatus;
 use crate::failure::{Failure, say};
@@ -8,14 +10,19 @@ use crate::output::{self, folder, study};
 use crate::result::Ending;
 use crate::terminal;
 use balar_actors::topology::nearest;
+use balar_experiments::validation::programs::ProgramRun;
 use balar_experiments::validation::report::Report;
 use balar_experiments::validation::runs::Running;
 use balar_experiments::validation::{STUDIES, Selection, Study};
 use indicatif::{ProgressBar, ProgressStyle};
+use std::collections::BTreeMap;
 use std::io::{self, IsTerminal};
 use std::num::NonZero;
 use std::sync::atomic::Ordering;
 use std::thread;
+
+/// The program of the user's that `--lulesh` brings.
+const LULESH: &str = "LULESH";
 
 /// Runs a study, prints what it found, and writes it where that is asked for; without a study, lists them.
 ///
@@ -38,7 +45,8 @@ pub fn run(options: &ValidateOptions) -> Result<ExitStatus, Failure> {
         bar.set_length(planned as u64);
         bar.set_position(ended as u64);
     };
-    let running = Running { threads, interrupt: interrupt.flag.clone(), progress: &progress };
+    let program = |run: &ProgramRun| program::run(run, &interrupt.flag);
+    let running = Running { threads, interrupt: interrupt.flag.clone(), progress: &progress, program: Some(&program) };
     let report = (study.run)(&selection, &running);
     bar.finish_and_clear();
     let report = report.map_err(Failure::input)?;
@@ -95,7 +103,16 @@ fn selection(study: &Study, options: &ValidateOptions) -> Result<Selection, Fail
             return Err(unknown("program", program, &of, programs.iter().copied()));
         }
     }
-    Ok(Selection { parts: options.parts.clone(), programs: options.programs.clone() })
+    let mut commands = BTreeMap::new();
+    if let Some(command) = &options.lulesh {
+        if !study.user_programs.contains(&LULESH) {
+            let which = STUDIES.iter().filter(|study| study.user_programs.contains(&LULESH)).map(|study| study.name);
+            let help = format!("study `{}` runs it", which.collect::<Vec<_>>().join("`, `"));
+            return Err(Failure::mistake(format_args!("study `{}` runs no LULESH", study.name), help));
+        }
+        commands.insert(LULESH.to_owned(), command.0.clone());
+    }
+    Ok(Selection { parts: options.parts.clone(), programs: options.programs.clone(), commands })
 }
 
 /// A name that is none, with the nearest that is one, or all.

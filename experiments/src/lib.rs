@@ -5,6 +5,7 @@
 
 mod experiment;
 mod request;
+pub mod roofline;
 mod simulate;
 pub mod validation;
 mod workloads;

@@ -7,6 +7,11 @@ use crate::source_lines::InstructionLines;
 use std::num::NonZeroU16;
 use std::sync::Arc;
 
+/// Multiply-adds of half precision that the tensor cores of a sub-core do in one pass: an `HMMA.884` of V100, 256 of them in two
+/// cycles (NVIDIA Tesla V100 whitepaper: 8 tensor cores an SM, 64 a cycle each; Jia et al. 2018: a `wmma.mma` of 16 by 16 by 16 is
+/// 16 `HMMA.884` where it sums up in single precision).
+pub const MATRIX_PASS: u32 = 256;
+
 /// Lanes of a warp.
 pub const LANES: usize = 32;
 

@@ -67,7 +67,7 @@ impl Rewriting {
     fn add(&mut self, action: Action) {
         match action {
             Action::Allocate { bytes, place } => {
-                let is_managed = place != Place::DeviceAlways;
+                let is_managed = place == Place::Device;
                 if is_managed {
                     self.away.insert(Buffer::at(self.sizes.len()));
                 }

@@ -74,10 +74,12 @@ pub struct Descriptor {
 }
 
 impl Descriptor {
-    /// The PTX for a device: NVRTC's for the greatest compute capability that the device has.
+    /// The PTX for a device: NVRTC's for the greatest compute capability that the device has, and Clang's for a device that is older than
+    /// what NVRTC knows.
     pub fn ptx_for(&self, compute_capability: u32) -> Option<&'static str> {
-        let mut own = self.code.iter().filter(|code| code.compiler == Compiler::Nvrtc).rev();
-        own.find(|code| code.capability <= compute_capability).map(|code| code.text)
+        let runs = |code: &&Code| code.capability <= compute_capability;
+        let of = |compiler| self.code.iter().rev().filter(move |code| code.compiler == compiler).find(runs);
+        of(Compiler::Nvrtc).or_else(|| of(Compiler::Clang)).map(|code| code.text)
     }
 
     /// The machine code for a device: for the greatest compute capability of its generation that the device has.
@@ -164,6 +166,9 @@ static WORKLOADS: &[Descriptor] = &[
     crate::random_access::DESCRIPTOR,
     crate::sssp::DESCRIPTOR,
     crate::page_touch::DESCRIPTOR,
+    crate::bandwidth::DESCRIPTOR,
+    crate::throughput::DESCRIPTOR,
+    crate::reuse::DESCRIPTOR,
 ];
 
 /// All workloads.

@@ -48,6 +48,8 @@ pub(crate) enum Place {
     /// In device memory, whatever memory the workload asks for.
     DeviceAlways,
     Managed,
+    /// In page-locked memory of the host.
+    Pinned,
 }
 
 /// Zeros, and pointers into the buffer that holds them.
@@ -245,6 +247,7 @@ pub(crate) struct Script {
     buffers: usize,
     transfers: usize,
     streams: usize,
+    pinned: Vec<Buffer>,
 }
 
 impl Script {
@@ -257,10 +260,22 @@ impl Script {
         self.allocate_in(Place::DeviceAlways, bytes)
     }
 
+    /// Allocates page-locked memory of the host, and fills it.
+    pub fn allocate_pinned_with<T: bytemuck::NoUninit>(&mut self, values: &[T]) -> Buffer {
+        let data: Arc<[u8]> = bytemuck::cast_slice(values).into();
+        let buffer = self.allocate_in(Place::Pinned, data.len() as u64);
+        self.upload(buffer, data, Queue::Default);
+        buffer
+    }
+
     fn allocate_in(&mut self, place: Place, bytes: u64) -> Buffer {
         self.actions.push_back(Action::Allocate { bytes, place });
+        let buffer = Buffer(self.buffers);
         self.buffers += 1;
-        Buffer(self.buffers - 1)
+        if place == Place::Pinned {
+            self.pinned.push(buffer);
+        }
+        buffer
     }
 
     /// Allocates and fills.
@@ -337,6 +352,7 @@ impl Script {
         self.actions.extend((0..self.streams).map(Action::DestroyStream));
         Ok(ScriptedProgram {
             actions: self.actions,
+            pinned: self.pinned,
             outcome: Outcome { downloads: vec![None; self.transfers], ..Outcome::default() },
             check: Box::new(check),
             pending: Pending::Start,
@@ -369,6 +385,8 @@ enum State {
 /// A finished script, as a host program.
 pub(crate) struct ScriptedProgram {
     actions: VecDeque<Action>,
+    /// Buffers in page-locked memory.
+    pinned: Vec<Buffer>,
     outcome: Outcome,
     check: Box<dyn Check>,
     pending: Pending,
@@ -440,7 +458,11 @@ impl ScriptedProgram {
         let place = |buffer, range: &Range<u64>| (address(buffer) + range.start, range.end - range.start);
         match action {
             Action::Allocate { bytes, place: Place::Managed } => (Call::MallocManaged { bytes }, Pending::Pointer),
+            Action::Allocate { bytes, place: Place::Pinned } => (Call::MallocHost { bytes }, Pending::Pointer),
             Action::Allocate { bytes, .. } => (Call::Malloc { bytes }, Pending::Pointer),
+            Action::Release(buffer) if self.pinned.contains(&buffer) => {
+                (Call::FreeHost { pointer: address(buffer) }, Pending::Nothing)
+            }
             Action::Release(buffer) => (Call::Free { pointer: address(buffer) }, Pending::Nothing),
             Action::Upload { buffer, data, queue } => {
                 let (stream, asynchronous) = self.queue(queue);

@@ -27,6 +27,13 @@ pub enum Capability {
         /// Capacity.
         capacity: Bytes,
     },
+    /// It goes at a rate at best: what its lanes, buses and clock allow, whether or not anything gets there.
+    Peak {
+        /// What is counted.
+        what: PeakRate,
+        /// How many of these a second.
+        per_second: u64,
+    },
     /// It holds stores of its memory client back: the client tells it by a `Drain` when somebody waits for them.
     HoldsStores,
     /// What comes in at one of two ports leaves at the other, unchanged: units see through it to what is behind. Port `a[i]` of a row
@@ -38,6 +45,27 @@ pub enum Capability {
         /// takes the smaller half.
         latency: Option<SimTime>,
     },
+}
+
+/// What a unit can do at a rate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum PeakRate {
+    /// Operations in double precision, two for a multiply-add.
+    DoubleOperations,
+    /// Operations in single precision.
+    SingleOperations,
+    /// Operations in half precision, outside tensor cores.
+    HalfOperations,
+    /// Operations of tensor cores on halves.
+    TensorOperations,
+    /// Bytes from the L1.
+    L1Bytes,
+    /// Bytes from or to shared memory.
+    SharedBytes,
+    /// Bytes from or to the L2.
+    L2Bytes,
+    /// Bytes from or to device memory.
+    DeviceMemoryBytes,
 }
 
 /// Gives what a unit with these parameters, a complete RON struct, provides; nothing where they cannot be read.

@@ -71,7 +71,7 @@ impl Sampler {
         }
         watch.observer().begin(&layout);
         Sampler {
-            times: SampleTimes::new(watch.interval),
+            times: watch.times(),
             values: vec![0; layout.rows.len()],
             changed: vec![false; layout.units.len()],
             launches: LaunchSink::default(),

@@ -69,18 +69,30 @@ pub struct Watch {
     pub interval: Option<SimTime>,
     /// Who asks for samples beside these, and holds the run.
     pub control: RunControl,
+    /// After so many samples the interval doubles, and again after half as many more; `None` = it stays as it is.
+    thinning: Option<u32>,
     observer: Arc<Mutex<dyn Observer>>,
 }
 
 impl Watch {
     /// A watch by `observer`, with samples at multiples of `interval`, which is above zero.
     pub fn new(interval: Option<SimTime>, control: RunControl, observer: impl Observer + 'static) -> Watch {
-        Watch { interval, control, observer: Arc::new(Mutex::new(observer)) }
+        Watch::shared(interval, control, Arc::new(Mutex::new(observer)))
     }
 
     /// As [`Self::new`], by an observer that whoever started the run looks at as well.
     pub fn shared(interval: Option<SimTime>, control: RunControl, observer: Arc<Mutex<dyn Observer>>) -> Watch {
-        Watch { interval, control, observer }
+        Watch { interval, control, thinning: None, observer }
+    }
+
+    /// The same watch, whose interval doubles after `most` samples, and again after half as many more: for runs of any length, whose samples
+    /// remain few. `most` is at least 2.
+    pub fn thinned(self, most: u32) -> Watch {
+        Watch { thinning: Some(most.max(2)), ..self }
+    }
+
+    pub(super) fn times(&self) -> SampleTimes {
+        SampleTimes { thinning: self.thinning, ..SampleTimes::new(self.interval) }
     }
 
     pub(super) fn observer(&self) -> MutexGuard<'_, dyn Observer + 'static> {
@@ -100,13 +112,18 @@ pub(super) struct SampleTimes {
     interval: SimTime,
     /// The next one; [`SimTime::MAX`] = none is.
     next: SimTime,
+    /// How many may be taken before the interval doubles.
+    thinning: Option<u32>,
+    /// How many have been taken, of which half are forgotten when it does.
+    taken: u32,
 }
 
 impl SampleTimes {
     /// At multiples of `interval` after zero.
     pub fn new(interval: Option<SimTime>) -> SampleTimes {
         let next = interval.filter(|interval| interval.0 > 0);
-        SampleTimes { interval: next.unwrap_or(SimTime::MAX), next: next.unwrap_or(SimTime::MAX) }
+        let next = next.unwrap_or(SimTime::MAX);
+        SampleTimes { interval: next, next, thinning: None, taken: 0 }
     }
 
     /// Simulated time may be advanced up to here.
@@ -124,8 +141,14 @@ impl SampleTimes {
             return None;
         }
         let due = self.next;
-        let last = SimTime(start.0 / self.interval.0 * self.interval.0);
-        self.next = if due == last { last.saturating_add(self.interval) } else { last };
+        self.taken = self.taken.saturating_add(1);
+        if self.thinning.is_some_and(|most| self.taken >= most) {
+            self.interval = self.interval.saturating_add(self.interval);
+            self.taken /= 2;
+        }
+        let interval = self.interval.0;
+        let last = SimTime(start.0 / interval * interval);
+        self.next = if due < last { last } else { SimTime(due.0 / interval * interval).saturating_add(self.interval) };
         Some(due)
     }
 }
@@ -150,6 +173,16 @@ mod tests {
         assert_eq!(times.next(), SimTime(80));
         assert_eq!(due(&mut times, 1_000_000), [80, 1_000_000]);
         assert_eq!(due(&mut times, u64::MAX), [], "nothing is left to happen");
+    }
+
+    #[test]
+    fn the_interval_doubles_where_samples_would_be_many() {
+        let mut times = SampleTimes { thinning: Some(4), ..SampleTimes::new(Some(SimTime(10))) };
+        let taken: Vec<u64> = (1..200).flat_map(|start| due(&mut times, start)).collect();
+        assert_eq!(taken, [10, 20, 30, 40, 60, 80, 120, 160]);
+        assert_eq!(times.next(), SimTime(240));
+        // Of an empty stretch the first and the last are due, too.
+        assert_eq!(due(&mut times, 1500), [240, 1440]);
     }
 
     #[test]

@@ -1,6 +1,8 @@
 //! An HBM stack: channels behind the L2 slices. Port `slice[i]` leads to channel i x channels / ports.
 
-use crate::catalogue::{BuildContext, BuildError, Capability, ParameterSet, PortDefinition, Role, UnitDefinition};
+use crate::catalogue::{
+    BuildContext, BuildError, Capability, ParameterSet, PeakRate, PortDefinition, Role, UnitDefinition,
+};
 use crate::dram::{ChannelCounters, Channels, MemoryModel, check_size};
 use crate::engine::{CodeSource, Inbox, NextWake, Outbox, StateError, Unit, Window};
 use balar_protocol::statistics::StatisticSink;
@@ -43,10 +45,19 @@ pub const DEFINITION: UnitDefinition = UnitDefinition {
 };
 
 fn provides(text: &str) -> Vec<Capability> {
-    let Ok(HbmStackParameters { clock, capacity, channels, channel_bits, .. }) = ron::from_str(text) else {
+    let Ok(HbmStackParameters { clock, capacity, channels, channel_bits, model }) = ron::from_str(text) else {
         return Vec::new();
     };
-    vec![Capability::DeviceMemory { capacity, clock, bus_bits: channels.saturating_mul(channel_bits) }]
+    let bus_bits = channels.saturating_mul(channel_bits);
+    let per_second = match model {
+        MemoryModel::Simple { bandwidth, .. } => bandwidth.bytes_per_second(),
+        // Two transfers a cycle.
+        MemoryModel::BankTimed { .. } => clock.hertz().saturating_mul(u64::from(bus_bits)) / 4,
+    };
+    vec![
+        Capability::DeviceMemory { capacity, clock, bus_bits },
+        Capability::Peak { what: PeakRate::DeviceMemoryBytes, per_second },
+    ]
 }
 
 /// An HBM stack.

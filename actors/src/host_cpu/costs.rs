@@ -2,8 +2,34 @@
 
 use super::HostCpu;
 use balar_host::Call;
-use balar_host::call::CallClass;
-use balar_protocol::SimTime;
+use balar_host::call::{CallClass, CopyEnd};
+use balar_protocol::{Bandwidth, SimTime};
+use serde::Deserialize;
+
+/// What becomes of pageable data that is copied.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+pub enum Staging {
+    /// The copy engine reads and writes them itself, as page-locked ones.
+    #[default]
+    None,
+    /// The driver copies them from or to page-locked memory at this rate, before the copy engine begins. On hardware that overlaps with the
+    /// transfer in part: the rate stands for what is left.
+    Copied(Bandwidth),
+}
+
+impl Staging {
+    /// How long that takes for a call.
+    fn time_of(self, call: &Call) -> SimTime {
+        match (self, call) {
+            (Staging::Copied(rate), Call::Copy { destination, source, shape, .. })
+                if [destination, source].iter().any(|end| matches!(end, CopyEnd::Bytes(_))) =>
+            {
+                rate.time_for(shape.bytes())
+            }
+            _ => SimTime::ZERO,
+        }
+    }
+}
 
 impl HostCpu {
     /// When a call made at `now` has done its host part. Counts it.
@@ -33,6 +59,7 @@ impl HostCpu {
         };
         *counter += 1;
         counters.calls += 1;
-        self.after(now, cycles)
+        let staged = self.costs.pageable_copies.time_of(call);
+        self.after(now, cycles).saturating_add(staged)
     }
 }

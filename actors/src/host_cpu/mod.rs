@@ -36,6 +36,7 @@ use balar_protocol::managed::ManagedMessage;
 use balar_protocol::memory::MemoryMessage;
 use balar_protocol::statistics::{ProgramOutcome, StatisticSink};
 use balar_protocol::{Clock, ContextId, DetailChoice, Frequency, Message, Payload, PortId, Protocol, SimTime};
+use costs::Staging;
 use dma::HostPages;
 use functional::MadeCopies;
 use host_time::HostTime;
@@ -72,6 +73,8 @@ crate::parameters! {
         host_memory_lines: bool = "true",
         /// time that a program computes between its calls: None; Fixed("1 us"), the same before every call; or Measured(clock: "3 GHz"), what it took on a processor of that clock, scaled to the clock of this one
         host_time: HostTime = "None",
+        /// what becomes of pageable data that is copied: None, the copy engine reads and writes them as page-locked ones; or Copied("6 GB/s"), the driver copies them through page-locked memory at this rate first
+        pageable_copies: Staging = "None",
         /// what a kernel may access beside allocations: Pages, what shares a page with one (2 MiB of device memory, 4 KiB of host memory), as on hardware; or Allocations, nothing, which finds accesses out of bounds
         bounds: Bounds = "Pages",
     }

@@ -252,6 +252,7 @@ impl<'a> Expander<'a> {
                     kind: definition,
                     parameters: parameters.clone(),
                     provides: Arc::default(),
+                    own_clock: None,
                     location: location.clone(),
                 });
                 Member::Unit(unit)

@@ -1,7 +1,8 @@
 //! The GPUs of a node: what the units of each part that takes kernel launches provide together.
 
 use super::Topology;
-use crate::catalogue::{Capability, GpuDescription};
+use crate::catalogue::{Capability, GpuDescription, PeakRate};
+use std::collections::BTreeMap;
 
 impl Topology {
     /// The GPUs: the parts that hold a GPU front end, in the order of the topology.
@@ -13,6 +14,26 @@ impl Topology {
             })
         });
         front_ends.map(|(part, compute_capability)| self.gpu(part, compute_capability)).collect()
+    }
+
+    /// What all units of a GPU's part can do together at best, a second. Without what code for its compute capability cannot use: half
+    /// precision before 5.3, tensor cores before 7.0.
+    pub fn peaks(&self, gpu: &GpuDescription) -> BTreeMap<PeakRate, u64> {
+        let mut peaks = BTreeMap::new();
+        let members = self.units.iter().filter(|unit| unit.part == gpu.part);
+        for capability in members.flat_map(|unit| unit.provides.iter()) {
+            let Capability::Peak { what, per_second } = *capability else { continue };
+            let least = match what {
+                PeakRate::HalfOperations => (5, 3),
+                PeakRate::TensorOperations => (7, 0),
+                _ => (0, 0),
+            };
+            if gpu.compute_capability >= least {
+                let sum: &mut u64 = peaks.entry(what).or_default();
+                *sum = sum.saturating_add(per_second);
+            }
+        }
+        peaks
     }
 
     fn gpu(&self, part: &str, compute_capability: (u32, u32)) -> GpuDescription {
@@ -35,7 +56,10 @@ impl Topology {
                     gpu.memory_bus_bits = gpu.memory_bus_bits.saturating_add(*bus_bits);
                 }
                 Capability::L2Cache { capacity } => gpu.l2_bytes = gpu.l2_bytes.saturating_add(capacity.0),
-                Capability::GpuFrontEnd { .. } | Capability::HoldsStores | Capability::Forwards { .. } => {}
+                Capability::GpuFrontEnd { .. }
+                | Capability::Peak { .. }
+                | Capability::HoldsStores
+                | Capability::Forwards { .. } => {}
             }
         }
         gpu

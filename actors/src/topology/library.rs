@@ -18,9 +18,11 @@ pub const FILES: &[(&str, &str)] = files![
     "four_v100_node.ron",
     "gtx1080ti_node.ron",
     "uvmsmart_v100_node.ron",
+    "k20x_node.ron",
     "parts/v100.ron",
     "parts/v100_sxm2.ron",
     "parts/p100.ron",
     "parts/t4.ron",
     "parts/gtx1080ti.ron",
+    "parts/k20x.ron",
 ];

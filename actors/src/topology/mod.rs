@@ -47,7 +47,7 @@ pub use source::{Location, PartLibrary, SourceFile, TopologySource};
 pub use workload::{WorkloadCatalogue, WorkloadSpec};
 
 use crate::catalogue::{Capability, UnitDefinition};
-use balar_protocol::{SimTime, UnitId};
+use balar_protocol::{Frequency, SimTime, UnitId};
 use std::sync::Arc;
 
 /// A node, expanded: every unit and every wire by itself.
@@ -82,6 +82,8 @@ pub struct ExpandedUnit {
     pub parameters: Arc<Vec<Parameter>>,
     /// What it provides to the node, by its kind and its parameters.
     pub provides: Arc<Vec<Capability>>,
+    /// Of a unit whose clock was set with that of its whole GPU: the clock of the topology.
+    pub own_clock: Option<Frequency>,
     /// Where its kind is named.
     pub location: Location,
 }

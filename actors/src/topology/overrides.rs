@@ -177,7 +177,9 @@ impl Setting<'_> {
                 return;
             };
             for unit in domain {
-                if let Err(error) = self.apply_to(&mut units[unit.0 as usize], key, &[]) {
+                let unit = &mut units[unit.0 as usize];
+                unit.own_clock = unit.own_clock.or_else(|| clock::of(unit));
+                if let Err(error) = self.apply_to(unit, key, &[]) {
                     errors.push(*error);
                     return;
                 }

@@ -7,7 +7,7 @@ use super::pattern::{self, Index, PatternError, Segment};
 use super::scope::{Member, Scope, Selected, inside, select};
 use super::source::{Location, SourceFile};
 use super::syntax::{Span, Value, ValueKind};
-use super::{ExpandedWire, Topology, WireEnd};
+use super::{ExpandedWire, Topology, WireEnd, clock};
 use crate::catalogue::{Capability, PortDefinition, Role, UnitDefinition};
 use balar_protocol::{Protocol, SimTime, UnitId};
 use indexmap::IndexMap;
@@ -386,7 +386,7 @@ impl Wiring<'_> {
                 return None;
             }
             (Some(_), None) => shares.iter().fold(SimTime::ZERO, |sum, (_, share)| sum.saturating_add(*share)),
-            (None, Some(given)) => given?,
+            (None, Some(given)) => clock::wire_latency(&self.topology.units, (a, b), given?),
             (None, None) => {
                 let message = format!("{wire} has no latency");
                 let label = "expected `latency: \"15 ns\"` after its ends";

@@ -23,7 +23,7 @@ pub struct InputDifference {
 
 /// All that differs. What cannot be compared goes to `notes`.
 pub fn differences(
-    runs: &Pair<RunFolder>,
+    runs: &Pair<&RunFolder>,
     kinds: &[&'static UnitDefinition],
     notes: &mut Vec<String>,
 ) -> Vec<InputDifference> {
@@ -42,7 +42,7 @@ pub fn differences(
     let keys: BTreeSet<&String> = before.workload.parameters.keys().chain(after.workload.parameters.keys()).collect();
     for key in keys {
         let value = |run: &RunFolder| run.document.workload.parameters.get(key).map(worded);
-        say("workload", key, value(&runs.before), value(&runs.after));
+        say("workload", key, value(runs.before), value(runs.after));
     }
     say("isa", "", both(&before.isa), both(&after.isa));
     match (runs.before.topology(kinds), runs.after.topology(kinds)) {

@@ -85,10 +85,13 @@ impl LaunchPair {
 
 /// All launches of a kernel in a run.
 #[derive(Default)]
-struct Sums {
-    calls: u64,
-    time: Option<u64>,
-    cycles: Option<u64>,
+pub struct Sums {
+    /// Launches.
+    pub calls: u64,
+    /// Their time, ps; `None` where that of one was not simulated.
+    pub time: Option<u64>,
+    /// Their SM-clock cycles, likewise.
+    pub cycles: Option<u64>,
     counters: BTreeMap<&'static str, Option<u64>>,
     threads: u64,
     registers: Option<u64>,
@@ -96,7 +99,8 @@ struct Sums {
 }
 
 impl Sums {
-    fn of(launches: &[&Launch]) -> Sums {
+    /// Those of launches.
+    pub fn of(launches: &[&Launch]) -> Sums {
         let sum = |of: &dyn Fn(&Launch) -> Option<u64>| {
             launches.iter().try_fold(0u64, |sum, launch| Some(sum.saturating_add(of(launch)?)))
         };
@@ -118,12 +122,13 @@ impl Sums {
         }
     }
 
-    fn counter(&self, name: &str) -> Option<f64> {
+    /// A counter; `None` where the document of the run lacks it.
+    pub fn counter(&self, name: &str) -> Option<f64> {
         self.counters.get(name).copied().flatten().map(|value| value as f64)
     }
 
     /// A quotient of counters.
-    fn quotient(&self, part: &str, whole: &str) -> Option<f64> {
+    pub fn quotient(&self, part: &str, whole: &str) -> Option<f64> {
         let (part, whole) = (self.counter(part)?, self.counter(whole)?);
         (whole > 0.0).then(|| part / whole)
     }

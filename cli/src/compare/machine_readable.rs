@@ -36,7 +36,7 @@ struct RunEntry<'a> {
     completed: bool,
     verified: Option<bool>,
     ended_by: &'a str,
-    sim_time_ps: u64,
+    sim_time_ps: Option<u64>,
 }
 
 #[derive(Serialize)]

@@ -8,9 +8,9 @@
 //! | `table`, `machine_readable` | how it is printed |
 //! | `options` | what is asked for |
 
-mod counters;
-mod inputs;
-mod kernels;
+pub(crate) mod counters;
+pub(crate) mod inputs;
+pub(crate) mod kernels;
 mod machine_readable;
 mod options;
 mod table;
@@ -84,7 +84,7 @@ impl Comparison {
         kinds: &[&'static UnitDefinition],
     ) -> Result<Comparison, Failure> {
         let mut notes = Vec::new();
-        let inputs = inputs::differences(&runs, kinds, &mut notes);
+        let inputs = inputs::differences(&Pair { before: &runs.before, after: &runs.after }, kinds, &mut notes);
         let chosen = |name: &str| options.kernel.as_ref().is_none_or(|regex| is_named(regex, name));
         let profiles = Pair { before: runs.before.instructions()?, after: runs.after.instructions()? };
         if let Some(regex) = &options.kernel
@@ -125,9 +125,10 @@ impl Comparison {
         })
     }
 
-    /// Simulated time of the whole runs, ps.
+    /// Simulated time of the whole runs, ps; zero where nothing was timed.
     fn time(&self) -> Pair<u64> {
-        Pair { before: self.runs.before.document.sim_time_ps, after: self.runs.after.document.sim_time_ps }
+        let of = |run: &RunFolder| run.document.sim_time_ps.unwrap_or_default();
+        Pair { before: of(&self.runs.before), after: of(&self.runs.after) }
     }
 
     /// Did the same happen in both?

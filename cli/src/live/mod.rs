@@ -19,7 +19,6 @@ mod shared;
 pub mod shared_memory;
 pub mod state;
 mod stopwatch;
-mod utilisation;
 
 use crate::failure::{Failure, say};
 use crate::node_facts::NodeFacts;

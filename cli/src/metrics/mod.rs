@@ -18,7 +18,7 @@ pub use formula::{Fact, Formula, Term, Value};
 pub use lookup::{Choice, all_names, find, is_like};
 pub use measurement::{Measurement, Reading, copies_use_l2, covered};
 pub use occupancy::{Limit, Occupancy};
-pub use place::Place;
+pub use place::{Place, is_in};
 
 use balar_actors::kinds::UNITS;
 use balar_protocol::statistics::StatisticDefinition;

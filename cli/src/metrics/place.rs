@@ -62,7 +62,7 @@ impl Place {
     }
 
     /// Counters that its units have, and no others.
-    fn signature(self) -> &'static [&'static str] {
+    pub fn signature(self) -> &'static [&'static str] {
         match self {
             Place::Launch => &["a launch is no unit"],
             Place::Sm => &["warp_cycles_active", "warps_launched"],
@@ -97,7 +97,7 @@ fn is_channel(name: &str) -> bool {
 }
 
 /// Is `location` within `part`?
-pub(super) fn is_in(location: &str, part: &str) -> bool {
+pub fn is_in(location: &str, part: &str) -> bool {
     location.strip_prefix(part).is_some_and(|rest| rest.starts_with('.'))
 }
 

@@ -12,6 +12,7 @@ pub mod sections;
 pub mod selection;
 pub mod sst;
 pub mod study;
+pub mod study_page;
 pub mod summary;
 pub mod table;
 

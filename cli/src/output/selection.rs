@@ -101,7 +101,7 @@ fn pattern(text: &str) -> Result<PathPattern, String> {
 }
 
 /// The names in `text`: of the file with this name, unless it is the name of a counter or a metric.
-fn metric_list(text: &str) -> Result<MetricList, String> {
+pub(crate) fn metric_list(text: &str) -> Result<MetricList, String> {
     let path = Path::new(text);
     let is_name = || {
         let mut counters = UNITS.iter().flat_map(|kind| kind.counters);

@@ -3,11 +3,15 @@
 use crate::arguments::StudyFormat;
 use crate::files::{self, WriteError};
 use crate::output::json;
+use crate::output::study_page;
 use crate::output::table::Lines;
 use balar_experiments::validation::Study;
 use balar_experiments::validation::report::{Cell, Comparison, Report, Table};
 use serde::Serialize;
 use std::path::Path;
+
+/// Columns of a note where no terminal says how many there are.
+const NOTE_WIDTH: u16 = 120;
 
 /// A study, as JSON lists it.
 #[derive(Serialize)]
@@ -69,7 +73,8 @@ pub fn text(report: &Report, format: StudyFormat, width: Option<u16>) -> String 
     }
 }
 
-/// Writes a file for each table and chart, all comparisons, report.json, and summary.txt, the tables as they are printed.
+/// Writes a file for each table and chart, all comparisons, report.json, summary.txt, the tables as they are printed, and index.html, a page
+/// with tables and charts.
 ///
 /// # Errors
 ///
@@ -85,6 +90,7 @@ pub fn write(folder: &Path, report: &Report) -> Result<(), WriteError> {
     }
     files::write(&folder.join("comparisons.csv"), &comparisons(report))?;
     files::write(&folder.join("report.json"), &json::to_text(report))?;
+    files::write(&folder.join("index.html"), &study_page::page(report))?;
     files::write(&folder.join("summary.txt"), &tables(report, None))
 }
 
@@ -109,9 +115,15 @@ fn table(table: &Table, width: Option<u16>) -> String {
         elastic: None,
         rows: table.rows.iter().map(|row| row.iter().map(Cell::shown).collect()).collect(),
     };
-    let notes: String = table.notes.iter().map(|note| format!(" {note}\n")).collect();
+    let notes: String = table.notes.iter().map(|one| note(one, width)).collect();
     let space = if notes.is_empty() { "" } else { "\n" };
     format!("{}\n\n{}{space}{notes}", table.title, lines.text(width))
+}
+
+/// A note in lines that the terminal holds, the first one a space from its side.
+fn note(text: &str, width: Option<u16>) -> String {
+    let columns = usize::from(width.unwrap_or(NOTE_WIDTH)).max(20);
+    textwrap::fill(text, textwrap::Options::new(columns).initial_indent(" ").subsequent_indent("   ")) + "\n"
 }
 
 fn comparisons(report: &Report) -> String {
@@ -164,11 +176,11 @@ mod tests {
                 study: "times",
                 program: "one".to_owned(),
                 setting: String::new(),
-                quantity: "kernel time",
+                quantity: "kernel time".into(),
                 simulated: Some(102.25),
                 reference: None,
-                unit: "us",
-                source: "",
+                unit: "us".into(),
+                source: "".into(),
             }],
             charts: vec![Chart { name: "picture", svg: "<svg/>\n".to_owned() }],
             ..Report::default()
@@ -211,7 +223,7 @@ Times
         let document: serde_json::Value = serde_json::from_str(&read("report.json")).expect("JSON");
         assert_eq!(document["tables"][0]["rows"][1], serde_json::json!(["two, three", null, 100.0, null]));
         assert_eq!(document["completed"], false);
-        assert_eq!(fs::read_dir(folder.path()).expect("a folder").count(), 5);
+        assert_eq!(fs::read_dir(folder.path()).expect("a folder").count(), 6);
     }
 
     #[test]

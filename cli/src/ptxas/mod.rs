@@ -41,10 +41,18 @@ const KEPT_TEXTS: usize = 64;
 ///
 /// A ptxas is named, and it does not run or is not needed.
 pub fn code_choice(options: &SimulationOptions) -> Result<CodeChoice, Failure> {
-    let named = options.ptxas.as_deref();
-    if options.isa == Isa::Ptx {
+    code_choice_of(options.isa, options.ptxas.as_deref())
+}
+
+/// As [`code_choice`], of these options.
+///
+/// # Errors
+///
+/// As [`code_choice`].
+pub fn code_choice_of(isa: Isa, named: Option<&Path>) -> Result<CodeChoice, Failure> {
+    if isa == Isa::Ptx {
         return match named {
-            None => Ok(CodeChoice { isa: options.isa.into(), assembler: None }),
+            None => Ok(CodeChoice { isa: isa.into(), assembler: None }),
             Some(_) => Err(Failure::mistake(
                 "--ptxas: nothing is assembled where PTX is asked for",
                 "--isa auto, or sass, runs machine code",
@@ -52,7 +60,7 @@ pub fn code_choice(options: &SimulationOptions) -> Result<CodeChoice, Failure> {
         };
     }
     let assembler = Ptxas::find(named)?.map(|ptxas| Arc::new(ptxas) as Arc<dyn Assembler>);
-    Ok(CodeChoice { isa: options.isa.into(), assembler })
+    Ok(CodeChoice { isa: isa.into(), assembler })
 }
 
 /// A version of ptxas, which is that of its CUDA.

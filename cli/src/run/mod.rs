@@ -69,6 +69,7 @@ pub fn run(options: &ProgramOptions, kinds: &[&'static UnitDefinition]) -> Resul
     let topology = node::of_simulation(common, kinds)?;
     common.selection.check(&topology)?;
     timeline::prepare(common)?;
+    crate::report::prepare(common)?;
     if let Some(path) = &common.output {
         folder::prepare(path).map_err(Failure::input)?;
     }
@@ -99,8 +100,9 @@ pub fn run(options: &ProgramOptions, kinds: &[&'static UnitDefinition]) -> Resul
     drop(surroundings);
     record.series = observation.take_counters();
     let written = timeline::write(&record, common);
+    let page = crate::report::write(&record, &topology::show(&topology, None), &observation, common, kinds);
     report(&record, common, &topology, &observation)?;
-    written?;
+    written.and(page)?;
     Ok(status(&record, end))
 }
 

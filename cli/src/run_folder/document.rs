@@ -40,8 +40,12 @@ pub struct RunDocument {
     /// Why the run ended.
     #[serde(default)]
     pub ended_by: String,
-    /// Simulated time at the end.
-    pub sim_time_ps: u64,
+    /// What went wrong, in words.
+    #[serde(default)]
+    pub problem: Option<String>,
+    /// Simulated time at the end; `None` where nothing was timed.
+    #[serde(deserialize_with = "Option::deserialize")]
+    pub sim_time_ps: Option<u64>,
     /// Values that the program reports about itself.
     #[serde(default)]
     pub results: Vec<ProgramResult>,
@@ -49,6 +53,36 @@ pub struct RunDocument {
     pub kernels: Vec<Launch>,
     /// Every counter of every unit.
     pub statistics: Vec<Statistic>,
+    /// The counters by row of units.
+    #[serde(default)]
+    pub roll_ups: Vec<RowReading>,
+    /// The metrics by row of units.
+    #[serde(default)]
+    pub metrics: Vec<RowReading>,
+}
+
+/// A counter or a metric over a row of units, or over all launches on a GPU.
+#[derive(Debug, Deserialize)]
+pub struct RowReading {
+    /// Its name.
+    #[serde(alias = "what")]
+    pub metric: String,
+    /// The units: "gpu.sm\[*\]".
+    pub location: String,
+    /// Units, or launches.
+    #[serde(default)]
+    pub instances: u64,
+    /// Their sum; `None` of a quotient.
+    pub sum: Option<f64>,
+    /// The mean; of quotients, the quotient of the sums.
+    pub avg: Option<f64>,
+    /// The least.
+    pub min: Option<f64>,
+    /// The greatest.
+    pub max: Option<f64>,
+    /// The unit of measure.
+    #[serde(default)]
+    pub unit: String,
 }
 
 /// The workload of a run.
@@ -109,7 +143,9 @@ pub struct Launch {
     pub completed: bool,
     /// How it was simulated: "timed", or "functional", without time.
     pub detail: Option<String>,
-    /// How long it took, ps; `None` where its time was not simulated.
+    /// When it started and when its last CTA ended, ps; `None` where its time was not simulated.
+    pub span_ps: Option<(u64, u64)>,
+    /// How long it took, ps; likewise.
     pub time_ps: Option<u64>,
     /// SM-clock cycles; `None` where they were not simulated.
     pub cycles: Option<u64>,
@@ -159,6 +195,7 @@ impl<'de> Visitor<'de> for LaunchVisitor {
             shared_bytes: None,
             completed: true,
             detail: None,
+            span_ps: None,
             time_ps: None,
             cycles: None,
             counters: vec![None; KernelCounters::DEFINITIONS.len()].into(),
@@ -185,7 +222,8 @@ impl<'de> Visitor<'de> for LaunchVisitor {
             }
         }
         launch.name = name.ok_or_else(|| de::Error::missing_field("name"))?;
-        launch.time_ps = start.zip(end).map(|(start, end)| end.saturating_sub(start));
+        launch.span_ps = start.zip(end);
+        launch.time_ps = launch.span_ps.map(|(start, end)| end.saturating_sub(start));
         Ok(launch)
     }
 }
@@ -264,7 +302,7 @@ pub(crate) mod tests {
         let document = document();
         assert_eq!((&*document.topology, &*document.workload.name, &*document.isa), ("v100_node", "lud", "ptx"));
         assert_eq!(document.workload.parameters["size"], 32);
-        assert_eq!((document.completed, document.verified, document.sim_time_ps), (true, Some(true), 3_000_000));
+        assert_eq!((document.completed, document.verified, document.sim_time_ps), (true, Some(true), Some(3_000_000)));
         assert_eq!(document.results[0].value, Some(12.5));
         let [first, second, _] = &document.kernels[..] else { panic!("three launches") };
         assert_eq!((&*first.name, first.grid, first.registers_per_thread), ("lud_diagonal", [4, 2, 1], Some(32)));
@@ -285,6 +323,12 @@ pub(crate) mod tests {
         assert_eq!((first.cycles, first.time_ps, first.is_timed()), (None, None, false));
         assert_eq!((second.cycles, second.is_timed()), (Some(400), true));
         assert_eq!((first.counter("inst_integer"), first.counter("inst_executed")), (None, Some(200)));
+    }
+
+    #[test]
+    fn a_run_in_which_nothing_was_timed_has_no_time() {
+        let text = to_text(&record().document()).replacen("\"sim_time_ps\": 3000000", "\"sim_time_ps\": null", 1);
+        assert_eq!(RunDocument::parse(&text).expect("a document").sim_time_ps, None);
     }
 
     #[test]

@@ -29,12 +29,20 @@ pub struct ParameterDifference {
 /// # Errors
 ///
 /// Why it cannot be read, in words: it may be of another version of the program.
-pub fn parameters(name: &str, text: &str, kinds: &[&'static UnitDefinition]) -> Result<Parameters, String> {
+pub fn read(name: &str, text: &str, kinds: &[&'static UnitDefinition]) -> Result<Topology, String> {
     let library = PartLibrary::built_in();
     let options = LoadOptions { kinds, library: &library, workloads: None, overrides: &[] };
     let source = TopologySource::Text { name: name.to_owned(), text: text.to_owned() };
-    let topology = balar_actors::topology::load(&source, &options).map_err(|error| error.to_string())?;
-    Ok(Parameters::of(&topology))
+    balar_actors::topology::load(&source, &options).map_err(|error| error.to_string())
+}
+
+/// The parameters of such a topology.
+///
+/// # Errors
+///
+/// As [`read()`].
+pub fn parameters(name: &str, text: &str, kinds: &[&'static UnitDefinition]) -> Result<Parameters, String> {
+    read(name, text, kinds).map(|topology| Parameters::of(&topology))
 }
 
 impl Parameters {

@@ -73,7 +73,7 @@ pub enum SampleForm {
     LdmsJsonl,
 }
 
-fn interval(text: &str) -> Result<SimTime, String> {
+pub(crate) fn interval(text: &str) -> Result<SimTime, String> {
     let interval: SimTime = text.parse().map_err(|error: balar_protocol::QuantityError| error.to_string())?;
     if interval == SimTime::ZERO { Err("must be more than zero".to_owned()) } else { Ok(interval) }
 }
@@ -127,7 +127,10 @@ impl Series {
             return Ok(None);
         }
         if folder.is_none() && options.timeline.is_none() {
-            let help = "--output names a folder for its files, --timeline a file with its quotients";
+            if options.report.is_some() {
+                return Ok(None);
+            }
+            let help = "--output names a folder for its files, --timeline a file with its quotients, --report a page";
             return Err(Failure::mistake("--sample-interval: there is no place for what is sampled", help));
         }
         let node = NodeFacts::of(topology);

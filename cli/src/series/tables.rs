@@ -96,7 +96,7 @@ pub struct Row<'a> {
 }
 
 /// Metrics of a series for which no names are given: what most people look at first.
-const USUAL: &[&str] = &[
+pub const USUAL: &[&str] = &[
     "sm.cycles_active",
     "sm.warp_cycles_active",
     "sm.warps_launched",

@@ -37,7 +37,7 @@ impl Agreement {
 impl fmt::Display for Agreement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Agreement { mean_error_percent, mean_ratio, correlation, .. } = self;
-        write!(f, "mean error {mean_error_percent:.1} %, geometric mean ratio {mean_ratio:.3}")?;
+        write!(f, "mean absolute error {mean_error_percent:.1} %, geometric mean ratio {mean_ratio:.3}")?;
         match correlation {
             Some(correlation) => write!(f, ", correlation of logarithms {correlation:.3}"),
             None => Ok(()),

@@ -4,12 +4,21 @@
 //! their figures. Another study is a file with a [`Study`], and a line in [`STUDIES`].
 
 pub mod agreement;
+pub mod balar;
+pub mod instruction_mix;
+pub mod ldms;
+pub mod programs;
+mod recorded;
 pub mod report;
+pub mod roofline;
 pub mod runs;
+mod side_by_side;
 pub mod unified_memory;
+pub mod volta;
 
 use report::Report;
 use runs::{RunError, Running};
+use std::collections::BTreeMap;
 
 /// Simulated beside measured, on a subject.
 #[derive(Debug)]
@@ -24,6 +33,8 @@ pub struct Study {
     pub parts: &'static [PartDescription],
     /// The programs that can be chosen.
     pub programs: fn() -> Vec<&'static str>,
+    /// Programs that the user may bring.
+    pub user_programs: &'static [&'static str],
     /// Runs it.
     pub run: fn(&Selection, &Running<'_>) -> Result<Report, RunError>,
 }
@@ -44,6 +55,8 @@ pub struct Selection {
     pub parts: Vec<String>,
     /// Names of programs; all where empty.
     pub programs: Vec<String>,
+    /// Programs of the user's: names, and the words of the command that runs each.
+    pub commands: BTreeMap<String, Vec<String>>,
 }
 
 impl Selection {
@@ -59,4 +72,4 @@ impl Selection {
 }
 
 /// All studies.
-pub const STUDIES: &[&Study] = &[&unified_memory::STUDY];
+pub const STUDIES: &[&Study] = &[&balar::STUDY, &unified_memory::STUDY, &ldms::STUDY, &roofline::STUDY, &volta::STUDY];

@@ -1,6 +1,7 @@
 //! What a study finds: tables, charts, and a list of all comparisons.
 
 use serde::{Serialize, Serializer};
+use std::borrow::Cow;
 
 /// What a study finds.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -133,15 +134,15 @@ pub struct Comparison {
     /// What was set.
     pub setting: String,
     /// What is compared.
-    pub quantity: &'static str,
+    pub quantity: Cow<'static, str>,
     /// What was simulated; `None` where the run is missing.
     pub simulated: Option<f64>,
     /// What it is compared with; `None` where nobody has published it.
     pub reference: Option<f64>,
     /// The unit of both.
-    pub unit: &'static str,
+    pub unit: Cow<'static, str>,
     /// Where the reference is from.
-    pub source: &'static str,
+    pub source: Cow<'static, str>,
 }
 
 impl Comparison {
@@ -158,12 +159,44 @@ impl Comparison {
             self.study.to_owned(),
             self.program.clone(),
             self.setting.clone(),
-            self.quantity.to_owned(),
+            self.quantity.clone().into_owned(),
             shown(self.simulated),
             shown(self.reference),
-            self.unit.to_owned(),
-            self.source.to_owned(),
+            self.unit.clone().into_owned(),
+            self.source.clone().into_owned(),
         ]
+    }
+}
+
+/// What comparisons of a program in a setting have in common.
+pub(crate) struct Compared<'a> {
+    pub study: &'static str,
+    pub program: &'a str,
+    pub setting: String,
+    pub source: &'static str,
+}
+
+impl Compared<'_> {
+    /// A figure beside another one.
+    pub fn with(
+        &self,
+        quantity: &'static str,
+        unit: &'static str,
+        simulated: Option<f64>,
+        reference: Option<f64>,
+    ) -> Comparison {
+        let Compared { study, program, setting, source } = self;
+        let source = if reference.is_some() { source } else { "" };
+        Comparison {
+            study,
+            program: (*program).to_owned(),
+            setting: setting.clone(),
+            quantity: quantity.into(),
+            simulated,
+            reference,
+            unit: unit.into(),
+            source: source.into(),
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 //! The runs of a study: independent of each other, several at a time.
 
+use super::programs::{ProgramFigures, ProgramRun};
 use crate::experiment::{ExperimentError, run_overridden};
 use balar_actors::engine::RunOptions;
 use balar_actors::simulation::RunResult;
@@ -47,6 +48,31 @@ pub struct Running<'a> {
     pub interrupt: Arc<AtomicBool>,
     /// Is told how many runs of how many have ended.
     pub progress: &'a (dyn Fn(usize, usize) + Sync),
+    /// Runs a program of the user's; `None` where nobody can.
+    pub program: Option<&'a ProgramRunner<'a>>,
+}
+
+/// What runs a program of the user's on a simulated node.
+pub type ProgramRunner<'a> = dyn Fn(&ProgramRun) -> Result<ProgramFigures, JobError> + Sync + 'a;
+
+/// Why a run of a study has no figures.
+#[derive(Debug, thiserror::Error)]
+pub enum JobError {
+    /// It did not come to its end; that is no failure of a run that was interrupted.
+    #[error("{0}")]
+    NotCompleted(String),
+    /// Anything else.
+    #[error("{0}")]
+    Failed(String),
+}
+
+impl From<ExperimentError> for JobError {
+    fn from(error: ExperimentError) -> JobError {
+        match &error {
+            ExperimentError::NotCompleted { .. } => JobError::NotCompleted(error.to_string()),
+            _ => JobError::Failed(error.to_string()),
+        }
+    }
 }
 
 /// Why no runs could be made.
@@ -59,18 +85,18 @@ pub enum RunError {
 
 /// What came of runs.
 #[derive(Debug)]
-pub struct Runs<T> {
-    figures: BTreeMap<Point, T>,
+pub struct Runs<T, J = Point> {
+    figures: BTreeMap<J, T>,
     /// Runs that failed, and why; not those that were interrupted.
-    pub failures: Vec<(Point, ExperimentError)>,
+    pub failures: Vec<(J, JobError)>,
     /// How many were to be made.
     pub planned: usize,
 }
 
-impl<T> Runs<T> {
+impl<T, J: Ord> Runs<T, J> {
     /// The figures of a run; `None` where it failed, or was not made.
-    pub fn get(&self, point: &Point) -> Option<&T> {
-        self.figures.get(point)
+    pub fn get(&self, job: &J) -> Option<&T> {
+        self.figures.get(job)
     }
 
     /// How many runs came to their end.
@@ -79,8 +105,7 @@ impl<T> Runs<T> {
     }
 }
 
-/// Makes runs and keeps of each what `measure` finds; equal ones are made once. Those that `cost` rates highest begin first, so that none
-/// of them is left for the end. What comes of them depends neither on this nor on the number of threads.
+/// Makes runs of built-in workloads and keeps of each what `measure` finds; see [`make_jobs`].
 ///
 /// # Errors
 ///
@@ -95,43 +120,67 @@ pub fn make<T: Send>(
     cost: impl Fn(&Point) -> u32,
     measure: impl Fn(&RunResult) -> T + Sync,
 ) -> Result<Runs<T>, RunError> {
-    let mut points: Vec<Point> = points.into_iter().collect::<BTreeSet<_>>().into_iter().collect();
-    points.sort_by_key(|point| std::cmp::Reverse(cost(point)));
+    make_jobs(running, points, cost, |point| Ok(measure(&simulate(point, &running.interrupt, RunOptions::default())?)))
+}
+
+/// Makes runs of any kind and keeps what `run` gives; equal ones are made once. Those that `cost` rates highest begin first, so that none
+/// of them is left for the end. What comes of them depends neither on this nor on the number of threads.
+///
+/// # Errors
+///
+/// Where the system has no thread.
+///
+/// # Panics
+///
+/// Where a run does.
+pub fn make_jobs<T: Send, J: Clone + Ord + Send + Sync>(
+    running: &Running<'_>,
+    jobs: Vec<J>,
+    cost: impl Fn(&J) -> u32,
+    run: impl Fn(&J) -> Result<T, JobError> + Sync,
+) -> Result<Runs<T, J>, RunError> {
+    let mut jobs: Vec<J> = jobs.into_iter().collect::<BTreeSet<_>>().into_iter().collect();
+    jobs.sort_by_key(|job| std::cmp::Reverse(cost(job)));
     let (next, ended) = (AtomicUsize::new(0), AtomicUsize::new(0));
     let found = Mutex::new(Vec::new());
     let interrupted = || running.interrupt.load(Ordering::Relaxed);
-    (running.progress)(0, points.len());
+    (running.progress)(0, jobs.len());
     let work = || {
-        while let Some(point) = points.get(next.fetch_add(1, Ordering::Relaxed)).filter(|_| !interrupted()) {
-            let result = one(point, &running.interrupt).map(|result| measure(&result));
-            found.lock().unwrap_or_else(PoisonError::into_inner).push((point.clone(), result));
-            (running.progress)(ended.fetch_add(1, Ordering::Relaxed) + 1, points.len());
+        while let Some(job) = jobs.get(next.fetch_add(1, Ordering::Relaxed)).filter(|_| !interrupted()) {
+            let result = run(job);
+            found.lock().unwrap_or_else(PoisonError::into_inner).push((job.clone(), result));
+            (running.progress)(ended.fetch_add(1, Ordering::Relaxed) + 1, jobs.len());
         }
     };
     thread::scope(|scope| {
-        for _ in 0..running.threads.clamp(1, points.len().max(1)) {
+        for _ in 0..running.threads.clamp(1, jobs.len().max(1)) {
             let builder = thread::Builder::new().name("study".to_owned()).stack_size(STACK_BYTES);
             builder.spawn_scoped(scope, work).map(drop).inspect_err(|_| {
                 // Those that have begun have nothing to work for.
-                next.store(points.len(), Ordering::Relaxed);
+                next.store(jobs.len(), Ordering::Relaxed);
             })?;
         }
         Ok::<(), io::Error>(())
     })?;
-    let mut runs = Runs { figures: BTreeMap::new(), failures: Vec::new(), planned: points.len() };
-    for (point, result) in found.into_inner().unwrap_or_else(PoisonError::into_inner) {
+    let mut runs = Runs { figures: BTreeMap::new(), failures: Vec::new(), planned: jobs.len() };
+    for (job, result) in found.into_inner().unwrap_or_else(PoisonError::into_inner) {
         match result {
-            Ok(figures) => drop(runs.figures.insert(point, figures)),
-            Err(ExperimentError::NotCompleted { .. }) if interrupted() => {}
-            Err(error) => runs.failures.push((point, error)),
+            Ok(figures) => drop(runs.figures.insert(job, figures)),
+            Err(JobError::NotCompleted(_)) if interrupted() => {}
+            Err(error) => runs.failures.push((job, error)),
         }
     }
     runs.failures.sort_by(|one, other| one.0.cmp(&other.0));
     Ok(runs)
 }
 
-fn one(point: &Point, interrupt: &Arc<AtomicBool>) -> Result<RunResult, ExperimentError> {
-    let options = RunOptions { interrupt: interrupt.clone(), ..RunOptions::default() };
+/// Makes a run of a built-in workload, which ends when `interrupt` is set, with other options of the engine.
+///
+/// # Errors
+///
+/// As [`run_overridden`].
+pub fn simulate(point: &Point, interrupt: &Arc<AtomicBool>, options: RunOptions) -> Result<RunResult, ExperimentError> {
+    let options = RunOptions { interrupt: interrupt.clone(), ..options };
     let overrides: Vec<_> = point.overrides.iter().map(|(path, value)| (*path, value.as_str())).collect();
     run_overridden(options, point.topology, point.workload, &point.parameters, &overrides, &[])
 }
@@ -153,7 +202,7 @@ mod tests {
         let told = Mutex::new(Vec::new());
         let progress = |ended, planned| told.lock().expect("nobody panics").push((ended, planned));
         let interrupt = Arc::new(AtomicBool::new(interrupt));
-        let running = Running { threads, interrupt, progress: &progress };
+        let running = Running { threads, interrupt, progress: &progress, program: None };
         let measure = |result: &RunResult| result.kernel_cycles("vectorAdd").expect("it has run");
         let runs = make(&running, points.to_vec(), |_| 0, measure).expect("threads");
         (runs, told.into_inner().expect("nobody panics"))

@@ -5,7 +5,7 @@
 //! floats were measured on slow paths (504 and 606 cycles); the common path's instruction count is taken instead (8 and 12).
 
 use crate::matrix::{Element, Family, MatrixForm};
-use crate::program::{CountClass, LatencyClass, Pipe};
+use crate::program::{CountClass, LatencyClass, MATRIX_PASS, Pipe};
 use crate::ptx::ast::Instruction;
 use crate::ptx::modifier::Modifier as M;
 use crate::ptx::opcode::Opcode as O;
@@ -100,11 +100,6 @@ fn is_shared(instruction: &Instruction) -> bool {
     [M::Shared, M::SharedCta, M::SharedCluster].into_iter().any(|space| instruction.has(space))
 }
 
-/// Multiply-adds of half precision that the tensor cores of a sub-core do in one pass: an `HMMA.884` of V100, 256 of them in two
-/// cycles (NVIDIA Tesla V100 whitepaper: 8 tensor cores an SM, 64 a cycle each; Jia et al. 2018: a `wmma.mma` of 16 by 16 by 16 is
-/// 16 `HMMA.884` where it sums up in single precision).
-const PASS: u32 = 256;
-
 /// What a matrix product costs: as many passes as its multiply-adds fill. Types that V100 has not go at their rate on A100 over
 /// that of half precision there (NVIDIA A100 whitepaper, table of peak rates: TF32 156, FP16 and BF16 312, FP64 19.5 Tflop/s;
 /// INT8 624, INT4 1248, binary 4992 Tops), 8-bit floats at that of H100 (twice).
@@ -112,13 +107,13 @@ pub(super) fn matrix_product(form: &MatrixForm) -> Cost {
     let matrices = if form.family == Family::QuadPairs { 4 } else { 1 };
     let products = form.m * form.n * form.k * matrices;
     let passes = match form.a {
-        Element::F16 | Element::Bf16 | Element::F32 | Element::S32 => products / PASS,
-        Element::Tf32 => products * 2 / PASS,
-        Element::F64 => products * 16 / PASS,
-        Element::S8 | Element::U8 | Element::E4m3 | Element::E5m2 => products / 2 / PASS,
-        Element::S4 | Element::U4 => products / 4 / PASS,
+        Element::F16 | Element::Bf16 | Element::F32 | Element::S32 => products / MATRIX_PASS,
+        Element::Tf32 => products * 2 / MATRIX_PASS,
+        Element::F64 => products * 16 / MATRIX_PASS,
+        Element::S8 | Element::U8 | Element::E4m3 | Element::E5m2 => products / 2 / MATRIX_PASS,
+        Element::S4 | Element::U4 => products / 4 / MATRIX_PASS,
         // Elements of 32 bits.
-        Element::Bits => products * 32 / 16 / PASS,
+        Element::Bits => products * 32 / 16 / MATRIX_PASS,
     };
     (Pipe::Tensor, LatencyClass::Tensor, CountClass::Other, passes.clamp(1, 255) as u8)
 }

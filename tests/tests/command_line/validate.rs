@@ -72,6 +72,124 @@ fn comparisons_are_those_of_the_runs() {
     }
 }
 
+/// A figure of comma-separated comparisons, by its program and quantity: simulated and reference.
+fn figure(rows: &[Vec<String>], program: &str, quantity: &str) -> (Option<f64>, Option<f64>) {
+    let row = rows.iter().find(|row| row[1] == program && row[3] == quantity);
+    let row = row.unwrap_or_else(|| panic!("no {quantity} of {program} in {rows:?}"));
+    (row[4].parse().ok(), row[5].parse().ok())
+}
+
+#[test]
+fn applications_of_balar_are_beside_the_hardware() {
+    let arguments = ["validate", "balar", "applications", "--program", "vectorAdd", "--program", "lud"];
+    let called = call(&[&arguments[..], &["--format", "csv"]].concat());
+    assert_eq!((called.code, called.stderr.as_str()), (0, ""));
+    let rows = rows(&called.stdout);
+    let alone = balar_experiments::run("v100_node", "vectoradd", &[("elements", "163840")], &[]).expect("it runs");
+    let cycles = alone.kernel_cycles("vectorAdd").expect("its kernel ran") as f64;
+    assert_eq!(figure(&rows, "vectorAdd", "cycles of all kernels"), (Some(cycles), Some(5271.0)));
+    let shares =
+        ["lud_diagonal", "lud_perimeter", "lud_internal"].map(|kernel| figure(&rows, kernel, "share of cycles"));
+    assert!((shares.iter().map(|share| share.0.expect("it ran")).sum::<f64>() - 100.0).abs() < 1e-3, "{shares:?}");
+    assert_eq!(shares.map(|share| share.1), [Some(63.0), Some(22.0), Some(14.0)]);
+}
+
+/// The user's program is run, and that it is not the study's LULESH is said.
+#[test]
+fn a_program_of_the_user_runs_in_the_place_of_lulesh() {
+    let program = format!("{} lud:size=64 --repeat 1", env!("CARGO_BIN_EXE_hardware-under-test"));
+    let arguments = ["validate", "balar", "applications", "mix", "--program", "LULESH", "--lulesh"];
+    let called = call(&[&arguments[..], &[&program]].concat());
+    assert_eq!((called.code, called.stderr.as_str()), (0, ""));
+    let text = called.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(text.contains("CalcPressureForElems"), "{text}");
+    assert!(!text.contains("stands in"), "{text}");
+    let comparisons = call(&[&arguments[..], &[&program, "--format", "csv"]].concat());
+    let rows = rows(&comparisons.stdout);
+    assert_eq!(figure(&rows, "CalcPressureForElems", "share of FP64"), (None, Some(17.0)), "it has no such kernel");
+    assert!(rows.iter().all(|row| row[3] != "cycles of all kernels"), "it is not the study's run: {rows:?}");
+}
+
+#[test]
+fn a_program_that_cannot_run_is_a_failure_of_its_run() {
+    let called = call(&["validate", "balar", "mix", "--lulesh", "/nowhere/lulesh -s 22"]);
+    assert_eq!(called.code, 1, "{}", called.stderr);
+    assert!(called.stderr.contains("/nowhere/lulesh"), "{}", called.stderr);
+    assert!(called.stdout.contains("0 of 1 runs"), "{}", called.stdout);
+}
+
+/// The clocks of the stand-in: shown, and compared with nothing.
+#[test]
+fn shock_is_never_counted_as_lulesh() {
+    let called = call(&["validate", "balar", "mix", "--format", "json"]);
+    assert_eq!((called.code, called.stderr.as_str()), (0, ""));
+    let document: Value = serde_json::from_str(&called.stdout).expect("JSON");
+    assert_eq!(document["comparisons"], serde_json::json!([]));
+    let table = &document["tables"][0];
+    assert!(table["notes"][0].as_str().expect("text").starts_with("shock stands in for LULESH"), "{table}");
+    // The shares of a row are all of its slots.
+    let row = table["rows"][0].as_array().expect("a row");
+    let sum: f64 = row[3..].iter().map(|share| share.as_f64().expect("a number")).sum();
+    assert!((sum - 100.0).abs() < 1e-6, "{row:?}");
+}
+
+#[test]
+fn warps_and_instructions_of_a_vector_addition_are_those_of_the_hardware() {
+    let called = call(&["validate", "ldms", "vectoradd", "--format", "csv"]);
+    assert_eq!((called.code, called.stderr.as_str()), (0, ""));
+    let rows = rows(&called.stdout);
+    let of = |counter| figure(&rows, counter, "vectorAdd");
+    assert_eq!(of("warps for 500,000,000 elements"), (Some(15_625_000.0), Some(15_625_000.0)));
+    assert_eq!(of("threads of an instruction"), (Some(32.0), Some(32.0)));
+    assert_eq!(of("instructions of a warp, one build"), (Some(16.0), Some(16.0)));
+}
+
+#[test]
+fn recorded_rows_are_those_of_the_tables() {
+    let called = call(&["validate", "volta", "programs", "microbenchmarks", "--format", "csv"]);
+    assert_eq!((called.code, called.stderr.as_str()), (0, ""));
+    let compared = rows(&called.stdout);
+    let mut count = 0;
+    for file in ["public_programs", "microbenchmarks"] {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../validation/{file}.csv"));
+        let mut reader = csv::Reader::from_path(path).expect("the table");
+        let columns = reader.headers().expect("a header").clone();
+        let column = |name: &str| columns.iter().position(|column| column == name).expect(name);
+        let (hardware, simulated) = (column("hardware"), column("simulated"));
+        let name = columns.iter().position(|column| column == "name").unwrap_or_else(|| column("benchmark"));
+        for row in reader.records().map(|row| row.expect("a row")) {
+            let found = compared.iter().find(|found| found[1] == row[name]).expect("it is compared");
+            for (field, column) in [(4, simulated), (5, hardware)] {
+                let [found, expected] =
+                    [&found[field], &row[column]].map(|text| text.parse::<f64>().expect("a number"));
+                assert!(
+                    (found - expected).abs() <= 1e-6 * expected.abs().max(1.0),
+                    "{}: {found} {expected}",
+                    &row[name]
+                );
+            }
+            count += 1;
+        }
+    }
+    assert_eq!(compared.len(), count);
+}
+
+/// Figures of built-in workloads are found again: those of the table are of the same simulator.
+#[test]
+fn latencies_run_again() {
+    let arguments = ["validate", "volta", "instructions", "latency", "--format", "csv"];
+    let chosen = ["--program", "fp32 fma", "--program", "latency, 2 KiB: L1", "--program", "latency, 199.0 KiB: L2"];
+    let called = call(&[&arguments[..], &chosen].concat());
+    assert_eq!((called.code, called.stderr.as_str()), (0, ""));
+    let rows = rows(&called.stdout);
+    assert_eq!(rows.len(), 3, "{rows:?}");
+    for (name, hardware) in [("fp32 fma", 4.12), ("latency, 2 KiB: L1", 27.9), ("latency, 199.0 KiB: L2", 212.2)] {
+        let (simulated, reference) = figure(&rows, name, "cycles");
+        assert_eq!(reference, Some(hardware));
+        assert!((simulated.expect("it ran") / hardware - 1.0).abs() < 0.05, "{name}: {simulated:?}");
+    }
+}
+
 /// Every tag of a picture is closed, in turn, and text has no bare marks.
 fn assert_well_formed(name: &str, text: &str) {
     let mut open = Vec::new();
@@ -109,6 +227,7 @@ fn every_file_is_written_and_can_be_read() {
         "hardware_kernel_time.csv",
         "hardware_kernel_time.svg",
         "hardware_transfers.csv",
+        "index.html",
         "prefetchers_native.csv",
         "prefetchers_native.svg",
         "remote_access.csv",
@@ -134,6 +253,14 @@ fn every_file_is_written_and_can_be_read() {
         assert!(text.contains(program), "{name} names {program}");
     }
     assert_eq!(read("report.json"), called.stdout);
+    let page = read("index.html");
+    for name in ["hardware_kernel_time.svg", "shootdown_cycles.svg"] {
+        assert!(page.contains(read(name).trim()), "{name} is in the page");
+    }
+    assert!(
+        page.contains("id=\"prefetchers_native\"") && !page.contains("src="),
+        "it is whole and needs no other file"
+    );
     let document: Value = serde_json::from_str(&called.stdout).expect("JSON");
     assert_eq!((&document["study"], &document["completed"]), (&Value::from("uvm"), &Value::from(true)));
     let tables = document["tables"].as_array().expect("a list");
@@ -189,6 +316,8 @@ fn mistakes_name_what_is_right() {
         ("validate_unknown_study", &["validate", "uvn"][..]),
         ("validate_unknown_part", &["validate", "uvm", "hardwear"]),
         ("validate_unknown_program", &["validate", "uvm", "hardware", "--program", "quicksort"]),
+        ("validate_lulesh_without_its_study", &["validate", "uvm", "--lulesh", "./lulesh"]),
+        ("validate_lulesh_open_quote", &["validate", "balar", "--lulesh", "./lulesh 'a"]),
         ("validate_threads_0", &["validate", "uvm", "--threads", "0"]),
         ("validate_output_without_a_study", &["validate", "--output", "out"]),
         ("validate_unwritable_folder", &["validate", "uvm", "--output", "/dev/null/out"]),

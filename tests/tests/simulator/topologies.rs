@@ -126,6 +126,42 @@ fn overrides_reach_what_they_name() {
     assert_eq!(topology.workload.as_ref().map(|workload| workload.parameters[0].1.as_str()), Some("5"));
 }
 
+/// Wires on the chip are so many cycles long; what leaves it, and wires of units that were given a clock one by one, keep their time.
+#[test]
+fn the_clock_of_a_gpu_sets_the_time_of_its_wires() {
+    let latencies = |overrides: &[&str]| {
+        let overrides: Vec<_> = overrides.iter().map(|text| Override((*text).to_owned())).collect();
+        let library = PartLibrary::built_in();
+        let options =
+            LoadOptions { kinds: UNITS, library: &library, workloads: Some(&BuiltInWorkloads), overrides: &overrides };
+        let topology = topology::load(&TopologySource::from("v100_node"), &options).expect("it loads");
+        let of = |a: &str, b: &str| {
+            let joins = |wire: &&topology::ExpandedWire| {
+                topology.end_name(wire.a).starts_with(a) && topology.end_name(wire.b).starts_with(b)
+            };
+            topology.wires.iter().find(joins).expect("they are joined").latency.0
+        };
+        [
+            of("gpu.scheduler", "gpu.sm[3]"),
+            of("gpu.sm[0].memory", "gpu.crossbar"),
+            of("gpu.l2[0].memory", "gpu.hbm"),
+            of("unified_memory.gmmu", "gpu.gmmu"),
+            of("cpu.memory", "host_memory"),
+        ]
+    };
+    let own = [20_000, 20_000, 20_000, 500_000, 20_000];
+    let half = [40_000, 40_000, 40_000, 500_000, 20_000];
+    for (overrides, expected) in [
+        (&[][..], own),
+        (&["gpu.clock=1312 MHz"], own),
+        (&["gpu.clock=656 MHz"], half),
+        (&["gpu.clock=1 GHz", "gpu.clock=656 MHz"], half),
+        (&["gpu.sm[*].clock=656 MHz", "gpu.scheduler.clock=656 MHz"], own),
+    ] {
+        assert_eq!(latencies(overrides), expected, "{overrides:?}");
+    }
+}
+
 #[test]
 fn the_value_epoch_is_a_key_of_the_topology_and_can_be_overridden() {
     let named = CLUSTERS.replace("workload:", "value_epoch: \"12 ns\",\n    workload:");

@@ -5,6 +5,7 @@ mod detail;
 mod determinism;
 mod instruction_profiles;
 mod machine_code;
+mod roofline;
 mod sampling;
 mod snapshots;
 mod stall_accounting;

@@ -11,7 +11,8 @@
 mod sets;
 
 use crate::catalogue::{
-    BuildContext, BuildError, Capability, ParameterProblem, ParameterSet, PortDefinition, Role, UnitDefinition,
+    BuildContext, BuildError, Capability, ParameterProblem, ParameterSet, PeakRate, PortDefinition, Role,
+    UnitDefinition,
 };
 use crate::engine::{CodeSource, Inbox, NextWake, Outbox, StateError, Unit, Window, restore_state, save_state};
 use crate::gpu::CachesBetweenKernels;
@@ -158,8 +159,11 @@ pub const DEFINITION: UnitDefinition = UnitDefinition {
 };
 
 fn provides(text: &str) -> Vec<Capability> {
-    let parameters: Option<L2SliceParameters> = ron::from_str(text).ok();
-    parameters.map(|parameters| Capability::L2Cache { capacity: parameters.capacity }).into_iter().collect()
+    let Ok(L2SliceParameters { clock, capacity, bytes_per_cycle, .. }) = ron::from_str(text) else {
+        return Vec::new();
+    };
+    let per_second = clock.hertz().saturating_mul(u64::from(bytes_per_cycle));
+    vec![Capability::L2Cache { capacity }, Capability::Peak { what: PeakRate::L2Bytes, per_second }]
 }
 
 /// The number of write-backs in the protocol to memory; fills carry the number of their line.

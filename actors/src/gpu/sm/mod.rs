@@ -93,8 +93,9 @@ const COUNTERS: [balar_protocol::statistics::StatisticDefinition;
 };
 
 fn provides(text: &str) -> Vec<Capability> {
-    let parameters: Option<SmParameters> = ron::from_str(text).ok();
-    parameters.map(|parameters| Capability::Sm(parameters.provides())).into_iter().collect()
+    let Ok(parameters) = ron::from_str::<SmParameters>(text) else { return Vec::new() };
+    let peaks = parameters.peaks().map(|(what, per_second)| Capability::Peak { what, per_second });
+    std::iter::once(Capability::Sm(parameters.provides())).chain(peaks).collect()
 }
 
 fn build(text: &str, context: &BuildContext) -> Result<Box<dyn Unit>, BuildError> {

@@ -1,8 +1,9 @@
 //! What a topology says of an SM.
 
-use crate::catalogue::{ParameterProblem, SmCapability, SmResources};
+use crate::catalogue::{ParameterProblem, PeakRate, SmCapability, SmResources};
 use crate::gpu::CachesBetweenKernels;
-use balar_isa::program::{LatencyClass, Pipe};
+use balar_isa::program::{LatencyClass, MATRIX_PASS, Pipe};
+use balar_protocol::memory::SECTOR_BYTES;
 use balar_protocol::{Bytes, Frequency};
 use serde::Deserialize;
 
@@ -104,6 +105,9 @@ impl Latencies {
         table
     }
 }
+
+/// 32 banks of four bytes.
+const SHARED_BYTES_PER_CYCLE: u64 = 128;
 
 /// Cycles a sub-core's pipe is taken by one warp instruction: 32 lanes over the pipe's width.
 #[derive(Clone, Debug, Deserialize)]
@@ -294,6 +298,27 @@ impl SmParameters {
             shared_bytes: u32::try_from(shared).unwrap_or(u32::MAX),
         };
         SmCapability { resources, cta_slots: self.ctas, clock: self.clock }
+    }
+
+    /// What its lanes and banks can do in a second.
+    pub fn peaks(&self) -> [(PeakRate, u64); 6] {
+        let InitiationIntervals { fp64, fp32, fp16, tensor, .. } = self.initiation_intervals;
+        let per_second = |cycle: u64, cycles: u32| {
+            let all = u128::from(cycle) * u128::from(self.clock.hertz()) / u128::from(cycles.max(1));
+            u64::try_from(all).unwrap_or(u64::MAX)
+        };
+        // A multiply-add of each lane of a warp.
+        let warp = u64::from(self.sub_cores) * 2 * 32;
+        // Of tensor cores so many multiply-adds as an instruction of one pass has.
+        let pass = u64::from(self.sub_cores) * 2 * u64::from(MATRIX_PASS);
+        [
+            (PeakRate::DoubleOperations, per_second(warp, fp64)),
+            (PeakRate::SingleOperations, per_second(warp, fp32)),
+            (PeakRate::HalfOperations, per_second(2 * warp, fp16)),
+            (PeakRate::TensorOperations, per_second(pass, tensor)),
+            (PeakRate::L1Bytes, per_second(u64::from(self.l1_sectors_per_cycle) * SECTOR_BYTES, 1)),
+            (PeakRate::SharedBytes, per_second(SHARED_BYTES_PER_CYCLE, 1)),
+        ]
     }
 
     /// What contradicts itself.

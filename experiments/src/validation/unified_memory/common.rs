@@ -1,7 +1,8 @@
 //! What the parts of the study of unified memory have in common.
 
 use super::Figures;
-use crate::validation::report::{Comparison, Report};
+pub(super) use crate::validation::report::Compared;
+use crate::validation::report::Report;
 use crate::validation::runs::{Point, Runs};
 use crate::validation::{PartDescription, Selection};
 
@@ -71,28 +72,4 @@ impl Application {
 /// Overrides as runs keep them.
 pub(super) fn owned(overrides: &[(&'static str, &str)]) -> Vec<(&'static str, String)> {
     overrides.iter().map(|(path, value)| (*path, (*value).to_owned())).collect()
-}
-
-/// What comparisons of a program in a setting have in common.
-pub(super) struct Compared<'a> {
-    pub study: &'static str,
-    pub program: &'a str,
-    pub setting: String,
-    pub source: &'static str,
-}
-
-impl Compared<'_> {
-    /// A figure beside another one.
-    pub fn with(
-        &self,
-        quantity: &'static str,
-        unit: &'static str,
-        simulated: Option<f64>,
-        reference: Option<f64>,
-    ) -> Comparison {
-        let Compared { study, program, setting, source } = self;
-        let source = if reference.is_some() { source } else { "" };
-        let (program, setting) = ((*program).to_owned(), setting.clone());
-        Comparison { study, program, setting, quantity, simulated, reference, unit, source }
-    }
 }

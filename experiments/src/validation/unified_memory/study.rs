@@ -18,6 +18,7 @@ pub const STUDY: Study = Study {
         evictions::PART.description,
     ],
     programs,
+    user_programs: &[],
     run,
 };
 

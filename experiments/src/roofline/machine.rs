@@ -1,0 +1,137 @@
+//! Microbenchmarks on a node: workloads that run several at a time, each giving the values that it measures itself.
+
+use super::MeasureError;
+use crate::{RequestError, SimulationRequest, simulate};
+use balar_actors::catalogue::GpuDescription;
+use balar_actors::engine::RunOptions;
+use balar_actors::simulation::CodeChoice;
+use balar_actors::topology::Topology;
+use balar_protocol::statistics::Verification;
+use std::io;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+
+/// Stack of a thread that simulates.
+const STACK_BYTES: usize = 8 << 20;
+
+/// How microbenchmarks run.
+pub struct Running<'a> {
+    /// Runs at the same time; no figure depends on their number.
+    pub jobs: usize,
+    /// Which code of a kernel runs.
+    pub code: CodeChoice,
+    /// Ends all of them once it is set.
+    pub interrupt: Arc<AtomicBool>,
+    /// Is told how many runs of how many have ended, of those that are known by now.
+    pub progress: &'a (dyn Fn(usize, usize) + Sync),
+}
+
+/// A microbenchmark: a built-in workload with parameters.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Benchmark {
+    pub workload: &'static str,
+    pub parameters: Vec<(&'static str, String)>,
+}
+
+impl Benchmark {
+    pub fn new(workload: &'static str, parameters: &[(&'static str, &dyn ToString)]) -> Benchmark {
+        let parameters = parameters.iter().map(|(key, value)| (*key, value.to_string())).collect();
+        Benchmark { workload, parameters }
+    }
+}
+
+/// What a run has measured, by name.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Measured(Vec<(String, f64)>);
+
+impl Measured {
+    pub fn get(&self, name: &str) -> Option<f64> {
+        self.0.iter().find(|(known, _)| known == name).map(|(_, value)| *value)
+    }
+}
+
+/// The node that is measured, and its first GPU.
+pub(super) struct Machine<'a> {
+    pub topology: &'a Topology,
+    pub gpu: GpuDescription,
+}
+
+impl Machine<'_> {
+    pub fn new(topology: &Topology) -> Result<Machine<'_>, MeasureError> {
+        let gpu = topology.gpus().into_iter().next().filter(|gpu| !gpu.sms.is_empty());
+        let gpu = gpu.ok_or_else(|| MeasureError::NoGpu(topology.name.clone()))?;
+        Ok(Machine { topology, gpu })
+    }
+
+    /// Threads that an SM has room for.
+    pub fn threads_of_sm(&self) -> u32 {
+        self.gpu.smallest_sm().map_or(32, |sm| sm.resources.threads.max(32))
+    }
+
+    /// Runs all of them; what comes of each has its place in the result.
+    pub fn run(&self, benchmarks: &[Benchmark], running: &Running<'_>) -> Result<Vec<Measured>, MeasureError> {
+        let (next, ended) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        let found: Mutex<Vec<Option<Result<Measured, MeasureError>>>> = Mutex::new(vec_of_none(benchmarks.len()));
+        let work = || {
+            // Larger ones come last in every list: they begin first.
+            while let Some(index) = benchmarks.len().checked_sub(1 + next.fetch_add(1, Ordering::Relaxed)) {
+                if running.interrupt.load(Ordering::Relaxed) {
+                    break;
+                }
+                let result = self.one(&benchmarks[index], running);
+                found.lock().unwrap_or_else(PoisonError::into_inner)[index] = Some(result);
+                (running.progress)(ended.fetch_add(1, Ordering::Relaxed) + 1, benchmarks.len());
+            }
+        };
+        (running.progress)(0, benchmarks.len());
+        thread::scope(|scope| {
+            for _ in 0..running.jobs.clamp(1, benchmarks.len().max(1)) {
+                let builder = thread::Builder::new().name("roofline".to_owned()).stack_size(STACK_BYTES);
+                builder.spawn_scoped(scope, work).map(drop).inspect_err(|_| {
+                    // Those that have begun have nothing to work for.
+                    next.store(benchmarks.len(), Ordering::Relaxed);
+                })?;
+            }
+            Ok::<(), io::Error>(())
+        })
+        .map_err(MeasureError::Thread)?;
+        let found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
+        found.into_iter().map(|one| one.unwrap_or(Err(MeasureError::Interrupted))).collect()
+    }
+
+    fn one(&self, benchmark: &Benchmark, running: &Running<'_>) -> Result<Measured, MeasureError> {
+        let parameters = benchmark.parameters.iter().map(|(key, value)| ((*key).to_owned(), value.clone())).collect();
+        let request = SimulationRequest {
+            topology: self.topology.clone(),
+            workload: Some((benchmark.workload.to_owned(), parameters)),
+            ptx: Vec::new(),
+            code: running.code.clone(),
+            options: RunOptions { interrupt: running.interrupt.clone(), ..RunOptions::default() },
+        };
+        let failed = |why: String| MeasureError::Failed { benchmark: benchmark.command(), why };
+        let result = simulate(request).map_err(|error: RequestError| failed(error.to_string()))?;
+        if !result.completed() && running.interrupt.load(Ordering::Relaxed) {
+            return Err(MeasureError::Interrupted);
+        }
+        let Some(program) = result.program.filter(|program| program.finished) else {
+            return Err(failed(format!("it did not come to its end: {:?}", result.outcome)));
+        };
+        match program.verification {
+            Verification::Failed(why) => Err(failed(format!("its result is wrong: {why}"))),
+            _ => Ok(Measured(program.results.into_iter().map(|(name, value, _)| (name.to_string(), value)).collect())),
+        }
+    }
+}
+
+impl Benchmark {
+    /// As `--workload` takes it.
+    fn command(&self) -> String {
+        let parameters: Vec<_> = self.parameters.iter().map(|(key, value)| format!("{key}={value}")).collect();
+        format!("{}:{}", self.workload, parameters.join(","))
+    }
+}
+
+fn vec_of_none<T>(count: usize) -> Vec<Option<T>> {
+    (0..count).map(|_| None).collect()
+}

@@ -1,0 +1,163 @@
+//! Rooflines of simulated nodes: what they can do at most, measured as the Roofline Toolkit measures machines, and programs below that.
+//!
+//! [`measure`] runs the workloads `bandwidth`, `throughput` and `reuse` on a node, a [`Part`] each; [`Ceilings`] come of them, or of the
+//! node's parameters ([`textbook`]). [`Work`] says where a program is below them, from the counters of one run.
+
+mod arithmetic;
+mod bandwidth;
+mod ceilings;
+mod formats;
+mod levels;
+mod machine;
+mod placement;
+mod report;
+mod reuse;
+
+pub use arithmetic::{ParallelismPoint, ThroughputPoint};
+pub use bandwidth::{BandwidthPoint, Kernel};
+pub use ceilings::{Ceilings, Precision, textbook};
+pub use formats::{data_txt, roofline_json};
+pub use levels::{Level, levels};
+pub use machine::Running;
+pub use placement::Work;
+pub use report::{Placed, chart, report};
+pub use reuse::{Mechanism, ReusePoint};
+
+use balar_actors::topology::Topology;
+use machine::Machine;
+use std::io;
+
+/// What is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Part {
+    /// Bandwidth of the levels of memory by reads of all SMs: the ceilings of memory.
+    Levels,
+    /// Arithmetic throughput over the operations on each element: the ceilings of arithmetic.
+    Throughput,
+    /// The toolkit's bandwidth kernels: trials inside, trials outside, shared memory.
+    Toolkit,
+    /// Throughput over warps of an SM and independent chains of a thread.
+    Parallelism,
+    /// Copies, zero copy and managed memory over the working set and its reuse.
+    Reuse,
+}
+
+impl Part {
+    /// All of them.
+    pub const ALL: [Part; 5] = [Part::Levels, Part::Throughput, Part::Toolkit, Part::Parallelism, Part::Reuse];
+}
+
+/// What is measured, and how.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// What.
+    pub parts: Vec<Part>,
+    /// Each working set is so many times the one before.
+    pub growth: f64,
+    /// The largest working set, bytes; eight times the L2 where none is given.
+    pub largest: Option<u64>,
+    /// Blocks of the toolkit's kernels.
+    pub blocks: u32,
+    /// Threads of a block of them.
+    pub threads: u32,
+}
+
+impl Default for Settings {
+    /// The ceilings, and the toolkit's grid of 224 blocks of 64 threads.
+    fn default() -> Settings {
+        Settings { parts: vec![Part::Levels, Part::Throughput], growth: 1.2, largest: None, blocks: 224, threads: 64 }
+    }
+}
+
+/// What was measured of a node.
+#[derive(Clone, Debug, Default)]
+pub struct Measurements {
+    /// The node's name.
+    pub topology: String,
+    /// Bandwidths by kernel and working set.
+    pub bandwidth: Vec<BandwidthPoint>,
+    /// Throughput by precision and operations on an element.
+    pub throughput: Vec<ThroughputPoint>,
+    /// Throughput by precision, warps and chains.
+    pub parallelism: Vec<ParallelismPoint>,
+    /// Effective bandwidth by mechanism, working set and reuse.
+    pub reuse: Vec<ReusePoint>,
+    /// The ceilings that this shows.
+    pub empirical: Ceilings,
+    /// Those that the node's parameters allow.
+    pub textbook: Ceilings,
+}
+
+/// Why a node could not be measured.
+#[derive(Debug, thiserror::Error)]
+pub enum MeasureError {
+    /// It has nothing to measure.
+    #[error("topology {0} has no GPU with SMs")]
+    NoGpu(String),
+    /// A microbenchmark did not run as it should.
+    #[error("{benchmark}: {why}")]
+    Failed {
+        /// The workload, as `--workload` takes it.
+        benchmark: String,
+        /// What happened.
+        why: String,
+    },
+    /// It was interrupted.
+    #[error("interrupted")]
+    Interrupted,
+    /// There is no thread for the runs.
+    #[error("cannot start a thread: {0}")]
+    Thread(io::Error),
+}
+
+/// Measures the first GPU of a node.
+///
+/// # Errors
+///
+/// Where there is nothing to measure, a microbenchmark fails, or it is interrupted.
+pub fn measure(topology: &Topology, settings: &Settings, running: &Running<'_>) -> Result<Measurements, MeasureError> {
+    let machine = Machine::new(topology)?;
+    let has = |part| settings.parts.contains(&part);
+    let mut found = Measurements {
+        topology: topology.name.clone(),
+        textbook: textbook(topology, &machine.gpu),
+        ..Measurements::default()
+    };
+    if has(Part::Levels) {
+        found.bandwidth.extend(bandwidth::reads(&machine, settings, running)?);
+    }
+    if has(Part::Toolkit) {
+        found.bandwidth.extend(bandwidth::toolkit(&machine, settings, running)?);
+    }
+    if has(Part::Throughput) {
+        found.throughput = arithmetic::throughput(&machine, running)?;
+    }
+    if has(Part::Parallelism) {
+        found.parallelism = arithmetic::parallelism(&machine, running)?;
+    }
+    if has(Part::Reuse) {
+        found.reuse = reuse::mechanisms(&machine, settings, running)?;
+    }
+    found.empirical = ceilings(&found);
+    Ok(found)
+}
+
+/// The ceilings that measurements show.
+fn ceilings(found: &Measurements) -> Ceilings {
+    let curve = |kernel: Kernel| -> Vec<(f64, f64)> {
+        let of_kernel = found.bandwidth.iter().filter(|point| point.kernel == kernel);
+        of_kernel.map(|point| (point.working_set as f64, point.sustained)).collect()
+    };
+    let best = |values: &mut dyn Iterator<Item = f64>| {
+        values.fold(None, |best: Option<f64>, one| Some(best.map_or(one, |best| best.max(one))))
+    };
+    let arithmetic = Precision::ALL.into_iter().filter_map(|precision| {
+        let of_precision = found.throughput.iter().filter(|point| point.precision == precision);
+        Some((precision, best(&mut of_precision.map(|point| point.sustained))?))
+    });
+    Ceilings {
+        memory: levels(&curve(Kernel::Read)),
+        shared: best(&mut curve(Kernel::Shared).into_iter().map(|point| point.1)),
+        arithmetic: arithmetic.collect(),
+    }
+}

@@ -1,0 +1,142 @@
+//! Programs of the user's in a study: what is run, and what is kept of a run, whoever makes it.
+
+use super::instruction_mix::InstructionMix;
+use super::runs::Point;
+use std::collections::BTreeMap;
+
+/// A run of a program of the user's on a simulated node. Two that are equal give the same figures.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ProgramRun {
+    /// The words of its command.
+    pub command: Vec<String>,
+    /// The node.
+    pub topology: &'static str,
+    /// Other values of the node's parameters.
+    pub overrides: Vec<(&'static str, String)>,
+    /// Whether its instructions are counted one by one.
+    pub by_instruction: bool,
+}
+
+impl ProgramRun {
+    /// The arguments of `balar-actors` that make this run.
+    pub fn arguments(&self) -> Vec<String> {
+        let mut arguments = vec!["run".to_owned(), "--topology".to_owned(), self.topology.to_owned()];
+        for (path, value) in &self.overrides {
+            arguments.extend(["--set".to_owned(), format!("{path}={value}")]);
+        }
+        if self.by_instruction {
+            arguments.push("--profile-instructions".to_owned());
+        }
+        arguments
+    }
+}
+
+/// A run of a study: of a built-in workload, or of a program of the user's.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Job {
+    /// A built-in workload.
+    BuiltIn {
+        /// The run.
+        point: Point,
+        /// Whether its instructions are counted one by one.
+        by_instruction: bool,
+    },
+    /// A program of the user's.
+    Program(ProgramRun),
+}
+
+impl Job {
+    /// The command line that makes this run.
+    pub fn command(&self) -> String {
+        match self {
+            Job::BuiltIn { point, .. } => point.command(),
+            Job::Program(run) => format!("{} -- {}", run.arguments().join(" "), run.command.join(" ")),
+        }
+    }
+}
+
+/// What a run shows of its kernels.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ProgramFigures {
+    /// Which code ran: "sass", "ptx", or more words.
+    pub isa: String,
+    /// The launches, in order.
+    pub launches: Vec<LaunchFigures>,
+    /// What the instructions of each kernel did, where they were counted.
+    pub mixes: BTreeMap<String, InstructionMix>,
+}
+
+/// A launch.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LaunchFigures {
+    /// The kernel, as the code names it.
+    pub kernel: String,
+    /// SM-clock cycles.
+    pub cycles: u64,
+    /// From its start to its end, ps.
+    pub picoseconds: u64,
+}
+
+impl ProgramFigures {
+    /// Cycles of all launches.
+    pub fn cycles(&self) -> u64 {
+        self.launches.iter().map(|launch| launch.cycles).sum()
+    }
+
+    /// Time of all launches, ms.
+    pub fn milliseconds(&self) -> f64 {
+        self.launches.iter().map(|launch| launch.picoseconds).sum::<u64>() as f64 / 1e9
+    }
+
+    /// Launches of a kernel and their cycles, by its name in the source: what the code calls it may say more.
+    pub fn of_kernel(&self, name: &str) -> (usize, u64) {
+        let cycles = self.launches.iter().filter(|launch| is_kernel(&launch.kernel, name)).map(|launch| launch.cycles);
+        cycles.fold((0, 0), |(count, sum), cycles| (count + 1, sum + cycles))
+    }
+
+    /// What the instructions of a kernel did, by its name in the source.
+    pub fn mix_of(&self, name: &str) -> Option<&InstructionMix> {
+        self.mixes.iter().find(|(kernel, _)| is_kernel(kernel, name)).map(|(_, mix)| mix)
+    }
+
+    /// Whether machine code alone ran.
+    pub fn is_machine_code(&self) -> bool {
+        self.isa.split([',', ' ']).next() == Some("sass")
+    }
+}
+
+/// Whether code has `name` as C, or as C++: its length and itself behind the prefix of mangled names.
+fn is_kernel(symbol: &str, name: &str) -> bool {
+    symbol == name || symbol.strip_prefix("_Z").is_some_and(|rest| rest.starts_with(&format!("{}{name}", name.len())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kernels_are_found_as_c_and_as_cplusplus_name_them() {
+        let launch = |kernel: &str, cycles| LaunchFigures { kernel: kernel.to_owned(), cycles, picoseconds: 10 };
+        let figures = ProgramFigures {
+            isa: "sass, assembled by ptxas 12.9".to_owned(),
+            launches: vec![launch("_Z5firstPdi", 3), launch("first", 4), launch("_Z8firstTwoPd", 5)],
+            ..ProgramFigures::default()
+        };
+        assert_eq!((figures.of_kernel("first"), figures.cycles()), ((2, 7), 12));
+        assert_eq!(figures.of_kernel("second"), (0, 0));
+        assert!(figures.is_machine_code());
+        assert!(!ProgramFigures { isa: "mixed".to_owned(), ..figures }.is_machine_code());
+    }
+
+    #[test]
+    fn a_run_has_a_command_line() {
+        let run = ProgramRun {
+            command: vec!["./app".to_owned(), "-s".to_owned()],
+            topology: "v100_node",
+            overrides: vec![("gpu.clock", "500 MHz".to_owned())],
+            by_instruction: true,
+        };
+        let expected = "run --topology v100_node --set gpu.clock=500 MHz --profile-instructions -- ./app -s";
+        assert_eq!(Job::Program(run).command(), expected);
+    }
+}
