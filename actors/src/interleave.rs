@@ -96,7 +96,16 @@ impl SliceMap {
             AddressHash::Xor => MapKind::Xor,
             AddressHash::Bits(bits) => MapKind::Bits(bits.function(slices)?),
         };
-        Ok(SliceMap { kind, slices, bits: slices.next_power_of_two().trailing_zeros().max(1) })
+        Ok(SliceMap::of_kind(kind, slices))
+    }
+
+    /// The map `Xor` over `slices` slices, at least 1.
+    pub fn xor(slices: u32) -> SliceMap {
+        SliceMap::of_kind(MapKind::Xor, slices.max(1))
+    }
+
+    fn of_kind(kind: MapKind, slices: u32) -> SliceMap {
+        SliceMap { kind, slices, bits: slices.next_power_of_two().trailing_zeros().max(1) }
     }
 
     /// The slice of the line at address `line`.

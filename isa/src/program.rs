@@ -101,6 +101,10 @@ pub enum LatencyClass {
     TensorStep,
     /// The same with sums in half precision: eight for a tile, each twice as wide.
     TensorHalfStep,
+    /// Turing's product of 16x8x8 halves as one instruction: four steps wide.
+    TensorProduct,
+    /// Turing's product of integers or bits as one instruction: two steps wide.
+    TensorNarrowProduct,
     /// Comparison into a predicate.
     Predicate,
     /// A read of constant or parameter memory that the GPU's own code has in an operand.

@@ -1,10 +1,13 @@
-//! An HBM stack: channels behind the L2 slices. Port `slice[i]` leads to channel i x channels / ports.
+//! An HBM stack: channels behind the L2 slices. Port `slice[i]` leads to channel i x channels / ports; where there are fewer ports than
+//! channels, to as many channels from there on as it takes to use all of them, over which the lines of the slice spread.
 
 use crate::catalogue::{
     BuildContext, BuildError, Capability, ParameterSet, PeakRate, PortDefinition, Role, UnitDefinition,
 };
 use crate::dram::{ChannelCounters, Channels, MemoryModel, check_size};
 use crate::engine::{CodeSource, Inbox, NextWake, Outbox, StateError, Unit, Window};
+use crate::interleave::SliceMap;
+use balar_protocol::memory::LINE_BYTES;
 use balar_protocol::statistics::StatisticSink;
 use balar_protocol::{Bytes, Frequency, Protocol};
 
@@ -63,9 +66,33 @@ fn provides(text: &str) -> Vec<Capability> {
 /// An HBM stack.
 #[derive(Debug)]
 pub struct HbmStack {
-    /// By `PortId`: the channel it leads to.
-    channel_of: Vec<usize>,
+    /// By `PortId`.
+    behind: Vec<Behind>,
+    /// Ports of all stacks of the row, over which lines spread before they come here.
+    ports_of_row: u64,
     channels: Channels,
+}
+
+/// The channels that a port leads to.
+#[derive(Clone, Debug, Default)]
+struct Behind {
+    first: usize,
+    /// How lines spread over several.
+    spread: Option<SliceMap>,
+}
+
+impl Behind {
+    /// Of port `index` of `ports`.
+    fn new(index: usize, ports: usize, channels: usize) -> Behind {
+        let (first, end) = (index * channels / ports, (index + 1) * channels / ports);
+        Behind { first, spread: (end > first + 1).then(|| SliceMap::xor((end - first) as u32)) }
+    }
+
+    #[inline]
+    fn channel(&self, line: u64, ports_of_row: u64) -> usize {
+        let further = |map: &SliceMap| map.slice_of(line / LINE_BYTES / ports_of_row * LINE_BYTES) as usize;
+        self.first + self.spread.as_ref().map_or(0, further)
+    }
 }
 
 impl HbmStack {
@@ -73,22 +100,23 @@ impl HbmStack {
     pub fn new(parameters: HbmStackParameters, context: &BuildContext) -> Result<HbmStack, BuildError> {
         check_size(parameters.channels, parameters.capacity)?;
         let ports = context.ports.count("slice");
-        let mut channel_of = vec![0; ports];
+        let mut behind = vec![Behind::default(); ports];
         for (i, (_, port)) in context.ports.row("slice").enumerate() {
-            channel_of[usize::from(port.0)] = i * parameters.channels as usize / ports;
+            behind[usize::from(port.0)] = Behind::new(i, ports, parameters.channels as usize);
         }
-        let used = (parameters.channels).min(ports as u32);
-        let interleave = used.saturating_mul(context.row_length.max(1));
+        let stacks = context.row_length.max(1);
+        let interleave = parameters.channels.saturating_mul(stacks);
+        let ports_of_row = ports.max(1) as u64 * u64::from(stacks);
         let channels = Channels::new(parameters.clock, &parameters.model, parameters.channels, interleave, false)
             .map_err(BuildError::Parameters)?;
-        Ok(HbmStack { channel_of, channels })
+        Ok(HbmStack { behind, ports_of_row, channels })
     }
 }
 
 impl Unit for HbmStack {
     fn advance(&mut self, window: Window, inbox: &mut Inbox, out: &mut Outbox) -> NextWake {
-        let channel_of = &self.channel_of;
-        self.channels.advance(window, inbox, out, |port, _| channel_of[usize::from(port.0)])
+        let (behind, ports_of_row) = (&self.behind, self.ports_of_row);
+        self.channels.advance(window, inbox, out, |port, line| behind[usize::from(port.0)].channel(line, ports_of_row))
     }
 
     fn statistics(&self, sink: &mut StatisticSink) {
@@ -135,5 +163,21 @@ mod tests {
             script.extend(later.into_iter().map(|(time, port, payload)| (time + SimTime(5_000_000), port, payload)));
             check_cuts_and_states(|| stack(model), 2, SimTime(1000), script, none, SimTime(9_000_000));
         }
+    }
+
+    /// Lines as two slices of a row of four stacks have them.
+    #[test]
+    fn the_lines_of_a_slice_spread_over_its_channels() {
+        let counts = |index, ports, channels: usize| {
+            let behind = Behind::new(index, ports, channels);
+            let mut counts = vec![0; channels];
+            for number in 0..4096 {
+                counts[behind.channel((number * 4 * ports as u64 + index as u64) * LINE_BYTES, 4 * ports as u64)] += 1;
+            }
+            counts
+        };
+        assert_eq!(counts(1, 2, 8), [0, 0, 0, 0, 1024, 1024, 1024, 1024]);
+        assert_eq!(counts(1, 8, 4), [4096, 0, 0, 0]);
+        assert_eq!(counts(1, 2, 3), [0, 2048, 2048]);
     }
 }

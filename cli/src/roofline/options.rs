@@ -47,7 +47,7 @@ pub struct RooflineOptions {
     /// Each working set is so many times the one before
     #[arg(long, value_name = "FACTOR", default_value = "1.2", value_parser = growth)]
     pub growth: f64,
-    /// The largest working set [default: eight times the L2]
+    /// The largest working set [default: sixteen times the L2, 32 MiB at least]
     #[arg(long, value_name = "BYTES", value_parser = largest)]
     pub largest: Option<Bytes>,
     /// Blocks of the toolkit's kernels

@@ -43,22 +43,26 @@ fn precisions(machine: &Machine<'_>) -> Vec<Precision> {
     textbook.arithmetic.iter().map(|(precision, _)| *precision).collect()
 }
 
-/// Operations on an element that are measured: powers of four, of tensor cores multiples of what one instruction does.
+/// Operations on an element that are measured: powers of four; of tensor cores multiples of what one instruction does, and more of them, since
+/// these do more for each byte of memory bandwidth.
 fn flops(precision: Precision) -> Vec<u32> {
-    let least = if precision == Precision::Tensor { 32 } else { 2 };
-    std::iter::successors(Some(least), |flops| Some(flops * 4)).take_while(|flops| *flops <= 512).collect()
+    let (least, most) = if precision == Precision::Tensor { (32, 2048) } else { (2, 512) };
+    std::iter::successors(Some(least), |flops| Some(flops * 4)).take_while(|flops| *flops <= most).collect()
 }
 
-/// Two blocks of 512 threads an SM, or as many as it has room for, of two chains each.
+/// Two blocks an SM, which fill it or have 1024 threads each, of two chains a thread; a quarter of that keeps tensor cores busy.
 pub(super) fn throughput(machine: &Machine<'_>, running: &Running<'_>) -> Result<Vec<ThroughputPoint>, MeasureError> {
-    let threads = (machine.threads_of_sm() / 2).min(512);
-    let blocks = 2 * machine.gpu.sm_count();
     let chains = 2;
+    let grid = |precision| {
+        let threads = (machine.threads_of_sm() / 64 * 32).clamp(32, 1024);
+        if precision == Precision::Tensor { (1, (threads / 2).max(32)) } else { (2, threads) }
+    };
     let all = precisions(machine).into_iter().flat_map(|one| flops(one).into_iter().map(move |flops| (one, flops)));
     let planned: Vec<(Precision, u32)> = all.collect();
     let benchmark = |&(precision, flops): &(Precision, u32)| {
         let width = if precision == Precision::Tensor { 8 } else { 1 };
-        let of_pass = u64::from(2 * threads * chains) * u64::from(flops) * width;
+        let (blocks_of_sm, threads) = grid(precision);
+        let of_pass = u64::from(blocks_of_sm * threads * chains) * u64::from(flops) * width;
         let passes = (OPERATIONS_OF_SM / of_pass).clamp(1, 4);
         Benchmark::new(
             "throughput",
@@ -66,7 +70,7 @@ pub(super) fn throughput(machine: &Machine<'_>, running: &Running<'_>) -> Result
                 ("precision", &precision.name()),
                 ("flops", &flops),
                 ("chains", &chains),
-                ("blocks", &blocks),
+                ("blocks", &(blocks_of_sm * machine.gpu.sm_count())),
                 ("threads", &threads),
                 ("passes", &passes),
             ],

@@ -64,12 +64,14 @@ const CHUNK: u64 = 1 << 10;
 const BYTES_OF_SM: (u64, u64) = (1200 << 10, 256 << 10);
 /// No L1 is larger.
 const LARGEST_L1: u64 = 256 << 10;
-/// Working sets beyond so many times the L2 show device memory alone.
-const BEYOND_L2: u64 = 8;
+/// Working sets beyond so many times the L2 show device memory alone; of a small L2, this many bytes at least.
+const BEYOND_L2: (u64, u64) = (16, 32 << 20);
 
 /// The largest working set: what is asked for, or beyond the L2.
 fn largest(machine: &Machine<'_>, settings: &Settings) -> u64 {
-    settings.largest.unwrap_or_else(|| (machine.gpu.l2_bytes * BEYOND_L2).clamp(1 << 20, machine.gpu.memory_bytes / 4))
+    settings
+        .largest
+        .unwrap_or_else(|| (machine.gpu.l2_bytes * BEYOND_L2.0).max(BEYOND_L2.1).min(machine.gpu.memory_bytes / 4))
 }
 
 /// Sizes from `least` on, each `growth` times the one before, in whole units that `unit` gives.

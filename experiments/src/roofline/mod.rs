@@ -54,7 +54,7 @@ pub struct Settings {
     pub parts: Vec<Part>,
     /// Each working set is so many times the one before.
     pub growth: f64,
-    /// The largest working set, bytes; eight times the L2 where none is given.
+    /// The largest working set, bytes; sixteen times the L2, and 32 MiB at least, where none is given.
     pub largest: Option<u64>,
     /// Blocks of the toolkit's kernels.
     pub blocks: u32,

@@ -30,6 +30,8 @@ crate::parameters! {
         input_ports: u32 = "2",
         /// flits a cycle an endpoint may eject (SAND2019-10389, table 3-4: 1 output port)
         output_ports: u32 = "1",
+        /// as many times the ports of a requester each slice has: several where a slice stands for several of a GPU
+        slice_width: u32 = "1",
         /// cycles from the grant of a request to its departure towards the slice (calibrated: L2 hit latency)
         request_latency: u32 = "14",
         /// cycles from the grant of a response to its departure towards the requester (calibrated: L2 hit latency)
@@ -170,6 +172,7 @@ impl Crossbar {
             ("flit_bytes", parameters.flit_bytes),
             ("input_ports", parameters.input_ports),
             ("output_ports", parameters.output_ports),
+            ("slice_width", parameters.slice_width),
             ("slice_queue", parameters.slice_queue),
         ] {
             if value == 0 {
@@ -191,14 +194,9 @@ impl Crossbar {
         for (i, port) in slice_ports.iter().enumerate() {
             sides[usize::from(port.0)] = Side::Slice(i as u16);
         }
-        let plane = |inputs, outputs, latency, credits| PlaneConfiguration {
-            inputs,
-            outputs,
-            input_flits: u64::from(parameters.input_ports),
-            output_flits: u64::from(parameters.output_ports),
-            latency: u64::from(latency),
-            credits,
-        };
+        let (requesters, slice_count) = (requester_ports.len(), slice_ports.len());
+        let [input_flits, output_flits, width] =
+            [parameters.input_ports, parameters.output_ports, parameters.slice_width].map(u64::from);
         let first_copy = context.ports.row("copy").next().map(|(_, port)| port);
         let host = first_copy.and_then(|copy| {
             let place = requester_ports.iter().position(|&port| port == copy)?;
@@ -212,13 +210,22 @@ impl Crossbar {
                 request_header_flits: parameters.request_header_flits,
                 response_header_flits: parameters.response_header_flits,
             },
-            requests: Plane::new(plane(
-                requester_ports.len(),
-                slice_ports.len(),
-                parameters.request_latency,
-                Some(parameters.slice_queue),
-            )),
-            responses: Plane::new(plane(slice_ports.len(), requester_ports.len(), parameters.response_latency, None)),
+            requests: Plane::new(PlaneConfiguration {
+                inputs: requesters,
+                outputs: slice_count,
+                input_flits,
+                output_flits: output_flits.saturating_mul(width),
+                latency: u64::from(parameters.request_latency),
+                credits: Some(parameters.slice_queue),
+            }),
+            responses: Plane::new(PlaneConfiguration {
+                inputs: slice_count,
+                outputs: requesters,
+                input_flits: input_flits.saturating_mul(width),
+                output_flits,
+                latency: u64::from(parameters.response_latency),
+                credits: None,
+            }),
             wiring: Wiring { sides, requester_ports, slice_ports, host },
         })
     }

@@ -45,6 +45,10 @@ pub struct Latencies {
     /// measures on a TITAN V take 35 and 33 cycles.
     #[serde(default = "tensor_step")]
     pub tensor_step: u32,
+    /// Machine code: a product of Turing's tensor cores, of 16x8x8 halves or fewer bits. Source of the default: Yan et al., Demystifying
+    /// Tensor Cores to Optimize Half-Precision Matrix Multiply, IPDPS 2020, for an `HMMA.1688` of a T4, which takes its pipe for 8 cycles.
+    #[serde(default = "tensor_product")]
+    pub tensor_product: u32,
     /// Comparison into a predicate.
     pub predicate: u32,
     /// Constant cache hit.
@@ -73,6 +77,10 @@ fn tensor_step() -> u32 {
     3
 }
 
+fn tensor_product() -> u32 {
+    14
+}
+
 fn uniform_move() -> u32 {
     2
 }
@@ -93,6 +101,8 @@ impl Latencies {
             (LatencyClass::Tensor, self.tensor),
             (LatencyClass::TensorStep, self.tensor_step),
             (LatencyClass::TensorHalfStep, self.tensor_step),
+            (LatencyClass::TensorProduct, self.tensor_product),
+            (LatencyClass::TensorNarrowProduct, self.tensor_product),
             (LatencyClass::Predicate, self.predicate),
             (LatencyClass::Constant, self.constant),
             (LatencyClass::ConstantLoad, self.constant_load),
@@ -147,6 +157,9 @@ impl InitiationIntervals {
     pub fn widths(&self) -> [u32; LatencyClass::COUNT] {
         let mut widths = [1; LatencyClass::COUNT];
         widths[LatencyClass::TensorHalfStep as usize] = 2;
+        // Multiply-adds over the 256 halves of a step; integers of 8 bits at twice the rate of halves, of 4 bits at four times, bits at 16.
+        widths[LatencyClass::TensorProduct as usize] = 4;
+        widths[LatencyClass::TensorNarrowProduct as usize] = 2;
         let passes = 2 * self.sfu.max(1);
         widths[LatencyClass::WideConversion as usize] =
             self.wide_conversion.map_or(1, |cycles| cycles.div_ceil(passes));

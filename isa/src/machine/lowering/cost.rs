@@ -44,7 +44,8 @@ pub(super) fn of(instruction: &sass::Instruction) -> Cost {
         // Bit 76: sums in single precision.
         O::Hmma if word.code() == 0x236 && word.bit(76) => cost(Pipe::Tensor, L::TensorStep, C::Other),
         O::Hmma if word.code() == 0x236 => cost(Pipe::Tensor, L::TensorHalfStep, C::Other),
-        O::Hmma | O::Imma | O::Bmma => cost(Pipe::Tensor, L::Tensor, C::Other),
+        O::Hmma => cost(Pipe::Tensor, L::TensorProduct, C::Other),
+        O::Imma | O::Bmma => cost(Pipe::Tensor, L::TensorNarrowProduct, C::Other),
         O::Mufu => cost(Pipe::Sfu, L::Special, C::Other),
         O::Popc | O::Flo | O::Brev => cost(Pipe::Sfu, L::Conversion, C::Integer),
         O::I2f | O::F2i | O::F2f | O::Frnd => cost(Pipe::Sfu, L::Conversion, C::Conversion),
