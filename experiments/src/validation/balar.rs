@@ -49,14 +49,7 @@ fn run(selection: &Selection, running: &Running<'_>) -> Result<Report, RunError>
     let parts: Vec<_> = PARTS.into_iter().filter(|part| selection.has_part(part.description.name)).collect();
     let jobs = parts.iter().flat_map(|part| (part.jobs)(selection)).collect();
     let runs = runs::make_jobs(running, jobs, cost, |job| figures(job, running))?;
-    let mut report = Report {
-        study: STUDY.name,
-        completed: runs.completed() == runs.planned,
-        runs: runs.completed(),
-        planned: runs.planned,
-        failures: runs.failures.iter().map(|(job, error)| format!("{}: {error}", job.command())).collect(),
-        ..Report::default()
-    };
+    let mut report = runs.report(STUDY.name, Job::command);
     for part in parts {
         (part.report)(selection, &runs, &mut report);
     }

@@ -127,14 +127,7 @@ fn run(selection: &Selection, running: &Running<'_>) -> Result<Report, RunError>
             Ok(Counters::of(&runs::simulate(point, &running.interrupt, options)?))
         },
     )?;
-    let mut report = Report {
-        study: STUDY.name,
-        completed: runs.completed() == runs.planned,
-        runs: runs.completed(),
-        planned: runs.planned,
-        failures: runs.failures.iter().map(|(point, error)| format!("{}: {error}", point.command())).collect(),
-        ..Report::default()
-    };
+    let mut report = runs.report(STUDY.name, Point::command);
     for program in chosen {
         let found = runs.get(&program.point()).copied().flatten();
         let pairs = program.figures.iter().map(|(name, unit, figure, reference)| Pair {

@@ -1,6 +1,7 @@
 //! The runs of a study: independent of each other, several at a time.
 
 use super::programs::{ProgramFigures, ProgramRun};
+use super::report::Report;
 use crate::experiment::{ExperimentError, run_overridden};
 use balar_actors::engine::RunOptions;
 use balar_actors::simulation::RunResult;
@@ -102,6 +103,18 @@ impl<T, J: Ord> Runs<T, J> {
     /// How many runs came to their end.
     pub fn completed(&self) -> usize {
         self.figures.len()
+    }
+
+    /// A study's report that says what became of its runs, and nothing else yet; `command` makes one.
+    pub fn report(&self, study: &'static str, command: impl Fn(&J) -> String) -> Report {
+        Report {
+            study,
+            completed: self.completed() == self.planned,
+            runs: self.completed(),
+            planned: self.planned,
+            failures: self.failures.iter().map(|(job, error)| format!("{}: {error}", command(job))).collect(),
+            ..Report::default()
+        }
     }
 }
 

@@ -72,14 +72,7 @@ fn run(selection: &Selection, running: &Running<'_>) -> Result<Report, RunError>
     let parts: Vec<_> = LIVE.into_iter().filter(|part| selection.has_part(part.description.name)).collect();
     let points = parts.iter().flat_map(|part| (part.points)(selection)).collect();
     let runs = runs::make(running, points, cost, Figures::of)?;
-    let mut report = Report {
-        study: STUDY.name,
-        completed: runs.completed() == runs.planned,
-        runs: runs.completed(),
-        planned: runs.planned,
-        failures: runs.failures.iter().map(|(point, error)| format!("{}: {error}", point.command())).collect(),
-        ..Report::default()
-    };
+    let mut report = runs.report(STUDY.name, Point::command);
     for part in parts {
         (part.report)(selection, &runs, &mut report);
     }

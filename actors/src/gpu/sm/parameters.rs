@@ -45,8 +45,8 @@ pub struct Latencies {
     /// measures on a TITAN V take 35 and 33 cycles.
     #[serde(default = "tensor_step")]
     pub tensor_step: u32,
-    /// Machine code: a product of Turing's tensor cores, of 16x8x8 halves or fewer bits. Source of the default: Yan et al., Demystifying
-    /// Tensor Cores to Optimize Half-Precision Matrix Multiply, IPDPS 2020, for an `HMMA.1688` of a T4, which takes its pipe for 8 cycles.
+    /// Machine code: a product of Turing's tensor cores, of 16x8x8 halves or fewer bits. The default is an estimate: two that depend on each
+    /// other and the issue of one take about as long as the tile of 16x16x16 that they make half of takes a V100.
     #[serde(default = "tensor_product")]
     pub tensor_product: u32,
     /// Comparison into a predicate.
