@@ -14,6 +14,7 @@ use balar_protocol::managed::ManagedMessage;
 use balar_protocol::{ContextId, ProcessId};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 /// Pinned and managed memory.
 #[derive(Debug, Serialize, Deserialize)]
@@ -46,10 +47,11 @@ impl HostWindow {
     /// Frees the allocation that begins at `address`: what kind it was, or `None` where none does.
     pub fn free(&mut self, address: u64) -> Option<AllocationKind> {
         self.contexts.remove(&address);
-        if self.managed.free(address) {
+        // Whoever is given these pages next finds them zero: the program takes them so (`MADV_REMOVE` of what it has mapped).
+        if self.managed.free(address).is_some() {
             return Some(AllocationKind::Managed);
         }
-        self.pinned.free(address).then_some(AllocationKind::Host)
+        self.pinned.free(address).map(|_| AllocationKind::Host)
     }
 
     /// The kind and context of the allocation that begins at `address`.
@@ -140,11 +142,12 @@ impl Driver {
             Place::Device(device) => {
                 let Some(memory) = self.state.memories.get_mut(device as usize) else { return };
                 let owner = memory.owner(address);
-                let freed = memory.free(address);
+                let unused = memory.free(address);
                 if let Some(owner) = owner {
                     self.context(ContextId::new(owner, device as usize)).ending.remove(&address);
                 }
-                freed
+                self.zero(unused.clone().unwrap_or_default());
+                unused.is_some()
             }
             Place::HostWindow => {
                 let kind = self.state.window.free(address);
@@ -158,6 +161,13 @@ impl Driver {
         if freed {
             self.end_imports_of(address);
             self.change(MemoryChange::Unmap { address });
+        }
+    }
+
+    /// Bytes that nobody uses any more become zero.
+    pub(crate) fn zero(&mut self, unused: Range<u64>) {
+        if !unused.is_empty() {
+            self.change(MemoryChange::Zero { address: unused.start, bytes: unused.end - unused.start });
         }
     }
 

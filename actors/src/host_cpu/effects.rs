@@ -62,6 +62,7 @@ pub fn apply(change: MemoryChange, time: SimTime, log: &mut WriteLog, bounds: Bo
         MemoryChange::Open { address, bytes, owner, gpus } => log.map_reserved(time, address, bytes, owner, gpus),
         MemoryChange::Unmap { address } => log.unmap(time, address),
         MemoryChange::Write { address, bytes } => log.write(time, address, &bytes, 0..bytes.len()),
+        MemoryChange::Zero { address, bytes } => log.zero(time, address, bytes),
         MemoryChange::Copy { destination, source, bytes } => log.copy(time, destination, source, bytes),
         MemoryChange::Share { address, process, enabled } => log.share(time, address, process, enabled),
         MemoryChange::Peer { context, peer, enabled } => log.set_peer(time, context, peer, enabled),

@@ -92,9 +92,6 @@ pub enum Unsuitable {
         /// Its dynamic linker.
         loader: String,
     },
-    /// The CUDA runtime is part of the program.
-    #[error("the CUDA runtime is linked statically into {}", .0.display())]
-    StaticRuntime(PathBuf),
     /// An unsupported version of CUDA.
     #[error("{} needs {library}", .path.display())]
     OtherRuntime {
@@ -108,7 +105,6 @@ pub enum Unsuitable {
 impl Unsuitable {
     /// What the user can do.
     pub fn remedy(&self) -> Option<String> {
-        let relink = "link it with `nvcc -cudart shared` (CMake: `CUDA_RUNTIME_LIBRARY Shared`; clang, gcc: `-lcudart` in place of `-lcudart_static`)";
         match self {
             Self::NotFound { program, in_path: true } if program.is_file() => {
                 Some(format!("to run the file of this folder, write `./{}`", program.display()))
@@ -119,7 +115,6 @@ impl Unsuitable {
             Self::OtherMachine { .. } => Some("compile it for x86-64 Linux (`-m64`)".to_owned()),
             Self::NotLinked { .. } => Some("link it to a program and run that".to_owned()),
             Self::OtherCLibrary { .. } => Some("compile it on a system with the GNU C library".to_owned()),
-            Self::StaticRuntime(_) => Some(relink.to_owned()),
             Self::OtherRuntime { .. } => {
                 Some("supported are the runtimes of CUDA 11, 12 and 13: compile it with one of these".to_owned())
             }
@@ -229,15 +224,7 @@ struct Linkage {
     needed: Vec<String>,
     /// Asks NVRTC for machine code of GPUs.
     imports_cubin: bool,
-    /// Names of CUDA's runtime that come from shared libraries.
-    imports_runtime: bool,
-    /// Contains [`RUNTIME_TEXT`].
-    contains_runtime: bool,
 }
-
-/// The name pattern of shared memory of the CUDA runtime, in CUDA 11, 12 and 13. A program that contains this text is linked with the
-/// runtime statically. (Error texts and GPU code are no sign of that: programs without the runtime contain them, too.)
-const RUNTIME_TEXT: &[u8] = b"/cudart.shm.%x.%x.%llx";
 
 /// NVIDIA's libraries whose kernels exist only as machine code.
 const CLOSED_LIBRARIES: [&str; 9] =
@@ -265,10 +252,7 @@ impl Linkage {
         for symbol in symbols.iter().filter(|symbol| symbol.st_shndx(endian) == elf::SHN_UNDEF) {
             let name = symbol.name(endian, symbols.strings())?;
             linkage.imports_cubin |= name == b"nvrtcGetCUBIN";
-            linkage.imports_runtime |= name.starts_with(b"cuda") || name.starts_with(b"__cuda");
         }
-        linkage.contains_runtime =
-            data.windows(RUNTIME_TEXT.len()).any(|part| part[0] == RUNTIME_TEXT[0] && part == RUNTIME_TEXT);
         Ok(linkage)
     }
 
@@ -290,12 +274,9 @@ impl Linkage {
             // A static program may start others that load shared libraries.
             None | Some(_) => {}
         }
-        let runtimes = || self.needed.iter().filter(|library| file_name(library).starts_with("libcudart.so"));
-        if let Some(library) = runtimes().find(|library| !provides(file_name(library))) {
+        let mut runtimes = self.needed.iter().filter(|library| file_name(library).starts_with("libcudart.so"));
+        if let Some(library) = runtimes.find(|library| !provides(file_name(library))) {
             return Err(Unsuitable::OtherRuntime { path: path(), library: library.clone() });
-        }
-        if self.contains_runtime && !self.imports_runtime && runtimes().next().is_none() {
-            return Err(Unsuitable::StaticRuntime(path()));
         }
         Ok(())
     }

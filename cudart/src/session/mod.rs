@@ -12,6 +12,7 @@ pub mod capture;
 pub mod code;
 pub mod connection;
 pub mod context;
+pub mod context_storage;
 pub mod copy_parameters;
 pub mod device;
 pub mod devices;

@@ -448,6 +448,7 @@ impl Play {
             MemoryChange::Image { process, handle, image: None } => drop(self.images.remove(&(process, handle))),
             // What memory holds, and who else may access it, no test here asks.
             MemoryChange::Write { .. }
+            | MemoryChange::Zero { .. }
             | MemoryChange::Copy { .. }
             | MemoryChange::Share { .. }
             | MemoryChange::Peer { .. }
