@@ -11,7 +11,7 @@ const NUMBER: usize = 1;
 const SLOTS: usize = 7;
 
 /// The table.
-pub const TABLE: ExportTable = ExportTable {
+pub static TABLE: ExportTable = ExportTable {
     name: "TOOLS_RUNTIME_CALLBACK_HOOKS",
     identifier: 0xa094798c_2e74_2e74_93f2_0800200c0a66,
     slots: &const {

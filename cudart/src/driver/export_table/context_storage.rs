@@ -7,7 +7,7 @@ use crate::session::context_storage::{self, Destructor};
 use std::ffi::c_int;
 
 /// The table. It does not begin with its size.
-pub const TABLE: ExportTable = ExportTable {
+pub static TABLE: ExportTable = ExportTable {
     name: "CONTEXT_LOCAL_STORAGE",
     identifier: 0xc693336e_1121_df11_a8c3_68f355d89593,
     slots: &[

@@ -20,7 +20,7 @@ const SLOTS: usize = 3;
 const CHECK: usize = 1;
 
 /// The table.
-pub const TABLE: ExportTable = ExportTable {
+pub static TABLE: ExportTable = ExportTable {
     name: "INTEGRITY_CHECK",
     identifier: 0xd4082055_bde6_704b_8d34_ba123c66e1f2,
     slots: &const {

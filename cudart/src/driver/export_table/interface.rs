@@ -12,7 +12,7 @@ const NUMBER: usize = 0;
 const SLOTS: usize = 13;
 
 /// The table.
-pub const TABLE: ExportTable = ExportTable {
+pub static TABLE: ExportTable = ExportTable {
     name: "CUDART_INTERFACE",
     identifier: 0x6bd5fb6c_5bf4_e74a_8987_d93912fd9df9,
     slots: &const {
@@ -42,7 +42,7 @@ fn load(place: Out<u64>, address: *const c_void) -> Result<(), CudaError> {
     place.check()?;
     // SAFETY: the runtime passes what the compiler has put into the program.
     let images = unsafe { image::at(address) }?;
-    place.set(module::load("CUDART_INTERFACE", images)?)
+    place.set(module::load_when_needed("CUDART_INTERFACE", images)?)
 }
 
 /// The primary context of a device, which does not become current.

@@ -6,7 +6,7 @@ use crate::export_slots;
 use std::ffi::{c_char, c_int, c_void};
 
 /// The table. It does not begin with its size.
-pub const TABLE: ExportTable = ExportTable {
+pub static TABLE: ExportTable = ExportTable {
     name: "LOG",
     identifier: 0xf8cff951_2146_8b4e_b9e2_fb469e7c0dd9,
     slots: &const {

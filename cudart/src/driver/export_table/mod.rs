@@ -71,7 +71,7 @@ impl fmt::Display for Identifier {
     }
 }
 
-/// A table of functions.
+/// A table of functions. Tables are statics, not constants: a table has one address, which [`integrity`] tells.
 #[derive(Clone, Copy, Debug)]
 pub struct ExportTable {
     /// What messages call it.
@@ -95,21 +95,21 @@ impl ExportTable {
 }
 
 /// The tables that there are.
-pub const TABLES: [ExportTable; 9] = [
-    interface::TABLE,
-    callback_hooks::TABLE,
-    context_storage::TABLE,
-    integrity::TABLE,
-    tools::CONTEXT_CHECKS,
-    tools::THREADS,
-    tools::CONTEXTS,
-    tools::MODULES,
-    log::TABLE,
+pub static TABLES: [&ExportTable; 9] = [
+    &interface::TABLE,
+    &callback_hooks::TABLE,
+    &context_storage::TABLE,
+    &integrity::TABLE,
+    &tools::CONTEXT_CHECKS,
+    &tools::THREADS,
+    &tools::CONTEXTS,
+    &tools::MODULES,
+    &log::TABLE,
 ];
 
 /// The table with this name.
 pub fn find(identifier: Identifier) -> Option<&'static ExportTable> {
-    TABLES.iter().find(|table| table.identifier() == identifier)
+    TABLES.iter().copied().find(|table| table.identifier() == identifier)
 }
 
 /// A function that nobody is known to call: the user is told once which one it was.
@@ -173,7 +173,7 @@ mod tests {
         let table = find(Identifier(identifier)).expect("the runtime's table");
         assert_eq!(table.name, "CUDART_INTERFACE");
         assert_eq!(table.identifier().to_string(), "6bd5fb6c-5bf4-e74a-8987-d93912fd9df9");
-        let names: BTreeSet<Identifier> = TABLES.iter().map(ExportTable::identifier).collect();
+        let names: BTreeSet<Identifier> = TABLES.iter().map(|table| table.identifier()).collect();
         assert_eq!(names.len(), TABLES.len());
         assert!(find(Identifier([0; 16])).is_none());
     }

@@ -10,7 +10,7 @@ use balar_host::CudaError;
 use std::ffi::{c_int, c_void};
 
 /// The table of [`check_context`].
-pub const CONTEXT_CHECKS: ExportTable = ExportTable {
+pub static CONTEXT_CHECKS: ExportTable = ExportTable {
     name: "CONTEXT_CHECKS",
     identifier: 0x263e8860_7cd2_6143_92f6_bbd5006dfa7e,
     slots: &const {
@@ -23,7 +23,7 @@ pub const CONTEXT_CHECKS: ExportTable = ExportTable {
 };
 
 /// The table of [`current_context`].
-pub const THREADS: ExportTable = ExportTable {
+pub static THREADS: ExportTable = ExportTable {
     name: "TOOLS_TLS",
     identifier: 0x42d85a81_23f6_cb47_8298_f6e78a3aecdc,
     slots: &const {
@@ -35,7 +35,7 @@ pub const THREADS: ExportTable = ExportTable {
 };
 
 /// The table of [`context_identifier`] and of streams.
-pub const CONTEXTS: ExportTable = ExportTable {
+pub static CONTEXTS: ExportTable = ExportTable {
     name: "TOOLS_CONTEXT",
     identifier: 0x21318c60_9714_3248_8ca6_41ff7324c8f2,
     slots: &const {
@@ -49,7 +49,7 @@ pub const CONTEXTS: ExportTable = ExportTable {
 };
 
 /// The table of [`functions_of_module`].
-pub const MODULES: ExportTable = ExportTable {
+pub static MODULES: ExportTable = ExportTable {
     name: "TOOLS_MODULE",
     identifier: 0x6e163fbe_b958_444d_835c_e182aff1991e,
     slots: &const {
