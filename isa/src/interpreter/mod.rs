@@ -126,6 +126,7 @@ fn step<const VERSION: usize>(
             Effect::Plain
         }
         Kind::Load => memory::load(instruction, warp, context, access, mask),
+        Kind::LoadOrZero => machine::memory::load_or_zero(instruction, warp, context, access, mask),
         Kind::LoadMatrices => machine::matrix::load_matrices(instruction, warp, context, access, mask),
         Kind::Store => memory::store(instruction, warp, context, access, mask),
         Kind::Atomic => memory::atomic(instruction, warp, context, access, mask),
@@ -247,9 +248,9 @@ fn step<const VERSION: usize>(
     }
 }
 
-/// The condition that control flow of machine code may have beside its guard.
+/// The condition that control flow and loads of machine code may have beside their guard.
 #[inline(always)]
-fn condition(instruction: &Instruction, registers: &Registers) -> u32 {
+pub(in crate::interpreter) fn condition(instruction: &Instruction, registers: &Registers) -> u32 {
     registers.predicate(instruction.predicate_sources[0], instruction.predicate_flips[0])
 }
 

@@ -242,6 +242,7 @@ impl Pending {
             | O::Dmul
             | O::Dsetp => self.float(sass, operands),
             O::Hadd2 | O::Hfma2 | O::Hmul2 | O::Hsetp2 | O::Hset2 => self.half(sass, operands),
+            O::F2fp => self.pack_halves(sass, operands),
             O::I2f | O::F2i | O::F2f | O::Frnd | O::I2i => self.conversion(sass, operands),
             O::Shfl
             | O::Vote

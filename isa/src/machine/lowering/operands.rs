@@ -348,6 +348,11 @@ pub(super) fn predicate_source(word: Word, low: u8, is_uniform: bool) -> Predica
     (slot, if word.bit(low + 3) { u32::MAX } else { 0 })
 }
 
+/// The predicate that a word reads at a bit, where its number is inverted.
+pub(super) fn inverted_predicate_source(word: Word, low: u8) -> PredicateSource {
+    predicate_source(Word(word.0 ^ 7 << low), low, false)
+}
+
 /// The slot of the predicate that a word writes at a bit.
 pub(super) fn predicate_destination(word: Word, low: u8, is_uniform: bool) -> u8 {
     let number = word.bits(low, 3) as u8;
