@@ -49,7 +49,7 @@ pub fn plain_function() -> PlainFunction {
 
 /// Version 1 only for processors that `has_vector_features`: `plain_function` alone hands it out.
 fn plain<const VERSION: usize>(program: &Program, warp: &mut WarpState) {
-    let instruction = &program.instructions[warp.control.pc as usize];
+    let instruction = program.instruction(warp.control.pc);
     let mask = warp.control.mask & warp.registers.predicate(instruction.guard, instruction.guard_flip);
     warp.executed = mask;
     if mask != 0 {
@@ -113,7 +113,7 @@ fn step<const VERSION: usize>(
     access: &mut MemoryAccess,
 ) -> Effect {
     let pc = warp.control.pc;
-    let instruction = &program.instructions[pc as usize];
+    let instruction = program.instruction(pc);
     let active = warp.control.mask;
     let mask = active & warp.registers.predicate(instruction.guard, instruction.guard_flip);
     warp.executed = mask;
