@@ -9,6 +9,8 @@ pub struct Library {
     pub suffix: &'static str,
     /// Whether every symbol has the library's name as its version.
     pub versioned: bool,
+    /// The major version of CUDA that a runtime library is of.
+    pub major: Option<u32>,
     table: &'static str,
 }
 
@@ -18,18 +20,21 @@ pub const LIBRARIES: [Library; 4] = [
         soname: "libcudart.so.11.0",
         suffix: "_11",
         versioned: true,
+        major: Some(11),
         table: include_str!("../../exports/libcudart.so.11.0.txt"),
     },
     Library {
         soname: "libcudart.so.12",
         suffix: "_12",
         versioned: true,
+        major: Some(12),
         table: include_str!("../../exports/libcudart.so.12.txt"),
     },
     Library {
         soname: "libcudart.so.13",
         suffix: "_13",
         versioned: true,
+        major: Some(13),
         table: include_str!("../../exports/libcudart.so.13.txt"),
     },
     DRIVER,
@@ -40,14 +45,25 @@ pub const DRIVER: Library = Library {
     soname: "libcuda.so.1",
     suffix: "",
     versioned: false,
+    major: None,
     table: include_str!("../../exports/libcuda.so.1.txt"),
 };
 
 /// Functions of NVRTC that programs find in a library of the simulator's before NVRTC itself.
-pub const NVRTC: Library =
-    Library { soname: "libbalar_nvrtc.so", suffix: "", versioned: false, table: "nvrtcGetCUBIN\nnvrtcGetCUBINSize\n" };
+pub const NVRTC: Library = Library {
+    soname: "libbalar_nvrtc.so",
+    suffix: "",
+    versioned: false,
+    major: None,
+    table: "nvrtcGetCUBIN\nnvrtcGetCUBINSize\n",
+};
 
 impl Library {
+    /// Is it the driver library?
+    pub fn is_driver(&self) -> bool {
+        self.soname == DRIVER.soname
+    }
+
     /// The names of the functions that the library exports, in the order of their bytes.
     pub fn names(&self) -> impl Iterator<Item = &'static str> + use<> {
         lines(self.table).filter_map(|line| line.split(' ').next())
@@ -78,6 +94,11 @@ pub fn driver_functions() -> impl Iterator<Item = DriverFunction> {
         let mut words = line.split(' ');
         Some(DriverFunction { symbol: words.next()?, name: words.next()?, since: words.next()?.parse().ok()? })
     })
+}
+
+/// Those that a driver of this version of CUDA (1000 * major + 10 * minor) has.
+pub fn driver_functions_until(version: u32) -> impl Iterator<Item = DriverFunction> {
+    driver_functions().filter(move |function| function.since <= version)
 }
 
 fn lines(table: &'static str) -> impl Iterator<Item = &'static str> {

@@ -37,6 +37,11 @@ pub struct DeviceSettings {
 /// Limits of what the simulator does not have (`cudaLimitDevRuntimeSyncDepth` and so on), with what they are at first.
 const KEPT_LIMITS: [(c_int, usize); 4] = [(3, 2), (4, 2048), (5, 64), (6, 0)];
 
+/// `CU_LIMIT_SHMEM_SIZE`, `CU_LIMIT_CIG_ENABLED` and `CU_LIMIT_CIG_SHMEM_FALLBACK_ENABLED`.
+const SHARED_MEMORY_LIMIT: c_int = 7;
+const SHARED_WITH_GRAPHICS: c_int = 8;
+const SHARED_MEMORY_FALLBACK: c_int = 9;
+
 fn all_settings() -> MutexGuard<'static, Settings> {
     SETTINGS.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -136,6 +141,17 @@ pub fn limit(number: c_int) -> Result<usize, CudaError> {
     let index = kept_limit(number)?;
     process::description()?;
     Ok(settings().kept[index].unwrap_or(KEPT_LIMITS[index].1))
+}
+
+/// A limit of the current device that the driver knows: also those of contexts that are shared with graphics, of which there are none.
+pub fn driver_limit(number: c_int) -> Result<usize, CudaError> {
+    match number {
+        // Shared memory of kernels there: what any kernel can have.
+        SHARED_MEMORY_LIMIT => Ok(process::device(thread::device())?.cta_shared_bytes_optin as usize),
+        // Whether it is such a context, and whether its kernels may use another way where shared memory is short.
+        SHARED_WITH_GRAPHICS | SHARED_MEMORY_FALLBACK => process::description().map(|_| 0),
+        _ => limit(number),
+    }
 }
 
 /// Sets the preference between cache and shared memory, which is kept and changes nothing.

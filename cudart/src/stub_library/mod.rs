@@ -14,6 +14,7 @@ pub use audit::{NAME as AUDIT, provides};
 pub use resolution::{Implementations, UNIMPLEMENTED};
 
 use crate::abi::exports::{DRIVER, LIBRARIES, NVRTC};
+use balar_host::DriverVersion;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -62,8 +63,9 @@ pub enum Error {
 
 /// Writes the runtime libraries of CUDA 11 to 13, the driver library and our functions of NVRTC into `folder`, and returns where they
 /// are. Their functions are those of `implementation`, which is libbalar_cudart.so. The driver library has the name `libcuda.so` too,
-/// by which some programs load it. The last file is the audit library, which answers searches for any of them.
-pub fn write(folder: &Path, implementation: &Path) -> Result<Vec<PathBuf>, Error> {
+/// by which some programs load it. They are those of a node with such a driver. The last file is the audit library, which answers searches
+/// for any of them.
+pub fn write(folder: &Path, implementation: &Path, driver: DriverVersion) -> Result<Vec<PathBuf>, Error> {
     // The path is written into the libraries: it must not depend on where the program is started.
     let implementation =
         implementation.canonicalize().map_err(|error| Error::Read { path: implementation.to_owned(), error })?;
@@ -72,7 +74,7 @@ pub fn write(folder: &Path, implementation: &Path) -> Result<Vec<PathBuf>, Error
         .iter()
         .chain([&NVRTC])
         .map(|library| {
-            let content = elf::library(library, &implementations, &implementation)?;
+            let content = elf::library(library, driver, &implementations, &implementation)?;
             write_file(folder.join(library.soname), &content)
         })
         .collect::<Result<_, _>>()?;

@@ -3,6 +3,7 @@
 mod cuda_programs;
 mod cuda_toolchain;
 mod driver_api;
+mod driver_version;
 mod hardware;
 mod library_search;
 mod line_information;

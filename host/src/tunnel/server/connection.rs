@@ -127,6 +127,11 @@ impl Connection {
         self.greeting.as_ref().is_some_and(|greeting| greeting.role == Role::Accesses)
     }
 
+    /// Is this a connection by which the process asks about the node, and of none of its threads?
+    pub fn asks_about_node(&self) -> bool {
+        self.greeting.as_ref().is_some_and(|greeting| greeting.role == Role::Management)
+    }
+
     /// For messages.
     pub fn name(&self) -> String {
         let program = self.greeting.as_ref().map_or("a program", |greeting| greeting.program.as_str());
