@@ -4,6 +4,7 @@
 //! it waits for is done. The driver allocates memory, loads code, checks launches, keeps the order of streams, events and graphs, and
 //! answers the copy engines' requests for pages of host memory.
 
+mod activity;
 mod costs;
 mod dma;
 pub mod effects;
@@ -26,6 +27,7 @@ use crate::catalogue::{
 };
 use crate::engine::{Inbox, NextWake, Outbox, Unit, Window};
 use crate::memory::{Bounds, DeviceMemory, Printed, Writer};
+use activity::ActivityLog;
 use balar_driver::code::CodeChoice;
 use balar_driver::code::tables::DriverTables;
 use balar_driver::{Driver, DriverSettings, Effect};
@@ -268,6 +270,8 @@ struct HostCpu {
     /// How often the program called functions that are not implemented.
     not_implemented: BTreeMap<String, u64>,
     counters: HostCpuCounters,
+    /// What devices do and have done, for tools that ask.
+    activity: ActivityLog,
     /// Where to tell of calls.
     timeline: Option<HostTimeline>,
 }
@@ -323,6 +327,7 @@ impl HostCpu {
             printed: Vec::new(),
             not_implemented: BTreeMap::new(),
             counters: HostCpuCounters::default(),
+            activity: ActivityLog::new(gpus.len()),
             timeline: None,
         }
     }
@@ -342,7 +347,8 @@ impl HostCpu {
     fn handle(&mut self, message: Message, out: &mut Outbox) {
         let now = message.time;
         match message.payload {
-            Payload::Cuda(CudaMessage::LaunchCompleted { launch, fault }) => {
+            Payload::Cuda(CudaMessage::LaunchCompleted { launch, fault, ran }) => {
+                self.activity.kernel_ends(now, launch, ran);
                 self.driver.kernel_completed(launch, fault.map(|fault| *fault));
                 self.work_done(now, out);
             }

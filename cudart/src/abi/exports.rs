@@ -1,5 +1,8 @@
 //! What NVIDIA's libraries export: the names that programs link against.
 
+/// Where names without an implementation lead, of the runtime libraries and the driver library: it says so.
+pub const UNIMPLEMENTED: &str = "balar_unimplemented";
+
 /// A shared library that CUDA programs load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Library {
@@ -11,6 +14,8 @@ pub struct Library {
     pub versioned: bool,
     /// The major version of CUDA that a runtime library is of.
     pub major: Option<u32>,
+    /// Where its names lead that have no implementation.
+    pub unimplemented: &'static str,
     table: &'static str,
 }
 
@@ -21,6 +26,7 @@ pub const LIBRARIES: [Library; 4] = [
         suffix: "_11",
         versioned: true,
         major: Some(11),
+        unimplemented: UNIMPLEMENTED,
         table: include_str!("../../exports/libcudart.so.11.0.txt"),
     },
     Library {
@@ -28,6 +34,7 @@ pub const LIBRARIES: [Library; 4] = [
         suffix: "_12",
         versioned: true,
         major: Some(12),
+        unimplemented: UNIMPLEMENTED,
         table: include_str!("../../exports/libcudart.so.12.txt"),
     },
     Library {
@@ -35,6 +42,7 @@ pub const LIBRARIES: [Library; 4] = [
         suffix: "_13",
         versioned: true,
         major: Some(13),
+        unimplemented: UNIMPLEMENTED,
         table: include_str!("../../exports/libcudart.so.13.txt"),
     },
     DRIVER,
@@ -46,6 +54,7 @@ pub const DRIVER: Library = Library {
     suffix: "",
     versioned: false,
     major: None,
+    unimplemented: UNIMPLEMENTED,
     table: include_str!("../../exports/libcuda.so.1.txt"),
 };
 
@@ -55,7 +64,18 @@ pub const NVRTC: Library = Library {
     suffix: "",
     versioned: false,
     major: None,
+    unimplemented: UNIMPLEMENTED,
     table: "nvrtcGetCUBIN\nnvrtcGetCUBINSize\n",
+};
+
+/// The management library.
+pub const MANAGEMENT: Library = Library {
+    soname: "libnvidia-ml.so.1",
+    suffix: "",
+    versioned: false,
+    major: None,
+    unimplemented: "balar_nvml_not_supported",
+    table: include_str!("../../exports/libnvidia-ml.so.1.txt"),
 };
 
 impl Library {

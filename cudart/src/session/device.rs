@@ -165,7 +165,7 @@ pub fn set_cache(preference: c_int) -> Result<(), CudaError> {
 }
 
 /// Where a device, by the node's number, is on the bus: domain, bus and device, as `cudaDeviceProp` has them.
-fn bus_id_of_node(device: u32) -> String {
+pub fn bus_id_of_node(device: u32) -> String {
     format!("0000:{:02X}:00.0", device + 1)
 }
 
@@ -177,6 +177,12 @@ pub fn bus_id(device: c_int) -> Result<String, CudaError> {
 
 /// The device at such a place: `domain:bus:device.function`, or without the domain or function.
 pub fn at_bus_id(place: &str) -> Result<u32, CudaError> {
+    let device = devices::of_program(of_node_at_bus_id(place)?);
+    if device < process::device_count()? { Ok(device) } else { Err(CudaError::InvalidDevice) }
+}
+
+/// The node's number of the device at such a place, if there is one.
+pub fn of_node_at_bus_id(place: &str) -> Result<u32, CudaError> {
     let number = |text: &str| u32::from_str_radix(text, 16).map_err(|_| CudaError::InvalidValue);
     let parts: Vec<&str> = place.split(':').collect();
     let (domain, bus, slot) = match parts[..] {
@@ -185,9 +191,8 @@ pub fn at_bus_id(place: &str) -> Result<u32, CudaError> {
         _ => return Err(CudaError::InvalidValue),
     };
     let slot = number(slot.split('.').next().unwrap_or_default())?;
-    let count = process::device_count()?;
-    match (domain, bus.checked_sub(1).map(devices::of_program), slot) {
-        (0, Some(device), 0) if device < count => Ok(device),
+    match (domain, bus.checked_sub(1), slot) {
+        (0, Some(device), 0) => Ok(device),
         _ => Err(CudaError::InvalidDevice),
     }
 }

@@ -11,7 +11,7 @@
 
 use super::resolution::names;
 use super::shared_object::{PAGE, function_symbol, section, write_file_header, write_segment, write_stack_segment};
-use super::{Error, Implementations, UNIMPLEMENTED};
+use super::{Error, Implementations};
 use crate::abi::exports::Library;
 use balar_host::DriverVersion;
 use object::elf;
@@ -64,7 +64,7 @@ impl Functions {
         let mut imports: Vec<String> = used.into_iter().collect();
         let slots: BTreeMap<String, usize> = imports.iter().cloned().zip(0..).collect();
         let slot_of_unimplemented = imports.len();
-        imports.push(UNIMPLEMENTED.to_owned());
+        imports.push(library.unimplemented.to_owned());
         let mut names = Vec::new();
         let exports = found
             .into_iter()

@@ -1,7 +1,7 @@
 //! Which function of libbalar_cudart.so stands behind a name of a library.
 
 use super::Error;
-use crate::abi::exports::{Library, driver_functions_until};
+use crate::abi::exports::{Library, UNIMPLEMENTED, driver_functions_until};
 use balar_host::DriverVersion;
 use object::elf;
 use object::read::elf::{FileHeader, Sym};
@@ -10,9 +10,6 @@ use std::path::Path;
 
 /// Prefix of the names of implementations.
 const PREFIX: &str = "balar_";
-
-/// Where names without an implementation lead.
-pub const UNIMPLEMENTED: &str = "balar_unimplemented";
 
 /// Where the names of a runtime lead that is newer than the driver.
 const INSUFFICIENT: &str = "balar_insufficient_driver";

@@ -82,6 +82,8 @@ pub enum ServerFrame {
         page_bytes: u64,
         /// Shared pages.
         pages: u64,
+        /// The number of the connection's thread, by which [`Activity`](crate::call::Activity) names it.
+        thread: u32,
     },
     /// A call returns.
     Reply {

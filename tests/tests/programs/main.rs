@@ -8,6 +8,7 @@ mod hardware;
 mod library_search;
 mod line_information;
 mod managed_memory;
+mod management_library;
 mod mpi_programs;
 mod nvtx_ranges;
 mod python_programs;

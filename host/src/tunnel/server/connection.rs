@@ -199,7 +199,7 @@ impl Connection {
         arena: Option<&OwnedFd>,
     ) -> io::Result<()> {
         let (pages, file) = SharedPages::create(page_bytes)?;
-        let frame = ServerFrame::Welcome { node: node.clone(), page_bytes, pages: PAGES };
+        let frame = ServerFrame::Welcome { node: node.clone(), page_bytes, pages: PAGES, thread: thread.0 };
         let descriptors: Vec<BorrowedFd<'_>> = [Some(&file), arena].into_iter().flatten().map(AsFd::as_fd).collect();
         self.socket.send_bytes(&encode(&frame)?, &descriptors)?;
         self.pages = Some(pages);
