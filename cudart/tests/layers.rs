@@ -3,11 +3,12 @@
 use std::path::{Path, PathBuf};
 
 /// Each module of `lib.rs`, and the others that it may name.
-const LAYERS: [(&str, &[&str]); 8] = [
+const LAYERS: [(&str, &[&str]); 9] = [
     ("abi", &[]),
     ("session", &["abi"]),
     ("runtime", &["abi", "session"]),
     ("driver", &["abi", "session"]),
+    ("nvml", &["abi", "session"]),
     ("nvrtc", &["session"]),
     ("nvtx", &["abi", "session"]),
     ("unimplemented", &["session", "runtime"]),

@@ -241,8 +241,7 @@ impl Driver {
                 Ok(Outcome::Waits(Wait { until, then: Then::Free(pointer) }))
             }
             Call::MemoryInfo => {
-                let total = self.gpus[context.gpu()].memory_bytes;
-                let free = total.saturating_sub(self.state.memories[context.gpu()].reserved());
+                let (free, total) = self.memory_of_gpu(context.gpu());
                 Ok(Outcome::Returns(CallResult::MemoryInfo { free, total }))
             }
             Call::PointerInfo { pointer } => {
@@ -250,6 +249,12 @@ impl Driver {
             }
             other => Err(crate::calls::not_modelled(&other)),
         }
+    }
+
+    /// Bytes of a GPU's memory that are not allocated, and all bytes; none of a GPU that there is not.
+    pub fn memory_of_gpu(&self, gpu: usize) -> (u64, u64) {
+        let Some((gpu, memory)) = self.gpus.get(gpu).zip(self.state.memories.get(gpu)) else { return (0, 0) };
+        (gpu.memory_bytes.saturating_sub(memory.reserved()), gpu.memory_bytes)
     }
 
     /// What is allocated, or where there is no room, but processes that have ended are to give theirs back: a wait for it.

@@ -7,6 +7,7 @@ mod class;
 mod copy;
 mod facts;
 mod ipc;
+mod management;
 mod module;
 mod result;
 mod virtual_memory;
@@ -15,6 +16,7 @@ pub use balar_protocol::managed::{AdviceChange, HostPages};
 pub use class::CallClass;
 pub use copy::{CopyEnd, CopyShape};
 pub use ipc::IpcCall;
+pub use management::{Activity, ActivityWork, CopyPlace, DeviceState, ManagementCall};
 pub use module::{Function, FunctionAttributes, GraphNode, Launch, ModuleFunction, ModuleVariable, VariableKind};
 pub use result::{AllocationKind, CallFailure, CallResult, PointerDescription};
 pub use virtual_memory::{GRANULARITY, MemoryAccess, VirtualMemoryCall};
@@ -363,6 +365,8 @@ pub enum Call {
     AssumeHostAccesses,
     /// What the process tells profilers.
     Profiler(ProfilerCall),
+    /// What tools of the process ask about the node and its work.
+    Management(ManagementCall),
 }
 
 /// What a process tells profilers: which part of it is to be measured. It takes no time.

@@ -1,7 +1,7 @@
 //! Kernels in a table: all launches of one kernel together, the longest first, as profilers list them.
 
 use super::table::Lines;
-use crate::kernel_name::readable_name;
+use crate::kernel_name::{readable_name, short_name};
 use crate::result::{RunRecord, ratio};
 use balar_protocol::Detail;
 use balar_protocol::kernel_records::KernelRecords;
@@ -129,7 +129,7 @@ fn cells(row: &KernelRow, total: u64, in_full: bool) -> Vec<String> {
             quotient(counters.l1_sector_hits_load, counters.l1_sectors_load, 100.0, 1),
         ]);
     }
-    let mut name = readable_name(&row.name);
+    let mut name = if in_full { readable_name(&row.name) } else { short_name(&row.name) };
     if !row.detail.is_timed() {
         name.push_str(" (functional)");
     }

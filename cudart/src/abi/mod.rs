@@ -17,6 +17,7 @@ pub mod launch;
 #[cfg(test)]
 pub(crate) mod layout;
 pub mod lists;
+pub mod nvml;
 pub mod nvtx;
 pub mod pointer;
 pub mod pool;

@@ -5,9 +5,9 @@ use super::export_table::{self, Identifier};
 use crate::abi::arguments::{In, Out, Text};
 use crate::driver_api;
 use crate::session::api::Outcome;
-use crate::session::procedure::{DRIVER_VERSION, Found, caller, find};
+use crate::session::procedure::{Found, caller, find};
 use crate::session::{process, thread};
-use balar_host::CudaError;
+use balar_host::{CudaError, DriverVersion};
 use std::collections::BTreeSet;
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::sync::{Mutex, PoisonError};
@@ -20,11 +20,14 @@ const PER_THREAD_STREAM: u64 = 2;
 fn search(symbol: Text, place: Out<*mut c_void>, version: c_int, flags: u64) -> Result<Found, CudaError> {
     let name = symbol.get()?;
     place.check()?;
-    if !(0..=DRIVER_VERSION).contains(&version) || flags > PER_THREAD_STREAM {
+    // An older driver than the caller knows has what it has: libraries of its major version run on it.
+    let version = u32::try_from(version).ok().filter(|version| *version <= DriverVersion::NEWEST.number());
+    let version = version.ok_or(CudaError::InvalidValue)?;
+    if flags > PER_THREAD_STREAM {
         return Err(CudaError::InvalidValue);
     }
     let of_thread = flags == PER_THREAD_STREAM || (flags != LEGACY_STREAM && thread::default_stream_is_of_thread());
-    let (address, found) = find(&name, version as u32, of_thread);
+    let (address, found) = find(&name, version, of_thread);
     place.set(address)?;
     Ok(found)
 }

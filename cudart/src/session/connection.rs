@@ -1,7 +1,7 @@
 //! The tunnel of each thread to the simulator.
 
 use super::posting::{Counted, Posting};
-use super::{accesses, devices, named_ranges, printed, process, staging, thread, transfers};
+use super::{accesses, devices, management, named_ranges, printed, process, staging, thread, transfers};
 use balar_host::call::HostPages;
 use balar_host::tunnel::{Client, Reply, Role, SOCKET_VARIABLE, is_simulator_gone};
 use balar_host::{Call, CallResult, CudaError};
@@ -163,7 +163,8 @@ fn nanoseconds_of(thread: u32) -> u64 {
 /// The process comes to its end by itself. Says so, where it has used the simulator.
 pub fn say_goodbye() {
     let path = std::env::var_os(SOCKET_VARIABLE).map(PathBuf::from);
-    if let Some(path) = path.filter(|_| process::node().is_some() && !process::is_lost() && !process::is_forked()) {
+    let has_used_it = || (process::node().is_some() && !process::is_forked()) || management::is_connected();
+    if let Some(path) = path.filter(|_| !process::is_lost() && has_used_it()) {
         Client::say_goodbye(&path);
     }
 }

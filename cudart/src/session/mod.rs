@@ -5,6 +5,7 @@
 
 pub mod accesses;
 pub mod api;
+pub mod archive;
 pub mod array;
 pub mod batch;
 pub mod callbacks;
@@ -26,6 +27,7 @@ pub mod image;
 pub mod ipc;
 pub mod launch;
 pub mod managed;
+pub mod management;
 pub mod memory;
 pub mod module;
 pub mod named_ranges;

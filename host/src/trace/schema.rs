@@ -6,7 +6,8 @@
 use super::event::Event;
 use super::header::FORMAT_VERSION;
 use crate::call::{
-    AdviceChange, AllocationKind, CopyEnd, IpcCall, Limit, MemoryAccess, ProfilerCall, VariableKind, VirtualMemoryCall,
+    ActivityWork, AdviceChange, AllocationKind, CopyEnd, CopyPlace, IpcCall, Limit, ManagementCall, MemoryAccess,
+    ProfilerCall, VariableKind, VirtualMemoryCall,
 };
 use crate::{AddressMode, Call, CallResult, ChannelKind, CudaError, Resource};
 use serde_reflection::{ContainerFormat, Samples, Tracer, TracerConfig};
@@ -37,6 +38,9 @@ fn schema() -> String {
         Limit,
         MemoryAccess,
         ProfilerCall,
+        ManagementCall,
+        CopyPlace,
+        ActivityWork,
         VariableKind
     ];
     see![VirtualMemoryCall, Call, CallResult, Event];

@@ -36,10 +36,11 @@ impl CtaScheduler {
         let end = self.clock.time_of(self.clock.cycle_at_or_after(last) + latency);
         self.state.counters.kernels_completed += 1;
         let launch = kernel.launch.id;
+        let ran = Some((kernel.start, end));
         let place = self.state.ending.partition_point(|kernel| kernel.end <= end);
         self.state.ending.insert(place, EndingKernel { end, queue: QueueId::of(&kernel.launch), is_timed });
         self.record(kernel, end, true);
-        out.send(self.command, end, Payload::Cuda(CudaMessage::LaunchCompleted { launch, fault: None }));
+        out.send(self.command, end, Payload::Cuda(CudaMessage::LaunchCompleted { launch, fault: None, ran }));
     }
 
     /// A context fails: everything of it that runs or waits ends with `fault`, and what comes later, too. Contexts that share the GPU
@@ -65,7 +66,7 @@ impl CtaScheduler {
             }
             self.sms.release_all(kernel.launch.id);
             self.state.counters.kernels_failed += 1;
-            self.send_failure(now, &kernel.launch, out);
+            self.send_failure(now, &kernel.launch, Some((kernel.start, now)), out);
             self.record(kernel, now, false);
         }
         self.state.ready.retain(|_, queue| queue.context != context);
@@ -91,12 +92,18 @@ impl CtaScheduler {
         if let Some(timeline) = self.timeline.as_ref().filter(|_| launch.detail.is_timed()) {
             timeline.lock().refused(now, launch.id);
         }
-        self.send_failure(now, launch, out);
+        self.send_failure(now, launch, None, out);
     }
 
-    pub(super) fn send_failure(&self, now: SimTime, launch: &KernelLaunch, out: &mut Outbox) {
+    pub(super) fn send_failure(
+        &self,
+        now: SimTime,
+        launch: &KernelLaunch,
+        ran: Option<(SimTime, SimTime)>,
+        out: &mut Outbox,
+    ) {
         let (fault, launch) = (self.state.faults.get(&launch.context).cloned().map(Box::new), launch.id);
-        out.send(self.command, now, Payload::Cuda(CudaMessage::LaunchCompleted { launch, fault }));
+        out.send(self.command, now, Payload::Cuda(CudaMessage::LaunchCompleted { launch, fault, ran }));
     }
 
     pub(super) fn record(&mut self, kernel: ResidentKernel, end: SimTime, completed: bool) {

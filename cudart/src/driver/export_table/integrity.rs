@@ -7,7 +7,7 @@ use crate::abi::arguments::Out;
 use crate::abi::device_attribute as attribute;
 use crate::driver::early;
 use crate::export_slots;
-use crate::session::procedure::DRIVER_VERSION;
+use crate::session::management::driver_version;
 use crate::session::{device, process};
 use balar_host::CudaError;
 use hmac::{KeyInit, Mac, SimpleHmac};
@@ -107,7 +107,7 @@ unsafe extern "C" fn check(version: u32, seconds: u64, answer: Out<[u64; 2]>) ->
     early(&mut || {
         answer.check()?;
         let facts = Facts {
-            driver_version: DRIVER_VERSION as u32,
+            driver_version: driver_version().number(),
             version,
             process: std::process::id(),
             // SAFETY: gives a number, and has no conditions.
