@@ -13,11 +13,19 @@ use balar_protocol::{ContextId, ProcessId, SimTime};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// Who has asked for an operation: a process, its thread, and which call of the thread.
-type Cause = (ProcessId, ThreadId, u64);
+/// Who has asked for an operation, and when: a process, its thread, and which call of the thread.
+#[derive(Clone, Copy, Debug)]
+struct Cause {
+    process: ProcessId,
+    thread: ThreadId,
+    call: u64,
+    at: SimTime,
+}
 
 /// Operations of a process that are kept until it asks: older ones are forgotten.
 const MAXIMUM_KEPT: usize = 1 << 20;
+/// As many as an answer takes: it is a frame of the tunnel.
+const MAXIMUM_TOLD: usize = 1 << 16;
 
 /// For how long something was under way.
 #[derive(Clone, Copy, Debug, Default)]
@@ -89,13 +97,13 @@ impl ActivityLog {
     }
 
     /// A thread's call has asked for these operations.
-    pub fn work_is_asked_for(&mut self, caller: Caller, operations: Range<OperationNumber>) {
+    pub fn work_is_asked_for(&mut self, at: SimTime, caller: Caller, operations: Range<OperationNumber>) {
         let process = caller.context.process();
         if !self.kept.contains_key(&process) {
             return;
         }
         let call = self.calls.get(&caller.thread).map_or(0, |calls| calls - 1);
-        let cause = (process, caller.thread, call);
+        let cause = Cause { process, thread: caller.thread, call, at };
         self.causes.extend(operations.map(|operation| (operation, cause)));
     }
 
@@ -167,18 +175,14 @@ impl ActivityLog {
     /// A process has ended: nobody asks about its work any longer.
     pub fn process_ends(&mut self, process: ProcessId) {
         self.kept.remove(&process);
-        self.causes.retain(|_, (of, ..)| *of != process);
+        self.causes.retain(|_, cause| cause.process != process);
     }
 }
 
 /// What is told of work that begins.
-fn told(
-    (process, ThreadId(thread), call): Cause,
-    gpu: usize,
-    now: SimTime,
-    work: ActivityWork,
-) -> (ProcessId, Activity) {
-    (process, Activity { thread, call, device: gpu as u32, start: now.0, end: now.0, work })
+fn told(cause: Cause, gpu: usize, now: SimTime, work: ActivityWork) -> (ProcessId, Activity) {
+    let Cause { process, thread: ThreadId(thread), call, at } = cause;
+    (process, Activity { thread, call, device: gpu as u32, asked: at.0, start: now.0, end: now.0, work })
 }
 
 fn work_of(operation: &CopyOperation) -> ActivityWork {
@@ -213,7 +217,10 @@ impl HostCpu {
             }
             ManagementCall::TakeActivity => {
                 log.causes.retain(|operation, _| self.driver.is_pending(*operation));
-                CallResult::Activity(log.kept.get_mut(&process).map(std::mem::take).unwrap_or_default())
+                let kept = log.kept.get_mut(&process);
+                CallResult::Activity(
+                    kept.map_or_else(Vec::new, |kept| kept.drain(..kept.len().min(MAXIMUM_TOLD)).collect()),
+                )
             }
         }
     }
@@ -248,18 +255,18 @@ mod tests {
         };
         // Before anybody wants to know, and after.
         log.call_begins(ThreadId(4));
-        log.work_is_asked_for(of(4), 1..2);
+        log.work_is_asked_for(SimTime(1), of(4), 1..2);
         log.kept.entry(ProcessId::FIRST).or_default();
         for _ in 0..2 {
             log.call_begins(ThreadId(4));
         }
-        log.work_is_asked_for(of(4), 2..3);
+        log.work_is_asked_for(SimTime(5), of(4), 2..3);
         for copy in [1, 2] {
             log.copy_begins(SimTime(10), (0, CopyId(copy)), Some(u64::from(copy)), &fill);
             log.copy_ends(SimTime(20), CopyId(copy));
         }
         let work = ActivityWork::Fill { bytes: 8, value: 7 };
-        let expected = Activity { thread: 4, call: 2, device: 0, start: 10, end: 20, work };
+        let expected = Activity { thread: 4, call: 2, device: 0, asked: 5, start: 10, end: 20, work };
         assert_eq!(log.kept.remove(&ProcessId::FIRST), Some(vec![expected]));
         assert_eq!(log.busy[0].1.until(SimTime(30)), SimTime(10));
     }

@@ -183,7 +183,7 @@ impl HostCpu {
                 let issued = self.driver.issued();
                 let first = self.driver.next_operation();
                 let outcome = self.driver.call(caller, call);
-                self.activity.work_is_asked_for(caller, first..self.driver.next_operation());
+                self.activity.work_is_asked_for(now, caller, first..self.driver.next_operation());
                 self.begin_work(now, out);
                 if let Some(timeline) = &self.timeline {
                     timeline.work_is_given(thread, issued, self.driver.issued());
@@ -217,7 +217,7 @@ impl HostCpu {
     fn go_on(&mut self, now: SimTime, caller: Caller, name: &'static str, then: Then) {
         let first = self.driver.next_operation();
         let outcome = self.driver.goes_on(caller, then);
-        self.activity.work_is_asked_for(caller, first..self.driver.next_operation());
+        self.activity.work_is_asked_for(now, caller, first..self.driver.next_operation());
         self.call_goes_on(now, caller.thread, name, outcome);
     }
 

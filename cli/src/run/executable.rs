@@ -135,9 +135,13 @@ pub fn inspect(program: &Path, search: Option<&std::ffi::OsStr>) -> Result<Execu
     check_permissions(&path)?;
     let data = std::fs::read(&path).map_err(|error| Unsuitable::Unreadable { path: path.clone(), error })?;
     if let Some(line) = data.strip_prefix(b"#!") {
-        check_interpreter(&path, line)?;
+        let words = words_of(line);
+        check_interpreter(&path, words.first().map_or("", String::as_str))?;
+        // `env` is asked for an interpreter by its name. A script that is called so chooses one.
+        let own = path.to_str().into_iter();
+        let preload = device_files(words.iter().map(String::as_str).chain(own).any(is_python));
         // What a script loads is known only when it runs: the simulator's audit library is asked then.
-        return Ok(Executable { path, preload: Vec::new(), notes: Vec::new() });
+        return Ok(Executable { path, preload, notes: Vec::new() });
     }
     if !data.starts_with(&elf::ELFMAG) {
         return Err(Unsuitable::NotAProgram(path));
@@ -146,7 +150,9 @@ pub fn inspect(program: &Path, search: Option<&std::ffi::OsStr>) -> Result<Execu
     let linkage =
         Linkage::read(&data).map_err(|error| Unsuitable::Damaged { path: path.clone(), reason: error.to_string() })?;
     linkage.check(&path)?;
-    Ok(Executable { path, preload: linkage.preload(), notes: linkage.notes() })
+    let mut preload = device_files(path.to_str().is_some_and(is_python));
+    preload.extend(linkage.preload());
+    Ok(Executable { path, preload, notes: linkage.notes() })
 }
 
 fn find(program: &Path, search: Option<&std::ffi::OsStr>) -> Result<PathBuf, Unsuitable> {
@@ -183,11 +189,24 @@ fn check_permissions(path: &Path) -> Result<(), Unsuitable> {
     Ok(())
 }
 
-/// Checks the interpreter that the first line of a script names; `line` is what follows `#!`.
-fn check_interpreter(path: &Path, line: &[u8]) -> Result<(), Unsuitable> {
+/// The words of the first line of a script; `line` is what follows `#!`.
+fn words_of(line: &[u8]) -> Vec<String> {
     let line = line.split(|&byte| byte == b'\n').next().unwrap_or_default();
-    let line = String::from_utf8_lossy(line);
-    let interpreter = line.split_whitespace().next().unwrap_or_default();
+    String::from_utf8_lossy(line).split_whitespace().map(str::to_owned).collect()
+}
+
+/// Is this the name or the path of a Python interpreter? Its packages look for the files of a GPU.
+fn is_python(interpreter: &str) -> bool {
+    file_name(interpreter).starts_with("python")
+}
+
+/// What makes a program find the files of a GPU, where it is to.
+fn device_files(wanted: bool) -> Vec<&'static str> {
+    wanted.then_some(balar_cudart::abi::exports::DEVICE_FILES.soname).into_iter().collect()
+}
+
+/// Checks the interpreter that the first line of a script names.
+fn check_interpreter(path: &Path, interpreter: &str) -> Result<(), Unsuitable> {
     if is_executable(Path::new(interpreter)) {
         return Ok(());
     }

@@ -68,6 +68,44 @@ pub const NVRTC: Library = Library {
     table: "nvrtcGetCUBIN\nnvrtcGetCUBINSize\n",
 };
 
+/// Functions of the C library that Python programs find before its own: they say that there is a GPU.
+pub const DEVICE_FILES: Library = Library {
+    soname: "libbalar_device_files.so",
+    suffix: "",
+    versioned: false,
+    major: None,
+    unimplemented: UNIMPLEMENTED,
+    table: "__xstat\n__xstat64\naccess\nfstatat\nfstatat64\nstat\nstat64\n",
+};
+
+/// The profiling libraries.
+pub const PROFILING: [Library; 3] = [
+    Library {
+        soname: "libcupti.so.11.8",
+        suffix: "_11",
+        versioned: true,
+        major: None,
+        unimplemented: "balar_cupti_not_supported",
+        table: include_str!("../../exports/libcupti.so.11.8.txt"),
+    },
+    Library {
+        soname: "libcupti.so.12",
+        suffix: "_12",
+        versioned: true,
+        major: None,
+        unimplemented: "balar_cupti_not_supported",
+        table: include_str!("../../exports/libcupti.so.12.txt"),
+    },
+    Library {
+        soname: "libcupti.so.13",
+        suffix: "_13",
+        versioned: true,
+        major: None,
+        unimplemented: "balar_cupti_not_supported",
+        table: include_str!("../../exports/libcupti.so.13.txt"),
+    },
+];
+
 /// The management library.
 pub const MANAGEMENT: Library = Library {
     soname: "libnvidia-ml.so.1",

@@ -5,6 +5,7 @@ pub mod arguments;
 pub mod array;
 pub mod capture;
 pub mod copy;
+pub mod cupti;
 pub mod device_attribute;
 pub mod device_properties;
 pub mod driver;

@@ -4,7 +4,7 @@
 //! CUDA in its children, as on hardware.
 
 use super::process;
-use balar_host::call::{DeviceState, ManagementCall};
+use balar_host::call::{Activity, DeviceState, ManagementCall};
 use balar_host::tunnel::{Client, Role, SOCKET_VARIABLE};
 use balar_host::{Call, CallResult, CudaError, DriverVersion, NodeDescription};
 use rustix::process::{Pid, getpid};
@@ -143,13 +143,46 @@ pub fn utilization(device: u32) -> Result<Utilization, CudaError> {
     })
 }
 
+/// Whether the simulator keeps the times of this process's work from now on.
+///
+/// # Errors
+///
+/// As [`with`].
+pub fn record_activity(recorded: bool) -> Result<(), CudaError> {
+    with(|management| management.call(0, ManagementCall::RecordActivity(recorded)).map(|_| ()))
+}
+
+/// The work of this process that has ended since this was asked before.
+///
+/// # Errors
+///
+/// As [`with`].
+pub fn take_activity() -> Result<Vec<Activity>, CudaError> {
+    with(|management| {
+        let mut all = Vec::new();
+        loop {
+            match management.call(0, ManagementCall::TakeActivity)? {
+                CallResult::Activity(more) if more.is_empty() => return Ok(all),
+                CallResult::Activity(more) => all.extend(more),
+                _ => return Err(CudaError::Unknown),
+            }
+        }
+    })
+}
+
 impl Management {
-    fn device_state(&mut self, device: u32) -> Result<DeviceState, CudaError> {
-        let call = Call::Management(ManagementCall::DeviceState);
+    fn call(&mut self, device: u32, call: ManagementCall) -> Result<CallResult, CudaError> {
+        let call = Call::Management(call);
         let reply = self.client.call(device, 0, &call, &[], &mut |_, _| {}).map_err(|_| process::NO_SIMULATOR)?;
         match reply.result {
-            CallResult::DeviceState(state) => Ok(state),
             CallResult::Error(error) => Err(error),
+            result => Ok(result),
+        }
+    }
+
+    fn device_state(&mut self, device: u32) -> Result<DeviceState, CudaError> {
+        match self.call(device, ManagementCall::DeviceState)? {
+            CallResult::DeviceState(state) => Ok(state),
             _ => Err(CudaError::Unknown),
         }
     }

@@ -4,6 +4,7 @@
 //! It knows neither the runtime nor the driver, and no error code but [`CudaError`](balar_host::CudaError).
 
 pub mod accesses;
+pub mod activity;
 pub mod api;
 pub mod archive;
 pub mod array;

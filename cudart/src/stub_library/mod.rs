@@ -13,7 +13,7 @@ mod shared_object;
 pub use audit::{NAME as AUDIT, provides};
 pub use resolution::Implementations;
 
-use crate::abi::exports::{DRIVER, LIBRARIES, MANAGEMENT, NVRTC, UNIMPLEMENTED};
+use crate::abi::exports::{DEVICE_FILES, DRIVER, LIBRARIES, MANAGEMENT, NVRTC, PROFILING, UNIMPLEMENTED};
 use balar_host::DriverVersion;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -61,7 +61,8 @@ pub enum Error {
     },
 }
 
-/// Writes the runtime libraries of CUDA 11 to 13, the driver library, the management library and our functions of NVRTC into `folder`, and returns where they
+/// Writes the runtime libraries of CUDA 11 to 13, the driver library, the management library, the profiling
+/// libraries and our functions of NVRTC into `folder`, and returns where they
 /// are. Their functions are those of `implementation`, which is libbalar_cudart.so. The driver library and the management library have
 /// their names without a version, too, by which some programs load them. They are those of a node with such a driver. The last file is the audit library, which answers searches
 /// for any of them.
@@ -72,7 +73,8 @@ pub fn write(folder: &Path, implementation: &Path, driver: DriverVersion) -> Res
     let implementations = Implementations::read(&implementation)?;
     let mut paths: Vec<PathBuf> = LIBRARIES
         .iter()
-        .chain([&MANAGEMENT, &NVRTC])
+        .chain(&PROFILING)
+        .chain([&MANAGEMENT, &NVRTC, &DEVICE_FILES])
         .map(|library| {
             let content = elf::library(library, driver, &implementations, &implementation)?;
             write_file(folder.join(library.soname), &content)

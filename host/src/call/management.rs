@@ -10,7 +10,7 @@ pub enum ManagementCall {
     DeviceState,
     /// Whether the times of the process's work are kept from now on.
     RecordActivity(bool),
-    /// Work that has ended since this was asked before; gives [`CallResult::Activity`](super::CallResult::Activity).
+    /// Work that has ended since this was asked before, as much as an answer takes: asked again, it gives the rest. Gives [`CallResult::Activity`](super::CallResult::Activity).
     TakeActivity,
 }
 
@@ -49,7 +49,9 @@ pub struct Activity {
     pub call: u64,
     /// The device.
     pub device: u32,
-    /// When it began, picoseconds of simulated time.
+    /// When that call had asked for it, picoseconds of simulated time.
+    pub asked: u64,
+    /// When it began, picoseconds.
     pub start: u64,
     /// When it ended, picoseconds.
     pub end: u64,

@@ -185,6 +185,16 @@ fn scripts_run_and_so_do_programs_without_shared_libraries() {
     assert!(matches!(&notes[..], [note] if note.starts_with("the program is linked statically")), "{notes:?}");
 }
 
+/// Their packages look for the files of a GPU.
+#[test]
+fn python_programs_find_the_files_of_a_gpu() {
+    for first in ["#!/usr/bin/env -S python3 -B", "#!/bin/env python", "#!/usr/bin/env python3.11"] {
+        let preload = inspected(format!("{first}\nimport jax\n").as_bytes(), 0o755).unwrap().preload;
+        assert_eq!(preload, ["libbalar_device_files.so"], "{first}");
+    }
+    assert!(is_python("/opt/venv/bin/python3") && !is_python("/opt/python/bin/sh"));
+}
+
 #[test]
 fn functions_that_come_before_those_of_nvrtc_are_preloaded() {
     let imports = &["nvrtcGetCUBIN", "nvrtcGetCUBINSize", "cuInit"];
