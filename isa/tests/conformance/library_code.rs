@@ -102,6 +102,30 @@ fn a_load_makes_zeros_where_its_predicate_is_false() {
     }
 }
 
+/// `LDC` without an index: what a launch says of its grid and block lies before the parameters (attention's backward kernels of PyTorch read it
+/// as halves).
+#[test]
+fn constants_before_the_parameters_are_loaded_without_an_index() {
+    const SOURCE: u64 = 0x8765_4321_fedc_ba90;
+    let load = |register: u64, offset: u64, size: u64| {
+        [0x000e_2400_0000_0000 | size << 9, 0xff00_7b82 | register << 16 | offset << 38]
+    };
+    let (u8_of, s8_of, u16_of, word_of, pair_of) = (0, 1, 2, 4, 5);
+    for (loads, expected) in [
+        (vec![load(8, 0xc, u16_of), load(9, 0x0, word_of), load(10, 0x169, u8_of), load(11, 0x169, s8_of)], [
+            1,
+            THREADS,
+            0xba,
+            0xffff_ffba,
+        ]),
+        (vec![load(8, 0x168, pair_of), load(10, 0x0, pair_of)], [0xfedc_ba90, 0x8765_4321, THREADS, 1]),
+    ] {
+        let words = [vec![S2R_R3_TID, MOV_R7_16, RESULT_ADDRESS], loads, vec![STORE, EXIT]].concat();
+        let found = results(&program(&words), &vec![0; 16 * THREADS as usize], SOURCE);
+        assert!(found.iter().all(|found| *found == expected), "{found:x?}");
+    }
+}
+
 /// `F2FP.PACK_AB R8, R12, R13` and `.RZ`. The halves follow from IEEE 754: the largest is 65504, the smallest 2^-24; not-a-number is
 /// 0x7fff, as in all conversions of these GPUs.
 #[test]

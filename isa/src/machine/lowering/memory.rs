@@ -208,8 +208,14 @@ impl Pending {
         if !is_uniform && word.bits(78, 2) != 0 {
             return Err("an indexed constant bank".to_owned());
         }
-        if word.code() == 0xab9 {
+        // What a launch says before its parameters is no memory, but a constant like those of other instructions.
+        let has_no_index = if is_uniform { word.bits(24, 6) == 63 } else { word.bits(24, 8) == 255 };
+        let is_before_parameters = bank == 0 && (0..i64::from(PARAMETERS_AT)).contains(&offset);
+        if word.code() == 0xab9 || (has_no_index && is_before_parameters) {
             let offset = offset as u32 & 0xffff;
+            if word.code() != 0xab9 {
+                (self.cost.pipe, self.cost.latency) = (Pipe::Memory, LatencyClass::ConstantLoad);
+            }
             if size == 5 {
                 self.instruction.sources[0] = operands.wide_constant(bank, offset)?;
                 return self.run(functions::<MapPairs<Move<u64>>>(), 0);
