@@ -186,11 +186,7 @@ mod tests {
             "vectorized_elementwise_kernel<4, FillFunctor<float>, array<char*, 1ul>>",
             "vectorized_elementwise_kernel<...>",
         );
-        check(
-            "at::native::(anonymous namespace)::write_indices<long>",
-            "write_indices<long>",
-            "write_indices<...>",
-        );
+        check("at::native::(anonymous namespace)::write_indices<long>", "write_indices<long>", "write_indices<...>");
         check(
             "at::native::unrolled_elementwise_kernel<at::native::direct_copy_kernel_cuda(at::TensorIteratorBase&)::{lambda()#3}::operator()() const\
              ::{lambda()#7}::operator()() const::{lambda(float)#1}, std::array<char*, 2ul>, 4>",

@@ -112,12 +112,10 @@ fn constants_before_the_parameters_are_loaded_without_an_index() {
     };
     let (u8_of, s8_of, u16_of, word_of, pair_of) = (0, 1, 2, 4, 5);
     for (loads, expected) in [
-        (vec![load(8, 0xc, u16_of), load(9, 0x0, word_of), load(10, 0x169, u8_of), load(11, 0x169, s8_of)], [
-            1,
-            THREADS,
-            0xba,
-            0xffff_ffba,
-        ]),
+        (
+            vec![load(8, 0xc, u16_of), load(9, 0x0, word_of), load(10, 0x169, u8_of), load(11, 0x169, s8_of)],
+            [1, THREADS, 0xba, 0xffff_ffba],
+        ),
         (vec![load(8, 0x168, pair_of), load(10, 0x0, pair_of)], [0xfedc_ba90, 0x8765_4321, THREADS, 1]),
     ] {
         let words = [vec![S2R_R3_TID, MOV_R7_16, RESULT_ADDRESS], loads, vec![STORE, EXIT]].concat();

@@ -106,6 +106,7 @@ const PROGRAMS: &[Program] = &[
 /// What a compiler cannot build, and why.
 const LEFT_OUT: &[(&str, Compiler, &str)] = &[
     ("texture_references", Compiler::Nvcc13, "CUDA 12 took texture references away"),
+    ("texture_references", Compiler::Nvcc13Default, "CUDA 12 took texture references away"),
     ("texture_references", Compiler::Clang12, "CUDA 12 took texture references away"),
     ("separate", Compiler::Clang12, "the packages for clang have no nvlink"),
     ("separate", Compiler::Clang11, "the packages for clang have no nvlink"),
@@ -146,6 +147,13 @@ const LIMIT: Duration = Duration::from_secs(240);
 #[ignore = "needs a CUDA toolchain: tools/cuda-toolchain"]
 fn programs_of_nvcc_with_cuda_13_run() {
     build_and_run(Compiler::Nvcc13);
+}
+
+/// The runtime that is linked into a program asks the driver for all that it does.
+#[test]
+#[ignore = "needs a CUDA toolchain: tools/cuda-toolchain"]
+fn programs_as_nvcc_builds_them_by_default_run() {
+    build_and_run(Compiler::Nvcc13Default);
 }
 
 #[test]
@@ -214,7 +222,10 @@ fn build_and_run(compiler: Compiler) {
                         run(program, &executable, "v100_node", program.stdout)?;
                         let stdout = program.stdout_on_two.unwrap_or(program.stdout);
                         run(program, &executable, "two_v100_node", stdout)?;
-                        run_for_values(program, &executable)?;
+                        // It is the same code that runs for its values alone.
+                        if compiler != Compiler::Nvcc13Default {
+                            run_for_values(program, &executable)?;
+                        }
                         run_as_machine_code(program, &executable, compiler, &toolchain.ptxas())
                     });
                     if let Err(text) = outcome {
@@ -250,6 +261,7 @@ fn run_as_machine_code(program: &Program, executable: &Path, compiler: Compiler,
         run_with(program, executable, &options, program.stdout)
     };
     match compiler {
+        Compiler::Nvcc13Default => run_on(Path::new("t4_node")),
         Compiler::Nvcc13 => {
             run_on(Path::new("t4_node"))?;
             let is_assembled = ASSEMBLED.iter().any(|row| row.0 == program.name);

@@ -10,6 +10,8 @@ use std::time::Duration;
 pub enum Compiler {
     /// nvcc 13 for sm_75, the oldest that it knows.
     Nvcc13,
+    /// The same as users start it: the CUDA runtime is linked statically.
+    Nvcc13Default,
     /// clang with CUDA 12.6 for sm_70.
     Clang12,
     /// clang with CUDA 11.8 for sm_70.
@@ -105,7 +107,7 @@ impl Toolchain {
     /// The compiler with the options that all programs take.
     fn command(&self, compiler: Compiler, separate: bool) -> Result<Command, String> {
         let (program, cuda) = match compiler {
-            Compiler::Nvcc13 => ("nvcc", None),
+            Compiler::Nvcc13 | Compiler::Nvcc13Default => ("nvcc", None),
             Compiler::Clang12 => ("clang", Some("cuda-12.6")),
             Compiler::Clang11 => ("clang", Some("cuda-11.8")),
         };
@@ -116,7 +118,10 @@ impl Toolchain {
         command.args(["-std=c++17", "-O2"]).arg("-L").arg(self.folder.join("driver"));
         match cuda {
             None => {
-                command.args(["-arch=sm_75", "-cudart", "shared", "-Xcompiler", "-pthread"]);
+                command.args(["-arch=sm_75", "-Xcompiler", "-pthread"]);
+                if compiler == Compiler::Nvcc13 {
+                    command.args(["-cudart", "shared"]);
+                }
                 if separate {
                     command.arg("-rdc=true");
                 }

@@ -5,6 +5,7 @@ mod cuda_toolchain;
 mod driver_api;
 mod driver_version;
 mod hardware;
+mod library_programs;
 mod library_search;
 mod line_information;
 mod managed_memory;

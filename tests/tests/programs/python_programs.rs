@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 const TRITON: &str = "PASS vector addition\nPASS sums of rows\n";
+const CUPY: &str = "PASS RawKernel\nPASS elementwise kernels\nPASS sum\nPASS sort and argsort\n";
 const NUMBA: &str = "PASS vector addition\nPASS reduction in shared memory\nPASS cuda.reduce\n";
 
 /// The folder of the packages, and an assembler.
@@ -73,4 +74,15 @@ fn kernels_of_triton_run() {
     let cache = tempfile::tempdir().expect("a folder");
     let variables = [("TRITON_CACHE_DIR", cache.path())];
     check(&folder, "triton_kernels.py", [MACHINE_CODE, &[]], &variables, TRITON);
+}
+
+/// Its libraries ask the driver for private tables, and bring hundreds of images.
+#[test]
+#[ignore = "needs Python packages: tools/cuda-toolchain --python"]
+fn kernels_of_cupy_run() {
+    let folder = packages();
+    let cache = tempfile::tempdir().expect("a folder");
+    let variables = [("CUPY_CACHE_DIR", cache.path())];
+    check(&folder, "cupy_kernels.py", [&["--topology", "v100_node"], &[]], &variables, CUPY);
+    check(&folder, "cupy_kernels.py", [&["--topology", "t4_node"], &[]], &variables, CUPY);
 }
