@@ -4,7 +4,7 @@ use crate::arguments::{
     Arguments, CatalogueFormat, Command, GraphFormat, RunOptions, SimulationOptions, SnapshotCommand, SnapshotOptions,
     TopologyCommand,
 };
-use crate::disassemble::{Listing, Source, disassemble};
+use crate::disassemble::{DisassembleOptions, Listing, Source, check, disassemble};
 use crate::exit::ExitStatus;
 use crate::failure::{BUG, Failure, UNIT_BROKEN, say};
 use crate::output::table::Lines;
@@ -151,22 +151,7 @@ fn act(arguments: &Arguments, kinds: &[&'static UnitDefinition]) -> Result<ExitS
             print(&text)?;
             Ok(status)
         }
-        Some(Command::Disassemble { file, workload, topology, run, function, format, words, live }) => {
-            let sources = match (file, workload) {
-                (Some(file), _) => vec![Source::read(file)?],
-                (None, Some(workload)) => {
-                    let topology = topology.as_deref().map(|name| node::load(name, &[], kinds)).transpose()?;
-                    Source::of_workload(&workload.name, topology.as_ref())?
-                }
-                (None, None) => Vec::new(),
-            };
-            let run = run.as_deref().map(InstructionProfile::read).transpose()?;
-            let (function, run) = (function.as_deref(), run.as_ref());
-            let listing = Listing { function, format: *format, with_words: *words, with_live: *live, run };
-            let (text, status) = disassemble(&sources, listing)?;
-            print(&text)?;
-            Ok(status)
-        }
+        Some(Command::Disassemble(options)) => disassembled(options, kinds),
         Some(Command::Hotspots(options)) => print(&hotspots::run(options, width())?),
         Some(Command::Report(options)) => report::run(options, kinds),
         Some(Command::Compare(options)) => print(&compare::run(options, kinds, width())?),
@@ -212,6 +197,32 @@ fn print_result(record: &RunRecord, options: &SimulationOptions) -> Result<(), F
 fn print(text: &str) -> Result<ExitStatus, Failure> {
     output::print(text).map_err(|error| Failure::input(format_args!("cannot write the result: {error}")))?;
     Ok(ExitStatus::Done)
+}
+
+fn disassembled(options: &DisassembleOptions, kinds: &[&'static UnitDefinition]) -> Result<ExitStatus, Failure> {
+    let sources = match (&options.file, &options.workload) {
+        (Some(file), _) => vec![Source::read(file)?],
+        (None, Some(workload)) => {
+            let topology = options.topology.as_deref().map(|name| node::load(name, &[], kinds)).transpose()?;
+            Source::of_workload(&workload.name, topology.as_ref())?
+        }
+        (None, None) => Vec::new(),
+    };
+    if options.check {
+        let (text, status) = check(&sources, options.arch, options.format)?;
+        print(&text)?;
+        return Ok(status);
+    }
+    let run = options.run.as_deref().map(InstructionProfile::read).transpose()?;
+    let listing = Listing {
+        function: options.function.as_deref(),
+        architecture: options.arch,
+        format: options.format,
+        with_words: options.words,
+        with_live: options.live,
+        run: run.as_ref(),
+    };
+    disassemble(&sources, listing, |text| print(text).map(|_| ()))
 }
 
 fn units(kinds: &[&UnitDefinition], name: Option<&str>, format: CatalogueFormat) -> Result<String, Failure> {

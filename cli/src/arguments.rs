@@ -2,6 +2,7 @@
 
 use crate::compare::{COMPARE_HELP, CompareOptions};
 use crate::detail::{self, DetailOption};
+use crate::disassemble::{DISASSEMBLE_HELP, DisassembleOptions};
 use crate::hotspots::{HOTSPOTS_HELP, HotspotOptions};
 use crate::output::Format;
 use crate::output::selection::Selection;
@@ -166,32 +167,8 @@ pub enum Command {
         format: CatalogueFormat,
     },
     /// Print the machine code (SASS) of a cubin, a fatbin, or a program that holds some, with its control words
-    Disassemble {
-        /// A cubin, a fatbin, or a program or library with device code for sm_70 to sm_75
-        #[arg(value_name = "FILE", required_unless_present = "workload")]
-        file: Option<PathBuf>,
-        /// The machine code of this built-in workload instead of a file
-        #[arg(long, value_name = "NAME", conflicts_with = "file")]
-        workload: Option<WorkloadChoice>,
-        /// Of a workload: only the code that the GPUs of this topology run
-        #[arg(long, value_name = "FILE|NAME", requires = "workload", conflicts_with = "file")]
-        topology: Option<String>,
-        /// Print what instructions did in the run that wrote this folder with --profile-instructions: executions, cycles, stalls
-        #[arg(long, value_name = "DIR")]
-        run: Option<PathBuf>,
-        /// Only the kernel or function of this name
-        #[arg(long, value_name = "NAME")]
-        function: Option<String>,
-        /// What to print
-        #[arg(long, value_enum, default_value_t = ListingFormat::Text)]
-        format: ListingFormat,
-        /// Print the bits of each instruction, too
-        #[arg(long)]
-        words: bool,
-        /// Print how many general registers and predicates are in use at each instruction, too
-        #[arg(long)]
-        live: bool,
-    },
+    #[command(after_help = DISASSEMBLE_HELP)]
+    Disassemble(DisassembleOptions),
     /// Print where the cycles of kernels went: by instruction, line or function
     #[command(after_help = HOTSPOTS_HELP)]
     Hotspots(HotspotOptions),
@@ -521,15 +498,6 @@ pub enum StudyFormat {
     Json,
     /// The comparisons, a line each.
     Csv,
-}
-
-/// What a listing of machine code prints.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum ListingFormat {
-    /// Lines to read.
-    Text,
-    /// JSON.
-    Json,
 }
 
 /// Format of a picture of a topology.

@@ -16,7 +16,7 @@ use crate::program::{ParameterSlot, Resources};
 use std::sync::Arc;
 
 pub use error::MachineError;
-pub use lowering::{LoweringError, lower};
+pub use lowering::{LoweringError, RefusedWord, lower, refused_words};
 pub use module::{MachineModule, PlacedVariable, Placement};
 pub(crate) use program::MachineProgram;
 pub use program::{LaunchConstants, LaunchFacts, PARAMETERS_AT};

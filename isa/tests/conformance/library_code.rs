@@ -178,3 +178,36 @@ fn two_singles_become_two_halves() {
         assert_eq!(found, expected, "{} and {}", first.0, second.0);
     }
 }
+
+/// `LEA.HI R8, R12, R13, 0x80000003, 0x5`, and `.X`, which adds a carry: the upper half of the shifted pair is added to a register.
+#[test]
+fn the_upper_half_of_an_address_may_be_an_immediate() {
+    const RESULTS: usize = 16 * THREADS as usize;
+    const UPPER: u64 = 0x8000_0003;
+    let memory: Vec<u8> = (0..2 * RESULTS).map(|at| (at * 73 % 251) as u8).collect();
+    let lea = |register: u64, carries: u64| {
+        // The carry is PT.
+        [0x000f_e400_0381_000d | 7 << 17 | 5 << 11 | carries << 10, UPPER << 32 | 0x0c00_7411 | register << 16]
+    };
+    let program = program(&[
+        S2R_R3_TID,
+        MOV_R7_16,
+        RESULT_ADDRESS,
+        SOURCE_ADDRESS,
+        ones(10),
+        ones(11),
+        // LDG.E.64.SYS R12, [R12]
+        [0x000e_a200_001e_eb00, 0x0000_0000_0c0c_7381],
+        lea(8, 0),
+        lea(9, 1),
+        STORE,
+        EXIT,
+    ]);
+    for (thread, found) in results(&program, &memory, RESULTS as u64).into_iter().enumerate() {
+        let word =
+            |at: usize| u32::from_le_bytes(std::array::from_fn(|byte| memory[RESULTS + 16 * thread + at + byte]));
+        let shifted = (UPPER << 32 | u64::from(word(0))) << 5;
+        let sum = word(4).wrapping_add((shifted >> 32) as u32);
+        assert_eq!(found[..2], [sum, sum.wrapping_add(1)], "thread {thread}");
+    }
+}

@@ -101,7 +101,11 @@ fn wide_addend(operands: &mut Operands, word: Word) -> Lowered<Source> {
     }
 }
 
+const ONLY_B: u8 = 3 << 2;
 const ONLY_C: u8 = 3 << 4;
+
+/// The code of `LEA.HI R0, R1, R2, 0x3, 0x4`.
+const LEA_WITH_UPPER_IMMEDIATE: u16 = 0x411;
 
 impl Pending {
     pub(super) fn integer(&mut self, sass: &sass::Instruction, operands: &mut Operands) -> Lowered<()> {
@@ -317,7 +321,9 @@ impl Pending {
     fn shift_add(&mut self, word: Word, path: Path, operands: &mut Operands) -> Lowered<()> {
         let Sources { sources, signs } = path.sources(operands, word, false)?;
         self.instruction.sources[..3].copy_from_slice(&sources);
-        self.instruction.signs = signs & !ONLY_C;
+        // With the upper half as an immediate, the bit of the second source's sign is one of the shift.
+        let without_sign = if word.code() == LEA_WITH_UPPER_IMMEDIATE { ONLY_B | ONLY_C } else { ONLY_C };
+        self.instruction.signs = signs & !without_sign;
         self.instruction.predicate_destinations[0] = predicate_destination(word, 81, path.is_uniform);
         let mut flags = self.carries(word, path, false) | (word.bits(75, 5) as u32) << sum::SHIFT;
         if word.bit(80) {

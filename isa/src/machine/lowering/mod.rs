@@ -61,6 +61,45 @@ pub fn lower(code: &MachineCode) -> Result<Program, LoweringError> {
     lower_decoded(code, decode(code)?, None)
 }
 
+/// A word of a program that cannot run.
+#[derive(Clone, Debug)]
+pub struct RefusedWord {
+    /// The function.
+    pub function: String,
+    /// The address in it.
+    pub address: u64,
+    /// The word.
+    pub word: Word,
+    /// What it is; `None` where it is no known instruction.
+    pub instruction: Option<sass::Instruction>,
+    /// Why it cannot run.
+    pub why: String,
+}
+
+/// All words of a program that cannot run; [`lower`] tells the first alone.
+pub fn refused_words(code: &MachineCode) -> Vec<RefusedWord> {
+    let mut refused = Vec::new();
+    let mut refuse = |index: usize, instruction: Option<sass::Instruction>, why: String| {
+        let LoweringError { function, address, what } = failure(code, index, why);
+        refused.push(RefusedWord { function, address, word: Word(code.words[index]), instruction, why: what });
+    };
+    let mut known = Vec::with_capacity(code.words.len());
+    for (index, &word) in code.words.iter().enumerate() {
+        match sass::decode(Word(word), (index * sass::INSTRUCTION_BYTES) as u64, code.architecture) {
+            Ok(instruction) => known.push((index, instruction)),
+            Err(_) => refuse(index, None, "no instruction".to_owned()),
+        }
+    }
+    let instructions: Vec<sass::Instruction> = known.iter().map(|(_, instruction)| *instruction).collect();
+    let mut operands = Operands::new(code, &instructions);
+    for (index, instruction) in known {
+        if let Err(why) = Pending::new(&instruction).lower(&instruction, &mut operands, code.words.len() as u32) {
+            refuse(index, Some(instruction), why);
+        }
+    }
+    refused
+}
+
 /// Words of a program, decoded.
 pub(super) struct Decoded(Vec<sass::Instruction>);
 

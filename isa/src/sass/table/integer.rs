@@ -114,6 +114,14 @@ pub(super) const ENCODINGS: &[Encoding] = &[
             PS.shown(Shown::If(74)),
         ],
     ),
+    // With the upper half as an immediate, alone in this form.
+    Encoding::new(
+        Opcode::Lea,
+        &[0x411],
+        &[Modifier::Text(".HI"), CARRY],
+        &[RD, PD_IF_ANY, a(CARRIED), RC, c(BITS, PLAIN), at(Slot::Number(Field::new(75, 5))), PS.shown(Shown::If(74))],
+    )
+    .fixed(&[(Field::new(80, 1), 1)]),
     Encoding::new(Opcode::Sel, second_forms!(0x007), &[], &[RD, RA, b(BITS, PLAIN), PS]),
     Encoding::new(Opcode::Imnmx, second_forms!(0x017), &[UNSIGNED], &[RD, RA, b(SIGNED, PLAIN), PS]),
     Encoding::new(Opcode::Iabs, second_forms!(0x013), &[], &[RD, b(BITS, PLAIN)]),

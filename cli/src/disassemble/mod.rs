@@ -1,6 +1,5 @@
 //! `disassemble`: the machine code of cubins, of fatbins and of programs that hold some, as text.
 
-use crate::arguments::ListingFormat;
 use crate::exit::ExitStatus;
 use crate::failure::{Failure, say};
 use crate::files;
@@ -9,18 +8,21 @@ use crate::run_folder::instructions::{Found, FunctionProfile, InstructionCounts,
 use balar_actors::topology::Topology;
 use balar_experiments::RequestError;
 use balar_isa::cubin::{self, Function, IndirectBranch};
-use balar_isa::fatbin::{self, EntryKind};
 use balar_isa::sass::{self, Instruction, Live, Undecodable};
 use balar_workloads::Cubin;
-use object::{Object as _, ObjectSection as _};
 use serde::Serialize;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{self, Write as _};
 use std::path::Path;
 
-/// The section of a program that holds its fatbins.
-const FATBIN_SECTION: &str = ".nv_fatbin";
+mod check;
+mod images;
+mod options;
+
+pub use check::check;
+use images::Images;
+pub use options::{Architecture, DISASSEMBLE_HELP, DisassembleOptions, ListingFormat};
 
 /// A cubin, as JSON has it.
 #[derive(Serialize)]
@@ -122,6 +124,8 @@ impl fmt::Display for LiveEntry {
 pub struct Listing<'a> {
     /// Kernels and functions of this name alone.
     pub function: Option<&'a str>,
+    /// Code for this architecture alone.
+    pub architecture: Option<Architecture>,
     /// Text or JSON.
     pub format: ListingFormat,
     /// With the bits of each instruction.
@@ -185,36 +189,56 @@ impl From<&Cubin> for Source {
     }
 }
 
-/// Disassembles files; gives what goes to stdout. Words that are no known instruction are in the listing as such, are counted on
-/// stderr, and end with [`ExitStatus::BadInput`].
+/// Whether code for an architecture is to be read: of those that are known, the one that is asked for, or all.
+pub fn is_wanted(architecture: u32, asked: Option<Architecture>) -> bool {
+    sass::ARCHITECTURES.contains(&architecture) && asked.is_none_or(|asked| asked.0 == architecture)
+}
+
+/// Disassembles files; gives `print` what goes to stdout, piece by piece: of a library, cubin by cubin. Words that are no known
+/// instruction are in the listing as such, are counted on stderr, and end with [`ExitStatus::BadInput`], as cubins that are damaged do.
 ///
 /// # Errors
 ///
-/// Where a file holds no machine code of a known architecture, or nothing of it ran in the run that is asked for.
-pub fn disassemble(sources: &[Source], listing: Listing<'_>) -> Result<(String, ExitStatus), Failure> {
-    let mut all = Vec::new();
+/// Where a file holds no machine code of a known architecture, nothing of it ran in the run that is asked for, or `print` fails.
+pub fn disassemble(
+    sources: &[Source],
+    listing: Listing<'_>,
+    mut print: impl FnMut(&str) -> Result<(), Failure>,
+) -> Result<ExitStatus, Failure> {
+    // What is printed only once all is known.
+    let mut held = Vec::new();
+    let holds = listing.format == ListingFormat::Json || listing.run.is_some();
+    let mut is_good = true;
     for Source { name, bytes } in sources {
         let mut others = Vec::new();
-        let entries = entries(name, bytes, listing, &mut others);
-        let entries = entries.map_err(|error| Failure::input(format_args!("{name}: {error}")))?;
-        let functions = || entries.iter().flat_map(|entry| &entry.functions);
+        let mut entries = Vec::new();
+        let mut unknown = 0;
+        let mut printed = Ok(());
+        let damaged = each_entry(name, bytes, listing, &mut others, &mut |entry: CubinEntry| {
+            let instructions = entry.functions.iter().flat_map(|function| &function.instructions);
+            unknown += instructions.filter(|instruction| instruction.text.is_none()).count();
+            if holds {
+                entries.push(entry);
+            } else if printed.is_ok() {
+                printed = print(&text(&entry, listing));
+            }
+        });
+        let damaged = damaged.map_err(|error| Failure::input(format_args!("{name}: {error}")))?;
+        printed?;
         if let Some(run) = listing.run {
-            check_run(name, functions(), others, run)?;
+            check_run(name, entries.iter().flat_map(|entry| &entry.functions), others, run)?;
         }
-        let instructions = functions().flat_map(|function| &function.instructions);
-        let unknown = instructions.filter(|instruction| instruction.text.is_none()).count();
         if unknown > 0 {
             say(format_args!("error: {name}: {unknown} words that are no known instruction"));
         }
-        all.push((entries, unknown));
+        is_good &= unknown == 0 && damaged == 0;
+        held.extend(entries);
     }
-    let is_known = all.iter().all(|(_, unknown)| *unknown == 0);
-    let entries: Vec<CubinEntry> = all.into_iter().flat_map(|(entries, _)| entries).collect();
-    let text = match listing.format {
-        ListingFormat::Json => to_text(&entries),
-        ListingFormat::Text => entries.iter().map(|entry| text(entry, listing)).collect(),
-    };
-    Ok((text, if is_known { ExitStatus::Done } else { ExitStatus::BadInput }))
+    match listing.format {
+        ListingFormat::Json => print(&to_text(&held))?,
+        ListingFormat::Text => held.iter().try_for_each(|entry| print(&text(entry, listing)))?,
+    }
+    Ok(if is_good { ExitStatus::Done } else { ExitStatus::BadInput })
 }
 
 /// Checks that functions of a file ran in a run. `others` says of which of them the run has other code: the name, and a message.
@@ -242,67 +266,60 @@ fn check_run<'a>(
     })
 }
 
-/// The functions of a file, or those of a name; or why there is nothing to show. `other_code` gets those that ran from other code.
-fn entries(
+/// Takes the functions of a file, or those of a name, cubin by cubin; or says why there is nothing to show. `other_code` gets those that
+/// ran from other code. Gives how many cubins are damaged, which it tells.
+fn each_entry(
     file: &str,
     bytes: &[u8],
     listing: Listing<'_>,
     other_code: &mut Vec<(String, String)>,
-) -> Result<Vec<CubinEntry>, String> {
+    take: &mut dyn FnMut(CubinEntry),
+) -> Result<usize, String> {
     let name = listing.function;
-    let mut entries = Vec::new();
-    let mut others = BTreeSet::new();
-    for image in images(bytes)? {
-        let cubin = cubin::Cubin::read(&image).map_err(|error| error.to_string())?;
+    let wanted = |architecture| is_wanted(architecture, listing.architecture);
+    let images = Images::of(bytes, &wanted)?;
+    let (mut read, mut damaged, mut shown) = (0, 0, 0);
+    for image in images.iter() {
+        let bytes = image.bytes();
+        let cubin = bytes.as_deref().map_err(Clone::clone);
+        let cubin = cubin.and_then(|bytes| cubin::Cubin::read(bytes).map_err(|error| error.to_string()));
+        let cubin = match cubin {
+            Ok(cubin) => cubin,
+            Err(error) if images.is_one() => return Err(error),
+            Err(error) => {
+                say(format_args!("error: {file}, {}: {error}", image.name()));
+                damaged += 1;
+                continue;
+            }
+        };
+        read += 1;
         let architecture = cubin.architecture;
-        if !sass::ARCHITECTURES.contains(&architecture) {
-            others.insert(architecture);
-            continue;
-        }
         let wanted = cubin.functions.iter().filter(|function| name.is_none_or(|name| function.name == name));
         let functions: Vec<FunctionEntry> =
             wanted.map(|function| entry(function, architecture, listing, other_code)).collect();
         if !functions.is_empty() {
-            entries.push(CubinEntry { file: file.to_owned(), architecture, functions });
+            shown += 1;
+            take(CubinEntry { file: file.to_owned(), architecture, functions });
         }
     }
-    let words = |architectures: &mut dyn Iterator<Item = u32>| {
-        architectures.map(|architecture| format!("sm_{architecture}")).collect::<Vec<_>>().join(", ")
+    let others = images.others();
+    let known = || match listing.architecture {
+        Some(architecture) => architecture.to_string(),
+        None => format!("one of {}", options::names(sass::ARCHITECTURES)),
     };
-    if entries.is_empty() {
-        return Err(match name {
-            _ if !others.is_empty() => {
-                let (found, known) = (words(&mut others.into_iter()), words(&mut sass::ARCHITECTURES.into_iter()));
-                format!("machine code for {found}, expected one of {known}")
-            }
-            Some(name) => format!("no kernel or function {name}"),
-            None => "no machine code".to_owned(),
-        });
+    match name {
+        _ if read + damaged == 0 && !others.is_empty() => {
+            return Err(format!("machine code for {}, expected {}", options::names(others), known()));
+        }
+        Some(name) if shown == 0 && damaged == 0 => return Err(format!("no kernel or function {name}")),
+        None if read + damaged == 0 => return Err("no machine code".to_owned()),
+        None if shown == 0 && damaged == 0 => say(format_args!("note: {file}: its machine code has no functions")),
+        _ => {}
     }
     if !others.is_empty() {
-        say(format_args!("note: {file}: machine code for {} is left out", words(&mut others.into_iter())));
+        say(format_args!("note: {file}: machine code for {} is left out", options::names(others)));
     }
-    Ok(entries)
-}
-
-/// The cubins that a file holds.
-fn images(bytes: &[u8]) -> Result<Vec<Cow<'_, [u8]>>, String> {
-    if fatbin::cubin(bytes).is_some() {
-        return Ok(vec![Cow::Borrowed(bytes)]);
-    }
-    let fatbins = if bytes.starts_with(&fatbin::MAGIC.to_le_bytes()) {
-        bytes
-    } else {
-        let expected = "expected a cubin, a fatbin, or a program or library with device code";
-        let program = object::File::parse(bytes).map_err(|_| expected.to_owned())?;
-        let section = program.section_by_name(FATBIN_SECTION);
-        let data = section.and_then(|section| section.data().ok());
-        data.ok_or_else(|| format!("no section {FATBIN_SECTION}: {expected}"))?
-    };
-    let containers = fatbin::containers(fatbins).map_err(|error| error.to_string())?;
-    let entries = containers.iter().flat_map(|container| &container.entries);
-    let cubins = entries.filter(|entry| matches!(entry.kind, EntryKind::Elf));
-    cubins.map(|entry| entry.data().map(Cow::Owned).map_err(|error| error.to_string())).collect()
+    Ok(damaged)
 }
 
 fn entry(
@@ -455,14 +472,55 @@ fn run_cells(run: Option<&InstructionRun>) -> [String; 4] {
 mod tests {
     use super::*;
 
-    const PLAIN: Listing<'static> =
-        Listing { function: None, format: ListingFormat::Text, with_words: false, with_live: false, run: None };
+    const PLAIN: Listing<'static> = Listing {
+        function: None,
+        architecture: None,
+        format: ListingFormat::Text,
+        with_words: false,
+        with_live: false,
+        run: None,
+    };
+
+    /// The functions of a file.
+    fn entries(bytes: &[u8], listing: Listing<'_>) -> Result<Vec<CubinEntry>, String> {
+        let mut entries = Vec::new();
+        each_entry("v", bytes, listing, &mut Vec::new(), &mut |entry| entries.push(entry)).map(|_| entries)
+    }
+
+    /// A fatbin with these entries: what each is for, and its bytes.
+    fn fatbin(entries: &[(u32, &[u8])]) -> Vec<u8> {
+        let mut body = Vec::new();
+        for (architecture, data) in entries {
+            let padded = data.len().next_multiple_of(8);
+            body.extend([2u16, 0x101].iter().flat_map(|number| number.to_le_bytes()));
+            body.extend(64u32.to_le_bytes());
+            body.extend((padded as u64).to_le_bytes());
+            body.extend([0; 12]);
+            body.extend(architecture.to_le_bytes());
+            body.extend([0; 32]);
+            body.extend(*data);
+            body.resize(body.len() + padded - data.len(), 0);
+        }
+        let mut container = balar_isa::fatbin::MAGIC.to_le_bytes().to_vec();
+        container.extend([1u16, 16].iter().flat_map(|number| number.to_le_bytes()));
+        container.extend((body.len() as u64).to_le_bytes());
+        container.extend(body);
+        container
+    }
+
+    const SM_70: &[u8] = include_bytes!("../../../isa/tests/cubins/vectoradd.sm_70.cubin");
+    const SM_75: &[u8] = include_bytes!("../../../isa/tests/cubins/vectoradd.sm_75.cubin");
 
     /// Text of a file of tests.
     fn listing(path: &str, with_words: bool, with_live: bool) -> String {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../isa/tests/cubins").join(path);
         let listing = Listing { with_words, with_live, ..PLAIN };
-        let (text, status) = disassemble(&[Source::read(&path).expect("there")], listing).expect("a cubin");
+        let mut text = String::new();
+        let status = disassemble(&[Source::read(&path).expect("there")], listing, |piece| {
+            text.push_str(piece);
+            Ok(())
+        });
+        let status = status.unwrap_or_else(|_| panic!("no cubin"));
         assert_eq!(status, ExitStatus::Done);
         text
     }
@@ -487,26 +545,40 @@ mod tests {
 
     #[test]
     fn a_name_chooses_a_function() {
-        let bytes = include_bytes!("../../isa/tests/cubins/vectoradd.sm_75.cubin");
-        let found =
-            entries("v", bytes, Listing { function: Some("vectorAdd"), ..PLAIN }, &mut Vec::new()).expect("the kernel");
+        let found = entries(SM_75, Listing { function: Some("vectorAdd"), ..PLAIN }).expect("the kernel");
         assert_eq!((found.len(), found[0].functions.len(), found[0].architecture), (1, 1, 75));
         assert_eq!(
-            entries("v", bytes, Listing { function: Some("vectorSub"), ..PLAIN }, &mut Vec::new()).err().as_deref(),
+            entries(SM_75, Listing { function: Some("vectorSub"), ..PLAIN }).err().as_deref(),
             Some("no kernel or function vectorSub")
         );
     }
 
     #[test]
     fn what_holds_no_machine_code_is_refused() {
-        let error = entries("v", b"a text", PLAIN, &mut Vec::new()).err().unwrap_or_default();
+        let error = entries(b"a text", PLAIN).err().unwrap_or_default();
         assert!(error.contains("expected a cubin, a fatbin, or a program"), "{error}");
         let program = std::fs::read(std::env::current_exe().expect("the test")).expect("a file");
-        let error = entries("v", &program, PLAIN, &mut Vec::new()).err().unwrap_or_default();
+        let error = entries(&program, PLAIN).err().unwrap_or_default();
         assert!(error.contains("no section .nv_fatbin"), "{error}");
-        let mut other = include_bytes!("../../isa/tests/cubins/vectoradd.sm_70.cubin").to_vec();
+        let mut other = SM_70.to_vec();
         other[48] = 80;
-        let error = entries("v", &other, PLAIN, &mut Vec::new()).err().unwrap_or_default();
+        let error = entries(&other, PLAIN).err().unwrap_or_default();
         assert_eq!(error, "machine code for sm_80, expected one of sm_70, sm_72, sm_75");
+    }
+
+    /// Of a library, what is for other GPUs is not read, whatever it is; what is damaged stops nothing.
+    #[test]
+    fn the_cubins_of_a_library_are_read_one_by_one() {
+        let file = fatbin(&[(50, b"no cubin"), (75, SM_75), (70, SM_70), (75, &SM_75[..SM_75.len() / 2])]);
+        let architectures = |asked: Option<u32>| {
+            let listing = Listing { architecture: asked.map(Architecture), ..PLAIN };
+            let mut found = Vec::new();
+            let damaged = each_entry("v", &file, listing, &mut Vec::new(), &mut |entry| found.push(entry.architecture));
+            (found, damaged)
+        };
+        assert_eq!(architectures(None), (vec![75, 70], Ok(1)));
+        assert_eq!(architectures(Some(70)), (vec![70], Ok(0)));
+        let none = "machine code for sm_50, sm_70, sm_75, expected sm_72".to_owned();
+        assert_eq!(architectures(Some(72)), (vec![], Err(none)));
     }
 }
