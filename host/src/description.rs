@@ -47,4 +47,6 @@ pub struct DeviceDescription {
     pub sm_shared_bytes: u32,
     /// Shared memory that a CTA can have when its kernel asks for it, bytes.
     pub cta_shared_bytes_optin: u32,
+    /// What its link to the host carries in each direction, bytes a second; 0 where that is not known.
+    pub link_bytes_per_second: u64,
 }

@@ -72,6 +72,8 @@ pub enum PeakRate {
     L2Bytes,
     /// Bytes from or to device memory.
     DeviceMemoryBytes,
+    /// Bytes over a link, in one direction.
+    LinkBytes,
 }
 
 /// Gives what a unit with these parameters, a complete RON struct, provides; nothing where they cannot be read.

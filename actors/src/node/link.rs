@@ -6,7 +6,9 @@
 use crate::catalogue::timeline::{
     Argument, Category, Label, TimelineLog, Track, TrackGroup, TrackKind, TrackPlace, ValueKind,
 };
-use crate::catalogue::{BuildContext, BuildError, Capability, ParameterSet, PortDefinition, Role, UnitDefinition};
+use crate::catalogue::{
+    BuildContext, BuildError, Capability, ParameterSet, PeakRate, PortDefinition, Role, UnitDefinition,
+};
 use crate::engine::{CodeSource, Inbox, NextWake, Outbox, StateError, Unit, Window, restore_state, save_state};
 use balar_protocol::cuda::CudaMessage;
 use balar_protocol::memory::{MemoryMessage, SECTOR_BYTES, sector_count};
@@ -81,8 +83,11 @@ const COUNTERS: &[StatisticDefinition] = LinkCounters::DEFINITIONS;
 
 fn provides(text: &str) -> Vec<Capability> {
     // A link whose latency has a mistake is still one.
-    let latency = ron::from_str(text).map_or(SimTime::ZERO, |parameters: LinkParameters| parameters.latency);
-    vec![Capability::Forwards { ports: ["up", "down"], latency: Some(latency) }]
+    let parameters: Result<LinkParameters, _> = ron::from_str(text);
+    let latency = parameters.as_ref().map_or(SimTime::ZERO, |parameters| parameters.latency);
+    let rate = parameters.map(|parameters| parameters.bandwidth.bytes_per_second());
+    let rate = rate.map(|per_second| Capability::Peak { what: PeakRate::LinkBytes, per_second });
+    [Capability::Forwards { ports: ["up", "down"], latency: Some(latency) }].into_iter().chain(rate).collect()
 }
 
 fn build(text: &str, context: &BuildContext) -> Result<Box<dyn Unit>, BuildError> {

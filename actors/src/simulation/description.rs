@@ -1,13 +1,17 @@
 //! What programs can ask about the node of a topology.
 
-use crate::catalogue::{Capability, GpuDescription};
+use crate::catalogue::{Capability, GpuDescription, PeakRate};
 use crate::topology::{Topology, WireEnd};
 use balar_host::{DeviceDescription, DriverVersion, NodeDescription};
 use balar_protocol::{Frequency, Protocol};
 
 /// The devices of a topology, as `cudaGetDeviceProperties` tells of them. Where SMs differ, every property is that of the least.
 pub fn describe(topology: &Topology) -> NodeDescription {
-    let devices = topology.gpus().into_iter().map(|gpu| device(&topology.name, &gpu));
+    let gpus = topology.gpus().into_iter().zip(0..);
+    let devices = gpus.map(|(gpu, number)| DeviceDescription {
+        link_bytes_per_second: link_rate(topology, number),
+        ..device(&topology.name, &gpu)
+    });
     let moves_managed_memory = topology.wires.iter().any(|wire| is_managed(topology, wire.a));
     NodeDescription {
         topology: topology.name.clone(),
@@ -25,6 +29,25 @@ pub fn driver_version(topology: &Topology) -> DriverVersion {
         _ => None,
     });
     version.unwrap_or_default()
+}
+
+/// What the link between the host CPU and a GPU carries in each direction, bytes a second; 0 where there is none that says so.
+fn link_rate(topology: &Topology, gpu: u32) -> u64 {
+    let unit = |end: WireEnd| &topology.units[end.unit.0 as usize];
+    let is_of_host = |end: WireEnd| {
+        let is_driver = unit(end).provides.iter().any(|capability| matches!(capability, Capability::Driver { .. }));
+        is_driver && end.port == "data" && end.index.unwrap_or(0) == gpu
+    };
+    let links = topology.wires.iter().filter_map(|wire| match (is_of_host(wire.a), is_of_host(wire.b)) {
+        (true, _) => Some(wire.b),
+        (_, true) => Some(wire.a),
+        _ => None,
+    });
+    let rates = links.flat_map(|link| unit(link).provides.iter()).filter_map(|capability| match capability {
+        Capability::Peak { what: PeakRate::LinkBytes, per_second } => Some(*per_second),
+        _ => None,
+    });
+    rates.max().unwrap_or(0)
 }
 
 /// Is this the end of a wire to a driver of unified memory?
@@ -53,6 +76,7 @@ fn device(topology: &str, gpu: &GpuDescription) -> DeviceDescription {
         sm_registers: resources.registers,
         sm_shared_bytes: resources.shared_bytes,
         cta_shared_bytes_optin: cta_shared_bytes(major, resources.shared_bytes),
+        link_bytes_per_second: 0,
     }
 }
 
