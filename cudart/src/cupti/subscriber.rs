@@ -25,7 +25,7 @@ pub(super) fn thread_number((of_library, of_system): (u64, u32)) -> u32 {
 
 /// The number of a device's context: there is one for each, and 0 means none.
 pub(super) const fn context_number(device: u32) -> u32 {
-    device + 1
+    device.saturating_add(1)
 }
 
 /// What went wrong, in words.

@@ -130,6 +130,9 @@ mod tests {
     /// A V100's link carries 15.75 GB/s: PCI Express 3.0 (`topologies/v100_node.ron`).
     #[test]
     fn a_link_is_of_the_generation_that_carries_as_much() {
-        assert_eq!([0, 15_750_000_000, 16_000_000_000, 25_000_000_000].map(generation), [None, Some(3), Some(3), Some(4)]);
+        assert_eq!(
+            [0, 15_750_000_000, 16_000_000_000, 25_000_000_000].map(generation),
+            [None, Some(3), Some(3), Some(4)]
+        );
     }
 }
