@@ -339,7 +339,7 @@ pub enum CudaMessage {
         /// Why it failed, if it did.
         fault: Option<Box<KernelFault>>,
         /// From when to when it ran, on the GPU; `None` if it did not begin.
-        ran: Option<(SimTime, SimTime)>,
+        ran: Option<Box<(SimTime, SimTime)>>,
     },
 }
 

@@ -129,13 +129,13 @@ impl ActivityLog {
     }
 
     /// A kernel has ended; it `ran` on the GPU from then to then, if it did.
-    pub fn kernel_ends(&mut self, now: SimTime, launch: LaunchId, ran: Option<(SimTime, SimTime)>) {
+    pub fn kernel_ends(&mut self, now: SimTime, launch: LaunchId, ran: Option<Box<(SimTime, SimTime)>>) {
         let Some(begun) = self.kernels.remove(&launch) else { return };
         if let Some((kernels, all)) = self.busy.get_mut(begun.gpu) {
             kernels.ends(now);
             all.ends(now);
         }
-        let (start, end) = ran.unwrap_or((begun.at, now));
+        let (start, end) = ran.map_or((begun.at, now), |ran| *ran);
         self.keep(begun, start, end);
     }
 
@@ -263,6 +263,8 @@ mod tests {
         log.work_is_asked_for(SimTime(5), of(4), 2..3);
         for copy in [1, 2] {
             log.copy_begins(SimTime(10), (0, CopyId(copy)), Some(u64::from(copy)), &fill);
+        }
+        for copy in [1, 2] {
             log.copy_ends(SimTime(20), CopyId(copy));
         }
         let work = ActivityWork::Fill { bytes: 8, value: 7 };

@@ -9,10 +9,6 @@ use crate::session::{image, process, thread};
 use balar_host::CudaError;
 use std::ffi::{c_char, c_int, c_void};
 
-/// A record of code that was compiled in pieces and linked: its first pointer is what the linker made, its second one a list of the
-/// pieces.
-const LINKED: u32 = 2;
-
 /// A record of the section `.nvFatBinSegment`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
@@ -21,7 +17,7 @@ pub struct Segment {
     version: u32,
     /// The container.
     data: *const u8,
-    /// The containers of the pieces, ended by null, where `version` is [`LINKED`].
+    /// The containers of the pieces, ended by null, where `version` is [`image::LINKED_RECORD`].
     pieces: *const *const u8,
 }
 
@@ -42,7 +38,7 @@ fn images(segment: Segment) -> Vec<Image> {
     if segment.magic != image::CONTAINER_RECORD {
         return Vec::new();
     }
-    if segment.version == LINKED && !segment.pieces.is_null() {
+    if segment.version == image::LINKED_RECORD && !segment.pieces.is_null() {
         let mut pieces = Vec::new();
         // SAFETY: a record of linked code has a list that ends with null.
         let list = (0..).map(|index| unsafe { *segment.pieces.add(index) }).take_while(|piece| !piece.is_null());

@@ -9,6 +9,8 @@ use std::sync::Arc;
 pub const CONTAINER: u32 = 0xba55_ed50;
 /// First four bytes of the record that points to one.
 pub const CONTAINER_RECORD: u32 = 0x4662_43b1;
+/// The version of a record whose code was compiled in pieces and linked.
+pub const LINKED_RECORD: u32 = 2;
 /// First four bytes of an ELF file, of which cubins are a kind.
 const ELF: u32 = u32::from_le_bytes(*b"\x7fELF");
 /// First eight bytes of what [`linked`] makes.
@@ -32,11 +34,15 @@ pub unsafe fn at(address: *const c_void) -> Result<Vec<Image>, CudaError> {
         }
         match address.cast::<u32>().read_unaligned() {
             CONTAINER_RECORD => {
-                let container: *const c_void = address.byte_add(8).cast::<*const c_void>().read_unaligned();
-                if container.is_null() || container.cast::<u32>().read_unaligned() != CONTAINER {
-                    return Err(CudaError::InvalidKernelImage);
-                }
-                Ok(vec![copied(container, container_bytes(container))])
+                let container = |address: *const c_void| {
+                    let is_there = !address.is_null() && address.cast::<u32>().read_unaligned() == CONTAINER;
+                    is_there.then(|| copied(address, container_bytes(address))).ok_or(CudaError::InvalidKernelImage)
+                };
+                let linked = container(address.byte_add(8).cast::<*const c_void>().read_unaligned());
+                // The parts, which the device links as it compiles them, and behind them the machine code that the linker made of them.
+                let mut images: Vec<Image> = pieces(address).map(container).collect::<Result<_, _>>()?;
+                images.push(linked?);
+                Ok(images)
             }
             CONTAINER => Ok(vec![copied(address, container_bytes(address))]),
             ELF => Ok(vec![copied(address, elf_bytes(address))]),
@@ -48,6 +54,29 @@ pub unsafe fn at(address: *const c_void) -> Result<Vec<Image>, CudaError> {
             _ => Ok(vec![copied(address, text.count_bytes() + 1)]),
         }
     }
+}
+
+/// The containers of the parts of code that was compiled in pieces and linked, as a record of it lists them; none of other code.
+///
+/// # Safety
+///
+/// A record of a container is at `address`.
+unsafe fn pieces(address: *const c_void) -> impl Iterator<Item = *const c_void> {
+    // SAFETY: the caller's. A record of linked code has a list behind its container, which ends with null.
+    let list = unsafe {
+        let version = address.byte_add(4).cast::<u32>().read_unaligned();
+        if version == LINKED_RECORD {
+            address.byte_add(16).cast::<*const *const c_void>().read_unaligned()
+        } else {
+            std::ptr::null()
+        }
+    };
+    let piece = move |index: usize| {
+        // SAFETY: as above; what comes before has not ended the list.
+        let piece = if list.is_null() { std::ptr::null() } else { unsafe { list.add(index).read_unaligned() } };
+        (!piece.is_null()).then_some(piece)
+    };
+    (0..).map_while(piece)
 }
 
 /// The images in a file.

@@ -32,7 +32,7 @@ pub(crate) fn canonical(value: f32) -> f32 {
 /// The root, its not-a-number with the fixed bits. Told apart by its bits: the compiler takes a not-a-number of any bits for the
 /// root of a negative number, and leaves out a test by `is_nan` that would choose among them.
 #[inline(always)]
-fn square_root(value: f32) -> f32 {
+pub(crate) fn square_root(value: f32) -> f32 {
     let bits = value.sqrt().to_bits();
     if bits & 0x7fff_ffff > 0x7f80_0000 { SINGLE_NAN } else { f32::from_bits(bits) }
 }

@@ -36,7 +36,7 @@ impl CtaScheduler {
         let end = self.clock.time_of(self.clock.cycle_at_or_after(last) + latency);
         self.state.counters.kernels_completed += 1;
         let launch = kernel.launch.id;
-        let ran = Some((kernel.start, end));
+        let ran = Some(Box::new((kernel.start, end)));
         let place = self.state.ending.partition_point(|kernel| kernel.end <= end);
         self.state.ending.insert(place, EndingKernel { end, queue: QueueId::of(&kernel.launch), is_timed });
         self.record(kernel, end, true);
@@ -103,7 +103,11 @@ impl CtaScheduler {
         out: &mut Outbox,
     ) {
         let (fault, launch) = (self.state.faults.get(&launch.context).cloned().map(Box::new), launch.id);
-        out.send(self.command, now, Payload::Cuda(CudaMessage::LaunchCompleted { launch, fault, ran }));
+        out.send(
+            self.command,
+            now,
+            Payload::Cuda(CudaMessage::LaunchCompleted { launch, fault, ran: ran.map(Box::new) }),
+        );
     }
 
     pub(super) fn record(&mut self, kernel: ResidentKernel, end: SimTime, completed: bool) {

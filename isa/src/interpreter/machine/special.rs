@@ -2,7 +2,7 @@
 //! around the instruction.
 
 use crate::interpreter::bodies::LaneOperation;
-use crate::interpreter::float::{canonical, flush, high_word, starting_value};
+use crate::interpreter::float::{canonical, flush, high_word, square_root, starting_value};
 
 macro_rules! functions {
     ($($(#[$meta:meta])* $name:ident($a:ident) = $value:expr;)*) => {$(
@@ -27,7 +27,7 @@ functions! {
     /// `MUFU.RSQ`
     ReciprocalRoot(a) = (1.0 / f64::from(a).sqrt()) as f32;
     /// `MUFU.SQRT`
-    Root(a) = a.sqrt();
+    Root(a) = square_root(a);
     /// `MUFU.SIN`: of an angle in turns.
     Sine(a) = turns(a).sin_in_turns();
     /// `MUFU.COS`
