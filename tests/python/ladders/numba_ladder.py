@@ -86,7 +86,10 @@ def atomics():
 
 
 def ufunc():
-    product = vectorize(["float32(float32, float32)"], target="cuda")(lambda x, y: x * y + 1)
+    @vectorize(["float32(float32, float32)"], target="cuda")
+    def product(x, y):
+        return x * y + 1
+
     return numpy.allclose(product(a, a), a * a + 1)
 
 
