@@ -23,7 +23,7 @@ mod texture;
 
 use super::program::{LaunchWord, MachineProgram};
 use super::{CODE_WINDOW, MachineCode, system_call_address};
-use crate::execution::SystemCall;
+use crate::execution::{Passed, SystemCall};
 use crate::operation::*;
 use crate::program::{Calls, ConstantLine, Dependencies, IssueControl, LatencyClass, Program, Timing};
 use crate::sass::{self, Opcode, Word};
@@ -92,7 +92,7 @@ pub fn lower(code: &MachineCode) -> Result<Program, LoweringError> {
     register_banks::count_conflicts(&decoded, &mut timings);
     let mut system_entries = Vec::new();
     if operands.registers >= STACK_REGISTERS {
-        for call in SYSTEM_CALLS {
+        for call in SYSTEM_CALLS.into_iter().chain(code.system_calls.iter().copied()) {
             system_entries.push((system_call_address(call), instructions.len() as u32));
             // The return waits for the call's result, which may come late.
             let call_control = IssueControl { stall: 1, write_barrier: SYSTEM_SCOREBOARD, ..IssueControl::default() };
@@ -164,8 +164,8 @@ fn serialise(decoded: &[sass::Instruction], timings: &mut [Timing]) {
 
 /// The scoreboard that instructions hold which are not scheduled.
 const SERIAL_SCOREBOARD: u8 = 1 << 6;
-/// The functions of the device runtime.
-const SYSTEM_CALLS: [SystemCall; 4] = [SystemCall::Print, SystemCall::Allocate, SystemCall::Free, SystemCall::Assert];
+/// The functions of the device runtime that any program with a stack has; others are in those that name them.
+pub(super) const SYSTEM_CALLS: [SystemCall; 4] = [SystemCall::Print, SystemCall::Allocate, SystemCall::Free, SystemCall::Assert];
 /// Registers that a program which calls functions has: arguments from R4 on, the return address in R20 and R21.
 const STACK_REGISTERS: u16 = 22;
 
@@ -180,23 +180,33 @@ fn system_call(call: SystemCall, operands: &mut Operands) -> [Pending; 2] {
     run.instruction.kind = Kind::System(call);
     run.instruction.memory.pairs = true;
     let mut register = 4;
-    for argument in 0..call.arguments() {
-        // Arguments of 64 bits begin at even registers.
-        let is_wide = argument != 2 || call != SystemCall::Assert;
-        if is_wide {
-            register += register % 2;
+    let mut sources = Vec::new();
+    for parameter in call.parameters() {
+        match parameter {
+            Passed::Word => sources.push(register),
+            // A parameter of 64 bits begins at an even register.
+            Passed::Wide => {
+                register += register % 2;
+                sources.push(register);
+            }
+            Passed::Extent => sources.extend([register, register + 1, register + 2]),
         }
-        run.instruction.sources[argument] = operands.register(register);
-        run.instruction.memory.wide[argument.min(3)] = is_wide;
-        register += if is_wide { 2 } else { 1 };
+        register += match parameter {
+            Passed::Word => 1,
+            Passed::Wide => 2,
+            Passed::Extent => 3,
+        };
     }
-    match call {
-        SystemCall::Print => run.instruction.destinations[0] = operands.row(4),
-        SystemCall::Allocate => {
-            run.instruction.destinations[0] = operands.row(4);
-            run.instruction.memory.wide[0] = true;
-        }
-        SystemCall::Free | SystemCall::Assert => run.instruction.memory.is_reduction = true,
+    let sources: Vec<Source> = sources.into_iter().map(|register| operands.register(register)).collect();
+    let first = sources.len().min(run.instruction.sources.len());
+    run.instruction.sources[..first].copy_from_slice(&sources[..first]);
+    if sources.len() > first {
+        run.instruction.operand_list = operands.list(sources[first..].iter().map(|source| source.0).collect());
+    }
+    run.instruction.memory.wide[0] = true;
+    match call.result() {
+        Some(_) => run.instruction.destinations[0] = operands.row(4),
+        None => run.instruction.memory.is_reduction = true,
     }
     let mut back = Pending::plain(cost::BRANCH);
     back.instruction.kind = Kind::Convergence(ConvergenceKind::Jump);
