@@ -216,6 +216,22 @@ impl Driver {
                     self.state.operations.complete(number);
                     self.end_allocation(address);
                 }
+                Work::Conditions(values) => {
+                    let values = std::mem::take(values);
+                    self.state.operations.complete(number);
+                    for (address, value) in values {
+                        self.change(MemoryChange::Write { address, bytes: value.to_le_bytes().as_slice().into() });
+                    }
+                }
+                Work::Conditional(work) => {
+                    let address = work.node.address;
+                    self.effects.push(Effect::ReadCondition { operation: number, address });
+                }
+                Work::EndOfGraph(of) => {
+                    let of = *of;
+                    self.state.operations.complete(number);
+                    self.chosen_graph_ended(of);
+                }
                 Work::Nothing => {
                     self.state.operations.complete(number);
                 }

@@ -6,6 +6,7 @@
 mod class;
 mod copy;
 mod facts;
+mod graph;
 mod ipc;
 mod module;
 mod result;
@@ -15,7 +16,8 @@ pub use balar_protocol::managed::{AdviceChange, HostPages};
 pub use class::CallClass;
 pub use copy::{CopyEnd, CopyShape};
 pub use ipc::IpcCall;
-pub use module::{Function, FunctionAttributes, GraphNode, Launch, ModuleFunction, ModuleVariable, VariableKind};
+pub use graph::{Conditional, ConditionalKind, GraphNode};
+pub use module::{Function, FunctionAttributes, Launch, ModuleFunction, ModuleVariable, VariableKind};
 pub use result::{AllocationKind, CallFailure, CallResult, PointerDescription};
 pub use virtual_memory::{GRANULARITY, MemoryAccess, VirtualMemoryCall};
 
@@ -334,6 +336,8 @@ pub enum Call {
     GraphLaunch {
         /// The nodes.
         nodes: Vec<GraphNode>,
+        /// Words in device memory, by their addresses, that get values before any node begins: those that conditional nodes go by.
+        conditions: Vec<(u64, u32)>,
         /// Stream that orders the graph.
         stream: u32,
     },

@@ -31,6 +31,7 @@ impl HostCpu {
                         out.send(port, now, Payload::Managed(message));
                     }
                 }
+                Effect::ReadCondition { operation, address } => self.condition_wanted(now, operation, address),
                 Effect::Reset(context) => self.command(context, CudaMessage::Reset(context), now, out),
                 Effect::Abort(context) => self.command(context, CudaMessage::Abort(context), now, out),
                 Effect::CallBack { process, function } => {

@@ -67,10 +67,8 @@ fn streams_of_higher_priority_begin_first() {
 
 #[test]
 fn a_graph_runs_its_nodes_in_their_own_order() {
-    let node = |call: Option<Call>, dependencies: &[u32]| GraphNode {
-        call: call.map(Box::new),
-        dependencies: dependencies.to_vec(),
-    };
+    let node = |call: Option<Call>, dependencies: &[u32]| GraphNode::of(call, dependencies.to_vec());
+    let graph = |nodes| call(Call::GraphLaunch { nodes, conditions: Vec::new(), stream: 1 });
     // A kernel, two that wait for it, an empty node that waits for both, and a host function.
     let nodes = vec![
         node(Some(launch(0)), &[]),
@@ -86,15 +84,15 @@ fn a_graph_runs_its_nodes_in_their_own_order() {
         new_stream(),
         call(Call::EventCreate { timed: true }),
         call(launch(1)),
-        call(Call::GraphLaunch { nodes, stream: 1 }),
+        graph(nodes),
         call(launch(1)),
         call(Call::EventSynchronize { event: 1 }),
         call(Call::ReadClock),
         call(Call::StreamSynchronize { stream: 1 }),
         call(Call::ReadClock),
-        call(Call::GraphLaunch { nodes: bad, stream: 1 }),
-        call(Call::GraphLaunch { nodes: missing, stream: 1 }),
-        call(Call::GraphLaunch { nodes: Vec::new(), stream: 1 }),
+        graph(bad),
+        graph(missing),
+        graph(Vec::new()),
         call(Call::StreamSynchronize { stream: 1 }),
     ]);
     let times: Vec<u64> = play.trace.iter().map(|(time, _)| *time).collect();

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 /// Version of the format: of the files, the events, and the vocabulary of calls that they are written in. Raised with every change
 /// of these.
-pub const FORMAT_VERSION: u32 = 8;
+pub const FORMAT_VERSION: u32 = 9;
 
 /// Name of the file in the folder of a trace.
 pub(super) const FILE: &str = "trace.txt";

@@ -6,7 +6,7 @@
 use super::event::Event;
 use super::header::FORMAT_VERSION;
 use crate::call::{
-    AdviceChange, AllocationKind, CopyEnd, IpcCall, Limit, MemoryAccess, ProfilerCall, VariableKind, VirtualMemoryCall,
+    AdviceChange, AllocationKind, ConditionalKind, CopyEnd, IpcCall, Limit, MemoryAccess, ProfilerCall, VariableKind, VirtualMemoryCall,
 };
 use crate::{AddressMode, Call, CallResult, ChannelKind, CudaError, Resource};
 use serde_reflection::{ContainerFormat, Samples, Tracer, TracerConfig};
@@ -37,6 +37,7 @@ fn schema() -> String {
         Limit,
         MemoryAccess,
         ProfilerCall,
+        ConditionalKind,
         VariableKind
     ];
     see![VirtualMemoryCall, Call, CallResult, Event];

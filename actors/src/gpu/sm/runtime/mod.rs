@@ -41,6 +41,12 @@ pub(super) fn system_call<L: OwnWrites>(
             memory.log.log().release(memory.time, memory.context, mask & named, &arguments[0], memory.token);
             Ok(AtomicCompletion::Deferred)
         }
+        SystemCall::SetCondition => {
+            let (space, kind) = (Space::Global, AccessKind::Store);
+            let access = MemoryAccess { space, kind, bytes: 4, mask, addresses: arguments[0], ..MemoryAccess::default() };
+            memory.store(&access, &LaneValues { low: arguments[1], ..LaneValues::default() })?;
+            Ok(AtomicCompletion::Now)
+        }
         SystemCall::Assert => {
             let lane = mask.trailing_zeros() as usize;
             let mut text = |argument: usize| -> Result<String, MemoryProblem> {
@@ -54,6 +60,10 @@ pub(super) fn system_call<L: OwnWrites>(
             let line = arguments[2][lane] as u32;
             let cause = FaultCause::AssertionFailed { message, file, line, function, lanes: mask };
             Err(MemoryProblem::Fault { lane: lane as u8, cause })
+        }
+        call => {
+            let cause = FaultCause::Unsupported(format!("{call:?} of the device runtime"));
+            Err(MemoryProblem::Fault { lane: mask.trailing_zeros() as u8, cause })
         }
     }
 }
@@ -163,6 +173,7 @@ mod tests {
     use super::*;
     use crate::gpu::sm::lane_memory::RecentRanges;
     use crate::memory::{Bounds, DeviceMemory, WriteLog};
+    use balar_isa::execution::MOST_ARGUMENTS;
     use balar_isa::program::LANES;
     use balar_protocol::cuda::{FaultAccess, FaultSpace};
     use balar_protocol::{ContextId, SimTime};
@@ -204,7 +215,9 @@ mod tests {
 
     fn arguments(first: impl Fn(u64) -> u64, second: impl Fn(u64) -> u64) -> SystemArguments {
         let lanes = |value: &dyn Fn(u64) -> u64| std::array::from_fn(|lane| value(lane as u64));
-        [lanes(&first), lanes(&second), [0; LANES], [0; LANES], [0; LANES]]
+        let mut all = [[0; LANES]; MOST_ARGUMENTS];
+        (all[0], all[1]) = (lanes(&first), lanes(&second));
+        all
     }
 
     fn printed(log: &mut WriteLog) -> String {
