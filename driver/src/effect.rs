@@ -123,6 +123,15 @@ pub enum MemoryChange {
         /// Bytes.
         bytes: u64,
     },
+    /// Launches of a context's kernels wait here; nothing does yet.
+    LaunchPool {
+        /// The context.
+        context: ContextId,
+        /// First address.
+        address: u64,
+        /// Bytes.
+        bytes: u64,
+    },
     /// A context's kernels may print so much before somebody takes it.
     PrintCapacity {
         /// The context.

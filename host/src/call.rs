@@ -391,6 +391,8 @@ pub enum Limit {
     PrintQueue,
     /// `cudaLimitMallocHeapSize`: the heap of kernels.
     Heap,
+    /// `cudaLimitDevRuntimePendingLaunchCount`: launches of kernels that wait; not bytes but their number.
+    PendingLaunches,
 }
 
 impl Call {

@@ -46,14 +46,8 @@ pub enum SystemCall {
     RecordEvent,
     /// An event is needed no more.
     DestroyEvent,
-    /// Writes the number of devices to an address.
-    DeviceCount,
     /// Writes the number of the device to an address.
     Device,
-    /// Writes a limit of the device to an address.
-    DeviceLimit,
-    /// Writes what is asked of the kernel at an address to another.
-    KernelAttribute,
 }
 
 /// A parameter of a function, or its result.
@@ -74,7 +68,7 @@ use Passed::{Extent, Wide, Word};
 use SystemCall as S;
 
 /// The functions that launch kernels, or serve that, by the ends of their names.
-const OF_LAUNCHES: [(&str, SystemCall); 15] = [
+const OF_LAUNCHES: [(&str, SystemCall); 13] = [
     ("GetParameterBufferV2", S::ParameterBuffer),
     ("GetParameterBuffer", S::SizedParameterBuffer),
     ("LaunchDeviceV2", S::LaunchBuffer),
@@ -87,14 +81,12 @@ const OF_LAUNCHES: [(&str, SystemCall); 15] = [
     ("EventCreate", S::CreateEvent),
     ("EventRecord", S::RecordEvent),
     ("EventDestroy", S::DestroyEvent),
-    ("GetDeviceCount", S::DeviceCount),
     ("GetDevice", S::Device),
-    ("FuncGetAttribute", S::KernelAttribute),
 ];
 
 impl SystemCall {
     /// All of them, in the order of their numbers.
-    pub const ALL: [SystemCall; 21] = [
+    pub const ALL: [SystemCall; 18] = [
         S::Print,
         S::Allocate,
         S::Free,
@@ -112,19 +104,13 @@ impl SystemCall {
         S::CreateEvent,
         S::RecordEvent,
         S::DestroyEvent,
-        S::DeviceCount,
         S::Device,
-        S::DeviceLimit,
-        S::KernelAttribute,
     ];
 
     /// The one that code gives this name.
     pub fn named(name: &str) -> Option<SystemCall> {
         let of_launches = ["__cuda_syscall_cnpv2", "cnp"].iter().find_map(|beginning| name.strip_prefix(beginning));
         if let Some(end) = of_launches {
-            if end == "GetLimit" {
-                return Some(S::DeviceLimit);
-            }
             return OF_LAUNCHES.iter().find(|(known, _)| *known == end).map(|(_, call)| *call);
         }
         Some(match name {
@@ -141,16 +127,15 @@ impl SystemCall {
     pub const fn parameters(self) -> &'static [Passed] {
         match self {
             S::Print | S::LaunchBuffer | S::RecordEvent => &[Wide, Wide],
-            S::Allocate | S::Free | S::DestroyStream | S::DestroyEvent | S::DeviceCount | S::Device => &[Wide],
+            S::Allocate | S::Free | S::DestroyStream | S::DestroyEvent | S::Device => &[Wide],
             S::Assert => &[Wide, Wide, Word, Wide, Wide],
-            S::SetCondition | S::CreateStream | S::CreateEvent | S::DeviceLimit => &[Wide, Word],
+            S::SetCondition | S::CreateStream | S::CreateEvent => &[Wide, Word],
             S::ParameterBuffer => &[Wide, Extent, Extent, Word],
             S::SizedParameterBuffer => &[Word, Word],
             S::Launch => &[Wide, Wide, Wide, Wide, Word, Wide],
             S::SetLastError => &[Word],
             S::LastError => &[],
             S::WaitEvent => &[Wide, Wide, Word],
-            S::KernelAttribute => &[Wide, Word, Wide],
         }
     }
 
@@ -214,8 +199,6 @@ mod tests {
             ("__cuda_syscall_cnpv2GetParameterBuffer", SystemCall::SizedParameterBuffer),
             ("cnpLaunchDeviceV2", SystemCall::LaunchBuffer),
             ("cnpGetDevice", SystemCall::Device),
-            ("cnpGetDeviceCount", SystemCall::DeviceCount),
-            ("__cuda_syscall_cnpv2GetLimit", SystemCall::DeviceLimit),
             ("cudaGraphSetConditional", SystemCall::SetCondition),
         ] {
             assert_eq!(SystemCall::named(name), Some(call), "{name}");

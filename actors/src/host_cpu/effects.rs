@@ -67,6 +67,7 @@ pub fn apply(change: MemoryChange, time: SimTime, log: &mut WriteLog, bounds: Bo
         MemoryChange::Share { address, process, enabled } => log.share(time, address, process, enabled),
         MemoryChange::Peer { context, peer, enabled } => log.set_peer(time, context, peer, enabled),
         MemoryChange::Heap { context, address, bytes } => log.set_heap(time, context, address, bytes),
+        MemoryChange::LaunchPool { context, address, bytes } => log.set_launch_pool(time, context, address, bytes),
         MemoryChange::PrintCapacity { context, bytes } => log.set_print_capacity(time, context, bytes),
         MemoryChange::Image { process, handle, image } => log.set_image(time, process, handle, image),
     }

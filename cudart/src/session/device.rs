@@ -35,7 +35,7 @@ pub struct DeviceSettings {
 }
 
 /// Limits of what the simulator does not have (`cudaLimitDevRuntimeSyncDepth` and so on), with what they are at first.
-const KEPT_LIMITS: [(c_int, usize); 4] = [(3, 2), (4, 2048), (5, 64), (6, 0)];
+const KEPT_LIMITS: [(c_int, usize); 3] = [(3, 2), (5, 64), (6, 0)];
 
 fn all_settings() -> MutexGuard<'static, Settings> {
     SETTINGS.lock().unwrap_or_else(PoisonError::into_inner)
@@ -106,6 +106,7 @@ fn simulated_limit(number: c_int) -> Option<Limit> {
         0 => Some(Limit::Stack),
         1 => Some(Limit::PrintQueue),
         2 => Some(Limit::Heap),
+        4 => Some(Limit::PendingLaunches),
         _ => None,
     }
 }

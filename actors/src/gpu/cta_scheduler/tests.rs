@@ -49,6 +49,8 @@ fn launch(id: u32, stream: u32, ctas: u32, threads: u32) -> Arc<KernelLaunch> {
         grid_workspace: 0,
         detail: Default::default(),
         is_profiled: false,
+        origin: None,
+        device_kernels: Arc::new([]),
     })
 }
 

@@ -1,6 +1,8 @@
-//! What calls of the device runtime do: `printf`, `malloc`, `free`, and the end of an assertion that does not hold.
+//! What calls of the device runtime do: `printf`, `malloc`, `free`, the end of an assertion that does not hold, conditions of graphs;
+//! `launching.rs` has kernels that launch kernels.
 
 mod format;
+mod launching;
 
 use super::lane_memory::{OwnWrites, SmMemory};
 use balar_isa::execution::{
@@ -10,6 +12,7 @@ use balar_isa::execution::{
 use balar_isa::program::lanes;
 use balar_protocol::cuda::FaultCause;
 use format::Arguments;
+pub(super) use launching::PENDING_EXCEEDED;
 
 /// What `vprintf` returns where the format is a null pointer (CUDA C++ Programming Guide, "Formatted Output").
 const NO_FORMAT: u64 = -1i32 as u32 as u64;
@@ -61,10 +64,7 @@ pub(super) fn system_call<L: OwnWrites>(
             let cause = FaultCause::AssertionFailed { message, file, line, function, lanes: mask };
             Err(MemoryProblem::Fault { lane: lane as u8, cause })
         }
-        call => {
-            let cause = FaultCause::Unsupported(format!("{call:?} of the device runtime"));
-            Err(MemoryProblem::Fault { lane: mask.trailing_zeros() as u8, cause })
-        }
+        call => launching::call(memory, call, mask, arguments, results),
     }
 }
 
@@ -171,7 +171,8 @@ impl<L: OwnWrites> Arguments for Buffer<'_, '_, L> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::gpu::sm::lane_memory::RecentRanges;
+    use crate::gpu::sm::lane_memory::{Caller, RecentRanges};
+    use crate::gpu::sm::warps::device_runtime::DeviceRuntime;
     use crate::memory::{Bounds, DeviceMemory, WriteLog};
     use balar_isa::execution::MOST_ARGUMENTS;
     use balar_isa::program::LANES;
@@ -201,6 +202,7 @@ mod tests {
             further: &mut further,
             token: 0,
             blocked_by: None,
+            caller: Caller { launch: None, cta: [0; 3], first_thread: 0, runtime: &mut DeviceRuntime::default() },
         })
     }
 
