@@ -7,6 +7,8 @@ use balar_protocol::cta::FunctionalEnd;
 use balar_protocol::cuda::LaunchId;
 use balar_protocol::{Detail, ProcessId};
 
+mod device_launches;
+
 const COMMAND: PortId = PortId(0);
 const WINDOW: SimTime = SimTime(15_000);
 
