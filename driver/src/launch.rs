@@ -22,7 +22,6 @@ const GRID_WORKSPACE: [u8; 8] = [8, 0, 0, 0, 0, 0, 0, 0];
 /// Shared memory of a block whose kernel has not asked for more, bytes (CUDA C++ Programming Guide).
 pub(crate) const DEFAULT_SHARED_BYTES: u32 = 48 << 10;
 
-
 /// A launch as the program asked for it.
 pub(crate) struct LaunchRequest {
     pub grid: [u32; 3],

@@ -91,7 +91,8 @@ fn shape_of(returns: &[Parameter], parameters: &[Parameter]) -> Shape {
 
 /// The mistake of naming a function that no module defines: in words of their own for those that programs get from CUDA.
 pub(crate) fn absent_function(name: &str, span: Span) -> RawError {
-    let message = crate::system_call::refusal(name).unwrap_or_else(|| format!("no module defines the function `{name}`"));
+    let message =
+        crate::system_call::refusal(name).unwrap_or_else(|| format!("no module defines the function `{name}`"));
     RawError::new(PtxErrorKind::UnknownSymbol, span, message)
 }
 
@@ -519,7 +520,9 @@ impl Linkage {
         let launches = |function: u32| {
             let module = self.function(function).0;
             let callees = self.facts[function as usize].callees.iter();
-            callees.map(|callee| self.target(module, *callee)).any(|target| matches!(target, Target::System(call) if call.launches()))
+            callees
+                .map(|callee| self.target(module, *callee))
+                .any(|target| matches!(target, Target::System(call) if call.launches()))
         };
         if !reachable.iter().any(|(function, _)| launches(*function)) {
             return Vec::new();

@@ -150,11 +150,14 @@ impl SystemCall {
 
     /// Of each argument in order, whether it has 64 bits.
     pub fn arguments(self) -> impl Iterator<Item = bool> {
-        self.parameters().iter().flat_map(|parameter| match parameter {
-            Word => &[false][..],
-            Wide => &[true],
-            Extent => &[false; 3],
-        }).copied()
+        self.parameters()
+            .iter()
+            .flat_map(|parameter| match parameter {
+                Word => &[false][..],
+                Wide => &[true],
+                Extent => &[false; 3],
+            })
+            .copied()
     }
 
     /// Does it launch a kernel, or make ready for that?
@@ -171,13 +174,19 @@ pub(crate) fn refusal(name: &str) -> Option<String> {
     let of_library = ["cudaLaunchDevice", "cudaGetParameterBuffer", "__cudaCDP2"];
     Some(match name {
         _ if of_library.iter().any(|beginning| name.starts_with(beginning)) => {
-            format!("{name} of the device runtime is not there: the code is not linked with cudadevrt (dynamic parallelism)")
+            format!(
+                "{name} of the device runtime is not there: the code is not linked with cudadevrt (dynamic parallelism)"
+            )
         }
         _ if name.ends_with("DeviceSynchronize") => {
-            format!("a kernel that waits for those it has launched (dynamic parallelism before CUDA 12: {name}) {NOT_SIMULATED}")
+            format!(
+                "a kernel that waits for those it has launched (dynamic parallelism before CUDA 12: {name}) {NOT_SIMULATED}"
+            )
         }
         "cudaGraphLaunch" => format!("a graph that a kernel launches ({name} in device code) {NOT_SIMULATED}"),
-        _ if name.starts_with("cudaGraph") => format!("a graph that a kernel changes ({name} in device code) {NOT_SIMULATED}"),
+        _ if name.starts_with("cudaGraph") => {
+            format!("a graph that a kernel changes ({name} in device code) {NOT_SIMULATED}")
+        }
         _ if name.starts_with("__cuda_syscall_CGS") => {
             format!("cooperative groups of the device runtime's first version ({name}) {NOT_SIMULATED}")
         }

@@ -313,7 +313,13 @@ pub struct KernelFault {
 
 impl KernelFault {
     /// A fault of a thread of a launch, in this instruction.
-    pub fn of(launch: &KernelLaunch, cta: [u32; 3], thread: [u32; 3], cause: FaultCause, instruction: String) -> KernelFault {
+    pub fn of(
+        launch: &KernelLaunch,
+        cta: [u32; 3],
+        thread: [u32; 3],
+        cause: FaultCause,
+        instruction: String,
+    ) -> KernelFault {
         let (kernel, origin) = (Arc::clone(&launch.name), launch.origin.clone());
         KernelFault { cause, kernel, launch: launch.id, cta, thread, instruction, origin }
     }

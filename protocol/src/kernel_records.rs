@@ -94,13 +94,7 @@ impl KernelRecords {
         let mask = differs.fold(0, |mask, (field, differs)| mask | differs << field);
         self.places.push(self.packed.len() as u64);
         let duration = record.end_ps.wrapping_sub(record.start_ps);
-        let head: Head = [
-            kernel as u64,
-            u64::from(self.packed_number(record.launch)),
-            record.start_ps,
-            duration,
-            mask,
-        ];
+        let head: Head = [kernel as u64, u64::from(self.packed_number(record.launch)), record.start_ps, duration, mask];
         let mut packed = written(&head, std::mem::take(&mut self.packed));
         for field in bits(mask) {
             packed = written(&(fields[field].wrapping_sub(first[field]) as i64), packed);

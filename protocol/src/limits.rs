@@ -34,7 +34,9 @@ mod tests {
     #[test]
     fn extents_have_limits() {
         assert!(extents_are_legal(MAXIMUM_GRID, [1024, 1, 1]) && extents_are_legal([1; 3], [16, 1, 64]));
-        for (grid, block) in [([0, 1, 1], [1; 3]), ([1, 65_536, 1], [1; 3]), ([1; 3], [1, 1, 65]), ([1; 3], [32, 32, 2])] {
+        for (grid, block) in
+            [([0, 1, 1], [1; 3]), ([1, 65_536, 1], [1; 3]), ([1; 3], [1, 1, 65]), ([1; 3], [32, 32, 2])]
+        {
             assert!(!extents_are_legal(grid, block), "{grid:?} {block:?}");
         }
     }

@@ -11,8 +11,8 @@ use balar_driver::code::loader::{LoadError, LoadRequest, ModuleLoader, ModuleMem
 use balar_driver::code::tables::{DriverTables, ProgramTable};
 use balar_host::call::BUILT_IN_MODULE;
 use balar_host::memory::gpu_base;
-use balar_protocol::device_launch::{BYTES_A_LAUNCH, DEFAULT_PENDING_LAUNCHES};
 use balar_protocol::cuda::{Code, ProgramId};
+use balar_protocol::device_launch::{BYTES_A_LAUNCH, DEFAULT_PENDING_LAUNCHES};
 use balar_protocol::{ContextId, SimTime};
 use std::sync::Arc;
 

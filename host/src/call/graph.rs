@@ -122,6 +122,10 @@ mod tests {
         assert!(postcard::from_bytes::<Vec<GraphNode>>(&postcard::to_stdvec(inner).expect("short")).is_err());
         let flat = vec![GraphNode::of(None, Vec::new())];
         let bytes = postcard::to_stdvec(&flat).expect("short");
-        assert_eq!(postcard::from_bytes::<Vec<GraphNode>>(&bytes), Ok(flat), "the failure before leaves nothing behind");
+        assert_eq!(
+            postcard::from_bytes::<Vec<GraphNode>>(&bytes),
+            Ok(flat),
+            "the failure before leaves nothing behind"
+        );
     }
 }

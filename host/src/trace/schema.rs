@@ -6,7 +6,8 @@
 use super::event::Event;
 use super::header::FORMAT_VERSION;
 use crate::call::{
-    AdviceChange, AllocationKind, ConditionalKind, CopyEnd, IpcCall, Limit, MemoryAccess, ProfilerCall, VariableKind, VirtualMemoryCall,
+    AdviceChange, AllocationKind, ConditionalKind, CopyEnd, IpcCall, Limit, MemoryAccess, ProfilerCall, VariableKind,
+    VirtualMemoryCall,
 };
 use crate::{AddressMode, Call, CallResult, ChannelKind, CudaError, Resource};
 use serde_reflection::{ContainerFormat, Samples, Tracer, TracerConfig};

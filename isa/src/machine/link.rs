@@ -291,10 +291,12 @@ impl<'a> Linker<'a> {
             Kind::InstructionSlot14 => {
                 self.memory.slots().get(&relocation.symbol).map(|slot| u64::from(*slot) >> shift)
             }
-            kind => match self.kernel(kind, relocation.symbol).map_or_else(|| self.value(relocation.symbol, addend), Ok) {
-                Ok(value) => Some(value >> shift),
-                Err(unresolved) => return Err(self.missing(function, relocation.symbol, &unresolved)),
-            },
+            kind => {
+                match self.kernel(kind, relocation.symbol).map_or_else(|| self.value(relocation.symbol, addend), Ok) {
+                    Ok(value) => Some(value >> shift),
+                    Err(unresolved) => return Err(self.missing(function, relocation.symbol, &unresolved)),
+                }
+            }
         };
         let value = value.filter(|value| is_part || value >> field.width == 0).ok_or_else(refusal)?;
         Ok(place(value))

@@ -188,7 +188,9 @@ impl MachineModule {
     pub fn launched_by(&self, kernel: &str) -> Vec<(u64, &str)> {
         let Some(file) = self.kernel(kernel).and_then(|kernel| self.files.get(kernel.file)) else { return Vec::new() };
         let names = cubin(&file.images).map(|cubin| launched_by(&cubin, kernel)).unwrap_or_default();
-        let named = |number: usize| Some((kernel_address(file.first_kernel + number), &*self.kernels.get(file.first_kernel + number)?.name));
+        let named = |number: usize| {
+            Some((kernel_address(file.first_kernel + number), &*self.kernels.get(file.first_kernel + number)?.name))
+        };
         names.into_iter().filter_map(named).collect()
     }
 

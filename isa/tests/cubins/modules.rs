@@ -277,10 +277,9 @@ fn what_code_cannot_refer_to_is_an_error_of_the_kernels_with_that_code() {
     let (scale, larger) = (&relocation(0x40, 58, 21), "larger");
     let unknown = "section .text.larger, offset 0x40: a relocation of type 99, which cannot be done there";
     let misplaced = "section .text.larger, offset 0x48: a relocation Instruction47, which cannot be done there";
-    for (from, to, kernel, expected) in [
-        (scale, relocation(0x40, 99, 21), larger, unknown),
-        (scale, relocation(0x48, 58, 21), larger, misplaced),
-    ] {
+    for (from, to, kernel, expected) in
+        [(scale, relocation(0x40, 99, 21), larger, unknown), (scale, relocation(0x48, 58, 21), larger, misplaced)]
+    {
         let (module, addresses) = placed(&changed(LINKED, from, &to));
         assert_eq!(module.code(kernel, &addresses).expect_err(expected).to_string(), expected);
         module.code("call", &addresses).expect("another kernel");

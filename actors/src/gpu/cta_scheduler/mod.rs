@@ -22,8 +22,8 @@ use crate::catalogue::{
     SmResources, UnitDefinition,
 };
 use crate::engine::{
-    CodeSource, Gauge, Inbox, LiveBoard, NextWake, Outbox, StateError, Unit, Window, complete_device_work, complete_launch, restore_state,
-    save_state,
+    CodeSource, Gauge, Inbox, LiveBoard, NextWake, Outbox, StateError, Unit, Window, complete_device_work,
+    complete_launch, restore_state, save_state,
 };
 use balar_protocol::cta::{CtaCompletion, CtaLaunch, CtaMessage};
 use balar_protocol::cuda::{CudaMessage, FaultCause, KernelFault, KernelLaunch, LaunchId};

@@ -111,7 +111,9 @@ impl SchedulerTimeline {
         let track = self.track(launch.context, launch.stream, lane);
         let (arguments, mut values) = match launch.origin.as_ref().map(|origin| origin.parent) {
             None => (KERNEL, vec![launch.id.0.saturating_sub(1)]),
-            Some(parent) if parent.is_of_device() => (GRANDCHILD, [launch.id, parent].map(LaunchId::device_number).to_vec()),
+            Some(parent) if parent.is_of_device() => {
+                (GRANDCHILD, [launch.id, parent].map(LaunchId::device_number).to_vec())
+            }
             Some(parent) => (CHILD, vec![launch.id.device_number(), parent.0.saturating_sub(1)]),
         };
         let label = self.log.label(Category::Kernel, &launch.name, arguments);

@@ -4,9 +4,9 @@
 //! instructions, arrivals, and the loop over cycles.
 
 use super::counters::Stall;
+use super::device_runtime::DeviceRuntimeCosts;
 use super::execution::{Execution, Moment, Values};
 use super::front_end::{ConstantLoad, FrontEnd, FrontEndSpecification, Wanted, constant_address};
-use super::device_runtime::DeviceRuntimeCosts;
 use super::functional::Functional;
 use super::lane_memory::RecentRanges;
 use super::memory_pipe::{Event, MemoryPipe, PipeSpecification, Ports};

@@ -180,7 +180,9 @@ impl LaneOperation {
     pub fn written<'a>(&self, lanes: &'a [LoggedLane]) -> impl Iterator<Item = (u64, u64)> + use<'a> {
         let (range, bytes) = match self.function {
             LaneFunction::Atomic { bytes, .. } => (self.range(), bytes),
-            LaneFunction::Allocate { .. } | LaneFunction::AllocateLaunch { .. } | LaneFunction::Release { .. } => (0..0, 0),
+            LaneFunction::Allocate { .. } | LaneFunction::AllocateLaunch { .. } | LaneFunction::Release { .. } => {
+                (0..0, 0)
+            }
         };
         lanes[range].iter().map(move |lane| (lane.address, u64::from(bytes)))
     }

@@ -120,5 +120,11 @@ pub fn parameters_of(work: &ConditionalWork) -> ConditionalNodeParams {
         ConditionalKind::Switch => conditional_type::SWITCH,
     };
     let size = u32::try_from(work.graphs.len()).unwrap_or(u32::MAX);
-    ConditionalNodeParams { handle: work.condition.handle(), kind, size, graphs: work.graphs.as_ptr() as u64, context: 0 }
+    ConditionalNodeParams {
+        handle: work.condition.handle(),
+        kind,
+        size,
+        graphs: work.graphs.as_ptr() as u64,
+        context: 0,
+    }
 }

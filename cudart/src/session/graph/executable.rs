@@ -296,7 +296,9 @@ fn check(steps: &[Step], device: &mut Option<u32>, is_conditional: bool) -> Resu
             Work::Kernel(kernel) => *device.get_or_insert(kernel.device) == kernel.device,
             Work::Copy(_) => !is_conditional || step.program_memory().is_none(),
             Work::Memset(_) | Work::Empty | Work::Graph(_) | Work::Conditional(_) => true,
-            Work::Host(_) | Work::EventRecord(_) | Work::EventWait(_) | Work::Allocate(_) | Work::Free(_) => !is_conditional,
+            Work::Host(_) | Work::EventRecord(_) | Work::EventWait(_) | Work::Allocate(_) | Work::Free(_) => {
+                !is_conditional
+            }
         };
         if !is_allowed {
             return Err(InstantiationError::of_node(CudaError::NotSupported, step.node));

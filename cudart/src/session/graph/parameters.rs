@@ -3,8 +3,8 @@
 use super::{Dependency, Work, allocation, conditional, executable, kernel, with_node};
 use crate::abi::copy::Memcpy3DParameters;
 use crate::abi::graph::{
-    ConditionalNodeParams, GraphNodeParams, HostNodeParams, KernelNodeParams, MEMCPY_NODE_PARAMETERS, MemAllocNodeParams, MemsetParams,
-    node_type,
+    ConditionalNodeParams, GraphNodeParams, HostNodeParams, KernelNodeParams, MEMCPY_NODE_PARAMETERS,
+    MemAllocNodeParams, MemsetParams, node_type,
 };
 use balar_host::CudaError;
 use bytemuck::Zeroable;
@@ -50,9 +50,7 @@ fn memcpy_parameters(parameters: &GraphNodeParams) -> Memcpy3DParameters {
 pub unsafe fn add(graph: u64, after: &[Dependency], parameters: &mut GraphNodeParams) -> Result<u64, CudaError> {
     match parameters.kind {
         node_type::MEM_ALLOC => allocation::add_node(graph, after, parameters.value_mut::<MemAllocNodeParams>()),
-        node_type::CONDITIONAL => {
-            conditional::add_node(graph, after, parameters.value_mut::<ConditionalNodeParams>())
-        }
+        node_type::CONDITIONAL => conditional::add_node(graph, after, parameters.value_mut::<ConditionalNodeParams>()),
         node_type::GRAPH => match parameters.value[1] & 0xffff_ffff {
             ownership::CLONE => super::add(graph, after, Work::Graph(parameters.value[0])),
             ownership::MOVE => super::add_moved(graph, after, parameters.value[0]),

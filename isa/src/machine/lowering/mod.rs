@@ -165,7 +165,8 @@ fn serialise(decoded: &[sass::Instruction], timings: &mut [Timing]) {
 /// The scoreboard that instructions hold which are not scheduled.
 const SERIAL_SCOREBOARD: u8 = 1 << 6;
 /// The functions of the device runtime that any program with a stack has; others are in those that name them.
-pub(super) const SYSTEM_CALLS: [SystemCall; 4] = [SystemCall::Print, SystemCall::Allocate, SystemCall::Free, SystemCall::Assert];
+pub(super) const SYSTEM_CALLS: [SystemCall; 4] =
+    [SystemCall::Print, SystemCall::Allocate, SystemCall::Free, SystemCall::Assert];
 /// Registers that a program which calls functions has: arguments from R4 on, the return address in R20 and R21.
 const STACK_REGISTERS: u16 = 22;
 

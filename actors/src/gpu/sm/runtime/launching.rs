@@ -99,7 +99,12 @@ pub(super) fn call<L: OwnWrites>(
 }
 
 /// A call that concerns no memory.
-fn of_thread<L: OwnWrites>(memory: &mut SmMemory<L>, call: SystemCall, lane: usize, arguments: &SystemArguments) -> u32 {
+fn of_thread<L: OwnWrites>(
+    memory: &mut SmMemory<L>,
+    call: SystemCall,
+    lane: usize,
+    arguments: &SystemArguments,
+) -> u32 {
     let thread = memory.caller.first_thread + lane as u32;
     let [first, second] = [arguments[0][lane], arguments[1][lane]];
     match call {
@@ -303,7 +308,8 @@ fn write<L: OwnWrites>(
 ) -> Result<(), MemoryProblem> {
     for lane in lanes(mask) {
         let (space, address) = resolve(addresses[lane]);
-        let mut access = MemoryAccess { space, kind: AccessKind::Store, bytes, mask: 1 << lane, ..MemoryAccess::default() };
+        let mut access =
+            MemoryAccess { space, kind: AccessKind::Store, bytes, mask: 1 << lane, ..MemoryAccess::default() };
         access.addresses[lane] = address;
         memory.store(&access, values)?;
     }

@@ -46,7 +46,8 @@ pub(super) fn system_call<L: OwnWrites>(
         }
         SystemCall::SetCondition => {
             let (space, kind) = (Space::Global, AccessKind::Store);
-            let access = MemoryAccess { space, kind, bytes: 4, mask, addresses: arguments[0], ..MemoryAccess::default() };
+            let access =
+                MemoryAccess { space, kind, bytes: 4, mask, addresses: arguments[0], ..MemoryAccess::default() };
             memory.store(&access, &LaneValues { low: arguments[1], ..LaneValues::default() })?;
             Ok(AtomicCompletion::Now)
         }
