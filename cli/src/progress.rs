@@ -1,6 +1,6 @@
 //! The progress line: on a terminal only, from the engine's live board.
 
-use crate::kernel_name::readable_name;
+use crate::kernel_name::short_name;
 use balar_actors::engine::LiveBoard;
 use balar_experiments::PLANNED_CTAS;
 use balar_protocol::SimTime;
@@ -80,7 +80,7 @@ impl State {
         let gauges = board.values();
         let schedulers = || gauges.iter().filter_map(|(name, value)| Some((name.strip_suffix(".ctas_done")?, *value)));
         let kernels = schedulers().filter_map(|(path, _)| board.text(&format!("{path}.kernel")));
-        let kernels: Vec<String> = kernels.map(|name| readable_name(&name)).collect();
+        let kernels: Vec<String> = kernels.map(|name| short_name(&name)).collect();
         State {
             time: board.time(),
             messages: board.messages(),

@@ -2,7 +2,7 @@
 //!
 //! `BALAR_WRITE_DOCS=1 cargo test -p balar-cudart --test api_table` writes it anew.
 
-use balar_cudart::abi::exports::{DRIVER, LIBRARIES, Library, driver_functions};
+use balar_cudart::abi::exports::{DRIVER, LIBRARIES, Library, MANAGEMENT, PROFILING, driver_functions};
 use balar_cudart::stub_library::Implementations;
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -15,8 +15,8 @@ const HEAD: &str = "\
 # CUDA functions
 
 What a program finds in the CUDA libraries of the simulator: the runtime of CUDA 11 (`libcudart.so.11.0`), 12
-(`libcudart.so.12`) and 13 (`libcudart.so.13`), and the driver library (`libcuda.so.1`). Every function that NVIDIA's libraries
-export is there, so that every program loads.
+(`libcudart.so.12`) and 13 (`libcudart.so.13`), the driver library (`libcuda.so.1`), the management library
+(`libnvidia-ml.so.1`), and the profiling libraries (`libcupti.so`). Every function that NVIDIA's libraries export is there, so that every program loads.
 
 - **yes**: implemented.
 - *no*: not implemented. A call returns `cudaErrorNotSupported` (driver: `CUDA_ERROR_NOT_SUPPORTED`), and the first one says so
@@ -32,6 +32,30 @@ compilation, which the simulated driver loads.
 
 This page is made by a test from the tables in `cudart/exports/` and the symbols of `libbalar_cudart.so`:
 `BALAR_WRITE_DOCS=1 cargo test -p balar-cudart --test api_table` writes it anew.
+";
+
+const MANAGEMENT_HEAD: &str = "
+## Management library (NVML)
+
+What a tool asks of NVML (`pynvml`, `torch.cuda.utilization`, JAX, NCCL, gpustat) is no call of CUDA: it makes no context, takes no
+simulated time and changes no statistics. Its devices are all of the node, whatever `CUDA_VISIBLE_DEVICES` says; what they are is what
+`cuDeviceGetAttribute` tells. Memory in use is what the node has allocated for all processes. `nvmlDeviceGetUtilizationRates` tells, in
+percent of the simulated time since the process asked last: `gpu`, in which kernels were under way, `memory`, in which kernels, copies or
+fills were; where no time has passed, the answer is that of before. Processes are the calling one alone. These functions are implemented;
+all others return `NVML_ERROR_NOT_SUPPORTED`, for a simulated board has no sensors, no fans, no serial number, no NVLink and no MIG.
+
+";
+
+const PROFILING_HEAD: &str = "
+## Profiling library (CUPTI)
+
+The part of the Activity API that PyTorch's profiler (Kineto) uses. Records have the layouts of CUDA 11.8, 12.9 and 13.5: kernels
+(`CONCURRENT_KERNEL`, `KERNEL`), copies, fills, calls of the runtime (those of the driver count as the runtime's), waits (`SYNCHRONIZATION`)
+and the program's own numbers (`EXTERNAL_CORRELATION`); other kinds may be enabled and have none. Calls have the times at which the program
+made them; kernels, copies and fills last as long as they were simulated, and begin as long after their call. With `--detail none` nothing has
+a duration. Callbacks may be subscribed to, and are never called. These functions are implemented; all others (events, metrics, samples)
+return `CUPTI_ERROR_NOT_SUPPORTED`.
+
 ";
 
 /// The name without the ending of its twin.
@@ -83,7 +107,7 @@ impl Document {
     fn text(&self) -> String {
         let mut text = HEAD.to_owned();
         text.push_str("\n| library | functions | implemented |\n|---|---|---|\n");
-        for library in &LIBRARIES {
+        for library in LIBRARIES.iter().chain([&MANAGEMENT]).chain(&PROFILING) {
             let (implemented, all) = self.count(library);
             writeln!(text, "| `{}` | {all} | {implemented} |", library.soname).unwrap();
         }
@@ -98,6 +122,15 @@ impl Document {
             let since =
                 since.get(name).map_or(String::new(), |since| format!("{}.{}", since / 1000, since % 1000 / 10));
             writeln!(text, "| `{name}` | {since} | {} |", cells.join(" | ")).unwrap();
+        }
+        text.push_str(MANAGEMENT_HEAD);
+        for name in MANAGEMENT.names().filter(|name| self.state(&MANAGEMENT, name) == "**yes**") {
+            writeln!(text, "- `{name}`").unwrap();
+        }
+        text.push_str(PROFILING_HEAD);
+        let newest = &PROFILING[PROFILING.len() - 1];
+        for name in newest.names().filter(|name| self.state(newest, name) == "**yes**") {
+            writeln!(text, "- `{name}`").unwrap();
         }
         text
     }

@@ -3,11 +3,14 @@
 use std::path::{Path, PathBuf};
 
 /// Each module of `lib.rs`, and the others that it may name.
-const LAYERS: [(&str, &[&str]); 8] = [
+const LAYERS: [(&str, &[&str]); 11] = [
     ("abi", &[]),
     ("session", &["abi"]),
+    ("cupti", &["abi", "session"]),
+    ("device_files", &[]),
     ("runtime", &["abi", "session"]),
     ("driver", &["abi", "session"]),
+    ("nvml", &["abi", "session"]),
     ("nvrtc", &["session"]),
     ("nvtx", &["abi", "session"]),
     ("unimplemented", &["session", "runtime"]),

@@ -2,6 +2,7 @@
 
 use balar_cudart::abi::exports::{LIBRARIES, Library};
 use balar_cudart::stub_library;
+use balar_host::DriverVersion;
 use std::ffi::{CStr, CString, c_int, c_void};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -13,7 +14,7 @@ fn implementation() -> PathBuf {
 }
 
 fn written(folder: &Path) -> Vec<PathBuf> {
-    stub_library::write(folder, &implementation()).unwrap()
+    stub_library::write(folder, &implementation(), DriverVersion::NEWEST).unwrap()
 }
 
 /// Loads a library the way a program does that has every symbol bound at its start.
@@ -101,8 +102,10 @@ fn the_dynamic_linker_has_nothing_to_complain_of() {
 fn a_library_that_is_not_ours_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let [first, ..] = &written(folder.path())[..] else { panic!("no library is written") };
-    let error = stub_library::write(folder.path(), first).unwrap_err().to_string();
+    let error = stub_library::write(folder.path(), first, DriverVersion::NEWEST).unwrap_err().to_string();
     assert!(error.contains("does not export `balar_unimplemented`"), "{error}");
-    let error = stub_library::write(folder.path(), Path::new("/nowhere/library.so")).unwrap_err().to_string();
+    let error = stub_library::write(folder.path(), Path::new("/nowhere/library.so"), DriverVersion::NEWEST)
+        .unwrap_err()
+        .to_string();
     assert!(error.contains("/nowhere/library.so"), "{error}");
 }

@@ -4,10 +4,14 @@
 //! CUDA's do: so the addresses of a program, and with them its cache sets and pages, lie as on hardware. The smallest free
 //! range that holds a request is taken; freed ranges join their neighbours. Processes share the memory, but no segment of it: what one
 //! may access ends at whole pages.
+//!
+//! **Invariant:** segments that nobody has are zero, as those of a GPU that was never used: whoever frees the last allocation of one is told
+//! to make it so. No process finds what another one has left.
 
 use balar_protocol::ProcessId;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 /// Alignment of allocations, bytes (CUDA C++ Programming Guide: at least 256).
 const ALIGNMENT: u64 = 256;
@@ -147,22 +151,24 @@ impl DeviceAllocator {
         Ok(address)
     }
 
-    /// Frees the allocation that begins at `address`; false where none does.
+    /// Frees the allocation that begins at `address`: the whole segments that nobody has any more, none or some, which the caller makes
+    /// zero. `None` where no allocation begins there.
     #[must_use]
-    pub fn free(&mut self, address: u64) -> bool {
-        let Some(allocation) = self.allocations.remove(&address) else { return false };
+    pub fn free(&mut self, address: u64) -> Option<Range<u64>> {
+        let allocation = self.allocations.remove(&address)?;
         self.reserved -= allocation.reserved;
         if allocation.requested >= SEGMENT {
             self.segments.give(address, allocation.reserved, None);
-            return true;
+            return Some(address..address + allocation.reserved);
         }
         let small = self.small.entry(allocation.process).or_default();
         let (start, length) = small.give(address, allocation.reserved, Some(SEGMENT));
-        if length == SEGMENT {
-            small.0.remove(&start);
-            self.segments.give(start, length, None);
+        if length < SEGMENT {
+            return Some(address..address);
         }
-        true
+        small.0.remove(&start);
+        self.segments.give(start, length, None);
+        Some(start..start + length)
     }
 
     /// Whose allocation begins at `address`.
@@ -237,11 +243,12 @@ mod tests {
         let mut allocator = DeviceAllocator::new(BASE, 16 << 20);
         let at: Vec<u64> =
             [1024, 256, 512, 256].iter().map(|&bytes| allocator.allocate(P, bytes).expect("fits")).collect();
-        assert!(allocator.free(at[0]) && allocator.free(at[2]));
+        assert!(allocator.free(at[0]).is_some() && allocator.free(at[2]).is_some());
         assert_eq!(allocator.allocate(P, 500), Ok(at[2]), "best fit, not first fit");
-        assert!(allocator.free(at[2]) && allocator.free(at[1]) && !allocator.free(at[1]));
+        assert!(allocator.free(at[2]).is_some() && allocator.free(at[1]).is_some() && allocator.free(at[1]).is_none());
         assert_eq!(allocator.allocate(P, 1024 + 256 + 512), Ok(at[0]), "three neighbours have joined");
-        assert!(allocator.free(at[0]) && allocator.free(at[3]));
+        assert_eq!(allocator.free(at[0]), Some(at[0]..at[0]), "others are in its segment");
+        assert_eq!(allocator.free(at[3]), Some(BASE..BASE + SEGMENT), "the last one of the segment");
         assert_eq!(allocator.reserved, 0);
         assert_eq!(allocator.allocate(P, 16 << 20), Ok(BASE), "empty segments go back");
     }
@@ -253,7 +260,8 @@ mod tests {
         assert_eq!((allocator.owner(BASE), allocator.holder(BASE, 1)), (None, None));
         assert_eq!(allocator.allocation_of(BASE), None);
         assert_eq!((allocator.reserved(), allocator.allocate(P, 3 << 20).is_err()), (2 << 20, true));
-        assert!(allocator.free(BASE) && allocator.allocate(P, 3 << 20).is_ok());
+        assert_eq!(allocator.free(BASE), Some(BASE..BASE + SEGMENT));
+        assert!(allocator.allocate(P, 3 << 20).is_ok());
     }
 
     #[test]
@@ -268,7 +276,7 @@ mod tests {
         assert_eq!(allocator.owner(BASE + SEGMENT), Some(other));
         assert_eq!(allocator.allocate(ProcessId(2), 1), Ok(BASE + 2 * SEGMENT));
         assert!(allocator.allocate(ProcessId(3), 1).is_err(), "what is left of others' segments is not for it");
-        assert!(allocator.free(BASE + SEGMENT) && allocator.free(BASE + SEGMENT + 256));
+        assert!(allocator.free(BASE + SEGMENT).is_some() && allocator.free(BASE + SEGMENT + 256).is_some());
         allocator.forget(other);
         assert_eq!(allocator.allocate(ProcessId(3), SEGMENT), Ok(BASE + SEGMENT), "an empty segment is for all");
     }

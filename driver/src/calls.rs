@@ -164,6 +164,7 @@ impl Driver {
             | Call::DeviceReset
             | Call::Compute { .. }
             | Call::ReadClock
+            | Call::Management(_)
             | Call::Exit { .. } => Err(not_modelled(&call)),
         }
     }

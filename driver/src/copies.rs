@@ -14,7 +14,8 @@ use std::sync::Arc;
 /// What a copy engine works on.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct CopyUnderWay {
-    number: OperationNumber,
+    /// The operation that it is.
+    pub number: OperationNumber,
     /// The context whose operation it is.
     context: ContextId,
     /// The GPU whose copy engine has it.

@@ -13,13 +13,13 @@ use crate::ipc::SharedEvents;
 use crate::managed::UnifiedMemory;
 use crate::memory::HostWindow;
 use crate::order::operations::Operations;
-use crate::order::work::Work;
+use crate::order::work::{OperationNumber, Work};
 use crate::process::Process;
 use crate::virtual_memory::VirtualMemory;
 use crate::wait::Until;
 use balar_host::memory::gpu_base;
 use balar_protocol::copy::CopyId;
-use balar_protocol::cuda::{Code, ProgramId};
+use balar_protocol::cuda::{Code, LaunchId, ProgramId};
 use balar_protocol::device_launch::DeviceKernel;
 use balar_protocol::{ContextId, DetailChoice, GpuDescription, ProcessId, SimTime};
 use serde::{Deserialize, Serialize};
@@ -315,6 +315,21 @@ impl Driver {
         self.state.processes.keys().flat_map(|process| self.contexts_of(*process))
     }
 
+    /// The number of the next operation that a call asks for.
+    pub fn next_operation(&self) -> OperationNumber {
+        self.state.operations.next()
+    }
+
+    /// Is an operation not yet done?
+    pub fn is_pending(&self, number: OperationNumber) -> bool {
+        self.state.operations.is_pending(number)
+    }
+
+    /// The operation that a launch is, until it is done.
+    pub fn operation_of_launch(&self, launch: LaunchId) -> Option<OperationNumber> {
+        self.state.operations.of_launch(launch)
+    }
+
     /// How much work it has given to GPUs.
     pub fn issued(&self) -> Issued {
         Issued { launches: self.state.next_launch, copies: self.state.next_copy }
@@ -350,7 +365,6 @@ mod tests {
     use balar_host::call::{BUILT_IN_MODULE, Function, Launch};
     use balar_host::{Call, CallResult, ThreadId};
     use balar_isa::program::Resources;
-    use balar_protocol::cuda::LaunchId;
 
     const CALLER: Caller = Caller { thread: ThreadId(0), context: ContextId::first(0) };
 

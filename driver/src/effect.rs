@@ -87,6 +87,13 @@ pub enum MemoryChange {
         /// The bytes.
         bytes: Arc<[u8]>,
     },
+    /// All of these bytes are zero.
+    Zero {
+        /// First address.
+        address: u64,
+        /// Bytes.
+        bytes: u64,
+    },
     /// Bytes are where they were, and elsewhere.
     Copy {
         /// First address written.

@@ -14,6 +14,7 @@ use balar_protocol::managed::ManagedMessage;
 use balar_protocol::{ContextId, ProcessId};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 /// Pinned and managed memory.
 #[derive(Debug, Serialize, Deserialize)]
@@ -46,10 +47,11 @@ impl HostWindow {
     /// Frees the allocation that begins at `address`: what kind it was, or `None` where none does.
     pub fn free(&mut self, address: u64) -> Option<AllocationKind> {
         self.contexts.remove(&address);
-        if self.managed.free(address) {
+        // Whoever is given these pages next finds them zero: the program takes them so (`MADV_REMOVE` of what it has mapped).
+        if self.managed.free(address).is_some() {
             return Some(AllocationKind::Managed);
         }
-        self.pinned.free(address).then_some(AllocationKind::Host)
+        self.pinned.free(address).map(|_| AllocationKind::Host)
     }
 
     /// The kind and context of the allocation that begins at `address`.
@@ -140,11 +142,12 @@ impl Driver {
             Place::Device(device) => {
                 let Some(memory) = self.state.memories.get_mut(device as usize) else { return };
                 let owner = memory.owner(address);
-                let freed = memory.free(address);
+                let unused = memory.free(address);
                 if let Some(owner) = owner {
                     self.context(ContextId::new(owner, device as usize)).ending.remove(&address);
                 }
-                freed
+                self.zero(unused.clone().unwrap_or_default());
+                unused.is_some()
             }
             Place::HostWindow => {
                 let kind = self.state.window.free(address);
@@ -158,6 +161,13 @@ impl Driver {
         if freed {
             self.end_imports_of(address);
             self.change(MemoryChange::Unmap { address });
+        }
+    }
+
+    /// Bytes that nobody uses any more become zero.
+    pub(crate) fn zero(&mut self, unused: Range<u64>) {
+        if !unused.is_empty() {
+            self.change(MemoryChange::Zero { address: unused.start, bytes: unused.end - unused.start });
         }
     }
 
@@ -231,8 +241,7 @@ impl Driver {
                 Ok(Outcome::Waits(Wait { until, then: Then::Free(pointer) }))
             }
             Call::MemoryInfo => {
-                let total = self.gpus[context.gpu()].memory_bytes;
-                let free = total.saturating_sub(self.state.memories[context.gpu()].reserved());
+                let (free, total) = self.memory_of_gpu(context.gpu());
                 Ok(Outcome::Returns(CallResult::MemoryInfo { free, total }))
             }
             Call::PointerInfo { pointer } => {
@@ -240,6 +249,12 @@ impl Driver {
             }
             other => Err(crate::calls::not_modelled(&other)),
         }
+    }
+
+    /// Bytes of a GPU's memory that are not allocated, and all bytes; none of a GPU that there is not.
+    pub fn memory_of_gpu(&self, gpu: usize) -> (u64, u64) {
+        let Some((gpu, memory)) = self.gpus.get(gpu).zip(self.state.memories.get(gpu)) else { return (0, 0) };
+        (gpu.memory_bytes.saturating_sub(memory.reserved()), gpu.memory_bytes)
     }
 
     /// What is allocated, or where there is no room, but processes that have ended are to give theirs back: a wait for it.

@@ -17,6 +17,7 @@ use balar_protocol::ContextId;
 use balar_protocol::managed::ManagedMessage;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 use std::sync::Arc;
 
 type Failure = (CudaError, String);
@@ -74,6 +75,8 @@ struct Memory<'a> {
     window: &'a mut HostWindow,
     /// What begins and ends of managed memory.
     managed: Vec<ManagedMessage>,
+    /// Device memory that nobody has any more.
+    unused: Vec<Range<u64>>,
 }
 
 impl ModuleMemory for Memory<'_> {
@@ -88,13 +91,18 @@ impl ModuleMemory for Memory<'_> {
         if address.is_multiple_of(alignment) {
             return Some(address);
         }
-        let _was_there = self.allocator.free(address);
+        // Nothing was written there.
+        let _unused = self.allocator.free(address);
         self.allocator.allocate(self.context.process(), bytes.max(LARGE)).ok()
     }
 
     fn free(&mut self, address: u64) {
-        if !self.allocator.free(address) && self.window.free(address) == Some(AllocationKind::Managed) {
-            self.managed.push(ManagedMessage::Free { address });
+        match self.allocator.free(address) {
+            Some(unused) => self.unused.push(unused),
+            None if self.window.free(address) == Some(AllocationKind::Managed) => {
+                self.managed.push(ManagedMessage::Free { address });
+            }
+            None => {}
         }
     }
 }
@@ -154,7 +162,7 @@ impl Driver {
         let request = LoadRequest { context, compute_capability, module, source: &source, heap_bytes, launch_bytes };
         let State { memories, window, .. } = &mut self.state;
         let allocator = &mut memories[context.gpu()];
-        let mut memory = Memory { context, allocator, window, managed: Vec::new() };
+        let mut memory = Memory { context, allocator, window, managed: Vec::new(), unused: Vec::new() };
         let mut changes = Vec::new();
         let loaded = self.loader.load(&request, &mut changes, &mut memory)?;
         let managed = memory.managed;
@@ -188,11 +196,12 @@ impl Driver {
         let Some(Module { context, .. }) = self.own(context).modules.modules.remove(&module) else { return };
         let State { memories, window, .. } = &mut self.state;
         let allocator = &mut memories[context.gpu()];
-        let mut memory = Memory { context, allocator, window, managed: Vec::new() };
+        let mut memory = Memory { context, allocator, window, managed: Vec::new(), unused: Vec::new() };
         let mut changes = Vec::new();
         let _was_loaded = self.loader.unload(context, module, &mut changes, &mut memory);
-        let managed = memory.managed;
+        let (managed, unused) = (memory.managed, memory.unused);
         changes.into_iter().for_each(|change| self.change(change));
+        unused.into_iter().for_each(|range| self.zero(range));
         managed.into_iter().for_each(|message| self.tell_unified_memory(message));
     }
 }

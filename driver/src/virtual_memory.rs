@@ -297,7 +297,8 @@ impl Driver {
             return;
         }
         if let Some(memory) = self.state.virtual_memory.memory.remove(&handle) {
-            let _was_there = self.state.memories[memory.context.gpu()].free(memory.place);
+            let unused = self.state.memories[memory.context.gpu()].free(memory.place);
+            self.zero(unused.unwrap_or_default());
         }
     }
 
@@ -348,6 +349,8 @@ impl Driver {
                 self.change(MemoryChange::Copy { destination, source: start, bytes: mapping.bytes });
             }
         }
+        // What is mapped there next begins with bytes of its own, or with zeros.
+        self.zero(start..start + mapping.bytes);
         self.end_unused(mapping.handle);
     }
 

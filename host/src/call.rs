@@ -8,6 +8,7 @@ mod copy;
 mod facts;
 mod graph;
 mod ipc;
+mod management;
 mod module;
 mod result;
 mod virtual_memory;
@@ -17,6 +18,7 @@ pub use class::CallClass;
 pub use copy::{CopyEnd, CopyShape};
 pub use graph::{Conditional, ConditionalKind, GraphNode};
 pub use ipc::IpcCall;
+pub use management::{Activity, ActivityWork, CopyPlace, DeviceState, ManagementCall};
 pub use module::{Function, FunctionAttributes, Launch, ModuleFunction, ModuleVariable, VariableKind};
 pub use result::{AllocationKind, CallFailure, CallResult, PointerDescription};
 pub use virtual_memory::{GRANULARITY, MemoryAccess, VirtualMemoryCall};
@@ -367,6 +369,8 @@ pub enum Call {
     AssumeHostAccesses,
     /// What the process tells profilers.
     Profiler(ProfilerCall),
+    /// What tools of the process ask about the node and its work.
+    Management(ManagementCall),
 }
 
 /// What a process tells profilers: which part of it is to be measured. It takes no time.

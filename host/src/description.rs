@@ -1,5 +1,6 @@
 //! Facts about a node that a program can query without any simulated time.
 
+use crate::driver_version::DriverVersion;
 use serde::{Deserialize, Serialize};
 
 /// The devices of a node, as programs see them.
@@ -11,6 +12,8 @@ pub struct NodeDescription {
     pub devices: Vec<DeviceDescription>,
     /// Whether the pages of managed memory move: what the program itself accesses of it is to be told.
     pub moves_managed_memory: bool,
+    /// The version of the host's CUDA driver.
+    pub driver_version: DriverVersion,
 }
 
 /// A GPU: what `cudaDeviceProp` and the device attributes are made of.

@@ -4,6 +4,7 @@
 mod bytes;
 pub mod call;
 mod description;
+mod driver_version;
 mod error;
 pub mod huge_pages;
 mod image;
@@ -17,6 +18,7 @@ pub use balar_protocol::texture::{AddressMode, ChannelKind};
 pub use bytes::{Bytes, zeroed};
 pub use call::{Call, CallFailure, CallResult};
 pub use description::{DeviceDescription, NodeDescription};
+pub use driver_version::{DriverVersion, NoDriverVersion};
 pub use error::CudaError;
 pub use image::{ArrayDescription, ChannelFormat, Resource, TextureDescription};
 pub use program::{Host, HostProgram, Measurement, Next, Request, SingleThread, ThreadId};

@@ -67,8 +67,8 @@ impl Program {
 }
 
 fn machine_location(machine: &MachineProgram, pc: u32) -> Option<InstructionLocation<'_>> {
-    let Some(instruction) = machine.instructions.get(pc as usize) else {
-        let address = (u64::from(pc) - machine.instructions.len() as u64) * INSTRUCTION_BYTES as u64;
+    let Some(instruction) = machine.instruction(pc) else {
+        let address = (u64::from(pc) - machine.decoded() as u64) * INSTRUCTION_BYTES as u64;
         return Some(InstructionLocation {
             function: DEVICE_RUNTIME,
             inner_function: DEVICE_RUNTIME,

@@ -59,6 +59,8 @@ pub(crate) enum Kind {
     Counter,
     /// Reads memory.
     Load,
+    /// Of machine code: reads memory where the first predicate source is true; elsewhere the destinations become zero.
+    LoadOrZero,
     /// Of machine code: reads matrices, whose elements it distributes among lanes.
     LoadMatrices,
     /// Writes memory.

@@ -3,6 +3,7 @@
 use crate::machine::MachineProgram;
 use crate::operation::{Instruction, Row};
 use crate::ptx::source::{SourceText, Span};
+use crate::sass;
 use crate::source_lines::InstructionLines;
 use std::num::NonZeroU16;
 use std::sync::Arc;
@@ -326,6 +327,15 @@ pub(crate) struct Calls {
     pub most_taken: u32,
 }
 
+/// Code that follows a program's own and that other programs have, too: functions of a module of machine code.
+#[derive(Debug, Default)]
+pub(crate) struct SharedCode {
+    pub timings: Vec<Timing>,
+    pub instructions: Vec<Instruction>,
+    /// The instructions as they were decoded; those of the device runtime's functions, at the end, have none.
+    pub decoded: Vec<sass::Instruction>,
+}
+
 /// A decoded kernel with the functions that it can reach, the kernel first.
 #[derive(Clone, Debug)]
 pub struct Program {
@@ -343,6 +353,8 @@ pub struct Program {
     /// Of PTX: the lines that it was compiled from, where the text says so.
     pub(crate) source_lines: Option<Arc<InstructionLines>>,
     pub(crate) instructions: Vec<Instruction>,
+    /// What follows [`Self::timings`] and [`Self::instructions`].
+    pub(crate) shared: Arc<SharedCode>,
     pub(crate) calls: Calls,
     /// Immediates, one value in all lanes; and operand lists, see [`Instruction::operand_list`]. What a launch says has its places here,
     /// too: see [`Program::launch_constants`].
@@ -425,18 +437,42 @@ impl Program {
 
     /// Instructions.
     pub fn len(&self) -> usize {
-        self.instructions.len()
+        self.instructions.len() + self.shared.instructions.len()
     }
 
     /// Whether it has no instruction; never so for a decoded kernel, which ends with an exit at least.
     pub fn is_empty(&self) -> bool {
-        self.instructions.is_empty()
+        self.len() == 0
     }
 
     /// What the SM needs to time the instruction at `pc`, which is less than [`Program::len`].
     #[inline(always)]
     pub fn timing(&self, pc: u32) -> &Timing {
-        &self.timings[pc as usize]
+        match self.timings.get(pc as usize) {
+            Some(timing) => timing,
+            None => self.shared_timing(pc),
+        }
+    }
+
+    /// What the instruction at `pc` does, which is less than [`Program::len`].
+    #[inline(always)]
+    pub(crate) fn instruction(&self, pc: u32) -> &Instruction {
+        match self.instructions.get(pc as usize) {
+            Some(instruction) => instruction,
+            None => self.shared_instruction(pc),
+        }
+    }
+
+    /// Not where most instructions are: a function of its own, so that finding those costs no more than the check of their number.
+    #[inline(never)]
+    fn shared_timing(&self, pc: u32) -> &Timing {
+        &self.shared.timings[pc as usize - self.timings.len()]
+    }
+
+    /// As [`Self::shared_timing`].
+    #[inline(never)]
+    fn shared_instruction(&self, pc: u32) -> &Instruction {
+        &self.shared.instructions[pc as usize - self.instructions.len()]
     }
 
     /// What an instruction waits for beyond [`Dependencies::waits`].
@@ -460,14 +496,14 @@ impl Program {
     }
 
     /// Of machine code: the instruction at `pc` as it was decoded; `None` of functions of the device runtime.
-    pub fn machine_instruction(&self, pc: u32) -> Option<&crate::sass::Instruction> {
-        self.machine.as_ref()?.instructions.get(pc as usize)
+    pub fn machine_instruction(&self, pc: u32) -> Option<&sass::Instruction> {
+        self.machine.as_ref()?.instruction(pc)
     }
 
     /// Whether the instruction at `pc` is one of machine code that reads a texture or a surface.
     pub fn is_machine_image_read(&self, pc: u32) -> bool {
-        use crate::sass::Opcode::{Suld, Tex, Tld, Tld4, Txd};
-        let opcode = self.machine_instruction(pc).map(crate::sass::Instruction::opcode);
+        use sass::Opcode::{Suld, Tex, Tld, Tld4, Txd};
+        let opcode = self.machine_instruction(pc).map(sass::Instruction::opcode);
         matches!(opcode, Some(Tex | Tld | Tld4 | Txd | Suld))
     }
 

@@ -193,7 +193,7 @@ impl WarpState {
 
     /// Writes the old values of a deferred atomic at `pc` to its destination, in these lanes.
     pub fn write_atomic_result(&mut self, program: &Program, pc: u32, values: &LaneValues, mask: u32) {
-        let instruction = &program.instructions[pc as usize];
+        let instruction = program.instruction(pc);
         if !instruction.memory.is_reduction {
             scatter(instruction, &mut self.registers, values, mask);
         }

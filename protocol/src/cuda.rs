@@ -4,6 +4,7 @@ use crate::context::ContextId;
 use crate::detail::Detail;
 use crate::device_launch::{DeviceKernel, LaunchOrigin};
 use crate::message::Side;
+use crate::time::SimTime;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::any::Any;
 use std::fmt;
@@ -373,6 +374,8 @@ pub enum CudaMessage {
         launch: LaunchId,
         /// Why it failed, if it did.
         fault: Option<Box<KernelFault>>,
+        /// From when to when it ran, on the GPU; `None` if it did not begin.
+        ran: Option<(SimTime, SimTime)>,
     },
 }
 

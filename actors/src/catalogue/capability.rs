@@ -1,5 +1,6 @@
 //! What a kind of unit declares of itself beside its ports: what it provides to its GPU, and how it carries messages.
 
+use balar_host::DriverVersion;
 use balar_protocol::SmCapability;
 use balar_protocol::{Bytes, Frequency, SimTime};
 
@@ -10,6 +11,11 @@ pub enum Capability {
     GpuFrontEnd {
         /// Compute capability of the GPU: (7, 0).
         compute_capability: (u32, u32),
+    },
+    /// It is the host's CUDA driver.
+    Driver {
+        /// Its version.
+        version: DriverVersion,
     },
     /// It executes CTAs.
     Sm(SmCapability),

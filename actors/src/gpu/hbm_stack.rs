@@ -88,10 +88,13 @@ impl Behind {
         Behind { first, spread: (end > first + 1).then(|| SliceMap::xor((end - first) as u32)) }
     }
 
+    /// The channel that has a line; lines follow each other over `ports_of_row` ports.
     #[inline]
     fn channel(&self, line: u64, ports_of_row: u64) -> usize {
-        let further = |map: &SliceMap| map.slice_of(line / LINE_BYTES / ports_of_row * LINE_BYTES) as usize;
-        self.first + self.spread.as_ref().map_or(0, further)
+        match &self.spread {
+            Some(map) => self.first + map.slice_of(line / LINE_BYTES / ports_of_row * LINE_BYTES) as usize,
+            None => self.first,
+        }
     }
 }
 

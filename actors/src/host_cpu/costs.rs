@@ -39,7 +39,7 @@ impl HostCpu {
         let (counter, cycles) = match call.class() {
             CallClass::Compute { nanoseconds } => return now.saturating_add(SimTime(nanoseconds.saturating_mul(1000))),
             CallClass::Clock => return self.after(now, costs.clock_cost),
-            CallClass::Exit | CallClass::Access => return now,
+            CallClass::Exit | CallClass::Access | CallClass::Management => return now,
             // Nobody takes the advice.
             CallClass::Advice if self.managed_port.is_none() => return now,
             CallClass::CallBack => {

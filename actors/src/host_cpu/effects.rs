@@ -4,7 +4,7 @@ use super::HostCpu;
 use crate::engine::Outbox;
 use crate::memory::{Bounds, WriteLog};
 use balar_driver::{Effect, MemoryChange};
-use balar_protocol::copy::CopyMessage;
+use balar_protocol::copy::{CopyId, CopyMessage, CopyOperation};
 use balar_protocol::cuda::CudaMessage;
 use balar_protocol::{ContextId, Detail, Payload, SimTime};
 
@@ -17,12 +17,16 @@ impl HostCpu {
             match effect {
                 Effect::Memory(change) => apply(change, now, &mut self.writer, self.costs.bounds),
                 Effect::Launch(launch) => {
+                    let operation = self.driver.operation_of_launch(launch.id);
+                    self.activity.kernel_begins(now, operation, &launch);
                     self.command(launch.context, CudaMessage::Launch(launch), now, out);
                 }
-                Effect::Copy { id, operation, detail: Detail::Functional, .. } => {
+                Effect::Copy { gpu, id, operation, detail: Detail::Functional } => {
+                    self.copy_begins(now, gpu, id, &operation);
                     self.copy_at_once(now, id, &operation);
                 }
                 Effect::Copy { gpu, id, operation, detail: Detail::Timed } => {
+                    self.copy_begins(now, gpu, id, &operation);
                     let message = CopyMessage::Command(Box::new((id, operation)));
                     out.send(self.ports[gpu].data, now, Payload::Copy(message));
                 }
@@ -50,6 +54,12 @@ impl HostCpu {
         self.effects = effects;
     }
 
+    /// Notes that a copy is given to an engine.
+    fn copy_begins(&mut self, now: SimTime, gpu: usize, id: CopyId, operation: &CopyOperation) {
+        let number = self.driver.copy_under_way(id).map(|copy| copy.number);
+        self.activity.copy_begins(now, (gpu, id), number, operation);
+    }
+
     /// Sends a message to the CTA scheduler of a context's GPU.
     fn command(&self, context: ContextId, message: CudaMessage, now: SimTime, out: &mut Outbox) {
         out.send(self.ports[context.gpu()].command, now, Payload::Cuda(message));
@@ -63,6 +73,7 @@ pub fn apply(change: MemoryChange, time: SimTime, log: &mut WriteLog, bounds: Bo
         MemoryChange::Open { address, bytes, owner, gpus } => log.map_reserved(time, address, bytes, owner, gpus),
         MemoryChange::Unmap { address } => log.unmap(time, address),
         MemoryChange::Write { address, bytes } => log.write(time, address, &bytes, 0..bytes.len()),
+        MemoryChange::Zero { address, bytes } => log.zero(time, address, bytes),
         MemoryChange::Copy { destination, source, bytes } => log.copy(time, destination, source, bytes),
         MemoryChange::Share { address, process, enabled } => log.share(time, address, process, enabled),
         MemoryChange::Peer { context, peer, enabled } => log.set_peer(time, context, peer, enabled),

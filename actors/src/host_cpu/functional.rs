@@ -70,6 +70,7 @@ impl HostCpu {
         error: Option<Box<str>>,
         out: &mut Outbox,
     ) {
+        self.activity.copy_ends(now, copy);
         let brought = self.driver.copy_completed(copy, data, error);
         match (brought, &mut self.host) {
             (Some((Delivery::Thread(thread), data)), _) => self.threads.receive(thread, data),

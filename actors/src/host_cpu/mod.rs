@@ -4,6 +4,7 @@
 //! it waits for is done. The driver allocates memory, loads code, checks launches, keeps the order of streams, events and graphs, and
 //! answers the copy engines' requests for pages of host memory.
 
+mod activity;
 mod conditions;
 mod costs;
 mod dma;
@@ -22,15 +23,16 @@ mod threads;
 mod timeline;
 
 use crate::catalogue::{
-    BuildContext, BuildError, GpuDescription, ParameterProblem, ParameterSet, PortDefinition, Role, UnitDefinition,
-    nothing,
+    BuildContext, BuildError, Capability, GpuDescription, ParameterProblem, ParameterSet, PortDefinition, Role,
+    UnitDefinition,
 };
 use crate::engine::{Inbox, NextWake, Outbox, Unit, Window};
 use crate::memory::{Bounds, DeviceMemory, Printed, Writer};
+use activity::ActivityLog;
 use balar_driver::code::CodeChoice;
 use balar_driver::code::tables::DriverTables;
 use balar_driver::{Driver, DriverSettings, Effect};
-use balar_host::{Host, ThreadId};
+use balar_host::{DriverVersion, Host, ThreadId};
 use balar_protocol::copy::CopyMessage;
 use balar_protocol::cuda::CudaMessage;
 use balar_protocol::managed::ManagedMessage;
@@ -79,6 +81,8 @@ crate::parameters! {
         pageable_copies: Staging = "None",
         /// what a kernel may access beside allocations: Pages, what shares a page with one (2 MiB of device memory, 4 KiB of host memory), as on hardware; or Allocations, nothing, which finds accesses out of bounds
         bounds: Bounds = "Pages",
+        /// version of CUDA that the driver has, 11.0 to 13.5: what cuDriverGetVersion tells; newer functions are not there, and runtimes of a newer major version are refused
+        driver_version: DriverVersion = r#""13.5""#,
     }
 }
 
@@ -169,10 +173,15 @@ pub const DEFINITION: UnitDefinition = UnitDefinition {
         },
     ],
     counters: HostCpuCounters::DEFINITIONS,
-    provides: nothing,
+    provides,
     weight: 2,
     build,
 };
+
+fn provides(text: &str) -> Vec<Capability> {
+    let parameters: Result<HostCpuParameters, _> = ron::from_str(text);
+    parameters.map(|parameters| Capability::Driver { version: parameters.driver_version }).into_iter().collect()
+}
 
 fn build(text: &str, context: &BuildContext) -> Result<Box<dyn Unit>, BuildError> {
     let parameters: HostCpuParameters = ron::from_str(text)?;
@@ -264,6 +273,8 @@ struct HostCpu {
     /// How often the program called functions that are not implemented.
     not_implemented: BTreeMap<String, u64>,
     counters: HostCpuCounters,
+    /// What devices do and have done, for tools that ask.
+    activity: ActivityLog,
     /// Where to tell of calls.
     timeline: Option<HostTimeline>,
 }
@@ -322,6 +333,7 @@ impl HostCpu {
             printed: Vec::new(),
             not_implemented: BTreeMap::new(),
             counters: HostCpuCounters::default(),
+            activity: ActivityLog::new(gpus.len()),
             timeline: None,
         }
     }
@@ -341,7 +353,8 @@ impl HostCpu {
     fn handle(&mut self, message: Message, out: &mut Outbox) {
         let now = message.time;
         match message.payload {
-            Payload::Cuda(CudaMessage::LaunchCompleted { launch, fault }) => {
+            Payload::Cuda(CudaMessage::LaunchCompleted { launch, fault, ran }) => {
+                self.activity.kernel_ends(now, launch, ran);
                 self.driver.kernel_completed(launch, fault.map(|fault| *fault));
                 self.work_done(now, out);
             }

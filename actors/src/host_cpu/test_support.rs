@@ -333,7 +333,7 @@ impl Play {
                     let (kernel, launch) = (launch.name.clone(), launch.id);
                     Box::new(KernelFault { cause, kernel, launch, cta: [1, 0, 0], thread: [2, 0, 0], instruction })
                 });
-                let completed = CudaMessage::LaunchCompleted { launch: launch.id, fault };
+                let completed = CudaMessage::LaunchCompleted { launch: launch.id, fault, ran: None };
                 self.bench.deliver(time + SimTime(KERNEL + WIRE), port, Payload::Cuda(completed));
                 self.launches.push(launch);
             }

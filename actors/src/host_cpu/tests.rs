@@ -143,7 +143,7 @@ fn play(unit: &mut HostCpu, bench: &mut Bench, faulty: &[u32]) -> Vec<(u64, Stri
                         let (kernel, launch) = (launch.name.clone(), launch.id);
                         Box::new(KernelFault { cause, kernel, launch, cta: [0; 3], thread: [0; 3], instruction })
                     });
-                    let completed = CudaMessage::LaunchCompleted { launch: launch.id, fault };
+                    let completed = CudaMessage::LaunchCompleted { launch: launch.id, fault, ran: None };
                     bench.deliver(time + SimTime(5 * US), COMMAND, Payload::Cuda(completed));
                 }
                 Payload::Copy(CopyMessage::Command(command)) => {

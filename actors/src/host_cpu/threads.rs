@@ -3,6 +3,7 @@
 use super::HostCpu;
 use crate::engine::Outbox;
 use balar_driver::{Caller, Outcome, Then, Wait};
+use balar_host::call::CallClass;
 use balar_host::{Bytes, Call, CallResult, CudaError, Next, Request, ThreadId};
 use balar_protocol::{ContextId, ProcessId, SimTime};
 use std::collections::BTreeMap;
@@ -106,6 +107,7 @@ impl HostCpu {
             timeline.process_ends(now, process);
         }
         self.threads.threads.retain(|_, thread| thread.context.process() != process);
+        self.activity.process_ends(process);
         self.driver.end_process(process, was_killed);
         self.work_ended = true;
     }
@@ -126,7 +128,10 @@ impl HostCpu {
         }
         let start = now.saturating_add(self.costs.host_time.span(host_picoseconds, self.costs.clock));
         let until = self.call_ends(start, &call);
-        if let Some(timeline) = &mut self.timeline {
+        self.activity.call_begins(thread);
+        if let Some(timeline) = &mut self.timeline
+            && call.class() != CallClass::Management
+        {
             timeline.call_begins(start, (process, thread), &call);
         }
         self.counters.cycles_busy += self.cycles(now, until);
@@ -164,6 +169,7 @@ impl HostCpu {
         let name = call.name();
         let outcome = match call {
             Call::Compute { .. } | Call::Exit { .. } => Ok(Outcome::Returns(CallResult::None)),
+            Call::Management(call) => Ok(Outcome::Returns(self.manage(now, caller.context, call))),
             Call::ReadClock => Ok(Outcome::Returns(CallResult::Time { picoseconds: now.picoseconds() })),
             call => {
                 match &call {
@@ -175,7 +181,9 @@ impl HostCpu {
                 }
                 let ends_work = matches!(call, Call::CallbackDone { .. });
                 let issued = self.driver.issued();
+                let first = self.driver.next_operation();
                 let outcome = self.driver.call(caller, call);
+                self.activity.work_is_asked_for(now, caller, first..self.driver.next_operation());
                 self.begin_work(now, out);
                 if let Some(timeline) = &self.timeline {
                     timeline.work_is_given(thread, issued, self.driver.issued());
@@ -207,7 +215,9 @@ impl HostCpu {
 
     /// A call that has waited goes on, at no cost.
     fn go_on(&mut self, now: SimTime, caller: Caller, name: &'static str, then: Then) {
+        let first = self.driver.next_operation();
         let outcome = self.driver.goes_on(caller, then);
+        self.activity.work_is_asked_for(now, caller, first..self.driver.next_operation());
         self.call_goes_on(now, caller.thread, name, outcome);
     }
 

@@ -1,15 +1,30 @@
 //! What programs can ask about the node of a topology.
 
-use crate::catalogue::GpuDescription;
+use crate::catalogue::{Capability, GpuDescription};
 use crate::topology::{Topology, WireEnd};
-use balar_host::{DeviceDescription, NodeDescription};
+use balar_host::{DeviceDescription, DriverVersion, NodeDescription};
 use balar_protocol::{Frequency, Protocol};
 
 /// The devices of a topology, as `cudaGetDeviceProperties` tells of them. Where SMs differ, every property is that of the least.
 pub fn describe(topology: &Topology) -> NodeDescription {
     let devices = topology.gpus().into_iter().map(|gpu| device(&topology.name, &gpu));
     let moves_managed_memory = topology.wires.iter().any(|wire| is_managed(topology, wire.a));
-    NodeDescription { topology: topology.name.clone(), devices: devices.collect(), moves_managed_memory }
+    NodeDescription {
+        topology: topology.name.clone(),
+        devices: devices.collect(),
+        moves_managed_memory,
+        driver_version: driver_version(topology),
+    }
+}
+
+/// The version of the CUDA driver of the host.
+pub fn driver_version(topology: &Topology) -> DriverVersion {
+    let mut provided = topology.units.iter().flat_map(|unit| unit.provides.iter());
+    let version = provided.find_map(|capability| match capability {
+        Capability::Driver { version } => Some(*version),
+        _ => None,
+    });
+    version.unwrap_or_default()
 }
 
 /// Is this the end of a wire to a driver of unified memory?

@@ -10,7 +10,7 @@ pub use balar_driver::code::{
     Assembled, Assembler, AssemblyError, CodeChoice, CubinForm, IsaChoice, NamedCubin, NamedText,
 };
 use balar_driver::code::{is_cubin, runs_on};
-pub use description::describe;
+pub use description::{describe, driver_version};
 pub use error::SimulationError;
 pub use node::check_units;
 pub use result::RunResult;

@@ -57,6 +57,7 @@ impl Topology {
                 }
                 Capability::L2Cache { capacity } => gpu.l2_bytes = gpu.l2_bytes.saturating_add(capacity.0),
                 Capability::GpuFrontEnd { .. }
+                | Capability::Driver { .. }
                 | Capability::Peak { .. }
                 | Capability::HoldsStores
                 | Capability::Forwards { .. } => {}

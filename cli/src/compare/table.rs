@@ -4,7 +4,7 @@ use super::counters::without_parts;
 use super::inputs::InputDifference;
 use super::kernels::{Figure, KernelPair, Stalls};
 use super::{CompareOptions, Comparison, Pair};
-use crate::kernel_name::readable_name;
+use crate::kernel_name::short_name;
 use crate::output::table::Lines;
 use crate::run_folder::RunFolder;
 use crate::run_folder::instructions::STALL;
@@ -139,7 +139,7 @@ fn kernels(comparison: &Comparison, most: usize, width: Option<u16>) -> String {
             time(after),
             signed(both.map(|both| both.change() / 1e6), 3),
             signed(both.and_then(Pair::percent), 2),
-            readable_name(&kernel.name),
+            short_name(&kernel.name),
         ]
     });
     let header = vec!["calls", "before us", "after us", "change us", "%", "kernel"];
@@ -158,7 +158,7 @@ fn only(comparison: &Comparison) -> String {
         }
         let kernels = kernels.iter().map(|(name, calls)| {
             let calls = if *calls == 1 { "1 call".to_owned() } else { format!("{calls} calls") };
-            format!("{} ({calls})", readable_name(name))
+            format!("{} ({calls})", short_name(name))
         });
         let _ = writeln!(text, " only {side}: {}", kernels.collect::<Vec<_>>().join(", "));
     }
@@ -172,7 +172,7 @@ fn causes(kernel: &KernelPair, most: usize) -> String {
         let percent = Pair { before: before as f64, after: after as f64 }.percent();
         format!(": {before} -> {after} SM cycles ({} %)", signed(percent, 2))
     });
-    let mut text = format!("\n{}{cycles}\n", readable_name(&kernel.name));
+    let mut text = format!("\n{}{cycles}\n", short_name(&kernel.name));
     if let Some(stalls) = &kernel.stalls {
         let total = |of: fn(&Pair<u64>) -> u64| stalls.iter().map(|(_, cycles)| of(cycles)).sum::<u64>();
         let total = Pair { before: total(|it| it.before), after: total(|it| it.after) };
@@ -223,7 +223,7 @@ fn launches(comparison: &Comparison, width: Option<u16>) -> String {
             cycles(pair.cycles.after),
             signed(both.and_then(Pair::percent), 2),
             if pair.same_work { "" } else { "other counters" }.to_owned(),
-            format!("{}[{}]", readable_name(&pair.name), pair.ordinal),
+            format!("{}[{}]", short_name(&pair.name), pair.ordinal),
         ]
     });
     let rows: Vec<Vec<String>> = rows.collect();

@@ -1,7 +1,7 @@
 //! Kernels in a table: all launches of one kernel together, the longest first, as profilers list them.
 
 use super::table::Lines;
-use crate::kernel_name::readable_name;
+use crate::kernel_name::{readable_name, short_name};
 use crate::result::{RunRecord, ratio};
 use balar_protocol::Detail;
 use balar_protocol::cuda::LaunchId;
@@ -146,9 +146,10 @@ fn cells(row: &KernelRow, total: u64, in_full: bool) -> Vec<String> {
             quotient(counters.l1_sector_hits_load, counters.l1_sectors_load, 100.0, 1),
         ]);
     }
-    let mut name = readable_name(&row.name);
+    let readable = |name: &str| if in_full { readable_name(name) } else { short_name(name) };
+    let mut name = readable(&row.name);
     if let Some(parent) = &row.parent {
-        name.push_str(&format!(", launched by {}", readable_name(parent)));
+        name.push_str(&format!(", launched by {}", readable(parent)));
     }
     if !row.detail.is_timed() {
         name.push_str(" (functional)");

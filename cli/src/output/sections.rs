@@ -2,7 +2,7 @@
 
 use super::table::Lines;
 use super::{kernel_table, memory_levels, summary};
-use crate::kernel_name::readable_name;
+use crate::kernel_name::short_name;
 use crate::metrics::{METRICS, Measurement, Metric, Occupancy, RollUpKind, Value, find};
 use crate::result::RunRecord;
 use balar_protocol::statistics::KernelRecord;
@@ -122,7 +122,7 @@ fn occupancy(record: &RunRecord, measured: &Measurement, width: Option<u16>) -> 
             ctas(room.by_ctas),
             room.limit().name().to_owned(),
             count.to_string(),
-            readable_name(&launch.name),
+            short_name(&launch.name),
         ])
     });
     let rows: Vec<Vec<String>> = rows.collect();

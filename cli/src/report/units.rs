@@ -1,7 +1,7 @@
 //! Numbers of the report in units of measure, and cells of tables.
 
 use super::input::RunInput;
-use crate::kernel_name::readable_name;
+use crate::kernel_name::short_name;
 use balar_report::{Cell, Format, number};
 
 /// Picoseconds as text: "473.7 us".
@@ -64,7 +64,7 @@ pub fn titled(what: &str, run: &RunInput, gpu: Option<usize>) -> String {
 
 /// A kernel's name as its source has it.
 pub fn kernel_name(name: &str) -> String {
-    readable_name(name)
+    short_name(name)
 }
 
 #[cfg(test)]

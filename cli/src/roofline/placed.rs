@@ -1,6 +1,6 @@
 //! What is placed below the ceilings: runs, as a whole and by kernel.
 
-use crate::kernel_name::readable_name;
+use crate::kernel_name::short_name;
 use crate::run_folder::document::RunDocument;
 use balar_actors::simulation::RunResult;
 use balar_experiments::roofline::{Placed, Work};
@@ -86,7 +86,7 @@ fn placed<'a>(
             *known = known.and(work(launch));
         }
         let mut kernels: Vec<_> =
-            kernels.into_iter().map(|(kernel, work)| Placed { name: readable_name(kernel), work }).collect();
+            kernels.into_iter().map(|(kernel, work)| Placed { name: short_name(kernel), work }).collect();
         kernels.sort_by_key(|kernel| std::cmp::Reverse(kernel.work.picoseconds));
         all.extend(kernels);
     }

@@ -92,9 +92,6 @@ pub enum Unsuitable {
         /// Its dynamic linker.
         loader: String,
     },
-    /// The CUDA runtime is part of the program.
-    #[error("the CUDA runtime is linked statically into {}", .0.display())]
-    StaticRuntime(PathBuf),
     /// An unsupported version of CUDA.
     #[error("{} needs {library}", .path.display())]
     OtherRuntime {
@@ -108,7 +105,6 @@ pub enum Unsuitable {
 impl Unsuitable {
     /// What the user can do.
     pub fn remedy(&self) -> Option<String> {
-        let relink = "link it with `nvcc -cudart shared` (CMake: `CUDA_RUNTIME_LIBRARY Shared`; clang, gcc: `-lcudart` in place of `-lcudart_static`)";
         match self {
             Self::NotFound { program, in_path: true } if program.is_file() => {
                 Some(format!("to run the file of this folder, write `./{}`", program.display()))
@@ -119,7 +115,6 @@ impl Unsuitable {
             Self::OtherMachine { .. } => Some("compile it for x86-64 Linux (`-m64`)".to_owned()),
             Self::NotLinked { .. } => Some("link it to a program and run that".to_owned()),
             Self::OtherCLibrary { .. } => Some("compile it on a system with the GNU C library".to_owned()),
-            Self::StaticRuntime(_) => Some(relink.to_owned()),
             Self::OtherRuntime { .. } => {
                 Some("supported are the runtimes of CUDA 11, 12 and 13: compile it with one of these".to_owned())
             }
@@ -140,9 +135,13 @@ pub fn inspect(program: &Path, search: Option<&std::ffi::OsStr>) -> Result<Execu
     check_permissions(&path)?;
     let data = std::fs::read(&path).map_err(|error| Unsuitable::Unreadable { path: path.clone(), error })?;
     if let Some(line) = data.strip_prefix(b"#!") {
-        check_interpreter(&path, line)?;
+        let words = words_of(line);
+        check_interpreter(&path, words.first().map_or("", String::as_str))?;
+        // `env` is asked for an interpreter by its name. A script that is called so chooses one.
+        let own = path.to_str().into_iter();
+        let preload = device_files(words.iter().map(String::as_str).chain(own).any(is_python));
         // What a script loads is known only when it runs: the simulator's audit library is asked then.
-        return Ok(Executable { path, preload: Vec::new(), notes: Vec::new() });
+        return Ok(Executable { path, preload, notes: Vec::new() });
     }
     if !data.starts_with(&elf::ELFMAG) {
         return Err(Unsuitable::NotAProgram(path));
@@ -151,7 +150,9 @@ pub fn inspect(program: &Path, search: Option<&std::ffi::OsStr>) -> Result<Execu
     let linkage =
         Linkage::read(&data).map_err(|error| Unsuitable::Damaged { path: path.clone(), reason: error.to_string() })?;
     linkage.check(&path)?;
-    Ok(Executable { path, preload: linkage.preload(), notes: linkage.notes() })
+    let mut preload = device_files(path.to_str().is_some_and(is_python));
+    preload.extend(linkage.preload());
+    Ok(Executable { path, preload, notes: linkage.notes() })
 }
 
 fn find(program: &Path, search: Option<&std::ffi::OsStr>) -> Result<PathBuf, Unsuitable> {
@@ -188,11 +189,24 @@ fn check_permissions(path: &Path) -> Result<(), Unsuitable> {
     Ok(())
 }
 
-/// Checks the interpreter that the first line of a script names; `line` is what follows `#!`.
-fn check_interpreter(path: &Path, line: &[u8]) -> Result<(), Unsuitable> {
+/// The words of the first line of a script; `line` is what follows `#!`.
+fn words_of(line: &[u8]) -> Vec<String> {
     let line = line.split(|&byte| byte == b'\n').next().unwrap_or_default();
-    let line = String::from_utf8_lossy(line);
-    let interpreter = line.split_whitespace().next().unwrap_or_default();
+    String::from_utf8_lossy(line).split_whitespace().map(str::to_owned).collect()
+}
+
+/// Is this the name or the path of a Python interpreter? Its packages look for the files of a GPU.
+fn is_python(interpreter: &str) -> bool {
+    file_name(interpreter).starts_with("python")
+}
+
+/// What makes a program find the files of a GPU, where it is to.
+fn device_files(wanted: bool) -> Vec<&'static str> {
+    wanted.then_some(balar_cudart::abi::exports::DEVICE_FILES.soname).into_iter().collect()
+}
+
+/// Checks the interpreter that the first line of a script names.
+fn check_interpreter(path: &Path, interpreter: &str) -> Result<(), Unsuitable> {
     if is_executable(Path::new(interpreter)) {
         return Ok(());
     }
@@ -229,15 +243,7 @@ struct Linkage {
     needed: Vec<String>,
     /// Asks NVRTC for machine code of GPUs.
     imports_cubin: bool,
-    /// Names of CUDA's runtime that come from shared libraries.
-    imports_runtime: bool,
-    /// Contains [`RUNTIME_TEXT`].
-    contains_runtime: bool,
 }
-
-/// The name pattern of shared memory of the CUDA runtime, in CUDA 11, 12 and 13. A program that contains this text is linked with the
-/// runtime statically. (Error texts and GPU code are no sign of that: programs without the runtime contain them, too.)
-const RUNTIME_TEXT: &[u8] = b"/cudart.shm.%x.%x.%llx";
 
 /// NVIDIA's libraries whose kernels exist only as machine code.
 const CLOSED_LIBRARIES: [&str; 9] =
@@ -265,10 +271,7 @@ impl Linkage {
         for symbol in symbols.iter().filter(|symbol| symbol.st_shndx(endian) == elf::SHN_UNDEF) {
             let name = symbol.name(endian, symbols.strings())?;
             linkage.imports_cubin |= name == b"nvrtcGetCUBIN";
-            linkage.imports_runtime |= name.starts_with(b"cuda") || name.starts_with(b"__cuda");
         }
-        linkage.contains_runtime =
-            data.windows(RUNTIME_TEXT.len()).any(|part| part[0] == RUNTIME_TEXT[0] && part == RUNTIME_TEXT);
         Ok(linkage)
     }
 
@@ -290,12 +293,9 @@ impl Linkage {
             // A static program may start others that load shared libraries.
             None | Some(_) => {}
         }
-        let runtimes = || self.needed.iter().filter(|library| file_name(library).starts_with("libcudart.so"));
-        if let Some(library) = runtimes().find(|library| !provides(file_name(library))) {
+        let mut runtimes = self.needed.iter().filter(|library| file_name(library).starts_with("libcudart.so"));
+        if let Some(library) = runtimes.find(|library| !provides(file_name(library))) {
             return Err(Unsuitable::OtherRuntime { path: path(), library: library.clone() });
-        }
-        if self.contains_runtime && !self.imports_runtime && runtimes().next().is_none() {
-            return Err(Unsuitable::StaticRuntime(path()));
         }
         Ok(())
     }

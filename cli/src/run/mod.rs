@@ -31,15 +31,17 @@ use crate::result::{Ending, RunRecord};
 use crate::simulate::engine_options;
 use crate::timeline;
 use balar_actors::catalogue::UnitDefinition;
-use balar_actors::simulation::{CodeChoice, HostSurroundings, InitialCode, RunResult, SimulationError, simulate_host};
+use balar_actors::simulation::{
+    CodeChoice, HostSurroundings, InitialCode, RunResult, SimulationError, driver_version, simulate_host,
+};
 use balar_actors::topology::{self, Topology};
 use balar_cudart::stub_library;
-use balar_host::Host;
 use balar_host::trace::Header;
 use balar_host::tunnel::{
     ACCESSES_VARIABLE, ASSUMED, Control, ProgramEnd, SOCKET_VARIABLE, Server, ServerOptions, SocketFolder, StopReason,
     signal_name,
 };
+use balar_host::{DriverVersion, Host};
 use child::ProgramChild;
 use executable::Executable;
 use signals::Signals;
@@ -75,7 +77,7 @@ pub fn run(options: &ProgramOptions, kinds: &[&'static UnitDefinition]) -> Resul
     }
     detail::check(common)?;
     let choice = code_choice(common)?;
-    let surroundings = Surroundings::prepare(common)?;
+    let surroundings = Surroundings::prepare(common, driver_version(&topology))?;
     let mut command = Command::new(&executable.path);
     command.arg0(program).args(arguments).envs(environment(&executable, &surroundings.place));
     if options.host_accesses == HostAccesses::Assumed {
@@ -117,13 +119,13 @@ struct Surroundings {
 }
 
 impl Surroundings {
-    fn prepare(options: &SimulationOptions) -> Result<Surroundings, Failure> {
+    fn prepare(options: &SimulationOptions, driver: DriverVersion) -> Result<Surroundings, Failure> {
         let signals = Signals::listen().map_err(|error| cannot("listen for signals", error))?;
         let path = SocketFolder::choose();
         let janitor = Janitor::start(&path).map_err(|error| cannot("start a process", error))?;
         let place = SocketFolder::create(path).map_err(|error| cannot("make a folder for the run", error))?;
         let implementation = library::write(place.path()).map_err(Failure::input)?;
-        stub_library::write(place.path(), &implementation).map_err(Failure::input)?;
+        stub_library::write(place.path(), &implementation, driver).map_err(Failure::input)?;
         let control = Control::new(signals.interrupt.clone(), options.max_wall);
         let control = control.map_err(|error| cannot("prepare the run", error))?;
         Ok(Surroundings { place, implementation, _janitor: janitor, signals, control })

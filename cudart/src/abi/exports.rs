@@ -1,5 +1,8 @@
 //! What NVIDIA's libraries export: the names that programs link against.
 
+/// Where names without an implementation lead, of the runtime libraries and the driver library: it says so.
+pub const UNIMPLEMENTED: &str = "balar_unimplemented";
+
 /// A shared library that CUDA programs load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Library {
@@ -9,6 +12,10 @@ pub struct Library {
     pub suffix: &'static str,
     /// Whether every symbol has the library's name as its version.
     pub versioned: bool,
+    /// The major version of CUDA that a runtime library is of.
+    pub major: Option<u32>,
+    /// Where its names lead that have no implementation.
+    pub unimplemented: &'static str,
     table: &'static str,
 }
 
@@ -18,18 +25,24 @@ pub const LIBRARIES: [Library; 4] = [
         soname: "libcudart.so.11.0",
         suffix: "_11",
         versioned: true,
+        major: Some(11),
+        unimplemented: UNIMPLEMENTED,
         table: include_str!("../../exports/libcudart.so.11.0.txt"),
     },
     Library {
         soname: "libcudart.so.12",
         suffix: "_12",
         versioned: true,
+        major: Some(12),
+        unimplemented: UNIMPLEMENTED,
         table: include_str!("../../exports/libcudart.so.12.txt"),
     },
     Library {
         soname: "libcudart.so.13",
         suffix: "_13",
         versioned: true,
+        major: Some(13),
+        unimplemented: UNIMPLEMENTED,
         table: include_str!("../../exports/libcudart.so.13.txt"),
     },
     DRIVER,
@@ -40,14 +53,75 @@ pub const DRIVER: Library = Library {
     soname: "libcuda.so.1",
     suffix: "",
     versioned: false,
+    major: None,
+    unimplemented: UNIMPLEMENTED,
     table: include_str!("../../exports/libcuda.so.1.txt"),
 };
 
 /// Functions of NVRTC that programs find in a library of the simulator's before NVRTC itself.
-pub const NVRTC: Library =
-    Library { soname: "libbalar_nvrtc.so", suffix: "", versioned: false, table: "nvrtcGetCUBIN\nnvrtcGetCUBINSize\n" };
+pub const NVRTC: Library = Library {
+    soname: "libbalar_nvrtc.so",
+    suffix: "",
+    versioned: false,
+    major: None,
+    unimplemented: UNIMPLEMENTED,
+    table: "nvrtcGetCUBIN\nnvrtcGetCUBINSize\n",
+};
+
+/// Functions of the C library that Python programs find before its own: they say that there is a GPU.
+pub const DEVICE_FILES: Library = Library {
+    soname: "libbalar_device_files.so",
+    suffix: "",
+    versioned: false,
+    major: None,
+    unimplemented: UNIMPLEMENTED,
+    table: "__xstat\n__xstat64\naccess\nfstatat\nfstatat64\nstat\nstat64\n",
+};
+
+/// The profiling libraries.
+pub const PROFILING: [Library; 3] = [
+    Library {
+        soname: "libcupti.so.11.8",
+        suffix: "_11",
+        versioned: true,
+        major: None,
+        unimplemented: "balar_cupti_not_supported",
+        table: include_str!("../../exports/libcupti.so.11.8.txt"),
+    },
+    Library {
+        soname: "libcupti.so.12",
+        suffix: "_12",
+        versioned: true,
+        major: None,
+        unimplemented: "balar_cupti_not_supported",
+        table: include_str!("../../exports/libcupti.so.12.txt"),
+    },
+    Library {
+        soname: "libcupti.so.13",
+        suffix: "_13",
+        versioned: true,
+        major: None,
+        unimplemented: "balar_cupti_not_supported",
+        table: include_str!("../../exports/libcupti.so.13.txt"),
+    },
+];
+
+/// The management library.
+pub const MANAGEMENT: Library = Library {
+    soname: "libnvidia-ml.so.1",
+    suffix: "",
+    versioned: false,
+    major: None,
+    unimplemented: "balar_nvml_not_supported",
+    table: include_str!("../../exports/libnvidia-ml.so.1.txt"),
+};
 
 impl Library {
+    /// Is it the driver library?
+    pub fn is_driver(&self) -> bool {
+        self.soname == DRIVER.soname
+    }
+
     /// The names of the functions that the library exports, in the order of their bytes.
     pub fn names(&self) -> impl Iterator<Item = &'static str> + use<> {
         lines(self.table).filter_map(|line| line.split(' ').next())
@@ -78,6 +152,11 @@ pub fn driver_functions() -> impl Iterator<Item = DriverFunction> {
         let mut words = line.split(' ');
         Some(DriverFunction { symbol: words.next()?, name: words.next()?, since: words.next()?.parse().ok()? })
     })
+}
+
+/// Those that a driver of this version of CUDA (1000 * major + 10 * minor) has.
+pub fn driver_functions_until(version: u32) -> impl Iterator<Item = DriverFunction> {
+    driver_functions().filter(move |function| function.since <= version)
 }
 
 fn lines(table: &'static str) -> impl Iterator<Item = &'static str> {

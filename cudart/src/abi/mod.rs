@@ -5,6 +5,7 @@ pub mod arguments;
 pub mod array;
 pub mod capture;
 pub mod copy;
+pub mod cupti;
 pub mod device_attribute;
 pub mod device_properties;
 pub mod driver;
@@ -17,6 +18,7 @@ pub mod launch;
 #[cfg(test)]
 pub(crate) mod layout;
 pub mod lists;
+pub mod nvml;
 pub mod nvtx;
 pub mod pointer;
 pub mod pool;

@@ -135,7 +135,7 @@ driver_api! {
     }
 
     context fn cuCtxGetLimit(value: Out<usize>, limit: c_int) {
-        value.set(device::limit(limit)?)
+        value.set(device::driver_limit(limit)?)
     }
 
     context fn cuCtxGetCacheConfig(preference: Out<c_int>) {

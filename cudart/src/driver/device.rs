@@ -6,7 +6,7 @@ use crate::abi::device_attribute as attribute;
 use crate::abi::driver::OldProperties;
 use crate::driver_api;
 use crate::session::api::Outcome;
-use crate::session::procedure::DRIVER_VERSION;
+use crate::session::management::driver_version;
 use crate::session::{device, process};
 use balar_host::CudaError;
 use std::ffi::{c_char, c_int};
@@ -39,7 +39,7 @@ driver_api! {
     }
 
     early fn cuDriverGetVersion(version: Out<c_int>) {
-        version.set(DRIVER_VERSION)
+        version.set(driver_version().number() as c_int)
     }
 
     fn cuDeviceGet(device: Out<c_int>, ordinal: c_int) {

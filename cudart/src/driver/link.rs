@@ -4,17 +4,20 @@ use crate::abi::arguments::{In, Out, Text};
 use crate::abi::jit::{Log, answer_options, error_text};
 use crate::driver_api;
 use crate::session::api::Outcome;
+use crate::session::archive::{self, Archive};
 use crate::session::code::{Code, Image};
 use crate::session::handles::{Handles, Kind};
 use crate::session::{connection, image, thread};
 use balar_host::{Call, CudaError};
-use object::{Object as _, ObjectSection as _};
 use std::ffi::{c_int, c_void};
 
-/// The images that have been added, and the linked image.
+/// The images and archives that have been added, and the linked image.
 #[derive(Default)]
 struct Linker {
     images: Vec<Vec<u8>>,
+    /// The first of them that is PTX.
+    text: Option<Vec<u8>>,
+    archives: Vec<Archive>,
     /// The linked image; the program reads it until it destroys the linker.
     linked: Option<Box<[u8]>>,
     /// Where errors are written, until the linker is destroyed.
@@ -28,9 +31,7 @@ const CUBIN: c_int = 0;
 const PTX: c_int = 1;
 const FATBINARY: c_int = 2;
 const OBJECT: c_int = 3;
-
-/// The sections of an object file of the host with device code, which is to be linked or was.
-const OBJECT_SECTIONS: [&str; 2] = ["__nv_relfatbin", ".nv_fatbin"];
+const LIBRARY: c_int = 4;
 
 fn create(count: u32, options: In<u32>, values: Out<*mut c_void>, place: Out<u64>) -> Outcome {
     place.check()?;
@@ -45,22 +46,22 @@ fn add(linker: u64, kind: c_int, mut data: Vec<u8>) -> Outcome {
         PTX if !data.ends_with(&[0]) => data.push(0),
         PTX | CUBIN | FATBINARY => {}
         OBJECT => {
-            let images = of_object(&data)?;
+            let images = archive::of_object(&data)?;
             return LINKERS.with(linker, |linker| linker.images.extend(images));
         }
-        // Libraries of the host, and code of compilers.
+        LIBRARY => {
+            let archive = archive::of_archive(&data)?;
+            return LINKERS.with(linker, |linker| linker.archives.push(archive));
+        }
+        // Code of compilers.
         _ => return Err(CudaError::NotSupported),
     }
-    LINKERS.with(linker, |linker| linker.images.push(data))
-}
-
-/// The device code of an object file of the host.
-fn of_object(data: &[u8]) -> Result<Vec<Vec<u8>>, CudaError> {
-    let file = object::File::parse(data).map_err(|_| CudaError::InvalidKernelImage)?;
-    let sections = file.sections().filter(|section| section.name().is_ok_and(|name| OBJECT_SECTIONS.contains(&name)));
-    let images = sections.filter_map(|section| section.data().ok()).filter(|image| !image.is_empty());
-    let images: Vec<Vec<u8>> = images.map(<[u8]>::to_vec).collect();
-    if images.is_empty() { Err(CudaError::InvalidKernelImage) } else { Ok(images) }
+    LINKERS.with(linker, |linker| {
+        if kind == PTX {
+            linker.text.get_or_insert_with(|| data.clone());
+        }
+        linker.images.push(data);
+    })
 }
 
 fn add_data(linker: u64, kind: c_int, data: *const c_void, bytes: usize) -> Outcome {
@@ -74,6 +75,35 @@ fn add_data(linker: u64, kind: c_int, data: *const c_void, bytes: usize) -> Outc
 fn add_file(linker: u64, kind: c_int, path: Text) -> Outcome {
     let data = std::fs::read(path.get()?).map_err(|_| CudaError::FileNotFound)?;
     add(linker, kind, data)
+}
+
+impl Linker {
+    /// What is to be linked, beside the images, of the archives. PTX needs no more of the device runtime than its cooperative groups,
+    /// which are there as PTX: the simulator knows the other functions by itself.
+    fn of_archives(&self) -> Vec<Vec<u8>> {
+        let mut images = Vec::new();
+        for archive in &self.archives {
+            match &self.text {
+                Some(text) if archive.is_device_runtime => images.push(archive::cooperative_groups(text)),
+                _ => images.extend(archive.images.iter().cloned()),
+            }
+        }
+        images
+    }
+}
+
+/// The images that make a module: those given, with those of archives, unless the archives have nothing for this GPU.
+fn checked(mut images: Vec<Vec<u8>>, of_archives: Vec<Vec<u8>>) -> Result<Vec<Vec<u8>>, CudaError> {
+    let given = images.len();
+    images.extend(of_archives);
+    match check(&images) {
+        Err(CudaError::NoKernelImageForDevice) if images.len() > given => {
+            images.truncate(given);
+            check(&images)?;
+        }
+        outcome => outcome?,
+    }
+    Ok(images)
 }
 
 /// Loads the images like a module, so that mistakes in them are reported now.
@@ -121,14 +151,17 @@ driver_api! {
 
     context fn cuLinkComplete(linker: u64, image: Out<*const c_void>, bytes: Out<usize>) {
         image.check()?;
-        let images = LINKERS.with(linker, |linker| linker.images.clone())?;
-        if images.is_empty() {
+        let (given, of_archives) = LINKERS.with(linker, |linker| (linker.images.clone(), linker.of_archives()))?;
+        if given.is_empty() && of_archives.is_empty() {
             return Err(CudaError::InvalidValue);
         }
-        if let Err(error) = check(&images) {
-            LINKERS.with(linker, |linker| linker.errors)?.write(&error_text(error));
-            return Err(error);
-        }
+        let images = match checked(given, of_archives) {
+            Ok(images) => images,
+            Err(error) => {
+                LINKERS.with(linker, |linker| linker.errors)?.write(&error_text(error));
+                return Err(error);
+            }
+        };
         let linked = image::linked(&images).into_boxed_slice();
         let (address, length) = LINKERS.with(linker, |linker| {
             // If it is completed twice, the program may still read the first result.
@@ -141,30 +174,5 @@ driver_api! {
 
     context fn cuLinkDestroy(linker: u64) {
         LINKERS.remove(linker).map(|_| ())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use object::write::Object;
-    use object::{Architecture, BinaryFormat, Endianness, SectionKind};
-
-    /// An object file of the host with a section.
-    fn file(section: &str, data: &[u8]) -> Vec<u8> {
-        let mut file = Object::new(BinaryFormat::Elf, Architecture::X86_64, Endianness::Little);
-        let section = file.add_section(Vec::new(), section.into(), SectionKind::ReadOnlyData);
-        file.append_section_data(section, data, 8);
-        file.write().expect("an object file")
-    }
-
-    #[test]
-    fn objects_of_the_host_have_device_code_in_a_section() {
-        for section in OBJECT_SECTIONS {
-            assert_eq!(of_object(&file(section, b"container")), Ok(vec![b"container".to_vec()]));
-        }
-        for broken in [&file(".text", b"container")[..], &file(OBJECT_SECTIONS[0], b""), b"\x7fELF", b"text"] {
-            assert_eq!(of_object(broken), Err(CudaError::InvalidKernelImage));
-        }
     }
 }

@@ -7,6 +7,7 @@ pub mod copy;
 pub mod device;
 pub mod error;
 pub mod executable;
+pub mod export_table;
 pub mod function;
 pub mod graph;
 pub mod ipc;

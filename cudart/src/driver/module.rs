@@ -5,6 +5,7 @@ use crate::abi::jit::answer_options;
 use crate::driver_api;
 use crate::session::api::Outcome;
 use crate::session::code::{Image, Kernel};
+use crate::session::module::LoadingMode;
 use crate::session::{image, module, process};
 use balar_host::call::ModuleVariable;
 use std::ffi::{c_char, c_int, c_void};
@@ -61,8 +62,7 @@ driver_api! {
     }
 
     fn cuModuleGetLoadingMode(place: Out<c_int>) {
-        const EAGER: c_int = 1;
-        place.set(EAGER)
+        place.set(LoadingMode::of_process() as c_int)
     }
 
     context fn cuModuleGetFunction(place: Out<u64>, module: u64, name: Text) {

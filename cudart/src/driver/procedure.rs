@@ -1,13 +1,16 @@
 //! Functions by their names: `cuGetProcAddress`, and the texts of errors.
 
 use super::error;
-use crate::abi::arguments::{Out, Text};
+use super::export_table::{self, Identifier};
+use crate::abi::arguments::{In, Out, Text};
 use crate::driver_api;
 use crate::session::api::Outcome;
-use crate::session::procedure::{DRIVER_VERSION, Found, caller, find};
+use crate::session::procedure::{Found, caller, find};
 use crate::session::{process, thread};
-use balar_host::CudaError;
+use balar_host::{CudaError, DriverVersion};
+use std::collections::BTreeSet;
 use std::ffi::{CStr, c_char, c_int, c_void};
+use std::sync::{Mutex, PoisonError};
 
 /// `CU_GET_PROC_ADDRESS_LEGACY_STREAM`: no functions whose default stream is the thread's.
 const LEGACY_STREAM: u64 = 1;
@@ -17,11 +20,14 @@ const PER_THREAD_STREAM: u64 = 2;
 fn search(symbol: Text, place: Out<*mut c_void>, version: c_int, flags: u64) -> Result<Found, CudaError> {
     let name = symbol.get()?;
     place.check()?;
-    if !(0..=DRIVER_VERSION).contains(&version) || flags > PER_THREAD_STREAM {
+    // An older driver than the caller knows has what it has: libraries of its major version run on it.
+    let version = u32::try_from(version).ok().filter(|version| *version <= DriverVersion::NEWEST.number());
+    let version = version.ok_or(CudaError::InvalidValue)?;
+    if flags > PER_THREAD_STREAM {
         return Err(CudaError::InvalidValue);
     }
     let of_thread = flags == PER_THREAD_STREAM || (flags != LEGACY_STREAM && thread::default_stream_is_of_thread());
-    let (address, found) = find(&name, version as u32, of_thread);
+    let (address, found) = find(&name, version, of_thread);
     place.set(address)?;
     Ok(found)
 }
@@ -59,21 +65,28 @@ driver_api! {
         Ok(())
     }
 
-    early fn cuGetExportTable(place: Out<*const c_void>, identifier: *const c_void) {
-        static SAID: std::sync::Once = std::sync::Once::new();
-        if place.is_null() || identifier.is_null() {
-            return Err(CudaError::InvalidValue);
+    early fn cuGetExportTable(place: Out<*const c_void>, identifier: In<[u8; 16]>) {
+        place.check()?;
+        let identifier = Identifier(identifier.get()?);
+        match export_table::find(identifier) {
+            Some(table) => place.set(table.address()),
+            None => {
+                place.set(std::ptr::null())?;
+                say_missing(identifier);
+                Err(CudaError::NotSupported)
+            }
         }
-        // NVRTC asks for them too and does without.
-        if let Some(caller) = caller().filter(|caller| !caller.contains("libnvrtc")) {
-            SAID.call_once(|| {
-                process::say(&format!(
-                    "{caller} asks for private functions of the driver, which the simulator does not have. A CUDA runtime that is \
-                     linked statically does so: link with `-cudart shared`"
-                ));
-            });
-        }
-        place.set(std::ptr::null())?;
-        Err(CudaError::NotSupported)
+    }
+}
+
+/// Tells the user once of a table that is not there, and who wants it.
+fn say_missing(identifier: Identifier) {
+    static SAID: Mutex<BTreeSet<Identifier>> = Mutex::new(BTreeSet::new());
+    // NVRTC asks for a table of its own and does without.
+    let Some(caller) = caller().filter(|caller| !caller.contains("libnvrtc")) else { return };
+    if SAID.lock().unwrap_or_else(PoisonError::into_inner).insert(identifier) {
+        process::say(&format!(
+            "{caller} asks for the table {identifier} of private functions of the driver, which the simulator does not have"
+        ));
     }
 }

@@ -28,12 +28,17 @@ fn device_at(location: MemLocation) -> Result<u32, CudaError> {
     }
 }
 
-/// The device that memory with these properties is of.
-fn device_for(properties: &MemAllocationProps) -> Result<u32, CudaError> {
+/// The device that memory with these properties is of, whatever else the memory is for.
+fn device_of(properties: &MemAllocationProps) -> Result<u32, CudaError> {
     if properties.allocation_type != PINNED {
         return Err(CudaError::InvalidValue);
     }
-    let device = device_at(properties.location)?;
+    device_at(properties.location)
+}
+
+/// As [`device_of`], of memory that can be made.
+fn device_for(properties: &MemAllocationProps) -> Result<u32, CudaError> {
+    let device = device_of(properties)?;
     // Memory for other processes, for other hardware, or for sparse arrays.
     let is_special = properties.handle_types != 0 || properties.rdma_capable != 0 || properties.usage != 0;
     if is_special { Err(CudaError::NotSupported) } else { Ok(device) }
@@ -70,7 +75,8 @@ fn access(flags: u32) -> Result<MemoryAccess, CudaError> {
 driver_api! {
     fn cuMemGetAllocationGranularity(granularity: Out<usize>, properties: In<MemAllocationProps>, option: u32) {
         granularity.check()?;
-        device_for(&properties.get()?)?;
+        // The same for memory that other processes or hardware may get, of which none can be made.
+        device_of(&properties.get()?)?;
         if option > GRANULARITY_RECOMMENDED {
             return Err(CudaError::InvalidValue);
         }

@@ -1,9 +1,11 @@
 //! Versions, functions of the driver by name, and what tools ask for.
 
+use super::last_error;
 use crate::abi::arguments::{Out, Text};
 use crate::runtime_api;
-use crate::session::procedure::{self, DRIVER_VERSION, Found};
-use crate::session::{profiler, thread};
+use crate::session::management::driver_version;
+use crate::session::procedure::{self, Found};
+use crate::session::{process, profiler, thread};
 use balar_host::CudaError;
 use std::ffi::{c_int, c_void};
 
@@ -44,6 +46,21 @@ fn entry_point(
     }
 }
 
+/// Where the functions of a runtime lead that is newer than the driver.
+#[unsafe(no_mangle)]
+pub extern "C" fn balar_insufficient_driver() -> c_int {
+    static SAID: std::sync::Once = std::sync::Once::new();
+    SAID.call_once(|| {
+        process::say(&format!(
+            "the program's CUDA runtime is newer than the driver of the node, of CUDA {} (`driver_version` of its HostCpu): its \
+             calls return cudaErrorInsufficientDriver",
+            driver_version()
+        ));
+    });
+    last_error::record(CudaError::InsufficientDriver);
+    CudaError::InsufficientDriver.code() as c_int
+}
+
 runtime_api! {
     fn cudaRuntimeGetVersion_11(version: Out<c_int>) {
         version.set(RUNTIME_11)
@@ -58,7 +75,7 @@ runtime_api! {
     }
 
     fn cudaDriverGetVersion(version: Out<c_int>) {
-        version.set(DRIVER_VERSION)
+        version.set(driver_version().number() as c_int)
     }
 
     stream fn cudaGetDriverEntryPoint_11(symbol: Text, place: Out<*mut c_void>, flags: u64) {

@@ -23,6 +23,11 @@ pub enum Image {
 }
 
 impl Image {
+    /// Is it PTX, and neither a container nor a cubin?
+    pub fn is_text(&self) -> bool {
+        self.bytes().iter().take(4).all(|byte| byte.is_ascii_graphic() || byte.is_ascii_whitespace())
+    }
+
     fn bytes(&self) -> &[u8] {
         match self {
             // SAFETY: what `__cudaRegisterFatBinary` was given is constant data of an object that has not been unloaded: it

@@ -1,7 +1,7 @@
 //! The tunnel of each thread to the simulator.
 
 use super::posting::{Counted, Posting};
-use super::{accesses, devices, named_ranges, printed, process, staging, thread, transfers};
+use super::{accesses, activity, devices, management, named_ranges, printed, process, staging, thread, transfers};
 use balar_host::call::HostPages;
 use balar_host::tunnel::{Client, Reply, Role, SOCKET_VARIABLE, is_simulator_gone};
 use balar_host::{Call, CallResult, CudaError};
@@ -15,6 +15,10 @@ pub struct Connection {
     /// The thread's time, in nanoseconds, when its last call returned.
     returned_at: u64,
     posting: Posting,
+    /// The simulator's number of the thread.
+    number: u32,
+    /// Calls so far.
+    calls: u64,
     /// The device of its last call.
     device: u32,
     /// The error of a posted call that came with the reply to a touch, which reports none.
@@ -50,7 +54,16 @@ impl Connection {
         process::set_node(welcome.node, welcome.arena);
         drop(connecting);
         let returned_at = thread_nanoseconds();
-        Ok(Connection { client, returned_at, posting: Posting::default(), device: 0, missed: None, _counted: counted })
+        Ok(Connection {
+            client,
+            returned_at,
+            posting: Posting::default(),
+            number: welcome.thread,
+            calls: 0,
+            device: 0,
+            missed: None,
+            _counted: counted,
+        })
     }
 
     /// Makes a call.
@@ -67,6 +80,8 @@ impl Connection {
         let (node_device, node_call) = (devices::of_node(device)?, devices::call_of_node(call)?);
         self.device = device;
         let computed = thread_nanoseconds().saturating_sub(self.returned_at).saturating_mul(1000);
+        let _told = activity::begins((self.number, self.calls), device, call);
+        self.calls += 1;
         if self.posting.take(device, call) {
             let posted = self.client.post(node_device, computed, node_call.into_owned());
             self.returned_at = thread_nanoseconds();
@@ -100,6 +115,7 @@ impl Connection {
         let node_device = devices::of_node(self.device).ok()?;
         let now = nanoseconds_of(thread);
         let computed = now.saturating_sub(self.returned_at).saturating_mul(1000);
+        self.calls += 1;
         let reply = self.client.call(node_device, computed, call, &[], &mut |_, _| {});
         let Reply { result, missed, may_post, printed, printed_error, received } =
             reply.map_err(|error| failed(&error)).ok()?;
@@ -163,7 +179,8 @@ fn nanoseconds_of(thread: u32) -> u64 {
 /// The process comes to its end by itself. Says so, where it has used the simulator.
 pub fn say_goodbye() {
     let path = std::env::var_os(SOCKET_VARIABLE).map(PathBuf::from);
-    if let Some(path) = path.filter(|_| process::node().is_some() && !process::is_lost() && !process::is_forked()) {
+    let has_used_it = || (process::node().is_some() && !process::is_forked()) || management::is_connected();
+    if let Some(path) = path.filter(|_| !process::is_lost() && has_used_it()) {
         Client::say_goodbye(&path);
     }
 }

@@ -2,7 +2,7 @@
 //! but they share the device's memory and streams.
 
 use super::handles::{Handles, Kind};
-use super::{device, process, thread};
+use super::{context_storage, device, process, thread};
 use balar_host::CudaError;
 use std::collections::BTreeMap;
 use std::ffi::c_int;
@@ -152,6 +152,7 @@ pub fn destroy(handle: ContextHandle) -> Result<(), CudaError> {
         return Err(CudaError::InvalidValue);
     }
     let outcome = with_device(context.device, device::synchronize);
+    context_storage::context_ends(handle);
     CONTEXTS.remove(handle).map_err(|_| CudaError::DeviceUninitialized)?;
     if thread::with(|thread| thread.contexts.borrow().last() == Some(&handle)) {
         thread::with(|thread| thread.contexts.borrow_mut().pop());
@@ -244,6 +245,7 @@ pub fn set_primary_flags(device: c_int, flags: u32) -> Result<(), CudaError> {
 /// Ends everything of the program on a device.
 pub fn reset(device: c_int) -> Result<(), CudaError> {
     process::device_of(device)?;
+    context_storage::context_ends(primary(device as u32));
     with_device(device as u32, device::reset)
 }
 

@@ -37,6 +37,11 @@ pub struct DeviceSettings {
 /// Limits of what the simulator does not have (`cudaLimitDevRuntimeSyncDepth` and so on), with what they are at first.
 const KEPT_LIMITS: [(c_int, usize); 3] = [(3, 2), (5, 64), (6, 0)];
 
+/// `CU_LIMIT_SHMEM_SIZE`, `CU_LIMIT_CIG_ENABLED` and `CU_LIMIT_CIG_SHMEM_FALLBACK_ENABLED`.
+const SHARED_MEMORY_LIMIT: c_int = 7;
+const SHARED_WITH_GRAPHICS: c_int = 8;
+const SHARED_MEMORY_FALLBACK: c_int = 9;
+
 fn all_settings() -> MutexGuard<'static, Settings> {
     SETTINGS.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -139,6 +144,17 @@ pub fn limit(number: c_int) -> Result<usize, CudaError> {
     Ok(settings().kept[index].unwrap_or(KEPT_LIMITS[index].1))
 }
 
+/// A limit of the current device that the driver knows: also those of contexts that are shared with graphics, of which there are none.
+pub fn driver_limit(number: c_int) -> Result<usize, CudaError> {
+    match number {
+        // Shared memory of kernels there: what any kernel can have.
+        SHARED_MEMORY_LIMIT => Ok(process::device(thread::device())?.cta_shared_bytes_optin as usize),
+        // Whether it is such a context, and whether its kernels may use another way where shared memory is short.
+        SHARED_WITH_GRAPHICS | SHARED_MEMORY_FALLBACK => process::description().map(|_| 0),
+        _ => limit(number),
+    }
+}
+
 /// Sets the preference between cache and shared memory, which is kept and changes nothing.
 pub fn set_cache(preference: c_int) -> Result<(), CudaError> {
     if !(0..=3).contains(&preference) {
@@ -150,7 +166,7 @@ pub fn set_cache(preference: c_int) -> Result<(), CudaError> {
 }
 
 /// Where a device, by the node's number, is on the bus: domain, bus and device, as `cudaDeviceProp` has them.
-fn bus_id_of_node(device: u32) -> String {
+pub fn bus_id_of_node(device: u32) -> String {
     format!("0000:{:02X}:00.0", device + 1)
 }
 
@@ -162,6 +178,12 @@ pub fn bus_id(device: c_int) -> Result<String, CudaError> {
 
 /// The device at such a place: `domain:bus:device.function`, or without the domain or function.
 pub fn at_bus_id(place: &str) -> Result<u32, CudaError> {
+    let device = devices::of_program(of_node_at_bus_id(place)?);
+    if device < process::device_count()? { Ok(device) } else { Err(CudaError::InvalidDevice) }
+}
+
+/// The node's number of the device at such a place, if there is one.
+pub fn of_node_at_bus_id(place: &str) -> Result<u32, CudaError> {
     let number = |text: &str| u32::from_str_radix(text, 16).map_err(|_| CudaError::InvalidValue);
     let parts: Vec<&str> = place.split(':').collect();
     let (domain, bus, slot) = match parts[..] {
@@ -170,9 +192,8 @@ pub fn at_bus_id(place: &str) -> Result<u32, CudaError> {
         _ => return Err(CudaError::InvalidValue),
     };
     let slot = number(slot.split('.').next().unwrap_or_default())?;
-    let count = process::device_count()?;
-    match (domain, bus.checked_sub(1).map(devices::of_program), slot) {
-        (0, Some(device), 0) if device < count => Ok(device),
+    match (domain, bus.checked_sub(1), slot) {
+        (0, Some(device), 0) => Ok(device),
         _ => Err(CudaError::InvalidDevice),
     }
 }

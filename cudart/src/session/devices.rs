@@ -22,7 +22,7 @@ pub fn uuid(number: u32) -> [u8; 16] {
 }
 
 /// An identity as `CUDA_VISIBLE_DEVICES` has it.
-fn identity(number: u32) -> String {
+pub fn identity(number: u32) -> String {
     let mut text = IDENTITY.to_owned();
     for (index, byte) in uuid(number).into_iter().enumerate() {
         if matches!(index, 4 | 6 | 8 | 10) {

@@ -4,7 +4,9 @@
 //! It knows neither the runtime nor the driver, and no error code but [`CudaError`](balar_host::CudaError).
 
 pub mod accesses;
+pub mod activity;
 pub mod api;
+pub mod archive;
 pub mod array;
 pub mod batch;
 pub mod callbacks;
@@ -12,6 +14,7 @@ pub mod capture;
 pub mod code;
 pub mod connection;
 pub mod context;
+pub mod context_storage;
 pub mod copy_parameters;
 pub mod device;
 pub mod devices;
@@ -25,6 +28,7 @@ pub mod image;
 pub mod ipc;
 pub mod launch;
 pub mod managed;
+pub mod management;
 pub mod memory;
 pub mod module;
 pub mod named_ranges;

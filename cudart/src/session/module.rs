@@ -6,8 +6,8 @@ use super::{connection, context, texture_reference, thread};
 use balar_host::call::{ModuleVariable, VariableKind};
 use balar_host::{Call, CudaError};
 use std::collections::BTreeMap;
-use std::ffi::{CString, c_char};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::ffi::{CString, OsString, c_char};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
 /// Code of one device.
 #[derive(Clone)]
@@ -25,6 +25,38 @@ static LIBRARIES: Handles<Arc<Code>> = Handles::new(Kind::Library);
 type KernelKey = (usize, Arc<str>, Option<u32>);
 /// The same name gives the same handle.
 static KERNELS: Mutex<BTreeMap<KernelKey, Arc<Kernel>>> = Mutex::new(BTreeMap::new());
+
+/// When code is loaded (`CUmoduleLoadingMode`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(i32)]
+pub enum LoadingMode {
+    /// With its library.
+    Eager = 1,
+    /// When it is first needed.
+    Lazy = 2,
+}
+
+impl LoadingMode {
+    /// What `CUDA_MODULE_LOADING` says: lazy, unless it is `EAGER`. So it is in CUDA from 12.2 on.
+    pub fn of_process() -> LoadingMode {
+        static MODE: LazyLock<LoadingMode> = LazyLock::new(|| LoadingMode::of(std::env::var_os("CUDA_MODULE_LOADING")));
+        *MODE
+    }
+
+    fn of(variable: Option<OsString>) -> LoadingMode {
+        if variable.is_some_and(|mode| mode.eq_ignore_ascii_case("eager")) {
+            LoadingMode::Eager
+        } else {
+            LoadingMode::Lazy
+        }
+    }
+}
+
+/// Loads images on the current device when something of them is needed. Where they have no code for it, a launch says so.
+pub fn load_when_needed(name: &str, images: Vec<Image>) -> Result<u64, CudaError> {
+    let (_, device) = context::current()?;
+    Ok(MODULES.insert(LoadedModule { code: Code::new(name, images), device, library: None }))
+}
 
 /// Loads images on the current device.
 pub fn load(name: &str, images: Vec<Image>) -> Result<u64, CudaError> {
@@ -44,10 +76,15 @@ pub fn unload(module: u64) -> Result<(), CudaError> {
 
 /// Makes code that any device loads when it needs it.
 pub fn load_library(name: &str, images: Vec<Image>) -> Result<u64, CudaError> {
+    // PTX is compiled at once, if it is known for which device: its errors are those of this call.
+    let is_eager = LoadingMode::of_process() == LoadingMode::Eager || images.iter().any(Image::is_text);
     let code = Code::new(name, images);
-    // If it is known which device the code is for, errors in the code are errors of this call.
-    if let Ok((_, device)) = context::current() {
-        code.on(device)?;
+    if let (true, Ok((_, device))) = (is_eager, context::current()) {
+        match code.on(device) {
+            // Another device may have some; on this one a launch will say so.
+            Ok(_) | Err(CudaError::NoKernelImageForDevice) => {}
+            Err(error) => return Err(error),
+        }
     }
     Ok(LIBRARIES.insert(code))
 }
@@ -149,10 +186,13 @@ fn kernels() -> std::sync::MutexGuard<'static, BTreeMap<KernelKey, Arc<Kernel>>>
     KERNELS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The kernel of this name, which the code must have.
+/// The kernel of this name, which the code must have, unless it is for other devices: then launches fail.
 fn kernel(code: &Arc<Code>, name: &str, device: Option<u32>) -> Result<u64, CudaError> {
-    let loaded = code.on(device.unwrap_or_else(thread::device))?;
-    let (name, _) = loaded.functions.get_key_value(name).ok_or(CudaError::SymbolNotFound)?;
+    let name = match code.on(device.unwrap_or_else(thread::device)) {
+        Ok(loaded) => loaded.functions.get_key_value(name).ok_or(CudaError::SymbolNotFound)?.0.clone(),
+        Err(CudaError::NoKernelImageForDevice) => name.into(),
+        Err(error) => return Err(error),
+    };
     let key = (Arc::as_ptr(code) as usize, name.clone(), device);
     let kernel = kernels().entry(key).or_insert_with(|| Kernel::new(code.clone(), name.clone(), device)).clone();
     Ok(kernel.handle())
@@ -197,4 +237,23 @@ pub fn parameter(kernel: &Kernel, index: usize) -> Result<(usize, usize), CudaEr
 /// How many parameters a kernel has.
 pub fn parameter_count(kernel: &Kernel) -> Result<usize, CudaError> {
     Ok(kernel.loaded()?.description().parameters.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn loading_is_lazy_unless_the_variable_says_otherwise() {
+        let of = |text: &str| LoadingMode::of(Some(text.into()));
+        assert_eq!([of("EAGER"), of("eager"), of("LAZY"), of("nonsense")].map(|mode| mode as i32), [1, 1, 2, 2]);
+        assert_eq!(LoadingMode::of(None), LoadingMode::Lazy);
+    }
+
+    #[test]
+    fn ptx_is_told_from_other_images() {
+        let text = |bytes: &[u8]| Image::Copied(bytes.into()).is_text();
+        assert!(text(b".version 7.0\0") && text(b"\n// PTX\0"));
+        assert!(!text(b"\x7fELF") && !text(&0xba55_ed50_u32.to_le_bytes()));
+    }
 }

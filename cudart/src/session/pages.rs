@@ -5,7 +5,7 @@
 
 use super::standstill::with_others_standing;
 use rustix::io::Errno;
-use rustix::mm::{MapFlags, MremapFlags, MsyncFlags, ProtFlags};
+use rustix::mm::{Advice, MapFlags, MremapFlags, MsyncFlags, ProtFlags};
 use std::ffi::c_void;
 use std::os::fd::OwnedFd;
 
@@ -66,6 +66,22 @@ pub unsafe fn restore(first: u64, bytes: u64) -> Result<(), Errno> {
             // SAFETY: nothing refers to the new pages.
             let _ = unsafe { rustix::mm::munmap(own, bytes as usize) };
             Err(error)
+        }
+    }
+}
+
+/// Makes pages of the window zero that the program has just been given: an earlier allocation may have left bytes there. A system gives
+/// pages zeroed, and NVIDIA's driver pinned and managed memory as well.
+///
+/// # Safety
+///
+/// The pages, as many as hold `bytes` from the page `start` on, are mapped there for writing, and nothing else uses them.
+pub unsafe fn clear(start: u64, bytes: u64) {
+    let length = bytes.next_multiple_of(PAGE) as usize;
+    // SAFETY: the caller's.
+    unsafe {
+        if rustix::mm::madvise(start as *mut c_void, length, Advice::LinuxRemove).is_err() {
+            std::ptr::write_bytes(start as *mut u8, 0, length);
         }
     }
 }

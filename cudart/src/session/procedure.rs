@@ -1,11 +1,10 @@
 //! Functions of the driver by their names, for programs that ask for them at run time.
 
-use crate::abi::exports::{DriverFunction, driver_functions};
+use super::management::driver_version;
+use crate::abi::exports::{DriverFunction, driver_functions_until};
+use balar_host::DriverVersion;
 use std::ffi::{CStr, CString, c_int, c_void};
 use std::sync::LazyLock;
-
-/// The version of CUDA that the driver reports: 1000 * major + 10 * minor.
-pub const DRIVER_VERSION: c_int = 13050;
 
 /// What became of a search (`CUdriverProcAddressQueryResult`, and `cudaDriverEntryPointQueryResult` with the same values).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,7 +20,13 @@ pub enum Found {
 
 /// The function of the driver that `name` means in `version` of CUDA (1000 * major + 10 * minor).
 pub fn find(name: &str, version: u32, of_thread: bool) -> (*mut c_void, Found) {
-    let functions: Vec<DriverFunction> = driver_functions().filter(|function| function.name == name).collect();
+    find_in(driver_version(), name, version, of_thread)
+}
+
+/// As [`find`], in a driver of this version, which knows nothing newer.
+fn find_in(driver: DriverVersion, name: &str, version: u32, of_thread: bool) -> (*mut c_void, Found) {
+    let functions = driver_functions_until(driver.number()).filter(|function| function.name == name);
+    let functions: Vec<DriverFunction> = functions.collect();
     let newest = |of_thread: bool| {
         let usable =
             functions.iter().filter(|function| function.of_threads() == of_thread && function.since <= version);
@@ -99,7 +104,22 @@ mod tests {
     /// The table knows from which version on a name means what; the addresses need the library.
     #[test]
     fn a_name_that_is_not_there_yet_is_said_to_be_newer() {
-        assert_eq!(find("cuMemAllocAsync", 11000, false).1, Found::TooNew);
-        assert_eq!(find("cuNeverThere", 13000, false).1, Found::Unknown);
+        let find = |name, version| find_in(DriverVersion::NEWEST, name, version, false).1;
+        assert_eq!(find("cuMemAllocAsync", 11000), Found::TooNew);
+        assert_eq!(find("cuNeverThere", 13000), Found::Unknown);
+    }
+
+    /// CUDA 12.5 has brought `cuCtxCreate_v4`, CUDA 13.0 `cuCtxGetDevice_v2` (cuda.h).
+    #[test]
+    fn a_driver_knows_no_newer_functions() {
+        let old: DriverVersion = "12.4".parse().expect("a version");
+        let symbols = |driver: DriverVersion, name: &str| -> Vec<&str> {
+            let functions = driver_functions_until(driver.number()).filter(|function| function.name == name);
+            functions.map(|function| function.symbol).collect()
+        };
+        assert_eq!(symbols(old, "cuCtxGetDevice"), ["cuCtxGetDevice"]);
+        assert_eq!(symbols(DriverVersion::NEWEST, "cuCtxGetDevice"), ["cuCtxGetDevice", "cuCtxGetDevice_v2"]);
+        assert_eq!(symbols(old, "cuCtxCreate"), ["cuCtxCreate", "cuCtxCreate_v2", "cuCtxCreate_v3"]);
+        assert_eq!(find_in(old, "cuMemPrefetchBatchAsync", 13050, false).1, Found::Unknown);
     }
 }

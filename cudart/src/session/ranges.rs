@@ -115,6 +115,8 @@ pub fn allocate(sharing: Sharing, bytes: u64, flags: u32) -> Result<u64, CudaErr
     super::capture::require_safe()?;
     let call = if sharing == Sharing::Managed { Call::MallocManaged { bytes } } else { Call::MallocHost { bytes } };
     let start = connection::pointer(&call)?;
+    // SAFETY: the window is mapped, and these pages of it are the new allocation's.
+    unsafe { pages::clear(start, bytes) };
     let device = super::thread::device();
     write().insert(start, Range { start, bytes, window: start, sharing, flags, device, is_mapped: true });
     Ok(start)

@@ -39,7 +39,7 @@ struct Answer {
 enum Kind {
     /// A version of the runtime; after the stem may follow a dot and the rest of the version.
     Runtime = 0,
-    /// The driver; after the stem may follow a dot and a version.
+    /// The driver, the management library or a version of the profiling library; after the stem may follow a dot and a version.
     Driver = 1,
     /// The runtime without a version; nothing follows.
     AnyRuntime = 2,
@@ -51,11 +51,16 @@ enum Kind {
 ///
 /// nvJitLink makes machine code, which no simulated GPU runs. Python's `cuda.core` asks for it by its path, and links with the driver
 /// where it lacks functions: as in the driver library. Libraries of NVIDIA that need it ask for its name, and get it.
-const ANSWERS: [Answer; 6] = [
+const ANSWERS: [Answer; 11] = [
     Answer { stem: "libcudart.so.11", kind: Kind::Runtime, stub: "libcudart.so.11.0" },
     Answer { stem: "libcudart.so.12", kind: Kind::Runtime, stub: "libcudart.so.12" },
     Answer { stem: "libcudart.so.13", kind: Kind::Runtime, stub: "libcudart.so.13" },
     Answer { stem: "libcuda.so", kind: Kind::Driver, stub: "libcuda.so.1" },
+    Answer { stem: "libnvidia-ml.so", kind: Kind::Driver, stub: "libnvidia-ml.so.1" },
+    Answer { stem: "libcupti.so.11", kind: Kind::Driver, stub: "libcupti.so.11.8" },
+    Answer { stem: "libcupti.so.12", kind: Kind::Driver, stub: "libcupti.so.12" },
+    Answer { stem: "libcupti.so.13", kind: Kind::Driver, stub: "libcupti.so.13" },
+    Answer { stem: "libcupti.so", kind: Kind::Driver, stub: "libcupti.so.13" },
     Answer { stem: "libcudart.so", kind: Kind::AnyRuntime, stub: "libcudart.so.13" },
     Answer { stem: "libnvJitLink.so", kind: Kind::Linker, stub: "libcuda.so.1" },
 ];
@@ -388,6 +393,11 @@ mod tests {
             ("libcudart.so", "/stubs/libcudart.so.12"),
             ("./libcudart.so.13", "/stubs/libcudart.so.13"),
             ("libcuda.so", "/stubs/libcuda.so.1"),
+            ("libnvidia-ml.so.1", "/stubs/libnvidia-ml.so.1"),
+            ("libcupti.so.11.8", "/stubs/libcupti.so.11.8"),
+            ("/opt/cupti/libcupti.so.12", "/stubs/libcupti.so.12"),
+            ("libcupti.so.2026.3.0", "/stubs/libcupti.so.13"),
+            ("/usr/lib64/libnvidia-ml.so.535.104.05", "/stubs/libnvidia-ml.so.1"),
             ("/usr/lib/x86_64-linux-gnu/libcuda.so.535.104.05", "/stubs/libcuda.so.1"),
         ] {
             assert_eq!(loaded.search(request, ORIGINAL), answer, "{request}");

@@ -9,9 +9,11 @@
 //!
 //! Addresses are offsets in the file: every segment begins on a page of its own.
 
+use super::resolution::names;
 use super::shared_object::{PAGE, function_symbol, section, write_file_header, write_segment, write_stack_segment};
-use super::{Error, Implementations, UNIMPLEMENTED};
+use super::{Error, Implementations};
 use crate::abi::exports::Library;
+use balar_host::DriverVersion;
 use object::elf;
 use object::write::StringId;
 use object::write::elf::{Rel, SectionHeader, Sym, Verdef, Writer};
@@ -25,11 +27,16 @@ const SLOT_BYTES: usize = 8;
 /// Number of the version of the library's own symbols; 1 is for symbols without a version.
 const OWN_VERSION: u16 = 2;
 
-/// The content of the file of `library`, whose functions jump to those of the library at `implementation`.
-pub fn library(library: &Library, implementations: &Implementations, implementation: &Path) -> Result<Vec<u8>, Error> {
+/// The content of the file of `library` on a node with such a driver. Its functions jump to those of the library at `implementation`.
+pub fn library(
+    library: &Library,
+    driver: DriverVersion,
+    implementations: &Implementations,
+    implementation: &Path,
+) -> Result<Vec<u8>, Error> {
     let layout = |reason: String| Error::Layout { soname: library.soname, reason };
     let needed = implementation.to_str().ok_or_else(|| layout(format!("{implementation:?} is not UTF-8")))?;
-    let functions = Functions::new(library, implementations);
+    let functions = Functions::new(library, driver, implementations);
     file(library, &functions, needed).map_err(|error| layout(error.to_string()))
 }
 
@@ -50,13 +57,14 @@ struct Export {
 }
 
 impl Functions {
-    fn new(library: &Library, implementations: &Implementations) -> Self {
-        let found: Vec<_> = library.names().map(|name| (name, implementations.of(library, name))).collect();
+    fn new(library: &Library, driver: DriverVersion, implementations: &Implementations) -> Self {
+        let names = names(library, driver).into_iter();
+        let found: Vec<_> = names.map(|name| (name, implementations.on(driver, library, name))).collect();
         let used: BTreeSet<String> = found.iter().filter_map(|(_, symbol)| symbol.clone()).collect();
         let mut imports: Vec<String> = used.into_iter().collect();
         let slots: BTreeMap<String, usize> = imports.iter().cloned().zip(0..).collect();
         let slot_of_unimplemented = imports.len();
-        imports.push(UNIMPLEMENTED.to_owned());
+        imports.push(library.unimplemented.to_owned());
         let mut names = Vec::new();
         let exports = found
             .into_iter()

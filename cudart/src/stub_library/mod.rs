@@ -11,9 +11,10 @@ mod resolution;
 mod shared_object;
 
 pub use audit::{NAME as AUDIT, provides};
-pub use resolution::{Implementations, UNIMPLEMENTED};
+pub use resolution::Implementations;
 
-use crate::abi::exports::{DRIVER, LIBRARIES, NVRTC};
+use crate::abi::exports::{DEVICE_FILES, DRIVER, LIBRARIES, MANAGEMENT, NVRTC, PROFILING, UNIMPLEMENTED};
+use balar_host::DriverVersion;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -60,26 +61,33 @@ pub enum Error {
     },
 }
 
-/// Writes the runtime libraries of CUDA 11 to 13, the driver library and our functions of NVRTC into `folder`, and returns where they
-/// are. Their functions are those of `implementation`, which is libbalar_cudart.so. The driver library has the name `libcuda.so` too,
-/// by which some programs load it. The last file is the audit library, which answers searches for any of them.
-pub fn write(folder: &Path, implementation: &Path) -> Result<Vec<PathBuf>, Error> {
+/// Writes the runtime libraries of CUDA 11 to 13, the driver library, the management library, the profiling
+/// libraries and our functions of NVRTC into `folder`, and returns where they
+/// are. Their functions are those of `implementation`, which is libbalar_cudart.so. The driver library and the management library have
+/// their names without a version, too, by which some programs load them. They are those of a node with such a driver. The last file is the audit library, which answers searches
+/// for any of them.
+pub fn write(folder: &Path, implementation: &Path, driver: DriverVersion) -> Result<Vec<PathBuf>, Error> {
     // The path is written into the libraries: it must not depend on where the program is started.
     let implementation =
         implementation.canonicalize().map_err(|error| Error::Read { path: implementation.to_owned(), error })?;
     let implementations = Implementations::read(&implementation)?;
     let mut paths: Vec<PathBuf> = LIBRARIES
         .iter()
-        .chain([&NVRTC])
+        .chain(&PROFILING)
+        .chain([&MANAGEMENT, &NVRTC, &DEVICE_FILES])
         .map(|library| {
-            let content = elf::library(library, &implementations, &implementation)?;
+            let content = elf::library(library, driver, &implementations, &implementation)?;
             write_file(folder.join(library.soname), &content)
         })
         .collect::<Result<_, _>>()?;
-    let link = folder.join("libcuda.so");
-    match std::os::unix::fs::symlink(DRIVER.soname, &link) {
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(Error::Write { path: link, error }),
-        _ => paths.push(link),
+    for (link, target) in [("libcuda.so", DRIVER.soname), ("libnvidia-ml.so", MANAGEMENT.soname)] {
+        let link = folder.join(link);
+        match std::os::unix::fs::symlink(target, &link) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+                return Err(Error::Write { path: link, error });
+            }
+            _ => paths.push(link),
+        }
     }
     // The paths in it hold for processes with other working folders.
     let stubs = folder.canonicalize().map_err(|error| Error::Read { path: folder.to_owned(), error })?;

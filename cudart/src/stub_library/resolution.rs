@@ -1,7 +1,8 @@
 //! Which function of libbalar_cudart.so stands behind a name of a library.
 
 use super::Error;
-use crate::abi::exports::Library;
+use crate::abi::exports::{Library, UNIMPLEMENTED, driver_functions_until};
+use balar_host::DriverVersion;
 use object::elf;
 use object::read::elf::{FileHeader, Sym};
 use std::collections::BTreeSet;
@@ -10,8 +11,28 @@ use std::path::Path;
 /// Prefix of the names of implementations.
 const PREFIX: &str = "balar_";
 
-/// Where names without an implementation lead.
-pub const UNIMPLEMENTED: &str = "balar_unimplemented";
+/// Where the names of a runtime lead that is newer than the driver.
+const INSUFFICIENT: &str = "balar_insufficient_driver";
+
+/// Functions of the runtime that need no driver, beside those that compilers generate calls of (`__cudaRegisterFatBinary`).
+const WITHOUT_DRIVER: [&str; 8] = [
+    "cudaCreateChannelDesc",
+    "cudaDriverGetVersion",
+    "cudaGetErrorName",
+    "cudaGetErrorString",
+    "cudaGetLastError",
+    "cudaPeekAtLastError",
+    "cudaRuntimeGetVersion",
+    "cudaThreadExchangeStreamCaptureMode",
+];
+
+/// The names that `library` exports on a node with such a driver: the driver library has no function that is newer.
+pub fn names(library: &Library, driver: DriverVersion) -> Vec<&'static str> {
+    match library.is_driver() {
+        true => driver_functions_until(driver.number()).map(|function| function.symbol).collect(),
+        false => library.names().collect(),
+    }
+}
 
 /// The implementations that libbalar_cudart.so exports.
 #[derive(Debug, Clone, Default)]
@@ -29,6 +50,15 @@ impl Implementations {
             return Err(Error::NotOurs { path: path.to_owned() });
         }
         Ok(Self { names })
+    }
+
+    /// As [`Implementations::of`], on a node with such a driver. A runtime of a newer major version does nothing there (CUDA's minor version
+    /// compatibility: one of the same does).
+    pub fn on(&self, driver: DriverVersion, library: &Library, name: &str) -> Option<String> {
+        let is_refused = library.major.is_some_and(|major| major > driver.major())
+            && !name.starts_with("__cuda")
+            && !WITHOUT_DRIVER.contains(&name);
+        if is_refused { Some(INSUFFICIENT.to_owned()) } else { self.of(library, name) }
     }
 
     /// The implementation of `name` as `library` exports it.
@@ -110,6 +140,31 @@ mod tests {
         assert_eq!(implementations.of(&twelve, "cudaMemset_ptds"), None);
         let driver = implementations.of(&DRIVER, "cuMemcpyHtoD_v2_ptds");
         assert_eq!(driver.as_deref(), Some("balar_cuMemcpyHtoD_v2_ptsz"));
+    }
+
+    /// CUDA Compatibility, "Minor Version Compatibility": runtimes of the driver's major version run on it, newer ones do not.
+    #[test]
+    fn a_runtime_of_a_newer_major_version_than_the_driver_is_refused() {
+        let implementations: Implementations = ["balar_cudaMalloc", "balar_cudaGetLastError"].into_iter().collect();
+        let [eleven, twelve, thirteen, _] = LIBRARIES;
+        let driver: DriverVersion = "12.0".parse().unwrap();
+        let on = |library, name| implementations.on(driver, &library, name);
+        for library in [eleven, twelve] {
+            assert_eq!(on(library, "cudaMalloc").as_deref(), Some("balar_cudaMalloc"));
+        }
+        assert_eq!(on(thirteen, "cudaMalloc").as_deref(), Some(INSUFFICIENT));
+        assert_eq!(on(thirteen, "cudaGetLastError").as_deref(), Some("balar_cudaGetLastError"));
+        assert_eq!(on(thirteen, "__cudaRegisterFatBinary"), None);
+        assert_eq!(on(DRIVER, "cuMemAlloc"), None);
+    }
+
+    #[test]
+    fn the_driver_library_has_nothing_newer_than_its_version() {
+        let has = |version: &str, name| names(&DRIVER, version.parse().unwrap()).contains(&name);
+        // CUDA 13.0 has brought it (cuda.h).
+        assert!(has("13.0", "cuCtxGetDevice_v2") && !has("12.9", "cuCtxGetDevice_v2"));
+        assert!(has("11.0", "cuCtxGetDevice"));
+        assert_eq!(names(&LIBRARIES[2], "11.0".parse().unwrap()).len(), 458);
     }
 
     #[test]

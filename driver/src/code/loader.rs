@@ -210,8 +210,13 @@ impl ModuleLoader {
             }
             let bytes = placement.bytes.max(1);
             changes.push(MemoryChange::Map { process: request.context.process(), address, bytes });
-            if let Some(bytes) = module.initial_value(index, &addresses) {
-                changes.push(MemoryChange::Write { address, bytes: bytes.into() });
+            let value = module.initial_value(index, &addresses).unwrap_or_default();
+            if (value.len() as u64) < bytes {
+                // Other allocations may have used the memory before.
+                changes.push(MemoryChange::Zero { address, bytes });
+            }
+            if !value.is_empty() {
+                changes.push(MemoryChange::Write { address, bytes: value.into() });
             }
         }
         let mut constant_bytes = 0;

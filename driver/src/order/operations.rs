@@ -79,6 +79,11 @@ impl Operations {
         self.functions_to_come > 0
     }
 
+    /// The operation that a launch is, until it is done.
+    pub fn of_launch(&self, launch: LaunchId) -> Option<OperationNumber> {
+        self.launches.get(&launch).copied()
+    }
+
     /// Operations of a context that are not yet done.
     pub fn count(&self, context: ContextId) -> usize {
         self.of_context.get(&context).map_or(0, BTreeSet::len)

@@ -53,10 +53,8 @@ fn flops(precision: Precision) -> Vec<u32> {
 /// Two blocks an SM, which fill it or have 1024 threads each, of two chains a thread; a quarter of that keeps tensor cores busy.
 pub(super) fn throughput(machine: &Machine<'_>, running: &Running<'_>) -> Result<Vec<ThroughputPoint>, MeasureError> {
     let chains = 2;
-    let grid = |precision| {
-        let threads = (machine.threads_of_sm() / 64 * 32).clamp(32, 1024);
-        if precision == Precision::Tensor { (1, (threads / 2).max(32)) } else { (2, threads) }
-    };
+    let warps = (machine.threads_of_sm() / 64).clamp(1, 32);
+    let grid = |precision| if precision == Precision::Tensor { (1, warps.div_ceil(2) * 32) } else { (2, warps * 32) };
     let all = precisions(machine).into_iter().flat_map(|one| flops(one).into_iter().map(move |flops| (one, flops)));
     let planned: Vec<(Precision, u32)> = all.collect();
     let benchmark = |&(precision, flops): &(Precision, u32)| {

@@ -24,6 +24,8 @@ pub enum CallClass {
     Advice,
     /// The program itself reads or writes managed memory: no call of CUDA.
     Access,
+    /// Tools ask about the node: no call of CUDA, and nobody is told.
+    Management,
     /// A kernel is launched.
     Launch,
     /// A graph is launched.

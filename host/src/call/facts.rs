@@ -76,6 +76,7 @@ macro_rules! facts {
             Call::ReadManaged { .. } => $use!("read of managed memory", Access),
             Call::AssumeHostAccesses => $use!("assumption about accesses to managed memory", Access),
             Call::Profiler(call) => $use!(profiler_name(call), Access),
+            Call::Management(call) => $use!(call.name(), Management),
             Call::ReadClock => $use!("read clock", Clock),
             Call::Exit { .. } => $use!("exit", Exit),
         }

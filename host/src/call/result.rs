@@ -1,5 +1,6 @@
 //! What calls give back.
 
+use super::management::{Activity, DeviceState};
 use super::module::{FunctionAttributes, ModuleFunction, ModuleVariable};
 use super::virtual_memory::MemoryAccess;
 use crate::bytes::Bytes;
@@ -64,6 +65,10 @@ pub enum CallResult {
     Access(MemoryAccess),
     /// The pages around a touched address that the host may access now; `None` where that has left the host again.
     HostPages(Option<HostPages>),
+    /// What a device has done and what it holds.
+    DeviceState(DeviceState),
+    /// Work of the process that has ended, in the order of the ends.
+    Activity(Vec<Activity>),
 }
 
 /// The kind of an allocation.

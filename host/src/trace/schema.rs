@@ -6,8 +6,8 @@
 use super::event::Event;
 use super::header::FORMAT_VERSION;
 use crate::call::{
-    AdviceChange, AllocationKind, ConditionalKind, CopyEnd, IpcCall, Limit, MemoryAccess, ProfilerCall, VariableKind,
-    VirtualMemoryCall,
+    ActivityWork, AdviceChange, AllocationKind, ConditionalKind, CopyEnd, CopyPlace, IpcCall, Limit, ManagementCall,
+    MemoryAccess, ProfilerCall, VariableKind, VirtualMemoryCall,
 };
 use crate::{AddressMode, Call, CallResult, ChannelKind, CudaError, Resource};
 use serde_reflection::{ContainerFormat, Samples, Tracer, TracerConfig};
@@ -38,6 +38,9 @@ fn schema() -> String {
         Limit,
         MemoryAccess,
         ProfilerCall,
+        ManagementCall,
+        CopyPlace,
+        ActivityWork,
         ConditionalKind,
         VariableKind
     ];

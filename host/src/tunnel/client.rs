@@ -56,6 +56,8 @@ pub struct Welcome {
     /// The node's memory: a file whose offset 0 is the address [`memory::BASE`](crate::memory::BASE). A program maps its pinned
     /// and managed allocations from it.
     pub arena: Option<OwnedFd>,
+    /// The number of the connection's thread.
+    pub thread: u32,
 }
 
 /// A call has returned.
@@ -109,7 +111,7 @@ impl Client {
         let welcome = socket.receive()?;
         let ended = || io::Error::new(io::ErrorKind::UnexpectedEof, "the simulator has ended");
         let welcome = welcome.ok_or_else(ended)?;
-        let ServerFrame::Welcome { node, page_bytes, pages } = welcome else {
+        let ServerFrame::Welcome { node, page_bytes, pages, thread } = welcome else {
             return Err(malformed("expected a welcome"));
         };
         let mut descriptors = std::mem::take(&mut socket.descriptors).into_iter();
@@ -117,7 +119,7 @@ impl Client {
         let pages = SharedPages::map(ring.as_fd(), page_bytes, pages)?;
         let folder = path.parent().filter(|folder| super::server::is_socket_folder(folder)).map(Path::to_owned);
         let client = Client { socket, pages, process: rustix::process::getpid(), folder, ended: false };
-        Ok((client, Welcome { node, page_bytes, arena: descriptors.next() }))
+        Ok((client, Welcome { node, page_bytes, arena: descriptors.next(), thread }))
     }
 
     /// Connects and introduces this process.

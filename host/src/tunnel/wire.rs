@@ -12,7 +12,7 @@ use std::io;
 /// The first bytes of a connection.
 pub const MAGIC: [u8; 8] = *b"balartun";
 /// Version of the frames. Both ends come from the same build, unless something is mixed up.
-pub const VERSION: u32 = 7;
+pub const VERSION: u32 = 8;
 /// Bytes of magic and version.
 pub const PREAMBLE_BYTES: usize = MAGIC.len() + 4;
 /// Bytes of a frame's length.
@@ -31,6 +31,8 @@ pub enum Role {
     Goodbye,
     /// The host thread that sees what others access of managed memory: it makes no call while they make none.
     Accesses,
+    /// No host thread: the process asks about the node, without using its devices.
+    Management,
 }
 
 /// Messages from a program.
@@ -80,6 +82,8 @@ pub enum ServerFrame {
         page_bytes: u64,
         /// Shared pages.
         pages: u64,
+        /// The number of the connection's thread, by which [`Activity`](crate::call::Activity) names it.
+        thread: u32,
     },
     /// A call returns.
     Reply {

@@ -96,7 +96,7 @@ impl<'data> Cubin<'data> {
         let variables = memory::variables(&file, &global_sections, &constant_banks)?;
         let relocations = relocation::relocations(&file)?;
         let calls = call_graph::calls(&file)?;
-        let (noted_architecture, noted_toolkit) = compiler_note(&file)?.unzip();
+        let (noted_architecture, noted_toolkit) = compiler_note(&file)?;
         Ok(Self {
             architecture: header.architecture,
             virtual_architecture: header.virtual_architecture.or(noted_architecture),
@@ -136,24 +136,23 @@ impl<'data> Cubin<'data> {
     }
 }
 
-/// The architecture of the PTX and the release of the tools, as a note has them.
-fn compiler_note(file: &elf::File<'_>) -> Result<Option<(u32, u32)>, CubinError> {
+/// The architecture of the PTX and the release of the tools, as a note has them. The release has 32 bits, or 16 in notes
+/// of 6 bytes, as some cubins of CUDA 13's cuBLASLt have them.
+fn compiler_note(file: &elf::File<'_>) -> Result<(Option<u32>, Option<u32>), CubinError> {
     let Some((_, section, _)) = file.named(COMPILER_NOTE).find(|(_, _, rest)| rest.is_empty()) else {
-        return Ok(None);
+        return Ok((None, None));
     };
     let broken = |error: object::Error| CubinError::section(section.name, 0, format!("{error}, expected a note"));
     let notes = section.header.notes(LE, file.bytes).map_err(broken)?;
-    let Some(mut notes) = notes else { return Ok(None) };
+    let Some(mut notes) = notes else { return Ok((None, None)) };
     while let Some(note) = notes.next().map_err(broken)? {
         if note.n_type(LE) != COMPILER_NOTE_TYPE {
             continue;
         }
         // The note's own version, the architecture, the release.
-        let Some(&[_, _, a0, a1, t0, t1, t2, t3]) = note.desc().first_chunk() else {
-            let what = format!("a note of {} bytes, expected at least 8", note.desc().len());
-            return Err(CubinError::section(section.name, 0, what));
-        };
-        return Ok(Some((u16::from_le_bytes([a0, a1]).into(), u32::from_le_bytes([t0, t1, t2, t3]))));
+        let half = |at: usize| note.desc().get(at..)?.first_chunk().map(|bytes| u32::from(u16::from_le_bytes(*bytes)));
+        let toolkit = half(4).map(|low| low | half(6).unwrap_or(0) << 16);
+        return Ok((half(2), toolkit));
     }
-    Ok(None)
+    Ok((None, None))
 }

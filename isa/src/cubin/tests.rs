@@ -24,6 +24,11 @@ fn both_generations_of_the_header_are_read() {
         assert_eq!((cubin.architecture, cubin.virtual_architecture, cubin.toolkit), (75, Some(72), Some(135)));
         assert_eq!((cubin.abi_version, cubin.os_abi, cubin.is_relocatable), (8, 0x41, false));
     });
+    let mut short = sample(true);
+    let note = &mut short.section(".note.nv.cuinfo").data;
+    // The size of what the note has; it is filled up to a multiple of four.
+    note[4] = 6;
+    with(&short.bytes(), |cubin| assert_eq!((cubin.virtual_architecture, cubin.toolkit), (Some(72), Some(135))));
     let mut other = sample(true);
     other.flags = 0x0600_5a04;
     other.section(".note.nv.cuinfo").name = ".note.nv.other";

@@ -428,6 +428,7 @@ impl Decoder<'_> {
             functions,
             source_lines: (!source_lines.by_pc.is_empty()).then(|| Arc::new(source_lines)),
             instructions,
+            shared: Arc::default(),
             calls: output.calls,
             constants: output.constants.into(),
             machine: None,

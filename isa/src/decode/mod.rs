@@ -350,7 +350,7 @@ impl Pending {
         let (order, access) = match kind {
             Kind::Lanes => (Order::Free, None),
             Kind::Load if is_volatile => (Order::Chained, Some(access(true))),
-            Kind::Load | Kind::LoadMatrices => (Order::Free, Some(access(false))),
+            Kind::Load | Kind::LoadOrZero | Kind::LoadMatrices => (Order::Free, Some(access(false))),
             Kind::Store | Kind::Atomic | Kind::Copy => (Order::Chained, Some(access(true))),
             Kind::Image(form) if form.writes() => (Order::Chained, Some(access(true))),
             Kind::Image(_) => (Order::Free, Some(access(false))),

@@ -110,7 +110,7 @@ fn enter(
 /// `ret` of a function.
 pub(super) fn leave(program: &Program, warp: &mut WarpState, mask: u32) -> Effect {
     if let Some(pc) = warp.control.return_address() {
-        let call = &program.instructions[pc as usize - 1];
+        let call = program.instruction(pc - 1);
         let row = program.calls.stack_pointer;
         let mut pointers = u32::read(&warp.registers, &[], Source(row));
         for pointer in &mut pointers {

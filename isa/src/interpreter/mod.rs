@@ -49,7 +49,7 @@ pub fn plain_function() -> PlainFunction {
 
 /// Version 1 only for processors that `has_vector_features`: `plain_function` alone hands it out.
 fn plain<const VERSION: usize>(program: &Program, warp: &mut WarpState) {
-    let instruction = &program.instructions[warp.control.pc as usize];
+    let instruction = program.instruction(warp.control.pc);
     let mask = warp.control.mask & warp.registers.predicate(instruction.guard, instruction.guard_flip);
     warp.executed = mask;
     if mask != 0 {
@@ -113,7 +113,7 @@ fn step<const VERSION: usize>(
     access: &mut MemoryAccess,
 ) -> Effect {
     let pc = warp.control.pc;
-    let instruction = &program.instructions[pc as usize];
+    let instruction = program.instruction(pc);
     let active = warp.control.mask;
     let mask = active & warp.registers.predicate(instruction.guard, instruction.guard_flip);
     warp.executed = mask;
@@ -126,6 +126,7 @@ fn step<const VERSION: usize>(
             Effect::Plain
         }
         Kind::Load => memory::load(instruction, warp, context, access, mask),
+        Kind::LoadOrZero => machine::memory::load_or_zero(instruction, warp, context, access, mask),
         Kind::LoadMatrices => machine::matrix::load_matrices(instruction, warp, context, access, mask),
         Kind::Store => memory::store(instruction, warp, context, access, mask),
         Kind::Atomic => memory::atomic(instruction, warp, context, access, mask),
@@ -247,9 +248,9 @@ fn step<const VERSION: usize>(
     }
 }
 
-/// The condition that control flow of machine code may have beside its guard.
+/// The condition that control flow and loads of machine code may have beside their guard.
 #[inline(always)]
-fn condition(instruction: &Instruction, registers: &Registers) -> u32 {
+pub(in crate::interpreter) fn condition(instruction: &Instruction, registers: &Registers) -> u32 {
     registers.predicate(instruction.predicate_sources[0], instruction.predicate_flips[0])
 }
 

@@ -61,8 +61,8 @@ fn run_with_features(program: &Program, warp: &mut WarpState, most: u32, tally: 
 fn run<const VERSION: usize>(program: &Program, warp: &mut WarpState, most: u32, tally: &mut Tally) -> u32 {
     let mut done = 0;
     while done < most && warp.control.mask != 0 {
-        let pc = warp.control.pc as usize;
-        let instruction = &program.instructions[pc];
+        let pc = warp.control.pc;
+        let instruction = program.instruction(pc);
         if instruction.kind != Kind::Lanes {
             break;
         }
@@ -71,7 +71,7 @@ fn run<const VERSION: usize>(program: &Program, warp: &mut WarpState, most: u32,
         if mask != 0 {
             run_lanes::<VERSION>(instruction, warp, mask);
         }
-        tally.count(program.timings[pc].count, active, mask);
+        tally.count(program.timing(pc).count, active, mask);
         warp.control.advance();
         done += 1;
     }

@@ -84,6 +84,11 @@ impl<'a> Linker<'a> {
         all
     }
 
+    /// Constant bank 4, relocated.
+    pub fn bank_4(&self) -> Vec<u8> {
+        self.cubin.constant_bank(4).map_or_else(Vec::new, |bank| self.data(bank.section, &bank.image))
+    }
+
     /// The first word of a function.
     pub fn first_word(&self, function: &Function<'_>) -> usize {
         self.code.get(&function.section).copied().unwrap_or(0)
@@ -191,33 +196,38 @@ impl<'a> Linker<'a> {
         data
     }
 
-    /// The words of a program, and where its functions begin.
+    /// The words of functions, from word `first` of a program on, and where the functions begin.
     pub fn words(
         &self,
-        entry: &Function<'_>,
-        reached: &[&Function<'_>],
+        functions: &[&Function<'_>],
+        first: usize,
     ) -> Result<(Vec<u128>, FunctionStarts), MachineError> {
+        let mut relocations: BTreeMap<usize, Vec<&Relocation>> = BTreeMap::new();
+        for relocation in &self.cubin.relocations {
+            relocations.entry(relocation.section).or_default().push(relocation);
+        }
         let mut words = Vec::new();
-        let mut functions = Vec::new();
-        for function in [entry].into_iter().chain(reached.iter().copied()) {
-            let first = self.first_word(function);
-            words.resize(first, NOP);
+        let mut starts = Vec::new();
+        for function in functions {
+            let begin = self.first_word(function);
+            words.resize(begin - first, NOP);
             let (code, _) = function.code.as_chunks::<WORD_BYTES>();
             words.extend(code.iter().map(|bytes| u128::from_le_bytes(*bytes)));
-            functions.push((first as u32, function.name.into()));
+            starts.push((begin as u32, function.name.into()));
             for inner in &function.inner {
-                functions.push(((first + inner.offset as usize / WORD_BYTES) as u32, inner.name.into()));
+                starts.push(((begin + inner.offset as usize / WORD_BYTES) as u32, inner.name.into()));
             }
-            self.relocate(function, &mut words[first..])?;
+            let own = relocations.get(&function.section).map_or(&[][..], |own| own);
+            self.relocate(function, own, &mut words[begin - first..])?;
         }
-        functions.sort();
-        Ok((words, functions))
+        starts.sort();
+        Ok((words, starts))
     }
 
-    /// The functions of the file that a program's words are of.
-    pub fn sections(&self, entry: &Function<'_>, reached: &[&Function<'_>]) -> Vec<CodeSection> {
-        let functions = [entry].into_iter().chain(reached.iter().copied());
+    /// The functions of the file that words of a program are of.
+    pub fn sections(&self, functions: &[&Function<'_>]) -> Vec<CodeSection> {
         let mut sections: Vec<CodeSection> = functions
+            .iter()
             .map(|function| CodeSection {
                 name: function.name.into(),
                 first: self.first_word(function) as u32,
@@ -231,9 +241,13 @@ impl<'a> Linker<'a> {
     }
 
     /// Does the relocations of a function's code.
-    fn relocate(&self, function: &Function<'_>, words: &mut [u128]) -> Result<(), MachineError> {
-        let own = self.cubin.relocations.iter().filter(|relocation| relocation.section == function.section);
-        for relocation in own {
+    fn relocate(
+        &self,
+        function: &Function<'_>,
+        relocations: &[&Relocation],
+        words: &mut [u128],
+    ) -> Result<(), MachineError> {
+        for relocation in relocations {
             let offset = usize::try_from(relocation.offset).unwrap_or(usize::MAX);
             let word = words.get_mut(offset / WORD_BYTES).filter(|_| offset.is_multiple_of(WORD_BYTES));
             let word = word.ok_or_else(|| refused(self.cubin, relocation))?;

@@ -1,6 +1,7 @@
 //! Machine code (SASS) as programs: from the words of a kernel to what an SM runs.
 
 mod error;
+mod functions;
 mod launched;
 mod link;
 mod lowering;
@@ -67,6 +68,10 @@ pub struct MachineCode {
     pub architecture: u32,
     /// The words of its functions one after another, the kernel's first, relocations applied.
     pub words: Vec<u128>,
+    /// The number of the first of them in the program: 0, but for functions that several kernels have behind their own code.
+    pub first_word: u32,
+    /// Words of the program that follow them.
+    pub words_behind: u32,
     /// Where functions begin, as numbers of words, ascending, with their names.
     pub functions: Vec<(u32, Box<str>)>,
     /// The functions of the file that the words are of, ascending. Those within others are not among them.

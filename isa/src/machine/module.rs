@@ -4,12 +4,13 @@
 //! in memory of their own: the code names them through their symbols alone. A texture or surface reference has a number instead of a
 //! place; slots of constant bank 0 hold it.
 
+use super::functions::{FunctionsKey, FunctionsOfModule, SharedFunctions};
 use super::launched::launched_by;
-use super::link::Linker;
-use super::lowering::SYSTEM_CALLS;
+use super::link::{self, Linker};
+use super::lowering::{SYSTEM_CALLS, decode, lower_decoded};
 use super::places::{Places, data_relocations};
 use super::reach::reached_functions;
-use super::stack::LocalMemory;
+use super::stack::{LocalMemory, Parts};
 use super::{MAXIMUM_SECTION_BYTES, MachineCode, MachineError, kernel_address, lower};
 use crate::cubin::{BlockLimit, Cubin, Function, SymbolKind};
 use crate::execution::SystemCall;
@@ -80,6 +81,7 @@ pub struct MachineModule {
     variables: Vec<PlacedVariable>,
     kernels: Vec<Kernel>,
     allocates: bool,
+    functions: FunctionsOfModule,
     launches: bool,
 }
 
@@ -98,6 +100,7 @@ impl MachineModule {
             variables: Vec::new(),
             kernels: Vec::new(),
             allocates: false,
+            functions: FunctionsOfModule::default(),
             launches: false,
         };
         let mut pieces: Vec<Arc<[u8]>> = Vec::new();
@@ -222,46 +225,127 @@ impl MachineModule {
     ///
     /// There is no such kernel, or it or one of these functions names what nobody defines, or it asks for more than a GPU has.
     pub fn code(&self, kernel: &str, addresses: &[u64]) -> Result<MachineCode, MachineError> {
-        let missing = || MachineError::NoKernel(kernel.to_owned());
-        let file = self.kernel(kernel).and_then(|kernel| self.files.get(kernel.file)).ok_or_else(missing)?;
-        let cubin = cubin(&file.images)?;
-        let entry = cubin.kernels().find(|function| function.name == kernel).ok_or_else(missing)?;
-        let area = &entry.parameters;
-        if area.bytes > 0 && area.offset != PARAMETERS {
-            let what = format!("parameters from {:#x} of constant bank 0 on, expected {PARAMETERS:#x}", area.offset);
-            return Err(MachineError::Kernel { kernel: kernel.to_owned(), what });
-        }
-        let reached = reached_functions(&cubin, entry)?;
-        let linker = Linker::new(&cubin, &file.places, addresses, file.first_kernel).of_kernel(entry, &reached);
-        let (words, functions) = linker.words(entry, &reached)?;
-        let local = LocalMemory::of(&words, entry, &reached, &linker);
-        let slots = area.parameters.iter();
-        Ok(MachineCode {
-            name: kernel.to_owned(),
-            architecture: cubin.architecture,
-            functions,
-            sections: linker.sections(entry, &reached),
-            resources: resources(entry, &reached, linker.shared_bytes(), &local)?,
-            parameters: slots.map(|slot| ParameterSlot { offset: slot.offset, bytes: slot.bytes }).collect(),
-            parameter_bytes: area.bytes,
-            fixed_slots: linker.fixed_slots(entry)?,
-            system_calls: further_system_calls(&cubin),
-            bank_2: linker.bank_2(),
-            bank_3: linker.constant_variables(),
-            bank_4: cubin.constant_bank(4).map_or_else(Vec::new, |bank| linker.data(bank.section, &bank.image)),
-            open_stack_bytes: local.open_stack_bytes,
-            images: file.images.clone(),
-            words,
+        self.with_kernel(kernel, addresses, |kernel| {
+            let functions: Vec<&Function<'_>> =
+                [kernel.entry].into_iter().chain(kernel.reached.iter().copied()).collect();
+            let (words, starts) = kernel.linker.words(&functions, 0)?;
+            let parts = Parts::of(&words, 0, &functions, &kernel.linker);
+            let local = LocalMemory::of(kernel.entry, [&parts], words.len());
+            Ok(MachineCode {
+                words,
+                functions: starts,
+                sections: kernel.linker.sections(&functions),
+                ..kernel.code(&local)?
+            })
         })
     }
 
-    /// Decodes one kernel and the functions that it can reach. `addresses` are as for [`MachineModule::initial_value`].
+    /// Decodes one kernel and the functions that it can reach. `addresses` are as for [`MachineModule::initial_value`]. Functions that
+    /// another program has, which still is there, are not decoded again.
     ///
     /// # Errors
     ///
     /// As [`MachineModule::code`]; and instructions that the simulator does not execute.
     pub fn program(&self, kernel: &str, addresses: &[u64]) -> Result<Program, MachineError> {
-        Ok(lower(&self.code(kernel, addresses)?)?)
+        self.with_kernel(kernel, addresses, |kernel| match kernel.shared_words() {
+            Some(first) => self.program_with_shared_functions(&kernel, addresses, first),
+            None => Ok(lower(&self.code(kernel.entry.name, addresses)?)?),
+        })
+    }
+
+    /// Lowers a kernel whose functions, from word `first` of its program on, are shared.
+    fn program_with_shared_functions(
+        &self,
+        kernel: &LinkedKernel<'_>,
+        addresses: &[u64],
+        first: usize,
+    ) -> Result<Program, MachineError> {
+        let LinkedKernel { cubin, entry, reached, linker, .. } = kernel;
+        let (mut words, mut functions) = linker.words(&[entry], 0)?;
+        words.resize(first, link::NOP);
+        let own_parts = Parts::of(&words, 0, &[entry], linker);
+        let mut code = MachineCode { words, functions, ..kernel.code(&LocalMemory::default())? };
+        let decoded = decode(&code)?;
+        let key = FunctionsKey {
+            file: kernel.file,
+            addresses: addresses.to_vec(),
+            sections: reached.iter().map(|function| function.section).collect(),
+            is_serial: !decoded.is_scheduled(),
+        };
+        let is_serial = key.is_serial;
+        let shared =
+            self.functions.get(key, &code.bank_2, || SharedFunctions::new(cubin, linker, reached, first, is_serial))?;
+        let local = LocalMemory::of(entry, [&own_parts, &shared.parts], first + shared.words());
+        functions = std::mem::take(&mut code.functions);
+        functions.extend(shared.starts.iter().cloned());
+        let sections = linker.sections(&[entry]).into_iter().chain(shared.sections.iter().cloned()).collect();
+        let MachineCode { words, .. } = code;
+        let words_behind = shared.words() as u32;
+        let code = MachineCode { words, words_behind, functions, sections, ..kernel.code(&local)? };
+        Ok(lower_decoded(&code, decoded, Some(&shared))?)
+    }
+
+    /// Finds a kernel and what it reaches.
+    fn with_kernel<T>(
+        &self,
+        name: &str,
+        addresses: &[u64],
+        make: impl FnOnce(LinkedKernel<'_>) -> Result<T, MachineError>,
+    ) -> Result<T, MachineError> {
+        let missing = || MachineError::NoKernel(name.to_owned());
+        let number = self.kernel(name).ok_or_else(missing)?.file;
+        let file = self.files.get(number).ok_or_else(missing)?;
+        let cubin = cubin(&file.images)?;
+        let entry = cubin.kernels().find(|function| function.name == name).ok_or_else(missing)?;
+        let area = &entry.parameters;
+        if area.bytes > 0 && area.offset != PARAMETERS {
+            let what = format!("parameters from {:#x} of constant bank 0 on, expected {PARAMETERS:#x}", area.offset);
+            return Err(MachineError::Kernel { kernel: name.to_owned(), what });
+        }
+        let reached = reached_functions(&cubin, entry)?;
+        let linker = Linker::new(&cubin, &file.places, addresses, file.first_kernel).of_kernel(entry, &reached);
+        make(LinkedKernel { cubin: &cubin, file: number, images: &file.images, entry, reached, linker })
+    }
+}
+
+/// A kernel in its file, with what it reaches.
+struct LinkedKernel<'a> {
+    cubin: &'a Cubin<'a>,
+    /// The number of the file.
+    file: usize,
+    images: &'a [Arc<[u8]>],
+    entry: &'a Function<'a>,
+    reached: Vec<&'a Function<'a>>,
+    linker: Linker<'a>,
+}
+
+impl LinkedKernel<'_> {
+    /// The first word of its functions, where they are shared with other kernels: in files that were linked.
+    fn shared_words(&self) -> Option<usize> {
+        let first = self.reached.iter().map(|function| self.linker.first_word(function)).min();
+        first.filter(|_| !self.cubin.is_relocatable)
+    }
+
+    /// Everything but words and functions.
+    fn code(&self, local: &LocalMemory) -> Result<MachineCode, MachineError> {
+        let LinkedKernel { cubin, entry, linker, .. } = self;
+        let area = &entry.parameters;
+        let slots = area.parameters.iter();
+        Ok(MachineCode {
+            name: entry.name.to_owned(),
+            architecture: cubin.architecture,
+            resources: resources(entry, &self.reached, linker.shared_bytes(), local)?,
+            parameters: slots.map(|slot| ParameterSlot { offset: slot.offset, bytes: slot.bytes }).collect(),
+            parameter_bytes: area.bytes,
+            fixed_slots: linker.fixed_slots(entry)?,
+            system_calls: further_system_calls(cubin),
+            bank_2: linker.bank_2(),
+            bank_3: linker.constant_variables(),
+            bank_4: linker.bank_4(),
+            open_stack_bytes: local.open_stack_bytes,
+            images: self.images.to_vec(),
+            ..MachineCode::default()
+        })
     }
 }
 
@@ -272,7 +356,7 @@ fn system_calls(cubin: &Cubin<'_>) -> impl Iterator<Item = SystemCall> {
 }
 
 /// Those of them that are not in every program, ascending.
-fn further_system_calls(cubin: &Cubin<'_>) -> Vec<SystemCall> {
+pub(super) fn further_system_calls(cubin: &Cubin<'_>) -> Vec<SystemCall> {
     let further = system_calls(cubin).filter(|call| !SYSTEM_CALLS.contains(call));
     further.collect::<BTreeSet<_>>().into_iter().collect()
 }

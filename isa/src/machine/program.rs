@@ -1,6 +1,7 @@
 //! What a program of machine code has beyond any program: its words, and what launches put into its constants.
 
 use super::CodeSection;
+use super::functions::SharedFunctions;
 use crate::operation::Row;
 use crate::program::{LANES, Program};
 use crate::sass;
@@ -14,8 +15,10 @@ pub const PARAMETERS_AT: u32 = 0x160;
 /// What machine code has beside its instructions.
 #[derive(Clone, Debug)]
 pub(crate) struct MachineProgram {
-    /// The instructions as they were decoded, by program counter; those of the device runtime's functions, at the end, have none.
+    /// The program's own instructions as they were decoded; those of the device runtime's functions, at the end, have none.
     pub instructions: Vec<sass::Instruction>,
+    /// The functions behind them that other programs have, too.
+    pub shared: Option<Arc<SharedFunctions>>,
     /// Where functions begin, ascending, with their names.
     pub functions: Vec<(u32, Box<str>)>,
     /// The functions of the file, ascending.
@@ -44,6 +47,17 @@ pub(crate) enum LaunchWord {
 }
 
 impl MachineProgram {
+    /// The instruction at a program counter; `None` of functions of the device runtime.
+    pub fn instruction(&self, pc: u32) -> Option<&sass::Instruction> {
+        let shared = || self.shared.as_ref()?.code().decoded.get(pc as usize - self.instructions.len());
+        self.instructions.get(pc as usize).or_else(shared)
+    }
+
+    /// How many instructions were decoded.
+    pub fn decoded(&self) -> usize {
+        self.instructions.len() + self.shared.as_ref().map_or(0, |shared| shared.code().decoded.len())
+    }
+
     /// The function that an instruction is in, and its first instruction.
     pub fn function(&self, pc: u32) -> (u32, &str) {
         let after = self.functions.partition_point(|(first, _)| *first <= pc);
@@ -53,7 +67,7 @@ impl MachineProgram {
     /// An instruction with its place.
     pub fn describe(&self, pc: u32) -> String {
         let (first, name) = self.function(pc);
-        match self.instructions.get(pc as usize) {
+        match self.instruction(pc) {
             Some(instruction) => format!("{name}+{:#x}: {instruction}", (pc - first) * sass::INSTRUCTION_BYTES as u32),
             None => "a function of the device runtime".to_owned(),
         }

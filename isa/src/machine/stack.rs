@@ -7,6 +7,7 @@ use super::CODE_WINDOW;
 use super::link::Linker;
 use crate::cubin::Function;
 use crate::sass::{Field, Word};
+use std::collections::BTreeSet;
 
 /// What is added where the depth of calls is not known: what `cudaLimitStackSize` is before a program changes it (CUDA C++ Programming
 /// Guide).
@@ -34,56 +35,72 @@ pub(super) struct LocalMemory {
 }
 
 /// A function: a section of code, or a part of one.
+#[derive(Clone, Debug)]
 struct Part {
     first: usize,
-    end: usize,
     frame: u32,
+    /// What it calls: first words, where [`Parts`] are alone; the numbers of parts, where they are all together.
     calls: Vec<usize>,
 }
 
-impl LocalMemory {
-    /// Of a kernel with the functions that it can reach.
-    pub fn of(words: &[u128], entry: &Function<'_>, reached: &[&Function<'_>], linker: &Linker<'_>) -> LocalMemory {
-        let mut is_open = entry.stack.frame.is_none();
+/// The functions of some words of a program.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Parts {
+    parts: Vec<Part>,
+    /// A function is called through a pointer.
+    is_open: bool,
+}
+
+impl Parts {
+    /// Of the words from `first` of a program on.
+    pub fn of(words: &[u128], first: usize, functions: &[&Function<'_>], linker: &Linker<'_>) -> Parts {
         let mut parts = Vec::new();
-        for function in [entry].into_iter().chain(reached.iter().copied()) {
+        let mut system_calls = BTreeSet::new();
+        for function in functions {
             let first = linker.first_word(function);
             let own = (0, function.stack.frame);
             let inner = function.inner.iter().map(|inner| (inner.offset as usize / 16, inner.stack.frame));
             for (offset, frame) in [own].into_iter().chain(inner) {
-                parts.push(Part { first: first + offset, end: 0, frame: frame.unwrap_or(0), calls: Vec::new() });
+                parts.push(Part { first: first + offset, frame: frame.unwrap_or(0), calls: Vec::new() });
             }
+            system_calls.extend(function.system_calls.iter().map(|offset| first + *offset as usize / 16));
         }
         parts.sort_by_key(|part| part.first);
-        for number in 0..parts.len() {
-            parts[number].end = parts.get(number + 1).map_or(words.len(), |next| next.first);
-        }
-        let system_calls: Vec<usize> = [entry]
-            .into_iter()
-            .chain(reached.iter().copied())
-            .flat_map(|function| {
-                let first = linker.first_word(function);
-                function.system_calls.iter().map(move |offset| first + *offset as usize / 16)
-            })
-            .collect();
-        let place = |word: usize| parts.partition_point(|part| part.first <= word).checked_sub(1);
-        let mut calls = Vec::new();
-        for (number, part) in parts.iter().enumerate() {
-            for at in part.first..part.end.min(words.len()) {
-                match callee(Word(words[at]), at) {
+        let mut is_open = false;
+        let end = first + words.len();
+        let ends: Vec<usize> = parts.iter().skip(1).map(|next| next.first).chain([end]).collect();
+        for (part, next) in parts.iter_mut().zip(ends) {
+            for at in part.first..next.min(end) {
+                match callee(Word(words[at - first]), at) {
                     Callee::None => {}
-                    Callee::Word(word) if word < words.len() => {
-                        calls.extend(place(word).map(|callee| (number, callee)))
-                    }
-                    Callee::Word(_) => {}
+                    Callee::Word(word) => part.calls.push(word),
                     Callee::Unknown => is_open |= !system_calls.contains(&at),
                 }
             }
+            part.calls.sort_unstable();
+            part.calls.dedup();
         }
-        for (caller, callee) in calls {
-            if !parts[caller].calls.contains(&callee) {
-                parts[caller].calls.push(callee);
-            }
+        Parts { parts, is_open }
+    }
+}
+
+impl LocalMemory {
+    /// Of a kernel, whose parts are the first, with the functions that it can reach. The program has so many words.
+    pub fn of<'p>(entry: &Function<'_>, parts: impl IntoIterator<Item = &'p Parts>, words: usize) -> LocalMemory {
+        let mut is_open = entry.stack.frame.is_none();
+        let mut all: Vec<Part> = Vec::new();
+        for of_some in parts {
+            is_open |= of_some.is_open;
+            all.extend_from_slice(&of_some.parts);
+        }
+        let mut parts = all;
+        let firsts: Vec<usize> = parts.iter().map(|part| part.first).collect();
+        let place = |word: usize| firsts.partition_point(|first| *first <= word).checked_sub(1);
+        for part in &mut parts {
+            let callees = part.calls.iter().filter(|word| **word < words).filter_map(|word| place(*word));
+            let mut callees: Vec<usize> = callees.collect();
+            callees.dedup();
+            part.calls = callees;
         }
         let deepest = if is_open { None } else { depth(&parts) };
         let said = entry.stack.minimum.max(entry.stack.maximum).unwrap_or(0);

@@ -339,6 +339,8 @@ pub enum Slot {
     Predicate(u8),
     /// A predicate that is read; the bit above inverts it.
     PredicateSource(u8),
+    /// A predicate that is read, its number inverted, so that no bit is set of PT; the bit above inverts the predicate.
+    InvertedPredicateSource(u8),
     /// A uniform predicate that is written.
     UniformPredicate(u8),
     /// A uniform predicate that is read.
@@ -402,7 +404,9 @@ impl Slot {
             Slot::UniformDestination(low) | Slot::UniformRegister(low, _) => Field::new(low, 6).mask(),
             Slot::UniformSource(low, sign) => Field::new(low, 6).mask() | sign_mask(Place::Register(low), sign),
             Slot::Predicate(low) | Slot::UniformPredicate(low) => predicate(low),
-            Slot::PredicateSource(low) | Slot::UniformPredicateSource(low) => Field::new(low, 4).mask(),
+            Slot::PredicateSource(low) | Slot::InvertedPredicateSource(low) | Slot::UniformPredicateSource(low) => {
+                Field::new(low, 4).mask()
+            }
             Slot::EitherPredicateSource => Field::new(67, 5).mask(),
             Slot::Number(field) | Slot::SignedNumber(field) => field.mask(),
             Slot::Target(field) | Slot::ReturnTarget(field) => field.mask(),

@@ -108,6 +108,7 @@ impl Instruction {
             }
             Slot::Predicate(low) => predicate("P", word.bits(low, 3), false),
             Slot::PredicateSource(low) => predicate("P", word.bits(low, 3), word.bit(low + 3)),
+            Slot::InvertedPredicateSource(low) => predicate("P", word.bits(low, 3) ^ 7, word.bit(low + 3)),
             Slot::UniformPredicate(low) => predicate("UP", word.bits(low, 3), false),
             Slot::UniformPredicateSource(low) => predicate("UP", word.bits(low, 3), word.bit(low + 3)),
             Slot::EitherPredicateSource => {

@@ -71,6 +71,7 @@ opcodes! {
     I2f "I2F",
     F2i "F2I",
     F2f "F2F",
+    F2fp "F2FP",
     Frnd "FRND",
     I2i "I2I",
     I2ip "I2IP",

@@ -288,6 +288,7 @@ impl Instruction {
             Slot::Address(form) => self.add_address(uses, form, widths.a),
             Slot::Predicate(low) => uses.predicate_writes |= predicate(low),
             Slot::PredicateSource(low) => uses.predicate_reads |= predicate(low),
+            Slot::InvertedPredicateSource(low) => uses.predicate_reads |= predicate_bit(word.bits(low, 3) ^ 7),
             Slot::UniformPredicate(low) => uses.uniform_predicate_writes |= predicate(low),
             Slot::UniformPredicateSource(low) => uses.uniform_predicate_reads |= predicate(low),
             Slot::EitherPredicateSource if word.bit(67) => uses.uniform_predicate_reads |= predicate(68),

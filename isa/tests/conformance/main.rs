@@ -14,6 +14,7 @@ mod exchange;
 mod float_selection;
 mod floats;
 mod integer;
+mod library_code;
 mod machine;
 mod machine_code;
 mod matrix;

@@ -1,5 +1,6 @@
 //! What instructions read and write, against the life ranges that the disassembler of CUDA 12.8 prints: one word of each opcode with
-//! each number of registers and predicates that it has in our kernels and in probes of textures, surfaces, atomics, matrices and types.
+//! each number of registers and predicates that it has in our kernels and in probes of textures, surfaces, atomics, matrices and types;
+//! and of loads that make zeros under a predicate, and of `F2FP`, which our kernels do not have, what their text says.
 
 use balar_isa::sass::{self, RegisterRange, Uses, Word};
 

@@ -3,10 +3,12 @@
 mod cuda_programs;
 mod cuda_toolchain;
 mod driver_api;
+mod driver_version;
 mod hardware;
 mod library_search;
 mod line_information;
 mod managed_memory;
+mod management_library;
 mod mpi_programs;
 mod nvtx_ranges;
 mod python_programs;

@@ -41,11 +41,12 @@ impl CtaScheduler {
     pub(super) fn kernel_is_done(&mut self, kernel: ResidentKernel, end: SimTime, out: &mut Outbox) {
         self.state.counters.kernels_completed += 1;
         let (launch, is_timed) = (kernel.launch.id, kernel.launch.detail.is_timed());
+        let ran = Some((kernel.start, end));
         let place = self.state.ending.partition_point(|kernel| kernel.end <= end);
         self.state.ending.insert(place, EndingKernel { end, queue: QueueId::of(&kernel.launch), launch, is_timed });
         self.record(kernel, end, true);
         if !launch.is_of_device() {
-            out.send(self.command, end, Payload::Cuda(CudaMessage::LaunchCompleted { launch, fault: None }));
+            out.send(self.command, end, Payload::Cuda(CudaMessage::LaunchCompleted { launch, fault: None, ran }));
         }
     }
 
@@ -72,12 +73,12 @@ impl CtaScheduler {
             }
             self.sms.release_all(kernel.launch.id);
             self.state.counters.kernels_failed += 1;
-            self.send_failure(now, &kernel.launch, out);
+            self.send_failure(now, &kernel.launch, Some((kernel.start, now)), out);
             self.record(kernel, now, false);
         }
         for kernel in self.drop_device_launches(context) {
             self.state.counters.kernels_failed += 1;
-            self.send_failure(now, &kernel.launch, out);
+            self.send_failure(now, &kernel.launch, Some((kernel.start, now)), out);
             self.record(kernel, now, false);
         }
         self.state.ready.retain(|_, queue| queue.context != context);
@@ -103,16 +104,22 @@ impl CtaScheduler {
         if let Some(timeline) = self.timeline.as_ref().filter(|_| launch.detail.is_timed()) {
             timeline.lock().refused(now, launch.id);
         }
-        self.send_failure(now, launch, out);
+        self.send_failure(now, launch, None, out);
     }
 
-    pub(super) fn send_failure(&self, now: SimTime, launch: &KernelLaunch, out: &mut Outbox) {
+    pub(super) fn send_failure(
+        &self,
+        now: SimTime,
+        launch: &KernelLaunch,
+        ran: Option<(SimTime, SimTime)>,
+        out: &mut Outbox,
+    ) {
         // The host knows nothing of what kernels launch.
         if launch.id.is_of_device() {
             return;
         }
         let (fault, launch) = (self.state.faults.get(&launch.context).cloned().map(Box::new), launch.id);
-        out.send(self.command, now, Payload::Cuda(CudaMessage::LaunchCompleted { launch, fault }));
+        out.send(self.command, now, Payload::Cuda(CudaMessage::LaunchCompleted { launch, fault, ran }));
     }
 
     pub(super) fn record(&mut self, kernel: ResidentKernel, end: SimTime, completed: bool) {

@@ -87,8 +87,8 @@ fn summary(sent: &[(SimTime, PortId, Payload)]) -> Vec<(u64, u16, String)> {
     let text = |payload: &Payload| match payload {
         Payload::Cta(CtaMessage::Launch(cta)) => format!("{} cta {} slot {}", cta.launch.name, cta.cta[0], cta.slot),
         Payload::Cta(CtaMessage::Abort(launch)) => format!("abort {}", launch.0),
-        Payload::Cuda(CudaMessage::LaunchCompleted { launch, fault: None }) => format!("done {}", launch.0),
-        Payload::Cuda(CudaMessage::LaunchCompleted { launch, fault: Some(fault) }) => {
+        Payload::Cuda(CudaMessage::LaunchCompleted { launch, fault: None, .. }) => format!("done {}", launch.0),
+        Payload::Cuda(CudaMessage::LaunchCompleted { launch, fault: Some(fault), .. }) => {
             format!("failed {}: launch {}", launch.0, fault.launch.0)
         }
         other => format!("{other:?}"),

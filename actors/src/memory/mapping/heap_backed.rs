@@ -8,6 +8,9 @@ use std::ptr::NonNull;
 /// Bytes of the host window.
 pub(super) const WINDOW_BYTES: u64 = 64 << 10;
 
+/// Bytes of a page.
+pub(super) const PAGE: usize = 4096;
+
 /// A slot with room for reserved addresses, in slots without it.
 pub(super) const SLOTS_WITH_ROOM: u64 = 2;
 
@@ -33,6 +36,15 @@ pub(super) fn map_with_window(devices: usize, window: usize) -> io::Result<(NonN
 ///
 /// None is needed; the pages of a system need it.
 pub(super) unsafe fn expect_writes(_: NonNull<u8>, _: usize) {}
+
+/// Nothing is given back here.
+///
+/// # Safety
+///
+/// None is needed; the pages of a system need it.
+pub(super) unsafe fn give_back(_: NonNull<u8>, _: usize) -> bool {
+    false
+}
 
 /// Ends a mapping.
 ///

@@ -229,6 +229,31 @@ impl Mapping {
         if to > from { parts.rev().for_each(&mut copy) } else { parts.for_each(&mut copy) }
     }
 
+    /// Makes all of these bytes zero; nothing where the range lies outside the mapping. Whole pages take no memory until they are written.
+    pub fn zero(&mut self, address: u64, bytes: u64) {
+        let Ok(length) = usize::try_from(bytes) else { return };
+        if !self.contains(address, length) {
+            return;
+        }
+        let start = address.next_multiple_of(system::PAGE as u64).min(address + bytes);
+        let end = (address + bytes) / system::PAGE as u64 * system::PAGE as u64;
+        let mut fill = |from: u64, to: u64| {
+            if let Some(bytes) = self.bytes_mut(from, (to - from) as usize) {
+                bytes.fill(&[0]);
+            }
+        };
+        if end <= start {
+            return fill(address, address + bytes);
+        }
+        fill(address, start);
+        fill(end, address + bytes);
+        // SAFETY: whole pages of the mapping, as `contains` says; `self` is borrowed for writing, so that no slice of them exists.
+        let given_back = unsafe { system::give_back(self.first.add(self.place(start)), (end - start) as usize) };
+        if !given_back && let Some(bytes) = self.bytes_mut(start, (end - start) as usize) {
+            bytes.fill(&[0]);
+        }
+    }
+
     /// Says that most of these bytes will soon be written.
     pub fn expect_writes(&self, address: u64, bytes: u64) {
         let Ok(bytes) = usize::try_from(bytes) else { return };
@@ -357,6 +382,22 @@ mod tests {
             });
             assert_eq!((old, read(&mapping, start)), (vec![3, 4, 1, 2], [1, 2, 9, 9, 9, 9, 3, 4]));
         }
+    }
+
+    #[test]
+    fn whole_pages_and_parts_of_them_become_zero() {
+        const BYTES: usize = 3 * system::PAGE;
+        let mut mapping = Mapping::new(&[1 << 20]).expect("the system maps without reserving");
+        for start in [gpu_base(0), HOST_BASE] {
+            for (from, to) in [(0, BYTES), (5, BYTES - 1), (system::PAGE, BYTES), (7, 9), (4090, 4100), (8, 8)] {
+                mapping.bytes_mut(start, BYTES).expect("inside").fill(&[7]);
+                mapping.zero(start + from as u64, (to - from) as u64);
+                let bytes: [u8; BYTES] = read(&mapping, start);
+                let is_right = |(at, byte): (usize, &u8)| *byte == if (from..to).contains(&at) { 0 } else { 7 };
+                assert!(bytes.iter().enumerate().all(is_right), "{start:#x}: {from} to {to}");
+            }
+        }
+        mapping.zero(END - 4, 8);
     }
 
     /// Miri knows no files in memory.

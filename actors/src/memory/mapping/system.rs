@@ -4,7 +4,8 @@ use balar_host::huge_pages;
 use balar_host::memory::{BASE, END, HOST_BASE, HOST_BYTES};
 use rustix::fd::OwnedFd;
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create};
-use rustix::mm::{MapFlags, ProtFlags, mmap, mmap_anonymous, munmap};
+use rustix::io::Errno;
+use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, mmap_anonymous, munmap};
 use std::io;
 use std::ptr::{NonNull, null_mut};
 
@@ -13,6 +14,9 @@ pub(super) const WINDOW_BYTES: u64 = HOST_BYTES;
 
 /// A slot with room for reserved addresses, in slots without it. Programs reserve more than a GPU has, several times.
 pub(super) const SLOTS_WITH_ROOM: u64 = 8;
+
+/// Bytes of a page.
+pub(super) const PAGE: usize = 4096;
 
 /// Maps `bytes` for reading and writing, all zero.
 pub(super) fn map(bytes: usize) -> io::Result<NonNull<u8>> {
@@ -68,6 +72,22 @@ fn map_backed(length: usize, devices: usize) -> io::Result<NonNull<u8>> {
 pub(super) unsafe fn expect_writes(at: NonNull<u8>, bytes: usize) {
     // SAFETY: as the caller says.
     unsafe { huge_pages::prefer(at, bytes) };
+}
+
+/// Gives the memory of whole pages back, which are zero from now on; false where the system does not do that.
+///
+/// # Safety
+///
+/// The pages are part of a mapping, and nothing refers to their bytes but as [`SharedBytes`](super::SharedBytes).
+pub(super) unsafe fn give_back(at: NonNull<u8>, bytes: usize) -> bool {
+    // SAFETY: as the caller says. Of a file its pages go, too; what no file is behind is zero when it is next read.
+    unsafe {
+        match madvise(at.as_ptr().cast(), bytes, Advice::LinuxRemove) {
+            Ok(()) => true,
+            Err(Errno::INVAL) => madvise(at.as_ptr().cast(), bytes, Advice::LinuxDontNeed).is_ok(),
+            Err(_) => false,
+        }
+    }
 }
 
 fn private() -> MapFlags {

@@ -14,6 +14,8 @@ pub(super) enum BulkOperation {
     Write { address: u64, data: HostBytes },
     /// Elements of a value.
     Fill { address: u64, bytes: u64, value: u32, element_bytes: u8 },
+    /// Zeros, of whole pages without touching them.
+    Zero { address: u64, bytes: u64 },
     /// Bytes of the memories themselves.
     Copy { destination: u64, source: u64, bytes: u64 },
 }
@@ -51,6 +53,11 @@ impl WriteLog {
         self.push(time, EntryKind::Bulk(BulkOperation::Fill { address, bytes, value, element_bytes }));
     }
 
+    /// At `time`, all bytes of the range become zero. Memory that the simulator has taken for whole pages of it is given back.
+    pub fn zero(&mut self, time: SimTime, address: u64, bytes: u64) {
+        self.push(time, EntryKind::Bulk(BulkOperation::Zero { address, bytes }));
+    }
+
     /// At `time`, `data[range]` is written from device address `address` on.
     pub fn write(&mut self, time: SimTime, address: u64, data: &Arc<[u8]>, range: Range<usize>) {
         let data = HostBytes { data: Arc::clone(data), first: range.start, end: range.end };
@@ -79,6 +86,7 @@ impl BulkOperation {
                     bytes.fill(&value.to_le_bytes()[..usize::from(*element_bytes).clamp(1, 4)]);
                 }
             }
+            BulkOperation::Zero { address, bytes } => arena.mapping.zero(*address, *bytes),
             BulkOperation::Copy { destination, source, bytes } => arena.mapping.copy(*destination, *source, *bytes),
         }
     }

@@ -3,6 +3,9 @@ use object::write::elf::{self as writing, Writer};
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 
+/// What a program has beside its tables.
+const TEXT: &[u8] = b"nothing of note";
+
 /// A small program, as the linker would describe it.
 struct Program {
     kind: u16,
@@ -10,7 +13,6 @@ struct Program {
     interpreter: &'static str,
     needed: &'static [&'static str],
     imports: &'static [&'static str],
-    text: &'static [u8],
 }
 
 impl Default for Program {
@@ -21,7 +23,6 @@ impl Default for Program {
             interpreter: "/lib64/ld-linux-x86-64.so.2",
             needed: &["libc.so.6"],
             imports: &["malloc"],
-            text: b"nothing of note",
         }
     }
 }
@@ -47,7 +48,7 @@ impl Program {
         let interpreted = u32::from(!self.interpreter.is_empty());
         writer.reserve_program_headers(interpreted);
         let interpreter = writer.reserve(self.interpreter.len() + 1, 1);
-        let text = writer.reserve(self.text.len(), 1);
+        let text = writer.reserve(TEXT.len(), 1);
         writer.reserve_dynsym();
         writer.reserve_dynstr();
         writer.reserve_dynamic(needed.len() + 1);
@@ -80,7 +81,7 @@ impl Program {
         }
         writer.write(self.interpreter.as_bytes());
         writer.write(&[0]);
-        writer.write(self.text);
+        writer.write(TEXT);
         writer.write_null_dynamic_symbol();
         for name in imports {
             writer.write_dynamic_symbol(&writing::Sym {
@@ -110,7 +111,7 @@ impl Program {
             sh_flags: elf::SHF_ALLOC.into(),
             sh_addr: 0,
             sh_offset: text as u64,
-            sh_size: self.text.len() as u64,
+            sh_size: TEXT.len() as u64,
             sh_link: 0,
             sh_info: 0,
             sh_addralign: 1,
@@ -143,28 +144,17 @@ fn refused(content: &[u8], message: &str, remedy: &str) {
 fn programs_of_the_shared_runtime_and_of_the_driver_run() {
     for library in ["libcudart.so.11.0", "libcudart.so.12", "libcudart.so.13", "/opt/lib/libcudart.so"] {
         let needed: &'static [&'static str] = vec![library, "libc.so.6"].leak();
-        let program = Program { needed, imports: &["cudaMalloc"], text: RUNTIME_TEXT, ..Program::default() };
+        let program = Program { needed, imports: &["cudaMalloc"], ..Program::default() };
         let executable = inspected(&program.bytes(), 0o755).unwrap();
         assert_eq!((executable.preload, executable.notes), (vec![], vec![]), "{library}");
     }
     let driver = Program { needed: &["libcuda.so.1"], imports: &["cuInit"], ..Program::default() };
     assert!(inspected(&driver.bytes(), 0o755).is_ok());
-    // The runtime comes with another library of the program.
+    // The runtime comes with another library of the program, or is part of it.
     let indirect = Program { imports: &["__cudaRegisterFatBinary"], ..Program::default() };
     assert!(inspected(&indirect.bytes(), 0o755).is_ok());
     let without_cuda = Program::default();
     assert!(inspected(&without_cuda.bytes(), 0o755).is_ok());
-}
-
-#[test]
-fn the_static_runtime_is_refused() {
-    let message = "the CUDA runtime is linked statically into";
-    let driver = Program { text: RUNTIME_TEXT, needed: &["libcuda.so.1"], imports: &["cuInit"], ..Program::default() };
-    refused(&driver.bytes(), message, "-cudart shared");
-    let program = Program { text: RUNTIME_TEXT, ..Program::default() };
-    refused(&program.bytes(), message, "CUDA_RUNTIME_LIBRARY Shared");
-    let program = Program { interpreter: "", needed: &[], kind: elf::ET_EXEC, ..program };
-    refused(&program.bytes(), message, "-cudart shared");
 }
 
 #[test]
@@ -193,6 +183,16 @@ fn scripts_run_and_so_do_programs_without_shared_libraries() {
     let program = Program { interpreter: "", needed: &[], kind: elf::ET_EXEC, ..Program::default() };
     let notes = inspected(&program.bytes(), 0o755).unwrap().notes;
     assert!(matches!(&notes[..], [note] if note.starts_with("the program is linked statically")), "{notes:?}");
+}
+
+/// Their packages look for the files of a GPU.
+#[test]
+fn python_programs_find_the_files_of_a_gpu() {
+    for first in ["#!/usr/bin/env -S python3 -B", "#!/bin/env python", "#!/usr/bin/env python3.11"] {
+        let preload = inspected(format!("{first}\nimport jax\n").as_bytes(), 0o755).unwrap().preload;
+        assert_eq!(preload, ["libbalar_device_files.so"], "{first}");
+    }
+    assert!(is_python("/opt/venv/bin/python3") && !is_python("/opt/python/bin/sh"));
 }
 
 #[test]

@@ -61,7 +61,8 @@ impl Node {
         for change in changes {
             match change {
                 MemoryChange::Map { address, bytes, .. } => {
-                    self.memory.insert(address, vec![0; bytes as usize]);
+                    // What others have left there.
+                    self.memory.insert(address, vec![0xab; bytes as usize]);
                 }
                 MemoryChange::Unmap { address } => {
                     self.memory.remove(&address);
@@ -69,6 +70,9 @@ impl Node {
                 MemoryChange::Write { address, bytes } => {
                     let allocation = self.memory.get_mut(&address).expect("a variable is written where it begins");
                     allocation[..bytes.len()].copy_from_slice(&bytes);
+                }
+                MemoryChange::Zero { address, bytes } => {
+                    self.memory.get_mut(&address).expect("a variable begins there")[..bytes as usize].fill(0);
                 }
                 MemoryChange::Heap { bytes, .. } => assert_eq!(bytes, 4096),
                 other => panic!("unexpected {other:?}"),
@@ -94,6 +98,7 @@ fn load_source(
         module,
         source,
         heap_bytes: Some(4096),
+        launch_bytes: None,
     };
     let mut changes = Vec::new();
     let loaded = ModuleLoader::new(&node.tables).load(&request, &mut changes, room);
@@ -245,6 +250,9 @@ fn sections_of_machine_code_are_allocations_with_variables_in_them() {
     };
     assert_eq!([pointer(sections[0], 0), pointer(sections[2], 0x10)], [12, 4].map(|at| sections[1] + 0x320 + at));
     assert_eq!(word(&node, managed[0]), Some(5));
+    // Variables without initial values are zero, whatever was there before.
+    let is_zero = |address: u64| node.memory[&address].iter().all(|byte| *byte == 0);
+    assert!(is_zero(sections[1]) && is_zero(managed[1]));
     let [compute, ..] = &loaded.functions[..] else { panic!("kernels") };
     assert_eq!((&*compute.name, &compute.parameters[..]), ("compute", &[(0, 8), (8, 4)][..]));
     assert_eq!(node.tables.code.isa(), "sass");

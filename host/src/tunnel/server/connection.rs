@@ -127,6 +127,11 @@ impl Connection {
         self.greeting.as_ref().is_some_and(|greeting| greeting.role == Role::Accesses)
     }
 
+    /// Is this a connection by which the process asks about the node, and of none of its threads?
+    pub fn asks_about_node(&self) -> bool {
+        self.greeting.as_ref().is_some_and(|greeting| greeting.role == Role::Management)
+    }
+
     /// For messages.
     pub fn name(&self) -> String {
         let program = self.greeting.as_ref().map_or("a program", |greeting| greeting.program.as_str());
@@ -194,7 +199,7 @@ impl Connection {
         arena: Option<&OwnedFd>,
     ) -> io::Result<()> {
         let (pages, file) = SharedPages::create(page_bytes)?;
-        let frame = ServerFrame::Welcome { node: node.clone(), page_bytes, pages: PAGES };
+        let frame = ServerFrame::Welcome { node: node.clone(), page_bytes, pages: PAGES, thread: thread.0 };
         let descriptors: Vec<BorrowedFd<'_>> = [Some(&file), arena].into_iter().flatten().map(AsFd::as_fd).collect();
         self.socket.send_bytes(&encode(&frame)?, &descriptors)?;
         self.pages = Some(pages);

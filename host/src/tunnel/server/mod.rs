@@ -120,6 +120,8 @@ pub struct Server {
     /// Processes whose end has not been reported yet, and whether they were killed.
     gone: VecDeque<(ProcessId, bool)>,
     threads: u32,
+    /// Connections of no thread, so far.
+    questioners: u32,
     accepted: u64,
     /// Whether streams will come to host functions.
     expects_call_back: bool,
@@ -152,6 +154,7 @@ impl Server {
             next_process: ProcessId::FIRST,
             gone: VecDeque::new(),
             threads: 0,
+            questioners: 0,
             accepted: 0,
             expects_call_back: false,
             waiting_since: None,
@@ -159,10 +162,16 @@ impl Server {
         })
     }
 
-    fn new_thread(&mut self) -> ThreadId {
-        let thread = ThreadId(self.threads);
-        self.threads += 1;
-        thread
+    /// The number of a connection's thread. Those that are of no thread count from the last number down, so that a program's threads
+    /// have the same numbers whatever it asks about the node.
+    fn new_thread(&mut self, role: Role) -> ThreadId {
+        let (counter, last) = match role {
+            Role::Management => (&mut self.questioners, Some(u32::MAX)),
+            _ => (&mut self.threads, None),
+        };
+        let number = *counter;
+        *counter += 1;
+        ThreadId(last.map_or(number, |last| last - number))
     }
 
     /// Connections that have not introduced themselves.
@@ -253,7 +262,7 @@ impl Server {
             self.programs.insert(id, Program::new(Process::new(process), greeting.program_number));
             id
         });
-        let thread = self.new_thread();
+        let thread = self.new_thread(greeting.role);
         let ServerOptions { node, page_bytes, arena, .. } = &self.options;
         let Some(index) = self.index_of(number) else { return Ok(()) };
         let connection = &mut self.connections[index];
@@ -567,7 +576,8 @@ impl Host for Server {
         let in_call = self.connections.iter().filter(|connection| self.waits_for_reply(connection)).count();
         // One that has made no call yet may make its first.
         let has_more = |(id, program): (&ProcessId, &Program)| {
-            let own = self.connections.iter().filter(|connection| connection.program == Some(*id)).count();
+            let is_own = |connection: &&Connection| connection.program == Some(*id) && !connection.asks_about_node();
+            let own = self.connections.iter().filter(is_own).count();
             program.process.has_more_threads(own)
         };
         in_call < connected || self.programs.len() > 1 || self.programs.iter().any(has_more)
@@ -584,7 +594,8 @@ impl Host for Server {
         if matches!(self.connections[index].state, State::Posted) {
             return self.connections[index].end_posted(&result);
         }
-        let is_alone = self.connections.iter().filter(|connection| !connection.sees_accesses()).count() == 1;
+        let makes_calls = |connection: &&Connection| !connection.sees_accesses() && !connection.asks_about_node();
+        let is_alone = self.connections.iter().filter(makes_calls).count() == 1;
         let may_post = if is_alone { self.connections[index].queue_room.min(MAXIMUM_POSTED) } else { 0 };
         let program = self.connections[index].program.and_then(|id| self.programs.get_mut(&id));
         let data = program.map(|program| std::mem::take(&mut program.data)).unwrap_or_default();
@@ -635,7 +646,10 @@ impl Server {
         match connection.state {
             State::Calling => true,
             State::Posted => false,
-            State::Running => (connection.runs_callbacks() && !is_called_back()) || connection.sees_accesses(),
+            State::Running => {
+                let waits_for_function = connection.runs_callbacks() && !is_called_back();
+                waits_for_function || connection.sees_accesses() || connection.asks_about_node()
+            }
             State::New => false,
         }
     }

@@ -11,5 +11,6 @@ pub(crate) mod half;
 pub(crate) mod logic;
 pub(crate) mod matrix;
 pub(crate) mod matrix_step;
+pub(crate) mod memory;
 pub(crate) mod signs;
 pub(crate) mod special;

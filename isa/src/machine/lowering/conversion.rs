@@ -4,7 +4,7 @@ use super::float::rounding_of;
 use super::operands::{Operands, sign_at};
 use super::{Lowered, Pending};
 use crate::interpreter::bodies::{Map, functions};
-use crate::interpreter::convert::{Conversion, Mode, Scalar};
+use crate::interpreter::convert::{Conversion, ConvertPair, Mode, Scalar};
 use crate::interpreter::float::*;
 use crate::interpreter::half::HalfToDouble;
 use crate::interpreter::machine::arithmetic::{MapPairs, MapSigned};
@@ -87,6 +87,27 @@ impl Pending {
             is_packed: false,
         };
         self.converted(&conversion, word)
+    }
+
+    /// `F2FP.PACK_AB`: two singles become the halves of a register, the first the upper one.
+    pub(super) fn pack_halves(&mut self, sass: &sass::Instruction, operands: &mut Operands) -> Lowered<()> {
+        let word = sass.word();
+        let place = Place::exchanged(word).ok_or("a form without this operand")?;
+        self.instruction.destinations[0] = operands.row(word.bits(16, 8) as u8);
+        self.instruction.sources[0] = operands.register(word.bits(24, 8) as u8);
+        self.instruction.sources[1] = operands.at(word, place)?;
+        let conversion = Conversion {
+            from: Scalar::F32,
+            to: Scalar::F16,
+            mode: if word.bits(79, 2) == 3 { Mode::Zero } else { Mode::Nearest },
+            flushes: false,
+            saturates: false,
+            is_finite: false,
+            is_positive: false,
+            is_integral: false,
+            is_packed: false,
+        };
+        self.run(functions::<ConvertPair>(), conversion.pack())
     }
 
     /// The quick conversions, and one for all others.

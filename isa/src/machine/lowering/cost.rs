@@ -48,6 +48,8 @@ pub(super) fn of(instruction: &sass::Instruction) -> Cost {
         O::Imma | O::Bmma => cost(Pipe::Tensor, L::TensorNarrowProduct, C::Other),
         O::Mufu => cost(Pipe::Sfu, L::Special, C::Other),
         O::Popc | O::Flo | O::Brev => cost(Pipe::Sfu, L::Conversion, C::Integer),
+        // Code for sm_75 lets two cycles pass between two of them, and eight before a store of the result, without a scoreboard.
+        O::F2fp => cost(Pipe::Fp16, L::Half, C::Conversion),
         O::I2f | O::F2i | O::F2f | O::Frnd => cost(Pipe::Sfu, L::Conversion, C::Conversion),
         O::I2i | O::I2ip => cost(Pipe::Int, L::Integer, C::Conversion),
         O::Fsetp | O::Fset | O::Fsel | O::Fmnmx => cost(Pipe::Int, L::Predicate, C::Other),

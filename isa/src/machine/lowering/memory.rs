@@ -1,6 +1,6 @@
 //! Loads, stores, atomics and fences.
 
-use super::operands::{Operands, predicate_destination};
+use super::operands::{Operands, inverted_predicate_source, predicate_destination};
 use super::{Lowered, Pending};
 use crate::execution::{AtomicOperation, AtomicType, CacheOperator, Space};
 use crate::interpreter::bodies::{Map, functions};
@@ -118,6 +118,11 @@ impl Pending {
             return Err("a load that sets a predicate".to_owned());
         }
         self.instruction.kind = Kind::Load;
+        if matches!(opcode, Opcode::Ldg | Opcode::Ld) && word.bits(64, 4) != 0 {
+            self.instruction.kind = Kind::LoadOrZero;
+            let (slot, flip) = inverted_predicate_source(word, 64);
+            (self.instruction.predicate_sources[0], self.instruction.predicate_flips[0]) = (slot, flip);
+        }
         self.access(opcode, word, operands, true);
         for element in 0..self.size(word)? {
             self.instruction.destinations[usize::from(element)] =

@@ -21,11 +21,12 @@ mod register_banks;
 mod tensor;
 mod texture;
 
+use super::functions::SharedFunctions;
 use super::program::{LaunchWord, MachineProgram};
 use super::{CODE_WINDOW, MachineCode, system_call_address};
 use crate::execution::{Passed, SystemCall};
 use crate::operation::*;
-use crate::program::{Calls, ConstantLine, Dependencies, IssueControl, LatencyClass, Program, Timing};
+use crate::program::{Calls, ConstantLine, Dependencies, IssueControl, LatencyClass, Program, SharedCode, Timing};
 use crate::sass::{self, Opcode, Word};
 use operands::Operands;
 use std::sync::Arc;
@@ -57,75 +58,81 @@ struct Pending {
 ///
 /// Words that are no instruction, or that the simulator does not execute.
 pub fn lower(code: &MachineCode) -> Result<Program, LoweringError> {
-    let failure = |index: usize, what: String| {
-        let after = code.functions.partition_point(|(first, _)| *first as usize <= index);
-        let (first, name) = code.functions.get(after.saturating_sub(1)).map_or((0, &*code.name), |(f, n)| (*f, n));
-        let address = (index - first as usize) as u64 * sass::INSTRUCTION_BYTES as u64;
-        LoweringError { function: name.to_owned(), address, what }
-    };
+    lower_decoded(code, decode(code)?, None)
+}
+
+/// Words of a program, decoded.
+pub(super) struct Decoded(Vec<sass::Instruction>);
+
+impl Decoded {
+    /// Code for debuggers has no stall cycles and no scoreboards. Elsewhere instructions that are never executed, or that issue by
+    /// themselves, have no stall cycles.
+    pub fn is_scheduled(&self) -> bool {
+        self.0.iter().all(is_scheduled)
+    }
+}
+
+/// Decodes the words of a program, or of a part of one.
+pub(super) fn decode(code: &MachineCode) -> Result<Decoded, LoweringError> {
     let mut decoded = Vec::with_capacity(code.words.len());
     for (index, &word) in code.words.iter().enumerate() {
-        let address = (index * sass::INSTRUCTION_BYTES) as u64;
+        let address = ((code.first_word as usize + index) * sass::INSTRUCTION_BYTES) as u64;
         let instruction = sass::decode(Word(word), address, code.architecture);
-        decoded.push(instruction.map_err(|error| failure(index, format!("{} is no instruction", error.word)))?);
+        decoded.push(instruction.map_err(|error| failure(code, index, format!("{} is no instruction", error.word)))?);
     }
-    let mut operands = Operands::new(code, &decoded);
-    let mut instructions = Vec::with_capacity(decoded.len() + 2 * SYSTEM_CALLS.len());
-    let mut timings = Vec::with_capacity(instructions.capacity());
-    for (index, sass) in decoded.iter().enumerate() {
-        let mut pending = Pending::new(sass);
-        operands.constant_line = ConstantLine::default();
-        let lowered = pending.lower(sass, &mut operands, code.words.len() as u32);
-        lowered.map_err(|what| failure(index, format!("{what}, in `{sass}`")))?;
-        let mut timing = pending.timing(sass);
-        timing.control.constant = operands.constant_line;
-        let uses = sass.uses();
-        if uses.predicate_writes != 0 && timing.latency == LatencyClass::Integer {
-            // Predicates are late for guards and branches.
-            timing.latency = LatencyClass::Predicate;
-        }
-        timing.dependencies = operands.dependencies(&uses);
-        timings.push(timing);
-        instructions.push(pending.instruction);
-    }
-    serialise(&decoded, &mut timings);
-    register_banks::count_conflicts(&decoded, &mut timings);
-    let mut system_entries = Vec::new();
-    if operands.registers >= STACK_REGISTERS {
-        for call in SYSTEM_CALLS.into_iter().chain(code.system_calls.iter().copied()) {
-            system_entries.push((system_call_address(call), instructions.len() as u32));
-            // The return waits for the call's result, which may come late.
-            let call_control = IssueControl { stall: 1, write_barrier: SYSTEM_SCOREBOARD, ..IssueControl::default() };
-            let return_control = IssueControl { stall: 1, wait_mask: SYSTEM_SCOREBOARD, ..IssueControl::default() };
-            for (pending, control) in system_call(call, &mut operands).into_iter().zip([call_control, return_control]) {
-                timings.push(pending.timing_of(control));
-                instructions.push(pending.instruction);
-            }
-        }
-    }
+    Ok(Decoded(decoded))
+}
+
+/// The error of a word.
+fn failure(code: &MachineCode, index: usize, what: String) -> LoweringError {
+    let index = code.first_word as usize + index;
+    let after = code.functions.partition_point(|(first, _)| *first as usize <= index);
+    let (first, name) = code.functions.get(after.saturating_sub(1)).map_or((0, &*code.name), |(f, n)| (*f, n));
+    let address = (index - first as usize) as u64 * sass::INSTRUCTION_BYTES as u64;
+    LoweringError { function: name.to_owned(), address, what }
+}
+
+/// Lowers a kernel whose words were decoded. Behind them may be functions that other kernels have, too.
+pub(super) fn lower_decoded(
+    code: &MachineCode,
+    decoded: Decoded,
+    shared: Option<&Arc<SharedFunctions>>,
+) -> Result<Program, LoweringError> {
+    let mut operands = match shared {
+        Some(shared) => shared.lowered.operands.of_kernel(&code.bank_2),
+        None => Operands::new(code, &decoded.0),
+    };
+    let Decoded(decoded) = decoded;
+    let is_serial = shared.map_or_else(|| !decoded.iter().all(is_scheduled), |shared| shared.lowered.is_serial);
+    let mut own = instructions(code, &decoded, &mut operands, is_serial)?;
+    let system_entries = match shared {
+        Some(shared) => shared.lowered.system_entries.clone(),
+        None => add_system_calls(&mut own, 0, &mut operands, &code.system_calls),
+    };
     let functions =
         if code.functions.is_empty() { vec![(0, code.name.as_str().into())] } else { code.functions.clone() };
-    let zeroed_rows = operands.zeroed_rows(&decoded);
+    let behind = shared.map_or(&[][..], |shared| &shared.lowered.code.decoded);
+    let zeroed_rows = operands.zeroed_rows(&decoded, behind);
     let launch_rows = operands.launch_words().collect();
     let (rows, predicates) = (operands.rows(), operands.predicates());
-    if operands.constants.len() >= usize::from(Source::CONSTANT) {
-        return Err(failure(0, format!("{} constants, more than can be held", operands.constants.len())));
-    }
+    check_constants(code, &operands)?;
     Ok(Program {
         name: code.name.as_str().into(),
         sources: Vec::new(),
         resources: code.resources.clone(),
         parameters: code.parameters.clone(),
         parameter_bytes: code.parameter_bytes,
-        timings,
+        timings: own.timings,
         spans: Vec::new(),
         functions: Vec::new(),
         source_lines: None,
-        instructions,
+        instructions: own.instructions,
+        shared: shared.map(|shared| Arc::clone(&shared.lowered.code)).unwrap_or_default(),
         calls: Calls { stack_bytes: u32::MAX, most_taken: code.open_stack_bytes, ..Calls::default() },
         constants: operands.constants.into(),
         machine: Some(Box::new(MachineProgram {
             instructions: decoded,
+            shared: shared.cloned(),
             functions,
             sections: code.sections.clone(),
             launch_rows,
@@ -142,17 +149,122 @@ pub fn lower(code: &MachineCode) -> Result<Program, LoweringError> {
     })
 }
 
-/// Code for debuggers has no stall cycles and no scoreboards: the next instruction issues when one has ended. Elsewhere instructions
-/// that are never executed, or that issue by themselves, have no stall cycles.
-fn serialise(decoded: &[sass::Instruction], timings: &mut [Timing]) {
-    let is_scheduled = |instruction: &sass::Instruction| {
-        instruction.control().stall != 0
-            || matches!(instruction.opcode(), Opcode::Nop | Opcode::Errbar)
-            || (instruction.opcode() == Opcode::Bra && instruction.target() == Some(instruction.address()))
-    };
-    if decoded.iter().all(is_scheduled) {
-        return;
+/// Functions that are behind the own code of several kernels, lowered once for all of them.
+#[derive(Debug)]
+pub(super) struct LoweredFunctions {
+    /// Their instructions, and behind them the functions of the device runtime.
+    pub code: Arc<SharedCode>,
+    /// Whether no instruction is issued before the one before it has ended.
+    pub is_serial: bool,
+    /// Constant bank 2, where they read it by an index: kernels with another one cannot have them.
+    pub indexed_bank_2: Option<Vec<u8>>,
+    /// Addresses of the device runtime's functions, and their first instructions.
+    system_entries: Vec<(u64, u32)>,
+    /// What kernels go on from: places of registers, constants.
+    operands: Operands,
+}
+
+/// Lowers functions that several kernels have. `code` has the registers of the largest function and kernel of all; `is_serial` says
+/// whether kernels are that have them are not scheduled.
+pub(super) fn lower_functions(code: &MachineCode, is_serial: bool) -> Result<LoweredFunctions, LoweringError> {
+    let decoded = decode(code)?;
+    let is_serial = is_serial || !decoded.is_scheduled();
+    let Decoded(decoded) = decoded;
+    let mut operands = Operands::of_functions(code);
+    let mut lowered = instructions(code, &decoded, &mut operands, is_serial)?;
+    let system_entries = add_system_calls(&mut lowered, code.first_word, &mut operands, &code.system_calls);
+    check_constants(code, &operands)?;
+    let Lowering { instructions, timings } = lowered;
+    Ok(LoweredFunctions {
+        code: Arc::new(SharedCode { timings, instructions, decoded }),
+        is_serial,
+        indexed_bank_2: operands.has_rows_of_bank_2().then(|| code.bank_2.clone()),
+        system_entries,
+        operands,
+    })
+}
+
+/// Checks that the constants can be named.
+fn check_constants(code: &MachineCode, operands: &Operands) -> Result<(), LoweringError> {
+    match operands.constants.len() {
+        count if count < usize::from(Source::CONSTANT) => Ok(()),
+        count => Err(failure(code, 0, format!("{count} constants, more than can be held"))),
     }
+}
+
+/// Instructions, with what the SM needs to time them.
+struct Lowering {
+    instructions: Vec<Instruction>,
+    timings: Vec<Timing>,
+}
+
+/// Lowers decoded words.
+fn instructions(
+    code: &MachineCode,
+    decoded: &[sass::Instruction],
+    operands: &mut Operands,
+    is_serial: bool,
+) -> Result<Lowering, LoweringError> {
+    let mut instructions = Vec::with_capacity(decoded.len() + 2 * SYSTEM_CALLS.len());
+    let mut timings = Vec::with_capacity(instructions.capacity());
+    let length = code.first_word + code.words.len() as u32 + code.words_behind;
+    for (index, sass) in decoded.iter().enumerate() {
+        let mut pending = Pending::new(sass);
+        operands.constant_line = ConstantLine::default();
+        let lowered = pending.lower(sass, operands, length);
+        lowered.map_err(|what| failure(code, index, format!("{what}, in `{sass}`")))?;
+        let mut timing = pending.timing(sass);
+        timing.control.constant = operands.constant_line;
+        let uses = sass.uses();
+        if uses.predicate_writes != 0 && timing.latency == LatencyClass::Integer {
+            // Predicates are late for guards and branches.
+            timing.latency = LatencyClass::Predicate;
+        }
+        timing.dependencies = operands.dependencies(&uses);
+        timings.push(timing);
+        instructions.push(pending.instruction);
+    }
+    if is_serial {
+        serialise(decoded, &mut timings);
+    }
+    register_banks::count_conflicts(decoded, &mut timings);
+    Ok(Lowering { instructions, timings })
+}
+
+/// Adds the functions of the device runtime, where the program may call them; gives their addresses and first instructions. `first` is
+/// the number of the first instruction that is there, `further` are functions that not every program has.
+fn add_system_calls(
+    code: &mut Lowering,
+    first: u32,
+    operands: &mut Operands,
+    further: &[SystemCall],
+) -> Vec<(u64, u32)> {
+    let mut system_entries = Vec::new();
+    if operands.registers < STACK_REGISTERS {
+        return system_entries;
+    }
+    for call in SYSTEM_CALLS.into_iter().chain(further.iter().copied()) {
+        system_entries.push((system_call_address(call), first + code.instructions.len() as u32));
+        // The return waits for the call's result, which may come late.
+        let call_control = IssueControl { stall: 1, write_barrier: SYSTEM_SCOREBOARD, ..IssueControl::default() };
+        let return_control = IssueControl { stall: 1, wait_mask: SYSTEM_SCOREBOARD, ..IssueControl::default() };
+        for (pending, control) in system_call(call, operands).into_iter().zip([call_control, return_control]) {
+            code.timings.push(pending.timing_of(control));
+            code.instructions.push(pending.instruction);
+        }
+    }
+    system_entries
+}
+
+/// Whether an instruction says when the next one issues.
+fn is_scheduled(instruction: &sass::Instruction) -> bool {
+    instruction.control().stall != 0
+        || matches!(instruction.opcode(), Opcode::Nop | Opcode::Errbar)
+        || (instruction.opcode() == Opcode::Bra && instruction.target() == Some(instruction.address()))
+}
+
+/// Of code that is not scheduled: the next instruction issues when one has ended.
+fn serialise(decoded: &[sass::Instruction], timings: &mut [Timing]) {
     for (instruction, timing) in decoded.iter().zip(timings) {
         timing.control.wait_mask |= SERIAL_SCOREBOARD;
         if !is_scheduled(instruction) {
@@ -253,6 +365,7 @@ impl Pending {
             | O::Dmul
             | O::Dsetp => self.float(sass, operands),
             O::Hadd2 | O::Hfma2 | O::Hmul2 | O::Hsetp2 | O::Hset2 => self.half(sass, operands),
+            O::F2fp => self.pack_halves(sass, operands),
             O::I2f | O::F2i | O::F2f | O::Frnd | O::I2i => self.conversion(sass, operands),
             O::Shfl
             | O::Vote

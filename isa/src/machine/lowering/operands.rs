@@ -10,8 +10,8 @@ use crate::program::{ConstantLine, Dependencies, LANES};
 use crate::sass::{self, Place, Uses, Word};
 use std::collections::BTreeMap;
 
-/// Instructions of a kernel for which it is not worth while to find out which registers are written before they are read.
-const LONG: usize = 2048;
+/// Instructions of a kernel from which on it is not worth while to find out which registers are written before they are read.
+const LONG: usize = 2049;
 /// Predicates of a thread, and of the uniform datapath, without the one that is true.
 const PREDICATES: u8 = 7;
 /// Registers of the uniform datapath, without the one that is zero.
@@ -19,7 +19,11 @@ const UNIFORM_REGISTERS: u16 = 63;
 /// The register that is zero.
 const ZERO: u8 = sass::ZERO_REGISTER;
 
+/// The constant bank that each kernel has its own of.
+const KERNEL_BANK: u32 = 2;
+
 /// The rows and constants of a program.
+#[derive(Clone, Debug)]
 pub(super) struct Operands {
     /// General registers.
     pub registers: u16,
@@ -39,6 +43,12 @@ pub(super) struct Operands {
     bank_3: Option<u64>,
     bank_4: Vec<u8>,
     bank_rows: BTreeMap<u32, u16>,
+    /// Whether they are of functions that several kernels have: then words of bank 2 follow from the kernel.
+    are_of_functions: bool,
+    /// Rows of such words, by their offsets.
+    kernel_rows: BTreeMap<u32, u16>,
+    /// The same of pairs.
+    kernel_pairs: BTreeMap<u32, u16>,
     /// The line of the constant bank that the instruction at hand names an operand in.
     pub constant_line: ConstantLine,
     lists: BTreeMap<Vec<u16>, u16>,
@@ -49,6 +59,8 @@ pub(super) struct Operands {
 enum Word32 {
     Known(u32),
     Launch(LaunchWord),
+    /// Of bank 2 at this offset, in functions that several kernels have.
+    Kernel(u32),
 }
 
 /// How a predicate is read: its slot, and what inverts it.
@@ -58,6 +70,31 @@ impl Operands {
     pub fn new(code: &MachineCode, decoded: &[sass::Instruction]) -> Operands {
         let uses_uniform = decoded.iter().any(|instruction| instruction.word().bit(sass::UNIFORM_FLAG))
             || decoded.iter().any(|instruction| instruction.encoding().since >= 75);
+        Operands::with(code, uses_uniform)
+    }
+
+    /// Of functions that several kernels have, whatever these kernels are.
+    pub fn of_functions(code: &MachineCode) -> Operands {
+        Operands { are_of_functions: true, ..Operands::with(code, code.architecture >= 75) }
+    }
+
+    /// Those of a kernel that has these functions, before its own code is lowered.
+    pub fn of_kernel(&self, bank_2: &[u8]) -> Operands {
+        let mut operands = Operands { bank_2: bank_2.to_vec(), are_of_functions: false, ..self.clone() };
+        let rows = self.kernel_rows.iter().map(|(offset, row)| (*offset, *row));
+        let halves = self.kernel_pairs.iter().flat_map(|(offset, row)| [(*offset, *row), (offset + 4, row + 1)]);
+        for (offset, row) in rows.chain(halves) {
+            operands.constants[usize::from(row)] = Row([word_at(bank_2, offset); LANES]);
+        }
+        operands
+    }
+
+    /// Whether code reads bank 2 by an index.
+    pub fn has_rows_of_bank_2(&self) -> bool {
+        self.bank_rows.contains_key(&KERNEL_BANK)
+    }
+
+    fn with(code: &MachineCode, uses_uniform: bool) -> Operands {
         // Registers are given out in units; a vector may name a few beyond the last that is used.
         let registers = (code.resources.registers_per_thread as u16).clamp(1, u16::from(ZERO)).next_multiple_of(8) + 8;
         let uniform = if uses_uniform { UNIFORM_REGISTERS + 1 } else { 0 };
@@ -76,6 +113,9 @@ impl Operands {
             bank_3: code.bank_3.map(|(address, _)| address),
             bank_4: code.bank_4.clone(),
             bank_rows: BTreeMap::new(),
+            are_of_functions: false,
+            kernel_rows: BTreeMap::new(),
+            kernel_pairs: BTreeMap::new(),
             constant_line: ConstantLine::default(),
             lists: BTreeMap::new(),
             places: BTreeMap::new(),
@@ -99,8 +139,13 @@ impl Operands {
     }
 
     /// The rows that a warp starts with as zeros: those that may be read before they are written, which in long kernels are all.
-    pub fn zeroed_rows(&self, decoded: &[sass::Instruction]) -> Vec<u16> {
-        let live = if decoded.len() <= LONG { sass::live(decoded, &BTreeMap::new()) } else { Vec::new() };
+    /// `behind` are functions that other kernels have, too.
+    pub fn zeroed_rows(&self, decoded: &[sass::Instruction], behind: &[sass::Instruction]) -> Vec<u16> {
+        let live = match decoded.len() + behind.len() {
+            LONG.. => Vec::new(),
+            _ if behind.is_empty() => sass::live(decoded, &BTreeMap::new()),
+            _ => sass::live(&[decoded, behind].concat(), &BTreeMap::new()),
+        };
         let Some(first) = live.first() else { return (0..self.rows()).collect() };
         let is_live = |row: &u16| match row.checked_sub(FIRST_ROW) {
             Some(number) if number < self.registers.min(u16::from(ZERO)) => first.before.has_register(number as u8),
@@ -178,7 +223,7 @@ impl Operands {
     /// The first row of the constants that has a bank's words, 32 in each, and the number of words.
     pub fn bank_rows(&mut self, bank: u32) -> Result<(u16, u32), String> {
         let bytes = match bank {
-            2 => &self.bank_2,
+            KERNEL_BANK => &self.bank_2,
             4 => &self.bank_4,
             _ => return Err(format!("there is no constant bank {bank}")),
         };
@@ -232,18 +277,12 @@ impl Operands {
     }
 
     fn word(&self, bank: u32, offset: u32) -> Result<Word32, String> {
-        let of = |bytes: &[u8]| {
-            let mut value = [0; 4];
-            for (to, from) in value.iter_mut().zip(bytes.iter().skip(offset as usize)) {
-                *to = *from;
-            }
-            Word32::Known(u32::from_le_bytes(value))
-        };
         Ok(match bank {
             0 => Word32::Launch(LaunchWord::Bank0(offset)),
-            2 => of(&self.bank_2),
+            KERNEL_BANK if self.are_of_functions => Word32::Kernel(offset),
+            KERNEL_BANK => Word32::Known(word_at(&self.bank_2, offset)),
             3 => Word32::Launch(LaunchWord::Bank3(offset)),
-            4 => of(&self.bank_4),
+            4 => Word32::Known(word_at(&self.bank_4, offset)),
             _ => return Err(format!("there is no constant bank {bank}")),
         })
     }
@@ -251,15 +290,17 @@ impl Operands {
     /// A word of a constant bank.
     pub fn constant(&mut self, bank: u32, offset: u32) -> Result<Source, String> {
         self.constant_line = ConstantLine::of(bank, offset);
-        let word = match self.word(bank, offset)? {
-            Word32::Known(value) => return Ok(self.number(value)),
-            Word32::Launch(word) => word,
-        };
+        let word = self.word(bank, offset)?;
         let constants = &mut self.constants;
-        let row = *self.launch_rows.entry(word).or_insert_with(|| {
+        let new_row = || {
             constants.push(Row::ZERO);
             (constants.len() - 1).min(usize::from(Source::CONSTANT)) as u16
-        });
+        };
+        let row = match word {
+            Word32::Known(value) => return Ok(self.number(value)),
+            Word32::Launch(word) => *self.launch_rows.entry(word).or_insert_with(new_row),
+            Word32::Kernel(offset) => *self.kernel_rows.entry(offset).or_insert_with(new_row),
+        };
         Ok(Source(Source::CONSTANT | row))
     }
 
@@ -267,18 +308,20 @@ impl Operands {
     pub fn wide_constant(&mut self, bank: u32, offset: u32) -> Result<Source, String> {
         self.constant_line = ConstantLine::of(bank, offset);
         let words = [self.word(bank, offset)?, self.word(bank, offset + 4)?];
-        match words {
-            [Word32::Known(low), Word32::Known(high)] => Ok(self.wide_number(u64::from(low) | u64::from(high) << 32)),
-            [Word32::Launch(low), Word32::Launch(_)] => {
-                let constants = &mut self.constants;
-                let row = *self.launch_pairs.entry(low).or_insert_with(|| {
-                    constants.extend([Row::ZERO; 2]);
-                    (constants.len() - 2).min(usize::from(Source::CONSTANT)) as u16
-                });
-                Ok(Source(Source::CONSTANT | row))
+        let constants = &mut self.constants;
+        let new_pair = || {
+            constants.extend([Row::ZERO; 2]);
+            (constants.len() - 2).min(usize::from(Source::CONSTANT)) as u16
+        };
+        let row = match words {
+            [Word32::Known(low), Word32::Known(high)] => {
+                return Ok(self.wide_number(u64::from(low) | u64::from(high) << 32));
             }
-            _ => Err(format!("constant bank {bank} ends within a number")),
-        }
+            [Word32::Launch(low), Word32::Launch(_)] => *self.launch_pairs.entry(low).or_insert_with(new_pair),
+            [Word32::Kernel(low), Word32::Kernel(_)] => *self.kernel_pairs.entry(low).or_insert_with(new_pair),
+            _ => return Err(format!("constant bank {bank} ends within a number")),
+        };
+        Ok(Source(Source::CONSTANT | row))
     }
 
     /// All rows that launches fill in.
@@ -314,6 +357,15 @@ impl Operands {
     }
 }
 
+/// A word of a bank; zero past its end.
+fn word_at(bytes: &[u8], offset: u32) -> u32 {
+    let mut value = [0; 4];
+    for (to, from) in value.iter_mut().zip(bytes.iter().skip(offset as usize)) {
+        *to = *from;
+    }
+    u32::from_le_bytes(value)
+}
+
 /// The sign of a source at a place, shifted to the place of source `number` among an instruction's signs. Where it has none but can be
 /// negated, `absolute` is false.
 pub(super) fn sign_at(word: Word, place: Place, number: u32, absolute: bool) -> u8 {
@@ -346,6 +398,11 @@ pub(super) fn predicate_source(word: Word, low: u8, is_uniform: bool) -> Predica
     let number = word.bits(low, 3) as u8;
     let slot = if is_uniform { uniform_predicate(number) } else { predicate(number) };
     (slot, if word.bit(low + 3) { u32::MAX } else { 0 })
+}
+
+/// The predicate that a word reads at a bit, where its number is inverted.
+pub(super) fn inverted_predicate_source(word: Word, low: u8) -> PredicateSource {
+    predicate_source(Word(word.0 ^ 7 << low), low, false)
 }
 
 /// The slot of the predicate that a word writes at a bit.

@@ -1,7 +1,7 @@
 //! Conversions between types.
 
 use super::slots::*;
-use crate::sass::encoding::{Encoding, Immediate, Modifier, NO_SUCH, Operand, Place, Slot};
+use crate::sass::encoding::{Encoding, Immediate, Modifier, NO_SUCH, Operand, Place, Sign, Slot};
 use crate::sass::instruction::{immediate_text, single_or_half, source_at};
 use crate::sass::opcode::Opcode;
 use crate::sass::word::{Field, Word};
@@ -52,6 +52,9 @@ const INTEGRAL: &[&str] = &[
     NO_SUCH, NO_SUCH, ".F64",
 ];
 
+/// The rounding of two singles as they become halves.
+const ROUNDING_OF_PAIR: Modifier = choice(79, 2, &["", NO_SUCH, NO_SUCH, ".RZ"]);
+
 /// A floating-point source; a half is one of a register's two.
 const FLOAT_SOURCE: Operand = at(Slot::Exchanged(float_source, 1 << 60 | 3 << 62));
 const FROM_FLOAT: &[Operand] = &[RD, FLOAT_SOURCE];
@@ -96,4 +99,14 @@ pub(super) const ENCODINGS: &[Encoding] = &[
     Encoding::new(Opcode::F2f, second_forms!(0x110), BETWEEN_FLOATS_MODIFIERS, FROM_FLOAT),
     Encoding::new(Opcode::Frnd, second_forms!(0x107), TO_INTEGRAL_MODIFIERS, FROM_FLOAT),
     Encoding::new(Opcode::Frnd, second_forms!(0x113), TO_INTEGRAL_MODIFIERS, FROM_FLOAT),
+    // Disassemblers print it from sm_80 on, and nothing of it for sm_75. Of what it has there (`.BF16`, `.RELU`, `.SATFINITE`,
+    // `.MERGE_C`), code for sm_75 has nothing.
+    Encoding::new(
+        Opcode::F2fp,
+        second_forms!(0x03e),
+        &[Modifier::Text(".PACK_AB"), ROUNDING_OF_PAIR],
+        &[RD, RA, b(Immediate::Single, Sign::None)],
+    )
+    .fixed(&[(Field::new(64, 8), 255)])
+    .since(75),
 ];

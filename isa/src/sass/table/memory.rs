@@ -1,7 +1,7 @@
 //! Loads, stores, atomics, fences and caches.
 
 use super::slots::*;
-use crate::sass::encoding::{AddressForm, Encoding, Modifier, NO_SUCH, Operand, RegisterWidth, Slot};
+use crate::sass::encoding::{AddressForm, Encoding, Modifier, NO_SUCH, Operand, RegisterWidth, Shown, Slot};
 use crate::sass::opcode::Opcode;
 use crate::sass::word::Field;
 
@@ -31,6 +31,9 @@ const AT_GENERIC: Operand = address(AddressForm { offset: Field::new(32, 32), ..
 /// A predicate that a load writes, where it is one.
 const LOADED: Operand = PD_IF_ANY;
 
+/// Turing's loads may have a predicate beside the guard: where it is false, the destination becomes zero without an access.
+const ZERO_UNLESS: Operand = at(Slot::InvertedPredicateSource(64)).shown(Shown::Where(|word| word.bits(64, 4) != 0));
+
 const ATOMIC_TYPE: Modifier =
     choice(73, 3, &["", ".S32", ".64", ".F32.FTZ.RN", ".F16x2.RN", ".S64", ".F64.RN", NO_SUCH]);
 const OPERATIONS: &[&str] = &[".ADD", ".MIN", ".MAX", ".INC", ".DEC", ".AND", ".OR", ".XOR", ".EXCH"];
@@ -46,12 +49,13 @@ const FETCH_SIZE: Modifier = choice(68, 2, &["", ".LTC64B", ".LTC128B", NO_SUCH]
 
 pub(super) const ENCODINGS: &[Encoding] = &[
     Encoding::new(Opcode::Ldg, &[0x381], GLOBAL, &[LOADED, RD, AT]),
-    Encoding::new(Opcode::Ldg, &[0x381], FETCHED, &[LOADED, RD, AT]).since(75),
-    Encoding::new(Opcode::Ldg, &[0x981], FETCHED, &[LOADED, RD, AT_UNIFORM_LOAD]).since(75),
+    Encoding::new(Opcode::Ldg, &[0x381], FETCHED, &[LOADED, RD, AT, ZERO_UNLESS]).since(75),
+    Encoding::new(Opcode::Ldg, &[0x981], FETCHED, &[LOADED, RD, AT_UNIFORM_LOAD, ZERO_UNLESS]).since(75),
     Encoding::new(Opcode::Stg, &[0x386], STORED, &[AT, RB]),
     Encoding::new(Opcode::Stg, &[0x986], STORED, &[AT_UNIFORM_STORE, RB]).fixed(&[(Field::new(72, 1), 1)]).since(75),
     Encoding::new(Opcode::Ld, &[0x980], GLOBAL, &[RD, AT_GENERIC]),
-    Encoding::new(Opcode::Ld, &[0x980], GLOBAL, &[RD, AT_UNIFORM_LOAD]).since(75),
+    Encoding::new(Opcode::Ld, &[0x980], GLOBAL, &[RD, AT_GENERIC, ZERO_UNLESS]).since(75),
+    Encoding::new(Opcode::Ld, &[0x980], GLOBAL, &[RD, AT_UNIFORM_LOAD, ZERO_UNLESS]).since(75),
     Encoding::new(Opcode::St, &[0x385], STORED, &[AT_GENERIC, RC]),
     Encoding::new(Opcode::St, &[0x985], STORED, &[AT_UNIFORM_STORE, RB]).since(75),
     Encoding::new(Opcode::Lds, &[0x984], &[flag(76, ".U"), SIZE], &[RD, AT]),

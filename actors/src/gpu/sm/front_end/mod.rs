@@ -428,6 +428,23 @@ mod tests {
     }
 
     #[test]
+    fn products_of_machine_code_take_the_tensor_cores_as_long_as_their_multiply_adds() {
+        let parameters = parameters();
+        let specification = FrontEndSpecification::new(&parameters);
+        let mut front_end = FrontEnd::new(&parameters);
+        // Steps of 256 halves in two cycles; 16x8x8 halves, and 8x8x16 bytes at twice the rate.
+        for (sub_core, latency, free) in [
+            (0, LatencyClass::TensorStep, 102),
+            (1, LatencyClass::TensorProduct, 108),
+            (2, LatencyClass::TensorNarrowProduct, 104),
+        ] {
+            let issued = front_end.issue(&specification, sub_core, sub_core, class(Pipe::Tensor, latency, 1), 100);
+            assert_eq!(issued.next, 101);
+            assert_eq!(front_end.free_from(sub_core, Pipe::Tensor as usize), free, "{latency:?}");
+        }
+    }
+
+    #[test]
     fn conversions_of_64_bits_take_their_pipe_as_long_as_the_topology_says() {
         for (cycles, expected) in [(None, 116), (Some(64), 164), (Some(16), 116)] {
             let mut parameters = parameters();

@@ -1,0 +1,107 @@
+//! What tools ask about the node and about the work of their process: no calls of CUDA, and they take no time.
+
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+/// A question of a management tool (NVML) or of a profiler (CUPTI).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ManagementCall {
+    /// What the device has done and what it holds; gives [`CallResult::DeviceState`](super::CallResult::DeviceState).
+    DeviceState,
+    /// Whether the times of the process's work are kept from now on.
+    RecordActivity(bool),
+    /// Work that has ended since this was asked before, as much as an answer takes: asked again, it gives the rest. Gives [`CallResult::Activity`](super::CallResult::Activity).
+    TakeActivity,
+}
+
+impl ManagementCall {
+    /// What it does, in words.
+    pub fn name(&self) -> &'static str {
+        match self {
+            ManagementCall::DeviceState => "question about a device",
+            ManagementCall::RecordActivity(_) => "setting of a profiler",
+            ManagementCall::TakeActivity => "question of a profiler",
+        }
+    }
+}
+
+/// What a device has done since the start of the run, and what it holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DeviceState {
+    /// Simulated time, picoseconds.
+    pub now: u64,
+    /// Time in which kernels ran, of those that had been given to it, picoseconds.
+    pub kernels: u64,
+    /// Time in which kernels, copies or fills were under way, picoseconds.
+    pub busy: u64,
+    /// Bytes of its memory that are not allocated.
+    pub free: u64,
+    /// All bytes of its memory.
+    pub total: u64,
+}
+
+/// An operation of a device that has ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Activity {
+    /// The thread that has asked for it, as its welcome numbers it.
+    pub thread: u32,
+    /// By which of its calls, counted from 0.
+    pub call: u64,
+    /// The device.
+    pub device: u32,
+    /// When that call had asked for it, picoseconds of simulated time.
+    pub asked: u64,
+    /// When it began, picoseconds.
+    pub start: u64,
+    /// When it ended, picoseconds.
+    pub end: u64,
+    /// What it was.
+    pub work: ActivityWork,
+}
+
+/// What a device has done.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ActivityWork {
+    /// A kernel has run.
+    Kernel {
+        /// Its name in the PTX.
+        name: Arc<str>,
+        /// Thread blocks in x, y and z.
+        grid: [u32; 3],
+        /// Threads of a block in x, y and z.
+        block: [u32; 3],
+        /// Registers of a thread.
+        registers: u32,
+        /// Static shared memory of a block, bytes.
+        static_shared_bytes: u32,
+        /// Dynamic shared memory of a block, bytes.
+        dynamic_shared_bytes: u32,
+        /// Local memory of a thread, bytes.
+        local_bytes: u32,
+    },
+    /// Bytes were copied.
+    Copy {
+        /// Bytes.
+        bytes: u64,
+        /// Where from.
+        source: CopyPlace,
+        /// Where to.
+        destination: CopyPlace,
+    },
+    /// Memory was filled.
+    Fill {
+        /// Bytes.
+        bytes: u64,
+        /// The value of every element.
+        value: u32,
+    },
+}
+
+/// Where an end of a copy is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum CopyPlace {
+    /// The program's own memory.
+    Pageable,
+    /// An address of the node.
+    Node(u64),
+}
