@@ -405,6 +405,7 @@ impl Play {
                         cta: [1, 0, 0],
                         thread: [2, 0, 0],
                         instruction: "k.ptx:7".to_owned(),
+                        origin: None,
                     });
                     self.due.push_back((self.now + KERNEL, Done::Kernel(id, fault)));
                     self.launches.push(launch);

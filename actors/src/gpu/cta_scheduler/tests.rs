@@ -79,6 +79,7 @@ fn fault(launch: u32) -> KernelFault {
         cta: [3, 0, 0],
         thread: [0; 3],
         instruction: "line 7".to_owned(),
+        origin: None,
     }
 }
 

@@ -15,7 +15,7 @@ fn child(name: &str, parent: LaunchId) -> DeviceOperation {
     let origin = LaunchOrigin { parent, kernel: "parent".into(), depth: 1, buffer: 0 };
     DeviceOperation::Launch(Box::new(KernelLaunch {
         name: name.into(),
-        origin: Some(origin),
+        origin: Some(Arc::new(origin)),
         ..(*launch(0, 0, 1, 32)).clone()
     }))
 }
