@@ -413,6 +413,7 @@ mod tests {
         let view = device.view();
         let (mut recent, mut further, mut local, mut shared) =
             (RecentRanges::default(), Vec::new(), Vec::new(), vec![0; 512]);
+        let mut runtime = DeviceRuntime::default();
         let mut memory = SmMemory {
             view: &view,
             context: ContextId::first(0),
@@ -425,6 +426,7 @@ mod tests {
             further: &mut further,
             token: 0,
             blocked_by: None,
+            caller: Caller { launch: None, cta: [0; 3], first_thread: 0, runtime: &mut runtime },
         };
         let mut random = Pcg32::seed_from_u64(9);
         let mut found = [0; 3];
