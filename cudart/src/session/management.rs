@@ -104,7 +104,7 @@ pub fn is_connected() -> bool {
 ///
 /// # Errors
 ///
-/// As [`with`].
+/// There is no connection to a simulator, or it does not answer.
 pub fn node() -> Result<NodeDescription, CudaError> {
     with(|management| Ok(management.node.clone()))
 }
@@ -113,7 +113,7 @@ pub fn node() -> Result<NodeDescription, CudaError> {
 ///
 /// # Errors
 ///
-/// As [`with`].
+/// There is no connection to a simulator, or it does not answer.
 pub fn device_count() -> Result<u32, CudaError> {
     with(|management| Ok(management.node.devices.len() as u32))
 }
@@ -122,7 +122,7 @@ pub fn device_count() -> Result<u32, CudaError> {
 ///
 /// # Errors
 ///
-/// As [`with`].
+/// There is no connection to a simulator, or it does not answer.
 pub fn device_state(device: u32) -> Result<DeviceState, CudaError> {
     with(|management| management.device_state(device))
 }
@@ -132,7 +132,7 @@ pub fn device_state(device: u32) -> Result<DeviceState, CudaError> {
 ///
 /// # Errors
 ///
-/// As [`with`].
+/// There is no connection to a simulator, or it does not answer.
 pub fn utilization(device: u32) -> Result<Utilization, CudaError> {
     with(|management| {
         let now = management.device_state(device)?;
@@ -147,7 +147,7 @@ pub fn utilization(device: u32) -> Result<Utilization, CudaError> {
 ///
 /// # Errors
 ///
-/// As [`with`].
+/// There is no connection to a simulator, or it does not answer.
 pub fn record_activity(recorded: bool) -> Result<(), CudaError> {
     with(|management| management.call(0, ManagementCall::RecordActivity(recorded)).map(|_| ()))
 }
@@ -156,7 +156,7 @@ pub fn record_activity(recorded: bool) -> Result<(), CudaError> {
 ///
 /// # Errors
 ///
-/// As [`with`].
+/// There is no connection to a simulator, or it does not answer.
 pub fn take_activity() -> Result<Vec<Activity>, CudaError> {
     with(|management| {
         let mut all = Vec::new();

@@ -9,7 +9,7 @@ use crate::session::{context, module, stream};
 use balar_host::CudaError;
 use std::ffi::{c_int, c_void};
 
-/// The table of [`check_context`].
+/// Whether contexts can be used.
 pub static CONTEXT_CHECKS: ExportTable = ExportTable {
     name: "CONTEXT_CHECKS",
     identifier: 0x263e8860_7cd2_6143_92f6_bbd5006dfa7e,
@@ -22,7 +22,7 @@ pub static CONTEXT_CHECKS: ExportTable = ExportTable {
     },
 };
 
-/// The table of [`current_context`].
+/// The calling thread's context.
 pub static THREADS: ExportTable = ExportTable {
     name: "TOOLS_TLS",
     identifier: 0x42d85a81_23f6_cb47_8298_f6e78a3aecdc,
@@ -34,7 +34,7 @@ pub static THREADS: ExportTable = ExportTable {
     },
 };
 
-/// The table of [`context_identifier`] and of streams.
+/// Numbers of contexts and of streams.
 pub static CONTEXTS: ExportTable = ExportTable {
     name: "TOOLS_CONTEXT",
     identifier: 0x21318c60_9714_3248_8ca6_41ff7324c8f2,
@@ -48,7 +48,7 @@ pub static CONTEXTS: ExportTable = ExportTable {
     },
 };
 
-/// The table of [`functions_of_module`].
+/// The functions of modules.
 pub static MODULES: ExportTable = ExportTable {
     name: "TOOLS_MODULE",
     identifier: 0x6e163fbe_b958_444d_835c_e182aff1991e,
