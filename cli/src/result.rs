@@ -390,6 +390,9 @@ impl Serialize for KernelEntry<'_> {
         let kernel = self.0;
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("launch", &kernel.launch.0)?;
+        if let Some(parent) = kernel.parent {
+            map.serialize_entry("parent", &parent.0)?;
+        }
         map.serialize_entry("name", &kernel.name)?;
         map.serialize_entry("process", &kernel.process)?;
         map.serialize_entry("stream", &kernel.stream)?;
@@ -470,6 +473,7 @@ pub(crate) mod tests {
                 shared_bytes: 2048,
                 detail: Detail::Timed,
                 is_profiled: false,
+                parent: None,
                 start_ps: 1_000_000 * u64::from(launch),
                 end_ps: 1_000_000 * u64::from(launch) + cycles * 762,
                 cycles,

@@ -108,7 +108,7 @@ impl Driver {
             | Call::StreamWaitEvent { .. }
             | Call::FreeAsync { .. }
             | Call::Prefetch { .. } => self.stream_call(caller, call),
-            Call::GraphLaunch { nodes, stream } => self.launch_graph(context, nodes, stream),
+            Call::GraphLaunch { nodes, conditions, stream } => self.launch_graph(context, nodes, conditions, stream),
             Call::StreamCreate { .. }
             | Call::StreamDestroy { .. }
             | Call::StreamSynchronize { .. }

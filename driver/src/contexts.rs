@@ -6,6 +6,7 @@ use balar_host::CallResult;
 use balar_host::CudaError;
 use balar_host::call::Limit;
 use balar_protocol::ContextId;
+use balar_protocol::device_launch::{BYTES_A_LAUNCH, DEFAULT_PENDING_LAUNCHES};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
@@ -17,6 +18,9 @@ const MAXIMUM_STACK: u64 = 512 << 10;
 const DEFAULT_PRINT_QUEUE: u64 = 1 << 20;
 /// The device heap by default (CUDA C++ Programming Guide, "Dynamic Global Memory Allocation": 8 MB).
 const DEFAULT_HEAP: u64 = 8 << 20;
+
+/// The largest number that a program can ask for: it limits the memory that is set aside, to 4 GiB.
+const MOST_PENDING_LAUNCHES: u64 = 1 << 20;
 
 /// Why a context has failed.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -45,6 +49,10 @@ pub(crate) struct Context {
     heap: Option<u64>,
     /// Whether a kernel has been launched since the heap was made.
     pub launched: bool,
+    /// How many launches of kernels may wait.
+    pending_launches: u64,
+    /// Where they wait, once a loaded module launches kernels from kernels.
+    pub launch_pool: Option<u64>,
 }
 
 impl Default for Context {
@@ -58,6 +66,8 @@ impl Default for Context {
             heap_bytes: DEFAULT_HEAP,
             heap: None,
             launched: false,
+            pending_launches: DEFAULT_PENDING_LAUNCHES,
+            launch_pool: None,
         }
     }
 }
@@ -66,6 +76,15 @@ impl Context {
     /// Bytes of the heap that a module's kernels need, where none is there.
     pub fn heap_wanted(&self) -> Option<u64> {
         (self.heap.is_none() && self.heap_bytes > 0).then_some(self.heap_bytes)
+    }
+
+    /// Bytes that a module's kernels need for launches that wait, where they are not there.
+    pub fn launch_bytes_wanted(&self) -> Option<u64> {
+        self.launch_pool.is_none().then(|| self.launch_bytes())
+    }
+
+    fn launch_bytes(&self) -> u64 {
+        self.pending_launches * BYTES_A_LAUNCH
     }
 
     /// The heap lies here.
@@ -105,6 +124,7 @@ impl Driver {
         limit: Limit,
         bytes: u64,
     ) -> Result<(), (CudaError, String)> {
+        self.device_kernels.clear();
         match limit {
             Limit::Stack if bytes > MAXIMUM_STACK => {
                 let text = format!("a stack of {bytes} bytes, the limit is {MAXIMUM_STACK}");
@@ -114,6 +134,23 @@ impl Driver {
             Limit::PrintQueue => {
                 self.context(context).print_bytes = bytes;
                 self.change(MemoryChange::PrintCapacity { context, bytes });
+            }
+            Limit::PendingLaunches if bytes > MOST_PENDING_LAUNCHES => {
+                let text = format!("{bytes} launches of kernels that wait, the limit is {MOST_PENDING_LAUNCHES}");
+                return Err((CudaError::InvalidValue, text));
+            }
+            Limit::PendingLaunches => {
+                let own = self.context(context);
+                own.pending_launches = bytes.max(1);
+                let bytes = own.launch_bytes();
+                // Where kernels have run, launches of theirs may wait: they keep what they have.
+                if let Some(pool) = own.launch_pool.take_if(|_| !own.launched) {
+                    self.end_allocation(pool);
+                    let address = self.state.memories[context.gpu()].allocate(context.process(), bytes);
+                    let address = address.map_err(|error| (CudaError::MemoryAllocation, error.to_string()))?;
+                    self.context(context).launch_pool = Some(address);
+                    self.change(MemoryChange::LaunchPool { context, address, bytes });
+                }
             }
             Limit::Heap => {
                 let own = self.context(context);
@@ -140,6 +177,7 @@ impl Driver {
             Limit::Stack => own.stack_bytes,
             Limit::PrintQueue => own.print_bytes,
             Limit::Heap => own.heap_bytes,
+            Limit::PendingLaunches => own.pending_launches,
         }
     }
 

@@ -150,7 +150,7 @@ impl Driver {
 
     /// Gives a copy to its engine.
     pub(crate) fn begin_copy(&mut self, number: OperationNumber, context: ContextId) {
-        let Some(Work::Copy(copy)) = self.state.operations.under_way(number) else { return };
+        let Some((_, Work::Copy(copy))) = self.state.operations.under_way(number) else { return };
         let (engine, operation, detail) = (copy.device, copy.operation.clone(), copy.detail);
         let id = CopyId(self.state.next_copy);
         self.state.next_copy = self.state.next_copy.wrapping_add(1);

@@ -20,6 +20,7 @@ use crate::wait::Until;
 use balar_host::memory::gpu_base;
 use balar_protocol::copy::CopyId;
 use balar_protocol::cuda::{Code, LaunchId, ProgramId};
+use balar_protocol::device_launch::DeviceKernel;
 use balar_protocol::{ContextId, DetailChoice, GpuDescription, ProcessId, SimTime};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -113,6 +114,8 @@ pub struct Driver {
     queue_depth: usize,
     pub(crate) code: CodeChoice,
     pub(crate) detail: DetailChoice,
+    /// The kernels that a kernel can launch, and those that these can, by the code of the first: found again where they are not there.
+    pub(crate) device_kernels: BTreeMap<ProgramId, Arc<[DeviceKernel]>>,
     pub(crate) state: State,
     /// What is to be done and has not been taken.
     effects: Vec<Effect>,
@@ -153,6 +156,7 @@ impl Driver {
             queue_depth,
             code,
             detail,
+            device_kernels: BTreeMap::new(),
             state,
             effects: Vec::new(),
         }
@@ -175,7 +179,13 @@ impl Driver {
             Ok(())
         };
         state.enlarged.values_mut().try_for_each(|(code, _)| complete(code))?;
-        state.operations.launches_mut().try_for_each(|launch| complete(&mut launch.code))?;
+        state.operations.launches_mut().try_for_each(|launch| {
+            complete(&mut launch.code)?;
+            let mut kernels = launch.device_kernels.to_vec();
+            kernels.iter_mut().try_for_each(|kernel| complete(&mut kernel.code))?;
+            launch.device_kernels = kernels.into();
+            Ok(())
+        })?;
         self.state = state;
         Ok(())
     }
@@ -215,6 +225,22 @@ impl Driver {
                     let address = *address;
                     self.state.operations.complete(number);
                     self.end_allocation(address);
+                }
+                Work::Conditions(values) => {
+                    let values = std::mem::take(values);
+                    self.state.operations.complete(number);
+                    for (address, value) in values {
+                        self.change(MemoryChange::Write { address, bytes: value.to_le_bytes().as_slice().into() });
+                    }
+                }
+                Work::Conditional(work) => {
+                    let address = work.node.address;
+                    self.effects.push(Effect::ReadCondition { operation: number, address });
+                }
+                Work::EndOfGraph(of) => {
+                    let of = *of;
+                    self.state.operations.complete(number);
+                    self.chosen_graph_ended(of);
                 }
                 Work::Nothing => {
                     self.state.operations.complete(number);

@@ -1,5 +1,6 @@
 //! What the driver wants done: by GPUs, by memory, by the program.
 
+use crate::order::work::OperationNumber;
 use balar_isa::texture::Image;
 use balar_protocol::copy::{CopyId, CopyOperation};
 use balar_protocol::cuda::KernelLaunch;
@@ -38,6 +39,14 @@ pub enum Effect {
         process: ProcessId,
         /// Its number of the function.
         function: u64,
+    },
+    /// A graph has come to a conditional node: the word at the address is read, and
+    /// [`Driver::condition_read`](crate::Driver::condition_read) gets it.
+    ReadCondition {
+        /// The node.
+        operation: OperationNumber,
+        /// The address of the word.
+        address: u64,
     },
     /// Words for a process's standard error stream.
     Tell(ProcessId, String),
@@ -114,6 +123,15 @@ pub enum MemoryChange {
     },
     /// The device heap of a context lies here, empty.
     Heap {
+        /// The context.
+        context: ContextId,
+        /// First address.
+        address: u64,
+        /// Bytes.
+        bytes: u64,
+    },
+    /// Launches of a context's kernels wait here; nothing does yet.
+    LaunchPool {
         /// The context.
         context: ContextId,
         /// First address.

@@ -1,17 +1,32 @@
 //! Graphs: operations whose order is their own, as one operation of a stream.
+//!
+//! A conditional node is an operation that begins when what it waits for is done: then the word that it goes by is read, the nodes of
+//! the graph that it chooses become operations, and it is done when they are; or it reads the word again. One that waits for nothing
+//! reads the word behind the kernels before it that wait for nothing either: NVIDIA's sample graphConditionalNodes has such a node, and
+//! a kernel that sets its condition.
 
 use crate::Driver;
 use crate::calls::CallOutcome;
+use crate::effect::Effect;
 use crate::order::operations::{Edge, NewOperation};
-use crate::order::work::Delivery;
-use crate::order::work::{OperationNumber, Work};
-use balar_host::call::{CopyEnd, GraphNode};
+use crate::order::streams::StreamKey;
+use crate::order::work::{ConditionalWork, Delivery, OperationNumber, Work};
+use balar_host::call::{Conditional, ConditionalKind, CopyEnd, GraphNode};
 use balar_host::{Call, CudaError};
 use balar_protocol::ContextId;
 use std::sync::Arc;
 
 /// Queues of graphs' kernels have numbers from here on: those of streams are below.
 pub(crate) const FIRST_GRAPH_QUEUE: u32 = 1 << 31;
+
+/// A node that was checked, and whose operation is to be added.
+struct Checked {
+    work: Work,
+    /// What it waits for beyond the nodes before it.
+    edges: Vec<Edge>,
+    dependencies: Vec<u32>,
+    event: Option<u32>,
+}
 
 /// A node whose operation has been added.
 #[derive(Clone, Copy)]
@@ -20,45 +35,137 @@ struct Added {
     /// Of a kernel: its queue, which the next node that waits for it alone shares.
     queue: Option<u32>,
     has_heir: bool,
+    /// It waits for no other node.
+    is_first: bool,
+}
+
+impl Added {
+    fn done(&self) -> Edge {
+        Edge::Done(self.number)
+    }
 }
 
 impl Driver {
-    pub(crate) fn launch_graph(&mut self, context: ContextId, nodes: Vec<GraphNode>, stream: u32) -> CallOutcome {
+    /// Launches a graph in a stream. The words of `conditions` get their values first.
+    pub(crate) fn launch_graph(
+        &mut self,
+        context: ContextId,
+        nodes: Vec<GraphNode>,
+        conditions: Vec<(u64, u32)>,
+        stream: u32,
+    ) -> CallOutcome {
         let key = self.find_stream(context, stream)?;
         let context = self.own(context).streams.context(key);
         // All nodes are checked before any is added.
-        let mut works = Vec::with_capacity(nodes.len());
-        let mut has_followers = vec![false; nodes.len()];
-        for (index, node) in nodes.into_iter().enumerate() {
-            for &before in &node.dependencies {
-                if before as usize >= index {
-                    let text = format!("node {index} of a graph waits for node {before}, which is not before it");
-                    return Err((CudaError::InvalidValue, text));
-                }
-                has_followers[before as usize] = true;
+        for &(address, _) in &conditions {
+            self.check_condition(context, address)?;
+        }
+        let checked = self.check_nodes(context, key, nodes)?;
+        let (streams, operations) = self.order(context);
+        let mut before = streams.edges(key, false, operations);
+        if !conditions.is_empty() {
+            before = vec![Edge::Done(self.add_to(context, key, Work::Conditions(conditions), &before))];
+        }
+        let ends = self.add_nodes(context, key, checked, &before);
+        let number = self.add_to(context, key, Work::Nothing, &ends);
+        self.own(context).streams.set_end(key, number, Some(false));
+        self.wait_for_room(context)
+    }
+
+    /// The word of a condition has been read: the node that goes by it has its nodes run, or is done.
+    pub fn condition_read(&mut self, number: OperationNumber, value: u32) {
+        let Some((context, Work::Conditional(work))) = self.state.operations.under_way(number) else { return };
+        let (key, chosen) = (work.stream, work.node.chosen(value).cloned());
+        let has_failed = self.context(context).sticky.is_some();
+        let Some(nodes) = chosen.filter(|_| !has_failed) else {
+            self.state.operations.complete(number);
+            return;
+        };
+        match self.check_nodes(context, key, nodes) {
+            Ok(checked) => {
+                let ends = self.add_nodes(context, key, checked, &[]);
+                self.add_to(context, key, Work::EndOfGraph(number), &ends);
             }
-            let event = match node.call.as_deref() {
+            Err((error, text)) => {
+                self.state.operations.complete(number);
+                self.fail_context(context, error, text, None);
+            }
+        }
+    }
+
+    /// The graph is done that a conditional node has chosen.
+    pub(crate) fn chosen_graph_ended(&mut self, of: OperationNumber) {
+        let Some((_, Work::Conditional(work))) = self.state.operations.under_way(of) else { return };
+        if work.node.kind == ConditionalKind::While {
+            let address = work.node.address;
+            self.want(Effect::ReadCondition { operation: of, address });
+        } else {
+            self.state.operations.complete(of);
+        }
+    }
+
+    /// Checks nodes, and finds out what they do.
+    fn check_nodes(
+        &mut self,
+        context: ContextId,
+        key: StreamKey,
+        nodes: Vec<GraphNode>,
+    ) -> Result<Vec<Checked>, (CudaError, String)> {
+        let mut checked = Vec::with_capacity(nodes.len());
+        for (index, node) in nodes.into_iter().enumerate() {
+            let GraphNode { call, conditional, dependencies } = node;
+            if let Some(before) = dependencies.iter().find(|before| **before as usize >= index) {
+                let text = format!("node {index} of a graph waits for node {before}, which is not before it");
+                return Err((CudaError::InvalidValue, text));
+            }
+            let event = match call.as_deref() {
                 Some(Call::EventRecord { event, .. }) => Some(*event),
                 _ => None,
             };
-            let delivery = match node.call.as_deref() {
+            let delivery = match call.as_deref() {
                 Some(Call::Copy { destination: CopyEnd::Bytes(_), transfer, .. }) => {
                     Delivery::Transfer(context.process(), *transfer)
                 }
                 _ => Delivery::None,
             };
-            let (work, extra) = match node.call {
-                Some(call) => self.work_of(context, key, delivery, *call)?,
-                None => (Work::Nothing, Vec::new()),
+            let (work, edges) = match (call, conditional) {
+                (Some(call), _) => self.work_of(context, key, delivery, *call)?,
+                (None, Some(node)) => (self.conditional_work(context, key, *node)?, Vec::new()),
+                (None, None) => (Work::Nothing, Vec::new()),
             };
-            works.push((work, extra, node.dependencies, event));
+            checked.push(Checked { work, edges, dependencies, event });
         }
-        let (streams, operations) = self.order(context);
-        let before = streams.edges(key, false, operations);
-        let (priority, stream) = (streams.priority(key), key.number());
-        let mut added: Vec<Added> = Vec::with_capacity(works.len());
+        Ok(checked)
+    }
+
+    fn conditional_work(
+        &mut self,
+        context: ContextId,
+        stream: StreamKey,
+        node: Conditional,
+    ) -> Result<Work, (CudaError, String)> {
+        self.check_condition(context, node.address)?;
+        Ok(Work::Conditional(Box::new(ConditionalWork { stream, node })))
+    }
+
+    /// Checks that a condition is a word that the process has.
+    fn check_condition(&mut self, context: ContextId, address: u64) -> Result<(), (CudaError, String)> {
+        if address.is_multiple_of(4) && self.is_allocated(context.process(), address, 4) {
+            return Ok(());
+        }
+        Err((CudaError::InvalidValue, format!("there is no condition of a graph at {address:#x}")))
+    }
+
+    /// Adds the operations of nodes, of which the first wait for `before`; gives what the end of the last ones is.
+    fn add_nodes(&mut self, context: ContextId, key: StreamKey, nodes: Vec<Checked>, before: &[Edge]) -> Vec<Edge> {
+        let mut has_followers = vec![false; nodes.len()];
+        for before in nodes.iter().flat_map(|node| &node.dependencies) {
+            has_followers[*before as usize] = true;
+        }
+        let mut added: Vec<Added> = Vec::with_capacity(nodes.len());
         let mut ends = Vec::new();
-        for (index, (mut work, mut edges, dependencies, event)) in works.into_iter().enumerate() {
+        for (node, has_followers) in nodes.into_iter().zip(has_followers) {
+            let Checked { mut work, mut edges, dependencies, event } = node;
             let mut queue = None;
             if let Work::Kernel(launch) = &mut work {
                 let heir = match dependencies[..] {
@@ -80,24 +187,28 @@ impl Driver {
                 edges.extend(dependencies.iter().map(|&node| Edge::Done(added[node as usize].number)));
             }
             if dependencies.is_empty() {
-                edges.extend_from_slice(&before);
+                edges.extend_from_slice(before);
+                if matches!(work, Work::Conditional(_)) {
+                    edges.extend(added.iter().filter(|node| node.is_first && node.queue.is_some()).map(Added::done));
+                }
             }
-            let number = self.state.operations.add(NewOperation { context, stream, priority, work }, &edges);
+            let is_first = dependencies.is_empty();
+            let number = self.add_to(context, key, work, &edges);
             if let Some(event) = event {
                 self.record_event(context.process(), event, number);
             }
-            if !has_followers[index] {
+            if !has_followers {
                 ends.push(Edge::Done(number));
             }
-            added.push(Added { number, queue, has_heir: false });
+            added.push(Added { number, queue, has_heir: false, is_first });
         }
-        if ends.is_empty() {
-            ends = before;
-        }
-        let end = NewOperation { context, stream, priority, work: Work::Nothing };
-        let number = self.state.operations.add(end, &ends);
-        self.own(context).streams.set_end(key, number, Some(false));
-        self.wait_for_room(context)
+        if ends.is_empty() { before.to_vec() } else { ends }
+    }
+
+    /// Adds an operation that waits for these alone, as one of a stream.
+    fn add_to(&mut self, context: ContextId, key: StreamKey, work: Work, edges: &[Edge]) -> OperationNumber {
+        let priority = self.own(context).streams.priority(key);
+        self.state.operations.add(NewOperation { context, stream: key.number(), priority, work }, edges)
     }
 
     fn new_queue(&mut self) -> u32 {

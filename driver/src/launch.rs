@@ -9,7 +9,10 @@ use balar_host::CudaError;
 use balar_host::call::{BUILT_IN_MODULE, Function};
 use balar_isa::program::Program;
 use balar_isa::program::lanes;
-use balar_protocol::cuda::{FaultCause, KernelFault, KernelLaunch, LaunchId};
+use balar_protocol::cuda::{Code, FaultCause, KernelFault, KernelLaunch, LaunchId};
+use balar_protocol::limits::{
+    MAXIMUM_BLOCK, MAXIMUM_BLOCK_REGISTERS, MAXIMUM_BLOCK_THREADS, MAXIMUM_GRID, block_registers,
+};
 use balar_protocol::{ContextId, Detail, GpuDescription, SmResources};
 use std::sync::Arc;
 
@@ -18,18 +21,6 @@ use std::sync::Arc;
 const GRID_WORKSPACE: [u8; 8] = [8, 0, 0, 0, 0, 0, 0, 0];
 /// Shared memory of a block whose kernel has not asked for more, bytes (CUDA C++ Programming Guide).
 pub(crate) const DEFAULT_SHARED_BYTES: u32 = 48 << 10;
-
-/// Threads of a block (CUDA C++ Programming Guide, all compute capabilities).
-const MAXIMUM_BLOCK_THREADS: u64 = 1024;
-/// Extent of a block in x, y, z (CUDA C++ Programming Guide).
-const MAXIMUM_BLOCK: [u32; 3] = [1024, 1024, 64];
-/// Extent of a grid in x, y, z (CUDA C++ Programming Guide).
-const MAXIMUM_GRID: [u32; 3] = [i32::MAX as u32, 65_535, 65_535];
-/// Registers of a block (CUDA C++ Programming Guide, 6.0, 7.0 and later).
-const MAXIMUM_BLOCK_REGISTERS: u64 = 65_536;
-/// Registers that are given to a warp at once, and the parts of an SM that have their own (CUDA occupancy calculator).
-const REGISTER_UNIT: u64 = 256;
-const SUB_CORES: u64 = 4;
 
 /// A launch as the program asked for it.
 pub(crate) struct LaunchRequest {
@@ -101,9 +92,8 @@ pub(crate) fn validate(
         );
         return out_of_resources(text);
     }
-    // As `KernelInfo::attributes` tells programs: whole warps, in units, by sub-core.
-    let warp_registers = (u64::from(resources.registers_per_thread) * 32).next_multiple_of(REGISTER_UNIT);
-    let registers = warp_registers * threads.div_ceil(32).next_multiple_of(SUB_CORES);
+    // As `KernelInfo::attributes` tells programs.
+    let registers = block_registers(resources.registers_per_thread, threads as u32);
     if registers > MAXIMUM_BLOCK_REGISTERS {
         return out_of_resources(format!(
             "{threads} threads of {} registers take {registers}, the limit is {MAXIMUM_BLOCK_REGISTERS}",
@@ -128,6 +118,8 @@ pub(crate) fn validate(
         grid_workspace: 0,
         detail: Detail::default(),
         is_profiled: false,
+        origin: None,
+        device_kernels: Arc::new([]),
     })
 }
 
@@ -151,7 +143,8 @@ impl Driver {
         (launch.detail, launch.is_profiled) =
             (self.detail.of_launch(&launch.name, self.state.next_launch - 1, ranges), ranges.is_profiling);
         check_fits(&launch, gpu)?;
-        self.enlarge_stack(context, &mut launch);
+        (launch.code, launch.local_bytes) = self.with_stack(context, &launch.code, launch.local_bytes);
+        launch.device_kernels = self.device_kernels(context, function.module, &kernel);
         if cooperative {
             self.begin_cooperative(context, &mut launch)?;
         }
@@ -160,23 +153,22 @@ impl Driver {
         Ok(Work::Kernel(Arc::new(launch)))
     }
 
-    /// A kernel whose stack depth is not known runs with the stack that the program has set, where that is more than its own.
-    fn enlarge_stack(&mut self, context: ContextId, launch: &mut KernelLaunch) {
+    /// Code with the local memory of a thread: a kernel whose stack depth is not known runs with the stack that the program has set,
+    /// where that is more than its own.
+    pub(crate) fn with_stack(&mut self, context: ContextId, code: &Code, local_bytes: u32) -> (Code, u32) {
         let bytes = self.context(context).stack_bytes as u32;
         if u64::from(bytes) == DEFAULT_STACK {
-            return;
+            return (code.clone(), local_bytes);
         }
-        let key = (launch.code.id(), bytes);
+        let key = (code.id(), bytes);
         let enlarged = self.state.enlarged.get(&key).cloned().or_else(|| {
-            let program = launch.code.program::<Program>()?.with_stack(bytes)?;
+            let program = code.program::<Program>()?.with_stack(bytes)?;
             let local_bytes = program.resources().local_bytes;
             let enlarged = (self.programs.add(Arc::new(program)), local_bytes);
             self.state.enlarged.insert(key, enlarged.clone());
             Some(enlarged)
         });
-        if let Some((code, local_bytes)) = enlarged {
-            (launch.code, launch.local_bytes) = (code, local_bytes);
-        }
+        enlarged.unwrap_or_else(|| (code.clone(), local_bytes))
     }
 
     /// The kernel that a program names.

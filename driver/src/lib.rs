@@ -21,6 +21,7 @@ mod calls;
 pub mod code;
 mod contexts;
 mod copies;
+mod device_kernels;
 mod driver;
 mod effect;
 mod graphs;

@@ -186,7 +186,7 @@ impl Driver {
         if !self.has_unified_memory {
             return false;
         }
-        let Some(Work::Copy(copy)) = self.state.operations.under_way(number) else { return false };
+        let Some((_, Work::Copy(copy))) = self.state.operations.under_way(number) else { return false };
         let ends = copy.operation.destination().into_iter().chain(copy.operation.source());
         let managed = ends.filter(|rows| rows.address >= MANAGED_BASE);
         let ranges: Vec<(u64, u64)> = managed.filter_map(|rows| Some((rows.address, rows.span()?))).collect();

@@ -142,6 +142,7 @@ impl Driver {
                     let text = format!("{all} bytes of shared memory, the limit is {maximum}");
                     return Err((CudaError::InvalidValue, text));
                 }
+                self.device_kernels.clear();
                 if let Some(module) = self.own(context).modules.modules.get_mut(&function.module) {
                     module.shared_limits.insert(function.name, bytes);
                 }
@@ -157,7 +158,8 @@ impl Driver {
         let source = ModuleSource::of_images(&images, name, compute_capability, &self.code)?;
         let module = self.own(context).modules.last + 1;
         let heap_bytes = self.context(context).heap_wanted();
-        let request = LoadRequest { context, compute_capability, module, source: &source, heap_bytes };
+        let launch_bytes = self.context(context).launch_bytes_wanted();
+        let request = LoadRequest { context, compute_capability, module, source: &source, heap_bytes, launch_bytes };
         let State { memories, window, .. } = &mut self.state;
         let allocator = &mut memories[context.gpu()];
         let mut memory = Memory { context, allocator, window, managed: Vec::new(), unused: Vec::new() };
@@ -173,6 +175,9 @@ impl Driver {
         }
         if let Some((address, _)) = loaded.heap {
             self.context(context).heap_made(address);
+        }
+        if let Some((address, _)) = loaded.launches {
+            self.context(context).launch_pool = Some(address);
         }
         let reserved = self.state.memories[context.gpu()].reserved();
         self.state.totals.device_memory_maximum = self.state.totals.device_memory_maximum.max(reserved);

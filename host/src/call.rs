@@ -6,6 +6,7 @@
 mod class;
 mod copy;
 mod facts;
+mod graph;
 mod ipc;
 mod management;
 mod module;
@@ -15,9 +16,10 @@ mod virtual_memory;
 pub use balar_protocol::managed::{AdviceChange, HostPages};
 pub use class::CallClass;
 pub use copy::{CopyEnd, CopyShape};
+pub use graph::{Conditional, ConditionalKind, GraphNode};
 pub use ipc::IpcCall;
 pub use management::{Activity, ActivityWork, CopyPlace, DeviceState, ManagementCall};
-pub use module::{Function, FunctionAttributes, GraphNode, Launch, ModuleFunction, ModuleVariable, VariableKind};
+pub use module::{Function, FunctionAttributes, Launch, ModuleFunction, ModuleVariable, VariableKind};
 pub use result::{AllocationKind, CallFailure, CallResult, PointerDescription};
 pub use virtual_memory::{GRANULARITY, MemoryAccess, VirtualMemoryCall};
 
@@ -336,6 +338,8 @@ pub enum Call {
     GraphLaunch {
         /// The nodes.
         nodes: Vec<GraphNode>,
+        /// Words in device memory, by their addresses, that get values before any node begins: those that conditional nodes go by.
+        conditions: Vec<(u64, u32)>,
         /// Stream that orders the graph.
         stream: u32,
     },
@@ -391,6 +395,8 @@ pub enum Limit {
     PrintQueue,
     /// `cudaLimitMallocHeapSize`: the heap of kernels.
     Heap,
+    /// `cudaLimitDevRuntimePendingLaunchCount`: launches of kernels that wait; not bytes but their number.
+    PendingLaunches,
 }
 
 impl Call {

@@ -2,6 +2,7 @@
 
 pub use crate::mbarrier::BarrierOperation;
 use crate::program::LANES;
+pub use crate::system_call::{MOST_ARGUMENTS, Passed, SystemCall};
 use crate::texture::Image;
 use balar_protocol::cuda::FaultCause;
 use serde::{Deserialize, Serialize};
@@ -195,44 +196,8 @@ pub enum AtomicCompletion {
     Deferred,
 }
 
-/// A function of the device runtime that compiled code calls without defining it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[repr(u8)]
-pub enum SystemCall {
-    /// `vprintf(format, arguments)`: two generic addresses; returns the number of arguments, negative on failure.
-    Print,
-    /// `malloc(bytes)`: returns a generic address, 0 where the heap is exhausted.
-    Allocate,
-    /// `free(pointer)`.
-    Free,
-    /// `__assertfail(message, file, line, function, character size)`: ends the kernel.
-    Assert,
-}
-
-impl SystemCall {
-    /// The one that code gives this name.
-    pub fn named(name: &str) -> Option<SystemCall> {
-        Some(match name {
-            "vprintf" => SystemCall::Print,
-            "malloc" => SystemCall::Allocate,
-            "free" => SystemCall::Free,
-            "__assertfail" => SystemCall::Assert,
-            _ => return None,
-        })
-    }
-
-    /// Arguments that it takes.
-    pub const fn arguments(self) -> usize {
-        match self {
-            SystemCall::Print => 2,
-            SystemCall::Allocate | SystemCall::Free => 1,
-            SystemCall::Assert => 5,
-        }
-    }
-}
-
 /// Arguments of a system call, zero-extended to 64 bits: for each argument, the value of every lane.
-pub type SystemArguments = [[u64; LANES]; 5];
+pub type SystemArguments = [[u64; LANES]; MOST_ARGUMENTS];
 
 /// The memory an SM gives to its warps: one call a warp instruction, never one a lane.
 pub trait LaneMemory {

@@ -31,6 +31,7 @@ mod register_demand;
 pub mod sass;
 mod scheduling;
 pub mod source_lines;
+mod system_call;
 #[cfg(test)]
 mod tests;
 pub mod texture;

@@ -11,7 +11,7 @@ use crate::ptx::error::RawError;
 use crate::ptx::source::Span;
 use crate::ptx::types::StateSpace;
 use crate::ptx::{PtxErrorKind, PtxErrors};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// First of the addresses that stand for functions: outside device memory and the windows of generic addresses. The low 32 bits
 /// are enough to tell functions apart, for programs whose addresses are that short.
@@ -50,6 +50,8 @@ struct Facts {
     indirect: Vec<IndirectCall>,
     /// Variables of its module.
     globals: Vec<GlobalId>,
+    /// Kernels whose address it takes, by number.
+    kernels: Vec<u32>,
 }
 
 /// Modules and the meaning of their names.
@@ -69,6 +71,8 @@ pub(crate) struct Linkage {
     /// The definitions in device memory.
     definitions: Vec<(u32, u32)>,
     facts: Vec<Facts>,
+    /// What the initial values of variables name, by module and place: kernels, by number, and other variables of the module.
+    initial_names: BTreeMap<(u32, u32), (Vec<u32>, Vec<GlobalId>)>,
     /// Functions whose address is taken, by number, ascending.
     address_taken: Vec<u32>,
     /// The kernels, by name and number.
@@ -85,18 +89,10 @@ fn shape_of(returns: &[Parameter], parameters: &[Parameter]) -> Shape {
     (returns.iter().map(Parameter::bytes).collect(), parameters.iter().map(Parameter::bytes).collect())
 }
 
-/// So begin the functions of the device runtime that kernels launch kernels with: those of programs, and those below them.
-const LAUNCHING: [&str; 3] = ["__cuda_syscall_cnp", "cudaLaunchDevice", "cudaGetParameterBuffer"];
-const LAUNCHES: &str = "it launches kernels from the device (dynamic parallelism), which is not simulated";
-const SETS_CONDITIONS: &str = "it sets a condition of a graph from the device, which is not simulated";
-
 /// The mistake of naming a function that no module defines: in words of their own for those that programs get from CUDA.
 pub(crate) fn absent_function(name: &str, span: Span) -> RawError {
-    let message = match name {
-        _ if LAUNCHING.iter().any(|beginning| name.starts_with(beginning)) => LAUNCHES.to_owned(),
-        _ if name.starts_with("cudaGraphSetConditional") => SETS_CONDITIONS.to_owned(),
-        _ => format!("no module defines the function `{name}`"),
-    };
+    let message =
+        crate::system_call::refusal(name).unwrap_or_else(|| format!("no module defines the function `{name}`"));
     RawError::new(PtxErrorKind::UnknownSymbol, span, message)
 }
 
@@ -130,6 +126,7 @@ impl Linkage {
             places: Vec::new(),
             definitions: Vec::new(),
             facts: Vec::new(),
+            initial_names: BTreeMap::new(),
             address_taken: Vec::new(),
             kernel_names: Vec::new(),
             largest_argument: 0,
@@ -258,10 +255,11 @@ impl Linkage {
             // Kernels that share functions share their mistakes; one function may be named by several.
             errors.sort_by(|a, b| (a.span, &a.message).cmp(&(b.span, &b.message)));
             errors.dedup_by(|a, b| a.span == b.span && a.message == b.message);
-            for once in [LAUNCHES, SETS_CONDITIONS] {
-                let mut told = false;
-                errors.retain(|error| error.message != once || !std::mem::replace(&mut told, true));
-            }
+            let mut told = BTreeSet::new();
+            errors.retain(|error| {
+                let is_refusal = error.message.ends_with(crate::system_call::NOT_SIMULATED);
+                !is_refusal || told.insert(error.message.clone())
+            });
             all.truncated |= errors.len() > crate::ptx::error::MAXIMUM_ERRORS;
             errors.truncate(crate::ptx::error::MAXIMUM_ERRORS);
             all.errors.extend(PtxErrors::new(&self.modules[module as usize].source, errors, false).errors);
@@ -330,17 +328,27 @@ impl Linkage {
         let mut taken = vec![false; self.functions.len()];
         let mut largest_argument = 0;
         let mut facts = Vec::with_capacity(self.functions.len());
+        let mut initial_names: BTreeMap<(u32, u32), (Vec<u32>, Vec<GlobalId>)> = BTreeMap::new();
         for (number, module) in self.modules.iter().enumerate() {
+            // Notes that the address of a function is taken; gives its number where it is a kernel.
             let mut take = |function: FunctionId| {
-                if let Target::Function(target) = self.target(number as u32, function) {
-                    taken[target as usize] = true;
-                }
+                let Target::Function(target) = self.target(number as u32, function) else { return None };
+                taken[target as usize] = true;
+                self.function(target).1.is_entry.then_some(target)
             };
-            for global in &module.globals {
+            for (place, global) in module.globals.iter().enumerate() {
+                let (mut kernels, mut others) = (Vec::new(), Vec::new());
                 for (_, value) in global.initializer.iter().flat_map(|initializer| &initializer.values) {
-                    if let InitialValue::Address { symbol: SymbolReference::Function(function), .. } = value {
-                        take(*function);
+                    match value {
+                        InitialValue::Address { symbol: SymbolReference::Function(function), .. } => {
+                            kernels.extend(take(*function));
+                        }
+                        InitialValue::Address { symbol: SymbolReference::Global(other), .. } => others.push(*other),
+                        _ => {}
                     }
+                }
+                if !kernels.is_empty() || !others.is_empty() {
+                    initial_names.insert((number as u32, place as u32), (kernels, others));
                 }
             }
             for function in &module.functions {
@@ -351,7 +359,9 @@ impl Linkage {
                 for statement in statements {
                     match statement {
                         Statement::CallTargets { table, targets, .. } => {
-                            targets.iter().for_each(|target| take(*target));
+                            for target in targets {
+                                take(*target);
+                            }
                             let numbers =
                                 targets.iter().filter_map(|target| match self.target(number as u32, *target) {
                                     Target::Function(target) => Some(target),
@@ -376,7 +386,7 @@ impl Linkage {
                     let Statement::Instruction(instruction) = statement else { continue };
                     let mut note = |symbol| match symbol {
                         SymbolReference::Global(global) => found.globals.push(global),
-                        SymbolReference::Function(function) => take(function),
+                        SymbolReference::Function(function) => found.kernels.extend(take(function)),
                         _ => {}
                     };
                     instruction.operands.iter().for_each(|operand| each_symbol(operand, &mut note));
@@ -400,10 +410,13 @@ impl Linkage {
                 found.callees.dedup();
                 found.globals.sort_unstable();
                 found.globals.dedup();
+                found.kernels.sort_unstable();
+                found.kernels.dedup();
                 facts.push(found);
             }
         }
         self.facts = facts;
+        self.initial_names = initial_names;
         self.largest_argument = largest_argument;
         self.address_taken = (0..taken.len() as u32).filter(|number| taken[*number as usize]).collect();
     }
@@ -493,6 +506,44 @@ impl Linkage {
             !function.is_entry && shape.is_none_or(|shape| *shape == shape_of(&function.returns, &function.parameters))
         };
         self.address_taken.iter().copied().filter(fits).collect()
+    }
+
+    /// Whether a function of the device runtime that launches kernels is named anywhere.
+    pub fn launches(&self) -> bool {
+        self.targets.iter().any(|target| matches!(target, Target::System(call) if call.launches()))
+    }
+
+    /// The kernels that a kernel can launch, by number, ascending: those whose address is taken in its functions, or in the initial
+    /// value of a variable that these name. None where it launches nothing.
+    pub fn launched_by(&self, kernel: u32) -> Vec<u32> {
+        let reachable = self.reachable(kernel);
+        let launches = |function: u32| {
+            let module = self.function(function).0;
+            let callees = self.facts[function as usize].callees.iter();
+            callees
+                .map(|callee| self.target(module, *callee))
+                .any(|target| matches!(target, Target::System(call) if call.launches()))
+        };
+        if !reachable.iter().any(|(function, _)| launches(*function)) {
+            return Vec::new();
+        }
+        let mut kernels = BTreeSet::new();
+        let mut variables = Vec::new();
+        for (function, _) in &reachable {
+            let module = self.function(*function).0;
+            let facts = &self.facts[*function as usize];
+            kernels.extend(&facts.kernels);
+            variables.extend(facts.globals.iter().filter_map(|global| self.home(module, *global)));
+        }
+        let mut seen = BTreeSet::new();
+        while let Some(variable) = variables.pop() {
+            let Some((named, others)) = self.initial_names.get(&variable).filter(|_| seen.insert(variable)) else {
+                continue;
+            };
+            kernels.extend(named);
+            variables.extend(others.iter().filter_map(|other| self.home(variable.0, *other)));
+        }
+        kernels.into_iter().collect()
     }
 
     /// A kernel and the functions that it can reach, each with those that it calls: places in the list.

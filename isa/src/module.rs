@@ -1,7 +1,7 @@
 //! Loading PTX texts: their kernels, and the variables that need a place in device memory.
 
 use crate::decode::parameter_slots;
-use crate::linkage::Linkage;
+use crate::linkage::{Linkage, address_of};
 use crate::program::{ParameterSlot, Program};
 use crate::ptx::ast::{self, InitialValue, Initializer, SymbolReference};
 use crate::ptx::error::RawError;
@@ -59,6 +59,11 @@ fn architecture(text: &ast::Module) -> u32 {
         digits.trim_end_matches(|letter: char| !letter.is_ascii_digit()).parse().ok()
     };
     text.targets.iter().filter_map(|target| number(target)).max().unwrap_or(0)
+}
+
+/// Whether a text is NVIDIA's library of dynamic parallelism (`libcudadevrt`), by the version that it defines.
+fn is_device_runtime(text: &ast::Module) -> bool {
+    text.globals.iter().any(|global| &*global.name == "__CNPRT_VERSION_NUMBER__")
 }
 
 /// PTX texts that were read and linked. Their variables get addresses before their kernels are decoded.
@@ -153,7 +158,8 @@ impl PtxModule {
     }
 
     /// Checks that a GPU of this compute capability can be given the texts: none is for a later generation. Those for a later member
-    /// of its generation are let pass, since nvcc 13 compiles for none before sm_75.
+    /// of its generation are let pass, since nvcc 13 compiles for none before sm_75; so is the library of dynamic parallelism, whose
+    /// PTX is for the latest generation alone and asks nothing of it.
     ///
     /// # Errors
     ///
@@ -161,7 +167,8 @@ impl PtxModule {
     pub fn check_target(&self, compute_capability: (u32, u32)) -> Result<(), PtxErrors> {
         let (major, minor) = compute_capability;
         let mut modules = (0..).zip(self.linkage.modules());
-        let Some((module, text)) = modules.find(|(_, text)| architecture(text) / 10 > major) else { return Ok(()) };
+        let is_later = |text: &ast::Module| architecture(text) / 10 > major && !is_device_runtime(text);
+        let Some((module, text)) = modules.find(|(_, text)| is_later(text)) else { return Ok(()) };
         let message = format!("PTX for sm_{} on a GPU of compute capability {major}.{minor}", architecture(text));
         Err(self.linkage.errors(vec![(module, RawError::new(PtxErrorKind::Limit, text.target_span, message))]))
     }
@@ -178,6 +185,18 @@ impl PtxModule {
         let functions = || self.linkage.modules().iter().flat_map(|module| &module.functions);
         let allocators = || functions().filter(|function| &*function.name == "malloc");
         allocators().count() > 0 && allocators().all(|function| function.body.is_none())
+    }
+
+    /// Whether its kernels may launch kernels.
+    pub fn launches(&self) -> bool {
+        self.linkage.launches()
+    }
+
+    /// The kernels that a kernel can launch: the addresses that stand for them, and their names.
+    pub fn launched_by(&self, kernel: &str) -> Vec<(u64, &str)> {
+        let launched = self.linkage.kernel(kernel).map_or_else(Vec::new, |number| self.linkage.launched_by(number));
+        let named = |number: u32| (address_of(number), &*self.linkage.function(number).1.name);
+        launched.into_iter().map(named).collect()
     }
 
     /// Names of the kernels, in the order of the texts.

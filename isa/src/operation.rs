@@ -80,7 +80,8 @@ pub(crate) enum Kind {
     CallThrough,
     /// Returns from a function.
     Return,
-    /// Calls the device runtime: the sources are the arguments, 64 bits each; the first destination takes the result.
+    /// Calls the device runtime: the sources are the first arguments, the operand list has further ones, 64 bits each; the first
+    /// destination takes the result.
     System(SystemCall),
     /// Takes memory from the threads' stacks at run time: the first source is the size, `immediate` the alignment.
     StackAllocate,

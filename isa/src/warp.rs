@@ -120,6 +120,12 @@ impl WarpState {
         self.control.reset(if lanes >= 32 { u32::MAX } else { (1 << lanes) - 1 });
     }
 
+    /// The number of its first thread in its CTA.
+    #[inline]
+    pub fn first_thread(&self) -> u32 {
+        self.registers.special[special::FIRST_THREAD]
+    }
+
     /// A state that was read back gets its launch's constants.
     pub fn attach(&mut self, constants: &LaunchConstants) {
         self.constants = constants.clone();

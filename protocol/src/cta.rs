@@ -1,6 +1,7 @@
 //! The CTA protocol: the scheduler places a CTA into a slot of an SM; the SM reports its end.
 
 use crate::cuda::{KernelFault, KernelLaunch, LaunchId};
+use crate::device_launch::DeviceWork;
 use crate::message::Side;
 use crate::statistics::KernelCounters;
 use crate::time::SimTime;
@@ -74,6 +75,8 @@ pub enum CtaMessage {
     Functional(Box<FunctionalCtas>),
     /// SM to scheduler: some of these have ended, and everybody sees what they wrote.
     FunctionalEnd(Box<FunctionalEnd>),
+    /// SM to scheduler: a thread has launched a kernel, or put something else into a stream of its grid.
+    DeviceWork(Box<DeviceWork>),
 }
 
 impl CtaMessage {
@@ -81,7 +84,10 @@ impl CtaMessage {
     pub const fn sender(&self) -> Side {
         match self {
             CtaMessage::Launch(_) | CtaMessage::Abort(_) | CtaMessage::Functional(_) => Side::Client,
-            CtaMessage::Completed(_) | CtaMessage::Stored(_) | CtaMessage::FunctionalEnd(_) => Side::Server,
+            CtaMessage::Completed(_)
+            | CtaMessage::Stored(_)
+            | CtaMessage::FunctionalEnd(_)
+            | CtaMessage::DeviceWork(_) => Side::Server,
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::context::ContextId;
 use crate::detail::Detail;
+use crate::device_launch::{DeviceKernel, LaunchOrigin};
 use crate::message::Side;
 use crate::time::SimTime;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -13,9 +14,12 @@ use std::sync::Arc;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct LaunchId(pub u32);
 
-/// As results number launches: from 0.
+/// As results number launches: from 0. Those that kernels make are told apart by a letter.
 impl fmt::Display for LaunchId {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.is_of_device() {
+            return write!(formatter, "d{}", self.device_number());
+        }
         self.0.saturating_sub(1).fmt(formatter)
     }
 }
@@ -106,6 +110,10 @@ pub struct KernelLaunch {
     pub detail: Detail,
     /// Its process was between `cudaProfilerStart` and `cudaProfilerStop`.
     pub is_profiled: bool,
+    /// Who has launched it, where that was a kernel.
+    pub origin: Option<Arc<LaunchOrigin>>,
+    /// The kernels that it can launch, and those that these can, by address. Empty where it launches none.
+    pub device_kernels: Arc<[DeviceKernel]>,
 }
 
 impl KernelLaunch {
@@ -300,6 +308,27 @@ pub struct KernelFault {
     pub thread: [u32; 3],
     /// The instruction: its place in the source, or its index.
     pub instruction: String,
+    /// Who has launched the kernel, where that was a kernel.
+    pub origin: Option<Arc<LaunchOrigin>>,
+}
+
+impl KernelFault {
+    /// A fault of a thread of a launch, in this instruction.
+    pub fn of(
+        launch: &KernelLaunch,
+        cta: [u32; 3],
+        thread: [u32; 3],
+        cause: FaultCause,
+        instruction: String,
+    ) -> KernelFault {
+        let (kernel, origin) = (Arc::clone(&launch.name), launch.origin.clone());
+        KernelFault { cause, kernel, launch: launch.id, cta, thread, instruction, origin }
+    }
+
+    /// Who has launched the kernel, in words, where that was a kernel.
+    fn by_whom(&self) -> String {
+        self.origin.as_ref().map_or_else(String::new, |origin| format!(", {origin}"))
+    }
 }
 
 impl fmt::Display for KernelFault {
@@ -311,14 +340,21 @@ impl fmt::Display for KernelFault {
             return write!(
                 f,
                 "{file}:{line}: {function}: block: [{bx},{by},{bz}], thread: [{tx},{ty},{tz}] Assertion `{message}` failed. \
-                 In kernel {} (launch {}), at {}",
-                self.kernel, self.launch, self.instruction
+                 In kernel {} (launch {}){}, at {}",
+                self.kernel,
+                self.launch,
+                self.by_whom(),
+                self.instruction
             );
         }
         write!(
             f,
-            "{} by kernel {} (launch {}), block ({bx}, {by}, {bz}), thread ({tx}, {ty}, {tz}), at {}",
-            self.cause, self.kernel, self.launch, self.instruction
+            "{} by kernel {} (launch {}){}, block ({bx}, {by}, {bz}), thread ({tx}, {ty}, {tz}), at {}",
+            self.cause,
+            self.kernel,
+            self.launch,
+            self.by_whom(),
+            self.instruction
         )
     }
 }

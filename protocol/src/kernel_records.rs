@@ -10,7 +10,7 @@ use std::fmt;
 use std::sync::Arc;
 
 /// What of a record is a number, beside the launch and its times.
-const OWN_FIELDS: usize = 13;
+const OWN_FIELDS: usize = 14;
 const FIELDS: usize = OWN_FIELDS + KernelCounters::DEFINITIONS.len();
 const _: () = assert!(FIELDS <= u64::BITS as usize, "a bit of a word says whether a field differs");
 
@@ -29,6 +29,10 @@ pub struct KernelRecords {
     packed: Vec<u8>,
     /// The number, among those that are packed, of the launch that is given as number 0.
     first_launch: u32,
+    /// Where launches are given from 0: those that kernels have made, ascending. They are given behind all others.
+    of_device: Vec<u32>,
+    /// The number that the first of these is given.
+    first_of_device: u32,
 }
 
 /// A kernel on a GPU.
@@ -78,7 +82,7 @@ impl KernelRecords {
 
     /// Adds a launch at the end.
     pub fn push(&mut self, record: &KernelRecord) {
-        let fields = fields_of(record);
+        let fields = fields_of(record, record.parent.map_or(0, |parent| u64::from(self.packed_number(parent)) + 1));
         let known = |kernel: &RecordedKernel| kernel.name == record.name && kernel.gpu == record.gpu;
         let kernel = self.kernels.iter().position(known).unwrap_or_else(|| {
             let (name, gpu) = (Arc::clone(&record.name), Arc::clone(&record.gpu));
@@ -90,13 +94,7 @@ impl KernelRecords {
         let mask = differs.fold(0, |mask, (field, differs)| mask | differs << field);
         self.places.push(self.packed.len() as u64);
         let duration = record.end_ps.wrapping_sub(record.start_ps);
-        let head: Head = [
-            kernel as u64,
-            u64::from(record.launch.0.wrapping_add(self.first_launch)),
-            record.start_ps,
-            duration,
-            mask,
-        ];
+        let head: Head = [kernel as u64, u64::from(self.packed_number(record.launch)), record.start_ps, duration, mask];
         let mut packed = written(&head, std::mem::take(&mut self.packed));
         for field in bits(mask) {
             packed = written(&(fields[field].wrapping_sub(first[field]) as i64), packed);
@@ -113,9 +111,30 @@ impl KernelRecords {
         }
     }
 
-    /// Gives the launches from now on with numbers from 0, where they were numbered from 1. (Nothing is packed anew for it.)
+    /// Gives the launches from now on with numbers from 0, where they were numbered from 1, and those that kernels have made behind the
+    /// others. (Nothing is packed anew for it.)
     pub fn number_from_zero(&mut self) {
+        let launch = |&place: &u64| read::<Head>(&mut &self.packed[place as usize..])[1] as u32;
+        let (mut of_device, of_host): (Vec<u32>, Vec<u32>) =
+            self.places.iter().map(launch).partition(|launch| LaunchId(*launch).is_of_device());
+        of_device.sort_unstable();
         self.first_launch = 1;
+        self.first_of_device = of_host.into_iter().max().unwrap_or(0);
+        self.of_device = of_device;
+    }
+
+    /// The number by which a packed launch is given.
+    fn given(&self, launch: u32) -> LaunchId {
+        match self.of_device.binary_search(&launch) {
+            Ok(place) => LaunchId(self.first_of_device + place as u32),
+            Err(_) => LaunchId(launch.saturating_sub(self.first_launch)),
+        }
+    }
+
+    /// The number by which a launch is packed that was given by another.
+    fn packed_number(&self, launch: LaunchId) -> u32 {
+        let place = launch.0.checked_sub(self.first_of_device).and_then(|place| self.of_device.get(place as usize));
+        place.copied().unwrap_or_else(|| launch.0.wrapping_add(self.first_launch))
     }
 
     /// Puts them in the order of their numbers; those with the same number stay in the order they have.
@@ -142,7 +161,7 @@ impl KernelRecords {
         counters.copy_from_slice(&fields[OWN_FIELDS..]);
         let narrow = |field: usize| fields[field] as u32;
         KernelRecord {
-            launch: LaunchId((launch as u32).saturating_sub(self.first_launch)),
+            launch: self.given(launch as u32),
             process: ProcessId(narrow(0)),
             name: Arc::clone(&kernel.name),
             stream: narrow(1),
@@ -155,6 +174,7 @@ impl KernelRecords {
             end_ps: start_ps.wrapping_add(duration),
             detail: if fields[12] & FUNCTIONAL == 0 { Detail::Timed } else { Detail::Functional },
             is_profiled: fields[12] & PROFILED != 0,
+            parent: fields[13].checked_sub(1).map(|parent| self.given(parent as u32)),
             cycles: fields[10],
             completed: fields[11] != 0,
             counters: KernelCounters::of_array(counters),
@@ -184,7 +204,7 @@ fn bits(mut word: u64) -> impl Iterator<Item = usize> {
     })
 }
 
-fn fields_of(record: &KernelRecord) -> [u64; FIELDS] {
+fn fields_of(record: &KernelRecord, parent: u64) -> [u64; FIELDS] {
     let ([grid_x, grid_y, grid_z], [block_x, block_y, block_z]) = (record.grid, record.block);
     let (registers, shared) = (record.registers_per_thread, record.shared_bytes);
     let numbers =
@@ -195,7 +215,7 @@ fn fields_of(record: &KernelRecord) -> [u64; FIELDS] {
     small.copy_from_slice(&numbers.map(u64::from));
     let functional = if record.detail.is_timed() { 0 } else { FUNCTIONAL };
     let how = functional | if record.is_profiled { PROFILED } else { 0 };
-    large.copy_from_slice(&[record.cycles, u64::from(record.completed), how]);
+    large.copy_from_slice(&[record.cycles, u64::from(record.completed), how, parent]);
     counters.copy_from_slice(&record.counters.to_array());
     fields
 }
@@ -231,6 +251,7 @@ mod tests {
             shared_bytes: 48 << 10,
             detail: Detail::Timed,
             is_profiled: false,
+            parent: None,
             start_ps: 1_000_000_000 + u64::from(launch) * 5_000_000,
             end_ps: 1_000_000_000 + u64::from(launch) * 5_000_000 + 1_234_567,
             cycles: 1890 + u64::from(launch % 3),
@@ -255,6 +276,7 @@ mod tests {
             shared_bytes: 0,
             detail: Detail::Functional,
             is_profiled: true,
+            parent: Some(LaunchId(u32::MAX)),
             start_ps: u64::MAX - 1,
             end_ps: 5,
             cycles: u64::MAX,
@@ -274,6 +296,19 @@ mod tests {
         // 8 for the place, 5 numbers of at most 15 bytes together, 1 or 2 for the cycles; a vector has up to twice the room.
         assert!(records.bytes() < 2 * 40 * records.len(), "{} bytes", records.bytes());
         assert!(records.packed.len() + 8 * records.len() < 40 * records.len(), "{} bytes", records.packed.len());
+    }
+
+    #[test]
+    fn launches_by_kernels_are_numbered_behind_those_of_the_host() {
+        let mut records: KernelRecords = [1, 2].map(|launch| record(launch, "parent")).into_iter().collect();
+        for (number, parent) in [(1, LaunchId::of_device(0, 0)), (0, LaunchId(2))] {
+            let launch = LaunchId::of_device(0, number);
+            records.push(&KernelRecord { launch, parent: Some(parent), ..record(0, "child") });
+        }
+        records.number_from_zero();
+        records.sort_by_launch();
+        let given: Vec<_> = records.iter().map(|it| (it.launch.0, it.parent.map(|parent| parent.0))).collect();
+        assert_eq!(given, [(0, None), (1, None), (2, Some(1)), (3, Some(2))]);
     }
 
     #[test]

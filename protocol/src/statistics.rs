@@ -62,6 +62,8 @@ pub struct KernelRecord {
     pub detail: Detail,
     /// Its process was between `cudaProfilerStart` and `cudaProfilerStop`.
     pub is_profiled: bool,
+    /// The launch whose kernel has launched it, where no host has.
+    pub parent: Option<LaunchId>,
     /// When the scheduler started it, ps. Of a launch that was not timed this tells the order alone.
     pub start_ps: u64,
     /// When its last CTA ended, ps; of a launch that was still running at the end of the run, that end. Of a launch that was not timed

@@ -58,5 +58,8 @@ pub use report::{DeadlockReport, EngineError, LostStatistics, Outcome, RunReport
 pub use rules::BrokenRule;
 pub use run::{Simulation, UnitEntry, run};
 pub use sampling::{Observer, Sample, SampleKind, SampleLayout, Watch};
-pub use state::{CodeSource, StateError, complete_code, complete_launch, complete_payload, restore_state, save_state};
+pub use state::{
+    CodeSource, StateError, complete_code, complete_device_work, complete_launch, complete_payload, restore_state,
+    save_state,
+};
 pub use unit::{NextWake, Unit, Window, Wire};

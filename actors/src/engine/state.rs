@@ -7,6 +7,7 @@
 use balar_protocol::Payload;
 use balar_protocol::cta::CtaMessage;
 use balar_protocol::cuda::{Code, CudaMessage, KernelLaunch, ProgramId};
+use balar_protocol::device_launch::{DeviceOperation, DeviceWork};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::sync::Arc;
@@ -82,7 +83,31 @@ pub fn complete_code(code: &mut Code, codes: &dyn CodeSource) -> Result<(), Stat
 ///
 /// As [`complete_code`].
 pub fn complete_launch(launch: &mut Arc<KernelLaunch>, codes: &dyn CodeSource) -> Result<(), StateError> {
-    complete_code(&mut Arc::make_mut(launch).code, codes)
+    complete_codes(Arc::make_mut(launch), codes)
+}
+
+/// [`complete_code`] for what a kernel has put into a stream.
+///
+/// # Errors
+///
+/// As [`complete_code`].
+pub fn complete_device_work(work: &mut DeviceWork, codes: &dyn CodeSource) -> Result<(), StateError> {
+    match &mut work.operation {
+        DeviceOperation::Launch(launch) => complete_codes(launch, codes),
+        DeviceOperation::Record(_) | DeviceOperation::Wait(_) => Ok(()),
+    }
+}
+
+/// Of a launch, and of those that its kernel can make.
+fn complete_codes(launch: &mut KernelLaunch, codes: &dyn CodeSource) -> Result<(), StateError> {
+    complete_code(&mut launch.code, codes)?;
+    // Most launches launch nothing.
+    if !launch.device_kernels.is_empty() {
+        let mut kernels = launch.device_kernels.to_vec();
+        kernels.iter_mut().try_for_each(|kernel| complete_code(&mut kernel.code, codes))?;
+        launch.device_kernels = kernels.into();
+    }
+    Ok(())
 }
 
 /// [`complete_code`] for a message that was read back.
@@ -94,6 +119,7 @@ pub fn complete_payload(payload: &mut Payload, codes: &dyn CodeSource) -> Result
     match payload {
         Payload::Cuda(CudaMessage::Launch(launch)) => complete_launch(launch, codes),
         Payload::Cta(CtaMessage::Launch(cta)) => complete_launch(&mut cta.launch, codes),
+        Payload::Cta(CtaMessage::DeviceWork(work)) => complete_device_work(work, codes),
         Payload::Cuda(_)
         | Payload::Cta(_)
         | Payload::Memory(_)
@@ -138,6 +164,8 @@ mod tests {
             grid_workspace: 0,
             detail: Default::default(),
             is_profiled: false,
+            origin: None,
+            device_kernels: Arc::new([]),
         })
     }
 

@@ -35,6 +35,7 @@ impl HostCpu {
                         out.send(port, now, Payload::Managed(message));
                     }
                 }
+                Effect::ReadCondition { operation, address } => self.condition_wanted(now, operation, address),
                 Effect::Reset(context) => self.command(context, CudaMessage::Reset(context), now, out),
                 Effect::Abort(context) => self.command(context, CudaMessage::Abort(context), now, out),
                 Effect::CallBack { process, function } => {
@@ -77,6 +78,7 @@ pub fn apply(change: MemoryChange, time: SimTime, log: &mut WriteLog, bounds: Bo
         MemoryChange::Share { address, process, enabled } => log.share(time, address, process, enabled),
         MemoryChange::Peer { context, peer, enabled } => log.set_peer(time, context, peer, enabled),
         MemoryChange::Heap { context, address, bytes } => log.set_heap(time, context, address, bytes),
+        MemoryChange::LaunchPool { context, address, bytes } => log.set_launch_pool(time, context, address, bytes),
         MemoryChange::PrintCapacity { context, bytes } => log.set_print_capacity(time, context, bytes),
         MemoryChange::Image { process, handle, image } => log.set_image(time, process, handle, image),
     }

@@ -5,6 +5,7 @@
 //! answers the copy engines' requests for pages of host memory.
 
 mod activity;
+mod conditions;
 mod costs;
 mod dma;
 pub mod effects;
@@ -38,6 +39,7 @@ use balar_protocol::managed::ManagedMessage;
 use balar_protocol::memory::MemoryMessage;
 use balar_protocol::statistics::{ProgramOutcome, StatisticSink};
 use balar_protocol::{Clock, ContextId, DetailChoice, Frequency, Message, Payload, PortId, Protocol, SimTime};
+use conditions::Conditions;
 use costs::Staging;
 use dma::HostPages;
 use functional::MadeCopies;
@@ -263,6 +265,7 @@ struct HostCpu {
     threads: Threads,
     pages: HostPages,
     made_copies: MadeCopies,
+    conditions: Conditions,
     /// The error that ended the program.
     exit_error: Option<String>,
     /// All that the kernels have printed.
@@ -284,6 +287,8 @@ enum Event {
     Thread(ThreadId),
     /// A copy that was not timed is done.
     CopyEnd,
+    /// The word is read that a conditional node of a graph goes by.
+    Condition,
 }
 
 impl HostCpu {
@@ -323,6 +328,7 @@ impl HostCpu {
             threads: Threads::default(),
             pages: HostPages::default(),
             made_copies: MadeCopies::default(),
+            conditions: Conditions::default(),
             exit_error: None,
             printed: Vec::new(),
             not_implemented: BTreeMap::new(),
@@ -410,8 +416,9 @@ impl HostCpu {
         let ask = self.ask_at.map(|at| (at, Event::Ask));
         let thread = self.threads.next().map(|(at, thread)| (at, Event::Thread(thread)));
         let copy = self.made_copies.next().map(|at| (at, Event::CopyEnd));
+        let condition = self.conditions.next().map(|at| (at, Event::Condition));
         // The first of equals.
-        [copy, ask, thread].into_iter().flatten().min_by_key(|(at, _)| *at)
+        [copy, condition, ask, thread].into_iter().flatten().min_by_key(|(at, _)| *at)
     }
 }
 
@@ -431,6 +438,7 @@ impl HostCpu {
                         Event::Ask => self.ask(time),
                         Event::Thread(thread) => self.step_thread(time, thread, out),
                         Event::CopyEnd => self.made_copy_ends(time, out),
+                        Event::Condition => self.read_condition(time, out),
                     }
                     if std::mem::take(&mut self.work_ended) {
                         self.work_done(time, out);

@@ -331,7 +331,15 @@ impl Play {
                 let fault = cause.map(|cause| {
                     let instruction = "k.ptx:7".to_owned();
                     let (kernel, launch) = (launch.name.clone(), launch.id);
-                    Box::new(KernelFault { cause, kernel, launch, cta: [1, 0, 0], thread: [2, 0, 0], instruction })
+                    Box::new(KernelFault {
+                        cause,
+                        kernel,
+                        launch,
+                        cta: [1, 0, 0],
+                        thread: [2, 0, 0],
+                        instruction,
+                        origin: None,
+                    })
                 });
                 let completed = CudaMessage::LaunchCompleted { launch: launch.id, fault, ran: None };
                 self.bench.deliver(time + SimTime(KERNEL + WIRE), port, Payload::Cuda(completed));

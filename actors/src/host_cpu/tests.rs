@@ -141,7 +141,15 @@ fn play(unit: &mut HostCpu, bench: &mut Bench, faulty: &[u32]) -> Vec<(u64, Stri
                         };
                         let instruction = "k.ptx:7".to_owned();
                         let (kernel, launch) = (launch.name.clone(), launch.id);
-                        Box::new(KernelFault { cause, kernel, launch, cta: [0; 3], thread: [0; 3], instruction })
+                        Box::new(KernelFault {
+                            cause,
+                            kernel,
+                            launch,
+                            cta: [0; 3],
+                            thread: [0; 3],
+                            instruction,
+                            origin: None,
+                        })
                     });
                     let completed = CudaMessage::LaunchCompleted { launch: launch.id, fault, ran: None };
                     bench.deliver(time + SimTime(5 * US), COMMAND, Payload::Cuda(completed));

@@ -31,6 +31,11 @@ impl DeviceHeap {
         heap
     }
 
+    /// How many blocks are live.
+    pub fn live(&self) -> usize {
+        self.live.len()
+    }
+
     /// Where its range begins.
     pub fn start(&self) -> u64 {
         self.start

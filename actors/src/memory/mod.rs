@@ -6,6 +6,7 @@
 mod access_pattern;
 mod allocations;
 mod heap;
+mod launch_pool;
 mod mapping;
 mod merge;
 mod print_queue;
@@ -30,6 +31,9 @@ use balar_host::memory::{self, Place};
 use balar_isa::texture::Image;
 use balar_protocol::{ContextId, ProcessId, SimTime};
 use heap::DeviceHeap;
+pub use launch_pool::LaunchHeader;
+use launch_pool::LaunchPool;
+pub(crate) use launch_pool::{HEADER_BYTES, pack_block, pack_grid, unpack_block, unpack_grid};
 use mapping::Mapping;
 use merge::Merge;
 use print_queue::PrintQueue;
@@ -82,6 +86,8 @@ pub(crate) struct Arena {
 struct ContextState {
     /// The heap of the loaded modules' kernels; `None` where none of them allocates.
     heap: Option<DeviceHeap>,
+    /// What launches of kernels wait in; `None` where no loaded kernel launches any.
+    launches: Option<LaunchPool>,
     /// Written between windows alone; the host takes what is there in a window of its own, hence the lock.
     printed: Mutex<PrintQueue>,
 }
@@ -287,6 +293,30 @@ impl Arena {
         }
         if bytes > 0 {
             self.map(context.process(), start, bytes, Bounds::Allocations);
+        }
+    }
+
+    /// Gives a context's kernels room for launches that wait, in place of the one before, which has been unmapped.
+    fn set_launch_pool(&mut self, context: ContextId, start: u64, bytes: u64) {
+        self.contexts.entry(context).or_default().launches = Some(LaunchPool::new(start, bytes));
+        self.map(context.process(), start, bytes, Bounds::Allocations);
+    }
+
+    /// The address of a buffer for the parameters of a launch, of so many bytes, with a header before it; 0 where there is none.
+    fn allocate_launch(&mut self, context: ContextId, bytes: u64, header: LaunchHeader) -> u64 {
+        let pool = self.contexts.get_mut(&context).and_then(|context| context.launches.as_mut());
+        let Some(address) = pool.and_then(|pool| pool.allocate(bytes)) else { return 0 };
+        for (place, word) in [header.kernel, header.grid, header.block].into_iter().enumerate() {
+            if let Some(memory) = self.mapping.bytes_mut(address + 8 * place as u64, 8) {
+                memory.update(|memory| memory.copy_from_slice(&word.to_le_bytes()));
+            }
+        }
+        address + HEADER_BYTES
+    }
+
+    fn release_launch(&mut self, context: ContextId, buffer: u64) {
+        if let Some(pool) = self.contexts.get_mut(&context).and_then(|context| context.launches.as_mut()) {
+            pool.release(buffer);
         }
     }
 

@@ -12,6 +12,7 @@ use balar_driver::code::tables::{DriverTables, ProgramTable};
 use balar_host::call::BUILT_IN_MODULE;
 use balar_host::memory::gpu_base;
 use balar_protocol::cuda::{Code, ProgramId};
+use balar_protocol::device_launch::{BYTES_A_LAUNCH, DEFAULT_PENDING_LAUNCHES};
 use balar_protocol::{ContextId, SimTime};
 use std::sync::Arc;
 
@@ -44,6 +45,7 @@ impl Node {
             compute_capability: description.compute_capability,
             module: BUILT_IN_MODULE,
             source,
+            launch_bytes: Some(DEFAULT_PENDING_LAUNCHES * BYTES_A_LAUNCH),
             heap_bytes: Some(DeviceMemory::DEFAULT_HEAP_BYTES),
         };
         let mut changes = Vec::new();

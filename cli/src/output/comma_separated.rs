@@ -44,7 +44,8 @@ pub fn table(recorded: &DataTable, writer: &mut dyn Write) -> io::Result<()> {
     table.flush()
 }
 
-/// Writes one line for each launch, with every counter. Grid and block are written "640x1x1".
+/// Writes one line for each launch, with every counter. Grid and block are written "640x1x1". Where kernels have launched kernels, a last
+/// column has the launches that they are of.
 ///
 /// # Errors
 ///
@@ -68,8 +69,10 @@ pub fn kernels(record: &RunRecord, writer: &mut dyn Write) -> io::Result<()> {
     ];
     let counters = KernelCounters::DEFINITIONS.iter().map(|definition| definition.name);
     let derived_names = derived.iter().flatten().map(|(name, _)| *name);
+    let has_parents = record.launches().iter().any(|kernel| kernel.parent.is_some());
+    let parent_name = has_parents.then_some("parent");
     let mut table = csv::Writer::from_writer(writer);
-    table.write_record(fixed.into_iter().chain(counters).chain(derived_names))?;
+    table.write_record(fixed.into_iter().chain(counters).chain(derived_names).chain(parent_name))?;
     for kernel in record.launches().iter() {
         let size = |[x, y, z]: [u32; 3]| format!("{x}x{y}x{z}");
         let known = |value: Option<u64>| value.map_or(String::new(), |value| value.to_string());
@@ -91,7 +94,8 @@ pub fn kernels(record: &RunRecord, writer: &mut dyn Write) -> io::Result<()> {
         ];
         let counters = kernel.known_counters().map(known);
         let derived = KernelEntry(&kernel).derived().map(|(_, value)| value.map_or(String::new(), |v| v.to_string()));
-        table.write_record(fixed.into_iter().chain(counters).chain(derived))?;
+        let parent = has_parents.then(|| known(kernel.parent.map(|parent| parent.0.into())));
+        table.write_record(fixed.into_iter().chain(counters).chain(derived).chain(parent))?;
     }
     table.flush()
 }

@@ -4,13 +4,17 @@ use super::table::Lines;
 use crate::kernel_name::{readable_name, short_name};
 use crate::result::{RunRecord, ratio};
 use balar_protocol::Detail;
+use balar_protocol::cuda::LaunchId;
 use balar_protocol::kernel_records::KernelRecords;
 use balar_protocol::statistics::KernelCounters;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// All launches of one kernel that were timed, or all that were not.
 struct KernelRow {
     name: Arc<str>,
+    /// The kernel that has launched it, where no host has.
+    parent: Option<Arc<str>>,
     detail: Detail,
     calls: u64,
     /// Calls that did not complete.
@@ -71,23 +75,26 @@ fn full(rows: Vec<Vec<String>>) -> Lines {
 
 fn rows(kernels: &KernelRecords) -> Vec<KernelRow> {
     let mut rows: Vec<KernelRow> = Vec::new();
+    let names = names_of_parents(kernels);
     for kernel in kernels.iter() {
-        let index =
-            rows.iter().position(|row| row.name == kernel.name && row.detail == kernel.detail).unwrap_or_else(|| {
-                let (counters, min) = (KernelCounters::default(), u64::MAX);
-                rows.push(KernelRow {
-                    name: Arc::clone(&kernel.name),
-                    detail: kernel.detail,
-                    calls: 0,
-                    broken_off: 0,
-                    picoseconds: 0,
-                    cycles: 0,
-                    min,
-                    max: 0,
-                    counters,
-                });
-                rows.len() - 1
+        let parent = kernel.parent.and_then(|parent| names.get(&parent)).cloned();
+        let is_it = |row: &KernelRow| row.name == kernel.name && row.detail == kernel.detail && row.parent == parent;
+        let index = rows.iter().position(is_it).unwrap_or_else(|| {
+            let (counters, min) = (KernelCounters::default(), u64::MAX);
+            rows.push(KernelRow {
+                name: Arc::clone(&kernel.name),
+                parent: parent.clone(),
+                detail: kernel.detail,
+                calls: 0,
+                broken_off: 0,
+                picoseconds: 0,
+                cycles: 0,
+                min,
+                max: 0,
+                counters,
             });
+            rows.len() - 1
+        });
         let row = &mut rows[index];
         row.calls += 1;
         row.broken_off += u64::from(!kernel.completed);
@@ -100,6 +107,16 @@ fn rows(kernels: &KernelRecords) -> Vec<KernelRow> {
     // The sort keeps the order of launches among equals.
     rows.sort_by_key(|row| std::cmp::Reverse(row.picoseconds));
     rows
+}
+
+/// The names of the kernels that have launched kernels.
+fn names_of_parents(kernels: &KernelRecords) -> BTreeMap<LaunchId, Arc<str>> {
+    let parents: BTreeSet<LaunchId> = kernels.iter().filter_map(|kernel| kernel.parent).collect();
+    if parents.is_empty() {
+        return BTreeMap::new();
+    }
+    let named = kernels.iter().filter(|kernel| parents.contains(&kernel.launch));
+    named.map(|kernel| (kernel.launch, kernel.name)).collect()
 }
 
 fn cells(row: &KernelRow, total: u64, in_full: bool) -> Vec<String> {
@@ -129,7 +146,11 @@ fn cells(row: &KernelRow, total: u64, in_full: bool) -> Vec<String> {
             quotient(counters.l1_sector_hits_load, counters.l1_sectors_load, 100.0, 1),
         ]);
     }
-    let mut name = if in_full { readable_name(&row.name) } else { short_name(&row.name) };
+    let readable = |name: &str| if in_full { readable_name(name) } else { short_name(name) };
+    let mut name = readable(&row.name);
+    if let Some(parent) = &row.parent {
+        name.push_str(&format!(", launched by {}", readable(parent)));
+    }
     if !row.detail.is_timed() {
         name.push_str(" (functional)");
     }

@@ -100,6 +100,32 @@ pub struct MemAllocNodeParams {
     pub pointer: u64,
 }
 
+/// Values of `cudaGraphConditionalNodeType`.
+pub mod conditional_type {
+    /// `cudaGraphCondTypeIf`.
+    pub const IF: u32 = 0;
+    /// `cudaGraphCondTypeWhile`.
+    pub const WHILE: u32 = 1;
+    /// `cudaGraphCondTypeSwitch`.
+    pub const SWITCH: u32 = 2;
+}
+
+/// `cudaConditionalNodeParams`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
+pub struct ConditionalNodeParams {
+    /// The handle of the condition.
+    pub handle: u64,
+    /// See [`conditional_type`].
+    pub kind: u32,
+    /// How many graphs the node has.
+    pub size: u32,
+    /// The address of their handles.
+    pub graphs: u64,
+    /// The context of the node (since CUDA 13).
+    pub context: u64,
+}
+
 /// `cudaGraphNodeParams`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
@@ -151,7 +177,7 @@ pub struct InstantiateParams {
     pub upload_stream: u64,
     /// The node that cannot be, if any.
     pub error_node: u64,
-    /// `cudaGraphInstantiateResult`: 0 success, 1 error, 2 invalid structure.
+    /// `cudaGraphInstantiateResult`: 0 success, 1 error, 2 invalid structure, 3 not supported, 5 a condition without a node.
     pub result: u32,
     /// Zero.
     pub padding: u32,
@@ -222,6 +248,8 @@ mod tests {
         assert_eq!(offset_of!(MemAllocNodeParams, access), 88);
         assert_eq!(offset_of!(MemAllocNodeParams, bytes), 104);
         assert_eq!(offset_of!(MemAllocNodeParams, pointer), 112);
+        check::<ConditionalNodeParams>(32, 8);
+        assert_eq!(offset_of!(ConditionalNodeParams, graphs), 16);
         check::<GraphNodeParams>(256, 8);
         assert_eq!(offset_of!(GraphNodeParams, value), 16);
         assert_eq!(offset_of!(GraphNodeParams, reserved_end), 248);

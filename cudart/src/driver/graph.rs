@@ -10,7 +10,7 @@ use crate::abi::lists::{EdgePlaces, NodePlaces, give};
 use crate::session::api::Outcome;
 use crate::session::graph::node::CopyWork;
 use crate::session::graph::{
-    self, Dependency, Work, allocation, executable, footprint, kernel, parameters, user_object,
+    self, Dependency, Work, allocation, conditional, executable, footprint, kernel, parameters, user_object,
 };
 use crate::session::operation::End;
 use crate::session::{array, context};
@@ -121,7 +121,7 @@ fn add_node(node: Out<u64>, graph: u64, after: Vec<Dependency>, place: Out<Graph
         AnyNode::Same(mut same) => {
             // SAFETY: CUDA's contract.
             node.set(unsafe { parameters::add(graph, &after, &mut same)? })?;
-            if same.kind == node_type::MEM_ALLOC { place.set(*same) } else { Ok(()) }
+            if parameters::is_written(same.kind) { place.set(*same) } else { Ok(()) }
         }
     }
 }
@@ -458,6 +458,13 @@ driver_api! {
         node: Out<u64>, graph: u64, after: In<u64>, edges: In<EdgeData>, count: usize, parameters: Out<GraphNodeParams>,
     ) {
         add_node(node, graph, Dependency::list(after, edges, count)?, parameters)
+    }
+
+    context fn cuGraphConditionalHandleCreate(
+        handle: Out<u64>, graph: u64, context: u64, first_value: u32, flags: u32,
+    ) {
+        check_context(context)?;
+        conditional::create_into(handle, graph, first_value, flags)
     }
 
     context fn cuGraphNodeSetParams(node: u64, parameters: In<GraphNodeParams>) {

@@ -164,10 +164,7 @@ driver_api! {
     }
 
     stream fn cuStreamEndCapture(stream: StreamHandle, graph: Out<u64>) {
-        let captured = capture::end(&stream::resolve(stream)?);
-        graph.set_if_wanted(*captured.as_ref().unwrap_or(&0));
-        captured?;
-        graph.check()
+        capture::end_into(&stream::resolve(stream)?, graph)
     }
 
     stream fn cuStreamIsCapturing(stream: StreamHandle, status: Out<c_int>) {

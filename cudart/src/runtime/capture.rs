@@ -34,10 +34,7 @@ runtime_api! {
     }
 
     stream fn cudaStreamEndCapture(stream: StreamHandle, graph: Out<u64>) {
-        let captured = capture::end(&stream::resolve(stream)?);
-        graph.set_if_wanted(*captured.as_ref().unwrap_or(&0));
-        captured?;
-        graph.check()
+        capture::end_into(&stream::resolve(stream)?, graph)
     }
 
     stream fn cudaStreamIsCapturing(stream: StreamHandle, status: Out<c_int>) {
@@ -72,11 +69,33 @@ runtime_api! {
         info(stream, CaptureInfoPlaces { status, number, graph, nodes, edges, count })
     }
 
+    stream fn cudaStreamGetCaptureInfo_13(
+        stream: StreamHandle,
+        status: Out<c_int>,
+        number: Out<u64>,
+        graph: Out<u64>,
+        nodes: Out<u64>,
+        edges: Out<u64>,
+        count: Out<usize>,
+    ) {
+        info(stream, CaptureInfoPlaces { status, number, graph, nodes, edges, count })
+    }
+
     stream fn cudaStreamUpdateCaptureDependencies(stream: StreamHandle, nodes: In<u64>, count: usize, flags: u32) {
         capture::update_dependencies(&stream::resolve(stream)?, Dependency::list(nodes, In::absent(), count)?, flags)
     }
 
     stream fn cudaStreamUpdateCaptureDependencies_v2(
+        stream: StreamHandle,
+        nodes: In<u64>,
+        edges: In<EdgeData>,
+        count: usize,
+        flags: u32,
+    ) {
+        capture::update_dependencies(&stream::resolve(stream)?, Dependency::list(nodes, edges, count)?, flags)
+    }
+
+    stream fn cudaStreamUpdateCaptureDependencies_13(
         stream: StreamHandle,
         nodes: In<u64>,
         edges: In<EdgeData>,

@@ -166,10 +166,6 @@ runtime_api! {
         not_supported()
     }
 
-    fn cudaGraphConditionalHandleCreate_v2(_handle: Out<u64>, _graph: u64, _context: u64, _initial: u32, _flags: u32) {
-        not_supported()
-    }
-
     stream fn cudaStreamBeginRecaptureToGraph(stream: StreamHandle, _mode: c_int, graph: u64, _callback: *const c_void) {
         stream::resolve(stream)?;
         graph::with(graph, |_| Err(CudaError::NotSupported))

@@ -4,6 +4,7 @@ use super::graph::{self, Dependency, Work};
 use super::operation::Operation;
 use super::stream::Stream;
 use super::thread;
+use crate::abi::arguments::Out;
 use crate::abi::capture::{ActiveCapture, CaptureInfo, capture_status};
 use crate::abi::graph::EdgeData;
 use balar_host::CudaError;
@@ -210,8 +211,17 @@ pub fn exchange_mode(new: i32) -> Result<i32, CudaError> {
     Ok(thread::with(|thread| thread.capture_mode.replace(new)))
 }
 
-/// Ends the capture that began with the stream; returns the graph.
-pub fn end(stream: &Stream) -> Result<u64, CudaError> {
+/// Ends the capture that began with the stream; the graph goes to its place, which need not be there where the program has brought the
+/// graph.
+pub fn end_into(stream: &Stream, place: Out<u64>) -> Result<(), CudaError> {
+    let ended = end(stream);
+    place.set_if_wanted(ended.map_or(0, |(graph, _)| graph));
+    let (_, is_new) = ended?;
+    if is_new { place.check() } else { Ok(()) }
+}
+
+/// Ends the capture that began with the stream; returns the graph, and whether the capture has made it.
+fn end(stream: &Stream) -> Result<(u64, bool), CudaError> {
     let mut captures = lock();
     let Some(number) = captures.streams.get(&stream.number).map(|stream| stream.capture) else {
         return Err(CudaError::IllegalState);
@@ -229,7 +239,7 @@ pub fn end(stream: &Stream) -> Result<u64, CudaError> {
     } else if captures.has_unjoined(number, graph)? {
         Err(CudaError::StreamCaptureUnjoined)
     } else {
-        Ok(graph)
+        Ok((graph, owns_graph))
     };
     captures.captures.remove(&number);
     captures.streams.retain(|_, stream| stream.capture != number);

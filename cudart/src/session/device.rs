@@ -35,7 +35,7 @@ pub struct DeviceSettings {
 }
 
 /// Limits of what the simulator does not have (`cudaLimitDevRuntimeSyncDepth` and so on), with what they are at first.
-const KEPT_LIMITS: [(c_int, usize); 4] = [(3, 2), (4, 2048), (5, 64), (6, 0)];
+const KEPT_LIMITS: [(c_int, usize); 3] = [(3, 2), (5, 64), (6, 0)];
 
 /// `CU_LIMIT_SHMEM_SIZE`, `CU_LIMIT_CIG_ENABLED` and `CU_LIMIT_CIG_SHMEM_FALLBACK_ENABLED`.
 const SHARED_MEMORY_LIMIT: c_int = 7;
@@ -111,6 +111,7 @@ fn simulated_limit(number: c_int) -> Option<Limit> {
         0 => Some(Limit::Stack),
         1 => Some(Limit::PrintQueue),
         2 => Some(Limit::Heap),
+        4 => Some(Limit::PendingLaunches),
         _ => None,
     }
 }
@@ -296,6 +297,6 @@ mod tests {
     #[test]
     fn limits_that_nobody_knows_are_refused() {
         assert_eq!(kept_limit(7), Err(CudaError::UnsupportedLimit));
-        assert_eq!(kept_limit(4).map(|index| KEPT_LIMITS[index].1), Ok(2048));
+        assert_eq!(kept_limit(3).map(|index| KEPT_LIMITS[index].1), Ok(2));
     }
 }

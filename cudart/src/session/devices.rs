@@ -4,7 +4,7 @@
 //! their way to it, results on their way back.
 
 use super::process;
-use balar_host::call::{AdviceChange, VirtualMemoryCall};
+use balar_host::call::{AdviceChange, GraphNode, VirtualMemoryCall};
 use balar_host::{Call, CallResult, CudaError};
 use std::borrow::Cow;
 use std::fmt::Write;
@@ -102,9 +102,19 @@ fn translate(call: &mut Call) -> Result<(), CudaError> {
             }
         }
         Call::GraphLaunch { nodes, .. } => {
-            nodes.iter_mut().filter_map(|node| node.call.as_deref_mut()).try_for_each(translate)?;
+            translate_nodes(nodes)?;
         }
         _ => {}
+    }
+    Ok(())
+}
+
+/// Of the calls of a graph's nodes.
+fn translate_nodes(nodes: &mut [GraphNode]) -> Result<(), CudaError> {
+    for GraphNode { call, conditional, .. } in nodes {
+        call.as_deref_mut().map_or(Ok(()), translate)?;
+        let graphs = conditional.as_deref_mut().into_iter().flat_map(|conditional| &mut conditional.graphs);
+        graphs.into_iter().try_for_each(|graph| translate_nodes(graph))?;
     }
     Ok(())
 }

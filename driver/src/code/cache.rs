@@ -65,6 +65,12 @@ pub(crate) struct ModuleKernel {
 }
 
 impl ModuleKernel {
+    /// The kernels that it can launch.
+    pub fn launched(&self) -> Vec<(u64, KernelName)> {
+        let module = &self.module.module;
+        if module.launches() { module.launched_by(&self.name) } else { Vec::new() }
+    }
+
     /// Its program, or why it cannot run.
     pub fn program(&self) -> DecodedKernel {
         let decode = || self.module.module.program(&self.name, &self.decoded.addresses).map(Arc::new);

@@ -24,6 +24,8 @@ pub enum Room {
     Variable(VariableKind),
     /// The device heap, in the GPU's memory.
     Heap,
+    /// Where launches of kernels wait, in the GPU's memory.
+    Launches,
 }
 
 /// Where modules get memory from: the allocator of the simulated host's driver.
@@ -48,6 +50,8 @@ pub struct LoadRequest<'a> {
     pub source: &'a ModuleSource,
     /// Bytes of the device heap, which is made where kernels of the module allocate; `None` where the context has one.
     pub heap_bytes: Option<u64>,
+    /// Bytes for launches that wait, which are set aside where kernels of the module launch kernels; `None` where the context has them.
+    pub launch_bytes: Option<u64>,
 }
 
 /// A module that was loaded.
@@ -59,6 +63,8 @@ pub struct LoadedModule {
     pub variables: Vec<ModuleVariable>,
     /// The device heap that was made for it: first address, bytes.
     pub heap: Option<(u64, u64)>,
+    /// Where launches of its kernels wait, if that was set aside for it: first address, bytes.
+    pub launches: Option<(u64, u64)>,
     /// What the user should know.
     pub warning: Option<String>,
 }
@@ -190,7 +196,14 @@ impl ModuleLoader {
             Ok(heap) => heap,
             Err(error) => return Err(give_back(allocated, memory, error)),
         };
-        let mut loaded = LoadedModule { heap, ..LoadedModule::default() };
+        allocated.extend(heap.map(|(address, _)| address));
+        let launches = match launch_pool(module, request, memory) {
+            Ok(launches) => launches,
+            Err(error) => return Err(give_back(allocated, memory, error)),
+        };
+        // These are the context's from now on.
+        allocated.retain(|address| heap.is_none_or(|(heap, _)| heap != *address));
+        let mut loaded = LoadedModule { heap, launches, ..LoadedModule::default() };
         for (index, (placement, &address)) in placements.iter().zip(&addresses).enumerate() {
             if module.is_number(placement) {
                 continue;
@@ -219,6 +232,9 @@ impl ModuleLoader {
         }
         if let Some((address, bytes)) = heap {
             changes.push(MemoryChange::Heap { context: request.context, address, bytes });
+        }
+        if let Some((address, bytes)) = launches {
+            changes.push(MemoryChange::LaunchPool { context: request.context, address, bytes });
         }
         if let Some(architecture) = module.later_architecture(request.compute_capability) {
             let (major, minor) = request.compute_capability;
@@ -294,6 +310,17 @@ fn heap(
     let Some(bytes) = request.heap_bytes.filter(|_| module.allocates()) else { return Ok(None) };
     let start = memory.allocate(Room::Heap, bytes, ALIGNMENT);
     Ok(Some((start.ok_or_else(|| no_room(request, "the device heap".to_owned(), bytes))?, bytes)))
+}
+
+/// Where launches of kernels wait, where that is set aside.
+fn launch_pool(
+    module: &CodeModule,
+    request: &LoadRequest,
+    memory: &mut dyn ModuleMemory,
+) -> Result<Option<(u64, u64)>, LoadError> {
+    let Some(bytes) = request.launch_bytes.filter(|_| module.launches()) else { return Ok(None) };
+    let start = memory.allocate(Room::Launches, bytes, ALIGNMENT);
+    Ok(Some((start.ok_or_else(|| no_room(request, "launches of its kernels".to_owned(), bytes))?, bytes)))
 }
 
 fn no_room(request: &LoadRequest, what: String, bytes: u64) -> LoadError {

@@ -215,6 +215,23 @@ impl CodeModule {
         }
     }
 
+    /// Whether its kernels may launch kernels.
+    pub fn launches(&self) -> bool {
+        match self {
+            CodeModule::Ptx(module) => module.launches(),
+            CodeModule::Machine(module) => module.launches(),
+        }
+    }
+
+    /// The kernels that a kernel can launch: the addresses by which it names them, and their names.
+    pub fn launched_by(&self, kernel: &str) -> Vec<(u64, Arc<str>)> {
+        let launched = match self {
+            CodeModule::Ptx(module) => module.launched_by(kernel),
+            CodeModule::Machine(module) => module.launched_by(kernel),
+        };
+        launched.into_iter().map(|(address, name)| (address, name.into())).collect()
+    }
+
     /// Names and parameters of its kernels, in order.
     pub fn kernels(&self) -> Vec<(Arc<str>, Vec<ParameterSlot>)> {
         fn named<'a>(

@@ -67,6 +67,8 @@ pub struct KernelInfo {
     pub ptx_version: u32,
     /// The architecture that it runs on: 70.
     pub binary_version: u32,
+    /// The kernels that it can launch: the addresses by which it names them, and their names.
+    pub launched: Vec<(u64, Arc<str>)>,
 }
 
 /// Threads of a block (CUDA C++ Programming Guide, all compute capabilities).
@@ -129,6 +131,7 @@ impl KernelSource {
             constant_bytes: self.constant_bytes,
             ptx_version: self.ptx_version,
             binary_version: self.binary_version,
+            launched: self.kernel.launched(),
             code: self.programs.add_as(self.id, program),
         }))
     }

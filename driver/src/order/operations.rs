@@ -170,9 +170,10 @@ impl Operations {
         })
     }
 
-    /// What an operation does that has begun and is not done.
-    pub fn under_way(&mut self, number: OperationNumber) -> Option<&mut Work> {
-        self.pending.get_mut(&number).filter(|operation| operation.given).map(|operation| &mut operation.work)
+    /// What an operation does that has begun and is not done, and whose it is.
+    pub fn under_way(&mut self, number: OperationNumber) -> Option<(ContextId, &mut Work)> {
+        let operation = self.pending.get_mut(&number).filter(|operation| operation.given)?;
+        Some((operation.context, &mut operation.work))
     }
 
     /// The host function under way with this number of a process.
@@ -205,8 +206,11 @@ impl Operations {
             of_context.filter(|number| self.pending.get(number).is_some_and(|operation| !operation.given)).collect();
         let mut freed = Vec::new();
         for number in waiting {
-            if let Some(Operation { work: Work::Free(address), .. }) = self.remove(number) {
-                freed.push(address);
+            match self.remove(number) {
+                Some(Operation { work: Work::Free(address), .. }) => freed.push(address),
+                // The conditional node is done that has waited for it.
+                Some(Operation { work: Work::EndOfGraph(of), .. }) => drop(self.remove(of)),
+                _ => {}
             }
         }
         freed
@@ -222,6 +226,9 @@ impl Operations {
             Work::HostFunction(function) => format!("host function {function}"),
             Work::Record(event) => format!("the record of event {event}"),
             Work::Free(address) => format!("the end of the allocation at {address:#x}"),
+            Work::Conditional(_) => "a conditional node of a graph".to_owned(),
+            Work::Conditions(_) => "the first values of a graph's conditions".to_owned(),
+            Work::EndOfGraph(_) => "the graph of a conditional node".to_owned(),
             Work::Nothing => "a wait".to_owned(),
         };
         Some(format!("{what} of stream {}", operation.stream))

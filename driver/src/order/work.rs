@@ -1,7 +1,9 @@
 //! What an operation does: kernels, copies, functions of the program.
 
+use super::streams::StreamKey;
 use crate::managed::Prefetch;
 use balar_host::ThreadId;
+use balar_host::call::Conditional;
 use balar_protocol::copy::CopyOperation;
 use balar_protocol::cuda::KernelLaunch;
 use balar_protocol::{Detail, ProcessId};
@@ -26,6 +28,12 @@ pub(crate) enum Work {
     Record(u32),
     /// The allocation at this address ends.
     Free(u64),
+    /// Words in device memory get values, by their addresses.
+    Conditions(Vec<(u64, u32)>),
+    /// Graphs that run as a word in device memory says.
+    Conditional(Box<ConditionalWork>),
+    /// The graph has been run that the conditional node of this number has chosen.
+    EndOfGraph(OperationNumber),
     /// Nothing: a place in the order.
     Nothing,
 }
@@ -41,6 +49,14 @@ impl Work {
             _ => 0,
         }
     }
+}
+
+/// A conditional node, as an operation.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct ConditionalWork {
+    /// The stream of its graph.
+    pub stream: StreamKey,
+    pub node: Conditional,
 }
 
 /// Who gets the bytes that a copy brings to pageable memory.

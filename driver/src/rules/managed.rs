@@ -120,16 +120,13 @@ fn prefetches_are_checked() {
 
 #[test]
 fn graphs_have_prefetches_as_nodes() {
-    let node = |call: Call, dependencies: &[u32]| GraphNode {
-        call: Some(Box::new(call)),
-        dependencies: dependencies.to_vec(),
-    };
+    let node = |call: Call, dependencies: &[u32]| GraphNode::of(Some(call), dependencies.to_vec());
     let to = |device| Call::Prefetch { pointer: MANAGED_BASE, bytes: 4096, device, stream: 0 };
     let nodes = vec![node(to(Some(0)), &[]), node(launch(0), &[0]), node(to(None), &[1])];
     let play = play(vec![
         malloc_managed(4096),
         new_stream(),
-        call(Call::GraphLaunch { nodes, stream: 1 }),
+        call(Call::GraphLaunch { nodes, conditions: Vec::new(), stream: 1 }),
         call(Call::StreamSynchronize { stream: 1 }),
         call(Call::ReadClock),
     ]);

@@ -1,7 +1,7 @@
 //! Streams, events, host functions, graphs.
 
 use super::play::*;
-use balar_host::call::GraphNode;
+use balar_host::call::{Conditional, ConditionalKind, GraphNode};
 use balar_host::{Call, CallResult, CudaError};
 
 #[test]
@@ -67,10 +67,8 @@ fn streams_of_higher_priority_begin_first() {
 
 #[test]
 fn a_graph_runs_its_nodes_in_their_own_order() {
-    let node = |call: Option<Call>, dependencies: &[u32]| GraphNode {
-        call: call.map(Box::new),
-        dependencies: dependencies.to_vec(),
-    };
+    let node = |call: Option<Call>, dependencies: &[u32]| GraphNode::of(call, dependencies.to_vec());
+    let graph = |nodes| call(Call::GraphLaunch { nodes, conditions: Vec::new(), stream: 1 });
     // A kernel, two that wait for it, an empty node that waits for both, and a host function.
     let nodes = vec![
         node(Some(launch(0)), &[]),
@@ -86,15 +84,15 @@ fn a_graph_runs_its_nodes_in_their_own_order() {
         new_stream(),
         call(Call::EventCreate { timed: true }),
         call(launch(1)),
-        call(Call::GraphLaunch { nodes, stream: 1 }),
+        graph(nodes),
         call(launch(1)),
         call(Call::EventSynchronize { event: 1 }),
         call(Call::ReadClock),
         call(Call::StreamSynchronize { stream: 1 }),
         call(Call::ReadClock),
-        call(Call::GraphLaunch { nodes: bad, stream: 1 }),
-        call(Call::GraphLaunch { nodes: missing, stream: 1 }),
-        call(Call::GraphLaunch { nodes: Vec::new(), stream: 1 }),
+        graph(bad),
+        graph(missing),
+        graph(Vec::new()),
         call(Call::StreamSynchronize { stream: 1 }),
     ]);
     let times: Vec<u64> = play.trace.iter().map(|(time, _)| *time).collect();
@@ -135,4 +133,66 @@ fn synchronising_the_default_stream_waits_for_blocking_streams() {
     assert_eq!(second, KERNEL);
     let error = CallResult::Error(CudaError::InvalidResourceHandle);
     assert_eq!(play.results(0)[9..], [error.clone(), error]);
+}
+
+/// A node whose graphs run as the first word of the GPU's memory says.
+fn conditional(kind: ConditionalKind, graphs: Vec<Vec<GraphNode>>, dependencies: &[u32]) -> GraphNode {
+    let conditional = Conditional { kind, address: first(), graphs };
+    GraphNode { call: None, conditional: Some(Box::new(conditional)), dependencies: dependencies.to_vec() }
+}
+
+/// A launch that is told by the size of its grid.
+fn sized(blocks: u32, dependencies: &[u32]) -> GraphNode {
+    let Call::Launch(mut kernel) = launch(0) else { unreachable!("a launch is one") };
+    kernel.grid = [blocks, 1, 1];
+    GraphNode::of(Some(Call::Launch(kernel)), dependencies.to_vec())
+}
+
+/// Launches a graph; gives when kernels began, with the sizes of their grids, and when words were read.
+fn with_conditions(nodes: Vec<GraphNode>, values: &[u32]) -> (Vec<(u64, u32)>, Vec<u64>) {
+    let steps = vec![
+        new_stream(),
+        call(Call::Malloc { bytes: 4 }),
+        call(Call::GraphLaunch { nodes, conditions: vec![(first(), 1)], stream: 1 }),
+        call(Call::StreamSynchronize { stream: 1 }),
+    ];
+    let mut play = Play::new(Program::of(steps), 1);
+    play.conditions = values.iter().copied().collect();
+    play.finish();
+    assert_eq!(play.results(0)[2..], [CallResult::None, CallResult::None], "{}", play.errors);
+    let of = |what: &str| -> Vec<u64> {
+        play.trace.iter().filter(|(_, words)| words.contains(what)).map(|(time, _)| *time).collect()
+    };
+    let sizes = play.launches.iter().map(|launch| launch.grid[0]);
+    (of("launch").into_iter().zip(sizes).collect(), of("a condition is read"))
+}
+
+#[test]
+fn a_graph_runs_again_and_again_while_its_condition_holds() {
+    // 2, then 3 and 4 as often as the word is not 0, then 5.
+    let body = vec![sized(3, &[]), sized(4, &[0])];
+    let nodes = vec![sized(2, &[]), conditional(ConditionalKind::While, vec![body], &[0]), sized(5, &[1])];
+    let (launches, read) = with_conditions(nodes.clone(), &[1, 7, 0]);
+    let sizes: Vec<u32> = launches.iter().map(|(_, size)| *size).collect();
+    assert_eq!(sizes, [2, 3, 4, 3, 4, 5]);
+    assert_eq!(read[0], launches[0].0 + KERNEL, "what the node waits for is done");
+    assert_eq!(launches[1].0, read[0]);
+    assert!(read[1] > launches[2].0 && read[1] == launches[3].0, "when the last of the graph is done");
+    assert_eq!(launches[5].0, read[2]);
+    let sizes: Vec<u32> = with_conditions(nodes, &[0]).0.iter().map(|(_, size)| *size).collect();
+    assert_eq!(sizes, [2, 5]);
+}
+
+#[test]
+fn conditions_choose_among_graphs_and_nest() {
+    let inner = conditional(ConditionalKind::Switch, vec![vec![sized(6, &[])], vec![sized(7, &[])]], &[0]);
+    let outer =
+        conditional(ConditionalKind::If, vec![vec![sized(3, &[]), inner, sized(4, &[1])], vec![sized(5, &[])]], &[]);
+    for (values, expected) in
+        [(&[1, 1][..], &[3, 7, 4, 9][..]), (&[1, 0], &[3, 6, 4, 9]), (&[1, 2], &[3, 4, 9]), (&[0], &[5, 9])]
+    {
+        let (launches, read) = with_conditions(vec![outer.clone(), sized(9, &[0])], values);
+        assert_eq!(launches.iter().map(|(_, size)| *size).collect::<Vec<_>>(), expected);
+        assert_eq!(read.len(), values.len());
+    }
 }

@@ -3,7 +3,7 @@
 use crate::code::CodeChoice;
 use crate::code::tables::{DriverTables, KernelInfo};
 use crate::test_support::gpu_description;
-use crate::{Caller, Delivery, Driver, DriverSettings, Effect, MemoryChange, Outcome, Then, Wait};
+use crate::{Caller, Delivery, Driver, DriverSettings, Effect, MemoryChange, OperationNumber, Outcome, Then, Wait};
 use balar_host::call::{Function, Launch};
 use balar_host::memory::gpu_base;
 use balar_host::{Bytes, Call, CallResult, CudaError, ThreadId};
@@ -151,6 +151,7 @@ enum Done {
     Kernel(LaunchId, Option<KernelFault>),
     Copy(CopyId, Option<Arc<[u8]>>),
     Managed(u32),
+    Condition(OperationNumber),
 }
 
 /// A driver of GPUs of 64 MiB that the test plays, and a program.
@@ -177,6 +178,8 @@ pub(super) struct Play {
     /// Host functions, in order, and what the calls after them gave.
     pub functions: Vec<u64>,
     pub function_results: Vec<CallResult>,
+    /// What the words that conditional nodes go by will be found to be, in order; then 0.
+    pub conditions: VecDeque<u32>,
     /// What the program was told on its standard error stream.
     pub errors: String,
     /// By first address: bytes of allocations and mappings, and the GPUs that may access them.
@@ -228,6 +231,7 @@ impl Play {
             operations: Vec::new(),
             functions: Vec::new(),
             function_results: Vec::new(),
+            conditions: VecDeque::new(),
             errors: String::new(),
             allocations: BTreeMap::new(),
             images: BTreeSet::new(),
@@ -351,6 +355,10 @@ impl Play {
         match done {
             Done::Kernel(launch, fault) => self.driver.kernel_completed(launch, fault),
             Done::Managed(id) => self.driver.managed_done(id),
+            Done::Condition(operation) => {
+                let value = self.conditions.pop_front().unwrap_or(0);
+                self.driver.condition_read(operation, value);
+            }
             Done::Copy(copy, data) => {
                 if let Some((Delivery::Thread(id), data)) = self.driver.copy_completed(copy, data, None)
                     && let Some(thread) = self.program.threads.iter_mut().find(|thread| thread.id == id)
@@ -397,6 +405,7 @@ impl Play {
                         cta: [1, 0, 0],
                         thread: [2, 0, 0],
                         instruction: "k.ptx:7".to_owned(),
+                        origin: None,
                     });
                     self.due.push_back((self.now + KERNEL, Done::Kernel(id, fault)));
                     self.launches.push(launch);
@@ -430,6 +439,10 @@ impl Play {
                     self.functions.push(function);
                     self.to_call_back.push_back((process, function));
                 }
+                Effect::ReadCondition { operation, .. } => {
+                    self.told("a condition is read".to_owned());
+                    self.due.push_back((self.now, Done::Condition(operation)));
+                }
                 Effect::Tell(_, words) => self.errors.push_str(&(words + "\n")),
             }
         }
@@ -453,6 +466,7 @@ impl Play {
             | MemoryChange::Share { .. }
             | MemoryChange::Peer { .. }
             | MemoryChange::Heap { .. }
+            | MemoryChange::LaunchPool { .. }
             | MemoryChange::PrintCapacity { .. } => {}
         }
     }

@@ -34,7 +34,7 @@ macro_rules! facts {
             Call::Launch(Launch { cooperative, stream, .. }) => {
                 $use!(launch_name(*cooperative), Launch; stream: stream)
             }
-            Call::GraphLaunch { nodes, stream } => $use!("cudaGraphLaunch", GraphLaunch; stream: stream; bulk: nodes),
+            Call::GraphLaunch { nodes, stream, .. } => $use!("cudaGraphLaunch", GraphLaunch; stream: stream; bulk: nodes),
             // Modules.
             Call::ModuleLoad { images, .. } => $use!("cuModuleLoadData", Module; bulk: images),
             Call::ModuleUnload { .. } => $use!("cuModuleUnload", Module),
@@ -292,11 +292,23 @@ impl Bulk for Vec<Bytes> {
 
 impl Bulk for Vec<GraphNode> {
     fn bulk(&self) -> Vec<&Bytes> {
-        self.iter().filter_map(|node| node.call.as_deref()).flat_map(Call::payloads).collect()
+        let mut all = Vec::new();
+        for GraphNode { call, conditional, .. } in self {
+            all.extend(call.as_deref().into_iter().flat_map(Call::payloads));
+            let graphs = conditional.as_deref().into_iter().flat_map(|conditional| &conditional.graphs);
+            all.extend(graphs.flat_map(Bulk::bulk));
+        }
+        all
     }
 
     fn bulk_mut(&mut self) -> Vec<&mut Bytes> {
-        self.iter_mut().filter_map(|node| node.call.as_deref_mut()).flat_map(Call::payloads_mut).collect()
+        let mut all = Vec::new();
+        for GraphNode { call, conditional, .. } in self {
+            all.extend(call.as_deref_mut().into_iter().flat_map(Call::payloads_mut));
+            let graphs = conditional.as_deref_mut().into_iter().flat_map(|conditional| &mut conditional.graphs);
+            all.extend(graphs.flat_map(Bulk::bulk_mut));
+        }
+        all
     }
 }
 
@@ -315,8 +327,8 @@ mod tests {
         assert_eq!(call.stream(), Some(6));
         let back = Call::copy_from_device(64, 3, 0, 0, false);
         assert_eq!((back.name(), back.payloads().len()), ("cudaMemcpy", 0), "what it brings comes with its result");
-        let nodes = vec![GraphNode { call: Some(Box::new(call)), dependencies: Vec::new() }];
-        let mut graph = Call::GraphLaunch { nodes, stream: 2 };
+        let nodes = vec![GraphNode::of(Some(call), Vec::new())];
+        let mut graph = Call::GraphLaunch { nodes, conditions: Vec::new(), stream: 2 };
         assert_eq!((graph.stream(), graph.payloads_mut().len()), (Some(2), 1));
         assert_eq!(Call::StreamSynchronize { stream: 4 }.stream(), None, "it puts nothing into its stream");
     }

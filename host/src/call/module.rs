@@ -1,9 +1,6 @@
 //! Kernels and variables of loaded code, and launches.
 
-use super::Call;
-use serde::de::Error;
-use serde::{Deserialize, Deserializer, Serialize};
-use std::cell::Cell;
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 /// A kernel of a loaded module.
@@ -40,29 +37,6 @@ pub struct Launch {
     pub parameters: Vec<u8>,
     /// Whether all blocks must run at once, so that they can wait for each other.
     pub cooperative: bool,
-}
-
-/// A node of a graph: an asynchronous call, whose own stream says nothing, and the nodes it waits for.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct GraphNode {
-    /// A launch, copy, fill, host function, event record or wait; `None` of an empty node.
-    #[serde(deserialize_with = "call_of_node")]
-    pub call: Option<Box<Call>>,
-    /// Indices of earlier nodes.
-    pub dependencies: Vec<u32>,
-}
-
-/// Reads the call of a node, which is no graph: a graph within a graph within a graph ends no stack.
-fn call_of_node<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Box<Call>>, D::Error> {
-    thread_local! {
-        static WITHIN: Cell<bool> = const { Cell::new(false) };
-    }
-    if WITHIN.replace(true) {
-        return Err(D::Error::custom("a graph within a node of a graph"));
-    }
-    let call = Option::deserialize(deserializer);
-    WITHIN.set(false);
-    call
 }
 
 /// A kernel that a module has.

@@ -6,8 +6,8 @@
 use super::event::Event;
 use super::header::FORMAT_VERSION;
 use crate::call::{
-    ActivityWork, AdviceChange, AllocationKind, CopyEnd, CopyPlace, IpcCall, Limit, ManagementCall, MemoryAccess,
-    ProfilerCall, VariableKind, VirtualMemoryCall,
+    ActivityWork, AdviceChange, AllocationKind, ConditionalKind, CopyEnd, CopyPlace, IpcCall, Limit, ManagementCall,
+    MemoryAccess, ProfilerCall, VariableKind, VirtualMemoryCall,
 };
 use crate::{AddressMode, Call, CallResult, ChannelKind, CudaError, Resource};
 use serde_reflection::{ContainerFormat, Samples, Tracer, TracerConfig};
@@ -41,6 +41,7 @@ fn schema() -> String {
         ManagementCall,
         CopyPlace,
         ActivityWork,
+        ConditionalKind,
         VariableKind
     ];
     see![VirtualMemoryCall, Call, CallResult, Event];

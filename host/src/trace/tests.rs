@@ -540,7 +540,8 @@ fn unknown_events_and_deep_graphs_are_refused() {
     assert!(put(&[]).contains("an empty event"));
     // A graph in a graph in a graph, and so on: no program makes one, and to read it would take all of the stack.
     let graph = |inner: Call| Call::GraphLaunch {
-        nodes: vec![crate::call::GraphNode { call: Some(Box::new(inner)), dependencies: Vec::new() }],
+        nodes: vec![crate::call::GraphNode::of(Some(inner), Vec::new())],
+        conditions: Vec::new(),
         stream: 0,
     };
     let encoded = |depth: usize| {

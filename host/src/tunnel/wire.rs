@@ -215,8 +215,8 @@ mod tests {
 
     #[test]
     fn graphs_within_graphs_end_no_stack() {
-        let node = |call| crate::call::GraphNode { call: Some(Box::new(call)), dependencies: vec![] };
-        let graph = |nodes| Call::GraphLaunch { nodes, stream: 1 };
+        let node = |call| crate::call::GraphNode::of(Some(call), vec![]);
+        let graph = |nodes| Call::GraphLaunch { nodes, conditions: Vec::new(), stream: 1 };
         let request = |call| ClientFrame::Request { device: 0, host_picoseconds: 0, call, posted: false, filled: 0 };
         let read = |call: &Call| {
             let mut buffer = FrameBuffer::default();

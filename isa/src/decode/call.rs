@@ -7,7 +7,7 @@ use super::frame::is_local_parameter;
 use super::timing::{Cost, cost};
 use super::{Decoded, Decoder, Slot};
 use crate::control_flow::Flow;
-use crate::execution::{Space, SystemCall};
+use crate::execution::{MOST_ARGUMENTS, Passed, Space};
 use crate::interpreter::bodies::{Map, functions};
 use crate::interpreter::integer::Resize;
 use crate::layout::Signature;
@@ -356,20 +356,27 @@ impl<'a> Decoder<'a> {
             return Ok(false);
         };
         let Target::System(system) = self.linkage.target(self.module_number, function) else { return Ok(false) };
-        if call.arguments.len() != system.arguments() || call.returns.len() > 1 {
+        let parameters = system.parameters();
+        if call.arguments.len() != parameters.len() || call.returns.len() > 1 {
             let name = &self.module.functions[function.index()].name;
             let message = format!(
                 "{name} of the device runtime takes {} arguments; the call has {}",
-                system.arguments(),
+                parameters.len(),
                 call.arguments.len()
             );
             return Err(RawError::new(PtxErrorKind::OperandCount, instruction.span, message));
         }
-        let mut sources = [Slot::None; 5];
-        for (source, operand) in sources.iter_mut().zip(&call.arguments) {
-            *source = self.system_argument(operand)?;
+        let mut passed = Vec::with_capacity(MOST_ARGUMENTS);
+        for (operand, parameter) in call.arguments.iter().zip(parameters) {
+            match parameter {
+                Passed::Word | Passed::Wide => passed.push(self.system_argument(operand)?),
+                Passed::Extent => passed.extend(self.extent_argument(operand)?),
+            }
         }
-        let wide = system == SystemCall::Allocate;
+        let mut sources = [Slot::None; 5];
+        let further = passed.split_off(passed.len().min(sources.len()));
+        sources[..passed.len()].copy_from_slice(&passed);
+        let wide = system.result() == Some(Passed::Wide);
         let width = if wide { Width::Two } else { Width::One };
         let has_result = !call.returns.is_empty() && call.returns[0].kind != OperandKind::Sink;
         let result = has_result.then(|| self.new_register(width));
@@ -379,7 +386,8 @@ impl<'a> Decoder<'a> {
         last.instruction.memory.is_reduction = !has_result;
         last.instruction.memory.wide[0] = wide;
         last.instruction.memory.element_bytes = if wide { 8 } else { 4 };
-        last.sources[..5].copy_from_slice(&sources);
+        last.sources = sources;
+        last.list.sources = further;
         last.destinations[0] = result.map_or(Slot::None, Slot::Register);
         let (Some(operand), Some(result)) = (call.returns.first(), result) else { return Ok(true) };
         match operand.kind {
@@ -423,6 +431,23 @@ impl<'a> Decoder<'a> {
         let register = self.new_register(Width::Two);
         self.frame_access(operand.span, Kind::Load, place, bytes as u32, Slot::Register(register));
         Ok(Slot::Register(register))
+    }
+
+    /// An argument of three words by value.
+    fn extent_argument(&mut self, operand: &Operand) -> Decoded<[Slot; 3]> {
+        let wrong = "this is no extent that the device runtime takes: three words";
+        let OperandKind::Symbol { symbol: symbol @ SymbolReference::Local(variable), offset: 0 } = operand.kind else {
+            return Err(self.bad(operand, wrong));
+        };
+        let bytes = self.function.variables[variable.index()].bytes();
+        let Some((base, offset)) = self.frame_place(symbol).filter(|_| bytes == Some(12)) else {
+            return Err(self.bad(operand, wrong));
+        };
+        Ok([0, 4, 8].map(|word| {
+            let register = self.new_register(Width::Two);
+            self.frame_access(operand.span, Kind::Load, (base, offset + word), 4, Slot::Register(register));
+            Slot::Register(register)
+        }))
     }
 
     /// Why a symbol has no address.

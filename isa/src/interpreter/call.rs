@@ -2,7 +2,7 @@
 
 use super::bodies::{Body, write_element};
 use super::registers::{Lane, Registers};
-use crate::execution::{AtomicCompletion, Effect, MemoryProblem, StepContext, SystemCall};
+use crate::execution::{AtomicCompletion, Effect, MOST_ARGUMENTS, MemoryProblem, StepContext, SystemCall};
 use crate::operation::{Instruction, Row, Source};
 use crate::program::{LANES, Program, lanes};
 use crate::warp::WarpState;
@@ -133,12 +133,18 @@ pub(super) fn system(
         warp.control.advance();
         return Effect::Plain;
     }
-    let mut arguments = [[0; LANES]; 5];
+    let mut arguments = [[0; LANES]; MOST_ARGUMENTS];
     let form = &instruction.memory;
-    for (place, (argument, source)) in arguments.iter_mut().zip(instruction.sources).take(call.arguments()).enumerate()
-    {
+    for (place, (argument, is_wide)) in arguments.iter_mut().zip(call.arguments()).enumerate() {
         let (registers, constants) = (&warp.registers, &warp.constants.0);
-        *argument = match (form.pairs, form.wide[place.min(3)]) {
+        let source = match instruction.sources.get(place) {
+            Some(source) => *source,
+            None => {
+                let list = &constants[usize::from(instruction.operand_list)].0;
+                Source(list[place - instruction.sources.len()] as u16)
+            }
+        };
+        *argument = match (form.pairs, is_wide) {
             (false, _) => u64::read(registers, constants, source),
             (true, true) => u64::read_pair(registers, constants, source),
             (true, false) => u32::read(registers, constants, source).map(u64::from),

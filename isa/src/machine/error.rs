@@ -40,15 +40,15 @@ pub enum MachineError {
     #[error("there is no kernel {0}")]
     NoKernel(String),
     /// A symbol that neither the module nor the device runtime has.
-    #[error("{function} refers to {symbol}, which neither its module nor the device runtime defines")]
+    #[error("{function} refers to {symbol}, which neither its module nor the device runtime defines{feature}", feature = feature_of(symbol))]
     Undefined {
         /// Who refers to it.
         function: String,
         /// The symbol.
         symbol: String,
     },
-    /// The code of another kernel, which has no address.
-    #[error("{function} refers to the kernel {kernel}: kernels that launch kernels are not modelled")]
+    /// The code of another kernel, which has no address: a kernel can be launched, not called.
+    #[error("{function} refers to the code of the kernel {kernel}, which is not in its program")]
     KernelAddress {
         /// Who refers to it.
         function: String,
@@ -66,4 +66,9 @@ pub enum MachineError {
     /// Instructions that the simulator does not execute.
     #[error(transparent)]
     Lowering(#[from] LoweringError),
+}
+
+/// The feature that a function is of which CUDA gives programs, where it is refused.
+fn feature_of(symbol: &str) -> String {
+    crate::system_call::refusal(symbol).map_or_else(String::new, |refusal| format!(": {refusal}"))
 }

@@ -6,6 +6,7 @@
 
 use super::link::{FunctionStarts, Linker};
 use super::lowering::{LoweredFunctions, lower_functions};
+use super::module::further_system_calls;
 use super::stack::Parts;
 use super::{CodeSection, MachineCode, MachineError};
 use crate::cubin::{Cubin, Function};
@@ -55,6 +56,7 @@ impl SharedFunctions {
             first_word: first as u32,
             functions: starts,
             resources: Resources { registers_per_thread: registers, ..Resources::default() },
+            system_calls: further_system_calls(cubin),
             bank_2: linker.bank_2(),
             bank_3: linker.constant_variables(),
             bank_4: linker.bank_4(),

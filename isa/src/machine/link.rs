@@ -7,7 +7,7 @@
 use super::memory::KernelMemory;
 use super::places::{Places, VARIABLE_BANK, data_bytes, refused};
 use super::reach::is_missing;
-use super::{CODE_WINDOW, CodeSection, MachineError, system_call_address};
+use super::{CODE_WINDOW, CodeSection, MachineError, kernel_address, system_call_address};
 use crate::cubin::{CONSTANT_BANK_BYTES, Cubin, Function, Relocation, RelocationKind, SymbolKind};
 use crate::execution::SystemCall;
 use crate::sass::Field;
@@ -42,18 +42,20 @@ pub(super) struct Linker<'a> {
     code: BTreeMap<usize, usize>,
     /// What the kernel has beside its code.
     memory: KernelMemory,
+    /// The number of the file's first kernel among those of its module.
+    first_kernel: usize,
 }
 
 impl<'a> Linker<'a> {
     /// Of data, which no kernel's code lies beside.
-    pub fn new(cubin: &'a Cubin<'a>, places: &'a Places, addresses: &'a [u64]) -> Linker<'a> {
+    pub fn new(cubin: &'a Cubin<'a>, places: &'a Places, addresses: &'a [u64], first_kernel: usize) -> Linker<'a> {
         let mut next = cubin.kernels().map(|kernel| words_of(kernel.code)).max().unwrap_or(0);
         let mut code = BTreeMap::new();
         for function in cubin.functions.iter().filter(|function| !function.is_entry) {
             code.insert(function.section, next);
             next += words_of(function.code);
         }
-        Linker { cubin, places, addresses, code, memory: KernelMemory::default() }
+        Linker { cubin, places, addresses, code, memory: KernelMemory::default(), first_kernel }
     }
 
     /// Of the program of a kernel with the functions that it can reach.
@@ -124,6 +126,22 @@ impl<'a> Linker<'a> {
         from(0, symbol.value)
     }
 
+    /// The address that stands for a kernel, where a relocation asks for that of a function and the symbol is one.
+    fn kernel(&self, kind: RelocationKind, symbol: usize) -> Option<u64> {
+        use RelocationKind as Kind;
+        let asks = matches!(
+            kind,
+            Kind::FunctionDescriptor32
+                | Kind::FunctionDescriptor64
+                | Kind::InstructionFunction32
+                | Kind::InstructionFunctionLow32
+                | Kind::InstructionFunctionHigh32
+        );
+        let section = self.cubin.symbols.get(symbol).filter(|_| asks)?.section?;
+        let number = self.cubin.kernels().position(|kernel| kernel.section == section)?;
+        Some(kernel_address(self.first_kernel + number))
+    }
+
     /// The address of what an offset of a section means that is in a managed variable.
     fn managed_at(&self, section: usize, offset: i64) -> Option<u64> {
         let offset = u64::try_from(offset).ok()?;
@@ -169,7 +187,8 @@ impl<'a> Linker<'a> {
                 }
                 _ => {
                     let addend = relocation.addend.unwrap_or(i64::from_le_bytes(before));
-                    self.value(relocation.symbol, addend).unwrap_or(0)
+                    let kernel = self.kernel(relocation.kind, relocation.symbol);
+                    kernel.unwrap_or_else(|| self.value(relocation.symbol, addend).unwrap_or(0))
                 }
             };
             place.copy_from_slice(&value.to_le_bytes()[..bytes]);
@@ -286,10 +305,12 @@ impl<'a> Linker<'a> {
             Kind::InstructionSlot14 => {
                 self.memory.slots().get(&relocation.symbol).map(|slot| u64::from(*slot) >> shift)
             }
-            _ => match self.value(relocation.symbol, addend) {
-                Ok(value) => Some(value >> shift),
-                Err(unresolved) => return Err(self.missing(function, relocation.symbol, &unresolved)),
-            },
+            kind => {
+                match self.kernel(kind, relocation.symbol).map_or_else(|| self.value(relocation.symbol, addend), Ok) {
+                    Ok(value) => Some(value >> shift),
+                    Err(unresolved) => return Err(self.missing(function, relocation.symbol, &unresolved)),
+                }
+            }
         };
         let value = value.filter(|value| is_part || value >> field.width == 0).ok_or_else(refusal)?;
         Ok(place(value))

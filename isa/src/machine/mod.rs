@@ -2,6 +2,7 @@
 
 mod error;
 mod functions;
+mod launched;
 mod link;
 mod lowering;
 mod memory;
@@ -36,6 +37,11 @@ pub const CODE_WINDOW: u64 = 0x0400_0000_0000;
 /// The address that calls of a function of the device runtime go to.
 pub const fn system_call_address(call: SystemCall) -> u64 {
     CODE_WINDOW + (1 << 32) + 16 * call as u64
+}
+
+/// The address that stands for the kernel of a module with this number: what a kernel that launches it names it by. There is no code.
+pub(crate) const fn kernel_address(number: usize) -> u64 {
+    CODE_WINDOW + (2 << 32) + 16 * number as u64
 }
 
 /// A function of a file in the words of a program.
@@ -78,6 +84,8 @@ pub struct MachineCode {
     pub parameter_bytes: u32,
     /// Slots of bank 0 that are the same for all launches, such as texture references: offset from the beginning of the bank, value.
     pub fixed_slots: Vec<(u32, u32)>,
+    /// Functions of the device runtime that its file names, beside those that every program has.
+    pub system_calls: Vec<SystemCall>,
     /// Constant bank 2, relocated.
     pub bank_2: Vec<u8>,
     /// Where bank 3 lies in device memory, and its bytes.

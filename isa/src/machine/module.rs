@@ -5,16 +5,19 @@
 //! place; slots of constant bank 0 hold it.
 
 use super::functions::{FunctionsKey, FunctionsOfModule, SharedFunctions};
+use super::launched::launched_by;
 use super::link::{self, Linker};
-use super::lowering::{decode, lower_decoded};
+use super::lowering::{SYSTEM_CALLS, decode, lower_decoded};
 use super::places::{Places, data_relocations};
 use super::reach::reached_functions;
 use super::stack::{LocalMemory, Parts};
-use super::{MAXIMUM_SECTION_BYTES, MachineCode, MachineError, lower};
+use super::{MAXIMUM_SECTION_BYTES, MachineCode, MachineError, kernel_address, lower};
 use crate::cubin::{BlockLimit, Cubin, Function, SymbolKind};
+use crate::execution::SystemCall;
 use crate::module::VariableKind;
 use crate::program::{ParameterSlot, Program, Resources};
 use crate::sass;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// Where parameters begin in constant bank 0.
@@ -65,6 +68,8 @@ struct File {
     places: Places,
     architecture: u32,
     virtual_architecture: u32,
+    /// The number of its first kernel among those of the module.
+    first_kernel: usize,
 }
 
 /// Cubins that were read. Their sections get addresses before their kernels are decoded. Relocatable ones are linked with each other;
@@ -77,6 +82,7 @@ pub struct MachineModule {
     kernels: Vec<Kernel>,
     allocates: bool,
     functions: FunctionsOfModule,
+    launches: bool,
 }
 
 impl MachineModule {
@@ -95,6 +101,7 @@ impl MachineModule {
             kernels: Vec::new(),
             allocates: false,
             functions: FunctionsOfModule::default(),
+            launches: false,
         };
         let mut pieces: Vec<Arc<[u8]>> = Vec::new();
         for image in images {
@@ -119,6 +126,7 @@ impl MachineModule {
     fn add(&mut self, cubin: &Cubin<'_>, images: Vec<Arc<[u8]>>) -> Result<(), MachineError> {
         let places = Places::new(cubin, &mut self.placements);
         data_relocations(cubin)?;
+        let first_kernel = self.kernels.len();
         for variable in places.variables(cubin) {
             // Files that were linked can have several of a name that are each seen by a part of the code alone.
             if self.variables.iter().all(|other| other.name != variable.name) {
@@ -135,12 +143,14 @@ impl MachineModule {
         }
         self.allocates |=
             cubin.undefined_symbols().any(|symbol| symbol.kind == SymbolKind::Function && symbol.name == "malloc");
+        self.launches |= system_calls(cubin).any(SystemCall::launches);
         let architecture = cubin.architecture;
         self.files.push(File {
             images,
             places,
             architecture,
             virtual_architecture: cubin.virtual_architecture.unwrap_or(architecture),
+            first_kernel,
         });
         Ok(())
     }
@@ -171,6 +181,22 @@ impl MachineModule {
         self.allocates
     }
 
+    /// Whether its kernels may launch kernels.
+    pub fn launches(&self) -> bool {
+        self.launches
+    }
+
+    /// The kernels that a kernel can launch: the addresses that stand for them, and their names. None of what is no kernel, or is
+    /// refused.
+    pub fn launched_by(&self, kernel: &str) -> Vec<(u64, &str)> {
+        let Some(file) = self.kernel(kernel).and_then(|kernel| self.files.get(kernel.file)) else { return Vec::new() };
+        let names = cubin(&file.images).map(|cubin| launched_by(&cubin, kernel)).unwrap_or_default();
+        let named = |number: usize| {
+            Some((kernel_address(file.first_kernel + number), &*self.kernels.get(file.first_kernel + number)?.name))
+        };
+        names.into_iter().filter_map(named).collect()
+    }
+
     /// Names of the kernels, in the order of the files.
     pub fn kernels(&self) -> impl Iterator<Item = &str> {
         self.kernels.iter().map(|kernel| &*kernel.name)
@@ -190,7 +216,7 @@ impl MachineModule {
     pub fn initial_value(&self, placement: usize, addresses: &[u64]) -> Option<Vec<u8>> {
         let file = self.files.iter().rev().find(|file| file.places.first() <= placement)?;
         let cubin = cubin(&file.images).ok()?;
-        Linker::new(&cubin, &file.places, addresses).initial_value(placement)
+        Linker::new(&cubin, &file.places, addresses, file.first_kernel).initial_value(placement)
     }
 
     /// Links one kernel with the functions that it can reach. `addresses` are as for [`MachineModule::initial_value`].
@@ -277,7 +303,7 @@ impl MachineModule {
             return Err(MachineError::Kernel { kernel: name.to_owned(), what });
         }
         let reached = reached_functions(&cubin, entry)?;
-        let linker = Linker::new(&cubin, &file.places, addresses).of_kernel(entry, &reached);
+        let linker = Linker::new(&cubin, &file.places, addresses, file.first_kernel).of_kernel(entry, &reached);
         make(LinkedKernel { cubin: &cubin, file: number, images: &file.images, entry, reached, linker })
     }
 }
@@ -312,6 +338,7 @@ impl LinkedKernel<'_> {
             parameters: slots.map(|slot| ParameterSlot { offset: slot.offset, bytes: slot.bytes }).collect(),
             parameter_bytes: area.bytes,
             fixed_slots: linker.fixed_slots(entry)?,
+            system_calls: further_system_calls(cubin),
             bank_2: linker.bank_2(),
             bank_3: linker.constant_variables(),
             bank_4: linker.bank_4(),
@@ -320,6 +347,18 @@ impl LinkedKernel<'_> {
             ..MachineCode::default()
         })
     }
+}
+
+/// The functions of the device runtime that a file names.
+fn system_calls(cubin: &Cubin<'_>) -> impl Iterator<Item = SystemCall> {
+    let functions = cubin.undefined_symbols().filter(|symbol| symbol.kind == SymbolKind::Function);
+    functions.filter_map(|symbol| SystemCall::named(symbol.name))
+}
+
+/// Those of them that are not in every program, ascending.
+pub(super) fn further_system_calls(cubin: &Cubin<'_>) -> Vec<SystemCall> {
+    let further = system_calls(cubin).filter(|call| !SYSTEM_CALLS.contains(call));
+    further.collect::<BTreeSet<_>>().into_iter().collect()
 }
 
 /// The cubin of a file: one that was linked, or several that are linked here.

@@ -205,15 +205,15 @@ fn programs_that_fail() {
         &["cudaErrorNotSupported", "no module defines the function `absent`", "kernel.ptx:24:7"],
     );
 
-    // Kernels that launch kernels: said in words, and once.
-    let launches = "__cuda_syscall_cnpv2LaunchDeviceV2";
+    // Kernels that wait for kernels that they have launched: said in words, and once.
+    let launches = "cudaDeviceSynchronize";
     let twice = format!("\tcall {launches};\n\tcall {launches};");
     let declared = format!("\n.func {launches}();\n.visible");
     let called = run_kernel(&kernel("", &twice).replace("\n.visible", &declared), &[]);
-    statistics_are_kept("program_launches_on_the_device", &called, 3);
-    let reason = "launches kernels from the device (dynamic parallelism), which is not simulated";
+    statistics_are_kept("program_waits_for_what_it_has_launched", &called, 3);
+    let reason = "a kernel that waits for those it has launched (dynamic parallelism before CUDA 12: cudaDeviceSynchronize) is not simulated";
     says(
-        "program_launches_on_the_device",
+        "program_waits_for_what_it_has_launched",
         &called,
         3,
         &["cudaErrorNotSupported", "vectorAdd", reason, "kernel.ptx:24:7"],

@@ -51,6 +51,9 @@ const PROGRAMS: &[Program] = &[
     program("symbols", "PASS symbols: 37 calls\n"),
     program("stream_capture", "PASS capture\n"),
     program("graphs", "PASS graphs: 4 calls of the host function\n"),
+    program("conditional_graphs", "PASS conditional graphs: 14 launches\n"),
+    // 3 blocks of 2 threads, each of which has 16 descendants, and one more.
+    program("dynamic_parallelism", "tail after 96 leaves\nPASS dynamic parallelism: 97 leaves\n"),
     // Thread t makes 26 + 63 t of each of 512 elements, for t from 0 to 3.
     program("host_threads", "PASS host threads: total 246784\n"),
     // 0 + 1 + ... + 999.
@@ -117,6 +120,10 @@ const LEFT_OUT: &[(&str, Compiler, &str)] = &[
     ("texture_references", Compiler::Clang12, "CUDA 12 took texture references away"),
     ("separate", Compiler::Clang12, "the packages for clang have no nvlink"),
     ("separate", Compiler::Clang11, "the packages for clang have no nvlink"),
+    ("dynamic_parallelism", Compiler::Clang12, "the packages for clang have no nvlink"),
+    ("dynamic_parallelism", Compiler::Clang11, "the packages for clang have no nvlink"),
+    ("conditional_graphs", Compiler::Clang12, "the packages for clang have no nvlink"),
+    ("conditional_graphs", Compiler::Clang11, "the packages for clang have no nvlink"),
 ];
 
 /// Further builds of a program: another way of compiling that changes what the program asks of its runtime library.

@@ -50,9 +50,11 @@ impl Toolchain {
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cuda_programs").join(format!("{compiler:?}"));
         fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
         let executable = folder.join(format!("{name}{}", variant.collect::<String>()));
-        let mut command = self.command(compiler, sources.len() > 1)?;
+        let launches = matches!(name, "dynamic_parallelism" | "conditional_graphs");
+        let mut command = self.command(compiler, launches || sources.len() > 1)?;
         command.args(options).args(&sources).arg("-o").arg(&executable);
         match name {
+            _ if launches => drop(command.arg("-lcudadevrt")),
             "driver_api" => drop(command.arg("-lcuda")),
             "nvrtc" => {
                 let library =

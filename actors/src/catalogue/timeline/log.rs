@@ -313,8 +313,8 @@ impl TimelineLog {
     }
 
     /// Something happens that takes no time.
-    pub fn instant(&self, at: SimTime, track: Track, label: Label, values: &[u64]) {
-        self.with(|log| log.put_labelled(at, INSTANT, track, label, values));
+    pub fn instant(&self, at: SimTime, track: Track, label: Label, values: &[u64]) -> EventNumber {
+        self.with(|log| log.put_labelled(at, INSTANT, track, label, values))
     }
 
     /// A flow goes through an event that was told: a line leads from each event of a flow to the next.

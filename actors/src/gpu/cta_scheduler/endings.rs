@@ -34,13 +34,20 @@ impl CtaScheduler {
         let is_timed = kernel.launch.detail.is_timed();
         let (last, latency) = if is_timed { (now, self.completion_latency) } else { (now.max(kernel.until), 0) };
         let end = self.clock.time_of(self.clock.cycle_at_or_after(last) + latency);
+        self.grid_ended(now, kernel, end, out);
+    }
+
+    /// A kernel is done at `end`, with all that it has launched.
+    pub(super) fn kernel_is_done(&mut self, kernel: ResidentKernel, end: SimTime, out: &mut Outbox) {
         self.state.counters.kernels_completed += 1;
-        let launch = kernel.launch.id;
+        let (launch, is_timed) = (kernel.launch.id, kernel.launch.detail.is_timed());
         let ran = Some(Box::new((kernel.start, end)));
         let place = self.state.ending.partition_point(|kernel| kernel.end <= end);
-        self.state.ending.insert(place, EndingKernel { end, queue: QueueId::of(&kernel.launch), is_timed });
+        self.state.ending.insert(place, EndingKernel { end, queue: QueueId::of(&kernel.launch), launch, is_timed });
         self.record(kernel, end, true);
-        out.send(self.command, end, Payload::Cuda(CudaMessage::LaunchCompleted { launch, fault: None, ran }));
+        if !launch.is_of_device() {
+            out.send(self.command, end, Payload::Cuda(CudaMessage::LaunchCompleted { launch, fault: None, ran }));
+        }
     }
 
     /// A context fails: everything of it that runs or waits ends with `fault`, and what comes later, too. Contexts that share the GPU
@@ -65,6 +72,11 @@ impl CtaScheduler {
                 out.send(port, now, Payload::Cta(CtaMessage::Abort(kernel.launch.id)));
             }
             self.sms.release_all(kernel.launch.id);
+            self.state.counters.kernels_failed += 1;
+            self.send_failure(now, &kernel.launch, Some((kernel.start, now)), out);
+            self.record(kernel, now, false);
+        }
+        for kernel in self.drop_device_launches(context) {
             self.state.counters.kernels_failed += 1;
             self.send_failure(now, &kernel.launch, Some((kernel.start, now)), out);
             self.record(kernel, now, false);
@@ -102,6 +114,10 @@ impl CtaScheduler {
         ran: Option<(SimTime, SimTime)>,
         out: &mut Outbox,
     ) {
+        // The host knows nothing of what kernels launch.
+        if launch.id.is_of_device() {
+            return;
+        }
         let (fault, launch) = (self.state.faults.get(&launch.context).cloned().map(Box::new), launch.id);
         out.send(
             self.command,
@@ -139,6 +155,7 @@ impl CtaScheduler {
             shared_bytes: launch.shared_bytes,
             detail: launch.detail,
             is_profiled: launch.is_profiled,
+            parent: launch.origin.as_ref().map(|origin| origin.parent),
             start_ps: kernel.start.0,
             end_ps: end.0,
             cycles: if is_timed { self.cycles_between(kernel.start, end) } else { 0 },

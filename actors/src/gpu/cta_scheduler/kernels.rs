@@ -1,7 +1,7 @@
 //! Kernels on their way through the scheduler: those that wait in a queue, those whose CTAs run, those that are over.
 
 use crate::catalogue::SmResources;
-use balar_protocol::cuda::KernelLaunch;
+use balar_protocol::cuda::{KernelLaunch, LaunchId};
 use balar_protocol::statistics::KernelCounters;
 use balar_protocol::{ContextId, SimTime};
 use serde::{Deserialize, Serialize};
@@ -62,6 +62,7 @@ impl ResidentKernel {
 pub(super) struct EndingKernel {
     pub end: SimTime,
     pub queue: QueueId,
+    pub launch: LaunchId,
     pub is_timed: bool,
 }
 

@@ -6,6 +6,7 @@
 //!
 //! Kernels of different processes take turns (`turns.rs`), unless they share the GPU as by the Multi-Process Service.
 
+mod device_launches;
 mod endings;
 mod functional;
 mod kernels;
@@ -21,8 +22,8 @@ use crate::catalogue::{
     SmResources, UnitDefinition,
 };
 use crate::engine::{
-    CodeSource, Gauge, Inbox, LiveBoard, NextWake, Outbox, StateError, Unit, Window, complete_launch, restore_state,
-    save_state,
+    CodeSource, Gauge, Inbox, LiveBoard, NextWake, Outbox, StateError, Unit, Window, complete_device_work,
+    complete_launch, restore_state, save_state,
 };
 use balar_protocol::cta::{CtaCompletion, CtaLaunch, CtaMessage};
 use balar_protocol::cuda::{CudaMessage, FaultCause, KernelFault, KernelLaunch, LaunchId};
@@ -30,6 +31,7 @@ use balar_protocol::kernel_records::KernelRecords;
 use balar_protocol::launches::{LaunchFacts, LaunchSink};
 use balar_protocol::statistics::{KernelCounters, StatisticSink};
 use balar_protocol::{Clock, ContextId, Frequency, Message, Payload, PortId, Protocol, SimTime};
+use device_launches::DeviceLaunches;
 use endings::facts_of;
 use kernels::{EndingKernel, Queue, QueueId, ResidentKernel};
 use serde::{Deserialize, Serialize};
@@ -52,6 +54,8 @@ crate::parameters! {
         launch_latency: u32 = "600",
         /// cycles from the end of the last CTA to the end of the kernel: write-back, semaphore (estimate; likewise)
         completion_latency: u32 = "300",
+        /// cycles from a launch by a kernel until it stands in its stream as one by the host does (GPGPU-Sim's configuration of a Quadro GV100, SM7_QV100: kernel_launch_latency 5000)
+        device_launch_latency: u32 = "5000",
         /// CTAs placed in a cycle (estimate)
         ctas_per_cycle: u32 = "1",
         /// kernels of several processes run at once, as by the Multi-Process Service; otherwise processes take turns
@@ -66,7 +70,7 @@ crate::parameters! {
 balar_protocol::counters! {
     /// What the CTA scheduler counts.
     pub struct CtaSchedulerCounters {
-        /// kernels taken from the host
+        /// kernels taken from the host, and those that kernels have launched
         kernels_received: "kernel",
         /// kernels started
         kernels_launched: "kernel",
@@ -196,6 +200,8 @@ struct State {
     resident: Vec<ResidentKernel>,
     /// In order of their ends.
     ending: VecDeque<EndingKernel>,
+    /// What kernels have launched.
+    device: DeviceLaunches,
     /// Next cycle in which CTAs may be placed, and how many that cycle has had.
     placement_cycle: u64,
     placed_in_cycle: u32,
@@ -217,6 +223,7 @@ struct CtaScheduler {
     clock: Clock,
     launch_latency: u64,
     completion_latency: u64,
+    device_launch_latency: u64,
     ctas_per_cycle: u32,
     maximum_resident: usize,
     /// Do kernels of all processes run at once?
@@ -245,6 +252,7 @@ impl CtaScheduler {
             clock: Clock::new(parameters.clock),
             launch_latency: u64::from(parameters.launch_latency),
             completion_latency: u64::from(parameters.completion_latency),
+            device_launch_latency: u64::from(parameters.device_launch_latency),
             ctas_per_cycle: parameters.ctas_per_cycle,
             maximum_resident: parameters.maximum_resident_kernels as usize,
             is_shared: parameters.mps,
@@ -259,6 +267,7 @@ impl CtaScheduler {
                 ready: BTreeMap::new(),
                 resident: Vec::new(),
                 ending: VecDeque::new(),
+                device: DeviceLaunches::default(),
                 placement_cycle: 0,
                 placed_in_cycle: 0,
                 retry_cycle: u64::MAX,
@@ -283,22 +292,16 @@ impl CtaScheduler {
             return;
         }
         if !self.sms.has_room_when_empty(&SmResources::of_cta(&launch)) || launch.cta_count() == 0 {
-            let fault = KernelFault {
-                cause: FaultCause::Unsupported(format!(
-                    "launch configuration: a CTA of {} threads, {} registers a thread and {} bytes of shared memory in a grid of {:?} \
-                     fits no SM of {}",
-                    launch.threads_per_cta(),
-                    launch.registers_per_thread,
-                    launch.shared_bytes,
-                    launch.grid,
-                    self.part
-                )),
-                kernel: launch.name.clone(),
-                launch: launch.id,
-                cta: [0; 3],
-                thread: [0; 3],
-                instruction: "its launch".to_owned(),
-            };
+            let cause = FaultCause::Unsupported(format!(
+                "launch configuration: a CTA of {} threads, {} registers a thread and {} bytes of shared memory in a grid of {:?} \
+                 fits no SM of {}",
+                launch.threads_per_cta(),
+                launch.registers_per_thread,
+                launch.shared_bytes,
+                launch.grid,
+                self.part
+            ));
+            let fault = KernelFault::of(&launch, [0; 3], [0; 3], cause, "its launch".to_owned());
             self.fail(now, launch.context, fault, out);
             self.refuse(now, &launch, out);
             return;
@@ -424,7 +427,8 @@ impl CtaScheduler {
     /// Keeps the count of active cycles.
     fn note_activity(&mut self, now: SimTime) {
         let is_timed = |kernel: &ResidentKernel| kernel.launch.detail.is_timed();
-        let active = self.state.resident.iter().any(is_timed) || self.state.ending.iter().any(|kernel| kernel.is_timed);
+        let active = self.state.resident.iter().chain(self.waiting_parents()).any(is_timed)
+            || self.state.ending.iter().any(|kernel| kernel.is_timed);
         match (active, self.state.active_since) {
             (true, None) => self.state.active_since = Some(now),
             (false, Some(since)) => {
@@ -511,6 +515,7 @@ impl CtaScheduler {
                 self.cta_completed(message.time, message.port, &completion, out);
             }
             Payload::Cta(CtaMessage::Stored(launch)) => self.cta_stored(message.time, launch, out),
+            Payload::Cta(CtaMessage::DeviceWork(work)) => self.device_work_received(message.time, *work, out),
             Payload::Cta(CtaMessage::FunctionalEnd(end)) => {
                 self.functional_ended(message.time, message.port, *end, out)
             }
@@ -524,6 +529,7 @@ impl CtaScheduler {
 enum Event {
     KernelEnd,
     Message,
+    DeviceWork,
     SliceEnd,
     Placement,
 }
@@ -534,8 +540,9 @@ impl Unit for CtaScheduler {
             let end = self.state.ending.front().map(|kernel| (kernel.end, Event::KernelEnd));
             let message = inbox.next_time().map(|time| (time, Event::Message));
             let placement = self.next_placement().map(|time| (time.max(window.start), Event::Placement));
+            let device = self.next_device_work().map(|time| (time.max(window.start), Event::DeviceWork));
             let slice = self.next_slice_end().map(|time| (time.max(window.start), Event::SliceEnd));
-            let Some((time, event)) = [end, message, slice, placement].into_iter().flatten().min() else {
+            let Some((time, event)) = [end, message, device, slice, placement].into_iter().flatten().min() else {
                 return NextWake::OnMessage;
             };
             if time >= window.until {
@@ -545,6 +552,10 @@ impl Unit for CtaScheduler {
                 Event::KernelEnd => {
                     if let Some(kernel) = self.state.ending.pop_front() {
                         self.queue_released(time, kernel.queue);
+                        if kernel.launch.is_of_device() {
+                            self.device_launch_done(time, kernel.launch, out);
+                            self.note_activity(time);
+                        }
                     }
                 }
                 Event::Message => {
@@ -552,6 +563,7 @@ impl Unit for CtaScheduler {
                         self.handle(message, out);
                     }
                 }
+                Event::DeviceWork => self.next_device_work_comes(time, out),
                 Event::SliceEnd => self.end_slice(time),
                 Event::Placement => {
                     let cycle = self.clock.cycle_at_or_after(time);
@@ -577,7 +589,7 @@ impl Unit for CtaScheduler {
         sink.kernels.append(&self.state.records);
         // Those that still run, as far as they got.
         let end = sink.now;
-        for kernel in &self.state.resident {
+        for kernel in self.state.resident.iter().chain(self.waiting_parents()) {
             sink.kernels.push(&self.record_of(kernel, end, false));
         }
     }
@@ -590,7 +602,8 @@ impl Unit for CtaScheduler {
         let Some(ended) = &mut self.ended else { return };
         sink.begun.append(ended);
         // Launches that run for their values alone are in no time.
-        let timed = self.state.resident.iter().filter(|kernel| kernel.launch.detail.is_timed());
+        let begun = self.state.resident.iter().chain(self.waiting_parents());
+        let timed = begun.filter(|kernel| kernel.launch.detail.is_timed());
         sink.begun.extend(timed.map(|kernel| facts_of(kernel, &self.part, None)));
     }
 
@@ -605,6 +618,10 @@ impl Unit for CtaScheduler {
                 kernel.storing,
                 self.state.resident.len()
             ));
+        }
+        if let Some(kernel) = self.waiting_parents().next() {
+            let (name, launch) = (&kernel.launch.name, kernel.launch.id);
+            return Some(format!("kernel {name} (launch {launch}) waits for the kernels that it has launched"));
         }
         let waiting: usize = self.state.queues.values().map(|queue| queue.waiting.len()).sum();
         (waiting > 0).then(|| format!("{waiting} kernels wait to start"))
@@ -621,8 +638,12 @@ impl Unit for CtaScheduler {
             return Err(StateError::Mismatch("another number of SMs or of their CTA slots".to_owned()));
         }
         let waiting = state.queues.values_mut().flat_map(|queue| &mut queue.waiting).map(|(_, launch)| launch);
-        for launch in state.resident.iter_mut().map(|kernel| &mut kernel.launch).chain(waiting) {
+        let by_kernels = CtaScheduler::device_launches_mut(&mut state.device);
+        for launch in state.resident.iter_mut().map(|kernel| &mut kernel.launch).chain(waiting).chain(by_kernels) {
             complete_launch(launch, codes)?;
+        }
+        for work in CtaScheduler::coming_mut(&mut state.device) {
+            complete_device_work(work, codes)?;
         }
         (self.state, self.sms.state) = (state, sms);
         Ok(())

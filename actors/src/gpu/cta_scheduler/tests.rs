@@ -7,6 +7,8 @@ use balar_protocol::cta::FunctionalEnd;
 use balar_protocol::cuda::LaunchId;
 use balar_protocol::{Detail, ProcessId};
 
+mod device_launches;
+
 const COMMAND: PortId = PortId(0);
 const WINDOW: SimTime = SimTime(15_000);
 
@@ -49,6 +51,8 @@ fn launch(id: u32, stream: u32, ctas: u32, threads: u32) -> Arc<KernelLaunch> {
         grid_workspace: 0,
         detail: Default::default(),
         is_profiled: false,
+        origin: None,
+        device_kernels: Arc::new([]),
     })
 }
 
@@ -75,6 +79,7 @@ fn fault(launch: u32) -> KernelFault {
         cta: [3, 0, 0],
         thread: [0; 3],
         instruction: "line 7".to_owned(),
+        origin: None,
     }
 }
 

@@ -10,27 +10,41 @@ use balar_protocol::cuda::{KernelLaunch, LaunchId};
 use balar_protocol::{ContextId, SimTime};
 use std::collections::BTreeMap;
 
-/// The values that come with a kernel.
-const KERNEL: &[Argument] = &[
-    ("launch", ValueKind::Number),
-    ("stream", ValueKind::Number),
-    ("process", ValueKind::Number),
-    ("grid_x", ValueKind::Number),
-    ("grid_y", ValueKind::Number),
-    ("grid_z", ValueKind::Number),
-    ("block_x", ValueKind::Number),
-    ("block_y", ValueKind::Number),
-    ("block_z", ValueKind::Number),
-    ("registers_per_thread", ValueKind::Number),
-    ("shared_bytes", ValueKind::Number),
-    ("received_ps", ValueKind::Number),
-    ("start_ps", ValueKind::Number),
-    ("queued_ps", ValueKind::Number),
-];
+/// The values that come with a kernel, and these before them.
+macro_rules! of_kernel {
+    ($($first:literal),*) => {
+        &[
+            $(($first, ValueKind::Number),)*
+            ("stream", ValueKind::Number),
+            ("process", ValueKind::Number),
+            ("grid_x", ValueKind::Number),
+            ("grid_y", ValueKind::Number),
+            ("grid_z", ValueKind::Number),
+            ("block_x", ValueKind::Number),
+            ("block_y", ValueKind::Number),
+            ("block_z", ValueKind::Number),
+            ("registers_per_thread", ValueKind::Number),
+            ("shared_bytes", ValueKind::Number),
+            ("received_ps", ValueKind::Number),
+            ("start_ps", ValueKind::Number),
+            ("queued_ps", ValueKind::Number),
+        ]
+    };
+}
+
+/// Of a kernel that the host has launched.
+const KERNEL: &[Argument] = of_kernel!("launch");
+/// Of one that a kernel of the host's has launched: its number among these, and the launch that has.
+const CHILD: &[Argument] = of_kernel!("device_launch", "parent");
+/// Of one that such a kernel has launched.
+const GRANDCHILD: &[Argument] = of_kernel!("device_launch", "parent_device_launch");
 
 /// The values that come with its end.
 const KERNEL_END: &[Argument] =
     &[("end_ps", ValueKind::Number), ("cycles", ValueKind::Number), ("completed", ValueKind::Number)];
+
+/// The values that come with a launch by a kernel.
+const LAUNCH: &[Argument] = &[("device_launch", ValueKind::Number)];
 
 const SWITCH: &[Argument] = &[("to_process", ValueKind::Number)];
 
@@ -95,15 +109,33 @@ impl SchedulerTimeline {
         lanes.resize(lanes.len().max(lane + 1), (launch.id, SimTime::ZERO));
         lanes[lane] = (launch.id, SimTime(u64::MAX));
         let track = self.track(launch.context, launch.stream, lane);
-        let label = self.log.label(Category::Kernel, &launch.name, KERNEL);
+        let (arguments, mut values) = match launch.origin.as_ref().map(|origin| origin.parent) {
+            None => (KERNEL, vec![launch.id.0.saturating_sub(1)]),
+            Some(parent) if parent.is_of_device() => {
+                (GRANDCHILD, [launch.id, parent].map(LaunchId::device_number).to_vec())
+            }
+            Some(parent) => (CHILD, vec![launch.id.device_number(), parent.0.saturating_sub(1)]),
+        };
+        let label = self.log.label(Category::Kernel, &launch.name, arguments);
         let ([grid_x, grid_y, grid_z], [block_x, block_y, block_z]) = (launch.grid, launch.block);
-        let number = launch.id.0.saturating_sub(1);
         let (registers, process) = (launch.registers_per_thread, launch.context.process().0);
-        let small = [number, launch.stream, process, grid_x, grid_y, grid_z, block_x, block_y, block_z, registers];
-        let mut values = small.map(u64::from).to_vec();
+        values.extend([launch.stream, process, grid_x, grid_y, grid_z, block_x, block_y, block_z, registers]);
+        let mut values: Vec<u64> = values.into_iter().map(u64::from).collect();
         values.extend([u64::from(launch.shared_bytes), received.0, now.0, (now - received).0]);
         let event = self.log.begin(now, track, label, &values);
         self.log.flow(event, launch_flow(launch.id.0));
+    }
+
+    /// A kernel has launched another one.
+    pub fn launched_by(&self, now: SimTime, parent: LaunchId, launch: LaunchId) {
+        let found = self.lanes.iter().find_map(|(key, lanes)| {
+            let lane = lanes.iter().position(|(shown, until)| *shown == parent && until.0 == u64::MAX)?;
+            Some((*key, lane))
+        });
+        let Some(((context, stream), lane)) = found else { return };
+        let label = self.log.label(Category::Kernel, "launch", LAUNCH);
+        let event = self.log.instant(now, self.track(context, stream, lane), label, &[launch.device_number().into()]);
+        self.log.flow(event, launch_flow(launch.0));
     }
 
     /// A kernel ends: its CTAs that run are dropped.

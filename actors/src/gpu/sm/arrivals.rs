@@ -1,6 +1,7 @@
 //! What comes to an SM from outside: CTAs, answers of the memory system, translations.
 
 use super::counters::Stall;
+use super::device_runtime;
 use super::lane_memory::RecentRanges;
 use super::memory_pipe::{Event, Owner, Purpose};
 use super::profile::{self, Profile};
@@ -30,14 +31,18 @@ impl<P: Profile> Sm<P> {
         }
         let Some(program) = launch.code.program::<Program>() else {
             let cause = FaultCause::Unsupported(format!("kernel {} is not loaded", launch.name));
-            let (kernel, thread, instruction) = (launch.name.clone(), [0; 3], String::new());
-            let fault = KernelFault { cause, kernel, launch: launch.id, cta, thread, instruction };
+            let fault = KernelFault::of(launch, cta, [0; 3], cause, String::new());
             self.state.warps.place_without_code(launch, slot, cta);
             self.state.warps.begin(0, cycle);
             self.end_cta(usize::from(slot), Some(fault), cycle, step.out);
             return;
         };
-        if launch.id > self.state.launch {
+        if let Some(origin) = launch.origin.as_ref().filter(|_| cta == [0; 3]) {
+            self.writer.launch_begun(step.now.time(), launch.context, origin.buffer);
+        }
+        let latest = &mut self.state.latest_launches[usize::from(launch.id.is_of_device())];
+        if launch.id > *latest {
+            *latest = launch.id;
             self.state.launch = launch.id;
             // What was legal for an earlier kernel may have been freed since.
             self.state.recent = RecentRanges::default();
@@ -273,6 +278,11 @@ impl<P: Profile> Sm<P> {
                 } else {
                     let (program, state, _) = warps.context(warp).parts();
                     state.write_atomic_result(program, pc, &result.values(), result.mask);
+                }
+                if result.kind == LoggedKind::LaunchBuffer {
+                    let (slot, _, cta) = warps.all_of(warp);
+                    let first_thread = slot.warp_in_cta * 32;
+                    device_runtime::note_refused(&mut cta.device_runtime, first_thread, result.without_buffer());
                 }
             }
         });

@@ -224,7 +224,10 @@ impl<P: Profile> Sm<P> {
                 self.fail(warp, (pc, lane), cause, cycle, step.out);
                 return None;
             }
-            Effect::System { mask, deferred, .. } => self.system_call(warp, (pc, class), (mask, deferred), step),
+            Effect::System { call, mask, deferred } => {
+                self.system_call(warp, (pc, class), (mask, deferred), step);
+                return Some(next + self.device_runtime_call(warp, call, mask, step));
+            }
             Effect::Retry | Effect::Plain | Effect::Branch { .. } | Effect::Memory { .. } => {}
         }
         Some(next)

@@ -1,6 +1,6 @@
 //! What a warp's next instruction means: values, which are computed when it issues.
 
-use super::lane_memory::{OwnWrites, RecentRanges, SmMemory};
+use super::lane_memory::{Caller, OwnWrites, RecentRanges, SmMemory};
 use super::warps::cta::CtaSlot;
 use super::warps::slot::Context;
 use crate::memory::{DeviceMemoryView, WriteLog};
@@ -117,6 +117,12 @@ impl Execution {
             further: &mut self.further,
             token: values.token,
             blocked_by: None,
+            caller: Caller {
+                launch: cta.launch.as_ref(),
+                cta: cta.cta,
+                first_thread: state.first_thread(),
+                runtime: &mut cta.device_runtime,
+            },
         };
         let active = state.active_mask();
         let mut surroundings = StepContext { memory: &mut memory, values: &mut self.values, cycle, nanoseconds };

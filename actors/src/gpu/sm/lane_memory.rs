@@ -1,11 +1,13 @@
 //! Values: what the warps of an SM read and write.
 
+use super::warps::device_runtime::DeviceRuntime;
 use crate::memory::{AccessPattern, DeviceMemoryView, WriteLog};
 use balar_isa::execution::{AccessKind, AtomicFunction, LaneValues, MemoryAccess, MemoryProblem, Space};
 use balar_isa::program::{LANES, lanes};
-use balar_protocol::cuda::{FaultAccess, FaultCause, FaultSpace};
+use balar_protocol::cuda::{FaultAccess, FaultCause, FaultSpace, KernelLaunch};
 use balar_protocol::{ContextId, SimTime};
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 
 /// The token that is given where nobody asks for one.
 const NO_TOKEN: u32 = u32::MAX;
@@ -126,6 +128,20 @@ pub struct SmMemory<'a, L: OwnWrites = WriteLog> {
     pub token: u32,
     /// Where a load gave [`MemoryProblem::Later`]: the token of the atomic whose result it waits for.
     pub blocked_by: Option<u32>,
+    /// Who calls the device runtime.
+    pub caller: Caller<'a>,
+}
+
+/// Who calls the device runtime, and what it knows of them.
+pub struct Caller<'a> {
+    /// The launch.
+    pub launch: Option<&'a Arc<KernelLaunch>>,
+    /// The CTA in the grid.
+    pub cta: [u32; 3],
+    /// The warp's first thread in the CTA.
+    pub first_thread: u32,
+    /// What the runtime knows of the CTA.
+    pub runtime: &'a mut DeviceRuntime,
 }
 
 /// Ranges of legal addresses that were used last, the latest first: each an allocation, or a page that holds one. The loads and
@@ -397,6 +413,7 @@ mod tests {
         let view = device.view();
         let (mut recent, mut further, mut local, mut shared) =
             (RecentRanges::default(), Vec::new(), Vec::new(), vec![0; 512]);
+        let mut runtime = DeviceRuntime::default();
         let mut memory = SmMemory {
             view: &view,
             context: ContextId::first(0),
@@ -409,6 +426,7 @@ mod tests {
             further: &mut further,
             token: 0,
             blocked_by: None,
+            caller: Caller { launch: None, cta: [0; 3], first_thread: 0, runtime: &mut runtime },
         };
         let mut random = Pcg32::seed_from_u64(9);
         let mut found = [0; 3];

@@ -244,6 +244,12 @@ crate::parameters! {
         initiation_intervals: InitiationIntervals,
         /// cycles from a CTA's arrival to its first instruction
         cta_start_latency: u32,
+        /// kernels that launch kernels: cycles that a warp waits for buffers for the parameters, and for each of them (GPGPU-Sim's default, after Wang and Yalamanchili, IISWC 2014, on a K20c: 8023 and 129)
+        parameter_buffer_cost: (u32, u32) = "(8000, 100)",
+        /// kernels that launch kernels: cycles that a warp waits for launches, and for each of them (likewise: 12187 and 1592)
+        device_launch_cost: (u32, u32) = "(12000, 1600)",
+        /// kernels that launch kernels: cycles that a warp waits for streams of its own (likewise: 7165)
+        device_stream_cost: u32 = "7200",
         /// machine code: cycles from the issue of an access until its registers are read, and may be written again
         operand_read_latency: u32 = "11",
         /// machine code: whether an instruction that reads a register before its producer's latency has passed is an error

@@ -4,6 +4,7 @@
 //! instructions, arrivals, and the loop over cycles.
 
 use super::counters::Stall;
+use super::device_runtime::DeviceRuntimeCosts;
 use super::execution::{Execution, Moment, Values};
 use super::front_end::{ConstantLoad, FrontEnd, FrontEndSpecification, Wanted, constant_address};
 use super::functional::Functional;
@@ -38,6 +39,7 @@ pub(super) struct Specification {
     pub(super) barrier_latency: u64,
     pub(super) barrier_interval: u64,
     pub(super) cta_start_latency: u64,
+    pub(super) device_runtime: DeviceRuntimeCosts,
     pub(super) operand_read_latency: u64,
     pub(super) check_hazards: bool,
     /// Are the caches of code and constants empty when a kernel begins?
@@ -72,8 +74,10 @@ pub(super) struct State<P: Profile> {
     pub(super) warps: Warps<P>,
     pub(super) pipe: MemoryPipe,
     pub(super) front_end: FrontEnd,
-    /// The latest launch, for which the L1 was set up.
+    /// The launch for which the L1 was set up last.
     pub(super) launch: LaunchId,
+    /// The latest launches for which it was, of those by the host and those by kernels.
+    pub(super) latest_launches: [LaunchId; 2],
     /// The first cycle that has not been simulated.
     pub(super) cycle: u64,
     /// Messages that came after the last tick of a window: they belong to the next one, which is `late_cycle`.
@@ -145,6 +149,7 @@ impl<P: Profile> Sm<P> {
                 barrier_latency: u64::from(parameters.latencies.barrier.max(1)),
                 barrier_interval: u64::from(parameters.initiation_intervals.barrier),
                 cta_start_latency: u64::from(parameters.cta_start_latency),
+                device_runtime: DeviceRuntimeCosts::new(parameters),
                 operand_read_latency: u64::from(parameters.operand_read_latency),
                 check_hazards: parameters.check_hazards,
                 flushes_caches: parameters.caches_between_kernels == CachesBetweenKernels::Flushed,
@@ -173,6 +178,7 @@ impl<P: Profile> Sm<P> {
                 pipe: MemoryPipe::new(parameters),
                 front_end: FrontEnd::new(parameters),
                 launch: LaunchId(0),
+                latest_launches: [LaunchId(0); 2],
                 cycle: 0,
                 late: Vec::new(),
                 late_cycle: u64::MAX,
@@ -226,14 +232,8 @@ impl<P: Profile> Sm<P> {
         let program = context.program();
         let thread = slot.warp_in_cta * 32 + u32::from(lane);
         let [x, y, _] = launch.block;
-        let fault = KernelFault {
-            cause,
-            kernel: launch.name.clone(),
-            launch: launch.id,
-            cta: cta.cta,
-            thread: [thread % x, thread / x % y, thread / x / y],
-            instruction: program.describe(pc),
-        };
+        let thread = [thread % x, thread / x % y, thread / x / y];
+        let fault = KernelFault::of(launch, cta.cta, thread, cause, program.describe(pc));
         self.end_cta(number, Some(fault), cycle, out);
     }
 

@@ -13,6 +13,10 @@ pub(super) enum GpuStateChange {
     Image { process: ProcessId, handle: u64, image: Option<Box<Image>> },
     /// A context's device heap.
     Heap { context: ContextId, start: u64, bytes: u64 },
+    /// Where launches of a context's kernels wait.
+    LaunchPool { context: ContextId, start: u64, bytes: u64 },
+    /// A launch waits no more: its buffer is free.
+    LaunchBegun { context: ContextId, buffer: u64 },
     /// Room for what a context's kernels print.
     PrintCapacity { context: ContextId, bytes: u64 },
     /// A printed record in the log's text.
@@ -29,6 +33,16 @@ impl WriteLog {
     /// The range before ends; 0 bytes are none.
     pub fn set_heap(&mut self, time: SimTime, context: ContextId, start: u64, bytes: u64) {
         self.push(time, EntryKind::GpuState(GpuStateChange::Heap { context, start, bytes }));
+    }
+
+    /// From `time` on, launches of a context's kernels wait in this range, which was empty.
+    pub fn set_launch_pool(&mut self, time: SimTime, context: ContextId, start: u64, bytes: u64) {
+        self.push(time, EntryKind::GpuState(GpuStateChange::LaunchPool { context, start, bytes }));
+    }
+
+    /// A launch has begun whose parameters were in a buffer.
+    pub fn launch_begun(&mut self, time: SimTime, context: ContextId, buffer: u64) {
+        self.push(time, EntryKind::GpuState(GpuStateChange::LaunchBegun { context, buffer }));
     }
 
     /// From `time` on, so many bytes of what a context's kernels print are kept for the host.
@@ -52,6 +66,8 @@ impl GpuStateChange {
                 arena.set_image(*process, *handle, image.as_deref().copied())
             }
             GpuStateChange::Heap { context, start, bytes } => arena.set_heap(*context, *start, *bytes),
+            GpuStateChange::LaunchPool { context, start, bytes } => arena.set_launch_pool(*context, *start, *bytes),
+            GpuStateChange::LaunchBegun { context, buffer } => arena.release_launch(*context, *buffer),
             GpuStateChange::PrintCapacity { context, bytes } => {
                 arena.printed(*context).set_capacity(usize::try_from(*bytes).unwrap_or(usize::MAX));
             }

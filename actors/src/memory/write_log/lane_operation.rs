@@ -1,7 +1,7 @@
 //! Atomics and operations on a device heap: read-modify-writes, lane by lane, that return a value to each.
 
 use super::{EntryKind, WriteLog};
-use crate::memory::Arena;
+use crate::memory::{Arena, LaunchHeader};
 use balar_isa::execution::{AtomicFunction, LaneValues, MemoryAccess};
 use balar_isa::program::{LANES, lanes};
 use balar_protocol::{ContextId, SimTime};
@@ -25,6 +25,9 @@ enum LaneFunction {
     Atomic { bytes: u8, function: AtomicFunction },
     /// An allocation from the device heap: the operand is the size, the old value the address.
     Allocate { context: ContextId },
+    /// A buffer for the parameters of a launch: the operand is their size, the address and the replacement its header, the old value
+    /// where it is.
+    AllocateLaunch { context: ContextId },
     /// The end of a block of the device heap: the old value is 1 where the address begins a block.
     Release { context: ContextId },
 }
@@ -45,6 +48,8 @@ pub enum LoggedKind {
     Atomic,
     /// Allocations from the device heap: the addresses.
     Allocation,
+    /// Buffers for the parameters of launches: the addresses.
+    LaunchBuffer,
     /// Ends of blocks of the device heap: 1 where the block was live.
     Release,
 }
@@ -65,6 +70,12 @@ impl AtomicResult<'_> {
     pub fn first_zero(&self) -> Option<(u8, u64)> {
         let mut lanes = lanes(self.mask).zip(self.lanes);
         lanes.find(|(_, entry)| entry.value[0] == 0).map(|(lane, entry)| (lane as u8, entry.address))
+    }
+
+    /// Of buffers for launches: the lanes that wanted one and got none.
+    pub fn without_buffer(&self) -> u32 {
+        let lanes = lanes(self.mask).zip(self.lanes).filter(|(_, entry)| entry.value == [0, 1]);
+        lanes.fold(0, |mask, (lane, _)| mask | 1 << lane)
     }
 
     /// Spreads the old values over their lanes.
@@ -105,6 +116,25 @@ impl WriteLog {
         self.push_lanes(time, function, mask, token, lane);
     }
 
+    /// Logs that a warp wants buffers for the parameters of launches, of so many bytes each, where any; after the window their addresses
+    /// come back under `token`.
+    pub fn allocate_launches(
+        &mut self,
+        time: SimTime,
+        context: ContextId,
+        mask: u32,
+        wanted: &[Option<(u64, LaunchHeader)>; LANES],
+        token: u32,
+    ) {
+        let function = LaneFunction::AllocateLaunch { context };
+        self.push_lanes(time, function, mask, token, |lane| match wanted[lane] {
+            Some((bytes, LaunchHeader { kernel, grid, block })) => {
+                LoggedLane { address: kernel, value: [bytes, 1], replacement: [grid, block] }
+            }
+            None => LoggedLane::default(),
+        });
+    }
+
     /// Logs the ends of blocks of a context's device heap, one for each lane.
     pub fn release(&mut self, time: SimTime, context: ContextId, mask: u32, addresses: &[u64; LANES], token: u32) {
         let function = LaneFunction::Release { context };
@@ -132,6 +162,7 @@ impl WriteLog {
             let kind = match operation.function {
                 LaneFunction::Atomic { .. } => LoggedKind::Atomic,
                 LaneFunction::Allocate { .. } => LoggedKind::Allocation,
+                LaneFunction::AllocateLaunch { .. } => LoggedKind::LaunchBuffer,
                 LaneFunction::Release { .. } => LoggedKind::Release,
             };
             let lanes = &self.lanes[operation.range()];
@@ -149,7 +180,9 @@ impl LaneOperation {
     pub fn written<'a>(&self, lanes: &'a [LoggedLane]) -> impl Iterator<Item = (u64, u64)> + use<'a> {
         let (range, bytes) = match self.function {
             LaneFunction::Atomic { bytes, .. } => (self.range(), bytes),
-            LaneFunction::Allocate { .. } | LaneFunction::Release { .. } => (0..0, 0),
+            LaneFunction::Allocate { .. } | LaneFunction::AllocateLaunch { .. } | LaneFunction::Release { .. } => {
+                (0..0, 0)
+            }
         };
         lanes[range].iter().map(move |lane| (lane.address, u64::from(bytes)))
     }
@@ -168,6 +201,15 @@ impl LaneOperation {
             }
             LaneFunction::Allocate { context } => {
                 lanes.iter_mut().for_each(|lane| lane.value[0] = arena.allocate(context, lane.value[0]));
+            }
+            LaneFunction::AllocateLaunch { context } => {
+                for LoggedLane { address, value, replacement: [grid, block] } in lanes {
+                    let header = LaunchHeader { kernel: *address, grid: *grid, block: *block };
+                    let [bytes, is_wanted] = *value;
+                    let buffer = if is_wanted == 0 { 0 } else { arena.allocate_launch(context, bytes, header) };
+                    // What is not wanted is told apart from what there is no room for.
+                    *value = [buffer, is_wanted];
+                }
             }
             LaneFunction::Release { context } => {
                 let mut release = |address| u64::from(arena.release(context, address));

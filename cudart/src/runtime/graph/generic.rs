@@ -1,19 +1,19 @@
 //! Nodes of any kind by one structure of parameters (`cudaGraphNodeParams`).
 
 use crate::abi::arguments::{In, Out};
-use crate::abi::graph::{EdgeData, GraphNodeParams, node_type};
+use crate::abi::graph::{EdgeData, GraphNodeParams};
 use crate::runtime_api;
 use crate::session::graph::{Dependency, parameters};
 use balar_host::CudaError;
 
-fn add(node: Out<u64>, graph: u64, after: &[Dependency], parameters: Out<GraphNodeParams>) -> Result<(), CudaError> {
+fn add(node: Out<u64>, graph: u64, after: &[Dependency], place: Out<GraphNodeParams>) -> Result<(), CudaError> {
     node.check()?;
-    parameters.check()?;
+    place.check()?;
     // SAFETY: a place that is not null holds the parameters.
-    let mut filled = unsafe { parameters.pointer().read_unaligned() };
+    let mut filled = unsafe { place.pointer().read_unaligned() };
     // SAFETY: CUDA's contract.
     node.set(unsafe { parameters::add(graph, after, &mut filled)? })?;
-    if filled.kind == node_type::MEM_ALLOC { parameters.set(filled) } else { Ok(()) }
+    if parameters::is_written(filled.kind) { place.set(filled) } else { Ok(()) }
 }
 
 runtime_api! {

@@ -9,7 +9,7 @@ pub mod user_object;
 
 use crate::abi::arguments::{Out, Text};
 use crate::runtime_api;
-use crate::session::graph::{self, executable as executables};
+use crate::session::graph::{self, conditional, executable as executables};
 use balar_host::CudaError;
 
 runtime_api! {
@@ -68,8 +68,15 @@ runtime_api! {
         graph::print(graph, &path.get()?, flags)
     }
 
-    fn cudaGraphConditionalHandleCreate(_handle: Out<u64>, _graph: u64, _initial: u32, _flags: u32) {
-        // Nodes whose graphs run as kernels say: the simulator takes graphs as a whole.
-        Err(CudaError::NotSupported)
+    fn cudaGraphConditionalHandleCreate(handle: Out<u64>, graph: u64, first_value: u32, flags: u32) {
+        conditional::create_into(handle, graph, first_value, flags)
+    }
+
+    fn cudaGraphConditionalHandleCreate_v2(handle: Out<u64>, graph: u64, context: u64, first_value: u32, flags: u32) {
+        // There are no contexts but those of devices.
+        if context != 0 {
+            return Err(CudaError::InvalidResourceHandle);
+        }
+        conditional::create_into(handle, graph, first_value, flags)
     }
 }

@@ -42,6 +42,10 @@ fn describe(graph: &Graph, is_verbose: bool) -> (String, Vec<u64>) {
                 let child = super::with(*child, |child| Ok(child.number)).unwrap_or(0);
                 ("component", format!("graph_{child}"))
             }
+            Work::Conditional(node) => {
+                children.extend_from_slice(&node.graphs);
+                ("rectangle", "CONDITIONAL".to_owned())
+            }
             Work::Empty => ("ellipse", "EMPTY".to_owned()),
             Work::EventRecord(_) => ("rectangle", "EVENT_RECORD".to_owned()),
             Work::EventWait(_) => ("rectangle", "EVENT_WAIT".to_owned()),

@@ -53,6 +53,8 @@ pub struct Step {
     pub dependencies: Vec<u32>,
     /// Whether it does it.
     pub is_enabled: bool,
+    /// Of a conditional node: the steps of its graphs.
+    pub graphs: Vec<Vec<Step>>,
 }
 
 /// The structure of a graph: nodes in the order in which they were added.
@@ -67,7 +69,8 @@ struct NodeShape {
     kind: u32,
     /// By place in `nodes`.
     dependencies: Vec<usize>,
-    child: Option<Shape>,
+    /// The graphs that belong to it.
+    graphs: Vec<Shape>,
 }
 
 /// A graph that cannot be made executable.
@@ -77,6 +80,15 @@ pub struct InstantiationError {
     pub error: CudaError,
     /// The node that is the reason, or 0.
     pub node: u64,
+    /// The reason is a condition that no node goes by.
+    pub is_unused_condition: bool,
+}
+
+impl InstantiationError {
+    /// A node is the reason.
+    fn of_node(error: CudaError, node: u64) -> InstantiationError {
+        InstantiationError { error, node, is_unused_condition: false }
+    }
 }
 
 /// An update that was not made.
@@ -90,7 +102,7 @@ pub struct UpdateError {
 
 impl From<CudaError> for InstantiationError {
     fn from(error: CudaError) -> InstantiationError {
-        InstantiationError { error, node: 0 }
+        InstantiationError::of_node(error, 0)
     }
 }
 
@@ -110,7 +122,10 @@ pub fn instantiate(graph: u64, flags: u64) -> Result<u64, InstantiationError> {
     let device = thread::device();
     let mut nodes = Vec::new();
     flatten(graph, &[], &mut nodes)?;
-    check(&nodes)?;
+    check(&nodes, &mut None, false)?;
+    if super::with(graph, |graph| Ok(graph.conditions.iter().any(|condition| !condition.is_used())))? {
+        return Err(InstantiationError { is_unused_condition: true, ..CudaError::InvalidValue.into() });
+    }
     let shape = shape(graph)?;
     let user_objects = super::with(graph, |graph| Ok(graph.user_objects.clone()))?;
     for (object, count) in &user_objects {
@@ -136,10 +151,12 @@ pub fn instantiate_with(graph: u64, parameters: &mut InstantiateParams) -> Resul
     const ERROR: u32 = 1;
     const INVALID_STRUCTURE: u32 = 2;
     const OPERATION_NOT_SUPPORTED: u32 = 3;
+    const UNUSED_CONDITION: u32 = 5;
     let made = instantiate(graph, parameters.flags);
     parameters.error_node = made.map_or_else(|error| error.node, |_| 0);
     parameters.result = match made {
         Ok(_) => SUCCESS,
+        Err(InstantiationError { is_unused_condition: true, .. }) => UNUSED_CONDITION,
         Err(InstantiationError { error: CudaError::NotSupported, .. }) => OPERATION_NOT_SUPPORTED,
         Err(InstantiationError { node, .. }) if node != 0 => INVALID_STRUCTURE,
         Err(_) => ERROR,
@@ -235,7 +252,7 @@ pub fn destroy(handle: u64) -> Result<(), CudaError> {
 /// Appends the steps of a graph, of which the first wait for `after`; returns the steps that the graph's end waits for.
 fn flatten(graph: u64, after: &[u32], steps: &mut Vec<Step>) -> Result<Vec<u32>, InstantiationError> {
     let (order, nodes) = super::with(graph, |graph| Ok((graph.in_order(), graph.nodes.clone())))?;
-    let order = order.map_err(|node| InstantiationError { error: CudaError::InvalidValue, node })?;
+    let order = order.map_err(|node| InstantiationError::of_node(CudaError::InvalidValue, node))?;
     // The steps that stand for the end of each node.
     let mut ends: BTreeMap<u64, Vec<u32>> = BTreeMap::new();
     for handle in order {
@@ -250,7 +267,16 @@ fn flatten(graph: u64, after: &[u32], steps: &mut Vec<Step>) -> Result<Vec<u32>,
         let end = if let Work::Graph(child) = work {
             flatten(*child, &waits, steps)?
         } else {
-            steps.push(Step { node: handle, work: work.clone(), dependencies: waits, is_enabled: *is_enabled });
+            let mut graphs = Vec::new();
+            if let Work::Conditional(node) = work {
+                for graph in node.graphs.iter() {
+                    let mut own = Vec::new();
+                    flatten(*graph, &[], &mut own)?;
+                    graphs.push(own);
+                }
+            }
+            let (work, is_enabled) = (work.clone(), *is_enabled);
+            steps.push(Step { node: handle, work, dependencies: waits, is_enabled, graphs });
             vec![steps.len() as u32 - 1]
         };
         ends.insert(handle, end);
@@ -262,14 +288,23 @@ fn flatten(graph: u64, after: &[u32], steps: &mut Vec<Step>) -> Result<Vec<u32>,
     Ok(if nodes.is_empty() { after.to_vec() } else { last })
 }
 
-/// Refuses what the simulator cannot run as one graph.
-fn check(steps: &[Step]) -> Result<(), InstantiationError> {
-    let mut device = None;
+/// Refuses what the simulator cannot run as one graph, and what graphs of conditional nodes cannot have: functions of the program,
+/// events, and memory of the program alone (`cudaConditionalNodeParams`).
+fn check(steps: &[Step], device: &mut Option<u32>, is_conditional: bool) -> Result<(), InstantiationError> {
     for step in steps {
-        if let Work::Kernel(kernel) = &step.work
-            && *device.get_or_insert(kernel.device) != kernel.device
-        {
-            return Err(InstantiationError { error: CudaError::NotSupported, node: step.node });
+        let is_allowed = match &step.work {
+            Work::Kernel(kernel) => *device.get_or_insert(kernel.device) == kernel.device,
+            Work::Copy(_) => !is_conditional || step.program_memory().is_none(),
+            Work::Memset(_) | Work::Empty | Work::Graph(_) | Work::Conditional(_) => true,
+            Work::Host(_) | Work::EventRecord(_) | Work::EventWait(_) | Work::Allocate(_) | Work::Free(_) => {
+                !is_conditional
+            }
+        };
+        if !is_allowed {
+            return Err(InstantiationError::of_node(CudaError::NotSupported, step.node));
+        }
+        for graph in &step.graphs {
+            check(graph, device, true)?;
         }
     }
     Ok(())
@@ -282,8 +317,8 @@ fn shape(graph: u64) -> Result<Shape, CudaError> {
         let mut dependencies: Vec<usize> =
             node.dependencies.iter().map(|dependency| places[&dependency.node]).collect();
         dependencies.sort_unstable();
-        let child = if let Work::Graph(child) = node.work { Some(shape(child)?) } else { None };
-        Ok(NodeShape { node: *handle, kind: node.work.kind(), dependencies, child })
+        let graphs = node.work.graphs().iter().map(|child| shape(*child)).collect::<Result<_, _>>()?;
+        Ok(NodeShape { node: *handle, kind: node.work.kind(), dependencies, graphs })
     };
     Ok(Shape { nodes: nodes.iter().map(of_node).collect::<Result<_, CudaError>>()? })
 }
@@ -298,7 +333,7 @@ impl Shape {
             if old.dependencies != new.dependencies {
                 return Err(UpdateError { result: update_result::TOPOLOGY_CHANGED, node: new.node });
             }
-            if let (Some(old), Some(new)) = (&old.child, &new.child) {
+            for (old, new) in old.graphs.iter().zip(&new.graphs) {
                 old.pair(new, pairs)?;
             }
             pairs.push((old.node, new.node));
@@ -312,9 +347,9 @@ impl Shape {
 
     /// The structure of the child graph of a node.
     fn child_of(&self, node: u64) -> Option<&Shape> {
-        self.nodes.iter().find_map(|shape| {
-            let child = shape.child.as_ref()?;
-            if shape.node == node { Some(child) } else { child.child_of(node) }
+        self.nodes.iter().find_map(|shape| match &shape.graphs[..] {
+            [child] if shape.node == node => Some(child),
+            graphs => graphs.iter().find_map(|graph| graph.child_of(node)),
         })
     }
 }
@@ -322,7 +357,7 @@ impl Shape {
 impl Executable {
     /// The step of a graph's node.
     pub fn step(&mut self, node: u64) -> Result<&mut Step, CudaError> {
-        self.nodes.iter_mut().find(|step| step.node == node).ok_or(CudaError::InvalidValue)
+        find(&mut self.nodes, node).ok_or(CudaError::InvalidValue)
     }
 
     /// Gives a step another work of the same kind.
@@ -343,6 +378,9 @@ impl Executable {
             let after: Vec<Dependency> =
                 step.dependencies.iter().map(|index| Dependency::on(nodes[*index as usize])).collect();
             let work = if step.is_enabled { step.work.clone() } else { Work::Empty };
+            if let Work::Conditional(_) = work {
+                return Err(CudaError::NotSupported);
+            }
             nodes.push(super::add(graph, &after, work)?);
         }
         Ok(graph)
@@ -386,6 +424,19 @@ impl Executable {
     }
 }
 
+/// The step of a graph's node, among those of conditional nodes as well.
+fn find(steps: &mut [Step], node: u64) -> Option<&mut Step> {
+    for step in steps {
+        if step.node == node {
+            return Some(step);
+        }
+        if let Some(found) = step.graphs.iter_mut().find_map(|graph| find(graph, node)) {
+            return Some(found);
+        }
+    }
+    None
+}
+
 /// Why a step cannot do something else, if it cannot.
 fn replacement_error(old: &Work, new: &Work) -> Option<u32> {
     match (old, new) {
@@ -405,7 +456,8 @@ fn replacement_error(old: &Work, new: &Work) -> Option<u32> {
         }
         (Work::Allocate(old), Work::Allocate(new)) if Arc::ptr_eq(old, new) => None,
         (Work::Free(old), Work::Free(new)) if old == new => None,
-        (Work::Allocate(_) | Work::Free(_), _) => Some(update_result::NOT_SUPPORTED),
+        (Work::Conditional(old), Work::Conditional(new)) if Arc::ptr_eq(&old.condition, &new.condition) => None,
+        (Work::Allocate(_) | Work::Free(_) | Work::Conditional(_), _) => Some(update_result::NOT_SUPPORTED),
         _ => (old.kind() != new.kind()).then_some(update_result::NODE_TYPE_CHANGED),
     }
 }
@@ -490,6 +542,6 @@ mod tests {
         let back = super::super::Edge { from: second, to: first, data: Default::default() };
         super::super::with(graph, |graph| graph.add_edge(back)).expect("an edge");
         let error = instantiate(graph, 0).expect_err("a cycle");
-        assert_eq!(error, InstantiationError { error: CudaError::InvalidValue, node: first });
+        assert_eq!(error, InstantiationError::of_node(CudaError::InvalidValue, first));
     }
 }

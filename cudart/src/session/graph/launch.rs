@@ -5,7 +5,7 @@ use super::{Work, allocation, footprint};
 use crate::abi::graph::instantiate_flags;
 use crate::session::operation::{Copy, HostRows, Side, linear};
 use crate::session::{callbacks, connection, event, fill, transfers};
-use balar_host::call::{CopyEnd, GraphNode};
+use balar_host::call::{Conditional, CopyEnd, CopyShape, GraphNode};
 use balar_host::{Bytes, Call, CallResult, CudaError};
 
 /// The nodes of a launch.
@@ -18,7 +18,7 @@ struct Lowered {
 
 impl Lowered {
     fn push(&mut self, call: Option<Call>, dependencies: Vec<u32>) -> u32 {
-        self.nodes.push(GraphNode { call: call.map(Box::new), dependencies });
+        self.nodes.push(GraphNode::of(call, dependencies));
         self.nodes.len() as u32 - 1
     }
 
@@ -26,6 +26,48 @@ impl Lowered {
     fn push_host(&mut self, function: callbacks::Function, dependencies: Vec<u32>) -> Result<u32, CudaError> {
         let function = callbacks::add(function)?;
         Ok(self.push(Some(Call::HostFunction { stream: 0, function }), dependencies))
+    }
+}
+
+/// The node of a step that concerns devices alone, as all of those do that conditional nodes have.
+fn of_device(step: &Step, dependencies: Vec<u32>) -> Result<GraphNode, CudaError> {
+    let call = match &step.work {
+        _ if !step.is_enabled => None,
+        Work::Kernel(kernel) => Some(Call::Launch(kernel.launch.clone())),
+        Work::Memset(call) => Some(for_devices((**call).clone())?),
+        Work::Copy(work) => match work.copy.sides() {
+            _ if work.copy.shape.bytes() == 0 => None,
+            (Side::Node(destination), Side::Node(source)) => Some(copy_within(destination, source, work.copy.shape)),
+            _ => return Err(CudaError::NotSupported),
+        },
+        Work::Conditional(work) => {
+            let graphs = step.graphs.iter().map(|graph| {
+                graph.iter().map(|step| of_device(step, step.dependencies.clone())).collect::<Result<Vec<_>, _>>()
+            });
+            let graphs = graphs.collect::<Result<_, _>>()?;
+            let conditional = Conditional { kind: work.kind, address: work.condition.handle(), graphs };
+            return Ok(GraphNode { call: None, conditional: Some(Box::new(conditional)), dependencies });
+        }
+        _ => None,
+    };
+    Ok(GraphNode::of(call, dependencies))
+}
+
+/// A copy whose ends devices know.
+fn copy_within(destination: CopyEnd, source: CopyEnd, shape: CopyShape) -> Call {
+    match (linear(&destination, shape), linear(&source, shape)) {
+        (Some(destination), Some(source)) => Call::copy_within(destination, source, shape.bytes(), 0, true),
+        _ => Call::Copy { destination, source, shape, transfer: 0, stream: 0, asynchronous: true },
+    }
+}
+
+/// The conditions of steps that get a value at each launch, with the values.
+fn first_values(steps: &[Step], found: &mut Vec<(u64, u32)>) {
+    for step in steps {
+        if let Work::Conditional(work) = &step.work {
+            found.extend(work.condition.first_value.map(|value| (work.condition.handle(), value)));
+        }
+        step.graphs.iter().for_each(|graph| first_values(graph, found));
     }
 }
 
@@ -44,7 +86,9 @@ impl Executable {
         let lowered = self.lower()?;
         self.come_after_other_streams(device, stream)?;
         let payloads: Vec<&[u8]> = lowered.payloads.iter().map(Vec::as_slice).collect();
-        let call = Call::GraphLaunch { nodes: lowered.nodes, stream };
+        let mut conditions = Vec::new();
+        first_values(&self.nodes, &mut conditions);
+        let call = Call::GraphLaunch { nodes: lowered.nodes, conditions, stream };
         connection::call_with(device, &call, &payloads, &mut |_, _| {})?;
         self.launched_in = Some((device, stream));
         footprint::launched(self, (device, stream));
@@ -105,8 +149,10 @@ impl Executable {
             let dependencies = dependencies.iter().map(|step| ends[*step as usize]).collect();
             let end = match work {
                 _ if !is_enabled => lowered.push(None, dependencies),
-                Work::Kernel(kernel) => lowered.push(Some(Call::Launch(kernel.launch.clone())), dependencies),
-                Work::Memset(call) => lowered.push(Some(for_devices((**call).clone())?), dependencies),
+                Work::Kernel(_) | Work::Memset(_) | Work::Conditional(_) => {
+                    lowered.nodes.push(of_device(&self.nodes[index], dependencies)?);
+                    lowered.nodes.len() as u32 - 1
+                }
                 Work::Host(host) => lowered.push_host(callbacks::of_program(*host), dependencies)?,
                 Work::EventRecord(handle) => {
                     let event = event::number(*handle)?;
@@ -224,12 +270,7 @@ impl Executable {
                 lowered.push_host(Box::new(empty), vec![copied])
             }
             (Side::Node(destination), Side::Node(source)) => {
-                let bytes = shape.bytes();
-                let call = match (linear(&destination, shape), linear(&source, shape)) {
-                    (Some(destination), Some(source)) => Call::copy_within(destination, source, bytes, 0, true),
-                    _ => Call::Copy { destination, source, shape, transfer: 0, stream: 0, asynchronous: true },
-                };
-                Ok(lowered.push(Some(call), dependencies))
+                Ok(lowered.push(Some(copy_within(destination, source, shape)), dependencies))
             }
         }
     }
@@ -271,13 +312,20 @@ impl Staging {
 
 /// What a step does to memory of the program alone.
 #[derive(Clone, Copy)]
-struct ProgramMemory {
+pub(super) struct ProgramMemory {
     is_read: bool,
     is_written: bool,
 }
 
+impl ProgramMemory {
+    /// It does nothing to it.
+    pub fn is_none(self) -> bool {
+        !self.is_read && !self.is_written
+    }
+}
+
 impl Step {
-    fn program_memory(&self) -> ProgramMemory {
+    pub(super) fn program_memory(&self) -> ProgramMemory {
         let (is_read, is_written) = match &self.work {
             Work::Host(_) => (true, true),
             Work::Copy(work) => {

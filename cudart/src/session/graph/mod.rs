@@ -1,6 +1,7 @@
 //! Graphs as data: nodes, their dependencies, and copies of graphs.
 
 pub mod allocation;
+pub mod conditional;
 pub mod dot;
 pub mod executable;
 pub mod footprint;
@@ -36,6 +37,8 @@ pub struct Graph {
     pub nodes: BTreeMap<u64, Node>,
     /// The node that it is the graph of, of a child graph.
     pub owner: Option<u64>,
+    /// The conditions that were made for it.
+    pub conditions: Vec<Arc<conditional::Condition>>,
     /// References that it holds: by handle of the object.
     pub user_objects: BTreeMap<u64, u32>,
     /// The nodes of a copy, by those of the original.
@@ -82,6 +85,7 @@ fn create_owned_by(owner: Option<u64>) -> u64 {
         number: LAST_NUMBER.fetch_add(1, Ordering::Relaxed) + 1,
         nodes: BTreeMap::new(),
         owner,
+        conditions: Vec::new(),
         user_objects: BTreeMap::new(),
         originals: BTreeMap::new(),
         last_local_id: 0,
@@ -124,8 +128,8 @@ fn destroy_any(graph: u64) -> Result<(), CudaError> {
     };
     for (node, Node { work, .. }) in nodes {
         NODES.remove(node).map_err(no_such_thing)?;
-        if let Work::Graph(child) = work {
-            destroy_any(child)?;
+        for child in work.graphs() {
+            destroy_any(*child)?;
         }
     }
     for (object, count) in objects {
@@ -151,7 +155,7 @@ pub fn add_moved(graph: u64, dependencies: &[Dependency], child: u64) -> Result<
 }
 
 fn add_as_it_is(graph: u64, dependencies: &[Dependency], work: Work) -> Result<u64, CudaError> {
-    let child = if let Work::Graph(child) = work { Some(child) } else { None };
+    let children = work.graphs().to_vec();
     let node = NODES.insert(graph);
     with(graph, |graph| {
         graph.last_local_id += 1;
@@ -159,7 +163,7 @@ fn add_as_it_is(graph: u64, dependencies: &[Dependency], work: Work) -> Result<u
         graph.nodes.insert(node, Node { work, dependencies: dependencies.to_vec(), local_id, is_enabled: true });
         Ok(())
     })?;
-    if let Some(child) = child {
+    for child in children {
         with(child, |child| {
             child.owner = Some(node);
             Ok(())
@@ -268,13 +272,16 @@ pub fn destroy_node(node: u64) -> Result<(), CudaError> {
         Ok(ended)
     })?;
     NODES.remove(node).map_err(no_such_thing)?;
-    if let Work::Graph(child) = ended.work { destroy_any(child) } else { Ok(()) }
+    ended.work.graphs().iter().try_for_each(|child| destroy_any(*child))
 }
 
-/// A copy of a graph, with copies of its child graphs.
+/// A copy of a graph, with copies of its child graphs. One with conditional nodes cannot be copied.
 pub fn copy(graph: u64) -> Result<u64, CudaError> {
     let (nodes, objects, last_local_id) =
         with(graph, |graph| Ok((graph.nodes.clone(), graph.user_objects.clone(), graph.last_local_id)))?;
+    if nodes.values().any(|node| matches!(node.work, Work::Conditional(_))) {
+        return Err(CudaError::NotSupported);
+    }
     let handle = create();
     let originals: BTreeMap<u64, u64> = nodes.keys().map(|node| (*node, NODES.insert(handle))).collect();
     let mut copies = BTreeMap::new();

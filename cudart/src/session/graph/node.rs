@@ -1,6 +1,7 @@
 //! Nodes of graphs and what they do.
 
 use super::allocation::{self, Allocation};
+use super::conditional::ConditionalWork;
 use crate::abi::arguments::In;
 use crate::abi::copy::Memcpy3DParameters;
 use crate::abi::graph::{EdgeData, HostNodeParams, MemsetParams, node_type};
@@ -60,6 +61,8 @@ pub enum Work {
     Host(HostNodeParams),
     /// Another graph, which belongs to the node.
     Graph(u64),
+    /// Other graphs, which belong to the node and run as a condition says.
+    Conditional(ConditionalWork),
     /// Nothing.
     Empty,
     /// An event, by its handle.
@@ -214,11 +217,21 @@ impl Work {
             Work::Memset(_) => node_type::MEMSET,
             Work::Host(_) => node_type::HOST,
             Work::Graph(_) => node_type::GRAPH,
+            Work::Conditional(_) => node_type::CONDITIONAL,
             Work::Empty => node_type::EMPTY,
             Work::EventRecord(_) => node_type::EVENT_RECORD,
             Work::EventWait(_) => node_type::WAIT_EVENT,
             Work::Allocate(_) => node_type::MEM_ALLOC,
             Work::Free(_) => node_type::MEM_FREE,
+        }
+    }
+
+    /// The graphs that belong to the node.
+    pub fn graphs(&self) -> &[u64] {
+        match self {
+            Work::Graph(child) => std::slice::from_ref(child),
+            Work::Conditional(work) => &work.graphs,
+            _ => &[],
         }
     }
 

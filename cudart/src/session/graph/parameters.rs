@@ -1,10 +1,10 @@
 //! Nodes of any kind by one structure of parameters (`cudaGraphNodeParams`).
 
-use super::{Dependency, Work, allocation, executable, kernel, with_node};
+use super::{Dependency, Work, allocation, conditional, executable, kernel, with_node};
 use crate::abi::copy::Memcpy3DParameters;
 use crate::abi::graph::{
-    GraphNodeParams, HostNodeParams, KernelNodeParams, MEMCPY_NODE_PARAMETERS, MemAllocNodeParams, MemsetParams,
-    node_type,
+    ConditionalNodeParams, GraphNodeParams, HostNodeParams, KernelNodeParams, MEMCPY_NODE_PARAMETERS,
+    MemAllocNodeParams, MemsetParams, node_type,
 };
 use balar_host::CudaError;
 use bytemuck::Zeroable;
@@ -32,9 +32,7 @@ unsafe fn work_of(parameters: &GraphNodeParams) -> Result<Work, CudaError> {
         node_type::WAIT_EVENT => Work::event_wait(parameters.value[0]),
         node_type::EVENT_RECORD => Work::event_record(parameters.value[0]),
         node_type::MEM_FREE => Work::free(parameters.value[0]),
-        node_type::SEMAPHORE_SIGNAL | node_type::SEMAPHORE_WAIT | node_type::CONDITIONAL => {
-            Err(CudaError::NotSupported)
-        }
+        node_type::SEMAPHORE_SIGNAL | node_type::SEMAPHORE_WAIT => Err(CudaError::NotSupported),
         _ => Err(CudaError::InvalidValue),
     }
 }
@@ -44,7 +42,7 @@ fn memcpy_parameters(parameters: &GraphNodeParams) -> Memcpy3DParameters {
     *bytemuck::from_bytes(&words[..size_of::<Memcpy3DParameters>()])
 }
 
-/// Adds a node. The address of memory that it allocates is written into the parameters.
+/// Adds a node. The address of memory that it allocates, or of the graphs that it has, is written into the parameters.
 ///
 /// # Safety
 ///
@@ -52,6 +50,7 @@ fn memcpy_parameters(parameters: &GraphNodeParams) -> Memcpy3DParameters {
 pub unsafe fn add(graph: u64, after: &[Dependency], parameters: &mut GraphNodeParams) -> Result<u64, CudaError> {
     match parameters.kind {
         node_type::MEM_ALLOC => allocation::add_node(graph, after, parameters.value_mut::<MemAllocNodeParams>()),
+        node_type::CONDITIONAL => conditional::add_node(graph, after, parameters.value_mut::<ConditionalNodeParams>()),
         node_type::GRAPH => match parameters.value[1] & 0xffff_ffff {
             ownership::CLONE => super::add(graph, after, Work::Graph(parameters.value[0])),
             ownership::MOVE => super::add_moved(graph, after, parameters.value[0]),
@@ -86,6 +85,11 @@ pub unsafe fn set_in_executable(executable: u64, node: u64, parameters: &GraphNo
     executable::set(executable, node, unsafe { work_of(parameters)? })
 }
 
+/// Whether adding a node writes into its parameters.
+pub fn is_written(kind: u32) -> bool {
+    matches!(kind, node_type::MEM_ALLOC | node_type::CONDITIONAL)
+}
+
 /// The parameters of a node.
 pub fn get(node: u64) -> Result<GraphNodeParams, CudaError> {
     with_node(node, |node| parameters_of(&mut node.work))
@@ -106,6 +110,7 @@ fn parameters_of(work: &mut Work) -> Result<GraphNodeParams, CudaError> {
         Work::Graph(handle) | Work::EventRecord(handle) | Work::EventWait(handle) | Work::Free(handle) => {
             parameters.value[0] = *handle;
         }
+        Work::Conditional(node) => *parameters.value_mut() = conditional::parameters_of(node),
         Work::Empty => {}
         Work::Allocate(_) => *parameters.value_mut() = allocation::parameters_of(work)?,
     }

@@ -98,6 +98,7 @@ fn load_source(
         module,
         source,
         heap_bytes: Some(4096),
+        launch_bytes: None,
     };
     let mut changes = Vec::new();
     let loaded = ModuleLoader::new(&node.tables).load(&request, &mut changes, room);

@@ -24,7 +24,7 @@ mod texture;
 use super::functions::SharedFunctions;
 use super::program::{LaunchWord, MachineProgram};
 use super::{CODE_WINDOW, MachineCode, system_call_address};
-use crate::execution::SystemCall;
+use crate::execution::{Passed, SystemCall};
 use crate::operation::*;
 use crate::program::{Calls, ConstantLine, Dependencies, IssueControl, LatencyClass, Program, SharedCode, Timing};
 use crate::sass::{self, Opcode, Word};
@@ -146,7 +146,7 @@ pub(super) fn lower_decoded(
     let mut own = instructions(code, &decoded, &mut operands, is_serial)?;
     let system_entries = match shared {
         Some(shared) => shared.lowered.system_entries.clone(),
-        None => add_system_calls(&mut own, 0, &mut operands),
+        None => add_system_calls(&mut own, 0, &mut operands, &code.system_calls),
     };
     let functions =
         if code.functions.is_empty() { vec![(0, code.name.as_str().into())] } else { code.functions.clone() };
@@ -211,7 +211,7 @@ pub(super) fn lower_functions(code: &MachineCode, is_serial: bool) -> Result<Low
     let Decoded(decoded) = decoded;
     let mut operands = Operands::of_functions(code);
     let mut lowered = instructions(code, &decoded, &mut operands, is_serial)?;
-    let system_entries = add_system_calls(&mut lowered, code.first_word, &mut operands);
+    let system_entries = add_system_calls(&mut lowered, code.first_word, &mut operands, &code.system_calls);
     check_constants(code, &operands)?;
     let Lowering { instructions, timings } = lowered;
     Ok(LoweredFunctions {
@@ -271,13 +271,18 @@ fn instructions(
 }
 
 /// Adds the functions of the device runtime, where the program may call them; gives their addresses and first instructions. `first` is
-/// the number of the first instruction that is there.
-fn add_system_calls(code: &mut Lowering, first: u32, operands: &mut Operands) -> Vec<(u64, u32)> {
+/// the number of the first instruction that is there, `further` are functions that not every program has.
+fn add_system_calls(
+    code: &mut Lowering,
+    first: u32,
+    operands: &mut Operands,
+    further: &[SystemCall],
+) -> Vec<(u64, u32)> {
     let mut system_entries = Vec::new();
     if operands.registers < STACK_REGISTERS {
         return system_entries;
     }
-    for call in SYSTEM_CALLS {
+    for call in SYSTEM_CALLS.into_iter().chain(further.iter().copied()) {
         system_entries.push((system_call_address(call), first + code.instructions.len() as u32));
         // The return waits for the call's result, which may come late.
         let call_control = IssueControl { stall: 1, write_barrier: SYSTEM_SCOREBOARD, ..IssueControl::default() };
@@ -310,8 +315,9 @@ fn serialise(decoded: &[sass::Instruction], timings: &mut [Timing]) {
 
 /// The scoreboard that instructions hold which are not scheduled.
 const SERIAL_SCOREBOARD: u8 = 1 << 6;
-/// The functions of the device runtime.
-const SYSTEM_CALLS: [SystemCall; 4] = [SystemCall::Print, SystemCall::Allocate, SystemCall::Free, SystemCall::Assert];
+/// The functions of the device runtime that any program with a stack has; others are in those that name them.
+pub(super) const SYSTEM_CALLS: [SystemCall; 4] =
+    [SystemCall::Print, SystemCall::Allocate, SystemCall::Free, SystemCall::Assert];
 /// Registers that a program which calls functions has: arguments from R4 on, the return address in R20 and R21.
 const STACK_REGISTERS: u16 = 22;
 
@@ -326,23 +332,33 @@ fn system_call(call: SystemCall, operands: &mut Operands) -> [Pending; 2] {
     run.instruction.kind = Kind::System(call);
     run.instruction.memory.pairs = true;
     let mut register = 4;
-    for argument in 0..call.arguments() {
-        // Arguments of 64 bits begin at even registers.
-        let is_wide = argument != 2 || call != SystemCall::Assert;
-        if is_wide {
-            register += register % 2;
+    let mut sources = Vec::new();
+    for parameter in call.parameters() {
+        match parameter {
+            Passed::Word => sources.push(register),
+            // A parameter of 64 bits begins at an even register.
+            Passed::Wide => {
+                register += register % 2;
+                sources.push(register);
+            }
+            Passed::Extent => sources.extend([register, register + 1, register + 2]),
         }
-        run.instruction.sources[argument] = operands.register(register);
-        run.instruction.memory.wide[argument.min(3)] = is_wide;
-        register += if is_wide { 2 } else { 1 };
+        register += match parameter {
+            Passed::Word => 1,
+            Passed::Wide => 2,
+            Passed::Extent => 3,
+        };
     }
-    match call {
-        SystemCall::Print => run.instruction.destinations[0] = operands.row(4),
-        SystemCall::Allocate => {
-            run.instruction.destinations[0] = operands.row(4);
-            run.instruction.memory.wide[0] = true;
-        }
-        SystemCall::Free | SystemCall::Assert => run.instruction.memory.is_reduction = true,
+    let sources: Vec<Source> = sources.into_iter().map(|register| operands.register(register)).collect();
+    let first = sources.len().min(run.instruction.sources.len());
+    run.instruction.sources[..first].copy_from_slice(&sources[..first]);
+    if sources.len() > first {
+        run.instruction.operand_list = operands.list(sources[first..].iter().map(|source| source.0).collect());
+    }
+    run.instruction.memory.wide[0] = true;
+    match call.result() {
+        Some(_) => run.instruction.destinations[0] = operands.row(4),
+        None => run.instruction.memory.is_reduction = true,
     }
     let mut back = Pending::plain(cost::BRANCH);
     back.instruction.kind = Kind::Convergence(ConvergenceKind::Jump);

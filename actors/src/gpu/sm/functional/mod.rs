@@ -11,9 +11,11 @@
 mod cta;
 mod run;
 
+use super::device_runtime;
 use super::profile::Profile;
 use super::progress::{Sm, Step};
 use super::warps::Place;
+use super::warps::cta::CtaSlot;
 use crate::engine::Outbox;
 use crate::engine::state::{CodeSource, StateError, complete_launch};
 use crate::memory::LoggedKind;
@@ -119,9 +121,9 @@ impl Functional {
     }
 }
 
-/// CTAs that have ended in an epoch, by launch.
+/// CTAs that have ended in an epoch, by launch, and messages that are sent before: what kernels have put into streams.
 #[derive(Default)]
-struct Ends(Vec<FunctionalEnd>);
+struct Ends(Vec<FunctionalEnd>, Vec<Payload>);
 
 impl Ends {
     fn add(&mut self, launch: LaunchId, counters: &KernelCounters, fault: Option<KernelFault>, until: SimTime) {
@@ -136,6 +138,13 @@ impl Ends {
         end.fault = end.fault.take().or(fault);
         end.until = end.until.max(until);
     }
+}
+
+/// What a CTA's threads have put into streams, as messages.
+fn posted(cta: &mut CtaSlot) -> Vec<Payload> {
+    let posted = std::mem::take(&mut cta.device_runtime.posted);
+    let parent = cta.launch.as_ref().map_or(LaunchId(0), |launch| launch.id);
+    posted.into_iter().map(|work| device_runtime::message(parent, work)).collect()
 }
 
 impl<P: Profile> Sm<P> {
@@ -186,6 +195,9 @@ impl<P: Profile> Sm<P> {
             };
             let stop = runner.run(cta);
             functional.clock += u64::from(before - left);
+            if !cta.slot.device_runtime.posted.is_empty() {
+                ends.1.extend(posted(&mut cta.slot));
+            }
             match stop {
                 Stop::Quantum => break,
                 Stop::Waits => turn += 1,
@@ -209,6 +221,9 @@ impl<P: Profile> Sm<P> {
     /// Tells the scheduler what has ended, in the epoch in which everybody sees what was written.
     fn send_ends(&self, ends: Ends, cycle: u64, out: &mut Outbox) {
         let at = self.wiring.ports.clock.time_of(cycle);
+        for message in ends.1 {
+            out.send(self.wiring.cta, at, message);
+        }
         for end in ends.0 {
             out.send(self.wiring.cta, at, Payload::Cta(CtaMessage::FunctionalEnd(Box::new(end))));
         }
@@ -241,6 +256,10 @@ impl<P: Profile> Sm<P> {
                     let (program, state, _) = cta.warps[warp].context.parts();
                     state.write_atomic_result(program, pc, &result.values(), result.mask);
                 }
+                if result.kind == LoggedKind::LaunchBuffer {
+                    let runtime = &mut cta.slot.device_runtime;
+                    device_runtime::note_refused(runtime, warp as u32 * 32, result.without_buffer());
+                }
             }
         });
         for &slot in &functional.running {
@@ -260,11 +279,13 @@ impl<P: Profile> Sm<P> {
         while let Some((launch, place)) = functional.take_waiting() {
             let Some(program) = launch.code.program::<Program>() else {
                 let cause = FaultCause::Unsupported(format!("kernel {} is not loaded", launch.name));
-                let (kernel, thread, instruction) = (launch.name.clone(), [0; 3], String::new());
-                let fault = KernelFault { cause, kernel, launch: launch.id, cta: place, thread, instruction };
+                let fault = KernelFault::of(&launch, place, [0; 3], cause, String::new());
                 ends.add(launch.id, &KernelCounters::default(), Some(fault), step.now.time());
                 continue;
             };
+            if let Some(origin) = launch.origin.as_ref().filter(|_| place == [0; 3]) {
+                self.functional_writer.launch_begun(step.now.time(), launch.context, origin.buffer);
+            }
             let constants = match &functional.constants {
                 Some((of, known)) if *of == launch.id => known.clone(),
                 _ => {

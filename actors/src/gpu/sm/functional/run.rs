@@ -69,14 +69,9 @@ pub(super) fn fault(cta: &FunctionalCta, warp: usize, (pc, lane): (u32, u8), cau
     let launch = cta.slot.launch.as_ref()?;
     let thread = warp as u32 * 32 + u32::from(lane);
     let [x, y, _] = launch.block;
-    Some(KernelFault {
-        cause,
-        kernel: launch.name.clone(),
-        launch: launch.id,
-        cta: cta.slot.cta,
-        thread: [thread % x, thread / x % y, thread / x / y],
-        instruction: cta.warps[warp].context.program().describe(pc),
-    })
+    let thread = [thread % x, thread / x % y, thread / x / y];
+    let instruction = cta.warps[warp].context.program().describe(pc);
+    Some(KernelFault::of(launch, cta.slot.cta, thread, cause, instruction))
 }
 
 impl Runner<'_, '_> {

@@ -1,6 +1,8 @@
-//! What calls of the device runtime do: `printf`, `malloc`, `free`, and the end of an assertion that does not hold.
+//! What calls of the device runtime do: `printf`, `malloc`, `free`, the end of an assertion that does not hold, conditions of graphs;
+//! `launching.rs` has kernels that launch kernels.
 
 mod format;
+mod launching;
 
 use super::lane_memory::{OwnWrites, SmMemory};
 use balar_isa::execution::{
@@ -10,6 +12,7 @@ use balar_isa::execution::{
 use balar_isa::program::lanes;
 use balar_protocol::cuda::FaultCause;
 use format::Arguments;
+pub(super) use launching::PENDING_EXCEEDED;
 
 /// What `vprintf` returns where the format is a null pointer (CUDA C++ Programming Guide, "Formatted Output").
 const NO_FORMAT: u64 = -1i32 as u32 as u64;
@@ -41,6 +44,13 @@ pub(super) fn system_call<L: OwnWrites>(
             memory.log.log().release(memory.time, memory.context, mask & named, &arguments[0], memory.token);
             Ok(AtomicCompletion::Deferred)
         }
+        SystemCall::SetCondition => {
+            let (space, kind) = (Space::Global, AccessKind::Store);
+            let access =
+                MemoryAccess { space, kind, bytes: 4, mask, addresses: arguments[0], ..MemoryAccess::default() };
+            memory.store(&access, &LaneValues { low: arguments[1], ..LaneValues::default() })?;
+            Ok(AtomicCompletion::Now)
+        }
         SystemCall::Assert => {
             let lane = mask.trailing_zeros() as usize;
             let mut text = |argument: usize| -> Result<String, MemoryProblem> {
@@ -55,6 +65,7 @@ pub(super) fn system_call<L: OwnWrites>(
             let cause = FaultCause::AssertionFailed { message, file, line, function, lanes: mask };
             Err(MemoryProblem::Fault { lane: lane as u8, cause })
         }
+        call => launching::call(memory, call, mask, arguments, results),
     }
 }
 
@@ -161,8 +172,10 @@ impl<L: OwnWrites> Arguments for Buffer<'_, '_, L> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::gpu::sm::lane_memory::RecentRanges;
+    use crate::gpu::sm::lane_memory::{Caller, RecentRanges};
+    use crate::gpu::sm::warps::device_runtime::DeviceRuntime;
     use crate::memory::{Bounds, DeviceMemory, WriteLog};
+    use balar_isa::execution::MOST_ARGUMENTS;
     use balar_isa::program::LANES;
     use balar_protocol::cuda::{FaultAccess, FaultSpace};
     use balar_protocol::{ContextId, SimTime};
@@ -190,6 +203,7 @@ mod tests {
             further: &mut further,
             token: 0,
             blocked_by: None,
+            caller: Caller { launch: None, cta: [0; 3], first_thread: 0, runtime: &mut DeviceRuntime::default() },
         })
     }
 
@@ -204,7 +218,9 @@ mod tests {
 
     fn arguments(first: impl Fn(u64) -> u64, second: impl Fn(u64) -> u64) -> SystemArguments {
         let lanes = |value: &dyn Fn(u64) -> u64| std::array::from_fn(|lane| value(lane as u64));
-        [lanes(&first), lanes(&second), [0; LANES], [0; LANES], [0; LANES]]
+        let mut all = [[0; LANES]; MOST_ARGUMENTS];
+        (all[0], all[1]) = (lanes(&first), lanes(&second));
+        all
     }
 
     fn printed(log: &mut WriteLog) -> String {

@@ -1,5 +1,6 @@
 //! A CTA slot of an SM: the CTA's shared memory, barriers and counters.
 
+use super::device_runtime::DeviceRuntime;
 use super::wheel::WarpSet;
 use balar_isa::execution::{BarrierArrival, BarrierKind};
 use balar_isa::machine::LaunchConstants;
@@ -47,6 +48,8 @@ pub struct CtaSlot {
     pub shared: Vec<u8>,
     /// What it has done so far.
     pub counters: KernelCounters,
+    /// What it asks of the device runtime.
+    pub device_runtime: DeviceRuntime,
     barriers: [Barrier; BARRIERS],
 }
 
@@ -72,6 +75,7 @@ impl CtaSlot {
         self.barriers = [Barrier::default(); BARRIERS];
         self.warps = 0;
         self.left = None;
+        self.device_runtime.begin();
         self.cta = cta;
         self.context = launch.context;
         self.constants_of = Some(launch.id);

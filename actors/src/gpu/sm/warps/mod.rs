@@ -6,6 +6,7 @@
 mod account;
 pub mod copies;
 pub mod cta;
+pub mod device_runtime;
 pub mod hazards;
 mod image_reads;
 mod left;
