@@ -1,6 +1,6 @@
 //! A decoded kernel: what an SM runs, wherever the code came from.
 
-use crate::machine::MachineProgram;
+use crate::machine::{MachineProgram, PARAMETERS_AT};
 use crate::operation::{Instruction, Row};
 use crate::ptx::source::{SourceText, Span};
 use crate::sass;
@@ -427,6 +427,12 @@ impl Program {
     /// Bytes of the parameter block.
     pub fn parameter_bytes(&self) -> u32 {
         self.parameter_bytes
+    }
+
+    /// Where parameters begin in constant bank 0.
+    #[inline]
+    pub fn parameters_at(&self) -> u32 {
+        self.machine.as_ref().map_or(PARAMETERS_AT, |machine| machine.parameter_base.0)
     }
 
     /// Where constant bank 3 lies in device memory, of machine code that has one.

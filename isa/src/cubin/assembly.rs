@@ -207,7 +207,7 @@ fn attribute<'data>(
             }
         }
         // These are put together by `parameters`.
-        info::PARAM_CBANK | info::CBANK_PARAM_SIZE | info::KPARAM_INFO => {}
+        info::PARAM_CBANK | info::CBANK_PARAM_SIZE | info::KPARAM_INFO | info::LARGE_KPARAM_INFO => {}
         _ => function.other_attributes.push(record.attribute),
     }
     Ok(())
@@ -265,6 +265,11 @@ fn parameters(function: &mut Function<'_>, section: &Section<'_>) -> Result<(), 
                 let [_, place, size] = record.array()?;
                 let parameter = Parameter { offset: place >> 16, bytes: size >> 18 };
                 numbered.push((place & 0xffff, parameter));
+            }
+            info::LARGE_KPARAM_INFO => {
+                // The same, but the last word has the size alone.
+                let [_, place, bytes] = record.array()?;
+                numbered.push((place & 0xffff, Parameter { offset: place >> 16, bytes }));
             }
             _ => {}
         }

@@ -14,6 +14,8 @@ pub(super) const REQNTID: u8 = 0x10;
 pub(super) const FRAME_SIZE: u8 = 0x11;
 pub(super) const MIN_STACK_SIZE: u8 = 0x12;
 pub(super) const KPARAM_INFO: u8 = 0x17;
+/// A parameter of a kernel that has more than 4 KiB of them (own finding: its name is not published).
+pub(super) const LARGE_KPARAM_INFO: u8 = 0x45;
 pub(super) const CBANK_PARAM_SIZE: u8 = 0x19;
 pub(super) const MAXREG_COUNT: u8 = 0x1b;
 pub(super) const EXIT_INSTR_OFFSETS: u8 = 0x1c;

@@ -72,6 +72,26 @@ fn a_kernel_has_its_attributes() {
     }
 }
 
+/// As nvcc 13.5 writes it: the parameters are behind what bank 0 has else, and their sizes need more bits.
+#[test]
+fn a_kernel_can_have_more_than_4_kib_of_parameters() {
+    let mut large = sample(false);
+    large.section(".nv.info.first").data = [
+        record(0x0a, &[6, 0x1a80 | 6012 << 16]),
+        small_record(3, 0x19, 6012),
+        record(0x45, &[0, 2 | 6008 << 16, 4]),
+        record(0x45, &[0, 1 | 6000 << 16, 8]),
+        record(0x45, &[0, 0, 6000]),
+    ]
+    .concat();
+    large.section(".nv.constant0.first").data.resize(0x1a80 + 6012, 0);
+    with(&large.bytes(), |cubin| {
+        let parameters = [(0, 6000), (6000, 8), (6008, 4)].map(|(offset, bytes)| Parameter { offset, bytes });
+        let area = ParameterArea { offset: 0x1a80, bytes: 6012, parameters: parameters.to_vec() };
+        assert_eq!(cubin.function("first").expect("the kernel").parameters, area);
+    });
+}
+
 #[test]
 fn what_a_kernel_does_not_have_is_absent() {
     with(&sample(false).bytes(), |cubin| {

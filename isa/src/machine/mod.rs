@@ -20,7 +20,7 @@ pub use error::MachineError;
 pub use lowering::{LoweringError, RefusedWord, lower, refused_words};
 pub use module::{MachineModule, PlacedVariable, Placement};
 pub(crate) use program::MachineProgram;
-pub use program::{LaunchConstants, LaunchFacts, PARAMETERS_AT};
+pub use program::{LaunchConstants, LaunchFacts, PARAMETERS_AT, ParameterBase};
 
 /// A larger section is refused before any memory is taken for it: no simulated GPU has room for it.
 const MAXIMUM_SECTION_BYTES: u64 = 16 << 30;
@@ -78,8 +78,10 @@ pub struct MachineCode {
     pub sections: Vec<CodeSection>,
     /// What it asks of an SM.
     pub resources: Resources,
-    /// Its parameters, offsets counted from the first (0x160 in bank 0).
+    /// Its parameters, offsets counted from the first.
     pub parameters: Vec<ParameterSlot>,
+    /// Where the first of them lies in bank 0.
+    pub parameter_base: ParameterBase,
     /// Bytes of the parameter block.
     pub parameter_bytes: u32,
     /// Slots of bank 0 that are the same for all launches, such as texture references: offset from the beginning of the bank, value.

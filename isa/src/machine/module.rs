@@ -11,7 +11,7 @@ use super::lowering::{SYSTEM_CALLS, decode, lower_decoded};
 use super::places::{Places, data_relocations};
 use super::reach::reached_functions;
 use super::stack::{LocalMemory, Parts};
-use super::{MAXIMUM_SECTION_BYTES, MachineCode, MachineError, kernel_address, lower};
+use super::{MAXIMUM_SECTION_BYTES, MachineCode, MachineError, PARAMETERS_AT, ParameterBase, kernel_address, lower};
 use crate::cubin::{BlockLimit, Cubin, Function, SymbolKind};
 use crate::execution::SystemCall;
 use crate::module::VariableKind;
@@ -19,9 +19,6 @@ use crate::program::{ParameterSlot, Program, Resources};
 use crate::sass;
 use std::collections::BTreeSet;
 use std::sync::Arc;
-
-/// Where parameters begin in constant bank 0.
-const PARAMETERS: u32 = 0x160;
 
 /// What a module needs a place for: a section with variables, a variable of its own, or the number of a reference.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -298,8 +295,8 @@ impl MachineModule {
         let cubin = cubin(&file.images)?;
         let entry = cubin.kernels().find(|function| function.name == name).ok_or_else(missing)?;
         let area = &entry.parameters;
-        if area.bytes > 0 && area.offset != PARAMETERS {
-            let what = format!("parameters from {:#x} of constant bank 0 on, expected {PARAMETERS:#x}", area.offset);
+        if area.bytes > 0 && area.offset < PARAMETERS_AT {
+            let what = format!("parameters from {:#x} of constant bank 0 on, expected {PARAMETERS_AT:#x}", area.offset);
             return Err(MachineError::Kernel { kernel: name.to_owned(), what });
         }
         let reached = reached_functions(&cubin, entry)?;
@@ -336,6 +333,7 @@ impl LinkedKernel<'_> {
             architecture: cubin.architecture,
             resources: resources(entry, &self.reached, linker.shared_bytes(), local)?,
             parameters: slots.map(|slot| ParameterSlot { offset: slot.offset, bytes: slot.bytes }).collect(),
+            parameter_base: if area.bytes > 0 { ParameterBase(area.offset) } else { ParameterBase::default() },
             parameter_bytes: area.bytes,
             fixed_slots: linker.fixed_slots(entry)?,
             system_calls: further_system_calls(cubin),

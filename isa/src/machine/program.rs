@@ -9,8 +9,19 @@ use crate::source_lines::InstructionLines;
 use serde::{Deserialize, Serialize};
 use std::sync::{Arc, OnceLock};
 
-/// Where parameters begin in constant bank 0 (`EIATTR_PARAM_CBANK` of every kernel for Volta and Turing).
+/// Where parameters begin in constant bank 0 (`EIATTR_PARAM_CBANK` of kernels for Volta and Turing), unless they are too many.
 pub const PARAMETERS_AT: u32 = 0x160;
+
+/// Where a kernel's parameters begin in constant bank 0, bytes. CUDA 13 puts those of a kernel with more than about 4 KiB of them to
+/// 0x1a80, all of them (own finding: 4112 bytes are at 0x160, 6012 are not).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ParameterBase(pub u32);
+
+impl Default for ParameterBase {
+    fn default() -> Self {
+        ParameterBase(PARAMETERS_AT)
+    }
+}
 
 /// What machine code has beside its instructions.
 #[derive(Clone, Debug)]
@@ -25,6 +36,8 @@ pub(crate) struct MachineProgram {
     pub sections: Vec<CodeSection>,
     /// Rows of the constants that launches fill in.
     pub launch_rows: Vec<(u16, LaunchWord)>,
+    /// Where parameters begin in bank 0.
+    pub parameter_base: ParameterBase,
     /// Where bank 3 lies in device memory, and its bytes.
     pub bank_3: Option<(u64, u64)>,
     /// Slots of bank 0 that are the same for all launches: offset, value.
@@ -165,8 +178,8 @@ impl Program {
             // As the registers of PTX: the first has the high word (see `%envreg1` in `WarpShape`).
             0x8c => half(facts.grid_workspace, true),
             0x90 => half(facts.grid_workspace, false),
-            PARAMETERS_AT.. => {
-                let start = (offset - PARAMETERS_AT) as usize;
+            _ if offset >= machine.parameter_base.0 => {
+                let start = (offset - machine.parameter_base.0) as usize;
                 let mut bytes = [0; 4];
                 for (to, from) in bytes.iter_mut().zip(facts.parameters.iter().skip(start)) {
                     *to = *from;

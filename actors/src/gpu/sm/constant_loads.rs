@@ -7,7 +7,6 @@ use super::progress::{Sm, State, Step};
 use super::warps::readiness::Ready;
 use super::warps::slot::Status;
 use balar_isa::execution::Space;
-use balar_isa::machine::PARAMETERS_AT;
 use balar_isa::program::{ConstantLine, LatencyClass, lanes};
 use balar_protocol::cuda::LaunchId;
 
@@ -19,11 +18,11 @@ impl<P: Profile> Sm<P> {
     /// address is looked up in a cycle of its own.
     pub(super) fn load_constant(&mut self, warp: usize, pc: u32, step: &mut Step) {
         let access = &self.execution.access;
-        let (slot, _, cta) = self.state.warps.all_of(warp);
+        let (slot, context, cta) = self.state.warps.all_of(warp);
         let launch = cta.launch.as_ref().map_or(LaunchId(0), |launch| launch.id);
         let address_of = |lane: usize| match access.space {
             Space::Parameter => {
-                let offset = (access.addresses[lane] as u32).wrapping_add(PARAMETERS_AT);
+                let offset = (access.addresses[lane] as u32).wrapping_add(context.program().parameters_at());
                 constant_address(slot.program_id, launch, (0, offset), None)
             }
             _ => access.addresses[lane],

@@ -7,7 +7,6 @@ use crate::interpreter::bodies::{Map, functions};
 use crate::interpreter::integer::{ExtractS32, ExtractU32, Move};
 use crate::interpreter::machine::arithmetic::MapPairs;
 use crate::interpreter::machine::logic::{LoadBank, QuerySpace};
-use crate::machine::PARAMETERS_AT;
 use crate::operation::{Kind, MemoryForm, SINK_PREDICATE, UniformAddress};
 use crate::program::{CountClass, LatencyClass, Pipe};
 use crate::sass::{self, Opcode, UNIFORM_FLAG, Word};
@@ -210,7 +209,8 @@ impl Pending {
         }
         // What a launch says before its parameters is no memory, but a constant like those of other instructions.
         let has_no_index = if is_uniform { word.bits(24, 6) == 63 } else { word.bits(24, 8) == 255 };
-        let is_before_parameters = bank == 0 && (0..i64::from(PARAMETERS_AT)).contains(&offset);
+        let parameters = i64::from(operands.parameter_base.0);
+        let is_before_parameters = bank == 0 && (0..parameters).contains(&offset);
         if word.code() == 0xab9 || (has_no_index && is_before_parameters) {
             let offset = offset as u32 & 0xffff;
             if word.code() != 0xab9 {
@@ -249,7 +249,7 @@ impl Pending {
             0 => {
                 self.instruction.kind = Kind::Load;
                 self.instruction.memory.space = Some(Space::Parameter);
-                self.instruction.offset = offset - i64::from(PARAMETERS_AT);
+                self.instruction.offset = offset - parameters;
                 Ok(())
             }
             3 => {

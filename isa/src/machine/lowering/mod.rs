@@ -138,7 +138,7 @@ pub(super) fn lower_decoded(
     shared: Option<&Arc<SharedFunctions>>,
 ) -> Result<Program, LoweringError> {
     let mut operands = match shared {
-        Some(shared) => shared.lowered.operands.of_kernel(&code.bank_2),
+        Some(shared) => shared.lowered.operands.of_kernel(code),
         None => Operands::new(code, &decoded.0),
     };
     let Decoded(decoded) = decoded;
@@ -175,6 +175,7 @@ pub(super) fn lower_decoded(
             functions,
             sections: code.sections.clone(),
             launch_rows,
+            parameter_base: code.parameter_base,
             bank_3: code.bank_3,
             fixed_slots: code.fixed_slots.clone(),
             system_entries,

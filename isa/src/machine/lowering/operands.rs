@@ -3,7 +3,7 @@
 use super::LaunchWord;
 use crate::interpreter::machine::signs::sign;
 use crate::interpreter::matrix::place_table;
-use crate::machine::MachineCode;
+use crate::machine::{MachineCode, ParameterBase};
 use crate::matrix::{Generation, MatrixForm};
 use crate::operation::{FIRST_PREDICATE, FIRST_ROW, Row, SINK_PREDICATE, SINK_ROW, Source, TRUE_PREDICATE};
 use crate::program::{ConstantLine, Dependencies, LANES};
@@ -39,6 +39,8 @@ pub(super) struct Operands {
     known: BTreeMap<u32, u16>,
     known_pairs: BTreeMap<(u32, u32), u16>,
     launch_pairs: BTreeMap<LaunchWord, u16>,
+    /// Where parameters begin in bank 0.
+    pub parameter_base: ParameterBase,
     bank_2: Vec<u8>,
     bank_3: Option<u64>,
     bank_4: Vec<u8>,
@@ -79,12 +81,17 @@ impl Operands {
     }
 
     /// Those of a kernel that has these functions, before its own code is lowered.
-    pub fn of_kernel(&self, bank_2: &[u8]) -> Operands {
-        let mut operands = Operands { bank_2: bank_2.to_vec(), are_of_functions: false, ..self.clone() };
+    pub fn of_kernel(&self, code: &MachineCode) -> Operands {
+        let mut operands = Operands {
+            bank_2: code.bank_2.clone(),
+            parameter_base: code.parameter_base,
+            are_of_functions: false,
+            ..self.clone()
+        };
         let rows = self.kernel_rows.iter().map(|(offset, row)| (*offset, *row));
         let halves = self.kernel_pairs.iter().flat_map(|(offset, row)| [(*offset, *row), (offset + 4, row + 1)]);
         for (offset, row) in rows.chain(halves) {
-            operands.constants[usize::from(row)] = Row([word_at(bank_2, offset); LANES]);
+            operands.constants[usize::from(row)] = Row([word_at(&code.bank_2, offset); LANES]);
         }
         operands
     }
@@ -109,6 +116,7 @@ impl Operands {
             known: BTreeMap::from([(0, 0)]),
             known_pairs: BTreeMap::from([((0, 0), 0)]),
             launch_pairs: BTreeMap::new(),
+            parameter_base: code.parameter_base,
             bank_2: code.bank_2.clone(),
             bank_3: code.bank_3.map(|(address, _)| address),
             bank_4: code.bank_4.clone(),
