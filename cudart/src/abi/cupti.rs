@@ -1,6 +1,7 @@
 //! The structures and numbers of `cupti_activity.h`. Those of CUDA 11.8, 12.9 and 13.5 begin alike: later ones have more at their ends.
 
 use bytemuck::{Pod, Zeroable};
+use std::ffi::CStr;
 
 /// What `CUptiResult` says went wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -311,37 +312,45 @@ pub fn record_bytes(kind: u32, major: u32) -> Option<usize> {
     }
 }
 
-/// The number of a function of the runtime (`CUpti_runtime_api_trace_cbid`); `None` of others.
+/// Functions of the runtime as calls name them, with their numbers (`CUpti_runtime_api_trace_cbid`) and the names that CUPTI has for them, which
+/// end with the version of CUDA that they are of.
+const FUNCTIONS: &[(&str, u32, &CStr)] = &[
+    ("cudaMalloc", 20, c"cudaMalloc_v3020"),
+    ("cudaFree", 22, c"cudaFree_v3020"),
+    ("cudaMallocHost", 25, c"cudaMallocHost_v3020"),
+    ("cudaFreeHost", 26, c"cudaFreeHost_v3020"),
+    ("cudaMemcpy", 31, c"cudaMemcpy_v3020"),
+    ("cudaMemcpyAsync", 41, c"cudaMemcpyAsync_v3020"),
+    ("cudaMemset", 49, c"cudaMemset_v3020"),
+    ("cudaMemsetAsync", 51, c"cudaMemsetAsync_v3020"),
+    ("cudaStreamCreate", 129, c"cudaStreamCreate_v3020"),
+    ("cudaStreamSynchronize", 131, c"cudaStreamSynchronize_v3020"),
+    ("cudaStreamQuery", 132, c"cudaStreamQuery_v3020"),
+    ("cudaEventCreate", 134, c"cudaEventCreateWithFlags_v3020"),
+    ("cudaEventRecord", 135, c"cudaEventRecord_v3020"),
+    ("cudaEventDestroy", 136, c"cudaEventDestroy_v3020"),
+    ("cudaEventSynchronize", 137, c"cudaEventSynchronize_v3020"),
+    ("cudaEventQuery", 138, c"cudaEventQuery_v3020"),
+    ("cudaEventElapsedTime", 139, c"cudaEventElapsedTime_v3020"),
+    ("cudaMemcpy3D", 144, c"cudaMemcpy3D_v3020"),
+    ("cudaMemcpy3DAsync", 145, c"cudaMemcpy3DAsync_v3020"),
+    ("cudaStreamWaitEvent", 147, c"cudaStreamWaitEvent_v3020"),
+    ("cudaDeviceSynchronize", 165, c"cudaDeviceSynchronize_v3020"),
+    ("cudaLaunchKernel", 211, c"cudaLaunchKernel_v7000"),
+    ("cudaLaunchCooperativeKernel", 269, c"cudaLaunchCooperativeKernel_v9000"),
+    ("cudaGraphLaunch", 311, c"cudaGraphLaunch_v10000"),
+    ("cudaMallocAsync", 373, c"cudaMallocAsync_v11020"),
+    ("cudaFreeAsync", 375, c"cudaFreeAsync_v11020"),
+];
+
+/// The number of a function of the runtime; `None` of others.
 pub fn function_number(name: &str) -> Option<u32> {
-    Some(match name {
-        "cudaMalloc" => 20,
-        "cudaFree" => 22,
-        "cudaMallocHost" => 25,
-        "cudaFreeHost" => 26,
-        "cudaMemcpy" => 31,
-        "cudaMemcpyAsync" => 41,
-        "cudaMemset" => 49,
-        "cudaMemsetAsync" => 51,
-        "cudaStreamCreate" => 129,
-        "cudaStreamSynchronize" => 131,
-        "cudaStreamQuery" => 132,
-        "cudaEventCreate" => 134,
-        "cudaEventRecord" => 135,
-        "cudaEventDestroy" => 136,
-        "cudaEventSynchronize" => 137,
-        "cudaEventQuery" => 138,
-        "cudaEventElapsedTime" => 139,
-        "cudaMemcpy3D" => 144,
-        "cudaMemcpy3DAsync" => 145,
-        "cudaStreamWaitEvent" => 147,
-        "cudaDeviceSynchronize" => 165,
-        "cudaLaunchKernel" => 211,
-        "cudaLaunchCooperativeKernel" => 269,
-        "cudaGraphLaunch" => 311,
-        "cudaMallocAsync" => 373,
-        "cudaFreeAsync" => 375,
-        _ => return None,
-    })
+    FUNCTIONS.iter().find(|row| row.0 == name).map(|row| row.1)
+}
+
+/// The name of the function of the runtime with this number.
+pub fn function_name(number: u32) -> Option<&'static CStr> {
+    FUNCTIONS.iter().find(|row| row.1 == number).map(|row| row.2)
 }
 
 #[cfg(test)]
@@ -349,6 +358,12 @@ mod tests {
     use super::*;
     use crate::abi::layout::check;
     use std::mem::offset_of;
+
+    #[test]
+    fn functions_have_numbers_and_names() {
+        assert_eq!(function_number("cudaLaunchKernel").and_then(function_name), Some(c"cudaLaunchKernel_v7000"));
+        assert_eq!((function_number("cudaLaunch"), function_name(1)), (None, None));
+    }
 
     /// By a C compiler, with the headers of CUDA 11.8, 12.9 and 13.5.
     #[test]

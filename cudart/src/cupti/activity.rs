@@ -15,18 +15,73 @@ type Request = unsafe extern "C" fn(*mut *mut u8, *mut usize, *mut usize);
 /// Gives a buffer back: a context, a stream, the buffer, its bytes, and how many of them are records.
 type Complete = unsafe extern "C" fn(*const c_void, u32, *mut u8, usize, usize);
 
+/// A buffer of the program's.
+struct Buffer {
+    address: *mut u8,
+    bytes: usize,
+    /// How many records it takes; 0 for as many as fit.
+    most: usize,
+}
+
+// SAFETY: the program gives its buffers to this library, whatever thread fills them.
+unsafe impl Send for Buffer {}
+
+impl Buffer {
+    /// Asks the program for one; `None` where it gives none.
+    fn requested(request: Request) -> Option<Buffer> {
+        let (mut address, mut bytes, mut most) = (std::ptr::null_mut(), 0, 0);
+        // SAFETY: a function of the program's, which writes three places.
+        unsafe { request(&raw mut address, &raw mut bytes, &raw mut most) };
+        (!address.is_null()).then_some(Buffer { address, bytes, most })
+    }
+
+    /// Puts records into it and gives it back. Gives how many found a place.
+    fn fill(self, records: &[Vec<u8>], complete: Complete) -> usize {
+        let Buffer { address, bytes, most } = self;
+        let (mut filled, mut count) = (0, 0);
+        while let Some(record) = records.get(count)
+            && filled + record.len() <= bytes
+            && (most == 0 || count < most)
+        {
+            // SAFETY: the program has given so many bytes.
+            unsafe { address.add(filled).copy_from_nonoverlapping(record.as_ptr(), record.len()) };
+            filled += record.len();
+            count += 1;
+        }
+        // SAFETY: a function of the program's, which takes its buffer back.
+        unsafe { complete(std::ptr::null(), 0, address, bytes, filled) };
+        count
+    }
+}
+
 /// A profiler's wishes, and what has become of them.
 struct Profiler {
     /// A bit for each kind of record that is wanted.
     kinds: u64,
     /// The functions that give and take buffers, and the major version of CUDA whose records they want.
     buffers: Option<(Request, Complete, u32)>,
+    /// The buffer that was asked for when the first record came about: profilers ask for records when they have given a buffer, not before.
+    buffer: Option<Buffer>,
     records: Option<Records>,
+    /// Records that wait for being asked for.
+    made: Vec<Vec<u8>>,
     /// Records that had no buffer.
     dropped: usize,
 }
 
-static PROFILER: Mutex<Profiler> = Mutex::new(Profiler { kinds: 0, buffers: None, records: None, dropped: 0 });
+static PROFILER: Mutex<Profiler> =
+    Mutex::new(Profiler { kinds: 0, buffers: None, buffer: None, records: None, made: Vec::new(), dropped: 0 });
+
+impl Profiler {
+    /// Makes the records of what has happened until now, of the kinds that are wanted now.
+    fn collect(&mut self) -> Outcome {
+        let (Some(records), Some((_, _, major))) = (&mut self.records, self.buffers) else { return Ok(()) };
+        // Work first: the call that asked for it has returned, or is about to.
+        let work = management::take_activity()?;
+        self.made.extend(records.of(Wanted { kinds: self.kinds, major }, activity::take(), &work));
+        Ok(())
+    }
+}
 
 fn profiler() -> MutexGuard<'static, Profiler> {
     PROFILER.lock().unwrap_or_else(PoisonError::into_inner)
@@ -38,17 +93,21 @@ fn want(kind: u32, wanted: bool) -> Outcome {
         return Err(CuptiError::InvalidKind);
     }
     let mut profiler = profiler();
+    if !wanted {
+        // What has happened until now is told all the same.
+        profiler.collect()?;
+    }
     let before = profiler.kinds;
     profiler.kinds = if wanted { before | 1 << kind } else { before & !(1 << kind) };
     match (before == 0, profiler.kinds == 0) {
         (true, false) => {
             profiler.records = Some(Records::default());
-            activity::listen(true);
+            activity::listen(ask_for_buffer);
             management::record_activity(true)?;
         }
         (false, true) => {
             profiler.records = None;
-            activity::listen(false);
+            activity::stop_listening();
             management::record_activity(false)?;
         }
         _ => {}
@@ -62,44 +121,47 @@ fn register(request: Option<Request>, complete: Option<Complete>, major: u32) ->
     Ok(())
 }
 
+/// A call was kept, of which there will be a record: asks for a buffer, if there is none.
+fn ask_for_buffer() {
+    // Who is at work with the profiler now asks for buffers itself; the call must not wait for it.
+    let request = match PROFILER.try_lock().as_deref() {
+        Ok(Profiler { kinds: 1.., buffer: None, buffers: Some((request, ..)), .. }) => *request,
+        _ => return,
+    };
+    // The program may call this library while it makes one.
+    let buffer = Buffer::requested(request);
+    let mut profiler = profiler();
+    match (&profiler.buffer, profiler.buffers) {
+        // Another thread was faster.
+        (Some(_), Some((_, complete, _))) => {
+            drop(profiler);
+            buffer.map(|buffer| buffer.fill(&[], complete));
+        }
+        _ => profiler.buffer = buffer,
+    }
+}
+
 /// Gives the program the records of what has happened since.
 fn flush() -> Outcome {
     let mut profiler = profiler();
-    let Some((request, complete, major)) = profiler.buffers else { return Err(CuptiError::InvalidOperation) };
-    let wanted = Wanted { kinds: profiler.kinds, major };
-    let Some(records) = &mut profiler.records else { return Ok(()) };
-    // Work first: the call that asked for it has returned, or is about to.
-    let work = management::take_activity()?;
-    let made = records.of(wanted, activity::take(), &work);
+    let Some((request, complete, _)) = profiler.buffers else { return Err(CuptiError::InvalidOperation) };
+    profiler.collect()?;
+    let (made, buffer) = (std::mem::take(&mut profiler.made), profiler.buffer.take());
     // The program may call this library while it has them.
     drop(profiler);
-    let dropped = fill(&made, request, complete);
+    let dropped = fill(&made, buffer, request, complete);
     self::profiler().dropped += dropped;
     Ok(())
 }
 
-/// Puts records into buffers of the program. Gives how many found no place.
-fn fill(records: &[Vec<u8>], request: Request, complete: Complete) -> usize {
+/// Puts records into buffers of the program, the first of which may be there already. Gives how many found no place.
+fn fill(records: &[Vec<u8>], first: Option<Buffer>, request: Request, complete: Complete) -> usize {
     let mut rest = records;
+    if let Some(buffer) = first {
+        rest = &rest[buffer.fill(rest, complete)..];
+    }
     while !rest.is_empty() {
-        let (mut buffer, mut bytes, mut most) = (std::ptr::null_mut(), 0, 0);
-        // SAFETY: a function of the program's, which writes three places.
-        unsafe { request(&raw mut buffer, &raw mut bytes, &raw mut most) };
-        if buffer.is_null() {
-            return rest.len();
-        }
-        let (mut filled, mut count) = (0, 0);
-        while let Some(record) = rest.get(count)
-            && filled + record.len() <= bytes
-            && (most == 0 || count < most)
-        {
-            // SAFETY: the program has given so many bytes.
-            unsafe { buffer.add(filled).copy_from_nonoverlapping(record.as_ptr(), record.len()) };
-            filled += record.len();
-            count += 1;
-        }
-        // SAFETY: a function of the program's, which takes its buffer back.
-        unsafe { complete(std::ptr::null(), 0, buffer, bytes, filled) };
+        let count = Buffer::requested(request).map_or(0, |buffer| buffer.fill(rest, complete));
         if count == 0 {
             return rest.len();
         }

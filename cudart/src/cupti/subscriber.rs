@@ -2,7 +2,7 @@
 
 use super::Outcome;
 use crate::abi::arguments::Out;
-use crate::abi::cupti::{API_VERSIONS, CuptiError};
+use crate::abi::cupti::{API_VERSIONS, CuptiError, function_name};
 use crate::profiling_api;
 use crate::session::context::{ContextHandle, device_of};
 use crate::session::{activity, process};
@@ -14,6 +14,9 @@ const SUBSCRIBER: u64 = 1;
 /// `CUPTI_ACTIVITY_THREAD_ID_TYPE_DEFAULT`, the lower half of `pthread_self`, and `CUPTI_ACTIVITY_THREAD_ID_TYPE_SYSTEM`.
 const THREAD_OF_LIBRARY: u32 = 0;
 const THREAD_OF_SYSTEM: u32 = 1;
+
+/// `CUPTI_CB_DOMAIN_RUNTIME_API`.
+const RUNTIME_DOMAIN: u32 = 2;
 
 static SUBSCRIBED: AtomicBool = AtomicBool::new(false);
 static THREAD_TYPE: AtomicU32 = AtomicU32::new(THREAD_OF_LIBRARY);
@@ -83,6 +86,13 @@ profiling_api! {
 
     fn cuptiGetLastError() {
         Ok(())
+    }
+
+    /// Of functions of the runtime that records name.
+    fn cuptiGetCallbackName(domain: u32, number: u32, place: Out<*const c_char>) {
+        place.check()?;
+        let name = if domain == RUNTIME_DOMAIN { function_name(number) } else { None };
+        Ok(place.set(name.ok_or(CuptiError::InvalidParameter)?.as_ptr())?)
     }
 
     fn cuptiGetTimestamp(place: Out<u64>) {

@@ -6,7 +6,7 @@ use balar_host::call::CallClass;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// A call of the process.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,6 +34,8 @@ pub struct MadeCall {
 }
 
 static LISTENING: AtomicBool = AtomicBool::new(false);
+/// What is called after each call that is kept.
+static AFTER_CALL: OnceLock<fn()> = OnceLock::new();
 static CALLS: Mutex<Vec<MadeCall>> = Mutex::new(Vec::new());
 static NEXT: AtomicU32 = AtomicU32::new(1);
 /// The program's own clock, if it has one.
@@ -51,12 +53,16 @@ fn calls() -> MutexGuard<'static, Vec<MadeCall>> {
     CALLS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Whether calls are kept from now on; what has been kept is forgotten where they are not.
-pub fn listen(listening: bool) {
-    LISTENING.store(listening, Ordering::Relaxed);
-    if !listening {
-        calls().clear();
-    }
+/// Calls are kept from now on. The first `after_call` that the process ever gives is called when one has been kept.
+pub fn listen(after_call: fn()) {
+    AFTER_CALL.get_or_init(|| after_call);
+    LISTENING.store(true, Ordering::Relaxed);
+}
+
+/// Calls are kept no longer; what has been kept is forgotten.
+pub fn stop_listening() {
+    LISTENING.store(false, Ordering::Relaxed);
+    calls().clear();
 }
 
 /// The calls that have returned since this was asked before.
@@ -102,6 +108,9 @@ impl Drop for Told {
         if let Some(mut call) = self.0.take() {
             call.end = timestamp();
             calls().push(call);
+            if let Some(after_call) = AFTER_CALL.get() {
+                after_call();
+            }
         }
     }
 }
@@ -146,7 +155,10 @@ mod tests {
     fn calls_are_kept_while_a_profiler_listens() {
         drop(begins((1, 0), 0, &Call::DeviceSynchronize));
         assert_eq!(take(), []);
-        listen(true);
+        static HEARD: AtomicU32 = AtomicU32::new(0);
+        listen(|| {
+            HEARD.fetch_add(1, Ordering::Relaxed);
+        });
         extern "C" fn clock() -> u64 {
             77
         }
@@ -164,7 +176,7 @@ mod tests {
             take().into_iter().filter(of_test).map(|it| (it.number, it.name, it.stream, it.external)).collect();
         let first = ((1, 1), "cudaStreamSynchronize", 0, vec![(3, 11), (4, 20)]);
         assert_eq!(found, [first, ((1, 2), "cudaMemsetAsync", 6, vec![(3, 10)])]);
-        assert!(timestamp() > 77);
-        listen(false);
+        assert!(timestamp() > 77 && HEARD.load(Ordering::Relaxed) >= 2);
+        stop_listening();
     }
 }

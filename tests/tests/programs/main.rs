@@ -12,6 +12,7 @@ mod managed_memory;
 mod management_library;
 mod mpi_programs;
 mod nvtx_ranges;
+mod profiling_library;
 mod python_programs;
 mod run_command;
 mod tunnel;
