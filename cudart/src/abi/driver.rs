@@ -248,6 +248,40 @@ pub struct OldProperties {
     pub texture_alignment: c_int,
 }
 
+/// What work may be given a part of (`CUdevResource`, `cudaDevResource`): SMs alone.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct DeviceResource {
+    /// What it is: [`DeviceResource::SMS`].
+    pub kind: u32,
+    reserved: [u32; 23],
+    /// SMs.
+    pub sm_count: u32,
+    /// SMs of a part at least.
+    pub smallest_part: u32,
+    /// SMs of a part are a multiple of this.
+    pub part_alignment: u32,
+    further: [u32; 7],
+    next: u64,
+}
+
+impl DeviceResource {
+    /// The kind of SMs (`CU_DEV_RESOURCE_TYPE_SM`).
+    pub const SMS: u32 = 1;
+
+    /// All SMs of a device. How they can be divided is what the CUDA driver API, 6.36 (green contexts), says of
+    /// `cuDevSmResourceSplitByCount`: down to 1 SM up to compute capability 6, 2 of 7, 4 (in pairs) of 8, 8 from 9 on.
+    pub fn sms(count: u32, major: u32) -> DeviceResource {
+        let (smallest_part, part_alignment) = match major {
+            ..=6 => (1, 1),
+            7 => (2, 2),
+            8 => (4, 2),
+            _ => (8, 8),
+        };
+        DeviceResource { kind: DeviceResource::SMS, sm_count: count, smallest_part, part_alignment, ..Self::default() }
+    }
+}
+
 /// `CUctxCreateParams`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
@@ -337,7 +371,9 @@ mod tests {
             size_of::<ResourceDescriptor>(),
             size_of::<TextureDescriptor>(),
             size_of::<NodeOfCopy>(),
+            size_of::<DeviceResource>(),
         ];
-        assert_eq!(sizes, [128, 200, 24, 40, 56, 56, 56, 72, 40, 56, 144, 104, 216]);
+        assert_eq!(sizes, [128, 200, 24, 40, 56, 56, 56, 72, 40, 56, 144, 104, 216, 144]);
+        assert_eq!(std::mem::offset_of!(DeviceResource, sm_count), 96);
     }
 }

@@ -1,7 +1,7 @@
 //! Contexts: what the driver calls a device in use.
 
 use crate::abi::arguments::{In, Out};
-use crate::abi::driver::ContextParameters;
+use crate::abi::driver::{ContextParameters, DeviceResource};
 use crate::session::api::Outcome;
 use crate::session::context::{self, ContextHandle};
 use crate::session::{device, process};
@@ -95,6 +95,11 @@ driver_api! {
 
     fn cuCtxGetDevice_v2(place: Out<c_int>, context: ContextHandle) {
         place.set(context::device_of(context)? as c_int)
+    }
+
+    fn cuCtxGetDevResource(context: ContextHandle, resource: Out<DeviceResource>, kind: u32) {
+        resource.check()?;
+        resource.set(device::resource(context::device_of(context)? as c_int, kind)?)
     }
 
     fn cuCtxGetId(context: ContextHandle, place: Out<u64>) {

@@ -3,7 +3,7 @@
 use super::INITIALIZED;
 use crate::abi::arguments::{self, Out, Text};
 use crate::abi::device_attribute as attribute;
-use crate::abi::driver::OldProperties;
+use crate::abi::driver::{DeviceResource, OldProperties};
 use crate::driver_api;
 use crate::session::api::Outcome;
 use crate::session::management::driver_version;
@@ -74,6 +74,11 @@ driver_api! {
     fn cuDeviceGetAttribute(value: Out<c_int>, attribute: c_int, device: c_int) {
         value.check()?;
         value.set(device::driver_attribute(attribute, device)?)
+    }
+
+    fn cuDeviceGetDevResource(device: c_int, resource: Out<DeviceResource>, kind: u32) {
+        resource.check()?;
+        resource.set(device::resource(device, kind)?)
     }
 
     fn cuDeviceGetProperties(properties: Out<OldProperties>, device: c_int) {

@@ -8,12 +8,13 @@ use crate::abi::graph::{
 };
 use crate::abi::lists::{EdgePlaces, NodePlaces, give};
 use crate::session::api::Outcome;
+use crate::session::code::Kernel;
 use crate::session::graph::node::CopyWork;
 use crate::session::graph::{
     self, Dependency, Work, allocation, conditional, executable, footprint, kernel, parameters, user_object,
 };
 use crate::session::operation::End;
-use crate::session::{array, context};
+use crate::session::{array, context, module};
 use crate::{driver_api, forwards};
 use balar_host::CudaError;
 use std::ffi::c_int;
@@ -26,6 +27,11 @@ fn kernel_parameters(parameters: In<KernelNode2>) -> Result<KernelNodeParams, Cu
     (result.grid, result.block, result.shared_bytes) = (base.grid, base.block, base.shared_bytes);
     (result.parameters, result.extra) = (base.arguments as u64, base.extra as u64);
     Ok(result)
+}
+
+/// Is the function with this handle a kernel of a library, which has the same handle?
+fn is_of_library(function: u64) -> bool {
+    Kernel::of_handle(function).is_ok_and(|kernel| module::library_of_kernel(&kernel).is_ok())
 }
 
 /// Adds a node after others.
@@ -315,7 +321,8 @@ driver_api! {
                 arguments: found.parameters as *mut _,
                 extra: found.extra as *mut _,
             },
-            kernel: std::ptr::null_mut(),
+            // The runtime finds its host function by this.
+            kernel: if is_of_library(found.function) { found.function as *mut _ } else { std::ptr::null_mut() },
             context: std::ptr::null_mut(),
         })
     }

@@ -2,13 +2,14 @@
 
 use crate::abi::arguments::{In, Out};
 use crate::abi::capture::CaptureInfoPlaces;
+use crate::abi::driver::DeviceResource;
 use crate::abi::graph::{EdgeData, HostNodeParams};
 use crate::abi::stream::{AttributeValue, StreamCallback, StreamHandle};
 use crate::session::api::Outcome;
 use crate::session::capture::{self, Mode};
 use crate::session::context;
 use crate::session::graph::Dependency;
-use crate::session::{event, process, profiler, stream};
+use crate::session::{device, event, process, profiler, stream};
 use crate::{driver_api, forwards};
 use balar_host::CudaError;
 use std::ffi::{c_int, c_void};
@@ -80,6 +81,11 @@ driver_api! {
 
     stream fn cuStreamGetDevice(stream: StreamHandle, device: Out<c_int>) {
         device.set(stream::resolve(stream)?.device as c_int)
+    }
+
+    stream fn cuStreamGetDevResource(stream: StreamHandle, resource: Out<DeviceResource>, kind: u32) {
+        resource.check()?;
+        resource.set(device::resource(stream::resolve(stream)?.device as c_int, kind)?)
     }
 
     stream fn cuStreamGetAttribute(stream: StreamHandle, attribute: u32, value: Out<AttributeValue>) {

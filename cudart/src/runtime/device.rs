@@ -1,6 +1,7 @@
 //! Devices: which there are, which is current, waiting for them, their limits and settings.
 
 use crate::abi::arguments::{In, Out, Text, write_text};
+use crate::abi::driver::DeviceResource;
 use crate::runtime_api;
 use crate::session::{device, process, thread};
 use balar_host::CudaError;
@@ -135,6 +136,11 @@ runtime_api! {
 
     fn cudaDeviceDisablePeerAccess(peer: c_int) {
         device::disable_peer_access(peer)
+    }
+
+    fn cudaDeviceGetDevResource(device: c_int, resource: Out<DeviceResource>, kind: u32) {
+        resource.check()?;
+        resource.set(device::resource(device, kind)?)
     }
 
     fn cudaDeviceGetP2PAttribute(value: Out<c_int>, attribute: c_int, device: c_int, peer: c_int) {

@@ -1,67 +1,13 @@
 //! What static constructors call (`__cudaRegister*`): code, kernels and variables of the program.
 
-use crate::abi::arguments::{Dim3, In, Out, Text};
+use crate::abi::arguments::{Dim3, Out, Text};
 use crate::runtime::last_error;
 use crate::runtime_api;
-use crate::session::code::{Code, Image, Kernel};
+use crate::session::code::{Code, Kernel};
 use crate::session::registry::{self, HostVariable, Variable};
 use crate::session::{image, process, thread};
 use balar_host::CudaError;
 use std::ffi::{c_char, c_int, c_void};
-
-/// A record of the section `.nvFatBinSegment`.
-#[repr(C)]
-#[derive(Clone, Copy, Debug)]
-pub struct Segment {
-    magic: u32,
-    version: u32,
-    /// The container.
-    data: *const u8,
-    /// The containers of the pieces, ended by null, where `version` is [`image::LINKED_RECORD`].
-    pieces: *const *const u8,
-}
-
-/// The header of a container.
-#[repr(C)]
-#[derive(Clone, Copy)]
-struct ContainerHeader {
-    magic: u32,
-    version: u16,
-    header_bytes: u16,
-    /// Bytes after the header.
-    bytes: u64,
-}
-
-/// The images of a record. Linked code has one image for each of its parts, which the device links as it compiles them, and behind them
-/// the machine code that the linker made of them.
-fn images(segment: Segment) -> Vec<Image> {
-    if segment.magic != image::CONTAINER_RECORD {
-        return Vec::new();
-    }
-    if segment.version == image::LINKED_RECORD && !segment.pieces.is_null() {
-        let mut pieces = Vec::new();
-        // SAFETY: a record of linked code has a list that ends with null.
-        let list = (0..).map(|index| unsafe { *segment.pieces.add(index) }).take_while(|piece| !piece.is_null());
-        pieces.extend(list.filter_map(container));
-        pieces.extend(container(segment.data));
-        return pieces;
-    }
-    container(segment.data).into_iter().collect()
-}
-
-/// The container at an address.
-fn container(data: *const u8) -> Option<Image> {
-    if data.is_null() {
-        return None;
-    }
-    // SAFETY: the record points to a container, which has a header.
-    let header = unsafe { data.cast::<ContainerHeader>().read_unaligned() };
-    if header.magic != image::CONTAINER {
-        return None;
-    }
-    let bytes = usize::from(header.header_bytes).checked_add(usize::try_from(header.bytes).ok()?)?;
-    Some(Image::OfProgram { address: data as usize, bytes })
-}
 
 /// The program's file name, or that of its library that `address` is in.
 fn object_name(address: *const c_void) -> String {
@@ -83,9 +29,10 @@ fn add_variable(handle: u64, host: *const c_void, name: Text, kind: HostVariable
 }
 
 runtime_api! {
-    raw fn __cudaRegisterFatBinary(segment: In<Segment>) -> *mut *mut c_void {
-        let images = segment.get_if_given().map_or(Vec::new(), images);
-        registry::add_code(Code::new(object_name(segment.pointer().cast()), images)) as *mut *mut c_void
+    raw fn __cudaRegisterFatBinary(record: *const c_void) -> *mut *mut c_void {
+        // SAFETY: what constructors of the program give is null or a record of its code.
+        let images = unsafe { image::of_program(record) };
+        registry::add_code(Code::new(object_name(record), images)) as *mut *mut c_void
     }
 
     raw fn __cudaRegisterFatBinaryEnd(_handle: u64) -> () {}

@@ -1,10 +1,11 @@
 //! Streams.
 
 use crate::abi::arguments::{In, Out};
+use crate::abi::driver::DeviceResource;
 use crate::abi::graph::HostNodeParams;
 use crate::abi::stream::{AttributeValue, StreamCallback, StreamHandle};
 use crate::runtime_api;
-use crate::session::{process, stream};
+use crate::session::{device, process, stream};
 use std::ffi::c_int;
 
 runtime_api! {
@@ -53,6 +54,11 @@ runtime_api! {
 
     stream fn cudaStreamGetDevice(stream: StreamHandle, device: Out<c_int>) {
         device.set(stream::resolve(stream)?.device as c_int)
+    }
+
+    stream fn cudaStreamGetDevResource(stream: StreamHandle, resource: Out<DeviceResource>, kind: u32) {
+        resource.check()?;
+        resource.set(device::resource(stream::resolve(stream)?.device as c_int, kind)?)
     }
 
     stream fn cudaStreamGetAttribute(stream: StreamHandle, attribute: u32, value: Out<AttributeValue>) {

@@ -171,11 +171,6 @@ runtime_api! {
         graph::with(graph, |_| Err(CudaError::NotSupported))
     }
 
-    stream fn cudaStreamGetDevResource(stream: StreamHandle, _resource: *mut c_void, _kind: u32) {
-        stream::resolve(stream)?;
-        not_supported()
-    }
-
     fn cudaGreenCtxCreate(_context: Out<u64>, _description: u64, device: c_int, _flags: u32) {
         process::device_of(device)?;
         not_supported()
@@ -216,11 +211,6 @@ runtime_api! {
     }
 
     fn cudaDeviceGetExecutionCtx(_context: Out<u64>, device: c_int) {
-        process::device_of(device)?;
-        not_supported()
-    }
-
-    fn cudaDeviceGetDevResource(device: c_int, _resource: *mut c_void, _kind: u32) {
         process::device_of(device)?;
         not_supported()
     }

@@ -4,6 +4,7 @@ use super::graph::footprint;
 use super::{array, capture, code, connection, devices, event, pool, process, ranges, stream, texture, thread};
 use crate::abi::device_attribute;
 use crate::abi::device_properties::Device;
+use crate::abi::driver::DeviceResource;
 use balar_host::call::Limit;
 use balar_host::{Call, CallResult, CudaError};
 use std::collections::BTreeMap;
@@ -78,6 +79,15 @@ pub fn attribute(attribute: c_int, device: c_int) -> Result<c_int, CudaError> {
 pub fn driver_attribute(attribute: c_int, device: c_int) -> Result<c_int, CudaError> {
     let device = described(device)?;
     device_attribute::driver_value(device.description, device.index, attribute).ok_or(CudaError::InvalidValue)
+}
+
+/// What of a device work may be given a part of: its SMs. Work queues are shared by all and are not divided.
+pub fn resource(device: c_int, kind: u32) -> Result<DeviceResource, CudaError> {
+    let device = described(device)?.description;
+    match kind {
+        DeviceResource::SMS => Ok(DeviceResource::sms(device.sm_count, device.compute_capability.0)),
+        _ => Err(CudaError::NotSupported),
+    }
 }
 
 /// Ends everything of the program on the current device.

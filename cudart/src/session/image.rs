@@ -8,9 +8,9 @@ use std::sync::Arc;
 /// First four bytes of a fatbin container.
 pub const CONTAINER: u32 = 0xba55_ed50;
 /// First four bytes of the record that points to one.
-pub const CONTAINER_RECORD: u32 = 0x4662_43b1;
+const CONTAINER_RECORD: u32 = 0x4662_43b1;
 /// The version of a record whose code was compiled in pieces and linked.
-pub const LINKED_RECORD: u32 = 2;
+const LINKED_RECORD: u32 = 2;
 /// First four bytes of an ELF file, of which cubins are a kind.
 const ELF: u32 = u32::from_le_bytes(*b"\x7fELF");
 /// First eight bytes of what [`linked`] makes.
@@ -34,15 +34,11 @@ pub unsafe fn at(address: *const c_void) -> Result<Vec<Image>, CudaError> {
         }
         match address.cast::<u32>().read_unaligned() {
             CONTAINER_RECORD => {
-                let container = |address: *const c_void| {
-                    let is_there = !address.is_null() && address.cast::<u32>().read_unaligned() == CONTAINER;
-                    is_there.then(|| copied(address, container_bytes(address))).ok_or(CudaError::InvalidKernelImage)
+                let container = |address| {
+                    let bytes = length_of_container(address).ok_or(CudaError::InvalidKernelImage)?;
+                    Ok(copied(address, bytes))
                 };
-                let linked = container(address.byte_add(8).cast::<*const c_void>().read_unaligned());
-                // The parts, which the device links as it compiles them, and behind them the machine code that the linker made of them.
-                let mut images: Vec<Image> = pieces(address).map(container).collect::<Result<_, _>>()?;
-                images.push(linked?);
-                Ok(images)
+                containers(address).map(container).collect()
             }
             CONTAINER => Ok(vec![copied(address, container_bytes(address))]),
             ELF => Ok(vec![copied(address, elf_bytes(address))]),
@@ -53,6 +49,49 @@ pub unsafe fn at(address: *const c_void) -> Result<Vec<Image>, CudaError> {
             // The text with its zero byte, as containers have it.
             _ => Ok(vec![copied(address, text.count_bytes() + 1)]),
         }
+    }
+}
+
+/// The images of the program's own code that a record at `address` points to, where they are; those that are no containers are left out.
+///
+/// # Safety
+///
+/// `address` is null, or a record is there as nvcc writes it into the section `.nvFatBinSegment`.
+pub unsafe fn of_program(address: *const c_void) -> Vec<Image> {
+    // SAFETY: the caller's.
+    unsafe {
+        if address.is_null() || address.cast::<u32>().read_unaligned() != CONTAINER_RECORD {
+            return Vec::new();
+        }
+        let image = |address: *const c_void| {
+            Some(Image::OfProgram { address: address as usize, bytes: length_of_container(address)? })
+        };
+        containers(address).filter_map(image).collect()
+    }
+}
+
+/// The containers of a record. Linked code has one for each of its parts, which the device links as it compiles them, and behind them the
+/// machine code that the linker made of them.
+///
+/// # Safety
+///
+/// A record of a container is at `address`.
+unsafe fn containers(address: *const c_void) -> impl Iterator<Item = *const c_void> {
+    // SAFETY: the caller's.
+    let (pieces, linked) = unsafe { (pieces(address), address.byte_add(8).cast::<*const c_void>().read_unaligned()) };
+    pieces.chain([linked])
+}
+
+/// The bytes of the container at an address; `None` where there is none.
+///
+/// # Safety
+///
+/// `address` is null, or 16 bytes of a program's code are there.
+unsafe fn length_of_container(address: *const c_void) -> Option<usize> {
+    // SAFETY: the caller's.
+    unsafe {
+        let is_there = !address.is_null() && address.cast::<u32>().read_unaligned() == CONTAINER;
+        is_there.then(|| container_bytes(address))
     }
 }
 
