@@ -99,6 +99,8 @@ const PROGRAMS: &[Program] = &[
     program("occupancy", "PASS occupancy and attributes\n"),
     program("error_codes", "PASS error codes: 30 failures\n"),
     program("device_properties", "PASS device properties\n"),
+    // Twice 3 (0 + ... + 1499) + 1500.
+    program("large_parameters", "PASS large parameters: sum 6748500\n"),
     Program {
         exit_code: 7,
         arguments: &["--topology", "two words"],
@@ -112,12 +114,9 @@ const LEFT_OUT: &[(&str, Compiler, &str)] = &[
     ("texture_references", Compiler::Nvcc13Default, "CUDA 12 took texture references away"),
     ("error_codes", Compiler::Nvcc13Default, "NVIDIA's runtime makes other codes of some errors of the driver"),
     ("repeated_launches", Compiler::Nvcc13Default, "it expects such a code, of a launch of too many threads"),
-    (
-        "stream_capture",
-        Compiler::Nvcc13Default,
-        "NVIDIA's runtime does not find the host function of a captured kernel",
-    ),
     ("texture_references", Compiler::Clang12, "CUDA 12 took texture references away"),
+    ("large_parameters", Compiler::Clang12, "parameters of more than 4 KiB are refused"),
+    ("large_parameters", Compiler::Clang11, "parameters of more than 4 KiB are refused"),
     ("separate", Compiler::Clang12, "the packages for clang have no nvlink"),
     ("separate", Compiler::Clang11, "the packages for clang have no nvlink"),
     ("dynamic_parallelism", Compiler::Clang12, "the packages for clang have no nvlink"),
