@@ -253,10 +253,12 @@ impl CtaScheduler {
     /// A context has failed, or ends: gives its kernels that wait for what they have launched.
     pub(super) fn drop_device_launches(&mut self, context: ContextId) -> Vec<ResidentKernel> {
         let DeviceLaunches { families, coming, origins, .. } = &mut self.state.device;
-        let dropped: Vec<_> = families.extract_if(.., |_, family| family.context == context).collect();
+        let (dropped, kept) = std::mem::take(families).into_iter().partition(|(_, family)| family.context == context);
+        let dropped: BTreeMap<_, Family> = dropped;
+        *families = kept;
         coming.retain(|(_, work)| families.contains_key(&work.parent));
         origins.retain(|_, (parent, _)| families.contains_key(parent));
-        dropped.into_iter().filter_map(|(_, family)| family.ended).map(|(kernel, _)| kernel).collect()
+        dropped.into_values().filter_map(|family| family.ended).map(|(kernel, _)| kernel).collect()
     }
 
     /// The kernels whose CTAs have ended, and that wait for what they have launched.
