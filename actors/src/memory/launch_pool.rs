@@ -13,9 +13,9 @@ pub(crate) const HEADER_BYTES: u64 = 64;
 pub struct LaunchHeader {
     /// The address of the kernel.
     pub kernel: u64,
-    /// The grid, packed: see [`pack_grid`].
+    /// The grid, packed as the device runtime does.
     pub grid: u64,
-    /// The block and the dynamic shared memory, packed: see [`pack_block`].
+    /// The block and the dynamic shared memory, packed as the device runtime does.
     pub block: u64,
 }
 
