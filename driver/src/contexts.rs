@@ -145,9 +145,7 @@ impl Driver {
                 let bytes = own.launch_bytes();
                 // Where kernels have run, launches of theirs may wait: they keep what they have.
                 if let Some(pool) = own.launch_pool.take_if(|_| !own.launched) {
-                    self.end_allocation(pool);
-                    let address = self.state.memories[context.gpu()].allocate(context.process(), bytes);
-                    let address = address.map_err(|error| (CudaError::MemoryAllocation, error.to_string()))?;
+                    let address = self.replace_allocation(context, pool, bytes)?;
                     self.context(context).launch_pool = Some(address);
                     self.change(MemoryChange::LaunchPool { context, address, bytes });
                 }
@@ -160,15 +158,20 @@ impl Driver {
                 }
                 own.heap_bytes = bytes;
                 if let Some(heap) = own.heap.take() {
-                    self.end_allocation(heap);
-                    let address = self.state.memories[context.gpu()].allocate(context.process(), bytes);
-                    let address = address.map_err(|error| (CudaError::MemoryAllocation, error.to_string()))?;
+                    let address = self.replace_allocation(context, heap, bytes)?;
                     self.context(context).heap_made(address);
                     self.change(MemoryChange::Heap { context, address, bytes });
                 }
             }
         }
         Ok(())
+    }
+
+    /// An allocation of a context ends, and another of so many bytes takes its place. Gives its address.
+    fn replace_allocation(&mut self, context: ContextId, address: u64, bytes: u64) -> Result<u64, (CudaError, String)> {
+        self.end_allocation(address);
+        let allocated = self.state.memories[context.gpu()].allocate(context.process(), bytes);
+        allocated.map_err(|error| (CudaError::MemoryAllocation, error.to_string()))
     }
 
     pub(crate) fn limit(&mut self, context: ContextId, limit: Limit) -> u64 {

@@ -2,7 +2,7 @@
 
 use super::assembler::AssemblyError;
 use super::cache::{CodeCache, ModuleKernel};
-use super::module::{CodeModule, ModuleSource};
+use super::module::ModuleSource;
 use super::tables::{DriverTables, KernelSource, KernelTable, ProgramTable, Symbol, SymbolTable};
 use crate::effect::MemoryChange;
 use balar_host::CudaError;
@@ -192,17 +192,19 @@ impl ModuleLoader {
                 Err(error) => return Err(give_back(allocated, memory, error)),
             }
         }
-        let heap = match heap(module, request, memory) {
+        let heap_bytes = request.heap_bytes.filter(|_| module.allocates());
+        let heap = match set_aside(heap_bytes, (Room::Heap, "the device heap"), request, memory) {
             Ok(heap) => heap,
             Err(error) => return Err(give_back(allocated, memory, error)),
         };
-        allocated.extend(heap.map(|(address, _)| address));
-        let launches = match launch_pool(module, request, memory) {
+        let launch_bytes = request.launch_bytes.filter(|_| module.launches());
+        let launches = match set_aside(launch_bytes, (Room::Launches, "launches of its kernels"), request, memory) {
             Ok(launches) => launches,
-            Err(error) => return Err(give_back(allocated, memory, error)),
+            Err(error) => {
+                allocated.extend(heap.map(|(address, _)| address));
+                return Err(give_back(allocated, memory, error));
+            }
         };
-        // These are the context's from now on.
-        allocated.retain(|address| heap.is_none_or(|(heap, _)| heap != *address));
         let mut loaded = LoadedModule { heap, launches, ..LoadedModule::default() };
         for (index, (placement, &address)) in placements.iter().zip(&addresses).enumerate() {
             if module.is_number(placement) {
@@ -301,26 +303,16 @@ fn place(placement: &Placement, request: &LoadRequest, memory: &mut dyn ModuleMe
     address.ok_or_else(|| no_room(request, format!("its variable {}", placement.name), placement.bytes))
 }
 
-/// The device heap, where one is made.
-fn heap(
-    module: &CodeModule,
+/// Room that the context is to have from now on, of so many bytes: first address, bytes. `None` where none is wanted.
+fn set_aside(
+    bytes: Option<u64>,
+    (room, what): (Room, &str),
     request: &LoadRequest,
     memory: &mut dyn ModuleMemory,
 ) -> Result<Option<(u64, u64)>, LoadError> {
-    let Some(bytes) = request.heap_bytes.filter(|_| module.allocates()) else { return Ok(None) };
-    let start = memory.allocate(Room::Heap, bytes, ALIGNMENT);
-    Ok(Some((start.ok_or_else(|| no_room(request, "the device heap".to_owned(), bytes))?, bytes)))
-}
-
-/// Where launches of kernels wait, where that is set aside.
-fn launch_pool(
-    module: &CodeModule,
-    request: &LoadRequest,
-    memory: &mut dyn ModuleMemory,
-) -> Result<Option<(u64, u64)>, LoadError> {
-    let Some(bytes) = request.launch_bytes.filter(|_| module.launches()) else { return Ok(None) };
-    let start = memory.allocate(Room::Launches, bytes, ALIGNMENT);
-    Ok(Some((start.ok_or_else(|| no_room(request, "launches of its kernels".to_owned(), bytes))?, bytes)))
+    let Some(bytes) = bytes else { return Ok(None) };
+    let start = memory.allocate(room, bytes, ALIGNMENT);
+    Ok(Some((start.ok_or_else(|| no_room(request, what.to_owned(), bytes))?, bytes)))
 }
 
 fn no_room(request: &LoadRequest, what: String, bytes: u64) -> LoadError {

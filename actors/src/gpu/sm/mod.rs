@@ -12,6 +12,7 @@ mod arrivals;
 mod coalescer;
 mod constant_loads;
 mod counters;
+mod device_calls;
 mod device_runtime;
 mod effects;
 mod execution;

@@ -15,7 +15,6 @@ use super::device_runtime;
 use super::profile::Profile;
 use super::progress::{Sm, Step};
 use super::warps::Place;
-use super::warps::cta::CtaSlot;
 use crate::engine::Outbox;
 use crate::engine::state::{CodeSource, StateError, complete_launch};
 use crate::memory::LoggedKind;
@@ -123,28 +122,24 @@ impl Functional {
 
 /// CTAs that have ended in an epoch, by launch, and messages that are sent before: what kernels have put into streams.
 #[derive(Default)]
-struct Ends(Vec<FunctionalEnd>, Vec<Payload>);
+struct Ends {
+    ctas: Vec<FunctionalEnd>,
+    launches: Vec<Payload>,
+}
 
 impl Ends {
     fn add(&mut self, launch: LaunchId, counters: &KernelCounters, fault: Option<KernelFault>, until: SimTime) {
-        let at = self.0.iter().position(|end| end.launch == launch).unwrap_or_else(|| {
+        let at = self.ctas.iter().position(|end| end.launch == launch).unwrap_or_else(|| {
             let counters = KernelCounters::default();
-            self.0.push(FunctionalEnd { launch, count: 0, counters, fault: None, until });
-            self.0.len() - 1
+            self.ctas.push(FunctionalEnd { launch, count: 0, counters, fault: None, until });
+            self.ctas.len() - 1
         });
-        let end = &mut self.0[at];
+        let end = &mut self.ctas[at];
         end.count += 1;
         end.counters.add(counters);
         end.fault = end.fault.take().or(fault);
         end.until = end.until.max(until);
     }
-}
-
-/// What a CTA's threads have put into streams, as messages.
-fn posted(cta: &mut CtaSlot) -> Vec<Payload> {
-    let posted = std::mem::take(&mut cta.device_runtime.posted);
-    let parent = cta.launch.as_ref().map_or(LaunchId(0), |launch| launch.id);
-    posted.into_iter().map(|work| device_runtime::message(parent, work)).collect()
 }
 
 impl<P: Profile> Sm<P> {
@@ -195,9 +190,7 @@ impl<P: Profile> Sm<P> {
             };
             let stop = runner.run(cta);
             functional.clock += u64::from(before - left);
-            if !cta.slot.device_runtime.posted.is_empty() {
-                ends.1.extend(posted(&mut cta.slot));
-            }
+            ends.launches.extend(device_runtime::messages(&mut cta.slot));
             match stop {
                 Stop::Quantum => break,
                 Stop::Waits => turn += 1,
@@ -221,10 +214,10 @@ impl<P: Profile> Sm<P> {
     /// Tells the scheduler what has ended, in the epoch in which everybody sees what was written.
     fn send_ends(&self, ends: Ends, cycle: u64, out: &mut Outbox) {
         let at = self.wiring.ports.clock.time_of(cycle);
-        for message in ends.1 {
+        for message in ends.launches {
             out.send(self.wiring.cta, at, message);
         }
-        for end in ends.0 {
+        for end in ends.ctas {
             out.send(self.wiring.cta, at, Payload::Cta(CtaMessage::FunctionalEnd(Box::new(end))));
         }
     }
