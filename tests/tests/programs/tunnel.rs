@@ -9,6 +9,7 @@ use balar_protocol::ProcessId;
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
@@ -412,6 +413,43 @@ fn host_functions_are_asked_for_one_at_a_time_and_in_order() {
     drop((client, callback_client));
     control.program_ended(ProgramEnd::Exited(0));
     assert_eq!(answering.join().expect("no panic"), expected);
+}
+
+/// Where [`a_process_that_is_killed`] finds the socket.
+const SOCKET_OF_KILLED: &str = "BALAR_TEST_SOCKET";
+
+#[test]
+#[ignore = "a process of the next test"]
+fn a_process_that_is_killed() {
+    let Some(socket) = std::env::var_os(SOCKET_OF_KILLED) else { return };
+    call(&mut connect(Path::new(&socket)), Call::DeviceSynchronize);
+    std::process::abort();
+}
+
+#[test]
+fn a_process_that_was_killed_is_reported_before_the_end_of_the_program() {
+    let folder = SocketFolder::create(SocketFolder::choose()).expect("a folder");
+    let control = Control::new(Arc::default(), None).expect("descriptors");
+    let options = ServerOptions {
+        node: NodeDescription::default(),
+        page_bytes: 4096,
+        arena: None,
+        control: control.clone(),
+        report: Box::new(|text| panic!("{text}")),
+    };
+    let mut server = Server::listen(&folder.socket(), options).expect("listens");
+    let program = std::env::current_exe().expect("this test");
+    let mut process = std::process::Command::new(program);
+    process.args(["a_process_that_is_killed", "--ignored"]).env(SOCKET_OF_KILLED, folder.socket());
+    let mut process = process.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("starts");
+    let Next::Call(request) = server.next() else { panic!("the process makes a call first") };
+    server.complete(request.thread, CallResult::None);
+    assert!(!process.wait().expect("a process").success());
+    // The program that had started it hears of its end earlier than the simulator, and ends, too.
+    control.program_ended(ProgramEnd::Exited(1));
+    let Next::ProcessEnds { process, was_killed } = server.next() else { panic!("the end of the process comes first") };
+    assert_eq!((process, was_killed), (request.process, true));
+    assert!(matches!(server.next(), Next::End { error: None }));
 }
 
 #[test]

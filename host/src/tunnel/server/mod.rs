@@ -275,10 +275,11 @@ impl Server {
         let Some(program) = self.programs.remove(&id) else { return };
         self.connections.retain(|connection| connection.program != Some(id));
         self.listener.make_room();
-        // Where it was the last one, the run ends, and everything with it.
+        // Where the last one comes to its end by itself, the run ends, and everything with it. Kernels of one that was killed end at once.
         let is_last = self.options.control.is_program(program.process.number) && self.connections.is_empty();
-        if !is_last {
-            self.gone.push_back((id, !program.said_goodbye));
+        let was_killed = !program.said_goodbye;
+        if was_killed || !is_last {
+            self.gone.push_back((id, was_killed));
         }
     }
 
@@ -517,15 +518,25 @@ impl Server {
             && programs.all(|program| program.callbacks.is_empty() && program.process.sleeps())
     }
 
-    /// The end, where there is nothing more to wait for.
+    /// The end of a process that has not been reported yet, or of the program, where there is nothing more to wait for.
     fn end(&mut self) -> Option<Next> {
-        let error = match self.options.control.program() {
-            _ if self.options.control.is_stopping() => None,
-            Some(end) if self.connections.is_empty() => match end {
+        let error = if self.options.control.is_stopping() {
+            None
+        } else {
+            let over = self.options.control.program().filter(|_| self.connections.is_empty());
+            if over.is_some() {
+                // The program ends last: nobody would be left to end the kernels of a process that was killed.
+                self.end_programs();
+            }
+            if let Some((process, was_killed)) = self.gone.pop_front() {
+                return Some(Next::ProcessEnds { process, was_killed });
+            }
+            match over? {
+                // The last message of a process has come.
+                _ if !self.connections.is_empty() => return None,
                 ProgramEnd::Exited(_) => None,
                 ProgramEnd::Killed(signal) => Some(format!("the program was killed by {}", signal_name(signal))),
-            },
-            _ => return None,
+            }
         };
         self.ended = true;
         Some(Next::End { error })
@@ -541,9 +552,6 @@ impl Host for Server {
             }
             if let Some(end) = self.end() {
                 return end;
-            }
-            if let Some((process, was_killed)) = self.gone.pop_front() {
-                return Next::ProcessEnds { process, was_killed };
             }
             self.dispatch_callbacks();
             let calling = self.is_any_in_call();
