@@ -166,7 +166,7 @@ mod tests {
         let chosen = ["nvtx=time step=1".parse::<DetailOption>().expect("a name"), DetailOption::None];
         let timed = |name: &str| {
             let mut ranges = ProfilerRanges::default();
-            ranges.begin(name.to_owned());
+            ranges.begin(0, name);
             choice(&chosen).of_copy(&ranges).is_timed()
         };
         assert!(timed("time step=1") && !timed("time step=10") && !timed("time step"));

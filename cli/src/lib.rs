@@ -26,6 +26,7 @@ pub mod output;
 pub mod progress;
 pub mod ptx;
 mod ptxas;
+pub mod ranges;
 pub mod recording;
 pub mod replay;
 pub mod report;

@@ -393,6 +393,9 @@ impl Serialize for KernelEntry<'_> {
         if let Some(parent) = kernel.parent {
             map.serialize_entry("parent", &parent.0)?;
         }
+        if let Some(range) = &kernel.range {
+            map.serialize_entry("range", range)?;
+        }
         map.serialize_entry("name", &kernel.name)?;
         map.serialize_entry("process", &kernel.process)?;
         map.serialize_entry("stream", &kernel.stream)?;
@@ -473,6 +476,7 @@ pub(crate) mod tests {
                 shared_bytes: 2048,
                 detail: Detail::Timed,
                 is_profiled: false,
+                range: None,
                 parent: None,
                 start_ps: 1_000_000 * u64::from(launch),
                 end_ps: 1_000_000 * u64::from(launch) + cycles * 762,

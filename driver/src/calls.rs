@@ -108,7 +108,7 @@ impl Driver {
             | Call::StreamWaitEvent { .. }
             | Call::FreeAsync { .. }
             | Call::Prefetch { .. } => self.stream_call(caller, call),
-            Call::GraphLaunch { nodes, conditions, stream } => self.launch_graph(context, nodes, conditions, stream),
+            Call::GraphLaunch { nodes, conditions, stream } => self.launch_graph(caller, nodes, conditions, stream),
             Call::StreamCreate { .. }
             | Call::StreamDestroy { .. }
             | Call::StreamSynchronize { .. }
@@ -146,7 +146,7 @@ impl Driver {
             Call::VirtualMemory(call) => self.virtual_memory_call(context, call),
             Call::Ipc(call) => self.ipc_call(context, call),
             Call::Profiler(call) => {
-                self.profiler_call(context.process(), call);
+                self.profiler_call(caller, call);
                 NOTHING
             }
             Call::SetLimit { limit, bytes } => {
@@ -188,7 +188,8 @@ impl Driver {
         if matches!(work, Work::Free(0)) {
             return NOTHING;
         }
-        let number = self.push(context, key, work, &extra);
+        let range = self.range_of(caller);
+        let number = self.push(context, key, work.in_range(range.as_ref()), &extra);
         if let Some(event) = event {
             self.record_event(context.process(), event, number);
         }

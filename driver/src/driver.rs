@@ -48,7 +48,13 @@ pub struct DriverSettings {
     pub code: CodeChoice,
     /// Which launches and copies are timed.
     pub detail: DetailChoice,
+    /// Nodes that a program could run on instead, with the compute capability of their GPUs: what is named where an image has no code for
+    /// this one's.
+    pub other_nodes: &'static [OtherNode],
 }
+
+/// A node by its name, and the compute capability of its GPUs.
+pub type OtherNode = (&'static str, (u32, u32));
 
 /// What the driver has moved and handed out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -114,6 +120,7 @@ pub struct Driver {
     queue_depth: usize,
     pub(crate) code: CodeChoice,
     pub(crate) detail: DetailChoice,
+    pub(crate) other_nodes: &'static [OtherNode],
     /// The kernels that a kernel can launch, and those that these can, by the code of the first: found again where they are not there.
     pub(crate) device_kernels: BTreeMap<ProgramId, Arc<[DeviceKernel]>>,
     pub(crate) state: State,
@@ -124,8 +131,16 @@ pub struct Driver {
 impl Driver {
     /// A driver for a node on which nothing but the code of `tables` is loaded.
     pub fn new(settings: DriverSettings, tables: &DriverTables) -> Driver {
-        let DriverSettings { gpus, reservable, has_host_window, has_unified_memory, queue_depth, code, detail } =
-            settings;
+        let DriverSettings {
+            gpus,
+            reservable,
+            has_host_window,
+            has_unified_memory,
+            queue_depth,
+            code,
+            detail,
+            other_nodes,
+        } = settings;
         // Where nothing is timed, no pages move.
         let has_unified_memory = has_unified_memory && !detail.times_nothing();
         let memory = |(index, gpu): (usize, &GpuDescription)| DeviceAllocator::new(gpu_base(index), gpu.memory_bytes);
@@ -156,6 +171,7 @@ impl Driver {
             queue_depth,
             code,
             detail,
+            other_nodes,
             device_kernels: BTreeMap::new(),
             state,
             effects: Vec::new(),

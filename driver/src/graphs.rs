@@ -6,7 +6,7 @@
 //! a kernel that sets its condition.
 
 use crate::Driver;
-use crate::calls::CallOutcome;
+use crate::calls::{CallOutcome, Caller};
 use crate::effect::Effect;
 use crate::order::operations::{Edge, NewOperation};
 use crate::order::streams::StreamKey;
@@ -14,6 +14,7 @@ use crate::order::work::{ConditionalWork, Delivery, OperationNumber, Work};
 use balar_host::call::{Conditional, ConditionalKind, CopyEnd, GraphNode};
 use balar_host::{Call, CudaError};
 use balar_protocol::ContextId;
+use balar_protocol::ranges::RangePath;
 use std::sync::Arc;
 
 /// Queues of graphs' kernels have numbers from here on: those of streams are below.
@@ -49,18 +50,19 @@ impl Driver {
     /// Launches a graph in a stream. The words of `conditions` get their values first.
     pub(crate) fn launch_graph(
         &mut self,
-        context: ContextId,
+        caller: Caller,
         nodes: Vec<GraphNode>,
         conditions: Vec<(u64, u32)>,
         stream: u32,
     ) -> CallOutcome {
-        let key = self.find_stream(context, stream)?;
-        let context = self.own(context).streams.context(key);
+        let key = self.find_stream(caller.context, stream)?;
+        let context = self.own(caller.context).streams.context(key);
+        let range = self.range_of(caller);
         // All nodes are checked before any is added.
         for &(address, _) in &conditions {
             self.check_condition(context, address)?;
         }
-        let checked = self.check_nodes(context, key, nodes)?;
+        let checked = self.check_nodes(context, key, nodes, range.as_ref())?;
         let (streams, operations) = self.order(context);
         let mut before = streams.edges(key, false, operations);
         if !conditions.is_empty() {
@@ -75,13 +77,13 @@ impl Driver {
     /// The word of a condition has been read: the node that goes by it has its nodes run, or is done.
     pub fn condition_read(&mut self, number: OperationNumber, value: u32) {
         let Some((context, Work::Conditional(work))) = self.state.operations.under_way(number) else { return };
-        let (key, chosen) = (work.stream, work.node.chosen(value).cloned());
+        let (key, chosen, range) = (work.stream, work.node.chosen(value).cloned(), work.range.clone());
         let has_failed = self.context(context).sticky.is_some();
         let Some(nodes) = chosen.filter(|_| !has_failed) else {
             self.state.operations.complete(number);
             return;
         };
-        match self.check_nodes(context, key, nodes) {
+        match self.check_nodes(context, key, nodes, range.as_ref()) {
             Ok(checked) => {
                 let ends = self.add_nodes(context, key, checked, &[]);
                 self.add_to(context, key, Work::EndOfGraph(number), &ends);
@@ -104,12 +106,13 @@ impl Driver {
         }
     }
 
-    /// Checks nodes, and finds out what they do.
+    /// Checks nodes, and finds out what they do: kernels are of the named range that the graph was launched in.
     fn check_nodes(
         &mut self,
         context: ContextId,
         key: StreamKey,
         nodes: Vec<GraphNode>,
+        range: Option<&RangePath>,
     ) -> Result<Vec<Checked>, (CudaError, String)> {
         let mut checked = Vec::with_capacity(nodes.len());
         for (index, node) in nodes.into_iter().enumerate() {
@@ -133,7 +136,7 @@ impl Driver {
                 (None, Some(node)) => (self.conditional_work(context, key, *node)?, Vec::new()),
                 (None, None) => (Work::Nothing, Vec::new()),
             };
-            checked.push(Checked { work, edges, dependencies, event });
+            checked.push(Checked { work: work.in_range(range), edges, dependencies, event });
         }
         Ok(checked)
     }
@@ -145,7 +148,7 @@ impl Driver {
         node: Conditional,
     ) -> Result<Work, (CudaError, String)> {
         self.check_condition(context, node.address)?;
-        Ok(Work::Conditional(Box::new(ConditionalWork { stream, node })))
+        Ok(Work::Conditional(Box::new(ConditionalWork { stream, node, range: None })))
     }
 
     /// Checks that a condition is a word that the process has.

@@ -118,6 +118,7 @@ pub(crate) fn validate(
         grid_workspace: 0,
         detail: Detail::default(),
         is_profiled: false,
+        range: None,
         origin: None,
         device_kernels: Arc::new([]),
     })

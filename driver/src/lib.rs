@@ -43,7 +43,7 @@ mod wait;
 pub use calls::{Caller, Outcome};
 pub use contexts::ContextFailure;
 pub use copies::CopyUnderWay;
-pub use driver::{Driver, DriverSettings, Issued, State, Totals};
+pub use driver::{Driver, DriverSettings, Issued, OtherNode, State, Totals};
 pub use effect::{Effect, MemoryChange};
 pub use order::work::{Delivery, OperationNumber};
 pub use wait::{Then, Until, Wait};

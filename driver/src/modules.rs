@@ -115,7 +115,7 @@ impl Driver {
                 let loaded = self.load_module(context, &images, &name);
                 loaded.map(Outcome::Returns).map_err(|error| {
                     // The words of a mistake are the user's: the program sees a number alone.
-                    let text = error.to_string();
+                    let text = format!("{error}{}", self.other_nodes_for(context, &error, &images, &name));
                     self.tell(context.process(), &text);
                     (error.cuda_error(), text)
                 })
@@ -152,9 +152,25 @@ impl Driver {
         }
     }
 
+    /// Which nodes have a GPU that an image has code for, where it has none for that of the context.
+    fn other_nodes_for(&self, context: ContextId, error: &LoadError, images: &[Bytes], name: &str) -> String {
+        if !error.is_for_other_gpus() || self.other_nodes.is_empty() {
+            return String::new();
+        }
+        let images = contents(images);
+        let runs = |capability: (u32, u32)| ModuleSource::of_images(&images, name, capability, &self.code).is_ok();
+        let nodes = self.other_nodes.iter().filter(|(_, capability)| runs(*capability)).map(|(node, _)| *node);
+        let nodes: Vec<&str> = nodes.collect();
+        let (major, minor) = self.gpus[context.gpu()].compute_capability;
+        match nodes[..] {
+            [] => format!("; the GPU is sm_{major}{minor}, and no node that is built in has one that could run it"),
+            _ => format!("; the GPU is sm_{major}{minor}, and it could run on {}", nodes.join(" and ")),
+        }
+    }
+
     fn load_module(&mut self, context: ContextId, images: &[Bytes], name: &str) -> Result<CallResult, LoadError> {
         let compute_capability = self.gpus[context.gpu()].compute_capability;
-        let images: Vec<&[u8]> = images.iter().map(|image| image.data().map_or(&[][..], |data| &data[..])).collect();
+        let images = contents(images);
         let source = ModuleSource::of_images(&images, name, compute_capability, &self.code)?;
         let module = self.own(context).modules.last + 1;
         let heap_bytes = self.context(context).heap_wanted();
@@ -204,4 +220,9 @@ impl Driver {
         unused.into_iter().for_each(|range| self.zero(range));
         managed.into_iter().for_each(|message| self.tell_unified_memory(message));
     }
+}
+
+/// The bytes of images.
+fn contents(images: &[Bytes]) -> Vec<&[u8]> {
+    images.iter().map(|image| image.data().map_or(&[][..], |data| &data[..])).collect()
 }

@@ -4,6 +4,7 @@
 //! ([`crate::memory`]), the order of operations, and the copy engines.
 
 use crate::Driver;
+use crate::calls::Caller;
 use crate::contexts::Context;
 use crate::effect::Effect;
 use crate::images::Images;
@@ -11,9 +12,10 @@ use crate::ipc::Imports;
 use crate::modules::Modules;
 use crate::order::events::Events;
 use crate::order::streams::Streams;
-use balar_host::CudaError;
 use balar_host::call::ProfilerCall;
+use balar_host::{CudaError, ThreadId};
 use balar_protocol::detail::ProfilerRanges;
+use balar_protocol::ranges::RangePath;
 use balar_protocol::{ContextId, ProcessId};
 use serde::{Deserialize, Serialize};
 
@@ -69,15 +71,22 @@ impl Driver {
         self.state.processes.get(&process).map_or(&NONE, |process| &process.ranges)
     }
 
-    /// A process tells profilers something: launches and copies that it asks for from now on are in other ranges.
-    pub(crate) fn profiler_call(&mut self, process: ProcessId, call: ProfilerCall) {
-        let ranges = &mut self.process(process).ranges;
+    /// A thread tells profilers something: launches and copies that it asks for from now on are in other ranges.
+    pub(crate) fn profiler_call(&mut self, caller: Caller, call: ProfilerCall) {
+        let ranges = &mut self.process(caller.context.process()).ranges;
+        let ThreadId(thread) = caller.thread;
         match call {
             ProfilerCall::Start => ranges.is_profiling = true,
             ProfilerCall::Stop => ranges.is_profiling = false,
-            ProfilerCall::Begin(name) => ranges.begin(name),
-            ProfilerCall::End(name) => ranges.end(&name),
+            ProfilerCall::Begin(name) => ranges.begin(thread, &name),
+            ProfilerCall::End(name) => ranges.end(thread, &name),
         }
+    }
+
+    /// The innermost named range that a thread is in.
+    pub(crate) fn range_of(&self, caller: Caller) -> Option<RangePath> {
+        let ThreadId(thread) = caller.thread;
+        self.ranges(caller.context.process()).innermost(thread)
     }
 
     /// The process that a context is of.

@@ -48,6 +48,7 @@ pub(crate) fn kernel_launch() -> KernelLaunch {
         grid_workspace: 0,
         detail: Default::default(),
         is_profiled: false,
+        range: None,
         origin: None,
         device_kernels: Arc::new([]),
     }

@@ -4,6 +4,7 @@ use crate::context::ContextId;
 use crate::detail::Detail;
 use crate::device_launch::{DeviceKernel, LaunchOrigin};
 use crate::message::Side;
+use crate::ranges::RangePath;
 use crate::time::SimTime;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::any::Any;
@@ -110,6 +111,8 @@ pub struct KernelLaunch {
     pub detail: Detail,
     /// Its process was between `cudaProfilerStart` and `cudaProfilerStop`.
     pub is_profiled: bool,
+    /// The innermost named range that the thread was in that launched it.
+    pub range: Option<RangePath>,
     /// Who has launched it, where that was a kernel.
     pub origin: Option<Arc<LaunchOrigin>>,
     /// The kernels that it can launch, and those that these can, by address. Empty where it launches none.

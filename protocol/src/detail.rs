@@ -1,5 +1,6 @@
 //! How closely work is simulated: cycle by cycle, or for its values alone; and what chooses that.
 
+use crate::ranges::{RangePath, range_name};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -119,31 +120,60 @@ pub struct ProfilerRanges {
     pub is_profiling: bool,
     /// Open ranges by their names: how many of each.
     open: BTreeMap<String, u64>,
+    /// Those that each thread has begun, by its number, the innermost last.
+    of_thread: BTreeMap<u32, Vec<OpenRange>>,
+}
+
+/// A range that a thread is in.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct OpenRange {
+    name: String,
+    path: RangePath,
 }
 
 impl ProfilerRanges {
     /// Nothing has been told.
-    pub const NONE: ProfilerRanges = ProfilerRanges { is_profiling: false, open: BTreeMap::new() };
+    pub const NONE: ProfilerRanges =
+        ProfilerRanges { is_profiling: false, open: BTreeMap::new(), of_thread: BTreeMap::new() };
 
-    /// A range begins.
-    pub fn begin(&mut self, name: String) {
-        *self.open.entry(name).or_default() += 1;
+    /// A thread begins a range.
+    pub fn begin(&mut self, thread: u32, name: &str) {
+        let name = range_name(name);
+        *self.open.entry(name.to_owned()).or_default() += 1;
+        let ranges = self.of_thread.entry(thread).or_default();
+        let path = RangePath::within(ranges.last().map(|range| &range.path), name);
+        ranges.push(OpenRange { name: name.to_owned(), path });
     }
 
-    /// A range of this name ends. One that was not begun is nothing.
-    pub fn end(&mut self, name: &str) {
-        if let Some(count) = self.open.get_mut(name) {
-            *count -= 1;
-            if *count == 0 {
-                self.open.remove(name);
+    /// A thread ends a range of this name, its own or another thread's. One that was not begun is nothing.
+    pub fn end(&mut self, thread: u32, name: &str) {
+        let name = range_name(name);
+        let Some(count) = self.open.get_mut(name) else { return };
+        *count -= 1;
+        if *count == 0 {
+            self.open.remove(name);
+        }
+        let innermost = |ranges: &Vec<OpenRange>| ranges.iter().rposition(|range| range.name == name);
+        let own = self.of_thread.get(&thread).and_then(innermost).map(|place| (thread, place));
+        let any = || self.of_thread.iter().find_map(|(thread, ranges)| Some((*thread, innermost(ranges)?)));
+        let Some((thread, place)) = own.or_else(any) else { return };
+        if let Some(ranges) = self.of_thread.get_mut(&thread) {
+            ranges.remove(place);
+            if ranges.is_empty() {
+                self.of_thread.remove(&thread);
             }
         }
+    }
+
+    /// The innermost range that a thread is in; `None` if it is in none.
+    pub fn innermost(&self, thread: u32) -> Option<RangePath> {
+        self.of_thread.get(&thread)?.last().map(|range| range.path.clone())
     }
 
     fn is_in(&self, part: &TimedPart) -> bool {
         match part {
             TimedPart::Profiler => self.is_profiling,
-            TimedPart::Range(name) => self.open.contains_key(name),
+            TimedPart::Range(name) => self.open.contains_key(range_name(name)),
             TimedPart::Kernels(_) | TimedPart::Launches(_) => false,
         }
     }
@@ -170,15 +200,33 @@ mod tests {
     fn ranges_are_open_until_each_has_ended() {
         let mut ranges = ProfilerRanges::default();
         let choice = DetailChoice::of(vec![TimedPart::Range("solve".to_owned()), TimedPart::Profiler]);
-        ranges.begin("solve".to_owned());
-        ranges.begin("solve".to_owned());
-        ranges.end("solve");
-        ranges.end("other");
+        ranges.begin(0, "solve");
+        ranges.begin(1, "solve, op_id = 7");
+        ranges.end(2, "solve");
+        ranges.end(0, "other");
         assert_eq!(choice.of_copy(&ranges), Detail::Timed);
-        ranges.end("solve");
+        ranges.end(0, "solve");
         assert_eq!(choice.of_copy(&ranges), Detail::Functional);
-        ranges.end("solve");
+        ranges.end(0, "solve");
         ranges.is_profiling = true;
         assert_eq!(choice.of_launch("k", 0, &ranges), Detail::Timed);
+    }
+
+    #[test]
+    fn each_thread_is_in_its_own_ranges() {
+        let mut ranges = ProfilerRanges::default();
+        let innermost = |ranges: &ProfilerRanges, thread| ranges.innermost(thread).map(|path| path.to_string());
+        ranges.begin(0, "step");
+        ranges.begin(0, "aten::mm, seq = 3, op_id = 4");
+        ranges.begin(1, "backward");
+        assert_eq!(innermost(&ranges, 0).as_deref(), Some("step > aten::mm"));
+        assert_eq!(innermost(&ranges, 1).as_deref(), Some("backward"));
+        assert_eq!(innermost(&ranges, 2), None);
+        // Ranges that were started, not pushed, end in any order and by any thread.
+        ranges.end(1, "step");
+        assert_eq!(innermost(&ranges, 0).as_deref(), Some("step > aten::mm"));
+        ranges.end(0, "aten::mm, seq = 3, op_id = 4");
+        ranges.end(1, "backward");
+        assert_eq!(ranges, ProfilerRanges::NONE);
     }
 }

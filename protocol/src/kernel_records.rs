@@ -3,14 +3,16 @@
 use crate::context::ProcessId;
 use crate::cuda::LaunchId;
 use crate::detail::Detail;
+use crate::ranges::RangePath;
 use crate::statistics::{KernelCounters, KernelRecord};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
 /// What of a record is a number, beside the launch and its times.
-const OWN_FIELDS: usize = 14;
+const OWN_FIELDS: usize = 15;
 const FIELDS: usize = OWN_FIELDS + KernelCounters::DEFINITIONS.len();
 const _: () = assert!(FIELDS <= u64::BITS as usize, "a bit of a word says whether a field differs");
 
@@ -23,6 +25,9 @@ const PROFILED: u64 = 2;
 #[derive(Clone, Default, Serialize, Deserialize)]
 pub struct KernelRecords {
     kernels: Vec<RecordedKernel>,
+    /// The named ranges that launches are of, each once, and the place of each.
+    ranges: Vec<RangePath>,
+    places_of_ranges: BTreeMap<RangePath, usize>,
     /// Where each launch begins in `packed`.
     places: Vec<u64>,
     /// Numbers of variable length: which kernel, launch, start, duration, which fields differ, and by how much each.
@@ -82,7 +87,9 @@ impl KernelRecords {
 
     /// Adds a launch at the end.
     pub fn push(&mut self, record: &KernelRecord) {
-        let fields = fields_of(record, record.parent.map_or(0, |parent| u64::from(self.packed_number(parent)) + 1));
+        let parent = record.parent.map_or(0, |parent| u64::from(self.packed_number(parent)) + 1);
+        let range = record.range.as_ref().map_or(0, |range| self.place_of(range) as u64 + 1);
+        let fields = fields_of(record, parent, range);
         let known = |kernel: &RecordedKernel| kernel.name == record.name && kernel.gpu == record.gpu;
         let kernel = self.kernels.iter().position(known).unwrap_or_else(|| {
             let (name, gpu) = (Arc::clone(&record.name), Arc::clone(&record.gpu));
@@ -100,6 +107,16 @@ impl KernelRecords {
             packed = written(&(fields[field].wrapping_sub(first[field]) as i64), packed);
         }
         self.packed = packed;
+    }
+
+    /// Where a range is among those that launches are of.
+    fn place_of(&mut self, range: &RangePath) -> usize {
+        if let Some(&place) = self.places_of_ranges.get(range) {
+            return place;
+        }
+        self.ranges.push(range.clone());
+        self.places_of_ranges.insert(range.clone(), self.ranges.len() - 1);
+        self.ranges.len() - 1
     }
 
     /// Adds the launches of `others` at the end.
@@ -175,6 +192,7 @@ impl KernelRecords {
             detail: if fields[12] & FUNCTIONAL == 0 { Detail::Timed } else { Detail::Functional },
             is_profiled: fields[12] & PROFILED != 0,
             parent: fields[13].checked_sub(1).map(|parent| self.given(parent as u32)),
+            range: fields[14].checked_sub(1).map(|place| self.ranges[place as usize].clone()),
             cycles: fields[10],
             completed: fields[11] != 0,
             counters: KernelCounters::of_array(counters),
@@ -204,7 +222,7 @@ fn bits(mut word: u64) -> impl Iterator<Item = usize> {
     })
 }
 
-fn fields_of(record: &KernelRecord, parent: u64) -> [u64; FIELDS] {
+fn fields_of(record: &KernelRecord, parent: u64, range: u64) -> [u64; FIELDS] {
     let ([grid_x, grid_y, grid_z], [block_x, block_y, block_z]) = (record.grid, record.block);
     let (registers, shared) = (record.registers_per_thread, record.shared_bytes);
     let numbers =
@@ -215,7 +233,7 @@ fn fields_of(record: &KernelRecord, parent: u64) -> [u64; FIELDS] {
     small.copy_from_slice(&numbers.map(u64::from));
     let functional = if record.detail.is_timed() { 0 } else { FUNCTIONAL };
     let how = functional | if record.is_profiled { PROFILED } else { 0 };
-    large.copy_from_slice(&[record.cycles, u64::from(record.completed), how, parent]);
+    large.copy_from_slice(&[record.cycles, u64::from(record.completed), how, parent, range]);
     counters.copy_from_slice(&record.counters.to_array());
     fields
 }
@@ -251,6 +269,7 @@ mod tests {
             shared_bytes: 48 << 10,
             detail: Detail::Timed,
             is_profiled: false,
+            range: None,
             parent: None,
             start_ps: 1_000_000_000 + u64::from(launch) * 5_000_000,
             end_ps: 1_000_000_000 + u64::from(launch) * 5_000_000 + 1_234_567,
@@ -276,6 +295,7 @@ mod tests {
             shared_bytes: 0,
             detail: Detail::Functional,
             is_profiled: true,
+            range: Some(RangePath::read("step > aten::mm")),
             parent: Some(LaunchId(u32::MAX)),
             start_ps: u64::MAX - 1,
             end_ps: 5,

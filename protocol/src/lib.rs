@@ -26,6 +26,7 @@ pub mod message;
 pub mod migration;
 pub mod prefetch;
 pub mod quantity;
+pub mod ranges;
 pub mod sm;
 pub mod statistics;
 pub mod texture;

@@ -5,6 +5,7 @@ use crate::context::ProcessId;
 use crate::cuda::LaunchId;
 use crate::detail::Detail;
 use crate::kernel_records::KernelRecords;
+use crate::ranges::RangePath;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::sync::Arc;
@@ -62,6 +63,8 @@ pub struct KernelRecord {
     pub detail: Detail,
     /// Its process was between `cudaProfilerStart` and `cudaProfilerStop`.
     pub is_profiled: bool,
+    /// The innermost named range that the thread was in that launched it, or the kernel that did.
+    pub range: Option<RangePath>,
     /// The launch whose kernel has launched it, where no host has.
     pub parent: Option<LaunchId>,
     /// When the scheduler started it, ps. Of a launch that was not timed this tells the order alone.

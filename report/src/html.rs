@@ -196,6 +196,9 @@ fn heading(column: &Column) -> Markup {
 fn data(cell: &Cell, column: &Column, is_first: bool) -> Markup {
     let inside = match cell {
         Cell::Text(text) => html! { (text) },
+        Cell::Nested(depth, text) => {
+            html! { span class="nested" style={ "padding-inline-start:" (depth) "em" } { (text) } }
+        }
         Cell::Change(before, after) => html! { (change(&[*before, *after], column.format)) },
         Cell::Texts(texts) => html! {
             @for (text, run) in texts.iter().zip(["a", "b"]) { span class=(run) { (text.as_deref().unwrap_or("\u{2013}")) } }

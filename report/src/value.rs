@@ -100,6 +100,8 @@ pub enum Format {
 pub enum Cell {
     /// Words.
     Text(String),
+    /// Words of a row that stands in so many others above it.
+    Nested(usize, String),
     /// A number of each run: one, or two that are compared. None where it is not known.
     Numbers(Vec<Option<f64>>),
     /// Words of each run.

@@ -164,6 +164,7 @@ mod tests {
             grid_workspace: 0,
             detail: Default::default(),
             is_profiled: false,
+            range: None,
             origin: None,
             device_kernels: Arc::new([]),
         })

@@ -31,7 +31,7 @@ use crate::memory::{Bounds, DeviceMemory, Printed, Writer};
 use activity::ActivityLog;
 use balar_driver::code::CodeChoice;
 use balar_driver::code::tables::DriverTables;
-use balar_driver::{Driver, DriverSettings, Effect};
+use balar_driver::{Driver, DriverSettings, Effect, OtherNode};
 use balar_host::{DriverVersion, Host, ThreadId};
 use balar_protocol::copy::CopyMessage;
 use balar_protocol::cuda::CudaMessage;
@@ -213,6 +213,8 @@ pub struct Start {
     pub code: CodeChoice,
     /// Which launches and copies are timed.
     pub detail: DetailChoice,
+    /// Nodes that a program could run on instead.
+    pub other_nodes: &'static [OtherNode],
 }
 
 /// What the host CPU knows of its node.
@@ -300,7 +302,7 @@ impl HostCpu {
         node: &NodeView,
         start: Start,
     ) -> HostCpu {
-        let Start { host, tables, code, detail } = start;
+        let Start { host, tables, code, detail, other_nodes } = start;
         let has_host_window = node.memory.shared_file().is_some();
         let settings = DriverSettings {
             gpus: node.gpus.to_vec(),
@@ -310,6 +312,7 @@ impl HostCpu {
             queue_depth: parameters.queue_depth as usize,
             code,
             detail,
+            other_nodes,
         };
         HostCpu {
             clock: Clock::new(parameters.clock),

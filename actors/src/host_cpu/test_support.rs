@@ -291,6 +291,7 @@ impl Play {
             tables,
             code: CodeChoice::default(),
             detail: DetailChoice::default(),
+            other_nodes: &[],
         };
         let managed = has_unified_memory.then_some(PortId(2 * gpus as u16));
         let optional = OptionalPorts { memory: None, managed };

@@ -113,6 +113,7 @@ fn host(steps: Vec<Step>, extra: &str, memory: bool) -> (HostCpu, Bench, Arc<Mut
         tables: DriverTables::default(),
         code: CodeChoice::default(),
         detail: DetailChoice::default(),
+        other_nodes: &[],
     };
     let resources = Resources { registers_per_thread: 32, ..Resources::default() };
     let kernel = KernelInfo { name: "k".into(), resources, parameter_bytes: 8, ..KernelInfo::default() };

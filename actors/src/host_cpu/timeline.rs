@@ -1,5 +1,5 @@
 //! What the host CPU tells of the program's calls, where a run asks for it: a slice for each call on the track of its thread, and inside of
-//! it one for what the call waits for.
+//! it one for what the call waits for. Around them are the named ranges of the thread.
 
 use crate::catalogue::BuildContext;
 use crate::catalogue::timeline::{
@@ -7,7 +7,9 @@ use crate::catalogue::timeline::{
     copy_flow, launch_flow,
 };
 use balar_driver::{Issued, Until};
+use balar_host::call::ProfilerCall;
 use balar_host::{Call, CallResult, ThreadId};
+use balar_protocol::ranges::range_name;
 use balar_protocol::{ProcessId, SimTime};
 use std::collections::BTreeMap;
 
@@ -33,6 +35,16 @@ struct Shown {
     process: ProcessId,
     /// Its present call, and whether that waits; `None` outside of calls.
     call: Option<(EventNumber, bool)>,
+    /// The named ranges that it has begun, the innermost last.
+    ranges: Vec<ShownRange>,
+}
+
+/// A named range whose slice has not ended.
+#[derive(Debug)]
+struct ShownRange {
+    name: String,
+    /// It has ended, but one that began later has not: slices of a track end from the inside out.
+    has_ended: bool,
 }
 
 /// What the host CPU needs to tell of calls.
@@ -52,19 +64,48 @@ impl HostTimeline {
 
     /// A thread makes a call.
     pub fn call_begins(&mut self, at: SimTime, (process, thread): (ProcessId, ThreadId), call: &Call) {
-        let track = match self.threads.get(&thread) {
-            Some(shown) => shown.track,
-            None => self.log.track(TrackPlace {
+        let log = &self.log;
+        let track = self.threads.entry(thread).or_insert_with(|| {
+            let track = log.track(TrackPlace {
                 group: TrackGroup::Host(process.0),
                 path: vec![(thread.0, format!("thread {}", thread.0).into())],
                 lane: 0,
                 kind: TrackKind::Thread(thread.0),
-            }),
-        };
-        let (arguments, values) = self.arguments(call);
-        let label = self.log.label(Category::Call, call.name(), arguments);
-        let event = self.log.begin(at, track, label, &values);
-        self.threads.insert(thread, Shown { track, process, call: Some((event, false)) });
+            });
+            Shown { track, process, call: None, ranges: Vec::new() }
+        });
+        match call {
+            Call::Profiler(ProfilerCall::Begin(name)) => {
+                let name = range_name(name).to_owned();
+                log.begin(at, track.track, log.label(Category::Range, &name, &[]), &[]);
+                track.ranges.push(ShownRange { name, has_ended: false });
+            }
+            Call::Profiler(ProfilerCall::End(name)) => self.range_ends(at, thread, range_name(name)),
+            call => {
+                let track = track.track;
+                let (arguments, values) = self.arguments(call);
+                let label = self.log.label(Category::Call, call.name(), arguments);
+                let event = self.log.begin(at, track, label, &values);
+                if let Some(shown) = self.threads.get_mut(&thread) {
+                    shown.call = Some((event, false));
+                }
+            }
+        }
+    }
+
+    /// A thread ends a range, its own or another thread's.
+    fn range_ends(&mut self, at: SimTime, thread: ThreadId, name: &str) {
+        let is_open = |shown: &Shown| shown.ranges.iter().any(|range| range.name == name && !range.has_ended);
+        let own = self.threads.get(&thread).is_some_and(is_open).then_some(thread);
+        let any = || self.threads.iter().find(|(_, shown)| is_open(shown)).map(|(thread, _)| *thread);
+        let Some(shown) = own.or_else(any).and_then(|thread| self.threads.get_mut(&thread)) else { return };
+        if let Some(range) = shown.ranges.iter_mut().rfind(|range| range.name == name && !range.has_ended) {
+            range.has_ended = true;
+        }
+        // A call of the thread may be under way, inside of its ranges.
+        if shown.call.is_none() {
+            end_ranges(&self.log, at, shown);
+        }
     }
 
     /// What is told of a call.
@@ -143,6 +184,9 @@ impl HostTimeline {
             }
             _ => self.log.end(at, *track),
         }
+        if let Some(shown) = self.threads.get_mut(&thread) {
+            end_ranges(&self.log, at, shown);
+        }
     }
 
     /// A process has ended, and its threads with it.
@@ -150,7 +194,17 @@ impl HostTimeline {
         let threads = self.threads.iter().filter(|(_, shown)| shown.process == process);
         for thread in threads.map(|(thread, _)| *thread).collect::<Vec<_>>() {
             self.call_returns(at, thread, &CallResult::None);
-            self.threads.remove(&thread);
+            if let Some(mut shown) = self.threads.remove(&thread) {
+                shown.ranges.iter_mut().for_each(|range| range.has_ended = true);
+                end_ranges(&self.log, at, &mut shown);
+            }
         }
+    }
+}
+
+/// The slices of ranges end that have ended, from the innermost out.
+fn end_ranges(log: &TimelineLog, at: SimTime, shown: &mut Shown) {
+    while shown.ranges.pop_if(|range| range.has_ended).is_some() {
+        log.end(at, shown.track);
     }
 }

@@ -155,7 +155,8 @@ fn run(
     surroundings.watches_launches = options.watch.is_some();
     let timeline = options.timeline.map(|detail| Arc::new(Timeline::new(detail)));
     surroundings.timeline = timeline.clone();
-    surroundings.give(Start { host: Some(host), tables, code, detail: options.detail.clone() });
+    let (detail, other_nodes) = (options.detail.clone(), topology::BUILT_IN_NODES);
+    surroundings.give(Start { host: Some(host), tables, code, detail, other_nodes });
     let built = info_span!("build").in_scope(|| topology::build(topology, &surroundings)).map_err(Box::new)?;
     debug!(units = built.len(), wires = topology.wires.len(), "the units are built");
     let mut units = Vec::with_capacity(built.len());

@@ -6,6 +6,15 @@ macro_rules! files {
     };
 }
 
+/// For each generation of GPUs that is built in, the node that stands for it, and the compute capability of its GPU.
+pub const BUILT_IN_NODES: &[(&str, (u32, u32))] = &[
+    ("k20x_node", (3, 5)),
+    ("p100_node", (6, 0)),
+    ("gtx1080ti_node", (6, 1)),
+    ("v100_node", (7, 0)),
+    ("t4_node", (7, 5)),
+];
+
 /// (name, text).
 pub const FILES: &[(&str, &str)] = files![
     "v100_node.ron",
@@ -26,3 +35,26 @@ pub const FILES: &[(&str, &str)] = files![
     "parts/gtx1080ti.ron",
     "parts/k20x.ron",
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::BUILT_IN_NODES;
+    use crate::kinds::UNITS;
+    use crate::topology::{LoadOptions, PartLibrary, TopologySource, load};
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn every_generation_of_gpus_has_a_node_that_stands_for_it() {
+        let library = PartLibrary::built_in();
+        let capability = |name: &str| {
+            let options = LoadOptions { kinds: UNITS, library: &library, workloads: None, overrides: &[] };
+            let topology = load(&TopologySource::from(name), &options).expect("it is built in");
+            topology.gpus()[0].compute_capability
+        };
+        for (name, expected) in BUILT_IN_NODES {
+            assert_eq!(capability(name), *expected, "{name}");
+        }
+        let all: BTreeSet<(u32, u32)> = library.topologies().map(capability).collect();
+        assert_eq!(all, BUILT_IN_NODES.iter().map(|(_, capability)| *capability).collect());
+    }
+}

@@ -36,6 +36,7 @@ mod workload;
 pub use build::{BuiltUnit, build, build_each};
 pub use error::{ErrorKind, TopologyError, TopologyErrors};
 pub use graph::dot;
+pub use library::BUILT_IN_NODES;
 pub use load::load;
 pub use nearest::{nearest, suggestion};
 pub use options::{LoadOptions, Override};

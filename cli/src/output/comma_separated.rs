@@ -44,8 +44,8 @@ pub fn table(recorded: &DataTable, writer: &mut dyn Write) -> io::Result<()> {
     table.flush()
 }
 
-/// Writes one line for each launch, with every counter. Grid and block are written "640x1x1". Where kernels have launched kernels, a last
-/// column has the launches that they are of.
+/// Writes one line for each launch, with every counter. Grid and block are written "640x1x1". Where kernels have launched kernels, a
+/// column behind these has the launches that they are of; where kernels are of named ranges, a last one has these.
 ///
 /// # Errors
 ///
@@ -71,8 +71,10 @@ pub fn kernels(record: &RunRecord, writer: &mut dyn Write) -> io::Result<()> {
     let derived_names = derived.iter().flatten().map(|(name, _)| *name);
     let has_parents = record.launches().iter().any(|kernel| kernel.parent.is_some());
     let parent_name = has_parents.then_some("parent");
+    let has_ranges = record.launches().iter().any(|kernel| kernel.range.is_some());
+    let range_name = has_ranges.then_some("range");
     let mut table = csv::Writer::from_writer(writer);
-    table.write_record(fixed.into_iter().chain(counters).chain(derived_names).chain(parent_name))?;
+    table.write_record(fixed.into_iter().chain(counters).chain(derived_names).chain(parent_name).chain(range_name))?;
     for kernel in record.launches().iter() {
         let size = |[x, y, z]: [u32; 3]| format!("{x}x{y}x{z}");
         let known = |value: Option<u64>| value.map_or(String::new(), |value| value.to_string());
@@ -95,7 +97,8 @@ pub fn kernels(record: &RunRecord, writer: &mut dyn Write) -> io::Result<()> {
         let counters = kernel.known_counters().map(known);
         let derived = KernelEntry(&kernel).derived().map(|(_, value)| value.map_or(String::new(), |v| v.to_string()));
         let parent = has_parents.then(|| known(kernel.parent.map(|parent| parent.0.into())));
-        table.write_record(fixed.into_iter().chain(counters).chain(derived).chain(parent))?;
+        let range = has_ranges.then(|| kernel.range.as_ref().map_or(String::new(), ToString::to_string));
+        table.write_record(fixed.into_iter().chain(counters).chain(derived).chain(parent).chain(range))?;
     }
     table.flush()
 }

@@ -2,7 +2,7 @@
 
 use super::selection::Selection;
 use super::table::Lines;
-use super::{kernel_table, summary};
+use super::{kernel_table, range_table, summary};
 use crate::metrics::{Choice, Formula, RollUpKind};
 use crate::result::RunRecord;
 use crate::rollup::{RollUp, roll_up_as};
@@ -13,6 +13,7 @@ pub fn text(record: &RunRecord, selection: &Selection, width: Option<u16>) -> St
     let mut text = summary::head(record);
     if !selection.is_partial() {
         text.push_str(&summary::section("Kernels", &kernel_table::text(record, usize::MAX, true, width)));
+        text.push_str(&summary::section("Named ranges", &range_table::text(record, usize::MAX, width)));
         text.push_str(&summary::section("Reported by the program", &summary::results(record, usize::MAX, width)));
     }
     text.push_str(&summary::section("Units", &units(record, selection, width)));

@@ -8,6 +8,7 @@ pub mod json;
 pub mod kernel_table;
 pub mod memory_levels;
 pub mod profiler;
+pub mod range_table;
 pub mod sections;
 pub mod selection;
 pub mod sst;

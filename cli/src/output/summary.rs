@@ -1,7 +1,7 @@
-//! The summary that a person reads, one screen: the run, its kernels, what memory moved, what warps waited for.
+//! The summary that a person reads, one screen: the run, its kernels, the named ranges that they are of, what memory moved, what warps waited for.
 
 use super::table::{Lines, add, lines, table};
-use super::{kernel_table, memory_levels};
+use super::{kernel_table, memory_levels, range_table};
 use crate::result::{Ending, RunRecord};
 use crate::rollup::roll_up;
 use crate::timing::Timing;
@@ -9,8 +9,9 @@ use balar_actors::kinds::UNITS;
 use balar_protocol::statistics::Verification;
 use std::fmt::Write;
 
-/// Most kernels, results and stalls that a summary shows.
+/// Most kernels, ranges, results and stalls that a summary shows.
 const MOST_KERNELS: usize = 8;
+const MOST_RANGES: usize = 12;
 const MOST_RESULTS: usize = 8;
 const MOST_STALLS: usize = 4;
 
@@ -20,6 +21,7 @@ pub fn text(record: &RunRecord, width: Option<u16>) -> String {
     let mut text = head(record);
     for table in [
         kernel_table::text(record, MOST_KERNELS, false, width),
+        range_table::text(record, MOST_RANGES, width),
         memory_levels::text(record, width),
         stalls(record, width),
         results(record, MOST_RESULTS, width),

@@ -10,7 +10,7 @@
 //! | `input` | a run, wherever it comes from |
 //! | `watcher`, `over_time` | samples while it goes on; series of them, or of samples.jsonl |
 //! | `attribution` | what belongs to which kernel of what was sampled |
-//! | `head`, `node`, `kernels`, `stalls`, `roofline`, `charts`, `balance`, `links`, `unified_memory`, `differences` | the sections |
+//! | `head`, `node`, `kernels`, `ranges`, `stalls`, `roofline`, `charts`, `balance`, `links`, `unified_memory`, `differences` | the sections |
 //! | `units` | numbers in units of measure |
 //!
 //! **Invariant:** nothing on the page depends on threads or on real time.
@@ -26,6 +26,7 @@ mod links;
 mod node;
 mod options;
 mod over_time;
+mod ranges;
 mod roofline;
 mod stalls;
 mod unified_memory;
@@ -106,6 +107,7 @@ fn page(runs: &[RunInput], kinds: &[&'static UnitDefinition]) -> Page {
     let sections = [
         node::section(runs, kinds),
         kernels::section(runs, &kernels),
+        ranges::section(runs),
         stalls::section(runs, &kernels),
         roofline::section(runs),
         charts::section(runs),

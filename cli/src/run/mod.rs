@@ -83,12 +83,13 @@ pub fn run(options: &ProgramOptions, kinds: &[&'static UnitDefinition]) -> Resul
     if options.host_accesses == HostAccesses::Assumed {
         command.env(ACCESSES_VARIABLE, ASSUMED);
     }
-    if detail::needs_ranges(&common.detail) {
-        if std::env::var_os(NVTX_VARIABLE).is_some_and(|value| !value.is_empty()) {
-            say(format_args!(
-                "balar-actors: {NVTX_VARIABLE} is replaced for this run: --detail nvtx=NAME has to hear of ranges"
-            ));
-        }
+    let listens = std::env::var_os(NVTX_VARIABLE).is_some_and(|value| !value.is_empty());
+    if listens && detail::needs_ranges(&common.detail) {
+        say(format_args!(
+            "balar-actors: {NVTX_VARIABLE} is replaced for this run: --detail nvtx=NAME has to hear of ranges"
+        ));
+    }
+    if !listens || detail::needs_ranges(&common.detail) {
         command.env(NVTX_VARIABLE, &surroundings.implementation);
     }
     let observation = Observation::prepare(common, &topology, (program_name(program), true))?;

@@ -1,5 +1,6 @@
 //! The document of a run: what `--format json` prints and stats.json holds.
 
+use balar_protocol::ranges::RangePath;
 use balar_protocol::statistics::KernelCounters;
 use serde::Deserialize;
 use serde::de::{self, Deserializer, IgnoredAny, MapAccess, Visitor};
@@ -129,6 +130,8 @@ pub struct Launch {
     pub launch: u64,
     /// The kernel's name.
     pub name: String,
+    /// The named range that it was launched in.
+    pub range: Option<RangePath>,
     /// Path of the GPU.
     pub gpu: String,
     /// CTAs in x, y, z.
@@ -188,6 +191,7 @@ impl<'de> Visitor<'de> for LaunchVisitor {
         let mut launch = Launch {
             launch: 0,
             name: String::new(),
+            range: None,
             gpu: String::new(),
             grid: [1; 3],
             block: [1; 3],
@@ -205,6 +209,7 @@ impl<'de> Visitor<'de> for LaunchVisitor {
             match &*key {
                 "launch" => launch.launch = map.next_value()?,
                 "name" => name = Some(map.next_value()?),
+                "range" => launch.range = map.next_value()?,
                 "gpu" => launch.gpu = map.next_value()?,
                 "grid" => launch.grid = map.next_value()?,
                 "block" => launch.block = map.next_value()?,

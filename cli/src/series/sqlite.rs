@@ -111,7 +111,7 @@ fn definitions(columns: &[(Table, Vec<Column>)]) -> String {
     text += &format!(
         "CREATE TABLE launch (launch INTEGER, name TEXT, process INTEGER, stream INTEGER, gpu TEXT, grid_x INTEGER, grid_y INTEGER, \
          grid_z INTEGER, block_x INTEGER, block_y INTEGER, block_z INTEGER, registers_per_thread INTEGER, shared_bytes INTEGER, \
-         start_ps INTEGER, end_ps INTEGER, cycles INTEGER, completed INTEGER{}, parent INTEGER);\n",
+         start_ps INTEGER, end_ps INTEGER, cycles INTEGER, completed INTEGER{}, parent INTEGER, range TEXT);\n",
         counters.collect::<String>()
     );
     let mut views = Vec::new();
@@ -210,7 +210,7 @@ fn write_result(connection: &Connection, record: &RunRecord, expanded_topology: 
     for row in &record.statistics.rows {
         statistic.execute((&row.location, row.what, whole(row.value), row.unit))?;
     }
-    let places = vec!["?"; 18 + KernelCounters::DEFINITIONS.len()].join(",");
+    let places = vec!["?"; 19 + KernelCounters::DEFINITIONS.len()].join(",");
     let mut launch = connection.prepare(&format!("INSERT INTO launch VALUES ({places})"))?;
     for kernel in record.launches().iter() {
         let number = |value: u64| ToSqlOutput::Owned(SqlValue::Integer(whole(value)));
@@ -228,6 +228,8 @@ fn write_result(connection: &Connection, record: &RunRecord, expanded_topology: 
         values.extend(kernel.counters.values().map(number));
         let parent = kernel.parent.map(|parent| SqlValue::Integer(parent.0.into()));
         values.push(ToSqlOutput::Owned(parent.unwrap_or(SqlValue::Null)));
+        let range = kernel.range.as_ref().map(|range| SqlValue::Text(range.to_string()));
+        values.push(ToSqlOutput::Owned(range.unwrap_or(SqlValue::Null)));
         launch.execute(params_from_iter(values))?;
     }
     Ok(())

@@ -123,6 +123,12 @@ pub enum LoadError {
 }
 
 impl LoadError {
+    /// Has the image code for other GPUs alone?
+    pub fn is_for_other_gpus(&self) -> bool {
+        matches!(self, LoadError::Image { error: ImageError::NoCode { .. } | ImageError::NoMachineCode { .. }, .. })
+            || matches!(self, LoadError::Machine { error: MachineError::Architecture(_), .. })
+    }
+
     /// The error that CUDA's calls return.
     pub fn cuda_error(&self) -> CudaError {
         match self {

@@ -6,6 +6,7 @@ use balar_host::ThreadId;
 use balar_host::call::Conditional;
 use balar_protocol::copy::CopyOperation;
 use balar_protocol::cuda::KernelLaunch;
+use balar_protocol::ranges::RangePath;
 use balar_protocol::{Detail, ProcessId};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -39,6 +40,16 @@ pub(crate) enum Work {
 }
 
 impl Work {
+    /// It has been asked for by a thread in a named range: kernels are of that.
+    pub fn in_range(mut self, range: Option<&RangePath>) -> Work {
+        match &mut self {
+            Work::Kernel(launch) if range.is_some() => Arc::make_mut(launch).range = range.cloned(),
+            Work::Conditional(conditional) => conditional.range = range.cloned(),
+            _ => {}
+        }
+        self
+    }
+
     /// Bytes of pageable memory that it keeps until it is done.
     pub fn kept_bytes(&self) -> u64 {
         match self {
@@ -57,6 +68,8 @@ pub(crate) struct ConditionalWork {
     /// The stream of its graph.
     pub stream: StreamKey,
     pub node: Conditional,
+    /// The named range that its graph was launched in.
+    pub range: Option<RangePath>,
 }
 
 /// Who gets the bytes that a copy brings to pageable memory.

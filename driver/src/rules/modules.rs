@@ -56,6 +56,16 @@ fn error(error: CudaError) -> CallResult {
 }
 
 #[test]
+fn an_image_for_another_gpu_names_the_node_that_could_run_it() {
+    let cubin = include_bytes!("../../../isa/tests/cubins/vectoradd.sm_75.cubin");
+    let play = run(vec![call(Call::ModuleLoad { images: vec![cubin.to_vec().into()], name: "app".to_owned() })]);
+    assert_eq!(play.results(0), [error(CudaError::NoKernelImageForDevice)]);
+    let expected =
+        "which has machine code for sm_75 alone (a cubin); the GPU is sm_70, and it could run on turing_node\n";
+    assert!(play.errors.ends_with(expected), "{}", play.errors);
+}
+
+#[test]
 fn a_module_has_kernels_and_variables_until_it_is_unloaded() {
     let play = run(vec![
         load(TEXT),

@@ -215,6 +215,7 @@ impl Play {
             queue_depth: QUEUE_DEPTH,
             code: CodeChoice::default(),
             detail: DetailChoice::default(),
+            other_nodes: &[("volta_node", (7, 0)), ("turing_node", (7, 5))],
         };
         Play {
             driver: Driver::new(settings, &tables),

@@ -124,6 +124,8 @@ pub enum Category {
     Fault,
     /// A GPU goes from one process to another.
     ContextSwitch,
+    /// A named range of the program (NVTX).
+    Range,
 }
 
 impl Category {
@@ -139,6 +141,7 @@ impl Category {
             Category::Migration => "migration",
             Category::Fault => "fault",
             Category::ContextSwitch => "context_switch",
+            Category::Range => "range",
         }
     }
 

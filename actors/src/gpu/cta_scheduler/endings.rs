@@ -155,6 +155,7 @@ impl CtaScheduler {
             shared_bytes: launch.shared_bytes,
             detail: launch.detail,
             is_profiled: launch.is_profiled,
+            range: launch.range.clone(),
             parent: launch.origin.as_ref().map(|origin| origin.parent),
             start_ps: kernel.start.0,
             end_ps: end.0,

@@ -51,6 +51,7 @@ fn launch(id: u32, stream: u32, ctas: u32, threads: u32) -> Arc<KernelLaunch> {
         grid_workspace: 0,
         detail: Default::default(),
         is_profiled: false,
+        range: None,
         origin: None,
         device_kernels: Arc::new([]),
     })

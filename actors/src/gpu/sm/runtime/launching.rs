@@ -230,6 +230,7 @@ fn launch<L: OwnWrites>(
         grid_workspace: 0,
         detail: parent.detail,
         is_profiled: parent.is_profiled,
+        range: parent.range.clone(),
         origin: Some(Arc::new(origin)),
         device_kernels: Arc::clone(&parent.device_kernels),
     };

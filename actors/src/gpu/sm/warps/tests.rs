@@ -34,6 +34,7 @@ fn launch(program: &Arc<Program>, threads: u32) -> Arc<KernelLaunch> {
         grid_workspace: 0,
         detail: Default::default(),
         is_profiled: false,
+        range: None,
         origin: None,
         device_kernels: Arc::new([]),
     })
