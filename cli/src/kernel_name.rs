@@ -1,6 +1,7 @@
 //! Names of kernels as people write them.
 
 use cpp_demangle::{DemangleOptions, Symbol};
+use std::collections::BTreeMap;
 
 /// The name of a kernel as its source has it, without parameters: `scale<float>` of `_Z5scaleIfEvPT_i`.
 pub fn readable_name(name: &str) -> String {
@@ -21,18 +22,61 @@ pub fn full_name(name: &str) -> String {
 const LIMIT: usize = 60;
 /// Arguments of templates within each other, at most, that an abridged name shows.
 const DEEPEST: usize = 3;
+/// The same, where names would read alike otherwise.
+const DEEPEST_APART: usize = 5;
 
 /// The name of a kernel for a table: as [`readable_name`], and where that is long, abridged. Namespaces go, a lambda has the name of the
 /// function that it is in, and of arguments of templates stay as many levels as there is room for:
 /// `vectorized_elementwise_kernel<4, FillFunctor<float>, array<char*, 1ul>>`.
 pub fn short_name(name: &str) -> String {
     let readable = readable_name(name);
-    if readable.chars().count() <= LIMIT {
-        return readable;
+    Abridged::of(&readable).map_or(readable, |abridged| abridged.text)
+}
+
+/// Short names of the kernels of one table, by their names. Those that [`short_name`] makes alike show more levels of their arguments:
+/// all kernels of Kokkos are `cuda_parallel_launch_local_memory<ParallelFor<...>>` or few others.
+pub fn short_names<'a>(names: impl IntoIterator<Item = &'a str>) -> BTreeMap<&'a str, String> {
+    let names: BTreeMap<&str, String> = names.into_iter().map(|name| (name, readable_name(name))).collect();
+    let mut abridged: Vec<(&str, Result<Abridged, &str>)> =
+        names.iter().map(|(name, readable)| (*name, Abridged::of(readable).ok_or(&**readable))).collect();
+    for _ in 0..DEEPEST_APART {
+        let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+        for (_, abridged) in &abridged {
+            if let Ok(Abridged { text, .. }) = abridged {
+                *counts.entry(text.clone()).or_default() += 1;
+            }
+        }
+        let is_alike = |it: &Abridged| it.depth < DEEPEST_APART && counts.get(&it.text).is_some_and(|count| *count > 1);
+        let alike = abridged.iter_mut().filter_map(|(_, it)| it.as_mut().ok()).filter(|it| is_alike(it));
+        alike.for_each(Abridged::deepen);
     }
-    let path = Reader { rest: &readable }.path();
-    let abridged = (0..=DEEPEST).rev().map(|depth| path.render(depth));
-    abridged.reduce(|best, next| if best.chars().count() <= LIMIT { best } else { next }).unwrap_or(readable)
+    abridged.into_iter().map(|(name, it)| (name, it.map_or_else(str::to_owned, |abridged| abridged.text))).collect()
+}
+
+/// A long name, abridged.
+struct Abridged {
+    path: Path,
+    /// How many levels of arguments it shows.
+    depth: usize,
+    text: String,
+}
+
+impl Abridged {
+    /// A readable name with as many levels as there is room for; `None` if it is short.
+    fn of(readable: &str) -> Option<Abridged> {
+        if readable.chars().count() <= LIMIT {
+            return None;
+        }
+        let path = Reader { rest: readable }.path();
+        let fits = |depth: &usize| path.render(*depth).chars().count() <= LIMIT;
+        let depth = (0..=DEEPEST).rev().find(fits).unwrap_or(0);
+        Some(Abridged { text: path.render(depth), path, depth })
+    }
+
+    fn deepen(&mut self) {
+        self.depth += 1;
+        self.text = self.path.render(self.depth);
+    }
 }
 
 /// A name with the scopes that it is in.
@@ -199,6 +243,28 @@ mod tests {
         }
         assert_eq!(short_name("_Z5scaleIfEvPT_i"), "scale<float>");
         assert_eq!(short_name(&"name_".repeat(20)), "name_".repeat(20));
+    }
+
+    /// Names of kernels of Kokkos, shortened.
+    #[test]
+    fn names_that_would_read_alike_show_more() {
+        let kernel = |functor: &str| {
+            format!(
+                "void Kokkos::Impl::launch<Kokkos::ParallelFor<Test::{functor}<double, Kokkos::Device<Kokkos::Cuda, Kokkos::CudaSpace> > > >"
+            )
+        };
+        let (add, multiply) = ("AddVectorsOfManyElementsWithACoefficient", "MultiplyVectorsOfManyElementsByANumber");
+        let names = ["scale", &kernel(add), &kernel(multiply)];
+        let short = short_names(names);
+        assert_eq!(short["scale"], "scale");
+        assert_eq!(short[names[1]], format!("launch<ParallelFor<{add}<...>>>"));
+        assert_eq!(short[names[2]], format!("launch<ParallelFor<{multiply}<...>>>"));
+        assert_eq!(short_name(names[1]), "launch<ParallelFor<...>>");
+        // Where they differ at no level that is shown, they read alike.
+        let deep = |name: &str| kernel(&format!("A<B<C<D<E<F<{name}>>>>>>, T"));
+        let names = [deep("G"), deep("H")];
+        let short = short_names(names.iter().map(String::as_str));
+        assert_eq!(short[&*names[0]], short[&*names[1]]);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Kernels in a table: all launches of one kernel together, the longest first, as profilers list them.
 
 use super::table::Lines;
-use crate::kernel_name::{readable_name, short_name};
+use crate::kernel_name::{readable_name, short_names};
 use crate::result::{RunRecord, ratio};
 use balar_protocol::Detail;
 use balar_protocol::cuda::LaunchId;
@@ -37,13 +37,25 @@ pub fn text(record: &RunRecord, most: usize, in_full: bool, width: Option<u16>) 
     }
     let total: u64 = rows.iter().map(|row| row.picoseconds).sum();
     let (shown, hidden) = rows.split_at(rows.len().min(most));
-    let shown: Vec<Vec<String>> = shown.iter().map(|row| cells(row, total, in_full)).collect();
+    let names = shown.iter().flat_map(|row| [Some(&row.name), row.parent.as_ref()]).flatten().map(|name| &**name);
+    let names: BTreeMap<&str, String> =
+        if in_full { names.map(|name| (name, readable_name(name))).collect() } else { short_names(names) };
+    let shown: Vec<Vec<String>> = shown.iter().map(|row| cells(row, total, &names, in_full)).collect();
     let mut text = if in_full { full(shown) } else { short(shown) }.text(width);
     if !hidden.is_empty() {
         let time: u64 = hidden.iter().map(|row| row.picoseconds).sum();
-        let kernels =
-            if hidden.len() == 1 { "1 more kernel has" } else { &format!("{} more kernels have", hidden.len()) };
-        text.push_str(&format!(" {kernels} {} % of the time\n", quotient(time, total, 100.0, 1)));
+        let (kernels, have) = if hidden.len() == 1 {
+            ("1 more kernel".to_owned(), "has")
+        } else {
+            (format!("{} more kernels", hidden.len()), "have")
+        };
+        // Of kernels that were not timed there is nothing to say but their number.
+        let share = if total == 0 {
+            String::new()
+        } else {
+            format!(" {have} {} % of the time", quotient(time, total, 100.0, 1))
+        };
+        text.push_str(&format!(" {kernels}{share}\n"));
     }
     text.push_str(&chosen);
     text
@@ -119,7 +131,7 @@ fn names_of_parents(kernels: &KernelRecords) -> BTreeMap<LaunchId, Arc<str>> {
     named.map(|kernel| (kernel.launch, kernel.name)).collect()
 }
 
-fn cells(row: &KernelRow, total: u64, in_full: bool) -> Vec<String> {
+fn cells(row: &KernelRow, total: u64, names: &BTreeMap<&str, String>, in_full: bool) -> Vec<String> {
     let counters = &row.counters;
     let timed = |value: String| if row.detail.is_timed() { value } else { "-".to_owned() };
     let mut cells = vec![
@@ -146,7 +158,7 @@ fn cells(row: &KernelRow, total: u64, in_full: bool) -> Vec<String> {
             quotient(counters.l1_sector_hits_load, counters.l1_sectors_load, 100.0, 1),
         ]);
     }
-    let readable = |name: &str| if in_full { readable_name(name) } else { short_name(name) };
+    let readable = |name: &Arc<str>| names.get(&**name).cloned().unwrap_or_else(|| name.to_string());
     let mut name = readable(&row.name);
     if let Some(parent) = &row.parent {
         name.push_str(&format!(", launched by {}", readable(parent)));

@@ -5,6 +5,7 @@ use super::head::SECTOR;
 use super::input::RunInput;
 use super::units::{kernel_name, quotient};
 use crate::compare::kernels::Sums;
+use crate::kernel_name::short_names;
 use crate::run_folder::document::Launch;
 use balar_report::{Cell, Column, Format, Part, Section, Table};
 use std::collections::{BTreeMap, BTreeSet};
@@ -86,9 +87,10 @@ pub fn section(runs: &[RunInput], shares: &[BTreeMap<String, KernelShare>]) -> O
         Cell::Numbers(own.zip(&totals).map(|(own, total)| quotient(100.0 * own?, *total)).collect())
     };
     let percent = |value: Option<f64>| value.map(|value| 100.0 * value);
+    let short = short_names(kernels.iter().map(|kernel| kernel.name));
     let rows = kernels.iter().map(|kernel| {
         vec![
-            Cell::Text(kernel_name(kernel.name)),
+            Cell::Text(short.get(kernel.name).cloned().unwrap_or_default()),
             kernel.cell(|sums| Some(sums.calls as f64)),
             kernel.cell(|sums| Some(sums.time? as f64 / 1e6)),
             share_of_time(kernel),

@@ -1,6 +1,6 @@
 //! What is placed below the ceilings: runs, as a whole and by kernel.
 
-use crate::kernel_name::short_name;
+use crate::kernel_name::short_names;
 use crate::run_folder::document::RunDocument;
 use balar_actors::simulation::RunResult;
 use balar_experiments::roofline::{Placed, Work};
@@ -85,8 +85,9 @@ fn placed<'a>(
             let known = kernels.entry(&launch.kernel).or_default();
             *known = known.and(work(launch));
         }
-        let mut kernels: Vec<_> =
-            kernels.into_iter().map(|(kernel, work)| Placed { name: short_name(kernel), work }).collect();
+        let mut names = short_names(kernels.keys().copied());
+        let placed = |(kernel, work)| Placed { name: names.remove(kernel).unwrap_or_default(), work };
+        let mut kernels: Vec<_> = kernels.into_iter().map(placed).collect();
         kernels.sort_by_key(|kernel| std::cmp::Reverse(kernel.work.picoseconds));
         all.extend(kernels);
     }

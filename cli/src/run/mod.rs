@@ -38,8 +38,8 @@ use balar_actors::topology::{self, Topology};
 use balar_cudart::stub_library;
 use balar_host::trace::Header;
 use balar_host::tunnel::{
-    ACCESSES_VARIABLE, ASSUMED, Control, ProgramEnd, SOCKET_VARIABLE, Server, ServerOptions, SocketFolder, StopReason,
-    signal_name,
+    ACCESSES_VARIABLE, ASSUMED, Control, EVERY_THREAD, ProgramEnd, RANGES_VARIABLE, SOCKET_VARIABLE, Server,
+    ServerOptions, SocketFolder, StopReason, signal_name,
 };
 use balar_host::{DriverVersion, Host};
 use child::ProgramChild;
@@ -83,13 +83,15 @@ pub fn run(options: &ProgramOptions, kinds: &[&'static UnitDefinition]) -> Resul
     if options.host_accesses == HostAccesses::Assumed {
         command.env(ACCESSES_VARIABLE, ASSUMED);
     }
-    let listens = std::env::var_os(NVTX_VARIABLE).is_some_and(|value| !value.is_empty());
-    if listens && detail::needs_ranges(&common.detail) {
-        say(format_args!(
-            "balar-actors: {NVTX_VARIABLE} is replaced for this run: --detail nvtx=NAME has to hear of ranges"
-        ));
-    }
-    if !listens || detail::needs_ranges(&common.detail) {
+    let tool_listens = std::env::var_os(NVTX_VARIABLE).is_some_and(|value| !value.is_empty());
+    if detail::needs_ranges(&common.detail) {
+        if tool_listens {
+            say(format_args!(
+                "balar-actors: {NVTX_VARIABLE} is replaced for this run: --detail nvtx=NAME has to hear of ranges"
+            ));
+        }
+        command.env(NVTX_VARIABLE, &surroundings.implementation).env(RANGES_VARIABLE, EVERY_THREAD);
+    } else if !tool_listens {
         command.env(NVTX_VARIABLE, &surroundings.implementation);
     }
     let observation = Observation::prepare(common, &topology, (program_name(program), true))?;

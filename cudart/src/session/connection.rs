@@ -223,7 +223,7 @@ pub fn tell(call: &Call) -> bool {
 }
 
 /// The kernel's number of the calling thread.
-fn own_number() -> u32 {
+pub(super) fn own_number() -> u32 {
     rustix::thread::gettid().as_raw_nonzero().get().cast_unsigned()
 }
 

@@ -1,22 +1,24 @@
 //! The named ranges of a program (NVTX), which the simulator is told of as they begin and end.
 //!
 //! A program may name ranges before it uses CUDA, and fork then. So nothing is told, and no tunnel opened, before a thread
-//! makes a call of CUDA; the ranges that are open then are told first.
+//! makes a call of CUDA; its ranges that are open then are told first. A thread that makes none tells nothing, for the simulation waits for
+//! threads that it knows; but where ranges choose what is timed ([`EVERY_THREAD`]), those of every thread count.
 
 use super::connection::{self, Connection};
 use super::{process, thread};
 use balar_host::Call;
 use balar_host::call::ProfilerCall;
+use balar_host::tunnel::{EVERY_THREAD, RANGES_VARIABLE};
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 
 static SHARED: Mutex<Shared> =
     Mutex::new(Shared { untold: Vec::new(), started: BTreeMap::new(), last: 0, names: Vec::new() });
 
 /// What all threads share.
 struct Shared {
-    /// Open ranges that the simulator is to be told of once the process uses it.
-    untold: Vec<String>,
+    /// Open ranges that the simulator is to be told of once their threads use it.
+    untold: Vec<NamedRange>,
     /// Ranges that have been started and are ended by their numbers.
     started: BTreeMap<u64, OpenRange>,
     last: u64,
@@ -24,8 +26,15 @@ struct Shared {
     names: Vec<String>,
 }
 
-/// The name of an open range; `None` if it has none, or the simulator will not hear of it.
-pub type OpenRange = Option<String>;
+/// A range, and the kernel's number of the thread that has begun it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NamedRange {
+    thread: u32,
+    name: String,
+}
+
+/// An open range; `None` if it has no name, or the simulator will not hear of it.
+pub type OpenRange = Option<NamedRange>;
 
 fn shared() -> MutexGuard<'static, Shared> {
     SHARED.lock().unwrap_or_else(PoisonError::into_inner)
@@ -95,12 +104,25 @@ pub fn registered(number: u64) -> Option<String> {
     if process::is_forked() { None } else { shared().names.get(place).cloned() }
 }
 
-/// The process has a tunnel: tells of the ranges that are open. Others wait, so that none ends before it has begun.
+/// The calling thread has a tunnel: tells of its ranges that are open. Others wait, so that none ends before it has begun.
 pub fn connected(connection: &mut Connection) {
     let mut shared = shared();
-    for name in std::mem::take(&mut shared.untold) {
-        connection.tell(&Call::Profiler(ProfilerCall::Begin(name)));
+    let thread = connection::own_number();
+    for range in shared.untold.extract_if(.., |range| range.thread == thread || every_thread_tells()) {
+        connection.tell(&Call::Profiler(ProfilerCall::Begin(range.name)));
     }
+}
+
+/// Do threads tell that make no calls of CUDA?
+fn every_thread_tells() -> bool {
+    static ALL: LazyLock<bool> =
+        LazyLock::new(|| std::env::var_os(RANGES_VARIABLE).is_some_and(|all| all == EVERY_THREAD));
+    *ALL
+}
+
+/// Does the calling thread tell of a range at once?
+fn tells() -> bool {
+    thread::with(|thread| thread.has_tunnel()) || (every_thread_tells() && process::node().is_some())
 }
 
 fn begin(name: Option<String>) -> OpenRange {
@@ -108,25 +130,26 @@ fn begin(name: Option<String>) -> OpenRange {
     if process::usable().is_err() {
         return None;
     }
+    let range = NamedRange { thread: connection::own_number(), name };
     let mut shared = shared();
-    if process::node().is_none() {
-        shared.untold.push(name.clone());
-        return Some(name);
+    if !tells() {
+        shared.untold.push(range.clone());
+        return Some(range);
     }
     drop(shared);
-    connection::tell(&Call::Profiler(ProfilerCall::Begin(name.clone()))).then_some(name)
+    connection::tell(&Call::Profiler(ProfilerCall::Begin(range.name.clone()))).then_some(range)
 }
 
 fn end(range: OpenRange) {
-    let Some(name) = range.filter(|_| process::usable().is_ok()) else { return };
+    let Some(range) = range.filter(|_| process::usable().is_ok()) else { return };
     let mut shared = shared();
-    if let Some(place) = shared.untold.iter().rposition(|untold| *untold == name) {
+    if let Some(place) = shared.untold.iter().rposition(|untold| *untold == range) {
         shared.untold.remove(place);
         return;
     }
     drop(shared);
     if process::node().is_some() {
-        connection::tell(&Call::Profiler(ProfilerCall::End(name)));
+        connection::tell(&Call::Profiler(ProfilerCall::End(range.name)));
     }
 }
 
@@ -141,7 +164,7 @@ mod tests {
     /// In one test, for the ranges are of the process, which has no tunnel.
     #[test]
     fn ranges_nest_by_thread_and_domain_and_end_by_number() {
-        let untold = || shared().untold.join(" ");
+        let untold = || shared().untold.iter().map(|range| &*range.name).collect::<Vec<_>>().join(" ");
         assert_eq!((push(0, name("a")), push(0, name("b")), push(7, name("c")), push(0, None)), (0, 1, 0, 2));
         let number = start(name("d"));
         std::thread::spawn(move || {

@@ -86,6 +86,11 @@ impl Thread {
         (!self.is_in_call.replace(true)).then_some(InCall(&self.is_in_call))
     }
 
+    /// Has it made a call of CUDA?
+    pub(super) fn has_tunnel(&self) -> bool {
+        self.shown_as.get().is_some()
+    }
+
     /// Lets others find the tunnel.
     pub(super) fn show_tunnel(&self) {
         let number = rustix::thread::gettid().as_raw_nonzero().get().cast_unsigned();

@@ -34,5 +34,12 @@ pub const SOCKET_VARIABLE: &str = "BALAR_ACTORS_SOCKET";
 /// not asked to tell of them.
 pub const ACCESSES_VARIABLE: &str = "BALAR_ACTORS_HOST_ACCESSES";
 
+/// Environment variable of such programs: which threads tell of their named ranges. Where it is [`EVERY_THREAD`], all do, as long as the
+/// process uses the simulator; otherwise those that call CUDA.
+pub const RANGES_VARIABLE: &str = "BALAR_ACTORS_RANGES";
+
+/// The value of [`RANGES_VARIABLE`] for all threads.
+pub const EVERY_THREAD: &str = "every-thread";
+
 /// The value of [`ACCESSES_VARIABLE`] for all managed memory being taken to be accessed between waits.
 pub const ASSUMED: &str = "assumed";
