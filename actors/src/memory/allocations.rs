@@ -41,7 +41,8 @@ struct Allocation {
 /// The allocations of a node, disjoint. Finding, adding and removing one takes logarithmic time, up to the moves within a chunk.
 #[derive(Debug, Default)]
 pub(super) struct Allocations {
-    /// No start of the chunk is lower; ascending.
+    /// Where the first allocation of each chunk starts; ascending. No lower address will do: what is there may be in an allocation that
+    /// starts in the chunk before.
     firsts: Vec<u64>,
     /// Sorted by start.
     chunks: Vec<Vec<Allocation>>,
@@ -200,9 +201,12 @@ impl Allocations {
         let chunk = &mut self.chunks[at];
         if let Ok(place) = chunk.binary_search_by_key(&start, |allocation| allocation.start) {
             let allocation = chunk.remove(place);
-            if chunk.is_empty() {
-                self.chunks.remove(at);
-                self.firsts.remove(at);
+            match chunk.first() {
+                Some(first) => self.firsts[at] = first.start,
+                None => {
+                    self.chunks.remove(at);
+                    self.firsts.remove(at);
+                }
             }
             self.end_edges(allocation);
             let sharers = (start, ProcessId(0))..=(start, ProcessId(u32::MAX));
@@ -274,6 +278,24 @@ mod tests {
             allocations.remove(place);
         }
         assert!(allocations.chunks.is_empty() && allocations.firsts.is_empty());
+    }
+
+    #[test]
+    fn an_allocation_is_found_that_reaches_over_where_a_chunk_had_begun() {
+        let mut allocations = Allocations::default();
+        for place in 0..=CHUNK as u64 {
+            allocations.insert(P, BASE + place * 512, 500, Bounds::Allocations);
+        }
+        // The first of the second chunk ends, with its neighbours, and one allocation takes the place of all.
+        let border = allocations.firsts[1];
+        for place in [border - 512, border, border + 512] {
+            allocations.remove(place);
+        }
+        allocations.insert(P, border - 512, 3 * 512, Bounds::Allocations);
+        for address in [border - 512, border - 1, border, border + 1023] {
+            assert_eq!(allocations.range_of(address), Some((border - 512, border + 1024)), "{address:#x}");
+        }
+        assert_eq!(allocations.range_of(border + 1024), Some((border + 1024, border + 1524)));
     }
 
     #[test]
