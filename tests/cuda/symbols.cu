@@ -26,6 +26,19 @@ __global__ void compute(char *name) {
     if (i < 3) nested::small[i] *= 10;
 }
 
+// Constant variables as memory: a function that is not inlined reads whatever its pointer means.
+__device__ __noinline__ int sum(const int *values, int count) {
+    int all = 0;
+    for (int i = 0; i < count; ++i) all += values[i];
+    return all;
+}
+
+__global__ void sums(int count, int *found) {
+    found[0] = sum(weights, count);
+    found[1] = sum(weights + 1, count - 1);
+    found[2] = sum(results, count);
+}
+
 int main() {
     char *name, host_name[12];
     int found[16], new_weights[16];
@@ -53,6 +66,17 @@ int main() {
     int one = 0;
     CHECK(cudaMemcpyFromSymbol(&one, results, sizeof one, 3 * sizeof(int)));
     REQUIRE(one == found[3], "a part of the symbol is %d", one);
+
+    int *sums_of, sums_found[3], expected[3] = {0, 0, 0};
+    CHECK(cudaMalloc(&sums_of, sizeof sums_found));
+    sums<<<1, 1>>>(16, sums_of);
+    CHECK(cudaMemcpy(sums_found, sums_of, sizeof sums_found, cudaMemcpyDeviceToHost));
+    for (int i = 0; i < 16; ++i) {
+        expected[0] += new_weights[i];
+        expected[1] += i > 0 ? new_weights[i] : 0;
+        expected[2] += found[i];
+    }
+    for (int i = 0; i < 3; ++i) REQUIRE(sums_found[i] == expected[i], "sum %d is %d, expected %d", i, sums_found[i], expected[i]);
 
     unsigned long long count = 0;
     CHECK(cudaMemcpyFromSymbol(&count, calls, sizeof count));

@@ -174,6 +174,8 @@ impl Program {
             0x28 => self.resources.local_bytes,
             0x2c => facts.dynamic_shared_bytes,
             0x30 | 0x34 => half(facts.grid_id, offset == 0x34),
+            // The module's constant variables as memory: what takes the address of one adds its place in the bank.
+            0x50 | 0x54 => half(machine.bank_3.map_or(0, |(address, _)| address), offset == 0x54),
             0x10c => facts.sm_count,
             // As the registers of PTX: the first has the high word (see `%envreg1` in `WarpShape`).
             0x8c => half(facts.grid_workspace, true),
