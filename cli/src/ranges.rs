@@ -23,6 +23,12 @@ pub struct Sums {
 }
 
 impl Sums {
+    /// Of one launch; `picoseconds` is `None` where its time was not simulated.
+    pub fn of_launch(picoseconds: Option<u64>, cycles: u64, instructions: u64) -> Sums {
+        let timed = u64::from(picoseconds.is_some());
+        Sums { launches: 1, timed, picoseconds: picoseconds.unwrap_or(0), cycles, instructions }
+    }
+
     fn add(&mut self, other: Sums) {
         self.launches += other.launches;
         self.timed += other.timed;
@@ -91,10 +97,15 @@ impl Node {
             inner = below;
         }
         rows.push(RangeRow { depth, name, sums });
-        let mut inner: Vec<(String, Node)> = inner.into_iter().collect();
-        inner.sort_by_key(|(_, node)| Reverse(weight(&node.sums)));
-        inner.into_iter().for_each(|(name, node)| node.rows(name, depth + 1, rows));
+        rows_of(inner, depth + 1, rows);
     }
+}
+
+/// The rows of ranges side by side.
+fn rows_of(ranges: BTreeMap<String, Node>, depth: usize, rows: &mut Vec<RangeRow>) {
+    let mut ranges: Vec<(String, Node)> = ranges.into_iter().collect();
+    ranges.sort_by_key(|(_, node)| Reverse(weight(&node.sums)));
+    ranges.into_iter().for_each(|(name, node)| node.rows(name, depth, rows));
 }
 
 /// The ranges of runs, each followed by those in it, the longest first; at the end the launches that are in none.
@@ -115,9 +126,7 @@ pub fn tree(runs: &[ByRange]) -> Vec<RangeRow> {
         }
     }
     let mut rows = Vec::new();
-    let mut outermost: Vec<(String, Node)> = root.inner.into_iter().collect();
-    outermost.sort_by_key(|(_, node)| Reverse(weight(&node.sums)));
-    outermost.into_iter().for_each(|(name, node)| node.rows(name, 0, &mut rows));
+    rows_of(root.inner, 0, &mut rows);
     if outside.iter().any(|sums| sums.launches > 0) {
         rows.push(RangeRow { depth: 0, name: IN_NO_RANGE.to_owned(), sums: outside });
     }
@@ -158,7 +167,7 @@ mod tests {
 
     fn launches() -> ByRange {
         let launch = |range: &str, picoseconds| {
-            let sums = Sums { launches: 1, timed: 1, picoseconds, cycles: picoseconds / 700, instructions: 8 };
+            let sums = Sums::of_launch(Some(picoseconds), picoseconds / 700, 8);
             ((!range.is_empty()).then(|| RangePath::read(range)), sums)
         };
         let launches = [

@@ -60,6 +60,11 @@ impl KernelRecords {
         self.places.is_empty()
     }
 
+    /// Is any launch of a named range?
+    pub fn has_ranges(&self) -> bool {
+        !self.ranges.is_empty()
+    }
+
     /// Bytes that they take.
     pub fn bytes(&self) -> usize {
         self.packed.capacity() + self.places.capacity() * size_of::<u64>()
@@ -308,6 +313,7 @@ mod tests {
         let records: KernelRecords = expected.iter().cloned().collect();
         assert_eq!(records.iter().collect::<Vec<_>>(), expected);
         assert_eq!((records.len(), records.get(2), records.get(4)), (4, Some(expected[2].clone()), None));
+        assert!(records.has_ranges() && !KernelRecords::from_iter([record(1, "scale")]).has_ranges());
     }
 
     #[test]

@@ -71,7 +71,7 @@ pub fn kernels(record: &RunRecord, writer: &mut dyn Write) -> io::Result<()> {
     let derived_names = derived.iter().flatten().map(|(name, _)| *name);
     let has_parents = record.launches().iter().any(|kernel| kernel.parent.is_some());
     let parent_name = has_parents.then_some("parent");
-    let has_ranges = record.launches().iter().any(|kernel| kernel.range.is_some());
+    let has_ranges = record.launches().has_ranges();
     let range_name = has_ranges.then_some("range");
     let mut table = csv::Writer::from_writer(writer);
     table.write_record(fixed.into_iter().chain(counters).chain(derived_names).chain(parent_name).chain(range_name))?;

@@ -23,15 +23,12 @@ pub fn text(record: &RunRecord, most: usize, width: Option<u16>) -> String {
 
 /// The launches of a run by their ranges.
 fn ranges(record: &RunRecord) -> Option<ByRange> {
+    // There may be millions of launches.
+    if !record.launches().has_ranges() {
+        return None;
+    }
     by_range(record.launches().iter().map(|kernel| {
-        let time = kernel.duration_ps();
-        let sums = Sums {
-            launches: 1,
-            timed: u64::from(time.is_some()),
-            picoseconds: time.unwrap_or(0),
-            cycles: kernel.cycles,
-            instructions: kernel.counters.inst_executed,
-        };
+        let sums = Sums::of_launch(kernel.duration_ps(), kernel.cycles, kernel.counters.inst_executed);
         (kernel.range, sums)
     }))
 }

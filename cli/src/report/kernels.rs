@@ -141,15 +141,22 @@ fn lead(runs: &[RunInput]) -> String {
     lead
 }
 
-fn columns() -> Vec<Column> {
+/// The columns of a table that adds up launches by `what`.
+pub fn launch_columns(what: &str) -> Vec<Column> {
     vec![
-        Column::text("kernel"),
+        Column::text(what),
         Column::number("launches", "", Format::Count),
         Column::number("time", "us", Format::Fixed(2))
             .meaning("simulated time from the start of each launch to its end, added up"),
         Column::number("share", "% of kernels", Format::Percent).meaning("of the time of all launches"),
         Column::number("SM cycles", "", Format::Count),
         Column::number("instructions", "of warps", Format::Count),
+    ]
+}
+
+fn columns() -> Vec<Column> {
+    let mut columns = launch_columns("kernel");
+    columns.extend([
         Column::number("IPC", "inst/cycle", Format::Fixed(2)).meaning("warp instructions per cycle, all SMs together"),
         Column::number("lanes", "of 32", Format::Fixed(1)).meaning("threads that executed a warp instruction"),
         Column::number("occupancy", "%", Format::Percent).meaning("warps of active SMs, of the warp slots"),
@@ -157,7 +164,8 @@ fn columns() -> Vec<Column> {
         Column::number("L2 hits", "%", Format::Percent).meaning("sectors of loads that hit in the L2"),
         Column::number("DRAM read", "GB/s", Format::Fixed(1))
             .meaning("bytes that the L2 fetched from device memory, by the time of the launches"),
-    ]
+    ]);
+    columns
 }
 
 /// Columns of which nothing is known go.

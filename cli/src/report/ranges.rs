@@ -1,11 +1,11 @@
 //! Kernels by the named ranges of the program: its steps, modules and operators.
 
 use super::input::RunInput;
-use super::kernels::drop_unknown;
+use super::kernels::{drop_unknown, launch_columns};
 use super::units::quotient;
 use crate::ranges::{ByRange, RangeRow, Sums, by_range, heaviest, innermost, tree};
 use crate::run_folder::document::Launch;
-use balar_report::{Cell, Column, Format, Part, Section, Table};
+use balar_report::{Cell, Part, Section, Table};
 
 /// Most rows of each table.
 const MOST: usize = 200;
@@ -34,14 +34,8 @@ pub fn section(runs: &[RunInput]) -> Option<Section> {
 
 fn of_run(run: &RunInput) -> Option<ByRange> {
     let sums = |launch: &Launch| {
-        let time = launch.time_ps.filter(|_| launch.is_timed());
-        Sums {
-            launches: 1,
-            timed: u64::from(time.is_some()),
-            picoseconds: time.unwrap_or(0),
-            cycles: launch.cycles.unwrap_or(0),
-            instructions: launch.counter("inst_executed").unwrap_or(0),
-        }
+        let (time, instructions) = (launch.time_ps.filter(|_| launch.is_timed()), launch.counter("inst_executed"));
+        Sums::of_launch(time, launch.cycles.unwrap_or(0), instructions.unwrap_or(0))
     };
     by_range(run.document().kernels.iter().map(|launch| (launch.range.clone(), sums(launch))))
 }
@@ -68,15 +62,7 @@ fn table(caption: &str, runs: &[ByRange], ranges: &[RangeRow], hidden: usize, is
         ]
     };
     let mut rows: Vec<Vec<Cell>> = ranges.iter().map(row).collect();
-    let mut columns = vec![
-        Column::text("range"),
-        Column::number("launches", "", Format::Count),
-        Column::number("time", "us", Format::Fixed(2))
-            .meaning("simulated time from the start of each launch to its end, added up"),
-        Column::number("share", "% of kernels", Format::Percent).meaning("of the time of all launches"),
-        Column::number("SM cycles", "", Format::Count),
-        Column::number("instructions", "of warps", Format::Count),
-    ];
+    let mut columns = launch_columns("range");
     drop_unknown(&mut columns, &mut rows);
     Table {
         caption: caption.to_owned(),

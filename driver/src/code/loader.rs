@@ -132,10 +132,7 @@ impl LoadError {
     /// The error that CUDA's calls return.
     pub fn cuda_error(&self) -> CudaError {
         match self {
-            LoadError::Image { error: ImageError::NoCode { .. } | ImageError::NoMachineCode { .. }, .. } => {
-                CudaError::NoKernelImageForDevice
-            }
-            LoadError::Machine { error: MachineError::Architecture(_), .. } => CudaError::NoKernelImageForDevice,
+            error if error.is_for_other_gpus() => CudaError::NoKernelImageForDevice,
             LoadError::Image { .. } | LoadError::Machine { .. } => CudaError::InvalidKernelImage,
             LoadError::Ptx(_) | LoadError::Assembly { error: AssemblyError::Refused(_), .. } => CudaError::InvalidPtx,
             LoadError::Target(_) | LoadError::NoAssembler { .. } | LoadError::Assembly { .. } => {

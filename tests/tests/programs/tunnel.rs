@@ -106,6 +106,21 @@ impl Drop for Node {
     }
 }
 
+/// A server for a test that answers by itself.
+fn server() -> (SocketFolder, Control, Server) {
+    let folder = SocketFolder::create(SocketFolder::choose()).expect("a folder");
+    let control = Control::new(Arc::default(), None).expect("descriptors");
+    let options = ServerOptions {
+        node: NodeDescription::default(),
+        page_bytes: 4096,
+        arena: None,
+        control: control.clone(),
+        report: Box::new(|text| panic!("{text}")),
+    };
+    let server = Server::listen(&folder.socket(), options).expect("listens");
+    (folder, control, server)
+}
+
 fn connect(socket: &Path) -> Client {
     Client::connect(socket, Role::Thread).expect("connects").0
 }
@@ -348,16 +363,7 @@ fn a_thread_that_sleeps_is_not_waited_for_and_one_that_computes_is_for_a_while()
 #[test]
 fn host_functions_are_asked_for_one_at_a_time_and_in_order() {
     // The server has no `call_back` from outside: a host of our own between them asks for one at each launch.
-    let folder = SocketFolder::create(SocketFolder::choose()).expect("a folder");
-    let control = Control::new(Arc::default(), None).expect("descriptors");
-    let options = ServerOptions {
-        node: NodeDescription::default(),
-        page_bytes: 4096,
-        arena: None,
-        control: control.clone(),
-        report: Box::new(|text| panic!("{text}")),
-    };
-    let mut server = Server::listen(&folder.socket(), options).expect("listens");
+    let (folder, control, mut server) = server();
     let answering = std::thread::spawn(move || {
         let mut done = Vec::new();
         let mut waits = None;
@@ -428,16 +434,7 @@ fn a_process_that_is_killed() {
 
 #[test]
 fn a_process_that_was_killed_is_reported_before_the_end_of_the_program() {
-    let folder = SocketFolder::create(SocketFolder::choose()).expect("a folder");
-    let control = Control::new(Arc::default(), None).expect("descriptors");
-    let options = ServerOptions {
-        node: NodeDescription::default(),
-        page_bytes: 4096,
-        arena: None,
-        control: control.clone(),
-        report: Box::new(|text| panic!("{text}")),
-    };
-    let mut server = Server::listen(&folder.socket(), options).expect("listens");
+    let (folder, control, mut server) = server();
     let program = std::env::current_exe().expect("this test");
     let mut process = std::process::Command::new(program);
     process.args(["a_process_that_is_killed", "--ignored"]).env(SOCKET_OF_KILLED, folder.socket());
