@@ -34,8 +34,9 @@ enum State {
     Barrier(u8, ReductionTarget),
     /// Those that it meets at a convergence barrier.
     Converging(u8),
-    /// Other lanes of the warp: where true, at the same instruction; else at any instruction that gathers lanes.
-    Gathering(bool),
+    /// The other lanes that its member mask names, with the same mask: where `same_pc`, at the same instruction; else at any that
+    /// gathers lanes.
+    Gathering { members: u32, same_pc: bool },
 }
 
 /// Lanes with one program counter that do not run now.
@@ -191,7 +192,7 @@ impl Control {
         if mask != 0 {
             // Those that gather lanes may have waited for these.
             for split in &mut self.splits {
-                if let State::Gathering(_) = split.state {
+                if let State::Gathering { .. } = split.state {
                     split.state = State::Runnable;
                 }
             }
@@ -213,11 +214,11 @@ fn first_lane(mask: u32) -> Option<usize> {
     if mask == 0 { None } else { Some(mask.trailing_zeros() as usize) }
 }
 
-/// The lanes that go to a target.
-fn lanes_with(targets: &[u32; LANES], target: u32) -> u32 {
+/// The lanes that have a value.
+fn lanes_with(values: &[u32; LANES], value: u32) -> u32 {
     let mut lanes = 0;
-    for (lane, other) in targets.iter().enumerate() {
-        lanes |= u32::from(*other == target) << lane;
+    for (lane, other) in values.iter().enumerate() {
+        lanes |= u32::from(*other == value) << lane;
     }
     lanes
 }

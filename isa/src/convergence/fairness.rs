@@ -59,7 +59,7 @@ impl Control {
         }
         if index.is_none() {
             // Lanes that wait for others which cannot come go on without them.
-            index = self.splits.iter().rposition(|split| matches!(split.state, State::Gathering(_)));
+            index = self.splits.iter().rposition(|split| matches!(split.state, State::Gathering { .. }));
             self.alone = index.is_some();
         }
         if index.is_none() && self.let_innermost_go() {

@@ -1,7 +1,8 @@
 //! Lanes that wait at barriers of the CTA, or for other lanes of their warp at the same instruction.
 
-use super::{Control, Split, State};
+use super::{Control, Split, State, first_lane, lanes_with};
 use crate::execution::BarrierKind;
+use crate::program::LANES;
 use serde::{Deserialize, Serialize};
 
 /// Where a barrier's reduction writes its result.
@@ -50,38 +51,63 @@ impl Control {
         }
     }
 
-    /// Waits until the live lanes of `members` are at this instruction (`same_pc`), or at any instruction that gathers lanes. Gives
-    /// the lanes that run it now, and the caller must call [`Control::scatter`] after it; `None` if the running split waits.
-    pub fn gather(&mut self, mask: u32, members: u32, same_pc: bool) -> Option<u32> {
-        let needed = members & self.live;
-        if needed & !mask == 0 {
-            self.alone = false;
-            return Some(mask);
-        }
-        let pc = self.pc;
-        let joins = |split: &Split| split.state == State::Gathering(same_pc) && (!same_pc || split.pc == pc);
-        let together = self.splits.iter().filter(|split| joins(split)).fold(mask, |lanes, split| lanes | split.mask);
-        if needed & !together == 0 || std::mem::take(&mut self.alone) {
-            self.alone = false;
-            for split in self.splits.iter_mut().filter(|split| joins(split)) {
-                split.state = State::Runnable;
-                // Lanes that came here apart go on together.
-                if !same_pc && split.pc == pc && split.point == self.point {
-                    self.mask |= std::mem::take(&mut split.mask);
-                }
-                split.pc += 1;
+    /// Lanes of the running split are at an instruction that gathers lanes; `members` has the mask that each lane names. The lanes of one
+    /// mask wait until all its live lanes are here with the same mask: where `same_pc`, at this instruction, else at any that gathers.
+    /// Those that are complete run the instruction together, which `run` does, and go on; lanes of another mask have no part in it.
+    pub fn gather(&mut self, mask: u32, members: &[u32; LANES], same_pc: bool, mut run: impl FnMut(u32)) {
+        let alone = std::mem::take(&mut self.alone);
+        let mut waiting = 0;
+        let mut rest = mask;
+        while let Some(lane) = first_lane(rest) {
+            let named = members[lane];
+            let group = lanes_with(members, named) & rest;
+            rest &= !group;
+            match self.together(group, State::Gathering { members: named, same_pc }, alone) {
+                Some(together) => run(together),
+                None => waiting |= group,
             }
-            self.splits.retain(|split| split.mask != 0);
-            return Some(together);
         }
-        self.suspend(mask, State::Gathering(same_pc));
+        if waiting == 0 {
+            self.advance();
+            return;
+        }
+        let others = self.mask & !waiting;
+        if others != 0 {
+            self.set_aside(self.pc + 1, others, State::Runnable);
+        }
+        while let Some(lane) = first_lane(waiting) {
+            let group = lanes_with(members, members[lane]) & waiting;
+            waiting &= !group;
+            self.set_aside(self.pc, group, State::Gathering { members: members[lane], same_pc });
+        }
+        self.mask = 0;
         self.select();
-        None
     }
 
-    /// The running split goes on after [`Control::gather`] gave it lanes.
-    pub fn scatter(&mut self) {
-        self.advance();
+    /// The lanes that run the present instruction with those of `group`, which let go those that have waited; `None` while lanes that
+    /// the mask of `state` names are elsewhere, unless nothing else can run (`alone`).
+    fn together(&mut self, group: u32, state: State, alone: bool) -> Option<u32> {
+        let State::Gathering { members, same_pc } = state else { return Some(group) };
+        let missing = members & self.live & !group;
+        if missing == 0 {
+            return Some(group);
+        }
+        let pc = self.pc;
+        let joins = |split: &Split| split.state == state && (!same_pc || split.pc == pc);
+        let together = self.splits.iter().filter(|split| joins(split)).fold(group, |lanes, split| lanes | split.mask);
+        if missing & !together != 0 && !alone {
+            return None;
+        }
+        for split in self.splits.iter_mut().filter(|split| joins(split)) {
+            split.state = State::Runnable;
+            // Lanes that came here apart go on together.
+            if !same_pc && split.pc == pc && split.point == self.point {
+                self.mask |= std::mem::take(&mut split.mask);
+            }
+            split.pc += 1;
+        }
+        self.splits.retain(|split| split.mask != 0);
+        Some(together)
     }
 
     /// Puts lanes of the running split aside at this instruction; its other lanes will go on with the next.

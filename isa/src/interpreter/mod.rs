@@ -28,6 +28,7 @@ pub(crate) mod video;
 
 use crate::convergence::ReductionTarget;
 use crate::execution::{BarrierArrival, BarrierKind, Effect, MemoryAccess, StepContext};
+use crate::machine::LaunchConstants;
 use crate::operation::{ALL_COPIES, Instruction, Kind, SINK_ROW, counter};
 use crate::program::{LANES, Program, lanes};
 use crate::warp::WarpState;
@@ -53,7 +54,7 @@ fn plain<const VERSION: usize>(program: &Program, warp: &mut WarpState) {
     let mask = warp.control.mask & warp.registers.predicate(instruction.guard, instruction.guard_flip);
     warp.executed = mask;
     if mask != 0 {
-        run_lanes::<VERSION>(instruction, warp, mask);
+        run_lanes::<VERSION>(instruction, &mut warp.registers, &warp.constants, mask);
     }
     warp.control.advance();
 }
@@ -120,7 +121,7 @@ fn step<const VERSION: usize>(
     match instruction.kind {
         Kind::Lanes => {
             if mask != 0 {
-                run_lanes::<VERSION>(instruction, warp, mask);
+                run_lanes::<VERSION>(instruction, &mut warp.registers, &warp.constants, mask);
             }
             warp.control.advance();
             Effect::Plain
@@ -160,28 +161,19 @@ fn step<const VERSION: usize>(
             warp.control.exit(mask);
             Effect::Exit { mask }
         }
-        Kind::Collective => {
+        Kind::Collective | Kind::WarpBarrier => {
             if mask == 0 {
                 warp.control.advance();
                 return Effect::Plain;
             }
-            let members =
-                u32::read(&warp.registers, &warp.constants.0, instruction.sources[3])[mask.trailing_zeros() as usize];
-            if let Some(together) = warp.control.gather(mask, members, true) {
-                run_lanes::<VERSION>(instruction, warp, together);
-                warp.control.scatter();
-            }
-            Effect::Plain
-        }
-        Kind::WarpBarrier => {
-            if mask == 0 {
-                warp.control.advance();
-                return Effect::Plain;
-            }
-            let members =
-                u32::read(&warp.registers, &warp.constants.0, instruction.sources[3])[mask.trailing_zeros() as usize];
-            if warp.control.gather(mask, members, false).is_some() {
-                warp.control.scatter();
+            let WarpState { control, registers, constants, .. } = warp;
+            let members = u32::read(registers, &constants.0, instruction.sources[3]);
+            if instruction.kind == Kind::Collective {
+                control.gather(mask, &members, true, |lanes| {
+                    run_lanes::<VERSION>(instruction, registers, constants, lanes)
+                });
+            } else {
+                control.gather(mask, &members, false, |_| {});
             }
             Effect::Plain
         }
@@ -255,10 +247,15 @@ pub(in crate::interpreter) fn condition(instruction: &Instruction, registers: &R
 }
 
 #[inline(always)]
-fn run_lanes<const VERSION: usize>(instruction: &Instruction, warp: &mut WarpState, mask: u32) {
+fn run_lanes<const VERSION: usize>(
+    instruction: &Instruction,
+    registers: &mut Registers,
+    constants: &LaunchConstants,
+    mask: u32,
+) {
     // SAFETY: the instruction, the registers and the constants are of one decoded program; version 1 is only reached through
     // `step_vectorised` and `plain`, which are handed out after a check of the processor's features.
-    unsafe { instruction.functions[VERSION](instruction, &mut warp.registers, &warp.constants.0, mask) }
+    unsafe { instruction.functions[VERSION](instruction, registers, &constants.0, mask) }
 }
 
 fn read_counter(instruction: &Instruction, registers: &mut Registers, context: &StepContext, mask: u32) {

@@ -69,7 +69,7 @@ fn run<const VERSION: usize>(program: &Program, warp: &mut WarpState, most: u32,
         let active = warp.control.mask;
         let mask = active & warp.registers.predicate(instruction.guard, instruction.guard_flip);
         if mask != 0 {
-            run_lanes::<VERSION>(instruction, warp, mask);
+            run_lanes::<VERSION>(instruction, &mut warp.registers, &warp.constants, mask);
         }
         tally.count(program.timing(pc).count, active, mask);
         warp.control.advance();

@@ -18,6 +18,7 @@ mod library_code;
 mod machine;
 mod machine_code;
 mod matrix;
+mod member_masks;
 mod memory;
 mod r#move;
 mod pieces;

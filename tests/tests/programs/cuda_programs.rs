@@ -42,6 +42,7 @@ const PROGRAMS: &[Program] = &[
     program("managed_devices", "PASS managed memory of several devices\n"),
     // 588 times 0 + ... + 16, and 0 + 1 + 2 + 3.
     program("cooperative", "PASS cooperative groups: sum 79974\n"),
+    program("member_masks", "PASS collectives of masks, tiles and labels\n"),
     // The sum of the generator's 3000 numbers.
     program("thrust_algorithms", "PASS thrust: sum 1482886\n"),
     // The sum of 7919 i mod 1009 for i below 5000.

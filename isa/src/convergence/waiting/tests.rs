@@ -36,16 +36,22 @@ fn lanes_let_go_by_a_barrier_meet_further_out() {
     assert_eq!((control.pc, control.mask), (9, LOW), "with those that waited further out");
 }
 
+/// The lanes of `mask` gather those of `members`; gives the groups that run the instruction now.
+fn gather(control: &mut Control, mask: u32, members: u32, same_pc: bool) -> Vec<u32> {
+    let mut groups = Vec::new();
+    control.gather(mask, &[members; LANES], same_pc, |lanes| groups.push(lanes));
+    groups
+}
+
 #[test]
 fn lanes_that_gather_go_on_together() {
     // At 0: the lower half goes to 4. The upper half gathers all lanes at 1, the lower half at 4.
     let mut control = started();
     control.branch(4, 6, LOW);
     assert_eq!((control.pc, control.mask), (1, !LOW));
-    assert_eq!(control.gather(!LOW, u32::MAX, false), None, "the others are elsewhere");
+    assert_eq!(gather(&mut control, !LOW, u32::MAX, false), [], "the others are elsewhere");
     assert_eq!((control.pc, control.mask), (4, LOW));
-    assert_eq!(control.gather(LOW, u32::MAX, false), Some(u32::MAX));
-    control.scatter();
+    assert_eq!(gather(&mut control, LOW, u32::MAX, false), [u32::MAX]);
     assert_eq!((control.pc, control.mask), (5, LOW));
     control.advance();
     assert_eq!((control.pc, control.mask), (2, !LOW), "behind the instruction that gathered them");
@@ -56,8 +62,41 @@ fn lanes_that_nobody_joins_go_on_alone() {
     // The halves gather at different instructions, though they ask for lanes at the same one.
     let mut control = started();
     control.branch(4, 6, LOW);
-    assert_eq!(control.gather(!LOW, u32::MAX, true), None);
-    assert_eq!(control.gather(LOW, u32::MAX, true), None);
+    assert_eq!(gather(&mut control, !LOW, u32::MAX, true), []);
+    assert_eq!(gather(&mut control, LOW, u32::MAX, true), []);
     let (pc, mask) = (control.pc, control.mask);
-    assert_eq!(control.gather(mask, u32::MAX, true), Some(mask), "at {pc}");
+    assert_eq!(gather(&mut control, mask, u32::MAX, true), [mask], "at {pc}");
+}
+
+#[test]
+fn lanes_of_each_mask_gather_for_themselves() {
+    // At 0: the lower quarter goes to 4. At 1 each of the other quarters gathers its own lanes, but the last asks for the lower one too.
+    let mut control = started();
+    control.branch(4, 6, 0xff);
+    let members =
+        std::array::from_fn(|lane| if !(8..24).contains(&lane) { 0xff00_00ff } else { 0xff << (lane / 8 * 8) });
+    let mut groups = Vec::new();
+    control.gather(0xffff_ff00, &members, true, |lanes| groups.push(lanes));
+    assert_eq!(groups, [0xff00, 0xff_0000]);
+    assert_eq!((control.pc, control.mask), (2, 0xff_ff00), "those that are complete go on");
+    // They end; the lower quarter comes to the instruction at which the last waits.
+    control.exit(0xff_ff00);
+    assert_eq!((control.pc, control.mask), (1, 0xff00_0000), "whose lanes may have waited for those that ended");
+    assert_eq!(gather(&mut control, 0xff00_0000, 0xff00_00ff, true), []);
+    assert_eq!((control.pc, control.mask), (4, 0xff));
+    control.branch(1, 6, 0xff);
+    assert_eq!(gather(&mut control, 0xff, 0xff00_00ff, true), [0xff00_00ff]);
+}
+
+#[test]
+fn lanes_that_wait_with_another_mask_are_not_let_go() {
+    // At 0: the lower half goes to 4. The upper half waits at 1 for itself and lanes 0 to 7; the lower half gathers its own lanes.
+    let mut control = started();
+    control.branch(4, 6, LOW);
+    assert_eq!(gather(&mut control, !LOW, 0xffff_00ff, false), []);
+    assert_eq!(gather(&mut control, LOW, LOW, false), [LOW]);
+    assert_eq!((control.pc, control.mask), (5, LOW), "the others still wait");
+    control.advance();
+    assert_eq!((control.pc, control.mask), (1, !LOW), "for lanes that do not come");
+    assert_eq!(gather(&mut control, !LOW, 0xffff_00ff, false), [!LOW]);
 }
