@@ -18,8 +18,6 @@ struct MetricEntry {
     counted_by: &'static str,
     of_launches: bool,
     made_of: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    made_of_in_launches: Option<String>,
     nvprof_events: Vec<&'static str>,
     nvprof_metrics: Vec<&'static str>,
     ncu: Vec<&'static str>,
@@ -37,7 +35,6 @@ impl MetricEntry {
             counted_by: metric.place.name(),
             of_launches: metric.is_of_launches(),
             made_of: metric.formula.to_string(),
-            made_of_in_launches: metric.of_launch.map(|formula| formula.to_string()),
             nvprof_events: names(Dialect::NvprofEvent),
             nvprof_metrics: names(Dialect::NvprofMetric),
             ncu: names(Dialect::Ncu),
@@ -73,7 +70,6 @@ impl MetricEntry {
         line("counted by", self.counted_by);
         line("known of", self.known_of());
         line("made of", &self.made_of);
-        line("in launches", self.made_of_in_launches.as_deref().unwrap_or_default());
         let of_nvprof = [(&self.nvprof_events, "event"), (&self.nvprof_metrics, "metric")];
         let of_nvprof =
             of_nvprof.iter().flat_map(|(names, kind)| names.iter().map(move |name| format!("{name} ({kind})")));

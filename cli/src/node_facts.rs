@@ -24,6 +24,10 @@ pub struct CrossbarFacts {
     pub slices: u64,
     /// Outputs towards requesters.
     pub requesters: u64,
+    /// Flits that an output towards a slice passes on in a cycle.
+    pub slice_flits: u64,
+    /// Flits that an output towards a requester passes on in a cycle.
+    pub requester_flits: u64,
 }
 
 impl NodeFacts {
@@ -83,9 +87,11 @@ fn crossbars(topology: &Topology) -> BTreeMap<String, Option<CrossbarFacts>> {
         }
     }
     collect(topology, |unit| {
-        let flit_bytes = unit.parameter("flit_bytes")?.parse().ok()?;
+        let number = |name| unit.parameter(name)?.parse::<u64>().ok();
         let [slices, requesters] = outputs.get(unit.path.as_str()).copied().unwrap_or_default();
-        Some(CrossbarFacts { flit_bytes, slices, requesters })
+        let requester_flits = number("output_ports")?;
+        let slice_flits = requester_flits.saturating_mul(number("slice_width")?);
+        Some(CrossbarFacts { flit_bytes: number("flit_bytes")?, slices, requesters, slice_flits, requester_flits })
     })
 }
 

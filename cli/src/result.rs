@@ -195,7 +195,7 @@ impl RunRecord {
 
     /// Warp instructions of all kernels for each second of real time.
     pub fn warp_instructions_per_second(&self) -> f64 {
-        let instructions: u64 = self.statistics.kernels.iter().map(|kernel| kernel.counters.inst_executed).sum();
+        let instructions: u64 = self.statistics.kernels.iter().map(|kernel| kernel.counters.ctas.inst_executed).sum();
         ratio(instructions as f64, self.wall.as_secs_f64()).unwrap_or(0.0)
     }
 
@@ -373,7 +373,7 @@ pub struct KernelEntry<'a>(pub &'a KernelRecord);
 impl KernelEntry<'_> {
     /// Values derived from the counters: (name, value); `None` if the divisor is zero.
     pub fn derived(&self) -> [(&'static str, Option<f64>); 4] {
-        let KernelRecord { counters, .. } = self.0;
+        let counters = &self.0.counters.ctas;
         let of = |part: u64, whole: u64| ratio(part as f64, whole as f64);
         // Of a launch that was not timed, what needs timing is 0.
         [
@@ -447,7 +447,7 @@ impl<'a> From<&'a StatisticRow> for StatisticEntry<'a> {
 pub(crate) mod tests {
     use super::*;
     use balar_protocol::cuda::LaunchId;
-    use balar_protocol::statistics::{ProgramOutcome, StatisticDefinition};
+    use balar_protocol::statistics::{CtaCounters, ProgramOutcome, StatisticDefinition};
     use balar_protocol::{Detail, ProcessId};
 
     /// A run with two kernels of three launches on a GPU of two SMs.
@@ -457,7 +457,7 @@ pub(crate) mod tests {
         let mut statistics = StatisticSink::default();
         for (index, warps) in [(0, 8), (1, 5)] {
             statistics.set_location(&format!("gpu.sm[{index}]"));
-            KernelCounters { warps_launched: warps, inst_executed: 10 * warps, ..KernelCounters::default() }
+            CtaCounters { warps_launched: warps, inst_executed: 10 * warps, ..CtaCounters::default() }
                 .write(&mut statistics);
         }
         statistics.set_location("gpu.l2[0]");
@@ -483,9 +483,12 @@ pub(crate) mod tests {
                 cycles,
                 completed: true,
                 counters: KernelCounters {
-                    warps_launched: 64,
-                    inst_executed: 2 * cycles,
-                    thread_inst_executed: 48 * cycles,
+                    ctas: CtaCounters {
+                        warps_launched: 64,
+                        inst_executed: 2 * cycles,
+                        thread_inst_executed: 48 * cycles,
+                        ..CtaCounters::default()
+                    },
                     ..KernelCounters::default()
                 },
             });
@@ -578,7 +581,7 @@ pub(crate) mod tests {
         change(&mut record, 2, |kernel| {
             (kernel.completed, kernel.end_ps, kernel.cycles) = (false, end, 77);
             kernel.name = "_Z4spinIiEvPVT_".into();
-            kernel.counters.ctas_launched = 3;
+            kernel.counters.ctas.ctas_launched = 3;
         });
         record
     }

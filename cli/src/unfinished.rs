@@ -15,7 +15,7 @@ pub fn ctas(kernel: &KernelRecord) -> u64 {
 
 /// CTAs of a launch that have ended: its counters are sums over these.
 pub fn ctas_ended(kernel: &KernelRecord) -> u64 {
-    kernel.counters.ctas_launched
+    kernel.counters.ctas.ctas_launched
 }
 
 /// The kernels that were running at the end of the run, each with its position; `None` where there is none.

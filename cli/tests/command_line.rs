@@ -380,7 +380,7 @@ fn the_identities_of_vectoradd_hold_for_any_size() {
 fn profiles_of_a_run_are_read_back() {
     let lud = ["--topology", "v100_node", "--workload", "lud:size=48", "--format"];
     let launches = json(&call(&[&lud[..], &["json"]].concat()).stdout)["kernels"].as_array().expect("a list").clone();
-    let called = call(&[&lud[..], &["ncu-csv", "--metrics", "smsp__inst_executed.sum,sm__cycles_active.sum"]].concat());
+    let called = call(&[&lud[..], &["ncu-csv", "--metrics", "smsp__inst_executed.sum,icache.misses"]].concat());
     let mut reader = csv::Reader::from_reader(called.stdout.as_bytes());
     let rows: Vec<csv::StringRecord> = reader.records().map(|row| row.expect("a row")).collect();
     assert_eq!(rows.len(), launches.len() + 1, "{}", called.stdout);
@@ -390,7 +390,7 @@ fn profiles_of_a_run_are_read_back() {
     }
     // What is not known of each launch is that of the run.
     let last = rows.last().expect("rows");
-    assert_eq!((&last[0], &last[4], &last[12]), ("", "(whole run)", "sm__cycles_active.sum"));
+    assert_eq!((&last[0], &last[4], &last[12]), ("", "(whole run)", "icache.misses"));
     let called = call(&[&lud[..], &["sst-csv"]].concat());
     let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(called.stdout.as_bytes());
     let header = reader.headers().expect("a header").clone();
@@ -782,4 +782,49 @@ fn logs_go_to_stderr() {
     let output = command(&small(&["--format", "csv"])).env("RUST_LOG", "what=?").output().expect("it runs");
     assert!(String::from_utf8_lossy(&output.stderr).contains("RUST_LOG is ignored"));
     assert!(output.stdout.starts_with(b"location,what,value,unit\n"));
+}
+
+/// The cells of the line of a table that begins with a name.
+fn cells<'a>(text: &'a str, name: &str) -> Vec<&'a str> {
+    let line =
+        text.lines().find(|line| line.trim_start().starts_with(name)).unwrap_or_else(|| panic!("{name}: {text}"));
+    line.trim_start()[name.len()..].split_whitespace().collect()
+}
+
+/// 256 x 256 floats: 2048 warps read a row of 128 bytes each, 4 sectors, and write a column of 32 sectors. Only the tiled kernel has bank
+/// conflicts: each of its 2048 stores to shared memory takes 32 wavefronts.
+#[test]
+fn sections_are_about_the_chosen_launches() {
+    let transpose = ["--topology", "v100_node", "--workload", "transpose", "--sections", "--kernel"];
+    let naive = call(&[&transpose[..], &["transpose_naive"]].concat()).stdout;
+    assert_eq!(cells(&naive, "global loads")[..3], ["2048", "8192", "4.00"]);
+    assert_eq!(cells(&naive, "global stores")[..3], ["2048", "65536", "32.00"]);
+    assert_eq!(cells(&naive, "shared loads"), ["0", "0", "-", "-"]);
+    assert!(naive.contains("\n 0 wavefronts were bank conflicts"), "{naive}");
+    let tiled = call(&[&transpose[..], &["transpose_tiled"]].concat()).stdout;
+    assert_eq!(cells(&tiled, "global stores")[..3], ["2048", "8192", "4.00"]);
+    assert!(tiled.contains(&format!("\n {} wavefronts were bank conflicts", 2048 * 31)), "{tiled}");
+    let padded = call(&[&transpose[..], &["transpose_padded"]].concat()).stdout;
+    assert!(padded.contains("\n 0 wavefronts were bank conflicts"), "{padded}");
+}
+
+/// A copy of 2^20 doubles: 262,144 sectors are read and as many written. No sector is read twice, so all come from memory.
+#[test]
+fn the_memory_is_as_busy_as_the_kernel_keeps_it() {
+    let stream = ["--topology", "v100_node", "--workload", "stream:elements=1048576,launches=1"];
+    let kernel = &json(&call(&[&stream[..], &["--format", "json"]].concat()).stdout)["kernels"][0];
+    let count = |name: &str| kernel[name].as_u64().unwrap_or_else(|| panic!("{name}: {kernel}"));
+    assert_eq!((count("l2_sectors_load"), count("l2_sectors_written")), (262_144, 262_144));
+    // Code and constants are read beside the data.
+    assert!((262_144..262_200).contains(&count("dram_sectors_read")), "{kernel}");
+    // The bus of 4096 bits carries two transfers in a cycle of 877 MHz: 32 bytes of one of 32 channels take 1.14 ns.
+    let moved = count("dram_sectors_read") + count("dram_sectors_written");
+    let busy = 100.0 * moved as f64 * 32.0 / (898.0 * (count("end_ps") - count("start_ps")) as f64 / 1000.0);
+    let sections = call(&[&stream[..], &["--sections"]].concat()).stdout;
+    let shown: f64 = cells(&sections, "gpu.hbm[*]")[0].parse().expect("a number");
+    assert!((shown - busy).abs() < 0.5, "{shown} {busy}");
+    let ncu = "dram__throughput.avg.pct_of_peak_sustained_elapsed";
+    let called = call(&[&stream[..], &["--format", "ncu-csv", "--metrics", ncu]].concat()).stdout;
+    let value = called.lines().nth(1).and_then(|line| line.rsplit('"').nth(1)).expect("a value");
+    assert!((value.parse::<f64>().expect("a number") - busy).abs() < 0.5, "{called} {busy}");
 }

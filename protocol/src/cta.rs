@@ -3,7 +3,7 @@
 use crate::cuda::{KernelFault, KernelLaunch, LaunchId};
 use crate::device_launch::DeviceWork;
 use crate::message::Side;
-use crate::statistics::KernelCounters;
+use crate::statistics::CtaCounters;
 use crate::time::SimTime;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -38,7 +38,7 @@ pub struct FunctionalEnd {
     /// How many have ended.
     pub count: u32,
     /// What they did.
-    pub counters: KernelCounters,
+    pub counters: CtaCounters,
     /// Why one of them failed, if it did.
     pub fault: Option<KernelFault>,
     /// When the last of them ended, by a clock that goes on by a cycle with each warp instruction of the SM: their kernel does not end before.
@@ -53,7 +53,7 @@ pub struct CtaCompletion {
     /// The slot that is free again.
     pub slot: u16,
     /// What the CTA did.
-    pub counters: KernelCounters,
+    pub counters: CtaCounters,
     /// Why it failed, if it did.
     pub fault: Option<KernelFault>,
     /// Stores of it are under way; [`CtaMessage::Stored`] follows.

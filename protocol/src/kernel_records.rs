@@ -14,7 +14,7 @@ use std::sync::Arc;
 /// What of a record is a number, beside the launch and its times.
 const OWN_FIELDS: usize = 15;
 const FIELDS: usize = OWN_FIELDS + KernelCounters::DEFINITIONS.len();
-const _: () = assert!(FIELDS <= u64::BITS as usize, "a bit of a word says whether a field differs");
+const _: () = assert!(FIELDS <= u128::BITS as usize, "a bit of a word says whether a field differs");
 
 /// Bits of the field that says how a launch was simulated.
 const FUNCTIONAL: u64 = 1;
@@ -102,11 +102,12 @@ impl KernelRecords {
             self.kernels.len() - 1
         });
         let first = &self.kernels[kernel].first;
-        let differs = fields.iter().zip(first).map(|(field, first)| u64::from(field != first)).enumerate();
-        let mask = differs.fold(0, |mask, (field, differs)| mask | differs << field);
+        let differs = fields.iter().zip(first).map(|(field, first)| u128::from(field != first)).enumerate();
+        let mask = differs.fold(0u128, |mask, (field, differs)| mask | differs << field);
         self.places.push(self.packed.len() as u64);
         let duration = record.end_ps.wrapping_sub(record.start_ps);
-        let head: Head = [kernel as u64, u64::from(self.packed_number(record.launch)), record.start_ps, duration, mask];
+        let launch = u64::from(self.packed_number(record.launch));
+        let head: Head = ([kernel as u64, launch, record.start_ps, duration], mask);
         let mut packed = written(&head, std::mem::take(&mut self.packed));
         for field in bits(mask) {
             packed = written(&(fields[field].wrapping_sub(first[field]) as i64), packed);
@@ -136,7 +137,7 @@ impl KernelRecords {
     /// Gives the launches from now on with numbers from 0, where they were numbered from 1, and those that kernels have made behind the
     /// others. (Nothing is packed anew for it.)
     pub fn number_from_zero(&mut self) {
-        let launch = |&place: &u64| read::<Head>(&mut &self.packed[place as usize..])[1] as u32;
+        let launch = |&place: &u64| read::<Head>(&mut &self.packed[place as usize..]).0[1] as u32;
         let (mut of_device, of_host): (Vec<u32>, Vec<u32>) =
             self.places.iter().map(launch).partition(|launch| LaunchId(*launch).is_of_device());
         of_device.sort_unstable();
@@ -163,7 +164,7 @@ impl KernelRecords {
     pub fn sort_by_launch(&mut self) {
         let mut places = std::mem::take(&mut self.places);
         // Most runs have them in order.
-        let launch = |place: u64| read::<Head>(&mut &self.packed[place as usize..])[1];
+        let launch = |place: u64| read::<Head>(&mut &self.packed[place as usize..]).0[1];
         if !places.is_sorted_by_key(|&place| launch(place)) {
             places.sort_by_cached_key(|&place| launch(place));
         }
@@ -172,15 +173,13 @@ impl KernelRecords {
 
     fn unpack(&self, place: u64) -> KernelRecord {
         let mut rest = &self.packed[place as usize..];
-        let [kernel, launch, start_ps, duration, mask]: Head = read(&mut rest);
+        let ([kernel, launch, start_ps, duration], mask): Head = read(&mut rest);
         let kernel = &self.kernels[kernel as usize];
         let mut fields = [0; FIELDS];
         fields.copy_from_slice(&kernel.first);
         for field in bits(mask) {
             fields[field] = fields[field].wrapping_add_signed(read(&mut rest));
         }
-        let mut counters = [0; FIELDS - OWN_FIELDS];
-        counters.copy_from_slice(&fields[OWN_FIELDS..]);
         let narrow = |field: usize| fields[field] as u32;
         KernelRecord {
             launch: self.given(launch as u32),
@@ -200,13 +199,13 @@ impl KernelRecords {
             range: fields[14].checked_sub(1).map(|place| self.ranges[place as usize].clone()),
             cycles: fields[10],
             completed: fields[11] != 0,
-            counters: KernelCounters::of_array(counters),
+            counters: KernelCounters::of_values(fields[OWN_FIELDS..].iter().copied()),
         }
     }
 }
 
 /// Kernel, launch, start, duration, and a bit for each field that differs from the kernel's first launch.
-type Head = [u64; 5];
+type Head = ([u64; 4], u128);
 
 fn written(value: &impl Serialize, to: Vec<u8>) -> Vec<u8> {
     postcard::to_extend(value, to).expect("a vector takes every byte")
@@ -219,11 +218,11 @@ fn read<T: DeserializeOwned>(from: &mut &[u8]) -> T {
 }
 
 /// The places of the ones in a word, ascending.
-fn bits(mut word: u64) -> impl Iterator<Item = usize> {
+fn bits(mut word: u128) -> impl Iterator<Item = usize> {
     std::iter::from_fn(move || {
         let place = word.trailing_zeros();
         word &= word.wrapping_sub(1);
-        (place < u64::BITS).then_some(place as usize)
+        (place < u128::BITS).then_some(place as usize)
     })
 }
 
@@ -239,7 +238,9 @@ fn fields_of(record: &KernelRecord, parent: u64, range: u64) -> [u64; FIELDS] {
     let functional = if record.detail.is_timed() { 0 } else { FUNCTIONAL };
     let how = functional | if record.is_profiled { PROFILED } else { 0 };
     large.copy_from_slice(&[record.cycles, u64::from(record.completed), how, parent, range]);
-    counters.copy_from_slice(&record.counters.to_array());
+    for (field, value) in counters.iter_mut().zip(record.counters.values()) {
+        *field = value;
+    }
     fields
 }
 
@@ -260,6 +261,7 @@ impl fmt::Debug for KernelRecords {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::statistics::CtaCounters;
 
     fn record(launch: u32, name: &str) -> KernelRecord {
         KernelRecord {
@@ -280,7 +282,10 @@ mod tests {
             end_ps: 1_000_000_000 + u64::from(launch) * 5_000_000 + 1_234_567,
             cycles: 1890 + u64::from(launch % 3),
             completed: true,
-            counters: KernelCounters { warps_launched: 80, inst_executed: 1000, ..KernelCounters::default() },
+            counters: KernelCounters {
+                ctas: CtaCounters { warps_launched: 80, inst_executed: 1000, ..CtaCounters::default() },
+                ..KernelCounters::default()
+            },
         }
     }
 

@@ -59,6 +59,8 @@ impl LaunchCounts {
 /// Where units tell of launches.
 #[derive(Debug, Default)]
 pub struct LaunchSink {
+    /// Simulated time at which units are asked.
+    pub now: SimTime,
     /// Launches that are on their GPUs, and those that have ended since their scheduler was last asked.
     pub begun: Vec<LaunchFacts>,
     /// What SMs counted of each: a launch has a part of every SM that ran CTAs of it.
@@ -73,9 +75,9 @@ mod tests {
     fn each_launch_has_its_counts_once() {
         let mut counts = Vec::new();
         for (launch, warps) in [(1, 2), (2, 3), (1, 4), (2, 5), (3, 0)] {
-            LaunchCounts::among(&mut counts, LaunchId(launch)).ended.warps_launched += warps;
+            LaunchCounts::among(&mut counts, LaunchId(launch)).ended.ctas.warps_launched += warps;
         }
-        let of: Vec<(u32, u64)> = counts.iter().map(|of| (of.launch.0, of.ended.warps_launched)).collect();
+        let of: Vec<(u32, u64)> = counts.iter().map(|of| (of.launch.0, of.ended.ctas.warps_launched)).collect();
         assert_eq!(of, [(1, 6), (2, 8), (3, 0)]);
     }
 }

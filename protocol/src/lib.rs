@@ -10,6 +10,7 @@
 // The macro `counters!` names this crate, in this crate too.
 extern crate self as balar_protocol;
 
+pub mod by_launch;
 pub mod context;
 pub mod copy;
 pub mod cta;

@@ -8,11 +8,12 @@
 //!
 //! **Invariant:** what a channel does depends on the cycles of arrivals alone, never on where its windows end.
 
-use super::ChannelCounters;
 use super::bursts::Requester;
 use super::timing::{DramTiming, Refresh};
+use super::{ChannelCounters, LaunchShare};
 use crate::interleave::{BitFunction, fold};
 use crate::slab::Slab;
+use balar_protocol::by_launch::{ByLaunch, LaunchTotals};
 use balar_protocol::memory::{LINE_BYTES, MemoryKind, MemoryRequest, sector_count};
 use balar_protocol::prefetch::prefetch;
 use balar_protocol::{Clock, SimTime};
@@ -184,6 +185,7 @@ pub(super) struct ChannelState {
     next_refresh: u64,
     refresh_bank: u32,
     pub counters: ChannelCounters,
+    by_launch: ByLaunch<LaunchShare>,
 }
 
 /// A channel by its bank timing.
@@ -256,6 +258,7 @@ impl BankTimedChannel {
                 next_refresh: u64::MAX,
                 refresh_bank: 0,
                 counters: ChannelCounters::default(),
+                by_launch: ByLaunch::default(),
             },
             next: NextCommands::default(),
             column: None,
@@ -268,6 +271,11 @@ impl BankTimedChannel {
 
     pub(super) fn state(&self) -> &ChannelState {
         &self.state
+    }
+
+    /// Gives what has been counted by launch.
+    pub(super) fn shares(&mut self, totals: &mut LaunchTotals) {
+        self.state.by_launch.give(totals);
     }
 
     /// Takes over a saved state. False where it is of another shape.
@@ -292,6 +300,7 @@ impl BankTimedChannel {
         let (bank, row) = self.place(request.line);
         let state = &mut self.state;
         state.counters.arrivals(&request, 1);
+        state.by_launch.of(request.launch).arrivals(&request, 1);
         let number = state.accepted.insert(Accepted { request, requester, arrived: time });
         let entry = Entry { age: state.ages, row, number };
         state.ages += 1;
@@ -583,17 +592,24 @@ impl BankTimedChannel {
             state.direction[1] = state.direction[1].max(write);
         }
         let counters = &mut state.counters;
-        match bank.opened.take() {
-            None => counters.row_hits += 1,
-            Some(false) => counters.row_misses += 1,
-            Some(true) => counters.row_conflicts += 1,
-        }
+        let share = state.by_launch.of(request.launch);
+        let (of_all, of_launch) = match bank.opened.take() {
+            None => (&mut counters.row_hits, &mut share.row_hits),
+            Some(false) => (&mut counters.row_misses, &mut share.row_misses),
+            Some(true) => (&mut counters.row_conflicts, &mut share.row_conflicts),
+        };
+        *of_all += 1;
+        *of_launch += 1;
         counters.turnarounds += u64::from(state.wrote != state.draining);
         state.wrote = state.draining;
-        counters.busy_time += self.busy_time[sectors as usize].0;
+        let busy = self.busy_time[sectors as usize].0;
+        counters.busy_time += busy;
+        share.busy_time += busy;
         let time = self.clock.time_of(finished) + self.controller_latency;
         if request.kind == MemoryKind::Load {
-            counters.latency_read += time.saturating_sub(arrived).0;
+            let latency = time.saturating_sub(arrived).0;
+            counters.latency_read += latency;
+            share.latency_read += latency;
         }
         (requester, time, request)
     }

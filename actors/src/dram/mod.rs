@@ -12,10 +12,11 @@ pub use timing::{DramTiming, Refresh};
 use crate::catalogue::{BuildError, ParameterProblem};
 use crate::engine::{Inbox, NextWake, Outbox, StateError, Window, restore_state, save_state};
 use crate::lines::LineRange;
+use balar_protocol::by_launch::{LaunchTotals, Share};
 use balar_protocol::memory::{
     LINE_BYTES, MemoryBurst, MemoryKind, MemoryMessage, MemoryRequest, ServedBy, sector_count,
 };
-use balar_protocol::statistics::StatisticSink;
+use balar_protocol::statistics::{StatisticSink, UnitCounters};
 use balar_protocol::{Bandwidth, Bytes, Clock, Frequency, Message, Payload, PortId, SimTime};
 use bank_timed::{BankTimedChannel, ChannelState, PrefetchStep};
 use bursts::{Bursts, Requester};
@@ -87,6 +88,45 @@ impl ChannelCounters {
             self.requests_write += count;
             self.sectors_written += sectors;
         }
+    }
+}
+
+/// What a channel counts of a launch.
+#[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
+struct LaunchShare {
+    sectors_read: u64,
+    sectors_written: u64,
+    busy_time: u64,
+    row_hits: u64,
+    row_misses: u64,
+    row_conflicts: u64,
+    requests_read: u64,
+    latency_read: u64,
+}
+
+impl LaunchShare {
+    /// So many requests like this one have arrived.
+    fn arrivals(&mut self, request: &MemoryRequest, count: u64) {
+        let sectors = count * u64::from(sector_count(request.sectors));
+        if request.kind == MemoryKind::Load {
+            self.sectors_read += sectors;
+            self.requests_read += count;
+        } else {
+            self.sectors_written += sectors;
+        }
+    }
+}
+
+impl Share for LaunchShare {
+    fn give(&self, to: &mut UnitCounters) {
+        to.dram_sectors_read += self.sectors_read;
+        to.dram_sectors_written += self.sectors_written;
+        to.dram_busy_time += self.busy_time;
+        to.dram_row_hits += self.row_hits;
+        to.dram_row_misses += self.row_misses;
+        to.dram_row_conflicts += self.row_conflicts;
+        to.dram_requests_read += self.requests_read;
+        to.dram_latency_read += self.latency_read;
     }
 }
 
@@ -229,6 +269,14 @@ impl Channels {
         total.write(sink);
         for (i, channel) in counters.iter().enumerate() {
             channel.write_of(format_args!("channel[{i}]"), sink);
+        }
+    }
+
+    /// Gives what the channels have counted by launch.
+    pub fn shares(&mut self, totals: &mut LaunchTotals) {
+        match &mut self.kind {
+            Kind::Simple(channels) => channels.iter_mut().for_each(|channel| channel.state.by_launch.give(totals)),
+            Kind::BankTimed(channels, _) => channels.iter_mut().for_each(|channel| channel.shares(totals)),
         }
     }
 

@@ -1,6 +1,7 @@
 //! A channel with a fixed latency and a bandwidth: first come, first served.
 
-use super::ChannelCounters;
+use super::{ChannelCounters, LaunchShare};
+use balar_protocol::by_launch::ByLaunch;
 use balar_protocol::memory::{MemoryKind, MemoryRequest, SECTOR_BYTES, sector_count};
 use balar_protocol::{Bandwidth, SimTime};
 use serde::{Deserialize, Serialize};
@@ -10,6 +11,7 @@ use serde::{Deserialize, Serialize};
 pub(super) struct SimpleState {
     free: SimTime,
     pub counters: ChannelCounters,
+    pub by_launch: ByLaunch<LaunchShare>,
 }
 
 /// A channel with a fixed latency and a bandwidth.
@@ -36,9 +38,14 @@ impl SimpleChannel {
         let first = start + self.latency;
         state.counters.arrivals(request, count);
         state.counters.busy_time += count * span;
+        let share = state.by_launch.of(request.launch);
+        share.arrivals(request, count);
+        share.busy_time += count * span;
         if request.kind == MemoryKind::Load {
             // Each waits for the span of the one before it.
-            state.counters.latency_read += count * (first - time).0 + span * (count * (count - 1) / 2);
+            let latency = count * (first - time).0 + span * (count * (count - 1) / 2);
+            state.counters.latency_read += latency;
+            share.latency_read += latency;
         }
         SimTime(first.0 + (count - 1) * span)
     }

@@ -334,12 +334,14 @@ impl Coordinator {
                     statistics.rows.append(&mut sink.rows);
                     statistics.tables.append(&mut sink.tables);
                     statistics.kernels.append(&sink.kernels);
+                    statistics.shares.append(sink.shares);
                     statistics.outcome = sink.outcome.or(statistics.outcome);
                 }
                 Err(message) => lost_statistics.push(LostStatistics { path: path(result.unit), message }),
             }
             waiting.extend(result.outstanding.map(|waits_for| WaitingUnit { path: path(result.unit), waits_for }));
         }
+        statistics.kernels = std::mem::take(&mut statistics.shares).complete(&statistics.kernels);
         let outcome = match (ending, self.failure.take()) {
             (_, Some(Failure { unit, mistake: Mistake { time, message, guest: true } })) => {
                 Outcome::UnitBroken { path: path(unit), time, message }

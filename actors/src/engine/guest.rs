@@ -7,6 +7,7 @@ use super::rules::{BrokenRule, advance_alone, outbox_alone, well_formed};
 use super::state::{CodeSource, StateError, restore_state, save_state};
 use super::unit::{NextWake, Unit, Window};
 use super::{Inbox, Outbox};
+use balar_protocol::by_launch::LaunchTotals;
 use balar_protocol::launches::LaunchSink;
 use balar_protocol::statistics::StatisticSink;
 use balar_protocol::{Payload, PortId, Protocol, Side, SimTime};
@@ -121,6 +122,10 @@ impl Unit for Guest {
 
     fn launches(&mut self, sink: &mut LaunchSink) {
         self.unit.launches(sink);
+    }
+
+    fn shares(&mut self, totals: &mut LaunchTotals) {
+        self.unit.shares(totals);
     }
 
     fn outstanding(&self) -> Option<String> {

@@ -16,6 +16,8 @@ use super::sampler::ShardSample;
 use super::unit::{NextWake, Unit, Window, Wire};
 use super::wall_clock::{Deadline, Stopwatch};
 use actix::{Actor, Addr, Context, Handler, Message, Recipient};
+use balar_protocol::by_launch::LaunchTotals;
+use balar_protocol::launches::LaunchCounts;
 use balar_protocol::statistics::StatisticSink;
 use balar_protocol::{SimTime, UnitId};
 use std::sync::Arc;
@@ -24,6 +26,8 @@ use std::time::Duration;
 
 /// Windows a shard runs by itself before it reports, where no other shard has work.
 const WINDOWS_PER_GRANT: u64 = 256;
+/// Windows after which units are asked for what they have counted by launch: some tens of the shortest launches.
+const WINDOWS_BETWEEN_SHARES: u64 = 1 << 14;
 
 /// A unit and its way into a shard.
 pub(super) struct Tenant {
@@ -225,6 +229,10 @@ pub(super) struct Shard {
     last_start: SimTime,
     last_event: SimTime,
     messages: u64,
+    /// What its units have counted by launch.
+    shares: LaunchTotals,
+    /// Windows since they were last asked for it.
+    windows_since_shares: u64,
     failure: Option<Failure>,
     surroundings: Surroundings,
     coordinator: Recipients,
@@ -262,6 +270,8 @@ impl Shard {
             last_start: SimTime::ZERO,
             last_event: SimTime::ZERO,
             messages: 0,
+            shares: LaunchTotals::default(),
+            windows_since_shares: 0,
             failure: None,
             surroundings,
             coordinator,
@@ -390,6 +400,10 @@ impl Shard {
             self.surroundings.epochs.between(window.start, next);
             window = following;
         };
+        self.windows_since_shares += windows;
+        if self.windows_since_shares >= WINDOWS_BETWEEN_SHARES {
+            self.take_shares();
+        }
         Report {
             shard: self.index,
             outbound: std::mem::take(&mut self.out.outbound),
@@ -404,12 +418,24 @@ impl Shard {
         }
     }
 
+    /// Takes what units have counted by launch, so that no unit keeps it of many launches.
+    #[cold]
+    fn take_shares(&mut self) {
+        self.windows_since_shares = 0;
+        for slot in self.slots.iter_mut().filter(|slot| !slot.failed) {
+            // What panics here is reported when the statistics are collected.
+            let _ = contain(|| slot.unit.shares(&mut self.shares));
+        }
+    }
+
     /// Reads the counters of the units that have run since they were last read, or whose counters move by themselves.
     fn take_sample(&mut self, time: SimTime, with_waiting: bool, sample: &mut ShardSample) {
         let ShardSample { values, read, numbers, launches, waiting } = sample;
         read.clear();
         values.resize(self.slots.iter().map(|slot| slot.numbers).sum(), 0);
         let mut rest = &mut values[..];
+        let mut fresh = LaunchTotals::default();
+        launches.now = time;
         for slot in &mut self.slots {
             let (own, others) = rest.split_at_mut(slot.numbers);
             rest = others;
@@ -425,6 +451,7 @@ impl Shard {
                     let mut sink = StatisticSink::of_numbers(time, std::mem::take(numbers));
                     slot.unit.statistics(&mut sink);
                     slot.unit.launches(launches);
+                    slot.unit.shares(&mut fresh);
                     sink.into_numbers()
                 });
                 *numbers = given.unwrap_or_default();
@@ -436,6 +463,8 @@ impl Shard {
                 waiting.push((slot.id, waits_for));
             }
         }
+        fresh.each(|launch, units| LaunchCounts::among(&mut launches.counts, launch).ended.units.add(units));
+        self.shares.append(fresh);
     }
 
     fn failed_report(&self, window: Window, message: String) -> Report {
@@ -505,11 +534,14 @@ impl Handler<CollectStatistics> for Shard {
     type Result = ();
 
     fn handle(&mut self, CollectStatistics { end }: CollectStatistics, _: &mut Context<Self>) {
+        self.take_shares();
+        let mut shares = std::mem::take(&mut self.shares);
         let living = self.slots.iter().filter(|slot| !slot.failed);
         let units = living.map(|slot| {
             let statistics = contain(|| {
                 let mut sink = StatisticSink::default();
                 sink.now = end;
+                sink.shares = std::mem::take(&mut shares);
                 sink.set_location(&slot.path);
                 slot.unit.statistics(&mut sink);
                 slot.unit.records(&mut sink);

@@ -2,6 +2,7 @@
 
 use super::state::{CodeSource, StateError};
 use super::{Inbox, Outbox};
+use balar_protocol::by_launch::LaunchTotals;
 use balar_protocol::launches::LaunchSink;
 use balar_protocol::statistics::StatisticSink;
 use balar_protocol::{PortId, SimTime, UnitId};
@@ -49,6 +50,11 @@ pub trait Unit: Send {
     /// Tells what has become of launches since it was last asked, in a run that is watched by launch. Most units know nothing of them.
     fn launches(&mut self, sink: &mut LaunchSink) {
         let _ = sink;
+    }
+
+    /// Gives what it has counted by launch since it was last asked, beside what CTAs tell when they end. Most units count nothing so.
+    fn shares(&mut self, totals: &mut LaunchTotals) {
+        let _ = totals;
     }
 
     /// What it still waits for, in words; `None` where nothing is outstanding. When every unit sleeps and no message is on its way,

@@ -7,6 +7,7 @@ use crate::catalogue::{
 use crate::dram::{ChannelCounters, Channels, MemoryModel, check_size};
 use crate::engine::{CodeSource, Inbox, NextWake, Outbox, StateError, Unit, Window};
 use crate::interleave::SliceMap;
+use balar_protocol::by_launch::LaunchTotals;
 use balar_protocol::memory::LINE_BYTES;
 use balar_protocol::statistics::StatisticSink;
 use balar_protocol::{Bytes, Frequency, Protocol};
@@ -124,6 +125,10 @@ impl Unit for HbmStack {
 
     fn statistics(&self, sink: &mut StatisticSink) {
         self.channels.statistics(sink);
+    }
+
+    fn shares(&mut self, totals: &mut LaunchTotals) {
+        self.channels.shares(totals);
     }
 
     fn outstanding(&self) -> Option<String> {

@@ -3,6 +3,7 @@
 use crate::catalogue::{BuildContext, BuildError, ParameterSet, PortDefinition, Role, UnitDefinition, nothing};
 use crate::dram::{ChannelCounters, Channels, MemoryModel, check_size};
 use crate::engine::{CodeSource, Inbox, NextWake, Outbox, StateError, Unit, Window};
+use balar_protocol::by_launch::LaunchTotals;
 use balar_protocol::memory::LINE_BYTES;
 use balar_protocol::statistics::StatisticSink;
 use balar_protocol::{Bytes, Frequency, Protocol};
@@ -67,6 +68,11 @@ impl Unit for HostMemory {
 
     fn statistics(&self, sink: &mut StatisticSink) {
         self.channels.statistics(sink);
+    }
+
+    /// It counts nothing by launch: what its channels do is let go.
+    fn shares(&mut self, _: &mut LaunchTotals) {
+        self.channels.shares(&mut LaunchTotals::default());
     }
 
     fn outstanding(&self) -> Option<String> {

@@ -156,7 +156,11 @@ const FIGURES: &[FigureDefinition] = &[
     ("L1 hit rate of loads", "%", |sums| sums.quotient("l1_sector_hits_load", "l1_sectors_load").map(|rate| 100.0 * rate)),
     ("L2 sectors of loads", "sector", |sums| sums.counter("l2_sectors_load")),
     ("L2 hit rate of loads", "%", |sums| sums.quotient("l2_sector_hits_load", "l2_sectors_load").map(|rate| 100.0 * rate)),
+    ("L2 sectors of stores", "sector", |sums| sums.counter("l2_sectors_written")),
+    ("L2 sectors of atomics and reductions", "sector", |sums| sums.counter("l2_sectors_atomic")),
     ("sectors read from DRAM", "sector", |sums| sums.counter("dram_sectors_read")),
+    ("sectors written to DRAM", "sector", |sums| sums.counter("dram_sectors_written")),
+    ("achieved occupancy", "warp/SM", |sums| sums.quotient("warp_cycles_active", "cycles_active")),
     ("shared-memory wavefronts", "wavefront", |sums| {
         Some(sums.counter("shared_wavefronts_load")? + sums.counter("shared_wavefronts_store")?)
     }),

@@ -57,7 +57,7 @@ fn kernels_are_matched_by_name_and_the_greatest_change_comes_first() {
                 kernel.end_ps += 76_200;
                 kernel.cycles += 100;
             } else {
-                kernel.counters.inst_executed += 10;
+                kernel.counters.ctas.inst_executed += 10;
             }
         });
     });

@@ -15,7 +15,7 @@ type Counters = &'static [&'static str];
 
 /// A counter of units, whose unit of measure and meaning they declare.
 const fn counter(name: &'static str, place: Place, counter: &'static [&'static str; 1], names: Names) -> Metric {
-    Metric { name, place, formula: Formula::Sum(counter), of_launch: None, names, unit: "", meaning: "" }
+    Metric { name, place, formula: Formula::Sum(counter), names, unit: "", meaning: "" }
 }
 
 /// Counters added up.
@@ -26,7 +26,7 @@ const fn sum(
     [unit, meaning]: [&'static str; 2],
     names: Names,
 ) -> Metric {
-    Metric { name, place, formula: Formula::Sum(counters), of_launch: None, names, unit, meaning }
+    Metric { name, place, formula: Formula::Sum(counters), names, unit, meaning }
 }
 
 /// A counter without a part of it.
@@ -37,12 +37,12 @@ const fn without(
     [unit, meaning]: [&'static str; 2],
     names: Names,
 ) -> Metric {
-    Metric { name, place, formula: Formula::Without(counters), of_launch: None, names, unit, meaning }
+    Metric { name, place, formula: Formula::Without(counters), names, unit, meaning }
 }
 
 /// A counter of sectors, in bytes.
 const fn bytes(name: &'static str, place: Place, sectors: Counters, meaning: &'static str, names: Names) -> Metric {
-    Metric { name, place, formula: Formula::Times(SECTOR, sectors), of_launch: None, names, unit: "byte", meaning }
+    Metric { name, place, formula: Formula::Times(SECTOR, sectors), names, unit: "byte", meaning }
 }
 
 /// A quotient.
@@ -53,7 +53,7 @@ const fn ratio(
     [unit, meaning]: [&'static str; 2],
     names: Names,
 ) -> Metric {
-    Metric { name, place, formula: Formula::Ratio { above, below }, of_launch: None, names, unit, meaning }
+    Metric { name, place, formula: Formula::Ratio { above, below }, names, unit, meaning }
 }
 
 /// Counters in the time that they are measured over, GB/s.
@@ -66,7 +66,7 @@ const fn rate(
     names: Names,
 ) -> Metric {
     let formula = Formula::Rate(bytes as f64 / 1e9, counters);
-    Metric { name, place, formula, of_launch: None, names, unit: "GB/s", meaning }
+    Metric { name, place, formula, names, unit: "GB/s", meaning }
 }
 
 /// The share of warp-cycles that are charged to these counters.
@@ -80,18 +80,6 @@ const fn percent(counters: Counters) -> Term {
 
 const fn of(counters: Counters) -> Term {
     Term::Sum(1.0, counters)
-}
-
-impl Metric {
-    /// Of a launch it is made of these counters in the same way; SMs keep them for each.
-    const fn launch(self, counters: Counters) -> Metric {
-        let of_launch = match self.formula {
-            Formula::Times(factor, _) => Formula::Times(factor, counters),
-            Formula::Rate(factor, _) => Formula::Rate(factor, counters),
-            _ => Formula::Sum(counters),
-        };
-        Metric { of_launch: Some(of_launch), ..self }
-    }
 }
 
 /// Bytes of a sector.
@@ -292,18 +280,17 @@ pub static METRICS: &[Metric] = &[
 
     // DRAM.
     counter("dram.sectors_rd", Dram, &["sectors_read"],
-        &[(NvprofMetric, "dram_read_transactions"), (Ncu, "dram__sectors_read"), (GpgpuSim, "gpgpu_n_dram_reads"), (GpgpuSim, "total dram reads"), (Sst, "Simplehbm_N.requests_received_GetS")])
-        .launch(&["dram_sectors_read"]),
+        &[(NvprofMetric, "dram_read_transactions"), (Ncu, "dram__sectors_read"), (GpgpuSim, "gpgpu_n_dram_reads"), (GpgpuSim, "total dram reads"), (Sst, "Simplehbm_N.requests_received_GetS")]),
     counter("dram.sectors_wr", Dram, &["sectors_written"],
         &[(NvprofMetric, "dram_write_transactions"), (Ncu, "dram__sectors_write"), (GpgpuSim, "gpgpu_n_dram_writes"), (GpgpuSim, "total dram writes"), (Sst, "Simplehbm_N.requests_received_Write")]),
     bytes("dram.bytes_rd", Dram, &["sectors_read"], "bytes read from device memory",
-        &[(NvprofMetric, "dram_read_bytes"), (Ncu, "dram__bytes_read.sum")]).launch(&["dram_sectors_read"]),
+        &[(NvprofMetric, "dram_read_bytes"), (Ncu, "dram__bytes_read.sum")]),
     bytes("dram.bytes_wr", Dram, &["sectors_written"], "bytes written to device memory",
         &[(NvprofMetric, "dram_write_bytes"), (Ncu, "dram__bytes_write.sum")]),
     bytes("dram.bytes", Dram, &["sectors_read", "sectors_written"], "bytes read from device memory and written to it",
         &[(Ncu, "dram__bytes.sum")]),
     rate("dram.read_throughput", Dram, SECTOR, &["sectors_read"], "bytes read from device memory, in the time that it is measured over",
-        &[(NvprofMetric, "dram_read_throughput"), (Ncu, "dram__bytes_read.sum.per_second")]).launch(&["dram_sectors_read"]),
+        &[(NvprofMetric, "dram_read_throughput"), (Ncu, "dram__bytes_read.sum.per_second")]),
     rate("dram.write_throughput", Dram, SECTOR, &["sectors_written"], "bytes written to device memory, in the time that it is measured over",
         &[(NvprofMetric, "dram_write_throughput"), (Ncu, "dram__bytes_write.sum.per_second")]),
     ratio("dram.util", Dram, [Term::Sum(1e-10, &["busy_time"]), Term::Product(&[MeasuredSeconds])], ["%", "time that data buses carried data, of the time that it is measured over"],

@@ -3,11 +3,12 @@
 //! Counts are those since the run began, as a sample has them. Quotients and rates are those of the time since the sample before.
 
 use super::formula::Parts;
+use super::measurement::place_of_counter;
 use super::{Fact, Formula, Metric, Place, RollUpKind, Term, Value};
 use crate::node_facts::NodeFacts;
 use crate::rollup::pattern;
 use balar_protocol::GpuDescription;
-use balar_protocol::statistics::StatisticRow;
+use balar_protocol::statistics::{KernelCounters, StatisticRow};
 use std::ops::Range;
 
 /// A unit, or a part of one, among the rows of samples.
@@ -222,10 +223,15 @@ impl CompiledMetric {
         node: &NodeFacts,
     ) -> Option<CompiledMetric> {
         let formula = metric.launch_formula()?;
-        let counter = |name: &str| counters.iter().position(|counter| *counter == name);
+        let counter = |name: &str| {
+            let known = KernelCounters::DEFINITIONS[place_of_counter(metric.place, name)?].name;
+            counters.iter().position(|counter| *counter == known)
+        };
+        let is_of_units = metric.place != Place::Launch && matches!(formula, Formula::Ratio { .. });
         let fact = |fact| match fact {
             // A launch has no clock of its own, and may begin and end between samples.
             Fact::MeasuredCycles => None,
+            Fact::MeasuredSeconds if is_of_units => None,
             fact => fact_of(fact, "", Some(gpu), node),
         };
         Some(CompiledMetric(Gathered::Together(CompiledFormula::of(&formula, &counter, &fact)?)))

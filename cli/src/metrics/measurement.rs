@@ -27,9 +27,20 @@ const LAUNCH_NUMBERS: &[&str] = &[
     "occupancy_warps",
 ];
 
-/// Is this known of each launch?
-pub(super) fn is_of_launches(counter: &str) -> bool {
-    LAUNCH_NUMBERS.contains(&counter) || KernelCounters::DEFINITIONS.iter().any(|definition| definition.name == counter)
+/// Is this counter of units at a place known of each launch?
+pub(super) fn is_of_launches(place: Place, counter: &str) -> bool {
+    LAUNCH_NUMBERS.contains(&counter) || place_of_counter(place, counter).is_some()
+}
+
+/// Where a counter of units at a place is among those of a launch, which have it with the name of the place in front.
+pub fn place_of_counter(place: Place, counter: &str) -> Option<usize> {
+    let unit = match place {
+        Place::L2 => "l2_",
+        Place::Crossbar => "crossbar_",
+        Place::Dram => "dram_",
+        _ => "",
+    };
+    KernelCounters::DEFINITIONS.iter().position(|definition| definition.name.strip_prefix(unit) == Some(counter))
 }
 
 /// A metric over units that share a label.
@@ -128,7 +139,7 @@ impl<'a> Measurement<'a> {
         };
         if metric.place == Place::Launch {
             let launches = self.launches.iter().filter(|launch| chosen(&launch.gpu));
-            launches.for_each(|launch| add(&launch.gpu, self.parts_of_launch(&metric.formula, &launch)));
+            launches.for_each(|launch| add(&launch.gpu, self.parts_of_launch(metric, &metric.formula, &launch)));
         }
         for (place, rows) in &self.units {
             let location = rows[0].location.as_str();
@@ -136,7 +147,35 @@ impl<'a> Measurement<'a> {
                 add(location, self.parts_of_unit(metric, rows));
             }
         }
+        // What copies use as well is measured over kernels where all units of the kind are read together: those of one unit cannot be told
+        // apart from the copies'.
+        let is_share = matches!(metric.formula, Formula::Ratio { .. } | Formula::Rate(..));
+        if is_below_sms(metric.place) && self.copies_use_l2 && is_share {
+            let all = self.units.iter().filter(|(place, _)| *place == metric.place).count();
+            if let [(location, parts)] = &groups[..]
+                && parts.len() == all
+                && let Some(value) = self.over_launches(metric, self.launches.iter())
+            {
+                let (location, instances) = (location.clone(), all as u64);
+                let sum = matches!(metric.formula, Formula::Rate(..)).then_some(value);
+                return vec![Reading { location, instances, sum, avg: Some(value), min: None, max: None }];
+            }
+        }
         groups.into_iter().filter_map(|(location, parts)| Reading::of(location, &parts)).collect()
+    }
+
+    /// A metric over launches together: sums, and quotients of sums; a rate is that of their bytes in the sum of their times.
+    pub fn over_launches(&self, metric: &Metric, launches: impl Iterator<Item = KernelRecord>) -> Option<Value> {
+        let formula = metric.launch_formula()?;
+        let timed = launches.filter(|launch| launch.detail.is_timed());
+        let parts = timed.filter_map(|launch| {
+            let seconds = launch.duration_ps()? as f64 * 1e-12;
+            Some(match self.parts_of_launch(metric, &formula, &launch)? {
+                Parts::Rate(rate) => Parts::Ratio(rate * seconds, seconds),
+                parts => parts,
+            })
+        });
+        parts.reduce(Parts::and)?.value()
     }
 
     /// A metric over all units of the node together.
@@ -144,10 +183,10 @@ impl<'a> Measurement<'a> {
         self.readings(metric, |_| true, |_| String::new()).pop()
     }
 
-    /// A metric of a launch. Where it is the only one, it has what its SMs have counted.
+    /// A metric of a launch. Where it is the only one, it has what its SMs have counted beside.
     pub fn of_launch(&self, metric: &Metric, launch: &KernelRecord) -> Option<Value> {
         if let Some(formula) = metric.launch_formula() {
-            return self.parts_of_launch(&formula, launch)?.value();
+            return self.parts_of_launch(metric, &formula, launch)?.value();
         }
         let is_alone =
             self.launches.len() == 1 && launch.completed && launch.detail.is_timed() && metric.place == Place::Sm;
@@ -171,11 +210,22 @@ impl<'a> Measurement<'a> {
         })
     }
 
-    fn parts_of_launch(&self, formula: &Formula, launch: &KernelRecord) -> Option<Parts> {
+    fn parts_of_launch(&self, metric: &Metric, formula: &Formula, launch: &KernelRecord) -> Option<Parts> {
         let gpu = self.node.gpus().iter().find(|gpu| *gpu.part == *launch.gpu);
-        let number = |name: &str| number_of_launch(name, launch, gpu);
+        let number = |name: &str| number_of_launch(metric.place, name, launch, gpu);
+        let seconds = || Some(launch.duration_ps()? as f64 * 1e-12);
+        // Below the SMs, all units of a kind together are measured for as long as the launch took.
+        let is_below = is_below_sms(metric.place);
+        let units = || self.units_of(metric.place, &launch.gpu);
         formula.parts(number, |fact| match fact {
-            Fact::MeasuredSeconds => Some(launch.duration_ps()? as f64 * 1e-12),
+            Fact::MeasuredSeconds if is_below && matches!(formula, Formula::Ratio { .. }) => {
+                Some(seconds()? * units().count() as f64)
+            }
+            Fact::MeasuredSeconds => seconds(),
+            Fact::MeasuredCycles if is_below => {
+                let clocks = units().filter_map(|location| Some(self.node.clock(location)?.hertz() as f64));
+                Some(seconds()? * clocks.sum::<f64>())
+            }
             Fact::MeasuredCycles => Some(launch.timed_cycles()? as f64 * f64::from(gpu?.sm_count())),
             Fact::SubCores => self.node.sub_cores(self.sm_of(&launch.gpu)?).map(|sub_cores| sub_cores as f64),
             Fact::L1SectorsPerCycle => {
@@ -187,10 +237,19 @@ impl<'a> Measurement<'a> {
 
     /// An SM of a GPU.
     fn sm_of(&self, gpu: &str) -> Option<&str> {
-        let mut locations =
-            self.units.iter().filter(|(place, _)| *place == Place::Sm).map(|(_, rows)| &rows[0].location);
-        locations.find(|location| is_in(location, gpu)).map(String::as_str)
+        self.units_of(Place::Sm, gpu).next()
     }
+
+    /// The units of a GPU at a place.
+    fn units_of(&self, place: Place, gpu: &str) -> impl Iterator<Item = &str> {
+        let units = self.units.iter().filter(move |(other, _)| *other == place);
+        units.map(|(_, rows)| rows[0].location.as_str()).filter(move |location| is_in(location, gpu))
+    }
+}
+
+/// Is it what SMs share: crossbar, L2, memory?
+fn is_below_sms(place: Place) -> bool {
+    matches!(place, Place::L2 | Place::Crossbar | Place::Dram)
 }
 
 /// What the GPU has of its SMs.
@@ -203,7 +262,7 @@ fn fact_of_gpu(fact: Fact, gpu: &GpuDescription) -> Option<f64> {
 }
 
 /// A counter of a launch, or another number that is known of it.
-fn number_of_launch(name: &str, launch: &KernelRecord, gpu: Option<&GpuDescription>) -> Option<u64> {
+fn number_of_launch(place: Place, name: &str, launch: &KernelRecord, gpu: Option<&GpuDescription>) -> Option<u64> {
     let product = |extents: [u32; 3]| extents.iter().fold(1u64, |all, extent| all.saturating_mul(u64::from(*extent)));
     let occupancy = || Some(Occupancy::of(launch, &gpu?.smallest_sm()?, gpu?.sm_count()));
     // What a CTA takes nothing of does not limit it.
@@ -224,7 +283,7 @@ fn number_of_launch(name: &str, launch: &KernelRecord, gpu: Option<&GpuDescripti
         "occupancy_ctas" => occupancy()?.ctas().into(),
         "occupancy_warps" => occupancy()?.warps().into(),
         _ => {
-            let at = KernelCounters::DEFINITIONS.iter().position(|definition| definition.name == name)?;
+            let at = place_of_counter(place, name)?;
             launch.known_counters().nth(at)??
         }
     })
@@ -258,6 +317,7 @@ mod tests {
     use crate::metrics::find;
     use crate::result::tests::record;
     use crate::rollup::pattern;
+    use balar_protocol::statistics::UnitCounters;
 
     /// Two SMs of a V100's GPU with 8 and 5 warps, and launches of 100, 400 and 140 cycles of 762 ps.
     fn with_node() -> crate::result::RunRecord {
@@ -308,9 +368,9 @@ mod tests {
         assert_eq!((one.len(), one[0].sum), (1, Some(Value::Count(5))));
     }
 
-    /// 4000 bytes in 640 cycles of 762 ps, or in the 3 us of the run.
+    /// 4000 bytes in 640 cycles of 762 ps, of which 3000 were the kernels'.
     #[test]
-    fn what_copies_use_is_measured_over_the_run() {
+    fn what_copies_use_is_told_apart_from_them() {
         let mut record = with_node();
         let mut row = |location: &str, what, value| {
             record.statistics.rows.push(StatisticRow {
@@ -329,7 +389,26 @@ mod tests {
         assert!((rate(&record) - 4000.0 / 487.68).abs() < 1e-9, "{}", rate(&record));
         let location = "gpu.copy_engine.to_host".to_owned();
         record.statistics.rows.push(StatisticRow { location, what: "line_loads", value: 1, unit: "", maximum: false });
-        assert!((rate(&record) - 4000.0 / 3000.0).abs() < 1e-9, "{}", rate(&record));
+        let kernels = record.statistics.kernels.iter().map(|mut kernel| {
+            kernel.counters.units.l2_bytes = 1000;
+            kernel
+        });
+        record.statistics.kernels = kernels.collect();
+        assert!((rate(&record) - 3000.0 / 487.68).abs() < 1e-9, "{}", rate(&record));
+        // Of one slice of several, nothing is known but what it did in the run's 3 us.
+        let location = "gpu.l2[8]".to_owned();
+        for what in ["sector_hits_read", "sectors_filled", "bytes"] {
+            record.statistics.rows.push(StatisticRow {
+                location: location.clone(),
+                what,
+                value: 6,
+                unit: "",
+                maximum: false,
+            });
+        }
+        let measured = record.measurement();
+        let one = measured.readings(metric("l2.throughput"), |location| location == "gpu.l2[8]", str::to_owned);
+        assert_eq!((one.len(), one[0].sum), (1, Some(Value::Real(6e-9 / 3e-6))));
     }
 
     #[test]
@@ -337,7 +416,17 @@ mod tests {
         let record = with_node();
         let measured =
             Measurement::new(&record.statistics.rows, &record.statistics.kernels, &record.node, record.sim_time);
-        let launch = record.statistics.kernels.get(1).expect("three launches");
+        let mut launch = record.statistics.kernels.get(1).expect("three launches");
+        // One slice of L2 at 1312 MHz, as there are rows of one; four warps on each of the SMs' 300 active cycles.
+        launch.counters.units = UnitCounters {
+            cycles_active: 300,
+            warp_cycles_active: 1200,
+            l2_sectors_read: 80,
+            l2_sector_hits_read: 20,
+            l2_bytes: 4000,
+            dram_sectors_written: 7,
+            ..UnitCounters::default()
+        };
         let of = |name: &str| measured.of_launch(metric(name), &launch);
         for (name, value) in [
             ("warps_launched", Value::Count(64)),
@@ -351,12 +440,21 @@ mod tests {
             // 8192 registers and 2 KiB of a CTA of 8 warps.
             ("launch.occupancy_limit_registers", Value::Count(8)),
             ("sm.theoretical_occupancy", Value::Real(100.0)),
+            ("active_cycles", Value::Count(300)),
+            ("sm.occupancy", Value::Real(100.0 * 1200.0 / (300.0 * 64.0))),
+            ("l2.hit_rate_rd", Value::Real(25.0)),
+            ("lts__t_bytes", Value::Count(4000)),
+            ("dram__bytes_write.sum", Value::Count(7 * 32)),
         ] {
             assert_eq!(of(name), Some(value), "{name}");
         }
-        assert_eq!(of("active_cycles"), None, "several launches share the SMs");
-        let alone: KernelRecords = [launch.clone()].into_iter().collect();
-        let measured = Measurement::new(&record.statistics.rows, &alone, &record.node, record.sim_time);
-        assert_eq!(measured.of_launch(metric("active_cycles"), &launch), Some(Value::Count(100)));
+        // Two launches together: 1200 warp-cycles in 300 cycles, and nothing in none.
+        let two = [launch.clone(), record.statistics.kernels.get(0).expect("three launches")];
+        let over = |name: &str| measured.over_launches(metric(name), two.iter().cloned());
+        assert_eq!(over("sm.occupancy"), Some(Value::Real(6.25)));
+        let Some(Value::Real(rate)) = over("l2.throughput") else { panic!("a rate") };
+        assert!((rate - 4000.0 / (500.0 * 0.762)).abs() < 1e-9, "{rate}");
+        let Some(Value::Real(rate)) = of("l2.throughput") else { panic!("a rate") };
+        assert!((rate - 4000.0 / (400.0 * 0.762)).abs() < 1e-9, "{rate}");
     }
 }

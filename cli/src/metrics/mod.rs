@@ -16,7 +16,7 @@ pub use catalogue::METRICS;
 pub use compiled::{CompiledMetric, PlacedUnit, placed_units};
 pub use formula::{Fact, Formula, Term, Value};
 pub use lookup::{Choice, all_names, find, is_like};
-pub use measurement::{Measurement, Reading, copies_use_l2, covered};
+pub use measurement::{Measurement, Reading, copies_use_l2, covered, place_of_counter};
 pub use occupancy::{Limit, Occupancy};
 pub use place::{Place, is_in};
 
@@ -96,8 +96,6 @@ pub struct Metric {
     pub place: Place,
     /// How it is made of counters.
     pub formula: Formula,
-    /// How it is made of what is counted of each launch, where that differs.
-    pub of_launch: Option<Formula>,
     /// Names in other dialects.
     pub names: &'static [(Dialect, &'static str)],
     unit: &'static str,
@@ -155,11 +153,9 @@ impl Metric {
 
     /// How it is made of what is counted of each launch; `None` where that is not enough.
     pub fn launch_formula(&self) -> Option<Formula> {
-        let formula = match self.place {
-            Place::Launch | Place::Sm => self.of_launch.unwrap_or(self.formula),
-            _ => self.of_launch?,
-        };
-        formula.counters().all(measurement::is_of_launches).then_some(formula)
+        let is_kept = matches!(self.place, Place::Launch | Place::Sm | Place::L2 | Place::Crossbar | Place::Dram);
+        let is_known = |counter: &str| measurement::is_of_launches(self.place, counter);
+        (is_kept && self.formula.counters().all(is_known)).then_some(self.formula)
     }
 }
 

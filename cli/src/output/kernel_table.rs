@@ -6,7 +6,7 @@ use crate::result::{RunRecord, ratio};
 use balar_protocol::Detail;
 use balar_protocol::cuda::LaunchId;
 use balar_protocol::kernel_records::KernelRecords;
-use balar_protocol::statistics::KernelCounters;
+use balar_protocol::statistics::CtaCounters;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ struct KernelRow {
     cycles: u64,
     min: u64,
     max: u64,
-    counters: KernelCounters,
+    counters: CtaCounters,
 }
 
 /// The kernels, `most` of them, and how many there are more; empty where there is none.
@@ -92,7 +92,7 @@ fn rows(kernels: &KernelRecords) -> Vec<KernelRow> {
         let parent = kernel.parent.and_then(|parent| names.get(&parent)).cloned();
         let is_it = |row: &KernelRow| row.name == kernel.name && row.detail == kernel.detail && row.parent == parent;
         let index = rows.iter().position(is_it).unwrap_or_else(|| {
-            let (counters, min) = (KernelCounters::default(), u64::MAX);
+            let (counters, min) = (CtaCounters::default(), u64::MAX);
             rows.push(KernelRow {
                 name: Arc::clone(&kernel.name),
                 parent: parent.clone(),
@@ -114,7 +114,7 @@ fn rows(kernels: &KernelRecords) -> Vec<KernelRow> {
         row.cycles += kernel.cycles;
         row.min = row.min.min(kernel.cycles);
         row.max = row.max.max(kernel.cycles);
-        row.counters.add(&kernel.counters);
+        row.counters.add(&kernel.counters.ctas);
     }
     // The sort keeps the order of launches among equals.
     rows.sort_by_key(|row| std::cmp::Reverse(row.picoseconds));

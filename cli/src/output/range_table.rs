@@ -28,7 +28,7 @@ fn ranges(record: &RunRecord) -> Option<ByRange> {
         return None;
     }
     by_range(record.launches().iter().map(|kernel| {
-        let sums = Sums::of_launch(kernel.duration_ps(), kernel.cycles, kernel.counters.inst_executed);
+        let sums = Sums::of_launch(kernel.duration_ps(), kernel.cycles, kernel.counters.ctas.inst_executed);
         (kernel.range, sums)
     }))
 }

@@ -3,7 +3,7 @@
 use super::table::Lines;
 use super::{kernel_table, memory_levels, summary};
 use crate::kernel_name::short_name;
-use crate::metrics::{METRICS, Measurement, Metric, Occupancy, RollUpKind, Value, find};
+use crate::metrics::{METRICS, Measurement, Metric, Occupancy, Value, find};
 use crate::result::RunRecord;
 use balar_protocol::statistics::KernelRecord;
 
@@ -13,21 +13,39 @@ pub fn text(record: &RunRecord, width: Option<u16>) -> String {
     let mut text = summary::head(record);
     for (title, table) in [
         ("Kernels", kernel_table::text(record, usize::MAX, true, width)),
-        ("Speed of light", speed_of_light(record, &measured, width)),
+        ("Speed of light", speed_of_light(record, &Values::of(record), width)),
         ("Memory", memory_levels::text(record, width)),
-        ("Accesses", accesses(&measured, width)),
+        ("Accesses", accesses(&Values::of(record), width)),
         ("Occupancy", occupancy(record, &measured, width)),
-        ("Warp states", warp_states(&measured, width)),
+        ("Warp states", warp_states(&Values::of(record), width)),
     ] {
         text.push_str(&summary::section(title, &table));
     }
     text
 }
 
-/// One value of a metric over the whole node.
-fn value(measured: &Measurement, name: &str) -> Option<Value> {
-    let metric = METRICS.iter().find(|metric| metric.name == name)?;
-    measured.total(metric)?.rolled_up(metric.usual_roll_up())
+/// Values of metrics over the chosen launches together; of what launches do not have, and where none was timed, over the whole node.
+struct Values<'a> {
+    record: &'a RunRecord,
+    measured: Measurement<'a>,
+}
+
+impl Values<'_> {
+    fn of(record: &RunRecord) -> Values<'_> {
+        Values { record, measured: record.measurement() }
+    }
+
+    fn metric(&self, metric: &Metric) -> Option<Value> {
+        let launches = self.record.launches();
+        if metric.is_of_launches() && launches.iter().any(|launch| launch.detail.is_timed()) {
+            return self.measured.over_launches(metric, launches.iter());
+        }
+        self.measured.total(metric)?.rolled_up(metric.usual_roll_up())
+    }
+
+    fn named(&self, name: &str) -> Option<Value> {
+        self.metric(METRICS.iter().find(|metric| metric.name == name)?)
+    }
 }
 
 fn percent(value: Option<f64>) -> String {
@@ -35,13 +53,21 @@ fn percent(value: Option<f64>) -> String {
 }
 
 /// How much of what SMs and each level of memory can do at most was done.
-fn speed_of_light(record: &RunRecord, measured: &Measurement, width: Option<u16>) -> String {
-    let Some(issued) = value(measured, "sm.issue_active_elapsed") else { return String::new() };
+fn speed_of_light(record: &RunRecord, values: &Values, width: Option<u16>) -> String {
+    let Some(issued) = values.named("sm.issue_active_elapsed") else { return String::new() };
     let levels = memory_levels::shares_of_peak(record);
-    let most = levels.iter().map(|(_, share, _)| *share).reduce(f64::max);
+    // Levels that are measured over the run say nothing of kernels beside those that are measured over these.
+    let any_in_kernels = levels.iter().any(|(_, _, in_kernels)| *in_kernels);
+    let comparable = levels.iter().filter(|(_, _, in_kernels)| *in_kernels == any_in_kernels);
+    let most = comparable.map(|(_, share, _)| *share).reduce(f64::max);
     let mut rows = vec![
         vec!["SM".to_owned(), percent(Some(issued.real())), "issue slots".to_owned(), "kernels".to_owned()],
-        vec!["memory".to_owned(), percent(most), "the busiest level".to_owned(), String::new()],
+        vec![
+            "memory".to_owned(),
+            percent(most),
+            "the busiest level".to_owned(),
+            if any_in_kernels { "kernels" } else { "run" }.to_owned(),
+        ],
     ];
     let levels = levels.into_iter().map(|(name, share, in_kernels)| {
         vec![
@@ -69,13 +95,13 @@ const ACCESSES: [[&str; 5]; 8] = [
 ];
 
 /// What warps accessed, by kind.
-fn accesses(measured: &Measurement, width: Option<u16>) -> String {
-    let cell = |name: &str, digits: usize| match value(measured, name) {
+fn accesses(values: &Values, width: Option<u16>) -> String {
+    let cell = |name: &str, digits: usize| match values.named(name) {
         Some(Value::Count(count)) => count.to_string(),
         Some(Value::Real(real)) => format!("{real:.digits$}"),
         None => "-".to_owned(),
     };
-    if value(measured, "sm.inst_global_ld").is_none() {
+    if values.named("sm.inst_global_ld").is_none() {
         return String::new();
     }
     let rows = ACCESSES.iter().map(|[name, instructions, sectors, each, hits]| {
@@ -142,8 +168,8 @@ fn occupancy(record: &RunRecord, measured: &Measurement, width: Option<u16>) -> 
         "kernel",
     ];
     let table = Lines { header, left: vec![7, 9], droppable: vec![6, 5, 4, 3, 8], elastic: Some(9), rows };
-    let all = percent(value(measured, "sm.occupancy").map(Value::real));
-    format!("{} achieved over the whole run: {all} %\n", table.text(width))
+    let all = percent(Values::of(record).named("sm.occupancy").map(Value::real));
+    format!("{} achieved over these launches: {all} %\n", table.text(width))
 }
 
 /// The states of warps: metrics that are shares of the cycles of resident warps, of one counter each.
@@ -153,15 +179,15 @@ fn states() -> impl Iterator<Item = &'static Metric> {
 }
 
 /// What warps did with their cycles: shares, which are 100 % together.
-fn shares(measured: &Measurement) -> Vec<(&'static Metric, f64)> {
-    let share = |metric: &'static Metric| Some((metric, measured.total(metric)?.rolled_up(RollUpKind::Avg)?.real()));
+fn shares(values: &Values) -> Vec<(&'static Metric, f64)> {
+    let share = |metric: &'static Metric| Some((metric, values.metric(metric)?.real()));
     let mut shares: Vec<(&Metric, f64)> = states().filter_map(share).collect();
     shares.sort_by(|(_, a), (_, b)| b.total_cmp(a));
     shares
 }
 
-fn warp_states(measured: &Measurement, width: Option<u16>) -> String {
-    let shares = shares(measured);
+fn warp_states(values: &Values, width: Option<u16>) -> String {
+    let shares = shares(values);
     if shares.is_empty() {
         return String::new();
     }

@@ -54,6 +54,9 @@ pub fn head(record: &RunRecord) -> String {
         });
         line("workload", format!("{}{} ({})", record.workload, parameters.collect::<String>(), record.isa));
     }
+    if let Some(code) = code(record) {
+        line("code", code.to_owned());
+    }
     line("ended", ended(record));
     if let Some(failed) = failed(record) {
         line("failed", failed);
@@ -74,6 +77,14 @@ pub fn head(record: &RunRecord) -> String {
     let rate = record.warp_instructions_per_second();
     line("real time", format!("{:.3} s on {threads}, {rate:.0} warp instructions/s", record.wall.as_secs_f64()));
     text
+}
+
+/// That PTX ran in place of machine code, on a GPU whose machine code the simulator runs.
+fn code(record: &RunRecord) -> Option<&'static str> {
+    let mut capabilities = record.node.gpus().iter().map(|gpu| gpu.compute_capability);
+    let is_stand_in = matches!(&*record.isa, "ptx" | "mixed") && capabilities.any(|capability| capability >= (7, 0));
+    is_stand_in
+        .then_some("PTX ran in place of machine code: its times are rougher; --ptxas PATH makes machine code of it")
 }
 
 fn ended(record: &RunRecord) -> String {
@@ -175,6 +186,12 @@ fn stalls(record: &RunRecord, width: Option<u16>) -> String {
     for (what, sum) in stalls.iter().take(MOST_STALLS) {
         let part = kernel_table::quotient(*sum, total, 100.0, 1);
         add(&mut folded, [(*what).to_owned(), part, meaning(what).to_owned()], &[0, 2]);
+    }
+    if let Some(others) = stalls.get(MOST_STALLS..).filter(|others| !others.is_empty()) {
+        let sum = others.iter().map(|(_, sum)| *sum).fold(0, u64::saturating_add);
+        let reasons = if others.len() == 1 { "reason" } else { "reasons" };
+        let part = kernel_table::quotient(sum, total, 100.0, 1);
+        add(&mut folded, ["others".to_owned(), part, format!("{} more {reasons}", others.len())], &[0, 2]);
     }
     lines(folded)
 }

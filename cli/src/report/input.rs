@@ -5,10 +5,9 @@ use super::watcher::Samples;
 use crate::failure::Failure;
 use crate::metrics::{Place, covered, is_in};
 use crate::node_facts::NodeFacts;
-use crate::output::{comma_separated, instructions, json};
+use crate::output::{comma_separated, json};
 use crate::result::RunRecord;
 use crate::run_folder::document::RunDocument;
-use crate::run_folder::instructions::{InstructionProfile, parse};
 use crate::run_folder::{RunFolder, TOPOLOGY, topology};
 use crate::{files, run_folder};
 use balar_actors::catalogue::UnitDefinition;
@@ -37,8 +36,6 @@ pub struct RunInput {
     pub series: Option<Series>,
     /// The same by unit, of a run that has just ended.
     pub samples: Option<Samples>,
-    /// What was counted by instruction.
-    pub instructions: Option<InstructionProfile>,
     /// By name: tables that units have recorded, with their headers.
     pub tables: BTreeMap<String, Vec<Vec<String>>>,
 }
@@ -88,8 +85,7 @@ impl RunInput {
         }
         let is_folder = path.is_dir();
         let series = if is_folder { over_time::read(path)? } else { None };
-        let instructions = if is_folder { folder.instructions()? } else { None };
-        Ok(RunInput { series, instructions, tables, ..RunInput::new(folder, topology) })
+        Ok(RunInput { series, tables, ..RunInput::new(folder, topology) })
     }
 
     /// A run that has just ended, with what was sampled meanwhile.
@@ -113,13 +109,7 @@ impl RunInput {
             comma_separated::table(table, &mut text).map_err(Failure::bug)?;
             tables.insert(table.name.clone(), rows(&String::from_utf8_lossy(&text)));
         }
-        let profile = record.profiles.as_ref().map(|profiles| {
-            let mut text = Vec::new();
-            instructions::write(profiles, &mut text).map_err(Failure::bug)?;
-            let path = Path::new(instructions::FILE);
-            parse(&String::from_utf8_lossy(&text), path).map_err(|(_, problem)| Failure::bug(problem))
-        });
-        let run = RunInput { tables, instructions: profile.transpose()?, ..RunInput::new(folder, topology) };
+        let run = RunInput { tables, ..RunInput::new(folder, topology) };
         let series = over_time::of_samples(&samples, &run.node);
         Ok(RunInput { series: Some(series).filter(|series| !series.is_empty()), samples: Some(samples), ..run })
     }
@@ -151,7 +141,6 @@ impl RunInput {
             units,
             series: None,
             samples: None,
-            instructions: None,
             tables: BTreeMap::new(),
         }
     }

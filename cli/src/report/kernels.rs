@@ -26,7 +26,7 @@ impl Kernel<'_> {
         Cell::Numbers(self.sums.iter().map(|sums| sums.as_ref().and_then(&of)).collect())
     }
 
-    /// Achieved occupancy while it ran alone.
+    /// Achieved occupancy.
     fn occupancy(&self) -> Cell {
         let of = |(share, slots): (&Option<&KernelShare>, &Option<f64>)| {
             let share = (*share)?;
@@ -102,7 +102,10 @@ pub fn section(runs: &[RunInput], shares: &[BTreeMap<String, KernelShare>]) -> O
             kernel.cell(|sums| percent(sums.quotient("l1_sector_hits_load", "l1_sectors_load"))),
             kernel.cell(|sums| percent(sums.quotient("l2_sector_hits_load", "l2_sectors_load"))),
             // Sectors of 32 bytes in picoseconds.
-            kernel.cell(|sums| quotient(SECTOR * 1000.0 * sums.counter("dram_sectors_read")?, sums.time? as f64)),
+            kernel.cell(|sums| {
+                let moved = sums.counter("dram_sectors_read")? + sums.counter("dram_sectors_written")?;
+                quotient(SECTOR * 1000.0 * moved, sums.time? as f64)
+            }),
         ]
     });
     let mut rows: Vec<Vec<Cell>> = rows.collect();
@@ -131,13 +134,7 @@ fn lead(runs: &[RunInput]) -> String {
     if runs.len() > 1 {
         lead.push_str("In each cell: the first run, the second, and how it differs (pp: percentage points). ");
     }
-    if runs.iter().any(|run| run.samples.is_some()) {
-        lead.push_str("Occupancy is that of active SMs between samples in which a kernel ran alone.");
-    } else {
-        lead.push_str(
-            "The achieved occupancy of each kernel is known to the page that a run itself writes with --report.",
-        );
-    }
+    lead.push_str("Occupancy is that of the SMs on which a kernel ran.");
     lead
 }
 
@@ -162,8 +159,8 @@ fn columns() -> Vec<Column> {
         Column::number("occupancy", "%", Format::Percent).meaning("warps of active SMs, of the warp slots"),
         Column::number("L1 hits", "%", Format::Percent).meaning("sectors of loads that hit in the L1"),
         Column::number("L2 hits", "%", Format::Percent).meaning("sectors of loads that hit in the L2"),
-        Column::number("DRAM read", "GB/s", Format::Fixed(1))
-            .meaning("bytes that the L2 fetched from device memory, by the time of the launches"),
+        Column::number("DRAM", "GB/s", Format::Fixed(1))
+            .meaning("bytes read from device memory and written to it, by the time of the launches"),
     ]);
     columns
 }

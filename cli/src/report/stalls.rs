@@ -60,15 +60,6 @@ pub fn section(runs: &[RunInput], kernels: &[BTreeMap<String, KernelShare>]) -> 
     if totals.iter().all(BTreeMap::is_empty) {
         return None;
     }
-    // The most frequent reasons of all runs together, and those that issued first of all.
-    let mut all: BTreeMap<&str, f64> = BTreeMap::new();
-    for total in &totals {
-        let sum: u64 = total.values().sum();
-        total.iter().for_each(|(name, count)| *all.entry(name).or_default() += *count as f64 / sum as f64);
-    }
-    let mut counters: Vec<(&str, f64)> = all.into_iter().collect();
-    counters.sort_by(|a, b| b.1.total_cmp(&a.1));
-    let counters: Vec<&str> = counters.into_iter().map(|(name, _)| name).collect();
     let mut bars: Vec<Bar> = Vec::new();
     for (index, (run, cycles)) in runs.iter().zip(&totals).enumerate() {
         let name = "whole run".to_owned();
@@ -86,11 +77,29 @@ pub fn section(runs: &[RunInput], kernels: &[BTreeMap<String, KernelShare>]) -> 
             }
         }
     }
+    let counters = by_most(&bars);
     let mut parts = vec![chart(&bars, &counters)];
-    parts.extend(missing(runs, kernels, &names).map(Part::Note));
+    if names.is_empty() && runs.iter().any(|run| run.document().kernels.iter().any(|launch| launch.is_timed())) {
+        parts
+            .push(Part::Note("Stalls by kernel are not in what this version of the simulator has written.".to_owned()));
+    }
     parts.push(Part::Table(table(runs, &totals, &counters).spread(["A", "B"])));
     let lead = "Where warps spent their cycles: in each, a warp that is on an SM issues an instruction or waits for something.".to_owned();
     Some(Section { id: "stalls", title: "Stalls", lead, parts })
+}
+
+/// The reasons, that which has the greatest share of any bar first: what a kernel waits for has a colour, however short the kernel is.
+fn by_most(bars: &[Bar]) -> Vec<&str> {
+    let mut most: BTreeMap<&str, f64> = BTreeMap::new();
+    for bar in bars {
+        for name in bar.cycles.keys() {
+            let known = most.entry(name).or_default();
+            *known = known.max(bar.share(name));
+        }
+    }
+    let mut counters: Vec<(&str, f64)> = most.into_iter().collect();
+    counters.sort_by(|a, b| b.1.total_cmp(&a.1));
+    counters.into_iter().map(|(name, _)| name).collect()
 }
 
 fn chart(bars: &[Bar], counters: &[&str]) -> Part {
@@ -156,32 +165,4 @@ fn table(runs: &[RunInput], totals: &[BTreeMap<String, u64>], counters: &[&str])
     let of = if runs.len() > 1 { "runs" } else { "run" };
     let caption = format!("Reasons of the whole {of}");
     Table { caption, columns, rows: rows.collect(), is_sortable: true, rest: None }
-}
-
-/// What the bars of kernels leave out.
-fn missing(runs: &[RunInput], kernels: &[BTreeMap<String, KernelShare>], names: &[String]) -> Option<String> {
-    if names.is_empty() {
-        let has_launches = runs.iter().any(|run| !run.document().kernels.is_empty());
-        return has_launches.then(|| {
-            "Stalls by kernel are known of runs with --profile-instructions, and of the page that a run itself writes with \
-             --report."
-                .to_owned()
-        });
-    }
-    let by_instruction = |share: &&KernelShare| share.by_instruction;
-    if kernels.iter().flat_map(BTreeMap::values).filter(by_instruction).count() > 0 {
-        return None;
-    }
-    let (mut sampled, mut all) = (0, 0);
-    for (run, of) in runs.iter().zip(kernels) {
-        sampled += of.values().map(|share| share.sampled_ps).sum::<u64>();
-        all += run.document().kernels.iter().filter_map(|launch| launch.time_ps).sum::<u64>();
-    }
-    let share = super::units::quotient(100.0 * sampled as f64, all as f64)?;
-    (share < 99.5).then(|| {
-        format!(
-            "Stalls by kernel are those between samples in which one kernel alone ran: {share:.0} % of the time of kernels. \
-             --profile-instructions counts them all."
-        )
-    })
 }

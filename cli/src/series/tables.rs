@@ -321,7 +321,7 @@ impl Tables {
             let own = [facts.ctas, facts.ctas_ended, u64::from(facts.end.is_some())];
             values.clear();
             values.extend(own.map(|count| Some(Value::Count(count))));
-            values.extend(values_of(metrics, &counters.to_array(), seconds, &[true]));
+            values.extend(values_of(metrics, &counters.values().collect::<Vec<_>>(), seconds, &[true]));
             take(&Row { table: Table::Launch, time, subject: &Subject::of_launch(facts), values });
         }
         self.launches.retain(|_, launch| launch.facts.end.is_none());

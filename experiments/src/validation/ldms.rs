@@ -98,9 +98,9 @@ impl Counters {
     fn of(result: &RunResult) -> Option<Counters> {
         let counters = result.statistics.kernels.get(0)?.counters;
         Some(Counters {
-            warps: counters.warps_launched as f64,
-            instructions: counters.inst_executed as f64,
-            threads: counters.thread_inst_executed as f64,
+            warps: counters.ctas.warps_launched as f64,
+            instructions: counters.ctas.inst_executed as f64,
+            threads: counters.ctas.thread_inst_executed as f64,
         })
     }
 }

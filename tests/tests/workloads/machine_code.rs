@@ -143,5 +143,5 @@ fn a_vector_addition_executes_what_its_machine_code_holds() {
     let (result, _) = run("v100_node", workload, parameters("elements=4096,block=128"), IsaChoice::Sass, 1);
     let kernels: Vec<_> = result.statistics.kernels.iter().collect();
     let [kernel] = &kernels[..] else { panic!("{} kernels", kernels.len()) };
-    assert_eq!((kernel.counters.warps_launched, kernel.counters.inst_executed), (128, 16 * 128));
+    assert_eq!((kernel.counters.ctas.warps_launched, kernel.counters.ctas.inst_executed), (128, 16 * 128));
 }

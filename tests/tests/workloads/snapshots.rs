@@ -31,7 +31,7 @@ fn text(result: &RunResult) -> String {
             kernel.shared_bytes
         ));
         line(format!("  start {} ps, end {} ps, {} cycles", kernel.start_ps, kernel.end_ps, kernel.cycles));
-        for (definition, value) in KernelCounters::DEFINITIONS.iter().zip(kernel.counters.values()) {
+        for (definition, value) in KernelCounters::DEFINITIONS.iter().zip(kernel.counters.ctas.values()) {
             if value != 0 {
                 line(format!("  {} {value}", definition.name));
             }
@@ -85,7 +85,7 @@ fn kernel_sums(workload: &str, result: &RunResult) -> String {
     let mut sums: BTreeMap<Arc<str>, [u64; 3]> = BTreeMap::new();
     for kernel in result.statistics.kernels.iter() {
         let sum = sums.entry(kernel.name).or_default();
-        let instructions = kernel.counters.inst_executed;
+        let instructions = kernel.counters.ctas.inst_executed;
         for (sum, more) in sum.iter_mut().zip([1, kernel.cycles, instructions]) {
             *sum += more;
         }

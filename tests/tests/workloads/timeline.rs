@@ -52,7 +52,7 @@ fn every_workload_tells_its_kernels_and_ctas_and_nothing_else_moves() {
             let name = format!("{} on {topology}", workload.name);
             let result = run(topology, workload.name, small(workload.name), telling());
             let kernels = result.statistics.kernels.len() as u64;
-            let ctas: u64 = result.statistics.kernels.iter().map(|kernel| kernel.counters.ctas_launched).sum();
+            let ctas: u64 = result.statistics.kernels.iter().map(|kernel| kernel.counters.ctas.ctas_launched).sum();
             let told = [Category::Kernel, Category::Cta].map(|category| begun(&result, category));
             assert_eq!(told, [kernels, ctas], "{name}");
             let plain = run(topology, workload.name, small(workload.name), RunOptions::default());

@@ -13,11 +13,13 @@ use crate::catalogue::{
 };
 use crate::engine::{CodeSource, Inbox, NextWake, Outbox, StateError, Unit, Window, restore_state, save_state};
 use crate::interleave::{AddressHash, SliceMap};
+use balar_protocol::by_launch::{ByLaunch, LaunchTotals, Share};
 use balar_protocol::memory::{LINE_BYTES, MemoryMessage, MemoryRequest, MemoryResponse, SECTOR_BYTES, sector_count};
-use balar_protocol::statistics::StatisticSink;
+use balar_protocol::statistics::{StatisticSink, UnitCounters};
 use balar_protocol::translation::Aperture;
 use balar_protocol::{Clock, Frequency, Message, Payload, PortId, Protocol};
 use plane::{Plane, PlaneConfiguration, PlaneState};
+use serde::{Deserialize, Serialize};
 
 crate::parameters! {
     /// A crossbar.
@@ -85,6 +87,24 @@ balar_protocol::counters! {
     }
 }
 
+/// What the crossbar counts of a launch.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+struct LaunchShare {
+    packets_request: u64,
+    packets_response: u64,
+    flits_request: u64,
+    flits_response: u64,
+}
+
+impl Share for LaunchShare {
+    fn give(&self, to: &mut UnitCounters) {
+        to.crossbar_packets_request += self.packets_request;
+        to.crossbar_packets_response += self.packets_response;
+        to.crossbar_flits_request += self.flits_request;
+        to.crossbar_flits_response += self.flits_response;
+    }
+}
+
 /// The crossbar in the catalogue of units.
 pub const DEFINITION: UnitDefinition = UnitDefinition {
     name: "Crossbar",
@@ -123,6 +143,9 @@ pub const DEFINITION: UnitDefinition = UnitDefinition {
     build: |text, context| Ok(Box::new(Crossbar::new(ron::from_str(text)?, context)?)),
 };
 
+/// What [`Unit::save`] writes of a crossbar.
+type SavedState = (PlaneState<MemoryRequest>, PlaneState<MemoryResponse>, ByLaunch<LaunchShare>);
+
 /// Which side of the switch a port is on.
 #[derive(Clone, Copy, Debug)]
 enum Side {
@@ -159,6 +182,7 @@ pub struct Crossbar {
     wiring: Wiring,
     requests: Plane<MemoryRequest>,
     responses: Plane<MemoryResponse>,
+    by_launch: ByLaunch<LaunchShare>,
 }
 
 impl Crossbar {
@@ -227,6 +251,7 @@ impl Crossbar {
                 credits: None,
             }),
             wiring: Wiring { sides, requester_ports, slice_ports, host },
+            by_launch: ByLaunch::default(),
         })
     }
 
@@ -246,6 +271,9 @@ impl Crossbar {
             out.send(port, clock.time_of(depart), Payload::Memory(MemoryMessage::Request(*request)));
         });
         let flits = self.fixed.request_flits(&request);
+        let share = self.by_launch.of(request.launch);
+        share.packets_request += 1;
+        share.flits_request += u64::from(flits);
         self.requests.push(usize::from(requester), slice, cycle, flits, request);
     }
 
@@ -254,6 +282,9 @@ impl Crossbar {
         let requester = usize::from(response.return_port);
         self.grant_responses(requester, cycle, out);
         let flits = self.fixed.response_flits(&response);
+        let share = self.by_launch.of(response.launch);
+        share.packets_response += 1;
+        share.flits_response += u64::from(flits);
         self.responses.push(usize::from(slice), requester, cycle, flits, response);
     }
 
@@ -365,6 +396,10 @@ impl Unit for Crossbar {
         }
     }
 
+    fn shares(&mut self, totals: &mut LaunchTotals) {
+        self.by_launch.give(totals);
+    }
+
     fn outstanding(&self) -> Option<String> {
         let (requests, responses) = (self.requests.in_flight(), self.responses.in_flight());
         (requests + responses > 0).then(|| {
@@ -375,15 +410,15 @@ impl Unit for Crossbar {
     }
 
     fn save(&self) -> Result<Vec<u8>, StateError> {
-        save_state(&(&self.requests.state, &self.responses.state))
+        save_state(&(&self.requests.state, &self.responses.state, &self.by_launch))
     }
 
     fn restore(&mut self, state: &[u8], _codes: &dyn CodeSource) -> Result<(), StateError> {
-        let (requests, responses): (PlaneState<MemoryRequest>, PlaneState<MemoryResponse>) = restore_state(state)?;
+        let (requests, responses, by_launch): SavedState = restore_state(state)?;
         if !self.requests.fits(&requests) || !self.responses.fits(&responses) {
             return Err(StateError::Mismatch("another number of ports".to_owned()));
         }
-        (self.requests.state, self.responses.state) = (requests, responses);
+        (self.requests.state, self.responses.state, self.by_launch) = (requests, responses, by_launch);
         Ok(())
     }
 }

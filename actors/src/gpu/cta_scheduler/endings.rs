@@ -6,7 +6,7 @@ use crate::engine::Outbox;
 use balar_protocol::cta::CtaMessage;
 use balar_protocol::cuda::{CudaMessage, KernelFault, KernelLaunch};
 use balar_protocol::launches::LaunchFacts;
-use balar_protocol::statistics::KernelRecord;
+use balar_protocol::statistics::{KernelCounters, KernelRecord};
 use balar_protocol::{ContextId, Payload, SimTime};
 use std::sync::Arc;
 
@@ -161,7 +161,7 @@ impl CtaScheduler {
             end_ps: end.0,
             cycles: if is_timed { self.cycles_between(kernel.start, end) } else { 0 },
             completed,
-            counters: kernel.counters,
+            counters: KernelCounters { ctas: kernel.counters, ..KernelCounters::default() },
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::catalogue::SmResources;
 use balar_protocol::cuda::{KernelLaunch, LaunchId};
-use balar_protocol::statistics::KernelCounters;
+use balar_protocol::statistics::CtaCounters;
 use balar_protocol::{ContextId, SimTime};
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
@@ -29,7 +29,7 @@ pub(super) struct ResidentKernel {
     pub of_sm: Vec<u32>,
     /// Of such a kernel: it does not end before.
     pub until: SimTime,
-    pub counters: KernelCounters,
+    pub counters: CtaCounters,
 }
 
 impl ResidentKernel {

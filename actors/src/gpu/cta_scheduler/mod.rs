@@ -29,7 +29,7 @@ use balar_protocol::cta::{CtaCompletion, CtaLaunch, CtaMessage};
 use balar_protocol::cuda::{CudaMessage, FaultCause, KernelFault, KernelLaunch, LaunchId};
 use balar_protocol::kernel_records::KernelRecords;
 use balar_protocol::launches::{LaunchFacts, LaunchSink};
-use balar_protocol::statistics::{KernelCounters, StatisticSink};
+use balar_protocol::statistics::{CtaCounters, StatisticSink};
 use balar_protocol::{Clock, ContextId, Frequency, Message, Payload, PortId, Protocol, SimTime};
 use device_launches::DeviceLaunches;
 use endings::facts_of;
@@ -44,7 +44,7 @@ use turns::Turn;
 crate::parameters! {
     /// The CTA scheduler of a GPU.
     pub struct CtaSchedulerParameters {
-        /// clock of the SMs, in which kernels are measured
+        /// clock of the scheduler, in whose cycles its latencies are; kernels are measured in those of the SMs
         clock: Frequency,
         /// compute capability of the GPU, (major, minor)
         compute_capability: (u32, u32) = "(7, 0)",
@@ -221,6 +221,8 @@ struct State {
 /// The unit.
 struct CtaScheduler {
     clock: Clock,
+    /// The SMs' clock, the fastest where they differ: kernels are measured in its cycles.
+    sm_clock: Clock,
     launch_latency: u64,
     completion_latency: u64,
     device_launch_latency: u64,
@@ -248,8 +250,11 @@ impl CtaScheduler {
         command: PortId,
         sms: impl IntoIterator<Item = (PortId, SmCapability)>,
     ) -> CtaScheduler {
+        let sms: Vec<(PortId, SmCapability)> = sms.into_iter().collect();
+        let sm_clock = sms.iter().map(|(_, sm)| sm.clock).max().unwrap_or(parameters.clock);
         CtaScheduler {
             clock: Clock::new(parameters.clock),
+            sm_clock: Clock::new(sm_clock),
             launch_latency: u64::from(parameters.launch_latency),
             completion_latency: u64::from(parameters.completion_latency),
             device_launch_latency: u64::from(parameters.device_launch_latency),
@@ -412,7 +417,7 @@ impl CtaScheduler {
                 storing: 0,
                 of_sm: Vec::new(),
                 until: now,
-                counters: KernelCounters::default(),
+                counters: CtaCounters::default(),
                 launch,
             };
             self.state.resident.insert(place, kernel);
@@ -440,7 +445,7 @@ impl CtaScheduler {
     }
 
     fn cycles_between(&self, start: SimTime, end: SimTime) -> u64 {
-        self.clock.cycle_at_or_after(end).saturating_sub(self.clock.cycle_at_or_after(start))
+        self.sm_clock.cycle_at_or_after(end).saturating_sub(self.sm_clock.cycle_at_or_after(start))
     }
 
     /// When a CTA could next be placed.

@@ -62,7 +62,7 @@ fn command(launch: &Arc<KernelLaunch>) -> Payload {
 }
 
 fn completion(launch: u32, slot: u16, fault: Option<KernelFault>) -> Payload {
-    let counters = KernelCounters { warps_launched: 2, ..KernelCounters::default() };
+    let counters = CtaCounters { warps_launched: 2, ..CtaCounters::default() };
     Payload::Cta(CtaMessage::Completed(Box::new(CtaCompletion {
         launch: LaunchId(launch),
         slot,
@@ -120,7 +120,7 @@ fn a_grid_spreads_over_the_sms_one_cta_a_cycle() {
     unit.records(&mut sink);
     let record = sink.kernels.first().expect("a kernel has run");
     assert_eq!((record.start_ps, record.end_ps, record.cycles, record.completed), (500, 470_000, 469, true));
-    assert_eq!((&*record.gpu, record.counters.warps_launched), ("gpu", 6));
+    assert_eq!((&*record.gpu, record.counters.ctas.warps_launched), ("gpu", 6));
     assert_eq!(unit.state.counters.cycles_active, 469);
     assert_eq!(unit.outstanding(), None);
 }
@@ -135,7 +135,7 @@ fn functional(sent: &[(SimTime, PortId, Payload)]) -> Vec<(u64, u16, u64, u32)> 
 }
 
 fn functional_end(count: u32, until: u64) -> Payload {
-    let counters = KernelCounters { warps_launched: count.into(), ..KernelCounters::default() };
+    let counters = CtaCounters { warps_launched: count.into(), ..CtaCounters::default() };
     let end = FunctionalEnd { launch: LaunchId(2), count, counters, fault: None, until: SimTime(until) };
     Payload::Cta(CtaMessage::FunctionalEnd(Box::new(end)))
 }
@@ -167,7 +167,7 @@ fn kernels_without_timing_take_no_room_and_end_by_their_own_clock() {
     unit.records(&mut sink);
     let record = sink.kernels.first().expect("a kernel has run");
     assert_eq!((record.launch, record.detail, record.cycles), (LaunchId(2), Detail::Functional, 0));
-    assert_eq!((record.counters.warps_launched, record.completed), (70, true));
+    assert_eq!((record.counters.ctas.warps_launched, record.completed), (70, true));
     assert_eq!(unit.state.counters.cycles_active, 0, "that of the kernel that is timed goes on");
 }
 

@@ -18,12 +18,13 @@ use crate::engine::{CodeSource, Inbox, NextWake, Outbox, StateError, Unit, Windo
 use crate::gpu::CachesBetweenKernels;
 use crate::interleave::AddressBits;
 use crate::slab::chains::Chains;
+use balar_protocol::by_launch::{ByLaunch, LaunchTotals, Share};
 use balar_protocol::memory::{
     Credits, LINE_BYTES, MemoryKind, MemoryMessage, MemoryRequest, MemoryResponse, SECTOR_BYTES, Scope, ServedBy,
     full_sectors, sector_count, words_of,
 };
 use balar_protocol::prefetch::prefetch;
-use balar_protocol::statistics::StatisticSink;
+use balar_protocol::statistics::{StatisticSink, UnitCounters};
 use balar_protocol::translation::Aperture;
 use balar_protocol::{Bytes, Clock, Frequency, Message, Payload, PortId, Protocol, SimTime};
 use serde::{Deserialize, Serialize};
@@ -126,6 +127,38 @@ balar_protocol::counters! {
     }
 }
 
+/// What an L2 slice counts of a launch.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+struct LaunchShare {
+    requests: u64,
+    sectors_read: u64,
+    sector_hits_read: u64,
+    sectors_written: u64,
+    sectors_atomic: u64,
+    sector_hits_atomic: u64,
+    atomics: u64,
+    reductions: u64,
+    bytes: u64,
+    data_busy_cycles: u64,
+    sectors_written_back: u64,
+}
+
+impl Share for LaunchShare {
+    fn give(&self, to: &mut UnitCounters) {
+        to.l2_requests += self.requests;
+        to.l2_sectors_read += self.sectors_read;
+        to.l2_sector_hits_read += self.sector_hits_read;
+        to.l2_sectors_written += self.sectors_written;
+        to.l2_sectors_atomic += self.sectors_atomic;
+        to.l2_sector_hits_atomic += self.sector_hits_atomic;
+        to.l2_atomics += self.atomics;
+        to.l2_reductions += self.reductions;
+        to.l2_bytes += self.bytes;
+        to.l2_data_busy_cycles += self.data_busy_cycles;
+        to.l2_sectors_written_back += self.sectors_written_back;
+    }
+}
+
 /// The L2 slice in the catalogue of units.
 pub const DEFINITION: UnitDefinition = UnitDefinition {
     name: "L2Slice",
@@ -222,6 +255,7 @@ struct State {
     mshr_used: u32,
     write_backs: u32,
     counters: L2SliceCounters,
+    by_launch: ByLaunch<LaunchShare>,
 }
 
 /// An L2 slice.
@@ -313,6 +347,7 @@ impl L2Slice {
                 mshr_used: 0,
                 write_backs: 0,
                 counters: L2SliceCounters::default(),
+                by_launch: ByLaunch::default(),
             },
             credits: None,
             parameters,
@@ -397,7 +432,7 @@ impl L2Slice {
         }
         let index = match found {
             Some(index) => index,
-            None => self.allocate(cycle, request.line, place, out)?,
+            None => self.allocate(cycle, request, place, out)?,
         };
         self.count(request, valid | pending);
         self.sets.touch(index, place);
@@ -457,31 +492,33 @@ impl L2Slice {
         }
     }
 
-    /// Makes room for the line at `address`.
-    fn allocate(&mut self, cycle: u64, address: u64, place: Place, out: &mut Outbox) -> Result<u32, Stall> {
+    /// Makes room for the line of a request.
+    fn allocate(&mut self, cycle: u64, request: &MemoryRequest, place: Place, out: &mut Outbox) -> Result<u32, Stall> {
         let victim = self.sets.victim(place).ok_or(Stall::Set)?;
         let line = *self.sets.line(victim);
         if line.dirty != 0 {
             if self.state.write_backs >= self.parameters.write_back_entries {
                 return Err(Stall::WriteBack);
             }
-            self.write_back(cycle, &line, out);
+            self.write_back(cycle, &line, request.launch, out);
         }
         self.state.counters.evictions += u64::from(line.valid | line.dirty != 0);
-        self.sets.install(victim, place, address);
+        self.sets.install(victim, place, request.line);
         Ok(victim)
     }
 
-    fn write_back(&mut self, cycle: u64, line: &Line, out: &mut Outbox) {
+    /// Sends the dirty sectors of a line to memory, on behalf of the launch whose request takes its place.
+    fn write_back(&mut self, cycle: u64, line: &Line, launch: u32, out: &mut Outbox) {
         let sectors = line.dirty;
         let written_words = words_of(sectors) & (words_of(line.valid) | line.words);
         self.state.write_backs += 1;
         self.state.counters.write_backs += 1;
         self.state.counters.sectors_written_back += u64::from(sector_count(sectors));
+        self.state.by_launch.of(launch).sectors_written_back += u64::from(sector_count(sectors));
         let request = MemoryRequest {
             line: line.address,
             id: WRITE_BACK_ID,
-            launch: 0,
+            launch,
             return_port: 0,
             data_bytes: (sector_count(sectors) * SECTOR_BYTES as u32) as u16,
             written_words,
@@ -500,30 +537,42 @@ impl L2Slice {
         let sectors = u64::from(sector_count(request.sectors));
         let hits = u64::from(sector_count(request.sectors & there));
         let counters = &mut self.state.counters;
-        match request.kind {
+        let share = self.state.by_launch.of(request.launch);
+        share.requests += 1;
+        let bytes = match request.kind {
             MemoryKind::Load => {
                 counters.sectors_read += sectors;
                 counters.sector_hits_read += hits;
                 counters.sector_misses_read += sectors - hits;
-                counters.bytes += sectors * SECTOR_BYTES;
+                share.sectors_read += sectors;
+                share.sector_hits_read += hits;
+                sectors * SECTOR_BYTES
             }
             MemoryKind::Store => {
                 counters.sectors_written += sectors;
-                counters.bytes += u64::from(request.data_bytes);
+                share.sectors_written += sectors;
+                u64::from(request.data_bytes)
             }
             MemoryKind::Atomic | MemoryKind::Reduction => {
                 counters.sectors_atomic += sectors;
                 counters.sector_hits_atomic += hits;
                 counters.atomic_operations += u64::from(request.operations);
-                counters.bytes += u64::from(request.data_bytes);
-                if request.kind == MemoryKind::Atomic {
+                share.sectors_atomic += sectors;
+                share.sector_hits_atomic += hits;
+                let returned = if request.kind == MemoryKind::Atomic {
                     counters.atomics += 1;
-                    counters.bytes += sectors * SECTOR_BYTES;
+                    share.atomics += 1;
+                    sectors * SECTOR_BYTES
                 } else {
                     counters.reductions += 1;
-                }
+                    share.reductions += 1;
+                    0
+                };
+                u64::from(request.data_bytes) + returned
             }
-        }
+        };
+        counters.bytes += bytes;
+        share.bytes += bytes;
     }
 
     fn wait(&mut self, index: u32, request: MemoryRequest, found: Found) {
@@ -548,7 +597,9 @@ impl L2Slice {
         let rate = u64::from(self.parameters.bytes_per_cycle);
         let slot = (ready * rate).max(self.state.data_free);
         self.state.data_free = slot + sector_bytes.max(SECTOR_BYTES);
-        self.state.counters.data_busy_cycles += sector_bytes.div_ceil(rate);
+        let busy = sector_bytes.div_ceil(rate);
+        self.state.counters.data_busy_cycles += busy;
+        self.state.by_launch.of(request.launch).data_busy_cycles += busy;
         let Found { hits, fetched, served_by } = found;
         let response = MemoryResponse { fetched_sectors: fetched, ..request.response(hits, served_by) };
         out.send(self.crossbar, self.clock.time_of(slot / rate), Payload::Memory(MemoryMessage::Response(response)));
@@ -647,6 +698,10 @@ impl Unit for L2Slice {
 
     fn statistics(&self, sink: &mut StatisticSink) {
         self.state.counters.write(sink);
+    }
+
+    fn shares(&mut self, totals: &mut LaunchTotals) {
+        self.state.by_launch.give(totals);
     }
 
     fn outstanding(&self) -> Option<String> {

@@ -160,7 +160,6 @@ impl<P: Profile> Sm<P> {
                     if self.state.warps.is_current(warp, generation) {
                         let (_, _, cta) = self.state.warps.all_of(warp);
                         cta.counters.l2_sector_hits_load += u64::from(found.hits);
-                        cta.counters.dram_sectors_read += u64::from(found.fetched);
                         cta.counters.dram_sectors_promoted += u64::from(found.promoted);
                     }
                 }

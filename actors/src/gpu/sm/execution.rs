@@ -10,7 +10,7 @@ use balar_isa::interpreter::{
 };
 use balar_isa::program::{CountClass, Program, Timing, lanes};
 use balar_isa::warp::WarpState;
-use balar_protocol::statistics::KernelCounters;
+use balar_protocol::statistics::CtaCounters;
 use balar_protocol::{Clock, SimTime};
 
 /// Local memory of all warps lies here, above every device address, interleaved word by word over the lanes.
@@ -78,7 +78,7 @@ impl Execution {
 
     /// Runs the warp's next instruction, a plain one, and counts it.
     #[inline]
-    pub fn run_plain(&self, program: &Program, state: &mut WarpState, timing: &Timing, counters: &mut KernelCounters) {
+    pub fn run_plain(&self, program: &Program, state: &mut WarpState, timing: &Timing, counters: &mut CtaCounters) {
         let active = state.active_mask();
         (self.plain)(program, state);
         count(counters, timing, active, state.executed_mask());
@@ -158,7 +158,7 @@ fn threads_of(mask: u32) -> u64 {
 
 /// Counts one warp instruction.
 #[inline]
-fn count(counters: &mut KernelCounters, timing: &Timing, active: u32, executed: u32) {
+fn count(counters: &mut CtaCounters, timing: &Timing, active: u32, executed: u32) {
     let threads = threads_of(executed);
     counters.inst_executed += 1;
     counters.thread_inst_executed += threads_of(active);
@@ -179,7 +179,7 @@ fn count(counters: &mut KernelCounters, timing: &Timing, active: u32, executed: 
 }
 
 /// Adds what was counted of a warp's instructions.
-pub fn count_all(counters: &mut KernelCounters, tally: &Tally) {
+pub fn count_all(counters: &mut CtaCounters, tally: &Tally) {
     let of = |class: CountClass| tally.by_class[class as usize];
     counters.inst_executed += tally.instructions;
     counters.thread_inst_executed += tally.active;
@@ -198,7 +198,7 @@ pub fn count_all(counters: &mut KernelCounters, tally: &Tally) {
 
 /// Counts one memory instruction.
 #[inline]
-pub fn count_access(counters: &mut KernelCounters, space: Space, kind: AccessKind) {
+pub fn count_access(counters: &mut CtaCounters, space: Space, kind: AccessKind) {
     let counter = match (kind, space) {
         (AccessKind::Atomic, _) => &mut counters.inst_atomics,
         (AccessKind::Reduction, _) => &mut counters.inst_reductions,

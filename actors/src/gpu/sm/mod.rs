@@ -35,7 +35,7 @@ use crate::catalogue::{
 };
 use crate::engine::Unit;
 use balar_protocol::Protocol;
-use balar_protocol::statistics::KernelCounters;
+use balar_protocol::statistics::CtaCounters;
 use counters::SmCounters;
 pub use parameters::{InitiationIntervals, Latencies, SchedulerPolicy, SmParameters, TlbParameters};
 use profile::{ByInstruction, NoProfile};
@@ -80,14 +80,14 @@ pub const DEFINITION: UnitDefinition = UnitDefinition {
 };
 
 const COUNTERS: [balar_protocol::statistics::StatisticDefinition;
-    SmCounters::DEFINITIONS.len() + KernelCounters::DEFINITIONS.len()] = {
-    let mut all = [SmCounters::DEFINITIONS[0]; SmCounters::DEFINITIONS.len() + KernelCounters::DEFINITIONS.len()];
+    SmCounters::DEFINITIONS.len() + CtaCounters::DEFINITIONS.len()] = {
+    let mut all = [SmCounters::DEFINITIONS[0]; SmCounters::DEFINITIONS.len() + CtaCounters::DEFINITIONS.len()];
     let mut at = 0;
     while at < all.len() {
         all[at] = if at < SmCounters::DEFINITIONS.len() {
             SmCounters::DEFINITIONS[at]
         } else {
-            KernelCounters::DEFINITIONS[at - SmCounters::DEFINITIONS.len()]
+            CtaCounters::DEFINITIONS[at - SmCounters::DEFINITIONS.len()]
         };
         at += 1;
     }

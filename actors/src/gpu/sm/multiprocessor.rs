@@ -14,6 +14,7 @@ use super::warps::wheel::members;
 use crate::engine::state::{CodeSource, StateError, complete_payload, restore_state, save_state};
 use crate::engine::{Inbox, NextWake, Outbox, Unit, Window};
 use crate::memory::SavedWriter;
+use balar_protocol::by_launch::LaunchTotals;
 use balar_protocol::launches::LaunchSink;
 use balar_protocol::statistics::StatisticSink;
 use std::sync::Arc;
@@ -100,7 +101,12 @@ impl<P: Profile> Unit for Sm<P> {
     }
 
     fn launches(&mut self, sink: &mut LaunchSink) {
-        self.state.warps.launches(sink);
+        let now = self.wiring.ports.clock.cycle_at_or_after(sink.now);
+        self.state.warps.launches(self.state.cycle.max(now), sink);
+    }
+
+    fn shares(&mut self, totals: &mut LaunchTotals) {
+        self.state.warps.shares(totals);
     }
 
     fn outstanding(&self) -> Option<String> {

@@ -9,7 +9,7 @@
 use super::counters::{SmCounters, Stall};
 use super::warps::wheel::{WarpSet, members};
 use balar_protocol::cuda::ProgramId;
-use balar_protocol::statistics::{KernelCounters, StatisticDefinition};
+use balar_protocol::statistics::{CtaCounters, StatisticDefinition};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::fmt::Debug;
@@ -84,7 +84,7 @@ pub trait Profile: Clone + Debug + Default + Send + Serialize + DeserializeOwned
     /// It has been executed in these lanes, of which those in `executed` were not kept from it by its guard.
     fn executed(&mut self, warp: usize, active: u32, executed: u32);
     /// An access that it made has been counted.
-    fn accessed(&mut self, warp: usize, before: &KernelCounters, after: &KernelCounters);
+    fn accessed(&mut self, warp: usize, before: &CtaCounters, after: &CtaCounters);
     /// So many cycles of the warp are charged to a reason.
     fn stalled(&mut self, warp: usize, stall: Stall, cycles: u64);
     /// So many cycles are not, after all.
@@ -157,7 +157,7 @@ impl Profile for NoProfile {
     fn executed(&mut self, _: usize, _: u32, _: u32) {}
 
     #[inline(always)]
-    fn accessed(&mut self, _: usize, _: &KernelCounters, _: &KernelCounters) {}
+    fn accessed(&mut self, _: usize, _: &CtaCounters, _: &CtaCounters) {}
 
     #[inline(always)]
     fn stalled(&mut self, _: usize, _: Stall, _: u64) {}
@@ -247,7 +247,7 @@ impl Profile for ByInstruction {
         counters.thread_inst_executed_pred_on += u64::from(executed.count_ones());
     }
 
-    fn accessed(&mut self, warp: usize, before: &KernelCounters, after: &KernelCounters) {
+    fn accessed(&mut self, warp: usize, before: &CtaCounters, after: &CtaCounters) {
         let counters = &mut self.row(warp).counters;
         counters.shared_wavefronts_load += after.shared_wavefronts_load - before.shared_wavefronts_load;
         counters.shared_wavefronts_store += after.shared_wavefronts_store - before.shared_wavefronts_store;

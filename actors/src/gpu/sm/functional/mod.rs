@@ -22,7 +22,7 @@ use balar_isa::machine::{LaunchConstants, LaunchFacts};
 use balar_isa::program::Program;
 use balar_protocol::cta::{CtaMessage, FunctionalCtas, FunctionalEnd};
 use balar_protocol::cuda::{FaultCause, KernelFault, KernelLaunch, LaunchId};
-use balar_protocol::statistics::KernelCounters;
+use balar_protocol::statistics::CtaCounters;
 use balar_protocol::{Payload, SimTime};
 use cta::{FunctionalCta, Waits};
 use run::{Runner, Stop};
@@ -128,9 +128,9 @@ struct Ends {
 }
 
 impl Ends {
-    fn add(&mut self, launch: LaunchId, counters: &KernelCounters, fault: Option<KernelFault>, until: SimTime) {
+    fn add(&mut self, launch: LaunchId, counters: &CtaCounters, fault: Option<KernelFault>, until: SimTime) {
         let at = self.ctas.iter().position(|end| end.launch == launch).unwrap_or_else(|| {
-            let counters = KernelCounters::default();
+            let counters = CtaCounters::default();
             self.ctas.push(FunctionalEnd { launch, count: 0, counters, fault: None, until });
             self.ctas.len() - 1
         });
@@ -273,7 +273,7 @@ impl<P: Profile> Sm<P> {
             let Some(program) = launch.code.program::<Program>() else {
                 let cause = FaultCause::Unsupported(format!("kernel {} is not loaded", launch.name));
                 let fault = KernelFault::of(&launch, place, [0; 3], cause, String::new());
-                ends.add(launch.id, &KernelCounters::default(), Some(fault), step.now.time());
+                ends.add(launch.id, &CtaCounters::default(), Some(fault), step.now.time());
                 continue;
             };
             if let Some(origin) = launch.origin.as_ref().filter(|_| place == [0; 3]) {

@@ -20,7 +20,7 @@ use balar_host::memory::is_pinned;
 use balar_isa::execution::{AccessKind, CacheOperator, MemoryAccess, Space};
 use balar_protocol::cuda::LaunchId;
 use balar_protocol::memory::{MemoryKind, MemoryRequest, MemoryResponse, Scope, ServedBy, full_sectors, sector_count};
-use balar_protocol::statistics::KernelCounters;
+use balar_protocol::statistics::CtaCounters;
 use balar_protocol::translation::Aperture;
 use below::Below;
 pub use below::Ports;
@@ -99,7 +99,7 @@ pub struct Access<'a> {
     /// Of an atomic or reduction: the first cycle in which its values are known.
     pub known: u64,
     /// What the warp's CTA counts.
-    pub counters: &'a mut KernelCounters,
+    pub counters: &'a mut CtaCounters,
 }
 
 /// When the result of an access is there.

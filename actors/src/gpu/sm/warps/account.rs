@@ -2,23 +2,28 @@
 //! when it ends, and a warp's stay when it leaves.
 
 use super::Warps;
+use super::parties::Parties;
 use super::slot::Status;
-use super::wheel::count;
 use crate::gpu::sm::counters::{SmCounters, Stall};
 use crate::gpu::sm::profile::{NoProfile, Profile};
+use balar_protocol::by_launch::{LaunchTotals, Share};
 use balar_protocol::cuda::LaunchId;
 use balar_protocol::launches::{LaunchCounts, LaunchSink};
-use balar_protocol::statistics::KernelCounters;
+use balar_protocol::statistics::CtaCounters;
 
 impl<P: Profile> Warps<P> {
     /// Where the cycles went, all cycles before `cycle`, and what the CTAs did, those that are here included. Nothing is left to happen
     /// before `cycle`.
-    pub fn statistics(&self, cycle: u64) -> (SmCounters, KernelCounters) {
+    pub fn statistics(&self, cycle: u64) -> (SmCounters, CtaCounters) {
         let cycle = cycle.max(self.wheel.now());
         let (mut counters, mut kernels) = (self.counters, self.completed);
         if self.resident_ctas > 0 {
             counters.cycles_active += cycle.saturating_sub(self.resident_since);
-            self.settle(&mut counters, &mut NoProfile, cycle);
+            let mut parties = self.parties.clone();
+            self.settle(&mut parties, &mut NoProfile, cycle);
+            counters.add(&parties.total());
+        } else {
+            counters.add(&self.parties.total());
         }
         for cta in self.ctas.iter().filter(|cta| cta.launch.is_some()) {
             kernels.add(&cta.counters);
@@ -30,19 +35,19 @@ impl<P: Profile> Warps<P> {
     pub fn profile(&self, cycle: u64) -> P {
         let mut profile = self.profile.clone();
         if P::IS_KEPT && self.resident_ctas > 0 {
-            let mut counters = self.counters;
-            self.settle(&mut counters, &mut profile, cycle.max(self.wheel.now()));
+            self.settle(&mut self.parties.clone(), &mut profile, cycle.max(self.wheel.now()));
         }
         profile
     }
 
     /// Charges the warps that are here for what they have waited before `cycle`, and takes back what lies behind it: as if they left.
-    fn settle(&self, counters: &mut SmCounters, profile: &mut impl Profile, cycle: u64) {
+    fn settle(&self, parties: &mut Parties, profile: &mut impl Profile, cycle: u64) {
         let due = self.wheel.due();
-        counters.stall_lg_throttle += (count(self.throttled) * cycle).saturating_sub(self.throttled_since);
+        parties.charge_throttled(self.throttled, cycle);
         profile.throttle_charged(self.throttled, cycle);
         for (warp, slot) in self.warps.iter().enumerate().filter(|(_, slot)| slot.status != Status::Empty) {
             let mut charged_until = slot.charged_until;
+            let counters = parties.of(slot.party);
             match due[warp] {
                 Some(due) if due == charged_until => {
                     let from = cycle.max(slot.stalled_from).min(due);
@@ -65,24 +70,37 @@ impl<P: Profile> Warps<P> {
         }
     }
 
+    /// Gives where the cycles of warps went whose launches have left the SM, by launch.
+    pub fn shares(&mut self, totals: &mut LaunchTotals) {
+        self.parties.by_launch().give(totals);
+    }
+
     /// From now on what CTAs did is kept by launch, too.
     pub fn keep_by_launch(&mut self) {
         self.by_launch = Some(Vec::new());
     }
 
     /// A CTA of a launch has ended.
-    pub(super) fn count_by_launch(&mut self, launch: LaunchId, counters: &KernelCounters) {
+    pub(super) fn count_by_launch(&mut self, launch: LaunchId, counters: &CtaCounters) {
         if let Some(by_launch) = &mut self.by_launch {
-            LaunchCounts::among(by_launch, launch).ended.add(counters);
+            LaunchCounts::among(by_launch, launch).ended.ctas.add(counters);
         }
     }
 
-    /// Tells what CTAs did: those that have ended since the last time, and those that are here.
-    pub fn launches(&mut self, sink: &mut LaunchSink) {
+    /// Tells what CTAs did: those that have ended since the last time, and those that are here, up to a cycle.
+    pub fn launches(&mut self, cycle: u64, sink: &mut LaunchSink) {
+        let cycle = cycle.max(self.wheel.now());
+        let mut parties = self.parties.clone();
+        if self.resident_ctas > 0 {
+            self.settle(&mut parties, &mut NoProfile, cycle);
+        }
         let Some(by_launch) = &mut self.by_launch else { return };
+        for (launch, share) in parties.shares(cycle) {
+            share.give(&mut LaunchCounts::among(by_launch, launch).resident.units);
+        }
         for cta in &self.ctas {
             if let Some(launch) = &cta.launch {
-                LaunchCounts::among(by_launch, launch.id).resident.add(&cta.counters);
+                LaunchCounts::among(by_launch, launch.id).resident.ctas.add(&cta.counters);
             }
         }
         sink.counts.append(by_launch);

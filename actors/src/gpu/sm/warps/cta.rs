@@ -6,7 +6,7 @@ use balar_isa::execution::{BarrierArrival, BarrierKind};
 use balar_isa::machine::LaunchConstants;
 use balar_protocol::ContextId;
 use balar_protocol::cuda::{KernelLaunch, LaunchId};
-use balar_protocol::statistics::KernelCounters;
+use balar_protocol::statistics::CtaCounters;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -47,7 +47,7 @@ pub struct CtaSlot {
     /// Shared memory.
     pub shared: Vec<u8>,
     /// What it has done so far.
-    pub counters: KernelCounters,
+    pub counters: CtaCounters,
     /// What it asks of the device runtime.
     pub device_runtime: DeviceRuntime,
     barriers: [Barrier; BARRIERS],
@@ -69,7 +69,7 @@ impl CtaSlot {
         self.shared.resize(launch.shared_bytes as usize, 0);
         self.live_threads = launch.threads_per_cta();
         self.live_warps = launch.warps_per_cta();
-        self.counters = KernelCounters::default();
+        self.counters = CtaCounters::default();
         self.counters.ctas_launched = 1;
         self.counters.warps_launched = u64::from(self.live_warps);
         self.barriers = [Barrier::default(); BARRIERS];

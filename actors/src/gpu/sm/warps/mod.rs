@@ -10,6 +10,7 @@ pub mod device_runtime;
 pub mod hazards;
 mod image_reads;
 mod left;
+mod parties;
 pub mod readiness;
 mod residence;
 pub mod slot;
@@ -23,15 +24,16 @@ use balar_isa::program::Pipe;
 use balar_protocol::cuda::LaunchId;
 use balar_protocol::launches::LaunchCounts;
 use balar_protocol::prefetch::prefetch;
-use balar_protocol::statistics::KernelCounters;
+use balar_protocol::statistics::CtaCounters;
 use copies::{Arrival, End};
 use cta::CtaSlot;
 use left::LeftStores;
+use parties::Parties;
 use readiness::Ready;
 use serde::{Deserialize, Serialize};
 use slot::{Context, Status, Warp};
 pub use wheel::WarpSet;
-use wheel::{Wheel, count, members, only};
+use wheel::{Wheel, members, only};
 
 /// Where the warps of a CTA are, for their special registers.
 #[derive(Clone, Copy, Debug)]
@@ -53,8 +55,6 @@ pub struct Warps<P: Profile = NoProfile> {
     wants: [WarpSet; Pipe::ALL.len()],
     /// Ready warps that wait for room below the L1.
     throttled: WarpSet,
-    /// The cycles in which these began to wait, summed.
-    throttled_since: u64,
     /// Warps that wait for the value of an atomic.
     value_waiters: WarpSet,
     /// By warp: those that came to the SM before it.
@@ -69,11 +69,13 @@ pub struct Warps<P: Profile = NoProfile> {
     resident_ctas: u32,
     resident_since: u64,
     /// Where the cycles of the warps went.
+    parties: Parties,
+    /// What is counted of the SM as a whole.
     counters: SmCounters,
     /// The same by instruction, where that is asked for.
     pub profile: P,
     /// What CTAs did that are here no longer.
-    completed: KernelCounters,
+    completed: CtaCounters,
     /// The same by launch, since it was last asked for, where the run is watched by launch.
     #[serde(skip)]
     by_launch: Option<Vec<LaunchCounts>>,
@@ -145,7 +147,8 @@ impl<P: Profile> Warps<P> {
     pub fn parts_of(&mut self, warp: usize) -> (&mut Warp, &mut Context, &mut CtaSlot, &mut SmCounters, &mut P) {
         let slot = &mut self.warps[warp];
         let cta = &mut self.ctas[usize::from(slot.cta)];
-        (slot, &mut self.contexts[warp], cta, &mut self.counters, &mut self.profile)
+        let counters = self.parties.of(slot.party);
+        (slot, &mut self.contexts[warp], cta, counters, &mut self.profile)
     }
 
     /// Brings a warp closer: what is looked at when an answer comes for it.
@@ -203,14 +206,15 @@ impl<P: Profile> Warps<P> {
     /// The cycle ends: warps that are ready still were not selected.
     #[inline]
     pub fn end_cycle(&mut self) {
-        self.counters.stall_not_selected += count(self.wheel.ready());
+        self.parties.not_selected(self.wheel.ready());
         self.profile.not_selected(self.wheel.ready());
     }
 
     /// A ready warp issues in `cycle`, which is charged to the instruction.
     #[inline]
     pub fn issue(&mut self, warp: usize, cycle: u64, passes: u64) {
-        self.warps[warp].issue(&mut self.counters, cycle, passes);
+        let slot = &mut self.warps[warp];
+        slot.issue(self.parties.of(slot.party), cycle, passes);
         self.profile.issued(warp, passes);
     }
 
@@ -229,7 +233,7 @@ impl<P: Profile> Warps<P> {
             cycle = ready.cycle();
             slot.stall = ready.stall();
         }
-        slot.stall.charge(&mut self.counters, cycle - slot.charged_until);
+        slot.stall.charge(self.parties.of(slot.party), cycle - slot.charged_until);
         self.profile.stalled(warp, slot.stall, cycle - slot.charged_until);
         slot.stalled_from = slot.charged_until;
         slot.charged_until = cycle;
@@ -246,7 +250,7 @@ impl<P: Profile> Warps<P> {
     #[inline]
     pub fn park_next(&mut self, warp: usize, cycle: u64, until: u64, stall: Stall) {
         self.wheel.postpone(warp, cycle, until);
-        stall.charge(&mut self.counters, until - cycle);
+        stall.charge(self.parties.of(self.warps[warp].party), until - cycle);
         self.profile.stalled(warp, stall, until - cycle);
     }
 
@@ -255,7 +259,7 @@ impl<P: Profile> Warps<P> {
     pub fn park(&mut self, warps: WarpSet, cycle: u64, until: u64, stall: Stall) {
         self.wheel.take(warps);
         self.wheel.insert(warps, until);
-        stall.charge(&mut self.counters, count(warps) * (until - cycle));
+        self.parties.charge(warps, stall, until - cycle);
         self.profile.all_stalled(warps, stall, until - cycle);
     }
 
@@ -264,7 +268,7 @@ impl<P: Profile> Warps<P> {
     pub fn throttle(&mut self, warps: WarpSet, cycle: u64) {
         self.wheel.take(warps);
         self.throttled |= warps;
-        self.throttled_since += count(warps) * cycle;
+        self.parties.throttle(warps, cycle);
         self.profile.throttled(warps, cycle);
     }
 
@@ -273,15 +277,13 @@ impl<P: Profile> Warps<P> {
     pub fn release_throttled(&mut self, cycle: u64) {
         if self.throttled != 0 {
             self.charge_throttled(cycle);
-            self.throttled_since = 0;
+            self.parties.unthrottle(self.throttled, cycle);
             self.wheel.insert(std::mem::take(&mut self.throttled), cycle);
         }
     }
 
     fn charge_throttled(&mut self, cycle: u64) {
-        let until = count(self.throttled) * cycle;
-        self.counters.stall_lg_throttle += until - self.throttled_since;
-        self.throttled_since = until;
+        self.parties.charge_throttled(self.throttled, cycle);
         self.profile.throttle_charged(self.throttled, cycle);
     }
 
@@ -289,7 +291,7 @@ impl<P: Profile> Warps<P> {
     pub fn wait(&mut self, warp: usize, status: Status, stall: Stall, cycle: u64) {
         let slot = &mut self.warps[warp];
         let from = cycle.max(slot.charged_until);
-        slot.stall.charge(&mut self.counters, from - slot.charged_until);
+        slot.stall.charge(self.parties.of(slot.party), from - slot.charged_until);
         self.profile.stalled(warp, slot.stall, from - slot.charged_until);
         slot.charged_until = from;
         slot.status = status;
@@ -301,7 +303,7 @@ impl<P: Profile> Warps<P> {
     pub fn wake(&mut self, warp: usize, cycle: u64) {
         let slot = &mut self.warps[warp];
         let until = cycle.max(slot.charged_until);
-        slot.stall.charge(&mut self.counters, until - slot.charged_until);
+        slot.stall.charge(self.parties.of(slot.party), until - slot.charged_until);
         self.profile.stalled(warp, slot.stall, until - slot.charged_until);
         slot.charged_until = until;
     }
@@ -346,7 +348,7 @@ impl<P: Profile> Warps<P> {
         let slot = &mut self.warps[warp];
         let leaves = slot.stores_leave.max(cycle);
         let waits = leaves.saturating_sub(slot.charged_until);
-        Stall::Drain.charge(&mut self.counters, waits);
+        Stall::Drain.charge(self.parties.of(slot.party), waits);
         self.profile.stalled(warp, Stall::Drain, waits);
         slot.charged_until += waits;
         leaves

@@ -12,7 +12,7 @@ use balar_isa::machine::LaunchConstants;
 use balar_isa::program::Program;
 use balar_isa::warp::{WarpShape, WarpState};
 use balar_protocol::cuda::{KernelLaunch, LaunchId};
-use balar_protocol::statistics::KernelCounters;
+use balar_protocol::statistics::CtaCounters;
 use std::sync::Arc;
 
 impl<P: Profile> Warps<P> {
@@ -32,6 +32,7 @@ impl<P: Profile> Warps<P> {
         let Place { sm, sm_count, slot } = place;
         self.ctas[usize::from(slot)].start(Arc::clone(launch), cta);
         self.ctas[usize::from(slot)].constants = constants.clone();
+        let party = self.parties.enter(launch.id);
         let warps = launch.warps_per_cta();
         let mut placed = 0;
         let mut free = 0;
@@ -62,6 +63,7 @@ impl<P: Profile> Warps<P> {
                 generation,
                 program_id: launch.code.id(),
                 cta: slot,
+                party,
                 warp_in_cta,
                 status: Status::Scheduled,
                 pipe: self.warps[free].pipe,
@@ -88,6 +90,9 @@ impl<P: Profile> Warps<P> {
             self.resident_since = cycle;
         }
         self.resident_ctas += 1;
+        if warps != 0 {
+            self.parties.begin(self.warps[warps.trailing_zeros() as usize].party, warps, cycle);
+        }
         for warp in members(warps) {
             let slot = &mut self.warps[warp];
             (slot.charged_until, slot.stalled_from, slot.start_cycle) = (cycle, cycle, cycle);
@@ -122,6 +127,7 @@ impl<P: Profile> Warps<P> {
 
     /// A CTA that cannot run takes its slot, for [`Self::end_cta`] to say so.
     pub fn place_without_code(&mut self, launch: &Arc<KernelLaunch>, slot: u16, cta: [u32; 3]) {
+        self.parties.enter(launch.id);
         self.ctas[usize::from(slot)].start(Arc::clone(launch), cta);
     }
 
@@ -177,41 +183,38 @@ impl<P: Profile> Warps<P> {
         if self.throttled & only(warp) != 0 {
             self.charge_throttled(now);
             self.throttled &= !only(warp);
-            self.throttled_since -= now;
+            self.parties.unthrottle(only(warp), now);
         }
         self.value_waiters &= !only(warp);
         let slot = &mut self.warps[warp];
+        self.parties.remove(slot.party, only(warp));
+        let counters = self.parties.of(slot.party);
         match due {
             Some(due) if due == slot.charged_until => {
                 let from = now.max(slot.stalled_from);
-                slot.stall.refund(&mut self.counters, due.saturating_sub(from));
+                slot.stall.refund(counters, due.saturating_sub(from));
                 self.profile.refunded(warp, slot.stall, due.saturating_sub(from));
                 slot.charged_until = from;
             }
             Some(due) => {
                 let parked = Stall::of_pipe(usize::from(slot.pipe));
-                parked.refund(&mut self.counters, due - now);
+                parked.refund(counters, due - now);
                 self.profile.refunded(warp, parked, due - now);
             }
             None if slot.status != Status::Scheduled => {
-                slot.stall.charge(&mut self.counters, now.saturating_sub(slot.charged_until));
+                slot.stall.charge(counters, now.saturating_sub(slot.charged_until));
                 self.profile.stalled(warp, slot.stall, now.saturating_sub(slot.charged_until));
             }
             None => {}
         }
-        self.counters.warp_cycles_active += now.max(slot.charged_until) - slot.start_cycle;
+        counters.warp_cycles_active += now.max(slot.charged_until) - slot.start_cycle;
         slot.status = Status::Empty;
         slot.generation = slot.generation.wrapping_add(1);
     }
 
     /// A CTA ends, or is ended: its warps leave. Gives the launch, what the CTA did, and whether stores of it are under way whose end
     /// will be told; `None` where its slot is free.
-    pub fn end_cta(
-        &mut self,
-        cta: usize,
-        fails: bool,
-        cycle: u64,
-    ) -> Option<(Arc<KernelLaunch>, KernelCounters, bool)> {
+    pub fn end_cta(&mut self, cta: usize, fails: bool, cycle: u64) -> Option<(Arc<KernelLaunch>, CtaCounters, bool)> {
         for warp in members(std::mem::take(&mut self.ctas[cta].warps)) {
             let slot = &self.warps[warp];
             if slot.status != Status::Empty && usize::from(slot.cta) == cta {
@@ -222,6 +225,7 @@ impl<P: Profile> Warps<P> {
         let counters = self.ctas[cta].counters;
         self.completed.add(&counters);
         self.count_by_launch(launch.id, &counters);
+        self.parties.leave(launch.id, cycle);
         self.resident_ctas -= 1;
         if self.resident_ctas == 0 {
             self.counters.cycles_active += cycle.saturating_sub(self.resident_since);

@@ -63,6 +63,8 @@ pub struct Warp {
     pub program_id: ProgramId,
     /// The CTA's slot.
     pub cta: u16,
+    /// The place of its launch among those that are here.
+    pub party: u8,
     /// What it waits for.
     pub status: Status,
     /// Why it cannot issue.
@@ -87,6 +89,7 @@ impl Default for Warp {
             waits_for: 0,
             program_id: ProgramId::default(),
             cta: 0,
+            party: 0,
             status: Status::Empty,
             stall: Stall::NoInstruction,
             pipe: Pipe::Free as u8,

@@ -16,7 +16,7 @@ struct Fixture {
     pipe: MemoryPipe,
     ports: Ports,
     bench: Bench,
-    counters: KernelCounters,
+    counters: CtaCounters,
 }
 
 impl Fixture {
@@ -27,7 +27,7 @@ impl Fixture {
             pipe: MemoryPipe::new(&parameters),
             ports: Ports { clock: Clock::new(parameters.clock), memory: PortId(0), translation: None, drains: true },
             bench: Bench::new(&[SimTime(0)]),
-            counters: KernelCounters::default(),
+            counters: CtaCounters::default(),
         }
     }
 
