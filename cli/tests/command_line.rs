@@ -828,3 +828,17 @@ fn the_memory_is_as_busy_as_the_kernel_keeps_it() {
     let value = called.lines().nth(1).and_then(|line| line.rsplit('"').nth(1)).expect("a value");
     assert!((value.parse::<f64>().expect("a number") - busy).abs() < 0.5, "{called} {busy}");
 }
+
+/// The scheduler keeps its 1312 MHz: kernels are measured in cycles of the SMs all the same.
+#[test]
+fn cycles_are_those_of_the_sms() {
+    for (clock, megahertz) in [("656 MHz", 656.0), ("1800 MHz", 1800.0)] {
+        let set = format!("gpu.sm[*].clock={clock}");
+        let called = call(&["--topology", "v100_node", "--workload", "lud:size=48", "--format", "json", "--set", &set]);
+        for kernel in json(&called.stdout)["kernels"].as_array().expect("kernels") {
+            let number = |name: &str| kernel[name].as_u64().expect("a number") as f64;
+            let cycles = (number("end_ps") - number("start_ps")) * 1e-6 * megahertz;
+            assert!((number("cycles") - cycles).abs() <= 1.0, "{clock}: {kernel}");
+        }
+    }
+}
