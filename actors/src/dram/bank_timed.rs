@@ -8,9 +8,9 @@
 //!
 //! **Invariant:** what a channel does depends on the cycles of arrivals alone, never on where its windows end.
 
+use super::ChannelCounters;
 use super::bursts::Requester;
 use super::timing::{DramTiming, Refresh};
-use super::{ChannelCounters, LaunchShare};
 use crate::interleave::{BitFunction, fold};
 use crate::slab::Slab;
 use balar_protocol::by_launch::{ByLaunch, LaunchTotals};
@@ -185,7 +185,7 @@ pub(super) struct ChannelState {
     next_refresh: u64,
     refresh_bank: u32,
     pub counters: ChannelCounters,
-    by_launch: ByLaunch<LaunchShare>,
+    by_launch: ByLaunch<ChannelCounters>,
 }
 
 /// A channel by its bank timing.

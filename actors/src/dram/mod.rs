@@ -91,33 +91,7 @@ impl ChannelCounters {
     }
 }
 
-/// What a channel counts of a launch.
-#[derive(Clone, Copy, Debug, Default, serde::Serialize, serde::Deserialize)]
-struct LaunchShare {
-    sectors_read: u64,
-    sectors_written: u64,
-    busy_time: u64,
-    row_hits: u64,
-    row_misses: u64,
-    row_conflicts: u64,
-    requests_read: u64,
-    latency_read: u64,
-}
-
-impl LaunchShare {
-    /// So many requests like this one have arrived.
-    fn arrivals(&mut self, request: &MemoryRequest, count: u64) {
-        let sectors = count * u64::from(sector_count(request.sectors));
-        if request.kind == MemoryKind::Load {
-            self.sectors_read += sectors;
-            self.requests_read += count;
-        } else {
-            self.sectors_written += sectors;
-        }
-    }
-}
-
-impl Share for LaunchShare {
+impl Share for ChannelCounters {
     fn give(&self, to: &mut UnitCounters) {
         to.dram_sectors_read += self.sectors_read;
         to.dram_sectors_written += self.sectors_written;

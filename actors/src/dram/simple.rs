@@ -1,6 +1,6 @@
 //! A channel with a fixed latency and a bandwidth: first come, first served.
 
-use super::{ChannelCounters, LaunchShare};
+use super::ChannelCounters;
 use balar_protocol::by_launch::ByLaunch;
 use balar_protocol::memory::{MemoryKind, MemoryRequest, SECTOR_BYTES, sector_count};
 use balar_protocol::{Bandwidth, SimTime};
@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 pub(super) struct SimpleState {
     free: SimTime,
     pub counters: ChannelCounters,
-    pub by_launch: ByLaunch<LaunchShare>,
+    pub by_launch: ByLaunch<ChannelCounters>,
 }
 
 /// A channel with a fixed latency and a bandwidth.

@@ -8,6 +8,7 @@ mod detail;
 mod functions;
 mod hot_spots;
 mod instruction_profiles;
+mod launches;
 mod live;
 mod main_job;
 mod perfetto;

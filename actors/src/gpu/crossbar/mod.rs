@@ -19,7 +19,6 @@ use balar_protocol::statistics::{StatisticSink, UnitCounters};
 use balar_protocol::translation::Aperture;
 use balar_protocol::{Clock, Frequency, Message, Payload, PortId, Protocol};
 use plane::{Plane, PlaneConfiguration, PlaneState};
-use serde::{Deserialize, Serialize};
 
 crate::parameters! {
     /// A crossbar.
@@ -87,16 +86,7 @@ balar_protocol::counters! {
     }
 }
 
-/// What the crossbar counts of a launch.
-#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
-struct LaunchShare {
-    packets_request: u64,
-    packets_response: u64,
-    flits_request: u64,
-    flits_response: u64,
-}
-
-impl Share for LaunchShare {
+impl Share for CrossbarCounters {
     fn give(&self, to: &mut UnitCounters) {
         to.crossbar_packets_request += self.packets_request;
         to.crossbar_packets_response += self.packets_response;
@@ -144,7 +134,7 @@ pub const DEFINITION: UnitDefinition = UnitDefinition {
 };
 
 /// What [`Unit::save`] writes of a crossbar.
-type SavedState = (PlaneState<MemoryRequest>, PlaneState<MemoryResponse>, ByLaunch<LaunchShare>);
+type SavedState = (PlaneState<MemoryRequest>, PlaneState<MemoryResponse>, ByLaunch<CrossbarCounters>);
 
 /// Which side of the switch a port is on.
 #[derive(Clone, Copy, Debug)]
@@ -182,7 +172,7 @@ pub struct Crossbar {
     wiring: Wiring,
     requests: Plane<MemoryRequest>,
     responses: Plane<MemoryResponse>,
-    by_launch: ByLaunch<LaunchShare>,
+    by_launch: ByLaunch<CrossbarCounters>,
 }
 
 impl Crossbar {

@@ -127,23 +127,40 @@ balar_protocol::counters! {
     }
 }
 
-/// What an L2 slice counts of a launch.
-#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
-struct LaunchShare {
-    requests: u64,
-    sectors_read: u64,
-    sector_hits_read: u64,
-    sectors_written: u64,
-    sectors_atomic: u64,
-    sector_hits_atomic: u64,
-    atomics: u64,
-    reductions: u64,
-    bytes: u64,
-    data_busy_cycles: u64,
-    sectors_written_back: u64,
+impl L2SliceCounters {
+    /// Counts a request that found sectors `there` or on their way.
+    fn count(&mut self, request: &MemoryRequest, there: u8) {
+        let sectors = u64::from(sector_count(request.sectors));
+        let hits = u64::from(sector_count(request.sectors & there));
+        self.requests += 1;
+        match request.kind {
+            MemoryKind::Load => {
+                self.sectors_read += sectors;
+                self.sector_hits_read += hits;
+                self.sector_misses_read += sectors - hits;
+                self.bytes += sectors * SECTOR_BYTES;
+            }
+            MemoryKind::Store => {
+                self.sectors_written += sectors;
+                self.bytes += u64::from(request.data_bytes);
+            }
+            MemoryKind::Atomic | MemoryKind::Reduction => {
+                self.sectors_atomic += sectors;
+                self.sector_hits_atomic += hits;
+                self.atomic_operations += u64::from(request.operations);
+                self.bytes += u64::from(request.data_bytes);
+                if request.kind == MemoryKind::Atomic {
+                    self.atomics += 1;
+                    self.bytes += sectors * SECTOR_BYTES;
+                } else {
+                    self.reductions += 1;
+                }
+            }
+        }
+    }
 }
 
-impl Share for LaunchShare {
+impl Share for L2SliceCounters {
     fn give(&self, to: &mut UnitCounters) {
         to.l2_requests += self.requests;
         to.l2_sectors_read += self.sectors_read;
@@ -255,7 +272,7 @@ struct State {
     mshr_used: u32,
     write_backs: u32,
     counters: L2SliceCounters,
-    by_launch: ByLaunch<LaunchShare>,
+    by_launch: ByLaunch<L2SliceCounters>,
 }
 
 /// An L2 slice.
@@ -373,7 +390,6 @@ impl L2Slice {
             }
             self.state.queue.pop_front();
             self.state.lookup_free = slot + 1;
-            self.state.counters.requests += 1;
             self.state.counters.queue_cycles += cycle - arrived;
             self.give_credit(self.clock.time_of(cycle), out);
         }
@@ -434,7 +450,8 @@ impl L2Slice {
             Some(index) => index,
             None => self.allocate(cycle, request, place, out)?,
         };
-        self.count(request, valid | pending);
+        self.state.counters.count(request, valid | pending);
+        self.state.by_launch.of(request.launch).count(request, valid | pending);
         self.sets.touch(index, place);
         let line = self.sets.line_mut(index);
         match request.kind {
@@ -530,49 +547,6 @@ impl L2Slice {
         };
         let depart = self.clock.time_of(cycle + u64::from(self.parameters.miss_latency));
         out.send(self.memory, depart, Payload::Memory(MemoryMessage::Request(request)));
-    }
-
-    /// Counts a request that found sectors `there` or on their way.
-    fn count(&mut self, request: &MemoryRequest, there: u8) {
-        let sectors = u64::from(sector_count(request.sectors));
-        let hits = u64::from(sector_count(request.sectors & there));
-        let counters = &mut self.state.counters;
-        let share = self.state.by_launch.of(request.launch);
-        share.requests += 1;
-        let bytes = match request.kind {
-            MemoryKind::Load => {
-                counters.sectors_read += sectors;
-                counters.sector_hits_read += hits;
-                counters.sector_misses_read += sectors - hits;
-                share.sectors_read += sectors;
-                share.sector_hits_read += hits;
-                sectors * SECTOR_BYTES
-            }
-            MemoryKind::Store => {
-                counters.sectors_written += sectors;
-                share.sectors_written += sectors;
-                u64::from(request.data_bytes)
-            }
-            MemoryKind::Atomic | MemoryKind::Reduction => {
-                counters.sectors_atomic += sectors;
-                counters.sector_hits_atomic += hits;
-                counters.atomic_operations += u64::from(request.operations);
-                share.sectors_atomic += sectors;
-                share.sector_hits_atomic += hits;
-                let returned = if request.kind == MemoryKind::Atomic {
-                    counters.atomics += 1;
-                    share.atomics += 1;
-                    sectors * SECTOR_BYTES
-                } else {
-                    counters.reductions += 1;
-                    share.reductions += 1;
-                    0
-                };
-                u64::from(request.data_bytes) + returned
-            }
-        };
-        counters.bytes += bytes;
-        share.bytes += bytes;
     }
 
     fn wait(&mut self, index: u32, request: MemoryRequest, found: Found) {

@@ -19,16 +19,21 @@ impl<P: Profile> Warps<P> {
         let (mut counters, mut kernels) = (self.counters, self.completed);
         if self.resident_ctas > 0 {
             counters.cycles_active += cycle.saturating_sub(self.resident_since);
-            let mut parties = self.parties.clone();
-            self.settle(&mut parties, &mut NoProfile, cycle);
-            counters.add(&parties.total());
-        } else {
-            counters.add(&self.parties.total());
         }
+        counters.add(&self.settled(cycle).total());
         for cta in self.ctas.iter().filter(|cta| cta.launch.is_some()) {
             kernels.add(&cta.counters);
         }
         (counters, kernels)
+    }
+
+    /// Where the cycles of warps went by launch, all cycles before `cycle`.
+    fn settled(&self, cycle: u64) -> Parties {
+        let mut parties = self.parties.clone();
+        if self.resident_ctas > 0 {
+            self.settle(&mut parties, &mut NoProfile, cycle);
+        }
+        parties
     }
 
     /// The same by instruction, where that is kept.
@@ -89,11 +94,11 @@ impl<P: Profile> Warps<P> {
 
     /// Tells what CTAs did: those that have ended since the last time, and those that are here, up to a cycle.
     pub fn launches(&mut self, cycle: u64, sink: &mut LaunchSink) {
-        let cycle = cycle.max(self.wheel.now());
-        let mut parties = self.parties.clone();
-        if self.resident_ctas > 0 {
-            self.settle(&mut parties, &mut NoProfile, cycle);
+        if self.by_launch.is_none() {
+            return;
         }
+        let cycle = cycle.max(self.wheel.now());
+        let parties = self.settled(cycle);
         let Some(by_launch) = &mut self.by_launch else { return };
         for (launch, share) in parties.shares(cycle) {
             share.give(&mut LaunchCounts::among(by_launch, launch).resident.units);

@@ -21,39 +21,32 @@ pub struct Party {
     counters: SmCounters,
 }
 
-/// What an SM counts of a launch.
-#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
-pub struct LaunchShare {
-    cycles: SmCounters,
-}
-
-impl LaunchShare {
-    /// Of a launch that was here from its first CTA's arrival up to `cycle`.
-    pub fn of(launch: &Party, counters: &SmCounters, cycle: u64) -> LaunchShare {
-        LaunchShare { cycles: SmCounters { cycles_active: cycle.saturating_sub(launch.since), ..*counters } }
+impl Party {
+    /// What its warps did, as far as it is charged, from its first CTA's arrival up to `cycle`.
+    fn share(&self, cycle: u64) -> SmCounters {
+        SmCounters { cycles_active: cycle.saturating_sub(self.since), ..self.counters }
     }
 }
 
-impl Share for LaunchShare {
+impl Share for SmCounters {
     fn give(&self, to: &mut UnitCounters) {
-        let LaunchShare { cycles } = self;
-        to.cycles_active += cycles.cycles_active;
-        to.warp_cycles_active += cycles.warp_cycles_active;
-        to.inst_issued += cycles.inst_issued;
-        to.stall_none_selected += cycles.stall_none_selected;
-        to.stall_not_selected += cycles.stall_not_selected;
-        to.stall_wait += cycles.stall_wait;
-        to.stall_long_scoreboard += cycles.stall_long_scoreboard;
-        to.stall_short_scoreboard += cycles.stall_short_scoreboard;
-        to.stall_barrier += cycles.stall_barrier;
-        to.stall_membar += cycles.stall_membar;
-        to.stall_math_pipe_throttle += cycles.stall_math_pipe_throttle;
-        to.stall_lg_throttle += cycles.stall_lg_throttle;
-        to.stall_branch_resolve += cycles.stall_branch_resolve;
-        to.stall_drain += cycles.stall_drain;
-        to.stall_sleeping += cycles.stall_sleeping;
-        to.stall_no_instruction += cycles.stall_no_instruction;
-        to.stall_imc_miss += cycles.stall_imc_miss;
+        to.cycles_active += self.cycles_active;
+        to.warp_cycles_active += self.warp_cycles_active;
+        to.inst_issued += self.inst_issued;
+        to.stall_none_selected += self.stall_none_selected;
+        to.stall_not_selected += self.stall_not_selected;
+        to.stall_wait += self.stall_wait;
+        to.stall_long_scoreboard += self.stall_long_scoreboard;
+        to.stall_short_scoreboard += self.stall_short_scoreboard;
+        to.stall_barrier += self.stall_barrier;
+        to.stall_membar += self.stall_membar;
+        to.stall_math_pipe_throttle += self.stall_math_pipe_throttle;
+        to.stall_lg_throttle += self.stall_lg_throttle;
+        to.stall_branch_resolve += self.stall_branch_resolve;
+        to.stall_drain += self.stall_drain;
+        to.stall_sleeping += self.stall_sleeping;
+        to.stall_no_instruction += self.stall_no_instruction;
+        to.stall_imc_miss += self.stall_imc_miss;
     }
 }
 
@@ -64,7 +57,7 @@ pub struct Parties {
     /// What launches did that are here no longer, together.
     gone: SmCounters,
     /// The same by launch.
-    by_launch: ByLaunch<LaunchShare>,
+    by_launch: ByLaunch<SmCounters>,
 }
 
 impl Parties {
@@ -97,9 +90,7 @@ impl Parties {
         party.ctas -= 1;
         if party.ctas == 0 {
             self.gone.add(&party.counters);
-            let share = LaunchShare::of(party, &party.counters, cycle);
-            let all = &mut self.by_launch.of(launch.0).cycles;
-            all.add(&share.cycles);
+            self.by_launch.of(launch.0).add(&party.share(cycle));
             // Places behind the last one that is taken go, so that a launch that is alone is found at once.
             while self.here.len() > 1 && self.here.last().is_some_and(|party| party.ctas == 0) {
                 self.here.pop();
@@ -169,13 +160,13 @@ impl Parties {
     }
 
     /// The launches that are here, with what is charged to them up to `cycle`.
-    pub fn shares(&self, cycle: u64) -> impl Iterator<Item = (LaunchId, LaunchShare)> {
+    pub fn shares(&self, cycle: u64) -> impl Iterator<Item = (LaunchId, SmCounters)> {
         let here = self.here.iter().filter(|party| party.ctas > 0);
-        here.map(move |party| (party.launch, LaunchShare::of(party, &party.counters, cycle)))
+        here.map(move |party| (party.launch, party.share(cycle)))
     }
 
     /// What launches did that are here no longer, since it was last taken.
-    pub fn by_launch(&mut self) -> &mut ByLaunch<LaunchShare> {
+    pub fn by_launch(&mut self) -> &mut ByLaunch<SmCounters> {
         &mut self.by_launch
     }
 }
