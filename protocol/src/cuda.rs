@@ -260,7 +260,8 @@ pub enum FaultCause {
     InvalidTarget(String),
     /// An instruction that the simulator does not execute; the text names it.
     Unsupported(String),
-    /// Machine code, where hazards are checked: a register that is read or written too early; the text names it.
+    /// Where hazards are checked: a register of machine code that is read or written too early, or a lane whose member masks contradict
+    /// each other; the text names it.
     Hazard(String),
 }
 

@@ -21,6 +21,7 @@ pub(crate) mod movement;
 pub(crate) mod number_format;
 pub(crate) mod packed;
 pub(crate) mod registers;
+mod members;
 mod run;
 pub(crate) mod tensor_sum;
 pub(crate) mod texture;
@@ -58,6 +59,8 @@ fn plain<const VERSION: usize>(program: &Program, warp: &mut WarpState) {
     }
     warp.control.advance();
 }
+
+pub use members::member_mask_hazard;
 
 /// The step function for this processor. All of them give the same results, bit for bit; choose once.
 pub fn step_function() -> StepFunction {

@@ -108,6 +108,9 @@ impl<P: Profile> Sm<P> {
         let pc = state.pc();
         let timing = program.timing(pc);
         let (class, control) = (Class::of(timing), timing.control);
+        if self.specification.check_hazards && !self.has_no_mask_hazard(warp, cycle, step.out) {
+            return None;
+        }
         let effect = self.step_warp(warp, cycle, step);
         if matches!(effect, Effect::Retry) {
             self.state.warps.wait_for_value(warp, self.execution.blocked_by, cycle);

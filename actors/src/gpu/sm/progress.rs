@@ -24,6 +24,7 @@ use crate::engine::Outbox;
 use crate::gpu::CachesBetweenKernels;
 use crate::memory::{DeviceMemory, DeviceMemoryView, Writer};
 use balar_isa::execution::Effect;
+use balar_isa::interpreter::member_mask_hazard;
 use balar_isa::program::{LatencyClass, Pipe};
 use balar_protocol::cta::{CtaCompletion, CtaMessage};
 use balar_protocol::cuda::{FaultCause, KernelFault, LaunchId};
@@ -295,6 +296,17 @@ impl<P: Profile> Sm<P> {
         let Err(hazard) = context.hazards.issue(instruction, pc, lanes, &times) else { return true };
         let cause = FaultCause::Hazard(format!("{} {}", hazard.what, program.describe(hazard.pc)));
         self.fail(warp, (pc, lanes.trailing_zeros().min(31) as u8), cause, cycle, out);
+        false
+    }
+
+    /// Where hazards are checked: the warp's next instruction is about to run. False where its lanes name member masks that contradict each
+    /// other, and its kernel has failed.
+    #[cold]
+    pub(super) fn has_no_mask_hazard(&mut self, warp: usize, cycle: u64, out: &mut Outbox) -> bool {
+        let (program, state, _) = self.state.warps.context(warp).parts();
+        let Some((lane, what)) = member_mask_hazard(program, state) else { return true };
+        let pc = state.pc();
+        self.fail(warp, (pc, lane), FaultCause::Hazard(what), cycle, out);
         false
     }
 
