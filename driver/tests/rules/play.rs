@@ -1,9 +1,10 @@
 //! A program, and GPUs that the test plays: calls take no time, kernels and copies a fixed one, and everything happens in order.
 
-use crate::code::CodeChoice;
-use crate::code::tables::{DriverTables, KernelInfo};
-use crate::test_support::gpu_description;
-use crate::{Caller, Delivery, Driver, DriverSettings, Effect, MemoryChange, OperationNumber, Outcome, Then, Wait};
+use balar_driver::code::CodeChoice;
+use balar_driver::code::tables::{DriverTables, KernelInfo};
+use balar_driver::{
+    Caller, Delivery, Driver, DriverSettings, Effect, MemoryChange, OperationNumber, Outcome, Then, Wait,
+};
 use balar_host::call::{Function, Launch};
 use balar_host::memory::gpu_base;
 use balar_host::{Bytes, Call, CallResult, CudaError, ThreadId};
@@ -11,7 +12,7 @@ use balar_isa::program::Resources;
 use balar_protocol::copy::{CopyId, CopyOperation};
 use balar_protocol::cuda::{FaultCause, KernelFault, KernelLaunch, LaunchId};
 use balar_protocol::managed::ManagedMessage;
-use balar_protocol::{ContextId, DetailChoice, ProcessId, SimTime};
+use balar_protocol::{ContextId, DetailChoice, GpuDescription, ProcessId, SimTime, SmCapability, SmResources};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
@@ -73,8 +74,23 @@ pub(super) fn first() -> u64 {
     gpu_base(0)
 }
 
+/// A GPU with 80 SMs of compute capability 7.0 and little memory.
+fn gpu_description() -> GpuDescription {
+    let resources = SmResources { threads: 2048, warps: 64, registers: 65536, shared_bytes: 96 << 10 };
+    let clock = "1 GHz".parse().expect("a frequency");
+    GpuDescription {
+        part: "gpu".to_owned(),
+        compute_capability: (7, 0),
+        sms: vec![SmCapability { resources, cta_slots: 32, clock }; 80],
+        memory_bytes: MEMORY,
+        memory_clock: None,
+        memory_bus_bits: 0,
+        l2_bytes: 0,
+    }
+}
+
 /// Where a thread stands.
-enum State {
+enum ThreadState {
     /// Outside of calls, from this time on.
     Outside(u64),
     Waiting(Wait),
@@ -84,7 +100,7 @@ struct Thread {
     id: ThreadId,
     context: ContextId,
     steps: VecDeque<Step>,
-    state: State,
+    state: ThreadState,
     results: Vec<CallResult>,
     /// What a synchronous copy from the device brought.
     received: Option<Arc<[u8]>>,
@@ -92,13 +108,13 @@ struct Thread {
 
 impl Thread {
     fn is_in_call(&self) -> bool {
-        matches!(self.state, State::Waiting(_))
+        matches!(self.state, ThreadState::Waiting(_))
     }
 
     /// When it makes its next call; `None` where that is for others to say, or never.
     fn next_call(&self) -> Option<u64> {
         match self.state {
-            State::Outside(from) if !self.steps.is_empty() => Some(from),
+            ThreadState::Outside(from) if !self.steps.is_empty() => Some(from),
             _ => None,
         }
     }
@@ -124,7 +140,7 @@ impl Program {
             id: ThreadId(self.threads.len() as u32),
             context: ContextId::first(device),
             steps: steps.into(),
-            state: State::Outside(0),
+            state: ThreadState::Outside(0),
             results: Vec::new(),
             received: None,
         });
@@ -281,7 +297,7 @@ impl Play {
         let Some(step) = thread.steps.pop_front() else { return false };
         match step(&thread.results) {
             Call::Compute { nanoseconds } => {
-                thread.state = State::Outside(self.now + nanoseconds / 1000);
+                thread.state = ThreadState::Outside(self.now + nanoseconds / 1000);
                 thread.results.push(CallResult::None);
             }
             Call::ReadClock => thread.results.push(CallResult::Time { picoseconds: self.now * US }),
@@ -302,12 +318,12 @@ impl Play {
             Err(error) => CallResult::Error(error),
             Ok(Outcome::Waits(wait)) if self.driver.is_over(&wait.until) => return self.wait_is_over(index, wait.then),
             Ok(Outcome::Waits(wait)) => {
-                self.program.threads[index].state = State::Waiting(wait);
+                self.program.threads[index].state = ThreadState::Waiting(wait);
                 return;
             }
         };
         let thread = &mut self.program.threads[index];
-        thread.state = State::Outside(self.now);
+        thread.state = ThreadState::Outside(self.now);
         thread.results.push(result);
     }
 
@@ -381,8 +397,8 @@ impl Play {
         self.begin_work();
         for index in 0..self.program.threads.len() {
             let thread = &mut self.program.threads[index];
-            match std::mem::replace(&mut thread.state, State::Outside(self.now)) {
-                State::Waiting(wait) if self.driver.is_over(&wait.until) => self.wait_is_over(index, wait.then),
+            match std::mem::replace(&mut thread.state, ThreadState::Outside(self.now)) {
+                ThreadState::Waiting(wait) if self.driver.is_over(&wait.until) => self.wait_is_over(index, wait.then),
                 state => thread.state = state,
             }
         }

@@ -5,11 +5,11 @@
 //! memory cannot be at two addresses at once. Whose memory a mapping is decides how copies to it are timed; kernels' accesses are
 //! timed as those to their GPU's memory.
 
-use crate::Driver;
-use crate::allocator::{DeviceAllocator, OutOfMemory};
-use crate::calls::{CallOutcome, NOTHING, Outcome};
-use crate::effect::MemoryChange;
-use crate::wait::{Then, Until, Wait};
+use super::allocator::{DeviceAllocator, OutOfMemory};
+use super::devices::Devices;
+use crate::effect::{Effects, MemoryChange};
+use crate::outcome::{CallOutcome, Failure, NOTHING, Outcome, invalid};
+use crate::wait::{Then, Until};
 use balar_host::CallResult;
 use balar_host::CudaError;
 use balar_host::call::{AllocationKind, GRANULARITY, MemoryAccess, PointerDescription, VirtualMemoryCall};
@@ -18,8 +18,6 @@ use balar_protocol::{ContextId, ProcessId};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::ops::Range;
-
-type Failure = (CudaError, String);
 
 /// A range of addresses without memory.
 #[derive(Debug, Serialize, Deserialize)]
@@ -202,210 +200,201 @@ impl VirtualMemory {
         let memory = self.memory.get(&handle).filter(is_its);
         memory.ok_or_else(|| invalid(format!("no memory has the handle {handle}")))
     }
-}
 
-impl Driver {
     /// Whose memory an address is: that which is mapped there, or as the address alone says.
-    pub(crate) fn place_of(&self, address: u64) -> Place {
-        let mapping = self.state.virtual_memory.holder_of(address);
+    pub fn place_of(&self, address: u64) -> Place {
+        let mapping = self.holder_of(address);
         mapping.map_or_else(|| place_of(address), |(_, mapping)| Place::Device(mapping.context.gpu() as u32))
     }
 
-    /// A call of virtual memory management.
-    pub(crate) fn virtual_memory_call(&mut self, context: ContextId, call: VirtualMemoryCall) -> CallOutcome {
+    /// A call of virtual memory management. `end`: the end of all that the process was asked for so far.
+    pub fn call(
+        &mut self,
+        context: ContextId,
+        call: VirtualMemoryCall,
+        end: Until,
+        devices: &mut Devices,
+        effects: &mut Effects,
+    ) -> CallOutcome {
         let process = context.process();
         let gives = |result| Ok(Outcome::Returns(result));
         match call {
-            VirtualMemoryCall::Reserve { bytes, alignment } => self
-                .state
-                .virtual_memory
-                .reserve(context, bytes, alignment)
-                .and_then(|start| gives(CallResult::Pointer(start))),
+            VirtualMemoryCall::Reserve { bytes, alignment } => {
+                self.reserve(context, bytes, alignment).and_then(|start| gives(CallResult::Pointer(start)))
+            }
             VirtualMemoryCall::Unreserve { pointer, bytes } => {
-                self.state.virtual_memory.unreserve(process, pointer, bytes)?;
+                self.unreserve(process, pointer, bytes)?;
                 NOTHING
             }
-            VirtualMemoryCall::Create { bytes } => gives(CallResult::Object(self.create_memory(context, bytes)?)),
+            VirtualMemoryCall::Create { bytes } => gives(CallResult::Object(self.create(context, bytes, devices)?)),
             VirtualMemoryCall::Release { handle } => {
-                self.state.virtual_memory.find(process, handle)?;
-                if let Some(memory) = self.state.virtual_memory.memory.get_mut(&handle) {
+                self.find(process, handle)?;
+                if let Some(memory) = self.memory.get_mut(&handle) {
                     memory.references -= 1;
                 }
-                self.end_unused(handle);
+                self.end_unused(handle, devices, effects);
                 NOTHING
             }
             VirtualMemoryCall::Retain { pointer } => {
-                let mapping = self.state.virtual_memory.mapping_of(process, pointer);
+                let mapping = self.mapping_of(process, pointer);
                 let handle = mapping.map(|(_, mapping)| mapping.handle).ok_or_else(|| nothing_mapped(pointer))?;
-                if let Some(memory) = self.state.virtual_memory.memory.get_mut(&handle) {
+                if let Some(memory) = self.memory.get_mut(&handle) {
                     memory.references += 1;
                 }
                 gives(CallResult::Object(handle))
             }
             VirtualMemoryCall::Owner { handle } => {
-                gives(CallResult::Owner(self.state.virtual_memory.find(process, handle)?.context.gpu() as u32))
+                gives(CallResult::Owner(self.find(process, handle)?.context.gpu() as u32))
             }
             VirtualMemoryCall::Map { pointer, bytes, handle } => {
-                self.map(context, pointer, bytes, handle)?;
+                self.map(process, (pointer, bytes), handle, effects)?;
                 NOTHING
             }
             VirtualMemoryCall::Unmap { pointer, bytes } => {
-                self.state.virtual_memory.whole_mappings(process, pointer, bytes)?;
-                let until = Until::ProcessBefore(process, self.state.operations.next());
-                Ok(Outcome::Waits(Wait { until, then: Then::Unmap(pointer, bytes) }))
+                self.whole_mappings(process, pointer, bytes)?;
+                Ok(Outcome::waits(end, Then::Unmap(pointer, bytes)))
             }
-            VirtualMemoryCall::SetAccess { pointer, bytes, devices } => {
-                self.set_access(process, pointer, bytes, &devices)?;
+            VirtualMemoryCall::SetAccess { pointer, bytes, devices: accesses } => {
+                let starts = self.whole_mappings(process, pointer, bytes)?;
+                accesses.iter().try_for_each(|(device, _)| devices.check(*device))?;
+                starts.into_iter().for_each(|start| self.set_access(start, &accesses, effects));
                 NOTHING
             }
             VirtualMemoryCall::GetAccess { pointer, device } => {
-                let (_, mapping) =
-                    self.state.virtual_memory.mapping_of(process, pointer).ok_or_else(|| nothing_mapped(pointer))?;
-                self.check_device(device)?;
+                let (_, mapping) = self.mapping_of(process, pointer).ok_or_else(|| nothing_mapped(pointer))?;
+                devices.check(device)?;
                 let access = mapping.access.get(device as usize).copied().unwrap_or_default();
                 gives(CallResult::Access(access))
             }
         }
     }
 
-    fn check_device(&self, device: u32) -> Result<(), Failure> {
-        let exists = (device as usize) < self.gpus.len();
-        if exists { Ok(()) } else { Err((CudaError::InvalidDevice, format!("there is no device {device}"))) }
-    }
-
-    fn create_memory(&mut self, context: ContextId, bytes: u64) -> Result<u64, Failure> {
+    fn create(&mut self, context: ContextId, bytes: u64, devices: &mut Devices) -> Result<u64, Failure> {
         check(&[bytes])?;
         if bytes == 0 {
             return Err(invalid("memory of 0 bytes".to_owned()));
         }
-        let allocator = &mut self.state.memories[context.gpu()];
-        let place = allocator.set_aside(context.process(), bytes);
-        let place = place.map_err(|error| (CudaError::MemoryAllocation, error.to_string()))?;
-        let reserved = allocator.reserved();
-        self.state.totals.device_memory_maximum = self.state.totals.device_memory_maximum.max(reserved);
-        let handle = self.state.virtual_memory.next_handle;
-        self.state.virtual_memory.next_handle += 1;
+        let place = devices.set_aside(context, bytes)?;
+        let handle = self.next_handle;
+        self.next_handle += 1;
         let memory = Physical { context, bytes, place, references: 1, mapped_at: None, has_bytes: false };
-        self.state.virtual_memory.memory.insert(handle, memory);
+        self.memory.insert(handle, memory);
         Ok(handle)
     }
 
     /// Ends a memory without references that is not mapped.
-    fn end_unused(&mut self, handle: u64) {
+    fn end_unused(&mut self, handle: u64, devices: &mut Devices, effects: &mut Effects) {
         let is_used = |memory: &Physical| memory.references > 0 || memory.mapped_at.is_some();
-        if self.state.virtual_memory.memory.get(&handle).is_none_or(is_used) {
+        if self.memory.get(&handle).is_none_or(is_used) {
             return;
         }
-        if let Some(memory) = self.state.virtual_memory.memory.remove(&handle) {
-            let unused = self.state.memories[memory.context.gpu()].free(memory.place);
-            self.zero(unused.unwrap_or_default());
+        if let Some(memory) = self.memory.remove(&handle) {
+            let unused = devices.of(memory.context).free(memory.place);
+            effects.zero(unused.unwrap_or_default());
         }
     }
 
-    fn map(&mut self, context: ContextId, pointer: u64, bytes: u64, handle: u64) -> Result<(), Failure> {
-        let process = context.process();
+    fn map(
+        &mut self,
+        process: ProcessId,
+        (pointer, bytes): (u64, u64),
+        handle: u64,
+        effects: &mut Effects,
+    ) -> Result<(), Failure> {
         check(&[pointer, bytes])?;
-        let memory = self.state.virtual_memory.find(process, handle)?;
+        let memory = self.find(process, handle)?;
         if bytes > memory.bytes {
             return Err(invalid(format!("{bytes} bytes of a memory of {}", memory.bytes)));
         }
-        self.state.virtual_memory.check_free(process, pointer, bytes)?;
+        self.check_free(process, pointer, bytes)?;
         if let Some(at) = memory.mapped_at {
             let text = format!("the memory is mapped at {at:#x}: memory at two addresses at once is not simulated");
-            self.tell(process, &format!("cuMemMap: {text}"));
+            effects.tell(process, &format!("cuMemMap: {text}"));
             return Err((CudaError::NotSupported, text));
         }
         let (context, place, has_bytes) = (memory.context, memory.place, memory.has_bytes);
         if has_bytes {
-            self.change(MemoryChange::Copy { destination: pointer, source: place, bytes });
+            effects.change(MemoryChange::Copy { destination: pointer, source: place, bytes });
         }
-        if let Some(memory) = self.state.virtual_memory.memory.get_mut(&handle) {
+        if let Some(memory) = self.memory.get_mut(&handle) {
             memory.mapped_at = Some(pointer);
         }
         let access = [MemoryAccess::None; MAXIMUM_GPUS as usize];
-        self.state.virtual_memory.mappings.insert(pointer, Mapping { bytes, handle, context, access });
+        self.mappings.insert(pointer, Mapping { bytes, handle, context, access });
         Ok(())
     }
 
     /// Mappings end, now that nothing uses them.
-    pub(crate) fn unmap(&mut self, context: ContextId, pointer: u64, bytes: u64) {
-        let process = context.process();
-        // Another thread may have ended them meanwhile.
-        for start in self.state.virtual_memory.whole_mappings(process, pointer, bytes).unwrap_or_default() {
-            self.end_mapping(start);
-        }
-    }
-
-    fn end_mapping(&mut self, start: u64) {
-        let Some(mapping) = self.state.virtual_memory.mappings.remove(&start) else { return };
-        if mapping.gpus() != 0 {
-            self.change(MemoryChange::Unmap { address: start });
-        }
-        if let Some(memory) = self.state.virtual_memory.memory.get_mut(&mapping.handle) {
-            memory.mapped_at = None;
-            if memory.references > 0 {
-                memory.has_bytes = true;
-                let destination = memory.place;
-                self.change(MemoryChange::Copy { destination, source: start, bytes: mapping.bytes });
-            }
-        }
-        // What is mapped there next begins with bytes of its own, or with zeros.
-        self.zero(start..start + mapping.bytes);
-        self.end_unused(mapping.handle);
-    }
-
-    fn set_access(
+    pub fn unmap(
         &mut self,
         process: ProcessId,
         pointer: u64,
         bytes: u64,
-        devices: &[(u32, MemoryAccess)],
-    ) -> Result<(), Failure> {
-        let starts = self.state.virtual_memory.whole_mappings(process, pointer, bytes)?;
-        devices.iter().try_for_each(|(device, _)| self.check_device(*device))?;
-        for start in starts {
-            let Some(mapping) = self.state.virtual_memory.mappings.get_mut(&start) else { continue };
-            for (device, access) in devices {
-                if let Some(place) = mapping.access.get_mut(*device as usize) {
-                    *place = *access;
-                }
-            }
-            let (bytes, owner) = (mapping.bytes, mapping.context);
-            match mapping.gpus() {
-                0 => self.change(MemoryChange::Unmap { address: start }),
-                gpus => self.change(MemoryChange::Open { address: start, bytes, owner, gpus }),
+        devices: &mut Devices,
+        effects: &mut Effects,
+    ) {
+        // Another thread may have ended them meanwhile.
+        for start in self.whole_mappings(process, pointer, bytes).unwrap_or_default() {
+            self.end_mapping(start, devices, effects);
+        }
+    }
+
+    fn end_mapping(&mut self, start: u64, devices: &mut Devices, effects: &mut Effects) {
+        let Some(mapping) = self.mappings.remove(&start) else { return };
+        if mapping.gpus() != 0 {
+            effects.change(MemoryChange::Unmap { address: start });
+        }
+        if let Some(memory) = self.memory.get_mut(&mapping.handle) {
+            memory.mapped_at = None;
+            if memory.references > 0 {
+                memory.has_bytes = true;
+                let destination = memory.place;
+                effects.change(MemoryChange::Copy { destination, source: start, bytes: mapping.bytes });
             }
         }
-        Ok(())
+        // What is mapped there next begins with bytes of its own, or with zeros.
+        effects.zero(start..start + mapping.bytes);
+        self.end_unused(mapping.handle, devices, effects);
+    }
+
+    /// Devices may access the mapping that begins there, or no longer.
+    fn set_access(&mut self, start: u64, accesses: &[(u32, MemoryAccess)], effects: &mut Effects) {
+        let Some(mapping) = self.mappings.get_mut(&start) else { return };
+        for (device, access) in accesses {
+            if let Some(before) = mapping.access.get_mut(*device as usize) {
+                *before = *access;
+            }
+        }
+        let (bytes, owner) = (mapping.bytes, mapping.context);
+        effects.change(match mapping.gpus() {
+            0 => MemoryChange::Unmap { address: start },
+            gpus => MemoryChange::Open { address: start, bytes, owner, gpus },
+        });
     }
 
     /// A context is reset: its memory ends, and what is mapped or reserved among its addresses.
-    pub(crate) fn end_virtual_memory(&mut self, context: ContextId) {
+    pub fn end_context(&mut self, context: ContextId, devices: &mut Devices, effects: &mut Effects) {
         let is_its = |(start, mapping): (&u64, &Mapping)| {
             let slot = place_of(*start) == Place::Device(context.gpu() as u32);
             let is_its = slot && mapping.context.process() == context.process();
             (is_its || mapping.context == context).then_some(*start)
         };
-        let mappings: Vec<u64> = self.state.virtual_memory.mappings.iter().filter_map(is_its).collect();
+        let mappings: Vec<u64> = self.mappings.iter().filter_map(is_its).collect();
         for start in mappings {
-            self.end_mapping(start);
+            self.end_mapping(start, devices, effects);
         }
-        for memory in self.state.virtual_memory.memory.values_mut().filter(|memory| memory.context == context) {
+        for memory in self.memory.values_mut().filter(|memory| memory.context == context) {
             memory.references = 0;
         }
-        let handles: Vec<u64> = self.state.virtual_memory.memory.keys().copied().collect();
+        let handles: Vec<u64> = self.memory.keys().copied().collect();
         for handle in handles {
-            self.end_unused(handle);
+            self.end_unused(handle, devices, effects);
         }
-        let reservations = self
-            .state
-            .virtual_memory
-            .reservations
-            .iter()
-            .filter(|(_, range)| range.slot == context.gpu() && range.process == context.process());
+        let is_its = |range: &Reservation| range.slot == context.gpu() && range.process == context.process();
+        let reservations = self.reservations.iter().filter(|(_, range)| is_its(range));
         let reservations: Vec<u64> = reservations.map(|(start, _)| *start).collect();
         for start in reservations {
-            self.state.virtual_memory.end_reservation(start);
+            self.end_reservation(start);
         }
     }
 }
@@ -420,8 +409,4 @@ fn check(values: &[u64]) -> Result<(), Failure> {
 
 fn nothing_mapped(pointer: u64) -> Failure {
     invalid(format!("no memory is mapped at {pointer:#x}"))
-}
-
-fn invalid(text: String) -> Failure {
-    (CudaError::InvalidValue, text)
 }

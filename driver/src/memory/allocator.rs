@@ -193,6 +193,11 @@ impl DeviceAllocator {
         self.small.remove(&process);
     }
 
+    /// Bytes of the memory.
+    pub fn capacity(&self) -> u64 {
+        self.capacity
+    }
+
     /// The first address after the range that allocations are taken from.
     pub fn end(&self) -> u64 {
         self.base + self.capacity

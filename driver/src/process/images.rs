@@ -3,20 +3,21 @@
 //! An array lies in device memory row by row, slice by slice, without gaps. Hardware stores texels in an order of its own, in which
 //! neighbours in all directions share lines; what a program computes does not depend on it.
 
-use crate::Driver;
-use crate::calls::{CallOutcome, NOTHING, Outcome, not_modelled};
-use crate::driver::State;
-use crate::effect::MemoryChange;
-use crate::order::work::OperationNumber;
-use crate::wait::{Then, Until, Wait};
+use super::modules::ModuleList;
+use crate::code::tables::SymbolTable;
+use crate::effect::{Effects, MemoryChange};
+use crate::keys::OperationNumber;
+use crate::memory::Memory;
+use crate::order::Order;
+use crate::order::operations::Operations;
+use crate::outcome::{CallOutcome, Failure, NOTHING, Outcome, not_modelled};
+use crate::wait::Then;
 use balar_host::CudaError;
 use balar_host::{ArrayDescription, Call, CallResult, ChannelFormat, Resource, TextureDescription};
 use balar_isa::texture::{ChannelKind, Image, Sampler, TexelFormat};
 use balar_protocol::ContextId;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-
-type Failure = (CudaError, String);
 
 /// Alignment of a texture's first texel: that of allocations, which CUDA promises to be enough (the property
 /// `cudaDevAttrTextureAlignment` says more, 512).
@@ -156,64 +157,81 @@ fn sampler(image: &Image, description: &TextureDescription) -> Result<Sampler, F
     })
 }
 
-impl Driver {
+/// What calls about images need beside the images of their process.
+pub(crate) struct ImageNeeds<'a> {
+    /// The modules of the process.
+    pub modules: &'a ModuleList,
+    /// Where the references of modules lie.
+    pub symbols: &'a SymbolTable,
+    pub memory: &'a mut Memory,
+    pub order: &'a Order,
+    pub effects: &'a mut Effects,
+}
+
+impl Images {
     /// A call about arrays, textures and surfaces.
-    pub(crate) fn image_call(&mut self, context: ContextId, call: Call) -> CallOutcome {
+    pub fn call(&mut self, context: ContextId, call: Call, needs: ImageNeeds) -> CallOutcome {
         let result = match call {
-            Call::ArrayCreate { description } => self.create_array(context, description)?,
+            Call::ArrayCreate { description } => {
+                self.create_array(context, description, needs.memory, needs.effects)?
+            }
             Call::ArrayDestroy { array } => {
-                let images = &mut self.own(context).images;
-                let Array { context, base, .. } = images.find(array)?;
-                images.arrays.remove(&array);
-                let until = Until::ContextBefore { context, number: self.state.operations.next() };
-                return Ok(Outcome::Waits(Wait { until, then: Then::Free(base) }));
+                let Array { context: owner, base, .. } = self.find(array)?;
+                self.arrays.remove(&array);
+                return Ok(Outcome::waits(needs.order.end_of_context(owner), Then::Free(base)));
             }
             Call::TextureCreate { resource, description } => {
-                let image = self.texture(context, resource, &description)?;
-                self.create_object(context, image)
+                let image = self.texture(context, resource, &description, &needs)?;
+                self.create_object(context, image, needs.effects)
             }
             Call::SurfaceCreate { array } => {
-                let (base, description) = self.own(context).images.array(array)?;
+                let (base, description) = self.array(array)?;
                 let image = image_of(base, &description)?;
-                self.create_object(context, image)
+                self.create_object(context, image, needs.effects)
             }
-            Call::ImageDestroy { object } => return self.destroy_object(context, object),
             Call::TextureBind { module, name, resource, description } => {
-                let (handle, image) =
-                    (self.reference(context, module, &name)?, self.texture(context, resource, &description)?);
+                let handle = reference(context, module, &name, &needs)?;
+                let image = self.texture(context, resource, &description, &needs)?;
                 let again = Call::TextureBind { module, name, resource, description };
-                return self.bind(context, (handle, image), again);
+                return self.bind(context, (handle, image), again, needs);
             }
             Call::SurfaceBind { module, name, array } => {
-                let (base, description) = self.own(context).images.array(array)?;
-                let (handle, image) = (self.reference(context, module, &name)?, image_of(base, &description)?);
-                return self.bind(context, (handle, image), Call::SurfaceBind { module, name, array });
+                let (base, description) = self.array(array)?;
+                let (handle, image) = (reference(context, module, &name, &needs)?, image_of(base, &description)?);
+                return self.bind(context, (handle, image), Call::SurfaceBind { module, name, array }, needs);
             }
             other => return Err(not_modelled(&other)),
         };
         Ok(Outcome::Returns(result))
     }
 
-    fn create_array(&mut self, context: ContextId, description: ArrayDescription) -> Result<CallResult, Failure> {
+    fn create_array(
+        &mut self,
+        context: ContextId,
+        description: ArrayDescription,
+        memory: &mut Memory,
+        effects: &mut Effects,
+    ) -> Result<CallResult, Failure> {
         texel_format(description.format)?;
         if description.extent[0] == 0 {
             return Err((CudaError::InvalidValue, "an array without texels".to_owned()));
         }
-        let base = self.allocate_device(context, description.bytes())?;
-        let images = &mut self.own(context).images;
-        let number = images.number();
-        images.arrays.insert(number, Array { context, base, description });
+        let base = memory.allocate_device(context, description.bytes(), effects)?;
+        let number = self.number();
+        self.arrays.insert(number, Array { context, base, description });
         Ok(CallResult::Object(number))
     }
 
     fn texture(
-        &mut self,
+        &self,
         context: ContextId,
         resource: Resource,
         description: &TextureDescription,
+        needs: &ImageNeeds,
     ) -> Result<Image, Failure> {
-        let mut linear = |pointer: u64, bytes: u64| {
-            if self.is_allocated(context.process(), pointer, bytes) && pointer.is_multiple_of(ALIGNMENT) {
+        let linear = |pointer: u64, bytes: u64| {
+            let is_allocated = needs.memory.is_allocated(context.process(), pointer, bytes, needs.symbols);
+            if is_allocated && pointer.is_multiple_of(ALIGNMENT) {
                 return Ok(());
             }
             let text =
@@ -222,7 +240,7 @@ impl Driver {
         };
         let mut image = match resource {
             Resource::Array(array) => {
-                let (base, description) = self.own(context).images.array(array)?;
+                let (base, description) = self.array(array)?;
                 image_of(base, &description)?
             }
             Resource::Linear { pointer, bytes, format } => {
@@ -250,57 +268,56 @@ impl Driver {
         Ok(image)
     }
 
-    fn create_object(&mut self, context: ContextId, image: Image) -> CallResult {
-        let images = &mut self.own(context).images;
-        let handle = images.number();
-        images.objects.insert(handle, context);
-        self.change(MemoryChange::Image { process: context.process(), handle, image: Some(image) });
+    fn create_object(&mut self, context: ContextId, image: Image, effects: &mut Effects) -> CallResult {
+        let handle = self.number();
+        self.objects.insert(handle, context);
+        effects.change(MemoryChange::Image { process: context.process(), handle, image: Some(image) });
         CallResult::Object(handle)
     }
 
-    fn destroy_object(&mut self, context: ContextId, handle: u64) -> CallOutcome {
-        let Some(context) = self.own(context).images.objects.remove(&handle) else {
+    /// A texture or surface object is known no more. Kernels launched before operation `next` may go on using it.
+    pub fn destroy_object(&mut self, handle: u64, next: OperationNumber) -> Result<(), Failure> {
+        let Some(context) = self.objects.remove(&handle) else {
             let text = format!("there is no texture or surface object {handle}");
             return Err((CudaError::InvalidValue, text));
         };
-        // The call does not wait for kernels launched before, and they may go on using it.
-        let next = self.state.operations.next();
-        self.own(context).images.ending.push((context, next, handle));
-        self.end_objects();
-        NOTHING
+        self.ending.push((context, next, handle));
+        Ok(())
     }
 
-    /// Destroyed objects end when no kernel launched before is left.
-    pub(crate) fn end_objects(&mut self) {
-        let State { processes, operations, .. } = &mut self.state;
+    /// Destroyed objects end when no kernel launched before is left. Gives those that do, with their contexts.
+    pub fn take_ended(&mut self, operations: &Operations) -> Vec<(ContextId, u64)> {
         let is_over = |&mut (context, number, _): &mut (ContextId, OperationNumber, u64)| {
             operations.is_done_before(context, number)
         };
-        let ending = processes.values_mut().flat_map(|process| process.images.ending.extract_if(.., is_over));
-        let over: Vec<_> = ending.collect();
-        for (context, _, handle) in over {
-            self.change(MemoryChange::Image { process: context.process(), handle, image: None });
-        }
+        let ended = self.ending.extract_if(.., is_over);
+        ended.map(|(context, _, handle)| (context, handle)).collect()
     }
 
     /// Gives a reference a meaning. Kernels launched before see what it meant then: as it has but one meaning at a time here, a
     /// new one waits for them, which on hardware it does not.
-    fn bind(&mut self, context: ContextId, (handle, image): (u64, Image), again: Call) -> CallOutcome {
-        let changes = self.own(context).images.bound.get(&handle).is_some_and(|&before| before != (context, image));
-        let until = Until::ContextBefore { context, number: self.state.operations.next() };
-        if changes && !self.is_over(&until) {
-            return Ok(Outcome::Waits(Wait { until, then: Then::Again(Box::new(again)) }));
+    fn bind(
+        &mut self,
+        context: ContextId,
+        (handle, image): (u64, Image),
+        again: Call,
+        needs: ImageNeeds,
+    ) -> CallOutcome {
+        let changes = self.bound.get(&handle).is_some_and(|&before| before != (context, image));
+        let operations = &needs.order.operations;
+        if changes && !operations.is_done_before(context, operations.next()) {
+            return Ok(Outcome::waits(needs.order.end_of_context(context), Then::Again(Box::new(again))));
         }
-        self.own(context).images.bound.insert(handle, (context, image));
-        self.change(MemoryChange::Image { process: context.process(), handle, image: Some(image) });
+        self.bound.insert(handle, (context, image));
+        needs.effects.change(MemoryChange::Image { process: context.process(), handle, image: Some(image) });
         NOTHING
     }
+}
 
-    /// A reference of a module is its own handle: its address.
-    fn reference(&mut self, context: ContextId, module: u32, name: &str) -> Result<u64, Failure> {
-        self.own(context).modules.check(context, module)?;
-        let symbol = self.symbols.find(context, module, name);
-        let address = symbol.map(|symbol| symbol.address);
-        address.ok_or_else(|| (CudaError::InvalidSymbol, format!("the module has no variable {name}")))
-    }
+/// A reference of a module is its own handle: its address.
+fn reference(context: ContextId, module: u32, name: &str, needs: &ImageNeeds) -> Result<u64, Failure> {
+    needs.modules.check(context, module)?;
+    let symbol = needs.symbols.find(context, module, name);
+    let address = symbol.map(|symbol| symbol.address);
+    address.ok_or_else(|| (CudaError::InvalidSymbol, format!("the module has no variable {name}")))
 }

@@ -1,26 +1,14 @@
-//! What the CUDA driver checks of a launch before the GPU sees it.
+//! What is checked of a launch before the GPU sees it.
 
-use crate::Driver;
 use crate::code::tables::KernelInfo;
-use crate::contexts::DEFAULT_STACK;
-use crate::effect::MemoryChange;
-use crate::order::work::Work;
+use crate::outcome::Failure;
 use balar_host::CudaError;
-use balar_host::call::{BUILT_IN_MODULE, Function};
-use balar_isa::program::Program;
-use balar_isa::program::lanes;
-use balar_protocol::cuda::{Code, FaultCause, KernelFault, KernelLaunch, LaunchId};
+use balar_protocol::cuda::{KernelLaunch, LaunchId};
 use balar_protocol::limits::{
     MAXIMUM_BLOCK, MAXIMUM_BLOCK_REGISTERS, MAXIMUM_BLOCK_THREADS, MAXIMUM_GRID, block_registers,
 };
 use balar_protocol::{ContextId, Detail, GpuDescription, SmResources};
 use std::sync::Arc;
-
-/// What the kernels of a cooperative launch find at its grid workspace: its size, and the word of the grid's barrier, zero
-/// (`cooperative_groups/details/driver_abi.h` of CUDA 11 and later: two 32-bit words).
-const GRID_WORKSPACE: [u8; 8] = [8, 0, 0, 0, 0, 0, 0, 0];
-/// Shared memory of a block whose kernel has not asked for more, bytes (CUDA C++ Programming Guide).
-pub(crate) const DEFAULT_SHARED_BYTES: u32 = 48 << 10;
 
 /// A launch as the program asked for it.
 pub(crate) struct LaunchRequest {
@@ -51,7 +39,7 @@ pub(crate) fn validate(
     request: LaunchRequest,
     id: LaunchId,
     compute_capability: (u32, u32),
-) -> Result<KernelLaunch, (CudaError, String)> {
+) -> Result<KernelLaunch, Failure> {
     let name = &kernel.name;
     let resources = &kernel.resources;
     let LaunchRequest { grid, block, dynamic_shared_bytes, stream, parameters, .. } = request;
@@ -124,136 +112,8 @@ pub(crate) fn validate(
     })
 }
 
-impl Driver {
-    /// A checked launch.
-    pub(crate) fn launch(
-        &mut self,
-        context: ContextId,
-        function: &Function,
-        request: LaunchRequest,
-        priority: i32,
-    ) -> Result<Work, (CudaError, String)> {
-        let cooperative = request.cooperative;
-        let kernel = self.find_kernel(context, function)?;
-        self.check_dynamic_shared(context, function, &kernel, request.dynamic_shared_bytes)?;
-        let gpu = &self.gpus[context.gpu()];
-        let mut launch = validate(&kernel, request, LaunchId(self.state.next_launch), gpu.compute_capability)?;
-        launch.context = context;
-        launch.priority = priority;
-        let ranges = self.ranges(context.process());
-        (launch.detail, launch.is_profiled) =
-            (self.detail.of_launch(&launch.name, self.state.next_launch - 1, ranges), ranges.is_profiling);
-        check_fits(&launch, gpu)?;
-        (launch.code, launch.local_bytes) = self.with_stack(context, &launch.code, launch.local_bytes);
-        launch.device_kernels = self.device_kernels(context, function.module, &kernel);
-        if cooperative {
-            self.begin_cooperative(context, &mut launch)?;
-        }
-        self.state.next_launch += 1;
-        self.context(context).launched = true;
-        Ok(Work::Kernel(Arc::new(launch)))
-    }
-
-    /// Code with the local memory of a thread: a kernel whose stack depth is not known runs with the stack that the program has set,
-    /// where that is more than its own.
-    pub(crate) fn with_stack(&mut self, context: ContextId, code: &Code, local_bytes: u32) -> (Code, u32) {
-        let bytes = self.context(context).stack_bytes as u32;
-        if u64::from(bytes) == DEFAULT_STACK {
-            return (code.clone(), local_bytes);
-        }
-        let key = (code.id(), bytes);
-        let enlarged = self.state.enlarged.get(&key).cloned().or_else(|| {
-            let program = code.program::<Program>()?.with_stack(bytes)?;
-            let local_bytes = program.resources().local_bytes;
-            let enlarged = (self.programs.add(Arc::new(program)), local_bytes);
-            self.state.enlarged.insert(key, enlarged.clone());
-            Some(enlarged)
-        });
-        enlarged.unwrap_or_else(|| (code.clone(), local_bytes))
-    }
-
-    /// The kernel that a program names.
-    pub(crate) fn find_kernel(
-        &mut self,
-        context: ContextId,
-        function: &Function,
-    ) -> Result<Arc<KernelInfo>, (CudaError, String)> {
-        let name = &function.name;
-        self.own(context).modules.check(context, function.module)?;
-        let Some(kernel) = self.kernels.find(context, function.module, name) else {
-            return Err((CudaError::InvalidDeviceFunction, format!("no kernel named {name} is loaded")));
-        };
-        kernel.map_err(|why| {
-            if self.own(context).modules.is_told_first(function) {
-                self.tell(context.process(), &format!("kernel {name} cannot run: {why}"));
-            }
-            (CudaError::NotSupported, why.to_string())
-        })
-    }
-
-    /// Dynamic shared memory beyond the default must have been asked for.
-    fn check_dynamic_shared(
-        &mut self,
-        context: ContextId,
-        function: &Function,
-        kernel: &KernelInfo,
-        bytes: u32,
-    ) -> Result<(), (CudaError, String)> {
-        if function.module == BUILT_IN_MODULE {
-            return Ok(());
-        }
-        let limit = self.own(context).modules.dynamic_shared_limit(function, kernel);
-        if bytes <= limit {
-            return Ok(());
-        }
-        let text = format!("kernel {}: {bytes} bytes of dynamic shared memory, its limit is {limit}", kernel.name);
-        Err((CudaError::InvalidValue, text))
-    }
-
-    /// Checks that the blocks of a cooperative launch can run at once, and gives it a grid workspace.
-    fn begin_cooperative(&mut self, context: ContextId, launch: &mut KernelLaunch) -> Result<(), (CudaError, String)> {
-        check_cooperative(launch, &self.gpus[context.gpu()])?;
-        let bytes = GRID_WORKSPACE.len() as u64;
-        let allocated = self.state.memories[context.gpu()].allocate(context.process(), bytes);
-        let address = allocated.map_err(|error| (CudaError::MemoryAllocation, error.to_string()))?;
-        self.change(MemoryChange::Map { process: context.process(), address, bytes });
-        self.change(MemoryChange::Write { address, bytes: GRID_WORKSPACE.into() });
-        launch.grid_workspace = address;
-        Ok(())
-    }
-
-    /// A kernel is over.
-    pub fn kernel_completed(&mut self, launch: LaunchId, fault: Option<KernelFault>) {
-        let Some((context, launch)) = self.state.operations.complete_kernel(launch) else { return };
-        if launch.is_cooperative() {
-            self.end_allocation(launch.grid_workspace);
-        }
-        if let Some(fault) = fault {
-            self.fail_context(context, error_of(&fault.cause), fault.to_string(), words_of(&fault, launch.block));
-        }
-    }
-}
-
-/// What CUDA itself prints of a fault: a line for each thread of the warp.
-fn words_of(fault: &KernelFault, [x, y, _]: [u32; 3]) -> Option<String> {
-    let FaultCause::AssertionFailed { message, file, line, function, lanes: failed } = &fault.cause else {
-        return None;
-    };
-    let [bx, by, bz] = fault.cta;
-    let [tx, ty, tz] = fault.thread;
-    let first_lane = (tx + x * (ty + y * tz)).wrapping_sub(failed.trailing_zeros());
-    let words = lanes(*failed).map(|lane| {
-        let thread = first_lane.wrapping_add(lane as u32);
-        let (tx, ty, tz) = (thread % x, thread / x % y, thread / x / y);
-        format!(
-            "{file}:{line}: {function}: block: [{bx},{by},{bz}], thread: [{tx},{ty},{tz}] Assertion `{message}` failed."
-        )
-    });
-    Some(words.collect::<Vec<_>>().join("\n"))
-}
-
 /// Has any SM of the GPU room for a CTA of the launch?
-fn check_fits(launch: &KernelLaunch, gpu: &GpuDescription) -> Result<(), (CudaError, String)> {
+pub(crate) fn check_fits(launch: &KernelLaunch, gpu: &GpuDescription) -> Result<(), Failure> {
     let wanted = SmResources::of_cta(launch);
     let room = gpu.sms.iter().map(|sm| sm.resources);
     if room.clone().any(|resources| resources.holds(&wanted)) {
@@ -275,7 +135,7 @@ fn check_fits(launch: &KernelLaunch, gpu: &GpuDescription) -> Result<(), (CudaEr
 }
 
 /// Can all CTAs of the launch run at once?
-pub(crate) fn check_cooperative(launch: &KernelLaunch, gpu: &GpuDescription) -> Result<(), (CudaError, String)> {
+pub(crate) fn check_cooperative(launch: &KernelLaunch, gpu: &GpuDescription) -> Result<(), Failure> {
     // A program multiplies what one SM runs by the number of SMs: where they differ, the smallest counts.
     let sm_count = gpu.sm_count();
     let per_sm = gpu.smallest_sm().map_or(0, |sm| sm.room_for(&SmResources::of_cta(launch)));
@@ -289,21 +149,6 @@ pub(crate) fn check_cooperative(launch: &KernelLaunch, gpu: &GpuDescription) -> 
         launch.name
     );
     Err((CudaError::CooperativeLaunchTooLarge, text))
-}
-
-/// The CUDA error that a kernel's fault becomes.
-pub(crate) fn error_of(cause: &FaultCause) -> CudaError {
-    match cause {
-        FaultCause::IllegalAddress { .. } | FaultCause::InvalidImage { .. } | FaultCause::OutsideSurface { .. } => {
-            CudaError::IllegalAddress
-        }
-        FaultCause::MisalignedAddress { .. } => CudaError::MisalignedAddress,
-        FaultCause::Trap | FaultCause::InvalidFree { .. } => CudaError::LaunchFailure,
-        FaultCause::AssertionFailed { .. } => CudaError::Assert,
-        FaultCause::StackOverflow { .. } => CudaError::HardwareStackError,
-        FaultCause::InvalidTarget(_) => CudaError::InvalidPc,
-        FaultCause::Unsupported(_) | FaultCause::Hazard(_) => CudaError::IllegalInstruction,
-    }
 }
 
 #[cfg(test)]
