@@ -7,12 +7,14 @@ use crate::abi::driver::{
 };
 use crate::abi::stream::StreamHandle;
 use crate::driver_api;
+use crate::session::addresses::copy::{Copy, End};
+use crate::session::addresses::ranges::{self, Place};
 use crate::session::api::Outcome;
-use crate::session::array;
-use crate::session::context;
-use crate::session::fill::{self, Fill};
-use crate::session::operation::{self, Copy, End, Operation};
-use crate::session::ranges::{self, Place};
+use crate::session::arrays::array;
+use crate::session::contexts::context;
+use crate::session::order::enqueue;
+use crate::session::order::fill::{self, Fill};
+use crate::session::order::operation::Operation;
 use balar_host::CudaError;
 use balar_host::call::CopyShape;
 
@@ -35,7 +37,7 @@ impl When {
 
 fn enqueue(operation: Operation, when: When) -> Outcome {
     let (stream, asynchronous) = when.stream();
-    operation::enqueue(stream, operation, asynchronous).map(|_| ())
+    enqueue::enqueue(stream, operation, asynchronous).map(|_| ())
 }
 
 /// Refuses an address that devices do not know.

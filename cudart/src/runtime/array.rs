@@ -5,7 +5,7 @@ use crate::abi::array::{ArrayMemoryRequirements, ChannelFormatDesc, array_flags,
 use crate::abi::copy::Extent;
 use crate::runtime_api;
 use crate::session::api::Fallback;
-use crate::session::array;
+use crate::session::arrays::array;
 use balar_host::CudaError;
 use std::ffi::c_int;
 

@@ -3,9 +3,11 @@
 use crate::abi::stream::StreamHandle;
 use crate::runtime::copy::Direction;
 use crate::runtime_api;
-use crate::session::array::{self, Array};
-use crate::session::operation::{self, Copy, End, Operation};
-use crate::session::ranges::{self, Place};
+use crate::session::addresses::copy::{Copy, End};
+use crate::session::addresses::ranges::{self, Place};
+use crate::session::arrays::array::{self, Array};
+use crate::session::order::enqueue;
+use crate::session::order::operation::Operation;
 use balar_host::CudaError;
 use balar_host::call::CopyShape;
 use std::ffi::c_int;
@@ -91,7 +93,7 @@ fn enqueue(
         return Ok(());
     }
     let copy = Copy { destination, source, shape: CopyShape { width, height, depth: 1 } };
-    operation::enqueue(stream, Operation::Copy(copy), asynchronous).map(|_| ())
+    enqueue::enqueue(stream, Operation::Copy(copy), asynchronous).map(|_| ())
 }
 
 fn to_array(

@@ -5,7 +5,8 @@ use crate::abi::arguments::{In, Out};
 use crate::abi::pool::MemLocation;
 use crate::abi::stream::StreamHandle;
 use crate::runtime_api;
-use crate::session::{batch, managed};
+use crate::session::memory::managed;
+use crate::session::order::batch;
 use balar_host::CudaError;
 use std::ffi::c_void;
 

@@ -4,9 +4,12 @@ use crate::abi::arguments::In;
 use crate::abi::copy::{Extent, Memcpy3DParameters, PitchedPointer, Position};
 use crate::abi::stream::StreamHandle;
 use crate::runtime_api;
-use crate::session::operation::{self, Copy, End, Operation};
-use crate::session::ranges::{self, Place};
-use crate::session::{copy_parameters, process};
+use crate::session::addresses::copy::{Copy, End};
+use crate::session::addresses::ranges::{self, Place};
+use crate::session::arrays::copy_parameters;
+use crate::session::connection::description;
+use crate::session::order::enqueue;
+use crate::session::order::operation::Operation;
 use balar_host::CudaError;
 use balar_host::call::CopyShape;
 use std::ffi::c_int;
@@ -96,7 +99,7 @@ pub fn copy(
         shape: CopyShape::linear(bytes),
     };
     let asynchronous = asynchronous || within_devices(destination, source);
-    operation::enqueue(stream, Operation::Copy(copy), asynchronous).map(|_| ())
+    enqueue::enqueue(stream, Operation::Copy(copy), asynchronous).map(|_| ())
 }
 
 /// Copies rows.
@@ -126,7 +129,7 @@ fn copy_rows(
         shape: CopyShape { width: width as u64, height: height as u64, depth: 1 },
     };
     let asynchronous = asynchronous || within_devices(destination, source);
-    operation::enqueue(stream, Operation::Copy(copy), asynchronous).map(|_| ())
+    enqueue::enqueue(stream, Operation::Copy(copy), asynchronous).map(|_| ())
 }
 
 /// Copies a space of memory or arrays.
@@ -137,7 +140,7 @@ fn copy_space(parameters: &Memcpy3DParameters, stream: StreamHandle, asynchronou
         End::Array { .. } => true,
     };
     let asynchronous = asynchronous || (is_device(copy.destination) && is_device(copy.source));
-    operation::enqueue(stream, Operation::Copy(copy), asynchronous).map(|_| ())
+    enqueue::enqueue(stream, Operation::Copy(copy), asynchronous).map(|_| ())
 }
 
 /// `cudaMemcpy3DPeerParms`.
@@ -158,8 +161,8 @@ pub struct PeerParameters {
 impl PeerParameters {
     /// The copy, whose addresses say which devices take part.
     fn without_devices(&self) -> Result<Memcpy3DParameters, CudaError> {
-        process::device_of(self.source_device)?;
-        process::device_of(self.destination_device)?;
+        description::device_of(self.source_device)?;
+        description::device_of(self.destination_device)?;
         Ok(Memcpy3DParameters {
             source_array: self.source_array,
             source_position: self.source_position,
@@ -184,8 +187,8 @@ fn copy_between(
     bytes: usize,
     stream: StreamHandle,
 ) -> Result<(), CudaError> {
-    process::device_of(to)?;
-    process::device_of(from)?;
+    description::device_of(to)?;
+    description::device_of(from)?;
     copy(destination, source, bytes, Direction::DeviceToDevice, stream, true)
 }
 

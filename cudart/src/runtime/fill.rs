@@ -3,7 +3,7 @@
 use crate::abi::copy::{Extent, PitchedPointer};
 use crate::abi::stream::StreamHandle;
 use crate::runtime_api;
-use crate::session::fill::{Fill, fill};
+use crate::session::order::fill::{Fill, fill};
 use balar_host::CudaError;
 use balar_host::call::CopyShape;
 use std::ffi::c_int;

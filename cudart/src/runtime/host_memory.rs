@@ -2,7 +2,7 @@
 
 use crate::abi::arguments::Out;
 use crate::runtime_api;
-use crate::session::host_memory;
+use crate::session::memory::host_memory;
 
 runtime_api! {
     fn cudaMallocHost(pointer: Out<u64>, bytes: usize) {

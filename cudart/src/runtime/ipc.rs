@@ -3,7 +3,7 @@
 use crate::abi::arguments::Out;
 use crate::abi::ipc::IpcHandle;
 use crate::runtime_api;
-use crate::session::ipc;
+use crate::session::memory::ipc;
 
 runtime_api! {
     fn cudaIpcGetMemHandle(handle: Out<IpcHandle>, pointer: u64) {

@@ -4,7 +4,7 @@ use crate::abi::arguments::{In, Out};
 use crate::abi::pool::MemLocation;
 use crate::abi::stream::StreamHandle;
 use crate::runtime_api;
-use crate::session::managed;
+use crate::session::memory::managed;
 use std::ffi::{c_int, c_void};
 
 runtime_api! {

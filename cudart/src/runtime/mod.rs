@@ -1,6 +1,8 @@
 //! The functions of the CUDA runtime (`cuda*`): each reads its arguments, calls the [`session`](crate::session), and makes an error the
 //! thread's last error and its own value.
 
+use crate::session::api::{ApiBody, code, contained};
+use crate::session::contexts::context;
 pub mod array;
 pub mod array_copy;
 pub mod batch;
@@ -31,8 +33,6 @@ pub mod texture_reference;
 pub mod unsupported;
 pub mod version;
 
-use crate::session::api::{ApiBody, code, contained};
-use crate::session::context;
 use std::ffi::c_int;
 
 /// Defines functions of the runtime and exports each as `balar_NAME`; see [`cuda_function!`](crate::cuda_function).

@@ -3,8 +3,8 @@
 use crate::abi::arguments::Out;
 use crate::abi::pointer::{PointerAttributes, PointerAttributes13, memory_type};
 use crate::runtime_api;
-use crate::session::pointer::{self, Known};
-use crate::session::process;
+use crate::session::addresses::pointer::{self, Known};
+use crate::session::connection::description;
 use balar_host::call::AllocationKind;
 use balar_host::{CudaError, memory};
 use std::ffi::c_int;
@@ -23,7 +23,7 @@ fn described(known: &Known) -> PointerAttributes {
 }
 
 fn attributes(address: u64) -> Result<PointerAttributes, CudaError> {
-    process::description()?;
+    description::description()?;
     if address == 0 {
         return Err(CudaError::InvalidValue);
     }

@@ -4,7 +4,7 @@ use crate::abi::arguments::{In, Out};
 use crate::abi::pool::{MemAccessDesc, MemLocation, MemPoolProps};
 use crate::abi::stream::StreamHandle;
 use crate::runtime_api;
-use crate::session::pool;
+use crate::session::memory::pool;
 use balar_host::CudaError;
 use std::ffi::c_int;
 

@@ -1,5 +1,6 @@
 //! Graphs.
 
+use crate::session::graph::{self, conditional, executable as executables};
 pub mod edges;
 pub mod executable;
 pub mod generic;
@@ -9,7 +10,6 @@ pub mod user_object;
 
 use crate::abi::arguments::{Out, Text};
 use crate::runtime_api;
-use crate::session::graph::{self, conditional, executable as executables};
 use balar_host::CudaError;
 
 runtime_api! {

@@ -1,5 +1,6 @@
 //! Faults of the program's threads, as the kernel tells of them (`userfaultfd`, Linux 5.13 and later).
 
+use crate::session::pages::PAGE;
 use rustix::io::Errno;
 use std::ffi::c_ulong;
 use std::mem::MaybeUninit;
@@ -135,8 +136,8 @@ impl Userfault {
             match error {
                 // Another thread has it already; who waits for it is told.
                 Errno::EXIST => {
-                    self.wake(&(start..start + super::PAGE));
-                    start += super::PAGE;
+                    self.wake(&(start..start + PAGE));
+                    start += PAGE;
                 }
                 Errno::AGAIN => {}
                 error => return Err(error),
@@ -173,7 +174,7 @@ impl Userfault {
             if kind == EVENT_PAGE_FAULT {
                 let is_protected = flags & FAULT_PROTECTED != 0;
                 let is_write = flags & FAULT_WRITE != 0 || is_protected;
-                return Ok(Fault { address: address & !(super::PAGE - 1), thread, is_write, is_protected });
+                return Ok(Fault { address: address & !(PAGE - 1), thread, is_write, is_protected });
             }
         }
     }
