@@ -7,7 +7,8 @@ use crate::abi::stream::StreamHandle;
 use crate::session::addresses::pointer::{Known, known};
 use crate::session::api::Outcome;
 use crate::session::contexts::context;
-use crate::session::memory::{device_memory, host_memory, managed, pool};
+use crate::session::memory::managed::{self, BatchLocations, RangeBatch};
+use crate::session::memory::{device_memory, host_memory, pool};
 use crate::{driver_api, forwards};
 use balar_host::CudaError;
 use balar_host::call::AllocationKind;
@@ -68,17 +69,6 @@ forwards! {
     stream fn cuMemPrefetchAsync_v2(
         pointer: u64, bytes: usize, location: MemLocation, flags: u32, stream: StreamHandle,
     ) => memory::managed::prefetch;
-    stream fn cuMemPrefetchBatchAsync(
-        pointers: In<u64>, sizes: In<usize>, count: usize, locations: In<MemLocation>, firsts: In<usize>, kinds: usize,
-        flags: u64, stream: StreamHandle,
-    ) => memory::managed::prefetch_batch;
-    stream fn cuMemDiscardBatchAsync(
-        pointers: In<u64>, sizes: In<usize>, count: usize, flags: u64, stream: StreamHandle,
-    ) => memory::managed::discard_batch;
-    stream fn cuMemDiscardAndPrefetchBatchAsync(
-        pointers: In<u64>, sizes: In<usize>, count: usize, locations: In<MemLocation>, firsts: In<usize>, kinds: usize,
-        flags: u64, stream: StreamHandle,
-    ) => memory::managed::prefetch_batch;
     context fn cuMemAdvise_v2(pointer: u64, bytes: usize, advice: c_int, location: MemLocation) => memory::managed::advise;
 
     stream fn cuMemFreeAsync(pointer: u64, stream: StreamHandle) => memory::pool::free;
@@ -90,6 +80,44 @@ forwards! {
 }
 
 driver_api! {
+    stream fn cuMemDiscardAndPrefetchBatchAsync(
+        pointers: In<u64>,
+        sizes: In<usize>,
+        count: usize,
+        locations: In<MemLocation>,
+        firsts: In<usize>,
+        kinds: usize,
+        flags: u64,
+        stream: StreamHandle,
+    ) {
+        let to = BatchLocations { locations, firsts, kinds };
+        managed::prefetch_batch(RangeBatch { pointers, sizes, count, flags }, to, stream)
+    }
+
+    stream fn cuMemDiscardBatchAsync(
+        pointers: In<u64>,
+        sizes: In<usize>,
+        count: usize,
+        flags: u64,
+        stream: StreamHandle,
+    ) {
+        managed::discard_batch(RangeBatch { pointers, sizes, count, flags }, stream)
+    }
+
+    stream fn cuMemPrefetchBatchAsync(
+        pointers: In<u64>,
+        sizes: In<usize>,
+        count: usize,
+        locations: In<MemLocation>,
+        firsts: In<usize>,
+        kinds: usize,
+        flags: u64,
+        stream: StreamHandle,
+    ) {
+        let to = BatchLocations { locations, firsts, kinds };
+        managed::prefetch_batch(RangeBatch { pointers, sizes, count, flags }, to, stream)
+    }
+
     context fn cuMemGetInfo_v2(free: Out<usize>, total: Out<usize>) {
         let (available, all) = device_memory::info()?;
         free.set(available as usize)?;

@@ -10,7 +10,7 @@ use crate::session::connection::description;
 use crate::session::contexts::context;
 use crate::session::devices::device;
 use crate::session::order::{capture, event, stream};
-use crate::session::state::captures::{self, Mode};
+use crate::session::state::captures::{self, CaptureMode};
 use crate::session::state::dependency::Dependency;
 use crate::session::tools::profiler;
 use crate::{driver_api, forwards};
@@ -29,7 +29,7 @@ fn create(place: Out<u64>, flags: u32, priority: c_int) -> Outcome {
     place.set(stream::create(flags, priority)?)
 }
 
-fn begin_capture(handle: StreamHandle, mode: Mode, into: Option<(u64, Vec<Dependency>)>) -> Outcome {
+fn begin_capture(handle: StreamHandle, mode: CaptureMode, into: Option<(u64, Vec<Dependency>)>) -> Outcome {
     capture::begin(&stream::resolve(handle)?, mode, into)
 }
 
@@ -158,18 +158,18 @@ driver_api! {
 
     stream fn cuStreamBeginCapture(stream: StreamHandle) {
         // Before CUDA 10.1 there was only this mode.
-        begin_capture(stream, Mode::Global, None)
+        begin_capture(stream, CaptureMode::Global, None)
     }
 
     stream fn cuStreamBeginCapture_v2(stream: StreamHandle, mode: c_int) {
-        begin_capture(stream, Mode::of_code(mode)?, None)
+        begin_capture(stream, CaptureMode::of_code(mode)?, None)
     }
 
     stream fn cuStreamBeginCaptureToGraph(
         stream: StreamHandle, graph: u64, nodes: In<u64>, edges: In<EdgeData>, count: usize, mode: c_int,
     ) {
         let into = (graph, Dependency::list(nodes, edges, count)?);
-        begin_capture(stream, Mode::of_code(mode)?, Some(into))
+        begin_capture(stream, CaptureMode::of_code(mode)?, Some(into))
     }
 
     stream fn cuStreamEndCapture(stream: StreamHandle, graph: Out<u64>) {

@@ -4,7 +4,7 @@ use crate::abi::stream::StreamHandle;
 use crate::runtime::copy::Direction;
 use crate::runtime_api;
 use crate::session::addresses::copy::{Copy, End};
-use crate::session::addresses::ranges::{self, Place};
+use crate::session::addresses::ranges::{self, Residence};
 use crate::session::arrays::array::{self, Array};
 use crate::session::order::enqueue;
 use crate::session::order::operation::Operation;
@@ -65,8 +65,8 @@ impl Rows {
         if height > 1 && self.pitch < width {
             return Err(CudaError::InvalidPitchValue);
         }
-        match (ranges::place(self.address, 1), is_host) {
-            (Place::Device(_), Some(true)) | (Place::Pageable, Some(false)) => Err(CudaError::InvalidValue),
+        match (ranges::residence(self.address, 1), is_host) {
+            (Residence::Device(_), Some(true)) | (Residence::Pageable, Some(false)) => Err(CudaError::InvalidValue),
             _ => Ok(()),
         }
     }

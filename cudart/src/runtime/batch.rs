@@ -5,7 +5,7 @@ use crate::abi::arguments::{In, Out};
 use crate::abi::pool::MemLocation;
 use crate::abi::stream::StreamHandle;
 use crate::runtime_api;
-use crate::session::memory::managed;
+use crate::session::memory::managed::{self, BatchLocations, RangeBatch};
 use crate::session::order::batch;
 use balar_host::CudaError;
 use std::ffi::c_void;
@@ -91,7 +91,8 @@ runtime_api! {
         flags: u64,
         stream: StreamHandle,
     ) {
-        managed::prefetch_batch(pointers, sizes, count, locations, firsts, kinds, flags, stream)
+        let to = BatchLocations { locations, firsts, kinds };
+        managed::prefetch_batch(RangeBatch { pointers, sizes, count, flags }, to, stream)
     }
 
     stream fn cudaMemDiscardBatchAsync(
@@ -101,7 +102,7 @@ runtime_api! {
         flags: u64,
         stream: StreamHandle,
     ) {
-        managed::discard_batch(pointers, sizes, count, flags, stream)
+        managed::discard_batch(RangeBatch { pointers, sizes, count, flags }, stream)
     }
 
     stream fn cudaMemDiscardAndPrefetchBatchAsync(
@@ -114,6 +115,7 @@ runtime_api! {
         flags: u64,
         stream: StreamHandle,
     ) {
-        managed::prefetch_batch(pointers, sizes, count, locations, firsts, kinds, flags, stream)
+        let to = BatchLocations { locations, firsts, kinds };
+        managed::prefetch_batch(RangeBatch { pointers, sizes, count, flags }, to, stream)
     }
 }

@@ -6,7 +6,7 @@ use crate::abi::graph::EdgeData;
 use crate::abi::stream::StreamHandle;
 use crate::runtime_api;
 use crate::session::order::{capture, stream};
-use crate::session::state::captures::{self, Mode};
+use crate::session::state::captures::{self, CaptureMode};
 use crate::session::state::dependency::Dependency;
 use balar_host::CudaError;
 use std::ffi::c_int;
@@ -18,7 +18,7 @@ fn info(stream: StreamHandle, places: CaptureInfoPlaces) -> Result<(), CudaError
 
 runtime_api! {
     stream fn cudaStreamBeginCapture(stream: StreamHandle, mode: c_int) {
-        capture::begin(&stream::resolve(stream)?, Mode::of_code(mode)?, None)
+        capture::begin(&stream::resolve(stream)?, CaptureMode::of_code(mode)?, None)
     }
 
     stream fn cudaStreamBeginCaptureToGraph(
@@ -30,7 +30,7 @@ runtime_api! {
         mode: c_int,
     ) {
         let into = (graph, Dependency::list(nodes, edges, count)?);
-        capture::begin(&stream::resolve(stream)?, Mode::of_code(mode)?, Some(into))
+        capture::begin(&stream::resolve(stream)?, CaptureMode::of_code(mode)?, Some(into))
     }
 
     stream fn cudaStreamEndCapture(stream: StreamHandle, graph: Out<u64>) {

@@ -5,7 +5,7 @@ use crate::abi::copy::{Extent, Memcpy3DParameters, PitchedPointer, Position};
 use crate::abi::stream::StreamHandle;
 use crate::runtime_api;
 use crate::session::addresses::copy::{Copy, End};
-use crate::session::addresses::ranges::{self, Place};
+use crate::session::addresses::ranges::{self, Residence};
 use crate::session::arrays::copy_parameters;
 use crate::session::connection::description;
 use crate::session::order::enqueue;
@@ -52,10 +52,10 @@ impl Direction {
             Direction::DeviceToDevice => (Some(false), Some(false)),
             Direction::Default => (None, None),
         };
-        let fits = |address: u64, host: Option<bool>| match (ranges::place(address, 1), host) {
-            (Place::Device(_), Some(host)) => !host,
-            (Place::Pageable, Some(host)) => host,
-            _ => true,
+        let fits = |address: u64, host: Option<bool>| match host {
+            Some(true) => !ranges::is_of_device(address),
+            Some(false) => ranges::residence(address, 1) != Residence::Pageable,
+            None => true,
         };
         if address_is_valid(destination)
             && address_is_valid(source)
@@ -73,10 +73,10 @@ fn address_is_valid(address: u64) -> bool {
     address != 0
 }
 
-/// Whether a copy that the program need not wait for returns before it is over: CUDA does not wait for copies within devices.
-fn within_devices(destination: u64, source: u64) -> bool {
-    let is_device = |address| matches!(ranges::place(address, 1), Place::Device(_));
-    is_device(destination) && is_device(source)
+/// Puts a copy into a stream. Unless it is `asynchronous`, the program waits for it; but CUDA waits for no copy within devices.
+fn put(copy: Copy, stream: StreamHandle, asynchronous: bool) -> Result<(), CudaError> {
+    let asynchronous = asynchronous || copy.is_within_devices();
+    enqueue::enqueue(stream, Operation::Copy(copy), asynchronous).map(|_| ())
 }
 
 /// Copies `bytes` bytes.
@@ -92,14 +92,7 @@ pub fn copy(
         return Ok(());
     }
     direction.check(destination, source)?;
-    let bytes = bytes as u64;
-    let copy = Copy {
-        destination: End::linear(destination, bytes),
-        source: End::linear(source, bytes),
-        shape: CopyShape::linear(bytes),
-    };
-    let asynchronous = asynchronous || within_devices(destination, source);
-    enqueue::enqueue(stream, Operation::Copy(copy), asynchronous).map(|_| ())
+    put(Copy::linear(destination, source, bytes as u64), stream, asynchronous)
 }
 
 /// Copies rows.
@@ -128,19 +121,12 @@ fn copy_rows(
         source: end(source, source_pitch),
         shape: CopyShape { width: width as u64, height: height as u64, depth: 1 },
     };
-    let asynchronous = asynchronous || within_devices(destination, source);
-    enqueue::enqueue(stream, Operation::Copy(copy), asynchronous).map(|_| ())
+    put(copy, stream, asynchronous)
 }
 
 /// Copies a space of memory or arrays.
 fn copy_space(parameters: &Memcpy3DParameters, stream: StreamHandle, asynchronous: bool) -> Result<(), CudaError> {
-    let copy = copy_parameters::copy_of(parameters)?;
-    let is_device = |end: End| match end {
-        End::Memory { address, .. } => matches!(ranges::place(address, 1), Place::Device(_)),
-        End::Array { .. } => true,
-    };
-    let asynchronous = asynchronous || (is_device(copy.destination) && is_device(copy.source));
-    enqueue::enqueue(stream, Operation::Copy(copy), asynchronous).map(|_| ())
+    put(copy_parameters::copy_of(parameters)?, stream, asynchronous)
 }
 
 /// `cudaMemcpy3DPeerParms`.

@@ -123,7 +123,7 @@ runtime_api! {
     }
 
     fn __cudaPushCallConfiguration(grid: Dim3, block: Dim3, shared_bytes: usize, stream: usize) {
-        let configuration = thread::Configuration { grid, block, shared_bytes, stream };
+        let configuration = thread::PushedConfiguration { grid, block, shared_bytes, stream };
         thread::with(|thread| thread.configurations.borrow_mut().push(configuration));
         Ok(())
     }

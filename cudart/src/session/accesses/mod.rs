@@ -37,14 +37,14 @@ use watcher::Watcher;
 
 /// How accesses to managed memory are known.
 #[derive(Debug)]
-enum Mode {
+enum AccessMode {
     /// The kernel tells of them.
     Seen(&'static Watcher),
     /// They are not: the simulator has been told.
     Assumed,
 }
 
-static MODE: OnceLock<Result<Mode, CudaError>> = OnceLock::new();
+static MODE: OnceLock<Result<AccessMode, CudaError>> = OnceLock::new();
 /// Accesses are seen.
 static IS_WATCHING: AtomicBool = AtomicBool::new(false);
 /// Calls that have given devices work.
@@ -58,7 +58,7 @@ struct Hearer;
 /// Who sees accesses, if anyone does.
 fn watcher() -> Option<&'static Watcher> {
     match MODE.get() {
-        Some(Ok(Mode::Seen(watcher))) if IS_WATCHING.load(Ordering::Acquire) => Some(watcher),
+        Some(Ok(AccessMode::Seen(watcher))) if IS_WATCHING.load(Ordering::Acquire) => Some(watcher),
         _ => None,
     }
 }
@@ -123,14 +123,14 @@ pub fn prepare() -> Result<(), CudaError> {
     }
 }
 
-fn choose() -> Result<Mode, CudaError> {
+fn choose() -> Result<AccessMode, CudaError> {
     let is_wanted = std::env::var_os(ACCESSES_VARIABLE).is_none_or(|wanted| wanted != ASSUMED);
     let reason = match is_wanted.then(Userfault::open) {
         Some(Ok(userfault)) => match Watcher::start(userfault) {
             Ok(watcher) => {
                 IS_WATCHING.store(true, Ordering::Release);
                 watch::install(&Hearer);
-                return Ok(Mode::Seen(watcher));
+                return Ok(AccessMode::Seen(watcher));
             }
             Err(error) => Some(error.to_string()),
         },
@@ -143,7 +143,7 @@ fn choose() -> Result<Mode, CudaError> {
              be used by the host before each launch and after each synchronisation"
         ));
     }
-    connection::done(&Call::AssumeHostAccesses).map(|()| Mode::Assumed)
+    connection::done(&Call::AssumeHostAccesses).map(|()| AccessMode::Assumed)
 }
 
 /// Does a call give a device work that may take pages away from the host, or change what the host may do with its own?

@@ -46,7 +46,7 @@ struct Request {
 /// An event, as the kernel writes it.
 #[repr(C)]
 #[derive(Clone, Copy)]
-struct Event {
+struct FaultEvent {
     kind: u8,
     reserved: [u8; 7],
     flags: u64,
@@ -159,18 +159,18 @@ impl Userfault {
     /// Waits for the next fault.
     pub fn next(&self) -> Result<Fault, Errno> {
         loop {
-            let mut event = MaybeUninit::<Event>::zeroed();
+            let mut event = MaybeUninit::<FaultEvent>::zeroed();
             // SAFETY: there is room for one event.
             let read =
-                unsafe { libc::read(self.descriptor.as_raw_fd(), event.as_mut_ptr().cast(), size_of::<Event>()) };
-            if read != size_of::<Event>() as isize {
+                unsafe { libc::read(self.descriptor.as_raw_fd(), event.as_mut_ptr().cast(), size_of::<FaultEvent>()) };
+            if read != size_of::<FaultEvent>() as isize {
                 match last_error() {
                     Errno::INTR | Errno::AGAIN if read < 0 => continue,
                     error => return Err(if read < 0 { error } else { Errno::IO }),
                 }
             }
             // SAFETY: zeroed, then written by the kernel; any bytes are an event.
-            let Event { kind, flags, address, thread, .. } = unsafe { event.assume_init() };
+            let FaultEvent { kind, flags, address, thread, .. } = unsafe { event.assume_init() };
             if kind == EVENT_PAGE_FAULT {
                 let is_protected = flags & FAULT_PROTECTED != 0;
                 let is_write = flags & FAULT_WRITE != 0 || is_protected;

@@ -23,7 +23,7 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
 #[derive(Debug)]
 pub struct Watcher {
     userfault: Userfault,
-    memory: Mutex<Memory>,
+    memory: Mutex<ManagedMemory>,
 }
 
 /// Managed memory of so many bytes, which take whole pages. `None` for what is none.
@@ -33,7 +33,7 @@ fn watched(start: u64, bytes: u64, device: u32) -> Option<WatchedMemory> {
 }
 
 #[derive(Debug, Default)]
-struct Memory {
+struct ManagedMemory {
     /// By first address.
     allocations: BTreeMap<u64, WatchedMemory>,
     /// Managed variables of each module.
@@ -42,7 +42,7 @@ struct Memory {
     mapped: Spans,
 }
 
-impl Memory {
+impl ManagedMemory {
     /// The pages of the allocation that holds an address.
     fn around(&self, address: u64) -> Option<Range<u64>> {
         let (&start, allocation) = self.allocations.range(..=address).next_back()?;
@@ -69,7 +69,7 @@ impl Watcher {
         Ok(watcher)
     }
 
-    fn memory(&self) -> MutexGuard<'_, Memory> {
+    fn memory(&self) -> MutexGuard<'_, ManagedMemory> {
         self.memory.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -1,6 +1,6 @@
 //! Copies: both ends, and whose memory they are in when the copy is made.
 
-use crate::session::addresses::ranges;
+use crate::session::addresses::ranges::{self, Residence};
 use crate::session::connection::host_rows::HostRows;
 use crate::session::connection::{description, translation};
 use balar_host::call::{CopyEnd, CopyShape};
@@ -9,7 +9,7 @@ use balar_host::{CudaError, memory};
 /// An end of a copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
-    /// Memory, by the address that the program has: whose it is, its [`place`](ranges::place) says when the copy is made.
+    /// Memory, by the address that the program has: whose it is, its [residence](ranges::residence) says when the copy is made.
     Memory {
         /// Address of the first byte.
         address: u64,
@@ -55,26 +55,41 @@ pub enum Side {
 }
 
 impl Copy {
-    /// The destination and the source, as far as they lie in memory now.
-    pub fn sides(&self) -> (Side, Side) {
-        (self.side(&self.destination, &self.source), self.side(&self.source, &self.destination))
+    /// Bytes without gaps.
+    pub fn linear(destination: u64, source: u64, bytes: u64) -> Copy {
+        Copy {
+            destination: End::linear(destination, bytes),
+            source: End::linear(source, bytes),
+            shape: CopyShape::linear(bytes),
+        }
     }
 
-    fn side(&self, end: &End, other: &End) -> Side {
+    /// Are both ends of devices alone? CUDA does not wait for such copies, whatever the call.
+    pub fn is_within_devices(&self) -> bool {
+        self.destination.is_of_device() && self.source.is_of_device()
+    }
+
+    /// The destination and the source, as far as they lie in memory now: whose memory each is, is looked up once.
+    pub fn sides(&self) -> (Side, Side) {
+        let (destination, source) = (self.destination.place(self.shape), self.source.place(self.shape));
+        (self.side(&self.destination, destination, source), self.side(&self.source, source, destination))
+    }
+
+    /// An end that lies there, where the other one lies elsewhere; arrays have no place.
+    fn side(&self, end: &End, place: Option<Residence>, other: Option<Residence>) -> Side {
         let shape = self.shape;
-        match *end {
-            End::Array { array, offset } => Side::Node(CopyEnd::Array { array, offset }),
-            End::Memory { address, row_pitch, slice_pitch } => {
-                let rows = HostRows { address, shape, row_pitch, slice_pitch };
-                let node = |address| Side::Node(CopyEnd::Memory { address, row_pitch, slice_pitch });
-                match ranges::place(address, rows.extent()) {
-                    ranges::Place::Pageable => Side::Host(rows),
-                    // Two ends in host memory of which the simulator does not see one: the host copies.
-                    ranges::Place::Pinned(_) if other.is_pageable(shape) => Side::Host(rows),
-                    ranges::Place::Pinned(address) | ranges::Place::Managed(address) => node(address),
-                    ranges::Place::Device(_) => node(address),
-                }
-            }
+        let (address, row_pitch, slice_pitch) = match *end {
+            End::Array { array, offset } => return Side::Node(CopyEnd::Array { array, offset }),
+            End::Memory { address, row_pitch, slice_pitch } => (address, row_pitch, slice_pitch),
+        };
+        let rows = HostRows { address, shape, row_pitch, slice_pitch };
+        let node = |address| Side::Node(CopyEnd::Memory { address, row_pitch, slice_pitch });
+        match place {
+            Some(Residence::Pageable) => Side::Host(rows),
+            // Two ends in host memory of which the simulator does not see one: the host copies.
+            Some(Residence::Pinned(_)) if other == Some(Residence::Pageable) => Side::Host(rows),
+            Some(Residence::Pinned(address) | Residence::Managed(address)) => node(address),
+            Some(Residence::Device(_)) | None => node(address),
         }
     }
 }
@@ -92,14 +107,17 @@ impl End {
         if address.checked_add(extent).is_some_and(|last| last <= end) { Ok(()) } else { Err(CudaError::InvalidValue) }
     }
 
-    fn is_pageable(&self, shape: CopyShape) -> bool {
+    fn is_of_device(&self) -> bool {
         match *self {
-            End::Memory { address, row_pitch, slice_pitch } => {
-                let extent = HostRows { address, shape, row_pitch, slice_pitch }.extent();
-                matches!(ranges::place(address, extent), ranges::Place::Pageable)
-            }
-            End::Array { .. } => false,
+            End::Memory { address, .. } => ranges::is_of_device(address),
+            End::Array { .. } => true,
         }
+    }
+
+    /// Whose memory it is now.
+    fn place(&self, shape: CopyShape) -> Option<Residence> {
+        let End::Memory { address, row_pitch, slice_pitch } = *self else { return None };
+        Some(ranges::residence(address, HostRows { address, shape, row_pitch, slice_pitch }.extent()))
     }
 }
 
@@ -116,9 +134,9 @@ pub fn linear(end: &CopyEnd, shape: CopyShape) -> Option<u64> {
 /// The address by which devices know memory that is to be filled, and whether the host sees it.
 pub fn address_of_devices(address: u64, shape: CopyShape, pitch: [u64; 2]) -> Result<(u64, bool), CudaError> {
     let rows = HostRows { address, shape, row_pitch: pitch[0], slice_pitch: pitch[1] };
-    match ranges::place(address, rows.extent()) {
-        ranges::Place::Device(_) => Ok((address, false)),
-        ranges::Place::Pinned(address) | ranges::Place::Managed(address) => Ok((address, true)),
-        ranges::Place::Pageable => Err(CudaError::InvalidValue),
+    match ranges::residence(address, rows.extent()) {
+        Residence::Device(_) => Ok((address, false)),
+        Residence::Pinned(address) | Residence::Managed(address) => Ok((address, true)),
+        Residence::Pageable => Err(CudaError::InvalidValue),
     }
 }

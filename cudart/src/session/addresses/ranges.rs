@@ -15,7 +15,7 @@ const NO_WINDOW: u64 = 0;
 
 /// Whose memory an address of the program is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum Residence {
     /// The memory of this device.
     Device(u32),
     /// Pinned host memory: the address that devices know it by.
@@ -167,20 +167,25 @@ pub fn forget_device(device: u32) {
     write().retain(|_, range| range.sharing == Sharing::Registered || range.device != device);
 }
 
+/// Is it an address of a device's memory? That needs no look at what is allocated.
+pub fn is_of_device(address: u64) -> bool {
+    matches!(memory::place_of(address), memory::Place::Device(_))
+}
+
 /// Whose memory the `bytes` from `address` on are.
-pub fn place(address: u64, bytes: u64) -> Place {
+pub fn residence(address: u64, bytes: u64) -> Residence {
     match memory::place_of(address) {
-        memory::Place::Device(device) => Place::Device(translation::of_program(device)),
+        memory::Place::Device(device) => Residence::Device(translation::of_program(device)),
         memory::Place::HostWindow => match find(address).map(|range| range.sharing) {
-            Some(Sharing::Allocated) => Place::Pinned(address),
+            Some(Sharing::Allocated) => Residence::Pinned(address),
             // Managed variables are in none of these ranges.
-            _ => Place::Managed(address),
+            _ => Residence::Managed(address),
         },
         memory::Place::Elsewhere => match find(address) {
             Some(range) if range.is_mapped && bytes <= range.bytes - (address - range.start) => {
-                Place::Pinned(range.window + (address - range.start))
+                Residence::Pinned(range.window + (address - range.start))
             }
-            _ => Place::Pageable,
+            _ => Residence::Pageable,
         },
     }
 }
@@ -339,8 +344,8 @@ mod tests {
     #[test]
     fn memory_of_nobody_is_the_programs_own() {
         let local = 0_u32;
-        assert_eq!(place(&raw const local as u64, 4), Place::Pageable);
-        assert_eq!(place(BASE + 8, 4), Place::Device(0));
+        assert_eq!(residence(&raw const local as u64, 4), Residence::Pageable);
+        assert_eq!(residence(BASE + 8, 4), Residence::Device(0));
         assert_eq!(find(HOST_BASE), None);
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::abi::copy::{Extent, Memcpy3DParameters, PitchedPointer, Position};
 use crate::session::addresses::copy::{Copy, End};
-use crate::session::addresses::ranges::{self, Place};
+use crate::session::addresses::ranges::{self, Residence};
 use crate::session::arrays::array::{self, Array};
 use balar_host::CudaError;
 use balar_host::call::CopyShape;
@@ -97,10 +97,10 @@ fn memory_end(
     let slices = position.z.checked_mul(slice_pitch).ok_or(CudaError::InvalidValue)?;
     let offset = position.x.checked_add(rows).and_then(|offset| offset.checked_add(slices));
     let address = offset.and_then(|offset| pointer.checked_add(offset)).ok_or(CudaError::InvalidValue)?;
-    let is_allowed = match ranges::place(address, 1) {
-        Place::Device(_) => takes_device,
-        Place::Pageable => takes_host,
-        Place::Pinned(_) | Place::Managed(_) => true,
+    let is_allowed = match ranges::residence(address, 1) {
+        Residence::Device(_) => takes_device,
+        Residence::Pageable => takes_host,
+        Residence::Pinned(_) | Residence::Managed(_) => true,
     };
     if is_allowed { Ok(End::Memory { address, row_pitch, slice_pitch }) } else { Err(CudaError::InvalidValue) }
 }
@@ -144,7 +144,7 @@ fn describe(end: &End, shape: CopyShape) -> (u64, Position, PitchedPointer, bool
         End::Memory { address, row_pitch, slice_pitch } => {
             let height = slice_pitch.checked_div(row_pitch).unwrap_or(1).max(1);
             let memory = PitchedPointer { pointer: address, pitch: row_pitch, width: shape.width, height };
-            let is_device = matches!(ranges::place(address, 1), Place::Device(_) | Place::Managed(_));
+            let is_device = matches!(ranges::residence(address, 1), Residence::Device(_) | Residence::Managed(_));
             (0, Position::default(), memory, is_device)
         }
     }

@@ -2,7 +2,7 @@
 
 use crate::abi::array::{ChannelFormatDesc, array_flags};
 use crate::abi::texture::{ResourceDesc, ResourceViewDesc, TextureDesc, TextureDescV2, resource_type};
-use crate::session::addresses::ranges::{self, Place};
+use crate::session::addresses::ranges::{self, Residence};
 use crate::session::arrays::array::{self, LARGEST_LINEAR, format_of, level};
 use crate::session::connection;
 use crate::session::state::thread;
@@ -46,10 +46,10 @@ fn object(handle: u64, is_surface: bool) -> Result<Object, CudaError> {
 
 /// The devices' address of memory that a texture reads.
 pub fn memory(address: u64) -> Result<u64, CudaError> {
-    match ranges::place(address, 1) {
-        Place::Device(_) => Ok(address),
-        Place::Pinned(address) | Place::Managed(address) => Ok(address),
-        Place::Pageable => Err(CudaError::InvalidValue),
+    match ranges::residence(address, 1) {
+        Residence::Device(_) => Ok(address),
+        Residence::Pinned(address) | Residence::Managed(address) => Ok(address),
+        Residence::Pageable => Err(CudaError::InvalidValue),
     }
 }
 

@@ -1,4 +1,4 @@
-//! Functions of the program that streams run: a thread of their own calls them, one after another, as the simulator asks.
+//! WaitingFunctions of the program that streams run: a thread of their own calls them, one after another, as the simulator asks.
 
 use crate::abi::graph::HostNodeParams;
 use crate::session::connection::signals::without_signals;
@@ -14,16 +14,17 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// What a stream runs when it reaches this point.
 pub type Function = Box<dyn FnOnce() + Send>;
 
-static FUNCTIONS: Mutex<Functions> = Mutex::new(Functions { last: 0, is_started: false, waiting: BTreeMap::new() });
+static FUNCTIONS: Mutex<WaitingFunctions> =
+    Mutex::new(WaitingFunctions { last: 0, is_started: false, waiting: BTreeMap::new() });
 
-struct Functions {
+struct WaitingFunctions {
     last: u64,
     /// The thread runs.
     is_started: bool,
     waiting: BTreeMap<u64, Function>,
 }
 
-fn functions() -> MutexGuard<'static, Functions> {
+fn functions() -> MutexGuard<'static, WaitingFunctions> {
     FUNCTIONS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

@@ -3,7 +3,7 @@
 use crate::session::connection::{activity, host_window, printed, transfers, translation, waiting_bytes};
 use crate::session::state::connection::Connection;
 use crate::session::state::posting::{Counted, Posting};
-use crate::session::state::process::{self, Node};
+use crate::session::state::process::{self, SeenNode};
 use crate::session::state::thread;
 use balar_host::call::HostPages;
 use balar_host::tunnel::{Client, Reply, Role, SOCKET_VARIABLE, is_simulator_gone};
@@ -36,7 +36,7 @@ pub fn open(role: Role) -> Result<Connection, CudaError> {
     let counted = (role != Role::Accesses).then(Counted::new);
     let (client, welcome) = Client::connect(&path, role).map_err(|error| failed(&error))?;
     process::set_node(|| {
-        let node = Node::new(welcome.node, welcome.arena);
+        let node = SeenNode::new(welcome.node, welcome.arena);
         host_window::map(node.memory.as_ref());
         node
     });

@@ -44,7 +44,7 @@ struct Usage {
 
 /// An allocation of a launch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Wanted {
+pub struct WantedMemory {
     /// Its address.
     pub address: u64,
     /// The device that has it.
@@ -57,9 +57,9 @@ pub struct Wanted {
 
 impl Footprint {
     /// A graph is launched in a stream.
-    fn launch(&mut self, graph: u32, stream: (u32, u32), wanted: &[Wanted]) {
+    fn launch(&mut self, graph: u32, stream: (u32, u32), wanted: &[WantedMemory]) {
         let mut taken = BTreeSet::new();
-        for &Wanted { address, device, bytes, stays } in wanted {
+        for &WantedMemory { address, device, bytes, stays } in wanted {
             let is_free = |(index, block): &(usize, &Block)| {
                 // Nothing else uses it, or what does has ended when this stream reaches the launch.
                 let is_over = block.stream == stream || block.graphs.iter().all(|other| *other == graph);
@@ -115,7 +115,7 @@ fn footprint() -> MutexGuard<'static, Footprint> {
 }
 
 /// A graph has been launched in a stream of a device, with these allocations.
-pub fn launched(graph: u32, stream: (u32, u32), wanted: &[Wanted]) {
+pub fn launched(graph: u32, stream: (u32, u32), wanted: &[WantedMemory]) {
     // Memory that the previous launch has left allocated is freed when it is allocated again.
     wanted.iter().for_each(|wanted| freed(wanted.address));
     footprint().launch(graph, stream, wanted);
@@ -220,8 +220,8 @@ mod tests {
     const STREAM: (u32, u32) = (0, 1);
     const OTHER: (u32, u32) = (0, 2);
 
-    fn wanted(address: u64, bytes: u64, stays: bool) -> Wanted {
-        Wanted { address, device: 0, bytes, stays }
+    fn wanted(address: u64, bytes: u64, stays: bool) -> WantedMemory {
+        WantedMemory { address, device: 0, bytes, stays }
     }
 
     fn none() -> Footprint {

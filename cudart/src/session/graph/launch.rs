@@ -5,7 +5,7 @@ use crate::session::addresses::copy::{Copy, Side, address_of_devices, linear};
 use crate::session::connection::host_rows::HostRows;
 use crate::session::connection::{self, callbacks, transfers};
 use crate::session::graph::executable::{EXECUTABLES, Executable, with};
-use crate::session::graph::footprint::{self, Wanted};
+use crate::session::graph::footprint::{self, WantedMemory};
 use crate::session::graph::node::Work;
 use crate::session::graph::step::{ProgramMemory, Staging, Step};
 use crate::session::graph::{allocation, store, user_object};
@@ -86,15 +86,15 @@ fn for_devices(mut call: Call) -> Result<Call, CudaError> {
 }
 
 /// The allocations of a launch.
-fn wanted(steps: &[Step]) -> Vec<Wanted> {
-    let mut wanted: Vec<Wanted> = Vec::new();
+fn wanted(steps: &[Step]) -> Vec<WantedMemory> {
+    let mut wanted: Vec<WantedMemory> = Vec::new();
     for step in steps {
         match &step.work {
             Work::Allocate(memory) => {
                 // Allocations one after another may have one address.
                 wanted.retain(|other| other.address != memory.address);
                 let (address, device, bytes) = (memory.address, memory.device, memory.bytes);
-                wanted.push(Wanted { address, device, bytes, stays: true });
+                wanted.push(WantedMemory { address, device, bytes, stays: true });
             }
             Work::Free(address) => {
                 wanted.iter_mut().filter(|other| other.address == *address).for_each(|other| other.stays = false);

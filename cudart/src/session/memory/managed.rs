@@ -153,38 +153,49 @@ pub fn prefetch(
     Ok(())
 }
 
-/// The ranges of a batch: their addresses and sizes, each in one managed allocation. `flags` are 0.
-fn ranges_of(
-    pointers: In<u64>,
-    sizes: In<usize>,
-    count: usize,
-    flags: u64,
-    stream: StreamHandle,
-) -> Result<Vec<(u64, usize)>, CudaError> {
-    batch::check_stream(stream)?;
-    if count == 0 || flags != 0 {
-        return Err(CudaError::InvalidValue);
-    }
-    let ranges: Vec<(u64, usize)> = pointers.array(count)?.into_iter().zip(sizes.array(count)?).collect();
-    ranges.iter().try_for_each(|&(pointer, bytes)| managed(pointer, bytes).map(drop))?;
-    Ok(ranges)
+/// Ranges of managed memory that a call does something with at once: their addresses and sizes, each in one allocation.
+#[derive(Clone, Copy, Debug)]
+pub struct RangeBatch {
+    /// By range, the first address.
+    pub pointers: In<u64>,
+    /// By range, bytes.
+    pub sizes: In<usize>,
+    /// How many there are.
+    pub count: usize,
+    /// Must be 0.
+    pub flags: u64,
 }
 
-/// Prefetches ranges, in the order of a stream. Each location is for the ranges from its first one on. Contents that are discarded before
-/// may come as they are.
-#[expect(clippy::too_many_arguments, reason = "as many as CUDA's function has")]
-pub fn prefetch_batch(
-    pointers: In<u64>,
-    sizes: In<usize>,
-    count: usize,
-    locations: In<MemLocation>,
-    firsts: In<usize>,
-    kinds: usize,
-    flags: u64,
-    stream: StreamHandle,
-) -> Result<(), CudaError> {
-    let ranges = ranges_of(pointers, sizes, count, flags, stream)?;
-    let firsts = batch::firsts(firsts, kinds, count)?;
+impl RangeBatch {
+    /// The ranges, which are worked on in the order of a stream.
+    fn ranges(self, stream: StreamHandle) -> Result<Vec<(u64, usize)>, CudaError> {
+        let RangeBatch { pointers, sizes, count, flags } = self;
+        batch::check_stream(stream)?;
+        if count == 0 || flags != 0 {
+            return Err(CudaError::InvalidValue);
+        }
+        let ranges: Vec<(u64, usize)> = pointers.array(count)?.into_iter().zip(sizes.array(count)?).collect();
+        ranges.iter().try_for_each(|&(pointer, bytes)| managed(pointer, bytes).map(drop))?;
+        Ok(ranges)
+    }
+}
+
+/// Where ranges of a batch go: each location is for the ranges from its first one on.
+#[derive(Clone, Copy, Debug)]
+pub struct BatchLocations {
+    /// The locations.
+    pub locations: In<MemLocation>,
+    /// By location, the number of its first range.
+    pub firsts: In<usize>,
+    /// How many there are.
+    pub kinds: usize,
+}
+
+/// Prefetches ranges, in the order of a stream. Contents that are discarded before may come as they are.
+pub fn prefetch_batch(asked: RangeBatch, to: BatchLocations, stream: StreamHandle) -> Result<(), CudaError> {
+    let BatchLocations { locations, firsts, kinds } = to;
+    let ranges = asked.ranges(stream)?;
+    let firsts = batch::firsts(firsts, kinds, asked.count)?;
     let locations = locations.array(kinds)?;
     locations.iter().try_for_each(|location| device_at(*location).map(drop))?;
     for (index, (pointer, bytes)) in ranges.into_iter().enumerate() {
@@ -195,14 +206,8 @@ pub fn prefetch_batch(
 }
 
 /// Discards the contents of ranges, in the order of a stream: they may stay as they are.
-pub fn discard_batch(
-    pointers: In<u64>,
-    sizes: In<usize>,
-    count: usize,
-    flags: u64,
-    stream: StreamHandle,
-) -> Result<(), CudaError> {
-    ranges_of(pointers, sizes, count, flags, stream).map(drop)
+pub fn discard_batch(asked: RangeBatch, stream: StreamHandle) -> Result<(), CudaError> {
+    asked.ranges(stream).map(drop)
 }
 
 /// Writes the value of a `cudaMemRangeAttribute`.

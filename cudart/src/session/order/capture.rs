@@ -5,7 +5,7 @@ use crate::session::graph::node::{CopyWork, KernelWork};
 use crate::session::graph::{self, Work};
 use crate::session::order::operation::Operation;
 use crate::session::state::captures::{
-    Capture, CapturedStream, Captures, Mode, count_begun, count_ended, lock, none, this_thread,
+    Capture, CaptureMode, CapturedStream, Captures, count_begun, count_ended, lock, none, this_thread,
 };
 use crate::session::state::dependency::Dependency;
 use crate::session::state::streams::Stream;
@@ -39,7 +39,7 @@ pub fn take_work(stream: &Stream, work: impl FnOnce() -> Result<Work, CudaError>
 }
 
 /// Begins the capture of a stream into a graph, or into a new one.
-pub fn begin(stream: &Stream, mode: Mode, into: Option<(u64, Vec<Dependency>)>) -> Result<(), CudaError> {
+pub fn begin(stream: &Stream, mode: CaptureMode, into: Option<(u64, Vec<Dependency>)>) -> Result<(), CudaError> {
     if stream.number == 0 {
         return Err(CudaError::StreamCaptureUnsupported);
     }
@@ -87,7 +87,7 @@ fn end(stream: &Stream) -> Result<(u64, bool), CudaError> {
     if capture.origin != stream.number {
         return captures.or_invalid(stream.number, Err(CudaError::StreamCaptureUnmatched));
     }
-    if capture.mode != Mode::Relaxed && capture.thread != this_thread() {
+    if capture.mode != CaptureMode::Relaxed && capture.thread != this_thread() {
         return Err(CudaError::StreamCaptureWrongThread);
     }
     let (graph, owns_graph, is_valid) = (capture.graph, capture.owns_graph, capture.is_valid);

@@ -29,7 +29,7 @@ pub const HIGHEST_PRIORITY: i32 = -5;
 /// Streams of the lowest priority.
 pub const LOWEST_PRIORITY: i32 = 0;
 
-/// Attributes of streams (`cudaStreamAttrID`).
+/// StreamAttributes of streams (`cudaStreamAttrID`).
 mod attribute {
     pub const ACCESS_POLICY_WINDOW: u32 = 1;
     pub const SYNCHRONIZATION_POLICY: u32 = 3;
@@ -38,12 +38,12 @@ mod attribute {
     pub const MEMORY_SYNCHRONIZATION_DOMAIN: u32 = 10;
 }
 
-type Attributes = BTreeMap<(u32, u32), BTreeMap<u32, AttributeValue>>;
+type StreamAttributes = BTreeMap<(u32, u32), BTreeMap<u32, AttributeValue>>;
 
-/// Attributes that the program has set, by device and number of the stream.
-static ATTRIBUTES: Mutex<Attributes> = Mutex::new(BTreeMap::new());
+/// StreamAttributes that the program has set, by device and number of the stream.
+static ATTRIBUTES: Mutex<StreamAttributes> = Mutex::new(BTreeMap::new());
 
-fn attributes() -> MutexGuard<'static, Attributes> {
+fn attributes() -> MutexGuard<'static, StreamAttributes> {
     ATTRIBUTES.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -208,7 +208,7 @@ pub fn attach(handle: StreamHandle, pointer: u64, bytes: usize, flags: u32) -> R
     if !matches!(flags, GLOBAL | HOST | SINGLE) || flags == SINGLE && is_default || pointer == 0 {
         return Err(CudaError::InvalidValue);
     }
-    let is_managed = matches!(ranges::place(pointer, bytes as u64), ranges::Place::Managed(_));
+    let is_managed = matches!(ranges::residence(pointer, bytes as u64), ranges::Residence::Managed(_));
     let is_all = bytes == 0 || ranges::find(pointer).is_none_or(|range| range.bytes == bytes as u64);
     if is_managed && is_all { Ok(()) } else { Err(CudaError::InvalidValue) }
 }

@@ -20,7 +20,7 @@ static COUNT: AtomicUsize = AtomicUsize::new(0);
 
 /// What a capture forbids to threads (`cudaStreamCaptureMode`). The values are those of C.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mode {
+pub enum CaptureMode {
     /// Calls that are unsafe are forbidden to all threads.
     Global,
     /// They are forbidden to the thread that began it.
@@ -29,13 +29,13 @@ pub enum Mode {
     Relaxed,
 }
 
-impl Mode {
+impl CaptureMode {
     /// The mode with C's number.
-    pub fn of_code(code: i32) -> Result<Mode, CudaError> {
+    pub fn of_code(code: i32) -> Result<CaptureMode, CudaError> {
         match code {
-            0 => Ok(Mode::Global),
-            1 => Ok(Mode::ThreadLocal),
-            2 => Ok(Mode::Relaxed),
+            0 => Ok(CaptureMode::Global),
+            1 => Ok(CaptureMode::ThreadLocal),
+            2 => Ok(CaptureMode::Relaxed),
             _ => Err(CudaError::InvalidValue),
         }
     }
@@ -65,7 +65,7 @@ pub(in crate::session) struct Capture {
     pub(in crate::session) owns_graph: bool,
     /// The stream that it began with.
     pub(in crate::session) origin: u32,
-    pub(in crate::session) mode: Mode,
+    pub(in crate::session) mode: CaptureMode,
     pub(in crate::session) thread: u64,
     pub(in crate::session) is_valid: bool,
     /// Nodes that streams came to which have ended since: the first stream has to wait for them, too.
@@ -145,12 +145,12 @@ pub fn require_safe() -> Result<(), CudaError> {
     if none() {
         return Ok(());
     }
-    let mode = Mode::of_code(thread::with(|thread| thread.capture_mode.get()))?;
+    let mode = CaptureMode::of_code(thread::with(|thread| thread.capture_mode.get()))?;
     let this = this_thread();
     let mut captures = lock();
     let forbidding = captures.captures.values_mut().filter(|capture| match (mode, capture.mode) {
-        (Mode::Relaxed, _) | (_, Mode::Relaxed) => false,
-        (Mode::Global, Mode::Global) => true,
+        (CaptureMode::Relaxed, _) | (_, CaptureMode::Relaxed) => false,
+        (CaptureMode::Global, CaptureMode::Global) => true,
         _ => capture.thread == this,
     });
     let count = forbidding.map(|capture| capture.is_valid = false).count();
@@ -159,7 +159,7 @@ pub fn require_safe() -> Result<(), CudaError> {
 
 /// Sets what capture forbids to the calling thread (`cudaStreamCaptureMode`); gives what it was.
 pub fn exchange_mode(new: i32) -> Result<i32, CudaError> {
-    Mode::of_code(new)?;
+    CaptureMode::of_code(new)?;
     Ok(thread::with(|thread| thread.capture_mode.replace(new)))
 }
 

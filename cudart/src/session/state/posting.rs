@@ -38,7 +38,7 @@ impl Drop for Counted {
 /// What a thread knows of the launches that it may post.
 #[derive(Debug, Default)]
 pub struct Posting {
-    accepted: Vec<Kind>,
+    accepted: Vec<LaunchKind>,
     /// [`CHANGES`], as `accepted` knows them.
     changes: u64,
     /// How many calls may still be posted on this device before one is waited for.
@@ -48,7 +48,7 @@ pub struct Posting {
 
 /// Launches that are alike, and the largest that have been accepted.
 #[derive(Debug)]
-struct Kind {
+struct LaunchKind {
     device: u32,
     function: Function,
     stream: u32,
@@ -58,7 +58,7 @@ struct Kind {
     shared_bytes: u32,
 }
 
-impl Kind {
+impl LaunchKind {
     fn is_of(&self, device: u32, launch: &Launch) -> bool {
         self.device == device
             && self.stream == launch.stream
@@ -120,7 +120,7 @@ impl Posting {
             self.accepted.clear();
         }
         let Launch { function, grid, block, shared_memory_bytes, stream, parameters, .. } = launch;
-        self.accepted.push(Kind {
+        self.accepted.push(LaunchKind {
             device,
             function: function.clone(),
             stream: *stream,

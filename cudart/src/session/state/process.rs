@@ -7,7 +7,7 @@ use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, Once, OnceLock, PoisonError};
 
-static NODE: OnceLock<Node> = OnceLock::new();
+static NODE: OnceLock<SeenNode> = OnceLock::new();
 
 /// The process is a child of one that has used CUDA.
 static FORKED: AtomicBool = AtomicBool::new(false);
@@ -24,7 +24,7 @@ static CONNECTING: Mutex<()> = Mutex::new(());
 static RESETS: AtomicU64 = AtomicU64::new(0);
 
 /// What the simulator has told about the node.
-pub struct Node {
+pub struct SeenNode {
     /// Its devices that the program sees.
     pub description: NodeDescription,
     /// The node's numbers of these.
@@ -33,16 +33,16 @@ pub struct Node {
     pub memory: Option<OwnedFd>,
 }
 
-impl Node {
+impl SeenNode {
     /// A node as the program sees it.
-    pub fn new(mut description: NodeDescription, memory: Option<OwnedFd>) -> Node {
+    pub fn new(mut description: NodeDescription, memory: Option<OwnedFd>) -> SeenNode {
         let count = description.devices.len() as u32;
         let numbers = match std::env::var_os(visible_devices::VARIABLE) {
             Some(list) => visible_devices::visible(&list.to_string_lossy(), count),
             None => (0..count).collect(),
         };
         description.devices = numbers.iter().map(|number| description.devices[*number as usize].clone()).collect();
-        Node { description, numbers, memory }
+        SeenNode { description, numbers, memory }
     }
 
     /// Are the program's numbers those of the node?
@@ -63,7 +63,7 @@ pub fn usable() -> Result<(), CudaError> {
 }
 
 /// The node, if a thread has connected.
-pub fn node() -> Option<&'static Node> {
+pub fn node() -> Option<&'static SeenNode> {
     NODE.get()
 }
 
@@ -78,7 +78,7 @@ pub fn connecting() -> MutexGuard<'static, ()> {
 }
 
 /// Takes what the simulator told the first thread that connected.
-pub fn set_node(node: impl FnOnce() -> Node) -> &'static Node {
+pub fn set_node(node: impl FnOnce() -> SeenNode) -> &'static SeenNode {
     NODE.get_or_init(node)
 }
 

@@ -14,7 +14,7 @@ pub struct Thread {
     /// The current device.
     pub device: Cell<u32>,
     /// Launch configurations (`__cudaPushCallConfiguration`) that no launch has taken yet.
-    pub configurations: RefCell<Vec<Configuration>>,
+    pub configurations: RefCell<Vec<PushedConfiguration>>,
     /// The thread's tunnel.
     pub(in crate::session) tunnel: Arc<Tunnel>,
     /// Whether it uses its tunnel.
@@ -63,7 +63,7 @@ impl Thread {
 
 /// A launch configuration, between `<<<...>>>` and the launch.
 #[derive(Clone, Copy, Debug)]
-pub struct Configuration {
+pub struct PushedConfiguration {
     /// Blocks.
     pub grid: crate::abi::arguments::Dim3,
     /// Threads of a block.
