@@ -1,8 +1,6 @@
 //! The functions of the CUDA driver (`cu*`): each reads its arguments, calls the [`session`](crate::session), and makes an error one of
 //! the driver's codes. None of them sets the runtime's last error.
 
-use crate::session::api::{ApiBody, code, contained};
-use crate::session::contexts::context::{current, runtime_is_used};
 pub mod array;
 pub mod context;
 pub mod copy;
@@ -22,6 +20,8 @@ pub mod stream;
 pub mod texture_reference;
 pub mod virtual_memory;
 
+use crate::session::api::{ApiBody, code, contained};
+use crate::session::contexts::context::{current, runtime_is_used};
 use balar_host::CudaError;
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -4,13 +4,13 @@
 //! changes no statistics. What a simulated board does not have (sensors, fans, a serial number, NVLink, MIG) is
 //! `NVML_ERROR_NOT_SUPPORTED`, as on boards of NVIDIA's that lack it.
 
-use crate::session::connection::management;
 pub mod device;
 pub mod links;
 pub mod state;
 pub mod system;
 
 use crate::abi::nvml::NvmlError;
+use crate::session::connection::management;
 use balar_host::{CudaError, NodeDescription};
 use std::ffi::{c_int, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};

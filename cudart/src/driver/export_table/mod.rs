@@ -16,7 +16,6 @@
 //!
 //! Slots that nobody is known to call lead to [`unknown`], whose error names the table and the slot.
 
-use crate::session::state::process;
 pub mod callback_hooks;
 pub mod context_storage;
 pub mod integrity;
@@ -25,6 +24,7 @@ pub mod log;
 pub mod tools;
 
 use crate::driver::early;
+use crate::session::state::process;
 use balar_host::CudaError;
 use std::ffi::{c_int, c_void};
 use std::fmt;

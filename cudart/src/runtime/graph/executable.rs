@@ -7,7 +7,7 @@ use crate::abi::graph::{
     HostNodeParams, InstantiateParams, KernelNodeParams, MemsetParams, UpdateResultInfo, update_result,
 };
 use crate::abi::stream::StreamHandle;
-use crate::runtime::symbol;
+use crate::runtime::memory::symbol;
 use crate::runtime_api;
 use crate::session::graph::{Work, executable, kernel, launch};
 use crate::session::order::graph_launch;

@@ -1,6 +1,5 @@
 //! Graphs.
 
-use crate::session::graph::{self, conditional, executable as executables};
 pub mod edges;
 pub mod executable;
 pub mod generic;
@@ -10,6 +9,7 @@ pub mod user_object;
 
 use crate::abi::arguments::{Out, Text};
 use crate::runtime_api;
+use crate::session::graph::{self, conditional, executable as executables};
 use balar_host::CudaError;
 
 runtime_api! {

@@ -3,8 +3,8 @@
 use crate::abi::arguments::{In, Out};
 use crate::abi::copy::Memcpy3DParameters;
 use crate::abi::graph::{HostNodeParams, KernelNodeParams, MemsetParams};
-use crate::runtime::copy::Direction;
-use crate::runtime::symbol;
+use crate::runtime::memory::copy::Direction;
+use crate::runtime::memory::symbol;
 use crate::runtime_api;
 use crate::session::addresses::copy::{Copy, End};
 use crate::session::graph::node::CopyWork;

@@ -7,7 +7,7 @@ pub mod dependency;
 pub mod events;
 pub mod handles;
 pub mod named_ranges;
-pub mod posting;
+pub(in crate::session) mod posting;
 pub mod process;
 pub mod streams;
 pub mod thread;

@@ -1,7 +1,7 @@
 //! Copies from and to arrays in one and two dimensions.
 
 use crate::abi::stream::StreamHandle;
-use crate::runtime::copy::Direction;
+use crate::runtime::memory::copy::Direction;
 use crate::runtime_api;
 use crate::session::addresses::copy::{Copy, End};
 use crate::session::addresses::ranges::{self, Residence};
