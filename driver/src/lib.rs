@@ -7,7 +7,7 @@
 //!
 //! | folder or file | holds |
 //! |---|---|
-//! | `keys`, `outcome`, `wait`, [`effect`](Effect) | by what operations are known, who calls, what becomes of a call, what is to be done meanwhile |
+//! | `keys`, `outcome`, `wait`, [`effect`](Effect) | by what operations are known; who calls, what becomes of a call, what is to be done |
 //! | [`code`] | modules: texts read and linked, variables placed, tables of kernels and variables |
 //! | `order` | operations that wait for each other; streams, events and graphs, which say for what |
 //! | `memory` | device memory, pinned and managed memory, reserved addresses and mappings, what processes open of each other |

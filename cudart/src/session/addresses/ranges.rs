@@ -58,10 +58,8 @@ pub struct Range {
 
 /// By the host's address.
 static RANGES: RwLock<BTreeMap<u64, Range>> = RwLock::new(BTreeMap::new());
-
 /// Device memory that the program allocated, and addresses that it reserved: bytes by address. What other calls than `cudaFree` have freed may still be here.
 static DEVICE_MEMORY: RwLock<BTreeMap<u64, u64>> = RwLock::new(BTreeMap::new());
-
 /// Copies of as many bytes are looked at closely wherever they go.
 const LARGE_COPY: u64 = 1 << 32;
 

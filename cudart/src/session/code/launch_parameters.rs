@@ -6,10 +6,8 @@ use std::ffi::c_void;
 
 /// Ends the list of a launch's `extra`.
 const EXTRA_END: usize = 0;
-
 /// The next entry of `extra` is the address of all arguments in one buffer.
 const EXTRA_BUFFER: usize = 1;
-
 /// The next entry is the address of the buffer's size.
 const EXTRA_BYTES: usize = 2;
 

@@ -1,4 +1,4 @@
-//! WaitingFunctions of the program that streams run: a thread of their own calls them, one after another, as the simulator asks.
+//! Functions of the program that streams run: a thread of their own calls them, one after another, as the simulator asks.
 
 use crate::abi::graph::HostNodeParams;
 use crate::session::connection::signals::without_signals;

@@ -13,10 +13,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 static GRAPHS: Handles<Arc<Mutex<Graph>>> = Handles::new(Kind::Graph);
-
 /// By node, the handle of its graph.
 static NODES: Handles<u64> = Handles::new(Kind::GraphNode);
-
 static LAST_NUMBER: AtomicU32 = AtomicU32::new(0);
 
 /// A graph (`cudaGraph_t`).

@@ -9,10 +9,8 @@ use balar_host::{Call, CallResult, CudaError};
 
 /// `cudaEventBlockingSync`.
 const BLOCKING_SYNC: u32 = 1;
-
 /// `cudaEventDisableTiming`.
 pub const DISABLE_TIMING: u32 = 2;
-
 /// `cudaEventInterprocess`.
 pub const INTERPROCESS: u32 = 4;
 

@@ -16,20 +16,17 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// `cudaStreamLegacy`.
 const LEGACY: u64 = 1;
-
 /// `cudaStreamPerThread`.
 const PER_THREAD: u64 = 2;
 
 /// `cudaStreamNonBlocking`.
 const NON_BLOCKING: u32 = 1;
-
 /// Streams of the highest priority: lower numbers go first. (NVIDIA's drivers give -5 for GPUs from compute capability 7.0 on.)
 pub const HIGHEST_PRIORITY: i32 = -5;
-
 /// Streams of the lowest priority.
 pub const LOWEST_PRIORITY: i32 = 0;
 
-/// StreamAttributes of streams (`cudaStreamAttrID`).
+/// Attributes of streams (`cudaStreamAttrID`).
 mod attribute {
     pub const ACCESS_POLICY_WINDOW: u32 = 1;
     pub const SYNCHRONIZATION_POLICY: u32 = 3;
@@ -40,7 +37,7 @@ mod attribute {
 
 type StreamAttributes = BTreeMap<(u32, u32), BTreeMap<u32, AttributeValue>>;
 
-/// StreamAttributes that the program has set, by device and number of the stream.
+/// Attributes that the program has set, by device and number of the stream.
 static ATTRIBUTES: Mutex<StreamAttributes> = Mutex::new(BTreeMap::new());
 
 fn attributes() -> MutexGuard<'static, StreamAttributes> {

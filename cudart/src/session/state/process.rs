@@ -11,16 +11,12 @@ static NODE: OnceLock<SeenNode> = OnceLock::new();
 
 /// The process is a child of one that has used CUDA.
 static FORKED: AtomicBool = AtomicBool::new(false);
-
 /// The library has ended: the program's own destructors have run.
 static ENDED: AtomicBool = AtomicBool::new(false);
-
 /// The simulator does not answer any longer.
 static LOST: AtomicBool = AtomicBool::new(false);
-
 /// Held by a thread that connects.
 static CONNECTING: Mutex<()> = Mutex::new(());
-
 static RESETS: AtomicU64 = AtomicU64::new(0);
 
 /// What the simulator has told about the node.

@@ -4,7 +4,6 @@ use std::fmt::Write;
 
 /// The environment variable with the list.
 pub const VARIABLE: &str = "CUDA_VISIBLE_DEVICES";
-
 /// How the name of a device by its identity begins; enough of it to tell the devices apart follows.
 const IDENTITY: &str = "GPU-";
 

@@ -2,7 +2,8 @@
 //!
 //! A program may name ranges before it uses CUDA, and fork then. So nothing is told, and no tunnel opened, before a thread
 //! makes a call of CUDA; its ranges that are open then are told first. A thread that makes none tells nothing, for the simulation waits for
-//! threads that it knows; but where ranges choose what is timed ([`EVERY_THREAD`](balar_host::tunnel::EVERY_THREAD)), those of every thread count.
+//! threads that it knows; but where ranges choose what is timed ([`EVERY_THREAD`](balar_host::tunnel::EVERY_THREAD)), those of every
+//! thread count.
 
 use crate::session::connection;
 use crate::session::state::named_ranges::{NamedRange, OpenRange, every_thread_tells, shared};
