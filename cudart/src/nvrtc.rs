@@ -3,7 +3,7 @@
 //! NVRTC compiles to PTX and, for a real GPU, on to machine code. NVIDIA's driver takes either; the simulated one takes PTX. So a program
 //! that calls `nvrtcGetCUBIN` gets the PTX of the same compilation.
 
-use crate::session::process;
+use crate::session::state::process;
 use std::ffi::{CStr, c_char, c_int, c_void};
 
 /// `NVRTC_ERROR_INTERNAL_ERROR`.

@@ -5,7 +5,7 @@
 
 use crate::abi::nvtx::{self, Callbacks, EventAttributes, GetExportTable, WideCharacter, core, domains, message};
 use crate::session::api::raw;
-use crate::session::named_ranges;
+use crate::session::tools::named_ranges;
 use std::ffi::{c_char, c_int, c_uint, c_void};
 
 /// The domain of functions that have none.

@@ -5,7 +5,7 @@ use balar_cudart::abi::arguments::Out;
 use balar_cudart::runtime::device::{cudaDeviceEnablePeerAccess, cudaGetDeviceCount, cudaSetDevice};
 use balar_cudart::runtime::device_properties::cudaGetDeviceProperties_13;
 use balar_cudart::session::connection::{call, call_on, done};
-use balar_cudart::session::devices;
+use balar_cudart::session::state::visible_devices;
 use balar_host::tunnel::{Control, ProgramEnd, SOCKET_VARIABLE, Server, ServerOptions};
 use balar_host::{Bytes, Call, CallResult, CudaError, DeviceDescription, Host, Next, NodeDescription, Request};
 use std::os::unix::net::UnixStream;
@@ -69,7 +69,7 @@ fn connections_stand_alone() {
     // SAFETY: no other thread looks at the environment.
     unsafe {
         std::env::set_var(SOCKET_VARIABLE, &socket);
-        std::env::set_var(devices::VARIABLE, "2,0");
+        std::env::set_var(visible_devices::VARIABLE, "2,0");
     }
 
     // As many connections that say nothing as may be new at a time, twice, keep nobody out.
@@ -137,5 +137,5 @@ fn the_program_has_its_own_numbers() {
     }
     assert_eq!(count, 2);
     let found: Vec<_> = properties.iter().map(|it| (it.multi_processor_count, it.pci_bus_id, it.uuid)).collect();
-    assert_eq!(found, [(12, 3, devices::uuid(2)), (10, 1, devices::uuid(0))]);
+    assert_eq!(found, [(12, 3, visible_devices::uuid(2)), (10, 1, visible_devices::uuid(0))]);
 }

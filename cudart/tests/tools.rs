@@ -7,7 +7,7 @@ use balar_cudart::cupti::activity::{
 };
 use balar_cudart::nvml::{nvmlInit_v2, nvmlShutdown, state, system};
 use balar_cudart::session::connection::done;
-use balar_cudart::session::{devices, process};
+use balar_cudart::session::state::{process, visible_devices};
 use balar_host::call::{Activity, ActivityWork, DeviceState, ManagementCall};
 use balar_host::tunnel::{Control, ProgramEnd, SOCKET_VARIABLE, Server, ServerOptions};
 use balar_host::{Call, CallResult, DeviceDescription, Host, Next, NodeDescription, Request, ThreadId};
@@ -83,7 +83,7 @@ fn tools_are_told() {
     // SAFETY: no other thread looks at the environment.
     unsafe {
         std::env::set_var(SOCKET_VARIABLE, &socket);
-        std::env::set_var(devices::VARIABLE, "1");
+        std::env::set_var(visible_devices::VARIABLE, "1");
     }
     management_asks_without_using_devices();
     work_is_recorded();

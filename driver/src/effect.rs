@@ -1,11 +1,12 @@
 //! What the driver wants done: by GPUs, by memory, by the program.
 
-use crate::order::work::OperationNumber;
+use crate::keys::OperationNumber;
 use balar_isa::texture::Image;
 use balar_protocol::copy::{CopyId, CopyOperation};
 use balar_protocol::cuda::KernelLaunch;
 use balar_protocol::managed::ManagedMessage;
 use balar_protocol::{ContextId, Detail, ProcessId};
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Something that the driver wants done, at once and in order.
@@ -155,4 +156,37 @@ pub enum MemoryChange {
         /// The image.
         image: Option<Image>,
     },
+}
+
+/// What is to be done and has not been taken, in order.
+#[derive(Debug, Default)]
+pub(crate) struct Effects(Vec<Effect>);
+
+impl Effects {
+    /// Something is to be done.
+    pub fn want(&mut self, effect: Effect) {
+        self.0.push(effect);
+    }
+
+    /// Memory changes.
+    pub fn change(&mut self, change: MemoryChange) {
+        self.want(Effect::Memory(change));
+    }
+
+    /// Bytes that nobody uses any more become zero.
+    pub fn zero(&mut self, unused: Range<u64>) {
+        if !unused.is_empty() {
+            self.change(MemoryChange::Zero { address: unused.start, bytes: unused.end - unused.start });
+        }
+    }
+
+    /// Words for a process's standard error stream.
+    pub fn tell(&mut self, process: ProcessId, words: &str) {
+        self.want(Effect::Tell(process, words.to_owned()));
+    }
+
+    /// Moves what is to be done behind what is there.
+    pub fn take(&mut self, into: &mut Vec<Effect>) {
+        into.append(&mut self.0);
+    }
 }

@@ -7,46 +7,38 @@
 //!
 //! | folder or file | holds |
 //! |---|---|
+//! | `keys`, `outcome`, `wait`, [`effect`](Effect) | by what operations are known; who calls, what becomes of a call, what is to be done |
 //! | [`code`] | modules: texts read and linked, variables placed, tables of kernels and variables |
-//! | `order` | operations that wait for each other; streams and events, which say for what |
-//! | `calls` | which call does what; the other files beside it, one topic each |
-//! | `allocator`, `memory`, `virtual_memory` | device memory, pinned and managed memory, reserved addresses and mappings |
-//! | `managed` | managed memory where a driver of unified memory moves its pages |
-//! | `process` | what a process has of its own, and its end |
-//! | `contexts` | what a context of a process on a GPU is: its limits, its failure |
-//! | `ipc` | memory and events that processes share |
+//! | `order` | operations that wait for each other; streams, events and graphs, which say for what |
+//! | `memory` | device memory, pinned and managed memory, reserved addresses and mappings, what processes open of each other |
+//! | `process` | what a process has of its own: contexts with their limits and failures, modules, images, streams, events |
+//! | `launch` | kernels that programs name, what is checked of a launch, what it carries, what a fault is |
+//! | `copies` | copies and fills, and what the copy engines have of them |
+//! | `driver` | the parts put together: which call goes to which, how work begins and ends |
+//!
+//! Each part owns its state; its methods are given the other parts that they need, and no more. A part stands on those above it in this
+//! table alone.
 
-mod allocator;
-mod calls;
 pub mod code;
-mod contexts;
 mod copies;
-mod device_kernels;
 mod driver;
 mod effect;
-mod graphs;
-mod images;
-mod ipc;
+mod keys;
 mod launch;
-mod managed;
 mod memory;
-mod modules;
 mod order;
+mod outcome;
 mod process;
 #[cfg(test)]
-mod rules;
-#[cfg(test)]
 mod test_support;
-mod virtual_memory;
 mod wait;
 
-pub use calls::{Caller, Outcome};
-pub use contexts::ContextFailure;
 pub use copies::CopyUnderWay;
-pub use driver::{Driver, DriverSettings, Issued, OtherNode, State, Totals};
+pub use driver::{Driver, DriverSettings, DriverState, Issued, Totals};
 pub use effect::{Effect, MemoryChange};
-pub use order::work::{Delivery, OperationNumber};
+pub use keys::OperationNumber;
+pub use launch::OtherNode;
+pub use order::work::Delivery;
+pub use outcome::{Caller, Failure, Outcome};
+pub use process::context::ContextFailure;
 pub use wait::{Then, Until, Wait};
-
-/// Why a call fails: the error that it returns, and the cause in words.
-pub type Failure = (balar_host::CudaError, String);

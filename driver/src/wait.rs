@@ -1,6 +1,6 @@
 //! What calls wait for, and what happens then.
 
-use crate::order::work::OperationNumber;
+use crate::keys::OperationNumber;
 use balar_host::Call;
 use balar_protocol::{ContextId, ProcessId};
 use serde::{Deserialize, Serialize};

@@ -1,6 +1,6 @@
 //! Managed memory whose pages move: what the driver of unified memory is told when, and what waits for it. The test plays that driver.
 //!
-//! CUDA's rules that need no time are tested beside the CUDA driver (`driver/src/rules/managed.rs`).
+//! CUDA's rules that need no time are tested beside the CUDA driver (`driver/tests/rules/managed.rs`).
 
 use super::test_support::*;
 use crate::memory::WriteLog;

@@ -1,6 +1,6 @@
 //! Programs on the whole unit: when calls return, and what failures and the ends of processes come to. The test plays the GPUs.
 //!
-//! CUDA's rules that need no time are tested beside the driver (`driver/src/rules`).
+//! CUDA's rules that need no time are tested beside the driver (`driver/tests/rules`).
 
 use super::test_support::*;
 use crate::memory::{DeviceMemory, WriteLog};

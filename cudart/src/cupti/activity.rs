@@ -5,8 +5,8 @@ use super::records::{Records, Wanted};
 use crate::abi::arguments::Out;
 use crate::abi::cupti::{CuptiError, kind, record_bytes};
 use crate::profiling_api;
-use crate::session::activity::{self, Clock};
-use crate::session::management;
+use crate::session::connection::activity::{self, Clock};
+use crate::session::connection::management;
 use std::ffi::c_void;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

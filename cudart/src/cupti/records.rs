@@ -5,8 +5,8 @@ use crate::abi::cupti::{
     Api, Copy, ExternalCorrelation, Fill, Kernel, Synchronization, copy_kind, function_number, kind, memory_kind,
     record_bytes, synchronization_type,
 };
-use crate::session::activity::MadeCall;
-use crate::session::devices;
+use crate::session::connection::activity::MadeCall;
+use crate::session::connection::translation;
 use balar_host::call::{Activity, ActivityWork, CallClass, CopyPlace};
 use balar_host::memory::{Place, is_pinned, place_of};
 use bytemuck::{Pod, Zeroable, bytes_of};
@@ -104,7 +104,7 @@ impl Records {
     /// The record of work whose call is known.
     fn work(&mut self, wanted: Wanted, activity: &Activity) -> Option<Vec<u8>> {
         let call = self.calls.get(&(activity.thread, activity.call))?;
-        let device = devices::of_program(activity.device);
+        let device = translation::of_program(activity.device);
         let stream = DEFAULT_STREAM + call.stream;
         // As long after its call as was simulated, and not before the work ahead of it in its stream has ended.
         let nanoseconds = |from: u64, to: u64| to.saturating_sub(from) / 1000;

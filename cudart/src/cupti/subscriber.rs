@@ -4,8 +4,8 @@ use super::Outcome;
 use crate::abi::arguments::Out;
 use crate::abi::cupti::{API_VERSIONS, CuptiError, function_name};
 use crate::profiling_api;
-use crate::session::context::{ContextHandle, device_of};
-use crate::session::{activity, process};
+use crate::session::connection::{activity, description};
+use crate::session::contexts::context::{ContextHandle, device_of};
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
@@ -122,7 +122,7 @@ profiling_api! {
     }
 
     fn cuptiDeviceSupported(device: c_int, place: Out<c_int>) {
-        process::device_of(device)?;
+        description::device_of(device)?;
         Ok(place.set(1)?)
     }
 

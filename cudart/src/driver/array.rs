@@ -7,7 +7,7 @@ use crate::abi::copy::Extent;
 use crate::abi::driver::{ArrayDescriptor, ArrayDescriptor3D, ResourceDescriptor, ResourceUnion, TextureDescriptor};
 use crate::abi::texture::{ResourceDesc, ResourceViewDesc, TextureDesc, TextureDescV2};
 use crate::session::api::Outcome;
-use crate::session::{array, texture};
+use crate::session::arrays::{array, texture};
 use crate::{driver_api, forwards};
 use balar_host::CudaError;
 use bytemuck::Zeroable;
@@ -168,10 +168,10 @@ fn resource_of(described: &ResourceDesc) -> ResourceDescriptor {
 }
 
 forwards! {
-    context fn cuArrayDestroy(array: u64) => array::destroy;
-    context fn cuMipmappedArrayDestroy(mipmapped: u64) => array::destroy_mipmapped;
-    context fn cuTexObjectDestroy(object: u64) => texture::destroy_texture;
-    context fn cuSurfObjectDestroy(object: u64) => texture::destroy_surface;
+    context fn cuArrayDestroy(array: u64) => arrays::array::destroy;
+    context fn cuMipmappedArrayDestroy(mipmapped: u64) => arrays::array::destroy_mipmapped;
+    context fn cuTexObjectDestroy(object: u64) => arrays::texture::destroy_texture;
+    context fn cuSurfObjectDestroy(object: u64) => arrays::texture::destroy_surface;
 }
 
 driver_api! {

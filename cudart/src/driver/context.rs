@@ -3,8 +3,9 @@
 use crate::abi::arguments::{In, Out};
 use crate::abi::driver::{ContextParameters, DeviceResource};
 use crate::session::api::Outcome;
-use crate::session::context::{self, ContextHandle};
-use crate::session::{device, process};
+use crate::session::connection::description;
+use crate::session::contexts::context::{self, ContextHandle};
+use crate::session::devices::device;
 use crate::{driver_api, forwards};
 use balar_host::CudaError;
 use std::ffi::{c_int, c_void};
@@ -23,23 +24,23 @@ fn pop(place: Out<ContextHandle>) -> Outcome {
 }
 
 forwards! {
-    fn cuCtxDestroy(context: ContextHandle) => context::destroy;
-    fn cuCtxDestroy_v2(context: ContextHandle) => context::destroy;
-    fn cuCtxDetach(context: ContextHandle) => context::detach;
-    fn cuCtxPushCurrent(context: ContextHandle) => context::push;
-    fn cuCtxPushCurrent_v2(context: ContextHandle) => context::push;
-    fn cuCtxSetCurrent(context: ContextHandle) => context::set_current;
-    fn cuCtxSetFlags(flags: u32) => context::set_flags;
-    context fn cuCtxSynchronize() => device::synchronize;
-    fn cuDevicePrimaryCtxRelease(device: c_int) => context::release;
-    fn cuDevicePrimaryCtxRelease_v2(device: c_int) => context::release;
-    fn cuDevicePrimaryCtxReset(device: c_int) => context::reset;
-    fn cuDevicePrimaryCtxReset_v2(device: c_int) => context::reset;
-    fn cuDevicePrimaryCtxSetFlags(device: c_int, flags: u32) => context::set_primary_flags;
-    fn cuDevicePrimaryCtxSetFlags_v2(device: c_int, flags: u32) => context::set_primary_flags;
-    context fn cuCtxSetLimit(limit: c_int, value: usize) => device::set_limit;
-    context fn cuCtxSetCacheConfig(preference: c_int) => device::set_cache;
-    context fn cuCtxSetSharedMemConfig(banks: c_int) => device::set_bank_size;
+    fn cuCtxDestroy(context: ContextHandle) => devices::context_ends::destroy;
+    fn cuCtxDestroy_v2(context: ContextHandle) => devices::context_ends::destroy;
+    fn cuCtxDetach(context: ContextHandle) => devices::context_ends::detach;
+    fn cuCtxPushCurrent(context: ContextHandle) => contexts::context::push;
+    fn cuCtxPushCurrent_v2(context: ContextHandle) => contexts::context::push;
+    fn cuCtxSetCurrent(context: ContextHandle) => contexts::context::set_current;
+    fn cuCtxSetFlags(flags: u32) => contexts::context::set_flags;
+    context fn cuCtxSynchronize() => devices::device::synchronize;
+    fn cuDevicePrimaryCtxRelease(device: c_int) => devices::context_ends::release;
+    fn cuDevicePrimaryCtxRelease_v2(device: c_int) => devices::context_ends::release;
+    fn cuDevicePrimaryCtxReset(device: c_int) => devices::context_ends::reset;
+    fn cuDevicePrimaryCtxReset_v2(device: c_int) => devices::context_ends::reset;
+    fn cuDevicePrimaryCtxSetFlags(device: c_int, flags: u32) => contexts::context::set_primary_flags;
+    fn cuDevicePrimaryCtxSetFlags_v2(device: c_int, flags: u32) => contexts::context::set_primary_flags;
+    context fn cuCtxSetLimit(limit: c_int, value: usize) => devices::device::set_limit;
+    context fn cuCtxSetCacheConfig(preference: c_int) => devices::device::set_cache;
+    context fn cuCtxSetSharedMemConfig(banks: c_int) => devices::device::set_bank_size;
 }
 
 driver_api! {
@@ -144,12 +145,12 @@ driver_api! {
     }
 
     context fn cuCtxGetCacheConfig(preference: Out<c_int>) {
-        process::description()?;
+        description::description()?;
         preference.set(device::settings().cache)
     }
 
     context fn cuCtxGetSharedMemConfig(banks: Out<c_int>) {
-        process::description()?;
+        description::description()?;
         banks.set(device::BANK_SIZE)
     }
 }

@@ -7,12 +7,14 @@ use crate::abi::driver::{
 };
 use crate::abi::stream::StreamHandle;
 use crate::driver_api;
+use crate::session::addresses::copy::{Copy, End};
+use crate::session::addresses::ranges::{self, Residence};
 use crate::session::api::Outcome;
-use crate::session::array;
-use crate::session::context;
-use crate::session::fill::{self, Fill};
-use crate::session::operation::{self, Copy, End, Operation};
-use crate::session::ranges::{self, Place};
+use crate::session::arrays::array;
+use crate::session::contexts::context;
+use crate::session::order::enqueue;
+use crate::session::order::fill::{self, Fill};
+use crate::session::order::operation::Operation;
 use balar_host::CudaError;
 use balar_host::call::CopyShape;
 
@@ -35,13 +37,17 @@ impl When {
 
 fn enqueue(operation: Operation, when: When) -> Outcome {
     let (stream, asynchronous) = when.stream();
-    operation::enqueue(stream, operation, asynchronous).map(|_| ())
+    enqueue::enqueue(stream, operation, asynchronous).map(|_| ())
 }
 
 /// Refuses an address that devices do not know.
 fn check_device(address: DevicePointer, bytes: u64) -> Outcome {
     // Registered memory is known to devices by its own address too.
-    if bytes > 0 && ranges::place(address, bytes) == Place::Pageable { Err(CudaError::InvalidValue) } else { Ok(()) }
+    if bytes > 0 && ranges::residence(address, bytes) == Residence::Pageable {
+        Err(CudaError::InvalidValue)
+    } else {
+        Ok(())
+    }
 }
 
 /// A copy between two addresses.
@@ -50,17 +56,10 @@ fn linear(destination: u64, source: u64, bytes: usize, when: When) -> Outcome {
     if bytes > 0 && (destination == 0 || source == 0) {
         return Err(CudaError::InvalidValue);
     }
-    let copy = Copy {
-        destination: End::linear(destination, bytes),
-        source: End::linear(source, bytes),
-        shape: CopyShape::linear(bytes),
-    };
-    let is_device = |address| matches!(ranges::place(address, bytes), Place::Device(_));
+    let copy = Copy::linear(destination, source, bytes);
     match when {
         // The host does not wait for copies within devices.
-        When::Now if is_device(destination) && is_device(source) => {
-            enqueue(Operation::Copy(copy), When::InOrder(StreamHandle::DEFAULT))
-        }
+        When::Now if copy.is_within_devices() => enqueue(Operation::Copy(copy), When::InOrder(StreamHandle::DEFAULT)),
         when => enqueue(Operation::Copy(copy), when),
     }
 }

@@ -6,8 +6,9 @@ use crate::abi::device_attribute as attribute;
 use crate::abi::driver::{DeviceResource, OldProperties};
 use crate::driver_api;
 use crate::session::api::Outcome;
-use crate::session::management::driver_version;
-use crate::session::{device, process};
+use crate::session::connection::description;
+use crate::session::connection::management::driver_version;
+use crate::session::devices::device;
 use balar_host::CudaError;
 use std::ffi::{c_char, c_int};
 use std::sync::atomic::Ordering;
@@ -31,7 +32,7 @@ driver_api! {
         if flags != 0 {
             return Err(CudaError::InvalidValue);
         }
-        if process::device_count()? == 0 {
+        if description::device_count()? == 0 {
             return Err(CudaError::NoDevice);
         }
         INITIALIZED.store(true, Ordering::Relaxed);
@@ -43,30 +44,30 @@ driver_api! {
     }
 
     fn cuDeviceGet(device: Out<c_int>, ordinal: c_int) {
-        process::device_of(ordinal)?;
+        description::device_of(ordinal)?;
         device.set(ordinal)
     }
 
     fn cuDeviceGetCount(count: Out<c_int>) {
-        count.set(process::device_count()? as c_int)
+        count.set(description::device_count()? as c_int)
     }
 
     fn cuDeviceGetName(name: *mut c_char, room: c_int, device: c_int) {
-        write_text(name, room, &process::device_of(device)?.name)
+        write_text(name, room, &description::device_of(device)?.name)
     }
 
     fn cuDeviceTotalMem(bytes: Out<u32>, device: c_int) {
         // What 32 bits can say, as of before CUDA 3.2.
-        let all = process::device_of(device)?.memory_bytes;
+        let all = description::device_of(device)?.memory_bytes;
         bytes.set(u32::try_from(all).unwrap_or(u32::MAX))
     }
 
     fn cuDeviceTotalMem_v2(bytes: Out<usize>, device: c_int) {
-        bytes.set(process::device_of(device)?.memory_bytes as usize)
+        bytes.set(description::device_of(device)?.memory_bytes as usize)
     }
 
     fn cuDeviceComputeCapability(major: Out<c_int>, minor: Out<c_int>, device: c_int) {
-        let (high, low) = process::device_of(device)?.compute_capability;
+        let (high, low) = description::device_of(device)?.compute_capability;
         major.set(high as c_int)?;
         minor.set(low as c_int)
     }
@@ -128,7 +129,7 @@ driver_api! {
     }
 
     fn cuDeviceGetExecAffinitySupport(supported: Out<c_int>, _kind: c_int, device: c_int) {
-        process::device_of(device)?;
+        description::device_of(device)?;
         supported.set(0)
     }
 }

@@ -21,9 +21,9 @@ fn instantiate(place: Out<u64>, graph: u64, error_node: Out<u64>, log: Out<c_cha
 }
 
 forwards! {
-    context fn cuGraphExecDestroy(executable: u64) => graph::executable::destroy;
-    stream fn cuGraphLaunch(executable: u64, stream: StreamHandle) => graph::executable::launch;
-    stream fn cuGraphUpload(executable: u64, stream: StreamHandle) => graph::executable::upload;
+    context fn cuGraphExecDestroy(executable: u64) => graph::launch::destroy;
+    stream fn cuGraphLaunch(executable: u64, stream: StreamHandle) => order::graph_launch::launch;
+    stream fn cuGraphUpload(executable: u64, stream: StreamHandle) => order::graph_launch::upload;
     context fn cuGraphNodeSetEnabled(executable: u64, node: u64, is_enabled: u32) => graph::executable::set_enabled;
 }
 

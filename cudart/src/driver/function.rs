@@ -4,8 +4,9 @@ use crate::abi::arguments::{In, Out};
 use crate::abi::driver::LaunchConfig;
 use crate::driver_api;
 use crate::session::api::Outcome;
-use crate::session::code::Kernel;
-use crate::session::{context, function, occupancy, process};
+use crate::session::code::{Kernel, function, occupancy};
+use crate::session::connection::description;
+use crate::session::contexts::context;
 use balar_host::CudaError;
 use std::ffi::c_int;
 use std::sync::atomic::Ordering;
@@ -99,12 +100,12 @@ driver_api! {
     }
 
     context fn cuKernelGetAttribute(place: Out<c_int>, attribute: c_int, kernel: u64, device: c_int) {
-        process::device_of(device)?;
+        description::device_of(device)?;
         context::with_device(device as u32, || self::attribute(place, attribute, kernel))
     }
 
     context fn cuKernelSetAttribute(attribute: c_int, value: c_int, kernel: u64, device: c_int) {
-        process::device_of(device)?;
+        description::device_of(device)?;
         context::with_device(device as u32, || set_attribute(kernel, attribute, value))
     }
 

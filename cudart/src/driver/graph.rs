@@ -7,14 +7,16 @@ use crate::abi::graph::{
     EdgeData, GraphNodeParams, HostNodeParams, KernelNodeParams, MemAllocNodeParams, MemsetParams, node_type,
 };
 use crate::abi::lists::{EdgePlaces, NodePlaces, give};
+use crate::session::addresses::copy::End;
 use crate::session::api::Outcome;
-use crate::session::code::Kernel;
+use crate::session::arrays::array;
+use crate::session::code::{Kernel, module};
+use crate::session::contexts::context;
 use crate::session::graph::node::CopyWork;
 use crate::session::graph::{
-    self, Dependency, Work, allocation, conditional, executable, footprint, kernel, parameters, user_object,
+    self, Work, allocation_nodes, conditional, executable, footprint, kernel, parameters, user_object,
 };
-use crate::session::operation::End;
-use crate::session::{array, context, module};
+use crate::session::state::dependency::Dependency;
 use crate::{driver_api, forwards};
 use balar_host::CudaError;
 use std::ffi::c_int;
@@ -160,8 +162,8 @@ forwards! {
     context fn cuUserObjectRelease(object: u64, count: u32) => graph::user_object::release;
     context fn cuGraphRetainUserObject(
         graph: u64, object: u64, count: u32, flags: u32,
-    ) => graph::user_object::retain_for_graph;
-    context fn cuGraphReleaseUserObject(graph: u64, object: u64, count: u32) => graph::user_object::release_from_graph;
+    ) => graph::graph_objects::retain_for_graph;
+    context fn cuGraphReleaseUserObject(graph: u64, object: u64, count: u32) => graph::graph_objects::release_from_graph;
 }
 
 driver_api! {
@@ -259,12 +261,12 @@ driver_api! {
         // SAFETY: a place that is not null holds the parameters.
         let mut filled = unsafe { parameters.pointer().read_unaligned() };
         node.check()?;
-        node.set(allocation::add_node(graph, &Dependency::list(after, In::absent(), count)?, &mut filled)?)?;
+        node.set(allocation_nodes::add_node(graph, &Dependency::list(after, In::absent(), count)?, &mut filled)?)?;
         parameters.set(filled)
     }
 
     context fn cuGraphMemAllocNodeGetParams(node: u64, parameters: Out<MemAllocNodeParams>) {
-        parameters.set(graph::with_node(node, |node| allocation::parameters_of(&node.work))?)
+        parameters.set(graph::with_node(node, |node| allocation_nodes::parameters_of(&node.work))?)
     }
 
     context fn cuGraphAddMemFreeNode(node: Out<u64>, graph: u64, after: In<u64>, count: usize, address: u64) {

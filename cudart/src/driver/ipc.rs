@@ -3,7 +3,7 @@
 use crate::abi::arguments::Out;
 use crate::abi::ipc::IpcHandle;
 use crate::driver_api;
-use crate::session::ipc;
+use crate::session::memory::ipc;
 
 driver_api! {
     context fn cuIpcGetMemHandle(handle: Out<IpcHandle>, pointer: u64) {

@@ -6,15 +6,15 @@ use crate::abi::launch::LaunchConfiguration;
 use crate::abi::stream::StreamHandle;
 use crate::driver_api;
 use crate::session::api::Outcome;
-use crate::session::code::Kernel;
-use crate::session::launch::{self, Configuration};
+use crate::session::code::{Kernel, launch_parameters};
+use crate::session::order::launch::{self, Configuration};
 use std::ffi::{c_int, c_void};
 
 /// Launches a function.
 ///
 /// # Safety
 ///
-/// As [`launch::parameters`].
+/// As [`launch_parameters::parameters`].
 unsafe fn start(
     function: u64,
     configuration: Configuration,
@@ -23,7 +23,7 @@ unsafe fn start(
 ) -> Outcome {
     let kernel = Kernel::of_handle(function)?.loaded()?;
     // SAFETY: the caller's.
-    let parameters = unsafe { launch::parameters(&kernel, arguments, extra)? };
+    let parameters = unsafe { launch_parameters::parameters(&kernel, arguments, extra)? };
     launch::launch(&kernel, configuration, parameters)
 }
 

@@ -4,10 +4,11 @@ use crate::abi::arguments::{In, Out, Text};
 use crate::abi::jit::{Log, answer_options, error_text};
 use crate::driver_api;
 use crate::session::api::Outcome;
-use crate::session::archive::{self, Archive};
-use crate::session::code::{Code, Image};
-use crate::session::handles::{Handles, Kind};
-use crate::session::{connection, image, thread};
+use crate::session::code::archive::{self, Archive};
+use crate::session::code::{Code, Image, image};
+use crate::session::connection;
+use crate::session::state::handles::{Handles, Kind};
+use crate::session::state::thread;
 use balar_host::{Call, CudaError};
 use std::ffi::{c_int, c_void};
 

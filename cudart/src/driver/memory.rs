@@ -4,10 +4,11 @@ use crate::abi::arguments::{In, Out};
 use crate::abi::driver::{DevicePointer, MEMORY_DEVICE, MEMORY_HOST};
 use crate::abi::pool::{MemAccessDesc, MemLocation, MemPoolProps};
 use crate::abi::stream::StreamHandle;
+use crate::session::addresses::pointer::{Known, known};
 use crate::session::api::Outcome;
-use crate::session::context;
-use crate::session::pointer::{Known, known};
-use crate::session::{host_memory, managed, memory, pool};
+use crate::session::contexts::context;
+use crate::session::memory::managed::{self, BatchLocations, RangeBatch};
+use crate::session::memory::{device_memory, host_memory, pool};
 use crate::{driver_api, forwards};
 use balar_host::CudaError;
 use balar_host::call::AllocationKind;
@@ -61,37 +62,64 @@ fn write_unknown(place: *mut c_void, attribute: u32) -> Outcome {
 }
 
 forwards! {
-    context fn cuMemFree_v2(pointer: DevicePointer) => memory::free;
-    context fn cuMemHostRegister(pointer: u64, bytes: usize, flags: u32) => host_memory::register;
-    context fn cuMemHostRegister_v2(pointer: u64, bytes: usize, flags: u32) => host_memory::register;
-    context fn cuMemHostUnregister(pointer: u64) => host_memory::unregister;
+    context fn cuMemFree_v2(pointer: DevicePointer) => memory::device_memory::free;
+    context fn cuMemHostRegister(pointer: u64, bytes: usize, flags: u32) => memory::host_memory::register;
+    context fn cuMemHostRegister_v2(pointer: u64, bytes: usize, flags: u32) => memory::host_memory::register;
+    context fn cuMemHostUnregister(pointer: u64) => memory::host_memory::unregister;
     stream fn cuMemPrefetchAsync_v2(
         pointer: u64, bytes: usize, location: MemLocation, flags: u32, stream: StreamHandle,
-    ) => managed::prefetch;
-    stream fn cuMemPrefetchBatchAsync(
-        pointers: In<u64>, sizes: In<usize>, count: usize, locations: In<MemLocation>, firsts: In<usize>, kinds: usize,
-        flags: u64, stream: StreamHandle,
-    ) => managed::prefetch_batch;
-    stream fn cuMemDiscardBatchAsync(
-        pointers: In<u64>, sizes: In<usize>, count: usize, flags: u64, stream: StreamHandle,
-    ) => managed::discard_batch;
-    stream fn cuMemDiscardAndPrefetchBatchAsync(
-        pointers: In<u64>, sizes: In<usize>, count: usize, locations: In<MemLocation>, firsts: In<usize>, kinds: usize,
-        flags: u64, stream: StreamHandle,
-    ) => managed::prefetch_batch;
-    context fn cuMemAdvise_v2(pointer: u64, bytes: usize, advice: c_int, location: MemLocation) => managed::advise;
+    ) => memory::managed::prefetch;
+    context fn cuMemAdvise_v2(pointer: u64, bytes: usize, advice: c_int, location: MemLocation) => memory::managed::advise;
 
-    stream fn cuMemFreeAsync(pointer: u64, stream: StreamHandle) => pool::free;
-    context fn cuDeviceSetMemPool(device: c_int, pool: u64) => pool::set_current_of;
-    context fn cuMemPoolDestroy(pool: u64) => pool::destroy;
-    context fn cuMemPoolTrimTo(pool: u64, keep: usize) => pool::trim;
-    context fn cuMemPoolGetAttribute(pool: u64, attribute: u32, value: Out<u64>) => pool::get_attribute;
-    context fn cuMemPoolSetAttribute(pool: u64, attribute: u32, value: In<u64>) => pool::change_attribute;
+    stream fn cuMemFreeAsync(pointer: u64, stream: StreamHandle) => memory::pool::free;
+    context fn cuDeviceSetMemPool(device: c_int, pool: u64) => memory::pool::set_current_of;
+    context fn cuMemPoolDestroy(pool: u64) => memory::pool::destroy;
+    context fn cuMemPoolTrimTo(pool: u64, keep: usize) => memory::pool::trim;
+    context fn cuMemPoolGetAttribute(pool: u64, attribute: u32, value: Out<u64>) => memory::pool::get_attribute;
+    context fn cuMemPoolSetAttribute(pool: u64, attribute: u32, value: In<u64>) => memory::pool::change_attribute;
 }
 
 driver_api! {
+    stream fn cuMemDiscardAndPrefetchBatchAsync(
+        pointers: In<u64>,
+        sizes: In<usize>,
+        count: usize,
+        locations: In<MemLocation>,
+        firsts: In<usize>,
+        kinds: usize,
+        flags: u64,
+        stream: StreamHandle,
+    ) {
+        let to = BatchLocations { locations, firsts, kinds };
+        managed::prefetch_batch(RangeBatch { pointers, sizes, count, flags }, to, stream)
+    }
+
+    stream fn cuMemDiscardBatchAsync(
+        pointers: In<u64>,
+        sizes: In<usize>,
+        count: usize,
+        flags: u64,
+        stream: StreamHandle,
+    ) {
+        managed::discard_batch(RangeBatch { pointers, sizes, count, flags }, stream)
+    }
+
+    stream fn cuMemPrefetchBatchAsync(
+        pointers: In<u64>,
+        sizes: In<usize>,
+        count: usize,
+        locations: In<MemLocation>,
+        firsts: In<usize>,
+        kinds: usize,
+        flags: u64,
+        stream: StreamHandle,
+    ) {
+        let to = BatchLocations { locations, firsts, kinds };
+        managed::prefetch_batch(RangeBatch { pointers, sizes, count, flags }, to, stream)
+    }
+
     context fn cuMemGetInfo_v2(free: Out<usize>, total: Out<usize>) {
-        let (available, all) = memory::info()?;
+        let (available, all) = device_memory::info()?;
         free.set(available as usize)?;
         total.set(all as usize)
     }
@@ -99,7 +127,7 @@ driver_api! {
     context fn cuMemAlloc_v2(pointer: Out<u64>, bytes: usize) {
         refuse_none(bytes)?;
         pointer.check()?;
-        pointer.set(memory::allocate(bytes as u64)?)
+        pointer.set(device_memory::allocate(bytes as u64)?)
     }
 
     context fn cuMemAllocPitch_v2(pointer: Out<u64>, pitch: Out<usize>, width: usize, height: usize, element_bytes: u32) {
@@ -108,7 +136,7 @@ driver_api! {
         }
         pointer.check()?;
         pitch.check()?;
-        let (address, row) = memory::allocate_rows(width as u64, Some(height as u64))?;
+        let (address, row) = device_memory::allocate_rows(width as u64, Some(height as u64))?;
         pointer.set(address)?;
         pitch.set(row as usize)
     }

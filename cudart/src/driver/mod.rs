@@ -21,7 +21,7 @@ pub mod texture_reference;
 pub mod virtual_memory;
 
 use crate::session::api::{ApiBody, code, contained};
-use crate::session::context::{current, runtime_is_used};
+use crate::session::contexts::context::{current, runtime_is_used};
 use balar_host::CudaError;
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicBool, Ordering};

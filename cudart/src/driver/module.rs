@@ -4,9 +4,9 @@ use crate::abi::arguments::{In, Out, Text, write_handles};
 use crate::abi::jit::answer_options;
 use crate::driver_api;
 use crate::session::api::Outcome;
-use crate::session::code::{Image, Kernel};
-use crate::session::module::LoadingMode;
-use crate::session::{image, module, process};
+use crate::session::code::module::{self, LoadingMode};
+use crate::session::code::{Image, Kernel, image};
+use crate::session::connection::description;
 use balar_host::call::ModuleVariable;
 use std::ffi::{c_char, c_int, c_void};
 
@@ -181,7 +181,7 @@ driver_api! {
 
     fn cuKernelSetCacheConfig(kernel: u64, _preference: c_int, device: c_int) {
         // The split between L1 cache and shared memory is fixed; the preference is a hint.
-        process::device_of(device)?;
+        description::device_of(device)?;
         Kernel::of_handle(kernel).map(|_| ())
     }
 }

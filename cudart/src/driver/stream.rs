@@ -6,10 +6,13 @@ use crate::abi::driver::DeviceResource;
 use crate::abi::graph::{EdgeData, HostNodeParams};
 use crate::abi::stream::{AttributeValue, StreamCallback, StreamHandle};
 use crate::session::api::Outcome;
-use crate::session::capture::{self, Mode};
-use crate::session::context;
-use crate::session::graph::Dependency;
-use crate::session::{device, event, process, profiler, stream};
+use crate::session::connection::description;
+use crate::session::contexts::context;
+use crate::session::devices::device;
+use crate::session::order::{capture, event, stream};
+use crate::session::state::captures::{self, CaptureMode};
+use crate::session::state::dependency::Dependency;
+use crate::session::tools::profiler;
 use crate::{driver_api, forwards};
 use balar_host::CudaError;
 use std::ffi::{c_int, c_void};
@@ -26,13 +29,13 @@ fn create(place: Out<u64>, flags: u32, priority: c_int) -> Outcome {
     place.set(stream::create(flags, priority)?)
 }
 
-fn begin_capture(handle: StreamHandle, mode: Mode, into: Option<(u64, Vec<Dependency>)>) -> Outcome {
+fn begin_capture(handle: StreamHandle, mode: CaptureMode, into: Option<(u64, Vec<Dependency>)>) -> Outcome {
     capture::begin(&stream::resolve(handle)?, mode, into)
 }
 
 fn capture_info(handle: StreamHandle, places: CaptureInfoPlaces) -> Outcome {
     places.status.check()?;
-    places.write(&capture::info(&stream::resolve(handle)?, places.want_dependencies())?)
+    places.write(&captures::info(&stream::resolve(handle)?, places.want_dependencies())?)
 }
 
 fn elapsed(milliseconds: Out<f32>, start: u64, end: u64) -> Outcome {
@@ -41,21 +44,21 @@ fn elapsed(milliseconds: Out<f32>, start: u64, end: u64) -> Outcome {
 }
 
 forwards! {
-    context fn cuStreamDestroy(stream: StreamHandle) => stream::destroy;
-    context fn cuStreamDestroy_v2(stream: StreamHandle) => stream::destroy;
-    stream fn cuStreamSynchronize(stream: StreamHandle) => stream::synchronize;
-    stream fn cuStreamQuery(stream: StreamHandle) => stream::query;
-    stream fn cuStreamWaitEvent(stream: StreamHandle, event: u64, flags: u32) => stream::wait_event;
-    stream fn cuStreamAttachMemAsync(stream: StreamHandle, pointer: u64, bytes: usize, flags: u32) => stream::attach;
+    context fn cuStreamDestroy(stream: StreamHandle) => order::stream::destroy;
+    context fn cuStreamDestroy_v2(stream: StreamHandle) => order::stream::destroy;
+    stream fn cuStreamSynchronize(stream: StreamHandle) => order::stream::synchronize;
+    stream fn cuStreamQuery(stream: StreamHandle) => order::stream::query;
+    stream fn cuStreamWaitEvent(stream: StreamHandle, event: u64, flags: u32) => order::stream::wait_event;
+    stream fn cuStreamAttachMemAsync(stream: StreamHandle, pointer: u64, bytes: usize, flags: u32) => order::stream::attach;
     stream fn cuStreamAddCallback(
         stream: StreamHandle, function: Option<StreamCallback>, data: u64, flags: u32,
-    ) => stream::add_callback;
+    ) => order::stream::add_callback;
 
-    context fn cuEventDestroy(event: u64) => event::destroy;
-    context fn cuEventDestroy_v2(event: u64) => event::destroy;
-    stream fn cuEventRecordWithFlags(event: u64, stream: StreamHandle, flags: u32) => event::record;
-    context fn cuEventQuery(event: u64) => event::query;
-    context fn cuEventSynchronize(event: u64) => event::synchronize;
+    context fn cuEventDestroy(event: u64) => order::event::destroy;
+    context fn cuEventDestroy_v2(event: u64) => order::event::destroy;
+    stream fn cuEventRecordWithFlags(event: u64, stream: StreamHandle, flags: u32) => order::event::record;
+    context fn cuEventQuery(event: u64) => order::event::query;
+    context fn cuEventSynchronize(event: u64) => order::event::synchronize;
 }
 
 driver_api! {
@@ -110,14 +113,14 @@ driver_api! {
     }
 
     context fn cuCtxGetStreamPriorityRange(least: Out<c_int>, greatest: Out<c_int>) {
-        process::description()?;
+        description::description()?;
         least.set_if_wanted(stream::LOWEST_PRIORITY);
         greatest.set_if_wanted(stream::HIGHEST_PRIORITY);
         Ok(())
     }
 
     context fn cuCtxResetPersistingL2Cache() {
-        process::description().map(|_| ())
+        description::description().map(|_| ())
     }
 
     stream fn cuStreamGetCtx(stream: StreamHandle, place: Out<u64>) {
@@ -155,18 +158,18 @@ driver_api! {
 
     stream fn cuStreamBeginCapture(stream: StreamHandle) {
         // Before CUDA 10.1 there was only this mode.
-        begin_capture(stream, Mode::Global, None)
+        begin_capture(stream, CaptureMode::Global, None)
     }
 
     stream fn cuStreamBeginCapture_v2(stream: StreamHandle, mode: c_int) {
-        begin_capture(stream, Mode::of_code(mode)?, None)
+        begin_capture(stream, CaptureMode::of_code(mode)?, None)
     }
 
     stream fn cuStreamBeginCaptureToGraph(
         stream: StreamHandle, graph: u64, nodes: In<u64>, edges: In<EdgeData>, count: usize, mode: c_int,
     ) {
         let into = (graph, Dependency::list(nodes, edges, count)?);
-        begin_capture(stream, Mode::of_code(mode)?, Some(into))
+        begin_capture(stream, CaptureMode::of_code(mode)?, Some(into))
     }
 
     stream fn cuStreamEndCapture(stream: StreamHandle, graph: Out<u64>) {
@@ -175,7 +178,7 @@ driver_api! {
 
     stream fn cuStreamIsCapturing(stream: StreamHandle, status: Out<c_int>) {
         status.check()?;
-        status.set(capture::info(&stream::resolve(stream)?, false)?.status)
+        status.set(captures::info(&stream::resolve(stream)?, false)?.status)
     }
 
     stream fn cuStreamGetCaptureInfo(stream: StreamHandle, status: Out<c_int>, number: Out<u64>) {
@@ -210,7 +213,7 @@ driver_api! {
         mode.check()?;
         // SAFETY: a place that is not null holds the new mode.
         let new = unsafe { mode.pointer().read_unaligned() };
-        mode.set(capture::exchange_mode(new)?)
+        mode.set(captures::exchange_mode(new)?)
     }
 
     early fn cuProfilerInitialize(_configuration: *const c_void, _output: *const c_void, _mode: c_int) {

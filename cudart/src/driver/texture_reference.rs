@@ -5,9 +5,10 @@ use crate::abi::arguments::{In, Out, Text};
 use crate::abi::driver::ArrayDescriptor;
 use crate::driver_api;
 use crate::session::api::Outcome;
-use crate::session::array;
-use crate::session::texture::{self, address_mode};
-use crate::session::texture_reference::{self, ALIGNMENT, Source, change, get};
+use crate::session::arrays::array;
+use crate::session::arrays::texture::{self, address_mode};
+use crate::session::code::reference_table::Source;
+use crate::session::code::texture_reference::{self, ALIGNMENT, change, get};
 use balar_host::CudaError;
 use std::ffi::c_int;
 

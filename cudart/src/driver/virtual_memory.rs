@@ -5,7 +5,8 @@
 use crate::abi::arguments::{In, Out};
 use crate::abi::pool::{ACCESS_READ_WRITE, MemAccessDesc, MemAllocationProps, MemLocation, location_type};
 use crate::driver_api;
-use crate::session::{connection, process, ranges};
+use crate::session::addresses::ranges;
+use crate::session::connection::{self, description};
 use balar_host::call::{GRANULARITY, MemoryAccess, VirtualMemoryCall};
 use balar_host::{Call, CallResult, CudaError};
 use std::ffi::{c_int, c_void};
@@ -20,7 +21,7 @@ const GRANULARITY_RECOMMENDED: u32 = 1;
 /// The device of a location: the host has no memory of this kind.
 fn device_at(location: MemLocation) -> Result<u32, CudaError> {
     match location.kind {
-        location_type::DEVICE => process::device_of(location.id).map(|_| location.id as u32),
+        location_type::DEVICE => description::device_of(location.id).map(|_| location.id as u32),
         location_type::HOST | location_type::HOST_NUMA | location_type::HOST_NUMA_CURRENT => {
             Err(CudaError::NotSupported)
         }
@@ -166,7 +167,7 @@ driver_api! {
     }
 
     fn cuMemImportFromShareableHandle(_handle: Out<u64>, _shareable: *mut c_void, _kind: u32) {
-        process::description()?;
+        description::description()?;
         Err(CudaError::NotSupported)
     }
 }

@@ -7,8 +7,8 @@ use crate::abi::device_attribute as attribute;
 use crate::abi::nvml::{Attributes, NvmlError, PCI_INFO_BYTES, PciInfo};
 use crate::management_api;
 use crate::nvml::Outcome;
-use crate::session::device::bus_id_of_node;
-use crate::session::devices;
+use crate::session::devices::device::bus_id_of_node;
+use crate::session::state::visible_devices;
 use balar_host::DeviceDescription;
 use std::ffi::{c_char, c_int, c_ulong};
 
@@ -138,7 +138,7 @@ management_api! {
 
     /// The identity that `CUDA_VISIBLE_DEVICES` takes.
     fn nvmlDeviceGetUUID(handle: DeviceHandle, place: *mut c_char, room: u32) {
-        write(place, room, &devices::identity(handle.device()?.1))
+        write(place, room, &visible_devices::identity(handle.device()?.1))
     }
 
     fn nvmlDeviceGetIndex(handle: DeviceHandle, place: Out<u32>) {

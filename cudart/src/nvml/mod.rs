@@ -10,7 +10,7 @@ pub mod state;
 pub mod system;
 
 use crate::abi::nvml::NvmlError;
-use crate::session::management;
+use crate::session::connection::management;
 use balar_host::{CudaError, NodeDescription};
 use std::ffi::{c_int, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};

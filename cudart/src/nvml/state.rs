@@ -7,7 +7,8 @@ use crate::abi::nvml::{
 };
 use crate::management_api;
 use crate::nvml::Outcome;
-use crate::session::{management, process};
+use crate::session::connection::management;
+use crate::session::state::process;
 
 /// Writes what `info` tells of the process itself, if it has used CUDA: of others, nothing is known here.
 fn processes<T>(handle: DeviceHandle, count: Out<u32>, places: *mut T, info: impl Fn(u32) -> T) -> Outcome {

@@ -6,8 +6,9 @@ use crate::abi::nvml::{ERROR_TEXTS, NvmlError, Uuid};
 use crate::management_api;
 use crate::nvml::Outcome;
 use crate::session::api::raw;
-use crate::session::management::{self, driver_version};
-use crate::session::{device, devices};
+use crate::session::connection::management::{self, driver_version};
+use crate::session::devices::device;
+use crate::session::state::visible_devices;
 use std::ffi::{CStr, c_char, c_int};
 
 /// Writes a text and a zero byte into `room` bytes.
@@ -38,8 +39,8 @@ fn by_bus_id(text: Text, place: Out<DeviceHandle>) -> Outcome {
 
 /// The device with this identity ("GPU-62616c61-...").
 fn by_identity(identity: &str, place: Out<DeviceHandle>) -> Outcome {
-    let found =
-        (0..management::device_count()?).find(|number| devices::identity(*number).eq_ignore_ascii_case(identity));
+    let found = (0..management::device_count()?)
+        .find(|number| visible_devices::identity(*number).eq_ignore_ascii_case(identity));
     by_number(found.ok_or(NvmlError::NotFound)?, place)
 }
 
@@ -107,7 +108,7 @@ management_api! {
             }
             2 => {
                 let mut numbers = 0..management::device_count()?;
-                let found = numbers.find(|number| devices::uuid(*number) == value[..16]);
+                let found = numbers.find(|number| visible_devices::uuid(*number) == value[..16]);
                 by_number(found.ok_or(NvmlError::NotFound)?, place)
             }
             _ => Err(NvmlError::InvalidArgument),

@@ -5,20 +5,20 @@ use crate::abi::capture::CaptureInfoPlaces;
 use crate::abi::graph::EdgeData;
 use crate::abi::stream::StreamHandle;
 use crate::runtime_api;
-use crate::session::capture::{self, Mode};
-use crate::session::graph::Dependency;
-use crate::session::stream;
+use crate::session::order::{capture, stream};
+use crate::session::state::captures::{self, CaptureMode};
+use crate::session::state::dependency::Dependency;
 use balar_host::CudaError;
 use std::ffi::c_int;
 
 fn info(stream: StreamHandle, places: CaptureInfoPlaces) -> Result<(), CudaError> {
     places.status.check()?;
-    places.write(&capture::info(&stream::resolve(stream)?, places.want_dependencies())?)
+    places.write(&captures::info(&stream::resolve(stream)?, places.want_dependencies())?)
 }
 
 runtime_api! {
     stream fn cudaStreamBeginCapture(stream: StreamHandle, mode: c_int) {
-        capture::begin(&stream::resolve(stream)?, Mode::of_code(mode)?, None)
+        capture::begin(&stream::resolve(stream)?, CaptureMode::of_code(mode)?, None)
     }
 
     stream fn cudaStreamBeginCaptureToGraph(
@@ -30,7 +30,7 @@ runtime_api! {
         mode: c_int,
     ) {
         let into = (graph, Dependency::list(nodes, edges, count)?);
-        capture::begin(&stream::resolve(stream)?, Mode::of_code(mode)?, Some(into))
+        capture::begin(&stream::resolve(stream)?, CaptureMode::of_code(mode)?, Some(into))
     }
 
     stream fn cudaStreamEndCapture(stream: StreamHandle, graph: Out<u64>) {
@@ -39,7 +39,7 @@ runtime_api! {
 
     stream fn cudaStreamIsCapturing(stream: StreamHandle, status: Out<c_int>) {
         status.check()?;
-        status.set(capture::info(&stream::resolve(stream)?, false)?.status)
+        status.set(captures::info(&stream::resolve(stream)?, false)?.status)
     }
 
     stream fn cudaStreamGetCaptureInfo(stream: StreamHandle, status: Out<c_int>, number: Out<u64>) {
@@ -109,6 +109,6 @@ runtime_api! {
         mode.check()?;
         // SAFETY: a place that is not null holds the new mode.
         let new = unsafe { mode.pointer().read_unaligned() };
-        mode.set(capture::exchange_mode(new)?)
+        mode.set(captures::exchange_mode(new)?)
     }
 }

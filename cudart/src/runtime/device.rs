@@ -3,7 +3,9 @@
 use crate::abi::arguments::{In, Out, Text, write_text};
 use crate::abi::driver::DeviceResource;
 use crate::runtime_api;
-use crate::session::{device, process, thread};
+use crate::session::connection::description;
+use crate::session::devices::device;
+use crate::session::state::thread;
 use balar_host::CudaError;
 use std::ffi::{c_char, c_int};
 
@@ -13,7 +15,7 @@ const MAP_HOST: u32 = 0x08;
 runtime_api! {
     fn cudaGetDeviceCount(count: Out<c_int>) {
         count.check()?;
-        let found = process::device_count();
+        let found = description::device_count();
         count.set(found.unwrap_or(0) as c_int)?;
         if found? == 0 { Err(CudaError::NoDevice) } else { Ok(()) }
     }
@@ -23,7 +25,7 @@ runtime_api! {
     }
 
     fn cudaInitDevice(device: c_int, device_flags: u32, flags: u32) {
-        process::device_of(device)?;
+        description::device_of(device)?;
         // `cudaInitDeviceFlagsAreValid` says that the flags are meant.
         if flags == 1 {
             device::set_flags_of(device as u32, device_flags);
@@ -32,19 +34,19 @@ runtime_api! {
     }
 
     fn cudaGetDevice(device: Out<c_int>) {
-        process::description()?;
+        description::description()?;
         device.set(thread::device() as c_int)
     }
 
     /// The first of the list becomes the thread's device.
     fn cudaSetValidDevices(devices: In<c_int>, count: c_int) {
         let count = usize::try_from(count).map_err(|_| CudaError::InvalidValue)?;
-        if count as u32 > process::device_count()? {
+        if count as u32 > description::device_count()? {
             return Err(CudaError::InvalidValue);
         }
         let devices = devices.array(count)?;
         for device in &devices {
-            process::device_of(*device)?;
+            description::device_of(*device)?;
         }
         device::set_current(devices.first().copied().unwrap_or(0))
     }
@@ -54,7 +56,7 @@ runtime_api! {
     }
 
     fn cudaGetDeviceFlags(flags: Out<u32>) {
-        process::description()?;
+        description::description()?;
         flags.set(device::settings().flags | MAP_HOST)
     }
 
@@ -99,12 +101,12 @@ runtime_api! {
     }
 
     fn cudaDeviceGetCacheConfig(preference: Out<c_int>) {
-        process::description()?;
+        description::description()?;
         preference.set(device::settings().cache)
     }
 
     fn cudaThreadGetCacheConfig(preference: Out<c_int>) {
-        process::description()?;
+        description::description()?;
         preference.set(device::settings().cache)
     }
 
@@ -113,7 +115,7 @@ runtime_api! {
     }
 
     fn cudaDeviceGetSharedMemConfig(bank_size: Out<c_int>) {
-        process::description()?;
+        description::description()?;
         bank_size.set(device::BANK_SIZE)
     }
 

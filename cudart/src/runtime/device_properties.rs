@@ -3,7 +3,8 @@
 use crate::abi::arguments::{In, Out};
 use crate::abi::device_properties::{DeviceProperties11, DeviceProperties12, DeviceProperties13};
 use crate::runtime_api;
-use crate::session::{device, process};
+use crate::session::connection::description;
+use crate::session::devices::device;
 use balar_host::{CudaError, DeviceDescription};
 use std::ffi::c_int;
 
@@ -18,7 +19,7 @@ struct Wish {
 
 /// The device that meets most of the requirements.
 fn choose(wish: Wish) -> Result<c_int, CudaError> {
-    let devices = &process::description()?.devices;
+    let devices = &description::description()?.devices;
     let fits = |device: &DeviceDescription| {
         let (major, minor) = device.compute_capability;
         u32::from((major as i32, minor as i32) >= (wish.major, wish.minor))

@@ -3,7 +3,7 @@
 use crate::abi::arguments::Out;
 use crate::abi::stream::StreamHandle;
 use crate::runtime_api;
-use crate::session::event;
+use crate::session::order::event;
 
 runtime_api! {
     fn cudaEventCreate(event: Out<u64>) {

@@ -3,7 +3,8 @@
 use crate::abi::arguments::Out;
 use crate::abi::function::{Attributes, Attributes11};
 use crate::runtime_api;
-use crate::session::{function, module, process, registry};
+use crate::session::code::{function, module, registry};
+use crate::session::connection::description;
 use balar_host::CudaError;
 use std::ffi::{c_char, c_int};
 use std::sync::atomic::Ordering;
@@ -30,7 +31,7 @@ runtime_api! {
     }
 
     fn cudaKernelSetAttributeForDevice(kernel: usize, attribute: c_int, value: c_int, device: c_int) {
-        process::device_of(device)?;
+        description::device_of(device)?;
         function::set_attribute(&*registry::kernel(kernel)?, device as u32, attribute, value)
     }
 

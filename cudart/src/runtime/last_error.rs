@@ -1,6 +1,7 @@
 //! The last error of each thread (`cudaGetLastError`). Functions of the runtime set it; those of the driver leave it as it is.
 
-use crate::session::{device, process};
+use crate::session::devices::device;
+use crate::session::state::process;
 use balar_host::CudaError;
 use std::cell::Cell;
 

@@ -4,8 +4,12 @@ use crate::abi::arguments::{Dim3, In};
 use crate::abi::launch::{LaunchConfiguration, LaunchParameters};
 use crate::abi::stream::StreamHandle;
 use crate::runtime_api;
-use crate::session::launch::{Configuration, configuration_of, launch, pack, record_events};
-use crate::session::{process, registry, stream, thread};
+use crate::session::code::launch_parameters::pack;
+use crate::session::code::registry;
+use crate::session::connection::description;
+use crate::session::order::launch::{Configuration, configuration_of, launch, record_events};
+use crate::session::order::stream;
+use crate::session::state::thread;
 use balar_host::CudaError;
 use std::ffi::c_void;
 
@@ -98,7 +102,7 @@ runtime_api! {
     }
 
     fn cudaLaunchCooperativeKernelMultiDevice(launches: In<LaunchParameters>, count: u32, flags: u32) {
-        if flags > 3 || count == 0 || count > process::device_count()? {
+        if flags > 3 || count == 0 || count > description::device_count()? {
             return Err(CudaError::InvalidValue);
         }
         // SAFETY: CUDA's contract.

@@ -3,8 +3,8 @@
 use crate::abi::arguments::{In, Out, Text, write_handles};
 use crate::abi::jit::answer_options;
 use crate::runtime_api;
-use crate::session::code::Image;
-use crate::session::{image, module, process};
+use crate::session::code::{Image, image, module};
+use crate::session::connection::description;
 use balar_host::CudaError;
 use balar_host::call::ModuleVariable;
 use std::ffi::c_void;
@@ -69,13 +69,13 @@ runtime_api! {
     }
 
     fn cudaLibraryGetGlobal(address: Out<u64>, bytes: Out<usize>, library: u64, name: Text) {
-        process::description()?;
+        description::description()?;
         write_variable(address, bytes, &module::library_global(library, &name.get()?)?);
         Ok(())
     }
 
     fn cudaLibraryGetManaged(address: Out<u64>, bytes: Out<usize>, library: u64, name: Text) {
-        process::description()?;
+        description::description()?;
         write_variable(address, bytes, &module::library_managed(library, &name.get()?)?);
         Ok(())
     }

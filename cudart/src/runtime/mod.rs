@@ -1,38 +1,27 @@
 //! The functions of the CUDA runtime (`cuda*`): each reads its arguments, calls the [`session`](crate::session), and makes an error the
 //! thread's last error and its own value.
 
-pub mod array;
-pub mod array_copy;
-pub mod batch;
 pub mod capture;
-pub mod copy;
 pub mod device;
 pub mod device_properties;
 pub mod error;
 pub mod event;
-pub mod fill;
 pub mod function;
 pub mod graph;
-pub mod host_memory;
-pub mod ipc;
 pub mod last_error;
 pub mod launch;
 pub mod library;
-pub mod managed;
 pub mod memory;
 pub mod occupancy;
-pub mod pointer;
-pub mod pool;
 pub mod registration;
 pub mod stream;
-pub mod symbol;
 pub mod texture;
 pub mod texture_reference;
 pub mod unsupported;
 pub mod version;
 
 use crate::session::api::{ApiBody, code, contained};
-use crate::session::context;
+use crate::session::contexts::context;
 use std::ffi::c_int;
 
 /// Defines functions of the runtime and exports each as `balar_NAME`; see [`cuda_function!`](crate::cuda_function).

@@ -3,7 +3,7 @@
 use crate::abi::arguments::{In, Out};
 use crate::abi::launch::LaunchConfiguration;
 use crate::runtime_api;
-use crate::session::{occupancy, registry};
+use crate::session::code::{occupancy, registry};
 use balar_host::CudaError;
 use std::ffi::c_int;
 

@@ -3,9 +3,9 @@
 use crate::abi::arguments::{Dim3, Out, Text};
 use crate::runtime::last_error;
 use crate::runtime_api;
-use crate::session::code::{Code, Kernel};
-use crate::session::registry::{self, HostVariable, Variable};
-use crate::session::{image, process, thread};
+use crate::session::code::registry::{self, HostVariable, Variable};
+use crate::session::code::{Code, Kernel, image};
+use crate::session::state::{process, thread};
 use balar_host::CudaError;
 use std::ffi::{c_char, c_int, c_void};
 
@@ -123,7 +123,7 @@ runtime_api! {
     }
 
     fn __cudaPushCallConfiguration(grid: Dim3, block: Dim3, shared_bytes: usize, stream: usize) {
-        let configuration = thread::Configuration { grid, block, shared_bytes, stream };
+        let configuration = thread::PushedConfiguration { grid, block, shared_bytes, stream };
         thread::with(|thread| thread.configurations.borrow_mut().push(configuration));
         Ok(())
     }

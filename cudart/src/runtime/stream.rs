@@ -5,7 +5,9 @@ use crate::abi::driver::DeviceResource;
 use crate::abi::graph::HostNodeParams;
 use crate::abi::stream::{AttributeValue, StreamCallback, StreamHandle};
 use crate::runtime_api;
-use crate::session::{device, process, stream};
+use crate::session::connection::description;
+use crate::session::devices::device;
+use crate::session::order::stream;
 use std::ffi::c_int;
 
 runtime_api! {
@@ -91,13 +93,13 @@ runtime_api! {
     }
 
     fn cudaDeviceGetStreamPriorityRange(least: Out<c_int>, greatest: Out<c_int>) {
-        process::description()?;
+        description::description()?;
         least.set_if_wanted(stream::LOWEST_PRIORITY);
         greatest.set_if_wanted(stream::HIGHEST_PRIORITY);
         Ok(())
     }
 
     fn cudaCtxResetPersistingL2Cache() {
-        process::description().map(|_| ())
+        description::description().map(|_| ())
     }
 }

@@ -5,7 +5,7 @@ use crate::abi::texture::{
     RESOURCE_DESC_BYTES_13, RESOURCE_VIEW_DESC_BYTES_13, ResourceDesc, ResourceViewDesc, TextureDesc, TextureDescV2,
 };
 use crate::runtime_api;
-use crate::session::texture;
+use crate::session::arrays::texture;
 use balar_host::CudaError;
 
 /// Writes a structure of an older version, then zeros up to the size that the newer one has.

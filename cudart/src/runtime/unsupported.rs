@@ -3,20 +3,21 @@
 use crate::abi::arguments::Out;
 use crate::abi::stream::StreamHandle;
 use crate::runtime_api;
-use crate::session::event;
-use crate::session::stream;
-use crate::session::{graph, process};
+use crate::session::connection::description;
+use crate::session::graph;
+use crate::session::order::stream;
+use crate::session::state::events;
 use balar_host::CudaError;
 use std::ffi::{c_int, c_void};
 
 /// A handle of something that was never made.
 fn no_such_handle() -> Result<(), CudaError> {
-    process::description()?;
+    description::description()?;
     Err(CudaError::InvalidResourceHandle)
 }
 
 fn not_supported() -> Result<(), CudaError> {
-    process::description()?;
+    description::description()?;
     Err(CudaError::NotSupported)
 }
 
@@ -147,18 +148,18 @@ runtime_api! {
 
     fn cudaGLGetDevices(count: Out<u32>, _devices: Out<c_int>, _most: u32, _list: u32) {
         // No device of the node has a display.
-        process::description()?;
+        description::description()?;
         count.set_if_wanted(0);
         Err(CudaError::NoDevice)
     }
 
     fn cudaGraphicsGLRegisterBuffer(_resource: Out<u64>, _buffer: u32, _flags: u32) {
-        process::description()?;
+        description::description()?;
         Err(CudaError::InvalidGraphicsContext)
     }
 
     fn cudaGraphicsGLRegisterImage(_resource: Out<u64>, _image: u32, _target: u32, _flags: u32) {
-        process::description()?;
+        description::description()?;
         Err(CudaError::InvalidGraphicsContext)
     }
 
@@ -172,7 +173,7 @@ runtime_api! {
     }
 
     fn cudaGreenCtxCreate(_context: Out<u64>, _description: u64, device: c_int, _flags: u32) {
-        process::device_of(device)?;
+        description::device_of(device)?;
         not_supported()
     }
 
@@ -193,12 +194,12 @@ runtime_api! {
     }
 
     fn cudaExecutionCtxRecordEvent(_context: u64, event: u64) {
-        event::number(event)?;
+        events::number(event)?;
         no_such_handle()
     }
 
     fn cudaExecutionCtxWaitEvent(_context: u64, event: u64) {
-        event::number(event)?;
+        events::number(event)?;
         no_such_handle()
     }
 
@@ -211,7 +212,7 @@ runtime_api! {
     }
 
     fn cudaDeviceGetExecutionCtx(_context: Out<u64>, device: c_int) {
-        process::device_of(device)?;
+        description::device_of(device)?;
         not_supported()
     }
 
@@ -221,17 +222,17 @@ runtime_api! {
         _data: *mut c_void,
         _handle: Out<u64>,
     ) {
-        process::device_of(device)?;
+        description::device_of(device)?;
         not_supported()
     }
 
     fn cudaDeviceUnregisterAsyncNotification(device: c_int, _handle: u64) {
-        process::device_of(device)?;
+        description::device_of(device)?;
         no_such_handle()
     }
 
     fn cudaDeviceGetNvSciSyncAttributes(_list: *mut c_void, device: c_int, _flags: c_int) {
-        process::device_of(device)?;
+        description::device_of(device)?;
         not_supported()
     }
 }

@@ -3,9 +3,10 @@
 use super::last_error;
 use crate::abi::arguments::{Out, Text};
 use crate::runtime_api;
-use crate::session::management::driver_version;
-use crate::session::procedure::{self, Found};
-use crate::session::{process, profiler, thread};
+use crate::session::code::procedure::{self, Found};
+use crate::session::connection::management::driver_version;
+use crate::session::state::{process, thread};
+use crate::session::tools::profiler;
 use balar_host::CudaError;
 use std::ffi::{c_int, c_void};
 

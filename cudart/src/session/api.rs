@@ -1,7 +1,7 @@
 //! How functions of CUDA become exported C functions. Each API has a macro of its own over [`cuda_function!`](crate::cuda_function),
 //! which says what an error becomes there.
 
-use super::process;
+use crate::session::state::process;
 use balar_host::CudaError;
 use std::ffi::{c_char, c_int, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -13,7 +13,7 @@ pub type Outcome = Result<(), CudaError>;
 ///
 /// - `RUNNER, fn`: the body returns an [`Outcome`], of which the function `RUNNER` makes the C function's value.
 /// - `RUNNER, stream fn`: also exports `balar_NAME_ptsz`, for which the default stream is the thread's own
-///   ([`stream::number`](super::stream::number) knows which of the two was called).
+///   ([`stream::number`](super::order::stream::number) knows which of the two was called).
 /// - `raw fn ... -> T`: the body returns the value itself; a panic returns [`Fallback::FALLBACK`].
 ///
 /// Names that mean different things in different versions end in `_11`, `_12` or `_13`; a library of version V takes the name
@@ -35,7 +35,7 @@ macro_rules! cuda_function {
             #[unsafe(export_name = concat!("balar_", stringify!($name), "_ptsz"))]
             unsafe extern "C" fn of_thread($($argument: $type),*) -> ::std::ffi::c_int {
                 // SAFETY: the contract is the caller's, as in the plain form.
-                $crate::session::thread::with_default_stream_of_thread(&mut || unsafe { $name($($argument),*) })
+                $crate::session::state::thread::with_default_stream_of_thread(&mut || unsafe { $name($($argument),*) })
             }
         };
     };

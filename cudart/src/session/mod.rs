@@ -1,53 +1,32 @@
-//! What both APIs are made of, as functions that return `Result<_, CudaError>`: the process and its threads, the connection to the
-//! simulator, handles, contexts and devices, memory, streams and what they do, capture, graphs, registered and loaded code.
+//! What both APIs are made of, as functions that return `Result<_, CudaError>`.
 //!
-//! It knows neither the runtime nor the driver, and no error code but [`CudaError`](balar_host::CudaError).
+//! | room | holds |
+//! |---|---|
+//! | [`state`] | what is kept for the process and its threads, without what is done with it |
+//! | [`connection`] | the tunnels to the simulator, and calls |
+//! | [`pages`] | pages of a program that become pages of the host window |
+//! | [`accesses`] | what the program itself accesses of managed memory, where a node moves its pages |
+//! | [`addresses`], [`arrays`] | whose memory an address is, copies; arrays, textures and surfaces |
+//! | [`contexts`], [`code`] | contexts; images, modules, kernels |
+//! | [`graph`] | graphs |
+//! | [`order`] | streams and events, what is put into them, capture |
+//! | [`memory`], [`devices`] | memory that programs allocate; devices in use |
+//! | [`tools`], [`api`] | what programs tell profilers; how functions of CUDA become exported C functions |
+//!
+//! It knows neither the runtime nor the driver, and no error code but [`CudaError`](balar_host::CudaError). A file imports files of its own
+//! room and of rooms above it in this table; and no two files import each other. The connection tells the accesses of calls by a hook.
 
 pub mod accesses;
-pub mod activity;
+pub mod addresses;
 pub mod api;
-pub mod archive;
-pub mod array;
-pub mod batch;
-pub mod callbacks;
-pub mod capture;
+pub mod arrays;
 pub mod code;
 pub mod connection;
-pub mod context;
-pub mod context_storage;
-pub mod copy_parameters;
-pub mod device;
+pub mod contexts;
 pub mod devices;
-pub mod event;
-pub mod fill;
-pub mod function;
 pub mod graph;
-pub mod handles;
-pub mod host_memory;
-pub mod image;
-pub mod ipc;
-pub mod launch;
-pub mod managed;
-pub mod management;
 pub mod memory;
-pub mod module;
-pub mod named_ranges;
-pub mod occupancy;
-pub mod operation;
+pub mod order;
 pub mod pages;
-pub mod pointer;
-pub mod pool;
-mod posting;
-pub mod printed;
-pub mod procedure;
-pub mod process;
-pub mod profiler;
-pub mod ranges;
-pub mod registry;
-pub mod staging;
-pub mod standstill;
-pub mod stream;
-pub mod texture;
-pub mod texture_reference;
-pub mod thread;
-pub mod transfers;
+pub mod state;
+pub mod tools;

@@ -16,7 +16,7 @@ use crate::abi::exports::Library;
 use balar_host::DriverVersion;
 use object::elf;
 use object::write::StringId;
-use object::write::elf::{Rel, SectionHeader, Sym, Verdef, Writer};
+use object::write::elf::{Rel, SectionHeader, SectionIndex, Sym, Verdef, Writer};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
@@ -115,7 +115,9 @@ struct Places {
     verdef: usize,
     relocations: usize,
     names: usize,
+    end_of_tables: usize,
     text: usize,
+    end_of_text: usize,
     dynamic: usize,
     slots: usize,
     /// The end of the writable segment: the dynamic linker makes it read-only in whole pages.
@@ -127,11 +129,31 @@ fn dynamic_count(library: &Library) -> usize {
     if library.versioned { 14 } else { 11 }
 }
 
-fn file(library: &Library, functions: &Functions, needed: &str) -> object::write::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    let mut writer = Writer::new(object::Endianness::Little, true, &mut bytes);
-    let Functions { imports, exports, names } = functions;
+/// A section of ours: the name's place among the names of sections, and its index.
+type Section = (StringId, SectionIndex);
 
+/// Names, symbols and sections of the file.
+struct Contents {
+    soname: StringId,
+    /// The library of the implementation.
+    needed: StringId,
+    imported: Vec<StringId>,
+    exported: Vec<StringId>,
+    relocations: Section,
+    names: Section,
+    text: Section,
+    slots: Section,
+    /// Symbols, with that of index 0.
+    chain_count: u32,
+}
+
+/// Adds names and symbols, and reserves the indices of sections.
+fn reserve_contents<'a>(
+    writer: &mut Writer<'a>,
+    library: &Library,
+    functions: &'a Functions,
+    needed: &'a str,
+) -> Contents {
     writer.reserve_null_section_index();
     writer.reserve_hash_section_index();
     writer.reserve_dynsym_section_index();
@@ -140,13 +162,14 @@ fn file(library: &Library, functions: &Functions, needed: &str) -> object::write
         writer.reserve_gnu_versym_section_index();
         writer.reserve_gnu_verdef_section_index();
     }
-    let relocations_section = (writer.add_section_name(b".rela.dyn"), writer.reserve_section_index());
-    let names_section = (writer.add_section_name(b".rodata"), writer.reserve_section_index());
-    let text_section = (writer.add_section_name(b".text"), writer.reserve_section_index());
+    let relocations = (writer.add_section_name(b".rela.dyn"), writer.reserve_section_index());
+    let names = (writer.add_section_name(b".rodata"), writer.reserve_section_index());
+    let text = (writer.add_section_name(b".text"), writer.reserve_section_index());
     writer.reserve_dynamic_section_index();
-    let slots_section = (writer.add_section_name(b".got"), writer.reserve_section_index());
+    let slots = (writer.add_section_name(b".got"), writer.reserve_section_index());
     writer.reserve_shstrtab_section_index();
 
+    let Functions { imports, exports, .. } = functions;
     let soname = writer.add_dynamic_string(library.soname.as_bytes());
     let needed = writer.add_dynamic_string(needed.as_bytes());
     let imported: Vec<StringId> = imports.iter().map(|name| writer.add_dynamic_string(name.as_bytes())).collect();
@@ -157,9 +180,13 @@ fn file(library: &Library, functions: &Functions, needed: &str) -> object::write
     for _ in 0..symbol_count {
         writer.reserve_dynamic_symbol_index();
     }
-    // With the symbol of index 0.
     let chain_count = symbol_count as u32 + 1;
+    Contents { soname, needed, imported, exported, relocations, names, text, slots, chain_count }
+}
 
+/// Reserves the places of the parts.
+fn reserve_places(writer: &mut Writer<'_>, library: &Library, functions: &Functions, chain_count: u32) -> Places {
+    let Functions { imports, exports, names } = functions;
     let mut places = Places::default();
     writer.reserve_file_header();
     writer.reserve_program_headers(6);
@@ -173,9 +200,9 @@ fn file(library: &Library, functions: &Functions, needed: &str) -> object::write
     }
     places.relocations = writer.reserve_relocations(imports.len(), true);
     places.names = writer.reserve(names.len(), 1);
-    let end_of_tables = writer.reserved_len();
+    places.end_of_tables = writer.reserved_len();
     places.text = writer.reserve(exports.len() * JUMP_BYTES, PAGE);
-    let end_of_text = writer.reserved_len();
+    places.end_of_text = writer.reserved_len();
     writer.reserve(0, PAGE);
     places.dynamic = writer.reserve_dynamic(dynamic_count(library));
     places.slots = writer.reserve(imports.len() * SLOT_BYTES, SLOT_BYTES);
@@ -183,37 +210,76 @@ fn file(library: &Library, functions: &Functions, needed: &str) -> object::write
     places.end = writer.reserved_len();
     writer.reserve_shstrtab();
     writer.reserve_section_headers();
+    places
+}
 
+fn file(library: &Library, functions: &Functions, needed: &str) -> object::write::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let mut writer = Writer::new(object::Endianness::Little, true, &mut bytes);
+    let contents = reserve_contents(&mut writer, library, functions, needed);
+    let places = reserve_places(&mut writer, library, functions, contents.chain_count);
     write_file_header(&mut writer)?;
+    write_segments(&mut writer, library, &places);
+    write_symbols(&mut writer, library, functions, &contents, &places);
+    let Functions { imports, exports, names } = functions;
+    writer.write_align_relocation();
+    for index in 0..imports.len() {
+        let r_offset = (places.slots + index * SLOT_BYTES) as u64;
+        let r_type = elf::R_X86_64_GLOB_DAT;
+        writer.write_relocation(true, &Rel { r_offset, r_sym: index as u32 + 1, r_type, r_addend: 0 });
+    }
+    writer.write(names);
+    writer.pad_until(places.text);
+    for (index, export) in exports.iter().enumerate() {
+        writer.write(&jump(export, places.text + index * JUMP_BYTES, places.slots, places.names));
+    }
+    writer.pad_until(places.dynamic);
+    write_dynamic(&mut writer, library, (contents.soname, contents.needed), &places, imports.len());
+    writer.pad_until(places.end);
+    writer.write_shstrtab();
+    write_section_headers(&mut writer, library, functions, &contents, &places);
+    Ok(bytes)
+}
+
+fn write_segments(writer: &mut Writer<'_>, library: &Library, places: &Places) {
     writer.write_align_program_headers();
     let read_write = elf::PF_R | elf::PF_W;
     let dynamic_bytes = dynamic_count(library) * 16;
     let dynamic = places.dynamic..places.dynamic + dynamic_bytes;
-    write_segment(&mut writer, elf::PT_LOAD, elf::PF_R, 0..end_of_tables, PAGE);
-    write_segment(&mut writer, elf::PT_LOAD, elf::PF_R | elf::PF_X, places.text..end_of_text, PAGE);
-    write_segment(&mut writer, elf::PT_LOAD, read_write, places.dynamic..places.end, PAGE);
-    write_segment(&mut writer, elf::PT_DYNAMIC, read_write, dynamic, 8);
-    write_segment(&mut writer, elf::PT_GNU_RELRO, elf::PF_R, places.dynamic..places.end, 1);
-    write_stack_segment(&mut writer);
+    write_segment(writer, elf::PT_LOAD, elf::PF_R, 0..places.end_of_tables, PAGE);
+    write_segment(writer, elf::PT_LOAD, elf::PF_R | elf::PF_X, places.text..places.end_of_text, PAGE);
+    write_segment(writer, elf::PT_LOAD, read_write, places.dynamic..places.end, PAGE);
+    write_segment(writer, elf::PT_DYNAMIC, read_write, dynamic, 8);
+    write_segment(writer, elf::PT_GNU_RELRO, elf::PF_R, places.dynamic..places.end, 1);
+    write_stack_segment(writer);
+}
 
-    // Symbols: the imports, the exports, and the version's own.
-    writer.write_hash(exports.len() as u32, chain_count, |index| {
+/// The symbols: the imports, the exports, and the version's own; what finds them, their names and versions.
+fn write_symbols(
+    writer: &mut Writer<'_>,
+    library: &Library,
+    functions: &Functions,
+    contents: &Contents,
+    places: &Places,
+) {
+    let Functions { imports, exports, .. } = functions;
+    writer.write_hash(exports.len() as u32, contents.chain_count, |index| {
         let export = (index as usize).checked_sub(1 + imports.len())?;
         let name = exports.get(export).map(|export| export.name);
         // The symbol after the last function is that of the version.
         Some(elf::hash(name.unwrap_or(library.soname).as_bytes()))
     });
     writer.write_null_dynamic_symbol();
-    for name in &imported {
+    for name in &contents.imported {
         writer.write_dynamic_symbol(&function_symbol(*name, None, 0, 0));
     }
-    for (index, name) in exported.iter().enumerate() {
+    for (index, name) in contents.exported.iter().enumerate() {
         let at = places.text + index * JUMP_BYTES;
-        writer.write_dynamic_symbol(&function_symbol(*name, Some(text_section.1), at, JUMP_BYTES));
+        writer.write_dynamic_symbol(&function_symbol(*name, Some(contents.text.1), at, JUMP_BYTES));
     }
     if library.versioned {
         writer.write_dynamic_symbol(&Sym {
-            name: Some(soname),
+            name: Some(contents.soname),
             section: None,
             st_info: (elf::STB_GLOBAL << 4) | elf::STT_OBJECT,
             st_other: elf::STV_DEFAULT,
@@ -224,30 +290,18 @@ fn file(library: &Library, functions: &Functions, needed: &str) -> object::write
     }
     writer.write_dynstr();
     if library.versioned {
-        write_versions(&mut writer, soname, imports.len(), exports.len() + 1);
+        write_versions(writer, contents.soname, imports.len(), exports.len() + 1);
     }
-    writer.write_align_relocation();
-    for index in 0..imports.len() {
-        writer.write_relocation(
-            true,
-            &Rel {
-                r_offset: (places.slots + index * SLOT_BYTES) as u64,
-                r_sym: index as u32 + 1,
-                r_type: elf::R_X86_64_GLOB_DAT,
-                r_addend: 0,
-            },
-        );
-    }
-    writer.write(names);
-    writer.pad_until(places.text);
-    for (index, export) in exports.iter().enumerate() {
-        writer.write(&jump(export, places.text + index * JUMP_BYTES, places.slots, places.names));
-    }
-    writer.pad_until(places.dynamic);
-    write_dynamic(&mut writer, library, (soname, needed), &places, imports.len());
-    writer.pad_until(places.end);
-    writer.write_shstrtab();
+}
 
+fn write_section_headers(
+    writer: &mut Writer<'_>,
+    library: &Library,
+    functions: &Functions,
+    contents: &Contents,
+    places: &Places,
+) {
+    let Functions { imports, exports, names } = functions;
     writer.write_null_section_header();
     writer.write_hash_section_header(places.hash as u64);
     writer.write_dynsym_section_header(places.dynsym as u64, 1);
@@ -262,20 +316,19 @@ fn file(library: &Library, functions: &Functions, needed: &str) -> object::write
         sh_type: elf::SHT_RELA,
         sh_link: dynsym.0,
         sh_entsize: 24,
-        ..section(relocations_section.0, 0, relocations, 8)
+        ..section(contents.relocations.0, 0, relocations, 8)
     });
     let names = places.names..places.names + names.len();
-    writer.write_section_header(&section(names_section.0, 0, names, 1));
+    writer.write_section_header(&section(contents.names.0, 0, names, 1));
     let text = places.text..places.text + exports.len() * JUMP_BYTES;
-    writer.write_section_header(&section(text_section.0, elf::SHF_EXECINSTR, text, PAGE));
+    writer.write_section_header(&section(contents.text.0, elf::SHF_EXECINSTR, text, PAGE));
     writer.write_dynamic_section_header(places.dynamic as u64);
     let slots = places.slots..places.slots + imports.len() * SLOT_BYTES;
     writer.write_section_header(&SectionHeader {
         sh_entsize: SLOT_BYTES as u64,
-        ..section(slots_section.0, elf::SHF_WRITE, slots, SLOT_BYTES)
+        ..section(contents.slots.0, elf::SHF_WRITE, slots, SLOT_BYTES)
     });
     writer.write_shstrtab_section_header();
-    Ok(bytes)
 }
 
 /// The version of each symbol, and the versions there are: the library's own name twice, as the file's and as that of its symbols.

@@ -1,7 +1,8 @@
 //! Code that was loaded, kept for programs that load it again.
 
-use super::loader::LoadError;
-use super::module::{CodeModule, ModuleSource};
+use super::error::LoadError;
+use super::module::CodeModule;
+use super::source::ModuleSource;
 use balar_isa::program::{KernelName, Program};
 use balar_protocol::ContextId;
 use std::collections::{BTreeMap, VecDeque};

@@ -1,13 +1,20 @@
 //! Code that programs run: what is loaded, and how it gets there.
+//!
+//! From the ground up: what images hold (`images`), an assembler that somebody brings (`assembler`), which code is chosen (`source`,
+//! `choice`), code that was linked (`module`) and is kept (`cache`), the tables of what is loaded (`tables`), and the loader.
 
 mod assembler;
 mod cache;
+mod choice;
+mod error;
 mod images;
 pub mod loader;
 mod module;
+mod source;
 pub mod tables;
 
-pub use assembler::{Assembled, Assembler, AssemblyError, CodeChoice, CubinForm};
+pub use assembler::{Assembled, Assembler, AssemblyError, CubinForm};
 pub use cache::CodeCache;
+pub use choice::{CodeChoice, IsaChoice};
 pub use images::{NamedCubin, NamedText};
-pub use module::{IsaChoice, ModuleSource, PtxOrigin, is_cubin, runs_on};
+pub use source::{ModuleSource, PtxOrigin, is_cubin, runs_on};

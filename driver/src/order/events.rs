@@ -1,13 +1,12 @@
 //! Events: when the operations that were asked of a stream are done.
 
 use super::operations::Operations;
-use super::work::OperationNumber;
+use crate::keys::OperationNumber;
+use crate::outcome::Failure;
 use balar_host::CudaError;
 use balar_protocol::{ContextId, SimTime};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-
-type Failure = (CudaError, String);
 
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Event {
@@ -138,7 +137,7 @@ impl Events {
     }
 }
 
-pub(crate) fn no_event(event: u32) -> Failure {
+fn no_event(event: u32) -> Failure {
     (CudaError::InvalidResourceHandle, format!("there is no event {event}"))
 }
 

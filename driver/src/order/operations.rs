@@ -2,7 +2,8 @@
 //!
 //! Streams, events and graphs are nothing but predecessors of operations.
 
-use super::work::{OperationNumber, Work};
+use super::work::Work;
+use crate::keys::OperationNumber;
 use balar_protocol::cuda::{KernelLaunch, LaunchId};
 use balar_protocol::{ContextId, ProcessId};
 use serde::{Deserialize, Serialize};

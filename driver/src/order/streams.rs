@@ -4,29 +4,11 @@
 //! earlier ones of every blocking stream of the device, and later ones of those wait for them.
 
 use super::operations::{Edge, NewOperation, Operations};
-use super::work::{OperationNumber, Work};
+use super::work::Work;
+use crate::keys::{OperationNumber, StreamKey};
 use balar_protocol::{ContextId, ProcessId};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-
-/// A stream of a process.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub(crate) enum StreamKey {
-    /// The legacy default stream of a device, by its number.
-    Legacy(usize),
-    /// One that the program made.
-    Own(u32),
-}
-
-impl StreamKey {
-    /// The number that programs and results know it by.
-    pub fn number(self) -> u32 {
-        match self {
-            StreamKey::Legacy(_) => 0,
-            StreamKey::Own(stream) => stream,
-        }
-    }
-}
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Stream {

@@ -1,7 +1,6 @@
 //! What an operation does: kernels, copies, functions of the program.
 
-use super::streams::StreamKey;
-use crate::managed::Prefetch;
+use crate::keys::{OperationNumber, StreamKey};
 use balar_host::ThreadId;
 use balar_host::call::Conditional;
 use balar_protocol::copy::CopyOperation;
@@ -10,9 +9,6 @@ use balar_protocol::ranges::RangePath;
 use balar_protocol::{Detail, ProcessId};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
-
-/// An operation, by its place in the order in which the program asked for them.
-pub type OperationNumber = u64;
 
 /// What an operation does.
 #[derive(Debug, Serialize, Deserialize)]
@@ -60,6 +56,15 @@ impl Work {
             _ => 0,
         }
     }
+}
+
+/// A prefetch of managed memory, as an operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Prefetch {
+    pub address: u64,
+    pub bytes: u64,
+    /// A GPU, or `None` for the host.
+    pub target: Option<u8>,
 }
 
 /// A conditional node, as an operation.

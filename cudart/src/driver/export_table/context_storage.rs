@@ -3,7 +3,7 @@
 use super::{ExportTable, Slot};
 use crate::abi::arguments::Out;
 use crate::driver::early;
-use crate::session::context_storage::{self, Destructor};
+use crate::session::contexts::storage::{self, Destructor};
 use std::ffi::c_int;
 
 /// The table. It does not begin with its size.
@@ -21,15 +21,15 @@ pub static TABLE: ExportTable = ExportTable {
 /// Keeps a value for a context, or for the current one where it is 0. `destructor` is called with context, key and value at the end of the
 /// context.
 unsafe extern "C" fn put(context: u64, key: usize, value: usize, destructor: Option<Destructor>) -> c_int {
-    early(&mut || context_storage::put(context, key, value, destructor))
+    early(&mut || storage::put(context, key, value, destructor))
 }
 
 /// Forgets a value; its destructor is not called.
 unsafe extern "C" fn delete(context: u64, key: usize) -> c_int {
-    early(&mut || context_storage::delete(context, key))
+    early(&mut || storage::delete(context, key))
 }
 
 /// The value that is kept; an invalid handle where there is none.
 unsafe extern "C" fn get(place: Out<usize>, context: u64, key: usize) -> c_int {
-    early(&mut || place.set(context_storage::get(context, key)?))
+    early(&mut || place.set(storage::get(context, key)?))
 }

@@ -7,8 +7,9 @@ use crate::abi::arguments::Out;
 use crate::abi::device_attribute as attribute;
 use crate::driver::early;
 use crate::export_slots;
-use crate::session::management::driver_version;
-use crate::session::{device, process};
+use crate::session::connection::description;
+use crate::session::connection::management::driver_version;
+use crate::session::devices::device;
 use balar_host::CudaError;
 use hmac::{KeyInit, Mac, SimpleHmac};
 use md2::Md2;
@@ -99,7 +100,7 @@ fn devices() -> Result<Vec<DeviceFacts>, CudaError> {
         let place = [of(attribute::PCI_DOMAIN_ID)?, of(attribute::PCI_BUS_ID)?, of(attribute::PCI_DEVICE_ID)?];
         Ok(DeviceFacts { uuid: device::described(number)?.uuid, place })
     };
-    (0..process::device_count()?).map(facts).collect()
+    (0..description::device_count()?).map(facts).collect()
 }
 
 /// Answers a question of this version, at a time in seconds since 1970.

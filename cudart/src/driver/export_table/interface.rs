@@ -4,7 +4,8 @@ use super::{ExportTable, Slot};
 use crate::abi::arguments::Out;
 use crate::driver::early;
 use crate::export_slots;
-use crate::session::{context, image, module};
+use crate::session::code::{image, module};
+use crate::session::contexts::context;
 use balar_host::CudaError;
 use std::ffi::{c_int, c_void};
 
@@ -48,7 +49,7 @@ fn load(place: Out<u64>, address: *const c_void) -> Result<(), CudaError> {
 /// The primary context of a device, which does not become current.
 unsafe extern "C" fn primary_context(place: Out<u64>, device: c_int) -> c_int {
     early(&mut || {
-        crate::session::process::device_of(device)?;
+        crate::session::connection::description::device_of(device)?;
         place.set(context::primary(device as u32))
     })
 }

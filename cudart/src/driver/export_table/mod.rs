@@ -24,7 +24,7 @@ pub mod log;
 pub mod tools;
 
 use crate::driver::early;
-use crate::session::process;
+use crate::session::state::process;
 use balar_host::CudaError;
 use std::ffi::{c_int, c_void};
 use std::fmt;

@@ -5,7 +5,9 @@ use crate::abi::arguments::Out;
 use crate::abi::stream::StreamHandle;
 use crate::driver::early;
 use crate::export_slots;
-use crate::session::{context, module, stream};
+use crate::session::code::module;
+use crate::session::contexts::context;
+use crate::session::order::stream;
 use balar_host::CudaError;
 use std::ffi::{c_int, c_void};
 

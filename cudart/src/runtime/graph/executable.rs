@@ -7,9 +7,10 @@ use crate::abi::graph::{
     HostNodeParams, InstantiateParams, KernelNodeParams, MemsetParams, UpdateResultInfo, update_result,
 };
 use crate::abi::stream::StreamHandle;
-use crate::runtime::symbol;
+use crate::runtime::memory::symbol;
 use crate::runtime_api;
-use crate::session::graph::{Work, executable, kernel};
+use crate::session::graph::{Work, executable, kernel, launch};
+use crate::session::order::graph_launch;
 use balar_host::CudaError;
 use std::ffi::{c_char, c_int};
 
@@ -63,15 +64,15 @@ runtime_api! {
     }
 
     fn cudaGraphExecDestroy(executable: u64) {
-        executable::destroy(executable)
+        launch::destroy(executable)
     }
 
     stream fn cudaGraphLaunch(executable: u64, stream: StreamHandle) {
-        executable::launch(executable, stream)
+        graph_launch::launch(executable, stream)
     }
 
     stream fn cudaGraphUpload(executable: u64, stream: StreamHandle) {
-        executable::upload(executable, stream)
+        graph_launch::upload(executable, stream)
     }
 
     fn cudaGraphExecUpdate(executable: u64, graph: u64, result: Out<UpdateResultInfo>) {

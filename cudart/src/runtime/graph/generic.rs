@@ -3,7 +3,8 @@
 use crate::abi::arguments::{In, Out};
 use crate::abi::graph::{EdgeData, GraphNodeParams};
 use crate::runtime_api;
-use crate::session::graph::{Dependency, parameters};
+use crate::session::graph::parameters;
+use crate::session::state::dependency::Dependency;
 use balar_host::CudaError;
 
 fn add(node: Out<u64>, graph: u64, after: &[Dependency], place: Out<GraphNodeParams>) -> Result<(), CudaError> {

@@ -3,7 +3,8 @@
 use crate::abi::arguments::{In, Out};
 use crate::abi::graph::MemAllocNodeParams;
 use crate::runtime_api;
-use crate::session::graph::{self, Dependency, Work, allocation, footprint};
+use crate::session::graph::{self, Work, allocation_nodes, footprint};
+use crate::session::state::dependency::Dependency;
 use std::ffi::c_int;
 
 runtime_api! {
@@ -18,12 +19,12 @@ runtime_api! {
         // SAFETY: a place that is not null holds the parameters.
         let mut filled = unsafe { parameters.pointer().read_unaligned() };
         node.check()?;
-        node.set(allocation::add_node(graph, &Dependency::list(after, In::absent(), count)?, &mut filled)?)?;
+        node.set(allocation_nodes::add_node(graph, &Dependency::list(after, In::absent(), count)?, &mut filled)?)?;
         parameters.set(filled)
     }
 
     fn cudaGraphMemAllocNodeGetParams(node: u64, parameters: Out<MemAllocNodeParams>) {
-        parameters.set(graph::with_node(node, |node| allocation::parameters_of(&node.work))?)
+        parameters.set(graph::with_node(node, |node| allocation_nodes::parameters_of(&node.work))?)
     }
 
     fn cudaGraphAddMemFreeNode(node: Out<u64>, graph: u64, after: In<u64>, count: usize, address: u64) {

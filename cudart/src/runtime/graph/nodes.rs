@@ -3,12 +3,13 @@
 use crate::abi::arguments::{In, Out};
 use crate::abi::copy::Memcpy3DParameters;
 use crate::abi::graph::{HostNodeParams, KernelNodeParams, MemsetParams};
-use crate::runtime::copy::Direction;
-use crate::runtime::symbol;
+use crate::runtime::memory::copy::Direction;
+use crate::runtime::memory::symbol;
 use crate::runtime_api;
+use crate::session::addresses::copy::{Copy, End};
 use crate::session::graph::node::CopyWork;
-use crate::session::graph::{self, Dependency, Work, kernel};
-use crate::session::operation::{Copy, End};
+use crate::session::graph::{self, Work, kernel};
+use crate::session::state::dependency::Dependency;
 use balar_host::CudaError;
 use balar_host::call::CopyShape;
 use std::ffi::c_int;

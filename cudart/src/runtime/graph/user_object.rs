@@ -2,7 +2,7 @@
 
 use crate::abi::arguments::Out;
 use crate::runtime_api;
-use crate::session::graph::user_object;
+use crate::session::graph::{graph_objects, user_object};
 
 runtime_api! {
     fn cudaUserObjectCreate(
@@ -25,10 +25,10 @@ runtime_api! {
     }
 
     fn cudaGraphRetainUserObject(graph: u64, object: u64, count: u32, flags: u32) {
-        user_object::retain_for_graph(graph, object, count, flags)
+        graph_objects::retain_for_graph(graph, object, count, flags)
     }
 
     fn cudaGraphReleaseUserObject(graph: u64, object: u64, count: u32) {
-        user_object::release_from_graph(graph, object, count)
+        graph_objects::release_from_graph(graph, object, count)
     }
 }

@@ -23,29 +23,28 @@ mod spans;
 mod userfault;
 mod watcher;
 
-use super::{connection, process};
-use balar_host::call::{CopyEnd, VariableKind};
+use crate::session::connection::watch::{self, Before, CallWatcher};
+use crate::session::connection::{self, description};
+use crate::session::state::process;
+use balar_host::call::{CopyEnd, ModuleVariable, VariableKind};
 use balar_host::memory::MANAGED_BASE;
 use balar_host::tunnel::{ACCESSES_VARIABLE, ASSUMED};
 use balar_host::{Call, CallResult, CudaError};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use userfault::Userfault;
-use watcher::{Allocation, Watcher};
-
-/// Bytes of a page.
-const PAGE: u64 = super::pages::PAGE;
+use watcher::Watcher;
 
 /// How accesses to managed memory are known.
 #[derive(Debug)]
-enum Mode {
+enum AccessMode {
     /// The kernel tells of them.
     Seen(&'static Watcher),
     /// They are not: the simulator has been told.
     Assumed,
 }
 
-static MODE: OnceLock<Result<Mode, CudaError>> = OnceLock::new();
+static MODE: OnceLock<Result<AccessMode, CudaError>> = OnceLock::new();
 /// Accesses are seen.
 static IS_WATCHING: AtomicBool = AtomicBool::new(false);
 /// Calls that have given devices work.
@@ -53,69 +52,68 @@ static GIVEN: AtomicU64 = AtomicU64::new(0);
 /// As many of them are over.
 static OVER: AtomicU64 = AtomicU64::new(0);
 
-/// What is known before a call.
-#[derive(Clone, Debug)]
-pub struct Before {
-    /// Calls that have given devices work.
-    given: u64,
-    /// Managed memory that the call frees, whose accesses are no longer seen: its place may be given away before the call has returned.
-    freed: Vec<Allocation>,
-}
-
-/// A call that is not a touch begins.
-pub fn begins(call: &Call) -> Result<Before, CudaError> {
-    if matches!(call, Call::MallocManaged { .. }) {
-        prepare()?;
-    }
-    let freed = watcher().map(|watcher| watcher.call_begins(call)).unwrap_or_default();
-    Ok(Before { given: GIVEN.load(Ordering::SeqCst), freed })
-}
+/// Hears of the program's calls, once accesses are seen.
+struct Hearer;
 
 /// Who sees accesses, if anyone does.
 fn watcher() -> Option<&'static Watcher> {
     match MODE.get() {
-        Some(Ok(Mode::Seen(watcher))) if IS_WATCHING.load(Ordering::Acquire) => Some(watcher),
+        Some(Ok(AccessMode::Seen(watcher))) if IS_WATCHING.load(Ordering::Acquire) => Some(watcher),
         _ => None,
     }
 }
 
-/// It has returned.
-pub fn returned(device: u32, call: &Call, result: &Result<CallResult, CudaError>, before: Before) {
-    if let (Call::ModuleLoad { .. }, Ok(CallResult::Module { variables, .. })) = (call, result)
-        && variables.iter().any(|variable| variable.kind == VariableKind::Managed)
-    {
-        // A failure is that of the connection, which the next call reports as well.
-        let _ = prepare();
+impl CallWatcher for Hearer {
+    fn begins(&self, call: &Call) -> Before {
+        let freed = watcher().map(|watcher| watcher.call_begins(call)).unwrap_or_default();
+        Before { given: GIVEN.load(Ordering::SeqCst), freed }
     }
-    let Some(watcher) = watcher() else { return };
-    match result {
-        Ok(result) => watcher.call_returned(device, call, result),
-        // It has freed nothing.
-        Err(_) => before.freed.into_iter().for_each(|allocation| watcher.begin(allocation)),
+
+    fn returned(&self, device: u32, call: &Call, result: &Result<CallResult, CudaError>, before: Before) {
+        let Some(watcher) = watcher() else { return };
+        match result {
+            Ok(result) => watcher.call_returned(device, call, result),
+            // It has freed nothing.
+            Err(_) => before.freed.into_iter().for_each(|memory| watcher.begin(memory)),
+        }
+        if gives_work(call) {
+            GIVEN.fetch_add(1, Ordering::SeqCst);
+            watcher.forget_pages();
+        } else if waits(call, result) && OVER.load(Ordering::SeqCst) < GIVEN.load(Ordering::SeqCst) {
+            watcher.forget_pages();
+            // What other devices do is not over.
+            let has_one = process::node().is_some_and(|node| node.description.devices.len() == 1);
+            if *call == Call::DeviceSynchronize && result.is_ok() && has_one {
+                OVER.fetch_max(before.given, Ordering::SeqCst);
+            }
+        }
     }
-    if gives_work(call) {
-        GIVEN.fetch_add(1, Ordering::SeqCst);
-        watcher.forget_pages();
-    } else if waits(call, result) && OVER.load(Ordering::SeqCst) < GIVEN.load(Ordering::SeqCst) {
-        watcher.forget_pages();
-        // What other devices do is not over.
-        let has_one = process::node().is_some_and(|node| node.description.devices.len() == 1);
-        if *call == Call::DeviceSynchronize && result.is_ok() && has_one {
-            OVER.fetch_max(before.given, Ordering::SeqCst);
+
+    fn function_begins(&self) {
+        if let Some(watcher) = watcher() {
+            watcher.forget_pages();
         }
     }
 }
 
-/// A stream has come to a function of the program, which is about to be called.
-pub fn function_begins() {
+/// A module was loaded on a device: accesses to its managed variables are seen from now on.
+pub fn module_loaded(device: u32, module: u32, variables: &[ModuleVariable]) {
+    if variables.iter().any(|variable| variable.kind == VariableKind::Managed) {
+        // A failure is that of the connection, which the next call reports as well.
+        let _ = prepare();
+    }
     if let Some(watcher) = watcher() {
-        watcher.forget_pages();
+        watcher.module_loaded(device, module, variables);
     }
 }
 
-/// Finds out how accesses can be known, before there is anything to access.
-fn prepare() -> Result<(), CudaError> {
-    process::description()?;
+/// Finds out how accesses can be known, before there is anything to access: before managed memory is allocated.
+///
+/// # Errors
+///
+/// The connection has failed.
+pub fn prepare() -> Result<(), CudaError> {
+    description::description()?;
     if !process::node().is_some_and(|node| node.description.moves_managed_memory) {
         return Ok(());
     }
@@ -125,13 +123,14 @@ fn prepare() -> Result<(), CudaError> {
     }
 }
 
-fn choose() -> Result<Mode, CudaError> {
+fn choose() -> Result<AccessMode, CudaError> {
     let is_wanted = std::env::var_os(ACCESSES_VARIABLE).is_none_or(|wanted| wanted != ASSUMED);
     let reason = match is_wanted.then(Userfault::open) {
         Some(Ok(userfault)) => match Watcher::start(userfault) {
             Ok(watcher) => {
                 IS_WATCHING.store(true, Ordering::Release);
-                return Ok(Mode::Seen(watcher));
+                watch::install(&Hearer);
+                return Ok(AccessMode::Seen(watcher));
             }
             Err(error) => Some(error.to_string()),
         },
@@ -144,7 +143,7 @@ fn choose() -> Result<Mode, CudaError> {
              be used by the host before each launch and after each synchronisation"
         ));
     }
-    connection::done(&Call::AssumeHostAccesses).map(|()| Mode::Assumed)
+    connection::done(&Call::AssumeHostAccesses).map(|()| AccessMode::Assumed)
 }
 
 /// Does a call give a device work that may take pages away from the host, or change what the host may do with its own?

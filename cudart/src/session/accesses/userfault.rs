@@ -1,5 +1,6 @@
 //! Faults of the program's threads, as the kernel tells of them (`userfaultfd`, Linux 5.13 and later).
 
+use crate::session::pages::PAGE;
 use rustix::io::Errno;
 use std::ffi::c_ulong;
 use std::mem::MaybeUninit;
@@ -45,7 +46,7 @@ struct Request {
 /// An event, as the kernel writes it.
 #[repr(C)]
 #[derive(Clone, Copy)]
-struct Event {
+struct FaultEvent {
     kind: u8,
     reserved: [u8; 7],
     flags: u64,
@@ -135,8 +136,8 @@ impl Userfault {
             match error {
                 // Another thread has it already; who waits for it is told.
                 Errno::EXIST => {
-                    self.wake(&(start..start + super::PAGE));
-                    start += super::PAGE;
+                    self.wake(&(start..start + PAGE));
+                    start += PAGE;
                 }
                 Errno::AGAIN => {}
                 error => return Err(error),
@@ -158,22 +159,22 @@ impl Userfault {
     /// Waits for the next fault.
     pub fn next(&self) -> Result<Fault, Errno> {
         loop {
-            let mut event = MaybeUninit::<Event>::zeroed();
+            let mut event = MaybeUninit::<FaultEvent>::zeroed();
             // SAFETY: there is room for one event.
             let read =
-                unsafe { libc::read(self.descriptor.as_raw_fd(), event.as_mut_ptr().cast(), size_of::<Event>()) };
-            if read != size_of::<Event>() as isize {
+                unsafe { libc::read(self.descriptor.as_raw_fd(), event.as_mut_ptr().cast(), size_of::<FaultEvent>()) };
+            if read != size_of::<FaultEvent>() as isize {
                 match last_error() {
                     Errno::INTR | Errno::AGAIN if read < 0 => continue,
                     error => return Err(if read < 0 { error } else { Errno::IO }),
                 }
             }
             // SAFETY: zeroed, then written by the kernel; any bytes are an event.
-            let Event { kind, flags, address, thread, .. } = unsafe { event.assume_init() };
+            let FaultEvent { kind, flags, address, thread, .. } = unsafe { event.assume_init() };
             if kind == EVENT_PAGE_FAULT {
                 let is_protected = flags & FAULT_PROTECTED != 0;
                 let is_write = flags & FAULT_WRITE != 0 || is_protected;
-                return Ok(Fault { address: address & !(super::PAGE - 1), thread, is_write, is_protected });
+                return Ok(Fault { address: address & !(PAGE - 1), thread, is_write, is_protected });
             }
         }
     }

@@ -1,11 +1,12 @@
 //! The thread that answers faults, and what it knows of managed memory.
 
-use super::PAGE;
-use super::spans::Spans;
-use super::userfault::{Fault, Userfault};
-use crate::session::connection::{self, Connection};
-use crate::session::{callbacks, process, thread};
-use balar_host::call::{HostPages, VariableKind};
+use crate::session::accesses::spans::Spans;
+use crate::session::accesses::userfault::{Fault, Userfault};
+use crate::session::connection::watch::WatchedMemory;
+use crate::session::connection::{self, signals, simulator};
+use crate::session::pages::PAGE;
+use crate::session::state::{process, tunnel};
+use balar_host::call::{HostPages, ModuleVariable, VariableKind};
 use balar_host::memory::BASE;
 use balar_host::tunnel::Role;
 use balar_host::{Call, CallResult};
@@ -22,38 +23,26 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
 #[derive(Debug)]
 pub struct Watcher {
     userfault: Userfault,
-    memory: Mutex<Memory>,
+    memory: Mutex<ManagedMemory>,
 }
 
-/// An allocation.
-#[derive(Clone, Copy, Debug)]
-pub struct Allocation {
-    start: u64,
-    /// The first address after its pages.
-    end: u64,
-    /// The program's number of the device that was current.
-    device: u32,
-}
-
-impl Allocation {
-    /// So many bytes, which take whole pages. `None` for what is none.
-    fn new(start: u64, bytes: u64, device: u32) -> Option<Allocation> {
-        let end = start.checked_add(bytes)?.checked_next_multiple_of(PAGE)?;
-        (start.is_multiple_of(PAGE) && start < end).then_some(Allocation { start, end, device })
-    }
+/// Managed memory of so many bytes, which take whole pages. `None` for what is none.
+fn watched(start: u64, bytes: u64, device: u32) -> Option<WatchedMemory> {
+    let end = start.checked_add(bytes)?.checked_next_multiple_of(PAGE)?;
+    (start.is_multiple_of(PAGE) && start < end).then_some(WatchedMemory { start, end, device })
 }
 
 #[derive(Debug, Default)]
-struct Memory {
+struct ManagedMemory {
     /// By first address.
-    allocations: BTreeMap<u64, Allocation>,
+    allocations: BTreeMap<u64, WatchedMemory>,
     /// Managed variables of each module.
     modules: BTreeMap<u32, Vec<u64>>,
     /// What is mapped. It is noted before it becomes true.
     mapped: Spans,
 }
 
-impl Memory {
+impl ManagedMemory {
     /// The pages of the allocation that holds an address.
     fn around(&self, address: u64) -> Option<Range<u64>> {
         let (&start, allocation) = self.allocations.range(..=address).next_back()?;
@@ -68,10 +57,10 @@ impl Watcher {
         let watcher = WATCHER.get_or_init(|| Watcher { userfault, memory: Mutex::default() });
         let (sender, receiver) = sync_channel(1);
         let thread = std::thread::Builder::new().name("managed memory".to_owned());
-        callbacks::without_signals(|| {
+        signals::without_signals(|| {
             thread.spawn(move || {
                 // So that the simulator waits for it while it answers: without this, it only waits less exactly.
-                let _known = Connection::open(Role::Accesses);
+                let _known = simulator::open(Role::Accesses);
                 let _ = sender.send(());
                 watcher.run();
             })
@@ -80,12 +69,12 @@ impl Watcher {
         Ok(watcher)
     }
 
-    fn memory(&self) -> MutexGuard<'_, Memory> {
+    fn memory(&self) -> MutexGuard<'_, ManagedMemory> {
         self.memory.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A call begins. Gives what it frees, whose accesses are no longer seen.
-    pub fn call_begins(&self, call: &Call) -> Vec<Allocation> {
+    pub fn call_begins(&self, call: &Call) -> Vec<WatchedMemory> {
         let freed = match call {
             Call::Free { pointer } => vec![*pointer],
             Call::ModuleUnload { module } => self.memory().modules.get(module).cloned().unwrap_or_default(),
@@ -98,22 +87,12 @@ impl Watcher {
     pub fn call_returned(&self, device: u32, call: &Call, result: &CallResult) {
         match (call, result) {
             (Call::MallocManaged { bytes }, CallResult::Pointer(start)) => {
-                Allocation::new(*start, *bytes, device).into_iter().for_each(|allocation| self.begin(allocation));
-            }
-            (Call::ModuleLoad { .. }, CallResult::Module { module, variables, .. }) => {
-                let managed = variables.iter().filter(|variable| variable.kind == VariableKind::Managed);
-                let managed = managed.filter_map(|variable| Allocation::new(variable.address, variable.bytes, device));
-                let managed: Vec<Allocation> = managed.collect();
-                if !managed.is_empty() {
-                    managed.iter().for_each(|allocation| self.begin(*allocation));
-                    let starts = managed.into_iter().map(|allocation| allocation.start).collect();
-                    self.memory().modules.insert(*module, starts);
-                }
+                watched(*start, *bytes, device).into_iter().for_each(|allocation| self.begin(allocation));
             }
             (Call::ModuleUnload { module }, _) => drop(self.memory().modules.remove(module)),
             (Call::DeviceReset, _) => {
-                let its = |allocation: &&Allocation| allocation.device == device;
-                let ended: Vec<Allocation> = self.memory().allocations.values().filter(its).copied().collect();
+                let its = |allocation: &&WatchedMemory| allocation.device == device;
+                let ended: Vec<WatchedMemory> = self.memory().allocations.values().filter(its).copied().collect();
                 for allocation in ended {
                     self.end(allocation.start);
                 }
@@ -122,9 +101,21 @@ impl Watcher {
         }
     }
 
+    /// A module was loaded: its managed variables begin.
+    pub fn module_loaded(&self, device: u32, module: u32, variables: &[ModuleVariable]) {
+        let managed = variables.iter().filter(|variable| variable.kind == VariableKind::Managed);
+        let managed = managed.filter_map(|variable| watched(variable.address, variable.bytes, device));
+        let managed: Vec<WatchedMemory> = managed.collect();
+        if !managed.is_empty() {
+            managed.iter().for_each(|allocation| self.begin(*allocation));
+            let starts = managed.into_iter().map(|allocation| allocation.start).collect();
+            self.memory().modules.insert(module, starts);
+        }
+    }
+
     /// Accesses to an allocation are seen from now on.
-    pub fn begin(&self, allocation: Allocation) {
-        let Allocation { start, end, .. } = allocation;
+    pub fn begin(&self, allocation: WatchedMemory) {
+        let WatchedMemory { start, end, .. } = allocation;
         let mut memory = self.memory();
         // Pages of what was here before.
         unmap(&(start..end));
@@ -138,7 +129,7 @@ impl Watcher {
     }
 
     /// They are no longer.
-    fn end(&self, start: u64) -> Option<Allocation> {
+    fn end(&self, start: u64) -> Option<WatchedMemory> {
         let mut memory = self.memory();
         let allocation = memory.allocations.remove(&start)?;
         let pages = start..allocation.end;
@@ -237,11 +228,11 @@ fn is_told() -> bool {
 /// Tells the simulator of an access, for the thread that waits for it. `None` where it is not told.
 fn touch(fault: &Fault) -> Option<HostPages> {
     let call = Call::TouchManaged { pointer: fault.address, bytes: 1, write: fault.is_write };
-    if let Some(tunnel) = thread::tunnel_of(fault.thread) {
+    if let Some(tunnel) = tunnel::tunnel_of(fault.thread) {
         match tunnel.connection.try_lock() {
             Ok(mut connection) => {
-                if let Some(connection) = connection.as_mut().filter(|connection| !connection.has_failed()) {
-                    return connection.touch(fault.thread, &call);
+                if let Some(connection) = connection.as_mut().filter(|connection| !simulator::has_failed(connection)) {
+                    return simulator::touch(connection, fault.thread, &call);
                 }
             }
             // A function of the program that a stream has come to: its thread's connection is in no call.

@@ -1,6 +1,7 @@
 //! Graphs as text for Graphviz.
 
-use super::{Graph, Work};
+use crate::session::graph::node::Work;
+use crate::session::graph::store::{self, Graph};
 use balar_host::CudaError;
 use std::fmt::Write;
 
@@ -16,7 +17,7 @@ pub fn text(graph: u64, flags: u32) -> Result<String, CudaError> {
 }
 
 fn write_graph(handle: u64, is_verbose: bool, text: &mut String) -> Result<(), CudaError> {
-    let (lines, children) = super::with(handle, |graph| Ok(describe(graph, is_verbose)))?;
+    let (lines, children) = store::with(handle, |graph| Ok(describe(graph, is_verbose)))?;
     text.push_str(&lines);
     for child in children {
         write_graph(child, is_verbose, text)?;
@@ -39,7 +40,7 @@ fn describe(graph: &Graph, is_verbose: bool) -> (String, Vec<u64>) {
             Work::Host(_) => ("rectangle", "HOST".to_owned()),
             Work::Graph(child) => {
                 children.push(*child);
-                let child = super::with(*child, |child| Ok(child.number)).unwrap_or(0);
+                let child = store::with(*child, |child| Ok(child.number)).unwrap_or(0);
                 ("component", format!("graph_{child}"))
             }
             Work::Conditional(node) => {
@@ -88,10 +89,16 @@ fn details(handle: u64, work: &Work) -> String {
     }
 }
 
+/// Writes a graph into a file for Graphviz.
+pub fn print(graph: u64, path: &str, flags: u32) -> Result<(), CudaError> {
+    std::fs::write(path, text(graph, flags)?).map_err(|_| CudaError::OperatingSystem)
+}
+
 #[cfg(test)]
 mod tests {
-    use super::super::{Dependency, add, create};
     use super::*;
+    use crate::session::graph::store::{add, create};
+    use crate::session::state::dependency::Dependency;
 
     #[test]
     fn nodes_edges_and_child_graphs_are_written() {

@@ -1,16 +1,20 @@
 //! Executable graphs: a graph at the time of its instantiation, with its child graphs expanded, in topological order.
 
-use super::{Dependency, Graph, Node, Work, footprint, kernel, user_object};
 use crate::abi::graph::{InstantiateParams, instantiate_flags, update_result};
-use crate::abi::stream::StreamHandle;
-use crate::session::handles::{Handles, Kind};
-use crate::session::{capture, stream, thread};
+use crate::session::graph::node::{Node, Work};
+use crate::session::graph::step::{Staging, Step};
+use crate::session::graph::store::{self, Graph};
+use crate::session::graph::{kernel, user_object};
+use crate::session::state::dependency::Dependency;
+use crate::session::state::handles::{Handles, Kind};
+use crate::session::state::thread;
 use balar_host::CudaError;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-static EXECUTABLES: Handles<Arc<Mutex<Executable>>> = Handles::new(Kind::GraphExec);
+pub(in crate::session) static EXECUTABLES: Handles<Arc<Mutex<Executable>>> = Handles::new(Kind::GraphExec);
+
 static LAST_NUMBER: AtomicU32 = AtomicU32::new(0);
 
 /// An executable graph (`cudaGraphExec_t`).
@@ -26,35 +30,13 @@ pub struct Executable {
     pub nodes: Vec<Step>,
     /// The graph's structure.
     shape: Shape,
-    user_objects: BTreeMap<u64, u32>,
+    pub(in crate::session) user_objects: BTreeMap<u64, u32>,
     /// Pinned memory between the program's memory and the device, by step.
-    pub(super) staging: BTreeMap<u32, Staging>,
+    pub(in crate::session) staging: BTreeMap<u32, Staging>,
     /// Where it was launched last: the stream's device and number.
-    pub(super) launched_in: Option<(u32, u32)>,
+    pub(in crate::session) launched_in: Option<(u32, u32)>,
     /// Keeps launches in different streams one after another: the simulator's number of an event.
-    pub(super) launched: Option<u32>,
-}
-
-/// Pinned memory of a step.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Staging {
-    pub address: u64,
-    pub bytes: u64,
-}
-
-/// A node of an executable graph.
-#[derive(Clone, Debug)]
-pub struct Step {
-    /// The graph's node.
-    pub node: u64,
-    /// Its work.
-    pub work: Work,
-    /// The steps it waits for.
-    pub dependencies: Vec<u32>,
-    /// Whether it does it.
-    pub is_enabled: bool,
-    /// Of a conditional node: the steps of its graphs.
-    pub graphs: Vec<Vec<Step>>,
+    pub(in crate::session) launched: Option<u32>,
 }
 
 /// The structure of a graph: nodes in the order in which they were added.
@@ -123,11 +105,11 @@ pub fn instantiate(graph: u64, flags: u64) -> Result<u64, InstantiationError> {
     let mut nodes = Vec::new();
     flatten(graph, &[], &mut nodes)?;
     check(&nodes, &mut None, false)?;
-    if super::with(graph, |graph| Ok(graph.conditions.iter().any(|condition| !condition.is_used())))? {
+    if store::with(graph, |graph| Ok(graph.conditions.iter().any(|condition| !condition.is_used())))? {
         return Err(InstantiationError { is_unused_condition: true, ..CudaError::InvalidValue.into() });
     }
     let shape = shape(graph)?;
-    let user_objects = super::with(graph, |graph| Ok(graph.user_objects.clone()))?;
+    let user_objects = store::with(graph, |graph| Ok(graph.user_objects.clone()))?;
     for (object, count) in &user_objects {
         user_object::retain(*object, *count)?;
     }
@@ -164,37 +146,9 @@ pub fn instantiate_with(graph: u64, parameters: &mut InstantiateParams) -> Resul
     made.map_err(|error| error.error)
 }
 
-/// Launches an executable graph, or makes a child graph of it where the stream is captured.
-pub fn launch(handle: u64, stream: StreamHandle) -> Result<(), CudaError> {
-    let stream = stream::resolve(stream)?;
-    let as_graph = || with(handle, |executable| executable.as_graph()).map(Work::Graph);
-    let mut child = None;
-    let taken = capture::take_work(&stream, || {
-        let work = as_graph()?;
-        if let Work::Graph(graph) = work {
-            child = Some(graph);
-        }
-        Ok(work)
-    });
-    // The node has a copy.
-    if let Some(child) = child {
-        super::destroy(child)?;
-    }
-    if taken?.is_some() {
-        return Ok(());
-    }
-    with(handle, |executable| executable.launch(stream.device, stream.number))
-}
-
-/// Checks that an executable graph can be uploaded, and does no more: a launch carries all that it needs.
-pub fn upload(handle: u64, stream: StreamHandle) -> Result<(), CudaError> {
-    capture::forbid(&stream::resolve(stream)?)?;
-    with(handle, |_| Ok(()))
-}
-
 /// Updates the nodes of an executable graph from those of a graph; the inner error says why they do not fit.
 pub fn update(handle: u64, graph: u64) -> Result<Result<(), UpdateError>, CudaError> {
-    super::with(graph, |_| Ok(()))?;
+    store::with(graph, |_| Ok(()))?;
     with(handle, |executable| Ok(executable.update(graph)))
 }
 
@@ -232,26 +186,14 @@ pub fn is_enabled(handle: u64, node: u64) -> Result<bool, CudaError> {
 
 /// Calls `use_it` with an executable graph.
 pub fn with<T>(handle: u64, use_it: impl FnOnce(&mut Executable) -> Result<T, CudaError>) -> Result<T, CudaError> {
-    let executable = EXECUTABLES.get(handle).map_err(super::no_such_thing)?;
+    let executable = EXECUTABLES.get(handle).map_err(store::no_such_thing)?;
     let mut executable = executable.lock().unwrap_or_else(PoisonError::into_inner);
     use_it(&mut executable)
 }
 
-/// Ends an executable graph.
-pub fn destroy(handle: u64) -> Result<(), CudaError> {
-    let executable = EXECUTABLES.remove(handle).map_err(super::no_such_thing)?;
-    let mut executable = executable.lock().unwrap_or_else(PoisonError::into_inner);
-    executable.end_launches()?;
-    footprint::ended(executable.number);
-    for (object, count) in std::mem::take(&mut executable.user_objects) {
-        user_object::release(object, count)?;
-    }
-    Ok(())
-}
-
 /// Appends the steps of a graph, of which the first wait for `after`; returns the steps that the graph's end waits for.
 fn flatten(graph: u64, after: &[u32], steps: &mut Vec<Step>) -> Result<Vec<u32>, InstantiationError> {
-    let (order, nodes) = super::with(graph, |graph| Ok((graph.in_order(), graph.nodes.clone())))?;
+    let (order, nodes) = store::with(graph, |graph| Ok((graph.in_order(), graph.nodes.clone())))?;
     let order = order.map_err(|node| InstantiationError::of_node(CudaError::InvalidValue, node))?;
     // The steps that stand for the end of each node.
     let mut ends: BTreeMap<u64, Vec<u32>> = BTreeMap::new();
@@ -311,7 +253,7 @@ fn check(steps: &[Step], device: &mut Option<u32>, is_conditional: bool) -> Resu
 }
 
 fn shape(graph: u64) -> Result<Shape, CudaError> {
-    let nodes = super::with(graph, |graph: &mut Graph| Ok(graph.nodes.clone()))?;
+    let nodes = store::with(graph, |graph: &mut Graph| Ok(graph.nodes.clone()))?;
     let places: BTreeMap<u64, usize> = nodes.keys().enumerate().map(|(place, node)| (*node, place)).collect();
     let of_node = |(handle, node): (&u64, &Node)| {
         let mut dependencies: Vec<usize> =
@@ -372,7 +314,7 @@ impl Executable {
 
     /// A graph of the same nodes.
     pub fn as_graph(&self) -> Result<u64, CudaError> {
-        let graph = super::create();
+        let graph = store::create();
         let mut nodes: Vec<u64> = Vec::with_capacity(self.nodes.len());
         for step in &self.nodes {
             let after: Vec<Dependency> =
@@ -381,7 +323,7 @@ impl Executable {
             if let Work::Conditional(_) = work {
                 return Err(CudaError::NotSupported);
             }
-            nodes.push(super::add(graph, &after, work)?);
+            nodes.push(store::add(graph, &after, work)?);
         }
         Ok(graph)
     }
@@ -406,7 +348,7 @@ impl Executable {
         old.pair(&new, &mut pairs)?;
         let mut changes = Vec::new();
         for (old, new) in pairs {
-            let work = super::with_node(new, |node| Ok(node.work.clone())).map_err(wrong)?;
+            let work = store::with_node(new, |node| Ok(node.work.clone())).map_err(wrong)?;
             // The steps of a child graph have pairs of their own.
             if matches!(work, Work::Graph(_)) {
                 continue;
@@ -539,8 +481,8 @@ mod tests {
         let graph = create();
         let first = add(graph, &[], Work::Empty).expect("a new node");
         let second = add(graph, &[Dependency::on(first)], Work::Empty).expect("a new node");
-        let back = super::super::Edge { from: second, to: first, data: Default::default() };
-        super::super::with(graph, |graph| graph.add_edge(back)).expect("an edge");
+        let back = store::Edge { from: second, to: first, data: Default::default() };
+        store::with(graph, |graph| graph.add_edge(back)).expect("an edge");
         let error = instantiate(graph, 0).expect_err("a cycle");
         assert_eq!(error, InstantiationError::of_node(CudaError::InvalidValue, first));
     }

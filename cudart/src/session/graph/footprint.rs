@@ -3,11 +3,9 @@
 //!
 //! This is only bookkeeping: in the simulator's memory, each allocation has a place of its own.
 
-use super::Work;
-use super::executable::Executable;
 use crate::abi::arguments::In;
 use crate::abi::pool::graph_memory_attribute;
-use crate::session::{connection, process};
+use crate::session::connection::{self, description};
 use balar_host::{Call, CudaError};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::c_int;
@@ -46,19 +44,22 @@ struct Usage {
 
 /// An allocation of a launch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Wanted {
-    address: u64,
-    device: u32,
-    bytes: u64,
+pub struct WantedMemory {
+    /// Its address.
+    pub address: u64,
+    /// The device that has it.
+    pub device: u32,
+    /// Bytes of it.
+    pub bytes: u64,
     /// The launch does not free it.
-    stays: bool,
+    pub stays: bool,
 }
 
 impl Footprint {
     /// A graph is launched in a stream.
-    fn launch(&mut self, graph: u32, stream: (u32, u32), wanted: &[Wanted]) {
+    fn launch(&mut self, graph: u32, stream: (u32, u32), wanted: &[WantedMemory]) {
         let mut taken = BTreeSet::new();
-        for &Wanted { address, device, bytes, stays } in wanted {
+        for &WantedMemory { address, device, bytes, stays } in wanted {
             let is_free = |(index, block): &(usize, &Block)| {
                 // Nothing else uses it, or what does has ended when this stream reaches the launch.
                 let is_over = block.stream == stream || block.graphs.iter().all(|other| *other == graph);
@@ -113,26 +114,11 @@ fn footprint() -> MutexGuard<'static, Footprint> {
     FOOTPRINT.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A graph has been launched in a stream of a device.
-pub fn launched(executable: &Executable, stream: (u32, u32)) {
-    let mut wanted: Vec<Wanted> = Vec::new();
-    for step in &executable.nodes {
-        match &step.work {
-            Work::Allocate(memory) => {
-                // Allocations one after another may have one address.
-                wanted.retain(|other| other.address != memory.address);
-                let (address, device, bytes) = (memory.address, memory.device, memory.bytes);
-                wanted.push(Wanted { address, device, bytes, stays: true });
-            }
-            Work::Free(address) => {
-                wanted.iter_mut().filter(|other| other.address == *address).for_each(|other| other.stays = false);
-            }
-            _ => {}
-        }
-    }
+/// A graph has been launched in a stream of a device, with these allocations.
+pub fn launched(graph: u32, stream: (u32, u32), wanted: &[WantedMemory]) {
     // Memory that the previous launch has left allocated is freed when it is allocated again.
     wanted.iter().for_each(|wanted| freed(wanted.address));
-    footprint().launch(executable.number, stream, &wanted);
+    footprint().launch(graph, stream, wanted);
 }
 
 /// An allocation has been freed.
@@ -149,7 +135,7 @@ pub fn ended(graph: u32) {
 
 /// Gives back physical memory that nothing uses.
 pub fn trim(device: c_int) -> Result<(), CudaError> {
-    process::device_of(device)?;
+    description::device_of(device)?;
     let device = device as u32;
     let streams: BTreeSet<(u32, u32)> = {
         let footprint = footprint();
@@ -194,7 +180,7 @@ fn reset_highest(device: u32, of_used: bool) {
 
 /// An attribute of the memory that graphs have of a device (`cudaGraphMemAttributeType`).
 pub fn attribute(device: c_int, attribute: u32) -> Result<u64, CudaError> {
-    process::device_of(device)?;
+    description::device_of(device)?;
     let device = device as u32;
     match attribute {
         graph_memory_attribute::USED_CURRENT => Ok(usage(device).used),
@@ -207,7 +193,7 @@ pub fn attribute(device: c_int, attribute: u32) -> Result<u64, CudaError> {
 
 /// Sets an attribute: maxima can only be reset to zero.
 pub fn set_attribute(device: c_int, attribute: u32, value: In<u64>) -> Result<(), CudaError> {
-    process::device_of(device)?;
+    description::device_of(device)?;
     let of_used = match attribute {
         graph_memory_attribute::USED_HIGH => true,
         graph_memory_attribute::RESERVED_HIGH => false,
@@ -234,8 +220,8 @@ mod tests {
     const STREAM: (u32, u32) = (0, 1);
     const OTHER: (u32, u32) = (0, 2);
 
-    fn wanted(address: u64, bytes: u64, stays: bool) -> Wanted {
-        Wanted { address, device: 0, bytes, stays }
+    fn wanted(address: u64, bytes: u64, stays: bool) -> WantedMemory {
+        WantedMemory { address, device: 0, bytes, stays }
     }
 
     fn none() -> Footprint {

@@ -1,9 +1,9 @@
 //! Nodes that launch kernels.
 
-use super::node::KernelWork;
-use super::{Work, with_node};
 use crate::abi::graph::KernelNodeParams;
-use crate::session::{code, launch, registry};
+use crate::session::code::{self, launch_parameters, registry};
+use crate::session::graph::node::{KernelWork, Work};
+use crate::session::graph::store::with_node;
 use balar_host::CudaError;
 use balar_host::call::Launch;
 use std::collections::BTreeMap;
@@ -22,7 +22,7 @@ pub unsafe fn work_of(parameters: &KernelNodeParams) -> Result<Work, CudaError> 
     let kernel = registry::kernel(parameters.function as usize)?.loaded()?;
     let (arguments, extra) = (parameters.parameters as *const *const c_void, parameters.extra as *const *const c_void);
     // SAFETY: the caller's promise.
-    let block = unsafe { launch::parameters(&kernel, arguments, extra)? };
+    let block = unsafe { launch_parameters::parameters(&kernel, arguments, extra)? };
     let extents = [parameters.grid, parameters.block];
     if extents.iter().flatten().any(|extent| *extent == 0) {
         return Err(CudaError::InvalidValue);

@@ -1,12 +1,18 @@
 //! Launches of executable graphs: their nodes as calls.
 
-use super::executable::{Executable, Staging, Step};
-use super::{Work, allocation, footprint};
 use crate::abi::graph::instantiate_flags;
-use crate::session::operation::{Copy, HostRows, Side, linear};
-use crate::session::{callbacks, connection, event, fill, transfers};
+use crate::session::addresses::copy::{Copy, Side, address_of_devices, linear};
+use crate::session::connection::host_rows::HostRows;
+use crate::session::connection::{self, callbacks, transfers};
+use crate::session::graph::executable::{EXECUTABLES, Executable, with};
+use crate::session::graph::footprint::{self, WantedMemory};
+use crate::session::graph::node::Work;
+use crate::session::graph::step::{ProgramMemory, Staging, Step};
+use crate::session::graph::{allocation, store, user_object};
+use crate::session::state::events;
 use balar_host::call::{Conditional, CopyEnd, CopyShape, GraphNode};
 use balar_host::{Bytes, Call, CallResult, CudaError};
+use std::sync::PoisonError;
 
 /// The nodes of a launch.
 #[derive(Default)]
@@ -74,14 +80,51 @@ fn first_values(steps: &[Step], found: &mut Vec<(u64, u32)>) {
 /// A fill by the address by which devices know the memory: registered memory has one of its own.
 fn for_devices(mut call: Call) -> Result<Call, CudaError> {
     if let Call::Memset { pointer, shape, pitch, .. } = &mut call {
-        (*pointer, _) = fill::address_of_devices(*pointer, *shape, *pitch)?;
+        (*pointer, _) = address_of_devices(*pointer, *shape, *pitch)?;
     }
     Ok(call)
 }
 
+/// The allocations of a launch.
+fn wanted(steps: &[Step]) -> Vec<WantedMemory> {
+    let mut wanted: Vec<WantedMemory> = Vec::new();
+    for step in steps {
+        match &step.work {
+            Work::Allocate(memory) => {
+                // Allocations one after another may have one address.
+                wanted.retain(|other| other.address != memory.address);
+                let (address, device, bytes) = (memory.address, memory.device, memory.bytes);
+                wanted.push(WantedMemory { address, device, bytes, stays: true });
+            }
+            Work::Free(address) => {
+                wanted.iter_mut().filter(|other| other.address == *address).for_each(|other| other.stays = false);
+            }
+            _ => {}
+        }
+    }
+    wanted
+}
+
+/// Launches an executable graph in a stream of a device.
+pub fn launch(handle: u64, device: u32, stream: u32) -> Result<(), CudaError> {
+    with(handle, |executable| executable.launch(device, stream))
+}
+
+/// Ends an executable graph.
+pub fn destroy(handle: u64) -> Result<(), CudaError> {
+    let executable = EXECUTABLES.remove(handle).map_err(store::no_such_thing)?;
+    let mut executable = executable.lock().unwrap_or_else(PoisonError::into_inner);
+    executable.end_launches()?;
+    footprint::ended(executable.number);
+    for (object, count) in std::mem::take(&mut executable.user_objects) {
+        user_object::release(object, count)?;
+    }
+    Ok(())
+}
+
 impl Executable {
     /// Launches the graph in a stream of a device.
-    pub fn launch(&mut self, device: u32, stream: u32) -> Result<(), CudaError> {
+    fn launch(&mut self, device: u32, stream: u32) -> Result<(), CudaError> {
         self.allocate()?;
         let lowered = self.lower()?;
         self.come_after_other_streams(device, stream)?;
@@ -91,7 +134,7 @@ impl Executable {
         let call = Call::GraphLaunch { nodes: lowered.nodes, conditions, stream };
         connection::call_with(device, &call, &payloads, &mut |_, _| {})?;
         self.launched_in = Some((device, stream));
-        footprint::launched(self, (device, stream));
+        footprint::launched(self.number, (device, stream), &wanted(&self.nodes));
         Ok(())
     }
 
@@ -129,7 +172,7 @@ impl Executable {
     }
 
     /// Ends what launches have needed.
-    pub(super) fn end_launches(&mut self) -> Result<(), CudaError> {
+    fn end_launches(&mut self) -> Result<(), CudaError> {
         for (_, staging) in std::mem::take(&mut self.staging) {
             connection::call_on(self.device, &Call::FreeHost { pointer: staging.address })?;
         }
@@ -155,11 +198,11 @@ impl Executable {
                 }
                 Work::Host(host) => lowered.push_host(callbacks::of_program(*host), dependencies)?,
                 Work::EventRecord(handle) => {
-                    let event = event::number(*handle)?;
+                    let event = events::number(*handle)?;
                     lowered.push(Some(Call::EventRecord { event, stream: 0 }), dependencies)
                 }
                 Work::EventWait(handle) => {
-                    let event = event::number(*handle)?;
+                    let event = events::number(*handle)?;
                     lowered.push(Some(Call::StreamWaitEvent { stream: 0, event }), dependencies)
                 }
                 Work::Empty | Work::Graph(_) | Work::Allocate(_) | Work::Free(_) => lowered.push(None, dependencies),
@@ -300,40 +343,4 @@ struct HostOrder {
     source_is_late: bool,
     /// A later step may read the destination.
     is_read: bool,
-}
-
-impl Staging {
-    /// All rows of a copy without gaps.
-    fn rows(self, copy: &Copy) -> CopyEnd {
-        let row_pitch = copy.shape.width;
-        CopyEnd::Memory { address: self.address, row_pitch, slice_pitch: row_pitch * copy.shape.height }
-    }
-}
-
-/// What a step does to memory of the program alone.
-#[derive(Clone, Copy)]
-pub(super) struct ProgramMemory {
-    is_read: bool,
-    is_written: bool,
-}
-
-impl ProgramMemory {
-    /// It does nothing to it.
-    pub fn is_none(self) -> bool {
-        !self.is_read && !self.is_written
-    }
-}
-
-impl Step {
-    pub(super) fn program_memory(&self) -> ProgramMemory {
-        let (is_read, is_written) = match &self.work {
-            Work::Host(_) => (true, true),
-            Work::Copy(work) => {
-                let (destination, source) = work.copy.sides();
-                (matches!(source, Side::Host(_)), matches!(destination, Side::Host(_)))
-            }
-            _ => (false, false),
-        };
-        ProgramMemory { is_read, is_written }
-    }
 }

@@ -1,12 +1,13 @@
 //! Nodes of graphs and what they do.
 
-use super::allocation::{self, Allocation};
-use super::conditional::ConditionalWork;
-use crate::abi::arguments::In;
 use crate::abi::copy::Memcpy3DParameters;
-use crate::abi::graph::{EdgeData, HostNodeParams, MemsetParams, node_type};
-use crate::session::operation::{Copy, Operation};
-use crate::session::{copy_parameters, event};
+use crate::abi::graph::{HostNodeParams, MemsetParams, node_type};
+use crate::session::addresses::copy::Copy;
+use crate::session::arrays::copy_parameters;
+use crate::session::graph::allocation::{self, Allocation};
+use crate::session::graph::condition::ConditionalWork;
+use crate::session::state::dependency::Dependency;
+use crate::session::state::events;
 use balar_host::call::{CopyShape, Launch};
 use balar_host::{Call, CudaError};
 use std::collections::BTreeMap;
@@ -23,29 +24,6 @@ pub struct Node {
     pub local_id: u32,
     /// Whether it does it.
     pub is_enabled: bool,
-}
-
-/// A node that another one waits for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Dependency {
-    /// The node.
-    pub node: u64,
-    /// The part of it that the dependency is on.
-    pub edge: EdgeData,
-}
-
-impl Dependency {
-    /// All of a node.
-    pub fn on(node: u64) -> Dependency {
-        Dependency { node, edge: EdgeData::default() }
-    }
-
-    /// Dependencies as C has them: arrays of nodes and, where given, of the edges to them.
-    pub fn list(nodes: In<u64>, edges: In<EdgeData>, count: usize) -> Result<Vec<Dependency>, CudaError> {
-        let nodes = nodes.array(count)?;
-        let edges = if edges.is_null() { vec![EdgeData::default(); count] } else { edges.array(count)? };
-        Ok(nodes.into_iter().zip(edges).map(|(node, edge)| Dependency { node, edge }).collect())
-    }
 }
 
 /// The work of a node.
@@ -100,22 +78,6 @@ pub struct CopyWork {
 }
 
 impl Work {
-    /// The work of a captured operation; an error if graphs do not support it.
-    pub fn of_operation(device: u32, operation: Operation) -> Result<Work, CudaError> {
-        match operation {
-            Operation::Copy(copy) => Ok(Work::Copy(Box::new(CopyWork { copy, parameters: None }))),
-            Operation::Call(Call::Launch(launch)) => Ok(Work::Kernel(Box::new(KernelWork {
-                name: None,
-                device,
-                launch,
-                attributes: BTreeMap::new(),
-                shown: Vec::new(),
-            }))),
-            Operation::Call(call @ Call::Memset { .. }) => Ok(Work::Memset(Box::new(call))),
-            Operation::Call(_) => Err(CudaError::StreamCaptureUnsupported),
-        }
-    }
-
     /// The end of memory that a node allocates.
     pub fn free(address: u64) -> Result<Work, CudaError> {
         allocation::find(address).map(|_| Work::Free(address)).ok_or(CudaError::InvalidValue)
@@ -147,7 +109,7 @@ impl Work {
 
     /// The record of an event, which must be there.
     pub fn event_record(event: u64) -> Result<Work, CudaError> {
-        event::number(event).map(|_| Work::EventRecord(event))
+        events::number(event).map(|_| Work::EventRecord(event))
     }
 
     /// The event that is recorded.
@@ -157,7 +119,7 @@ impl Work {
 
     /// The wait for an event, which must be there.
     pub fn event_wait(event: u64) -> Result<Work, CudaError> {
-        event::number(event).map(|_| Work::EventWait(event))
+        events::number(event).map(|_| Work::EventWait(event))
     }
 
     /// The event that is waited for.

@@ -1,11 +1,14 @@
 //! Nodes of any kind by one structure of parameters (`cudaGraphNodeParams`).
 
-use super::{Dependency, Work, allocation, conditional, executable, kernel, with_node};
 use crate::abi::copy::Memcpy3DParameters;
 use crate::abi::graph::{
     ConditionalNodeParams, GraphNodeParams, HostNodeParams, KernelNodeParams, MEMCPY_NODE_PARAMETERS,
     MemAllocNodeParams, MemsetParams, node_type,
 };
+use crate::session::graph::node::Work;
+use crate::session::graph::store::{self, with_node};
+use crate::session::graph::{allocation_nodes, conditional, executable, kernel};
+use crate::session::state::dependency::Dependency;
 use balar_host::CudaError;
 use bytemuck::Zeroable;
 
@@ -49,15 +52,15 @@ fn memcpy_parameters(parameters: &GraphNodeParams) -> Memcpy3DParameters {
 /// If the node is a kernel, the parameters' pointers are what the kernel's parameters want.
 pub unsafe fn add(graph: u64, after: &[Dependency], parameters: &mut GraphNodeParams) -> Result<u64, CudaError> {
     match parameters.kind {
-        node_type::MEM_ALLOC => allocation::add_node(graph, after, parameters.value_mut::<MemAllocNodeParams>()),
+        node_type::MEM_ALLOC => allocation_nodes::add_node(graph, after, parameters.value_mut::<MemAllocNodeParams>()),
         node_type::CONDITIONAL => conditional::add_node(graph, after, parameters.value_mut::<ConditionalNodeParams>()),
         node_type::GRAPH => match parameters.value[1] & 0xffff_ffff {
-            ownership::CLONE => super::add(graph, after, Work::Graph(parameters.value[0])),
-            ownership::MOVE => super::add_moved(graph, after, parameters.value[0]),
+            ownership::CLONE => store::add(graph, after, Work::Graph(parameters.value[0])),
+            ownership::MOVE => store::add_moved(graph, after, parameters.value[0]),
             _ => Err(CudaError::InvalidValue),
         },
         // SAFETY: the caller's promise.
-        _ => super::add(graph, after, unsafe { work_of(parameters)? }),
+        _ => store::add(graph, after, unsafe { work_of(parameters)? }),
     }
 }
 
@@ -71,7 +74,7 @@ pub unsafe fn set(node: u64, parameters: &GraphNodeParams) -> Result<(), CudaErr
     match unsafe { work_of(parameters)? } {
         Work::Graph(_) | Work::Free(_) => Err(CudaError::InvalidValue),
         work @ Work::Kernel(_) => kernel::set(node, work),
-        work => super::set(node, work),
+        work => store::set(node, work),
     }
 }
 
@@ -112,7 +115,7 @@ fn parameters_of(work: &mut Work) -> Result<GraphNodeParams, CudaError> {
         }
         Work::Conditional(node) => *parameters.value_mut() = conditional::parameters_of(node),
         Work::Empty => {}
-        Work::Allocate(_) => *parameters.value_mut() = allocation::parameters_of(work)?,
+        Work::Allocate(_) => *parameters.value_mut() = allocation_nodes::parameters_of(work)?,
     }
     Ok(parameters)
 }

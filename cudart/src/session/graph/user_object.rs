@@ -1,14 +1,11 @@
 //! Objects of the program that live as long as graphs refer to them.
 
-use crate::session::handles::{Handles, Kind};
+use crate::session::state::handles::{Handles, Kind};
 use balar_host::CudaError;
 use std::ffi::c_void;
 
 /// `cudaUserObjectNoDestructorSync`, which must be given.
 const NO_DESTRUCTOR_SYNC: u32 = 1;
-/// `cudaGraphUserObjectMove`.
-const MOVE: u32 = 1;
-
 /// What ends an object.
 pub type Destructor = unsafe extern "C" fn(*mut c_void);
 
@@ -53,35 +50,6 @@ pub fn release(object: u64, count: u32) -> Result<(), CudaError> {
         unsafe { destructor(address as *mut c_void) };
     }
     Ok(())
-}
-
-/// Adds references to those of a graph, or moves them to it from the caller.
-pub fn retain_for_graph(graph: u64, object: u64, count: u32, flags: u32) -> Result<(), CudaError> {
-    if flags & !MOVE != 0 || count == 0 {
-        return Err(CudaError::InvalidValue);
-    }
-    super::with(graph, |_| Ok(()))?;
-    // References that are moved are the caller's no longer: none is added.
-    if flags & MOVE == 0 {
-        retain(object, count)?;
-    }
-    super::with(graph, |graph| {
-        *graph.user_objects.entry(object).or_default() += count;
-        Ok(())
-    })
-}
-
-/// Removes references from those of a graph.
-pub fn release_from_graph(graph: u64, object: u64, count: u32) -> Result<(), CudaError> {
-    super::with(graph, |graph| {
-        let held = graph.user_objects.get_mut(&object).ok_or(CudaError::InvalidValue)?;
-        *held = held.checked_sub(count).ok_or(CudaError::InvalidValue)?;
-        if *held == 0 {
-            graph.user_objects.remove(&object);
-        }
-        Ok(())
-    })?;
-    release(object, count)
 }
 
 #[cfg(test)]

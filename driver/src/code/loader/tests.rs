@@ -1,4 +1,5 @@
 use super::*;
+use balar_host::CudaError;
 use balar_host::memory::{HOST_BASE, gpu_base};
 use balar_isa::program::Program;
 use balar_protocol::cuda::ProgramId;

@@ -1,0 +1,14 @@
+//! Memory: allocating and freeing it, copies and fills, arrays, what an address is.
+
+pub mod array;
+pub mod array_copy;
+pub mod batch;
+pub mod copy;
+pub mod device_memory;
+pub mod fill;
+pub mod host_memory;
+pub mod ipc;
+pub mod managed;
+pub mod pointer;
+pub mod pool;
+pub mod symbol;

@@ -1,0 +1,5 @@
+//! Arrays, what copies do with them, and textures and surfaces that read them.
+
+pub mod array;
+pub mod copy_parameters;
+pub mod texture;

@@ -1,0 +1,13 @@
+//! The order of streams: streams and events, what is put into a stream at once, and what goes into a graph instead.
+
+pub mod batch;
+pub mod capture;
+pub mod copying;
+pub mod enqueue;
+pub mod event;
+pub mod fill;
+pub mod graph_launch;
+pub mod launch;
+pub mod operation;
+pub mod staging;
+pub mod stream;

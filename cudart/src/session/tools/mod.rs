@@ -1,0 +1,4 @@
+//! What a program tells profilers.
+
+pub mod named_ranges;
+pub mod profiler;
