@@ -8,7 +8,7 @@
 //! | passes, folded instructions, list scheduling | in `decode` | none: the assembler has done all that |
 //! | 64-bit values | two adjacent rows, lane by lane | any two registers, a row each; they are put together as they are read |
 //! | constants | immediates; parameters come through the constant cache | immediates, and constant banks, through the constant cache: a launch makes rows of what it says in bank 0 and of the constant variables; its warps share them |
-//! | register banks, reuse cache | none | found as code is lowered (by `lowering`) |
+//! | register banks, reuse cache | none | found as code is lowered (`lowering/register_banks.rs`) |
 //! | where lanes meet | post-dominators | convergence barriers, as the code says |
 //! | local memory, calls | frames, points of calls | the stack pointer R1, return addresses in registers |
 //!
