@@ -40,7 +40,8 @@ A topology is a path or the name of one that is built in (v100_node). RUST_LOG=d
 const RUN_HELP: &str = "\
 The program must contain PTX, or machine code for the simulated GPU; its CUDA runtime may be linked statically or shared. This command
 returns its exit code (128 + N if signal N kills it); 2, 4, 5 and 70 are this command's own. The statistics follow on stderr, or are
-written into the folder of --output. At --stop-at, --max-wall and the second Ctrl-C, the program's CUDA calls fail, and it is terminated.";
+written into the folder of --output. At --stop-at, --max-wall and the second Ctrl-C, the program's CUDA calls fail, and it is terminated;
+so it is where SIGTERM, which is passed on to it, has not ended it after 1.5 s.";
 
 /// What `validate --help` adds.
 const VALIDATE_HELP: &str = "\

@@ -1,5 +1,5 @@
 //! Events that end a run early: Ctrl-C, SIGTERM, and the limit of real time. The first one ends it cleanly, with the statistics so far; a
-//! second signal ends the program at once.
+//! second signal ends the program at once, whatever else it does.
 
 use crate::exit::ExitStatus;
 use crate::failure::say;
@@ -52,18 +52,20 @@ impl Interrupt {
         };
         std::thread::Builder::new().name("signals".to_owned()).spawn(move || {
             runtime.block_on(async {
+                let mut has_received_one = false;
                 loop {
                     let cause = match select(pin!(ctrl_c.recv()), pin!(terminate.recv())).await {
                         Either::Left((received, _)) => received.map(|()| CTRL_C),
                         Either::Right((received, _)) => received.map(|()| TERMINATE),
                     };
                     let Some(cause) = cause else { return };
-                    if own.end(cause) {
-                        say(note);
-                    } else if own.cause.load(Ordering::Relaxed) != WALL_LIMIT {
+                    own.end(cause);
+                    if has_received_one {
                         let status = if cause == TERMINATE { ExitStatus::Terminated } else { ExitStatus::Interrupted };
                         std::process::exit(i32::from(status.code()));
                     }
+                    has_received_one = true;
+                    say(note);
                 }
             });
         })?;

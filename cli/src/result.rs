@@ -98,6 +98,8 @@ pub struct RunRecord {
     pub node: NodeFacts,
     /// The launches that are printed and written, where these are not all.
     pub chosen_launches: Option<KernelRecords>,
+    /// The unit that did not return when the run was to end, if there is one.
+    pub given_up: Option<String>,
 }
 
 impl RunRecord {
@@ -144,6 +146,9 @@ impl RunRecord {
     /// What went wrong, in words; `None` where nothing did.
     pub fn problem(&self) -> Option<String> {
         let Cause { text, is_partial } = self.cause()?;
+        if let Some(unit) = &self.given_up {
+            return Some(format!("{text}: {unit} did not return, so the run was given up; the statistics are lost"));
+        }
         Some(if is_partial { format!("{text}; the statistics are partial") } else { text })
     }
 
@@ -516,6 +521,7 @@ pub(crate) mod tests {
             series: Vec::new(),
             node: NodeFacts::default(),
             chosen_launches: None,
+            given_up: None,
         }
     }
 

@@ -157,6 +157,7 @@ pub fn nothing_ran(
         series: Vec::new(),
         node: NodeFacts::of(topology),
         chosen_launches: None,
+        given_up: None,
     }
 }
 
@@ -261,6 +262,7 @@ impl RunRecord {
             series: Vec::new(),
             node: NodeFacts::of(topology),
             chosen_launches: None,
+            given_up: result.given_up,
         }
     }
 }

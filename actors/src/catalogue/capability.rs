@@ -42,6 +42,10 @@ pub enum Capability {
     },
     /// It holds stores of its memory client back: the client tells it by a `Drain` when somebody waits for them.
     HoldsStores,
+    /// It passes a `Drain` of its memory client on, to a unit behind it that holds stores back.
+    PassesDrains,
+    /// Its copies of memory have what its memory client stores, so that it may answer loads after a store from them.
+    UpdatesCopies,
     /// What comes in at one of two ports leaves at the other, unchanged: units see through it to what is behind. Port `a[i]` of a row
     /// belongs to `b[i]`.
     Forwards {

@@ -1,5 +1,6 @@
 //! The catalogue of units: what each is called in a topology, its parameters, ports and counters, and how it is built.
 
+pub mod bounds;
 mod capability;
 mod instruction_profile;
 mod struct_keys;
@@ -43,6 +44,9 @@ pub trait ParameterSet: Sized + serde::de::DeserializeOwned {
     /// Does `text` (RON) have the type of parameter `name`? Unknown names are accepted here.
     fn check(name: &str, text: &str) -> Result<(), ron::error::SpannedError>;
 
+    /// Notes each parameter whose value is outside the range that its declaration gives.
+    fn check_ranges(&self, problems: &mut Problems);
+
     /// Reads a RON struct body such as `(clock: "877 MHz")`; keys that are absent take their defaults.
     /// The topology loader does the same with better errors; this is for tests.
     fn from_ron(text: &str) -> Result<Self, ron::error::SpannedError> {
@@ -62,7 +66,8 @@ pub(crate) fn complete_ron(definitions: &[ParameterDefinition], text: &str) -> S
     format!("({}{body}", defaults.collect::<String>())
 }
 
-/// Declares a unit's parameters: a struct, its keys, types, defaults (RON text) and meanings.
+/// Declares a unit's parameters: a struct, its keys, types, defaults (RON text) and meanings, and the ranges of values that the unit can
+/// honour, which [`ParameterSet::check_ranges`] holds them to.
 ///
 /// ```
 /// use balar_protocol::{Bytes, Frequency};
@@ -74,20 +79,25 @@ pub(crate) fn complete_ron(definitions: &[ParameterDefinition], text: &str) -> S
 ///         /// data capacity
 ///         capacity: Bytes = r#""192 KiB""#,
 ///         /// lines of a set
+///         #[range(1..=64)]
 ///         ways: u32 = "24",
 ///     }
 /// }
-/// use balar_actors::catalogue::ParameterSet;
+/// use balar_actors::catalogue::{ParameterSet, Problems};
 /// let cache = CacheParameters::from_ron(r#"(clock: "1312 MHz")"#).expect("clock is all that is required");
 /// assert_eq!((cache.capacity, cache.ways), (Bytes(192 << 10), 24));
 /// assert!(CacheParameters::from_ron("()").is_err());
+/// let (mut problems, wide) = (Problems::default(), CacheParameters { ways: 65, ..cache });
+/// wide.check_ranges(&mut problems);
+/// let error = problems.into_result().expect_err("there are at most 64 ways");
+/// assert_eq!(error.to_string(), "ways: expected at least 1 and at most 64, found 65");
 /// ```
 #[macro_export]
 macro_rules! parameters {
     (
         $(#[doc = $about:expr])*
         $visibility:vis struct $name:ident {
-            $( $(#[doc = $meaning:expr])+ $key:ident : $type:ty $(= $default:expr)? ),* $(,)?
+            $( $(#[doc = $meaning:expr])+ $(#[range($range:expr)])? $key:ident : $type:ty $(= $default:expr)? ),* $(,)?
         }
     ) => {
         $(#[doc = $about])*
@@ -112,6 +122,11 @@ macro_rules! parameters {
                     $( stringify!($key) => ron::from_str::<$type>(text).map(drop), )*
                     _ => Ok(()),
                 }
+            }
+
+            fn check_ranges(&self, problems: &mut $crate::catalogue::Problems) {
+                let _ = &problems;
+                $( $( problems.check_range(stringify!($key), self.$key, $range); )? )*
             }
         }
     };
@@ -250,6 +265,16 @@ impl ParameterProblem {
 pub struct Problems(Vec<ParameterProblem>);
 
 impl Problems {
+    /// Notes a problem.
+    pub fn push(&mut self, problem: ParameterProblem) {
+        self.0.push(problem);
+    }
+
+    /// Is there none?
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// Notes a problem with `key` unless `holds`.
     pub fn check(&mut self, holds: bool, key: impl Into<Cow<'static, str>>, problem: &str) {
         if !holds {
@@ -288,7 +313,16 @@ impl Problems {
     ///
     /// All problems noted.
     pub fn into_result(self) -> Result<(), BuildError> {
-        if self.0.is_empty() { Ok(()) } else { Err(BuildError::Parameters(self.0)) }
+        self.into_problems().map_err(BuildError::Parameters)
+    }
+
+    /// As [`Problems::into_result`], with the problems themselves.
+    ///
+    /// # Errors
+    ///
+    /// All problems noted.
+    pub fn into_problems(self) -> Result<(), Vec<ParameterProblem>> {
+        if self.0.is_empty() { Ok(()) } else { Err(self.0) }
     }
 }
 

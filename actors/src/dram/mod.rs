@@ -9,7 +9,8 @@ mod timing;
 
 pub use timing::{DramTiming, Refresh};
 
-use crate::catalogue::{BuildError, ParameterProblem};
+use crate::catalogue::bounds::{RATE, TIME};
+use crate::catalogue::{ParameterProblem, Problems};
 use crate::engine::{Inbox, NextWake, Outbox, StateError, Window, restore_state, save_state};
 use crate::lines::LineRange;
 use balar_protocol::by_launch::{LaunchTotals, Share};
@@ -17,7 +18,7 @@ use balar_protocol::memory::{
     LINE_BYTES, MemoryBurst, MemoryKind, MemoryMessage, MemoryRequest, ServedBy, sector_count,
 };
 use balar_protocol::statistics::{StatisticSink, UnitCounters};
-use balar_protocol::{Bandwidth, Bytes, Clock, Frequency, Message, Payload, PortId, SimTime};
+use balar_protocol::{Bandwidth, Clock, Frequency, Message, Payload, PortId, SimTime};
 use bank_timed::{BankTimedChannel, ChannelState, PrefetchStep};
 use bursts::{Bursts, Requester};
 use simple::{SimpleChannel, SimpleState};
@@ -41,6 +42,24 @@ pub enum MemoryModel {
         /// Time a request spends in the controller and the physical interface beside the DRAM's own.
         controller_latency: SimTime,
     },
+}
+
+impl MemoryModel {
+    /// Says what its channels cannot honour.
+    fn check(&self) -> Result<(), Vec<ParameterProblem>> {
+        let mut problems = Problems::default();
+        match self {
+            MemoryModel::Simple { latency, bandwidth } => {
+                problems.check_range("model.latency", *latency, TIME);
+                problems.check_range("model.bandwidth", *bandwidth, RATE);
+            }
+            MemoryModel::BankTimed { timing, controller_latency } => {
+                timing.check()?;
+                problems.check_range("model.controller_latency", *controller_latency, TIME);
+            }
+        }
+        problems.into_problems()
+    }
 }
 
 balar_protocol::counters! {
@@ -110,18 +129,6 @@ enum Kind {
     BankTimed(Vec<BankTimedChannel>, Bursts),
 }
 
-/// Checks what every memory is told of itself: 1 to 4096 channels, and a capacity.
-pub(crate) fn check_size(channels: u32, capacity: Bytes) -> Result<(), BuildError> {
-    let mut problems = Vec::new();
-    if channels == 0 || channels > 4096 {
-        problems.push(ParameterProblem::new("channels", format!("expected 1 to 4096, found {channels}")));
-    }
-    if capacity.0 == 0 {
-        problems.push(ParameterProblem::new("capacity", "expected more than 0 B"));
-    }
-    if problems.is_empty() { Ok(()) } else { Err(BuildError::Parameters(problems)) }
-}
-
 /// The channels of a memory.
 #[derive(Debug)]
 pub(crate) struct Channels {
@@ -142,13 +149,13 @@ impl Channels {
         shared_ports: bool,
     ) -> Result<Channels, Vec<ParameterProblem>> {
         let clock = Clock::new(clock);
+        model.check()?;
         let kind = match model {
             MemoryModel::Simple { latency, bandwidth } => {
                 let share = Bandwidth::from_bytes_per_second(bandwidth.bytes_per_second() / u64::from(count));
                 Kind::Simple(vec![SimpleChannel::new(*latency, share); count as usize])
             }
             MemoryModel::BankTimed { timing, controller_latency } => {
-                timing.check()?;
                 let channel = || BankTimedChannel::new(clock, timing, *controller_latency, interleave);
                 Kind::BankTimed((0..count).map(|_| channel()).collect(), Bursts::default())
             }

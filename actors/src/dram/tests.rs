@@ -210,15 +210,3 @@ fn a_row_conflict_costs_precharge_activate_and_read() {
     let done = play(&DramTiming { refresh: Refresh::Off, ..DramTiming::default() }, &accesses);
     assert_eq!(done[1], (1, 1000 + 12 + 12 + 12 + 1));
 }
-
-#[test]
-fn a_memory_without_channels_or_capacity_is_refused() {
-    let keys = |channels, capacity| match check_size(channels, Bytes(capacity)) {
-        Ok(()) => Vec::new(),
-        Err(BuildError::Parameters(problems)) => problems.into_iter().map(|problem| problem.key).collect(),
-        Err(error) => panic!("{error}"),
-    };
-    assert_eq!([keys(1, 1), keys(4096, 1 << 40)], [[""; 0], []]);
-    assert_eq!([keys(0, 1), keys(4097, 1)], [["channels"], ["channels"]]);
-    assert_eq!(keys(0, 0), ["channels", "capacity"]);
-}

@@ -1,6 +1,7 @@
 //! DRAM timing parameters, in cycles of the memory clock.
 
 use crate::catalogue::ParameterProblem;
+use crate::catalogue::bounds::CYCLES;
 use crate::interleave::{AddressBits, BitFunction};
 
 /// How a channel is refreshed.
@@ -126,7 +127,37 @@ impl DramTiming {
             expect(false, &format!("bank_bits of the banks: {problem}"));
         }
         expect(self.row_hit_cap > 0, "row_hit_cap of at least 1");
+        expect(self.row_bytes <= 1 << 20, "row_bytes of at most 1048576");
+        for (key, value) in self.cycles_and_counts() {
+            expect(CYCLES.contains(&value), &format!("{key} of at most {}, found {value}", CYCLES.end()));
+        }
         if problems.is_empty() { Ok(()) } else { Err(problems) }
+    }
+
+    /// Numbers of cycles, and of requests, by key.
+    fn cycles_and_counts(&self) -> [(&'static str, u32); 20] {
+        [
+            ("burst", self.burst),
+            ("t_rcd", self.t_rcd),
+            ("t_rp", self.t_rp),
+            ("t_ras", self.t_ras),
+            ("t_rc", self.t_rc),
+            ("t_ccd_s", self.t_ccd_s),
+            ("t_ccd_l", self.t_ccd_l),
+            ("t_rrd", self.t_rrd),
+            ("t_faw", self.t_faw),
+            ("t_wr", self.t_wr),
+            ("t_wtr", self.t_wtr),
+            ("t_rtp", self.t_rtp),
+            ("cl", self.cl),
+            ("wl", self.wl),
+            ("turnaround", self.turnaround),
+            ("t_refi", self.t_refi),
+            ("t_rfc", self.t_rfc),
+            ("write_high", self.write_high),
+            ("write_low", self.write_low),
+            ("row_hit_cap", self.row_hit_cap),
+        ]
     }
 
     /// The bank of a line, where `bank_bits` say it.

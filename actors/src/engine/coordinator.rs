@@ -362,6 +362,7 @@ impl Coordinator {
             outcome,
             statistics,
             lost_statistics,
+            given_up: None,
             windows: self.windows,
             messages: self.messages,
             shard_busy: self.shards.iter().map(|shard| shard.busy).collect(),

@@ -50,6 +50,7 @@ mod hand_over;
 mod handoff;
 mod inbox;
 pub mod live;
+pub(crate) mod memory_order;
 mod options;
 mod outbox;
 mod pending;
@@ -63,6 +64,7 @@ mod shard;
 pub mod state;
 pub mod unit;
 mod wall_clock;
+mod watchdog;
 
 pub use bench::Bench;
 pub use control::RunControl;

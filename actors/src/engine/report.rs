@@ -114,6 +114,8 @@ pub struct RunReport {
     pub statistics: StatisticSink,
     /// Units other than the one in [`Outcome::UnitPanic`] whose statistics are missing.
     pub lost_statistics: Vec<LostStatistics>,
+    /// The unit that did not return when the run was to end, if there is one: the run was given up, and all statistics are missing.
+    pub given_up: Option<String>,
     /// Windows run.
     pub windows: u64,
     /// Messages delivered.

@@ -74,6 +74,9 @@ pub enum BrokenRule {
         /// The message.
         message: String,
     },
+    /// It did with a client's access what would flatter it.
+    #[error("{0}")]
+    Order(String),
     /// It sent a request that makes no sense.
     #[error("at {at} the unit sent a request that {what}: {request:?}")]
     Malformed {

@@ -11,9 +11,10 @@ use super::sampler::Sampler;
 use super::shard::{Surroundings, Tenant};
 use super::unit::{Unit, Wire};
 use super::wall_clock::Deadline;
+use super::watchdog::{Calls, Watchdog};
 use actix::{Actor, Arbiter, System};
 use balar_protocol::{SimTime, UnitId};
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
 
 /// The window where no unit has a wire.
 const WINDOW_WITHOUT_WIRES: SimTime = SimTime::from_nanoseconds(1000);
@@ -43,6 +44,9 @@ pub struct Simulation {
 
 /// Runs a simulation to its end and collects statistics, whatever the end is. Blocks; may be called from any thread.
 ///
+/// Where a limit of the options is reached and a unit does not return for two seconds, the run is given up: its threads are left behind
+/// until the process ends, and the report names the unit.
+///
 /// # Errors
 ///
 /// Where the simulation cannot run at all: see [`EngineError`].
@@ -52,10 +56,35 @@ pub fn run(simulation: Simulation, options: RunOptions) -> Result<RunReport, Eng
     // A thread of its own: the caller's may belong to a runtime already.
     let engine = std::thread::Builder::new().name("engine".to_owned());
     let span = tracing::Span::current();
-    let engine = engine
-        .spawn(move || span.in_scope(|| run_system(simulation, options, latencies)))
+    let deadline = Deadline::after(options.max_wall);
+    let calls = Calls::new(shards_of(&simulation, &options));
+    let watchdog = Watchdog {
+        calls: calls.clone(),
+        interrupt: Arc::clone(&options.interrupt),
+        deadline,
+        paths: simulation.units.iter().map(|entry| entry.path.clone()).collect(),
+    };
+    let (sender, report) = mpsc::channel();
+    let work = move || run_system(simulation, options, Prepared { latencies, deadline, calls });
+    engine
+        .spawn(move || {
+            // Nobody waits for the report of a run that was given up.
+            let _ = sender.send(span.in_scope(work));
+        })
         .map_err(EngineError::Threads)?;
-    engine.join().unwrap_or_else(|_| Err(EngineError::Internal("its thread panicked".to_owned())))
+    watchdog.wait(&report).unwrap_or_else(|| Err(EngineError::Internal("its thread panicked".to_owned())))
+}
+
+/// How many shards a run has.
+fn shards_of(simulation: &Simulation, options: &RunOptions) -> usize {
+    options.threads.clamp(1, simulation.units.len().max(1))
+}
+
+/// What is known of a run before its thread starts.
+struct Prepared {
+    latencies: Vec<SimTime>,
+    deadline: Deadline,
+    calls: Calls,
 }
 
 /// The smallest latency of each unit's wires.
@@ -79,9 +108,10 @@ fn latencies(simulation: &Simulation) -> Result<Vec<SimTime>, EngineError> {
     Ok(latencies)
 }
 
-fn run_system(simulation: Simulation, options: RunOptions, latencies: Vec<SimTime>) -> Result<RunReport, EngineError> {
+fn run_system(simulation: Simulation, options: RunOptions, prepared: Prepared) -> Result<RunReport, EngineError> {
+    let Prepared { latencies, deadline, calls } = prepared;
+    let shards = shards_of(&simulation, &options);
     let units = simulation.units;
-    let shards = options.threads.clamp(1, units.len().max(1));
     let weights: Vec<u32> = units.iter().map(|entry| entry.weight).collect();
     let seats: Arc<[_]> = options.placement.seats(&weights, shards).into();
     let shortest = latencies.iter().copied().min().unwrap_or(WINDOW_WITHOUT_WIRES);
@@ -113,12 +143,13 @@ fn run_system(simulation: Simulation, options: RunOptions, latencies: Vec<SimTim
         epochs: simulation.epochs,
         cut: options.cut,
         stop_at: options.stop_at.unwrap_or(SimTime::MAX),
-        deadline: Deadline::after(options.max_wall),
+        deadline,
         interrupt: options.interrupt,
         control,
         progress: options.progress,
         seats,
         hand_over: Schedule::new(at, codes),
+        calls,
     };
     let setup = CoordinatorSetup {
         surroundings,

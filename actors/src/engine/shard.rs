@@ -15,6 +15,7 @@ use super::placement::Seat;
 use super::sampler::ShardSample;
 use super::unit::{NextWake, Unit, Window, Wire};
 use super::wall_clock::{Deadline, Stopwatch};
+use super::watchdog::Calls;
 use actix::{Actor, Addr, Context, Handler, Message, Recipient};
 use balar_protocol::by_launch::LaunchTotals;
 use balar_protocol::launches::LaunchCounts;
@@ -194,6 +195,8 @@ pub(super) struct Surroundings {
     pub progress: Option<LiveBoard>,
     pub seats: Arc<[Seat]>,
     pub hand_over: Schedule,
+    /// Where the watchdog looks.
+    pub calls: Calls,
 }
 
 impl Surroundings {
@@ -229,6 +232,8 @@ pub(super) struct Shard {
     last_start: SimTime,
     last_event: SimTime,
     messages: u64,
+    /// Calls of its units so far.
+    calls: u64,
     /// What its units have counted by launch.
     shares: LaunchTotals,
     /// Windows since they were last asked for it.
@@ -270,6 +275,7 @@ impl Shard {
             last_start: SimTime::ZERO,
             last_event: SimTime::ZERO,
             messages: 0,
+            calls: 0,
             shares: LaunchTotals::default(),
             windows_since_shares: 0,
             failure: None,
@@ -304,6 +310,7 @@ impl Shard {
             self.hand_over(window);
         }
         self.last_start = window.start;
+        self.surroundings.calls.window_begins(self.index, window.start);
         for block in 0..self.out.agenda.blocks() {
             let Some(slots) = self.out.agenda.due_block(block, window.until) else { continue };
             for index in slots {
@@ -313,6 +320,7 @@ impl Shard {
             }
             self.out.agenda.settle(block);
         }
+        self.surroundings.calls.end(self.index);
     }
 
     fn run_unit(&mut self, index: usize, window: Window) {
@@ -325,6 +333,8 @@ impl Shard {
         let woken = if slot.wake < window.until { slot.wake } else { window.start };
         self.last_event = self.last_event.max(latest).max(woken);
 
+        self.calls += 1;
+        self.surroundings.calls.begin(self.index, self.calls, slot.id.0);
         self.out.begin(index, slot.id, window);
         let advanced = contain(|| slot.unit.advance(window, &mut self.inbox, &mut self.out));
 

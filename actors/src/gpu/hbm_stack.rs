@@ -1,10 +1,11 @@
 //! An HBM stack: channels behind the L2 slices. Port `slice[i]` leads to channel i x channels / ports; where there are fewer ports than
 //! channels, to as many channels from there on as it takes to use all of them, over which the lines of the slice spread.
 
+use crate::catalogue::bounds::{CLOCK, MEMORY};
 use crate::catalogue::{
-    BuildContext, BuildError, Capability, ParameterSet, PeakRate, PortDefinition, Role, UnitDefinition,
+    BuildContext, BuildError, Capability, ParameterSet, PeakRate, PortDefinition, Problems, Role, UnitDefinition,
 };
-use crate::dram::{ChannelCounters, Channels, MemoryModel, check_size};
+use crate::dram::{ChannelCounters, Channels, MemoryModel};
 use crate::engine::{CodeSource, Inbox, NextWake, Outbox, StateError, Unit, Window};
 use crate::interleave::SliceMap;
 use balar_protocol::by_launch::LaunchTotals;
@@ -16,12 +17,16 @@ crate::parameters! {
     /// An HBM stack, or a chip of GDDR memory.
     pub struct HbmStackParameters {
         /// clock of the memory interface, two transfers a cycle (V100: 877 MHz)
+        #[range(CLOCK)]
         clock: Frequency,
         /// data capacity of the stack (V100: 4 GiB)
+        #[range(MEMORY)]
         capacity: Bytes,
         /// channels of the stack (HBM2: 8 of 128 bits)
+        #[range(1..=4096)]
         channels: u32 = "8",
         /// width of a channel in bits (HBM2: 128; GDDR6: 16), which the device reports; what a channel carries is up to its model
+        #[range(1..=1 << 16)]
         channel_bits: u32 = "128",
         /// Simple(latency, bandwidth of the stack) or BankTimed(timing: (...), controller_latency), the latter calibrated with the 425-cycle random access of the V100
         model: MemoryModel = r#"BankTimed(controller_latency: "72 ns")"#,
@@ -102,7 +107,9 @@ impl Behind {
 impl HbmStack {
     /// A stack with the wired ports of `context`; the stacks of its row share the lines.
     pub fn new(parameters: HbmStackParameters, context: &BuildContext) -> Result<HbmStack, BuildError> {
-        check_size(parameters.channels, parameters.capacity)?;
+        let mut problems = Problems::default();
+        parameters.check_ranges(&mut problems);
+        problems.into_result()?;
         let ports = context.ports.count("slice");
         let mut behind = vec![Behind::default(); ports];
         for (i, (_, port)) in context.ports.row("slice").enumerate() {

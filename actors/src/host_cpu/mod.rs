@@ -28,9 +28,9 @@ mod tests;
 mod threads;
 mod timeline;
 
+use crate::catalogue::bounds::{CLOCK, HOST_CYCLES, TIME};
 use crate::catalogue::{
-    BuildContext, BuildError, Capability, GpuDescription, ParameterProblem, ParameterSet, PortDefinition, Role,
-    UnitDefinition,
+    BuildContext, BuildError, Capability, GpuDescription, ParameterSet, PortDefinition, Problems, Role, UnitDefinition,
 };
 use crate::engine::{Inbox, NextWake, Outbox, Unit, Window};
 use crate::memory::{Bounds, DeviceMemory, Printed, Writer};
@@ -60,24 +60,34 @@ crate::parameters! {
     /// processor, chosen so that launches and small copies take the time measured on a V100.
     pub struct HostCpuParameters {
         /// clock of the core that runs the program
+        #[range(CLOCK)]
         clock: Frequency,
         /// cycles of a kernel launch (estimate: 2 us at 2660 MHz)
+        #[range(HOST_CYCLES)]
         launch_cost: u32 = "5300",
         /// cycles of starting a copy or fill (estimate: 6 us at 2660 MHz; with the copy engine's setup time and synchronize_cost the 28 us of a V100's small copy, gpu-benches cuda-memcpy)
+        #[range(HOST_CYCLES)]
         copy_cost: u32 = "16000",
         /// cycles of an allocation (estimate: 10 us at 2660 MHz)
+        #[range(HOST_CYCLES)]
         malloc_cost: u32 = "26600",
         /// cycles of freeing an allocation, beyond the wait for the device (estimate: 5 us at 2660 MHz)
+        #[range(HOST_CYCLES)]
         free_cost: u32 = "13300",
         /// cycles until a call that waits for the GPU returns, from the GPU's signal on (estimate: 2.5 us at 2660 MHz)
+        #[range(HOST_CYCLES)]
         synchronize_cost: u32 = "6650",
         /// cycles of any other call: streams, synchronisations with nothing to wait for (estimate: 0.5 us at 2660 MHz)
+        #[range(HOST_CYCLES)]
         call_cost: u32 = "1330",
         /// cycles of reading the clock (estimate: 20 ns at 2660 MHz)
+        #[range(HOST_CYCLES)]
         clock_cost: u32 = "53",
         /// operations not yet done beyond which a launch waits (CUDA queues 1024 launches)
+        #[range(1..=1 << 20)]
         queue_depth: u32 = "1024",
         /// time to fetch a page for the copy engine where no host memory is wired, or its lines are not modelled (estimate)
+        #[range(TIME)]
         page_latency: SimTime = r#""100 ns""#,
         /// lines of transferred pages go to the host memory, where it is wired
         host_memory_lines: bool = "true",
@@ -191,9 +201,9 @@ fn provides(text: &str) -> Vec<Capability> {
 
 fn build(text: &str, context: &BuildContext) -> Result<Box<dyn Unit>, BuildError> {
     let parameters: HostCpuParameters = ron::from_str(text)?;
-    if parameters.queue_depth == 0 {
-        return Err(BuildError::Parameters(vec![ParameterProblem::new("queue_depth", "must not be zero")]));
-    }
+    let mut problems = Problems::default();
+    parameters.check_ranges(&mut problems);
+    problems.into_result()?;
     let gpus = (0..).map_while(|gpu| Some((context.ports.at("command", gpu)?, context.ports.at("data", gpu)?)));
     let mut gpus: Vec<_> = gpus.collect();
     if gpus.is_empty() {

@@ -1,7 +1,10 @@
 //! The host's memory: DDR channels behind one controller, lines interleaved over them.
 
-use crate::catalogue::{BuildContext, BuildError, ParameterSet, PortDefinition, Role, UnitDefinition, nothing};
-use crate::dram::{ChannelCounters, Channels, MemoryModel, check_size};
+use crate::catalogue::bounds::{CLOCK, MEMORY};
+use crate::catalogue::{
+    BuildContext, BuildError, ParameterSet, PortDefinition, Problems, Role, UnitDefinition, nothing,
+};
+use crate::dram::{ChannelCounters, Channels, MemoryModel};
 use crate::engine::{CodeSource, Inbox, NextWake, Outbox, StateError, Unit, Window};
 use balar_protocol::by_launch::LaunchTotals;
 use balar_protocol::memory::LINE_BYTES;
@@ -12,10 +15,13 @@ crate::parameters! {
     /// The host's memory.
     pub struct HostMemoryParameters {
         /// clock of the memory interface, two transfers a cycle (DDR4-2666: 1333 MHz)
+        #[range(CLOCK)]
         clock: Frequency,
         /// data capacity
+        #[range(MEMORY)]
         capacity: Bytes,
         /// channels
+        #[range(1..=4096)]
         channels: u32 = "4",
         /// Simple(latency, bandwidth of all channels) or BankTimed(timing: (...), controller_latency); by default four channels of DDR4-2666 with 21.3 GB/s each and a load latency of 90 ns (assumed)
         model: MemoryModel = r#"Simple(latency: "90 ns", bandwidth: "85.3 GB/s")"#,
@@ -52,8 +58,10 @@ pub struct HostMemory {
 impl HostMemory {
     /// A memory with the wired ports of `context`.
     pub fn new(parameters: HostMemoryParameters, _context: &BuildContext) -> Result<HostMemory, BuildError> {
+        let mut problems = Problems::default();
+        parameters.check_ranges(&mut problems);
+        problems.into_result()?;
         let count = parameters.channels;
-        check_size(count, parameters.capacity)?;
         let channels =
             Channels::new(parameters.clock, &parameters.model, count, count, true).map_err(BuildError::Parameters)?;
         Ok(HostMemory { count: u64::from(count), channels })

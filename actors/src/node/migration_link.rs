@@ -3,6 +3,7 @@
 //! A transfer is a run of contiguous pages. Those of one direction follow each other; the two directions do not disturb each other. How
 //! long one takes by its size is a curve, measured or fitted, in which the copy engine's part is included.
 
+use crate::catalogue::bounds::TIME;
 use crate::catalogue::{BuildContext, BuildError, ParameterSet, PortDefinition, Problems, UnitDefinition, nothing};
 use crate::engine::{CodeSource, Inbox, NextWake, Outbox, StateError, Unit, Window, restore_state, save_state};
 use crate::unified_memory::BLOCK_BYTES;
@@ -20,6 +21,7 @@ crate::parameters! {
         /// the same for transfers to the host (default: as before)
         to_host: TransferCurve = r#"Linear(latency: "710 ns", bandwidth: "13.145 GB/s")"#,
         /// time that each fault occupies the direction to the GPU before its pages move, where faults are serviced one by one (UVMSmart's accurate simulation: 45 us; the driver services batches instead: 0)
+        #[range(TIME)]
         fault_time: SimTime = r#""0 ns""#,
     }
 }
@@ -28,8 +30,9 @@ crate::parameters! {
 const LONGEST: SimTime = SimTime::from_nanoseconds(1_000_000_000);
 
 impl MigrationLinkParameters {
-    fn check_ranges(&self) -> Result<(), BuildError> {
+    fn check_values(&self) -> Result<(), BuildError> {
         let mut problems = Problems::default();
+        self.check_ranges(&mut problems);
         for (key, curve) in [("to_device", &self.to_device), ("to_host", &self.to_host)] {
             match curve {
                 TransferCurve::Arctangent { asymptote, per_kib } => {
@@ -51,7 +54,6 @@ impl MigrationLinkParameters {
                 }
             }
         }
-        problems.check_range("fault_time", self.fault_time, ..=LONGEST);
         problems.into_result()
     }
 }
@@ -99,7 +101,7 @@ pub const DEFINITION: UnitDefinition = UnitDefinition {
 
 fn build(text: &str, context: &BuildContext) -> Result<Box<dyn Unit>, BuildError> {
     let parameters: MigrationLinkParameters = ron::from_str(text)?;
-    parameters.check_ranges()?;
+    parameters.check_values()?;
     Ok(Box::new(MigrationLink::new(parameters, context.required_port("driver")?)))
 }
 
@@ -239,7 +241,7 @@ mod tests {
     fn times_out_of_range_are_errors() {
         let problems = |parameters: &str| {
             let parameters = MigrationLinkParameters::from_ron(parameters).expect(parameters);
-            parameters.check_ranges().err().map_or(String::new(), |error| error.to_string())
+            parameters.check_values().err().map_or(String::new(), |error| error.to_string())
         };
         for (legal, illegal, problem) in [
             (

@@ -30,9 +30,12 @@ pub trait Interposer: Debug + Send + Serialize + DeserializeOwned + 'static {
     const NAME: &'static str;
     /// One line: what it models.
     const SUMMARY: &'static str;
-    /// Does it hold stores back? Then its client sends it a [`MemoryMessage::Drain`] when somebody waits for stores. A unit in front of
-    /// one that does says so, too.
+    /// Does it hold stores back? Then its client sends it a [`MemoryMessage::Drain`] when a warp waits for its stores. A unit in front of
+    /// it gets these, too, and passes them on by itself.
     const HOLDS_STORES: bool = false;
+    /// Do its copies have what its client stores? Otherwise a load after a store of the same sectors may not be answered from a copy that
+    /// was asked for before.
+    const UPDATES_COPIES: bool = false;
     /// Its parameters, declared with [`parameters!`](crate::parameters).
     type Parameters: ParameterSet + Debug + Send;
     /// Its counters, declared with [`counters!`](balar_protocol::counters).
@@ -285,7 +288,14 @@ pub const fn definition<T: Interposer>() -> UnitDefinition {
 }
 
 fn provides<T: Interposer>(_: &str) -> Vec<Capability> {
-    if T::HOLDS_STORES { vec![Capability::HoldsStores] } else { Vec::new() }
+    let mut provides = vec![Capability::PassesDrains];
+    if T::HOLDS_STORES {
+        provides.push(Capability::HoldsStores);
+    }
+    if T::UPDATES_COPIES {
+        provides.push(Capability::UpdatesCopies);
+    }
+    provides
 }
 
 impl<T: Interposer> Interposed<T> {
@@ -296,6 +306,7 @@ impl<T: Interposer> Interposed<T> {
     /// Parameters that the unit refuses.
     pub fn new(parameters: T::Parameters, context: &BuildContext) -> Result<Interposed<T>, BuildError> {
         let mut problems = Problems::default();
+        parameters.check_ranges(&mut problems);
         T::check(&parameters, &mut problems);
         problems.into_result()?;
         let pace = T::pace(&parameters);

@@ -1,8 +1,8 @@
 //! A bench for a unit between a memory client and a memory server: it plays both, and holds the unit to the rules.
 
-use super::write_order::WriteOrder;
 use crate::catalogue::{BuildContext, Capability, PortMap, Role, Surroundings, UnitDefinition, complete_ron};
 use crate::engine::bench::window_lengths;
+use crate::engine::memory_order::MemoryOrder;
 use crate::engine::rules::well_formed;
 use crate::engine::{Bench, BrokenRule, Conversation, Unit, Window};
 use balar_protocol::memory::{
@@ -38,9 +38,6 @@ pub enum BrokenProtocol {
         /// What is known of the reason.
         why: String,
     },
-    /// It let a read overtake a write, or answered itself what it may not.
-    #[error("{0}")]
-    Order(String),
     /// It was to get a message that no client sends it.
     #[error(
         "a client sends the unit no `Drain`, for it does not declare that it holds stores back: \
@@ -266,7 +263,8 @@ impl MemoryBench {
                 unit.restore(&state, &()).map_err(|error| BrokenProtocol::State(error.to_string()))?;
             }
         }
-        log.check(upstream, downstream, self.definition)?.map_or(Ok(()), |owed| {
+        let updates_copies = (self.definition.provides)(&self.parameters).contains(&Capability::UpdatesCopies);
+        log.check((upstream, downstream), self.definition, updates_copies)?.map_or(Ok(()), |owed| {
             let why = forgotten(&mut *unit, &mut bench);
             Err(BrokenProtocol::NeverAnswered { owed, why })
         })?;
@@ -314,29 +312,30 @@ impl Log {
     /// Checks the protocol; returns what is owed in the end.
     fn check(
         &mut self,
-        upstream: PortId,
-        downstream: PortId,
+        (upstream, downstream): (PortId, PortId),
         definition: &UnitDefinition,
+        updates_copies: bool,
     ) -> Result<Option<String>, BrokenProtocol> {
         // What arrives at a time comes before what leaves then.
         self.events.sort_by_key(|(time, departure, place, ..)| (*time, *departure, *place));
         let name = definition.ports[usize::from(upstream.0)].name;
         let mut conversation = Conversation::new([(upstream, name.to_owned())]);
-        let mut order = WriteOrder::default();
+        let mut order = MemoryOrder::new(updates_copies);
         for (at, departure, _, port, payload) in &self.events {
             let Payload::Memory(message) = payload else { continue };
             match (message, departure) {
                 (MemoryMessage::Request(request), false) if *port == upstream => {
                     conversation.request(*port, *at, request);
-                    order.arrived(*request, *at);
+                    order.arrived(*port, *request, *at);
                 }
                 (MemoryMessage::Request(request), true) if *port == downstream => {
-                    order.sent(request, *at).map_err(BrokenProtocol::Order)?;
+                    order.sent(request, *at).map_err(BrokenRule::Order)?;
                 }
+                (MemoryMessage::Response(response), false) if *port == downstream => order.answered_below(response),
                 (MemoryMessage::Response(response), true) if *port == upstream => {
                     let answered = conversation.sent(*port, payload);
                     answered.map_err(|what| BrokenRule::Answer { at: *at, what })?;
-                    order.answered(response, *at).map_err(BrokenProtocol::Order)?;
+                    order.answered(*port, response, *at).map_err(BrokenRule::Order)?;
                 }
                 _ => {}
             }

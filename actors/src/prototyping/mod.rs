@@ -13,7 +13,6 @@ mod memory_bench;
 mod numbers;
 mod output_port;
 mod pass_through;
-mod write_order;
 
 pub use interposer::{Interposed, Interposer, Io, Pace, definition};
 pub use memory_bench::{BrokenProtocol, MemoryBench, Played, load, reduction, store};

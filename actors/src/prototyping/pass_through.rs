@@ -2,6 +2,7 @@
 
 use super::interposer::{Interposer, Io, Pace, definition};
 use crate::catalogue::UnitDefinition;
+use crate::catalogue::bounds::{CLOCK, CYCLES};
 use balar_protocol::Frequency;
 use balar_protocol::memory::{MemoryKind, MemoryRequest};
 use serde::{Deserialize, Serialize};
@@ -10,8 +11,10 @@ crate::parameters! {
     /// A unit that everything passes.
     pub struct PassThroughParameters {
         /// clock of the unit
+        #[range(CLOCK)]
         clock: Frequency,
         /// cycles from the arrival of a message to its departure
+        #[range(CYCLES)]
         latency: u32 = "2",
     }
 }

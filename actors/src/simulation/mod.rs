@@ -176,7 +176,9 @@ fn run(
     let detail = options.detail.clone();
     info!(threads, "the units begin to run");
     let report = info_span!("run").in_scope(|| engine::run(simulation, options))?;
-    let RunReport { end, outcome, mut statistics, windows, messages, shard_busy, .. } = report;
+    let RunReport { end, outcome, mut statistics, windows, messages, shard_busy, given_up, .. } = report;
+    // A unit that has not returned may hold what it writes to.
+    let has_returned = given_up.is_none();
     for kernel in statistics.kernels.iter() {
         let KernelRecord { launch, name, gpu, cycles, start_ps, end_ps, .. } = kernel;
         debug!(launch = launch.0, name = &*name, gpu = &*gpu, cycles, start_ps, end_ps, "a kernel has run");
@@ -188,13 +190,14 @@ fn run(
         parameters: Vec::new(),
         isa: loaded.isa(),
         outcome,
+        given_up,
         program: statistics.outcome.take(),
         sim_time: end,
         wall: Duration::ZERO,
         threads,
         statistics,
-        profiles: profiles.map(|profiles| profiles.take()),
-        timeline: timeline.map(|timeline| timeline.take()),
+        profiles: profiles.filter(|_| has_returned).map(|profiles| profiles.take()),
+        timeline: timeline.filter(|_| has_returned).map(|timeline| timeline.take()),
         detail,
         windows,
         messages,

@@ -20,6 +20,8 @@ pub struct RunResult {
     pub isa: String,
     /// How the run ended.
     pub outcome: Outcome,
+    /// The unit that did not return when the run was to end, if there is one: there are no statistics then.
+    pub given_up: Option<String>,
     /// How the simulated program ended; `None` where the run ended before.
     pub program: Option<ProgramOutcome>,
     /// When the last thing happened.

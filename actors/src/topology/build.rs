@@ -3,14 +3,14 @@
 use super::error::{ErrorKind, TopologyError, TopologyErrors};
 use super::parameter::{Origin, Parameter};
 use super::source::Location;
-use super::{Topology, WireEnd, nested};
+use super::{ExpandedUnit, Topology, WireEnd, nested};
 use crate::catalogue::{BuildContext, BuildError, Capability, ParameterProblem, Peer, PortMap, Role, Surroundings};
 use crate::engine::containment::contain_outside;
 use crate::engine::unit::Wire;
 use crate::engine::{Guest, GuestPort, Unit};
 use crate::kinds;
 use balar_protocol::{PortId, Protocol, Side, UnitId};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A unit with its path and where its ports lead, in the order of its `PortId`s.
 pub type BuiltUnit = (String, Box<dyn Unit>, Vec<Wire>);
@@ -38,7 +38,22 @@ impl Topology {
     }
 
     /// What a wire to `end` leads to: the unit there, or the one behind it where it forwards what comes in.
-    fn peer(&self, ends: &[Vec<(WireEnd, WireEnd, usize)>], mut end: WireEnd) -> Peer {
+    fn peer(&self, ends: &[Vec<(WireEnd, WireEnd, usize)>], end: WireEnd) -> Peer {
+        let end = self.end_behind(ends, end);
+        let unit = &self.units[end.unit.0 as usize];
+        let mut provides = unit.provides.to_vec();
+        // A unit that passes drains on wants them for the one behind it.
+        if provides.contains(&Capability::PassesDrains)
+            && !provides.contains(&Capability::HoldsStores)
+            && self.first_holder_below(ends, end.unit.0 as usize).is_some()
+        {
+            provides.push(Capability::HoldsStores);
+        }
+        Peer { path: unit.path.clone(), kind: unit.kind.name, provides }
+    }
+
+    /// The end of a wire, or the one behind it where the unit there forwards what comes in.
+    fn end_behind(&self, ends: &[Vec<(WireEnd, WireEnd, usize)>], mut end: WireEnd) -> WireEnd {
         // A circle of units that only forward ends where every unit has been seen.
         for _ in 0..self.units.len() {
             let beyond = self.units[end.unit.0 as usize].provides.iter().find_map(|capability| match capability {
@@ -55,8 +70,63 @@ impl Topology {
                 None => break,
             }
         }
-        let unit = &self.units[end.unit.0 as usize];
-        Peer { path: unit.path.clone(), kind: unit.kind.name, provides: unit.provides.to_vec() }
+        end
+    }
+
+    /// The other ends of a unit's memory ports of one role, behind units that only forward.
+    fn memory_peers(&self, ends: &[Vec<(WireEnd, WireEnd, usize)>], unit: usize, role: Role) -> Vec<usize> {
+        let ports = self.units[unit].kind.ports;
+        let is_one = |end: &WireEnd| {
+            let port = ports.iter().find(|port| port.name == end.port);
+            port.is_some_and(|port| port.protocol == Protocol::Memory && port.role == role)
+        };
+        let wired = ends[unit].iter().filter(|(end, ..)| is_one(end));
+        wired.map(|(_, other, _)| self.end_behind(ends, *other).unit.0 as usize).collect()
+    }
+
+    /// Do the memory clients of a unit lead to an SM before they lead to a crossbar? Then the L2 is where its accesses meet others.
+    fn is_between_sm_and_l2(&self, ends: &[Vec<(WireEnd, WireEnd, usize)>], unit: usize) -> bool {
+        let mut above = vec![unit];
+        for _ in 0..self.units.len() {
+            let clients = above.iter().flat_map(|&unit| self.memory_peers(ends, unit, Role::Server));
+            let clients: BTreeSet<usize> = clients.collect();
+            let is_sm = |&&unit: &&usize| {
+                self.units[unit].provides.iter().any(|capability| matches!(capability, Capability::Sm(_)))
+            };
+            if clients.iter().any(|unit| is_sm(&unit)) {
+                return true;
+            }
+            above = clients.into_iter().filter(|&unit| !kinds::is_built_in(self.units[unit].kind)).collect();
+            if above.is_empty() {
+                return false;
+            }
+        }
+        false
+    }
+
+    /// The unit behind this one, towards the L2, that holds stores back and gets no `Drain`, because this one does not pass it on.
+    fn cut_off_from_drains(&self, ends: &[Vec<(WireEnd, WireEnd, usize)>], unit: usize) -> Option<&ExpandedUnit> {
+        let of = |unit: usize| &self.units[unit];
+        if of(unit).provides.contains(&Capability::PassesDrains) || kinds::is_built_in(of(unit).kind) {
+            return None;
+        }
+        self.first_holder_below(ends, unit).map(of)
+    }
+
+    /// The first unit towards the L2 that holds stores back, before any of the simulator's own that is no interposer.
+    fn first_holder_below(&self, ends: &[Vec<(WireEnd, WireEnd, usize)>], unit: usize) -> Option<usize> {
+        let mut at = unit;
+        for _ in 0..self.units.len() {
+            at = *self.memory_peers(ends, at, Role::Client).first()?;
+            let provides = &self.units[at].provides;
+            if provides.contains(&Capability::HoldsStores) {
+                return Some(at);
+            }
+            if kinds::is_built_in(self.units[at].kind) && !provides.contains(&Capability::PassesDrains) {
+                return None;
+            }
+        }
+        None
     }
 
     /// What a unit that does not come with the simulator is held to at these ends.
@@ -137,7 +207,10 @@ pub fn build_each(
         match result {
             Ok(unit_built) if is_built_in => take((unit.path.clone(), unit_built, wires)),
             Ok(unit_built) => {
-                let guest = Guest::new(unit_built, topology.guest_ports(&ends[index], &wires));
+                let mut guest = Guest::new(unit_built, topology.guest_ports(&ends[index], &wires));
+                if topology.is_between_sm_and_l2(&ends, index) {
+                    guest = guest.between_clients_and_l2(unit.provides.contains(&Capability::UpdatesCopies));
+                }
                 take((unit.path.clone(), Box::new(guest), wires));
             }
             Err(BuildError::Parameters(problems)) => {
@@ -146,6 +219,16 @@ pub fn build_each(
             Err(BuildError::Ron(error)) => {
                 refused.push((UnitId(index as u32), ParameterProblem::new("", error.to_string())));
             }
+        }
+    }
+    for index in 0..topology.units.len() {
+        if let Some(holder) = topology.cut_off_from_drains(&ends, index) {
+            let problem = format!(
+                "leads to {}, which holds stores back, and {} does not pass a `Drain` on: the stores would stay there when a warp waits \
+                 for them (a unit that passes it on provides `Capability::PassesDrains`)",
+                holder.path, topology.units[index].path
+            );
+            refused.push((UnitId(index as u32), ParameterProblem::new("downstream", problem)));
         }
     }
     if refused.is_empty() {

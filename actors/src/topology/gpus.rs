@@ -60,6 +60,8 @@ impl Topology {
                 | Capability::Driver { .. }
                 | Capability::Peak { .. }
                 | Capability::HoldsStores
+                | Capability::PassesDrains
+                | Capability::UpdatesCopies
                 | Capability::Forwards { .. } => {}
             }
         }

@@ -88,7 +88,10 @@ impl Live {
             is_program,
         };
         let follower = Arc::new(Mutex::new(Follower::new(facts, NodeFacts::of(topology), board.clone())));
-        let memory = SharedBoard::create(own, access.token()).map_err(|cause| cannot("make shared memory", &cause))?;
+        let memory = SharedBoard::create(own, access.token());
+        let memory = memory
+            .inspect_err(|cause| say(format_args!("live: the run is not published in shared memory: {cause}")))
+            .ok();
         let control = RunControl::default();
         let address = access.address();
         let picture = topology::live_svg(topology);
@@ -100,6 +103,7 @@ impl Live {
             tokio::net::TcpListener::from_std(listener).map_err(|cause| cannot("listen", &cause))?
         };
         let (stop, stopped) = oneshot::channel();
+        let is_published = memory.is_some();
         let work = move || {
             let serve = server::serve(listener, Arc::clone(&shared));
             let publish = publish(shared, memory, stopped);
@@ -112,7 +116,10 @@ impl Live {
         };
         let thread = std::thread::Builder::new().name("live".to_owned()).spawn(work);
         let thread = thread.map_err(|cause| cannot("start a thread", &cause))?;
-        say(format_args!("live: {address}  (in a terminal: balar-actors watch {})", std::process::id()));
+        match is_published {
+            true => say(format_args!("live: {address}  (in a terminal: balar-actors watch {})", std::process::id())),
+            false => say(format_args!("live: {address}")),
+        }
         Ok(Live { follower, control, stop: Some(stop), thread: Some(thread) })
     }
 
@@ -175,8 +182,7 @@ fn listen(port: u16) -> Result<TcpListener, Failure> {
 }
 
 /// Publishes how the run is until it is over, and then waits for those who look to take the last of it.
-async fn publish(shared: Arc<Shared>, memory: SharedBoard, mut stopped: oneshot::Receiver<()>) {
-    let mut memory = Some(memory);
+async fn publish(shared: Arc<Shared>, mut memory: Option<SharedBoard>, mut stopped: oneshot::Receiver<()>) {
     loop {
         shared.publish(&mut memory);
         // The sender is dropped when the run is over.

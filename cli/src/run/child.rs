@@ -37,7 +37,7 @@ impl ChildHandle {
     }
 
     /// Waits for the program to end, for `limit` at most; returns whether it has ended.
-    fn ends_within(&self, limit: Duration) -> bool {
+    pub fn ends_within(&self, limit: Duration) -> bool {
         let timeout = Timespec { tv_sec: limit.as_secs() as i64, tv_nsec: i64::from(limit.subsec_nanos()) };
         loop {
             match poll(&mut [PollFd::new(&*self.0, PollFlags::IN)], Some(&timeout)) {

@@ -8,12 +8,16 @@ use rustix::process::Signal;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
+
+/// How long a program may take to end by SIGTERM.
+const TERM_GRACE: Duration = Duration::from_millis(1500);
 
 /// What listens to SIGINT, SIGTERM and SIGHUP.
 ///
 /// The first signal is passed on to the program, and the run ends when the program does. The second ends the run with the statistics so
-/// far, the third at once.
+/// far, the third at once. A program that SIGTERM does not end within [`TERM_GRACE`] has its run ended as by a second signal.
 #[derive(Clone, Debug)]
 pub struct Signals {
     /// Ends the run when it is set.
@@ -58,6 +62,15 @@ impl Signals {
                 let mut signals = select_all(streams);
                 while let Some(received) = signals.next().await {
                     own.received(received);
+                    if received == Signal::TERM {
+                        let own = own.clone();
+                        tokio::spawn(async move {
+                            tokio::time::sleep(TERM_GRACE).await;
+                            if own.program_runs() && !own.interrupt.swap(true, Ordering::Relaxed) {
+                                say("the program has not ended since SIGTERM: the run ends with the statistics so far");
+                            }
+                        });
+                    }
                 }
             });
         })?;
@@ -75,6 +88,11 @@ impl Signals {
     /// Has the user ended the run?
     pub fn interrupted(&self) -> bool {
         self.count.load(Ordering::Relaxed) > 0
+    }
+
+    fn program_runs(&self) -> bool {
+        let program = self.program.lock().unwrap_or_else(PoisonError::into_inner);
+        program.as_ref().is_some_and(|program| !program.ends_within(Duration::ZERO))
     }
 
     fn received(&self, signal: Signal) {

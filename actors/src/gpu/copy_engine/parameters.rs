@@ -2,8 +2,9 @@
 
 use super::timeline::CopyTimeline;
 use super::{CopyEngine, Ports};
+use crate::catalogue::bounds::{CLOCK, ENTRIES, PER_CYCLE, RATE, TIME};
 use crate::catalogue::{
-    BuildContext, BuildError, ParameterProblem, ParameterSet, PortDefinition, Role, UnitDefinition, nothing,
+    BuildContext, BuildError, ParameterProblem, ParameterSet, PortDefinition, Problems, Role, UnitDefinition, nothing,
 };
 use crate::engine::Unit;
 use balar_protocol::{Bandwidth, Bytes, Frequency, Protocol, SimTime};
@@ -12,18 +13,25 @@ crate::parameters! {
     /// The copy engines of a GPU.
     pub struct CopyEngineParameters {
         /// clock of the engines' port into the crossbar
+        #[range(CLOCK)]
         clock: Frequency,
         /// bytes of a page, the piece in which a transfer crosses the data link
+        #[range(Bytes(1)..=Bytes(1 << 30))]
         page_bytes: Bytes = r#""4 KiB""#,
         /// time from a command to its first page (a V100's copies of up to 16 kB take 28 to 34 us, gpu-benches cuda-memcpy; this is the engine's share of it, an estimate)
+        #[range(TIME)]
         setup_time: SimTime = r#""20 us""#,
         /// rate at which an engine moves pages to or from the host (V100 over PCI Express 3 x16: 12.35 GB/s, gpu-benches cuda-memcpy)
+        #[range(RATE)]
         host_bandwidth: Bandwidth = r#""12.35 GB/s""#,
         /// pages asked for and not yet done, for each engine (estimate: enough to hide the link's latency)
+        #[range(ENTRIES)]
         outstanding_pages: u32 = "8",
         /// line requests sent into the crossbar and not yet answered, for each engine (estimate)
+        #[range(1..=1 << 20)]
         outstanding_lines: u32 = "2048",
         /// line requests that an engine sends in a cycle (estimate)
+        #[range(PER_CYCLE)]
         lines_per_cycle: u32 = "4",
         /// copied lines pass through the L2; otherwise only their values change
         through_l2: bool = "true",
@@ -90,10 +98,7 @@ pub const DEFINITION: UnitDefinition = UnitDefinition {
 
 fn build(text: &str, context: &BuildContext) -> Result<Box<dyn Unit>, BuildError> {
     let parameters: CopyEngineParameters = ron::from_str(text)?;
-    let problems = problems(&parameters, context);
-    if !problems.is_empty() {
-        return Err(BuildError::Parameters(problems));
-    }
+    problems(&parameters, context).into_result()?;
     let ports = Ports { data: context.required_port("data")?, memory: context.ports.get("memory") };
     let gpu = context.gpu_index()?;
     let mut engine = CopyEngine::new(parameters, ports, gpu, (context.memory()?, context.writer()?));
@@ -102,20 +107,9 @@ fn build(text: &str, context: &BuildContext) -> Result<Box<dyn Unit>, BuildError
 }
 
 /// What is wrong with the parameters.
-fn problems(parameters: &CopyEngineParameters, context: &BuildContext) -> Vec<ParameterProblem> {
-    let mut problems = Vec::new();
-    if parameters.page_bytes.0 == 0 || parameters.page_bytes.0 > 1 << 30 {
-        problems.push(ParameterProblem::new("page_bytes", "expected 1 B to 1 GiB"));
-    }
-    for (key, value) in [
-        ("outstanding_pages", parameters.outstanding_pages),
-        ("outstanding_lines", parameters.outstanding_lines),
-        ("lines_per_cycle", parameters.lines_per_cycle),
-    ] {
-        if value == 0 {
-            problems.push(ParameterProblem::new(key, "must not be zero"));
-        }
-    }
+fn problems(parameters: &CopyEngineParameters, context: &BuildContext) -> Problems {
+    let mut problems = Problems::default();
+    parameters.check_ranges(&mut problems);
     if parameters.through_l2 && context.ports.get("memory").is_none() {
         problems.push(ParameterProblem::new("through_l2", "is true, which needs the port memory to be wired"));
     }

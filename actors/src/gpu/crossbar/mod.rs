@@ -8,8 +8,9 @@
 
 mod plane;
 
+use crate::catalogue::bounds::{CLOCK, CYCLES, ENTRIES, PER_CYCLE};
 use crate::catalogue::{
-    BuildContext, BuildError, ParameterProblem, ParameterSet, PortDefinition, Role, UnitDefinition, nothing,
+    BuildContext, BuildError, ParameterProblem, ParameterSet, PortDefinition, Problems, Role, UnitDefinition, nothing,
 };
 use crate::engine::{CodeSource, Inbox, NextWake, Outbox, StateError, Unit, Window, restore_state, save_state};
 use crate::interleave::{AddressHash, SliceMap};
@@ -24,24 +25,34 @@ crate::parameters! {
     /// A crossbar.
     pub struct CrossbarParameters {
         /// clock of the crossbar
+        #[range(CLOCK)]
         clock: Frequency,
         /// bytes of a flit
+        #[range(1..=4096)]
         flit_bytes: u32 = "32",
         /// flits a cycle an endpoint may inject (SAND2019-10389, table 3-4: 2 input ports)
+        #[range(PER_CYCLE)]
         input_ports: u32 = "2",
         /// flits a cycle an endpoint may eject (SAND2019-10389, table 3-4: 1 output port)
+        #[range(PER_CYCLE)]
         output_ports: u32 = "1",
         /// as many times the ports of a requester each slice has: several where a slice stands for several of a GPU
+        #[range(1..=1024)]
         slice_width: u32 = "1",
         /// cycles from the grant of a request to its departure towards the slice (calibrated: L2 hit latency)
+        #[range(CYCLES)]
         request_latency: u32 = "14",
         /// cycles from the grant of a response to its departure towards the requester (calibrated: L2 hit latency)
+        #[range(CYCLES)]
         response_latency: u32 = "14",
         /// flits in front of the data of a request; 0 where the header travels beside the data
+        #[range(..=1024)]
         request_header_flits: u32 = "0",
         /// flits in front of the data of a response; 0 where the header travels beside the data
+        #[range(..=1024)]
         response_header_flits: u32 = "0",
         /// entries of the input queue of each slice, the credits the crossbar starts with
+        #[range(ENTRIES)]
         slice_queue: u32 = "32",
         /// how lines spread over the slices: Xor, Modulo or Bits([...]), the address bits whose exclusive or is each bit of the slice number
         address_hash: AddressHash = "Xor",
@@ -181,26 +192,15 @@ impl Crossbar {
         let requester_ports: Vec<PortId> =
             context.ports.row("sm").chain(context.ports.row("copy")).map(|(_, port)| port).collect();
         let slice_ports: Vec<PortId> = context.ports.row("slice").map(|(_, port)| port).collect();
-        let mut problems = Vec::new();
-        for (key, value) in [
-            ("flit_bytes", parameters.flit_bytes),
-            ("input_ports", parameters.input_ports),
-            ("output_ports", parameters.output_ports),
-            ("slice_width", parameters.slice_width),
-            ("slice_queue", parameters.slice_queue),
-        ] {
-            if value == 0 {
-                problems.push(ParameterProblem::new(key, "expected at least 1, found 0"));
-            }
-        }
+        let mut problems = Problems::default();
+        parameters.check_ranges(&mut problems);
         if slice_ports.is_empty() {
             problems.push(ParameterProblem::new("slice", "expected at least one wired slice"));
         }
         let slices = SliceMap::new(&parameters.address_hash, slice_ports.len() as u32)
             .map_err(|problem| problems.push(ParameterProblem::new("address_hash", problem)));
-        let (Ok(slices), true) = (slices, problems.is_empty()) else {
-            return Err(BuildError::Parameters(problems));
-        };
+        problems.into_result()?;
+        let Ok(slices) = slices else { unreachable!("a problem was noted") };
         let mut sides = vec![Side::Requester(0); requester_ports.len() + slice_ports.len()];
         for (i, port) in requester_ports.iter().enumerate() {
             sides[usize::from(port.0)] = Side::Requester(i as u16);

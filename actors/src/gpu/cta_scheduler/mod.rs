@@ -16,10 +16,11 @@ mod tests;
 mod timeline;
 mod turns;
 
+use crate::catalogue::bounds::{CLOCK, CYCLES, ENTRIES, TIME};
 use crate::catalogue::timeline::Kept;
 use crate::catalogue::{
-    BuildContext, BuildError, Capability, ParameterProblem, ParameterSet, Peer, PortDefinition, Role, SmCapability,
-    SmResources, UnitDefinition,
+    BuildContext, BuildError, Capability, ParameterProblem, ParameterSet, Peer, PortDefinition, Problems, Role,
+    SmCapability, SmResources, UnitDefinition,
 };
 use crate::engine::{
     CodeSource, Gauge, Inbox, LiveBoard, NextWake, Outbox, StateError, Unit, Window, complete_device_work,
@@ -45,24 +46,32 @@ crate::parameters! {
     /// The CTA scheduler of a GPU.
     pub struct CtaSchedulerParameters {
         /// clock of the scheduler, in whose cycles its latencies are; kernels are measured in those of the SMs
+        #[range(CLOCK)]
         clock: Frequency,
         /// compute capability of the GPU, (major, minor)
         compute_capability: (u32, u32) = "(7, 0)",
         /// kernels that run at once (CUDA C++ Programming Guide, compute capability 6.0 and 7.0: 128)
+        #[range(ENTRIES)]
         maximum_resident_kernels: u32 = "128",
         /// cycles from taking up a launch to its first CTA: front-end work (estimate; to be calibrated on small kernels)
+        #[range(CYCLES)]
         launch_latency: u32 = "600",
         /// cycles from the end of the last CTA to the end of the kernel: write-back, semaphore (estimate; likewise)
+        #[range(CYCLES)]
         completion_latency: u32 = "300",
         /// cycles from a launch by a kernel until it stands in its stream as one by the host does (GPGPU-Sim's configuration of a Quadro GV100, SM7_QV100: kernel_launch_latency 5000)
+        #[range(CYCLES)]
         device_launch_latency: u32 = "5000",
         /// CTAs placed in a cycle (estimate)
+        #[range(1..=1024)]
         ctas_per_cycle: u32 = "1",
         /// kernels of several processes run at once, as by the Multi-Process Service; otherwise processes take turns
         mps: bool = "false",
         /// how long the kernels of a process run while those of another one wait; CTAs that run by then run to their end (NVIDIA vGPU software: 2 ms where up to eight share a GPU)
+        #[range(SimTime(1)..=SimTime::from_nanoseconds(1_000_000_000))]
         time_slice: SimTime = r#""2 ms""#,
         /// time from the last CTA of a process to the first one of the next (estimate)
+        #[range(TIME)]
         context_switch: SimTime = r#""25 us""#,
     }
 }
@@ -123,19 +132,11 @@ pub const DEFINITION: UnitDefinition = UnitDefinition {
 
 fn build(text: &str, context: &BuildContext) -> Result<Box<dyn Unit>, BuildError> {
     let parameters: CtaSchedulerParameters = ron::from_str(text)?;
-    let mut problems = Vec::new();
-    let mut at_least_one = |key, value: u32, maximum: u32| {
-        if value == 0 || value > maximum {
-            problems.push(ParameterProblem::new(key, format!("{value}, expected 1 to {maximum}")));
-        }
-    };
-    at_least_one("maximum_resident_kernels", parameters.maximum_resident_kernels, u32::MAX);
-    at_least_one("ctas_per_cycle", parameters.ctas_per_cycle, 1024);
+    let mut problems = Problems::default();
+    parameters.check_ranges(&mut problems);
     let (sms, unfit) = sms_of(context);
-    problems.extend(unfit);
-    if !problems.is_empty() {
-        return Err(BuildError::Parameters(problems));
-    }
+    unfit.into_iter().for_each(|problem| problems.push(problem));
+    problems.into_result()?;
     let command = context.required_port("command")?;
     let mut scheduler = CtaScheduler::new(&parameters, context.part, command, sms);
     scheduler.progress = Progress::on(&context.surroundings.board, context.path);

@@ -20,6 +20,7 @@ pub use far_faults::FaultReporting;
 pub use page_table::ManagedPageSizes;
 pub use shootdowns::ShootdownWhen;
 
+use crate::catalogue::bounds::{CLOCK, CYCLES, ENTRIES, PER_CYCLE};
 use crate::catalogue::{BuildContext, BuildError, ParameterSet, PortDefinition, Problems, UnitDefinition, nothing};
 use crate::engine::{CodeSource, Inbox, NextWake, Outbox, StateError, Unit, Window, restore_state, save_state};
 use crate::gpu::tlb::{identity, page_of};
@@ -41,26 +42,34 @@ crate::parameters! {
     /// A GMMU.
     pub struct GmmuParameters {
         /// clock of the GMMU
+        #[range(CLOCK)]
         clock: Frequency,
         /// bytes of a page that is not managed, a power of two
         page_size: Bytes = r#""2 MiB""#,
         /// entries of the TLB, least recently used goes first (P100: 65, from its latency knee at 2080 MiB)
+        #[range(1..=1 << 20)]
         entries: u32 = "65",
         /// entries of a set of the TLB; 0: all are one set
         ways: u32 = "0",
         /// bytes an entry covers at most, a power of two and at least a page (P100: 32 MiB)
         entry_reach: Bytes = r#""32 MiB""#,
         /// cycles of a TLB hit
+        #[range(CYCLES)]
         hit_latency: u32 = "1",
         /// further cycles of a page walk (P100: 110 cycles beyond the second TLB's reach)
+        #[range(CYCLES)]
         walk_latency: u32 = "110",
         /// walks at the same time
+        #[range(ENTRIES)]
         walkers: u32 = "8",
         /// blocks of 2 MiB of which the page-walk cache has the page tables of managed memory, least recently used goes first
+        #[range(..=1 << 20)]
         walk_cache_entries: u32 = "0",
         /// further cycles of a walk to managed memory whose block is in the page-walk cache (an estimate: one of four accesses of a walk)
+        #[range(CYCLES)]
         walk_cache_latency: u32 = "28",
         /// requests a cycle
+        #[range(PER_CYCLE)]
         requests_per_cycle: u32 = "1",
         /// pages of managed memory: Mixed (2 MiB where all of a block is mapped alike, 64 KiB where a leaf is, else 4 KiB) or Small (4 KiB)
         managed_page_sizes: ManagedPageSizes = "Mixed",
@@ -73,6 +82,7 @@ crate::parameters! {
         /// which entries are invalidated: Entry (those of each page, one page after the other), Range or All
         shootdown_scope: ShootdownScope = "Range",
         /// cycles of the GMMU for each invalidation, one after the other (an estimate: none beyond the wires)
+        #[range(CYCLES)]
         shootdown_latency: u32 = "0",
         /// whether SMs report how often they use managed pages; their TLBs then have those as pages of 4 KiB
         follow_use: bool = "false",
@@ -80,17 +90,11 @@ crate::parameters! {
 }
 
 impl GmmuParameters {
-    fn check_ranges(&self) -> Result<(), BuildError> {
+    fn check_values(&self) -> Result<(), BuildError> {
         let mut problems = Problems::default();
-        for (key, value) in
-            [("entries", self.entries), ("walkers", self.walkers), ("requests_per_cycle", self.requests_per_cycle)]
-        {
-            problems.check(value > 0, key, "expected at least 1, found 0");
-        }
+        self.check_ranges(&mut problems);
         let is_even = self.ways == 0 || self.entries.is_multiple_of(self.ways);
         problems.check(is_even, "ways", "expected a divisor of entries, or 0");
-        problems.check(self.entries <= 1 << 20, "entries", "expected at most 1048576");
-        problems.check(self.walk_cache_entries <= 1 << 20, "walk_cache_entries", "expected at most 1048576");
         for (key, value) in [("page_size", self.page_size), ("entry_reach", self.entry_reach)] {
             problems.check(value.0.is_power_of_two(), key, &format!("expected a power of two, found {value}"));
         }
@@ -189,7 +193,7 @@ pub struct Gmmu {
 impl Gmmu {
     /// A GMMU with the wired ports of `context`.
     pub fn new(parameters: GmmuParameters, context: &BuildContext) -> Result<Gmmu, BuildError> {
-        parameters.check_ranges()?;
+        parameters.check_values()?;
         let sms: Vec<PortId> = context.ports.row("sm").map(|(_, port)| port).collect();
         let mut tlbs = vec![0; sms.iter().map(|port| usize::from(port.0) + 1).max().unwrap_or(0)];
         for (tlb, port) in sms.iter().enumerate() {

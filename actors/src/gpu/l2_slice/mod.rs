@@ -10,8 +10,9 @@
 
 mod sets;
 
+use crate::catalogue::bounds::{CLOCK, CYCLES, ENTRIES, PER_CYCLE};
 use crate::catalogue::{
-    BuildContext, BuildError, Capability, ParameterProblem, ParameterSet, PeakRate, PortDefinition, Role,
+    BuildContext, BuildError, Capability, ParameterProblem, ParameterSet, PeakRate, PortDefinition, Problems, Role,
     UnitDefinition,
 };
 use crate::engine::{CodeSource, Inbox, NextWake, Outbox, StateError, Unit, Window, restore_state, save_state};
@@ -35,38 +36,52 @@ crate::parameters! {
     /// An L2 slice.
     pub struct L2SliceParameters {
         /// clock of the slice
+        #[range(CLOCK)]
         clock: Frequency,
         /// data capacity (V100: 6 MiB in 32 slices)
+        #[range(Bytes(1)..=Bytes(1 << 36))]
         capacity: Bytes = r#""192 KiB""#,
         /// lines of a set (Accel-Sim configuration of the QV100)
+        #[range(1..=MOST_WAYS)]
         ways: u32 = "24",
         /// the address bits whose exclusive or is each bit of the set number; none where the lines of a slice follow each other in the sets. Where there are m times as many sets, runs of as many lines as these bits and the slices tell apart take turns in m groups of sets
         set_bits: AddressBits = "[]",
         /// cycles from the tag lookup of a hit to its response (calibrated: 212-cycle L2 hit of the V100)
+        #[range(CYCLES)]
         hit_latency: u32 = "44",
         /// cycles from the tag lookup of a miss to the request to memory (calibrated: 425-cycle random access of the V100)
+        #[range(CYCLES)]
         miss_latency: u32 = "12",
         /// cycles from the arrival of a fill to the responses that waited for it (calibrated: as miss_latency)
+        #[range(CYCLES)]
         fill_latency: u32 = "32",
         /// tag lookups a cycle
+        #[range(PER_CYCLE)]
         lookups_per_cycle: u32 = "1",
         /// data bytes a cycle (32 slices x 64 B of the V100 give 2048 B a cycle, of which 1775 were measured)
+        #[range(PER_CYCLE)]
         bytes_per_cycle: u32 = "64",
         /// bytes a load miss fetches around the sectors it needs: 32, 64 or 128 (64: a sequential 32-byte chase on a TITAN V takes 313 cycles, the mean of an L2 hit and a DRAM access)
         fetch_granularity: Bytes = r#""64 B""#,
         /// lines that may have fills under way
+        #[range(ENTRIES)]
         mshr_entries: u32 = "128",
         /// requests that may wait for one line (more than there are SMs: all of a V100 read one buffer beyond the L2 at 2313 GB/s, RRZE gpu-cache)
+        #[range(ENTRIES)]
         mshr_merges: u32 = "128",
         /// evicted lines that may be on their way to memory
+        #[range(ENTRIES)]
         write_back_entries: u32 = "64",
         /// further cycles an atomic takes (TITAN V: 243.6 cycles against 211.1 of a load)
+        #[range(CYCLES)]
         atomic_latency: u32 = "32",
         /// operations of one request the atomics unit does in a cycle
+        #[range(PER_CYCLE)]
         atomic_operations_per_cycle: u32 = "8",
         /// what it holds when a kernel begins: Kept, or Flushed as by Nsight Compute
         caches_between_kernels: CachesBetweenKernels = "Kept",
         /// least cycles between two atomics on the same line
+        #[range(CYCLES)]
         same_line_atomic_interval: u32 = "2",
     }
 }
@@ -291,20 +306,8 @@ pub struct L2Slice {
 impl L2Slice {
     /// A slice with the wired ports of `context`; the slices of its row share the lines.
     pub fn new(parameters: L2SliceParameters, context: &BuildContext) -> Result<L2Slice, BuildError> {
-        let mut problems = Vec::new();
-        for (key, value) in [
-            ("ways", parameters.ways),
-            ("lookups_per_cycle", parameters.lookups_per_cycle),
-            ("bytes_per_cycle", parameters.bytes_per_cycle),
-            ("mshr_entries", parameters.mshr_entries),
-            ("mshr_merges", parameters.mshr_merges),
-            ("write_back_entries", parameters.write_back_entries),
-            ("atomic_operations_per_cycle", parameters.atomic_operations_per_cycle),
-        ] {
-            if value == 0 {
-                problems.push(ParameterProblem::new(key, "expected at least 1, found 0"));
-            }
-        }
+        let mut problems = Problems::default();
+        parameters.check_ranges(&mut problems);
         let set_bytes = u64::from(parameters.ways.max(1)) * LINE_BYTES;
         if parameters.capacity.0 == 0 || !parameters.capacity.0.is_multiple_of(set_bytes) {
             let problem = format!(
@@ -314,15 +317,6 @@ impl L2Slice {
                 parameters.capacity
             );
             problems.push(ParameterProblem::new("capacity", problem));
-        }
-        if parameters.ways > MOST_WAYS {
-            problems.push(ParameterProblem::new(
-                "ways",
-                format!("expected at most {MOST_WAYS}, found {}", parameters.ways),
-            ));
-        }
-        if parameters.capacity.0 > 1 << 36 {
-            problems.push(ParameterProblem::new("capacity", "expected at most 64 GiB"));
         }
         if ![32, 64, 128].contains(&parameters.fetch_granularity.0) {
             let problem = format!("expected 32 B, 64 B or 128 B, found {}", parameters.fetch_granularity);
@@ -343,8 +337,8 @@ impl L2Slice {
         let (crossbar, memory) = match (port("crossbar"), port("memory")) {
             (Ok(crossbar), Ok(memory)) if problems.is_empty() => (crossbar, memory),
             (crossbar, memory) => {
-                problems.extend([crossbar.err(), memory.err()].into_iter().flatten());
-                return Err(BuildError::Parameters(problems));
+                [crossbar.err(), memory.err()].into_iter().flatten().for_each(|problem| problems.push(problem));
+                return Err(problems.into_result().err().unwrap_or(BuildError::Parameters(Vec::new())));
             }
         };
         Ok(L2Slice {

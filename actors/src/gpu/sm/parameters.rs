@@ -1,6 +1,7 @@
 //! What a topology says of an SM.
 
-use crate::catalogue::{ParameterProblem, PeakRate, SmCapability, SmResources};
+use crate::catalogue::bounds::{CLOCK, CYCLES, INTERVAL, PER_CYCLE};
+use crate::catalogue::{ParameterSet, PeakRate, Problems, SmCapability, SmResources};
 use crate::gpu::CachesBetweenKernels;
 use balar_isa::program::{LatencyClass, MATRIX_PASS, Pipe};
 use balar_protocol::memory::SECTOR_BYTES;
@@ -86,6 +87,30 @@ fn uniform_move() -> u32 {
 }
 
 impl Latencies {
+    /// Cycles by key.
+    fn by_key(&self) -> impl Iterator<Item = (&'static str, u32)> {
+        [
+            ("integer", self.integer),
+            ("integer_multiply", self.integer_multiply),
+            ("single", self.single),
+            ("half", self.half),
+            ("double", self.double),
+            ("special", self.special),
+            ("conversion", self.conversion),
+            ("tensor", self.tensor),
+            ("tensor_step", self.tensor_step),
+            ("tensor_product", self.tensor_product),
+            ("predicate", self.predicate),
+            ("constant", self.constant),
+            ("constant_load", self.constant_load),
+            ("branch", self.branch),
+            ("exchange", self.exchange),
+            ("uniform_move", self.uniform_move),
+            ("barrier", self.barrier),
+        ]
+        .into_iter()
+    }
+
     /// Cycles by class; memory (`Variable`) and `Zero` have none of their own.
     pub fn table(&self) -> [u32; LatencyClass::COUNT] {
         let mut table = [0; LatencyClass::COUNT];
@@ -153,6 +178,23 @@ fn barrier_interval() -> u32 {
 }
 
 impl InitiationIntervals {
+    /// Cycles by key.
+    fn by_key(&self) -> impl Iterator<Item = (&'static str, u32)> {
+        [
+            ("fp32", self.fp32),
+            ("int", self.int),
+            ("fp64", self.fp64),
+            ("fp16", self.fp16),
+            ("sfu", self.sfu),
+            ("tensor", self.tensor),
+            ("memory", self.memory),
+            ("branch", self.branch),
+            ("barrier", self.barrier),
+        ]
+        .into_iter()
+        .chain(self.wide_conversion.map(|cycles| ("wide_conversion", cycles)))
+    }
+
     /// How many times as long as others an instruction of a latency class takes its pipe.
     pub fn widths(&self) -> [u32; LatencyClass::COUNT] {
         let mut widths = [1; LatencyClass::COUNT];
@@ -221,20 +263,26 @@ crate::parameters! {
     /// A streaming multiprocessor: sub-cores, memory pipe, L1 and shared memory, first TLB levels.
     pub struct SmParameters {
         /// clock of the SM
+        #[range(CLOCK)]
         clock: Frequency,
         /// sub-cores, each with a scheduler that issues one warp instruction a cycle
+        #[range(1..=8)]
         sub_cores: u32 = "4",
         /// which ready warp issues: GreedyThenOldest, GreedyThenYoungest, LooseRoundRobin or TwoLevel
         scheduler: SchedulerPolicy = "GreedyThenOldest",
         /// warps in a group of the TwoLevel scheduler
         active_warps: u32 = "4",
         /// warp slots
+        #[range(1..=64)]
         warps: u32,
         /// CTA slots
+        #[range(1..=64)]
         ctas: u32,
         /// 32-bit registers
+        #[range(256..=1 << 20)]
         registers: u32,
         /// L1 data cache and shared memory together
+        #[range(Bytes(0)..=Bytes(1 << 24))]
         unified_memory: Bytes,
         /// sizes that shared memory can be given out of the unified memory; the rest is L1
         shared_carve_outs: Vec<Bytes>,
@@ -243,63 +291,87 @@ crate::parameters! {
         /// cycles a pipe is taken by a warp instruction
         initiation_intervals: InitiationIntervals,
         /// cycles from a CTA's arrival to its first instruction
+        #[range(CYCLES)]
         cta_start_latency: u32,
         /// kernels that launch kernels: cycles that a warp waits for buffers for the parameters, and for each of them (GPGPU-Sim's default, after Wang and Yalamanchili, IISWC 2014, on a K20c: 8023 and 129)
         parameter_buffer_cost: (u32, u32) = "(8000, 100)",
         /// kernels that launch kernels: cycles that a warp waits for launches, and for each of them (likewise: 12187 and 1592)
         device_launch_cost: (u32, u32) = "(12000, 1600)",
         /// kernels that launch kernels: cycles that a warp waits for streams of its own (likewise: 7165)
+        #[range(CYCLES)]
         device_stream_cost: u32 = "7200",
         /// machine code: cycles from the issue of an access until its registers are read, and may be written again
+        #[range(CYCLES)]
         operand_read_latency: u32 = "11",
         /// machine code: whether an instruction that reads a register before its producer's latency has passed is an error
         check_hazards: bool = "false",
         /// capacity of a sub-core's own instruction cache (L0); without any, it reads the SM's
+        #[range(Bytes(0)..=Bytes(1 << 30))]
         l0_instruction_cache: Bytes = "\"0 B\"",
         /// capacity of the SM's instruction cache (L1.5), with constants in it; without any, code and constants are always there
+        #[range(Bytes(0)..=Bytes(1 << 30))]
         instruction_cache: Bytes = "\"128 KiB\"",
         /// machine code: capacity of the cache of constant operands; without any, they are always there
+        #[range(Bytes(0)..=Bytes(1 << 30))]
         constant_cache: Bytes = "\"0 B\"",
         /// cycles from a miss in the caches of sub-cores or constants to the line from the SM's instruction cache
+        #[range(CYCLES)]
         l15_latency: u32 = "0",
         /// cycles from a miss to a constant that a launch says (parameters, sizes), where the SM has not got it yet
+        #[range(CYCLES)]
         launch_constant_latency: u32 = "0",
         /// bytes of an instruction of the GPU's own code
+        #[range(1..=128)]
         instruction_bytes: u32 = "16",
         /// lines of code that are fetched after a missing one, the length of a sub-core's stream buffer
+        #[range(..=1 << 13)]
         instruction_prefetch: u32 = "8",
         /// cycles from the issue of a shared-memory load to a dependent issue
+        #[range(CYCLES)]
         shared_latency: u32,
         /// cycles that an atomic on shared memory takes for each lane of the bank that most of its lanes name
+        #[range(1..=1000)]
         shared_update_interval: u32 = "2",
         /// cycles from the issue of a load that hits in L1 to a dependent issue
+        #[range(CYCLES)]
         l1_hit_latency: u32,
         /// cycles from the issue of a load that misses in L1 to its request leaving the SM
+        #[range(CYCLES)]
         l1_miss_latency: u32,
         /// cycles from a response's arrival to a dependent issue
+        #[range(CYCLES)]
         l1_fill_latency: u32,
         /// lines of a set of the L1, least recently used goes first; its sets follow from its size
+        #[range(1..=64)]
         l1_ways: u32,
         /// do global loads go through L1 by default (Volta) or not (Pascal)?
         l1_caches_global_loads: bool = "true",
         /// lines of tags that the L1 looks up in a cycle
+        #[range(PER_CYCLE)]
         l1_tags_per_cycle: u32 = "4",
         /// sectors that the L1 delivers in a cycle
+        #[range(PER_CYCLE)]
         l1_sectors_per_cycle: u32 = "4",
         /// cycles from the issue of an access to a texture that hits in L1 to a dependent issue; one that misses is as much later than a load.
         /// On GPUs before Volta all loads of the L1 go through its texture units, and take 82 cycles (Jia et al. 2018, table 3.1)
+        #[range(CYCLES)]
         texture_latency: u32 = "82",
         /// lanes of an access to a texture that are served in a cycle (a V100 has 320 texture units in 80 SMs, a P100 224 in 56, a T4 160 in 40)
+        #[range(PER_CYCLE)]
         texture_lanes_per_cycle: u32 = "4",
         /// tenths of a cycle that a load, of a texture aside, takes the L1 at least
+        #[range(10..=1000)]
         l1_load_tenths: u32 = "10",
         /// lines that can be outstanding below the L1
+        #[range(32..=1 << 16)]
         l1_mshrs: u32,
         /// instructions of a sub-core that can wait for the load/store units
+        #[range(1..=16)]
         memory_queue: u32 = "5",
         /// what the caches of code and constants hold when a kernel begins: Kept, or Flushed as by Nsight Compute; the L1 holds nothing
         caches_between_kernels: CachesBetweenKernels = "Kept",
         /// stores and atomics that can be outstanding below the L1
+        #[range(32..=1 << 16)]
         store_queue: u32,
         /// address translation
         tlb: TlbParameters,
@@ -341,40 +413,27 @@ impl SmParameters {
     }
 
     /// What contradicts itself.
-    pub fn problems(&self) -> Vec<ParameterProblem> {
-        let mut problems = Vec::new();
-        let mut check = |holds: bool, key, problem: &str| {
-            if !holds {
-                problems.push(ParameterProblem::new(key, problem));
-            }
-        };
-        check((1..=8).contains(&self.sub_cores), "sub_cores", "expected 1 to 8");
-        check((1..=64).contains(&self.warps), "warps", "expected 1 to 64");
+    pub fn problems(&self) -> Problems {
+        let mut problems = Problems::default();
+        self.check_ranges(&mut problems);
+        for (class, cycles) in self.latencies.by_key() {
+            problems.check_range(format!("latencies.{class}"), cycles, CYCLES);
+        }
+        for (pipe, cycles) in self.initiation_intervals.by_key() {
+            problems.check_range(format!("initiation_intervals.{pipe}"), cycles, INTERVAL);
+        }
+        for (key, (base, each)) in
+            [("parameter_buffer_cost", self.parameter_buffer_cost), ("device_launch_cost", self.device_launch_cost)]
+        {
+            problems.check_range(key, base, CYCLES);
+            problems.check_range(key, each, CYCLES);
+        }
+        let mut check = |holds: bool, key: &'static str, problem: &str| problems.check(holds, key, problem);
         // One mistake is one report: a number of sub-cores that cannot be says nothing of warps.
         let even = !(1..=8).contains(&self.sub_cores) || self.warps.is_multiple_of(self.sub_cores);
         check(even, "warps", "expected a multiple of the number of sub-cores");
         let active = self.warps == 0 || (1..=self.warps).contains(&self.active_warps);
         check(active, "active_warps", "expected 1 to the number of warps");
-        check((1..=64).contains(&self.ctas), "ctas", "expected 1 to 64");
-        check(self.registers >= 256, "registers", "expected at least 256");
-        check((1..=64).contains(&self.l1_ways), "l1_ways", "expected 1 to 64");
-        check(self.l1_mshrs >= 32, "l1_mshrs", "expected at least 32, the lines one warp can touch");
-        check(self.store_queue >= 32, "store_queue", "expected at least 32, the lines one warp can touch");
-        let cached = [
-            ("l0_instruction_cache", self.l0_instruction_cache),
-            ("instruction_cache", self.instruction_cache),
-            ("constant_cache", self.constant_cache),
-        ];
-        for (key, bytes) in cached {
-            check(bytes.0 <= 1 << 30, key, "expected at most 1 GiB");
-        }
-        check((1..=128).contains(&self.instruction_bytes), "instruction_bytes", "expected 1 to 128");
-        check(self.l1_tags_per_cycle > 0, "l1_tags_per_cycle", "must not be zero");
-        check(self.texture_lanes_per_cycle > 0, "texture_lanes_per_cycle", "must not be zero");
-        check((1..=1000).contains(&self.shared_update_interval), "shared_update_interval", "expected 1 to 1000");
-        check((10..=1000).contains(&self.l1_load_tenths), "l1_load_tenths", "expected 10 to 1000");
-        check(self.l1_sectors_per_cycle > 0, "l1_sectors_per_cycle", "must not be zero");
-        check((1..=16).contains(&self.memory_queue), "memory_queue", "expected 1 to 16");
         check(!self.shared_carve_outs.is_empty(), "shared_carve_outs", "expected at least one size");
         let fits = self.shared_carve_outs.iter().all(|&size| size <= self.unified_memory);
         check(fits, "shared_carve_outs", "a size is larger than the unified memory");
@@ -383,6 +442,12 @@ impl SmParameters {
         check(pages, "tlb", "pages must be powers of two of at least 4 KiB");
         check((1..=1 << 16).contains(&self.tlb.entries), "tlb", "expected 1 to 65536 entries");
         check(self.tlb.second_level_entries <= 1 << 16, "tlb", "expected at most 65536 second_level_entries");
+        for (key, cycles) in [
+            ("tlb.second_level_latency", self.tlb.second_level_latency),
+            ("tlb.report_interval", self.tlb.report_interval),
+        ] {
+            check(CYCLES.contains(&cycles), key, &format!("expected at most {}, found {cycles}", CYCLES.end()));
+        }
         let even = |entries: u32, ways: u32| ways == 0 || entries.is_multiple_of(ways);
         let TlbParameters { entries, ways, second_level_entries, second_level_ways, .. } = self.tlb;
         check(even(entries, ways), "tlb", "expected a multiple of ways as entries");
@@ -390,11 +455,6 @@ impl SmParameters {
             even(second_level_entries, second_level_ways),
             "tlb",
             "expected a multiple of second_level_ways as second_level_entries",
-        );
-        check(
-            self.instruction_prefetch <= 1 << 13,
-            "instruction_prefetch",
-            "expected at most 8192, the lines of a program",
         );
         problems
     }

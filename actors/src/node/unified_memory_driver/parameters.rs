@@ -1,7 +1,8 @@
 //! What can be chosen of the driver, and in which ranges.
 
 use super::{HostAccess, InitialResidency, ReplayPolicy, WriteBack};
-use crate::catalogue::Problems;
+use crate::catalogue::bounds::TIME;
+use crate::catalogue::{ParameterSet, Problems};
 use crate::unified_memory::PAGE_BYTES;
 use crate::unified_memory::batch::BatchCosts;
 use crate::unified_memory::eviction::{EvictionChoice, EvictionOptions};
@@ -32,6 +33,7 @@ crate::parameters! {
         /// what eviction policies have in common: reserve_percent, partial_leaves
         eviction_options: EvictionOptions = "()",
         /// percent of a GPU's frames that are kept free
+        #[range(..=99)]
         free_buffer_percent: u32 = "0",
         /// when frames of evicted pages are free: Blocking, when the pages have left, or Overlapping, at once (UVMSmart)
         write_back: WriteBack = "Blocking",
@@ -44,14 +46,17 @@ crate::parameters! {
         /// how pages over which processors fight are found, throttled and pinned; None where they are not
         thrashing: Option<ThrashingParameters> = "Some(())",
         /// faults of a batch, at most (uvm_perf_fault_batch_count: 256)
+        #[range(1..=1 << 20)]
         batch_entries: u32 = "256",
         /// when faulted accesses are tried again: BatchFlush, Batch, Block or Once (uvm_perf_fault_replay_policy: 2, BatchFlush)
         replay: ReplayPolicy = "BatchFlush",
         /// what a batch costs the host, stage by stage (default: 38 fault groups of a GTX 1080 Ti)
         costs: BatchCosts = "()",
         /// what a fault of the host costs it, without the transfers (calibrated: 40 to 50 us from fault to fault of 64 KiB on a GTX 1080 Ti, of which 6.3 us are transfers)
+        #[range(TIME)]
         host_fault_time: SimTime = r#""38 us""#,
         /// what the first touch of a page by the host costs it (estimate: a minor page fault)
+        #[range(TIME)]
         host_populate_time: SimTime = r#""500 ns""#,
         /// of a prefetch by the program, one run of pages at a time is on its way (UVMSmart)
         prefetches_one_by_one: bool = "false",
@@ -73,6 +78,7 @@ impl UnifiedMemoryDriverParameters {
     /// What is out of its range.
     pub(super) fn problems(&self) -> Problems {
         let mut problems = Problems::default();
+        self.check_ranges(&mut problems);
         for (key, choice) in
             [("prefetcher", Some(&self.prefetcher)), ("prefetcher_when_full", self.prefetcher_when_full.as_ref())]
         {
@@ -82,7 +88,6 @@ impl UnifiedMemoryDriverParameters {
             }
         }
         problems.check_range("eviction_options.reserve_percent", self.eviction_options.reserve_percent, ..=99);
-        problems.check_range("free_buffer_percent", self.free_buffer_percent, ..=99);
         let page = Bytes(PAGE_BYTES);
         let is_memory = self.gpu_memory.0 == 0 || self.gpu_memory >= page;
         problems.check(is_memory, "gpu_memory", &format!("expected 0 B or at least {page}, found {}", self.gpu_memory));
@@ -95,13 +100,8 @@ impl UnifiedMemoryDriverParameters {
             problems.check_range("thrashing.nap", nap, 1..);
             problems.check_range("thrashing.epoch", epoch, 1..);
         }
-        problems.check_range("batch_entries", self.batch_entries, 1..);
         for (key, time) in self.costs.by_key() {
             problems.check_range(format!("costs.{key}"), time, ..=LONGEST);
-        }
-        for (key, time) in [("host_fault_time", self.host_fault_time), ("host_populate_time", self.host_populate_time)]
-        {
-            problems.check_range(key, time, ..=LONGEST);
         }
         problems
     }

@@ -176,7 +176,8 @@ impl UnifiedMemoryDriver {
     fn evict(&mut self, gpu: u8, now: SimTime, out: &mut Outbox) -> bool {
         let view = View { blocks: &self.state.blocks, gpu };
         let victim = self.state.gpus[usize::from(gpu)].eviction.victim(&view, &mut self.state.random);
-        let Some(Victim { block, pages }) = victim else { return false };
+        // A victim without pages frees nothing: the policy has nothing that may go.
+        let Some(Victim { block, pages }) = victim.filter(|victim| !victim.pages.is_empty()) else { return false };
         self.state.counters.evictions += 1;
         self.write_back(gpu, block, pages, now, out);
         true

@@ -685,6 +685,9 @@ impl UnifiedMemoryDriver {
 
     /// Pages get frames where they go, and are on their way.
     fn take_frames(&mut self, id: BlockId, pages: PageSet, to: Processor) {
+        if pages.is_empty() {
+            return;
+        }
         let share = self.state.blocks.get_mut(id).share_mut(to);
         share.arriving = share.arriving.union(pages);
         if let Processor::Gpu(gpu) = to {

@@ -6,7 +6,7 @@ use super::{DESCRIPTOR_WORDS, HEADER_BYTES, Header, MAGIC, TEXT_BYTES, TOKEN_BYT
 use super::{contents, name_of, remove, sequence};
 use crate::run::Janitor;
 use balar_actors::engine::SampleLayout;
-use rustix::fs::Mode;
+use rustix::fs::{FallocateFlags, Mode};
 use rustix::shm::OFlags;
 use std::fs::File;
 use std::io;
@@ -36,7 +36,7 @@ impl SharedBoard {
         let janitor = Janitor::of_memory(&name)?;
         let flags = OFlags::CREATE | OFlags::EXCL | OFlags::RDWR;
         let file = File::from(rustix::shm::open(name.as_str(), flags, Mode::RUSR | Mode::WUSR)?);
-        file.set_len(HEADER_BYTES as u64)?;
+        allocate(&file, HEADER_BYTES)?;
         let words = Words::map(&file, HEADER_BYTES, true)?;
         for (at, value) in [
             (Header::Version, VERSION),
@@ -94,7 +94,7 @@ impl SharedBoard {
         let cells_at = names_at + names.bytes.len().div_ceil(WORD);
         let texts_at = cells_at + cells.len();
         let bytes = (texts_at * WORD + texts.len() * TEXT_BYTES).next_multiple_of(HEADER_BYTES);
-        self.file.set_len(bytes as u64)?;
+        allocate(&self.file, bytes)?;
         self.words = Words::map(&self.file, bytes, true)?;
         let words = self.words.all();
         let place = |name: usize| (names_at * WORD + name) as u64;
@@ -127,6 +127,11 @@ impl Drop for SharedBoard {
     fn drop(&mut self) {
         remove(&self.name);
     }
+}
+
+/// Gives an object so many bytes. Its pages are there from then on: a write to a page that the system has no room for would end the process.
+fn allocate(file: &File, bytes: usize) -> io::Result<()> {
+    Ok(rustix::fs::fallocate(file, FallocateFlags::empty(), 0, bytes as u64)?)
 }
 
 /// Names one after another, each with a zero at its end; a name has one place.
