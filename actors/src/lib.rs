@@ -2,6 +2,21 @@
 //!
 //! From the ground up: [`engine`] (units, messages, windows), [`memory`] (values), [`catalogue`] (what a kind of unit declares), the
 //! units themselves ([`gpu`] and [`node`] beside [`host_cpu`]), [`topology`], [`simulation`]. [`unified_memory`] holds policies as plain functions. [`prototyping`] is for units of one's own.
+//!
+//! | folder | what it holds |
+//! |---|---|
+//! | `engine` | units, messages, windows and value epochs; it knows nothing of GPUs |
+//! | `memory` | the values of the node's memories, the logs of what units write, which addresses are legal for whom |
+//! | `catalogue` | what a kind of unit declares; what a run collects by instruction; what units tell of when they did what (`timeline`) |
+//! | `interleave`, `lines`, `dram` | how addresses spread over slices, sets and banks; ranges of addresses as requests for lines; memory channels |
+//! | `unified_memory` | policies without units and messages, which the driver of unified memory asks |
+//! | `gpu`, `node`, `host_cpu` | the units |
+//! | `kinds` | the list of kinds that come with the simulator |
+//! | `topology` | the topology language, the picture of a node, and the units built of it |
+//! | `simulation` | the memories, the code loaded from the start, what programs can ask, and what came of a run |
+//!
+//! **Invariant:** no two folders import each other. **Invariant:** a property of a unit stands once, at its kind; others learn of it by capabilities
+//! (`catalogue/capability.rs`), and nothing looks for units by the names of their kinds.
 
 pub mod catalogue;
 pub mod dram;

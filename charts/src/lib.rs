@@ -2,6 +2,8 @@
 //!
 //! A chart is a plain value, and a function makes an SVG text of it: [`scatter()`], [`bars()`], [`panels()`], [`lines()`], [`roofline()`],
 //! [`stacked()`], [`over_time()`], [`heat_map()`], [`cells()`]. The same value gives the same text on every machine, so that tests can pin it.
+//!
+//! Each kind of chart has a file. `frame.rs` has axes, ticks and marks, `palette.rs` colours, `labels.rs` where names find room, `png.rs` the same as pixels.
 
 mod bars;
 mod frame;

@@ -11,6 +11,11 @@
 //! | `barriers` | convergence barriers of machine code, where lanes meet as the code says rather than at post-dominators |
 //! | `waiting` | lanes that wait at barriers of the CTA, or for other lanes at the same instruction |
 //! | `fairness` | which split runs next, and how long lanes wait for others that do not come |
+//!
+//! Splits of a warp take turns, so that a spin lock between lanes of one warp ends. A call makes a point where its lanes meet as they return.
+//!
+//! **Invariant:** a point of a call is reached by returns alone, never because a program counter matches: a function that calls itself comes by the same
+//! instructions in another frame.
 
 mod barriers;
 mod calls;

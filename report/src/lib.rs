@@ -9,6 +9,9 @@
 //!
 //! **Invariants:** texts of users are escaped, wherever they come from; the page reads without its script, which only sorts tables; what a
 //! chart shows stands in a table, too.
+//!
+//! `value.rs` has tables and how numbers are written and compared, `html.rs` markup, `assets/` the style, which gives charts the colours of the page, and the
+//! script.
 
 mod html;
 mod page;

@@ -15,6 +15,27 @@
 //!
 //! **Invariant:** a result depends on units and wires alone, never on the number of shards, on placement, on where windows end, or on
 //! the wall clock. An inbox is ordered by (time, source unit), and what one source sends for one time comes in the order of sending.
+//!
+//! A message is written once, where its receiver will find it: each unit has a calendar of spans as long as a window mostly is. A window takes a whole
+//! span without moving its messages, and sorts them only where several senders have mixed them. An empty span has no memory: the units of a shard
+//! share their buffers, and the one that was read last is written next, while the processor's cache has it. When a single shard has work, it is granted
+//! many windows with one command.
+//!
+//! A run can be watched (`Watch`): at multiples of an interval, or when a watcher asks, the coordinator reads what all units have counted, as numbers
+//! whose names were asked for once. No window crosses such a time, so that a sample is what has happened before it, on any number of threads. A unit that
+//! has not run since is not asked again, unless its counters move by time alone (`Unit::counts_by_time`).
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | `unit` | the trait of units |
+//! | `shard`, `coordinator`, `handoff` | the actix actors, and how they wait for each other |
+//! | `outbox`, `pending`, `inbox`, `buffers` | the way of a message |
+//! | `agenda` | which unit is due when, and how far the engine may run ahead |
+//! | `epoch` | what happens at the ends of value epochs |
+//! | `state`, `hand_over` | states saved and restored |
+//! | `sampling`, `sampler`, `control` | what a watcher is given, how it comes together, runs that are held and stepped |
+//! | `guest`, `rules`, `conversation` | a unit of the user's own, held to the rules of time and of its protocols |
+//! | `bench` | one unit driven alone, for its tests |
 
 mod agenda;
 pub(crate) mod bench;

@@ -2,6 +2,25 @@
 //!
 //! **Invariant:** within a value epoch the arena is only read. What units write goes to their [`Writer`]s; at the end of the epoch all
 //! of it is applied in the order (time, unit, sequence). So values depend neither on threads nor on windows.
+//!
+//! A load that meets an atomic of its own unit and epoch waits for that atomic's response: what an atomic returns is known at the end of the epoch, long
+//! before its response arrives. What kernels ask of the device runtime goes the same way: printed records, allocations from the device heap and buffers
+//! for the parameters of launches are log entries, applied in the same order. Descriptors of textures and surfaces lie beside the values of device memory,
+//! and log entries of the host write them.
+//!
+//! An address says whose memory it is; one write log may write to all of it. The host window is backed by a file that a program maps at the same
+//! addresses, so nothing is copied between them. Virtual memory management has no page tables either: behind each GPU's memory are addresses that programs
+//! reserve. Memory that is mapped there has its bytes there; unmapped, it has them where it was set aside. So one memory cannot be at two addresses at
+//! once: the second `cuMemMap` is refused. A mapping knows whose memory it is and who may access it. Read-only access is not enforced: stores succeed. A copy
+//! that crosses from one mapping into the memory of another is timed by where it begins.
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | `mapping` | one arena for all GPUs and the host window |
+//! | `allocations` | which addresses are legal for whom, and whose memory is mapped at reserved ones |
+//! | `heap`, `print_queue`, `launch_pool` | device heaps, printed text, parameters of what kernels launch |
+//! | `writer`, `write_log` | what a unit writes in an epoch |
+//! | `merge` | the order in which logs take effect |
 
 mod access_pattern;
 mod allocations;

@@ -7,6 +7,17 @@
 //!
 //! **Invariant:** a [`Topology`] that [`load`] returned holds: every parameter has its type, every required port is wired, every
 //! wire joins a client to a server of one protocol and takes longer than zero.
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | `syntax` | RON with the place of every value |
+//! | `source`, `library`, `load` | files, those that are built in, and the way from a file to a topology |
+//! | `fields`, `expand`, `scope`, `pattern` | keys; rows and parts; names and paths |
+//! | `overrides`, `nested`, `clock` | `--set` and `set`, values inside of parameters, the clock of a whole GPU |
+//! | `wiring`, `error` | wires and what is wrong with them; mistakes with their places |
+//! | `show`, `comments` | the expanded text with the comments of its files |
+//! | `graph`, `picture` | a graph for Graphviz, and the drawing of a node: `model` rows and what connects them, `facts` the numbers, `die` one GPU, `node` what is around it, `scene` shapes and SVG |
+//! | `gpus`, `build` | what the units of a GPU provide together, and the units themselves |
 
 mod build;
 mod clock;

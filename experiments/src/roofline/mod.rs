@@ -2,6 +2,10 @@
 //!
 //! [`measure`] runs the workloads `bandwidth`, `throughput` and `reuse` on a node, a [`Part`] each; [`Ceilings`] come of them, or of the
 //! node's parameters ([`textbook`]). [`Work`] says where a program is below them, from the counters of one run.
+//!
+//! `machine.rs` runs microbenchmarks, several at a time; `bandwidth.rs`, `arithmetic.rs` and `reuse.rs` say which; `levels.rs` has the levels that a curve shows,
+//! `ceilings.rs` those measured and those by parameters, `placement.rs` where a program is below them, `report.rs` tables and charts, `formats.rs` files of other
+//! tools.
 
 mod arithmetic;
 mod bandwidth;

@@ -1,4 +1,7 @@
 //! From the syntax trees of a kernel and the functions that it reaches to a [`Program`].
+//!
+//! Operands become register rows; instructions get pipes, latency classes and passes (`timing.rs`); `call.rs` has calls, `recursion.rs` registers saved for
+//! recursion, and `assembly.rs` puts all of it together.
 
 mod address;
 mod arithmetic;

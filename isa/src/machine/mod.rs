@@ -1,4 +1,25 @@
 //! Machine code (SASS) as programs: from the words of a kernel to what an SM runs.
+//!
+//! Machine code runs in the same SM as PTX, by the same interpreter. What differs is on one side of a boundary each:
+//!
+//! | | PTX | machine code |
+//! |---|---|---|
+//! | when an instruction is ready | a scoreboard of registers | its control word: stall cycles, and six scoreboards of the warp that accesses hold |
+//! | passes, folded instructions, list scheduling | in `decode` | none: the assembler has done all that |
+//! | 64-bit values | two adjacent rows, lane by lane | any two registers, a row each; they are put together as they are read |
+//! | constants | immediates; parameters come through the constant cache | immediates, and constant banks, through the constant cache: a launch makes rows of what it says in bank 0 and of the constant variables; its warps share them |
+//! | register banks, reuse cache | none | found as code is lowered (`lowering/register_banks.rs`) |
+//! | where lanes meet | post-dominators | convergence barriers, as the code says |
+//! | local memory, calls | frames, points of calls | the stack pointer R1, return addresses in registers |
+//!
+//! `lowering` takes each word to a lane function of PTX where one does the same, else to one of `interpreter/machine`. A lane has its own view of a convergence
+//! barrier, so that lanes that have parted go through the same code at different times. `module.rs` has kernels and what needs a place in memory,
+//! `places.rs` what of a file lies where, `link.rs` relocations, `reach.rs` the functions that a kernel reaches, `memory.rs` its shared memory and constants,
+//! `stack.rs` its local memory, `functions.rs` functions that several kernels share, `program.rs` what launches put into its constants.
+//!
+//! **Invariant:** a word that is not known, or not executed, is an error of the launches that can reach it, with its address; nothing falls back to PTX by
+//! itself. **Invariant:** what the compiler counts on is never shorter than our latencies: `--check-hazards` ends a kernel that reads a register before its
+//! producer has written it.
 
 mod error;
 mod functions;

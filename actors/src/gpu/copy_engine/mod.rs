@@ -7,6 +7,11 @@
 //! There are two engines, one for what is written to the device and one for what is read back; each does one transfer
 //! after another. Towards the device, the engine asks the host for pages and writes them, line by line, through the
 //! crossbar, so that copied lines are found in L2 as on hardware. Back, it loads lines and sends pages.
+//!
+//! Kernels reach pinned memory past L1 and L2: crossbar, copy engine, data link, host memory. A page of a transfer is one message wherever it goes: over the
+//! link, and as a burst to host memory, which works out its lines one after another, as it would single requests, and answers when the last is done. Only
+//! through L2 (`through_l2`) each line travels alone. The bytes of a transfer exist once in the simulator beside the memory itself: what the tunnel has
+//! received is what is written, page by page, and what has been read is what the tunnel sends.
 
 mod lines;
 mod pages;
