@@ -40,21 +40,18 @@ driver_api! {
     }
 
     context fn cuModuleLoadData(place: Out<u64>, address: *const c_void) {
-        // SAFETY: the caller passes an image.
-        load(place, "cuModuleLoadData", unsafe { image::at(address) }?)
+        load(place, "cuModuleLoadData", image::at(address)?)
     }
 
     context fn cuModuleLoadDataEx(
         place: Out<u64>, address: *const c_void, count: u32, options: In<u32>, values: Out<*mut c_void>,
     ) {
-        // SAFETY: the caller passes an image.
-        let images = unsafe { image::at(address) }?;
+        let images = image::at(address)?;
         answer_options(options, values, count, || load(place, "cuModuleLoadDataEx", images))
     }
 
     context fn cuModuleLoadFatBinary(place: Out<u64>, address: *const c_void) {
-        // SAFETY: the caller passes an image.
-        load(place, "cuModuleLoadFatBinary", unsafe { image::at(address) }?)
+        load(place, "cuModuleLoadFatBinary", image::at(address)?)
     }
 
     context fn cuModuleUnload(module: u64) {
@@ -87,8 +84,7 @@ driver_api! {
         place: Out<u64>, address: *const c_void, options: In<u32>, values: Out<*mut c_void>, count: u32,
         _library_options: *const c_void, _library_values: *const c_void, _library_count: u32,
     ) {
-        // SAFETY: the caller passes an image.
-        let images = unsafe { image::at(address) }?;
+        let images = image::at(address)?;
         answer_options(options, values, count, || load_library(place, "cuLibraryLoadData", images))
     }
 

@@ -30,8 +30,7 @@ runtime_api! {
         _library_values: *const c_void,
         _library_count: u32,
     ) {
-        // SAFETY: the caller passes an image.
-        let images = unsafe { image::at(image) }?;
+        let images = image::at(image)?;
         answer_options(options, values, count, || load(library, "cudaLibraryLoadData", images))
     }
 

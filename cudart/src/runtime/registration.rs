@@ -30,8 +30,7 @@ fn add_variable(handle: u64, host: *const c_void, name: Text, kind: HostVariable
 
 runtime_api! {
     raw fn __cudaRegisterFatBinary(record: *const c_void) -> *mut *mut c_void {
-        // SAFETY: what constructors of the program give is null or a record of its code.
-        let images = unsafe { image::of_program(record) };
+        let images = image::of_program(record);
         registry::add_code(Code::new(object_name(record), images)) as *mut *mut c_void
     }
 

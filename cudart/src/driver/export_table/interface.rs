@@ -41,8 +41,7 @@ unsafe extern "C" fn load_image(place: Out<u64>, image: *const c_void, _: usize,
 
 fn load(place: Out<u64>, address: *const c_void) -> Result<(), CudaError> {
     place.check()?;
-    // SAFETY: the runtime passes what the compiler has put into the program.
-    let images = unsafe { image::at(address) }?;
+    let images = image::at(address)?;
     place.set(module::load_when_needed("CUDART_INTERFACE", images)?)
 }
 

@@ -1,8 +1,10 @@
-//! Images of device code that a program passes by address alone: their content says how long they are.
+//! Images of device code that a program passes by address alone: their content says how long they are. A damaged one says anything, so
+//! an image is read by copies that end where the program's memory does.
 
+use super::readable;
 use crate::session::code::loaded::Image;
 use balar_host::CudaError;
-use std::ffi::{CStr, c_void};
+use std::ffi::c_void;
 use std::sync::Arc;
 
 /// First four bytes of a fatbin container.
@@ -16,163 +18,143 @@ const ELF: u32 = u32::from_le_bytes(*b"\x7fELF");
 /// First eight bytes of what [`linked`] makes.
 const LINKED: [u8; 8] = *b"balarlnk";
 
+/// Bytes of an image at most. What claims to be longer is damaged.
+const LONGEST: usize = 4 << 30;
+/// Parts of linked code at most.
+const MOST_PIECES: usize = 1 << 16;
+/// Bytes of a container's header that say how long it is.
+const CONTAINER_HEADER: usize = 16;
+/// Bytes of the header of a 64-bit ELF file.
+const ELF_HEADER: usize = 64;
+
 /// The images at an address: one, or several that `cuLinkComplete` put together.
 ///
-/// # Safety
+/// # Errors
 ///
-/// `address` is null, or that of a complete image: text that ends with a zero byte, a fatbin container, a record of one, a cubin,
-/// or a linked image.
-pub unsafe fn at(address: *const c_void) -> Result<Vec<Image>, CudaError> {
+/// Where there is none, and where what is there is no complete image: text that ends with a zero byte, a fatbin container, a record of
+/// one, a cubin, or a linked image.
+pub fn at(address: *const c_void) -> Result<Vec<Image>, CudaError> {
     if address.is_null() {
         return Err(CudaError::InvalidValue);
     }
-    // SAFETY: an image of any kind is there; each is read no further than its own headers say, starting with a text's zero byte.
-    unsafe {
-        let text = CStr::from_ptr(address.cast());
-        if text.count_bytes() < 4 {
-            return Err(CudaError::InvalidKernelImage);
+    let address = address as usize;
+    match word(address) {
+        Some(CONTAINER_RECORD) => {
+            let container = |address| copied(address, container_bytes(address));
+            containers(address).map(container).collect()
         }
-        match address.cast::<u32>().read_unaligned() {
-            CONTAINER_RECORD => {
-                let container = |address| {
-                    let bytes = length_of_container(address).ok_or(CudaError::InvalidKernelImage)?;
-                    Ok(copied(address, bytes))
-                };
-                containers(address).map(container).collect()
-            }
-            CONTAINER => Ok(vec![copied(address, container_bytes(address))]),
-            ELF => Ok(vec![copied(address, elf_bytes(address))]),
-            _ if text.to_bytes().starts_with(&LINKED) => {
-                let bytes = address.byte_add(8).cast::<u64>().read_unaligned();
-                unlinked(std::slice::from_raw_parts(address.cast(), bytes as usize))
-            }
-            // The text with its zero byte, as containers have it.
-            _ => Ok(vec![copied(address, text.count_bytes() + 1)]),
+        Some(CONTAINER) => Ok(vec![copied(address, container_bytes(address))?]),
+        Some(ELF) => Ok(vec![copied(address, elf_bytes(address))?]),
+        _ if readable::array::<8>(address) == Some(LINKED) => unlinked(&bytes(address, linked_bytes(address))?),
+        // The text with its zero byte, as containers have it.
+        _ => {
+            let text = readable::text(address, LONGEST).filter(|text| text.len() > 4);
+            Ok(vec![Image::Copied(text.ok_or(CudaError::InvalidKernelImage)?.into())])
         }
     }
 }
 
 /// The images of the program's own code that a record at `address` points to, where they are; those that are no containers are left out.
-///
-/// # Safety
-///
-/// `address` is null, or a record is there as nvcc writes it into the section `.nvFatBinSegment`.
-pub unsafe fn of_program(address: *const c_void) -> Vec<Image> {
-    // SAFETY: the caller's.
-    unsafe {
-        if address.is_null() || address.cast::<u32>().read_unaligned() != CONTAINER_RECORD {
-            return Vec::new();
-        }
-        let image = |address: *const c_void| {
-            Some(Image::OfProgram { address: address as usize, bytes: length_of_container(address)? })
-        };
-        containers(address).filter_map(image).collect()
+pub fn of_program(address: *const c_void) -> Vec<Image> {
+    let address = address as usize;
+    if word(address) != Some(CONTAINER_RECORD) {
+        return Vec::new();
     }
+    let image = |address: usize| {
+        let bytes = container_bytes(address).filter(|&bytes| bytes <= LONGEST)?;
+        // What lies between belongs to the same section of the program.
+        let last = address.checked_add(bytes.checked_sub(1)?)?;
+        readable::array::<1>(last).map(|_| Image::OfProgram { address, bytes })
+    };
+    containers(address).filter_map(image).collect()
+}
+
+/// The four bytes at an address; `None` where the program has no memory there.
+fn word(address: usize) -> Option<u32> {
+    readable::array(address).map(u32::from_le_bytes)
+}
+
+/// The address at an address.
+fn pointer(address: usize) -> Option<usize> {
+    readable::array(address).map(usize::from_le_bytes)
 }
 
 /// The containers of a record. Linked code has one for each of its parts, which the device links as it compiles them, and behind them the
 /// machine code that the linker made of them.
-///
-/// # Safety
-///
-/// A record of a container is at `address`.
-unsafe fn containers(address: *const c_void) -> impl Iterator<Item = *const c_void> {
-    // SAFETY: the caller's.
-    let (pieces, linked) = unsafe { (pieces(address), address.byte_add(8).cast::<*const c_void>().read_unaligned()) };
-    pieces.chain([linked])
-}
-
-/// The bytes of the container at an address; `None` where there is none.
-///
-/// # Safety
-///
-/// `address` is null, or 16 bytes of a program's code are there.
-unsafe fn length_of_container(address: *const c_void) -> Option<usize> {
-    // SAFETY: the caller's.
-    unsafe {
-        let is_there = !address.is_null() && address.cast::<u32>().read_unaligned() == CONTAINER;
-        is_there.then(|| container_bytes(address))
-    }
+fn containers(record: usize) -> impl Iterator<Item = usize> {
+    let linked = record.checked_add(8).and_then(pointer);
+    pieces(record).chain([linked.unwrap_or(0)])
 }
 
 /// The containers of the parts of code that was compiled in pieces and linked, as a record of it lists them; none of other code.
-///
-/// # Safety
-///
-/// A record of a container is at `address`.
-unsafe fn pieces(address: *const c_void) -> impl Iterator<Item = *const c_void> {
-    // SAFETY: the caller's. A record of linked code has a list behind its container, which ends with null.
-    let list = unsafe {
-        let version = address.byte_add(4).cast::<u32>().read_unaligned();
-        if version == LINKED_RECORD {
-            address.byte_add(16).cast::<*const *const c_void>().read_unaligned()
-        } else {
-            std::ptr::null()
-        }
-    };
-    let piece = move |index: usize| {
-        // SAFETY: as above; what comes before has not ended the list.
-        let piece = if list.is_null() { std::ptr::null() } else { unsafe { list.add(index).read_unaligned() } };
-        (!piece.is_null()).then_some(piece)
-    };
-    (0..).map_while(piece)
+fn pieces(record: usize) -> impl Iterator<Item = usize> {
+    let is_linked = record.checked_add(4).and_then(word) == Some(LINKED_RECORD);
+    // A record of linked code has a list behind its container, which ends with null.
+    let list = record.checked_add(16).filter(|_| is_linked).and_then(pointer).filter(|&list| list != 0);
+    let piece = move |index: usize| pointer(list?.checked_add(8 * index)?).filter(|&piece| piece != 0);
+    (0..MOST_PIECES).map_while(piece)
 }
 
 /// The images in a file.
+///
+/// # Errors
+///
+/// Where it cannot be read, and where it ends before its image does.
 pub fn in_file(path: &str) -> Result<Vec<Image>, CudaError> {
     let mut data = std::fs::read(path).map_err(|_| CudaError::FileNotFound)?;
     // PTX in files does not end with a zero byte; other images do not change by it.
     data.extend([0; 8]);
-    // SAFETY: a text ends with the zero bytes just added. Of other images the headers say the length: one that has been cut off is
-    // caught here, by what they say.
-    unsafe {
-        let bytes = match data.first_chunk::<4>().map(|first| u32::from_le_bytes(*first)) {
-            Some(CONTAINER) if data.len() >= 24 => container_bytes(data.as_ptr().cast()),
-            Some(ELF) if data.len() >= 72 => elf_bytes(data.as_ptr().cast()),
-            Some(CONTAINER | ELF | CONTAINER_RECORD) => usize::MAX,
-            _ if data.starts_with(&LINKED) => data.as_ptr().byte_add(8).cast::<u64>().read_unaligned() as usize,
-            _ => 0,
-        };
-        if bytes > data.len() {
-            return Err(CudaError::InvalidKernelImage);
-        }
-        at(data.as_ptr().cast())
+    let address = data.as_ptr() as usize;
+    // Of images other than text the headers say the length: one that has been cut off is found by what they say.
+    let bytes = match word(address) {
+        Some(CONTAINER) if data.len() >= CONTAINER_HEADER + 8 => container_bytes(address),
+        Some(ELF) if data.len() >= ELF_HEADER + 8 => elf_bytes(address),
+        Some(CONTAINER | ELF | CONTAINER_RECORD) => None,
+        _ if data.len() >= 24 && data.starts_with(&LINKED) => linked_bytes(address),
+        _ if data.starts_with(&LINKED) => None,
+        _ => Some(0),
+    };
+    if bytes.is_none_or(|bytes| bytes > data.len()) {
+        return Err(CudaError::InvalidKernelImage);
     }
+    at(address as *const c_void)
 }
 
-/// # Safety
-///
-/// `bytes` bytes can be read at `address`.
-unsafe fn copied(address: *const c_void, bytes: usize) -> Image {
-    // SAFETY: the caller's.
-    Image::Copied(Arc::from(unsafe { std::slice::from_raw_parts(address.cast::<u8>(), bytes) }))
+/// A copy of so many bytes at an address.
+fn bytes(address: usize, bytes: Option<usize>) -> Result<Vec<u8>, CudaError> {
+    let bytes = bytes.filter(|&bytes| bytes <= LONGEST);
+    bytes.and_then(|bytes| readable::bytes(address, bytes)).ok_or(CudaError::InvalidKernelImage)
 }
 
-/// # Safety
-///
-/// A container's header of 16 bytes is at `address`.
-unsafe fn container_bytes(address: *const c_void) -> usize {
-    // SAFETY: the caller's. The header's length, and that of what follows, are fields of it.
-    unsafe {
-        let header = address.byte_add(6).cast::<u16>().read_unaligned();
-        let content = address.byte_add(8).cast::<u64>().read_unaligned();
-        usize::from(header).saturating_add(content as usize)
-    }
+fn copied(address: usize, length: Option<usize>) -> Result<Image, CudaError> {
+    Ok(Image::Copied(Arc::from(bytes(address, length)?)))
 }
 
-/// # Safety
-///
-/// The header of a 64-bit ELF file is at `address`, with what its fields point to.
-unsafe fn elf_bytes(address: *const c_void) -> usize {
-    // SAFETY: the caller's. The file ends with the table of sections or that of segments, or with what those name; a cubin's
-    // tables come last.
-    unsafe {
-        let half = |at: usize| usize::from(address.byte_add(at).cast::<u16>().read_unaligned());
-        let word = |at: usize| address.byte_add(at).cast::<u64>().read_unaligned() as usize;
-        let sections = word(40).saturating_add(half(58) * half(60));
-        let segments = word(32).saturating_add(half(54) * half(56));
-        sections.max(segments)
+/// The bytes of the container at an address, as its header says; `None` where there is none.
+fn container_bytes(address: usize) -> Option<usize> {
+    let header: [u8; CONTAINER_HEADER] = readable::array(address)?;
+    let at =
+        |range: std::ops::Range<usize>| header[range].iter().rev().fold(0_u64, |all, &byte| all << 8 | u64::from(byte));
+    if at(0..4) != u64::from(CONTAINER) {
+        return None;
     }
+    usize::try_from(at(6..8).checked_add(at(8..16))?).ok()
+}
+
+/// The bytes of the ELF file at an address: it ends with the table of sections or that of segments, or with what those name; a cubin's
+/// tables come last.
+fn elf_bytes(address: usize) -> Option<usize> {
+    let header: [u8; ELF_HEADER] = readable::array(address)?;
+    let number =
+        |at: usize, bytes: usize| header[at..at + bytes].iter().rev().fold(0_u64, |all, &b| all << 8 | u64::from(b));
+    let end =
+        |table: usize, entry: usize, count: usize| number(table, 8).checked_add(number(entry, 2) * number(count, 2));
+    usize::try_from(end(40, 58, 60)?.max(end(32, 54, 56)?)).ok()
+}
+
+/// The bytes of what [`linked`] made at an address.
+fn linked_bytes(address: usize) -> Option<usize> {
+    pointer(address.checked_add(8)?)
 }
 
 /// One image that contains several, which are linked when a module is made of it.
@@ -214,8 +196,7 @@ mod tests {
     }
 
     fn at_bytes(bytes: &[u8]) -> Result<Vec<Vec<u8>>, CudaError> {
-        // SAFETY: each test passes a complete image.
-        unsafe { at(bytes.as_ptr().cast()) }.map(contents)
+        at(bytes.as_ptr().cast()).map(contents)
     }
 
     #[test]
@@ -248,8 +229,31 @@ mod tests {
 
     #[test]
     fn nothing_and_too_little_are_refused() {
-        // SAFETY: null is allowed.
-        assert_eq!(unsafe { at(std::ptr::null()) }.map(contents), Err(CudaError::InvalidValue));
+        assert_eq!(at(std::ptr::null()).map(contents), Err(CudaError::InvalidValue));
         assert_eq!(at_bytes(b"\0"), Err(CudaError::InvalidKernelImage));
+    }
+
+    /// Lengths that no memory has, and lengths that end behind the program's memory.
+    #[test]
+    fn damaged_headers_are_refused() {
+        let mut file = b"\x7fELF".to_vec();
+        file.resize(128, 0);
+        for table in [0x5e7d_0000_0000_0000_u64, u64::MAX, 1 << 40, 3 << 30] {
+            file[40..48].copy_from_slice(&table.to_le_bytes());
+            assert_eq!(at_bytes(&file), Err(CudaError::InvalidKernelImage), "{table:#x}");
+        }
+        let mut container = CONTAINER.to_le_bytes().to_vec();
+        container.extend([1, 0, 16, 0]);
+        container.extend(u64::MAX.to_le_bytes());
+        assert_eq!(at_bytes(&container), Err(CudaError::InvalidKernelImage));
+        let mut linked = LINKED.to_vec();
+        linked.extend(u64::MAX.to_le_bytes());
+        assert_eq!(at_bytes(&linked), Err(CudaError::InvalidKernelImage));
+        assert_eq!(at(8 as *const c_void).map(contents), Err(CudaError::InvalidKernelImage));
+        let mut record = CONTAINER_RECORD.to_le_bytes().to_vec();
+        record.extend(1_u32.to_le_bytes());
+        record.extend(8_u64.to_le_bytes());
+        assert_eq!(at_bytes(&record), Err(CudaError::InvalidKernelImage));
+        assert!(of_program(record.as_ptr().cast()).is_empty());
     }
 }

@@ -8,6 +8,7 @@ pub mod loaded;
 pub mod module;
 pub mod occupancy;
 pub mod procedure;
+mod readable;
 pub mod reference_table;
 pub mod registry;
 pub mod texture_reference;
