@@ -34,7 +34,8 @@
 //! | `epoch` | what happens at the ends of value epochs |
 //! | `state`, `hand_over` | states saved and restored |
 //! | `sampling`, `sampler`, `control` | what a watcher is given, how it comes together, runs that are held and stepped |
-//! | `guest`, `rules`, `conversation` | a unit of the user's own, held to the rules of time and of its protocols |
+//! | `guest`, `rules`, `conversation`, `memory_order` | a unit of the user's own, held to the rules of time, of its protocols and of memory |
+//! | `watchdog` | the end of a run whose unit does not return |
 //! | `bench` | one unit driven alone, for its tests |
 
 mod agenda;
