@@ -3,11 +3,11 @@
 use super::estimate::estimate;
 use super::state::{Gpu, Kernel, Measured, Phase, RunFacts, Share, State, VERSION};
 use super::stopwatch::Stopwatch;
-use crate::kernel_name::readable_name;
-use crate::node_facts::NodeFacts;
-use crate::output::selection::{MetricList, Selection, WantedMetric};
+use crate::metrics::node_facts::NodeFacts;
+use crate::metrics::utilisation::Utilisation;
+use crate::options::selection::{MetricList, Selection, WantedMetric};
+use crate::record::kernel_name::readable_name;
 use crate::series::tables::{Column, Row, Table, Tables};
-use crate::utilisation::Utilisation;
 use balar_actors::engine::{DeadlockReport, LiveBoard, Observer, Sample, SampleKind, SampleLayout, WaitingUnit};
 use balar_experiments::PLANNED_CTAS;
 use balar_protocol::SimTime;

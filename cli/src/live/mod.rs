@@ -19,10 +19,12 @@ mod shared;
 pub mod shared_memory;
 pub mod state;
 mod stopwatch;
+pub mod text;
 
-use crate::failure::{Failure, say};
-use crate::node_facts::NodeFacts;
-use crate::result::{Ending, RunRecord};
+use crate::metrics::node_facts::NodeFacts;
+use crate::record::ending::Ending;
+use crate::record::result::RunRecord;
+use crate::system::failure::{Failure, say};
 use access::Access;
 use balar_actors::engine::{LiveBoard, Observer, RunControl};
 use balar_actors::topology::{self, Topology};
@@ -43,17 +45,6 @@ use tokio::sync::oneshot;
 const PERIOD: Duration = Duration::from_millis(200);
 /// How long a run that is over waits for pages to take how it ended.
 const LAST_WORDS: Duration = Duration::from_secs(1);
-
-/// The port that `--live` names; 0 = one that is free.
-///
-/// # Errors
-///
-/// If it is none.
-pub fn port(text: &str) -> Result<u16, String> {
-    text.parse().map_err(|_| {
-        "not a port (1 to 65535); for a free one, let another option or -- follow --live, or write it last".to_owned()
-    })
-}
 
 /// The live side of a run. Dropped, it says that the run ended without a result.
 pub struct Live {
@@ -153,7 +144,7 @@ pub fn ending_of(record: &RunRecord) -> String {
         (false, Some(true)) => "completed, and the result is verified",
         (false, _) => "completed",
     };
-    format!("{how}, at {}", crate::watch::simulated(record.sim_time.0))
+    format!("{how}, at {}", text::simulated(record.sim_time.0))
 }
 
 fn listen(port: u16) -> Result<TcpListener, Failure> {

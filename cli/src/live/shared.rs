@@ -4,7 +4,7 @@ use super::access::Access;
 use super::follower::Follower;
 use super::shared_memory::SharedBoard;
 use super::state::{Phase, State};
-use crate::failure::say;
+use crate::system::failure::say;
 use balar_actors::engine::RunControl;
 use balar_protocol::SimTime;
 use serde::Serialize;

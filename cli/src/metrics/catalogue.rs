@@ -3,10 +3,12 @@
 //! Names of nvprof and ncu are those of NVIDIA's tables that lead from one to the other ("Nsight Compute CLI", nvprof metric and event
 //! comparison); those of GPGPU-Sim are what it prints, of SST what memHierarchy's caches and memories, the crossbar and the links register.
 
-use super::Dialect::{GpgpuSim, Ncu, NvprofEvent, NvprofMetric, Sst};
-use super::Fact::{L1SectorsPerCycle, MeasuredCycles, MeasuredSeconds, SmWarps, Sms, SubCores};
-use super::Place::{CopyEngine, Crossbar, Dram, Gmmu, Host, L2, Launch, Link, MigrationLink, Sm, UnifiedMemory};
-use super::{Dialect, Formula, Metric, Place, Term};
+use super::formula::Fact::{L1SectorsPerCycle, MeasuredCycles, MeasuredSeconds, SmWarps, Sms, SubCores};
+use super::formula::{Formula, Term};
+use super::metric::Dialect::{GpgpuSim, Ncu, NvprofEvent, NvprofMetric, Sst};
+use super::metric::{Dialect, Metric};
+use super::place::Place;
+use super::place::Place::{CopyEngine, Crossbar, Dram, Gmmu, Host, L2, Launch, Link, MigrationLink, Sm, UnifiedMemory};
 
 /// Names in other dialects.
 type Names = &'static [(Dialect, &'static str)];

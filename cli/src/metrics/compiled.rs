@@ -3,10 +3,12 @@
 //! Counts are those since the run began, as a sample has them. Quotients and rates are those of the time since the sample before.
 
 use super::formula::Parts;
-use super::measurement::place_of_counter;
-use super::{Fact, Formula, Metric, Place, RollUpKind, Term, Value};
-use crate::node_facts::NodeFacts;
-use crate::rollup::pattern;
+use super::formula::{Fact, Formula, Term, Value};
+use super::launch_counters::place_of_counter;
+use super::metric::{Metric, RollUpKind};
+use super::place::Place;
+use crate::metrics::node_facts::NodeFacts;
+use crate::metrics::rollup::pattern;
 use balar_protocol::GpuDescription;
 use balar_protocol::statistics::{KernelCounters, StatisticRow};
 use std::ops::Range;
@@ -297,7 +299,7 @@ mod tests {
 
     /// Two units of each kind of a V100's GPU, in which every counter has another value.
     fn rows() -> (Vec<StatisticRow>, NodeFacts) {
-        let topology = crate::node::load("v100_node", &[], UNITS).expect("it is built in");
+        let topology = crate::simulation::node::load("v100_node", &[], UNITS).expect("it is built in");
         let mut rows = Vec::new();
         for (kind, row) in [
             ("StreamingMultiprocessor", "gpu.sm"),

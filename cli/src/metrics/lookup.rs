@@ -1,6 +1,8 @@
 //! Names of metrics, in any dialect, looked up.
 
-use super::{Dialect, Formula, METRICS, Metric, RollUpKind};
+use super::catalogue::METRICS;
+use super::formula::Formula;
+use super::metric::{Dialect, Metric, RollUpKind};
 
 /// A metric as somebody has named it.
 #[derive(Clone, Debug)]

@@ -1,47 +1,17 @@
 //! Values of metrics, of a run and of each of its launches.
 
 use super::formula::Parts;
+use super::formula::{Fact, Formula, Value};
+use super::launch_counters::place_of_counter;
+use super::metric::{Metric, RollUpKind};
+use super::occupancy::Occupancy;
+use super::place::Place;
 use super::place::is_in;
-use super::{Fact, Formula, Metric, Occupancy, Place, Value};
-use crate::node_facts::NodeFacts;
+use crate::metrics::node_facts::NodeFacts;
 use balar_protocol::kernel_records::KernelRecords;
-use balar_protocol::statistics::{KernelCounters, KernelRecord, StatisticRow};
+use balar_protocol::statistics::{KernelRecord, StatisticRow};
 use balar_protocol::{GpuDescription, SimTime};
 use std::collections::BTreeMap;
-
-/// Numbers of a launch beside its counters.
-const LAUNCH_NUMBERS: &[&str] = &[
-    "duration_ps",
-    "cycles",
-    "sm_cycles",
-    "grid_size",
-    "block_size",
-    "threads",
-    "registers_per_thread",
-    "shared_bytes",
-    "occupancy_limit_registers",
-    "occupancy_limit_shared_memory",
-    "occupancy_limit_warps",
-    "occupancy_limit_ctas",
-    "occupancy_ctas",
-    "occupancy_warps",
-];
-
-/// Is this counter of units at a place known of each launch?
-pub(super) fn is_of_launches(place: Place, counter: &str) -> bool {
-    LAUNCH_NUMBERS.contains(&counter) || place_of_counter(place, counter).is_some()
-}
-
-/// Where a counter of units at a place is among those of a launch, which have it with the name of the place in front.
-pub fn place_of_counter(place: Place, counter: &str) -> Option<usize> {
-    let unit = match place {
-        Place::L2 => "l2_",
-        Place::Crossbar => "crossbar_",
-        Place::Dram => "dram_",
-        _ => "",
-    };
-    KernelCounters::DEFINITIONS.iter().position(|definition| definition.name.strip_prefix(unit) == Some(counter))
-}
 
 /// A metric over units that share a label.
 #[derive(Clone, Debug, PartialEq)]
@@ -78,12 +48,12 @@ impl Reading {
     }
 
     /// One of its values.
-    pub fn rolled_up(&self, kind: super::RollUpKind) -> Option<Value> {
+    pub fn rolled_up(&self, kind: RollUpKind) -> Option<Value> {
         match kind {
-            super::RollUpKind::Sum => self.sum,
-            super::RollUpKind::Avg => self.avg,
-            super::RollUpKind::Min => self.min,
-            super::RollUpKind::Max => self.max,
+            RollUpKind::Sum => self.sum,
+            RollUpKind::Avg => self.avg,
+            RollUpKind::Min => self.min,
+            RollUpKind::Max => self.max,
         }
     }
 }
@@ -315,14 +285,15 @@ pub fn covered(mut spans: Vec<(u64, u64)>) -> u64 {
 mod tests {
     use super::*;
     use crate::metrics::find;
-    use crate::result::tests::record;
-    use crate::rollup::pattern;
+    use crate::metrics::rollup::pattern;
+    use crate::record::result::tests::record;
     use balar_protocol::statistics::UnitCounters;
 
     /// Two SMs of a V100's GPU with 8 and 5 warps, and launches of 100, 400 and 140 cycles of 762 ps.
-    fn with_node() -> crate::result::RunRecord {
+    fn with_node() -> crate::record::result::RunRecord {
         let mut record = record();
-        let topology = crate::node::load("v100_node", &[], balar_actors::kinds::UNITS).expect("it is built in");
+        let topology =
+            crate::simulation::node::load("v100_node", &[], balar_actors::kinds::UNITS).expect("it is built in");
         record.node = NodeFacts::of(&topology);
         let mut row = |location: &str, what, value| {
             let location = location.to_owned();
@@ -383,7 +354,7 @@ mod tests {
         };
         ["sector_hits_read", "sectors_filled"].into_iter().for_each(|what| row("gpu.l2[7]", what, 0));
         row("gpu.l2[7]", "bytes", 4000);
-        let rate = |record: &crate::result::RunRecord| {
+        let rate = |record: &crate::record::result::RunRecord| {
             record.measurement().total(metric("l2.throughput")).and_then(|reading| reading.sum).map_or(0.0, Value::real)
         };
         assert!((rate(&record) - 4000.0 / 487.68).abs() < 1e-9, "{}", rate(&record));

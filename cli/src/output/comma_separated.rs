@@ -1,8 +1,8 @@
 //! Comma-separated values: statistics, and kernels.
 
 use crate::metrics::Choice;
-use crate::output::selection::Selection;
-use crate::result::{KernelEntry, RunRecord};
+use crate::options::selection::Selection;
+use crate::record::result::{KernelEntry, RunRecord};
 use balar_protocol::statistics::{DataTable, KernelCounters};
 use std::io::{self, Write};
 
@@ -106,7 +106,7 @@ pub fn kernels(record: &RunRecord, writer: &mut dyn Write) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::result::tests::record;
+    use crate::record::result::tests::record;
 
     fn text(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> String {
         let mut bytes = Vec::new();

@@ -1,10 +1,10 @@
 //! Launches as profilers list them: nvprof's table of events and metrics, and Nsight Compute's comma-separated values.
 
-use super::selection::Selection;
-use crate::kernel_name::full_name;
 use crate::metrics::{Choice, Dialect, Formula, METRICS, Measurement, Metric, Place, RollUpKind, Value};
-use crate::result::RunRecord;
-use crate::timing::Timing;
+use crate::options::selection::Selection;
+use crate::record::kernel_name::full_name;
+use crate::record::result::RunRecord;
+use crate::record::timing::Timing;
 use balar_protocol::statistics::KernelRecord;
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -294,13 +294,14 @@ fn in_units_of_ncu(value: Value, unit: &'static str) -> (Value, &'static str) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::selection::tests::metrics;
     use super::*;
-    use crate::node_facts::NodeFacts;
-    use crate::result::tests::record;
+    use crate::metrics::node_facts::NodeFacts;
+    use crate::options::selection::tests::metrics;
+    use crate::record::result::tests::record;
 
     fn on_node() -> RunRecord {
-        let topology = crate::node::load("v100_node", &[], balar_actors::kinds::UNITS).expect("it is built in");
+        let topology =
+            crate::simulation::node::load("v100_node", &[], balar_actors::kinds::UNITS).expect("it is built in");
         RunRecord { node: NodeFacts::of(&topology), ..record() }
     }
 

@@ -2,8 +2,8 @@
 
 use super::kernel_table::quotient;
 use super::table::Lines;
-use crate::ranges::{ByRange, RangeRow, Sums, by_range, heaviest, tree};
-use crate::result::RunRecord;
+use crate::record::ranges::{ByRange, RangeRow, Sums, by_range, heaviest, tree};
+use crate::record::result::RunRecord;
 
 /// The heaviest ranges, `most` of them, and how many there are more; empty where no kernel was launched in one.
 pub fn text(record: &RunRecord, most: usize, width: Option<u16>) -> String {
@@ -48,7 +48,7 @@ fn cells(row: &RangeRow, total: u64) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::result::tests::record;
+    use crate::record::result::tests::record;
     use balar_protocol::ranges::RangePath;
     use balar_protocol::statistics::KernelRecord;
 

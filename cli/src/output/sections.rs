@@ -2,9 +2,9 @@
 
 use super::table::Lines;
 use super::{kernel_table, memory_levels, summary};
-use crate::kernel_name::short_name;
 use crate::metrics::{METRICS, Measurement, Metric, Occupancy, Value, find};
-use crate::result::RunRecord;
+use crate::record::kernel_name::short_name;
+use crate::record::result::RunRecord;
 use balar_protocol::statistics::KernelRecord;
 
 /// The head, the kernels, and the sections. `width` is the terminal's, where there is one.

@@ -1,8 +1,8 @@
 //! Statistics as SST's StatisticOutputCSV writes them.
 
-use super::selection::Selection;
 use crate::metrics::{Dialect, RollUpKind};
-use crate::result::RunRecord;
+use crate::options::selection::Selection;
+use crate::record::result::RunRecord;
 use std::io::{self, Write};
 
 /// The columns, which SST sets apart by ", ".
@@ -58,9 +58,9 @@ pub fn write(record: &RunRecord, selection: &Selection, writer: &mut dyn Write) 
 
 #[cfg(test)]
 mod tests {
-    use super::super::selection::tests::metrics;
     use super::*;
-    use crate::result::tests::record;
+    use crate::options::selection::tests::metrics;
+    use crate::record::result::tests::record;
     use balar_protocol::statistics::StatisticRow;
 
     #[test]

@@ -1,10 +1,10 @@
 //! What a study found: tables to read, a list of comparisons, JSON, and the files of a folder.
 
-use crate::arguments::StudyFormat;
-use crate::files::{self, WriteError};
-use crate::output::json;
+use crate::options::format::StudyFormat;
 use crate::output::study_page;
 use crate::output::table::Lines;
+use crate::record::json;
+use crate::system::files::{self, WriteError};
 use balar_experiments::validation::Study;
 use balar_experiments::validation::report::{Cell, Comparison, Report, Table};
 use serde::Serialize;

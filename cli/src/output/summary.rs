@@ -2,9 +2,10 @@
 
 use super::table::{Lines, add, lines, table};
 use super::{kernel_table, memory_levels, range_table};
-use crate::result::{Ending, RunRecord};
-use crate::rollup::roll_up;
-use crate::timing::Timing;
+use crate::metrics::rollup::roll_up;
+use crate::record::ending::Ending;
+use crate::record::result::RunRecord;
+use crate::record::timing::Timing;
 use balar_actors::kinds::UNITS;
 use balar_protocol::statistics::Verification;
 use std::fmt::Write;
@@ -207,7 +208,7 @@ fn meaning(what: &str) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::result::tests::record;
+    use crate::record::result::tests::record;
     use balar_protocol::statistics::StatisticRow;
 
     /// The record with a counter of two SMs more.

@@ -2,8 +2,8 @@
 
 use super::tables::{Row, Table, Tables};
 use super::writer::{SeriesWriter, TableFiles, write_value};
-use crate::files::WriteError;
-use crate::result::RunRecord;
+use crate::record::result::RunRecord;
+use crate::system::files::WriteError;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 

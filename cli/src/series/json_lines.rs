@@ -8,8 +8,8 @@
 
 use super::tables::{Column, Row, Table, Tables};
 use super::writer::{SeriesWriter, TextFile, write_value};
-use crate::files::WriteError;
-use crate::result::RunRecord;
+use crate::record::result::RunRecord;
+use crate::system::files::WriteError;
 use std::io::{self, Write};
 use std::path::PathBuf;
 

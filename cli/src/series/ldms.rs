@@ -8,9 +8,9 @@
 
 use super::tables::{Column, Row, Table, Tables};
 use super::writer::{SeriesWriter, TableFiles, TextFile, write_value};
-use crate::files::WriteError;
 use crate::metrics::Value;
-use crate::result::RunRecord;
+use crate::record::result::RunRecord;
+use crate::system::files::WriteError;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 

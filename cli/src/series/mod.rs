@@ -11,21 +11,21 @@ mod comma_separated;
 mod counters;
 mod json_lines;
 mod ldms;
+pub mod sample_keeper;
 mod sqlite;
 pub mod tables;
 mod writer;
 
-use crate::arguments::SimulationOptions;
-use crate::failure::Failure;
-use crate::files::WriteError;
-use crate::node_facts::NodeFacts;
-use crate::output::selection::Selection;
-use crate::result::RunRecord;
-use crate::timeline;
+use crate::metrics::node_facts::NodeFacts;
+use crate::options::selection::Selection;
+use crate::options::series::{SampleForm, SeriesOptions};
+use crate::options::simulation::SimulationOptions;
+use crate::record::result::RunRecord;
+use crate::record::sampled::SampledCounter;
+use crate::system::failure::Failure;
+use crate::system::files::WriteError;
 use balar_actors::engine::{Observer, Sample, SampleKind, SampleLayout};
 use balar_actors::topology::Topology;
-use balar_protocol::SimTime;
-use clap::{Args, ValueEnum};
 use comma_separated::CommaSeparated;
 use counters::TimelineCounters;
 use json_lines::JsonLines;
@@ -35,48 +35,6 @@ use std::io;
 use std::path::Path;
 use tables::Tables;
 use writer::SeriesWriter;
-
-/// Options of time series.
-#[derive(Args, Clone, Debug, Default)]
-pub struct SeriesOptions {
-    /// Also write what all units have counted so far, each time that so much simulated time has passed ('1 us'), into the folder of
-    /// --output; --metrics chooses what. Quotients go into the --timeline, too
-    #[arg(long, value_name = "TIME", value_parser = interval)]
-    pub sample_interval: Option<SimTime>,
-    /// Forms of the samples: samples.jsonl, *_samples.csv, run.db, or for LDMS ldms/stream.jsonl or what its store_csv writes
-    #[arg(
-        long,
-        value_name = "FORM,...",
-        value_enum,
-        value_delimiter = ',',
-        default_value = "jsonl",
-        requires = "sample_interval"
-    )]
-    pub samples: Vec<SampleForm>,
-    /// Of the form of LDMS: the seconds since 1970 at which simulated time begins
-    #[arg(long, value_name = "SECONDS", default_value_t = 0, requires = "sample_interval")]
-    pub sample_epoch: u32,
-}
-
-/// A form of samples.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum SampleForm {
-    /// A JSON object a line
-    Jsonl,
-    /// A CSV file for the node, one for GPUs and one for launches
-    Csv,
-    /// An SQLite database, with the result of the run
-    Sqlite,
-    /// As LDMS's store_csv writes it, with the types of columns
-    LdmsCsv,
-    /// JSON lines as LDMS's json_stream_sampler takes them: every member in every line
-    LdmsJsonl,
-}
-
-pub(crate) fn interval(text: &str) -> Result<SimTime, String> {
-    let interval: SimTime = text.parse().map_err(|error: balar_protocol::QuantityError| error.to_string())?;
-    if interval == SimTime::ZERO { Err("must be more than zero".to_owned()) } else { Ok(interval) }
-}
 
 /// Files of series that a run may leave in its folder.
 const FILES: [&str; 5] = ["samples.jsonl", "node_samples.csv", "gpu_samples.csv", "launch_samples.csv", "run.db"];
@@ -161,7 +119,7 @@ impl Series {
     }
 
     /// What goes into the timeline; the run is over.
-    pub fn take_counters(&mut self) -> Vec<timeline::Series> {
+    pub fn take_counters(&mut self) -> Vec<SampledCounter> {
         self.counters.as_mut().map(TimelineCounters::take).unwrap_or_default()
     }
 

@@ -13,9 +13,9 @@
 
 use super::tables::{Column, Row, Table, Tables};
 use super::writer::SeriesWriter;
-use crate::files::WriteError;
 use crate::metrics::Value;
-use crate::result::RunRecord;
+use crate::record::result::RunRecord;
+use crate::system::files::WriteError;
 use balar_protocol::statistics::KernelCounters;
 use rusqlite::types::{ToSqlOutput, Value as SqlValue};
 use rusqlite::{Connection, Statement, ToSql, params_from_iter};

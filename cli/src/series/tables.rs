@@ -1,9 +1,9 @@
 //! What a time series has: tables, their columns, and the rows that a sample makes.
 
+use crate::metrics::node_facts::NodeFacts;
+use crate::metrics::rollup::pattern;
 use crate::metrics::{CompiledMetric, METRICS, Metric, PlacedUnit, RollUpKind, Value, find, is_like, placed_units};
-use crate::node_facts::NodeFacts;
-use crate::output::selection::Selection;
-use crate::rollup::pattern;
+use crate::options::selection::Selection;
 use balar_actors::engine::{Sample, SampleLayout};
 use balar_protocol::cuda::LaunchId;
 use balar_protocol::launches::LaunchFacts;

@@ -1,9 +1,8 @@
 //! A watcher's side of the shared memory.
 
+use super::layout::{DESCRIPTOR_WORDS, HEADER_BYTES, Header, MAGIC, TEXT_BYTES, TOKEN_BYTES, VERSION, name_of};
 use super::mapping::{WORD, Words};
-use super::{
-    DESCRIPTOR_WORDS, HEADER_BYTES, Header, MAGIC, Number, TEXT_BYTES, TOKEN_BYTES, VERSION, name_of, sequence,
-};
+use super::{Number, sequence};
 use rustix::fs::Mode;
 use rustix::shm::OFlags;
 use std::fs::File;
@@ -170,8 +169,8 @@ pub fn running() -> Vec<u32> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::SharedBoard;
     use super::*;
+    use crate::live::shared_memory::SharedBoard;
     use crate::live::state::{Measured, State};
     use balar_actors::engine::SampleLayout;
     use balar_protocol::statistics::StatisticRow;

@@ -1,10 +1,10 @@
 //! The run's side of the shared memory.
 
 use super::super::state::State;
+use super::layout::{DESCRIPTOR_WORDS, HEADER_BYTES, Header, MAGIC, TEXT_BYTES, TOKEN_BYTES, VERSION, name_of, remove};
 use super::mapping::{WORD, Words};
-use super::{DESCRIPTOR_WORDS, HEADER_BYTES, Header, MAGIC, TEXT_BYTES, TOKEN_BYTES, VERSION};
-use super::{contents, name_of, remove, sequence};
-use crate::run::Janitor;
+use super::{contents, sequence};
+use crate::system::janitor::Janitor;
 use balar_actors::engine::SampleLayout;
 use rustix::fs::Mode;
 use rustix::shm::OFlags;
