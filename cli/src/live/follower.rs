@@ -1,7 +1,7 @@
 //! Follows a run: takes samples from the engine, looks at the live board, and says how the run is.
 
 use super::estimate::estimate;
-use super::state::{Gpu, Kernel, Measured, Phase, RunFacts, Share, State, VERSION};
+use super::state::{Gpu, Kernel, LiveState, Measured, Phase, RunFacts, Share, VERSION};
 use super::stopwatch::Stopwatch;
 use crate::metrics::node_facts::NodeFacts;
 use crate::metrics::utilisation::Utilisation;
@@ -81,7 +81,7 @@ const PARTS: [(&str, &str); 6] = [
 
 /// A moment in the past, for rates.
 #[derive(Clone, Copy, Debug)]
-struct Moment {
+struct CountsAtTime {
     wall: Duration,
     sim_ps: u64,
     messages: u64,
@@ -89,7 +89,7 @@ struct Moment {
 }
 
 /// What the engine's samples are made of, and what makes something of them.
-struct Reading {
+struct SampleReading {
     layout: Arc<SampleLayout>,
     tables: Tables,
     utilisation: Utilisation,
@@ -97,12 +97,12 @@ struct Reading {
     instructions: Vec<usize>,
 }
 
-impl Reading {
-    fn new(layout: Arc<SampleLayout>, node: &NodeFacts) -> Reading {
+impl SampleReading {
+    fn new(layout: Arc<SampleLayout>, node: &NodeFacts) -> SampleReading {
         let wanted = METRICS.iter().map(|name| WantedMetric { name: (*name).to_owned(), place: String::new() });
         let selection = Selection { metrics: vec![MetricList(wanted.collect())], ..Selection::default() };
         let rows = layout.rows.iter().enumerate();
-        Reading {
+        SampleReading {
             tables: Tables::new(node, &selection, &layout),
             utilisation: Utilisation::new(&layout, node),
             instructions: rows.filter(|(_, row)| row.what == "inst_executed").map(|(at, _)| at).collect(),
@@ -117,7 +117,7 @@ pub struct Follower {
     node: NodeFacts,
     board: LiveBoard,
     clock: Stopwatch,
-    reading: Option<Reading>,
+    reading: Option<SampleReading>,
     /// The numbers of the last sample.
     values: Vec<u64>,
     /// How many samples there have been.
@@ -143,7 +143,7 @@ pub struct Follower {
     began: Option<Duration>,
     is_over: bool,
     ending: Option<String>,
-    past: VecDeque<Moment>,
+    past: VecDeque<CountsAtTime>,
     looked: Duration,
     held: Duration,
     moved: Duration,
@@ -214,7 +214,7 @@ impl Follower {
     }
 
     /// How the run is now. Called a few times a second; `is_held` says whether it stands still because it is held.
-    pub fn look(&mut self, is_held: bool) -> State {
+    pub fn look(&mut self, is_held: bool) -> LiveState {
         let now = self.clock.elapsed();
         let passed = now.saturating_sub(std::mem::replace(&mut self.looked, now));
         if is_held {
@@ -235,8 +235,8 @@ impl Follower {
         state
     }
 
-    fn moment(&self, wall: Duration) -> Moment {
-        Moment {
+    fn moment(&self, wall: Duration) -> CountsAtTime {
+        CountsAtTime {
             wall,
             sim_ps: self.board.time().0.max(self.sampled.0),
             messages: self.board.messages(),
@@ -245,7 +245,7 @@ impl Follower {
     }
 
     /// As [`Self::look`], but for the times at which rates are taken, and what units wait for.
-    pub fn glance(&self, is_held: bool) -> State {
+    pub fn glance(&self, is_held: bool) -> LiveState {
         let now = self.clock.elapsed();
         let phase = match () {
             () if self.ending.is_some() => Phase::Ended,
@@ -269,7 +269,7 @@ impl Follower {
             gpu.kernels_ended = self.ended_by_gpu.get(&gpu.name).copied().unwrap_or_default();
         }
         let is_going = phase == Phase::Running || phase == Phase::Held;
-        State {
+        LiveState {
             version: VERSION,
             run: self.facts.clone(),
             phase,
@@ -316,12 +316,12 @@ impl Follower {
     }
 
     /// Simulated microseconds, messages and warp instructions in a second of real time, lately, or of the whole run once it is over.
-    fn rates(&self, now: Moment) -> [f64; 3] {
+    fn rates(&self, now: CountsAtTime) -> [f64; 3] {
         let mut before = self.past.front().copied().unwrap_or(now);
         if self.is_over {
             // Those of the whole run, without what came before it and the time for which it was held.
             let began = self.began.unwrap_or_default() + self.held;
-            before = Moment { wall: began, sim_ps: 0, messages: 0, instructions: 0 };
+            before = CountsAtTime { wall: began, sim_ps: 0, messages: 0, instructions: 0 };
         }
         let seconds = (now.wall.saturating_sub(before.wall)).as_secs_f64();
         let rate =
@@ -350,7 +350,7 @@ impl Follower {
     }
 
     fn measure(&mut self, sample: &Sample<'_>) {
-        let Some(Reading { tables, utilisation, .. }) = &mut self.reading else { return };
+        let Some(SampleReading { tables, utilisation, .. }) = &mut self.reading else { return };
         let seconds = sample.time.0.saturating_sub(self.measured.0) as f64 * 1e-12;
         self.measured_from = std::mem::replace(&mut self.measured, sample.time);
         self.units = utilisation.take(sample.values, seconds);
@@ -368,7 +368,7 @@ impl Follower {
 impl Observer for Follower {
     fn begin(&mut self, layout: &SampleLayout) {
         self.values = vec![0; layout.rows.len()];
-        self.reading = Some(Reading::new(Arc::new(layout.clone()), &self.node));
+        self.reading = Some(SampleReading::new(Arc::new(layout.clone()), &self.node));
         self.began = Some(self.clock.elapsed());
     }
 
@@ -391,7 +391,7 @@ impl Observer for Follower {
             SampleKind::Last => {
                 (self.is_over, self.asked) = (true, None);
                 // What stays to be looked at is that of the whole run.
-                self.reading = self.reading.take().map(|reading| Reading::new(reading.layout, &self.node));
+                self.reading = self.reading.take().map(|reading| SampleReading::new(reading.layout, &self.node));
                 (self.measured, self.is_measured) = (SimTime::ZERO, false);
             }
         }

@@ -1,9 +1,9 @@
 //! A run that can be looked at while it goes on: a page and Prometheus's text over HTTP on 127.0.0.1, shared memory, and `watch`.
 //!
 //! ```text
-//!   engine ── samples ──► Follower ──► State ─┬─► page, /api/..., /metrics   (server.rs)
-//!   LiveBoard ────────────────┘               ├─► shared memory              (shared_memory/)
-//!   RunControl ◄── pause, step, resume ───────┴─◄ page, watch
+//!   engine ── samples ──► Follower ──► LiveState ─┬─► page, /api/..., /metrics   (server.rs)
+//!   LiveBoard ────────────────┘                   ├─► shared memory              (shared_memory/)
+//!   RunControl ◄── pause, step, resume ───────────┴─◄ page, watch
 //! ```
 //!
 //! A thread looks at the run five times a second of real time and asks it for a sample then, so that nothing is done per simulated time.

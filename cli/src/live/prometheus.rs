@@ -2,7 +2,7 @@
 //!
 //! There are series for the node, for each GPU, and for the kernels that run now. None is for a unit: a node has hundreds of them.
 
-use super::state::{Measured, Phase, State};
+use super::state::{LiveState, Measured, Phase};
 use std::fmt::Write;
 
 /// The type of the content.
@@ -60,7 +60,7 @@ fn number(value: f64) -> String {
 }
 
 /// All of it.
-pub fn text(state: &State) -> String {
+pub fn text(state: &LiveState) -> String {
     let mut families = Families(String::new());
     let run = &state.run;
     let facts = vec![
@@ -163,11 +163,11 @@ mod tests {
         let kernel =
             Kernel { launch: 4, name: "a\"b\\c".to_owned(), gpu: "g".to_owned(), ctas: 9, ..Kernel::default() };
         let ended = Kernel { end_ps: Some(1), ..kernel.clone() };
-        let state = State {
+        let state = LiveState {
             sim_ps: 2_500_000,
             gpus: vec![gpu("gpu[0]", None), gpu("gpu[1]", Some(12.5))],
             kernels: vec![ended, kernel],
-            ..State::default()
+            ..LiveState::default()
         };
         let text = text(&state);
         for line in [

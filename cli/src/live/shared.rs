@@ -3,7 +3,7 @@
 use super::access::Access;
 use super::follower::Follower;
 use super::shared_memory::SharedBoard;
-use super::state::{Phase, State};
+use super::state::{LiveState, Phase};
 use crate::system::failure::say;
 use balar_actors::engine::RunControl;
 use balar_protocol::SimTime;
@@ -36,12 +36,12 @@ pub struct Shared {
     pub picture: String,
     follower: Arc<Mutex<Follower>>,
     control: RunControl,
-    states: watch::Sender<Arc<State>>,
+    states: watch::Sender<Arc<LiveState>>,
 }
 
 /// What units wait for, or that nobody knows.
 #[derive(Serialize)]
-struct Waiting {
+struct WaitingReport {
     /// Has the run answered?
     answered: bool,
     /// How long it has owed an answer.
@@ -66,12 +66,12 @@ impl Shared {
     }
 
     /// The state that was published last.
-    pub fn state(&self) -> Arc<State> {
+    pub fn state(&self) -> Arc<LiveState> {
         Arc::clone(&self.states.borrow())
     }
 
     /// The states as they are published.
-    pub fn states(&self) -> watch::Receiver<Arc<State>> {
+    pub fn states(&self) -> watch::Receiver<Arc<LiveState>> {
         self.states.subscribe()
     }
 
@@ -145,7 +145,7 @@ impl Shared {
             let mut follower = self.follower();
             (follower.glance(self.control.is_held()), follower.waiting_lines())
         };
-        let waiting = Waiting {
+        let waiting = WaitingReport {
             answered: has_answered,
             unanswered_seconds: state.unanswered_seconds,
             sim_ps: state.sampled_ps,

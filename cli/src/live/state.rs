@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// The version of [`State`]. It grows when a member changes its meaning or goes; new ones do not change it.
+/// The version of [`LiveState`]. It grows when a member changes its meaning or goes; new ones do not change it.
 pub const VERSION: u32 = 1;
 
 /// How far a run is.
@@ -38,7 +38,7 @@ impl Phase {
 
 /// A run at a moment.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct State {
+pub struct LiveState {
     /// [`VERSION`].
     pub version: u32,
     /// Which run.
@@ -183,7 +183,7 @@ pub struct Measured {
     pub is_count: bool,
 }
 
-impl State {
+impl LiveState {
     /// As JSON.
     pub fn json(&self) -> String {
         // Numbers and texts alone: it cannot fail.
@@ -222,13 +222,13 @@ mod tests {
     #[test]
     fn a_state_comes_back_from_json() {
         let kernel = Kernel { name: "scale<float>".to_owned(), ctas: 3, end_ps: Some(5), ..Kernel::default() };
-        let state = State { version: VERSION, phase: Phase::Held, kernels: vec![kernel], ..State::default() };
-        assert_eq!(serde_json::from_str::<State>(&state.json()).expect("its own"), state);
+        let state = LiveState { version: VERSION, phase: Phase::Held, kernels: vec![kernel], ..LiveState::default() };
+        assert_eq!(serde_json::from_str::<LiveState>(&state.json()).expect("its own"), state);
     }
 
     #[test]
     fn silence_is_named_with_what_was_last() {
-        let mut state = State { phase: Phase::Running, unanswered_seconds: 1.0, ..State::default() };
+        let mut state = LiveState { phase: Phase::Running, unanswered_seconds: 1.0, ..LiveState::default() };
         assert_eq!(state.silence(), None, "an answer may take a moment");
         (state.unanswered_seconds, state.sampled_ps) = (12.3, 4_500_000);
         state.kernels.push(Kernel { name: "lud".to_owned(), ..Kernel::default() });

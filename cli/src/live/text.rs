@@ -1,6 +1,6 @@
 //! A state in words: parts of the screen, and all that is shown where there is no screen.
 
-use super::state::{Kernel, Phase, State};
+use super::state::{Kernel, LiveState, Phase};
 use indicatif::HumanDuration;
 use std::fmt::Write;
 use std::time::Duration;
@@ -26,7 +26,7 @@ pub fn simulated(picoseconds: u64) -> String {
 }
 
 /// What is left, and why that is believed.
-pub fn left(state: &State) -> String {
+pub fn left(state: &LiveState) -> String {
     let estimate = &state.estimate;
     match estimate.seconds_left {
         Some(seconds) => {
@@ -38,7 +38,7 @@ pub fn left(state: &State) -> String {
 }
 
 /// The rates of a run.
-pub fn rates(state: &State) -> String {
+pub fn rates(state: &LiveState) -> String {
     format!(
         "{:.2} us/s, {}messages/s, {}warp instructions/s",
         state.sim_us_per_second,
@@ -48,7 +48,7 @@ pub fn rates(state: &State) -> String {
 }
 
 /// The phase, and how the run ended.
-pub fn phase(state: &State) -> String {
+pub fn phase(state: &LiveState) -> String {
     match (&state.ending, state.phase) {
         (Some(ending), _) => ending.clone(),
         (None, Phase::Concluding) => "the result is checked and written".to_owned(),
@@ -69,14 +69,14 @@ pub fn kernel(kernel: &Kernel) -> String {
 }
 
 /// All of it.
-pub fn snapshot(state: &State) -> String {
+pub fn snapshot(state: &LiveState) -> String {
     let mut text = String::new();
     // Writing to a string cannot fail.
     let _ = write_snapshot(&mut text, state);
     text
 }
 
-fn write_snapshot(text: &mut String, state: &State) -> std::fmt::Result {
+fn write_snapshot(text: &mut String, state: &LiveState) -> std::fmt::Result {
     let run = &state.run;
     writeln!(text, "{} on {}, process {}: {}", run.workload, run.topology, run.pid, phase(state))?;
     writeln!(text, "simulated {} in {:.1} s, {}", simulated(state.sim_ps), state.wall_seconds, rates(state))?;
@@ -127,7 +127,7 @@ mod tests {
             Kernel { name: "lud".to_owned(), gpu: "gpu".to_owned(), ctas: 8, ctas_ended: 3, ..Kernel::default() };
         let estimate =
             Estimate { basis: "unknown: the program decides what it launches".to_owned(), ..Estimate::default() };
-        let mut state = State { phase: Phase::Running, kernels: vec![kernel], estimate, ..State::default() };
+        let mut state = LiveState { phase: Phase::Running, kernels: vec![kernel], estimate, ..LiveState::default() };
         state.waiting = vec!["cpu: waits for launch 3".to_owned()];
         let text = snapshot(&state);
         for line in [

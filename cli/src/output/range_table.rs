@@ -2,7 +2,7 @@
 
 use super::kernel_table::quotient;
 use super::table::Lines;
-use crate::record::ranges::{ByRange, RangeRow, Sums, by_range, heaviest, tree};
+use crate::record::ranges::{ByRange, RangeRow, RangeSums, by_range, heaviest, tree};
 use crate::record::result::RunRecord;
 
 /// The heaviest ranges, `most` of them, and how many there are more; empty where no kernel was launched in one.
@@ -28,7 +28,7 @@ fn ranges(record: &RunRecord) -> Option<ByRange> {
         return None;
     }
     by_range(record.launches().iter().map(|kernel| {
-        let sums = Sums::of_launch(kernel.duration_ps(), kernel.cycles, kernel.counters.ctas.inst_executed);
+        let sums = RangeSums::of_launch(kernel.duration_ps(), kernel.cycles, kernel.counters.ctas.inst_executed);
         (kernel.range, sums)
     }))
 }

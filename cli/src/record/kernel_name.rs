@@ -68,7 +68,7 @@ impl Abridged {
         if readable.chars().count() <= LIMIT {
             return None;
         }
-        let path = Reader { rest: readable }.path();
+        let path = NameReader { rest: readable }.path();
         let fits = |depth: &usize| path.render(*depth).chars().count() <= LIMIT;
         let depth = (0..=DEEPEST).rev().find(fits).unwrap_or(0);
         Some(Abridged { text: path.render(depth), path, depth })
@@ -128,11 +128,11 @@ impl Path {
 }
 
 /// Reads a demangled name.
-struct Reader<'a> {
+struct NameReader<'a> {
     rest: &'a str,
 }
 
-impl Reader<'_> {
+impl NameReader<'_> {
     /// Reads up to a comma or bracket that ends an argument, or to the end.
     fn path(&mut self) -> Path {
         let mut path = Path::default();
@@ -225,7 +225,7 @@ mod tests {
     #[test]
     fn long_names_are_abridged() {
         let abridged = |name: &str| {
-            let path = Reader { rest: name }.path();
+            let path = NameReader { rest: name }.path();
             (path.render(DEEPEST), path.render(0))
         };
         let check = |name: &str, deep: &str, shallow: &str| {

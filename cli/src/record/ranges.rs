@@ -9,7 +9,7 @@ pub const IN_NO_RANGE: &str = "(in no range)";
 
 /// What launches took together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Sums {
+pub struct RangeSums {
     /// Launches.
     pub launches: u64,
     /// Those whose time was simulated.
@@ -22,14 +22,14 @@ pub struct Sums {
     pub instructions: u64,
 }
 
-impl Sums {
+impl RangeSums {
     /// Of one launch; `picoseconds` is `None` where its time was not simulated.
-    pub fn of_launch(picoseconds: Option<u64>, cycles: u64, instructions: u64) -> Sums {
+    pub fn of_launch(picoseconds: Option<u64>, cycles: u64, instructions: u64) -> RangeSums {
         let timed = u64::from(picoseconds.is_some());
-        Sums { launches: 1, timed, picoseconds: picoseconds.unwrap_or(0), cycles, instructions }
+        RangeSums { launches: 1, timed, picoseconds: picoseconds.unwrap_or(0), cycles, instructions }
     }
 
-    fn add(&mut self, other: Sums) {
+    fn add(&mut self, other: RangeSums) {
         self.launches += other.launches;
         self.timed += other.timed;
         self.picoseconds = self.picoseconds.saturating_add(other.picoseconds);
@@ -39,10 +39,10 @@ impl Sums {
 }
 
 /// The launches of a run, by their ranges.
-pub type ByRange = BTreeMap<Option<RangePath>, Sums>;
+pub type ByRange = BTreeMap<Option<RangePath>, RangeSums>;
 
 /// Adds up launches that are of one range; `None` where none is of any.
-pub fn by_range(launches: impl Iterator<Item = (Option<RangePath>, Sums)>) -> Option<ByRange> {
+pub fn by_range(launches: impl Iterator<Item = (Option<RangePath>, RangeSums)>) -> Option<ByRange> {
     let mut all = ByRange::new();
     for (range, sums) in launches {
         all.entry(range).or_default().add(sums);
@@ -58,7 +58,7 @@ pub struct RangeRow {
     /// Its name; of a range that has nothing but another one in it, both names, and so on.
     pub name: String,
     /// What its launches took, and those of ranges in it, in each run.
-    pub sums: Vec<Sums>,
+    pub sums: Vec<RangeSums>,
 }
 
 impl RangeRow {
@@ -68,20 +68,20 @@ impl RangeRow {
     }
 }
 
-fn weight(sums: &[Sums]) -> (u64, u64) {
-    let most = |of: fn(&Sums) -> u64| sums.iter().map(of).max().unwrap_or(0);
+fn weight(sums: &[RangeSums]) -> (u64, u64) {
+    let most = |of: fn(&RangeSums) -> u64| sums.iter().map(of).max().unwrap_or(0);
     (most(|sums| sums.picoseconds), most(|sums| sums.instructions))
 }
 
 /// A range while the tree is built.
 struct Node {
-    sums: Vec<Sums>,
+    sums: Vec<RangeSums>,
     inner: BTreeMap<String, Node>,
 }
 
 impl Node {
     fn new(runs: usize) -> Node {
-        Node { sums: vec![Sums::default(); runs], inner: BTreeMap::new() }
+        Node { sums: vec![RangeSums::default(); runs], inner: BTreeMap::new() }
     }
 
     /// Its rows, and those of all that is in it, the longest first.
@@ -111,7 +111,7 @@ fn rows_of(ranges: BTreeMap<String, Node>, depth: usize, rows: &mut Vec<RangeRow
 /// The ranges of runs, each followed by those in it, the longest first; at the end the launches that are in none.
 pub fn tree(runs: &[ByRange]) -> Vec<RangeRow> {
     let mut root = Node::new(runs.len());
-    let mut outside = vec![Sums::default(); runs.len()];
+    let mut outside = vec![RangeSums::default(); runs.len()];
     for (run, ranges) in runs.iter().enumerate() {
         for (range, sums) in ranges {
             let Some(range) = range else {
@@ -148,11 +148,11 @@ pub fn heaviest(rows: Vec<RangeRow>, most: usize) -> (Vec<RangeRow>, usize) {
 
 /// Launches by the name of their innermost range, wherever that stands, the longest first: the operators of a framework.
 pub fn innermost(runs: &[ByRange]) -> Vec<RangeRow> {
-    let mut names: BTreeMap<&str, Vec<Sums>> = BTreeMap::new();
+    let mut names: BTreeMap<&str, Vec<RangeSums>> = BTreeMap::new();
     for (run, ranges) in runs.iter().enumerate() {
         for (range, sums) in ranges {
             let name = range.as_ref().and_then(|range| range.names().last()).unwrap_or(IN_NO_RANGE);
-            names.entry(name).or_insert_with(|| vec![Sums::default(); runs.len()])[run].add(*sums);
+            names.entry(name).or_insert_with(|| vec![RangeSums::default(); runs.len()])[run].add(*sums);
         }
     }
     let rows = names.into_iter().map(|(name, sums)| RangeRow { depth: 0, name: name.to_owned(), sums });
@@ -167,7 +167,7 @@ mod tests {
 
     fn launches() -> ByRange {
         let launch = |range: &str, picoseconds| {
-            let sums = Sums::of_launch(Some(picoseconds), picoseconds / 700, 8);
+            let sums = RangeSums::of_launch(Some(picoseconds), picoseconds / 700, 8);
             ((!range.is_empty()).then(|| RangePath::read(range)), sums)
         };
         let launches = [
@@ -208,11 +208,12 @@ mod tests {
 
     #[test]
     fn two_runs_stand_side_by_side() {
-        let shorter =
-            by_range([(Some(RangePath::read("step > new")), Sums { launches: 2, ..Sums::default() })].into_iter());
+        let shorter = by_range(
+            [(Some(RangePath::read("step > new")), RangeSums { launches: 2, ..RangeSums::default() })].into_iter(),
+        );
         let rows = tree(&[launches(), shorter.expect("of a range")]);
         let new = rows.iter().find(|row| row.name == "new").expect("in the tree");
         assert_eq!((new.depth, new.sums[0].launches, new.sums[1].launches), (1, 0, 2));
-        assert_eq!(by_range([(None, Sums::default())].into_iter()), None);
+        assert_eq!(by_range([(None, RangeSums::default())].into_iter()), None);
     }
 }

@@ -60,7 +60,7 @@ pub fn clear(folder: &Path) -> Result<(), WriteError> {
 }
 
 /// Takes the samples of a run and writes them.
-pub struct Series {
+pub struct SeriesRecorder {
     node: NodeFacts,
     selection: Selection,
     tables: Option<Tables>,
@@ -70,13 +70,13 @@ pub struct Series {
     failure: Option<WriteError>,
 }
 
-impl Series {
+impl SeriesRecorder {
     /// The series that the options ask for, into a folder that exists, and for a timeline; `None` where they ask for none.
     ///
     /// # Errors
     ///
     /// If something in the folder cannot be replaced, or if there is neither a folder nor a timeline.
-    pub fn new(options: &SimulationOptions, topology: &Topology) -> Result<Option<Series>, Failure> {
+    pub fn new(options: &SimulationOptions, topology: &Topology) -> Result<Option<SeriesRecorder>, Failure> {
         let (series, folder) = (&options.series, options.output.as_deref());
         if let Some(folder) = folder {
             clear(folder).map_err(Failure::input)?;
@@ -94,9 +94,9 @@ impl Series {
         let node = NodeFacts::of(topology);
         let gpus = || node.gpus().iter().map(|gpu| gpu.part.clone()).collect();
         let counters = options.timeline.is_some().then(|| TimelineCounters::new(gpus()));
-        let writers = folder.map(|folder| Series::writers(series, topology, folder)).unwrap_or_default();
+        let writers = folder.map(|folder| SeriesRecorder::writers(series, topology, folder)).unwrap_or_default();
         let selection = options.selection.clone();
-        Ok(Some(Series { node, selection, tables: None, writers, counters, failure: None }))
+        Ok(Some(SeriesRecorder { node, selection, tables: None, writers, counters, failure: None }))
     }
 
     fn writers(options: &SeriesOptions, topology: &Topology, folder: &Path) -> Vec<Box<dyn SeriesWriter>> {
@@ -143,7 +143,7 @@ impl Series {
     }
 }
 
-impl Observer for Series {
+impl Observer for SeriesRecorder {
     fn begin(&mut self, layout: &SampleLayout) {
         self.tables = Some(Tables::new(&self.node, &self.selection, layout));
         self.each(|writer, tables| writer.begin(tables));

@@ -137,12 +137,12 @@ pub const USUAL: &[&str] = &[
 #[derive(Clone, Default)]
 struct Sources {
     columns: Vec<Column>,
-    metrics: Vec<Source>,
+    metrics: Vec<MetricSource>,
 }
 
 /// What the values of a column are made of.
 #[derive(Clone)]
-struct Source {
+struct MetricSource {
     metric: CompiledMetric,
     /// The rows of units whose numbers it is made of.
     rows: Vec<usize>,
@@ -155,18 +155,18 @@ impl Sources {
             rows.sort_unstable();
             rows.dedup();
             self.columns.push(column);
-            self.metrics.push(Source { metric, rows });
+            self.metrics.push(MetricSource { metric, rows });
         }
     }
 }
 
 fn values_of<'a>(
-    sources: &'a mut [Source],
+    sources: &'a mut [MetricSource],
     numbers: &'a [u64],
     seconds: f64,
     changed: &'a [bool],
 ) -> impl Iterator<Item = Option<Value>> {
-    let value = move |Source { metric, rows }: &mut Source| {
+    let value = move |MetricSource { metric, rows }: &mut MetricSource| {
         metric.value(numbers, seconds, rows.iter().any(|row| changed[*row]))
     };
     sources.iter_mut().map(value)
@@ -175,7 +175,7 @@ fn values_of<'a>(
 /// The rows of a GPU.
 struct GpuRows {
     subject: Subject,
-    metrics: Vec<Source>,
+    metrics: Vec<MetricSource>,
     /// By metric: its place among the columns of all GPUs.
     places: Vec<usize>,
 }
@@ -185,16 +185,16 @@ struct Tracked {
     facts: LaunchFacts,
     ended: KernelCounters,
     resident: KernelCounters,
-    metrics: Vec<Source>,
+    metrics: Vec<MetricSource>,
 }
 
 /// Makes rows of samples.
 pub struct Tables {
-    outside: Vec<Source>,
+    outside: Vec<MetricSource>,
     gpus: Vec<GpuRows>,
     launches: BTreeMap<LaunchId, Tracked>,
     /// What a launch begins with.
-    of_launch: Vec<Source>,
+    of_launch: Vec<MetricSource>,
     columns: BTreeMap<Table, Vec<Column>>,
     /// By unit of the engine: the rows of units that it, or parts of it, are in.
     rows_of: Vec<Vec<usize>>,

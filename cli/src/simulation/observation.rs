@@ -4,7 +4,7 @@ use crate::live::{self, Live};
 use crate::options::simulation::SimulationOptions;
 use crate::record::result::RunRecord;
 use crate::record::sampled::SampledCounter;
-use crate::series::Series;
+use crate::series::SeriesRecorder;
 use crate::series::sample_keeper::{FIRST_INTERVAL, MOST, SampleKeeper, Samples};
 use crate::system::failure::Failure;
 use crate::system::files::WriteError;
@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 #[derive(Clone, Default)]
 pub struct Observation {
     interval: Option<SimTime>,
-    series: Option<Arc<Mutex<Series>>>,
+    series: Option<Arc<Mutex<SeriesRecorder>>>,
     live: Option<Arc<Mutex<Live>>>,
     keeper: Option<Arc<Mutex<SampleKeeper>>>,
     board: LiveBoard,
@@ -35,7 +35,7 @@ impl Observation {
         topology: &Topology,
         program: (String, bool),
     ) -> Result<Observation, Failure> {
-        let series = Series::new(options, topology)?;
+        let series = SeriesRecorder::new(options, topology)?;
         let board = LiveBoard::default();
         let live = options.live.map(|port| Live::start(port, topology, program, &board)).transpose()?;
         Ok(Observation {

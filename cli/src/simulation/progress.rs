@@ -30,7 +30,7 @@ impl Progress {
         let display = std::thread::Builder::new().name("progress".to_owned()).spawn(move || {
             let bar = ProgressBar::new(0).with_style(style(false));
             while let Err(RecvTimeoutError::Timeout) = ended.recv_timeout(PERIOD) {
-                let state = State::of(&board);
+                let state = BoardContents::of(&board);
                 if let Some(planned) = state.planned.filter(|planned| bar.length() != Some(*planned)) {
                     bar.set_style(style(true));
                     bar.set_length(planned);
@@ -63,7 +63,7 @@ fn style(with_bar: bool) -> ProgressStyle {
 
 /// The contents of the board at one moment.
 #[derive(Debug, PartialEq, Eq)]
-struct State {
+struct BoardContents {
     time: SimTime,
     messages: u64,
     kernel: Option<String>,
@@ -73,15 +73,15 @@ struct State {
     planned: Option<u64>,
 }
 
-impl State {
+impl BoardContents {
     /// Reads the gauge `<scheduler>.ctas_done` and the text `<scheduler>.kernel` of every scheduler that shows them, and the plan of a
     /// built-in workload.
-    fn of(board: &LiveBoard) -> State {
+    fn of(board: &LiveBoard) -> BoardContents {
         let gauges = board.values();
         let schedulers = || gauges.iter().filter_map(|(name, value)| Some((name.strip_suffix(".ctas_done")?, *value)));
         let kernels = schedulers().filter_map(|(path, _)| board.text(&format!("{path}.kernel")));
         let kernels: Vec<String> = kernels.map(|name| short_name(&name)).collect();
-        State {
+        BoardContents {
             time: board.time(),
             messages: board.messages(),
             kernel: (!kernels.is_empty()).then(|| kernels.join(", ")),
@@ -117,11 +117,11 @@ mod tests {
     #[test]
     fn the_board_is_put_in_words() {
         let board = LiveBoard::default();
-        assert_eq!(State::of(&board).done, 0);
+        assert_eq!(BoardContents::of(&board).done, 0);
         board.gauge("gpu.scheduler.ctas_done").set(3);
         board.gauge("gpu2.scheduler.ctas_done").set(1);
         board.set_text("gpu.scheduler.kernel", "_Z5scaleIfEvPT_i");
-        let state = State::of(&board);
+        let state = BoardContents::of(&board);
         assert_eq!((state.done, state.planned), (4, None));
         assert_eq!(state.text(Duration::from_secs(2)), "scale<float>, 0.0 us, 0.0 us/s, 0 messages/s");
     }
@@ -130,11 +130,11 @@ mod tests {
     fn what_is_left_is_estimated_where_the_total_is_known() {
         let board = LiveBoard::default();
         board.gauge(PLANNED_CTAS).set(10);
-        assert_eq!(State::of(&board).left(Duration::from_secs(8)), None, "nothing is known of a CTA yet");
+        assert_eq!(BoardContents::of(&board).left(Duration::from_secs(8)), None, "nothing is known of a CTA yet");
         board.gauge("gpu.scheduler.ctas_done").set(4);
         // Four took 8 s, so the other six take 12 s.
-        assert_eq!(State::of(&board).left(Duration::from_secs(8)), Some(Duration::from_secs(12)));
-        let text = State::of(&board).text(Duration::from_secs(8));
+        assert_eq!(BoardContents::of(&board).left(Duration::from_secs(8)), Some(Duration::from_secs(12)));
+        let text = BoardContents::of(&board).text(Duration::from_secs(8));
         assert!(text.starts_with("about 12 seconds left, "), "{text}");
     }
 

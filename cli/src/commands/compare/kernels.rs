@@ -85,7 +85,7 @@ impl LaunchPair {
 
 /// All launches of a kernel in a run.
 #[derive(Default)]
-pub struct Sums {
+pub struct LaunchSums {
     /// Launches.
     pub calls: u64,
     /// Their time, ps; `None` where that of one was not simulated.
@@ -98,9 +98,9 @@ pub struct Sums {
     shared: Option<u64>,
 }
 
-impl Sums {
+impl LaunchSums {
     /// Those of launches.
-    pub fn of(launches: &[&Launch]) -> Sums {
+    pub fn of(launches: &[&Launch]) -> LaunchSums {
         let sum = |of: &dyn Fn(&Launch) -> Option<u64>| {
             launches.iter().try_fold(0u64, |sum, launch| Some(sum.saturating_add(of(launch)?)))
         };
@@ -111,7 +111,7 @@ impl Sums {
         let timed = |value: Option<u64>, launch: &Launch| value.filter(|_| launch.is_timed());
         let product = |[x, y, z]: [u32; 3]| u64::from(x).saturating_mul(y.into()).saturating_mul(z.into());
         let threads = launches.iter().map(|launch| product(launch.grid).saturating_mul(product(launch.block)));
-        Sums {
+        LaunchSums {
             calls: launches.len() as u64,
             time: sum(&|launch| timed(launch.time_ps, launch)),
             cycles: sum(&|launch| timed(launch.cycles, launch)),
@@ -135,7 +135,7 @@ impl Sums {
 }
 
 /// What is looked at of the launches of a kernel, with its unit of measure.
-type FigureDefinition = (&'static str, &'static str, fn(&Sums) -> Option<f64>);
+type FigureDefinition = (&'static str, &'static str, fn(&LaunchSums) -> Option<f64>);
 
 #[rustfmt::skip]
 const FIGURES: &[FigureDefinition] = &[
@@ -200,7 +200,7 @@ pub fn pairs(
         .iter()
         .filter_map(|(name, old)| {
             let (_, new) = after.iter().find(|(other, _)| other == name)?;
-            let sums = Pair { before: Sums::of(old), after: Sums::of(new) };
+            let sums = Pair { before: LaunchSums::of(old), after: LaunchSums::of(new) };
             Some(pair(name, &sums, stalls(name, profiles)))
         })
         .collect();
@@ -213,7 +213,7 @@ pub fn pairs(
     (pairs, only)
 }
 
-fn pair(name: &str, sums: &Pair<Sums>, stalls: Option<Stalls>) -> KernelPair {
+fn pair(name: &str, sums: &Pair<LaunchSums>, stalls: Option<Stalls>) -> KernelPair {
     let figures = FIGURES.iter().filter_map(|&(name, unit, of)| {
         let values = Pair { before: of(&sums.before)?, after: of(&sums.after)? };
         (values.before != values.after).then_some(Figure { name, unit, values })

@@ -1,7 +1,7 @@
 //! `disassemble --check`: what of the machine code of files is not known or cannot be executed.
 
 use super::images::Images;
-use super::source::{Source, is_wanted};
+use super::source::{CodeSource, is_wanted};
 use crate::options::disassemble::{Architecture, ListingFormat, names};
 use crate::record::json::to_text;
 use crate::system::exit::ExitStatus;
@@ -76,13 +76,13 @@ impl Serialize for Groups {
 ///
 /// Where a file holds no machine code of a known architecture.
 pub fn check(
-    sources: &[Source],
+    sources: &[CodeSource],
     architecture: Option<Architecture>,
     format: ListingFormat,
 ) -> Result<(String, ExitStatus), Failure> {
     let wanted = |it| is_wanted(it, architecture);
     let mut all = Vec::new();
-    for Source { name, bytes } in sources {
+    for CodeSource { name, bytes } in sources {
         let failure = |error: String| Failure::input(format_args!("{name}: {error}"));
         let images = Images::of(bytes, &wanted).map_err(failure)?;
         let mut findings: BTreeMap<u32, Findings> = BTreeMap::new();
@@ -211,7 +211,7 @@ mod tests {
 
     /// What is said of a cubin, and whether nothing is missing.
     fn checked(bytes: &[u8]) -> (String, ExitStatus) {
-        let source = Source { name: "v".to_owned(), bytes: Cow::Owned(bytes.to_vec()) };
+        let source = CodeSource { name: "v".to_owned(), bytes: Cow::Owned(bytes.to_vec()) };
         check(&[source], None, ListingFormat::Text).unwrap_or_else(|_| panic!("no cubin"))
     }
 

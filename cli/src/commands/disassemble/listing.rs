@@ -1,7 +1,7 @@
 //! Machine code as text: functions with their instructions, and what ran of them.
 
 use super::images::Images;
-use super::source::{Source, is_wanted};
+use super::source::{CodeSource, is_wanted};
 use crate::options::disassemble::{Architecture, ListingFormat, names};
 use crate::record::json::to_text;
 use crate::record::run_folder::instructions::{Found, FunctionProfile, InstructionCounts, InstructionProfile};
@@ -132,7 +132,7 @@ pub struct Listing<'a> {
 ///
 /// Where a file holds no machine code of a known architecture, nothing of it ran in the run that is asked for, or `print` fails.
 pub fn disassemble(
-    sources: &[Source],
+    sources: &[CodeSource],
     listing: Listing<'_>,
     mut print: impl FnMut(&str) -> Result<(), Failure>,
 ) -> Result<ExitStatus, Failure> {
@@ -140,7 +140,7 @@ pub fn disassemble(
     let mut held = Vec::new();
     let holds = listing.format == ListingFormat::Json || listing.run.is_some();
     let mut is_good = true;
-    for Source { name, bytes } in sources {
+    for CodeSource { name, bytes } in sources {
         let mut others = Vec::new();
         let mut entries = Vec::new();
         let mut unknown = 0;
@@ -448,7 +448,7 @@ mod tests {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../isa/tests/cubins").join(path);
         let listing = Listing { with_words, with_live, ..PLAIN };
         let mut text = String::new();
-        let status = disassemble(&[Source::read(&path).expect("there")], listing, |piece| {
+        let status = disassemble(&[CodeSource::read(&path).expect("there")], listing, |piece| {
             text.push_str(piece);
             Ok(())
         });

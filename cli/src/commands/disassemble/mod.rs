@@ -21,7 +21,7 @@ use crate::system::failure::Failure;
 use balar_actors::catalogue::UnitDefinition;
 use check::check;
 use listing::{Listing, disassemble};
-use source::Source;
+use source::CodeSource;
 
 /// Prints machine code, or says which of it cannot be executed.
 ///
@@ -30,10 +30,10 @@ use source::Source;
 /// Where it cannot be read, or nothing of it is what is asked for.
 pub fn run(options: &DisassembleOptions, kinds: &[&'static UnitDefinition]) -> Result<ExitStatus, Failure> {
     let sources = match (&options.file, &options.workload) {
-        (Some(file), _) => vec![Source::read(file)?],
+        (Some(file), _) => vec![CodeSource::read(file)?],
         (None, Some(workload)) => {
             let topology = options.topology.as_deref().map(|name| node::load(name, &[], kinds)).transpose()?;
-            Source::of_workload(&workload.name, topology.as_ref())?
+            CodeSource::of_workload(&workload.name, topology.as_ref())?
         }
         (None, None) => Vec::new(),
     };

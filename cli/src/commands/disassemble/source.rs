@@ -12,24 +12,24 @@ use std::path::Path;
 
 /// What is disassembled.
 #[derive(Debug)]
-pub struct Source {
+pub struct CodeSource {
     /// The name of the file.
     pub name: String,
     /// A cubin, a fatbin, or a program that holds some.
     pub bytes: Cow<'static, [u8]>,
 }
 
-impl Source {
+impl CodeSource {
     /// A file of the user.
     ///
     /// # Errors
     ///
     /// Where it cannot be read.
-    pub fn read(file: &Path) -> Result<Source, Failure> {
+    pub fn read(file: &Path) -> Result<CodeSource, Failure> {
         let name = file.display().to_string();
         let bytes = files::read_bytes(file);
         let bytes = bytes.map_err(|error| Failure::input(format_args!("cannot read {name}: {error}")))?;
-        Ok(Source { name, bytes: Cow::Owned(bytes) })
+        Ok(CodeSource { name, bytes: Cow::Owned(bytes) })
     }
 
     /// The machine code of a built-in workload: what the GPUs of a topology run, or all of it.
@@ -37,11 +37,11 @@ impl Source {
     /// # Errors
     ///
     /// Where there is no such workload, or it has no machine code for a GPU.
-    pub fn of_workload(name: &str, topology: Option<&Topology>) -> Result<Vec<Source>, Failure> {
+    pub fn of_workload(name: &str, topology: Option<&Topology>) -> Result<Vec<CodeSource>, Failure> {
         let workload = balar_workloads::find(name).map_err(Failure::input)?;
         let mut cubins: Vec<&Cubin> = Vec::new();
         let Some(topology) = topology else {
-            return Ok(workload.cubins.iter().map(Source::from).collect());
+            return Ok(workload.cubins.iter().map(CodeSource::from).collect());
         };
         for gpu in topology.gpus() {
             let (major, minor) = gpu.compute_capability;
@@ -53,13 +53,13 @@ impl Source {
                 cubins.push(cubin);
             }
         }
-        Ok(cubins.into_iter().map(Source::from).collect())
+        Ok(cubins.into_iter().map(CodeSource::from).collect())
     }
 }
 
-impl From<&Cubin> for Source {
-    fn from(cubin: &Cubin) -> Source {
-        Source { name: cubin.file.to_owned(), bytes: Cow::Borrowed(cubin.bytes) }
+impl From<&Cubin> for CodeSource {
+    fn from(cubin: &Cubin) -> CodeSource {
+        CodeSource { name: cubin.file.to_owned(), bytes: Cow::Borrowed(cubin.bytes) }
     }
 }
 

@@ -3,7 +3,7 @@
 use super::rows::{file_name, function_name};
 use super::table::shown;
 use crate::record::kernel_name::readable_name;
-use crate::record::run_folder::instructions::{InstructionProfile, Row, STALL, SourceLine};
+use crate::record::run_folder::instructions::{InstructionProfile, ProfileRow, STALL, SourceLine};
 use std::collections::BTreeMap;
 
 /// A line for each instruction of the kernels that are chosen, its warp cycles behind it. Functions that were inlined have a frame of
@@ -27,7 +27,7 @@ pub fn text(profile: &InstructionProfile, chosen: impl Fn(&str) -> bool) -> Stri
 }
 
 /// The frames of an instruction, the kernel first.
-fn stack(row: &Row) -> String {
+fn stack(row: &ProfileRow) -> String {
     let mut frames = vec![readable_name(&row.kernel)];
     let mut function = row.kernel.as_str();
     let line = |line: &SourceLine| format!("{}:{}", file_name(&line.file), line.line);

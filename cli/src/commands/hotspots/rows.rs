@@ -2,7 +2,7 @@
 
 use crate::options::hotspots::By;
 use crate::record::kernel_name::readable_name;
-use crate::record::run_folder::instructions::{EXECUTED, ISSUE, InstructionProfile, Row, STALL, SourceLine};
+use crate::record::run_folder::instructions::{EXECUTED, ISSUE, InstructionProfile, ProfileRow, STALL, SourceLine};
 use balar_actors::topology::nearest;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -112,11 +112,11 @@ fn quotient(part: u64, whole: u64) -> Option<f64> {
 type Key = (String, Option<SourceLine>, Option<(String, u64)>);
 
 /// The line of an instruction: of the source, or, where a kernel's PTX names none at all, of the PTX.
-fn line(row: &Row, has_lines: bool) -> Option<SourceLine> {
+fn line(row: &ProfileRow, has_lines: bool) -> Option<SourceLine> {
     if has_lines { row.source.clone() } else { row.ptx.clone() }
 }
 
-fn key(row: &Row, by: By, has_lines: bool) -> Key {
+fn key(row: &ProfileRow, by: By, has_lines: bool) -> Key {
     match by {
         By::Instruction => (row.function.clone(), line(row, has_lines), Some((row.code.clone(), row.address))),
         By::Line => (String::new(), line(row, has_lines), None),

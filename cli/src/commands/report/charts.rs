@@ -2,7 +2,7 @@
 
 use super::input::RunInput;
 use super::kernels::names_by_time;
-use super::over_time::{Growth, Series};
+use super::over_time::{Growth, SeriesOverTime};
 use super::units::{kernel_name, quotient, titled};
 use balar_charts::{OverTime, Spans, Steps, over_time};
 use balar_report::{Cell, Chart, Column, Format, Part, Section, Table, number};
@@ -135,7 +135,7 @@ fn lines(run: &RunInput, wanted: &Wanted) -> Vec<Line> {
 }
 
 /// The times of all samples.
-fn times(series: &Series) -> Vec<u64> {
+fn times(series: &SeriesOverTime) -> Vec<u64> {
     let mut times: Vec<u64> = series.values().flatten().map(|(time, _)| *time).collect();
     times.sort_unstable();
     times.dedup();

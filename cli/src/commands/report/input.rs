@@ -1,6 +1,6 @@
 //! What the report of a run is made of, whether the run has just ended or lies in a folder: the same documents, read in the same way.
 
-use super::over_time::{self, Series};
+use super::over_time::{self, SeriesOverTime};
 use crate::metrics::node_facts::NodeFacts;
 use crate::metrics::{Place, covered, is_in};
 use crate::output::comma_separated;
@@ -35,7 +35,7 @@ pub struct RunInput {
     /// What its units counted.
     pub units: Vec<UnitCounts>,
     /// Numbers over time.
-    pub series: Option<Series>,
+    pub series: Option<SeriesOverTime>,
     /// The same by unit, of a run that has just ended.
     pub samples: Option<Samples>,
     /// By name: tables that units have recorded, with their headers.

@@ -4,7 +4,7 @@ use super::attribution::KernelShare;
 use super::head::SECTOR;
 use super::input::RunInput;
 use super::units::{kernel_name, quotient};
-use crate::commands::compare::kernels::Sums;
+use crate::commands::compare::kernels::LaunchSums;
 use crate::record::kernel_name::short_names;
 use crate::record::run_folder::document::Launch;
 use balar_report::{Cell, Column, Format, Part, Section, Table};
@@ -16,13 +16,13 @@ const MOST: usize = 400;
 /// A kernel in each run; `None` where that has not launched it.
 struct Kernel<'a> {
     name: &'a str,
-    sums: Vec<Option<Sums>>,
+    sums: Vec<Option<LaunchSums>>,
     shares: Vec<Option<&'a KernelShare>>,
     warps_per_sm: Vec<Option<f64>>,
 }
 
 impl Kernel<'_> {
-    fn cell(&self, of: impl Fn(&Sums) -> Option<f64>) -> Cell {
+    fn cell(&self, of: impl Fn(&LaunchSums) -> Option<f64>) -> Cell {
         Cell::Numbers(self.sums.iter().map(|sums| sums.as_ref().and_then(&of)).collect())
     }
 
@@ -62,7 +62,7 @@ pub fn names_by_time(runs: &[RunInput]) -> Vec<String> {
 fn of_name<'a>(runs: &[RunInput], name: &'a str, shares: &'a [BTreeMap<String, KernelShare>]) -> Kernel<'a> {
     let sums = runs.iter().map(|run| {
         let launches: Vec<&Launch> = run.document().kernels.iter().filter(|launch| launch.name == name).collect();
-        (!launches.is_empty()).then(|| Sums::of(&launches))
+        (!launches.is_empty()).then(|| LaunchSums::of(&launches))
     });
     let warps = |run: &RunInput| Some(f64::from(run.node.gpus().first()?.smallest_sm()?.resources.warps));
     Kernel {

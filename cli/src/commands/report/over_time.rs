@@ -19,7 +19,7 @@ pub const FILE: &str = "samples.jsonl";
 
 /// By GPU (none of the node itself) and name: times in ps and values. A count is that since the run began; a quotient is that of the time
 /// since the value before.
-pub type Series = BTreeMap<(String, String), Vec<(u64, f64)>>;
+pub type SeriesOverTime = BTreeMap<(String, String), Vec<(u64, f64)>>;
 
 /// Something that grows with time: a count, or a quotient summed up over time.
 #[derive(Clone, Debug, Default)]
@@ -83,12 +83,12 @@ impl Growth {
 }
 
 /// Makes series of the samples of a run, as samples.jsonl would have them.
-pub fn of_samples(samples: &Samples, node: &NodeFacts) -> Series {
+pub fn of_samples(samples: &Samples, node: &NodeFacts) -> SeriesOverTime {
     let mut tables = Tables::new(node, &Selection::default(), &samples.layout);
     let columns = Table::ALL.map(|table| (table, tables.columns(table).to_vec()));
     let changed = vec![true; samples.layout.units.len()];
     let launches = LaunchSink::default();
-    let mut series = Series::new();
+    let mut series = SeriesOverTime::new();
     for (time, values) in samples.times.iter().zip(&samples.values) {
         let (time, kind) = (SimTime(*time), SampleKind::Due);
         let sample = Sample { time, kind, values, changed: &changed, launches: &launches, waiting: &[] };
@@ -111,7 +111,7 @@ pub fn of_samples(samples: &Samples, node: &NodeFacts) -> Series {
 /// # Errors
 ///
 /// The file is there and is not as it should be.
-pub fn read(folder: &Path) -> Result<Option<Series>, Failure> {
+pub fn read(folder: &Path) -> Result<Option<SeriesOverTime>, Failure> {
     let path = folder.join(FILE);
     if !path.is_file() {
         return Ok(None);
@@ -119,7 +119,7 @@ pub fn read(folder: &Path) -> Result<Option<Series>, Failure> {
     let unreadable =
         |cause: &dyn std::fmt::Display| Failure::input(format_args!("cannot read {}: {cause}", path.display()));
     let file = File::open(&path).map_err(|cause| unreadable(&cause))?;
-    let mut series = Series::new();
+    let mut series = SeriesOverTime::new();
     for (number, line) in BufReader::new(file).lines().enumerate() {
         let line = line.map_err(|cause| unreadable(&cause))?;
         let row: serde_json::Map<String, Value> = serde_json::from_str(&line).map_err(|cause| {

@@ -3,7 +3,7 @@
 use super::input::RunInput;
 use super::kernels::{drop_unknown, launch_columns};
 use super::units::quotient;
-use crate::record::ranges::{ByRange, RangeRow, Sums, by_range, heaviest, innermost, tree};
+use crate::record::ranges::{ByRange, RangeRow, RangeSums, by_range, heaviest, innermost, tree};
 use crate::record::run_folder::document::Launch;
 use balar_report::{Cell, Part, Section, Table};
 
@@ -35,7 +35,7 @@ pub fn section(runs: &[RunInput]) -> Option<Section> {
 fn of_run(run: &RunInput) -> Option<ByRange> {
     let sums = |launch: &Launch| {
         let (time, instructions) = (launch.time_ps.filter(|_| launch.is_timed()), launch.counter("inst_executed"));
-        Sums::of_launch(time, launch.cycles.unwrap_or(0), instructions.unwrap_or(0))
+        RangeSums::of_launch(time, launch.cycles.unwrap_or(0), instructions.unwrap_or(0))
     };
     by_range(run.document().kernels.iter().map(|launch| (launch.range.clone(), sums(launch))))
 }
@@ -43,10 +43,10 @@ fn of_run(run: &RunInput) -> Option<ByRange> {
 fn table(caption: &str, runs: &[ByRange], ranges: &[RangeRow], hidden: usize, is_sortable: bool) -> Table {
     let totals: Vec<f64> =
         runs.iter().map(|run| run.values().map(|sums| sums.picoseconds).sum::<u64>() as f64).collect();
-    let cell = |row: &RangeRow, of: &dyn Fn(&Sums) -> Option<f64>| {
+    let cell = |row: &RangeRow, of: &dyn Fn(&RangeSums) -> Option<f64>| {
         Cell::Numbers(row.sums.iter().map(|sums| of(sums).filter(|_| sums.launches > 0)).collect())
     };
-    let timed = |sums: &Sums, value: u64| (sums.timed > 0).then_some(value as f64);
+    let timed = |sums: &RangeSums, value: u64| (sums.timed > 0).then_some(value as f64);
     let row = |row: &RangeRow| {
         let shares = row.sums.iter().zip(&totals).map(|(sums, total)| {
             let own = timed(sums, sums.picoseconds)?;

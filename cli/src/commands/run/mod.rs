@@ -78,9 +78,9 @@ pub fn run(options: &ProgramOptions, kinds: &[&'static UnitDefinition]) -> Resul
     }
     check_detail(common)?;
     let choice = code_choice(common)?;
-    let surroundings = Surroundings::prepare(common, driver_version(&topology))?;
+    let surroundings = RunSurroundings::prepare(common, driver_version(&topology))?;
     let mut command = Command::new(&executable.path);
-    command.arg0(program).args(arguments).envs(environment(&executable, &surroundings.place));
+    command.arg0(program).args(arguments).envs(environment(&executable, &surroundings.folder));
     if options.host_accesses == HostAccesses::Assumed {
         command.env(ACCESSES_VARIABLE, ASSUMED);
     }
@@ -113,8 +113,8 @@ pub fn run(options: &ProgramOptions, kinds: &[&'static UnitDefinition]) -> Resul
 }
 
 /// What a run needs besides the node and the program. The folder is dropped before its janitor.
-struct Surroundings {
-    place: SocketFolder,
+struct RunSurroundings {
+    folder: SocketFolder,
     /// libbalar_cudart.so in it.
     implementation: PathBuf,
     _janitor: Janitor,
@@ -122,17 +122,17 @@ struct Surroundings {
     control: Control,
 }
 
-impl Surroundings {
-    fn prepare(options: &SimulationOptions, driver: DriverVersion) -> Result<Surroundings, Failure> {
+impl RunSurroundings {
+    fn prepare(options: &SimulationOptions, driver: DriverVersion) -> Result<RunSurroundings, Failure> {
         let signals = Signals::listen().map_err(|error| cannot("listen for signals", error))?;
         let path = SocketFolder::choose();
         let janitor = Janitor::start(&path).map_err(|error| cannot("start a process", error))?;
-        let place = SocketFolder::create(path).map_err(|error| cannot("make a folder for the run", error))?;
-        let implementation = library::write(place.path()).map_err(Failure::input)?;
-        stub_library::write(place.path(), &implementation, driver).map_err(Failure::input)?;
+        let folder = SocketFolder::create(path).map_err(|error| cannot("make a folder for the run", error))?;
+        let implementation = library::write(folder.path()).map_err(Failure::input)?;
+        stub_library::write(folder.path(), &implementation, driver).map_err(Failure::input)?;
         let control = Control::new(signals.interrupt.clone(), options.max_wall);
         let control = control.map_err(|error| cannot("prepare the run", error))?;
-        Ok(Surroundings { place, implementation, _janitor: janitor, signals, control })
+        Ok(RunSurroundings { folder, implementation, _janitor: janitor, signals, control })
     }
 }
 
@@ -141,10 +141,10 @@ fn simulate(
     options: &ProgramOptions,
     choice: CodeChoice,
     topology: &Topology,
-    (surroundings, observation): (&Surroundings, &Observation),
+    (surroundings, observation): (&RunSurroundings, &Observation),
     command: Command,
 ) -> (Result<RunResult, SimulationError>, Option<ProgramEnd>) {
-    let Surroundings { place, signals, control, .. } = surroundings;
+    let RunSurroundings { folder, signals, control, .. } = surroundings;
     let common = &options.simulation;
     let board = observation.board();
     let mut recording = Recording::new(common.record.as_deref());
@@ -152,7 +152,7 @@ fn simulate(
     let start = |node: HostSurroundings| -> io::Result<Box<dyn Host>> {
         let window = node.shared_memory.clone();
         let server = Server::listen(
-            &place.socket(),
+            &folder.socket(),
             ServerOptions {
                 node: node.description,
                 page_bytes: options.tunnel_page.0,
@@ -195,14 +195,14 @@ fn cannot(what: &str, error: impl Display) -> Failure {
 }
 
 /// Environment variables that the program gets in addition to those of this process.
-fn environment(executable: &Executable, place: &SocketFolder) -> Vec<(&'static str, OsString)> {
-    let folder = place.path();
-    let preload: Vec<OsString> = executable.preload.iter().map(|name| folder.join(name).into_os_string()).collect();
+fn environment(executable: &Executable, folder: &SocketFolder) -> Vec<(&'static str, OsString)> {
+    let path = folder.path();
+    let preload: Vec<OsString> = executable.preload.iter().map(|name| path.join(name).into_os_string()).collect();
     let mut variables = vec![
-        (SOCKET_VARIABLE, place.socket().into_os_string()),
-        ("LD_AUDIT", before(folder.join(stub_library::AUDIT).into_os_string(), "LD_AUDIT")),
+        (SOCKET_VARIABLE, folder.socket().into_os_string()),
+        ("LD_AUDIT", before(path.join(stub_library::AUDIT).into_os_string(), "LD_AUDIT")),
         // For children whose dynamic linker knows no audit libraries, and for programs that look for the files themselves.
-        ("LD_LIBRARY_PATH", before(folder.as_os_str().to_owned(), "LD_LIBRARY_PATH")),
+        ("LD_LIBRARY_PATH", before(path.as_os_str().to_owned(), "LD_LIBRARY_PATH")),
     ];
     if !preload.is_empty() {
         variables.push(("LD_PRELOAD", before(preload.join(OsStr::new(":")), "LD_PRELOAD")));
@@ -231,7 +231,7 @@ fn parameters(arguments: &[OsString]) -> Vec<(String, String)> {
 }
 
 /// Sets the ending of a run: the engine does not know why the program stopped making calls.
-fn correct_ending(record: &mut RunRecord, end: Option<ProgramEnd>, surroundings: &Surroundings) {
+fn correct_ending(record: &mut RunRecord, end: Option<ProgramEnd>, surroundings: &RunSurroundings) {
     if matches!(record.ending, Ending::UnitPanic(_) | Ending::UnitBroken(_)) {
         return;
     }

@@ -1,6 +1,6 @@
 //! What a watcher asks a run, over HTTP on 127.0.0.1.
 
-use crate::live::state::State;
+use crate::live::state::LiveState;
 use http_body_util::{BodyExt, Empty};
 use hyper::body::{Bytes, Incoming};
 use hyper::header::{AUTHORIZATION, HOST};
@@ -46,7 +46,7 @@ impl Client {
     /// # Errors
     ///
     /// If it does not answer.
-    pub fn state(&self) -> io::Result<State> {
+    pub fn state(&self) -> io::Result<LiveState> {
         let text = self.ask(Method::GET, "/api/state")?;
         serde_json::from_slice(&text).map_err(io::Error::other)
     }
@@ -80,7 +80,7 @@ impl Client {
     /// # Errors
     ///
     /// If there is no thread for it.
-    pub fn follow(&self) -> io::Result<Receiver<State>> {
+    pub fn follow(&self) -> io::Result<Receiver<LiveState>> {
         let (sender, receiver) = mpsc::channel();
         let client = self.clone();
         std::thread::Builder::new().name("follow".to_owned()).spawn(move || {

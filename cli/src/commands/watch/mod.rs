@@ -7,8 +7,8 @@
 mod client;
 mod screen;
 
-use crate::live::shared_memory::{OpenError, Reader, running};
-use crate::live::state::State;
+use crate::live::shared_memory::{BoardReader, OpenError, running};
+use crate::live::state::LiveState;
 use crate::live::text;
 use crate::system::exit::ExitStatus;
 use crate::system::failure::{Failure, say};
@@ -22,7 +22,7 @@ use std::io::{self, IsTerminal};
 /// If there is no such run, there are several, or it does not answer.
 pub fn run(pid: Option<u32>) -> Result<ExitStatus, Failure> {
     let reader = match pid {
-        Some(pid) => Reader::open(pid).map_err(failure)?,
+        Some(pid) => BoardReader::open(pid).map_err(failure)?,
         None => only()?,
     };
     let client = Client::new(reader.port(), &reader.token()).map_err(|cause| unanswered(&reader, &cause))?;
@@ -41,11 +41,11 @@ pub fn run(pid: Option<u32>) -> Result<ExitStatus, Failure> {
 }
 
 /// The only run that there is.
-fn only() -> Result<Reader, Failure> {
-    let readers: Vec<Result<Reader, OpenError>> = running().into_iter().map(Reader::open).collect();
+fn only() -> Result<BoardReader, Failure> {
+    let readers: Vec<Result<BoardReader, OpenError>> = running().into_iter().map(BoardReader::open).collect();
     // A run that ended meanwhile, or is of somebody else, is none that could be meant.
     let (found, problems): (Vec<_>, Vec<_>) = readers.into_iter().partition(Result::is_ok);
-    let mut found: Vec<Reader> = found.into_iter().flatten().collect();
+    let mut found: Vec<BoardReader> = found.into_iter().flatten().collect();
     match found.len() {
         1 => Ok(found.remove(0)),
         0 => {
@@ -72,10 +72,10 @@ fn only() -> Result<Reader, Failure> {
 }
 
 /// A run in a list.
-fn named(reader: &Reader) -> String {
+fn named(reader: &BoardReader) -> String {
     let state = Client::new(reader.port(), &reader.token()).and_then(|client| client.state());
     match state {
-        Ok(State { run, phase, .. }) => {
+        Ok(LiveState { run, phase, .. }) => {
             format!("{}  {} on {}, {}", reader.pid(), run.workload, run.topology, phase.name())
         }
         Err(_) => format!("{}  does not answer", reader.pid()),
@@ -91,6 +91,6 @@ fn failure(error: OpenError) -> Failure {
     Failure::mistake(error, help)
 }
 
-fn unanswered(reader: &Reader, cause: &io::Error) -> Failure {
+fn unanswered(reader: &BoardReader, cause: &io::Error) -> Failure {
     Failure::input(format_args!("the run of process {} does not answer: {cause}", reader.pid()))
 }

@@ -1,7 +1,7 @@
 //! The terminal view: drawn anew with each state, with keys that hold the run.
 
 use super::client::Client;
-use crate::live::state::{Gpu, Phase, State};
+use crate::live::state::{Gpu, LiveState, Phase};
 use crate::live::text;
 use ratatui::Frame;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers};
@@ -24,7 +24,7 @@ const NUMBER: usize = 8;
 /// # Errors
 ///
 /// If the terminal cannot be used.
-pub fn show(client: &Client, state: State) -> io::Result<Option<String>> {
+pub fn show(client: &Client, state: LiveState) -> io::Result<Option<String>> {
     let mut terminal = ratatui::try_init()?;
     let ended = follow(client, state, &mut terminal);
     // The terminal is as it was before anything else is said.
@@ -32,7 +32,11 @@ pub fn show(client: &Client, state: State) -> io::Result<Option<String>> {
     ended
 }
 
-fn follow(client: &Client, mut state: State, terminal: &mut ratatui::DefaultTerminal) -> io::Result<Option<String>> {
+fn follow(
+    client: &Client,
+    mut state: LiveState,
+    terminal: &mut ratatui::DefaultTerminal,
+) -> io::Result<Option<String>> {
     let states = client.follow()?;
     let mut note = String::new();
     let mut has_changed = true;
@@ -87,7 +91,7 @@ fn key(event: &Event) -> Option<Key> {
     }
 }
 
-fn draw(frame: &mut Frame<'_>, state: &State, note: &str) {
+fn draw(frame: &mut Frame<'_>, state: &LiveState, note: &str) {
     let gpus = state.gpus.iter().map(gpu_height).sum::<u16>();
     let is_still = state.still_seconds > 3.0 && !state.waiting.is_empty();
     let waiting = if is_still || state.phase == Phase::Held { (state.waiting.len() as u16 + 1).min(8) } else { 0 };
@@ -114,7 +118,7 @@ fn draw(frame: &mut Frame<'_>, state: &State, note: &str) {
     frame.render_widget(line, foot);
 }
 
-fn draw_head(frame: &mut Frame<'_>, area: Rect, state: &State) {
+fn draw_head(frame: &mut Frame<'_>, area: Rect, state: &LiveState) {
     let run = &state.run;
     let colour = match state.phase {
         Phase::Running => Color::Green,
@@ -136,7 +140,7 @@ fn draw_head(frame: &mut Frame<'_>, area: Rect, state: &State) {
 }
 
 /// A bar where the whole is known; none where it is not.
-fn draw_progress(frame: &mut Frame<'_>, area: Rect, state: &State) {
+fn draw_progress(frame: &mut Frame<'_>, area: Rect, state: &LiveState) {
     let done = state.ctas_ended;
     match (state.estimate.fraction, state.ctas_planned) {
         (Some(fraction), Some(planned)) => {
@@ -149,7 +153,7 @@ fn draw_progress(frame: &mut Frame<'_>, area: Rect, state: &State) {
     }
 }
 
-fn draw_kernels(frame: &mut Frame<'_>, area: Rect, state: &State) {
+fn draw_kernels(frame: &mut Frame<'_>, area: Rect, state: &LiveState) {
     let room = usize::from(area.height.saturating_sub(1));
     // What runs is at the end of the list.
     let shown = state.kernels.iter().skip(state.kernels.len().saturating_sub(room));
@@ -167,7 +171,7 @@ fn gpu_height(gpu: &Gpu) -> u16 {
     gpu.utilisation.len().max(gpu.stalls.len().min(8)) as u16 + 1
 }
 
-fn draw_gpus(frame: &mut Frame<'_>, area: Rect, state: &State) {
+fn draw_gpus(frame: &mut Frame<'_>, area: Rect, state: &LiveState) {
     let heights = state.gpus.iter().map(|gpu| Constraint::Length(gpu_height(gpu)));
     let areas = Layout::vertical(heights).split(area);
     for (gpu, area) in state.gpus.iter().zip(areas.iter()) {
@@ -206,7 +210,7 @@ mod tests {
     use ratatui::backend::TestBackend;
     use ratatui::crossterm::event::KeyEvent;
 
-    fn state() -> State {
+    fn state() -> LiveState {
         let share = |name: &str, percent| Share { name: name.to_owned(), percent };
         let gpu = Gpu {
             name: "gpu".to_owned(),
@@ -218,18 +222,18 @@ mod tests {
             Kernel { name: "lud".to_owned(), gpu: "gpu".to_owned(), ctas: 8, ctas_ended: 3, ..Kernel::default() };
         let estimate = Estimate { fraction: Some(0.375), basis: "from CTAs".to_owned(), seconds_left: Some(5.0) };
         let (kernels, gpus) = (vec![kernel], vec![gpu]);
-        State {
+        LiveState {
             phase: Phase::Running,
             ctas_planned: Some(8),
             ctas_ended: 3,
             estimate,
             kernels,
             gpus,
-            ..State::default()
+            ..LiveState::default()
         }
     }
 
-    fn drawn(width: u16, height: u16, state: &State) -> String {
+    fn drawn(width: u16, height: u16, state: &LiveState) -> String {
         let mut terminal = Terminal::new(TestBackend::new(width, height)).expect("in memory");
         terminal.draw(|frame| draw(frame, state, "")).expect("drawn");
         let buffer = terminal.backend().buffer().clone();
@@ -252,7 +256,7 @@ mod tests {
         ] {
             assert!(text.contains(part), "{part}\n{text}");
         }
-        let unknown = State { ctas_planned: None, estimate: Estimate::default(), ..state() };
+        let unknown = LiveState { ctas_planned: None, estimate: Estimate::default(), ..state() };
         assert!(drawn(100, 30, &unknown).contains("3 CTAs have ended; how many there will be is not known"));
         // Small ones do not panic.
         for (width, height) in [(1, 1), (20, 5), (400, 3)] {
@@ -263,7 +267,7 @@ mod tests {
     #[test]
     fn what_units_wait_for_is_shown_where_the_run_stands_still() {
         let waiting = vec!["cpu: waits for launch 3".to_owned()];
-        let mut state = State { waiting, ..state() };
+        let mut state = LiveState { waiting, ..state() };
         assert!(!drawn(100, 30, &state).contains("waits for launch 3"));
         state.still_seconds = 10.0;
         assert!(drawn(100, 30, &state).contains("waits for launch 3"));

@@ -1,6 +1,6 @@
 //! What the cells and texts of the shared memory hold.
 
-use super::super::state::State;
+use super::super::state::LiveState;
 use balar_actors::engine::SampleLayout;
 
 /// A number in a cell.
@@ -37,7 +37,7 @@ impl Number {
 
 /// Gives each cell's name, unit of measure and number, always in the same order, and returns the texts with their names.
 pub fn contents(
-    state: &State,
+    state: &LiveState,
     layout: &SampleLayout,
     values: &[u64],
     mut cell: impl FnMut(&dyn Fn() -> String, &str, Number),

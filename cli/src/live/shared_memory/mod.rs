@@ -22,5 +22,5 @@ mod writer;
 
 pub use contents::{Number, contents};
 pub use layout::{VERSION, name_of, remove};
-pub use reader::{Board, OpenError, Reader, running};
+pub use reader::{Board, BoardReader, OpenError, running};
 pub use writer::SharedBoard;

@@ -1,8 +1,9 @@
 //! A watcher's side of the shared memory.
 
+use super::contents::Number;
 use super::layout::{DESCRIPTOR_WORDS, HEADER_BYTES, Header, MAGIC, TEXT_BYTES, TOKEN_BYTES, VERSION, name_of};
 use super::mapping::{WORD, Words};
-use super::{Number, sequence};
+use super::sequence;
 use rustix::fs::Mode;
 use rustix::shm::OFlags;
 use std::fs::File;
@@ -45,7 +46,7 @@ pub enum OpenError {
 
 /// The shared memory of a run, to look at.
 #[derive(Debug)]
-pub struct Reader {
+pub struct BoardReader {
     pid: u32,
     file: File,
     header: Words,
@@ -60,13 +61,13 @@ pub struct Board {
     pub texts: Vec<(String, String)>,
 }
 
-impl Reader {
+impl BoardReader {
     /// Opens that of a process.
     ///
     /// # Errors
     ///
     /// If there is none that can be read.
-    pub fn open(pid: u32) -> Result<Reader, OpenError> {
+    pub fn open(pid: u32) -> Result<BoardReader, OpenError> {
         let refused = |cause: io::Error| OpenError::Refused { pid, cause };
         let file = match rustix::shm::open(name_of(pid).as_str(), OFlags::RDONLY, Mode::empty()) {
             Ok(file) => File::from(file),
@@ -81,7 +82,7 @@ impl Reader {
         if header.all()[Header::Magic as usize].load(Ordering::Acquire) != MAGIC {
             return Err(OpenError::NotARun(pid));
         }
-        let reader = Reader { pid, file, header };
+        let reader = BoardReader { pid, file, header };
         match reader.word(Header::Version) {
             VERSION => Ok(reader),
             found => Err(OpenError::OtherVersion { pid, found }),
@@ -171,7 +172,7 @@ pub fn running() -> Vec<u32> {
 mod tests {
     use super::*;
     use crate::live::shared_memory::SharedBoard;
-    use crate::live::state::{Measured, State};
+    use crate::live::state::{LiveState, Measured};
     use balar_actors::engine::SampleLayout;
     use balar_protocol::statistics::StatisticRow;
 
@@ -185,7 +186,7 @@ mod tests {
             maximum: false,
         };
         let layout = SampleLayout { rows: vec![row], units: vec![("gpu.sm[0]".to_owned(), 0..1)] };
-        let mut state = State { sim_ps: 42, ..State::default() };
+        let mut state = LiveState { sim_ps: 42, ..LiveState::default() };
         state.run.topology = "v100_node".to_owned();
         state.node.push(Measured {
             name: "link_bytes".to_owned(),
@@ -196,7 +197,7 @@ mod tests {
         state.waiting = vec!["\u{e9}".repeat(400)];
         let pid = std::process::id();
         let mut writer = SharedBoard::create(8123, "s3cret").expect("made");
-        let reader = Reader::open(pid).expect("it is there");
+        let reader = BoardReader::open(pid).expect("it is there");
         assert_eq!((reader.port(), reader.token().as_str(), reader.pid()), (8123, "s3cret", pid));
         assert_eq!(reader.board().expect("intact"), None, "nothing has been published");
         assert!(running().contains(&pid));
@@ -222,11 +223,11 @@ mod tests {
         // Another version, and something else, are told apart.
         let words = Words::map(&writer_file(pid), HEADER_BYTES, true).expect("mapped");
         words.all()[Header::Version as usize].store(2, Ordering::Relaxed);
-        assert!(matches!(Reader::open(pid), Err(OpenError::OtherVersion { found: 2, .. })));
+        assert!(matches!(BoardReader::open(pid), Err(OpenError::OtherVersion { found: 2, .. })));
         words.all()[Header::Magic as usize].store(2, Ordering::Relaxed);
-        assert!(matches!(Reader::open(pid), Err(OpenError::NotARun(_))));
+        assert!(matches!(BoardReader::open(pid), Err(OpenError::NotARun(_))));
         drop(writer);
-        assert!(matches!(Reader::open(pid), Err(OpenError::Absent(_))), "it goes with the run");
+        assert!(matches!(BoardReader::open(pid), Err(OpenError::Absent(_))), "it goes with the run");
     }
 
     fn writer_file(pid: u32) -> File {

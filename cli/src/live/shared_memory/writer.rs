@@ -1,6 +1,6 @@
 //! The run's side of the shared memory.
 
-use super::super::state::State;
+use super::super::state::LiveState;
 use super::layout::{DESCRIPTOR_WORDS, HEADER_BYTES, Header, MAGIC, TEXT_BYTES, TOKEN_BYTES, VERSION, name_of, remove};
 use super::mapping::{WORD, Words};
 use super::{contents, sequence};
@@ -58,7 +58,7 @@ impl SharedBoard {
     /// # Errors
     ///
     /// If the system has no room for what there is to lay out.
-    pub fn publish(&mut self, state: &State, layout: &SampleLayout, values: &[u64]) -> io::Result<()> {
+    pub fn publish(&mut self, state: &LiveState, layout: &SampleLayout, values: &[u64]) -> io::Result<()> {
         let (cells_at, texts_at) = match self.laid_out {
             Some(laid_out) => laid_out,
             None => self.lay_out(state, layout, values)?,
@@ -81,7 +81,7 @@ impl SharedBoard {
     }
 
     /// Grows the object, and writes all that does not change any more.
-    fn lay_out(&mut self, state: &State, layout: &SampleLayout, values: &[u64]) -> io::Result<(usize, usize)> {
+    fn lay_out(&mut self, state: &LiveState, layout: &SampleLayout, values: &[u64]) -> io::Result<(usize, usize)> {
         let mut names = Names::default();
         let mut cells = Vec::new();
         let texts = contents(state, layout, values, |name, unit, number| {

@@ -23,12 +23,12 @@ pub struct InstructionProfile {
     /// Names of the counters.
     pub columns: Vec<String>,
     /// Its lines.
-    pub rows: Vec<Row>,
+    pub rows: Vec<ProfileRow>,
 }
 
 /// An instruction of a kernel.
 #[derive(Clone, Debug)]
-pub struct Row {
+pub struct ProfileRow {
     /// Its line in the file.
     pub at: u64,
     /// Path of the GPU.
@@ -123,7 +123,7 @@ impl InstructionProfile {
     /// What ran of the function of a cubin: its name, and the digest of its code.
     pub fn function(&self, name: &str, digest: u64) -> Found<'_> {
         let wanted = code(digest);
-        let is_named = |row: &&Row| row.isa == "sass" && row.function == name;
+        let is_named = |row: &&ProfileRow| row.isa == "sass" && row.function == name;
         let mut counts: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
         let mut kernels: BTreeSet<(&str, &str)> = BTreeSet::new();
         for row in self.rows.iter().filter(is_named).filter(|row| row.code == wanted) {
@@ -133,7 +133,7 @@ impl InstructionProfile {
         }
         if counts.is_empty() {
             return self.rows.iter().find(is_named).map_or(Found::Nothing, |row| {
-                let Row { at, code, .. } = row;
+                let ProfileRow { at, code, .. } = row;
                 Found::OtherCode(format!(
                     "{}, line {at}: {name} ran from other code (digest {code}, expected {wanted})",
                     self.path.display()
@@ -265,10 +265,10 @@ fn call_sites(text: &str) -> Result<Vec<CallSite>, String> {
 }
 
 /// The instruction of a line of the file.
-fn row(layout: &Layout, header: &csv::StringRecord, record: &csv::StringRecord, at: u64) -> Result<Row, String> {
+fn row(layout: &Layout, header: &csv::StringRecord, record: &csv::StringRecord, at: u64) -> Result<ProfileRow, String> {
     let field = |name: &str| layout.field(record, name).to_owned();
     let counts = header.iter().zip(record).skip(layout.counters);
-    Ok(Row {
+    Ok(ProfileRow {
         at,
         gpu: field("gpu"),
         kernel: field("kernel"),

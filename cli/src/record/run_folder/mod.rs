@@ -19,7 +19,7 @@ use balar_actors::catalogue::UnitDefinition;
 use document::RunDocument;
 use instructions::InstructionProfile;
 use std::path::{Path, PathBuf};
-use topology::Parameters;
+use topology::TopologyParameters;
 
 /// The document of a run in its folder.
 pub const DOCUMENT: &str = "stats.json";
@@ -65,7 +65,7 @@ impl RunFolder {
     /// # Errors
     ///
     /// Why the file cannot be read, in words: it may be of another version of the program.
-    pub fn topology(&self, kinds: &[&'static UnitDefinition]) -> Result<Option<Parameters>, String> {
+    pub fn topology(&self, kinds: &[&'static UnitDefinition]) -> Result<Option<TopologyParameters>, String> {
         let path = self.path.join(TOPOLOGY);
         if !path.is_file() {
             return Ok(None);

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 /// What a topology says, by what it is about: a unit and its parameter, or the ends of a wire.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Parameters(BTreeMap<(String, String), String>);
+pub struct TopologyParameters(BTreeMap<(String, String), String>);
 
 /// Something that two topologies say differently of a row of units.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,12 +41,12 @@ pub fn read(name: &str, text: &str, kinds: &[&'static UnitDefinition]) -> Result
 /// # Errors
 ///
 /// As [`read()`].
-pub fn parameters(name: &str, text: &str, kinds: &[&'static UnitDefinition]) -> Result<Parameters, String> {
-    read(name, text, kinds).map(|topology| Parameters::of(&topology))
+pub fn parameters(name: &str, text: &str, kinds: &[&'static UnitDefinition]) -> Result<TopologyParameters, String> {
+    read(name, text, kinds).map(|topology| TopologyParameters::of(&topology))
 }
 
-impl Parameters {
-    fn of(topology: &Topology) -> Parameters {
+impl TopologyParameters {
+    fn of(topology: &Topology) -> TopologyParameters {
         let mut all = BTreeMap::new();
         let mut say = |location: &str, what: &str, value: String| {
             all.insert((location.to_owned(), what.to_owned()), value);
@@ -62,11 +62,11 @@ impl Parameters {
             let ends = format!("{} - {}", topology.end_name(wire.a), topology.end_name(wire.b));
             say(&ends, "latency", wire.latency.to_string());
         }
-        Parameters(all)
+        TopologyParameters(all)
     }
 
     /// What `after` says differently, by row of units.
-    pub fn differences(&self, after: &Parameters) -> Vec<ParameterDifference> {
+    pub fn differences(&self, after: &TopologyParameters) -> Vec<ParameterDifference> {
         let keys: std::collections::BTreeSet<_> = self.0.keys().chain(after.0.keys()).collect();
         let mut differences: Vec<ParameterDifference> = Vec::new();
         // By row of units, parameter, and what it was and is.
@@ -184,7 +184,7 @@ mod tests {
     use balar_actors::kinds::UNITS;
     use balar_actors::topology::show;
 
-    fn of(overrides: &[&str]) -> Parameters {
+    fn of(overrides: &[&str]) -> TopologyParameters {
         let overrides: Vec<_> =
             overrides.iter().map(|text| balar_actors::topology::Override((*text).to_owned())).collect();
         let library = PartLibrary::built_in();
