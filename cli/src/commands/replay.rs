@@ -57,7 +57,7 @@ pub fn run(options: &ReplayOptions, kinds: &[&'static UnitDefinition]) -> Result
         Some(replayed) => {
             let Replayed { result, header, recording } = replayed?;
             recording.report();
-            let mut record = RunRecord::of(result.map_err(Failure::from)?, &topology).ended_by(&interrupt);
+            let mut record = RunRecord::of(result.map_err(Failure::from)?, &topology).interrupted_by(interrupt.ending());
             recording.report_ending(&record);
             (record.workload, record.parameters) = (header.program, header.parameters);
             record

@@ -5,7 +5,6 @@ use super::state::{Gpu, Kernel, LiveState, Measured, Phase, RunFacts, Share, VER
 use super::stopwatch::Stopwatch;
 use crate::metrics::node_facts::NodeFacts;
 use crate::metrics::utilisation::Utilisation;
-use crate::options::selection::{MetricList, Selection, WantedMetric};
 use crate::record::kernel_name::readable_name;
 use crate::series::tables::{Column, Row, Table, Tables};
 use balar_actors::engine::{DeadlockReport, LiveBoard, Observer, Sample, SampleKind, SampleLayout, WaitingUnit};
@@ -99,11 +98,9 @@ struct SampleReading {
 
 impl SampleReading {
     fn new(layout: Arc<SampleLayout>, node: &NodeFacts) -> SampleReading {
-        let wanted = METRICS.iter().map(|name| WantedMetric { name: (*name).to_owned(), place: String::new() });
-        let selection = Selection { metrics: vec![MetricList(wanted.collect())], ..Selection::default() };
         let rows = layout.rows.iter().enumerate();
         SampleReading {
-            tables: Tables::new(node, &selection, &layout),
+            tables: Tables::new(node, METRICS, &layout),
             utilisation: Utilisation::new(&layout, node),
             instructions: rows.filter(|(_, row)| row.what == "inst_executed").map(|(at, _)| at).collect(),
             layout,

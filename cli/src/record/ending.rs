@@ -1,5 +1,7 @@
 //! Why a run ended.
 
+use balar_actors::engine::Outcome;
+
 /// Why a run ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ending {
@@ -36,6 +38,24 @@ impl Ending {
             Ending::ProgramKilled(_) => "program_killed",
             Ending::UnitBroken(_) => "unit_broken",
             Ending::UnitPanic(_) => "unit_panic",
+        }
+    }
+}
+
+impl From<&Outcome> for Ending {
+    fn from(outcome: &Outcome) -> Ending {
+        match outcome {
+            Outcome::Finished => Ending::Completed,
+            Outcome::StoppedAt => Ending::StopTime,
+            Outcome::WallLimit => Ending::WallLimit,
+            Outcome::Interrupted => Ending::Interrupted,
+            Outcome::Deadlock(report) => Ending::Deadlock(report.to_string()),
+            Outcome::UnitBroken { path, time, message } => {
+                Ending::UnitBroken(format!("{path} broke a rule at {time}: {message}"))
+            }
+            Outcome::UnitPanic { path, time, message } => {
+                Ending::UnitPanic(format!("{path} panicked in the window from {time}: {message}"))
+            }
         }
     }
 }

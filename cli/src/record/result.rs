@@ -10,6 +10,8 @@ use crate::record::unfinished;
 use crate::system::exit::ExitStatus;
 use balar_actors::catalogue::KernelProfile;
 use balar_actors::catalogue::timeline::UnitTimeline;
+use balar_actors::simulation::RunResult;
+use balar_actors::topology::Topology;
 use balar_protocol::SimTime;
 use balar_protocol::kernel_records::KernelRecords;
 use balar_protocol::statistics::{KernelCounters, KernelRecord, StatisticRow, StatisticSink, Verification};
@@ -62,6 +64,42 @@ pub struct RunRecord {
 }
 
 impl RunRecord {
+    /// The record of a simulation of `topology`.
+    pub fn of(result: RunResult, topology: &Topology) -> RunRecord {
+        let mut statistics = result.statistics;
+        statistics.outcome = result.program;
+        // The host numbers its launches from 1, the result from 0, in the order of launching.
+        statistics.kernels.number_from_zero();
+        statistics.kernels.sort_by_launch();
+        let timing = Timing::of(&result.detail, &statistics.kernels);
+        timing.withhold(&mut statistics);
+        RunRecord {
+            topology: result.topology,
+            workload: result.workload.to_owned(),
+            parameters: result.parameters,
+            isa: result.isa,
+            ending: Ending::from(&result.outcome),
+            sim_time: result.sim_time,
+            wall: result.wall,
+            threads: result.threads,
+            statistics,
+            timing,
+            profiles: result.profiles,
+            timeline: result.timeline,
+            series: Vec::new(),
+            node: NodeFacts::of(topology),
+            chosen_launches: None,
+        }
+    }
+
+    /// The record of a run that was interrupted, with the cause of that, which the engine does not know.
+    pub fn interrupted_by(mut self, cause: Ending) -> RunRecord {
+        if self.ending == Ending::Interrupted {
+            self.ending = cause;
+        }
+        self
+    }
+
     /// The launches that are printed and written.
     pub fn launches(&self) -> &KernelRecords {
         self.chosen_launches.as_ref().unwrap_or(&self.statistics.kernels)

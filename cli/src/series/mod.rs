@@ -145,7 +145,7 @@ impl SeriesRecorder {
 
 impl Observer for SeriesRecorder {
     fn begin(&mut self, layout: &SampleLayout) {
-        self.tables = Some(Tables::new(&self.node, &self.selection, layout));
+        self.tables = Some(Tables::new(&self.node, &self.selection.wanted_names().collect::<Vec<_>>(), layout));
         self.each(|writer, tables| writer.begin(tables));
         if let (Some(counters), Some(tables)) = (&mut self.counters, &self.tables) {
             counters.begin(tables);

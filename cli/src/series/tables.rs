@@ -3,7 +3,6 @@
 use crate::metrics::node_facts::NodeFacts;
 use crate::metrics::rollup::pattern;
 use crate::metrics::{CompiledMetric, METRICS, Metric, PlacedUnit, RollUpKind, Value, find, is_like, placed_units};
-use crate::options::selection::Selection;
 use balar_actors::engine::{Sample, SampleLayout};
 use balar_protocol::cuda::LaunchId;
 use balar_protocol::launches::LaunchFacts;
@@ -208,12 +207,11 @@ pub struct Tables {
 
 impl Tables {
     /// Of a node, with the metrics and counters that are selected, or the usual ones.
-    pub fn new(node: &NodeFacts, selection: &Selection, layout: &SampleLayout) -> Tables {
-        let wanted: Vec<&str> = selection.wanted_names().collect();
+    pub fn new(node: &NodeFacts, wanted: &[&str], layout: &SampleLayout) -> Tables {
         let units = placed_units(&layout.rows, node);
         let of = |gpu: Option<usize>| -> Sources {
             let units: Vec<&PlacedUnit> = units.iter().filter(|unit| unit.gpu == gpu).collect();
-            sources(&wanted, &units, &layout.rows, node)
+            sources(wanted, &units, &layout.rows, node)
         };
         let mut of_gpus = vec![count("kernels", "kernel", "kernels on the GPU; the row names the oldest of them")];
         let mut gpus = Vec::new();
@@ -230,7 +228,7 @@ impl Tables {
             let places = columns.into_iter().map(&mut place).collect();
             gpus.push(GpuRows { subject: Subject::of_gpu(&description.part), metrics, places });
         }
-        let of_launch = node.gpus().first().map(|gpu| launch_sources(&wanted, gpu, node)).unwrap_or_default();
+        let of_launch = node.gpus().first().map(|gpu| launch_sources(wanted, gpu, node)).unwrap_or_default();
         let mut of_launches = vec![
             count("ctas", "CTA", "CTAs of the grid"),
             count("ctas_ended", "CTA", "CTAs that have ended"),

@@ -4,7 +4,6 @@ use crate::metrics::node_facts::NodeFacts;
 use crate::options::detail;
 use crate::options::simulation::{Isa, SimulationOptions, check_detail};
 use crate::options::workload::{Compiler, RunOptions};
-use crate::record::ending::Ending;
 use crate::record::result::RunRecord;
 use crate::record::timing::Timing;
 use crate::simulation::interrupt::Interrupt;
@@ -17,8 +16,8 @@ use crate::simulation::recording::Recording;
 use crate::system::failure::Failure;
 use crate::system::files;
 use balar_actors::catalogue::UnitDefinition;
-use balar_actors::engine::{self, EngineError, Outcome};
-use balar_actors::simulation::{CodeChoice, RunResult, SimulationError};
+use balar_actors::engine;
+use balar_actors::simulation::{CodeChoice, RunResult};
 use balar_actors::topology::{self, Topology};
 use balar_experiments::{RequestError, SimulationRequest, simulate_wrapped};
 use balar_host::Host;
@@ -79,7 +78,7 @@ pub fn run(options: &RunOptions, kinds: &[&'static UnitDefinition]) -> Result<Si
     let mut record = match watched.map_err(|error| Failure::input(format_args!("cannot start a thread: {error}")))? {
         Some(watched) => {
             watched.recording.report();
-            let mut record = RunRecord::of(watched.result.map_err(Failure::from)?, &topology).ended_by(&interrupt);
+            let mut record = RunRecord::of(watched.result.map_err(Failure::from)?, &topology).interrupted_by(interrupt.ending());
             if watched.check_given_up {
                 record.ending = interrupt.ending();
             }
@@ -229,79 +228,11 @@ fn built_in_ptx(compiler: Compiler, options: &RunOptions, topology: &Topology) -
     Ok((code.file.to_owned(), code.text.to_owned()))
 }
 
-impl RunRecord {
-    /// Names the cause of an interrupt, which the engine does not know.
-    pub fn ended_by(mut self, interrupt: &Interrupt) -> RunRecord {
-        if self.ending == Ending::Interrupted {
-            self.ending = interrupt.ending();
-        }
-        self
-    }
-
-    /// The record of a simulation of `topology`.
-    pub fn of(result: RunResult, topology: &Topology) -> RunRecord {
-        let mut statistics = result.statistics;
-        statistics.outcome = result.program;
-        // The host numbers its launches from 1, the result from 0, in the order of launching.
-        statistics.kernels.number_from_zero();
-        statistics.kernels.sort_by_launch();
-        let timing = Timing::of(&result.detail, &statistics.kernels);
-        timing.withhold(&mut statistics);
-        RunRecord {
-            topology: result.topology,
-            workload: result.workload.to_owned(),
-            parameters: result.parameters,
-            isa: result.isa,
-            ending: Ending::from(&result.outcome),
-            sim_time: result.sim_time,
-            wall: result.wall,
-            threads: result.threads,
-            statistics,
-            timing,
-            profiles: result.profiles,
-            timeline: result.timeline,
-            series: Vec::new(),
-            node: NodeFacts::of(topology),
-            chosen_launches: None,
-        }
-    }
-}
-
-impl From<SimulationError> for Failure {
-    fn from(error: SimulationError) -> Failure {
-        match error {
-            SimulationError::Topology(errors) => Failure::diagnosed(*errors),
-            SimulationError::Ptx(errors) => Failure::diagnosed(*errors),
-            SimulationError::Engine(EngineError::Threads(_)) => Failure::input(error),
-            SimulationError::Engine(_) => Failure::bug(error),
-            _ => Failure::input(error),
-        }
-    }
-}
-
 impl From<RequestError> for Failure {
     fn from(error: RequestError) -> Failure {
         match error {
             RequestError::Simulation(error) => Failure::from(error),
             error => Failure::input(error),
-        }
-    }
-}
-
-impl From<&Outcome> for Ending {
-    fn from(outcome: &Outcome) -> Ending {
-        match outcome {
-            Outcome::Finished => Ending::Completed,
-            Outcome::StoppedAt => Ending::StopTime,
-            Outcome::WallLimit => Ending::WallLimit,
-            Outcome::Interrupted => Ending::Interrupted,
-            Outcome::Deadlock(report) => Ending::Deadlock(report.to_string()),
-            Outcome::UnitBroken { path, time, message } => {
-                Ending::UnitBroken(format!("{path} broke a rule at {time}: {message}"))
-            }
-            Outcome::UnitPanic { path, time, message } => {
-                Ending::UnitPanic(format!("{path} panicked in the window from {time}: {message}"))
-            }
         }
     }
 }

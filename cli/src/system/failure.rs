@@ -2,6 +2,8 @@
 
 use crate::system::exit::ExitStatus;
 use crate::system::terminal;
+use balar_actors::engine::EngineError;
+use balar_actors::simulation::SimulationError;
 use miette::{Diagnostic, GraphicalReportHandler, GraphicalTheme};
 use std::fmt;
 use std::io::{self, IsTerminal, Write};
@@ -82,6 +84,18 @@ impl Failure {
             return text;
         }
         sentences(&*self.report)
+    }
+}
+
+impl From<SimulationError> for Failure {
+    fn from(error: SimulationError) -> Failure {
+        match error {
+            SimulationError::Topology(errors) => Failure::diagnosed(*errors),
+            SimulationError::Ptx(errors) => Failure::diagnosed(*errors),
+            SimulationError::Engine(EngineError::Threads(_)) => Failure::input(error),
+            SimulationError::Engine(_) => Failure::bug(error),
+            _ => Failure::input(error),
+        }
     }
 }
 

@@ -1,7 +1,6 @@
 //! Numbers over time: read from samples.jsonl, or made of the samples of a run; and how charts divide them.
 
 use crate::metrics::node_facts::NodeFacts;
-use crate::options::selection::Selection;
 use crate::series::sample_keeper::Samples;
 use crate::series::tables::{Table, Tables};
 use crate::system::failure::Failure;
@@ -84,7 +83,7 @@ impl Growth {
 
 /// Makes series of the samples of a run, as samples.jsonl would have them.
 pub fn of_samples(samples: &Samples, node: &NodeFacts) -> SeriesOverTime {
-    let mut tables = Tables::new(node, &Selection::default(), &samples.layout);
+    let mut tables = Tables::new(node, &[], &samples.layout);
     let columns = Table::ALL.map(|table| (table, tables.columns(table).to_vec()));
     let changed = vec![true; samples.layout.units.len()];
     let launches = LaunchSink::default();
