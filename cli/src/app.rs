@@ -6,12 +6,12 @@ use crate::commands::{
     catalogue, clear_away, compare, disassemble, hotspots, metric_listing, ptx, replay, report, roofline, run,
     snapshot, sweep, topology, validate, watch, workload,
 };
-use crate::system::exit::ExitStatus;
-use crate::system::failure::{BUG, Failure, say};
-use crate::system::heap;
+use crate::heap;
 use balar_actors::catalogue::UnitDefinition;
 use balar_actors::kinds::UNITS;
 use balar_actors::topology::PartLibrary;
+use balar_record::system::exit::ExitStatus;
+use balar_record::system::failure::{BUG, Failure, say};
 use clap::{CommandFactory, Parser};
 use std::ffi::OsString;
 use std::io::{self, IsTerminal};

@@ -13,7 +13,7 @@ use crate::options::sweep::{SWEEP_HELP, SweepOptions};
 use crate::options::topology::TopologyCommand;
 use crate::options::validate::{VALIDATE_HELP, ValidateOptions};
 use crate::options::workload::RunOptions;
-use crate::system::janitor::CLEAR_AWAY;
+use balar_record::system::janitor::CLEAR_AWAY;
 use clap::{Parser, Subcommand};
 use clap_complete::Shell;
 use std::path::PathBuf;

@@ -5,12 +5,10 @@
 pub mod app;
 pub mod arguments;
 pub mod commands;
+mod heap;
 pub mod live;
-pub mod metrics;
 pub mod options;
 pub mod output;
-pub mod record;
 pub mod series;
 pub mod simulation;
-pub mod system;
 pub mod timeline;

@@ -2,11 +2,11 @@
 
 use crate::options::format::CatalogueFormat;
 use crate::output::table::{add, lines, table};
-use crate::record::json::to_text;
-use crate::system::exit::ExitStatus;
-use crate::system::failure::Failure;
 use balar_actors::catalogue::{Role, UnitDefinition};
 use balar_actors::topology::{PartLibrary, nearest};
+use balar_record::json::to_text;
+use balar_record::system::exit::ExitStatus;
+use balar_record::system::failure::Failure;
 use balar_workloads::{Compiler, Descriptor, Domain, MEMORY};
 use serde::Serialize;
 use std::fmt::Write;

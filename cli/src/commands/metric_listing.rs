@@ -1,11 +1,11 @@
 //! `metrics`: the catalogue of metrics, under all names.
 
-use crate::metrics::{self, Dialect, METRICS, Metric, Place};
 use crate::options::format::CatalogueFormat;
 use crate::options::selection::unknown;
 use crate::output::table::Lines;
-use crate::record::json::to_text;
-use crate::system::failure::Failure;
+use balar_record::json::to_text;
+use balar_record::metrics::{self, Dialect, METRICS, Metric, Place};
+use balar_record::system::failure::Failure;
 use serde::Serialize;
 use std::fmt::Write;
 

@@ -1,9 +1,9 @@
 //! How commands print on stdout.
 
 use crate::output;
-use crate::system::exit::ExitStatus;
-use crate::system::failure::Failure;
-use crate::system::terminal;
+use balar_record::system::exit::ExitStatus;
+use balar_record::system::failure::Failure;
+use balar_record::system::terminal;
 use std::io;
 
 /// The width at which tables are folded: that of the terminal, if stdout is one.

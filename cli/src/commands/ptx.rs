@@ -2,12 +2,12 @@
 
 use crate::options::format::CatalogueFormat;
 use crate::output::table::{add, lines, table};
-use crate::record::json::to_text;
-use crate::system::exit::ExitStatus;
-use crate::system::failure::{Failure, say};
-use crate::system::files;
 use balar_isa::module::PtxModule;
 use balar_isa::ptx::PtxErrors;
+use balar_record::json::to_text;
+use balar_record::system::exit::ExitStatus;
+use balar_record::system::failure::{Failure, say};
+use balar_record::system::files;
 use serde::Serialize;
 use std::path::PathBuf;
 

@@ -2,7 +2,6 @@
 
 use crate::options::replay::ReplayOptions;
 use crate::options::simulation::check_detail;
-use crate::record::result::RunRecord;
 use crate::simulation::interrupt::Interrupt;
 use crate::simulation::interruptible;
 use crate::simulation::node;
@@ -11,8 +10,6 @@ use crate::simulation::progress::Progress;
 use crate::simulation::ptxas::code_choice;
 use crate::simulation::recording::Recording;
 use crate::simulation::simulate::{Simulated, engine_options, listen, nothing_ran};
-use crate::system::exit::ExitStatus;
-use crate::system::failure::{Failure, say};
 use balar_actors::catalogue::UnitDefinition;
 use balar_actors::engine::RunOptions;
 use balar_actors::simulation::{
@@ -21,6 +18,9 @@ use balar_actors::simulation::{
 use balar_actors::topology::{self, Topology};
 use balar_host::Host;
 use balar_host::trace::{BalarError, BalarReplay, BalarTrace, Header, LineError, Replay, Trace, TraceError};
+use balar_record::result::RunRecord;
+use balar_record::system::exit::ExitStatus;
+use balar_record::system::failure::{Failure, say};
 use miette::{Diagnostic, LabeledSpan, NamedSource, SourceCode};
 use std::fmt;
 use std::io;
@@ -57,7 +57,8 @@ pub fn run(options: &ReplayOptions, kinds: &[&'static UnitDefinition]) -> Result
         Some(replayed) => {
             let Replayed { result, header, recording } = replayed?;
             recording.report();
-            let mut record = RunRecord::of(result.map_err(Failure::from)?, &topology).interrupted_by(interrupt.ending());
+            let mut record =
+                RunRecord::of(result.map_err(Failure::from)?, &topology).interrupted_by(interrupt.ending());
             recording.report_ending(&record);
             (record.workload, record.parameters) = (header.program, header.parameters);
             record
@@ -101,7 +102,9 @@ fn replay(
 ) -> Result<Replayed, Failure> {
     let recorded = open(options)?;
     let (header, code, unfinished) = match &recorded {
-        Recorded::Own(trace) => (trace.header.clone(), trace.code()?, trace.header.finished.is_none()),
+        Recorded::Own(trace) => {
+            (trace.header.clone(), trace.code().map_err(trace_failure)?, trace.header.finished.is_none())
+        }
         Recorded::Balar(trace) => (Header { program: trace.program(), ..Header::default() }, InitialCode::new(), false),
     };
     if unfinished {
@@ -146,10 +149,10 @@ fn open(options: &ReplayOptions) -> Result<Recorded, Failure> {
                 format!("{} contains its own code, so --ptx {} cannot be used", folder.display(), file.display());
             return Err(Failure::sentence(ExitStatus::BadInput, message, Some(help)));
         }
-        return Ok(Recorded::Own(Box::new(Trace::open(folder, options.partial)?)));
+        return Ok(Recorded::Own(Box::new(Trace::open(folder, options.partial).map_err(trace_failure)?)));
     }
     if BalarTrace::is_at(folder) {
-        return Ok(Recorded::Balar(BalarTrace::open(folder, &options.ptx)?));
+        return Ok(Recorded::Balar(BalarTrace::open(folder, &options.ptx).map_err(balar_failure)?));
     }
     let problem = match folder.metadata() {
         Ok(metadata) if metadata.is_dir() => "it holds neither trace.txt nor cuda_calls.trace".to_owned(),
@@ -164,20 +167,18 @@ fn open(options: &ReplayOptions) -> Result<Recorded, Failure> {
     ))
 }
 
-impl From<TraceError> for Failure {
-    fn from(error: TraceError) -> Failure {
-        let help = error.help();
-        Failure::sentence(ExitStatus::BadInput, error, help)
-    }
+/// Why a trace cannot be replayed, as it is told.
+fn trace_failure(error: TraceError) -> Failure {
+    let help = error.help();
+    Failure::sentence(ExitStatus::BadInput, error, help)
 }
 
-impl From<BalarError> for Failure {
-    fn from(error: BalarError) -> Failure {
-        match error {
-            BalarError::Line(error) => Failure::diagnosed(LineReport::from(*error)),
-            BalarError::Trace(error) => Failure::from(error),
-            error => Failure::input(error),
-        }
+/// Why a trace of Balar cannot be replayed, as it is told.
+fn balar_failure(error: BalarError) -> Failure {
+    match error {
+        BalarError::Line(error) => Failure::diagnosed(LineReport::from(*error)),
+        BalarError::Trace(error) => trace_failure(error),
+        error => Failure::input(error),
     }
 }
 

@@ -3,12 +3,12 @@
 use crate::commands::printing::print;
 use crate::options::topology::{GraphFormat, TopologyCommand, TopologyOptions};
 use crate::simulation::node::load;
-use crate::system::exit::ExitStatus;
-use crate::system::failure::Failure;
-use crate::system::files;
 use balar_actors::catalogue::UnitDefinition;
 use balar_actors::simulation::check_units;
 use balar_actors::topology;
+use balar_record::system::exit::ExitStatus;
+use balar_record::system::failure::Failure;
+use balar_record::system::files;
 
 /// Checks, prints or draws a topology.
 ///

@@ -4,12 +4,12 @@ use crate::commands::report;
 use crate::options::simulation::SimulationOptions;
 use crate::options::workload::RunOptions;
 use crate::output::{self, folder};
-use crate::record::result::RunRecord;
 use crate::simulation::simulate::{self, Simulated};
-use crate::system::exit::ExitStatus;
-use crate::system::failure::{BUG, Failure, UNIT_BROKEN, say};
 use crate::timeline;
 use balar_actors::catalogue::UnitDefinition;
+use balar_record::result::RunRecord;
+use balar_record::system::exit::ExitStatus;
+use balar_record::system::failure::{BUG, Failure, UNIT_BROKEN, say};
 use std::io;
 
 /// Runs a workload and prints its result.

@@ -3,14 +3,14 @@
 use super::estimate::estimate;
 use super::state::{Gpu, Kernel, LiveState, Measured, Phase, RunFacts, Share, VERSION};
 use super::stopwatch::Stopwatch;
-use crate::metrics::node_facts::NodeFacts;
-use crate::metrics::utilisation::Utilisation;
-use crate::record::kernel_name::readable_name;
-use crate::series::tables::{Column, Row, Table, Tables};
 use balar_actors::engine::{DeadlockReport, LiveBoard, Observer, Sample, SampleKind, SampleLayout, WaitingUnit};
 use balar_experiments::PLANNED_CTAS;
 use balar_protocol::SimTime;
 use balar_protocol::launches::LaunchFacts;
+use balar_record::kernel_name::readable_name;
+use balar_record::metrics::node_facts::NodeFacts;
+use balar_record::metrics::utilisation::Utilisation;
+use balar_record::series::{Column, Row, Table, Tables};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;

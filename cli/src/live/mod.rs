@@ -21,13 +21,13 @@ pub mod state;
 mod stopwatch;
 pub mod text;
 
-use crate::metrics::node_facts::NodeFacts;
-use crate::record::ending::Ending;
-use crate::record::result::RunRecord;
-use crate::system::failure::{Failure, say};
 use access::Access;
 use balar_actors::engine::{LiveBoard, Observer, RunControl};
 use balar_actors::topology::{self, Topology};
+use balar_record::ending::Ending;
+use balar_record::metrics::node_facts::NodeFacts;
+use balar_record::result::RunRecord;
+use balar_record::system::failure::{Failure, say};
 use follower::Follower;
 use futures::future::select;
 use shared::Shared;

@@ -1,8 +1,8 @@
 //! `--detail`: what is timed.
 
-use crate::record::kernel_name::readable_name;
 use balar_protocol::DetailChoice;
 use balar_protocol::detail::{KernelPattern, TimedPart};
+use balar_record::kernel_name::readable_name;
 use regex::Regex;
 use std::ops::RangeInclusive;
 use std::str::FromStr;

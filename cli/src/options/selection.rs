@@ -1,11 +1,11 @@
 //! Which part of a result is printed: the summary, all of it, or the rows, metrics and launches asked for.
 
-use crate::metrics::{Choice, Place, all_names, find, is_like};
-use crate::system::failure::Failure;
 use balar_actors::kinds::UNITS;
 use balar_actors::topology::{PathPattern, Topology, nearest, suggestion};
 use balar_protocol::kernel_records::KernelRecords;
 use balar_protocol::statistics::{KernelRecord, StatisticRow};
+use balar_record::metrics::{Choice, Place, all_names, find, is_like};
+use balar_record::system::failure::Failure;
 use clap::{Args, ValueEnum};
 use regex::Regex;
 use std::path::Path;
@@ -74,7 +74,7 @@ impl LaunchSelection {
         let matches = |launch: &KernelRecord| {
             let is_like = |kernel: &Regex| {
                 kernel.is_match(&launch.name)
-                    || kernel.is_match(&crate::record::kernel_name::readable_name(&launch.name))
+                    || kernel.is_match(&balar_record::kernel_name::readable_name(&launch.name))
             };
             (takes_all || launch.is_profiled) && kernel.as_ref().is_none_or(is_like)
         };
@@ -112,7 +112,7 @@ pub fn metric_list(text: &str) -> Result<MetricList, String> {
         names.map(|name| WantedMetric { name: name.to_owned(), place: place.to_owned() }).collect()
     };
     let wanted = if !path.is_dir() && path.exists() && !is_name() {
-        let lines = crate::system::files::read(path).map_err(|error| format!("cannot read it: {error}"))?;
+        let lines = balar_record::system::files::read(path).map_err(|error| format!("cannot read it: {error}"))?;
         let lines = lines.lines().map(|line| line.split('#').next().unwrap_or_default()).zip(1..);
         lines.flat_map(|(line, number)| split(line, &format!("{text}:{number}:"))).collect()
     } else if text.contains('/') {
@@ -161,7 +161,7 @@ impl Selection {
         for path in &self.show {
             if !topology.units.iter().any(|unit| path.leads_to(&unit.path)) {
                 let mut rows: Vec<String> =
-                    topology.units.iter().map(|unit| crate::metrics::rollup::pattern(&unit.path)).collect();
+                    topology.units.iter().map(|unit| balar_record::metrics::rollup::pattern(&unit.path)).collect();
                 rows.dedup();
                 let text = path.to_string();
                 let help = suggestion(&text, rows.iter().map(String::as_str));
@@ -216,7 +216,7 @@ impl Selection {
     /// The name that a row shares with those it is rolled up with.
     pub fn label(&self, location: &str) -> String {
         let own = self.show.iter().find(|path| path.covers(location));
-        own.map_or_else(|| crate::metrics::rollup::pattern(location), |path| path.label(location))
+        own.map_or_else(|| balar_record::metrics::rollup::pattern(location), |path| path.label(location))
     }
 }
 
@@ -233,7 +233,7 @@ fn once(choices: impl Iterator<Item = Choice>) -> Vec<Choice> {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::record::result::tests::record;
+    use balar_record::sample::record;
 
     /// These names.
     pub(crate) fn metrics(names: &str) -> Vec<MetricList> {

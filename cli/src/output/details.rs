@@ -2,10 +2,10 @@
 
 use super::table::Lines;
 use super::{kernel_table, range_table, summary};
-use crate::metrics::rollup::{RollUp, roll_up_as};
-use crate::metrics::{Choice, Formula, RollUpKind};
 use crate::options::selection::Selection;
-use crate::record::result::RunRecord;
+use balar_record::metrics::rollup::{RollUp, roll_up_as};
+use balar_record::metrics::{Choice, Formula, RollUpKind};
+use balar_record::result::RunRecord;
 
 /// The head, and what the selection asks for. `width` is the terminal's, where there is one. Without one the text depends on
 /// the run alone. Wall-clock values stand on the line "real time".
@@ -87,7 +87,7 @@ fn unit(record: &RunRecord, row: &RollUp) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::result::tests::record;
+    use balar_record::sample::record;
 
     fn all(record: &RunRecord, width: Option<u16>) -> String {
         text(record, &Selection::all(), width)

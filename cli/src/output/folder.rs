@@ -2,10 +2,10 @@
 
 use crate::options::selection::Selection;
 use crate::output::{comma_separated, details};
-use crate::record::json;
-use crate::record::result::RunRecord;
-use crate::record::run_folder::instruction_table;
-use crate::system::files::{self, WriteError};
+use balar_record::json;
+use balar_record::result::RunRecord;
+use balar_record::run_folder::instruction_table;
+use balar_record::system::files::{self, WriteError};
 use std::path::Path;
 use std::{fs, io};
 
@@ -52,7 +52,7 @@ pub fn write(folder: &Path, record: &RunRecord, expanded_topology: &str) -> Resu
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::result::tests::record;
+    use balar_record::sample::record;
 
     #[test]
     fn every_artefact_is_written() {

@@ -1,11 +1,11 @@
 //! What each level of memory moved: bytes, rate, how much of what it can deliver, hits.
 
 use super::table::Lines;
-use crate::metrics::rollup::{RollUp, pattern, roll_up};
-use crate::metrics::{Place, covered, place_of_counter};
-use crate::record::result::{RunRecord, ratio};
 use balar_protocol::Frequency;
 use balar_protocol::statistics::KernelCounters;
+use balar_record::metrics::rollup::{RollUp, pattern, roll_up};
+use balar_record::metrics::{Place, covered, place_of_counter};
+use balar_record::result::{RunRecord, ratio};
 use std::collections::BTreeMap;
 
 /// Bytes of a sector.
@@ -237,8 +237,8 @@ fn l1_and_shared(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::result::tests::record;
     use balar_protocol::statistics::{KernelRecord, StatisticRow, UnitCounters};
+    use balar_record::sample::record;
 
     /// Sets what units count of the first launch.
     fn count_in_launches(record: &mut RunRecord, set: impl Fn(&mut UnitCounters)) {
@@ -310,7 +310,7 @@ mod tests {
         let mut record = with_memory();
         let topology =
             crate::simulation::node::load("v100_node", &[], balar_actors::kinds::UNITS).expect("it is built in");
-        record.node = crate::metrics::node_facts::NodeFacts::of(&topology);
+        record.node = balar_record::metrics::node_facts::NodeFacts::of(&topology);
         let outputs = record.node.crossbar("gpu.crossbar").expect("a crossbar");
         // 84 SMs and the copy engine; 32 slices.
         assert_eq!((outputs.slices, outputs.requesters, outputs.flit_bytes), (32, 85, 32));

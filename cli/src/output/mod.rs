@@ -16,9 +16,9 @@ pub mod table;
 
 use crate::options::format::Format;
 use crate::options::selection::Selection;
-use crate::record::json;
-use crate::record::result::RunRecord;
-use crate::system::terminal;
+use balar_record::json;
+use balar_record::result::RunRecord;
+use balar_record::system::terminal;
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::os::fd::AsFd;
 

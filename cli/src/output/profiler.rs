@@ -1,11 +1,11 @@
 //! Launches as profilers list them: nvprof's table of events and metrics, and Nsight Compute's comma-separated values.
 
-use crate::metrics::{Choice, Dialect, Formula, METRICS, Measurement, Metric, Place, RollUpKind, Value};
 use crate::options::selection::Selection;
-use crate::record::kernel_name::full_name;
-use crate::record::result::RunRecord;
-use crate::record::timing::Timing;
 use balar_protocol::statistics::KernelRecord;
+use balar_record::kernel_name::full_name;
+use balar_record::metrics::{Choice, Dialect, Formula, METRICS, Measurement, Metric, Place, RollUpKind, Value};
+use balar_record::result::RunRecord;
+use balar_record::timing::Timing;
 use std::io::{self, Write};
 use std::sync::Arc;
 
@@ -295,9 +295,9 @@ fn in_units_of_ncu(value: Value, unit: &'static str) -> (Value, &'static str) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::metrics::node_facts::NodeFacts;
     use crate::options::selection::tests::metrics;
-    use crate::record::result::tests::record;
+    use balar_record::metrics::node_facts::NodeFacts;
+    use balar_record::sample::record;
 
     fn on_node() -> RunRecord {
         let topology =

@@ -3,10 +3,10 @@
 use crate::options::format::StudyFormat;
 use crate::output::study_page;
 use crate::output::table::Lines;
-use crate::record::json;
-use crate::system::files::{self, WriteError};
 use balar_experiments::validation::Study;
 use balar_experiments::validation::report::{Cell, Comparison, Report, Table};
+use balar_record::json;
+use balar_record::system::files::{self, WriteError};
 use serde::Serialize;
 use std::path::Path;
 

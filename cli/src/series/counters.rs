@@ -1,8 +1,8 @@
 //! Quotients of GPUs over time, as counter tracks of a timeline.
 
-use super::tables::{Column, Row, Table, Tables};
-use crate::record::sampled::SampledCounter;
 use balar_protocol::SimTime;
+use balar_record::sampled::SampledCounter;
+use balar_record::series::{Column, Row, Table, Tables};
 
 /// Gathers them. A value is that of the time since the sample before: it is drawn from there.
 pub struct TimelineCounters {

@@ -13,19 +13,19 @@ mod json_lines;
 mod ldms;
 pub mod sample_keeper;
 mod sqlite;
-pub mod tables;
 mod writer;
 
-use crate::metrics::node_facts::NodeFacts;
 use crate::options::selection::Selection;
 use crate::options::series::{SampleForm, SeriesOptions};
 use crate::options::simulation::SimulationOptions;
-use crate::record::result::RunRecord;
-use crate::record::sampled::SampledCounter;
-use crate::system::failure::Failure;
-use crate::system::files::WriteError;
 use balar_actors::engine::{Observer, Sample, SampleKind, SampleLayout};
 use balar_actors::topology::Topology;
+use balar_record::metrics::node_facts::NodeFacts;
+use balar_record::result::RunRecord;
+use balar_record::sampled::SampledCounter;
+use balar_record::series::Tables;
+use balar_record::system::failure::Failure;
+use balar_record::system::files::WriteError;
 use comma_separated::CommaSeparated;
 use counters::TimelineCounters;
 use json_lines::JsonLines;
@@ -33,7 +33,6 @@ use ldms::LdmsCsv;
 use sqlite::Database;
 use std::io;
 use std::path::Path;
-use tables::Tables;
 use writer::SeriesWriter;
 
 /// Files of series that a run may leave in its folder.

@@ -1,9 +1,9 @@
 //! Takes the samples of a run that its report needs, by unit, and keeps some hundreds of them however long the run is.
 
-use crate::metrics::{METRICS, Place};
-use crate::record::run_folder::instructions::STALL;
 use balar_actors::engine::{Observer, Sample, SampleKind, SampleLayout};
 use balar_protocol::SimTime;
+use balar_record::metrics::{METRICS, Place};
+use balar_record::run_folder::instructions::STALL;
 use std::collections::BTreeSet;
 
 /// Between the first samples. The interval doubles as the run goes on.
@@ -116,8 +116,8 @@ impl Observer for SampleKeeper {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::series::tables::USUAL;
     use balar_protocol::statistics::StatisticRow;
+    use balar_record::series::USUAL;
 
     #[test]
     fn what_is_shown_over_time_is_in_every_series() {

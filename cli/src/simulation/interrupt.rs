@@ -1,9 +1,9 @@
 //! Events that end a run early: Ctrl-C, SIGTERM, and the limit of real time. The first one ends it cleanly, with the statistics so far; a
 //! second signal ends the program at once.
 
-use crate::record::ending::Ending;
-use crate::system::exit::ExitStatus;
-use crate::system::failure::say;
+use balar_record::ending::Ending;
+use balar_record::system::exit::ExitStatus;
+use balar_record::system::failure::say;
 use futures::future::{Either, select};
 use std::io;
 use std::pin::pin;

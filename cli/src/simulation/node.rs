@@ -2,10 +2,10 @@
 
 use crate::options::simulation::SimulationOptions;
 use crate::options::topology::Override;
-use crate::system::failure::Failure;
 use balar_actors::catalogue::UnitDefinition;
 use balar_actors::topology::{self, LoadOptions, PartLibrary, Topology, TopologySource};
 use balar_experiments::BuiltInWorkloads;
+use balar_record::system::failure::Failure;
 
 /// Reads a topology of units of `kinds` by path or by name, with overrides applied.
 ///

@@ -2,15 +2,15 @@
 
 use crate::live::{self, Live};
 use crate::options::simulation::SimulationOptions;
-use crate::record::result::RunRecord;
-use crate::record::sampled::SampledCounter;
 use crate::series::SeriesRecorder;
 use crate::series::sample_keeper::{FIRST_INTERVAL, MOST, SampleKeeper, Samples};
-use crate::system::failure::Failure;
-use crate::system::files::WriteError;
 use balar_actors::engine::{LiveBoard, Observer, RunControl, Sample, SampleLayout, Watch};
 use balar_actors::topology::Topology;
 use balar_protocol::SimTime;
+use balar_record::result::RunRecord;
+use balar_record::sampled::SampledCounter;
+use balar_record::system::failure::Failure;
+use balar_record::system::files::WriteError;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Who watches a run.

@@ -1,9 +1,9 @@
 //! The progress line: on a terminal only, from the engine's live board.
 
-use crate::record::kernel_name::short_name;
 use balar_actors::engine::LiveBoard;
 use balar_experiments::PLANNED_CTAS;
 use balar_protocol::SimTime;
+use balar_record::kernel_name::short_name;
 use indicatif::{HumanDuration, ProgressBar, ProgressStyle};
 use std::io::{self, IsTerminal};
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};

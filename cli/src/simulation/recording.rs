@@ -1,11 +1,11 @@
 //! Recording the calls of a program.
 
-use crate::record::ending::Ending;
-use crate::record::result::RunRecord;
-use crate::system::failure::say;
 use balar_actors::simulation::InitialCode;
 use balar_host::Host;
 use balar_host::trace::{Header, HostWindow, Recorder, RecordingState, TraceWriter};
+use balar_record::ending::Ending;
+use balar_record::result::RunRecord;
+use balar_record::system::failure::say;
 use std::io;
 use std::path::{Path, PathBuf};
 

@@ -1,11 +1,8 @@
 //! From options to the record of a run.
 
-use crate::metrics::node_facts::NodeFacts;
 use crate::options::detail;
 use crate::options::simulation::{Isa, SimulationOptions, check_detail};
 use crate::options::workload::{Compiler, RunOptions};
-use crate::record::result::RunRecord;
-use crate::record::timing::Timing;
 use crate::simulation::interrupt::Interrupt;
 use crate::simulation::interruptible::{self, InterruptibleHost};
 use crate::simulation::node;
@@ -13,8 +10,6 @@ use crate::simulation::observation::Observation;
 use crate::simulation::progress::Progress;
 use crate::simulation::ptxas::code_choice;
 use crate::simulation::recording::Recording;
-use crate::system::failure::Failure;
-use crate::system::files;
 use balar_actors::catalogue::UnitDefinition;
 use balar_actors::engine;
 use balar_actors::simulation::{CodeChoice, RunResult};
@@ -24,6 +19,11 @@ use balar_host::Host;
 use balar_host::trace::Header;
 use balar_protocol::SimTime;
 use balar_protocol::statistics::StatisticSink;
+use balar_record::metrics::node_facts::NodeFacts;
+use balar_record::result::RunRecord;
+use balar_record::system::failure::Failure;
+use balar_record::system::files;
+use balar_record::timing::Timing;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -78,7 +78,8 @@ pub fn run(options: &RunOptions, kinds: &[&'static UnitDefinition]) -> Result<Si
     let mut record = match watched.map_err(|error| Failure::input(format_args!("cannot start a thread: {error}")))? {
         Some(watched) => {
             watched.recording.report();
-            let mut record = RunRecord::of(watched.result.map_err(Failure::from)?, &topology).interrupted_by(interrupt.ending());
+            let mut record =
+                RunRecord::of(watched.result.map_err(request_failure)?, &topology).interrupted_by(interrupt.ending());
             if watched.check_given_up {
                 record.ending = interrupt.ending();
             }
@@ -218,7 +219,7 @@ fn built_in_ptx(compiler: Compiler, options: &RunOptions, topology: &Topology) -
     };
     let own = topology.workload.as_ref().map(|workload| workload.name.as_str());
     let Some(name) = options.workload.as_ref().map(|choice| choice.name.as_str()).or(own) else {
-        return Err(Failure::from(RequestError::NoWorkload(topology.name.clone())));
+        return Err(request_failure(RequestError::NoWorkload(topology.name.clone())));
     };
     let workload = balar_workloads::find(name).map_err(Failure::input)?;
     let (major, minor) = topology.gpus().first().map_or((0, 0), |gpu| gpu.compute_capability);
@@ -228,11 +229,10 @@ fn built_in_ptx(compiler: Compiler, options: &RunOptions, topology: &Topology) -
     Ok((code.file.to_owned(), code.text.to_owned()))
 }
 
-impl From<RequestError> for Failure {
-    fn from(error: RequestError) -> Failure {
-        match error {
-            RequestError::Simulation(error) => Failure::from(error),
-            error => Failure::input(error),
-        }
+/// Why a workload cannot be simulated, as it is told.
+pub fn request_failure(error: RequestError) -> Failure {
+    match error {
+        RequestError::Simulation(error) => Failure::from(error),
+        error => Failure::input(error),
     }
 }

@@ -3,10 +3,10 @@
 use super::packets::{Packets, Write};
 use super::protobuf::Message;
 use super::tracks::{RUN, Tracks};
-use crate::record::kernel_name::readable_name;
-use crate::record::sampled::SampledCounter;
 use balar_actors::catalogue::timeline::{Argument, Event, EventKind, Label, Track, UnitTimeline, ValueKind};
 use balar_protocol::SimTime;
+use balar_record::kernel_name::readable_name;
+use balar_record::sampled::SampledCounter;
 use std::io;
 
 /// Fields of `TrackEvent`, `DebugAnnotation` and `InternedData`.

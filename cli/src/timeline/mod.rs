@@ -14,12 +14,12 @@ mod protobuf;
 mod tracks;
 
 use crate::options::simulation::SimulationOptions;
-use crate::record::result::RunRecord;
-use crate::record::sampled::SampledCounter;
-use crate::system::exit::ExitStatus;
-use crate::system::failure::Failure;
-use crate::system::files::{self, WriteError};
 use balar_actors::catalogue::timeline::{Section, TrackGroup, TrackKind, TrackPlace, UnitTimeline};
+use balar_record::result::RunRecord;
+use balar_record::sampled::SampledCounter;
+use balar_record::system::exit::ExitStatus;
+use balar_record::system::failure::Failure;
+use balar_record::system::files::{self, WriteError};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use packets::{Packets, Write};

@@ -5,10 +5,10 @@ use super::inputs::{self, InputDifference};
 use super::kernels::{self, KernelPair, LaunchPair, Stalls};
 use super::pair::Pair;
 use crate::options::compare::CompareOptions;
-use crate::record::kernel_name::is_named;
-use crate::record::run_folder::RunFolder;
-use crate::system::failure::Failure;
 use balar_actors::catalogue::UnitDefinition;
+use balar_record::kernel_name::is_named;
+use balar_record::run_folder::RunFolder;
+use balar_record::system::failure::Failure;
 
 /// Two runs side by side.
 #[derive(Debug)]

@@ -2,10 +2,10 @@
 
 use super::kernels::{Stalls, ordered, reason};
 use super::pair::Pair;
-use crate::metrics::rollup::pattern;
-use crate::record::run_folder::document::RunDocument;
-use crate::record::run_folder::instructions::STALL;
 use balar_actors::kinds::UNITS;
+use balar_record::metrics::rollup::pattern;
+use balar_record::run_folder::document::RunDocument;
+use balar_record::run_folder::instructions::STALL;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,8 +1,8 @@
 //! What went into two runs that differs: topology, workload, code, version.
 
 use super::pair::Pair;
-use crate::record::run_folder::RunFolder;
 use balar_actors::catalogue::UnitDefinition;
+use balar_record::run_folder::RunFolder;
 use serde::Serialize;
 use std::collections::BTreeSet;
 

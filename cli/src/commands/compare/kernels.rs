@@ -1,9 +1,9 @@
 //! Kernels side by side: all launches of a name together, and launch by launch.
 
 use super::pair::Pair;
-use crate::record::run_folder::RunFolder;
-use crate::record::run_folder::document::{Launch, RunDocument};
-use crate::record::run_folder::instructions::{ISSUE, InstructionProfile, STALL};
+use balar_record::run_folder::RunFolder;
+use balar_record::run_folder::document::{Launch, RunDocument};
+use balar_record::run_folder::instructions::{ISSUE, InstructionProfile, STALL};
 use serde::Serialize;
 use std::collections::BTreeMap;
 

@@ -5,8 +5,8 @@ use super::counters::CounterChange;
 use super::inputs::InputDifference;
 use super::kernels::{Figure, KernelPair, LaunchPair, Stalls};
 use super::pair::Pair;
-use crate::record::json::to_text;
-use crate::record::run_folder::RunFolder;
+use balar_record::json::to_text;
+use balar_record::run_folder::RunFolder;
 use serde::Serialize;
 
 /// The comparison, as JSON has it.

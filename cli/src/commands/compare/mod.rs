@@ -21,9 +21,9 @@ mod tests;
 
 use crate::options::compare::CompareOptions;
 use crate::options::format::TableFormat;
-use crate::record::run_folder::RunFolder;
-use crate::system::failure::Failure;
 use balar_actors::catalogue::UnitDefinition;
+use balar_record::run_folder::RunFolder;
+use balar_record::system::failure::Failure;
 use comparison::Comparison;
 use pair::Pair;
 

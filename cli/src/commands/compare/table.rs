@@ -7,9 +7,9 @@ use super::kernels::{Figure, KernelPair, Stalls};
 use super::pair::Pair;
 use crate::options::compare::CompareOptions;
 use crate::output::table::Lines;
-use crate::record::kernel_name::short_name;
-use crate::record::run_folder::RunFolder;
-use crate::record::run_folder::instructions::STALL;
+use balar_record::kernel_name::short_name;
+use balar_record::run_folder::RunFolder;
+use balar_record::run_folder::instructions::STALL;
 use std::fmt::Write as _;
 
 /// Kernels whose causes are told.

@@ -2,11 +2,11 @@ use super::counters::CounterChange;
 use super::kernels::LaunchPair;
 use super::*;
 use crate::output::folder;
-use crate::record::result::RunRecord;
-use crate::record::result::tests::record;
-use crate::record::run_folder::instruction_table::FILE;
 use balar_actors::kinds::UNITS;
 use balar_protocol::statistics::KernelRecord;
+use balar_record::result::RunRecord;
+use balar_record::run_folder::instruction_table::FILE;
+use balar_record::sample::record;
 use std::fs;
 use std::path::Path;
 use tempfile::TempDir;
@@ -127,10 +127,10 @@ fn counters_are_rolled_up_and_ranked_by_how_much_they_matter() {
 fn small_counters_come_behind_great_ones() {
     let change = |what: &str, before, after| (what.to_owned(), before, after);
     let document = |values: &[(String, u64, u64)], second: bool| {
-        let mut document = crate::record::run_folder::document::tests::document();
+        let mut document = balar_record::sample::document();
         document.statistics = values
             .iter()
-            .map(|(what, before, after)| crate::record::run_folder::document::Statistic {
+            .map(|(what, before, after)| balar_record::run_folder::document::Statistic {
                 location: "gpu.sm[0]".to_owned(),
                 what: what.clone(),
                 value: if second { *after } else { *before },

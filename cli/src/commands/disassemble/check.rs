@@ -3,13 +3,13 @@
 use super::images::Images;
 use super::source::{CodeSource, is_wanted};
 use crate::options::disassemble::{Architecture, ListingFormat, names};
-use crate::record::json::to_text;
-use crate::system::exit::ExitStatus;
-use crate::system::failure::Failure;
 use balar_isa::cubin::Cubin;
 use balar_isa::machine::{MachineError, MachineModule, Placement, RefusedWord, refused_words};
 use balar_isa::module::VariableKind;
 use balar_isa::sass;
+use balar_record::json::to_text;
+use balar_record::system::exit::ExitStatus;
+use balar_record::system::failure::Failure;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;

@@ -3,12 +3,12 @@
 use super::images::Images;
 use super::source::{CodeSource, is_wanted};
 use crate::options::disassemble::{Architecture, ListingFormat, names};
-use crate::record::json::to_text;
-use crate::record::run_folder::instructions::{Found, FunctionProfile, InstructionCounts, InstructionProfile};
-use crate::system::exit::ExitStatus;
-use crate::system::failure::{Failure, say};
 use balar_isa::cubin::{self, Function, IndirectBranch};
 use balar_isa::sass::{self, Instruction, Live, Undecodable};
+use balar_record::json::to_text;
+use balar_record::run_folder::instructions::{Found, FunctionProfile, InstructionCounts, InstructionProfile};
+use balar_record::system::exit::ExitStatus;
+use balar_record::system::failure::{Failure, say};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{self, Write as _};

@@ -14,11 +14,11 @@ mod source;
 
 use crate::commands::printing::print;
 use crate::options::disassemble::DisassembleOptions;
-use crate::record::run_folder::instructions::InstructionProfile;
 use crate::simulation::node;
-use crate::system::exit::ExitStatus;
-use crate::system::failure::Failure;
 use balar_actors::catalogue::UnitDefinition;
+use balar_record::run_folder::instructions::InstructionProfile;
+use balar_record::system::exit::ExitStatus;
+use balar_record::system::failure::Failure;
 use check::check;
 use listing::{Listing, disassemble};
 use source::CodeSource;

@@ -1,11 +1,12 @@
 //! What is disassembled: a file of the user, or the machine code of a workload.
 
 use crate::options::disassemble::Architecture;
-use crate::system::failure::Failure;
-use crate::system::files;
+use crate::simulation::simulate::request_failure;
 use balar_actors::topology::Topology;
 use balar_experiments::RequestError;
 use balar_isa::sass;
+use balar_record::system::failure::Failure;
+use balar_record::system::files;
 use balar_workloads::Cubin;
 use std::borrow::Cow;
 use std::path::Path;
@@ -47,7 +48,7 @@ impl CodeSource {
             let (major, minor) = gpu.compute_capability;
             let cubin = workload.cubin_for(major * 10 + minor).ok_or_else(|| {
                 let (workload, gpu) = (workload.name, gpu.part.clone());
-                Failure::from(RequestError::NoMachineCode { workload, gpu, major, minor })
+                request_failure(RequestError::NoMachineCode { workload, gpu, major, minor })
             })?;
             if !cubins.iter().any(|known| known.file == cubin.file) {
                 cubins.push(cubin);

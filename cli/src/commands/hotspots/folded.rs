@@ -2,8 +2,8 @@
 
 use super::rows::{file_name, function_name};
 use super::table::shown;
-use crate::record::kernel_name::readable_name;
-use crate::record::run_folder::instructions::{InstructionProfile, ProfileRow, STALL, SourceLine};
+use balar_record::kernel_name::readable_name;
+use balar_record::run_folder::instructions::{InstructionProfile, ProfileRow, STALL, SourceLine};
 use std::collections::BTreeMap;
 
 /// A line for each instruction of the kernels that are chosen, its warp cycles behind it. Functions that were inlined have a frame of

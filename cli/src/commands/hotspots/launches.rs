@@ -1,8 +1,8 @@
 //! How often the kernels of a run were launched.
 
 use crate::options::hotspots::HotspotOptions;
-use crate::record::run_folder::{DOCUMENT, RunFolder};
-use crate::system::failure::Failure;
+use balar_record::run_folder::{DOCUMENT, RunFolder};
+use balar_record::system::failure::Failure;
 
 /// How often kernels were launched, where the folder says so.
 #[derive(Debug, Default)]

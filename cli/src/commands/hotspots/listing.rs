@@ -3,10 +3,10 @@
 use super::rows::{self, HotRow, KernelHotspots, file_name, function_name};
 use super::table::{shown, stalls};
 use crate::options::hotspots::By;
-use crate::record::kernel_name::readable_name;
-use crate::record::run_folder::instructions::InstructionProfile;
-use crate::system::failure::say;
-use crate::system::files;
+use balar_record::kernel_name::readable_name;
+use balar_record::run_folder::instructions::InstructionProfile;
+use balar_record::system::failure::say;
+use balar_record::system::files;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};

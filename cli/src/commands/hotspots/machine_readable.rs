@@ -2,7 +2,7 @@
 
 use super::rows::{HotRow, KernelHotspots};
 use crate::options::hotspots::HotspotOptions;
-use crate::record::json::to_text;
+use balar_record::json::to_text;
 use serde::Serialize;
 use std::collections::BTreeMap;
 

@@ -22,11 +22,11 @@ mod tests;
 
 use crate::options::format::TableFormat;
 use crate::options::hotspots::{By, HotspotOptions};
-use crate::record::kernel_name::{is_named, readable_name};
-use crate::record::run_folder::DOCUMENT;
-use crate::record::run_folder::instructions::InstructionProfile;
-use crate::system::failure::{Failure, say};
-use crate::system::files;
+use balar_record::kernel_name::{is_named, readable_name};
+use balar_record::run_folder::DOCUMENT;
+use balar_record::run_folder::instructions::InstructionProfile;
+use balar_record::system::failure::{Failure, say};
+use balar_record::system::files;
 use launches::Launches;
 use rows::KernelHotspots;
 
@@ -74,7 +74,7 @@ fn read(options: &HotspotOptions) -> Result<InstructionProfile, Failure> {
         return Err(Failure::mistake(format_args!("{} {what}", folder.display()), help));
     }
     let has = |name: &str| folder.join(name).is_file();
-    if !has(crate::record::run_folder::instruction_table::FILE) {
+    if !has(balar_record::run_folder::instruction_table::FILE) {
         let message = match has(DOCUMENT) {
             true => format!("{} is of a run that has not counted by instruction", folder.display()),
             false => {

@@ -1,9 +1,9 @@
 //! Instructions of a kernel, summed by instruction, line or function.
 
 use crate::options::hotspots::By;
-use crate::record::kernel_name::readable_name;
-use crate::record::run_folder::instructions::{EXECUTED, ISSUE, InstructionProfile, ProfileRow, STALL, SourceLine};
 use balar_actors::topology::nearest;
+use balar_record::kernel_name::readable_name;
+use balar_record::run_folder::instructions::{EXECUTED, ISSUE, InstructionProfile, ProfileRow, STALL, SourceLine};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 

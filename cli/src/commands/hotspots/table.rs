@@ -4,7 +4,7 @@ use super::launches::Launches;
 use super::rows::{HotRow, KernelHotspots, file_name, function_name};
 use crate::options::hotspots::{By, HotspotOptions};
 use crate::output::table::Lines;
-use crate::record::kernel_name::readable_name;
+use balar_record::kernel_name::readable_name;
 use std::fmt::Write as _;
 
 /// Rows of a kernel that are shown unless the options say how many.

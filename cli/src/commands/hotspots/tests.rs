@@ -1,5 +1,5 @@
 use super::*;
-use crate::record::run_folder::instructions::parse;
+use balar_record::run_folder::instructions::parse;
 use std::collections::BTreeSet;
 use std::path::Path;
 

@@ -1,8 +1,8 @@
 //! What warps of each kernel did with their cycles, summed over its launches.
 
 use super::input::RunInput;
-use crate::record::run_folder::instructions::STALL;
 use balar_protocol::statistics::KernelCounters;
+use balar_record::run_folder::instructions::STALL;
 use std::collections::BTreeMap;
 
 /// Where the cycles of a kernel's warps went.

@@ -3,8 +3,8 @@
 use super::input::{RunInput, UnitCounts};
 use super::over_time::Growth;
 use super::units::{quotient, titled};
-use crate::metrics::{Place, placed_units};
 use balar_charts::{Cells, HeatMap, cells, heat_map, heat_map_columns};
+use balar_record::metrics::{Place, placed_units};
 use balar_report::{Cell, Chart, Column, Format, Part, Section, Table};
 
 /// Cells of all heat maps of a run, at most: the file stays small.
@@ -123,8 +123,9 @@ fn short_name(location: &str, gpu: &str) -> String {
 fn groups(names: &[String], totals: &[f64]) -> Vec<(String, Vec<(String, f64)>)> {
     let mut groups: Vec<(String, Vec<(String, f64)>)> = Vec::new();
     for (name, total) in names.iter().zip(totals) {
-        let group =
-            name.split_once('.').map_or_else(|| crate::metrics::rollup::pattern(name), |(stack, _)| stack.to_owned());
+        let group = name
+            .split_once('.')
+            .map_or_else(|| balar_record::metrics::rollup::pattern(name), |(stack, _)| stack.to_owned());
         let cell = (name.clone(), *total);
         match groups.last_mut().filter(|(last, _)| *last == group) {
             Some((_, cells)) => cells.push(cell),

@@ -2,7 +2,7 @@
 
 use super::input::RunInput;
 use super::units::{bytes, count, percent, quotient, time};
-use crate::metrics::Place;
+use balar_record::metrics::Place;
 use balar_report::{Format, RunHead, Status, Tile, change};
 
 /// Bytes of a sector.

@@ -1,19 +1,19 @@
 //! What the report of a run is made of, whether the run has just ended or lies in a folder: the same documents, read in the same way.
 
 use super::over_time::{self, SeriesOverTime};
-use crate::metrics::node_facts::NodeFacts;
-use crate::metrics::{Place, covered, is_in};
 use crate::output::comma_separated;
-use crate::record::json;
-use crate::record::result::RunRecord;
-use crate::record::run_folder;
-use crate::record::run_folder::document::RunDocument;
-use crate::record::run_folder::{RunFolder, TOPOLOGY, topology};
 use crate::series::sample_keeper::Samples;
-use crate::system::failure::Failure;
-use crate::system::files;
 use balar_actors::catalogue::UnitDefinition;
 use balar_actors::topology::Topology;
+use balar_record::json;
+use balar_record::metrics::node_facts::NodeFacts;
+use balar_record::metrics::{Place, covered, is_in};
+use balar_record::result::RunRecord;
+use balar_record::run_folder;
+use balar_record::run_folder::document::RunDocument;
+use balar_record::run_folder::{RunFolder, TOPOLOGY, topology};
+use balar_record::system::failure::Failure;
+use balar_record::system::files;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 

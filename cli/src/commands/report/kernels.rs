@@ -5,8 +5,8 @@ use super::head::SECTOR;
 use super::input::RunInput;
 use super::units::{kernel_name, quotient};
 use crate::commands::compare::kernels::LaunchSums;
-use crate::record::kernel_name::short_names;
-use crate::record::run_folder::document::Launch;
+use balar_record::kernel_name::short_names;
+use balar_record::run_folder::document::Launch;
 use balar_report::{Cell, Column, Format, Part, Section, Table};
 use std::collections::{BTreeMap, BTreeSet};
 

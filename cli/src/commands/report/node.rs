@@ -2,13 +2,13 @@
 
 use super::input::RunInput;
 use super::units::{numbers, percent, titled};
-use crate::metrics::rollup::pattern;
-use crate::metrics::utilisation::Utilisation;
-use crate::metrics::{copies_use_l2, is_in};
 use balar_actors::catalogue::UnitDefinition;
 use balar_actors::engine::SampleLayout;
 use balar_actors::topology::{Topology, live_svg};
 use balar_protocol::statistics::{StatisticDefinition, StatisticRow};
+use balar_record::metrics::rollup::pattern;
+use balar_record::metrics::utilisation::Utilisation;
+use balar_record::metrics::{copies_use_l2, is_in};
 use balar_report::{Cell, Column, Format, Part, Picture, Section, Table};
 use std::collections::BTreeMap;
 use std::fmt::Write;

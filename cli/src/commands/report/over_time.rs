@@ -1,12 +1,12 @@
 //! Numbers over time: read from samples.jsonl, or made of the samples of a run; and how charts divide them.
 
-use crate::metrics::node_facts::NodeFacts;
 use crate::series::sample_keeper::Samples;
-use crate::series::tables::{Table, Tables};
-use crate::system::failure::Failure;
 use balar_actors::engine::{Sample, SampleKind};
 use balar_protocol::SimTime;
 use balar_protocol::launches::LaunchSink;
+use balar_record::metrics::node_facts::NodeFacts;
+use balar_record::series::{Table, Tables};
+use balar_record::system::failure::Failure;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs::File;

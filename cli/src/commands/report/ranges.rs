@@ -3,8 +3,8 @@
 use super::input::RunInput;
 use super::kernels::{drop_unknown, launch_columns};
 use super::units::quotient;
-use crate::record::ranges::{ByRange, RangeRow, RangeSums, by_range, heaviest, innermost, tree};
-use crate::record::run_folder::document::Launch;
+use balar_record::ranges::{ByRange, RangeRow, RangeSums, by_range, heaviest, innermost, tree};
+use balar_record::run_folder::document::Launch;
 use balar_report::{Cell, Part, Section, Table};
 
 /// Most rows of each table.

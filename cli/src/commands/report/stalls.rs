@@ -5,10 +5,10 @@ use super::input::RunInput;
 use super::kernels::names_by_time;
 use super::units::kernel_name;
 use crate::commands::compare::kernels::reason;
-use crate::metrics::Place;
-use crate::record::run_folder::instructions::STALL;
 use balar_actors::kinds::UNITS;
 use balar_charts::{Stacked, StackedRow, stacked};
+use balar_record::metrics::Place;
+use balar_record::run_folder::instructions::STALL;
 use balar_report::{Cell, Chart, Column, Format, Part, Section, Table};
 use std::collections::BTreeMap;
 

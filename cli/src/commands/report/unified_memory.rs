@@ -2,7 +2,7 @@
 
 use super::input::RunInput;
 use super::units::numbers;
-use crate::metrics::Place;
+use balar_record::metrics::Place;
 use balar_report::{Cell, Column, Format, Part, Section, Table};
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,7 +1,7 @@
 //! Numbers of the report in units of measure, and cells of tables.
 
 use super::input::RunInput;
-use crate::record::kernel_name::short_name;
+use balar_record::kernel_name::short_name;
 use balar_report::{Cell, Format, number};
 
 /// Picoseconds as text: "473.7 us".

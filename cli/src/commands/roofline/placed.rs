@@ -1,11 +1,11 @@
 //! What is placed below the ceilings: runs, as a whole and by kernel.
 
-use crate::record::kernel_name::short_names;
-use crate::record::run_folder::document::RunDocument;
 use balar_actors::simulation::RunResult;
 use balar_experiments::roofline::{Placed, Work};
 use balar_protocol::memory::SECTOR_BYTES;
 use balar_protocol::statistics::KernelCounters;
+use balar_record::kernel_name::short_names;
+use balar_record::run_folder::document::RunDocument;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What matters here of the launches of a kernel that were timed.

@@ -19,17 +19,12 @@ use crate::options::detail;
 use crate::options::program::{HostAccesses, ProgramOptions};
 use crate::options::simulation::{SimulationOptions, check_detail};
 use crate::output::{self, folder};
-use crate::record::ending::Ending;
-use crate::record::result::RunRecord;
 use crate::simulation::node;
 use crate::simulation::observation::Observation;
 use crate::simulation::progress::Progress;
 use crate::simulation::ptxas::code_choice;
 use crate::simulation::recording::Recording;
 use crate::simulation::simulate::engine_options;
-use crate::system::exit::ExitStatus;
-use crate::system::failure::{BUG, Failure, UNIT_BROKEN, say};
-use crate::system::janitor::Janitor;
 use crate::timeline;
 use balar_actors::catalogue::UnitDefinition;
 use balar_actors::simulation::{
@@ -43,6 +38,11 @@ use balar_host::tunnel::{
     ServerOptions, SocketFolder, StopReason, signal_name,
 };
 use balar_host::{DriverVersion, Host};
+use balar_record::ending::Ending;
+use balar_record::result::RunRecord;
+use balar_record::system::exit::ExitStatus;
+use balar_record::system::failure::{BUG, Failure, UNIT_BROKEN, say};
+use balar_record::system::janitor::Janitor;
 use child::ProgramChild;
 use executable::Executable;
 use signals::Signals;

@@ -1,8 +1,8 @@
 //! Signals to this process while a program runs: they are for the program.
 
 use super::child::ChildHandle;
-use crate::system::exit::ExitStatus;
-use crate::system::failure::say;
+use balar_record::system::exit::ExitStatus;
+use balar_record::system::failure::say;
 use futures::stream::{self, StreamExt, select_all};
 use rustix::process::Signal;
 use std::io;

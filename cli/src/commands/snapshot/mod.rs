@@ -7,13 +7,13 @@ use crate::commands::workload::{prepare, tell};
 use crate::options::snapshot::{SnapshotCommand, SnapshotOptions};
 use crate::options::workload::RunOptions;
 use crate::output::table::Lines;
-use crate::record::ending::Ending;
-use crate::record::result::RunRecord;
 use crate::simulation::simulate;
-use crate::system::exit::ExitStatus;
-use crate::system::failure::{Failure, say};
-use crate::system::files;
 use balar_actors::catalogue::UnitDefinition;
+use balar_record::ending::Ending;
+use balar_record::result::RunRecord;
+use balar_record::system::exit::ExitStatus;
+use balar_record::system::failure::{Failure, say};
+use balar_record::system::files;
 use pinned::{Difference, Snapshot};
 use std::path::Path;
 

@@ -6,7 +6,7 @@
 //! gpu.sm[0..84] warps_launched = 64 x80, 0 x4 (warp)
 //! ```
 
-use crate::record::result::{KernelEntry, RunRecord};
+use balar_record::result::{KernelEntry, RunRecord};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
@@ -96,7 +96,7 @@ impl Snapshot {
         let mut groups: Vec<(String, Vec<&Entry>)> = Vec::new();
         let mut known: BTreeMap<(String, &str), usize> = BTreeMap::new();
         for entry in &self.entries {
-            let pattern = crate::metrics::rollup::pattern(&entry.location);
+            let pattern = balar_record::metrics::rollup::pattern(&entry.location);
             let index = *known.entry((pattern.clone(), &entry.what)).or_insert(groups.len());
             if index == groups.len() {
                 groups.push((pattern, Vec::new()));
@@ -199,7 +199,7 @@ pub struct Moved {
 pub fn roll_up(differences: &[Difference]) -> Vec<Moved> {
     let mut rows: BTreeMap<(String, &str), Vec<&Difference>> = BTreeMap::new();
     for difference in differences {
-        let key = (crate::metrics::rollup::pattern(&difference.location), difference.what.as_str());
+        let key = (balar_record::metrics::rollup::pattern(&difference.location), difference.what.as_str());
         rows.entry(key).or_default().push(difference);
     }
     let moved = rows.into_iter().map(|((pattern, what), members)| {
@@ -343,8 +343,8 @@ fn values(text: &str, most: usize) -> Result<(Vec<String>, String), &'static str
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::result::tests::record;
     use balar_protocol::statistics::KernelRecord;
+    use balar_record::sample::record;
 
     #[test]
     fn a_snapshot_reads_back() {

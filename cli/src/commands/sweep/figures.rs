@@ -1,8 +1,8 @@
 //! What the run of a point found, from the folder of that run.
 
-use crate::record::run_folder::document::{Launch, RowReading, RunDocument};
-use crate::record::run_folder::{DOCUMENT, RunFolder};
 use balar_protocol::statistics::KernelCounters;
+use balar_record::run_folder::document::{Launch, RowReading, RunDocument};
+use balar_record::run_folder::{DOCUMENT, RunFolder};
 use balar_sweeps::collect::{KernelFigures, Reading, RunFigures};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -71,7 +71,7 @@ fn kernel(name: &str, launches: &[&Launch]) -> KernelFigures {
 mod tests {
     use super::*;
     use crate::output::folder;
-    use crate::record::result::tests::record;
+    use balar_record::sample::record;
 
     #[test]
     fn figures_are_those_of_the_document() {

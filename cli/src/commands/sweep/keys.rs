@@ -4,9 +4,9 @@ use crate::options::sweep::CommonOptions;
 use crate::options::topology::Override;
 use crate::options::workload::WorkloadChoice;
 use crate::simulation::node;
-use crate::system::failure::Failure;
 use balar_actors::catalogue::UnitDefinition;
 use balar_actors::topology::{Topology, nearest};
+use balar_record::system::failure::Failure;
 use balar_sweeps::points::Points;
 use std::collections::BTreeMap;
 

@@ -4,10 +4,12 @@
 //! |---|---|
 //! | `keys` | what keys mean, and mistakes in them |
 //! | `points` | the processes of points, and what goes into them |
+//! | `failure` | what is told of a sweep that cannot go on |
 //! | `figures` | what the run of a point found |
 //! | `results` | what is collected and printed |
 //! | `progress` | the bar |
 
+mod failure;
 mod figures;
 mod keys;
 mod points;
@@ -15,17 +17,17 @@ mod progress;
 mod results;
 
 use crate::options::sweep::{SweepCommand, SweepOptions};
-use crate::record::ending::Ending;
 use crate::simulation::interrupt::Interrupt;
-use crate::system::exit::ExitStatus;
-use crate::system::failure::{Failure, say};
-use crate::system::files;
 use balar_actors::catalogue::UnitDefinition;
-use balar_sweeps::SweepError;
+use balar_record::ending::Ending;
+use balar_record::system::exit::ExitStatus;
+use balar_record::system::failure::{Failure, say};
+use balar_record::system::files;
 use balar_sweeps::definition::Definition;
 use balar_sweeps::folder::SweepFolder;
 use balar_sweeps::points::{Points, Setting, read_file};
 use balar_sweeps::worker::{self, Outcome, Running};
+use failure::sweep_failure;
 use points::{PointRuns, VERSION};
 use progress::SweepBar;
 use std::num::NonZero;
@@ -49,12 +51,6 @@ pub fn run(options: &SweepOptions, kinds: &[&'static UnitDefinition]) -> Result<
     }
 }
 
-impl From<SweepError> for Failure {
-    fn from(error: SweepError) -> Failure {
-        Failure::sentence(ExitStatus::BadInput, &error, error.remedy().map(str::to_owned))
-    }
-}
-
 fn run_points(options: &SweepOptions, kinds: &[&'static UnitDefinition]) -> Result<ExitStatus, Failure> {
     let path = options.output.as_deref().unwrap_or(Path::new("."));
     let collecting = results::collecting(&options.results, kinds)?;
@@ -66,7 +62,7 @@ fn run_points(options: &SweepOptions, kinds: &[&'static UnitDefinition]) -> Resu
     let definition = Definition::new(VERSION, defining, options.program.clone(), inputs, points);
     let interrupt = Interrupt::listen_with(None, NOTE)
         .map_err(|error| Failure::input(format_args!("cannot listen for Ctrl-C: {error}")))?;
-    let folder = SweepFolder::open(path, definition, options.restart)?;
+    let folder = SweepFolder::open(path, definition, options.restart).map_err(sweep_failure)?;
     let runs = PointRuns { common: &options.common, program: &options.program, definition: &folder.definition, kinds };
     let bar = SweepBar::show(range.len(), options.quiet);
     let running = Running {
@@ -78,7 +74,7 @@ fn run_points(options: &SweepOptions, kinds: &[&'static UnitDefinition]) -> Resu
     };
     let outcome = worker::run(&folder, &runs, &running);
     bar.end();
-    let outcome = outcome?;
+    let outcome = outcome.map_err(sweep_failure)?;
     let is_ended = interrupt.flag.load(Ordering::Relaxed) && outcome.progress.finished < range.len();
     if is_ended {
         tell_failures(&folder, &outcome);

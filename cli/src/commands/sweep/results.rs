@@ -1,18 +1,19 @@
 //! What is collected of a sweep, and what is printed.
 
+use super::failure::sweep_failure;
 use super::figures;
 use super::points::{PointRuns, VERSION};
-use crate::metrics::{Choice, RollUpKind, find, is_like};
 use crate::options::format::TableFormat;
 use crate::options::selection::unknown;
 use crate::options::sweep::ResultOptions;
 use crate::output;
 use crate::output::table;
-use crate::record::json::to_text;
-use crate::system::exit::ExitStatus;
-use crate::system::failure::{Failure, say};
-use crate::system::terminal;
 use balar_actors::catalogue::UnitDefinition;
+use balar_record::json::to_text;
+use balar_record::metrics::{Choice, RollUpKind, find, is_like};
+use balar_record::system::exit::ExitStatus;
+use balar_record::system::failure::{Failure, say};
+use balar_record::system::terminal;
 use balar_sweeps::SweepError;
 use balar_sweeps::collect::{
     Cell, Collecting, HAS_PARQUET, PLOTTED, RollUp, RunFigures, Table, WantedColumn, collect, results_of,
@@ -117,8 +118,8 @@ pub fn collect_folder(
     kinds: &[&'static UnitDefinition],
 ) -> Result<ExitStatus, Failure> {
     let collecting = collecting(options, kinds)?;
-    let folder = SweepFolder::read(path, VERSION)?;
-    let collected = collect(&folder, &PastRuns, &collecting)?;
+    let folder = SweepFolder::read(path, VERSION).map_err(sweep_failure)?;
+    let collected = collect(&folder, &PastRuns, &collecting).map_err(sweep_failure)?;
     print(&collected.results, &folder, options.format)?;
     tell(&folder, &collected, options);
     Ok(ExitStatus::Done)
@@ -136,10 +137,14 @@ pub fn conclude(
     options: &ResultOptions,
     collecting: &Collecting,
 ) -> Result<(), Failure> {
-    if is_part || !folder.is_complete()? {
-        return print(&results_of(folder, runs, range, &collecting.columns)?, folder, options.format);
+    if is_part || !folder.is_complete().map_err(sweep_failure)? {
+        return print(
+            &results_of(folder, runs, range, &collecting.columns).map_err(sweep_failure)?,
+            folder,
+            options.format,
+        );
     }
-    let collected = collect(folder, runs, collecting)?;
+    let collected = collect(folder, runs, collecting).map_err(sweep_failure)?;
     print(&collected.results, folder, options.format)?;
     tell(folder, &collected, options);
     Ok(())

@@ -1,10 +1,10 @@
 //! A program of the user's in a study: this command line runs it once more as `run` would, and what the folder of the run has is read.
 
-use crate::record::run_folder::document::RunDocument;
-use crate::record::run_folder::instructions::InstructionProfile;
 use balar_experiments::validation::instruction_mix::InstructionMix;
 use balar_experiments::validation::programs::{LaunchFigures, ProgramFigures, ProgramRun};
 use balar_experiments::validation::runs::JobError;
+use balar_record::run_folder::document::RunDocument;
+use balar_record::run_folder::instructions::InstructionProfile;
 use rustix::process::{Pid, Signal, kill_process};
 use std::collections::BTreeMap;
 use std::fs::{self, File};

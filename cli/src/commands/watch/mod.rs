@@ -10,8 +10,8 @@ mod screen;
 use crate::live::shared_memory::{BoardReader, OpenError, running};
 use crate::live::state::LiveState;
 use crate::live::text;
-use crate::system::exit::ExitStatus;
-use crate::system::failure::{Failure, say};
+use balar_record::system::exit::ExitStatus;
+use balar_record::system::failure::{Failure, say};
 use client::Client;
 use std::io::{self, IsTerminal};
 

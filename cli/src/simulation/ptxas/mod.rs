@@ -8,8 +8,8 @@ mod child;
 mod text;
 
 use crate::options::simulation::{Isa, SimulationOptions};
-use crate::system::failure::{Failure, say};
 use balar_actors::simulation::{Assembled, Assembler, AssemblyError, CodeChoice, CubinForm, NamedText};
+use balar_record::system::failure::{Failure, say};
 use cache::CubinCache;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;

@@ -80,7 +80,7 @@ impl RunFolder {
     ///
     /// The file is there and is not as it should be.
     pub fn instructions(&self) -> Result<Option<InstructionProfile>, Failure> {
-        let is_there = self.path.join(crate::record::run_folder::instruction_table::FILE).is_file();
+        let is_there = self.path.join(crate::run_folder::instruction_table::FILE).is_file();
         is_there.then(|| InstructionProfile::read(&self.path)).transpose()
     }
 }

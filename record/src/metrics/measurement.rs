@@ -286,14 +286,13 @@ mod tests {
     use super::*;
     use crate::metrics::find;
     use crate::metrics::rollup::pattern;
-    use crate::record::result::tests::record;
+    use crate::sample::record;
     use balar_protocol::statistics::UnitCounters;
 
     /// Two SMs of a V100's GPU with 8 and 5 warps, and launches of 100, 400 and 140 cycles of 762 ps.
-    fn with_node() -> crate::record::result::RunRecord {
+    fn with_node() -> crate::result::RunRecord {
         let mut record = record();
-        let topology =
-            crate::simulation::node::load("v100_node", &[], balar_actors::kinds::UNITS).expect("it is built in");
+        let topology = crate::sample::node("v100_node");
         record.node = NodeFacts::of(&topology);
         let mut row = |location: &str, what, value| {
             let location = location.to_owned();
@@ -354,7 +353,7 @@ mod tests {
         };
         ["sector_hits_read", "sectors_filled"].into_iter().for_each(|what| row("gpu.l2[7]", what, 0));
         row("gpu.l2[7]", "bytes", 4000);
-        let rate = |record: &crate::record::result::RunRecord| {
+        let rate = |record: &crate::result::RunRecord| {
             record.measurement().total(metric("l2.throughput")).and_then(|reading| reading.sum).map_or(0.0, Value::real)
         };
         assert!((rate(&record) - 4000.0 / 487.68).abs() < 1e-9, "{}", rate(&record));

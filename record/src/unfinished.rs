@@ -1,6 +1,6 @@
 //! Kernels that were still running when a run ended: which they are, and how far they got.
 
-use crate::record::kernel_name::readable_name;
+use crate::kernel_name::readable_name;
 use balar_protocol::kernel_records::KernelRecords;
 use balar_protocol::statistics::KernelRecord;
 use balar_protocol::{ProcessId, SimTime};

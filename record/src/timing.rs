@@ -59,7 +59,7 @@ fn is_of_time(unit: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::result::tests::record;
+    use crate::sample::record;
     use balar_protocol::Detail;
     use balar_protocol::statistics::{KernelRecord, StatisticRow};
 

@@ -299,7 +299,7 @@ mod tests {
 
     /// Two units of each kind of a V100's GPU, in which every counter has another value.
     fn rows() -> (Vec<StatisticRow>, NodeFacts) {
-        let topology = crate::simulation::node::load("v100_node", &[], UNITS).expect("it is built in");
+        let topology = crate::sample::node("v100_node");
         let mut rows = Vec::new();
         for (kind, row) in [
             ("StreamingMultiprocessor", "gpu.sm"),

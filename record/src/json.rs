@@ -1,6 +1,6 @@
 //! The result document as JSON: an entry of a list is a line, so that files compare line by line.
 
-use crate::record::result::RunRecord;
+use crate::result::RunRecord;
 use serde::Serialize;
 use serde_json::ser::Formatter;
 use std::io::{self, Write};

@@ -1,6 +1,6 @@
 //! What a run counted of each instruction, read back from the folder of the run.
 
-use crate::record::run_folder::instruction_table::{CALL_SEPARATOR, FILE, PLACE, code};
+use crate::run_folder::instruction_table::{CALL_SEPARATOR, FILE, PLACE, code};
 use crate::system::failure::Failure;
 use crate::system::files;
 use std::collections::{BTreeMap, BTreeSet};
@@ -288,7 +288,7 @@ fn row(layout: &Layout, header: &csv::StringRecord, record: &csv::StringRecord, 
 }
 
 /// Reads the text of a file, or says in which line what is wrong.
-pub(crate) fn parse(text: &str, path: &Path) -> Result<InstructionProfile, (u64, String)> {
+pub fn parse(text: &str, path: &Path) -> Result<InstructionProfile, (u64, String)> {
     let mut reader = csv::Reader::from_reader(text.as_bytes());
     let header = reader.headers().map_err(|error| (1, error.to_string()))?.clone();
     let layout = Layout::of(&header).map_err(|problem| (1, problem))?;

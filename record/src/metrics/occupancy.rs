@@ -96,7 +96,7 @@ impl Occupancy {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::result::tests::record;
+    use crate::sample::record;
     use balar_protocol::Frequency;
 
     /// What a V100's SM has (CUDA C++ Programming Guide, compute capability 7.0).

@@ -115,8 +115,7 @@ mod tests {
 
     #[test]
     fn units_are_busy_by_what_they_count() {
-        let topology =
-            crate::simulation::node::load("v100_node", &[], balar_actors::kinds::UNITS).expect("it is built in");
+        let topology = crate::sample::node("v100_node");
         let rows = vec![
             row("gpu.sm[0]", "stall_none_selected"),
             row("data_link", "busy_time"),

@@ -1,13 +1,13 @@
 //! The result document, in the form of `--format json`.
 
+use crate::ending::Ending;
 use crate::metrics::node_facts::NodeFacts;
 use crate::metrics::rollup::{RollUp, pattern, roll_up};
 use crate::metrics::{METRICS, Measurement, Metric, Reading, Value};
-use crate::record::ending::Ending;
-use crate::record::sampled::SampledCounter;
-use crate::record::timing::Timing;
-use crate::record::unfinished;
+use crate::sampled::SampledCounter;
 use crate::system::exit::ExitStatus;
+use crate::timing::Timing;
+use crate::unfinished;
 use balar_actors::catalogue::KernelProfile;
 use balar_actors::catalogue::timeline::UnitTimeline;
 use balar_actors::simulation::RunResult;
@@ -443,80 +443,11 @@ impl<'a> From<&'a StatisticRow> for StatisticEntry<'a> {
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
+mod tests {
     use super::*;
-    use balar_protocol::cuda::LaunchId;
-    use balar_protocol::statistics::{CtaCounters, ProgramOutcome, StatisticDefinition};
-    use balar_protocol::{Detail, ProcessId};
-
-    /// A run with two kernels of three launches on a GPU of two SMs.
-    pub(crate) fn record() -> RunRecord {
-        const HITS: StatisticDefinition =
-            StatisticDefinition { name: "read_hits", unit: "sector", meaning: "", maximum: false };
-        let mut statistics = StatisticSink::default();
-        for (index, warps) in [(0, 8), (1, 5)] {
-            statistics.set_location(&format!("gpu.sm[{index}]"));
-            CtaCounters { warps_launched: warps, inst_executed: 10 * warps, ..CtaCounters::default() }
-                .write(&mut statistics);
-        }
-        statistics.set_location("gpu.l2[0]");
-        statistics.row_of("bank[0]", &HITS, 7);
-        statistics.row_of("bank[1]", &HITS, 0);
-        for (launch, name, cycles) in [(0, "lud_diagonal", 100), (1, "lud_internal", 400), (2, "lud_diagonal", 140)] {
-            statistics.kernels.push(&KernelRecord {
-                launch: LaunchId(launch),
-                process: ProcessId::FIRST,
-                name: name.into(),
-                stream: 0,
-                gpu: "gpu".into(),
-                grid: [4, 2, 1],
-                block: [16, 16, 1],
-                registers_per_thread: 32,
-                shared_bytes: 2048,
-                detail: Detail::Timed,
-                is_profiled: false,
-                range: None,
-                parent: None,
-                start_ps: 1_000_000 * u64::from(launch),
-                end_ps: 1_000_000 * u64::from(launch) + cycles * 762,
-                cycles,
-                completed: true,
-                counters: KernelCounters {
-                    ctas: CtaCounters {
-                        warps_launched: 64,
-                        inst_executed: 2 * cycles,
-                        thread_inst_executed: 48 * cycles,
-                        ..CtaCounters::default()
-                    },
-                    ..KernelCounters::default()
-                },
-            });
-        }
-        statistics.outcome = Some(ProgramOutcome {
-            finished: true,
-            verification: Verification::Passed,
-            error: None,
-            printed: Vec::new(),
-            results: vec![("bandwidth".to_owned(), 12.5, "GB/s".to_owned())],
-        });
-        RunRecord {
-            topology: "v100_node".to_owned(),
-            workload: "lud".to_owned(),
-            parameters: vec![("size".to_owned(), "32".to_owned()), ("mode".to_owned(), "fast".to_owned())],
-            isa: "ptx".to_owned(),
-            ending: Ending::Completed,
-            sim_time: SimTime(3_000_000),
-            wall: Duration::from_millis(250),
-            threads: 1,
-            statistics,
-            timing: Timing::Everything,
-            profiles: None,
-            timeline: None,
-            series: Vec::new(),
-            node: NodeFacts::default(),
-            chosen_launches: None,
-        }
-    }
+    use crate::sample::record;
+    use balar_protocol::ProcessId;
+    use balar_protocol::statistics::ProgramOutcome;
 
     fn program(record: &mut RunRecord) -> &mut ProgramOutcome {
         record.statistics.outcome.as_mut().expect("the record has a program")
@@ -547,7 +478,7 @@ pub(crate) mod tests {
     #[test]
     fn the_document_has_the_documented_fields() {
         let record = record();
-        let text = crate::record::json::to_text(&record.document());
+        let text = crate::json::to_text(&record.document());
         let json: serde_json::Value = serde_json::from_str(&text).expect("JSON");
         assert_eq!(json["schema"], 1);
         assert_eq!(json["program"], "balar-actors");
@@ -612,7 +543,7 @@ pub(crate) mod tests {
     fn the_document_tells_ctas_of_launches_that_did_not_complete() {
         let record = interrupted();
         let mut text = Vec::new();
-        crate::record::json::write(&record, &mut text).expect("written to memory");
+        crate::json::write(&record, &mut text).expect("written to memory");
         let json: serde_json::Value = serde_json::from_slice(&text).expect("JSON");
         let (first, last) = (&json["kernels"][0], &json["kernels"][2]);
         assert_eq!((&last["completed"], &last["ctas"], &last["ctas_ended"]), (&false.into(), &8.into(), &3.into()));

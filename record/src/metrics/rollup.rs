@@ -118,7 +118,7 @@ mod tests {
 
     #[test]
     fn the_order_is_that_of_the_rows() {
-        let record = crate::record::result::tests::record();
+        let record = crate::sample::record();
         let rolled = roll_up(&record.statistics.rows);
         assert_eq!((rolled[0].location.as_str(), rolled[0].what, rolled[0].sum), ("gpu.sm[*]", "warps_launched", 13));
         let last = rolled.last().expect("rows");

@@ -292,15 +292,10 @@ fn broken(error: &serde_json::Error) -> Option<DocumentError> {
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
+mod tests {
     use super::*;
-    use crate::record::json::to_text;
-    use crate::record::result::tests::record;
-
-    /// The document of the record of tests.
-    pub(crate) fn document() -> RunDocument {
-        RunDocument::parse(&to_text(&record().document())).expect("what is written is read")
-    }
+    use crate::json::to_text;
+    use crate::sample::{document, record};
 
     #[test]
     fn what_a_run_writes_is_read() {
