@@ -6,7 +6,6 @@ pub mod app;
 pub mod arguments;
 pub mod commands;
 mod heap;
-pub mod live;
 pub mod options;
 pub mod output;
 pub mod series;

@@ -1,6 +1,6 @@
 //! `clear-away`: the work of the janitor, a process that outlives the simulator and removes what it leaves if it is killed.
 
-use crate::live::shared_memory;
+use balar_live::shared_memory;
 use std::io::{self, Read};
 use std::path::Path;
 

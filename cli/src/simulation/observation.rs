@@ -1,11 +1,11 @@
 //! Who watches a run while it goes on: made from the options before it, and finished after it.
 
-use crate::live::{self, Live};
 use crate::options::simulation::SimulationOptions;
 use crate::series::SeriesRecorder;
 use crate::series::sample_keeper::{FIRST_INTERVAL, MOST, SampleKeeper, Samples};
 use balar_actors::engine::{LiveBoard, Observer, RunControl, Sample, SampleLayout, Watch};
 use balar_actors::topology::Topology;
+use balar_live::Live;
 use balar_protocol::SimTime;
 use balar_record::result::RunRecord;
 use balar_record::sampled::SampledCounter;
@@ -102,7 +102,7 @@ impl Observation {
     /// All files of the run have been written: tells those who look at it how it ended.
     pub fn end(&self, record: &RunRecord) {
         if let Some(live) = &self.live {
-            live.lock().unwrap_or_else(PoisonError::into_inner).end(&live::ending_of(record));
+            live.lock().unwrap_or_else(PoisonError::into_inner).end(&balar_live::ending_of(record));
         }
     }
 }

@@ -1,6 +1,6 @@
 //! What a watcher asks a run, over HTTP on 127.0.0.1.
 
-use crate::live::state::LiveState;
+use balar_live::state::LiveState;
 use http_body_util::{BodyExt, Empty};
 use hyper::body::{Bytes, Incoming};
 use hyper::header::{AUTHORIZATION, HOST};

@@ -7,9 +7,9 @@
 mod client;
 mod screen;
 
-use crate::live::shared_memory::{BoardReader, OpenError, running};
-use crate::live::state::LiveState;
-use crate::live::text;
+use balar_live::shared_memory::{BoardReader, OpenError, running};
+use balar_live::state::LiveState;
+use balar_live::text;
 use balar_record::system::exit::ExitStatus;
 use balar_record::system::failure::{Failure, say};
 use client::Client;

@@ -1,8 +1,8 @@
 //! The terminal view: drawn anew with each state, with keys that hold the run.
 
 use super::client::Client;
-use crate::live::state::{Gpu, LiveState, Phase};
-use crate::live::text;
+use balar_live::state::{Gpu, LiveState, Phase};
+use balar_live::text;
 use ratatui::Frame;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers};
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -205,7 +205,7 @@ fn bar(name: &str, percent: Option<f64>, width: u16, colour: Color) -> Line<'sta
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::live::state::{Estimate, Kernel, Share};
+    use balar_live::state::{Estimate, Kernel, Share};
     use ratatui::Terminal;
     use ratatui::backend::TestBackend;
     use ratatui::crossterm::event::KeyEvent;

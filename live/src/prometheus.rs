@@ -144,7 +144,7 @@ fn measured(families: &mut Families, place: &str, metric: &Measured, series: Vec
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::live::state::{Gpu, Kernel};
+    use crate::state::{Gpu, Kernel};
 
     #[test]
     fn families_follow_the_format() {

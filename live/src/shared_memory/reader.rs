@@ -171,8 +171,8 @@ pub fn running() -> Vec<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::live::shared_memory::SharedBoard;
-    use crate::live::state::{LiveState, Measured};
+    use crate::shared_memory::SharedBoard;
+    use crate::state::{LiveState, Measured};
     use balar_actors::engine::SampleLayout;
     use balar_protocol::statistics::StatisticRow;
 

@@ -109,7 +109,7 @@ fn write_snapshot(text: &mut String, state: &LiveState) -> std::fmt::Result {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::live::state::Estimate;
+    use crate::state::Estimate;
 
     #[test]
     fn numbers_are_short() {
