@@ -46,6 +46,15 @@ const PERIOD: Duration = Duration::from_millis(200);
 /// How long a run that is over waits for pages to take how it ended.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
+/// What a node runs.
+#[derive(Clone, Debug)]
+pub struct WhatRuns {
+    /// The name of the workload or the program.
+    pub name: String,
+    /// Is it a program of the user's own, which computes between its calls?
+    pub is_program: bool,
+}
+
 /// The live side of a run. Dropped, it says that the run ended without a result.
 pub struct Live {
     follower: Arc<Mutex<Follower>>,
@@ -60,12 +69,7 @@ impl Live {
     /// # Errors
     ///
     /// If the port is in use, or the system refuses something.
-    pub fn start(
-        port: u16,
-        topology: &Topology,
-        (workload, is_program): (String, bool),
-        board: &LiveBoard,
-    ) -> Result<Live, Failure> {
+    pub fn start(port: u16, topology: &Topology, work: WhatRuns, board: &LiveBoard) -> Result<Live, Failure> {
         let cannot =
             |what: &str, cause: &dyn std::fmt::Display| Failure::input(format_args!("--live: cannot {what}: {cause}"));
         let listener = listen(port)?;
@@ -75,8 +79,8 @@ impl Live {
             pid: std::process::id(),
             program: env!("CARGO_PKG_VERSION").to_owned(),
             topology: topology.name.clone(),
-            workload,
-            is_program,
+            workload: work.name,
+            is_program: work.is_program,
         };
         let follower = Arc::new(Mutex::new(Follower::new(facts, NodeFacts::of(topology), board.clone())));
         let memory = SharedBoard::create(own, access.token()).map_err(|cause| cannot("make shared memory", &cause))?;

@@ -18,6 +18,7 @@ use balar_actors::simulation::{
 use balar_actors::topology::{self, Topology};
 use balar_host::Host;
 use balar_host::trace::{BalarError, BalarReplay, BalarTrace, Header, LineError, Replay, Trace, TraceError};
+use balar_live::WhatRuns;
 use balar_record::result::RunRecord;
 use balar_record::system::exit::ExitStatus;
 use balar_record::system::failure::{Failure, say};
@@ -47,7 +48,8 @@ pub fn run(options: &ReplayOptions, kinds: &[&'static UnitDefinition]) -> Result
     common.selection.check(&topology)?;
     // A topology may come from a pipe: until it is read, signals end the process as they do by default.
     let interrupt = listen(common)?;
-    let observation = Observation::prepare(common, &topology, (options.trace.display().to_string(), false))?;
+    let work = WhatRuns { name: options.trace.display().to_string(), is_program: false };
+    let observation = Observation::prepare(common, &topology, work)?;
     let progress = Progress::show(&observation.board(), common.quiet);
     let begun = std::time::Instant::now();
     let engine_options = engine_options(common, interrupt.flag.clone(), &observation);

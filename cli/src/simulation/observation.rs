@@ -5,7 +5,7 @@ use crate::series::SeriesRecorder;
 use crate::series::sample_keeper::{FIRST_INTERVAL, MOST, SampleKeeper, Samples};
 use balar_actors::engine::{LiveBoard, Observer, RunControl, Sample, SampleLayout, Watch};
 use balar_actors::topology::Topology;
-use balar_live::Live;
+use balar_live::{Live, WhatRuns};
 use balar_protocol::SimTime;
 use balar_record::result::RunRecord;
 use balar_record::sampled::SampledCounter;
@@ -24,20 +24,15 @@ pub struct Observation {
 }
 
 impl Observation {
-    /// Those that the options ask for. The folder of the run is there. `program`: the name of what runs, and whether it is a program of the
-    /// user's own, which computes between its calls.
+    /// Those that the options ask for. The folder of the run is there.
     ///
     /// # Errors
     ///
     /// What of an earlier run is in the way and cannot be replaced; a port that is in use.
-    pub fn prepare(
-        options: &SimulationOptions,
-        topology: &Topology,
-        program: (String, bool),
-    ) -> Result<Observation, Failure> {
+    pub fn prepare(options: &SimulationOptions, topology: &Topology, work: WhatRuns) -> Result<Observation, Failure> {
         let series = SeriesRecorder::new(options, topology)?;
         let board = LiveBoard::default();
-        let live = options.live.map(|port| Live::start(port, topology, program, &board)).transpose()?;
+        let live = options.live.map(|port| Live::start(port, topology, work, &board)).transpose()?;
         Ok(Observation {
             interval: options.series.sample_interval,
             keeper: options.report.as_ref().map(|_| Arc::default()),

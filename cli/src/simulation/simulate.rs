@@ -17,6 +17,7 @@ use balar_actors::topology::{self, Topology};
 use balar_experiments::{RequestError, SimulationRequest, simulate_wrapped};
 use balar_host::Host;
 use balar_host::trace::Header;
+use balar_live::WhatRuns;
 use balar_protocol::SimTime;
 use balar_protocol::statistics::StatisticSink;
 use balar_record::metrics::node_facts::NodeFacts;
@@ -62,7 +63,7 @@ pub fn run(options: &RunOptions, kinds: &[&'static UnitDefinition]) -> Result<Si
     let chosen = options.workload.as_ref().map(|choice| choice.name.as_str());
     let own = topology.workload.as_ref().map(|workload| workload.name.as_str());
     let workload = chosen.or(own).unwrap_or_default().to_owned();
-    let observation = Observation::prepare(common, &topology, (workload, false))?;
+    let observation = Observation::prepare(common, &topology, WhatRuns { name: workload, is_program: false })?;
     let request = SimulationRequest {
         topology: topology.clone(),
         workload: options.workload.as_ref().map(|choice| (choice.name.clone(), choice.parameters.clone())),

@@ -38,6 +38,7 @@ use balar_host::tunnel::{
     ServerOptions, SocketFolder, StopReason, signal_name,
 };
 use balar_host::{DriverVersion, Host};
+use balar_live::WhatRuns;
 use balar_record::ending::Ending;
 use balar_record::result::RunRecord;
 use balar_record::system::exit::ExitStatus;
@@ -95,8 +96,9 @@ pub fn run(options: &ProgramOptions, kinds: &[&'static UnitDefinition]) -> Resul
     } else if !tool_listens {
         command.env(NVTX_VARIABLE, &surroundings.implementation);
     }
-    let observation = Observation::prepare(common, &topology, (program_name(program), true))?;
-    let (result, end) = simulate(options, choice, &topology, (&surroundings, &observation), command);
+    let work = WhatRuns { name: program_name(program), is_program: true };
+    let observation = Observation::prepare(common, &topology, work)?;
+    let (result, end) = simulate(options, choice, &topology, &surroundings, &observation, command);
     let mut record = RunRecord::of(result.map_err(Failure::from)?, &topology);
     record.workload = program_name(program);
     record.parameters = parameters(arguments);
@@ -141,7 +143,8 @@ fn simulate(
     options: &ProgramOptions,
     choice: CodeChoice,
     topology: &Topology,
-    (surroundings, observation): (&RunSurroundings, &Observation),
+    surroundings: &RunSurroundings,
+    observation: &Observation,
     command: Command,
 ) -> (Result<RunResult, SimulationError>, Option<ProgramEnd>) {
     let RunSurroundings { folder, signals, control, .. } = surroundings;

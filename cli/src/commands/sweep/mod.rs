@@ -88,7 +88,7 @@ fn run_points(options: &SweepOptions, kinds: &[&'static UnitDefinition]) -> Resu
             _ => ExitStatus::Interrupted,
         });
     }
-    results::conclude(&folder, &runs, (range, options.range.is_some()), &options.results, &collecting)?;
+    results::conclude(&folder, &runs, range, options.range.is_some(), &options.results, &collecting)?;
     tell_failures(&folder, &outcome);
     Ok(if outcome.failed.is_empty() { ExitStatus::Done } else { ExitStatus::Wrong })
 }

@@ -133,7 +133,8 @@ pub fn collect_folder(
 pub fn conclude(
     folder: &SweepFolder,
     runs: &PointRuns<'_>,
-    (range, is_part): (Range<usize>, bool),
+    range: Range<usize>,
+    is_part: bool,
     options: &ResultOptions,
     collecting: &Collecting,
 ) -> Result<(), Failure> {
