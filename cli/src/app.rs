@@ -1,32 +1,21 @@
 //! From the command line to the exit code.
 
-use crate::arguments::{
-    Arguments, CatalogueFormat, Command, GraphFormat, RunOptions, SimulationOptions, SnapshotCommand, SnapshotOptions,
-    TopologyCommand,
+use crate::arguments::{Arguments, Command};
+use crate::commands::printing::{print, width};
+use crate::commands::{
+    catalogue, clear_away, compare, disassemble, hotspots, metric_listing, ptx, replay, report, roofline, run,
+    snapshot, sweep, topology, validate, watch, workload,
 };
-use crate::disassemble::{DisassembleOptions, Listing, Source, check, disassemble};
-use crate::exit::ExitStatus;
-use crate::failure::{BUG, Failure, UNIT_BROKEN, say};
-use crate::output::table::Lines;
-use crate::output::{self, folder};
-use crate::result::RunRecord;
-use crate::run_folder::instructions::InstructionProfile;
-use crate::simulate::Simulated;
-use crate::snapshot::{self, Difference, Snapshot};
-use crate::terminal;
-use crate::{
-    catalogue, compare, files, heap, hotspots, metric_listing, node, ptx, replay, report, roofline, run, simulate,
-    sweep, timeline, validate, watch,
-};
+use crate::heap;
 use balar_actors::catalogue::UnitDefinition;
 use balar_actors::kinds::UNITS;
-use balar_actors::topology::{PartLibrary, nearest};
-use balar_workloads::Descriptor;
+use balar_actors::topology::PartLibrary;
+use balar_record::system::exit::ExitStatus;
+use balar_record::system::failure::{BUG, Failure, say};
 use clap::{CommandFactory, Parser};
 use std::ffi::OsString;
 use std::io::{self, IsTerminal};
 use std::panic::{self, AssertUnwindSafe};
-use std::path::Path;
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
@@ -103,24 +92,28 @@ fn kinds(own: &[&'static UnitDefinition]) -> Result<Vec<&'static UnitDefinition>
 
 fn act(arguments: &Arguments, kinds: &[&'static UnitDefinition]) -> Result<ExitStatus, Failure> {
     match &arguments.command {
-        None => main_job(&arguments.run, kinds),
+        None => workload::run(&arguments.run, kinds),
         Some(Command::Run(options)) => run::run(options, kinds),
         Some(Command::Replay(options)) => {
             let common = &options.simulation;
-            prepare(common)?;
-            conclude(&replay::run(options, kinds)?, common, kinds)
+            workload::prepare(common)?;
+            workload::conclude(&replay::run(options, kinds)?, common, kinds)
         }
         Some(Command::ClearAway { folder, memory }) => {
-            run::clear_away(folder.as_deref(), memory.as_deref());
+            clear_away::clear_away(folder.as_deref(), memory.as_deref());
             Ok(ExitStatus::Done)
         }
         Some(Command::Watch { pid }) => watch::run(*pid),
         Some(Command::Roofline(options)) => roofline::run(options, kinds),
         Some(Command::Validate(options)) => validate::run(options),
         Some(Command::Sweep(options)) => sweep::run(options, kinds),
-        Some(Command::Units { name, format }) => print(&units(kinds, name.as_deref(), *format)?),
+        Some(Command::Units { name, format }) => {
+            print(&catalogue::named_units(kinds, name.as_deref(), *format, width())?)
+        }
         Some(Command::Metrics { name, format }) => print(&metric_listing::metrics(name.as_deref(), *format, width())?),
-        Some(Command::Workloads { name, format }) => print(&workloads(name.as_deref(), *format)?),
+        Some(Command::Workloads { name, format }) => {
+            print(&catalogue::named_workloads(name.as_deref(), *format, width())?)
+        }
         Some(Command::Topologies { format }) => {
             print(&catalogue::topologies(&PartLibrary::built_in(), *format, width()))
         }
@@ -130,37 +123,17 @@ fn act(arguments: &Arguments, kinds: &[&'static UnitDefinition]) -> Result<ExitS
             print(&String::from_utf8_lossy(&script))
         }
         Some(Command::Man) => print(&manual().map_err(Failure::bug)?),
-        Some(Command::Topology(TopologyCommand::Check(options))) => {
-            let checked = node::check(options, kinds)?;
-            print(&checked)
-        }
-        Some(Command::Topology(TopologyCommand::Show(options))) => print(&node::show(options, kinds)?),
-        Some(Command::Topology(TopologyCommand::Graph { topology, output, format })) => {
-            let format = format.unwrap_or_else(|| GraphFormat::of(output.as_deref()));
-            let graph = node::graph(topology, kinds, format)?;
-            match output {
-                Some(path) => {
-                    files::write(path, &graph).map_err(Failure::input)?;
-                    Ok(ExitStatus::Done)
-                }
-                None => print(&graph),
-            }
-        }
+        Some(Command::Topology(command)) => topology::run(command, kinds),
         Some(Command::Ptx { files, format }) => {
             let (text, status) = ptx::check(files, *format, width())?;
             print(&text)?;
             Ok(status)
         }
-        Some(Command::Disassemble(options)) => disassembled(options, kinds),
+        Some(Command::Disassemble(options)) => disassemble::run(options, kinds),
         Some(Command::Hotspots(options)) => print(&hotspots::run(options, width())?),
         Some(Command::Report(options)) => report::run(options, kinds),
         Some(Command::Compare(options)) => print(&compare::run(options, kinds, width())?),
-        Some(Command::Snapshot(SnapshotCommand::Check { options, tolerance })) => {
-            snapshot_check(options, *tolerance, kinds)
-        }
-        Some(Command::Snapshot(SnapshotCommand::Accept(options))) => {
-            snapshot_accept(&options.run, kinds, &options.file)
-        }
+        Some(Command::Snapshot(command)) => snapshot::run(command, kinds),
     }
 }
 
@@ -182,211 +155,4 @@ fn manual() -> io::Result<String> {
         page.extend_from_slice(b".fi\n");
     }
     String::from_utf8(page).map_err(io::Error::other)
-}
-
-/// The width at which tables are folded: that of the terminal, if stdout is one.
-fn width() -> Option<u16> {
-    terminal::width(&io::stdout())
-}
-
-fn print_result(record: &RunRecord, options: &SimulationOptions) -> Result<(), Failure> {
-    output::write_result(record, options.format, &options.selection, io::stdout().lock())
-        .map_err(|error| Failure::input(format_args!("cannot write the result: {error}")))
-}
-
-fn print(text: &str) -> Result<ExitStatus, Failure> {
-    output::print(text).map_err(|error| Failure::input(format_args!("cannot write the result: {error}")))?;
-    Ok(ExitStatus::Done)
-}
-
-fn disassembled(options: &DisassembleOptions, kinds: &[&'static UnitDefinition]) -> Result<ExitStatus, Failure> {
-    let sources = match (&options.file, &options.workload) {
-        (Some(file), _) => vec![Source::read(file)?],
-        (None, Some(workload)) => {
-            let topology = options.topology.as_deref().map(|name| node::load(name, &[], kinds)).transpose()?;
-            Source::of_workload(&workload.name, topology.as_ref())?
-        }
-        (None, None) => Vec::new(),
-    };
-    if options.check {
-        let (text, status) = check(&sources, options.arch, options.format)?;
-        print(&text)?;
-        return Ok(status);
-    }
-    let run = options.run.as_deref().map(InstructionProfile::read).transpose()?;
-    let listing = Listing {
-        function: options.function.as_deref(),
-        architecture: options.arch,
-        format: options.format,
-        with_words: options.words,
-        with_live: options.live,
-        run: run.as_ref(),
-    };
-    disassemble(&sources, listing, |text| print(text).map(|_| ()))
-}
-
-fn units(kinds: &[&UnitDefinition], name: Option<&str>, format: CatalogueFormat) -> Result<String, Failure> {
-    let chosen: Vec<&UnitDefinition> =
-        kinds.iter().copied().filter(|kind| name.is_none_or(|n| n == kind.name)).collect();
-    match name {
-        Some(name) if chosen.is_empty() => {
-            let help = nearest(name, kinds.iter().map(|kind| kind.name)).map(|near| format!("did you mean `{near}`?"));
-            let help = help.unwrap_or_else(|| "`balar-actors units` lists them".to_owned());
-            Err(Failure::sentence(ExitStatus::BadInput, format_args!("there is no unit `{name}`"), Some(help)))
-        }
-        _ => Ok(catalogue::units(&chosen, name.is_some(), format, width())),
-    }
-}
-
-fn workloads(name: Option<&str>, format: CatalogueFormat) -> Result<String, Failure> {
-    let chosen: Vec<&Descriptor> = match name {
-        Some(name) => vec![balar_workloads::find(name).map_err(Failure::input)?],
-        None => balar_workloads::workloads().iter().collect(),
-    };
-    Ok(catalogue::workloads(&chosen, name.is_some(), format, width()))
-}
-
-fn main_job(options: &RunOptions, kinds: &[&'static UnitDefinition]) -> Result<ExitStatus, Failure> {
-    prepare(&options.simulation)?;
-    conclude(&simulate::run(options, kinds)?, &options.simulation, kinds)
-}
-
-/// Prints the result of a run when its artefacts have been written. It is printed even where they could not be.
-fn conclude(
-    simulated: &Simulated,
-    options: &SimulationOptions,
-    kinds: &[&'static UnitDefinition],
-) -> Result<ExitStatus, Failure> {
-    let told = tell(simulated, options, kinds);
-    print_result(&simulated.record, options)?;
-    told.map(|()| simulated.record.status())
-}
-
-/// Creates the folder for the artefacts, if one is named, and finds out whether the timeline and the report can be written.
-fn prepare(options: &SimulationOptions) -> Result<(), Failure> {
-    timeline::prepare(options)?;
-    report::prepare(options)?;
-    options.output.as_deref().map_or(Ok(()), folder::prepare).map_err(Failure::input)
-}
-
-/// Writes the requested artefacts, and reports problems on stderr.
-fn tell(simulated: &Simulated, options: &SimulationOptions, kinds: &[&'static UnitDefinition]) -> Result<(), Failure> {
-    let Simulated { record, expanded, observation } = simulated;
-    let written = options.output.as_deref().map_or(Ok(()), |path| folder::write(path, record, expanded));
-    let observed = observation.finish(record, expanded);
-    let timeline = timeline::write(record, options);
-    let report = report::write(record, expanded, observation, options, kinds);
-    observation.end(record);
-    if let Some(outcome) = &record.statistics.outcome {
-        // The output of kernels is not part of the result. A closed stderr is ignored.
-        let _ = io::Write::write_all(&mut io::stderr(), &outcome.printed);
-    }
-    if let Some(problem) = record.problem() {
-        say(format_args!("error: {problem}"));
-    }
-    match record.status() {
-        ExitStatus::Bug => say(BUG),
-        ExitStatus::UnitBroken => say(UNIT_BROKEN),
-        _ => {}
-    }
-    written.and(observed).map_err(Failure::input).and(timeline).and(report)
-}
-
-/// A run that can be compared with a snapshot: one that ended by itself, or at a simulated time.
-fn comparable(
-    options: &RunOptions,
-    kinds: &[&'static UnitDefinition],
-) -> Result<Result<RunRecord, ExitStatus>, Failure> {
-    prepare(&options.simulation)?;
-    let simulated = simulate::run(options, kinds)?;
-    tell(&simulated, &options.simulation, kinds)?;
-    let record = simulated.record;
-    match record.status() {
-        ExitStatus::Bug | ExitStatus::UnitBroken | ExitStatus::Interrupted | ExitStatus::Terminated => {
-            Ok(Err(record.status()))
-        }
-        _ if record.ending == crate::result::Ending::WallLimit => Ok(Err(record.status())),
-        _ => Ok(Ok(record)),
-    }
-}
-
-fn snapshot_check(
-    options: &SnapshotOptions,
-    tolerance: f64,
-    kinds: &[&'static UnitDefinition],
-) -> Result<ExitStatus, Failure> {
-    let SnapshotOptions { run: options, file } = options;
-    let text = files::read(file).map_err(|error| {
-        let help = "`balar-actors snapshot accept` with the same options writes it".to_owned();
-        Failure::sentence(ExitStatus::BadInput, format_args!("cannot read {}: {error}", file.display()), Some(help))
-    })?;
-    let pinned = Snapshot::parse(&text)
-        .map_err(|error| Failure::input(format_args!("{} is not a snapshot: {error}", file.display())))?;
-    let record = match comparable(options, kinds)? {
-        Ok(record) => record,
-        Err(status) => return Ok(status),
-    };
-    let mut differences = pinned.differences(&Snapshot::of(&record));
-    let all = differences.len();
-    differences.retain(|difference| !difference.is_within(tolerance));
-    let within = match all - differences.len() {
-        0 => String::new(),
-        few => format!(", {few} within {tolerance} %"),
-    };
-    let text = if differences.is_empty() {
-        let nothing = if within.is_empty() { "nothing moved" } else { "nothing moved farther" };
-        format!("{}: {nothing}{within}\n", file.display())
-    } else {
-        let moved = if options.simulation.selection.details { each(&differences) } else { by_row(&differences) };
-        format!("{}: {} moved{within}\n{moved}", file.display(), differences.len())
-    };
-    print(&text)?;
-    Ok(if differences.is_empty() { ExitStatus::Done } else { ExitStatus::Wrong })
-}
-
-fn percentage(percent: Option<f64>) -> String {
-    percent.map(|percent| format!("{percent:+.2}")).unwrap_or_default()
-}
-
-/// The differences by row of units.
-fn by_row(differences: &[Difference]) -> String {
-    let rows = snapshot::roll_up(differences).into_iter().map(|moved| {
-        let percent = percentage(moved.percent);
-        vec![moved.location, moved.what, moved.units.to_string(), moved.old, moved.new, percent]
-    });
-    let header = vec!["location", "what", "units", "pinned", "now", "most %"];
-    Lines { header, left: vec![0, 1], droppable: vec![2], elastic: Some(0), rows: rows.collect() }.text(width())
-}
-
-/// The differences one by one.
-fn each(differences: &[Difference]) -> String {
-    let rows = differences.iter().map(|difference| {
-        let shown = |value: &Option<String>| value.clone().unwrap_or_else(|| "(absent)".to_owned());
-        vec![
-            difference.location.clone(),
-            difference.what.clone(),
-            shown(&difference.old),
-            shown(&difference.new),
-            percentage(difference.percent()),
-        ]
-    });
-    let header = vec!["location", "what", "pinned", "now", "%"];
-    Lines { header, left: vec![0, 1], elastic: Some(0), rows: rows.collect(), ..Lines::default() }.text(width())
-}
-
-fn snapshot_accept(
-    options: &RunOptions,
-    kinds: &[&'static UnitDefinition],
-    file: &Path,
-) -> Result<ExitStatus, Failure> {
-    let record = match comparable(options, kinds)? {
-        Ok(record) => record,
-        Err(status) => return Ok(status),
-    };
-    if record.status() == ExitStatus::Wrong {
-        say("the result is wrong: the snapshot is not written");
-        return Ok(ExitStatus::Wrong);
-    }
-    files::write(file, &Snapshot::of(&record).text()).map_err(Failure::input)?;
-    print(&format!("{}: written\n", file.display()))
 }

@@ -1,48 +1,25 @@
 //! The balar-actors command line: arguments, progress, and the documents that a run prints.
 //!
+//! | room | what it has |
+//! |---|---|
+//! | `app` | from the command line to the exit code: it calls the command that is asked for |
+//! | `arguments` | the tree of commands, as clap knows it |
+//! | `commands` | the commands |
+//! | `simulation` | a run: its node, who watches it, what ends it early |
+//! | `output`, `series`, `timeline` | what a run prints and writes: its result, samples, and what happened when |
+//! | `options` | what every option is and means |
+//!
+//! Each room knows those below it alone, and below all of them are the crates `balar_record`, a run when it has ended, and `balar_live`, a run
+//! that is looked at while it goes on.
+//!
 //! **Invariant:** nothing here changes what is simulated; stdout carries the result alone, everything else is on stderr.
 
 pub mod app;
 pub mod arguments;
-pub mod catalogue;
-pub mod compare;
-pub mod detail;
-pub mod disassemble;
-pub mod exit;
-pub mod failure;
-pub mod files;
+pub mod commands;
 mod heap;
-pub mod hotspots;
-pub mod interrupt;
-pub mod interruptible;
-pub mod kernel_name;
-pub mod live;
-pub mod metric_listing;
-pub mod metrics;
-pub mod node;
-pub mod node_facts;
-pub mod observation;
+pub mod options;
 pub mod output;
-pub mod progress;
-pub mod ptx;
-mod ptxas;
-pub mod ranges;
-pub mod recording;
-pub mod replay;
-pub mod report;
-pub mod result;
-pub mod rollup;
-pub mod roofline;
-pub mod run;
-pub mod run_folder;
 pub mod series;
-pub mod simulate;
-pub mod snapshot;
-pub mod sweep;
-pub mod terminal;
+pub mod simulation;
 pub mod timeline;
-pub mod timing;
-pub mod unfinished;
-mod utilisation;
-pub mod validate;
-pub mod watch;

@@ -1,6 +1,12 @@
 //! What command lines mean, and what is said of mistakes in them.
 
 use super::*;
+use crate::options::format::Format;
+use crate::options::simulation::Isa;
+use crate::options::topology::Override;
+use balar_protocol::SimTime;
+use std::path::Path;
+use std::time::Duration;
 
 fn parse(line: &str) -> Result<Arguments, clap::Error> {
     Arguments::try_parse_from(std::iter::once("balar-actors").chain(line.split_whitespace()))
@@ -122,4 +128,21 @@ fn mistakes_are_named() {
         assert_eq!(error.exit_code(), 2, "{line}");
         assert!(error.to_string().contains(said), "{line}: {error}");
     }
+}
+
+#[test]
+fn what_is_passed_on_is_what_a_run_reads() {
+    let given = "--isa sass --detail kernel=a,b --detail launch=1..3 --kernel lud_.* --launch-skip 1 --launch-count 2 --stop-at 20us \
+             --compiler clang --sample-interval 1us --samples jsonl,sqlite --profile-from-start off --check-hazards \
+             --profile-instructions --ptxas bin/ptxas";
+    let line = format!("balar-actors sweep --topology t --output o {given}");
+    let arguments = Arguments::try_parse_from(line.split_whitespace()).expect("a sweep");
+    let Some(Command::Sweep(options)) = arguments.command else { panic!("a sweep") };
+    let passed = options.common.arguments();
+    let run = ["balar-actors", "--topology", "t", "--output", "o"].map(str::to_owned).into_iter().chain(passed.clone());
+    Arguments::try_parse_from(run).expect("a run");
+    let wanted = "--compiler clang --isa sass --ptxas bin/ptxas --detail kernel=a,b --detail launch=1..3 --sample-interval 1000000 ps \
+              --samples jsonl,sqlite --kernel lud_.* --profile-from-start off --launch-skip 1 --launch-count 2 --stop-at 20000000 ps \
+              --check-hazards --profile-instructions";
+    assert_eq!(passed.join(" "), wanted);
 }

@@ -1,9 +1,9 @@
 //! Comma-separated values: statistics, and kernels.
 
-use crate::metrics::Choice;
-use crate::output::selection::Selection;
-use crate::result::{KernelEntry, RunRecord};
+use crate::options::selection::Selection;
 use balar_protocol::statistics::{DataTable, KernelCounters};
+use balar_record::metrics::Choice;
+use balar_record::result::{KernelEntry, RunRecord};
 use std::io::{self, Write};
 
 /// Writes the statistics that are asked for as location,what,value,unit, with a header.
@@ -106,7 +106,7 @@ pub fn kernels(record: &RunRecord, writer: &mut dyn Write) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::result::tests::record;
+    use balar_record::sample::record;
 
     fn text(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> String {
         let mut bytes = Vec::new();

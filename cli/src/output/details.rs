@@ -1,11 +1,11 @@
 //! The full table: every kernel, and what each row of units counted; or the rows asked for.
 
-use super::selection::Selection;
 use super::table::Lines;
 use super::{kernel_table, range_table, summary};
-use crate::metrics::{Choice, Formula, RollUpKind};
-use crate::result::RunRecord;
-use crate::rollup::{RollUp, roll_up_as};
+use crate::options::selection::Selection;
+use balar_record::metrics::rollup::{RollUp, roll_up_as};
+use balar_record::metrics::{Choice, Formula, RollUpKind};
+use balar_record::result::RunRecord;
 
 /// The head, and what the selection asks for. `width` is the terminal's, where there is one. Without one the text depends on
 /// the run alone. Wall-clock values stand on the line "real time".
@@ -87,7 +87,7 @@ fn unit(record: &RunRecord, row: &RollUp) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::result::tests::record;
+    use balar_record::sample::record;
 
     fn all(record: &RunRecord, width: Option<u16>) -> String {
         text(record, &Selection::all(), width)
@@ -116,7 +116,7 @@ mod tests {
     fn a_selection_prints_its_rows_alone() {
         let selection = Selection {
             show: vec!["gpu.sm[1]".parse().expect("a path")],
-            metrics: super::super::selection::tests::metrics("warps_*"),
+            metrics: crate::options::selection::tests::metrics("warps_*"),
             ..Selection::default()
         };
         let text = text(&record(), &selection, None);

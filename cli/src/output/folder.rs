@@ -1,9 +1,11 @@
 //! `--output DIR`: all artefacts of a run.
 
-use crate::files::{self, WriteError};
-use crate::output::selection::Selection;
-use crate::output::{comma_separated, details, instructions, json};
-use crate::result::RunRecord;
+use crate::options::selection::Selection;
+use crate::output::{comma_separated, details};
+use balar_record::json;
+use balar_record::result::RunRecord;
+use balar_record::run_folder::instruction_table;
+use balar_record::system::files::{self, WriteError};
 use std::path::Path;
 use std::{fs, io};
 
@@ -36,9 +38,9 @@ pub fn write(folder: &Path, record: &RunRecord, expanded_topology: &str) -> Resu
         let path = folder.join(format!("{}.csv", table.name));
         files::write_with(&path, |file| comma_separated::table(table, file))?;
     }
-    let by_instruction = folder.join(instructions::FILE);
+    let by_instruction = folder.join(instruction_table::FILE);
     match &record.profiles {
-        Some(profiles) => files::write_with(&by_instruction, |file| instructions::write(profiles, file)),
+        Some(profiles) => files::write_with(&by_instruction, |file| instruction_table::write(profiles, file)),
         // What an earlier run has left is of other kernels.
         None => match fs::remove_file(&by_instruction) {
             Err(cause) if cause.kind() != io::ErrorKind::NotFound => Err(WriteError { path: by_instruction, cause }),
@@ -50,7 +52,7 @@ pub fn write(folder: &Path, record: &RunRecord, expanded_topology: &str) -> Resu
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::result::tests::record;
+    use balar_record::sample::record;
 
     #[test]
     fn every_artefact_is_written() {

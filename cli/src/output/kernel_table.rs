@@ -1,12 +1,12 @@
 //! Kernels in a table: all launches of one kernel together, the longest first, as profilers list them.
 
 use super::table::Lines;
-use crate::kernel_name::{readable_name, short_names};
-use crate::result::{RunRecord, ratio};
 use balar_protocol::Detail;
 use balar_protocol::cuda::LaunchId;
 use balar_protocol::kernel_records::KernelRecords;
 use balar_protocol::statistics::CtaCounters;
+use balar_record::kernel_name::{readable_name, short_names};
+use balar_record::result::{RunRecord, ratio};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -183,7 +183,7 @@ pub fn quotient(part: u64, whole: u64, scale: f64, digits: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::result::tests::record;
+    use balar_record::sample::record;
 
     #[test]
     fn kernels_are_aggregated_by_name_and_longest_comes_first() {

@@ -1,11 +1,11 @@
 //! What each level of memory moved: bytes, rate, how much of what it can deliver, hits.
 
 use super::table::Lines;
-use crate::metrics::{Place, covered, place_of_counter};
-use crate::result::{RunRecord, ratio};
-use crate::rollup::{RollUp, pattern, roll_up};
 use balar_protocol::Frequency;
 use balar_protocol::statistics::KernelCounters;
+use balar_record::metrics::rollup::{RollUp, pattern, roll_up};
+use balar_record::metrics::{Place, covered, place_of_counter};
+use balar_record::result::{RunRecord, ratio};
 use std::collections::BTreeMap;
 
 /// Bytes of a sector.
@@ -237,8 +237,8 @@ fn l1_and_shared(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::result::tests::record;
     use balar_protocol::statistics::{KernelRecord, StatisticRow, UnitCounters};
+    use balar_record::sample::record;
 
     /// Sets what units count of the first launch.
     fn count_in_launches(record: &mut RunRecord, set: impl Fn(&mut UnitCounters)) {
@@ -308,8 +308,9 @@ mod tests {
     #[test]
     fn both_ways_through_the_crossbar_have_a_row() {
         let mut record = with_memory();
-        let topology = crate::node::load("v100_node", &[], balar_actors::kinds::UNITS).expect("it is built in");
-        record.node = crate::node_facts::NodeFacts::of(&topology);
+        let topology =
+            crate::simulation::node::load("v100_node", &[], balar_actors::kinds::UNITS).expect("it is built in");
+        record.node = balar_record::metrics::node_facts::NodeFacts::of(&topology);
         let outputs = record.node.crossbar("gpu.crossbar").expect("a crossbar");
         // 84 SMs and the copy engine; 32 slices.
         assert_eq!((outputs.slices, outputs.requesters, outputs.flit_bytes), (32, 85, 32));

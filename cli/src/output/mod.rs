@@ -3,43 +3,24 @@
 pub mod comma_separated;
 pub mod details;
 pub mod folder;
-pub mod instructions;
-pub mod json;
 pub mod kernel_table;
 pub mod memory_levels;
 pub mod profiler;
 pub mod range_table;
 pub mod sections;
-pub mod selection;
 pub mod sst;
 pub mod study;
 pub mod study_page;
 pub mod summary;
 pub mod table;
 
-use crate::result::RunRecord;
-use crate::terminal;
-use clap::ValueEnum;
-use selection::Selection;
+use crate::options::format::Format;
+use crate::options::selection::Selection;
+use balar_record::json;
+use balar_record::result::RunRecord;
+use balar_record::system::terminal;
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::os::fd::AsFd;
-
-/// What a run prints.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Format {
-    /// A summary to read, or what --details, --show and --metrics select.
-    Table,
-    /// The result document.
-    Json,
-    /// The statistics, or those that --show and --metrics select, as location,what,value,unit.
-    Csv,
-    /// Events and metrics by kernel, as nvprof prints them; those of --metrics, or all that launches have.
-    Nvprof,
-    /// A line for each launch and metric, in the columns of Nsight Compute's --csv; those of --metrics, or all that launches have.
-    NcuCsv,
-    /// The statistics, or those that --show and --metrics select, in the columns of SST's CSV output.
-    SstCsv,
-}
 
 /// Writes the result to `stream` in a format. Tables fit the stream where it is a terminal. That the reader has gone (`| head`) is
 /// no error.

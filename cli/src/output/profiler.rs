@@ -1,11 +1,11 @@
 //! Launches as profilers list them: nvprof's table of events and metrics, and Nsight Compute's comma-separated values.
 
-use super::selection::Selection;
-use crate::kernel_name::full_name;
-use crate::metrics::{Choice, Dialect, Formula, METRICS, Measurement, Metric, Place, RollUpKind, Value};
-use crate::result::RunRecord;
-use crate::timing::Timing;
+use crate::options::selection::Selection;
 use balar_protocol::statistics::KernelRecord;
+use balar_record::kernel_name::full_name;
+use balar_record::metrics::{Choice, Dialect, Formula, METRICS, Measurement, Metric, Place, RollUpKind, Value};
+use balar_record::result::RunRecord;
+use balar_record::timing::Timing;
 use std::io::{self, Write};
 use std::sync::Arc;
 
@@ -294,13 +294,14 @@ fn in_units_of_ncu(value: Value, unit: &'static str) -> (Value, &'static str) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::selection::tests::metrics;
     use super::*;
-    use crate::node_facts::NodeFacts;
-    use crate::result::tests::record;
+    use crate::options::selection::tests::metrics;
+    use balar_record::metrics::node_facts::NodeFacts;
+    use balar_record::sample::record;
 
     fn on_node() -> RunRecord {
-        let topology = crate::node::load("v100_node", &[], balar_actors::kinds::UNITS).expect("it is built in");
+        let topology =
+            crate::simulation::node::load("v100_node", &[], balar_actors::kinds::UNITS).expect("it is built in");
         RunRecord { node: NodeFacts::of(&topology), ..record() }
     }
 

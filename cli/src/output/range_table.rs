@@ -2,8 +2,8 @@
 
 use super::kernel_table::quotient;
 use super::table::Lines;
-use crate::ranges::{ByRange, RangeRow, Sums, by_range, heaviest, tree};
-use crate::result::RunRecord;
+use balar_record::ranges::{ByRange, RangeRow, RangeSums, by_range, heaviest, tree};
+use balar_record::result::RunRecord;
 
 /// The heaviest ranges, `most` of them, and how many there are more; empty where no kernel was launched in one.
 pub fn text(record: &RunRecord, most: usize, width: Option<u16>) -> String {
@@ -28,7 +28,7 @@ fn ranges(record: &RunRecord) -> Option<ByRange> {
         return None;
     }
     by_range(record.launches().iter().map(|kernel| {
-        let sums = Sums::of_launch(kernel.duration_ps(), kernel.cycles, kernel.counters.ctas.inst_executed);
+        let sums = RangeSums::of_launch(kernel.duration_ps(), kernel.cycles, kernel.counters.ctas.inst_executed);
         (kernel.range, sums)
     }))
 }
@@ -48,9 +48,9 @@ fn cells(row: &RangeRow, total: u64) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::result::tests::record;
     use balar_protocol::ranges::RangePath;
     use balar_protocol::statistics::KernelRecord;
+    use balar_record::sample::record;
 
     #[test]
     fn ranges_are_rows_of_a_tree() {

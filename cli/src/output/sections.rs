@@ -2,10 +2,10 @@
 
 use super::table::Lines;
 use super::{kernel_table, memory_levels, summary};
-use crate::kernel_name::short_name;
-use crate::metrics::{METRICS, Measurement, Metric, Occupancy, Value, find};
-use crate::result::RunRecord;
 use balar_protocol::statistics::KernelRecord;
+use balar_record::kernel_name::short_name;
+use balar_record::metrics::{METRICS, Measurement, Metric, Occupancy, Value, find};
+use balar_record::result::RunRecord;
 
 /// The head, the kernels, and the sections. `width` is the terminal's, where there is one.
 pub fn text(record: &RunRecord, width: Option<u16>) -> String {

@@ -1,8 +1,8 @@
 //! Statistics as SST's StatisticOutputCSV writes them.
 
-use super::selection::Selection;
-use crate::metrics::{Dialect, RollUpKind};
-use crate::result::RunRecord;
+use crate::options::selection::Selection;
+use balar_record::metrics::{Dialect, RollUpKind};
+use balar_record::result::RunRecord;
 use std::io::{self, Write};
 
 /// The columns, which SST sets apart by ", ".
@@ -48,7 +48,7 @@ pub fn write(record: &RunRecord, selection: &Selection, writer: &mut dyn Write) 
                 _ => (reading.location.clone(), choice.name.as_str()),
             };
             // Accumulators hold whole numbers; a quotient is none.
-            if let Some(crate::metrics::Value::Count(value)) = reading.rolled_up(RollUpKind::Sum) {
+            if let Some(balar_record::metrics::Value::Count(value)) = reading.rolled_up(RollUpKind::Sum) {
                 line(&component, statistic, value)?;
             }
         }
@@ -58,10 +58,10 @@ pub fn write(record: &RunRecord, selection: &Selection, writer: &mut dyn Write) 
 
 #[cfg(test)]
 mod tests {
-    use super::super::selection::tests::metrics;
     use super::*;
-    use crate::result::tests::record;
+    use crate::options::selection::tests::metrics;
     use balar_protocol::statistics::StatisticRow;
+    use balar_record::sample::record;
 
     #[test]
     fn counters_are_accumulators() {

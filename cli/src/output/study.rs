@@ -1,12 +1,12 @@
 //! What a study found: tables to read, a list of comparisons, JSON, and the files of a folder.
 
-use crate::arguments::StudyFormat;
-use crate::files::{self, WriteError};
-use crate::output::json;
+use crate::options::format::StudyFormat;
 use crate::output::study_page;
 use crate::output::table::Lines;
 use balar_experiments::validation::Study;
 use balar_experiments::validation::report::{Cell, Comparison, Report, Table};
+use balar_record::json;
+use balar_record::system::files::{self, WriteError};
 use serde::Serialize;
 use std::path::Path;
 

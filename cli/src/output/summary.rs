@@ -2,11 +2,12 @@
 
 use super::table::{Lines, add, lines, table};
 use super::{kernel_table, memory_levels, range_table};
-use crate::result::{Ending, RunRecord};
-use crate::rollup::roll_up;
-use crate::timing::Timing;
 use balar_actors::kinds::UNITS;
 use balar_protocol::statistics::Verification;
+use balar_record::ending::Ending;
+use balar_record::metrics::rollup::roll_up;
+use balar_record::result::RunRecord;
+use balar_record::timing::Timing;
 use std::fmt::Write;
 
 /// Most kernels, ranges, results and stalls that a summary shows.
@@ -207,8 +208,8 @@ fn meaning(what: &str) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::result::tests::record;
     use balar_protocol::statistics::StatisticRow;
+    use balar_record::sample::record;
 
     /// The record with a counter of two SMs more.
     fn with(what: &'static str, unit: &'static str, values: [u64; 2]) -> RunRecord {

@@ -1,9 +1,9 @@
 //! Series as comma-separated values: a file for each table, with a header. What has no value is empty.
 
-use super::tables::{Row, Table, Tables};
 use super::writer::{SeriesWriter, TableFiles, write_value};
-use crate::files::WriteError;
-use crate::result::RunRecord;
+use balar_record::result::RunRecord;
+use balar_record::series::{Row, Table, Tables};
+use balar_record::system::files::WriteError;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 

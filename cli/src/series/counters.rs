@@ -1,14 +1,14 @@
 //! Quotients of GPUs over time, as counter tracks of a timeline.
 
-use super::tables::{Column, Row, Table, Tables};
-use crate::timeline;
 use balar_protocol::SimTime;
+use balar_record::sampled::SampledCounter;
+use balar_record::series::{Column, Row, Table, Tables};
 
 /// Gathers them. A value is that of the time since the sample before: it is drawn from there.
 pub struct TimelineCounters {
     gpus: Vec<String>,
     columns: Vec<Column>,
-    tracks: Vec<timeline::Series>,
+    tracks: Vec<SampledCounter>,
     /// When the sample before was taken.
     before: SimTime,
     now: SimTime,
@@ -36,7 +36,7 @@ impl TimelineCounters {
             let known = self.tracks.iter().position(|track| track.gpu == place && track.name == column.name);
             let track = known.unwrap_or_else(|| {
                 let (name, unit) = (column.name.clone(), column.unit.clone());
-                self.tracks.push(timeline::Series { gpu: place.clone(), name, unit, values: Vec::new() });
+                self.tracks.push(SampledCounter { gpu: place.clone(), name, unit, values: Vec::new() });
                 self.tracks.len() - 1
             });
             let values = &mut self.tracks[track].values;
@@ -49,7 +49,7 @@ impl TimelineCounters {
     }
 
     /// The tracks; the run is over.
-    pub fn take(&mut self) -> Vec<timeline::Series> {
+    pub fn take(&mut self) -> Vec<SampledCounter> {
         let mut tracks = std::mem::take(&mut self.tracks);
         for track in &mut tracks {
             if track.values.last().is_some_and(|(_, last)| *last != 0.0) {

@@ -6,10 +6,10 @@
 //! of a schema, of the type that its value has there, and of no other: so every object has every member, and a quotient that has no value is
 //! 0.0 in it.
 
-use super::tables::{Column, Row, Table, Tables};
 use super::writer::{SeriesWriter, TextFile, write_value};
-use crate::files::WriteError;
-use crate::result::RunRecord;
+use balar_record::result::RunRecord;
+use balar_record::series::{Column, Row, Table, Tables};
+use balar_record::system::files::WriteError;
 use std::io::{self, Write};
 use std::path::PathBuf;
 

@@ -6,11 +6,11 @@
 //! simulated time, whose picoseconds are a metric of their own. A
 //! quotient that has no value is `nan`, as C prints a number that is none.
 
-use super::tables::{Column, Row, Table, Tables};
 use super::writer::{SeriesWriter, TableFiles, TextFile, write_value};
-use crate::files::WriteError;
-use crate::metrics::Value;
-use crate::result::RunRecord;
+use balar_record::metrics::Value;
+use balar_record::result::RunRecord;
+use balar_record::series::{Column, Row, Table, Tables};
+use balar_record::system::files::WriteError;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 

@@ -11,21 +11,21 @@ mod comma_separated;
 mod counters;
 mod json_lines;
 mod ldms;
+pub mod sample_keeper;
 mod sqlite;
-pub mod tables;
 mod writer;
 
-use crate::arguments::SimulationOptions;
-use crate::failure::Failure;
-use crate::files::WriteError;
-use crate::node_facts::NodeFacts;
-use crate::output::selection::Selection;
-use crate::result::RunRecord;
-use crate::timeline;
+use crate::options::selection::Selection;
+use crate::options::series::{SampleForm, SeriesOptions};
+use crate::options::simulation::SimulationOptions;
 use balar_actors::engine::{Observer, Sample, SampleKind, SampleLayout};
 use balar_actors::topology::Topology;
-use balar_protocol::SimTime;
-use clap::{Args, ValueEnum};
+use balar_record::metrics::node_facts::NodeFacts;
+use balar_record::result::RunRecord;
+use balar_record::sampled::SampledCounter;
+use balar_record::series::Tables;
+use balar_record::system::failure::Failure;
+use balar_record::system::files::WriteError;
 use comma_separated::CommaSeparated;
 use counters::TimelineCounters;
 use json_lines::JsonLines;
@@ -33,50 +33,7 @@ use ldms::LdmsCsv;
 use sqlite::Database;
 use std::io;
 use std::path::Path;
-use tables::Tables;
 use writer::SeriesWriter;
-
-/// Options of time series.
-#[derive(Args, Clone, Debug, Default)]
-pub struct SeriesOptions {
-    /// Also write what all units have counted so far, each time that so much simulated time has passed ('1 us'), into the folder of
-    /// --output; --metrics chooses what. Quotients go into the --timeline, too
-    #[arg(long, value_name = "TIME", value_parser = interval)]
-    pub sample_interval: Option<SimTime>,
-    /// Forms of the samples: samples.jsonl, *_samples.csv, run.db, or for LDMS ldms/stream.jsonl or what its store_csv writes
-    #[arg(
-        long,
-        value_name = "FORM,...",
-        value_enum,
-        value_delimiter = ',',
-        default_value = "jsonl",
-        requires = "sample_interval"
-    )]
-    pub samples: Vec<SampleForm>,
-    /// Of the form of LDMS: the seconds since 1970 at which simulated time begins
-    #[arg(long, value_name = "SECONDS", default_value_t = 0, requires = "sample_interval")]
-    pub sample_epoch: u32,
-}
-
-/// A form of samples.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum SampleForm {
-    /// A JSON object a line
-    Jsonl,
-    /// A CSV file for the node, one for GPUs and one for launches
-    Csv,
-    /// An SQLite database, with the result of the run
-    Sqlite,
-    /// As LDMS's store_csv writes it, with the types of columns
-    LdmsCsv,
-    /// JSON lines as LDMS's json_stream_sampler takes them: every member in every line
-    LdmsJsonl,
-}
-
-pub(crate) fn interval(text: &str) -> Result<SimTime, String> {
-    let interval: SimTime = text.parse().map_err(|error: balar_protocol::QuantityError| error.to_string())?;
-    if interval == SimTime::ZERO { Err("must be more than zero".to_owned()) } else { Ok(interval) }
-}
 
 /// Files of series that a run may leave in its folder.
 const FILES: [&str; 5] = ["samples.jsonl", "node_samples.csv", "gpu_samples.csv", "launch_samples.csv", "run.db"];
@@ -102,7 +59,7 @@ pub fn clear(folder: &Path) -> Result<(), WriteError> {
 }
 
 /// Takes the samples of a run and writes them.
-pub struct Series {
+pub struct SeriesRecorder {
     node: NodeFacts,
     selection: Selection,
     tables: Option<Tables>,
@@ -112,13 +69,13 @@ pub struct Series {
     failure: Option<WriteError>,
 }
 
-impl Series {
+impl SeriesRecorder {
     /// The series that the options ask for, into a folder that exists, and for a timeline; `None` where they ask for none.
     ///
     /// # Errors
     ///
     /// If something in the folder cannot be replaced, or if there is neither a folder nor a timeline.
-    pub fn new(options: &SimulationOptions, topology: &Topology) -> Result<Option<Series>, Failure> {
+    pub fn new(options: &SimulationOptions, topology: &Topology) -> Result<Option<SeriesRecorder>, Failure> {
         let (series, folder) = (&options.series, options.output.as_deref());
         if let Some(folder) = folder {
             clear(folder).map_err(Failure::input)?;
@@ -136,9 +93,9 @@ impl Series {
         let node = NodeFacts::of(topology);
         let gpus = || node.gpus().iter().map(|gpu| gpu.part.clone()).collect();
         let counters = options.timeline.is_some().then(|| TimelineCounters::new(gpus()));
-        let writers = folder.map(|folder| Series::writers(series, topology, folder)).unwrap_or_default();
+        let writers = folder.map(|folder| SeriesRecorder::writers(series, topology, folder)).unwrap_or_default();
         let selection = options.selection.clone();
-        Ok(Some(Series { node, selection, tables: None, writers, counters, failure: None }))
+        Ok(Some(SeriesRecorder { node, selection, tables: None, writers, counters, failure: None }))
     }
 
     fn writers(options: &SeriesOptions, topology: &Topology, folder: &Path) -> Vec<Box<dyn SeriesWriter>> {
@@ -161,7 +118,7 @@ impl Series {
     }
 
     /// What goes into the timeline; the run is over.
-    pub fn take_counters(&mut self) -> Vec<timeline::Series> {
+    pub fn take_counters(&mut self) -> Vec<SampledCounter> {
         self.counters.as_mut().map(TimelineCounters::take).unwrap_or_default()
     }
 
@@ -185,9 +142,9 @@ impl Series {
     }
 }
 
-impl Observer for Series {
+impl Observer for SeriesRecorder {
     fn begin(&mut self, layout: &SampleLayout) {
-        self.tables = Some(Tables::new(&self.node, &self.selection, layout));
+        self.tables = Some(Tables::new(&self.node, &self.selection.wanted_names().collect::<Vec<_>>(), layout));
         self.each(|writer, tables| writer.begin(tables));
         if let (Some(counters), Some(tables)) = (&mut self.counters, &self.tables) {
             counters.begin(tables);

@@ -11,12 +11,12 @@
 //! | `node_samples`, `gpu_samples`, `launch_samples` | a sample of each |
 //! | `sample` | a value of the series: a view of these three |
 
-use super::tables::{Column, Row, Table, Tables};
 use super::writer::SeriesWriter;
-use crate::files::WriteError;
-use crate::metrics::Value;
-use crate::result::RunRecord;
 use balar_protocol::statistics::KernelCounters;
+use balar_record::metrics::Value;
+use balar_record::result::RunRecord;
+use balar_record::series::{Column, Row, Table, Tables};
+use balar_record::system::files::WriteError;
 use rusqlite::types::{ToSqlOutput, Value as SqlValue};
 use rusqlite::{Connection, Statement, ToSql, params_from_iter};
 use std::io;

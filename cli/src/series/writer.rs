@@ -1,9 +1,9 @@
 //! What takes the rows of a series.
 
-use super::tables::{Row, Table, Tables};
-use crate::files::WriteError;
-use crate::metrics::Value;
-use crate::result::RunRecord;
+use balar_record::metrics::Value;
+use balar_record::result::RunRecord;
+use balar_record::series::{Row, Table, Tables};
+use balar_record::system::files::WriteError;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};

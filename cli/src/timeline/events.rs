@@ -1,12 +1,12 @@
 //! The events of a trace: a sequence for each unit that has told something, with the names that it uses.
 
-use super::Series;
 use super::packets::{Packets, Write};
 use super::protobuf::Message;
 use super::tracks::{RUN, Tracks};
-use crate::kernel_name::readable_name;
 use balar_actors::catalogue::timeline::{Argument, Event, EventKind, Label, Track, UnitTimeline, ValueKind};
 use balar_protocol::SimTime;
+use balar_record::kernel_name::readable_name;
+use balar_record::sampled::SampledCounter;
 use std::io;
 
 /// Fields of `TrackEvent`, `DebugAnnotation` and `InternedData`.
@@ -241,7 +241,7 @@ pub fn write_run(
 /// # Errors
 ///
 /// Where the file takes no more.
-pub fn write_series(series: &Series, track: u64, packets: &mut Packets<impl Write>) -> io::Result<()> {
+pub fn write_series(series: &SampledCounter, track: u64, packets: &mut Packets<impl Write>) -> io::Result<()> {
     packets.begin_sequence();
     for (time, value) in &series.values {
         packets.event(nanoseconds(*time), &Message::default(), |message| {

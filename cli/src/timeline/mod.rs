@@ -13,13 +13,13 @@ mod packets;
 mod protobuf;
 mod tracks;
 
-use crate::arguments::SimulationOptions;
-use crate::exit::ExitStatus;
-use crate::failure::Failure;
-use crate::files::{self, WriteError};
-use crate::result::RunRecord;
+use crate::options::simulation::SimulationOptions;
 use balar_actors::catalogue::timeline::{Section, TrackGroup, TrackKind, TrackPlace, UnitTimeline};
-use balar_protocol::SimTime;
+use balar_record::result::RunRecord;
+use balar_record::sampled::SampledCounter;
+use balar_record::system::exit::ExitStatus;
+use balar_record::system::failure::Failure;
+use balar_record::system::files::{self, WriteError};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use packets::{Packets, Write};
@@ -27,31 +27,17 @@ use std::io;
 use std::path::Path;
 use tracks::Tracks;
 
-/// Values over time that were sampled: a counter track of a GPU.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Series {
-    /// The number and the path of the GPU.
-    pub gpu: (usize, String),
-    /// Name of the track.
-    pub name: String,
-    /// What the values are of.
-    pub unit: String,
-    /// Times and values, in order of time: each value holds from its time on.
-    pub values: Vec<(SimTime, f64)>,
-}
-
 /// The ranks of sampled counters begin here, behind those that units tell of themselves.
 const FIRST_SERIES: u32 = 1000;
 
-impl Series {
-    fn place(&self, number: usize) -> TrackPlace {
-        let (index, path) = &self.gpu;
-        TrackPlace {
-            group: TrackGroup::Gpu(*index, path.clone()),
-            path: vec![Section::Counters.name(), (FIRST_SERIES + number as u32, self.name.clone().into())],
-            lane: 0,
-            kind: TrackKind::Counter(self.unit.clone().into()),
-        }
+/// The track of a sampled counter.
+fn place(counter: &SampledCounter, number: usize) -> TrackPlace {
+    let (index, path) = &counter.gpu;
+    TrackPlace {
+        group: TrackGroup::Gpu(*index, path.clone()),
+        path: vec![Section::Counters.name(), (FIRST_SERIES + number as u32, counter.name.clone().into())],
+        lane: 0,
+        kind: TrackKind::Counter(counter.unit.clone().into()),
     }
 }
 
@@ -101,8 +87,8 @@ fn write_file(path: &Path, record: &RunRecord) -> Result<(), WriteError> {
 fn write_trace(record: &RunRecord, file: &mut dyn Write) -> io::Result<()> {
     let nothing: &[UnitTimeline] = &[];
     let units = record.timeline.as_deref().unwrap_or(nothing);
-    let series: Vec<(&Series, TrackPlace)> =
-        record.series.iter().enumerate().map(|(number, series)| (series, series.place(number))).collect();
+    let series: Vec<(&SampledCounter, TrackPlace)> =
+        record.series.iter().enumerate().map(|(number, series)| (series, place(series, number))).collect();
     let of_units = units.iter().flat_map(UnitTimeline::tracks);
     let tracks = Tracks::of(of_units.chain(series.iter().map(|(_, place)| place)).cloned());
     let mut packets = Packets::new(file);

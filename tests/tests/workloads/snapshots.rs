@@ -3,8 +3,8 @@
 //! `INSTA_UPDATE=always cargo test -p balar-tests` accepts what moved; `git diff snapshots` shows it.
 
 use balar_actors::simulation::{IsaChoice, RunResult};
-use balar_cli::rollup::roll_up;
 use balar_protocol::statistics::KernelCounters;
+use balar_record::metrics::rollup::roll_up;
 use balar_tests::{TOPOLOGIES, assert_snapshot, small, small_run, verified, verified_as, workloads_on};
 use std::collections::BTreeMap;
 use std::fmt::Write;

@@ -1,0 +1,56 @@
+//! Options of `run`.
+
+use super::simulation::SimulationOptions;
+use balar_protocol::Bytes;
+use clap::{Args, ValueEnum};
+use std::ffi::OsString;
+
+/// What `run --help` adds.
+pub const RUN_HELP: &str = "\
+The program must contain PTX, or machine code for the simulated GPU; its CUDA runtime may be linked statically or shared. This command
+returns its exit code (128 + N if signal N kills it); 2, 4, 5 and 70 are this command's own. The statistics follow on stderr, or are
+written into the folder of --output. At --stop-at, --max-wall and the second Ctrl-C, the program's CUDA calls fail, and it is terminated;
+so it is where SIGTERM, which is passed on to it, has not ended it after 1.5 s.";
+
+/// A CUDA program to run on the simulated node.
+#[derive(Args, Clone, Debug)]
+pub struct ProgramOptions {
+    /// Options of every run.
+    #[command(flatten)]
+    pub simulation: SimulationOptions,
+    /// Show progress even though the program writes to the same terminal
+    #[arg(long)]
+    pub progress: bool,
+    /// Size of the pages of shared memory through which the program's data is transferred
+    #[arg(long, value_name = "BYTES", default_value = "4 KiB", value_parser = page_bytes)]
+    pub tunnel_page: Bytes,
+    /// On a node that moves managed memory: how the program's own accesses to it are known
+    #[arg(long, value_enum, default_value_t = HostAccesses::Seen)]
+    pub host_accesses: HostAccesses,
+    /// The program and its arguments
+    #[arg(value_name = "PROGRAM", required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+    pub command: Vec<OsString>,
+}
+
+/// How a program's own accesses to managed memory are known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum HostAccesses {
+    /// The system tells of each as it happens (userfaultfd); where it refuses to, as `assumed`
+    Seen,
+    /// All of it is taken to be used by the host before each launch and after each synchronisation
+    Assumed,
+}
+
+/// The size of the pages of a tunnel.
+pub fn page_bytes(text: &str) -> Result<Bytes, String> {
+    let range = balar_host::tunnel::PAGE_BYTES;
+    let bytes = text.parse::<u64>().ok().or_else(|| text.parse::<Bytes>().ok().map(|bytes| bytes.0));
+    let fits = |bytes: &u64| bytes.is_power_of_two() && range.contains(bytes);
+    bytes.filter(fits).map(Bytes).ok_or_else(|| {
+        format!(
+            "expected a power of two from {} to {} bytes, such as 64 KiB, found '{text}'",
+            range.start(),
+            range.end()
+        )
+    })
+}

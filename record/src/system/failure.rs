@@ -1,0 +1,144 @@
+//! Failures that end the program without a result, and how they are reported on stderr.
+
+use crate::system::exit::ExitStatus;
+use crate::system::terminal;
+use balar_actors::engine::EngineError;
+use balar_actors::simulation::SimulationError;
+use miette::{Diagnostic, GraphicalReportHandler, GraphicalTheme};
+use std::fmt;
+use std::io::{self, IsTerminal, Write};
+
+/// A reason to end without a result.
+#[derive(Debug)]
+pub struct Failure {
+    /// The exit code it has.
+    pub status: ExitStatus,
+    report: Box<dyn Diagnostic + Send + Sync>,
+}
+
+/// A sentence, with a remedy if there is one.
+#[derive(Debug, thiserror::Error)]
+#[error("{message}")]
+struct Sentence {
+    message: String,
+    help: Option<String>,
+}
+
+impl Diagnostic for Sentence {
+    fn help<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
+        self.help.as_ref().map(|help| Box::new(help) as Box<dyn fmt::Display>)
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.report.fmt(f)
+    }
+}
+
+impl Failure {
+    /// A mistake of the user, as a sentence.
+    pub fn input(message: impl fmt::Display) -> Failure {
+        Failure::sentence(ExitStatus::BadInput, message, None)
+    }
+
+    /// A mistake of the user with a remedy.
+    pub fn mistake(message: impl fmt::Display, help: impl Into<String>) -> Failure {
+        Failure::sentence(ExitStatus::BadInput, message, Some(help.into()))
+    }
+
+    /// A mistake of the user with places in files.
+    pub fn diagnosed(report: impl Diagnostic + Send + Sync + 'static) -> Failure {
+        Failure { status: ExitStatus::BadInput, report: Box::new(report) }
+    }
+
+    /// A bug in balar-actors.
+    pub fn bug(message: impl fmt::Display) -> Failure {
+        Failure::sentence(ExitStatus::Bug, message, Some(BUG.to_owned()))
+    }
+
+    /// A sentence with the exit code it has.
+    pub fn sentence(status: ExitStatus, message: impl fmt::Display, help: Option<String>) -> Failure {
+        Failure { status, report: Box::new(Sentence { message: message.to_string(), help }) }
+    }
+
+    /// What is wrong, without a remedy and places in files.
+    pub fn message(&self) -> String {
+        self.report.to_string()
+    }
+
+    /// Reports it on stderr, with colours if that is a terminal.
+    pub fn show(&self) {
+        let mut stderr = io::stderr().lock();
+        let theme = if stderr.is_terminal() { GraphicalTheme::unicode() } else { GraphicalTheme::unicode_nocolor() };
+        let width = terminal::width(&stderr).map_or(PIPE_WIDTH, usize::from);
+        // If stderr is closed, nobody can be told.
+        let _ = stderr.write_all(self.text(theme, width).as_bytes());
+    }
+
+    fn text(&self, theme: GraphicalTheme, width: usize) -> String {
+        let located = self.report.related().is_some() || self.report.labels().is_some();
+        let mut text = String::new();
+        let handler = GraphicalReportHandler::new_themed(theme).with_width(width).without_cause_chain();
+        if located && handler.render_report(&mut text, &*self.report).is_ok() {
+            return text;
+        }
+        sentences(&*self.report)
+    }
+}
+
+impl From<SimulationError> for Failure {
+    fn from(error: SimulationError) -> Failure {
+        match error {
+            SimulationError::Topology(errors) => Failure::diagnosed(*errors),
+            SimulationError::Ptx(errors) => Failure::diagnosed(*errors),
+            SimulationError::Engine(EngineError::Threads(_)) => Failure::input(error),
+            SimulationError::Engine(_) => Failure::bug(error),
+            _ => Failure::input(error),
+        }
+    }
+}
+
+/// Columns of a report that does not go to a terminal.
+const PIPE_WIDTH: usize = 120;
+
+/// What to do about a bug.
+pub const BUG: &str =
+    "this is a bug in balar-actors: please report it with the command line, the topology and this text";
+
+/// What to do about a unit of the user's own that broke a rule.
+pub const UNIT_BROKEN: &str = "help: this unit does not come with balar-actors: a test on balar_actors::prototyping::MemoryBench shows which \
+     message leads to it (docs/prototyping.md)";
+
+/// A report without places in files as plain lines.
+fn sentences(report: &dyn Diagnostic) -> String {
+    let mut text = format!("error: {report}\n");
+    let mut source = report.source();
+    while let Some(cause) = source {
+        text.push_str(&format!("cause: {cause}\n"));
+        source = cause.source();
+    }
+    if let Some(help) = report.help() {
+        text.push_str(&format!("help: {help}\n"));
+    }
+    text
+}
+
+/// Prints `text` on stderr.
+pub fn say(text: impl fmt::Display) {
+    // If stderr is closed, nobody can be told.
+    let _ = writeln!(io::stderr(), "{text}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sentences_are_plain_lines() {
+        let failure = Failure::bug("the coordinator ended without a report");
+        assert_eq!(failure.status, ExitStatus::Bug);
+        let text = failure.text(GraphicalTheme::unicode_nocolor(), PIPE_WIDTH);
+        assert!(text.starts_with("error: the coordinator ended without a report\nhelp: this is a bug"), "{text}");
+    }
+}

@@ -1,0 +1,10 @@
+//! What the program has to do with the system that it runs on: its exit code, reports on stderr, files, the terminal, and a process that
+//! clears away behind it.
+//!
+//! **Invariant:** nothing here knows of the record of a run, of options and of commands.
+
+pub mod exit;
+pub mod failure;
+pub mod files;
+pub mod janitor;
+pub mod terminal;
