@@ -1,5 +1,6 @@
 //! Names of kernels as people write them.
 
+use crate::system::printable::printable_name;
 use cpp_demangle::{DemangleOptions, Symbol};
 use regex::Regex;
 use std::collections::BTreeMap;
@@ -8,7 +9,8 @@ use std::collections::BTreeMap;
 pub fn readable_name(name: &str) -> String {
     let options = DemangleOptions::new().no_params().no_return_type();
     let symbol = Symbol::new(name).ok().filter(|_| name.starts_with("_Z"));
-    symbol.and_then(|symbol| symbol.demangle_with_options(&options).ok()).unwrap_or_else(|| name.to_owned())
+    let readable = symbol.and_then(|symbol| symbol.demangle_with_options(&options).ok());
+    readable.unwrap_or_else(|| printable_name(name).into_owned())
 }
 
 /// The name of a kernel with its parameters, as profilers write it: `scale<float>(float*, int)`.
@@ -16,7 +18,7 @@ pub fn full_name(name: &str) -> String {
     let symbol = Symbol::new(name).ok().filter(|_| name.starts_with("_Z"));
     symbol
         .and_then(|symbol| symbol.demangle_with_options(&DemangleOptions::new().no_return_type()).ok())
-        .unwrap_or_else(|| name.to_owned())
+        .unwrap_or_else(|| printable_name(name).into_owned())
 }
 
 /// The longest name that tables show as it is.

@@ -4,7 +4,6 @@ use crate::files;
 use crate::points::{Points, in_words};
 use crate::{SweepError, collect};
 use serde::{Deserialize, Serialize};
-use std::fs;
 use std::io;
 use std::path::Path;
 use xxhash_rust::xxh3::xxh3_128;
@@ -133,7 +132,7 @@ impl Definition {
     /// There is none, it cannot be read, or it is of another version.
     pub fn read(folder: &Path, version: &str) -> Result<Definition, SweepError> {
         let file = folder.join(FILE);
-        let text = fs::read_to_string(&file).map_err(|cause| match cause.kind() {
+        let text = files::read_text(&file).map_err(|cause| match cause.kind() {
             io::ErrorKind::NotFound => SweepError::NoSweep(folder.to_owned()),
             _ => files::failed("read", &file)(cause),
         })?;
@@ -185,6 +184,7 @@ impl Definition {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use std::fs;
 
     /// A sweep of `a` over some values.
     pub(crate) fn definition(values: &[&str]) -> Definition {

@@ -185,12 +185,13 @@ impl SweepFolder {
         }
     }
 
-    /// Removes partial folders whose points nobody runs.
+    /// Removes files that nobody writes any more, and partial folders whose points nobody runs.
     ///
     /// # Errors
     ///
     /// If that fails.
     pub fn remove_what_is_left(&self) -> Result<(), SweepError> {
+        files::remove_unfinished(&self.path)?;
         let points = self.path.join(POINTS);
         for entry in fs::read_dir(&points).map_err(failed("read", &points))? {
             let entry = entry.map_err(failed("read", &points))?;
@@ -329,6 +330,18 @@ mod tests {
             problem: None,
             wall_seconds: 1.5,
         }
+    }
+
+    #[test]
+    fn what_a_killed_process_was_writing_goes() {
+        let place = tempfile::tempdir().expect("a folder");
+        let path = place.path().join("sweep");
+        SweepFolder::open(&path, definition(&["1", "2"]), false).expect("a new one");
+        let result = path.join("results.csv");
+        let (_, left) = files::beside(&result).expect("a file").keep().expect("kept");
+        let written = files::beside(&result).expect("a file");
+        SweepFolder::open(&path, definition(&["1", "2"]), false).expect("the same");
+        assert!(!left.exists() && written.path().exists());
     }
 
     #[test]

@@ -3,7 +3,6 @@
 use crate::SweepError;
 use crate::files;
 use serde::{Deserialize, Serialize};
-use std::fs;
 use std::io;
 use std::path::Path;
 
@@ -98,7 +97,7 @@ impl PointSummary {
     /// It cannot be read, or is not as it should be.
     pub fn read(folder: &Path) -> Result<Option<PointSummary>, SweepError> {
         let file = folder.join(FILE);
-        let text = match fs::read_to_string(&file) {
+        let text = match files::read_text(&file) {
             Ok(text) => text,
             Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(cause) => return Err(files::failed("read", &file)(cause)),

@@ -55,10 +55,11 @@ pub fn run(options: &ReplayOptions, kinds: &[&'static UnitDefinition]) -> Result
     let engine_options = engine_options(common, interrupt.flag.clone(), &observation);
     let watched = replay_watched(options, &topology, engine_options, &interrupt);
     drop(progress);
+    let mut trace_problem = None;
     let mut record = match watched.map_err(|error| Failure::input(format_args!("cannot start a thread: {error}")))? {
         Some(replayed) => {
             let Replayed { result, header, recording } = replayed?;
-            recording.report();
+            trace_problem = recording.problem();
             let mut record =
                 RunRecord::of(result.map_err(Failure::from)?, &topology).interrupted_by(interrupt.ending());
             recording.report_ending(&record);
@@ -72,7 +73,7 @@ pub fn run(options: &ReplayOptions, kinds: &[&'static UnitDefinition]) -> Result
     };
     record.chosen_launches = common.selection.launches.of(&record.statistics.kernels);
     record.series = observation.take_counters();
-    Ok(Simulated { record, expanded: topology::show(&topology, None), observation })
+    Ok(Simulated { record, expanded: topology::show(&topology, None), observation, trace_problem })
 }
 
 /// What comes of a replay.

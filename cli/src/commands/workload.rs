@@ -58,7 +58,7 @@ pub fn tell(
     options: &SimulationOptions,
     kinds: &[&'static UnitDefinition],
 ) -> Result<(), Failure> {
-    let Simulated { record, expanded, observation } = simulated;
+    let Simulated { record, expanded, observation, trace_problem } = simulated;
     let written = options.output.as_deref().map_or(Ok(()), |path| folder::write(path, record, expanded));
     let observed = observation.finish(record, expanded);
     let timeline = timeline::write(record, options);
@@ -76,7 +76,8 @@ pub fn tell(
         ExitStatus::UnitBroken => say(UNIT_BROKEN),
         _ => {}
     }
-    written.and(observed).map_err(Failure::input).and(timeline).and(report)
+    let traced = trace_problem.as_ref().map_or(Ok(()), |problem| Err(Failure::input(problem)));
+    written.and(observed).map_err(Failure::input).and(timeline).and(report).and(traced)
 }
 
 fn print_result(record: &RunRecord, options: &SimulationOptions) -> Result<(), Failure> {

@@ -29,18 +29,18 @@ pub fn prepare(folder: &Path) -> Result<(), WriteError> {
 pub fn write(folder: &Path, record: &RunRecord, expanded_topology: &str) -> Result<(), WriteError> {
     prepare(folder)?;
     let all = Selection::all();
-    files::write_with(&folder.join("stats.json"), |file| json::write(record, file))?;
-    files::write_with(&folder.join("stats.csv"), |file| comma_separated::statistics(record, &all, file))?;
-    files::write_with(&folder.join("kernels.csv"), |file| comma_separated::kernels(record, file))?;
+    files::write_text_with(&folder.join("stats.json"), |file| json::write(record, file))?;
+    files::write_text_with(&folder.join("stats.csv"), |file| comma_separated::statistics(record, &all, file))?;
+    files::write_text_with(&folder.join("kernels.csv"), |file| comma_separated::kernels(record, file))?;
     files::write(&folder.join("summary.txt"), &details::text(record, &all, None))?;
     files::write(&folder.join("topology.ron"), expanded_topology)?;
     for table in &record.statistics.tables {
         let path = folder.join(format!("{}.csv", table.name));
-        files::write_with(&path, |file| comma_separated::table(table, file))?;
+        files::write_text_with(&path, |file| comma_separated::table(table, file))?;
     }
     let by_instruction = folder.join(instruction_table::FILE);
     match &record.profiles {
-        Some(profiles) => files::write_with(&by_instruction, |file| instruction_table::write(profiles, file)),
+        Some(profiles) => files::write_text_with(&by_instruction, |file| instruction_table::write(profiles, file)),
         // What an earlier run has left is of other kernels.
         None => match fs::remove_file(&by_instruction) {
             Err(cause) if cause.kind() != io::ErrorKind::NotFound => Err(WriteError { path: by_instruction, cause }),

@@ -18,6 +18,7 @@ use crate::options::format::Format;
 use crate::options::selection::Selection;
 use balar_record::json;
 use balar_record::result::RunRecord;
+use balar_record::system::printable::Printable;
 use balar_record::system::terminal;
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::os::fd::AsFd;
@@ -59,7 +60,7 @@ pub fn print(text: &str) -> io::Result<()> {
 }
 
 fn write_with(stream: impl Write, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
-    let mut stream = BufWriter::with_capacity(1 << 16, stream);
+    let mut stream = Printable::new(BufWriter::with_capacity(1 << 16, stream));
     match write(&mut stream).and_then(|()| stream.flush()) {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         written => written,

@@ -55,10 +55,9 @@ impl Recording {
         ));
     }
 
-    /// Reports on stderr if the recording was abandoned. This does not affect the run itself.
-    pub fn report(&self) {
-        if let Some(error) = self.state.as_ref().and_then(RecordingState::take_error) {
-            say(format_args!("error: the trace is unfinished: {error}"));
-        }
+    /// Why the recording was abandoned, if it was. This does not affect the run itself.
+    pub fn problem(&self) -> Option<String> {
+        let error = self.state.as_ref().and_then(RecordingState::take_error)?;
+        Some(format!("the trace is unfinished: {error}"))
     }
 }

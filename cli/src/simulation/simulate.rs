@@ -39,6 +39,8 @@ pub struct Simulated {
     pub expanded: String,
     /// Who has watched it.
     pub observation: Observation,
+    /// Why the trace that was asked for is not whole, if it is not.
+    pub trace_problem: Option<String>,
 }
 
 /// Runs what the options ask for.
@@ -76,9 +78,10 @@ pub fn run(options: &RunOptions, kinds: &[&'static UnitDefinition]) -> Result<Si
     let begun = std::time::Instant::now();
     let watched = simulate_watched(request, Recording::new(common.record.as_deref()), &interrupt);
     drop(progress);
+    let mut trace_problem = None;
     let mut record = match watched.map_err(|error| Failure::input(format_args!("cannot start a thread: {error}")))? {
         Some(watched) => {
-            watched.recording.report();
+            trace_problem = watched.recording.problem();
             let mut record =
                 RunRecord::of(watched.result.map_err(request_failure)?, &topology).interrupted_by(interrupt.ending());
             if watched.check_given_up {
@@ -97,7 +100,7 @@ pub fn run(options: &RunOptions, kinds: &[&'static UnitDefinition]) -> Result<Si
     record.chosen_launches = common.selection.launches.of(&record.statistics.kernels);
     record.series = observation.take_counters();
     let expanded = topology::show(&topology, Some((&record.workload, &record.parameters)));
-    Ok(Simulated { record, expanded, observation })
+    Ok(Simulated { record, expanded, observation, trace_problem })
 }
 
 /// The result of a run on a thread of its own.

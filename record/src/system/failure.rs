@@ -1,6 +1,7 @@
 //! Failures that end the program without a result, and how they are reported on stderr.
 
 use crate::system::exit::ExitStatus;
+use crate::system::printable::printable;
 use crate::system::terminal;
 use balar_actors::engine::EngineError;
 use balar_actors::simulation::SimulationError;
@@ -59,7 +60,8 @@ impl Failure {
 
     /// A sentence with the exit code it has.
     pub fn sentence(status: ExitStatus, message: impl fmt::Display, help: Option<String>) -> Failure {
-        Failure { status, report: Box::new(Sentence { message: message.to_string(), help }) }
+        let message = printable(&message.to_string()).into_owned();
+        Failure { status, report: Box::new(Sentence { message, help }) }
     }
 
     /// What is wrong, without a remedy and places in files.
@@ -127,7 +129,7 @@ fn sentences(report: &dyn Diagnostic) -> String {
 /// Prints `text` on stderr.
 pub fn say(text: impl fmt::Display) {
     // If stderr is closed, nobody can be told.
-    let _ = writeln!(io::stderr(), "{text}");
+    let _ = writeln!(io::stderr(), "{}", printable(&text.to_string()));
 }
 
 #[cfg(test)]

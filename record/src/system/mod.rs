@@ -7,4 +7,5 @@ pub mod exit;
 pub mod failure;
 pub mod files;
 pub mod janitor;
+pub mod printable;
 pub mod terminal;

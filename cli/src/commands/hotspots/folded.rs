@@ -4,6 +4,7 @@ use super::rows::{file_name, function_name};
 use super::table::shown;
 use balar_record::kernel_name::readable_name;
 use balar_record::run_folder::instructions::{InstructionProfile, ProfileRow, STALL, SourceLine};
+use balar_record::system::printable::printable_name;
 use std::collections::BTreeMap;
 
 /// A line for each instruction of the kernels that are chosen, its warp cycles behind it. Functions that were inlined have a frame of
@@ -45,5 +46,5 @@ fn stack(row: &ProfileRow) -> String {
         _ => shown(row.text.trim_end_matches(';')),
     });
     // What separates frames is no part of any.
-    frames.iter().map(|frame| frame.replace(';', ",")).collect::<Vec<_>>().join(";")
+    frames.iter().map(|frame| printable_name(&frame.replace(';', ",")).into_owned()).collect::<Vec<_>>().join(";")
 }

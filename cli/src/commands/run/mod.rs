@@ -98,7 +98,7 @@ pub fn run(options: &ProgramOptions, kinds: &[&'static UnitDefinition]) -> Resul
     }
     let work = WhatRuns { name: program_name(program), is_program: true };
     let observation = Observation::prepare(common, &topology, work)?;
-    let (result, end) = simulate(options, choice, &topology, &surroundings, &observation, command);
+    let (result, end, trace_problem) = simulate(options, choice, &topology, &surroundings, &observation, command);
     let mut record = RunRecord::of(result.map_err(Failure::from)?, &topology);
     record.workload = program_name(program);
     record.parameters = parameters(arguments);
@@ -111,6 +111,7 @@ pub fn run(options: &ProgramOptions, kinds: &[&'static UnitDefinition]) -> Resul
     let page = report::write(&record, &topology::show(&topology, None), observation.take_samples(), common, kinds);
     report(&record, common, &topology, &observation)?;
     written.and(page)?;
+    trace_problem.map_or(Ok(()), |problem| Err(Failure::input(problem)))?;
     Ok(status(&record, end))
 }
 
@@ -146,7 +147,7 @@ fn simulate(
     surroundings: &RunSurroundings,
     observation: &Observation,
     command: Command,
-) -> (Result<RunResult, SimulationError>, Option<ProgramEnd>) {
+) -> (Result<RunResult, SimulationError>, Option<ProgramEnd>, Option<String>) {
     let RunSurroundings { folder, signals, control, .. } = surroundings;
     let common = &options.simulation;
     let board = observation.board();
@@ -174,8 +175,7 @@ fn simulate(
     let result = simulate_host(topology, choice, start, engine_options);
     drop(progress);
     let end = child.and_then(ProgramChild::finish);
-    recording.report();
-    (result, end)
+    (result, end, recording.problem())
 }
 
 /// The header of a recording of this program.

@@ -1,7 +1,7 @@
 //! What a watcher asks a run, over HTTP on 127.0.0.1.
 
 use balar_live::state::LiveState;
-use http_body_util::{BodyExt, Empty};
+use http_body_util::{BodyExt, Empty, Limited};
 use hyper::body::{Bytes, Incoming};
 use hyper::header::{AUTHORIZATION, HOST};
 use hyper::{Method, Request, Response};
@@ -65,7 +65,8 @@ impl Client {
             let asked = async {
                 let answer = self.send(method, path).await?;
                 let status = answer.status();
-                let body = answer.into_body().collect().await.map_err(io::Error::other)?.to_bytes();
+                let body =
+                    Limited::new(answer.into_body(), EVENT_BYTES).collect().await.map_err(io::Error::other)?.to_bytes();
                 if status.is_success() {
                     return Ok(body);
                 }
