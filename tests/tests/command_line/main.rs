@@ -13,6 +13,7 @@ mod live;
 mod main_job;
 mod perfetto;
 mod printed;
+mod red_team;
 mod replay;
 mod replay_balar;
 mod report;

@@ -241,6 +241,9 @@ fn correct_ending(record: &mut RunRecord, end: Option<ProgramEnd>, surroundings:
     match (end, surroundings.control.stopped()) {
         (Some(ProgramEnd::Killed(signal)), _) => record.ending = Ending::ProgramKilled(signal_name(signal)),
         (_, Some(StopReason::WallLimit)) => record.ending = Ending::WallLimit,
+        (_, Some(StopReason::Interrupted)) if surroundings.signals.is_terminated() => {
+            record.ending = Ending::Terminated
+        }
         (_, Some(StopReason::Interrupted)) if surroundings.signals.interrupted() => record.ending = Ending::Interrupted,
         _ => {}
     }

@@ -23,6 +23,7 @@ pub struct Signals {
     /// Ends the run when it is set.
     pub interrupt: Arc<AtomicBool>,
     count: Arc<AtomicU32>,
+    is_terminated: Arc<AtomicBool>,
     program: Arc<Mutex<Option<ChildHandle>>>,
 }
 
@@ -33,7 +34,12 @@ impl Signals {
     ///
     /// Where the system grants no thread or signal handler.
     pub fn listen() -> io::Result<Signals> {
-        let signals = Signals { interrupt: Arc::default(), count: Arc::default(), program: Arc::default() };
+        let signals = Signals {
+            interrupt: Arc::default(),
+            count: Arc::default(),
+            is_terminated: Arc::default(),
+            program: Arc::default(),
+        };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         // Registered before the thread starts, so that no signal is missed after this function returns.
         let mut listeners = Vec::new();
@@ -67,6 +73,7 @@ impl Signals {
                         tokio::spawn(async move {
                             tokio::time::sleep(TERM_GRACE).await;
                             if own.program_runs() && !own.interrupt.swap(true, Ordering::Relaxed) {
+                                own.is_terminated.store(true, Ordering::Relaxed);
                                 say("the program has not ended since SIGTERM: the run ends with the statistics so far");
                             }
                         });
@@ -88,6 +95,11 @@ impl Signals {
     /// Has the user ended the run?
     pub fn interrupted(&self) -> bool {
         self.count.load(Ordering::Relaxed) > 0
+    }
+
+    /// Has SIGTERM ended the run, and not the program?
+    pub fn is_terminated(&self) -> bool {
+        self.is_terminated.load(Ordering::Relaxed)
     }
 
     fn program_runs(&self) -> bool {
