@@ -508,3 +508,25 @@ fn runs_at_the_same_time_do_not_disturb_each_other() {
         assert_eq!(report.windows, reference.windows);
     }
 }
+
+/// A unit that computes without an end does not keep the run: the report names it.
+#[test]
+fn a_unit_that_does_not_return_is_left_behind() {
+    for shards in [1, 2] {
+        let released = Arc::new(AtomicBool::new(false));
+        let until = Arc::clone(&released);
+        let mut network = Network::default();
+        network.add(Some(1_000), &[(1, 0, 1_000)], move |_, _| {
+            while !until.load(Ordering::Relaxed) {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+        });
+        network.add(None, &[(0, 0, 1_000)], |_, _| {});
+        let (report, _) = network.run(RunOptions { max_wall: Some(Duration::from_millis(20)), ..threads(shards) });
+        assert_eq!((report.outcome, report.given_up.as_deref()), (Outcome::WallLimit, Some("unit[0]")));
+        assert_eq!(report.end, SimTime(1_000));
+        assert!(report.statistics.rows.is_empty());
+        // Its thread ends with the test.
+        released.store(true, Ordering::Relaxed);
+    }
+}

@@ -1,11 +1,11 @@
-//! Six mistakes that units between a client and a server are prone to, planted one by one. Each is found on the bench with the text of
+//! Mistakes that units between a client and a server are prone to, planted one by one. Each is found on the bench with the text of
 //! its rule. In a run of the whole node, it is named with the unit that made it, and never blamed on the SM that suffers from it.
 
 use balar_actors::catalogue::{BuildContext, BuildError, ParameterSet, PortDefinition, UnitDefinition, nothing};
 use balar_actors::engine::{Inbox, NextWake, Outbox, Unit, Window};
 use balar_actors::prototyping::{Interposer, Io, MemoryBench, Pace, definition, load, store};
 use balar_experiments::{ExperimentError, run};
-use balar_protocol::memory::{MemoryKind, MemoryMessage, MemoryRequest, MemoryResponse};
+use balar_protocol::memory::{MemoryKind, MemoryMessage, MemoryRequest, MemoryResponse, ServedBy};
 use balar_protocol::statistics::StatisticSink;
 use balar_protocol::{Frequency, Payload, PortId, Protocol, SimTime};
 use serde::{Deserialize, Serialize};
@@ -22,7 +22,7 @@ balar_actors::parameters! {
     struct FaultyBufferParameters {
         /// clock
         clock: Frequency,
-        /// its mistake: lost, doubled, misnumbered, missed_wake, load_without_flush; none otherwise
+        /// its mistake: lost, doubled, misnumbered, missed_wake, load_without_flush, early, invented; none otherwise
         mistake: String,
     }
 }
@@ -58,6 +58,9 @@ impl Interposer for FaultyBuffer {
 
     fn on_request(&mut self, request: MemoryRequest, io: &mut Io<Self>) {
         if request.kind == MemoryKind::Store {
+            if io.parameters.mistake == "early" {
+                io.answer(&request, ServedBy::Intermediate);
+            }
             return self.stores.push_back((io.cycle() + KEPT, request));
         }
         while io.parameters.mistake != "load_without_flush"
@@ -65,10 +68,16 @@ impl Interposer for FaultyBuffer {
         {
             self.send(at, io);
         }
+        if io.parameters.mistake == "invented" && request.kind == MemoryKind::Load {
+            return io.answer(&request, ServedBy::Intermediate);
+        }
         io.forward(request);
     }
 
     fn on_response(&mut self, response: MemoryResponse, store: MemoryRequest, io: &mut Io<Self>) {
+        if io.parameters.mistake == "early" {
+            return;
+        }
         io.counters.acknowledged += 1;
         let mistake = if io.counters.acknowledged > RIGHT_ONES { io.parameters.mistake.as_str() } else { "" };
         match mistake {
@@ -192,7 +201,7 @@ fn a_buffer_without_a_mistake_passes() {
 /// (kind, mistake, what the bench says, what the run says)
 type Planted = (&'static UnitDefinition, &'static str, &'static str, Option<[&'static str; 2]>);
 
-const PLANTED: [Planted; 6] = [
+const PLANTED: [Planted; 8] = [
     (
         &FAULTY_BUFFER,
         "lost",
@@ -223,7 +232,22 @@ const PLANTED: [Planted; 6] = [
         "before the window's start at ",
         Some(["its end: gpu.buffer[", "before the window's start at "]),
     ),
-    // It costs the program time or saves it some, and is nothing that a run could see.
+    (
+        &FAULTY_BUFFER,
+        "early",
+        "the unit acknowledged the store 0 of line 0x0, which had arrived at 100000 ps, before what it wrote was sent downstream",
+        Some([
+            "its end: gpu.buffer[",
+            ", before what it wrote was sent downstream; rule: an acknowledgement says that",
+        ]),
+    ),
+    (
+        &FAULTY_BUFFER,
+        "invented",
+        "the unit answered the load 5 of line 0x100, and nothing that it has asked for downstream has brought sector 0",
+        Some(["its end: gpu.buffer[", ", and nothing that it has asked for downstream has brought sector"]),
+    ),
+    // The program reads no line that it has just written: there is nothing that a run could see.
     (&FAULTY_BUFFER, "load_without_flush", "and kept the store 4 of the same sectors", None),
 ];
 

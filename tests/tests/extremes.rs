@@ -24,7 +24,7 @@ const NODES: [(&str, &str); 5] = [
     ("uvmsmart_v100_node", "elements=65536,memory=managed"),
 ];
 /// Extremes that are tried where nothing else is asked for.
-const SHARE: usize = 250;
+const SHARE: usize = 1000;
 /// What a run may take. Its statistics come on top.
 const LIMIT: Duration = Duration::from_secs(1);
 /// What a run may take with all that comes on top.
@@ -139,7 +139,13 @@ fn fault(extreme: &Extreme) -> Option<String> {
         code: balar_actors::simulation::CodeChoice::default(),
         options: RunOptions { max_wall: Some(LIMIT), ..RunOptions::default() },
     };
-    let fault = match simulate(request) {
+    let simulated = match std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| simulate(request))) {
+        Ok(simulated) => simulated,
+        Err(panic) => {
+            return Some(panic.downcast_ref::<&str>().map_or("a panic".to_owned(), |text| (*text).to_owned()));
+        }
+    };
+    let fault = match simulated {
         Err(RequestError::Simulation(SimulationError::Engine(error))) => Some(error.to_string()),
         Err(_) => None,
         Ok(result) => match (&result.outcome, &result.given_up) {

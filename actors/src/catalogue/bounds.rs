@@ -2,22 +2,22 @@
 //! what it allocates fits into the memory of a common machine.
 
 use balar_protocol::{Bandwidth, Bytes, Frequency, SimTime};
-use std::ops::RangeInclusive;
+use std::ops::{RangeInclusive, RangeToInclusive};
 
 /// Clocks: 1 MHz to 100 GHz.
 pub const CLOCK: RangeInclusive<Frequency> = Frequency::from_hertz(1_000_000)..=Frequency::from_hertz(100_000_000_000);
 /// Latencies and costs of a unit of the device in cycles of its clock.
-pub const CYCLES: RangeInclusive<u32> = 0..=1_000_000;
+pub const CYCLES: RangeToInclusive<u32> = ..=1_000_000;
 /// Intervals between two uses of something: at least a cycle.
 pub const INTERVAL: RangeInclusive<u32> = 1..=1_000_000;
 /// Costs of the host's driver in cycles of its clock.
-pub const HOST_CYCLES: RangeInclusive<u32> = 0..=1_000_000_000;
+pub const HOST_CYCLES: RangeToInclusive<u32> = ..=1_000_000_000;
 /// What is done in a cycle.
 pub const PER_CYCLE: RangeInclusive<u32> = 1..=65_536;
 /// Entries of a queue or a table that may not be empty.
 pub const ENTRIES: RangeInclusive<u32> = 1..=65_536;
 /// Latencies and costs that are times: up to a second.
-pub const TIME: RangeInclusive<SimTime> = SimTime(0)..=SimTime::from_nanoseconds(1_000_000_000);
+pub const TIME: RangeToInclusive<SimTime> = ..=SimTime::from_nanoseconds(1_000_000_000);
 /// Rates of links and memories: 1 MB/s to 1 PB/s.
 pub const RATE: RangeInclusive<Bandwidth> =
     Bandwidth::from_bytes_per_second(1_000_000)..=Bandwidth::from_bytes_per_second(1_000_000_000_000_000);

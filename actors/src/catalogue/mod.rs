@@ -90,7 +90,7 @@ pub(crate) fn complete_ron(definitions: &[ParameterDefinition], text: &str) -> S
 /// let (mut problems, wide) = (Problems::default(), CacheParameters { ways: 65, ..cache });
 /// wide.check_ranges(&mut problems);
 /// let error = problems.into_result().expect_err("there are at most 64 ways");
-/// assert_eq!(error.to_string(), "ways: expected at least 1 and at most 64, found 65");
+/// assert_eq!(error.to_string(), "ways: expected 1 to 64, found 65");
 /// ```
 #[macro_export]
 macro_rules! parameters {
@@ -259,7 +259,7 @@ impl ParameterProblem {
 /// problems.check_range("tlb.entries", 0, 1..=65);
 /// problems.check(3_u32.is_power_of_two(), "ways", "expected a power of two");
 /// let error = problems.into_result().expect_err("3 is no power of two");
-/// assert_eq!(error.to_string(), "tlb.entries: expected at least 1 and at most 65, found 0; ways: expected a power of two");
+/// assert_eq!(error.to_string(), "tlb.entries: expected 1 to 65, found 0; ways: expected a power of two");
 /// ```
 #[derive(Debug, Default)]
 pub struct Problems(Vec<ParameterProblem>);
@@ -303,8 +303,11 @@ impl Problems {
             Excluded(most) => Some(format!("less than {most:#}")),
             Unbounded => None,
         };
-        let expected: Vec<String> = least.into_iter().chain(most).collect();
-        self.0.push(ParameterProblem::new(key, format!("expected {}, found {value:#}", expected.join(" and "))));
+        let expected = match (range.start_bound(), range.end_bound()) {
+            (Included(least), Included(most)) => format!("{least:#} to {most:#}"),
+            _ => least.into_iter().chain(most).collect::<Vec<_>>().join(" and "),
+        };
+        self.0.push(ParameterProblem::new(key, format!("expected {expected}, found {value:#}")));
     }
 
     /// Goes on where no problem was noted.

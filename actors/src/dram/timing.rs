@@ -129,7 +129,7 @@ impl DramTiming {
         expect(self.row_hit_cap > 0, "row_hit_cap of at least 1");
         expect(self.row_bytes <= 1 << 20, "row_bytes of at most 1048576");
         for (key, value) in self.cycles_and_counts() {
-            expect(CYCLES.contains(&value), &format!("{key} of at most {}, found {value}", CYCLES.end()));
+            expect(CYCLES.contains(&value), &format!("{key} of at most {}, found {value}", CYCLES.end));
         }
         if problems.is_empty() { Ok(()) } else { Err(problems) }
     }

@@ -118,11 +118,11 @@ impl MemoryOrder {
         match overtaken {
             None => Ok(()),
             Some(write) => Err(format!(
-                "the unit sent the {}, which had arrived at {}, downstream at {at}, and kept the {} of the same sectors, which had \
+                "the unit sent the {}, which had arrived at {}, downstream at {at}, and kept the store {} of the same sectors, which had \
                  arrived before at {}; rule: what a client has written is on its way before it is read",
                 name(&read.request),
                 read.arrived,
-                name(&write.request),
+                write.request.id,
                 write.arrived
             )),
         }

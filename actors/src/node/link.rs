@@ -30,7 +30,7 @@ crate::parameters! {
         #[range(RATE)]
         bandwidth: Bandwidth,
         /// bytes that every message occupies beyond its data (PCI Express: 12 to 16 of TLP header, 8 of framing, sequence number and CRC)
-        #[range(Bytes(0)..=Bytes(1 << 20))]
+        #[range(..=Bytes(1 << 20))]
         header_bytes: Bytes = r#""24 B""#,
         /// largest payload of one packet; each packet of a message has a header of its own
         #[range(Bytes(1)..=Bytes(1 << 30))]

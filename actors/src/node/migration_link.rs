@@ -247,7 +247,7 @@ mod tests {
             (
                 "(to_device: Arctangent(asymptote: 0.001, per_kib: 1e-6))",
                 "(to_device: Arctangent(asymptote: 0, per_kib: 0.5))",
-                "to_device.asymptote: expected at least 0.001 and at most 1000000, found 0",
+                "to_device.asymptote: expected 0.001 to 1000000, found 0",
             ),
             (
                 r#"(to_host: Linear(latency: "1 s", bandwidth: "1 MB/s"))"#,

@@ -35,9 +35,9 @@ fn a_memory_smaller_than_a_batch_does_not_stop_the_driver() {
 fn values_that_a_unit_cannot_honour_are_refused_by_name() {
     for (topology, setting, text) in [
         ("gtx1080ti_node", "gpu.crossbar.request_header_flits=4294967295", "at most 1024, found 4294967295"),
-        ("v100_node", "gpu.gmmu.walkers=4294967295", "at least 1 and at most 65536, found 4294967295"),
-        ("v100_node", "gpu.crossbar.slice_queue=4294967295", "at least 1 and at most 65536, found 4294967295"),
-        ("v100_node", "gpu.sm[*].unified_memory=\"1 TiB\"", "at most 16 MiB, found 1 TiB"),
+        ("v100_node", "gpu.gmmu.walkers=4294967295", "expected 1 to 65536, found 4294967295"),
+        ("v100_node", "gpu.crossbar.slice_queue=4294967295", "expected 1 to 65536, found 4294967295"),
+        ("v100_node", "gpu.sm[*].unified_memory=\"1 TiB\"", "expected at most 16 MiB, found 1 TiB"),
     ] {
         let called = call(&["--topology", topology, "--workload", "vectoradd:elements=2048", "--set", setting]);
         assert_eq!((called.code, called.stdout.as_str()), (2, ""), "{setting}");
@@ -91,7 +91,7 @@ fn a_program_that_ignores_sigterm_does_not_keep_the_run() {
         "--",
         "sh",
         "-c",
-        "trap '' TERM; echo ready; sleep 600",
+        "trap '' TERM; echo ready; exec sleep 600",
     ]);
     command.env_remove("RUST_LOG").stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
     let mut child = command.spawn().expect("it starts");
@@ -121,7 +121,7 @@ fn names_of_a_foreign_file_are_text() {
     let mut found = 0;
     for file in fs::read_dir(built).expect("there").map(|entry| entry.expect("an entry").path()) {
         let mut bytes = fs::read(&file).expect("a file");
-        let name = b"vectoradd";
+        let name = b"vectorAdd";
         let places: Vec<usize> = (0..bytes.len() - name.len()).filter(|&at| bytes[at..].starts_with(name)).collect();
         for at in places {
             bytes[at..at + 4].copy_from_slice(b"\x1b[2J");

@@ -106,7 +106,7 @@ fn what_the_model_does_not_support_is_refused() {
         ("gpu.sm[*].sub_cores=9", "expected 1 to 8"),
         ("gpu.sm[*].ctas=0", "expected 1 to 64"),
         ("gpu.sm[*].ctas=65", "expected 1 to 64"),
-        ("gpu.sm[*].registers=0", "expected at least 256"),
+        ("gpu.sm[*].registers=0", "expected 256 to 1048576"),
         ("gpu.sm[*].shared_carve_outs=[]", "expected at least one size"),
         ("gpu.sm[*].l1_ways=2147483648", "expected 1 to 64"),
         ("gpu.sm[*].instruction_prefetch=4294967295", "expected at most 8192"),

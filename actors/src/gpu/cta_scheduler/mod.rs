@@ -100,6 +100,10 @@ balar_protocol::counters! {
     }
 }
 
+/// Compute capabilities: major numbers are below 100, minor ones have a digit.
+const MOST_MAJOR: u32 = 99;
+const MOST_MINOR: u32 = 9;
+
 /// The catalogue's entry.
 pub const DEFINITION: UnitDefinition = UnitDefinition {
     name: "CtaScheduler",
@@ -134,6 +138,9 @@ fn build(text: &str, context: &BuildContext) -> Result<Box<dyn Unit>, BuildError
     let parameters: CtaSchedulerParameters = ron::from_str(text)?;
     let mut problems = Problems::default();
     parameters.check_ranges(&mut problems);
+    let (major, minor) = parameters.compute_capability;
+    problems.check_range("compute_capability", major, 1..=MOST_MAJOR);
+    problems.check_range("compute_capability", minor, ..=MOST_MINOR);
     let (sms, unfit) = sms_of(context);
     unfit.into_iter().for_each(|problem| problems.push(problem));
     problems.into_result()?;
@@ -147,7 +154,9 @@ fn build(text: &str, context: &BuildContext) -> Result<Box<dyn Unit>, BuildError
 
 fn provides(text: &str) -> Vec<Capability> {
     let parameters: Option<CtaSchedulerParameters> = ron::from_str(text).ok();
-    let compute_capability = parameters.map(|parameters| parameters.compute_capability);
+    // What is refused when the unit is built is never read as another GPU's.
+    let bounded = |(major, minor): (u32, u32)| (major.min(MOST_MAJOR), minor.min(MOST_MINOR));
+    let compute_capability = parameters.map(|parameters| bounded(parameters.compute_capability));
     compute_capability.map(|compute_capability| Capability::GpuFrontEnd { compute_capability }).into_iter().collect()
 }
 

@@ -336,7 +336,7 @@ fn parameters_and_sms_are_checked() {
     let hub = Peer { path: "gpu.hub".to_owned(), kind: "Hub", provides: Vec::new() };
     let text = "sm: its port sm[1] leads to gpu.hub (Hub), which declares no SM resources";
     assert_eq!(refusal(Some(hub), &[]).as_deref(), Some(text));
-    let text = "ctas_per_cycle: 0, expected 1 to 1024";
+    let text = "ctas_per_cycle: expected 1 to 1024, found 0";
     assert_eq!(refusal(Some(with_slots(32)), &[("ctas_per_cycle", "0")]).as_deref(), Some(text));
 }
 

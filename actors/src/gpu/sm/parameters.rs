@@ -282,7 +282,7 @@ crate::parameters! {
         #[range(256..=1 << 20)]
         registers: u32,
         /// L1 data cache and shared memory together
-        #[range(Bytes(0)..=Bytes(1 << 24))]
+        #[range(..=Bytes(1 << 24))]
         unified_memory: Bytes,
         /// sizes that shared memory can be given out of the unified memory; the rest is L1
         shared_carve_outs: Vec<Bytes>,
@@ -306,13 +306,13 @@ crate::parameters! {
         /// machine code: whether an instruction that reads a register before its producer's latency has passed is an error
         check_hazards: bool = "false",
         /// capacity of a sub-core's own instruction cache (L0); without any, it reads the SM's
-        #[range(Bytes(0)..=Bytes(1 << 30))]
+        #[range(..=Bytes(1 << 30))]
         l0_instruction_cache: Bytes = "\"0 B\"",
         /// capacity of the SM's instruction cache (L1.5), with constants in it; without any, code and constants are always there
-        #[range(Bytes(0)..=Bytes(1 << 30))]
+        #[range(..=Bytes(1 << 30))]
         instruction_cache: Bytes = "\"128 KiB\"",
         /// machine code: capacity of the cache of constant operands; without any, they are always there
-        #[range(Bytes(0)..=Bytes(1 << 30))]
+        #[range(..=Bytes(1 << 30))]
         constant_cache: Bytes = "\"0 B\"",
         /// cycles from a miss in the caches of sub-cores or constants to the line from the SM's instruction cache
         #[range(CYCLES)]
@@ -446,7 +446,7 @@ impl SmParameters {
             ("tlb.second_level_latency", self.tlb.second_level_latency),
             ("tlb.report_interval", self.tlb.report_interval),
         ] {
-            check(CYCLES.contains(&cycles), key, &format!("expected at most {}, found {cycles}", CYCLES.end()));
+            check(CYCLES.contains(&cycles), key, &format!("expected at most {}, found {cycles}", CYCLES.end));
         }
         let even = |entries: u32, ways: u32| ways == 0 || entries.is_multiple_of(ways);
         let TlbParameters { entries, ways, second_level_entries, second_level_ways, .. } = self.tlb;

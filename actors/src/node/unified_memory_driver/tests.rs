@@ -439,7 +439,7 @@ fn parameters_out_of_range_are_errors() {
     // The last value of each range, and the one behind it.
     for (legal, illegal, problem) in [
         ("free_buffer_percent: 99", "free_buffer_percent: 100", "free_buffer_percent: expected at most 99, found 100"),
-        ("batch_entries: 1", "batch_entries: 0", "batch_entries: expected at least 1, found 0"),
+        ("batch_entries: 1", "batch_entries: 0", "batch_entries: expected 1 to 1048576, found 0"),
         (
             r#"gpu_memory: "4 KiB""#,
             r#"gpu_memory: "4095 B""#,
@@ -463,7 +463,7 @@ fn parameters_out_of_range_are_errors() {
         (
             "remote_access: (threshold: 134217727)",
             "remote_access: (threshold: 134217728)",
-            "remote_access.threshold: expected at least 1 and at most 134217727, found 134217728",
+            "remote_access.threshold: expected 1 to 134217727, found 134217728",
         ),
         (
             "remote_access: (penalty: 1)",
@@ -478,7 +478,7 @@ fn parameters_out_of_range_are_errors() {
         (
             r#"thrashing: Some((lapse: "1 s"))"#,
             r#"thrashing: Some((lapse: "0 s"))"#,
-            "thrashing.lapse: expected at least 1 ps and at most 1 s, found 0 ps",
+            "thrashing.lapse: expected 1 ps to 1 s, found 0 ps",
         ),
         ("thrashing: Some((nap: 1))", "thrashing: Some((nap: 0))", "thrashing.nap: expected at least 1, found 0"),
         ("thrashing: Some((epoch: 1))", "thrashing: Some((epoch: 0))", "thrashing.epoch: expected at least 1, found 0"),

@@ -43,7 +43,7 @@ impl Collector {
             io.counters.groups += 1;
             self.groups += 1;
             let forgets = io.parameters.forgets && self.groups == 1;
-            io.ask(MemoryRequest { launch: if forgets { 7 } else { first.launch }, ..first }, stores);
+            io.ask(MemoryRequest { data_bytes: if forgets { 3 } else { first.data_bytes }, ..first }, stores);
         }
     }
 }
@@ -144,7 +144,7 @@ fn numbers_under_way_are_its_own() {
 #[test]
 fn a_request_of_its_own_brings_back_what_it_was_for() {
     let mut bench = bench("group: 2");
-    bench.request(100, store(1, 0x100, 4)).request(105, store(2, 0x120, 4));
+    bench.request(100, store(1, 0x100, 4)).request(105, store(2, 0x104, 4));
     let played = bench.run();
     assert_eq!(requests(&played), [(107, 0x100)]);
     assert_eq!(responses(&played), [(209, 1), (210, 2)]);
