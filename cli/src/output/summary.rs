@@ -83,7 +83,9 @@ pub fn head(record: &RunRecord) -> String {
 /// That PTX ran in place of machine code, on a GPU whose machine code the simulator runs.
 fn code(record: &RunRecord) -> Option<&'static str> {
     let mut capabilities = record.node.gpus().iter().map(|gpu| gpu.compute_capability);
-    let is_stand_in = matches!(&*record.isa, "ptx" | "mixed") && capabilities.any(|capability| capability >= (7, 0));
+    let has_run = !record.statistics.kernels.is_empty();
+    let is_stand_in =
+        has_run && matches!(&*record.isa, "ptx" | "mixed") && capabilities.any(|capability| capability >= (7, 0));
     is_stand_in
         .then_some("PTX ran in place of machine code: its times are rougher; --ptxas PATH makes machine code of it")
 }

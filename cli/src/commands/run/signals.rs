@@ -72,8 +72,10 @@ impl Signals {
                         let own = own.clone();
                         tokio::spawn(async move {
                             tokio::time::sleep(TERM_GRACE).await;
-                            if own.program_runs() && !own.interrupt.swap(true, Ordering::Relaxed) {
-                                own.is_terminated.store(true, Ordering::Relaxed);
+                            if own.program_runs() && !own.interrupt.load(Ordering::Relaxed) {
+                                // Whoever sees the run end is to know why.
+                                own.is_terminated.store(true, Ordering::SeqCst);
+                                own.interrupt.store(true, Ordering::SeqCst);
                                 say("the program has not ended since SIGTERM: the run ends with the statistics so far");
                             }
                         });
