@@ -8,7 +8,7 @@ use crate::interpreter::asynchronous::PendingCount;
 use crate::interpreter::bodies::{Map, functions};
 use crate::liveness::Width;
 use crate::operation::{ALL_COPIES, Kind, MemoryForm, barrier_test};
-use crate::program::{CountClass, LatencyClass, Pipe};
+use crate::program::timing::{CountClass, LatencyClass, Pipe};
 use crate::ptx::ast::{Instruction, OperandKind};
 use crate::ptx::modifier::Modifier as M;
 use crate::ptx::opcode::Opcode as O;

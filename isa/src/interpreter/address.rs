@@ -4,8 +4,9 @@ use super::bodies::Body;
 use super::compare::Comparison;
 use super::registers::{Lane, Registers};
 use crate::execution::{LOCAL_WINDOW, PARAMETER_WINDOW, SHARED_WINDOW, WINDOW_BYTES};
-use crate::operation::{Instruction, Row};
-use crate::program::LANES;
+use crate::lanes::LANES;
+use crate::operation::Instruction;
+use crate::operation::operand::Row;
 
 /// Whether the first value is in the window that begins at the second.
 pub(crate) struct InWindow;

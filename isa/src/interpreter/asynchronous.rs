@@ -6,9 +6,9 @@ use crate::execution::{
     AccessKind, AtomicFunction, AtomicOperation, AtomicType, BarrierOperation, Effect, LaneValues, MemoryAccess,
     MemoryProblem, SHARED_WINDOW, Space, StepContext, WINDOW_BYTES,
 };
+use crate::lanes::{LANES, lanes};
 use crate::mbarrier;
 use crate::operation::{Instruction, barrier_test};
-use crate::program::{LANES, lanes};
 use crate::warp::WarpState;
 use balar_protocol::cuda::{FaultAccess, FaultCause, FaultSpace};
 

@@ -6,8 +6,9 @@ use super::bodies::{Body, LaneOperation, write_element};
 use super::number_format::{Exact, Format, Rounded, Rounding, Value, divide};
 use super::registers::{Lane, Registers};
 use crate::interpreter::float::rounding;
-use crate::operation::{Instruction, Row};
-use crate::program::LANES;
+use crate::lanes::LANES;
+use crate::operation::Instruction;
+use crate::operation::operand::Row;
 use std::marker::PhantomData;
 
 /// A type that a conversion has on one side.

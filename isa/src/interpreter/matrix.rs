@@ -4,9 +4,10 @@ use super::bodies::Body;
 use super::number_format::Format;
 use super::registers::{Lane, Registers};
 use super::tensor_sum::{Adder, Factor, format_of, multiply_add, multiply_all, widened};
+use crate::lanes::LANES;
 use crate::matrix::{Element, Family, MatrixForm, Part};
-use crate::operation::{Instruction, Row, Source};
-use crate::program::LANES;
+use crate::operation::Instruction;
+use crate::operation::operand::{Row, Source};
 
 /// Most elements of A, of B, of C: `m16n8k64` and `m16n16k16`.
 const MOST: usize = 1024;

@@ -6,66 +6,14 @@ use super::registers::Lane;
 use crate::execution::{
     AccessKind, AtomicFunction, AtomicType, CacheOperator, Effect, LaneValues, MemoryAccess, Space, StepContext,
 };
-use crate::operation::{Instruction, Source};
-use crate::program::{LANES, Program, lanes};
+use crate::lanes::{LANES, lanes};
+use crate::operation::operand::Source;
+use crate::operation::{ImageForm, ImageOperation, Instruction, Query};
+use crate::program::Program;
 use crate::texture::{AddressMode, Bounds, ChannelKind, Geometry, Image, Texel, UNIT};
 use crate::warp::WarpState;
 use balar_protocol::cuda::FaultCause;
 use half::f16;
-
-/// What a query asks of an image.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Query {
-    Width,
-    Height,
-    Depth,
-    ArraySize,
-    IsNormalized,
-    IsNotNormalized,
-    IsLinear,
-    AddressMode(u8),
-    /// What every image has one of: levels of detail, samples of a texel.
-    One,
-}
-
-/// What an instruction does with an image.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ImageOperation {
-    /// Reads a texture at coordinates that are floats, or whole numbers of texels.
-    Fetch { floats: bool },
-    /// Reads one channel of four neighbouring texels.
-    Gather { channel: u8 },
-    /// Reads a surface.
-    Load { bounds: Bounds },
-    /// Writes a surface: bytes, or channels that become what its format says.
-    Store { bounds: Bounds, formatted: bool },
-    /// Read-modify-write on a surface; `formatted` where its first coordinate counts texels.
-    Reduce { bounds: Bounds, formatted: bool },
-    /// Reads a property of an image.
-    Query(Query),
-}
-
-/// An instruction on textures and surfaces. Its operand list has the destinations; then the image, its sampler, four coordinates;
-/// then the values stored. Unused ones have a place, too.
-///
-/// In machine code (`MemoryForm::pairs`), the image is a register of 32 bits, values of 64 bits are pairs, and a fetch that returns
-/// halves packs two of the channels that it returns, which the immediate has a bit each of, into each of the first destinations.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct ImageForm {
-    pub operation: ImageOperation,
-    pub geometry: Geometry,
-    /// The sampler is an object of its own.
-    pub has_sampler: bool,
-    /// A fetch returns floats of 16 bits.
-    pub halves: bool,
-}
-
-impl ImageForm {
-    /// Whether it changes memory.
-    pub fn writes(&self) -> bool {
-        matches!(self.operation, ImageOperation::Store { .. } | ImageOperation::Reduce { .. })
-    }
-}
 
 /// Where the coordinates begin, behind image and sampler.
 const COORDINATES: usize = 2;

@@ -3,8 +3,9 @@
 use super::signs::{Signed, sign, sign_of};
 use crate::interpreter::bodies::{Body, LaneOperation};
 use crate::interpreter::registers::{Lane, Registers, each_lane};
-use crate::operation::{Instruction, Row};
-use crate::program::LANES;
+use crate::lanes::LANES;
+use crate::operation::Instruction;
+use crate::operation::operand::Row;
 use std::marker::PhantomData;
 
 /// Runs a [`LaneOperation`] whose values of 64 bits are pairs of registers.

@@ -6,8 +6,9 @@ use crate::interpreter::compare::combined;
 use crate::interpreter::float::{canonical, flush, saturate, saturate_double};
 use crate::interpreter::half_arithmetic::{F16, Format, HalfFunction, half_mode};
 use crate::interpreter::registers::{Lane, Registers};
-use crate::operation::{Instruction, Row};
-use crate::program::LANES;
+use crate::lanes::LANES;
+use crate::operation::Instruction;
+use crate::operation::operand::Row;
 use std::marker::PhantomData;
 
 /// What of a source is used: 0 its two halves.
