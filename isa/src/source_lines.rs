@@ -116,7 +116,6 @@ mod tests {
     use super::*;
     use crate::machine::MachineModule;
     use crate::module::PtxModule;
-    use crate::program::Program;
 
     /// `weighted` is inlined at line 18 of `tile_sums`, and is called at line 12 by `twice`, which is inlined at line 20.
     const TEXT: &str = "\

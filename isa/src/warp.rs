@@ -2,7 +2,7 @@
 
 use crate::convergence::{Control, ReductionTarget};
 use crate::execution::LaneValues;
-use crate::interpreter::elements::scatter;
+use crate::interpreter::access::elements::scatter;
 use crate::interpreter::registers::{Lane, Registers, special};
 use crate::lanes::LANES;
 use crate::machine::constants::LaunchConstants;

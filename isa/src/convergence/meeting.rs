@@ -78,27 +78,6 @@ impl Control {
 #[cfg(test)]
 mod tests {
     use super::super::tests::{LOW, started};
-    use super::*;
-
-    #[test]
-    fn points_are_used_again_and_lead_outwards() {
-        let point = |pc, parent| Point { pc, is_call: false, waiting: 1, outstanding: 6, parent };
-        let mut points = Points::default();
-        let outer = points.add(point(20, NO_POINT));
-        let inner = points.add(point(10, outer));
-        let path = |points: &Points, number| points.outwards(number).map(|point| point.pc).collect::<Vec<_>>();
-        assert_eq!(path(&points, inner), [10, 20]);
-        assert_eq!(path(&points, NO_POINT), [0; 0]);
-        points.expect_no_longer(inner, 2);
-        assert!(points.outwards(inner).all(|point| point.outstanding == 4));
-        points.release(inner);
-        assert!(points.get(inner).is_some_and(|point| point.waiting | point.outstanding == 0) && !points.is_empty());
-        assert_eq!(points.add(point(30, outer)), inner, "the number of the point that was released");
-        assert_eq!((path(&points, inner), points.len()), (vec![30, 20], 2));
-        points.release(inner);
-        points.release(outer);
-        assert!(points.is_empty());
-    }
 
     #[test]
     fn the_last_to_come_takes_all_along_through_points_at_one_place() {

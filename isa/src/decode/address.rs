@@ -2,7 +2,7 @@
 
 use super::{Decoded, Decoder, Slot};
 use crate::execution::{LOCAL_WINDOW, PARAMETER_WINDOW, SHARED_WINDOW};
-use crate::interpreter::address::{InRange, InWindow, IsGlobal};
+use crate::interpreter::access::address::{InRange, InWindow, IsGlobal};
 use crate::interpreter::bodies::{Map, functions};
 use crate::interpreter::compare::{SetPredicate, combine};
 use crate::interpreter::integer::Move;

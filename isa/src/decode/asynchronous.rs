@@ -4,7 +4,7 @@ use super::memory::{DecodedAddress, cache_operator};
 use super::timing::{access, cost};
 use super::{Decoded, Decoder, Slot};
 use crate::execution::{AtomicOperation, AtomicType, BarrierOperation as B, CacheOperator, Space};
-use crate::interpreter::asynchronous::PendingCount;
+use crate::interpreter::access::asynchronous::PendingCount;
 use crate::interpreter::bodies::{Map, functions};
 use crate::liveness::Width;
 use crate::operation::{ALL_COPIES, Kind, MemoryForm, barrier_test};

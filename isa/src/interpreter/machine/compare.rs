@@ -3,7 +3,7 @@
 use super::signs::{Signed, sign_of};
 use crate::interpreter::bodies::Body;
 use crate::interpreter::compare::{combine, combined};
-use crate::interpreter::float::flush;
+use crate::interpreter::floating_point::float::flush;
 use crate::interpreter::registers::{Lane, Registers};
 use crate::lanes::LANES;
 use crate::operation::Instruction;

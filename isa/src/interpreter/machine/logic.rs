@@ -295,7 +295,7 @@ impl Body for QuerySpace {
     #[inline(always)]
     fn run(instruction: &Instruction, registers: &mut Registers, constants: &[Row], mask: u32) {
         use crate::execution::{LOCAL_WINDOW, SHARED_WINDOW, WINDOW_BYTES};
-        use crate::interpreter::memory::read_addresses;
+        use crate::interpreter::access::memory::read_addresses;
         let mut addresses = [0; LANES];
         read_addresses(instruction, registers, constants, &mut addresses);
         let mut truth = 0;

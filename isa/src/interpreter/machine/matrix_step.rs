@@ -1,8 +1,8 @@
 //! The steps of Volta's product of matrices.
 
 use crate::interpreter::bodies::Body;
+use crate::interpreter::floating_point::number_format::Format;
 use crate::interpreter::matrix::{half_of, to_finite};
-use crate::interpreter::number_format::Format;
 use crate::interpreter::registers::{Lane, Registers};
 use crate::interpreter::tensor_sum::{Adder, Factor, multiply_add, widened};
 use crate::lanes::LANES;

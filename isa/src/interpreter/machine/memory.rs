@@ -1,8 +1,9 @@
 //! Loads of machine code that PTX does not have.
 
 use crate::execution::{Effect, MemoryAccess, StepContext};
+use crate::interpreter::access::memory;
+use crate::interpreter::condition;
 use crate::interpreter::registers::Lane;
-use crate::interpreter::{condition, memory};
 use crate::lanes::LANES;
 use crate::operation::Instruction;
 use crate::warp::WarpState;

@@ -3,9 +3,9 @@
 use super::operands::{Operands, predicate_destination, predicate_source, sign_at};
 use super::{Lowered, Pending};
 use crate::interpreter::bodies::{Map, functions};
-use crate::interpreter::directed::*;
-use crate::interpreter::float::*;
-use crate::interpreter::half_arithmetic::{HyperbolicTangentHalf, PowerOfTwoHalf};
+use crate::interpreter::floating_point::directed::*;
+use crate::interpreter::floating_point::float::*;
+use crate::interpreter::floating_point::half_arithmetic::{HyperbolicTangentHalf, PowerOfTwoHalf};
 use crate::interpreter::machine::arithmetic::{MapPairs, MapSigned, ScaledProduct};
 use crate::interpreter::machine::compare::*;
 use crate::interpreter::machine::half::SpecialHalf;

@@ -3,7 +3,7 @@
 use super::operands::{Operands, predicate_destination, predicate_source};
 use super::{Lowered, Pending};
 use crate::interpreter::bodies::{Map, functions};
-use crate::interpreter::half_arithmetic::{AddHalf, F16, FusedHalf, HalfPair, MultiplyHalf, half_mode};
+use crate::interpreter::floating_point::half_arithmetic::{AddHalf, F16, FusedHalf, HalfPair, MultiplyHalf, half_mode};
 use crate::interpreter::machine::compare::combination;
 use crate::interpreter::machine::half::*;
 use crate::interpreter::machine::signs::sign;

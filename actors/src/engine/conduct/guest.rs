@@ -5,9 +5,9 @@
 use super::conversation::Conversation;
 use super::memory_order::MemoryOrder;
 use super::rules::{BrokenRule, advance_alone, outbox_alone, well_formed};
-use super::state::{CodeSource, StateError, restore_state, save_state};
-use super::unit::{NextWake, Unit, Window};
-use super::{Inbox, Outbox};
+use crate::engine::state::{CodeSource, StateError, restore_state, save_state};
+use crate::engine::unit::{NextWake, Unit, Window};
+use crate::engine::{Inbox, Outbox};
 use balar_protocol::by_launch::LaunchTotals;
 use balar_protocol::launches::LaunchSink;
 use balar_protocol::memory::MemoryMessage;

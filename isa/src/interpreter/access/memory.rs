@@ -1,13 +1,13 @@
 //! Loads, stores and atomics: from registers to one access of the warp, and back.
 
-use super::bodies::{extend, write_element};
 use super::elements::{gather, read_element, scatter};
-use super::registers::{Lane, Registers};
 use crate::execution::{
     AccessKind, AtomicCompletion, AtomicFunction, AtomicOperation, AtomicType, CacheOperator, Effect, LaneValues,
     MemoryAccess, MemoryProblem, Space, StepContext,
 };
 use crate::execution::{LOCAL_WINDOW, PARAMETER_WINDOW, SHARED_WINDOW, WINDOW_BYTES};
+use crate::interpreter::bodies::{extend, write_element};
+use crate::interpreter::registers::{Lane, Registers};
 use crate::lanes::{LANES, lanes};
 use crate::operation::operand::{Row, SINK_PREDICATE, Source};
 use crate::operation::{Instruction, UniformAddress};
@@ -97,7 +97,12 @@ fn read_machine_addresses(
 /// Fills in the access. Of generic addresses, those that are not in the first lane's space are left for a step of their own;
 /// gives the mask of the others.
 #[inline(always)]
-pub(super) fn describe(instruction: &Instruction, warp: &WarpState, access: &mut MemoryAccess, mask: u32) -> u32 {
+pub(in crate::interpreter) fn describe(
+    instruction: &Instruction,
+    warp: &WarpState,
+    access: &mut MemoryAccess,
+    mask: u32,
+) -> u32 {
     let form = &instruction.memory;
     read_addresses(instruction, &warp.registers, &warp.constants.0, &mut access.addresses);
     access.cache = form.cache;
@@ -134,7 +139,7 @@ fn describe_generic(access: &mut MemoryAccess) -> u32 {
 }
 
 /// Ends a step whose access covers `done` of the lanes in `mask`: the rest repeat the instruction on their own.
-pub(super) fn finish(warp: &mut WarpState, mask: u32, done: u32) {
+pub(in crate::interpreter) fn finish(warp: &mut WarpState, mask: u32, done: u32) {
     if mask != done {
         warp.executed = done;
         warp.control.postpone(mask & !done);
@@ -142,7 +147,7 @@ pub(super) fn finish(warp: &mut WarpState, mask: u32, done: u32) {
     warp.control.advance();
 }
 
-pub(super) fn problem(problem: MemoryProblem) -> Effect {
+pub(in crate::interpreter) fn problem(problem: MemoryProblem) -> Effect {
     match problem {
         MemoryProblem::Later => Effect::Retry,
         MemoryProblem::Fault { lane, cause } => Effect::Fault { lane, cause },
@@ -150,7 +155,7 @@ pub(super) fn problem(problem: MemoryProblem) -> Effect {
 }
 
 #[inline(always)]
-pub(super) fn load(
+pub(in crate::interpreter) fn load(
     instruction: &Instruction,
     warp: &mut WarpState,
     context: &mut StepContext,
@@ -256,7 +261,7 @@ fn write_success(instruction: &Instruction, registers: &mut Registers, constants
 }
 
 #[inline(always)]
-pub(super) fn store(
+pub(in crate::interpreter) fn store(
     instruction: &Instruction,
     warp: &mut WarpState,
     context: &mut StepContext,
@@ -281,7 +286,7 @@ pub(super) fn store(
 }
 
 #[inline(always)]
-pub(super) fn atomic(
+pub(in crate::interpreter) fn atomic(
     instruction: &Instruction,
     warp: &mut WarpState,
     context: &mut StepContext,

@@ -37,7 +37,7 @@ struct Orders {
 
 /// What a run does next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Order {
+pub(in crate::engine) enum Order {
     /// It goes on, but not to this time or beyond.
     GoOn(SimTime),
     /// It gives a sample, and then asks again.
@@ -74,7 +74,7 @@ impl RunControl {
 
     /// Is there anything that the run has to look at?
     #[inline]
-    pub(super) fn needs_attention(&self) -> bool {
+    pub(in crate::engine) fn needs_attention(&self) -> bool {
         self.shared.attention.load(Ordering::Relaxed)
     }
 
@@ -91,7 +91,7 @@ impl RunControl {
 
     /// What a run does whose next event is at `start`. Waits for a while where it is held.
     #[inline]
-    pub(super) fn order(&self, start: SimTime) -> Order {
+    pub(in crate::engine) fn order(&self, start: SimTime) -> Order {
         if self.shared.attention.load(Ordering::Acquire) { self.order_now(start) } else { Order::GoOn(SimTime::MAX) }
     }
 

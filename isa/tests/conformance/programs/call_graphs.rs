@@ -1,7 +1,7 @@
 //! Random functions that call each other, directly, through tables and back to themselves, with branches, loops, switches, early
 //! returns and exits: what a warp computes is what an interpreter computes that runs one lane after the other.
 
-use crate::calls::{load, words};
+use super::calls::{load, words};
 use crate::machine::run;
 
 const FUNCTIONS: usize = 4;

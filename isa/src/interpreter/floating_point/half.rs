@@ -1,8 +1,8 @@
 //! Half precision and bfloat16 to and from other formats on one lane.
 
-use super::bodies::LaneOperation;
 use super::float::flush;
-use super::integer::fixed_operations;
+use crate::interpreter::bodies::LaneOperation;
+use crate::interpreter::integer::fixed_operations;
 
 /// What half-precision operations return for not-a-number.
 const HALF_NAN: u16 = 0x7fff;

@@ -1,13 +1,13 @@
 //! The rules of time and of protocols, for units that are held to them one call at a time: on a bench, and as guests of a run.
 
-use super::containment::contain;
-use super::unit::{NextWake, Unit, Window, Wire};
-use super::{Inbox, Outbox};
+use crate::engine::containment::contain;
+use crate::engine::unit::{NextWake, Unit, Window, Wire};
+use crate::engine::{Inbox, Outbox};
 use balar_protocol::memory::{LINE_BYTES, MemoryKind, MemoryMessage, MemoryRequest, SECTOR_BYTES, words_of};
 use balar_protocol::{Payload, PortId, SimTime, UnitId};
 
 /// Calls without an end after which a bench takes a unit for one that never comes to rest.
-pub(super) const MAXIMUM_CALLS: u64 = 1_000_000;
+pub(in crate::engine) const MAXIMUM_CALLS: u64 = 1_000_000;
 
 /// A rule that a unit broke.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -90,7 +90,7 @@ pub enum BrokenRule {
 }
 
 /// An outbox for one unit alone whose port i has the latency `latencies[i]`. What is sent is kept, and its port is the sender's.
-pub(super) fn outbox_alone(latencies: impl IntoIterator<Item = SimTime>) -> Outbox {
+pub(in crate::engine) fn outbox_alone(latencies: impl IntoIterator<Item = SimTime>) -> Outbox {
     let wires = latencies.into_iter().enumerate();
     Outbox::alone(wires.map(|(i, latency)| Wire { unit: UnitId(1), port: PortId(i as u16), latency }).collect())
 }
@@ -100,7 +100,7 @@ pub(super) fn outbox_alone(latencies: impl IntoIterator<Item = SimTime>) -> Outb
 /// # Errors
 ///
 /// The rule of time that the unit broke.
-pub(super) fn advance_alone(
+pub(in crate::engine) fn advance_alone(
     unit: &mut dyn Unit,
     window: Window,
     inbox: &mut Inbox,

@@ -1,11 +1,11 @@
 //! Textures and surfaces: from coordinates to texels, and back.
 
-use super::bodies::{extend, write_element};
 use super::memory::problem;
-use super::registers::Lane;
 use crate::execution::{
     AccessKind, AtomicFunction, AtomicType, CacheOperator, Effect, LaneValues, MemoryAccess, Space, StepContext,
 };
+use crate::interpreter::bodies::{extend, write_element};
+use crate::interpreter::registers::Lane;
 use crate::lanes::{LANES, lanes};
 use crate::operation::operand::Source;
 use crate::operation::{ImageForm, ImageOperation, Instruction, Query};
@@ -62,7 +62,7 @@ impl Operands<'_> {
 }
 
 /// Runs one instruction. Lanes that name another image than the first lane's are left for a step of their own.
-pub(super) fn run(
+pub(in crate::interpreter) fn run(
     program: &Program,
     instruction: &Instruction,
     form: &ImageForm,

@@ -1,17 +1,17 @@
 //! How the coordinator takes samples: when, from which shards, and into which order.
 
-use super::containment::contain;
 use super::control::Order;
-use super::report::WaitingUnit;
 use super::sampling::{Sample, SampleKind, SampleLayout, SampleTimes, Watch};
-use super::unit::Unit;
+use crate::engine::containment::contain;
+use crate::engine::report::WaitingUnit;
+use crate::engine::unit::Unit;
 use balar_protocol::launches::LaunchSink;
 use balar_protocol::statistics::{StatisticRow, StatisticSink};
 use balar_protocol::{SimTime, UnitId};
 
 /// What a shard hands in for a sample. Its buffers travel back with the next demand.
 #[derive(Default)]
-pub(super) struct ShardSample {
+pub(in crate::engine) struct ShardSample {
     /// The numbers of its units, one after another.
     pub values: Vec<u64>,
     /// Whether each of them has been read anew.
@@ -25,7 +25,7 @@ pub(super) struct ShardSample {
 
 /// What the coordinator does before the next window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Next {
+pub(in crate::engine) enum Next {
     /// It runs a window that does not go beyond this time.
     Window(SimTime),
     /// It takes a sample.
@@ -35,7 +35,7 @@ pub(super) enum Next {
 }
 
 /// The samples of a run on their way from the shards to whoever watches.
-pub(super) struct Sampler {
+pub(in crate::engine) struct Sampler {
     watch: Watch,
     layout: SampleLayout,
     times: SampleTimes,

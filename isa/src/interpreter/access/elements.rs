@@ -1,8 +1,8 @@
 //! The elements of what an instruction loads or stores, between registers and their places in memory.
 
-use super::bodies::{extend, write_element};
-use super::registers::{Lane, Registers};
 use crate::execution::LaneValues;
+use crate::interpreter::bodies::{extend, write_element};
+use crate::interpreter::registers::{Lane, Registers};
 use crate::lanes::LANES;
 use crate::operation::Instruction;
 use crate::operation::operand::{Row, Source};
@@ -22,7 +22,7 @@ fn element_of(values: &LaneValues, bytes: u8, element: usize, signed: bool) -> [
 }
 
 #[inline(always)]
-pub(super) fn read_element(
+pub(in crate::interpreter) fn read_element(
     registers: &Registers,
     constants: &[Row],
     source: Source,
@@ -37,7 +37,7 @@ pub(super) fn read_element(
 
 /// Puts the elements of a vector, from operands `first` on, one after the other as they lie in memory.
 #[inline(always)]
-pub(super) fn gather(
+pub(in crate::interpreter) fn gather(
     instruction: &Instruction,
     registers: &Registers,
     constants: &[Row],

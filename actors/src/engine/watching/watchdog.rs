@@ -4,8 +4,8 @@
 //! looks on: once a run is to end, a unit that stays in one call for [`GRACE`] costs the run its statistics, and the run ends without it.
 #![expect(clippy::disallowed_types, reason = "limits of the simulator itself, not of what it simulates")]
 
-use super::report::{EngineError, Outcome, RunReport};
-use super::wall_clock::Deadline;
+use crate::engine::report::{EngineError, Outcome, RunReport};
+use crate::engine::wall_clock::Deadline;
 use balar_protocol::SimTime;
 use balar_protocol::statistics::StatisticSink;
 use crossbeam_utils::CachePadded;
@@ -23,7 +23,7 @@ const UNIT_BITS: u32 = 24;
 
 /// The call that each shard is in: written by shards, read by the watchdog.
 #[derive(Clone, Debug)]
-pub(super) struct Calls(Arc<[CachePadded<Call>]>);
+pub(in crate::engine) struct Calls(Arc<[CachePadded<Call>]>);
 
 #[derive(Debug, Default)]
 struct Call {
@@ -66,7 +66,7 @@ impl Calls {
 }
 
 /// What is watched.
-pub(super) struct Watchdog {
+pub(in crate::engine) struct Watchdog {
     pub calls: Calls,
     pub interrupt: Arc<AtomicBool>,
     pub deadline: Deadline,

@@ -1,8 +1,8 @@
 //! A guest between two units of the simulator's own: its mistakes are its own, whoever would have suffered from them.
 
-use super::super::{Outcome, RunOptions, RunReport, Simulation, UnitEntry, WindowCut, run};
 use super::*;
 use crate::engine::Wire;
+use crate::engine::{Outcome, RunOptions, RunReport, Simulation, UnitEntry, WindowCut, run};
 use balar_protocol::UnitId;
 use balar_protocol::memory::{MemoryMessage, MemoryRequest, ServedBy};
 

@@ -1,8 +1,8 @@
 //! Single and double precision on one lane. Results do not depend on the processor: transcendental functions are computed in
 //! software, not-a-numbers are given fixed bits.
 
-use super::bodies::LaneOperation;
-use super::integer::fixed_operations;
+use crate::interpreter::bodies::LaneOperation;
+use crate::interpreter::integer::fixed_operations;
 use std::marker::PhantomData;
 
 /// What single-precision operations return for not-a-number on NVIDIA's GPUs (CUDA C programming guide, floating point).
@@ -144,7 +144,7 @@ impl<const LARGER: bool> LaneOperation for ExtremumF64<LARGER> {
 }
 
 #[inline(always)]
-pub(super) fn quiet(operands: usize, a: f64, b: f64, c: f64) -> f64 {
+pub(in crate::interpreter) fn quiet(operands: usize, a: f64, b: f64, c: f64) -> f64 {
     if a.is_nan() {
         quieted(a)
     } else if operands > 1 && b.is_nan() {

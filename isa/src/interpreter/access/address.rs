@@ -1,9 +1,9 @@
 //! Which space a generic address is in.
 
-use super::bodies::Body;
-use super::compare::Comparison;
-use super::registers::{Lane, Registers};
 use crate::execution::{LOCAL_WINDOW, PARAMETER_WINDOW, SHARED_WINDOW, WINDOW_BYTES};
+use crate::interpreter::bodies::Body;
+use crate::interpreter::compare::Comparison;
+use crate::interpreter::registers::{Lane, Registers};
 use crate::lanes::LANES;
 use crate::operation::Instruction;
 use crate::operation::operand::Row;

@@ -170,12 +170,12 @@ fn compare_in(source: &str, architecture: u32, code: &[u8], rounds: u64, setting
 /// A file beside its machine code.
 macro_rules! source {
     ($name:literal) => {
-        include_str!(concat!("../machine/", $name, ".ptx"))
+        include_str!(concat!("../../machine/", $name, ".ptx"))
     };
 }
 macro_rules! code {
     ($name:literal, $architecture:literal) => {
-        include_bytes!(concat!("../machine/", $name, ".sm_", $architecture, ".cubin"))
+        include_bytes!(concat!("../../machine/", $name, ".sm_", $architecture, ".cubin"))
     };
 }
 
@@ -318,7 +318,7 @@ fn exchanges_atomics_memory_and_control_flow() {
 /// What `tests/cubins/references.ptx` does: a texel of each of two textures is summed up, a number is written to a surface.
 #[test]
 fn references_to_textures_and_surfaces() {
-    let code: &[u8] = include_bytes!("../cubins/references.sm_70.cubin");
+    let code: &[u8] = include_bytes!("../../cubins/references.sm_70.cubin");
     let module = MachineModule::read([code.into()]).unwrap_or_else(|error| panic!("{error}"));
     let addresses: Vec<u64> = (0..module.placements().len() as u64).map(|index| 0x8000_0000 + index).collect();
     let program = module.program("look", &addresses).unwrap_or_else(|error| panic!("{error}"));

@@ -1,6 +1,6 @@
 //! A warp's state written down and read back goes on as the warp itself does.
 
-use crate::calls::{load, words};
+use super::calls::{load, words};
 use crate::machine::Execution;
 use balar_isa::execution::*;
 use balar_isa::interpreter::step_function;

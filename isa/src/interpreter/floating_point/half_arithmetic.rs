@@ -5,9 +5,9 @@
 //! formats; where results are subnormal, sums are exact, and products either are or are less than half of the smallest value.
 //! Fused operations are rounded to odd first.
 
-use super::bodies::LaneOperation;
 use super::float::add_to_odd;
-use super::integer::fixed_operations;
+use crate::interpreter::bodies::LaneOperation;
+use crate::interpreter::integer::fixed_operations;
 use std::marker::PhantomData;
 
 /// What operations of both formats return for not-a-number.

@@ -6,7 +6,7 @@
 //! **Invariant:** nothing that is simulated sees a sample: a run with samples gives the results of one without.
 
 use super::control::RunControl;
-use super::report::WaitingUnit;
+use crate::engine::report::WaitingUnit;
 use balar_protocol::SimTime;
 use balar_protocol::launches::LaunchSink;
 use balar_protocol::statistics::StatisticRow;
@@ -91,11 +91,11 @@ impl Watch {
         Watch { thinning: Some(most.max(2)), ..self }
     }
 
-    pub(super) fn times(&self) -> SampleTimes {
+    pub(in crate::engine) fn times(&self) -> SampleTimes {
         SampleTimes { thinning: self.thinning, ..SampleTimes::new(self.interval) }
     }
 
-    pub(super) fn observer(&self) -> MutexGuard<'_, dyn Observer + 'static> {
+    pub(in crate::engine) fn observer(&self) -> MutexGuard<'_, dyn Observer + 'static> {
         self.observer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -108,7 +108,7 @@ impl fmt::Debug for Watch {
 
 /// When samples are due.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct SampleTimes {
+pub(in crate::engine) struct SampleTimes {
     interval: SimTime,
     /// The next one; [`SimTime::MAX`] = none is.
     next: SimTime,

@@ -11,11 +11,13 @@ const THREADS: u32 = 32;
 /// Bytes between the places of variables. The kernels write in front of the first.
 const PLACE: usize = 0x1000;
 
-const KERNELS: [&[u8]; 2] =
-    [include_bytes!("../machine/pieces_kernels.sm_70.cubin"), include_bytes!("../machine/pieces_kernels.sm_75.cubin")];
+const KERNELS: [&[u8]; 2] = [
+    include_bytes!("../../machine/pieces_kernels.sm_70.cubin"),
+    include_bytes!("../../machine/pieces_kernels.sm_75.cubin"),
+];
 const FUNCTIONS: [&[u8]; 2] = [
-    include_bytes!("../machine/pieces_functions.sm_70.cubin"),
-    include_bytes!("../machine/pieces_functions.sm_75.cubin"),
+    include_bytes!("../../machine/pieces_functions.sm_70.cubin"),
+    include_bytes!("../../machine/pieces_functions.sm_75.cubin"),
 ];
 
 fn module(images: &[&[u8]]) -> Result<MachineModule, MachineError> {

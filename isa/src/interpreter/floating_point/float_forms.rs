@@ -1,9 +1,9 @@
 //! Less usual forms of single and double precision: pairs, mixed precision, `min` and `max` with modifiers, classes of values.
 
-use super::bodies::LaneOperation;
-use super::compare::Comparison;
 use super::float::{SINGLE_NAN, Single, SingleFunction, canonical, flush};
 use super::half_arithmetic::{Format, extremum_mode};
+use crate::interpreter::bodies::LaneOperation;
+use crate::interpreter::compare::Comparison;
 use std::marker::PhantomData;
 
 /// Runs a [`SingleFunction`] on the two singles of a register pair, `.f32x2`.

@@ -70,7 +70,7 @@ impl LiveBoard {
     }
 
     /// Called by the engine.
-    pub(super) fn reached(&self, time: SimTime, windows: u64, messages: u64) {
+    pub(in crate::engine) fn reached(&self, time: SimTime, windows: u64, messages: u64) {
         self.state.simulated_ps.store(time.0, Ordering::Relaxed);
         self.state.windows.store(windows, Ordering::Relaxed);
         self.state.messages.store(messages, Ordering::Relaxed);

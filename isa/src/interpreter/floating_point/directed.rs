@@ -1,8 +1,8 @@
 //! Double precision with directed rounding, in integers: exact, so that the rounding is right in every range, and the same on every
 //! machine without its rounding mode or its fused multiply-add.
 
-use super::bodies::LaneOperation;
 use super::float::{quiet, rounding};
+use crate::interpreter::bodies::LaneOperation;
 use std::marker::PhantomData;
 
 const SIGNIFICAND_BITS: u32 = 53;

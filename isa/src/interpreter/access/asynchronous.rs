@@ -1,11 +1,11 @@
 //! Copies from device to shared memory (`cp.async`), and waiting at `mbarrier` objects.
 
 use super::memory::{describe, finish, problem, read_addresses};
-use super::registers::Lane;
 use crate::execution::{
     AccessKind, AtomicFunction, AtomicOperation, AtomicType, BarrierOperation, Effect, LaneValues, MemoryAccess,
     MemoryProblem, SHARED_WINDOW, Space, StepContext, WINDOW_BYTES,
 };
+use crate::interpreter::registers::Lane;
 use crate::lanes::{LANES, lanes};
 use crate::mbarrier;
 use crate::operation::{Instruction, barrier_test};
@@ -18,7 +18,7 @@ const SUSPENSION_NANOSECONDS: u32 = 40;
 
 /// `cp.async`: the first source is the address in device memory, the second that in shared memory (32 bits, or 64 where
 /// `wide[1]`), the third the number of bytes to read; what is left of the copy is zero. Lanes of the predicate read nothing.
-pub(super) fn copy(
+pub(in crate::interpreter) fn copy(
     instruction: &Instruction,
     warp: &mut WarpState,
     context: &mut StepContext,
@@ -101,7 +101,7 @@ fn misaligned(access: &MemoryAccess, mask: u32, bytes: u8) -> Option<MemoryProbl
 }
 
 /// The addresses of `mbarrier` objects: those of generic addresses must be in shared memory.
-pub(super) fn describe_barrier(
+pub(in crate::interpreter) fn describe_barrier(
     instruction: &Instruction,
     warp: &WarpState,
     access: &mut MemoryAccess,
@@ -133,7 +133,7 @@ pub(super) fn describe_barrier(
 }
 
 /// `mbarrier.test_wait` and `try_wait`.
-pub(super) fn test(
+pub(in crate::interpreter) fn test(
     instruction: &Instruction,
     warp: &mut WarpState,
     context: &mut StepContext,
@@ -170,7 +170,7 @@ pub(super) fn test(
 }
 
 /// `cp.async.mbarrier.arrive`: where `immediate` is 1, the phase waits for one arrival more from now on.
-pub(super) fn arrive_after_copies(
+pub(in crate::interpreter) fn arrive_after_copies(
     instruction: &Instruction,
     warp: &mut WarpState,
     context: &mut StepContext,
@@ -206,7 +206,7 @@ pub(super) fn arrive_after_copies(
 /// `mbarrier.pending_count`.
 pub(crate) struct PendingCount;
 
-impl super::bodies::LaneOperation for PendingCount {
+impl crate::interpreter::bodies::LaneOperation for PendingCount {
     type A = u64;
     type B = ();
     type C = ();
