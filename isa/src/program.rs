@@ -1,4 +1,6 @@
 //! A decoded kernel: what an SM runs, wherever the code came from.
+//!
+//! `timing` has what an SM needs to know of an instruction, `parts` what programs are put together from.
 
 pub(crate) mod parts;
 pub(crate) mod timing;
